@@ -1,0 +1,73 @@
+# Everything a person or a machine does with this repository. Each target sets up what it needs.
+# A line "name: ## what it does" is a target for people; `make` alone lists them.
+
+GO       ?= go
+SECONDS  ?= 120
+PACKAGES ?= ./...
+# What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
+RACE     ?= . ./engine/... ./store/postgres/... ./ops/...
+
+STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench chaos mutants powerloss format postgres compiler cross race
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## watch jobs fail and recover in the terminal, about a minute, nothing to set up
+	@$(GO) run ./cmd/holdfast demo
+
+test: postgres lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
+	$(GO) test -timeout 10m $(PACKAGES)
+	@$(MAKE) --no-print-directory race
+
+lint: ## gofmt, go vet and staticcheck
+	@unformatted="$$(gofmt -l . )"; if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run 'make format':"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	@for module in bench bench/measure bench/riversqlite; do \
+		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
+	done
+
+format: ## rewrite every Go file the way gofmt wants it
+	gofmt -w .
+
+race: compiler ## the tests of everything concurrent under the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m $(RACE)
+
+bench: postgres ## measure against River on the same databases, side by side; QUICK=1 for a short run
+	cd bench && $(GO) run .
+
+chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each
+	@$(GO) build -o bin/ ./cmd/holdfast
+	bin/holdfast chaos --store sqlite --seconds $(SECONDS)
+	bin/holdfast chaos --store postgres --seconds $(SECONDS)
+
+mutants: postgres ## put known defects in, one at a time, and show that the tests catch each
+	$(GO) run ./internal/mutants
+
+powerloss: ## cut the power of a simulated disk at 200 moments and look for lost jobs
+	$(GO) run ./internal/chaos/powerloss
+
+# Finds the PostgreSQL that the tests start, or installs it, or says what is missing.
+postgres:
+	@$(GO) run ./internal/pgtest/ensure
+
+# The pure-Go promise: no C compiler, on every system we name.
+cross:
+	@for system in linux darwin windows; do \
+		echo "build for $$system"; \
+		CGO_ENABLED=0 GOOS=$$system $(GO) build ./... || exit 1; \
+	done
+
+# The race detector, and nothing else here, needs a C compiler.
+compiler:
+	@if command -v "$${CC:-gcc}" >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing gcc for the race detector, once"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends gcc libc6-dev; } >/dev/null; \
+	else \
+		echo "the race detector needs a C compiler: install gcc (Debian: apt-get install gcc libc6-dev), or set CC" >&2; exit 1; \
+	fi

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast/internal/chaos"
+)
+
+// shownTroubles bounds how many broken promises are spelled out; the count is always complete.
+const shownTroubles = 20
+
+// chaosCommand puts a store through kills, stops and database faults, and shows that nothing is lost.
+func chaosCommand() *cobra.Command {
+	var c chaos.Config
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "chaos",
+		Short: "kill workers and break the database under them, then show that nothing was lost",
+		Long: `Runs real worker and producer processes on a store for a while, kills, stops and interrupts
+them, breaks the database under them, heals, lets everything drain, and compares what is left
+with what every process wrote down at the time.
+
+Prints one line of JSON. Exits 1 when anything was lost, duplicated, stale or early, or when
+the audit found something.`,
+		Example: `  holdfast chaos --store sqlite --seconds 60
+  holdfast chaos --store postgres --seconds 60
+  holdfast chaos --store postgres://user@host/scratch --seconds 60 --workers 8`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			}
+			c.Command = []string{self, "chaos", "child"}
+			if !quiet {
+				c.Progress = cmd.ErrOrStderr()
+			}
+			report, err := chaos.Run(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return tell(cmd, report)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
+	flags.IntVar(&c.Seconds, "seconds", 20, "how long the faults last; draining comes after")
+	flags.IntVar(&c.Workers, "workers", 4, "worker processes at once")
+	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
+	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
+	flags.BoolVar(&quiet, "json", false, "print the line of JSON and nothing else")
+	cmd.AddCommand(childCommand())
+	return cmd
+}
+
+// childCommand is what a run starts this program with. Nobody else has a use for it.
+func childCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "child part",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		Run:    func(cmd *cobra.Command, args []string) { chaos.Child(cmd.Context(), args[0]) },
+	}
+}
+
+func tell(cmd *cobra.Command, report chaos.Report) error {
+	text, err := json.Marshal(report)
+	if err != nil {
+		return fmt.Errorf("the report cannot be written as JSON: %w", err)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), string(text))
+	if report.Clean() {
+		return nil
+	}
+	for i, trouble := range report.Troubles {
+		if i == shownTroubles {
+			fmt.Fprintf(cmd.ErrOrStderr(), "... and %d more\n", len(report.Troubles)-i)
+			break
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), trouble)
+	}
+	return errors.New("promises were broken: the lines above say which, and the line of JSON how many")
+}

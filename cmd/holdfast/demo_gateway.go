@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A gateway is the thing that breaks: a small real HTTP server on loopback that fails in scripted ways. Each document is a
+// script: the answers it gives to its first, second, ... request.
+type gateway struct {
+	server *http.Server
+	url    string
+
+	mu     sync.Mutex
+	seen   map[string]int
+	healed bool
+}
+
+// An answer is what the gateway does with one request.
+type answer struct {
+	status     int
+	retryAfter int           // seconds
+	stall      time.Duration // before it answers
+}
+
+// Scripts by document. The last answer repeats; a document without a script is converted at once.
+var gatewayScripts = map[string][]answer{
+	"flaky.pdf":     {{status: 502}, {status: 502}, {status: 200}},
+	"busy.pdf":      {{status: 429, retryAfter: 4}, {status: 200}},
+	"slow.pdf":      {{status: 200, stall: 20 * time.Second}, {status: 200}},
+	"not-a-pdf.txt": {{status: 415}},
+	"cursed.pdf":    {{status: 503}},
+}
+
+func startGateway() (*gateway, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("the demo needs a port on loopback: %w", err)
+	}
+	g := &gateway{url: "http://" + listener.Addr().String(), seen: map[string]int{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /convert/{document}", g.convert)
+	g.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go g.server.Serve(listener) //nolint:errcheck // ends with Close
+	return g, nil
+}
+
+func (g *gateway) close() { _ = g.server.Close() }
+
+// heal makes everything work from now on.
+func (g *gateway) heal() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.healed = true
+}
+
+func (g *gateway) convert(w http.ResponseWriter, r *http.Request) {
+	a := g.next(r.PathValue("document"))
+	select {
+	case <-time.After(a.stall):
+	case <-r.Context().Done():
+		return
+	}
+	if a.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(a.retryAfter))
+	}
+	w.WriteHeader(a.status)
+	fmt.Fprintf(w, "<document name=%q/>", r.PathValue("document"))
+}
+
+func (g *gateway) next(document string) answer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	script := gatewayScripts[document]
+	if g.healed || len(script) == 0 {
+		return answer{status: http.StatusOK, stall: 150 * time.Millisecond}
+	}
+	n := min(g.seen[document], len(script)-1)
+	g.seen[document]++
+	return script[n]
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// The kinds of the demo.
+type (
+	convertArgs struct {
+		Document string `json:"document"`
+	}
+	reportArgs struct {
+		Pages int `json:"pages"`
+	}
+	mailArgs struct {
+		To string `json:"to"`
+	}
+)
+
+func (convertArgs) Kind() string { return "convert" }
+func (reportArgs) Kind() string  { return "report" }
+func (mailArgs) Kind() string    { return "mail" }
+
+// The demo's leases are short, so that a killed worker is missed quickly.
+const demoLease = 5 * time.Second
+
+// demoWorkerCommand is a worker process of the demo. It is a process of its own so that it can be killed like one.
+func demoWorkerCommand() *cobra.Command {
+	var name, gatewayURL string
+	c := &cobra.Command{
+		Use: "worker", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			address, _ := c.Flags().GetString("store")
+			return runDemoWorker(c.Context(), address, name, gatewayURL)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "worker", "the worker's name")
+	c.Flags().StringVar(&gatewayURL, "gateway", "", "where the gateway listens")
+	return c
+}
+
+func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error {
+	jobs, err := store.Open(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer jobs.Close()
+	worker, err := engine.New(jobs, engine.Config{
+		Name: name, Queues: []string{"default", "bulk"}, Slots: 4, Lease: demoLease, Grace: 2 * time.Second,
+		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	gateway := &demoGatewayClient{url: gatewayURL, http: &http.Client{}}
+	patient := failure.Policy{MaxAttempts: 3, Backoff: failure.Exponential{Base: 2 * time.Second, Factor: 2, Jitter: failure.Jitter{Plus: time.Second}}}
+	yes := true // a panic is final unless a policy says otherwise
+	forgiving := failure.Policy{Backoff: failure.Fixed(time.Second), Codes: map[string]failure.Override{"SYSTEM_PANIC": {Retryable: &yes}}}
+	err = errors.Join(
+		engine.Handle(worker, gateway.convert, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: "gateway", Classify: gatewayRule}),
+		engine.Handle(worker, writeReport, engine.Kind{Timeout: time.Minute}),
+		engine.Handle(worker, sendMail, engine.Kind{Policy: forgiving}),
+	)
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+}
+
+// gatewayRule gives the gateway's answers the converter's own codes.
+var gatewayRule = failure.Chain(
+	failure.ByTimeout("GW_TIMEOUT"),
+	failure.ByHTTPStatusTable(map[int]string{4: "GW_4XX", 5: "GW_5XX"}),
+)
+
+type demoGatewayClient struct {
+	url  string
+	http *http.Client
+}
+
+func (g *demoGatewayClient) convert(ctx context.Context, job *engine.Job[convertArgs]) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/convert/"+job.Args.Document, nil)
+	if err != nil {
+		return failure.NeverRetry(err)
+	}
+	response, err := g.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return failure.HTTPError(response.StatusCode, response.Header.Get("Retry-After"), nil)
+	}
+	job.Result(map[string]int{"bytes": len(body)})
+	return nil
+}
+
+// writeReport works page by page and saves where it is, so that an attempt after a crash goes on and does not start over.
+func writeReport(ctx context.Context, job *engine.Job[reportArgs]) error {
+	var page int
+	if job.Resume(&page) {
+		_ = job.Progress(ctx, float64(page)*100/float64(job.Args.Pages), fmt.Sprintf("went on after page %d", page))
+	}
+	for page < job.Args.Pages {
+		select {
+		case <-time.After(700 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		page++
+		if err := job.Checkpoint(ctx, page); err != nil {
+			return err
+		}
+	}
+	job.Result(map[string]int{"pages": page})
+	return nil
+}
+
+// sendMail has a bug that shows on the first attempt.
+func sendMail(_ context.Context, job *engine.Job[mailArgs]) error {
+	if job.Failures == 0 {
+		var addressBook map[string]*http.Client
+		addressBook[job.Args.To].CloseIdleConnections()
+	}
+	return nil
+}

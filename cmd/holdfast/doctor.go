@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Put every promise to the test and name the rows that break one",
+		Long:  "Audits the store. Exit code 0 when no promise is broken, 1 with the rows named when one is.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				report, err := o.Doctor(ctx)
+				if err != nil {
+					return err
+				}
+				if err := show(c, report, func(out io.Writer) { printReport(out, report) }); err != nil {
+					return err
+				}
+				if !report.Healthy {
+					return errFound
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func printReport(out io.Writer, report ops.Report) {
+	total := 0
+	for _, state := range []holdfast.State{holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
+		total += report.Jobs[state]
+		fmt.Fprintf(out, "%-11s %d\n", state, report.Jobs[state])
+	}
+	if report.Healthy {
+		fmt.Fprintf(out, "healthy: no promise is broken in %d jobs\n", total)
+		return
+	}
+	rows := make([][]string, len(report.Findings))
+	for n, finding := range report.Findings {
+		rows[n] = []string{finding.Job, finding.Rule, finding.Detail}
+	}
+	table(out, []string{"ROW", "BROKEN PROMISE", "DETAIL"}, rows)
+	fmt.Fprintf(out, "%d findings\n", len(report.Findings))
+}

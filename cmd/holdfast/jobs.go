@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func jobsCommand() *cobra.Command {
+	var f holdfast.Filter
+	var state string
+	c := &cobra.Command{
+		Use:   "jobs",
+		Short: "List jobs, newest first",
+		Example: `  holdfast jobs --store jobs.db --state failed --code GW_5XX
+  holdfast jobs --store jobs.db --dead-letters --older-than 24h`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.State = holdfast.State(state)
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				jobs, cursor, err := o.Jobs(ctx, f)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Jobs   []holdfast.Job `json:"jobs"`
+					Cursor string         `json:"cursor,omitempty"`
+				}{jobs, cursor}
+				return show(c, answer, func(out io.Writer) { printJobs(out, jobs, cursor) })
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&state, "state", "", "queued, processing, complete, failed or cancelled")
+	flags.StringVar(&f.Kind, "kind", "", "only this kind")
+	flags.StringVar(&f.Queue, "queue", "", "only this queue")
+	flags.StringVar(&f.Owner, "owner", "", "only this owner's")
+	flags.StringVar(&f.Tag, "tag", "", "only with this tag")
+	flags.StringVar(&f.Code, "code", "", "only with this code of the last failure")
+	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only with this fingerprint of the last failure")
+	flags.DurationVar(&f.OlderThan, "older-than", 0, "only enqueued longer ago than this")
+	flags.DurationVar(&f.YoungerThan, "younger-than", 0, "only enqueued less long ago than this")
+	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that nobody has discarded")
+	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	return c
+}
+
+func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
+	if len(jobs) == 0 {
+		fmt.Fprintln(out, "no jobs match")
+		return
+	}
+	rows := make([][]string, len(jobs))
+	for n, job := range jobs {
+		code := ""
+		if job.LastFailure != nil {
+			code = job.LastFailure.Code
+		}
+		rows[n] = []string{job.ID.String(), string(job.State), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), moment(job.CreatedAt), moment(job.DueAt)}
+	}
+	table(out, []string{"JOB", "STATE", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "CREATED", "DUE"}, rows)
+	if cursor != "" {
+		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
+	}
+}

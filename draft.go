@@ -1,0 +1,162 @@
+package holdfast
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits on what a draft may carry. They are checked before anything is written.
+const (
+	MaxArgs  = 1 << 20 // bytes of arguments, and of a result
+	MaxName  = 128     // bytes of a kind or queue name
+	MaxKey   = 255     // bytes of an owner, a tag, a unique or idempotency key
+	MaxTags  = 32
+	MaxDelay = 100 * 365 * 24 * time.Hour
+
+	DefaultQueue = "default"
+)
+
+// Args are the typed arguments of one kind of job: a value that marshals to JSON and knows its kind's name.
+type Args interface{ Kind() string }
+
+// A Draft is a job somebody wants done, before a store has acknowledged it. Only Kind is required.
+type Draft struct {
+	ID       ID              // names the job; made by Prepare when zero
+	Kind     string          // which handler runs it
+	Queue    string          // where it waits; DefaultQueue when empty
+	Args     json.RawMessage // any JSON value, kept to the letter; null when empty
+	Priority int16           // a lower number is claimed first; 0 is ordinary
+	Owner    string          // whose job it is; keys below are scoped to the owner
+	Tags     []string
+
+	Delay    time.Duration // start no sooner than this from now, by the store's clock
+	RunAt    time.Time     // or no sooner than this instant; at most one of the two
+	ExpireIn time.Duration // an attempt that could not start within this time is not started: the job fails as expired
+	ExpireAt time.Time     // or by this instant; at most one of the two
+
+	// MaxAttempts overrides the policy's count of failures after which the job has failed for good; 0 leaves it to the policy.
+	MaxAttempts int
+
+	// UniqueKey admits one job per (owner, kind, key). The key is held from enqueue until the job ends, through every
+	// retry, release and reclaim, so none of those can conflict. A second draft is answered with the job that holds the
+	// key (Receipt.Existing). The key is freed in the same transaction in which the job completes, fails or is cancelled.
+	// A manual retry takes it again, and is refused with ErrConflict naming the holder when somebody else has it.
+	UniqueKey string
+	// UniqueDone keeps the key after success too: a complete twin is returned instead of a new job.
+	UniqueDone bool
+
+	// IdempotencyKey makes Enqueue safe to repeat: the same key with the same draft is answered with the same job, however
+	// it has ended since; with another draft it is refused with ErrConflict. Scoped to the owner.
+	IdempotencyKey string
+}
+
+// A Receipt acknowledges a draft: the job is durable, here or as its twin.
+type Receipt struct {
+	ID       ID   // the job
+	Existing bool // the draft met a twin (unique or idempotency key): nothing was added
+}
+
+// NewDraft makes the draft of typed arguments. What else the job needs is set on the draft.
+func NewDraft(args Args) (Draft, error) {
+	body, err := json.Marshal(args)
+	if err != nil {
+		return Draft{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("the arguments of %q cannot be written as JSON: %v", args.Kind(), err), Cause: err}
+	}
+	return Draft{Kind: args.Kind(), Args: body}, nil
+}
+
+// Enqueue hands one typed job to a store, or to the caller's own transaction: Enqueue(ctx, store.In(tx), args). It returns
+// after the job is durable (with a transaction: once that commits). Options change the draft before it is checked.
+func Enqueue(ctx context.Context, to Enqueuer, args Args, options ...func(*Draft)) (Receipt, error) {
+	draft, err := NewDraft(args)
+	if err != nil {
+		return Receipt{}, err
+	}
+	for _, option := range options {
+		option(&draft)
+	}
+	receipts, err := to.Enqueue(ctx, []Draft{draft})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipts[0], nil
+}
+
+// Prepare fills in what was left to default and refuses what cannot be stored, naming every problem at once. Stores call
+// it on each draft before they write the first.
+func (d *Draft) Prepare() error {
+	if d.ID.IsZero() {
+		d.ID = NewID()
+	}
+	if d.Queue == "" {
+		d.Queue = DefaultQueue
+	}
+	if len(d.Args) == 0 {
+		d.Args = json.RawMessage("null")
+	}
+	return errors.Join(
+		checkName("kind", d.Kind), checkName("queue", d.Queue), d.checkArgs(), d.checkTimes(), d.checkTags(),
+		checkText("owner", d.Owner), checkText("unique key", d.UniqueKey), checkText("idempotency key", d.IdempotencyKey),
+		refuse(d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32, "max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts),
+	)
+}
+
+func (d *Draft) checkArgs() error {
+	switch {
+	case len(d.Args) > MaxArgs:
+		return invalid("arguments of %d bytes: the limit is %d; store the data elsewhere and pass a reference", len(d.Args), MaxArgs)
+	case !json.Valid(d.Args):
+		return invalid("arguments are not valid JSON")
+	case !utf8.Valid(d.Args) || bytes.IndexByte(d.Args, 0) >= 0:
+		return invalid("arguments are not valid UTF-8")
+	}
+	return nil
+}
+
+func (d *Draft) checkTimes() error {
+	now := time.Now()
+	return errors.Join(
+		refuse(d.Delay != 0 && !d.RunAt.IsZero(), "both a delay and a run time: give one"),
+		refuse(d.ExpireIn != 0 && !d.ExpireAt.IsZero(), "both an expiry delay and an expiry time: give one"),
+		refuse(d.Delay < 0 || d.Delay > MaxDelay, "delay %v: give a duration between 0 and 100 years", d.Delay),
+		refuse(d.ExpireIn < 0 || d.ExpireIn > MaxDelay, "expiry %v: give a duration between 0 and 100 years", d.ExpireIn),
+		refuse(!d.RunAt.IsZero() && d.RunAt.Sub(now).Abs() > MaxDelay, "run time %v: give an instant within 100 years", d.RunAt),
+		refuse(!d.ExpireAt.IsZero() && d.ExpireAt.Sub(now).Abs() > MaxDelay, "expiry time %v: give an instant within 100 years", d.ExpireAt),
+	)
+}
+
+func (d *Draft) checkTags() error {
+	var problems []error
+	problems = append(problems, refuse(len(d.Tags) > MaxTags, "%d tags: the limit is %d", len(d.Tags), MaxTags))
+	for _, tag := range d.Tags {
+		problems = append(problems, checkText("tag", tag), refuse(tag == "", "an empty tag: leave it out"))
+	}
+	return errors.Join(problems...)
+}
+
+// checkName admits names that are safe in a URL, a metric label, a file name and a terminal.
+func checkName(what, name string) error {
+	ok := name != "" && len(name) <= MaxName && !slices.ContainsFunc([]byte(name), func(c byte) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':' || c == '/')
+	})
+	return refuse(!ok, "%s %.140q: use 1 to %d letters, digits and _ - . : /", what, name, MaxName)
+}
+
+func checkText(what, text string) error {
+	bad := len(text) > MaxKey || !utf8.ValidString(text) || slices.ContainsFunc([]byte(text), func(c byte) bool { return c < ' ' || c == 0x7f })
+	return refuse(bad, "%s %.60q: use at most %d bytes of UTF-8 without control characters", what, text, MaxKey)
+}
+
+func refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return invalid(format, args...)
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// maxUnsettled bounds the outcomes that wait to be written: a store that settles slowly is not asked for more work.
+const maxUnsettled = 4000
+
+// claim takes jobs until there is no room for more or nothing more to take. An answer that was nearly full is no proof that
+// nothing is left, so the next free slot asks again.
+func (e *Engine) claim(ctx context.Context) error {
+	for ctx.Err() == nil {
+		free, limit := e.room()
+		if limit == 0 {
+			return nil
+		}
+		taken, err := e.claimOnce(free, limit)
+		if err != nil || taken < limit {
+			e.book.want(2*taken >= limit)
+			return err
+		}
+	}
+	return nil
+}
+
+// claimOnce asks with a deadline of its own and is never cut short by a stop: a claim whose answer is not heard would leave
+// its jobs with nobody until the lease ends.
+func (e *Engine) claimOnce(free, limit int) (int, error) {
+	ctx, done := e.call(e.cfg.Lease)
+	defer done()
+	asked := time.Now()
+	before := e.book.pace()
+	leases, err := e.store.Claim(ctx, holdfast.Claim{Worker: e.worker, Queues: e.cfg.Queues, Limit: limit, Start: free, Lease: e.cfg.Lease})
+	if err != nil {
+		return 0, err
+	}
+	e.pace = e.book.pace() - before
+	if len(leases) == 0 {
+		return 0, nil
+	}
+	start, release := e.book.admit(e.attempts(leases, asked), e.trust(asked))
+	for _, a := range start {
+		e.start(a)
+	}
+	e.handBack(release)
+	return len(leases), nil
+}
+
+// room answers how many slots are free and how many jobs to ask for. Ahead of the free slots it asks for twice as many as
+// finished during the last claim, and asks again when half of those are left: enough to stay busy until the answer comes.
+func (e *Engine) room() (free, limit int) {
+	b := e.book
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ahead := min(e.cfg.Prefetch, 2*e.pace)
+	free = max(0, b.slots-b.working)
+	if b.ahead > 0 {
+		free = 0
+	}
+	limit = max(0, free+ahead-b.ahead)
+	b.low = ahead / 2
+	if free == 0 && b.ahead > b.low {
+		limit = 0
+	}
+	limit = min(limit, max(0, maxUnsettled+b.slots-b.ended))
+	b.hungry = limit == 0
+	return min(free, limit), limit
+}
+
+// want says whether a slot that becomes free should make the engine claim.
+func (b *book) want(more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hungry = more
+}
+
+// pace is a count that grows with every handler that returns.
+func (b *book) pace() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.returned
+}
+
+// attempts makes the leases of one answer into attempts.
+func (e *Engine) attempts(leases []holdfast.Lease, asked time.Time) []*attempt {
+	made := make([]attempt, len(leases))
+	all := make([]*attempt, len(leases))
+	for i := range leases {
+		made[i] = attempt{engine: e, lease: leases[i], kind: e.kinds[leases[i].Kind], asked: asked}
+		all[i] = &made[i]
+	}
+	return all
+}
+
+// trust is until when leases asked for at that moment are surely still ours.
+func (e *Engine) trust(asked time.Time) time.Time { return asked.Add(e.cfg.Lease - e.cfg.margin()) }

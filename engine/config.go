@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// Config says how an engine works. The zero value works: every field says what it then means.
+type Config struct {
+	Name   string   // how people call this worker; the host's name when empty. The engine adds what makes it unique
+	Queues []string // claimed from; holdfast.DefaultQueue when empty
+	Slots  int      // handlers at work at once; 10 when zero
+
+	// Prefetch caps how many jobs are held ahead of a free slot; 1000 when zero, none when negative. Ahead are only as many
+	// as finish while the store answers a claim, so a worker of slow jobs holds none back from others.
+	Prefetch int
+
+	Lease    time.Duration // how long a silent worker is believed in; 30 s when zero. Renewed at every third of it
+	Timeout  time.Duration // of an attempt whose kind sets none; 10 min when zero
+	Patience time.Duration // what a handler is given to return after its context ended, before its slot is replaced; 5 s when zero
+	Grace    time.Duration // what handlers at work are given at a stop before their contexts end; 30 s when zero
+	Poll     time.Duration // the longest a claimable job goes unnoticed when no wake-up comes; 1 s when zero
+	Sweep    time.Duration // how often lost workers and expired jobs are looked for; 5 s or a fifth of Lease, the shorter, when zero
+
+	Taxonomy *failure.Taxonomy // which codes exist; the built-in ones when nil
+	Classify failure.Rule      // names the error of a kind that has no rule of its own
+	Policy   failure.Policy    // of a kind that has none of its own
+
+	// Around wraps every handler, the first one outermost: the place for tracing and logging.
+	Around []func(next Handler) Handler
+	// Failed is told of each job that failed for good, after that was written. It runs beside the work, one call at a time,
+	// and cannot hold it up; its context ends when the engine has stopped.
+	Failed func(ctx context.Context, job holdfast.Job, f holdfast.Failure)
+	// Log receives one line for every attempt that ended; slog.Default when nil. Arguments and results are never in it.
+	Log *slog.Logger
+}
+
+// Kind says how the jobs of one kind are run. The zero value leaves everything to the engine's Config.
+type Kind struct {
+	Timeout    time.Duration  // how long an attempt may take
+	Policy     failure.Policy // when to try again and when to give up
+	Classify   failure.Rule   // names the errors of this kind
+	Dependency string         // what its failures are blamed on, unless an error names another
+}
+
+const (
+	defaultPrefetch = 1000
+	maxSlots        = 100_000
+	minLease        = time.Second
+	maxLease        = 24 * time.Hour
+)
+
+// prepare fills in what was left to default and refuses what cannot work, naming every problem at once.
+func (c *Config) prepare() error {
+	problems := []error{
+		refuse(c.Slots < 0 || c.Slots > maxSlots, "Slots is %d: give 1 to %d, or 0 for 10", c.Slots, maxSlots),
+		refuse(c.Lease != 0 && (c.Lease < minLease || c.Lease > maxLease), "Lease is %v: give %v to %v, or 0 for 30s", c.Lease, minLease, maxLease),
+		refuse(c.Timeout < 0 || c.Timeout > holdfast.MaxDelay, "Timeout is %v: give a positive duration, or 0 for 10m", c.Timeout),
+		refuse(c.Patience < 0, "Patience is %v: give a positive duration, or 0 for 5s", c.Patience),
+		refuse(c.Grace < 0, "Grace is %v: give a positive duration, or 0 for 30s; to stop without grace call Stop with an ended context", c.Grace),
+		refuse(c.Poll < 0, "Poll is %v: give a positive duration, or 0 for 1s", c.Poll),
+		refuse(c.Sweep < 0, "Sweep is %v: give a positive duration, or 0 for a fifth of Lease, at most 5s", c.Sweep),
+	}
+	for i, around := range c.Around {
+		problems = append(problems, refuse(around == nil, "Around[%d] is nil: leave it out", i))
+	}
+	for i, queue := range c.Queues {
+		probe := holdfast.Draft{Kind: "probe", Queue: queue}
+		err := probe.Prepare()
+		problems = append(problems, refuse(queue == "" || err != nil, "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, holdfast.MaxName))
+	}
+	c.fill()
+	return errors.Join(problems...)
+}
+
+func (c *Config) fill() {
+	if c.Name == "" {
+		c.Name, _ = os.Hostname()
+	}
+	if len(c.Queues) == 0 {
+		c.Queues = []string{holdfast.DefaultQueue}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	c.Slots = orElse(c.Slots, 10)
+	c.Prefetch = max(0, orElse(c.Prefetch, defaultPrefetch))
+	c.Lease = orElse(c.Lease, 30*time.Second)
+	c.Timeout = orElse(c.Timeout, 10*time.Minute)
+	c.Patience = orElse(c.Patience, 5*time.Second)
+	c.Grace = orElse(c.Grace, 30*time.Second)
+	c.Poll = orElse(c.Poll, time.Second)
+	c.Sweep = orElse(c.Sweep, min(5*time.Second, c.Lease/5))
+}
+
+// margin is how long before a lease ends its holder stops believing in it.
+func (c *Config) margin() time.Duration { return c.Lease / 10 }
+
+func orElse[T comparable](given, otherwise T) T {
+	var zero T
+	if given == zero {
+		return otherwise
+	}
+	return given
+}
+
+func refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}

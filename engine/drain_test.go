@@ -1,0 +1,218 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+func TestAStopLetsHandlersFinishAndClaimsNothingMore(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		w := s.works(engine.Config{Slots: 1}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			runs.mark()
+			time.Sleep(20 * time.Second)
+			return ctx.Err()
+		}))
+		first, second := s.enqueue(), s.enqueue()
+		s.becomes(first, holdfast.Processing)
+		w.stop()
+		expect(s, "what ran", s.job(first).State, holdfast.Complete)
+		expect(s, "what waited", s.job(second).State, holdfast.Queued)
+		expect(s, "runs", runs.count(), 1)
+		present, err := s.store.Workers(context.Background())
+		if err != nil || len(present) != 0 {
+			t.Errorf("still present after the stop: %v, %v", present, err)
+		}
+	})
+}
+
+// Solid Queue #568: renewals that stop before the drain let another worker take what still runs.
+func TestADrainOfThreeLeasesLosesNothingToOthers(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		cfg := engine.Config{Slots: 5, Lease: 5 * time.Second, Grace: time.Minute}
+		work := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			runs.mark()
+			time.Sleep(15 * time.Second)
+			return ctx.Err()
+		})
+		w := s.works(cfg, work)
+		ids := s.enqueueMany(5)
+		s.until("all to start", func() bool { return runs.count() == 5 })
+		s.works(cfg, work) // sweeps all the while
+		w.stop()
+		for _, id := range ids {
+			job := s.job(id)
+			expect(s, "state", job.State, holdfast.Complete)
+			expect(s, "crashes", job.Crashes, 0)
+			expect(s, "token", job.Token, 1)
+		}
+		expect(s, "runs", runs.count(), 5)
+	})
+}
+
+func TestWhatCannotFinishWithinGraceIsHandedBackForFree(t *testing.T) {
+	for _, obedient := range []bool{true, false} {
+		tell(t, func(s *scene) {
+			wall := make(chan struct{})
+			defer close(wall)
+			var runs starts
+			var cause error
+			work := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+				if runs.mark() > 1 {
+					return nil
+				}
+				if !obedient {
+					<-wall
+				}
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return errTrouble
+			})
+			w := s.works(engine.Config{Grace: 10 * time.Second, Patience: 2 * time.Second}, work)
+			id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
+			s.becomes(id, holdfast.Processing)
+			asked := time.Now()
+			w.stop()
+			if took := time.Since(asked); took < 10*time.Second || took > 13*time.Second {
+				t.Errorf("the stop took %v", took)
+			}
+			job := s.job(id)
+			expect(s, "state", job.State, holdfast.Queued)
+			expect(s, "failures", job.Failures, 0)
+			expect(s, "interrupts", job.Interrupts, 1)
+			if obedient && !errors.Is(cause, engine.ErrStopping) {
+				t.Errorf("cause %v, want ErrStopping", cause)
+			}
+			s.works(engine.Config{}, work)
+			s.becomes(id, holdfast.Complete)
+		})
+	}
+}
+
+func TestASecondStopEndsTheGrace(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{Grace: time.Hour}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, engine.Kind{Timeout: 2 * time.Hour}))
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		w.cancel()
+		time.Sleep(time.Minute)
+		expect(s, "state during the grace", s.job(id).State, holdfast.Processing)
+		asked := time.Now()
+		if err := w.Stop(ended()); !errors.Is(err, context.Canceled) {
+			t.Errorf("Stop: %v, want its context's error", err)
+		}
+		if took := time.Since(asked); took > time.Second {
+			t.Errorf("the second stop took %v", took)
+		}
+		w.stop()
+		expect(s, "state", s.job(id).State, holdfast.Queued)
+		expect(s, "failures", s.job(id).Failures, 0)
+	})
+}
+
+func TestStopWaitsForTheWork(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error {
+			time.Sleep(5 * time.Second)
+			return nil
+		}))
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		if err := w.Stop(context.Background()); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		expect(s, "state", s.job(id).State, holdfast.Complete)
+	})
+}
+
+func TestJobsHeldAheadOfASlotAreHandedBackAtOnce(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		long := make(chan struct{})
+		w := s.works(engine.Config{Slots: 2, Prefetch: 50, Grace: time.Minute}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+			if runs.mark() > 100 {
+				<-long
+			}
+			return nil
+		}))
+		s.enqueueMany(400)
+		s.until("slow ones", func() bool { return runs.count() >= 102 })
+		w.cancel()
+		s.until("only what runs to be held", func() bool { return s.counted(holdfast.Processing) <= 2 })
+		close(long)
+		w.stop()
+		expect(s, "processing", s.counted(holdfast.Processing), 0)
+		expect(s, "complete", s.counted(holdfast.Complete), runs.count())
+		expect(s, "queued", s.counted(holdfast.Queued), 400-runs.count())
+	})
+}
+
+func (s *scene) counted(state holdfast.State) (n int) {
+	s.Helper()
+	counts, err := s.store.Counts(context.Background())
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, c := range counts {
+		if c.State == state {
+			n += c.Jobs
+		}
+	}
+	return n
+}
+
+func TestAnEngineRunsOnceAndRefusesWhatIsWrongBeforeItClaims(t *testing.T) {
+	tell(t, func(s *scene) {
+		e, err := engine.New(s.store, engine.Config{Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = engine.Handle[Note](e, nil)
+		_ = engine.HandleRaw(e, "no such name!", func(context.Context, *engine.Raw) error { return nil })
+		_ = engine.HandleRaw(e, "odd", func(context.Context, *engine.Raw) error { return nil }, engine.Kind{Policy: failure.Policy{MaxAttempts: -1}})
+		id := s.enqueue()
+		err = e.Run(context.Background())
+		if !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("Run: %v, want every problem", err)
+		}
+		t.Log(err)
+		expect(s, "token", s.job(id).Token, 0)
+
+		w := s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.becomes(id, holdfast.Complete)
+		if err := engine.HandleRaw(w.Engine, "late", func(context.Context, *engine.Raw) error { return nil }); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("Handle after Run: %v", err)
+		}
+		w.stop()
+		if err := w.Run(context.Background()); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("a second Run: %v", err)
+		}
+	})
+}
+
+func TestABadConfigIsRefusedWhole(t *testing.T) {
+	_, err := engine.New(nil, engine.Config{
+		Slots: -1, Lease: time.Millisecond, Timeout: -1, Patience: -1, Grace: -1, Poll: -1, Sweep: -1,
+		Queues: []string{"fine", "not fine"}, Policy: failure.Policy{MaxAttempts: -1},
+		Around: []func(engine.Handler) engine.Handler{nil},
+	})
+	var all interface{ Unwrap() []error }
+	if !errors.As(err, &all) {
+		t.Fatalf("New: %v, want all problems joined", err)
+	}
+	for _, field := range []string{"store", "Slots", "Lease", "Timeout", "Patience", "Grace", "Poll", "Sweep", "Queues[1]", "MaxAttempts", "Around[0]"} {
+		if !containsText(err, field) {
+			t.Errorf("the refusal does not name %s: %v", field, err)
+		}
+	}
+}

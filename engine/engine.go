@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// A Store is what an engine needs of one.
+type Store interface {
+	holdfast.Worker
+	holdfast.Keeper
+}
+
+// An Engine runs the jobs of its kinds until it is stopped. Any number of engines, in any number of processes, may share a
+// store. Losing one at any moment loses no job.
+type Engine struct {
+	store  Store
+	cfg    Config
+	worker string        // unique to this engine
+	rules  failure.Rules // of kinds that have none of their own
+
+	mu       sync.Mutex
+	kinds    map[string]*kind // fixed once started
+	problems []error
+	started  bool
+
+	book     *book
+	outbox   outbox
+	finals   chan *final
+	rested   chan *attempt // to a goroutine that rests
+	resting  atomic.Int64  // how many do
+	wakes    chan struct{} // there may be something to claim, and room for it
+	cancels  chan struct{} // somebody may have asked a job to stop
+	grumbles grumbles
+
+	pace      int       // handlers that returned during the last claim; claim's alone
+	presented time.Time // when this worker last said it is alive; renew's alone
+
+	stop, hurry func()          // ask for a graceful stop; ask for it to be quick
+	stopping    context.Context // ended by stop
+	hurrying    context.Context // ended by hurry
+	stopped     chan struct{}   // closed when Run has returned
+
+	working   context.Context // the parent of every handler's context
+	interrupt context.CancelCauseFunc
+	keeping   context.Context // the parent of every store call: it outlives the handlers
+	letGo     context.CancelFunc
+}
+
+// New makes an engine. A Config that cannot work is refused whole: the error names every problem.
+func New(store Store, cfg Config) (*Engine, error) {
+	rules := failure.Rules{Taxonomy: cfg.Taxonomy, Classify: cfg.Classify, Policy: cfg.Policy}
+	if err := errors.Join(refuse(store == nil, "the store is nil: open one with store.Open"), cfg.prepare(), checkRules("", rules)); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		store: store, cfg: cfg,
+		worker:  fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomTail()),
+		rules:   rules,
+		kinds:   make(map[string]*kind),
+		book:    newBook(cfg.Slots),
+		outbox:  outbox{sign: make(chan struct{}, 1)},
+		finals:  make(chan *final, maxTold),
+		rested:  make(chan *attempt),
+		wakes:   make(chan struct{}, 1),
+		cancels: make(chan struct{}, 1),
+		stopped: make(chan struct{}),
+	}
+	e.stopping, e.stop = context.WithCancel(context.Background())
+	e.hurrying, e.hurry = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// randomTail keeps two engines of one process and name apart.
+func randomTail() []byte {
+	id := holdfast.NewID()
+	return id[10:]
+}
+
+// Worker is the name under which this engine holds jobs.
+func (e *Engine) Worker() string { return e.worker }
+
+// Run works until ctx ends or Stop is called, then stops gracefully: it claims nothing more, lets handlers finish within
+// Grace, hands back what cannot, and returns after the last settlement is written. It returns nil after a graceful stop,
+// and otherwise what could not be written; those jobs are reclaimed when their leases end. An engine runs once.
+func (e *Engine) Run(ctx context.Context) error {
+	if err := e.begin(ctx); err != nil {
+		return err
+	}
+	defer close(e.stopped)
+	defer e.stop()
+	claiming, halt := context.WithCancel(ctx)
+	defer halt()
+	defer context.AfterFunc(e.stopping, halt)()
+
+	var front, back, station, hook sync.WaitGroup
+	renewing, rest := context.WithCancel(e.keeping)
+	defer rest()
+	for _, d := range e.frontDuties() {
+		front.Go(func() { e.keep(claiming, d) })
+	}
+	for _, d := range e.backDuties() {
+		back.Go(func() { e.keep(renewing, d) })
+	}
+	station.Go(e.settle)
+	hook.Go(e.tell)
+
+	<-claiming.Done()
+	err := e.drain(&front, &station)
+	rest()
+	back.Wait()
+	close(e.finals)
+	e.await(&hook, e.cfg.Patience)
+	err = errors.Join(err, e.leave())
+	e.letGo()
+	return err
+}
+
+// begin refuses what cannot run, all problems at once, and sets up the contexts.
+func (e *Engine) begin(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		return refuse(true, "this engine has run already: make a new one with engine.New")
+	}
+	if err := errors.Join(e.problems...); err != nil {
+		return err
+	}
+	e.started = true
+	lasting := context.WithoutCancel(ctx)
+	e.working, e.interrupt = context.WithCancelCause(lasting)
+	e.keeping, e.letGo = context.WithCancel(lasting)
+	return nil
+}
+
+// frontDuties bring work in. They end when the engine is asked to stop.
+func (e *Engine) frontDuties() []duty {
+	return []duty{
+		{name: "claim", round: e.claim, beat: e.cfg.Poll, sign: e.wakes},
+		{name: "wake", round: e.wake},
+		{name: "promote", round: e.promote, beat: min(e.cfg.Poll, 500*time.Millisecond)},
+		{name: "reclaim", round: e.reclaim, beat: e.cfg.Sweep, jitter: true},
+		{name: "expire", round: e.expire, beat: e.cfg.Sweep, jitter: true},
+	}
+}
+
+// backDuties look after work that was taken on. They last until its last settlement is written.
+func (e *Engine) backDuties() []duty {
+	return []duty{
+		{name: "renew", round: e.renew, beat: e.cfg.Lease / 3, sign: e.cancels},
+		{name: "watch", round: e.watch, beat: e.cfg.watchBeat()},
+	}
+}
+
+// call is the context of one store call. Every call has a deadline, and none is cut short by a stop.
+func (e *Engine) call(within time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.keeping, within)
+}
+
+// Stop asks for a graceful stop and waits until Run has returned. When ctx ends first the grace is over: handlers' contexts
+// end at once. So Stop with a context that has ended already stops now. The answer is ctx's error in that case.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.stop()
+	e.mu.Lock()
+	started := e.started
+	e.mu.Unlock()
+	if !started {
+		return nil
+	}
+	select {
+	case <-e.stopped:
+		return nil
+	case <-ctx.Done():
+		e.hurry()
+	}
+	<-e.stopped
+	return context.Cause(ctx)
+}

@@ -1,0 +1,126 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+func containsText(err error, text string) bool {
+	return err != nil && strings.Contains(err.Error(), text)
+}
+
+func TestMiddlewareWrapsEveryHandlerTheFirstOutermost(t *testing.T) {
+	tell(t, func(s *scene) {
+		var order []string
+		layer := func(name string) func(engine.Handler) engine.Handler {
+			return func(next engine.Handler) engine.Handler {
+				return func(ctx context.Context, job *engine.Raw) error {
+					order = append(order, name+" "+job.Kind)
+					return next(ctx, job)
+				}
+			}
+		}
+		s.works(engine.Config{Around: []func(engine.Handler) engine.Handler{layer("outer"), layer("inner")}},
+			handling(func(context.Context, *engine.Job[Note]) error { order = append(order, "work"); return nil }))
+		s.becomes(s.enqueue(), holdfast.Complete)
+		expect(s, "order", strings.Join(order, ", "), "outer note, inner note, work")
+	})
+}
+
+func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
+	tell(t, func(s *scene) {
+		var out bytes.Buffer
+		log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		var runs starts
+		w := s.works(engine.Config{Log: log}, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() == 1 {
+				return errTrouble
+			}
+			return nil
+		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		receipt, err := holdfast.Enqueue(context.Background(), s.store, Note{"a very private thing"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.becomes(receipt.ID, holdfast.Complete)
+		w.stop()
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 2 {
+			t.Fatalf("%d lines, want one an attempt:\n%s", len(lines), out.String())
+		}
+		for i, want := range []map[string]any{
+			{"event": "retry", "attempt": 1.0, "error_code": "UNKNOWN", "status": "queued"},
+			{"event": "complete", "attempt": 2.0, "status": "complete"},
+		} {
+			var line map[string]any
+			if err := json.Unmarshal([]byte(lines[i]), &line); err != nil {
+				t.Fatal(err)
+			}
+			for key, value := range want {
+				expect(s, key, line[key], value)
+			}
+			expect(s, "job_id", line["job_id"], any(receipt.ID.String()))
+			if _, ok := line["duration_ms"].(float64); !ok {
+				t.Errorf("no duration_ms in %s", lines[i])
+			}
+		}
+		if strings.Contains(out.String(), "private") {
+			t.Errorf("the arguments are in the log:\n%s", out.String())
+		}
+	})
+}
+
+func TestNoMoreHandlersRunAtOnceThanThereAreSlots(t *testing.T) {
+	tell(t, func(s *scene) {
+		var at, most atomic.Int64
+		s.works(engine.Config{Slots: 7}, handling(func(context.Context, *engine.Job[Note]) error {
+			most.Store(max(most.Load(), at.Add(1)))
+			time.Sleep(time.Millisecond)
+			at.Add(-1)
+			return nil
+		}))
+		s.enqueueMany(200)
+		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 200 })
+		expect(s, "handlers at once", most.Load(), 7)
+	})
+}
+
+func TestAWorkerOfSlowJobsHoldsNoneBackFromOthers(t *testing.T) {
+	tell(t, func(s *scene) {
+		cfg := engine.Config{Slots: 2}
+		slow := handling(func(context.Context, *engine.Job[Note]) error { time.Sleep(10 * time.Second); return nil })
+		s.works(cfg, slow)
+		s.enqueueMany(8)
+		s.until("both slots to be busy", func() bool { return s.counted(holdfast.Processing) == 2 })
+		began := time.Now()
+		s.works(cfg, slow)
+		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 8 })
+		if took := time.Since(began); took > 22*time.Second {
+			t.Errorf("two workers took %v for two rounds each of 10s", took)
+		}
+	})
+}
+
+func TestARuleThatPanicsStopsNobodysSettlement(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return errTrouble }, engine.Kind{
+			Classify: func(error) (failure.Class, bool) { panic("a bad rule") },
+			Policy:   failure.Policy{Backoff: angry{}},
+		}))
+		s.becomes(s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 2 }), holdfast.Failed)
+	})
+}
+
+type angry struct{}
+
+func (angry) Delay(int, float64) time.Duration { panic("a bad backoff") }

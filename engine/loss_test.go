@@ -1,0 +1,301 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// lease5 is a short lease with its default sweep of a second.
+var lease5 = engine.Config{Lease: 5 * time.Second}
+
+func TestAJobOfALostWorkerRunsAgainWithinLeaseAndSweep(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		forever := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			runs.mark()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		w := s.worksOn(s.faulty, lease5, forever)
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		s.works(lease5, handling(func(context.Context, *engine.Job[Note]) error { runs.mark(); return nil }))
+		lost := time.Now()
+		w.crash(s.faulty)
+		job := s.becomes(id, holdfast.Complete)
+		if took := runs.at[1].Sub(lost); took > 7*time.Second {
+			t.Errorf("it ran again after %v, want at most 7s", took)
+		}
+		expect(s, "crashes", job.Crashes, 1)
+		expect(s, "failures", job.Failures, 0)
+		<-w.ended
+		if !errors.Is(w.err, holdfast.ErrUnavailable) {
+			t.Errorf("Run of the cut-off engine: %v", w.err)
+		}
+	})
+}
+
+func TestAJobThatKillsItsWorkersFailsAsPoison(t *testing.T) {
+	tell(t, func(s *scene) {
+		id := s.enqueue()
+		work := handling(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() },
+			engine.Kind{Policy: failure.Policy{MaxCrashes: 2}})
+		for crashes := range 2 {
+			cut := storetest.NewFaulty(s.store)
+			w := s.worksOn(cut, lease5, work)
+			s.until("it to run there", func() bool { return s.job(id).Worker == w.Worker() && s.job(id).Crashes == crashes })
+			w.crash(cut)
+			<-w.ended
+		}
+		s.works(lease5, work)
+		job := s.becomes(id, holdfast.Failed)
+		expect(s, "code", code(job), "POISON")
+		expect(s, "crashes", job.Crashes, 2)
+	})
+}
+
+func TestAWorkerThatLosesTouchStopsItsHandlersAndItsLateResultIsOnlyEvidence(t *testing.T) {
+	tell(t, func(s *scene) {
+		var cause error
+		var told atomic.Int64
+		began := time.Now()
+		w := s.worksOn(s.faulty, lease5, handling(func(ctx context.Context, job *engine.Job[Note]) error {
+			<-ctx.Done()
+			told.Store(int64(time.Since(began)))
+			cause = context.Cause(ctx)
+			job.Result("from the stale worker")
+			return nil
+		}))
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		s.faulty.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
+		other := s.works(lease5, handling(func(_ context.Context, job *engine.Job[Note]) error {
+			job.Result("from the new one")
+			return nil
+		}))
+		job := s.becomes(id, holdfast.Complete)
+		s.faulty.Plan()
+		s.until("the late result", func() bool {
+			for _, a := range s.attempts(id) {
+				if a.Late {
+					return true
+				}
+			}
+			return false
+		})
+		if !errors.Is(cause, holdfast.ErrLeaseLost) {
+			t.Errorf("cause %v, want ErrLeaseLost", cause)
+		}
+		if at := time.Duration(told.Load()); at > 5*time.Second {
+			t.Errorf("the handler was told after %v: later than its lease", at)
+		}
+		expect(s, "result", string(s.job(id).Result), `"from the new one"`)
+		expect(s, "crashes", job.Crashes, 1)
+		w.stop()
+		other.stop()
+	})
+}
+
+// River #995: outcomes that could not be written in time let finished jobs be taken over and run again.
+func TestAStoreThatIsAwayLongerThanALeaseCostsNothingWhenNobodyReclaims(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		w := s.worksOn(s.faulty, lease5, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			runs.mark()
+			return nil
+		}))
+		s.faulty.Plan(storetest.Fault{Verb: "Settle", Always: true})
+		id := s.enqueue()
+		s.until("it to run", func() bool { return runs.count() == 1 })
+		time.Sleep(5 * time.Minute)
+		expect(s, "state while it cannot be settled", s.job(id).State, holdfast.Processing)
+		s.faulty.Plan()
+		job := s.becomes(id, holdfast.Complete)
+		expect(s, "token", job.Token, 1)
+		expect(s, "runs", runs.count(), 1)
+		w.stop()
+	})
+}
+
+func TestAClaimWhoseAnswerIsLostChargesNoCrash(t *testing.T) {
+	tell(t, func(s *scene) {
+		id := s.enqueue()
+		s.faulty.Plan(storetest.Fault{Verb: "Claim", N: 1, After: true})
+		w := s.worksOn(s.faulty, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		job := s.becomes(id, holdfast.Complete)
+		expect(s, "crashes", job.Crashes, 0)
+		expect(s, "interrupts", job.Interrupts, 1)
+		w.stop()
+	})
+}
+
+// Every call fails once, before and after it took effect, in every place: nothing may be lost, and nothing run to its end twice.
+func TestWhicheverCallFailsEveryJobStillCompletes(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= 40; n++ {
+			if !failsOnce(t, storetest.Fault{N: n, After: after}) {
+				break
+			}
+		}
+	}
+}
+
+func failsOnce(t *testing.T, fault storetest.Fault) (fired bool) {
+	tell(t, func(s *scene) {
+		s.faulty.Plan(fault)
+		s.Logf("call %d, after %v", fault.N, fault.After)
+		tries, ends := map[holdfast.ID]int{}, map[holdfast.ID]int{}
+		ids := s.enqueueMany(3)
+		w := s.worksOn(s.faulty, engine.Config{Lease: 5 * time.Second, Slots: 1, Poll: 5 * time.Second}, handling(func(ctx context.Context, job *engine.Job[Note]) error {
+			tries[job.ID]++ // one slot: no two at once
+			if err := job.Checkpoint(ctx, tries[job.ID]); err != nil {
+				return err
+			}
+			if tries[job.ID] == 1 {
+				return errTrouble
+			}
+			ends[job.ID]++
+			return nil
+		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}}))
+		for _, id := range ids {
+			job := s.becomes(id, holdfast.Complete)
+			expect(s, "crashes", job.Crashes, 0)
+			expect(s, "runs to the end", ends[id], 1)
+		}
+		w.stop()
+		fired = s.faulty.Fired() > 0
+	})
+	return fired
+}
+
+// mistreated is a store whose calls can be made to misbehave in ways an error cannot.
+type mistreated struct {
+	holdfast.Store
+	settle  func(s []holdfast.Settlement) ([]error, error)
+	promote func() (int, error)
+	await   func(ctx context.Context, patience time.Duration) (holdfast.Wake, error)
+	hang    func(ctx context.Context) bool // blocks until its context ends, and reports whether it did
+}
+
+func (m *mistreated) hung(ctx context.Context) error {
+	if m.hang != nil && m.hang(ctx) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (m *mistreated) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if err := m.hung(ctx); err != nil {
+		return nil, err
+	}
+	return m.Store.Claim(ctx, c)
+}
+
+func (m *mistreated) Renew(ctx context.Context, r []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
+	if err := m.hung(ctx); err != nil {
+		return holdfast.Renewed{}, err
+	}
+	return m.Store.Renew(ctx, r, lease)
+}
+
+func (m *mistreated) Settle(ctx context.Context, s []holdfast.Settlement) ([]error, error) {
+	if err := m.hung(ctx); err != nil {
+		return nil, err
+	}
+	if m.settle != nil {
+		if answers, err := m.settle(s); answers != nil || err != nil {
+			return answers, err
+		}
+	}
+	return m.Store.Settle(ctx, s)
+}
+
+func (m *mistreated) Promote(ctx context.Context, limit int) (int, error) {
+	if m.promote != nil {
+		return m.promote()
+	}
+	return m.Store.Promote(ctx, limit)
+}
+
+func (m *mistreated) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
+	if m.await != nil {
+		return m.await(ctx, patience)
+	}
+	return m.Store.Await(ctx, queues, patience)
+}
+
+func TestASettlementTheStoreCallsSenselessBecomesAFailure(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.worksOn(&mistreated{Store: s.store, settle: func(all []holdfast.Settlement) ([]error, error) {
+			if all[0].To != holdfast.Complete {
+				return nil, nil
+			}
+			answers := make([]error, len(all))
+			for i := range answers {
+				answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "senseless"}
+			}
+			return answers, nil
+		}}, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		expect(s, "code", code(s.becomes(s.enqueue(), holdfast.Failed)), "SYSTEM_ERROR")
+		w.stop()
+	})
+}
+
+// Sidekiq #2028: a scheduler met one bad command and never came back.
+func TestADutyThatPanicsIsTakenUpAgain(t *testing.T) {
+	tell(t, func(s *scene) {
+		panics := 0
+		m := &mistreated{Store: s.store}
+		m.promote = func() (int, error) {
+			if panics++; panics <= 3 {
+				panic("a broken driver")
+			}
+			return s.store.Promote(context.Background(), 100)
+		}
+		settles := 0
+		m.settle = func([]holdfast.Settlement) ([]error, error) {
+			if settles++; settles <= 3 {
+				panic("a broken driver")
+			}
+			return nil, nil
+		}
+		w := s.worksOn(m, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.becomes(s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second }), holdfast.Complete)
+		w.stop()
+	})
+}
+
+// Oban #493, Graphile #541, pg-boss #850: a silent listener left jobs waiting for hours.
+func TestLosingEveryWakeUpCostsAtMostOnePoll(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.worksOn(&mistreated{Store: s.store, await: func(ctx context.Context, patience time.Duration) (holdfast.Wake, error) {
+			<-ctx.Done()
+			return holdfast.Wake{}, ctx.Err()
+		}}, engine.Config{Poll: 3 * time.Second}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		time.Sleep(10 * time.Second)
+		job := s.becomes(s.enqueue(), holdfast.Complete)
+		if waited := job.FinishedAt.Sub(job.CreatedAt); waited > 3*time.Second {
+			t.Errorf("it waited %v, want at most a poll", waited)
+		}
+		w.stop()
+	})
+}
+
+func TestAWakeUpStartsAJobAtOnce(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.works(engine.Config{Poll: time.Hour}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		time.Sleep(time.Minute)
+		job := s.becomes(s.enqueue(), holdfast.Complete)
+		if waited := job.FinishedAt.Sub(job.CreatedAt); waited > 100*time.Millisecond {
+			t.Errorf("it waited %v, want next to nothing", waited)
+		}
+	})
+}

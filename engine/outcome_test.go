@@ -1,0 +1,297 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+func TestAJobIsCompletedOnceWithItsResult(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		s.works(engine.Config{}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+			runs.mark()
+			job.Result(map[string]string{"said": job.Args.Text})
+			return nil
+		}))
+		id := s.enqueue()
+		job := s.becomes(id, holdfast.Complete)
+		expect(s, "result", string(job.Result), `{"said":"hello"}`)
+		expect(s, "runs", runs.count(), 1)
+		expect(s, "failures", job.Failures, 0)
+	})
+}
+
+func TestRetriesFollowThePolicyToTheSecond(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		delays := failure.Table{2 * time.Second, 10 * time.Second, 60 * time.Second}
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error {
+			runs.mark()
+			return errTrouble
+		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 4, Backoff: delays}}))
+		id := s.enqueue()
+		job := s.becomes(id, holdfast.Failed)
+		expect(s, "runs", runs.count(), 4)
+		expect(s, "failures", job.Failures, 4)
+		for i, delay := range delays {
+			gap := runs.at[i+1].Sub(runs.at[i])
+			if gap < delay || gap >= delay+time.Second {
+				t.Errorf("attempt %d started %v after the one before, want %v", i+2, gap, delay)
+			}
+		}
+		expect(s, "attempts on record", len(s.attempts(id)), 4)
+	})
+}
+
+func TestTheHookIsToldOfAJobThatFailedForGoodOnceAndAfterItWasWritten(t *testing.T) {
+	tell(t, func(s *scene) {
+		told := make(chan holdfast.Failure, 10)
+		var seen holdfast.State
+		hook := func(_ context.Context, job holdfast.Job, f holdfast.Failure) {
+			seen = s.job(job.ID).State
+			told <- f
+			panic("a hook that panics")
+		}
+		s.works(engine.Config{Failed: hook}, handling(func(context.Context, *engine.Job[Note]) error {
+			return failure.NeverRetry(failure.WithCode(errTrouble, "NOT_FOUND"))
+		}))
+		id := s.enqueue()
+		f := <-told
+		expect(s, "code told", f.Code, "NOT_FOUND")
+		expect(s, "state when told", seen, holdfast.Failed)
+		second := s.enqueue()
+		<-told
+		expect(s, "code on record", code(s.job(id)), "NOT_FOUND")
+		expect(s, "state of the second", s.job(second).State, holdfast.Failed)
+		expect(s, "told once each", len(told), 0)
+	})
+}
+
+// faults lists what a handler can do wrong, and the code the job then fails with when it has one attempt.
+var faults = []struct {
+	sentence string
+	work     note
+	code     string
+}{
+	{"returns an error", func(context.Context, *engine.Job[Note]) error { return errTrouble }, "UNKNOWN"},
+	{"panics", func(context.Context, *engine.Job[Note]) error { panic("boom") }, "SYSTEM_PANIC"},
+	{"panics with an error that panics", func(context.Context, *engine.Job[Note]) error { panic((*spiteful)(nil)) }, "SYSTEM_PANIC"},
+	{"returns an error that panics", func(context.Context, *engine.Job[Note]) error { return (*spiteful)(nil) }, "UNKNOWN"},
+	{"panics with nil", func(context.Context, *engine.Job[Note]) error { panic(nil) }, "SYSTEM_PANIC"},
+	{"ends its goroutine", func(context.Context, *engine.Job[Note]) error { runtime.Goexit(); return nil }, "HANDLER_EXITED"},
+	{"obeys its time limit", func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() }, "TIMEOUT"},
+	{"hides that it obeyed its time limit", func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return errTrouble }, "TIMEOUT"},
+	{"has a result that is not JSON", func(_ context.Context, job *engine.Job[Note]) error { job.Result(math.Inf(1)); return nil }, "HANDLER_RESULT"},
+	{"has a result that is too large", func(_ context.Context, job *engine.Job[Note]) error {
+		job.Result(strings.Repeat("x", holdfast.MaxArgs))
+		return nil
+	}, "HANDLER_RESULT"},
+}
+
+type spiteful struct{ text string }
+
+func (s *spiteful) Error() string { return s.text } // panics on a nil pointer
+
+// Oban #1116: a job whose process was gone inside a live node stayed in its state for ever.
+func TestWhateverAHandlerDoesItsJobEndsAndTheNextOneRuns(t *testing.T) {
+	for _, fault := range faults {
+		t.Run(fault.sentence, func(t *testing.T) {
+			tell(t, func(s *scene) {
+				bad := true
+				s.works(engine.Config{Slots: 1}, handling(func(ctx context.Context, job *engine.Job[Note]) error {
+					if bad {
+						bad = false
+						return fault.work(ctx, job)
+					}
+					return nil
+				}, engine.Kind{Timeout: 3 * time.Second}))
+				first := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
+				job := s.becomes(first, holdfast.Failed)
+				expect(s, "code", code(job), fault.code)
+				expect(s, "failures", job.Failures, 1)
+				s.becomes(s.enqueue(), holdfast.Complete)
+			})
+		})
+	}
+}
+
+func TestAHandlerThatIgnoresItsTimeLimitIsGivenUpAndItsSlotReplaced(t *testing.T) {
+	tell(t, func(s *scene) {
+		wall := make(chan struct{})
+		var runs starts
+		s.works(engine.Config{Slots: 1, Patience: 2 * time.Second}, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() == 1 {
+				<-wall
+			}
+			return nil
+		}, engine.Kind{Timeout: 10 * time.Second, Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
+		began := time.Now()
+		stuck := s.enqueue()
+		s.until("the first one to start", func() bool { return runs.count() == 1 })
+		next := s.enqueue()
+		s.becomes(next, holdfast.Complete)
+		if took := time.Since(began); took < 12*time.Second || took > 14*time.Second {
+			t.Errorf("the slot was replaced after %v, want timeout and patience: 12s", took)
+		}
+		job := s.job(stuck)
+		expect(s, "state", job.State, holdfast.Queued)
+		expect(s, "code", code(job), "TIMEOUT")
+		close(wall) // its late return must change nothing
+		s.becomes(s.enqueue(), holdfast.Complete)
+		expect(s, "state after its late return", s.job(stuck).State, holdfast.Queued)
+	})
+}
+
+func TestAnUnknownKindIsRetriedBecauseADeployMayBringItsHandler(t *testing.T) {
+	tell(t, func(s *scene) {
+		old := s.works(engine.Config{Policy: failure.Policy{Backoff: failure.Fixed(30 * time.Second)}})
+		id := s.enqueue()
+		s.until("the failure", func() bool { return s.job(id).Failures == 1 })
+		expect(s, "code", code(s.job(id)), "UNKNOWN_KIND")
+		old.stop()
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.becomes(id, holdfast.Complete)
+	})
+}
+
+func TestArgumentsThatCannotBeDecodedFailAtOnceAndNeverReachTheHandler(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { runs.mark(); return nil }))
+		id := s.enqueue(func(d *holdfast.Draft) { d.Args = []byte(`{"text": 7}`) })
+		job := s.becomes(id, holdfast.Failed)
+		expect(s, "code", code(job), "UNREADABLE_JOB")
+		expect(s, "runs", runs.count(), 0)
+	})
+}
+
+func TestASnoozeCostsNothing(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() <= 5 {
+				return failure.Snooze(time.Minute)
+			}
+			return nil
+		}))
+		id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
+		job := s.becomes(id, holdfast.Complete)
+		expect(s, "failures", job.Failures, 0)
+		expect(s, "interrupts", job.Interrupts, 5)
+		if took := runs.at[5].Sub(runs.at[0]); took < 5*time.Minute || took > 5*time.Minute+5*time.Second {
+			t.Errorf("five snoozes of a minute took %v", took)
+		}
+	})
+}
+
+func TestACheckpointIsResumedByTheNextAttempt(t *testing.T) {
+	tell(t, func(s *scene) {
+		var resumed []int
+		s.works(engine.Config{}, handling(func(ctx context.Context, job *engine.Job[Note]) error {
+			var page int
+			job.Resume(&page)
+			resumed = append(resumed, page)
+			if page == 20 {
+				return nil
+			}
+			if err := job.Progress(ctx, float64(page), "reading"); err != nil {
+				return err
+			}
+			if err := job.Checkpoint(ctx, page+10); err != nil {
+				return err
+			}
+			return errTrouble
+		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		job := s.becomes(s.enqueue(), holdfast.Complete)
+		expect(s, "attempts", len(resumed), 3)
+		expect(s, "last page", resumed[len(resumed)-1], 20)
+		expect(s, "failures", job.Failures, 2)
+	})
+}
+
+func TestAJobThatCouldNotStartInTimeFailsAsExpiredAndNeverRuns(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		release := make(chan struct{})
+		s.works(engine.Config{Slots: 1}, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() == 1 {
+				<-release
+			}
+			return nil
+		}))
+		first := s.enqueue()
+		s.until("the first one to start", func() bool { return runs.count() == 1 })
+		late := s.enqueue(func(d *holdfast.Draft) { d.ExpireIn = 30 * time.Second })
+		job := s.becomes(late, holdfast.Failed)
+		expect(s, "code", code(job), "JOB_EXPIRED")
+		expect(s, "failures", job.Failures, 0)
+		if waited := job.FinishedAt.Sub(job.CreatedAt); waited < 30*time.Second || waited > 37*time.Second {
+			t.Errorf("it expired after %v", waited)
+		}
+		close(release)
+		s.becomes(first, holdfast.Complete)
+		expect(s, "runs", runs.count(), 1)
+	})
+}
+
+func TestAJobExpiresBehindAHoldToo(t *testing.T) {
+	tell(t, func(s *scene) {
+		if err := s.store.Pause(context.Background(), holdfast.Hold{Queue: holdfast.DefaultQueue, Actor: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		id := s.enqueue(func(d *holdfast.Draft) { d.ExpireIn = 10 * time.Second })
+		expect(s, "code", code(s.becomes(id, holdfast.Failed)), "JOB_EXPIRED")
+	})
+}
+
+func TestACancelledJobIsStoppedAndEndsCancelled(t *testing.T) {
+	tell(t, func(s *scene) {
+		var cause error
+		s.works(engine.Config{}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		}))
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		asked := time.Now()
+		if _, err := s.store.Cancel(context.Background(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		s.becomes(id, holdfast.Cancelled)
+		if took := time.Since(asked); took > 2*time.Second {
+			t.Errorf("the handler was told after %v, want at once", took)
+		}
+		if !errors.Is(cause, engine.ErrCancelled) {
+			t.Errorf("cause %v, want ErrCancelled", cause)
+		}
+	})
+}
+
+func TestACancelledJobWhoseHandlerIgnoresItEndsCancelledAllTheSame(t *testing.T) {
+	tell(t, func(s *scene) {
+		wall := make(chan struct{})
+		defer close(wall)
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { <-wall; return nil }))
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		if _, err := s.store.Cancel(context.Background(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		s.becomes(id, holdfast.Cancelled)
+		if took := time.Since(asked); took > 10*time.Second {
+			t.Errorf("it ended after %v, want patience", took)
+		}
+	})
+}

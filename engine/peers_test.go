@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	zombiezen "zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// Each test here is trouble that another job engine had.
+
+// River #682, Oban #1141: a job longer than the time after which it was taken for lost ran again while it still ran.
+func TestAJobOfTwentyLeasesStartsOnce(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		work := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			runs.mark()
+			time.Sleep(100 * time.Second)
+			return ctx.Err()
+		})
+		s.works(lease5, work)
+		s.works(lease5, work)
+		job := s.becomes(s.enqueue(), holdfast.Complete)
+		expect(s, "runs", runs.count(), 1)
+		expect(s, "token", job.Token, 1)
+	})
+}
+
+// River #1380, asynq #1140: one row that could not be decoded stopped all others, for days.
+func TestARowCorruptedByHandFailsAloneWhileOthersFlow(t *testing.T) {
+	for _, damage := range []string{
+		"UPDATE holdfast_job SET args = '{' WHERE id = ?1",
+		"UPDATE holdfast_job SET args = '\"' || hex(zeroblob(5000000)) || '\"' WHERE id = ?1",
+		"UPDATE holdfast_job SET kind = 'nobody knows' WHERE id = ?1",
+		"UPDATE holdfast_job SET kind = '' WHERE id = ?1",
+	} {
+		tell(t, func(s *scene) {
+			s.broken = true
+			ids := s.enqueueMany(9)
+			s.damage(damage, ids[4])
+			s.works(engine.Config{Policy: failure.Policy{MaxAttempts: 1}}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+			s.until("the others to complete", func() bool { return s.counted(holdfast.Complete) == 8 })
+			s.until("the bad one to fail", func() bool { return s.counted(holdfast.Failed) == 1 })
+		})
+	}
+}
+
+func (s *scene) damage(sql string, id holdfast.ID) {
+	s.Helper()
+	conn, err := zombiezen.OpenConn(s.path, zombiezen.OpenReadWrite)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer conn.Close()
+	if err := sqlitex.Execute(conn, sql, &sqlitex.ExecOptions{Args: []any{id[:]}}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// River #1251, #1255: loops hung for hours on a socket that was not there any more.
+func TestACallThatNeverAnswersHoldsItsDutyUpNoLongerThanItsDeadline(t *testing.T) {
+	tell(t, func(s *scene) {
+		m := &mistreated{Store: s.store}
+		var hung atomic.Int64
+		m.hang = func(ctx context.Context) bool {
+			if hung.Add(1) > 5 {
+				return false
+			}
+			<-ctx.Done()
+			return true
+		}
+		w := s.worksOn(m, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		began := time.Now()
+		s.becomes(s.enqueue(), holdfast.Complete)
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("it took %v to get over calls that hang", took)
+		}
+		w.stop()
+	})
+}
+
+// River #1397, #1245: a request to cancel that came at the wrong moment, or without a wake-up, was lost.
+func TestARequestToCancelIsFoundWithoutAWakeUp(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.worksOn(&mistreated{Store: s.store, await: func(ctx context.Context, patience time.Duration) (holdfast.Wake, error) {
+			<-ctx.Done()
+			return holdfast.Wake{}, ctx.Err()
+		}}, lease5, handling(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() }))
+		id := s.enqueue()
+		s.becomes(id, holdfast.Processing)
+		asked := time.Now()
+		if _, err := s.store.Cancel(context.Background(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		s.becomes(id, holdfast.Cancelled)
+		if took := time.Since(asked); took > 2*time.Second {
+			t.Errorf("it was found after %v, want at the next renewal", took)
+		}
+		w.stop()
+	})
+}
+
+// asynq #1015, Faktory #409, Graphile #254: a lost worker used up the last attempt, and the job never ran to an end.
+func TestALostWorkerTakesNoAttemptFromAJobThatHasOne(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.worksOn(s.faulty, lease5, handling(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return nil }))
+		id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
+		s.becomes(id, holdfast.Processing)
+		w.crash(s.faulty)
+		s.works(lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		job := s.becomes(id, holdfast.Complete)
+		expect(s, "failures", job.Failures, 0)
+		expect(s, "crashes", job.Crashes, 1)
+		<-w.ended
+	})
+}
+
+// good_job #296: a database that was down made a log loop at full speed. Sidekiq #3684: it killed the loops instead.
+func TestAStoreThatIsDownForAMinuteCostsALineASecondAndNoLoop(t *testing.T) {
+	tell(t, func(s *scene) {
+		var out bytes.Buffer
+		s.faulty.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
+		w := s.worksOn(s.faulty, engine.Config{Lease: 5 * time.Second, Log: slog.New(slog.NewTextHandler(&out, nil))},
+			handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		id := s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second })
+		time.Sleep(time.Minute)
+		calls := s.faulty.Calls("") + s.faulty.Calls("Await")
+		s.faulty.Plan()
+		s.becomes(id, holdfast.Complete)
+		w.stop()
+		if lines := strings.Count(out.String(), "\n"); lines > 61 {
+			t.Errorf("%d lines in a minute", lines)
+		}
+		if calls > 600 {
+			t.Errorf("%d calls in a minute to a store that is down", calls)
+		}
+	})
+}
+
+// Graphile #313: the same hanging jobs came first for ever, and nothing else ran.
+func TestJobsThatHangDoNotStarveTheOthers(t *testing.T) {
+	tell(t, func(s *scene) {
+		wall := make(chan struct{})
+		defer close(wall)
+		s.works(engine.Config{Slots: 3, Patience: time.Second}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+			if job.Priority < 0 {
+				<-wall
+			}
+			return nil
+		}, engine.Kind{Timeout: 5 * time.Second, Policy: failure.Policy{MaxAttempts: 3, Backoff: failure.Fixed(time.Second)}}))
+		for range 6 {
+			s.enqueue(func(d *holdfast.Draft) { d.Priority = -1 })
+		}
+		s.enqueueMany(50)
+		s.until("the good ones to complete", func() bool { return s.counted(holdfast.Complete) == 50 })
+		s.until("the hanging ones to fail", func() bool { return s.counted(holdfast.Failed) == 6 })
+	})
+}

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// maxSettle bounds one call to the store.
+const maxSettle = 500
+
+// An outcome is what became of an attempt, on its way to be written.
+type outcome struct {
+	attempt *attempt
+	failure.Outcome
+	verdict failure.Verdict
+}
+
+// An outbox gathers outcomes while the store answers the last call. There is no timer: a lone outcome is written at once,
+// and a busy engine's outcomes are written by the hundred.
+type outbox struct {
+	mu     sync.Mutex
+	all    []outcome
+	closed bool
+	sign   chan struct{}
+}
+
+func (b *outbox) put(o outcome) {
+	b.mu.Lock()
+	b.all = append(b.all, o)
+	b.mu.Unlock()
+	nudge(b.sign)
+}
+
+// close says that no more will come. What is in the outbox is still taken.
+func (b *outbox) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	nudge(b.sign)
+}
+
+// take waits for outcomes and answers with the oldest; with none once the outbox is closed and empty, or ctx has ended.
+func (b *outbox) take(ctx context.Context) []outcome {
+	for {
+		b.mu.Lock()
+		n := min(len(b.all), maxSettle)
+		taken := b.all[:n:n]
+		b.all = b.all[n:]
+		closed := b.closed
+		b.mu.Unlock()
+		if n > 0 || closed || ctx.Err() != nil {
+			return taken
+		}
+		select {
+		case <-b.sign:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// settle is the last station: it alone asks failure.Decide, and it alone ends leases. It works until the outbox is closed
+// and empty, or the engine gives the store up.
+func (e *Engine) settle() {
+	for {
+		outcomes := e.outbox.take(e.keeping)
+		if len(outcomes) == 0 {
+			return
+		}
+		settlements := make([]holdfast.Settlement, len(outcomes))
+		for i := range outcomes {
+			settlements[i] = e.decide(&outcomes[i])
+		}
+		e.write(outcomes, settlements)
+	}
+}
+
+// decide turns an outcome into a settlement.
+func (e *Engine) decide(o *outcome) holdfast.Settlement {
+	o.Roll = rand.Float64()
+	o.verdict = e.verdict(o)
+	return o.verdict.Settlement(o.attempt.lease, o.Outcome)
+}
+
+// verdict asks failure.Decide. An application's own rule, backoff or error that panics is left out, so that it
+// cannot stop the others' settlements.
+func (e *Engine) verdict(o *outcome) (v failure.Verdict) {
+	rules := e.rules
+	if o.attempt.kind != nil {
+		rules = o.attempt.kind.rules
+	}
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			e.complain("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was left out: %v", o.attempt.lease.Kind, thrown))
+			o.Err = fmt.Errorf("while the error was classified: %v", thrown)
+			v = failure.Decide(failure.Rules{Taxonomy: rules.Taxonomy}, o.attempt.lease, o.Outcome)
+		}
+	}()
+	return failure.Decide(rules, o.attempt.lease, o.Outcome)
+}
+
+// write asks the store until it answers. Asking again is safe: what was applied before is answered as applied. The leases
+// are renewed meanwhile, so a store that is away for long loses nothing but time.
+func (e *Engine) write(outcomes []outcome, settlements []holdfast.Settlement) {
+	for tries := 1; ; tries++ {
+		answers, err := e.settleOnce(settlements, tries)
+		if err == nil {
+			again, settlements := e.answered(outcomes, settlements, answers)
+			if len(again) > 0 {
+				e.write(again, settlements)
+			}
+			return
+		}
+		e.complain("settle", err)
+		if !sleep(e.keeping, backoff(tries)) {
+			return
+		}
+	}
+}
+
+// settleOnce gives a slow store more time at each try, so that it cannot be cut short for ever.
+func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answers []error, err error) {
+	ctx, done := e.call(e.cfg.Lease * time.Duration(min(tries, 10)))
+	defer done()
+	defer recovered(&err)
+	answers, err = e.store.Settle(ctx, settlements)
+	if err == nil && len(answers) != len(settlements) {
+		err = fmt.Errorf("the store gave %d answers to %d settlements", len(answers), len(settlements))
+	}
+	return answers, err
+}
+
+// answered closes the book on what was settled, and answers with what must be settled otherwise: a settlement the store
+// calls senseless becomes a failure, once, so that no job hangs on it.
+func (e *Engine) answered(outcomes []outcome, settlements []holdfast.Settlement, answers []error) (again []outcome, instead []holdfast.Settlement) {
+	applied := outcomes[:0:0]
+	refusals := answers[:0:0]
+	for i := range outcomes {
+		o, answer := &outcomes[i], answers[i]
+		senseless := answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost)
+		if senseless && o.verdict.Why != unsettleable {
+			again, instead = append(again, *o), append(instead, unsettled(settlements[i], answer))
+			again[len(again)-1].verdict = failure.Verdict{To: holdfast.Failed, Failure: instead[len(instead)-1].Failure, Why: unsettleable, Alarm: true}
+			continue
+		}
+		applied, refusals = append(applied, *o), append(refusals, answer)
+	}
+	if e.book.settled(applied) {
+		nudge(e.wakes)
+	}
+	for i := range applied {
+		e.report(&applied[i], refusals[i])
+	}
+	return again, instead
+}
+
+const unsettleable = "the store refused the first settlement"
+
+// unsettled is the settlement of a job whose proper settlement the store refused.
+func unsettled(s holdfast.Settlement, refusal error) holdfast.Settlement {
+	return holdfast.Settlement{
+		Batch: s.Batch, Job: s.Job, Token: s.Token, To: holdfast.Failed, Took: s.Took, Why: unsettleable,
+		Failure: &holdfast.Failure{
+			Code: "SYSTEM_ERROR", Category: "system", Message: "What became of the job could not be written down.", Detail: refusal.Error(),
+		},
+	}
+}

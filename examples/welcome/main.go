@@ -1,0 +1,51 @@
+// Command welcome is the library in twenty lines: a typed job, a handler that fails once, and what Holdfast makes of it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// README start
+type Welcome struct{ Email string }
+
+func (Welcome) Kind() string { return "welcome" }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	jobs, err := store.Open(ctx, "jobs.db") // or postgres://user@host/name
+	must(err)
+	defer jobs.Close()
+
+	worker, err := engine.New(jobs, engine.Config{})
+	must(err)
+	engine.Handle(worker, func(ctx context.Context, job *engine.Job[Welcome]) error {
+		if job.Failures == 0 { // the mail service is away: say so, and the rest is taken care of
+			return failure.HTTPError(503, "1", nil)
+		}
+		fmt.Println("welcome,", job.Args.Email)
+		stop() // a real worker would run on
+		return nil
+	}, engine.Kind{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}})
+
+	_, err = holdfast.Enqueue(ctx, jobs, Welcome{Email: "ada@example.org"})
+	must(err)
+	must(worker.Run(ctx)) // until interrupted; then it finishes what runs and hands back the rest
+}
+
+// README end
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,127 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Blame says whose trouble a failure is, and so who can end it.
+type Blame string
+
+const (
+	User       Blame = "user"       // whoever asked for the job: another request may work
+	Dependency Blame = "dependency" // something we call: it has to recover
+	Us         Blame = "us"         // our program, configuration or machines
+)
+
+// A Code is everything there is to know about one sort of failure. The same value serves the job's record, the API, logs,
+// metrics and pages.
+type Code struct {
+	Name       string // upper case, digits and underscores
+	Category   string // one of Categories
+	Retryable  bool   // whether waiting may cure it
+	Blame      Blame
+	HTTPStatus int    // what a face answers when this is the reason
+	Message    string // one line for people
+	Remedy     string // one line for operators: what to look at, what to do
+}
+
+// Categories lists the sorts of codes. The list is closed, so that a dashboard or an alert can name them all.
+func Categories() []string {
+	return []string{
+		"input", "auth", "timeout", "network", "throttled", "dependency", "storage",
+		"handler", "system", "lost", "expired", "unknown",
+	}
+}
+
+// A Taxonomy is the set of codes an application knows: the built-in ones and its own. A nil Taxonomy, and its zero value,
+// know the built-in ones.
+type Taxonomy struct {
+	own   map[string]Code
+	order []string // names of own codes that replace no built-in one, as given
+}
+
+// NewTaxonomy adds an application's codes to the built-in ones; a code with a built-in name replaces that. Codes that are
+// incomplete or given twice are refused, all at once.
+func NewTaxonomy(own ...Code) (*Taxonomy, error) {
+	t := &Taxonomy{own: make(map[string]Code, len(own))}
+	var problems []error
+	for _, code := range own {
+		problems = append(problems, code.check())
+		if _, twice := t.own[code.Name]; twice {
+			problems = append(problems, fmt.Errorf("failure code %q is given twice: keep one", code.Name))
+			continue
+		}
+		t.own[code.Name] = code
+		if _, known := builtinByName[code.Name]; !known {
+			t.order = append(t.order, code.Name)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Code finds a code by its name.
+func (t *Taxonomy) Code(name string) (Code, bool) {
+	if t != nil {
+		if code, ok := t.own[name]; ok {
+			return code, true
+		}
+	}
+	code, ok := builtinByName[name]
+	return code, ok
+}
+
+// Codes lists every code: the built-in ones in their order, then the application's own as they were given.
+func (t *Taxonomy) Codes() []Code {
+	codes := slices.Clone(builtin)
+	if t == nil {
+		return codes
+	}
+	for i, code := range codes {
+		if own, ok := t.own[code.Name]; ok {
+			codes[i] = own
+		}
+	}
+	for _, name := range t.order {
+		codes = append(codes, t.own[name])
+	}
+	return codes
+}
+
+// check names everything that is missing from a code.
+func (c Code) check() error {
+	var problems []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf("failure code %.80q: "+format, append([]any{c.Name}, args...)...))
+		}
+	}
+	refuse(!validName(c.Name), "the name must be 1 to %d of A-Z, 0-9 and _, and start with a letter", maxCodeName)
+	refuse(!slices.Contains(Categories(), c.Category), "category %q: use one of %s", c.Category, strings.Join(Categories(), ", "))
+	refuse(c.Blame != User && c.Blame != Dependency && c.Blame != Us, "blame %q: use user, dependency or us", c.Blame)
+	refuse(c.HTTPStatus < 400 || c.HTTPStatus > 599, "HTTP status %d: use an error status, 400 to 599", c.HTTPStatus)
+	refuse(!oneLine(c.Message), "the message must be one line of at most %d bytes, for people", maxLine)
+	refuse(!oneLine(c.Remedy), "the remedy must be one line of at most %d bytes, for operators", maxLine)
+	return errors.Join(problems...)
+}
+
+const (
+	maxCodeName = 64
+	maxLine     = 200
+)
+
+func validName(name string) bool {
+	if name == "" || len(name) > maxCodeName || name[0] < 'A' || name[0] > 'Z' {
+		return false
+	}
+	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+func oneLine(text string) bool {
+	return strings.TrimSpace(text) != "" && len(text) <= maxLine && clean(text) == text && !strings.ContainsAny(text, "\n\t")
+}

@@ -1,0 +1,179 @@
+package failure
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Caps on what a record carries besides its detail.
+const (
+	maxContext      = 32 // facts
+	maxContextKey   = 64
+	maxContextValue = 256
+	maxWhy          = 1000
+)
+
+// A diagnosis is what is known about a failure before anybody decides what follows from it.
+type diagnosis struct {
+	code    Code
+	class   Class
+	marks   marks
+	strange bool // the code is not in the taxonomy
+}
+
+// diagnose gives an outcome its code. What the handler said comes first; then, for an error it returned, the rules; every
+// other event has a code of its own.
+func (r Rules) diagnose(o Outcome, code, rule string) diagnosis {
+	var d diagnosis
+	d.class = Class{Code: code, Rule: rule}
+	if o.Err != nil {
+		var facts Class
+		d.marks, facts = examine(o.Err)
+		d.class = r.choose(o, d)
+		d.class.Context = merge(d.class.Context, facts.Context)
+		if d.class.RetryAfter <= 0 {
+			d.class.RetryAfter = facts.RetryAfter
+		}
+	}
+	d.code, d.strange = r.lookUp(d.class.Code)
+	return d
+}
+
+// choose picks between the handler's word, the rules and the code of the event.
+func (r Rules) choose(o Outcome, d diagnosis) Class {
+	bySelf := o.Event == Returned || o.Event == TimedOut || o.Event == Panicked
+	switch {
+	case d.marks.code != "" && bySelf:
+		return Class{Code: d.marks.code, Rule: "the handler's own word"}
+	case o.Event == Returned && d.class.Code == "":
+		return r.classify(o.Err)
+	case o.Event == TimedOut:
+		// An attempt that ran out of time is a timeout; a rule may only choose which.
+		class := r.classify(o.Err)
+		if code, _ := r.lookUp(class.Code); code.Category == "timeout" {
+			return class
+		}
+	}
+	return d.class
+}
+
+// lookUp finds a code. One that the taxonomy does not know is treated like UNKNOWN under its own name, unless that could not
+// be a name.
+func (r Rules) lookUp(name string) (code Code, strange bool) {
+	if code, ok := r.Taxonomy.Code(name); ok {
+		return code, false
+	}
+	code, _ = r.Taxonomy.Code(codeUnknown)
+	if validName(name) {
+		code.Name = name
+	}
+	return code, true
+}
+
+// examine reads off an error what does not depend on its code. Whatever foreign methods panic, what was read stays.
+func examine(err error) (m marks, facts Class) {
+	defer func() { _ = recover() }()
+	m = readMarks(err)
+	facts.RetryAfter = askedToWait(err)
+	facts.Context = make(map[string]string)
+	if status, ok := httpStatus(err); ok {
+		facts.Context["http_status"] = strconv.Itoa(status)
+	}
+	if exit, ok := exitCode(err); ok {
+		facts.Context["exit_code"] = strconv.Itoa(exit)
+	}
+	return m, facts
+}
+
+// record writes a failure down, safe to keep and to show.
+func (r Rules) record(d diagnosis, o Outcome, otherwise string) *holdfast.Failure {
+	text := otherwise
+	if o.Err != nil {
+		text = textOf(o.Err)
+	}
+	detail := Scrub(text)
+	f := &holdfast.Failure{
+		Code:        d.code.Name,
+		Category:    d.code.Category,
+		Message:     d.code.Message,
+		Context:     tidy(merge(d.marks.context, d.class.Context)),
+		Dependency:  r.dependency(d),
+		Fingerprint: guardedFingerprint(d.code.Name, o, detail),
+		Benign:      d.marks.benign,
+	}
+	if o.Stack != "" {
+		detail = cut(detail+"\n\n"+Scrub(o.Stack), maxDetail)
+	}
+	f.Detail = detail
+	return f
+}
+
+// dependency is what the handler named, then what the rule named, then what the kind depends on if the code blames it.
+func (r Rules) dependency(d diagnosis) string {
+	name := d.marks.dependency
+	if name == "" {
+		name = d.class.Dependency
+	}
+	if name == "" && (d.code.Blame == Dependency || d.code.Category == "timeout") {
+		name = r.Dependency
+	}
+	return line(name, holdfast.MaxName)
+}
+
+func guardedFingerprint(code string, o Outcome, text string) (print string) {
+	defer func() {
+		if recover() != nil { // a foreign Unwrap
+			print = fingerprint(code, nil, text, o.Stack)
+		}
+	}()
+	return fingerprint(code, o.Err, text, o.Stack)
+}
+
+// tidy scrubs and caps facts. When there are too many the last by name are dropped, so that the same facts always remain.
+func tidy(facts map[string]string) map[string]string {
+	if len(facts) == 0 {
+		return nil
+	}
+	kept := make(map[string]string, min(len(facts), maxContext))
+	for _, key := range slices.Sorted(maps.Keys(facts)) {
+		if len(kept) == maxContext {
+			break
+		}
+		value := line(Scrub(facts[key]), maxContextValue)
+		if secretName(key) {
+			value = hidden
+		}
+		if key = line(key, maxContextKey); key != "" {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// merge adds to first what only second has.
+func merge(first, second map[string]string) map[string]string {
+	all := maps.Clone(second)
+	if all == nil {
+		all = make(map[string]string, len(first))
+	}
+	maps.Copy(all, first)
+	return all
+}
+
+// line makes a text one clean line of limited length.
+func line(text string, limit int) string {
+	return cut(strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(cut(text, maxRaw)))), limit)
+}
+
+// span prints a duration for people: 10s, 1m30s, 250ms.
+func span(d time.Duration) string {
+	if d >= time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

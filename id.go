@@ -1,0 +1,71 @@
+package holdfast
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// An ID names a job or a batch of leases. It is a UUID of version 7: unique without asking anybody, and ordered by the
+// time it was made. IDs are never reused.
+type ID [16]byte
+
+// lastMoment keeps the ids of one process in strict order, also when the clock stands still or steps back.
+var lastMoment atomic.Int64
+
+// NewID makes an id that sorts after every id this process made before.
+func NewID() ID {
+	// The first 48 bits are milliseconds, the next 12 are the fraction of a millisecond in steps of 1/4096.
+	moment := time.Now().UnixMilli()<<12 | time.Now().UnixMicro()%1000*4096/1000
+	for {
+		last := lastMoment.Load()
+		moment = max(moment, last+1)
+		if lastMoment.CompareAndSwap(last, moment) {
+			break
+		}
+	}
+	var id ID
+	_, _ = rand.Read(id[8:]) // crypto/rand never fails: it ends the program instead
+	binary.BigEndian.PutUint64(id[:8], uint64(moment>>12)<<16|0x7000|uint64(moment&0xfff))
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// ParseID reads the canonical form, 36 characters with hyphens.
+func ParseID(s string) (ID, error) {
+	var id ID
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		digits := s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
+		if _, err := hex.Decode(id[:], []byte(digits)); err == nil {
+			return id, nil
+		}
+	}
+	return ID{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("%.40q is not a job id: expected the form 01890a5d-ac96-774b-bcce-b302099a8057", s)}
+}
+
+// String is the canonical form.
+func (id ID) String() string {
+	var s [36]byte
+	hex.Encode(s[:8], id[:4])
+	hex.Encode(s[9:13], id[4:6])
+	hex.Encode(s[14:18], id[6:8])
+	hex.Encode(s[19:23], id[8:10])
+	hex.Encode(s[24:], id[10:])
+	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
+	return string(s[:])
+}
+
+// IsZero reports whether the id names nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// MarshalText writes the canonical form, so that ids are readable in JSON.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads the canonical form.
+func (id *ID) UnmarshalText(text []byte) (err error) {
+	*id, err = ParseID(string(text))
+	return err
+}

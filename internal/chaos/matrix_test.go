@@ -1,0 +1,215 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store/postgres"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+)
+
+// The crash matrix: a process plays one scene of everything a store can do and exits at the n-th boundary between two
+// statements, for n = 1, 2, 3 until the scene is played to its end. After each, the store is opened again, drained and
+// audited, and everything that had been acknowledged must be there. (asynq#764, #274; sidekiq PR#843; reliability.md §2
+// rows 31 and 33.)
+
+// A matrix is the scene for one process: where, and at which boundary it ends.
+type matrix struct {
+	SQLite   string `json:"sqlite,omitempty"`
+	Postgres string `json:"postgres,omitempty"`
+	Journal  string `json:"journal"`
+	Exit     int    `json:"exit"`
+}
+
+// What exit code tells that the scene was played to its end.
+const sceneOver = 9
+
+func (m matrix) open(ctx context.Context, trace func(string)) (holdfast.Store, error) {
+	if m.SQLite != "" {
+		return sqlite.Open(ctx, sqlite.Config{Path: m.SQLite, Trace: trace})
+	}
+	return postgres.Open(ctx, postgres.Config{URL: m.Postgres, Trace: trace})
+}
+
+func TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite(t *testing.T) {
+	dir := t.TempDir()
+	for n := 1; ; n++ {
+		at := filepath.Join(dir, fmt.Sprint(n))
+		if over := cross(t, matrix{SQLite: at + ".db", Journal: at + ".journal", Exit: n}); over {
+			t.Logf("%d boundaries", n-1)
+			return
+		}
+	}
+}
+
+func TestAProcessMayExitBetweenAnyTwoStatementsOnPostgreSQL(t *testing.T) {
+	dir, url := t.TempDir(), pgtest.Database(t)
+	for n := 1; ; n++ {
+		m := matrix{Postgres: url, Journal: filepath.Join(dir, fmt.Sprint(n)), Exit: n}
+		if over := cross(t, m); over {
+			t.Logf("%d boundaries", n-1)
+			return
+		}
+		wipe(t, url)
+	}
+}
+
+// cross plays the scene up to one boundary and looks at what is left.
+func cross(t *testing.T, m matrix) (over bool) {
+	t.Helper()
+	text, _ := json.Marshal(m)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], asMatrix, string(text))
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitTaken && exit.ExitCode() != sceneOver {
+		t.Fatalf("boundary %d: the scene failed: %v\n%s", m.Exit, err, out)
+	}
+	if m.Postgres != "" {
+		awaitSilence(t, m.Postgres)
+	}
+	s, err := m.open(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("boundary %d (%s): the store does not open: %v", m.Exit, lastLine(out), err)
+	}
+	defer s.Close()
+	if broken := aftermath(t.Context(), s, m.Journal); broken != nil {
+		t.Errorf("boundary %d (%s): %v", m.Exit, lastLine(out), broken)
+	}
+	return exit.ExitCode() == sceneOver
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
+}
+
+// aftermath drains the store, audits it and looks for everything that was acknowledged.
+func aftermath(ctx context.Context, s holdfast.Store, path string) error {
+	if err := drain(ctx, s); err != nil {
+		return err
+	}
+	findings, err := s.Audit(ctx)
+	if err != nil || len(findings) > 0 {
+		return fmt.Errorf("the audit says: %w %v", err, findings)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // it exited before anything was acknowledged
+	}
+	defer f.Close()
+	var broken []error
+	for scanner := bufio.NewScanner(f); scanner.Scan(); {
+		var l line
+		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
+			return fmt.Errorf("the journal cannot be read: %w", err)
+		}
+		broken = append(broken, keeps(ctx, s, l))
+	}
+	return errors.Join(broken...)
+}
+
+// keeps compares one acknowledgement with what the store shows at the end.
+func keeps(ctx context.Context, s holdfast.Store, l line) error {
+	h, err := s.History(ctx, l.Job)
+	if err != nil {
+		return fmt.Errorf("job %s was acknowledged (%s): %w", l.Job, l.Saw, err)
+	}
+	ok := true
+	switch {
+	case l.Saw == sawRetry:
+		ok = h.Job.Generation > 1
+	case l.Saw == sawCancel, l.Saw == sawAnswer && l.To == holdfast.Cancelled:
+		ok = h.Job.State == holdfast.Cancelled
+	case l.Saw == sawAnswer && l.To == holdfast.Complete:
+		ok = h.Job.State == holdfast.Complete && h.Job.Token == l.Token
+	case l.Saw == sawAnswer:
+		ok = false
+		for _, a := range h.Attempts {
+			ok = ok || a.Token == l.Token && a.To == l.To && !a.Late
+		}
+	}
+	if !ok {
+		return fmt.Errorf("job %s: %s to %q under token %d was acknowledged, and the store shows %s under token %d", l.Job, l.Saw, l.To, l.Token, h.Job.State, h.Job.Token)
+	}
+	return nil
+}
+
+// drain does what workers would, until everything has ended.
+func drain(ctx context.Context, s holdfast.Store) error {
+	hands := holdfast.Claim{Worker: "drain", Queues: []string{holdfast.DefaultQueue}, Limit: 500, Start: 500, Lease: time.Minute}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); pause(ctx, time.Millisecond) {
+		_, err := s.Promote(ctx, 500)
+		lost, e1 := s.Reclaim(ctx, hands)
+		expired, e2 := s.Expire(ctx, hands)
+		due, e3 := s.Claim(ctx, hands)
+		if err := errors.Join(err, e1, e2, e3); err != nil {
+			return err
+		}
+		var settlements []holdfast.Settlement
+		for _, l := range append(append(lost, expired...), due...) {
+			settlements = append(settlements, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete})
+		}
+		answers, err := s.Settle(ctx, settlements)
+		if err := errors.Join(append(answers, err)...); err != nil {
+			return err
+		}
+		counts, err := s.Counts(ctx)
+		if err != nil {
+			return err
+		}
+		open := false
+		for _, n := range counts {
+			open = open || !n.State.Terminal()
+		}
+		if !open {
+			return nil
+		}
+	}
+	return errors.New("something never ended")
+}
+
+// awaitSilence waits until the database has noticed that the process is gone: what it had sent is then finished.
+func awaitSilence(t *testing.T, url string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for others := 1; others > 0; pause(t.Context(), time.Millisecond) {
+		query := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
+		if err := c.QueryRow(t.Context(), query).Scan(&others); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wipe empties every table but the record of migrations.
+func wipe(t *testing.T, url string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	_, err = c.Exec(t.Context(), `DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || string_agg(quote_ident(tablename), ', ') FROM pg_tables
+		WHERE schemaname = current_schema() AND tablename LIKE 'holdfast\_%' AND tablename <> 'holdfast_migration'); END $$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}

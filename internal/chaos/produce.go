@@ -1,0 +1,128 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A producer enqueues in every way there is, and writes each acknowledged job down only after it was acknowledged. Now
+// and then it interferes like a person would.
+type producer struct {
+	store   holdfast.Store
+	journal *journal
+	random  *rand.Rand
+	mine    []holdfast.ID // acknowledged by me
+}
+
+func produce(ctx context.Context, s holdfast.Store, j *journal, r *rand.Rand) error {
+	p := &producer{store: s, journal: j, random: r}
+	for ctx.Err() == nil {
+		switch roll := r.IntN(100); {
+		case roll < 60:
+			p.enqueue(ctx, p.draft())
+		case roll < 75:
+			p.enqueue(ctx, p.drafts(2+r.IntN(12))...)
+		case roll < 76:
+			p.enqueue(ctx, p.drafts(150)...)
+		case roll < 90:
+			p.insist(ctx)
+		case roll < 95:
+			p.cancelOne(ctx)
+		default:
+			p.retryOne(ctx)
+		}
+		pause(ctx, time.Duration(5+r.IntN(40))*time.Millisecond)
+	}
+	return nil
+}
+
+func (p *producer) drafts(n int) []holdfast.Draft {
+	drafts := make([]holdfast.Draft, n)
+	for i := range drafts {
+		drafts[i] = p.draft()
+		if n > 100 { // a crowd of them: mostly quick ones, or the run would be about them alone
+			drafts[i], _ = holdfast.NewDraft(script{Do: doNothing})
+		}
+	}
+	return drafts
+}
+
+func (p *producer) draft() holdfast.Draft {
+	s := drawScript(p.random)
+	d, err := holdfast.NewDraft(s.args())
+	if err != nil {
+		panic(err) // a script always marshals
+	}
+	d.Queue = []string{"left", "right"}[p.random.IntN(2)]
+	d.Priority = int16(p.random.IntN(3))
+	switch p.random.IntN(10) {
+	case 0, 1:
+		d.Delay = time.Duration(1+p.random.IntN(1500)) * time.Millisecond
+	case 2:
+		d.UniqueKey = fmt.Sprintf("key-%d", p.random.IntN(12))
+	}
+	return d
+}
+
+// enqueue offers the drafts once. When no answer comes nobody knows whether they exist, and nobody claims they do.
+func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
+	from := time.Now().UnixNano()
+	receipts, err := p.store.Enqueue(ctx, drafts)
+	if err != nil {
+		pause(ctx, 20*time.Millisecond)
+		return false
+	}
+	till := time.Now().UnixNano()
+	lines := make([]line, len(receipts))
+	for i, r := range receipts {
+		lines[i] = line{Saw: sawReceipt, From: from, Till: till, Job: r.ID, Existing: r.Existing, Delay: drafts[i].Delay, Key: drafts[i].UniqueKey}
+		p.mine = append(p.mine, r.ID)
+	}
+	p.journal.write(lines...)
+	p.journal.sync()
+	return true
+}
+
+// insist repeats one draft under an idempotency key until it is acknowledged, as a careful client does, and then once
+// more: there must be one job.
+func (p *producer) insist(ctx context.Context) {
+	d := p.draft()
+	d.UniqueKey = ""
+	d.IdempotencyKey = holdfast.NewID().String()
+	for ctx.Err() == nil && !p.enqueue(ctx, d) {
+	}
+	p.enqueue(ctx, d)
+}
+
+func (p *producer) cancelOne(ctx context.Context) {
+	if len(p.mine) == 0 {
+		return
+	}
+	id := p.mine[p.random.IntN(len(p.mine))]
+	from := time.Now().UnixNano()
+	if _, err := p.store.Cancel(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "to see whether it is kept"}); err == nil {
+		p.journal.write(line{Saw: sawCancel, From: from, Till: time.Now().UnixNano(), Job: id, Answer: applied})
+		p.journal.sync()
+	}
+}
+
+// retryOne sends the latest failed job of this producer round again.
+func (p *producer) retryOne(ctx context.Context) {
+	failed, _, err := p.store.Jobs(ctx, holdfast.Filter{DeadLetters: true, Limit: 5})
+	if err != nil || len(failed) == 0 {
+		return
+	}
+	id := failed[p.random.IntN(len(failed))].ID
+	l := line{Saw: sawRetry, From: time.Now().UnixNano(), Job: id, Answer: unknown}
+	p.journal.write(l)
+	_, err = p.store.Retry(ctx, holdfast.Intervention{Job: id, Actor: "chaos", Reason: "to see whether it comes back"})
+	if err == nil {
+		l.Till, l.Answer = time.Now().UnixNano(), applied
+		p.journal.write(l)
+		p.journal.sync()
+	}
+}

@@ -1,0 +1,217 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Config says what to put through what. Command and Seconds are required.
+type Config struct {
+	Command   []string // runs this program as a child: the part it plays is added as the last argument
+	Store     string   // an address; "sqlite" and "postgres" alone are made for the run and thrown away
+	Seconds   int      // how long the faults last; healing and draining come after
+	Workers   int      // processes that work at once; 4 when zero
+	Producers int      // processes that enqueue at once; 2 when zero
+	Lease     time.Duration
+	Seed      uint64    // of every choice the run makes; the moments are the machine's own
+	Progress  io.Writer // told how it goes; nobody when nil
+}
+
+// A Report is the outcome of a run. It is clean when everything after Faults but the last is zero.
+type Report struct {
+	Store      string         `json:"store"`
+	Seconds    int            `json:"seconds"`
+	Seed       uint64         `json:"seed"`
+	Jobs       int            `json:"jobs"`
+	Starts     int            `json:"starts"`
+	Faults     map[string]int `json:"faults"`
+	Lost       int            `json:"lost"`       // acknowledged, and gone, stuck or without its record
+	Duplicated int            `json:"duplicated"` // ended or handed out twice
+	Stale      int            `json:"stale"`      // settled by somebody who no longer held it
+	Early      int            `json:"early"`      // handed out before its time
+	Findings   int            `json:"findings"`   // what the audit found, and processes that ended as nobody asked
+	SlowestMS  int64          `json:"slowest_reclaim_ms"`
+
+	Troubles []string `json:"-"` // each broken promise in a sentence
+}
+
+// Clean reports whether every promise was kept.
+func (r Report) Clean() bool { return r.Lost+r.Duplicated+r.Stale+r.Early+r.Findings == 0 }
+
+// stuckAfter is how long nothing may move while a healed run drains.
+const stuckAfter = 90 * time.Second
+
+// Run puts a store through a storm and reports what is left. The error is about the run, not about the store.
+func Run(ctx context.Context, c Config) (Report, error) {
+	if err := able(); err != nil {
+		return Report{}, err
+	}
+	c.fill()
+	dir, err := os.MkdirTemp("", "holdfast-chaos-")
+	if err != nil {
+		return Report{}, fmt.Errorf("no folder for the run: %w", err)
+	}
+	g, err := prepare(c.Store, dir)
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := c.run(ctx, g, dir)
+	if err == nil && !report.Clean() {
+		c.say("the journals of this run are kept in %s", dir)
+	} else {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return report, errors.Join(err, g.close())
+}
+
+func (c *Config) fill() {
+	if c.Workers == 0 {
+		c.Workers = 4
+	}
+	if c.Producers == 0 {
+		c.Producers = 2
+	}
+	if c.Lease == 0 {
+		c.Lease = 2 * time.Second
+	}
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64()
+	}
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+}
+
+func (c *Config) say(format string, args ...any) { fmt.Fprintf(c.Progress, format+"\n", args...) }
+
+func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error) {
+	first := holdfast.NewID() // every job of this run comes after it
+	s, err := openPatiently(ctx, g.address)
+	if err != nil {
+		return Report{}, err
+	}
+	defer s.Close()
+	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease}}
+	defer f.killAll("")
+	weather := &storm{fleet: f, ground: g, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
+	c.say("%s: %d workers and %d producers for %d seconds, lease %v, seed %d", g.name, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
+	if err := errors.Join(f.man(partWorker, c.Workers), f.man(partProducer, c.Producers)); err != nil {
+		return Report{}, err
+	}
+	if err := weather.rage(ctx, time.Now().Add(time.Duration(c.Seconds)*time.Second)); err != nil {
+		return Report{}, err
+	}
+	weather.heal()
+	c.say("%s: healed after %v; draining", g.name, weather.faults)
+	stubborn := f.retire(partProducer, time.Minute)
+	if err := c.drain(ctx, s, f); err != nil {
+		return Report{}, err
+	}
+	stubborn += f.retire(partWorker, time.Minute)
+	c.say("%s: drained; looking at what is left", g.name)
+	report := Report{Store: g.name, Seconds: c.Seconds, Seed: c.Seed, Faults: weather.faults, Troubles: f.troubles()}
+	if stubborn > 0 {
+		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute of being asked to", stubborn))
+	}
+	report.Findings = len(report.Troubles)
+	e, err := gather(ctx, s, f, first)
+	if err != nil {
+		return report, err
+	}
+	e.kills = weather.kills
+	err = report.weigh(ctx, s, e)
+	return report, err
+}
+
+// drain waits until everything has ended, or nothing moves any more: then the verdict tells what is stuck.
+func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
+	before, since := "", time.Now()
+	for ctx.Err() == nil {
+		if err := f.tend(); err != nil { // scripts still take their processes along
+			return err
+		}
+		counts, err := s.Counts(ctx)
+		if err == nil {
+			open := 0
+			for _, n := range counts {
+				if ours(n.Kind) && !n.State.Terminal() {
+					open += n.Jobs
+				}
+			}
+			if open == 0 {
+				return nil
+			}
+			if now := fmt.Sprint(counts); now != before {
+				before, since = now, time.Now()
+			}
+		}
+		if time.Since(since) > stuckAfter {
+			c.say("nothing has moved for %v", stuckAfter)
+			return nil
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// weigh audits the store, judges the evidence and writes both into the report.
+func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error {
+	findings, err := s.Audit(ctx)
+	if err != nil {
+		return fmt.Errorf("the audit could not be made: %w", err)
+	}
+	for _, f := range findings {
+		r.Troubles = append(r.Troubles, fmt.Sprintf("audit: %s: %s %s", f.Rule, f.Job, f.Detail))
+	}
+	v := judge(e)
+	for _, l := range e.lines {
+		if l.Saw == sawStart {
+			r.Starts++
+		}
+	}
+	r.Jobs, r.Findings, r.SlowestMS = len(e.jobs), r.Findings+len(findings), v.slowest.Milliseconds()
+	r.Lost, r.Duplicated, r.Stale, r.Early = v.lost, v.duplicated, v.stale, v.early
+	r.Troubles = append(r.Troubles, v.troubles...)
+	if r.Jobs == 0 || r.Starts == 0 {
+		return errNothing
+	}
+	return nil
+}
+
+// gather reads every journal, and everything the store knows of the jobs this run made.
+func gather(ctx context.Context, s holdfast.Store, f *fleet, first holdfast.ID) (evidence, error) {
+	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]holdfast.History{}}
+	var err error
+	if e.lines, err = readJournals(f.part.Dir, len(f.all)); err != nil {
+		return e, err
+	}
+	for filter := (holdfast.Filter{Limit: 200}); ; {
+		page, cursor, err := s.Jobs(ctx, filter)
+		if err != nil {
+			return e, fmt.Errorf("the jobs cannot be listed: %w", err)
+		}
+		for _, job := range page {
+			if !ours(job.Kind) || bytes.Compare(job.ID[:], first[:]) < 0 {
+				continue
+			}
+			e.jobs[job.ID] = job
+			if job.Token <= 1 && job.Interrupts+job.Failures+job.Crashes == 0 {
+				continue
+			}
+			if e.histories[job.ID], err = s.History(ctx, job.ID); err != nil {
+				return e, fmt.Errorf("the history of %s cannot be read: %w", job.ID, err)
+			}
+		}
+		if filter.Cursor = cursor; cursor == "" {
+			return e, nil
+		}
+	}
+}

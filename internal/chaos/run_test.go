@@ -1,0 +1,67 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+var seconds = flag.Int("chaos.seconds", 20, "how long the storm of each store lasts")
+
+func TestNothingIsLostInAStormOnSQLite(t *testing.T) { weather(t, "sqlite", *seconds) }
+
+func TestNothingIsLostInAStormOnPostgreSQL(t *testing.T) { weather(t, "postgres", *seconds) }
+
+func weather(t *testing.T, store string, seconds int) {
+	t.Helper()
+	report, err := Run(t.Context(), Config{Command: []string{os.Args[0], asChild}, Store: store, Seconds: seconds, Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(report)
+	t.Logf("%s", text)
+	for i, trouble := range report.Troubles {
+		if i == 20 {
+			break
+		}
+		t.Error(trouble)
+	}
+	if !report.Clean() {
+		t.Errorf("promises were broken: %s", text)
+	}
+	if report.Faults["sigkill"] == 0 || report.Jobs == 0 {
+		t.Errorf("the storm was none: %s", text)
+	}
+}
+
+func TestTheCommandPrintsOneLineOfJSON(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "holdfast")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/holdfastdev/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
+		t.Fatalf("the command does not build: %v\n%s", err, out)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), binary, "chaos", "--store", "sqlite", "--seconds", "2", "--workers", "2", "--lease", "1s")
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("the run failed: %v\n%s%s", err, out, stderr.String())
+	}
+	if bytes.Count(out, []byte("\n")) != 1 {
+		t.Fatalf("it printed more than one line:\n%s", out)
+	}
+	var report map[string]any
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"jobs", "faults", "lost", "duplicated", "stale", "early", "slowest_reclaim_ms"} {
+		if _, ok := report[key]; !ok {
+			t.Errorf("the line has no %q: %s", key, out)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A scene plays everything a store can do to a job, in one fixed order, and writes each acknowledgement down. Its leases
+// are over as soon as they are given, so that whoever comes next can reclaim at once.
+type scene struct {
+	store   holdfast.Store
+	journal *journal
+	left    atomic.Int64 // boundaries until the exit
+	broken  error
+}
+
+const instantly = time.Microsecond
+
+// playMatrix is a whole process: it ends with 137 at its boundary, with sceneOver when the scene is over before that.
+func playMatrix(text string) {
+	var m matrix
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		panic(err)
+	}
+	s := &scene{}
+	s.left.Store(int64(m.Exit))
+	var err error
+	if s.store, err = m.open(context.Background(), s.boundary); err != nil {
+		fmt.Println(err)
+		os.Exit(exitBroken)
+	}
+	if s.journal, err = openJournal(m.Journal); err != nil {
+		fmt.Println(err)
+		os.Exit(exitBroken)
+	}
+	s.play(context.Background())
+	if s.broken != nil {
+		fmt.Println(s.broken)
+		os.Exit(exitBroken)
+	}
+	os.Exit(sceneOver)
+}
+
+// boundary ends the process when its count is reached. It is called before every statement and after every call.
+func (s *scene) boundary(name string) {
+	if s.left.Add(-1) == 0 {
+		fmt.Println(name)
+		os.Exit(exitTaken)
+	}
+}
+
+// after is the boundary between the answer of a call and its acknowledgement.
+func (s *scene) after(call string, errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		s.broken = errors.Join(s.broken, fmt.Errorf("%s: %w", call, err))
+	}
+	s.boundary("after " + call)
+}
+
+func (s *scene) play(ctx context.Context) {
+	s.enqueue(ctx)
+	s.settle(ctx)
+	s.reclaim(ctx)
+	s.operate(ctx)
+	s.expire(ctx)
+}
+
+// enqueue uses every path in: alone, with keys, with times, and in bulk.
+func (s *scene) enqueue(ctx context.Context) {
+	s.offer(ctx, holdfast.Draft{Kind: "scene"})
+	s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", IdempotencyKey: "two"},
+		holdfast.Draft{Kind: "other", Delay: instantly}, holdfast.Draft{Kind: "other", Priority: 9})
+	crowd := make([]holdfast.Draft, 150)
+	for i := range crowd {
+		crowd[i] = holdfast.Draft{Kind: "crowd", Priority: 5}
+	}
+	s.offer(ctx, crowd...)
+}
+
+func (s *scene) offer(ctx context.Context, drafts ...holdfast.Draft) []holdfast.Receipt {
+	receipts, err := s.store.Enqueue(ctx, drafts)
+	s.after("enqueue", err)
+	for _, r := range receipts {
+		s.journal.write(line{Saw: sawReceipt, Job: r.ID})
+	}
+	return receipts
+}
+
+func (s *scene) claim(ctx context.Context, n int) []holdfast.Lease {
+	leases, err := s.store.Claim(ctx, holdfast.Claim{Worker: "scene", Queues: []string{holdfast.DefaultQueue}, Limit: n, Start: n - 1, Lease: instantly})
+	s.after("claim", err)
+	if len(leases) != n {
+		s.broken = errors.Join(s.broken, fmt.Errorf("%d jobs were asked for and %d claimed", n, len(leases)))
+	}
+	return leases
+}
+
+func settlement(l holdfast.Lease, to holdfast.State) holdfast.Settlement {
+	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
+	if to == holdfast.Queued || to == holdfast.Failed {
+		s.Charge, s.Limit = holdfast.ChargeFailure, 5
+		s.Failure = &holdfast.Failure{Code: "SCENE", Category: "test", Message: "as the scene says"}
+	}
+	return s
+}
+
+func (s *scene) send(ctx context.Context, settlements ...holdfast.Settlement) {
+	answers, err := s.store.Settle(ctx, settlements)
+	s.after("settle", append(answers, err)...)
+	for _, a := range settlements {
+		s.journal.write(line{Saw: sawAnswer, Job: a.Job, Token: a.Token, To: a.To})
+	}
+}
+
+// settle ends leases in every way a handler can.
+func (s *scene) settle(ctx context.Context) {
+	leases := s.claim(ctx, 5)
+	if len(leases) < 5 {
+		return
+	}
+	ids := []holdfast.ID{leases[0].ID, leases[1].ID}
+	_, err := s.store.Renew(ctx, []holdfast.Renewal{{Batch: leases[0].Batch, Running: ids}}, instantly)
+	s.after("renew", err)
+	answers, err := s.store.Note(ctx, []holdfast.Note{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, Checkpoint: json.RawMessage(`1`)}})
+	s.after("note", append(answers, err)...)
+	waiting := settlement(leases[2], holdfast.Queued)
+	waiting.Delay = instantly
+	s.send(ctx, settlement(leases[0], holdfast.Complete), settlement(leases[1], holdfast.Queued), waiting)
+	s.send(ctx, settlement(leases[3], holdfast.Cancelled))
+	_, err = s.store.Promote(ctx, 10)
+	s.after("promote", err)
+}
+
+// reclaim loses a worker, twice: the one who takes its jobs over is lost as well.
+func (s *scene) reclaim(ctx context.Context) {
+	s.claim(ctx, 4)
+	hands := holdfast.Claim{Worker: "other", Limit: 10, Start: 10, Lease: instantly}
+	for range 2 {
+		var leases []holdfast.Lease
+		var err error
+		for deadline := time.Now().Add(time.Minute); len(leases) == 0 && err == nil && time.Now().Before(deadline); {
+			leases, err = s.store.Reclaim(ctx, hands)
+		}
+		s.after("reclaim", err)
+		if len(leases) == 0 {
+			s.broken = errors.Join(s.broken, errors.New("nothing was reclaimed"))
+			return
+		}
+		lost := settlement(leases[0], holdfast.Queued)
+		lost.Charge = holdfast.ChargeCrash
+		s.send(ctx, lost)
+	}
+}
+
+// operate does what people do: retry what failed and what waits, cancel what is queued and what is processing, discard.
+func (s *scene) operate(ctx context.Context) {
+	leases := s.claim(ctx, 4)
+	if len(leases) < 4 {
+		return
+	}
+	waiting := settlement(leases[1], holdfast.Queued)
+	waiting.Delay = time.Hour
+	s.send(ctx, settlement(leases[0], holdfast.Failed), waiting, settlement(leases[2], holdfast.Failed))
+	for _, l := range leases[:2] {
+		_, err := s.store.Retry(ctx, s.word(l.ID))
+		s.after("retry", err)
+		s.journal.write(line{Saw: sawRetry, Job: l.ID})
+	}
+	s.after("discard", s.store.Discard(ctx, s.word(leases[2].ID)))
+	_, err := s.store.Cancel(ctx, s.word(leases[3].ID)) // processing
+	s.after("cancel", err)
+	_, err = s.store.Retry(ctx, s.word(leases[3].ID)) // stuck: its lease is over
+	s.after("retry", err)
+	queued := s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "three", Priority: 20})
+	if len(queued) == 1 {
+		_, err = s.store.Cancel(ctx, s.word(queued[0].ID))
+		s.after("cancel", err)
+		s.journal.write(line{Saw: sawCancel, Job: queued[0].ID})
+	}
+	s.after("pause", s.store.Pause(ctx, holdfast.Hold{Kind: "nobody", Actor: "scene"}))
+	s.after("resume", s.store.Resume(ctx, holdfast.Hold{Kind: "nobody", Actor: "scene"}))
+}
+
+func (s *scene) word(id holdfast.ID) holdfast.Intervention {
+	return holdfast.Intervention{Job: id, Actor: "scene", Reason: "as the scene says"}
+}
+
+// expire lets a job's time run out.
+func (s *scene) expire(ctx context.Context) {
+	s.offer(ctx, holdfast.Draft{Kind: "scene", ExpireIn: instantly})
+	var leases []holdfast.Lease
+	var err error
+	for deadline := time.Now().Add(time.Minute); len(leases) == 0 && err == nil && time.Now().Before(deadline); {
+		leases, err = s.store.Expire(ctx, holdfast.Claim{Worker: "scene", Limit: 10, Lease: instantly})
+	}
+	s.after("expire", err)
+	for _, l := range leases {
+		end := settlement(l, holdfast.Failed)
+		end.Charge = holdfast.ChargeNothing
+		s.send(ctx, end)
+	}
+}

@@ -1,0 +1,84 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// enough is a cap nobody reaches who is killed through no fault of his own.
+const enough = 100_000
+
+// work runs an engine until ctx ends.
+func work(ctx context.Context, p part, r *recorder) error {
+	e, err := engine.New(r, engine.Config{
+		Name: fmt.Sprintf("chaos-%d", p.N), Queues: []string{holdfast.DefaultQueue, "left", "right"},
+		Slots: 8, Lease: p.Lease, Grace: 300 * time.Millisecond, Patience: 200 * time.Millisecond, Poll: 200 * time.Millisecond,
+		Timeout: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		return err
+	}
+	innocent := policy(enough)
+	engine.Handle(e, func(ctx context.Context, job *engine.Job[script]) error {
+		return r.perform(ctx, job.Lease, job.Args)
+	}, engine.Kind{Policy: innocent})
+	engine.Handle(e, func(ctx context.Context, job *engine.Job[hangScript]) error {
+		return r.perform(ctx, job.Lease, job.Args.script)
+	}, engine.Kind{Policy: innocent, Timeout: 300 * time.Millisecond})
+	engine.Handle(e, func(ctx context.Context, job *engine.Job[poisonScript]) error {
+		return r.perform(ctx, job.Lease, job.Args.script)
+	}, engine.Kind{Policy: policy(3)})
+	err = e.Run(ctx)
+	if err != nil && ctx.Err() != nil { // it was stopped while its database was down: what it held is reclaimed
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		return nil
+	}
+	return err
+}
+
+// policy tries again soon, also after what is otherwise final.
+func policy(crashes int) failure.Policy {
+	quick, again := failure.Fixed(20*time.Millisecond), true
+	return failure.Policy{
+		MaxAttempts: 4, Backoff: quick, MaxCrashes: crashes, CrashBackoff: quick,
+		Codes: map[string]failure.Override{"SYSTEM_PANIC": {Retryable: &again}, "HANDLER_EXITED": {Retryable: &again}},
+	}
+}
+
+// perform does what the script says, after writing down that it was asked to.
+func (r *recorder) perform(ctx context.Context, l *holdfast.Lease, s script) error {
+	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do})
+	switch {
+	case s.Do == doSleep:
+		pause(ctx, s.For)
+		return context.Cause(ctx)
+	case s.Do == doFail && l.Failures < s.Times, s.Do == doRefuse:
+		return fmt.Errorf("the script of %s says so", l.ID)
+	case s.Do == doPanic && l.Failures < 1:
+		panic("the script says so")
+	case s.Do == doGoexit && l.Failures < 1:
+		runtime.Goexit()
+	case s.Do == doHang && l.Failures < 1:
+		select {} // whatever becomes of its context
+	case s.Do == doWait && l.Crashes < 1:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	case s.Do == doSnooze && l.Interrupts < s.Times:
+		return failure.Snooze(s.For)
+	case s.Do == doExit && l.Crashes < 1, s.Do == doPoison:
+		os.Exit(exitTaken)
+	}
+	return nil
+}
+
+// errNothing is what a run says that had no faults or no jobs to speak of: it proves nothing.
+var errNothing = errors.New("the run was too short to prove anything: give it more --seconds")

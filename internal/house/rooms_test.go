@@ -1,0 +1,117 @@
+package house
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfastdev/holdfast"
+
+// A room says what the code of a folder, tests aside, may lean on. Rooms below it that have no line of their own share its
+// line.
+type room struct {
+	path    string
+	ours    string // rooms of ours it may import, besides the root; "-" not even the root; "*" all but the guests
+	outside string // modules of others it may import
+	never   string // what it must not import even of the standard library
+	why     string
+}
+
+var rooms = []room{
+	{".", "-", "", "os net net/http database/sql log log/slog", "the root is vocabulary: everybody speaks it, so it leans on nobody"},
+	{"failure", "", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "decisions are pure, so that they can be tabled, tested and explained"},
+	{"failure/breaker", "-", "", "os net net/http database/sql log log/slog math/rand math/rand/v2", "a circuit is a value; whoever stores it may be anybody"},
+	{"engine", "failure", "", "net/http database/sql log", "the engine runs near a file or far from a server and cannot tell which"},
+	{"store", "store/sqlite store/postgres", "", "", "opens a store by its address and knows nothing else"},
+	{"store/statement", "", "", "net/http database/sql log log/slog", "texts, and what is the same text for everybody"},
+	{"store/inspect", "store/statement", "", "net/http database/sql log log/slog", "questions are asked the same way of every database"},
+	{"store/sqlite", "store/statement store/inspect", "zombiezen.com/go/sqlite modernc.org/sqlite modernc.org/libc", "net/http log", "remembers; deciding and running are done elsewhere"},
+	{"store/postgres", "store/statement store/inspect", "github.com/jackc/pgx/v5", "net/http log", "remembers; deciding and running are done elsewhere"},
+	{"store/storetest", "store/storetest", "pgregory.net/rapid github.com/google/go-cmp", "net/http database/sql", "laws hold for every store, so they know none"},
+	{"ops", "failure", "", "net/http database/sql log", "intervenes through the roles a store plays, near or far"},
+	{"api", "ops", "", "database/sql", "a face: it translates and decides nothing"},
+	{"console", "ops", "", "database/sql", "a face: it translates and decides nothing"},
+	{"notify", "engine failure", "", "database/sql", "deliveries are jobs themselves"},
+	{"cmd", "*", "github.com/spf13/cobra", "", "only wires"},
+	{"examples", "*", "github.com/jackc/pgx/v5", "", "shows what a user would write"},
+	{"internal/house", "-", "", "", "the plan depends on nothing it judges"},
+	{"internal/pgtest", "-", "github.com/jackc/pgx/v5", "", "a server for the tests of everybody"},
+	{"internal", "*", "github.com/jackc/pgx/v5 zombiezen.com/go/sqlite pgregory.net/rapid github.com/google/go-cmp golang.org/x/sync", "", "proof: it may look at everything"},
+}
+
+func TestEveryRoomLeansOnlyOnWhatThePlanAllows(t *testing.T) {
+	for _, s := range files(t, ".go") {
+		if !s.isTest() {
+			report(t, badImports(s))
+		}
+	}
+}
+
+func badImports(s source) (bad []complaint) {
+	r, ok := roomOf(s.room())
+	if !ok {
+		return []complaint{s.complain(1, "the folder %s has no line in the plan: give it one in internal/house/rooms_test.go, with the reason", s.room())}
+	}
+	for _, spec := range s.file.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		if !r.allows(name, s.room()) {
+			bad = append(bad, s.complain(s.line(spec), "%s must not import %q: %s. Move the code to the room that may, or pass in what is needed", s.room(), name, r.why))
+		}
+	}
+	return bad
+}
+
+// roomOf finds the line of a folder, or of the nearest folder above it that has one. Only the root's is for it alone.
+func roomOf(folder string) (room, bool) {
+	for {
+		for _, r := range rooms {
+			if r.path == folder {
+				return r, true
+			}
+		}
+		cut := strings.LastIndex(folder, "/")
+		if cut < 0 {
+			return room{}, false
+		}
+		folder = folder[:cut]
+	}
+}
+
+func (r room) allows(name, from string) bool {
+	if inner, ok := strings.CutPrefix(name, module); ok {
+		inner = strings.TrimPrefix(inner, "/")
+		switch {
+		case inner == "" || r.ours == "*":
+			return r.ours != "-" && !under(inner, "apps")
+		default:
+			return inner != from && (anyUnder(inner, r.ours) || under(inner, r.path) && r.path != ".")
+		}
+	}
+	if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") {
+		return anyUnder(name, r.outside)
+	}
+	return !contains(r.never, name)
+}
+
+func under(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+func anyUnder(name, folders string) bool {
+	for _, folder := range strings.Fields(folders) {
+		if under(name, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(words, word string) bool {
+	for _, w := range strings.Fields(words) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}

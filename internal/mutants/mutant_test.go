@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A mutant whose patch no longer applies proves nothing, so it is found here at once and not when somebody runs them all.
+func TestEveryMutantStillApplies(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range mutants {
+		if names[m.Name] || m.Name == "" || m.Breaks == "" || len(m.Patches) == 0 || len(m.Test) == 0 {
+			t.Errorf("mutant %q needs a name of its own, a promise it breaks, a patch and a test", m.Name)
+		}
+		names[m.Name] = true
+		for _, p := range m.Patches {
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(p.File)))
+			if err != nil {
+				t.Errorf("mutant %q: %v", m.Name, err)
+				continue
+			}
+			if n := strings.Count(string(text), p.Old); n != 1 || p.Old == p.New {
+				t.Errorf("mutant %q: %s contains what it replaces %d times, not once: mend the patch", m.Name, p.File, n)
+			}
+		}
+	}
+}
+
+func TestEveryMutantNamesATestThatExists(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		at := strings.TrimPrefix(m.Test[len(m.Test)-1], "./")
+		for i, flag := range m.Test {
+			if flag != "-run" {
+				continue
+			}
+			for name := range strings.SplitSeq(m.Test[i+1], "|") {
+				if !declared(t, filepath.Join(root, filepath.FromSlash(at)), strings.Trim(strings.Split(name, "/")[0], "^$")) {
+					t.Errorf("mutant %q: no test of ./%s begins with %s", m.Name, at, name)
+				}
+			}
+		}
+	}
+}
+
+func declared(t *testing.T, dir, prefix string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(prefix))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pattern.Match(text) {
+			return true
+		}
+	}
+	return false
+}

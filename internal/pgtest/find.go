@@ -1,0 +1,130 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// binaries are the two programs a server is made of.
+type binaries struct{ initdb, postgres string }
+
+// packaged are the folders where packages put the programs without putting them in the PATH.
+var packaged = []string{
+	"/usr/lib/postgresql/*/bin",            // Debian, Ubuntu
+	"/usr/pgsql-*/bin",                     // Fedora and its kin, from the project's own packages
+	"/opt/homebrew/opt/postgresql@*/bin",   // macOS
+	"/usr/local/opt/postgresql@*/bin",      // macOS on Intel
+	"C:/Program Files/PostgreSQL/*/bin",    // Windows
+	"/Applications/Postgres.app/*/*/*/bin", // Postgres.app
+	"/usr/libexec/postgresql*",             // Alpine
+	"/opt/local/lib/postgresql*/bin",       // MacPorts
+	"/usr/local/pgsql/bin",                 // from source
+}
+
+// Ensure finds the server's programs, and installs them where it can.
+func Ensure() (binaries, error) {
+	if found, ok := find(); ok {
+		return found, nil
+	}
+	tried := install()
+	if found, ok := find(); ok {
+		return found, nil
+	}
+	return binaries{}, fmt.Errorf("pgtest: the tests need PostgreSQL and found none: no initdb and postgres in the PATH or where packages put them, and %w. "+
+		"Install it (Debian: apt-get install postgresql; macOS: brew install postgresql@17), put its bin folder in the PATH, "+
+		"or set %s to a server on which databases may be created", tried, address)
+}
+
+// Postgres is the path of the server's program, for messages.
+func (b binaries) Postgres() string { return b.postgres }
+
+func find() (binaries, bool) {
+	initdb, err := exec.LookPath("initdb")
+	postgres, err2 := exec.LookPath("postgres")
+	if err == nil && err2 == nil {
+		return binaries{initdb, postgres}, true
+	}
+	for _, pattern := range packaged {
+		dirs, _ := filepath.Glob(pattern)
+		slices.SortFunc(dirs, newestFirst)
+		for _, dir := range dirs {
+			b := binaries{filepath.Join(dir, "initdb"+suffix()), filepath.Join(dir, "postgres"+suffix())}
+			if present(b.initdb) && present(b.postgres) {
+				return b, true
+			}
+		}
+	}
+	return binaries{}, false
+}
+
+func suffix() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
+func present(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// newestFirst orders folders by the first number in them, so that 17 comes before 9.
+func newestFirst(a, b string) int { return number(b) - number(a) }
+
+func number(path string) int {
+	start := strings.IndexAny(path, "0123456789")
+	if start < 0 {
+		return 0
+	}
+	end := start
+	for end < len(path) && path[end] >= '0' && path[end] <= '9' {
+		end++
+	}
+	n, _ := strconv.Atoi(path[start:end])
+	return n
+}
+
+// install gets Debian's package. Test processes that arrive together wait for each other at the package manager's own
+// lock. The package would set up and start a cluster for everyday use, which nobody asked for here, so it is told not to.
+func install() error {
+	apt, err := exec.LookPath("apt-get")
+	if err != nil {
+		return errors.New("there is no apt-get to install it with")
+	}
+	if os.Getuid() != 0 {
+		return errors.New("only root may install it")
+	}
+	fmt.Fprintln(os.Stderr, "pgtest: installing PostgreSQL for the tests, once")
+	declineCluster("/etc/postgresql-common")
+	if out, err := aptGet(apt, "install", "-y", "--no-install-recommends", "postgresql"); err == nil {
+		return errors.New("the package was installed without them")
+	} else if out2, err2 := aptGet(apt, "update"); err2 != nil {
+		return fmt.Errorf("apt-get could not: %w\n%s%s", err2, out, out2)
+	}
+	if out, err := aptGet(apt, "install", "-y", "--no-install-recommends", "postgresql"); err != nil {
+		return fmt.Errorf("apt-get could not: %w\n%s", err, out)
+	}
+	return errors.New("the package was installed without them")
+}
+
+func aptGet(apt string, arguments ...string) ([]byte, error) {
+	cmd := exec.Command(apt, append([]string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"}, arguments...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	return cmd.CombinedOutput()
+}
+
+func declineCluster(dir string) {
+	file := filepath.Join(dir, "createcluster.conf")
+	if present(file) || os.MkdirAll(dir, 0o755) != nil {
+		return
+	}
+	os.WriteFile(file, []byte("create_main_cluster = false\n"), 0o644)
+}

@@ -1,0 +1,91 @@
+package holdfast
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+	"unicode/utf8"
+)
+
+// A Claim asks for due jobs. Every claim makes one batch; its leases are renewed together and settled one by one.
+type Claim struct {
+	Worker string        // who will hold the leases: unique to this process and start
+	Queues []string      // from which queues; Reclaim and Expire look at all of them
+	Limit  int           // at most so many jobs
+	Start  int           // so many of them start at once, in order; the rest count as unstarted until a Renewal says otherwise
+	Lease  time.Duration // how long until they may be reclaimed unless renewed
+}
+
+// A Lease is a job in a worker's hands. Job.Token is the fence: it is this claim's alone.
+type Lease struct {
+	Job
+	Batch      ID              // what is renewed
+	Since      time.Time       // when this generation began: enqueued, or manually retried
+	Checkpoint json.RawMessage // what an earlier attempt saved, if any
+	Lost       string          // set by Reclaim: the worker that went silent while it ran the job
+	Corrupt    string          // set when the row cannot be trusted: what is wrong with it. Such a job is settled, never run
+}
+
+// A Renewal extends a batch and says what has become of its jobs since.
+type Renewal struct {
+	Batch   ID
+	Running []ID // started by now, if they were not before
+	Waiting []ID // still unstarted
+}
+
+// Renewed answers renewals. Only bad news is told.
+type Renewed struct {
+	Lost       []ID // jobs the caller no longer holds: stop them, what they do is void
+	Cancelling []ID // jobs a person asked to stop
+}
+
+// A Settlement writes down what became of an attempt. It is the only way a lease ends, and it names the lease it ends: a
+// settlement whose (Batch, Job, Token) is no longer held changes nothing.
+type Settlement struct {
+	Batch ID
+	Job   ID
+	Token int
+
+	To     State         // Complete, Failed, Cancelled, or Queued for another attempt
+	Delay  time.Duration // with Queued: not before this has passed, by the store's clock
+	Charge Charge
+	Limit  int // the cap that Charge was judged by; kept for the audit
+
+	Took    time.Duration   // how long the attempt ran; 0 when it never started
+	Result  json.RawMessage // only with Complete
+	Failure *Failure        // required with Failed; allowed with Queued and Cancelled
+	Why     string
+}
+
+// A Note is what a handler says while it works. Like a settlement it counts only from the holder of the lease.
+type Note struct {
+	Batch ID
+	Job   ID
+	Token int
+
+	Progress   *Progress       // At is set by the store
+	Checkpoint json.RawMessage // a small cursor the next attempt receives; nil leaves the last one
+}
+
+// A Wake says why Await returned early. Both may be false alarms.
+type Wake struct {
+	Work   bool // there may be something to claim
+	Cancel bool // somebody may have asked a job to stop
+}
+
+// Check refuses a settlement that makes no sense, before a store looks at the lease. Stores call it on each.
+func (s *Settlement) Check() error {
+	return errors.Join(
+		refuse(s.To != Complete && s.To != Failed && s.To != Cancelled && s.To != Queued, "a settlement to %q: use complete, failed, cancelled or queued", s.To),
+		refuse(s.To != Complete && len(s.Result) > 0, "a result with %q: only a complete job has one", s.To),
+		refuse(s.To == Complete && s.Failure != nil, "a failure with a complete job: settle it as failed or queued"),
+		refuse(s.To == Failed && s.Failure == nil, "a failed job without a failure record: say what went wrong"),
+		refuse(s.Failure != nil && s.Failure.Code == "", "a failure record without a code"),
+		refuse(s.To == Complete && s.Charge != ChargeNothing, "a complete attempt charged as %s", s.Charge),
+		refuse(s.To == Queued && s.Charge == ChargeNothing, "an attempt that goes back to its queue must be charged: failure, crash or interrupt"),
+		refuse(s.Delay < 0 || s.Delay > MaxDelay, "delay %v: give a duration between 0 and 100 years", s.Delay),
+		refuse(s.Took < 0 || s.Took > MaxDelay, "an attempt that took %v", s.Took),
+		refuse(len(s.Result) > MaxArgs, "a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(s.Result), MaxArgs),
+		refuse(len(s.Result) > 0 && !(json.Valid(s.Result) && utf8.Valid(s.Result)), "the result is not valid JSON"),
+	)
+}

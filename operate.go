@@ -1,0 +1,87 @@
+package holdfast
+
+import "time"
+
+// An Intervention is a person's word on one job.
+type Intervention struct {
+	Job    ID
+	Owner  string // when set, the job must be this owner's; anybody else's is ErrNotFound
+	Actor  string // who: required
+	Reason string // why
+	// StuckAfter lets Retry take a job from a worker that has been at it for longer than this. 0: only past its lease.
+	StuckAfter time.Duration
+}
+
+// A Hold keeps jobs queued without spending anything. Exactly one of Queue and Kind is set.
+type Hold struct {
+	Queue  string        `json:"queue,omitempty"`
+	Kind   string        `json:"kind,omitempty"`
+	For    time.Duration `json:"-"`              // when pausing: how long; 0 until resumed
+	Since  time.Time     `json:"since"`          // set by the store
+	Until  time.Time     `json:"until,omitzero"` // set by the store; zero until resumed
+	Actor  string        `json:"actor"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// Presence is a worker process as it last reported.
+type Presence struct {
+	Worker    string        `json:"worker"`
+	Queues    []string      `json:"queues"`
+	Kinds     []string      `json:"kinds"`
+	Slots     int           `json:"slots"`
+	StartedAt time.Time     `json:"started_at"` // set by the store at the first report
+	SeenAt    time.Time     `json:"seen_at"`    // set by the store
+	Until     time.Time     `json:"until"`      // set by the store: believed gone after this
+	For       time.Duration `json:"-"`          // how long to believe this report; 0: it is leaving
+}
+
+// A Filter narrows a list. Empty fields do not narrow.
+type Filter struct {
+	State       State
+	Kind        string
+	Queue       string
+	Owner       string
+	Tag         string
+	Code        string // of the last failure
+	Fingerprint string // of the last failure
+	OlderThan   time.Duration
+	YoungerThan time.Duration
+	DeadLetters bool   // failed and not discarded
+	Limit       int    // at most 200; 50 when zero
+	Cursor      string // from the page before
+}
+
+// An Event is one line of a job's story that no row of the job itself can prove: what a person did, an expiry, a late result.
+type Event struct {
+	Job        ID        `json:"job"`
+	At         time.Time `json:"at"`
+	Name       string    `json:"name"` // manual retry, cancel, discard
+	Actor      string    `json:"actor,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Token      int       `json:"token"`      // the job's at that time
+	Generation int       `json:"generation"` // the job's after it
+}
+
+// History is everything a store can prove about one job, oldest first. Package ops folds it into the story.
+type History struct {
+	Job      Job       `json:"job"`
+	Attempts []Attempt `json:"attempts"` // every attempt that ended other than by completing, and late ones
+	Events   []Event   `json:"events"`
+}
+
+// A Count is how many jobs of one queue and kind stand in one state.
+type Count struct {
+	Queue  string    `json:"queue"`
+	Kind   string    `json:"kind"`
+	State  State     `json:"state"`
+	Due    bool      `json:"due"` // queued and claimable, but for holds
+	Jobs   int       `json:"jobs"`
+	Oldest time.Time `json:"oldest,omitzero"` // creation time of the oldest
+}
+
+// A Finding is one broken promise.
+type Finding struct {
+	Rule   string `json:"rule"` // which promise
+	Job    string `json:"job"`  // which row: a job's id, or what else names it
+	Detail string `json:"detail"`
+}

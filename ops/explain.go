@@ -1,0 +1,216 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A Reason is one thing that keeps a job from being processed now, and what an operator can do about it.
+type Reason struct {
+	// Name is one of: scheduled, retry, handed back, queue paused, kind paused, jobs ahead, no worker, unknown kind, slots
+	// busy, expiring, next, processing, claimed, worker silent, cancelling, complete, failed, discarded, cancelled, nowhere.
+	Name   string    `json:"name"`
+	Text   string    `json:"text"`
+	Remedy string    `json:"remedy,omitempty"`
+	Until  time.Time `json:"until,omitzero"` // when it ends by itself, if that is known
+}
+
+// An Explanation says why a job is not processed now: every current reason, the strongest first.
+type Explanation struct {
+	Job     holdfast.Job `json:"job"`
+	Reasons []Reason     `json:"reasons"`
+}
+
+// Explain answers why a job is not running.
+func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, error) {
+	job, err := s.store.Job(ctx, id)
+	if err != nil {
+		return Explanation{}, err
+	}
+	switch job.State {
+	case holdfast.Queued:
+		queue, err := s.look(ctx, job)
+		if err != nil {
+			return Explanation{}, err
+		}
+		return Explanation{job, s.waiting(job, queue)}, nil
+	case holdfast.Processing:
+		return Explanation{job, processing(job)}, nil
+	default:
+		return Explanation{job, s.over(job)}, nil
+	}
+}
+
+// A scene is what surrounds a job that waits.
+type scene struct {
+	ahead   int
+	holds   []holdfast.Hold
+	workers []holdfast.Presence
+	busy    []holdfast.Job // of the same queue
+}
+
+func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err error) {
+	if q.holds, err = s.store.Holds(ctx); err != nil {
+		return q, err
+	}
+	if q.workers, err = s.store.Workers(ctx); err != nil {
+		return q, err
+	}
+	if q.ahead, err = s.store.Ahead(ctx, job.ID); err != nil {
+		return q, err
+	}
+	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: mostSlots})
+	return q, err
+}
+
+// mostSlots is how many slots are looked at: a page of jobs. With more, nobody is told that all of them are busy.
+const mostSlots = 200
+
+// waiting names what keeps a queued job: its time, a hold, the workers, those before it.
+func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
+	var reasons []Reason
+	if job.DueAt.After(job.AsOf) {
+		reasons = append(reasons, s.notDue(job))
+	}
+	if !job.ExpireAt.IsZero() && !job.ExpireAt.After(job.AsOf) {
+		reasons = append(reasons, Reason{Name: "expiring", Text: "it could not start by " + when(job.ExpireAt) + " and will be failed as expired", Remedy: "enqueue it again, with more time"})
+	}
+	for _, hold := range q.holds {
+		if hold.Queue == job.Queue || hold.Kind == job.Kind {
+			reasons = append(reasons, held(hold))
+		}
+	}
+	reasons = append(reasons, manning(job, q)...)
+	if q.ahead > 0 {
+		reasons = append(reasons, ahead(q.ahead))
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, Reason{Name: "next", Text: "nothing holds it: it is the next of its queue", Remedy: "wait a moment and look again"})
+	}
+	return reasons
+}
+
+// notDue tells what the job's time is for.
+func (s *Service) notDue(job holdfast.Job) Reason {
+	switch {
+	case job.Failures+job.Crashes > 0:
+		reason := Reason{Name: "retry", Until: job.DueAt, Remedy: "retry it manually to start now"}
+		reason.Text = fmt.Sprintf("it waits for retry %d until %s", job.Failures+job.Crashes, when(job.DueAt))
+		if job.LastFailure != nil {
+			reason.Text = fmt.Sprintf("it waits for retry %d after %s until %s", job.Failures+job.Crashes, job.LastFailure.Code, when(job.DueAt))
+			if remedy := s.code(job.LastFailure).Remedy; remedy != "" {
+				reason.Remedy += "; the cause: " + remedy
+			}
+		}
+		return reason
+	case job.Interrupts > 0:
+		return Reason{Name: "handed back", Until: job.DueAt, Text: "its last attempt was handed back until " + when(job.DueAt), Remedy: "retry it manually to start now"}
+	}
+	return Reason{Name: "scheduled", Until: job.DueAt, Text: "it is scheduled for " + when(job.DueAt), Remedy: "wait, or cancel it and enqueue it without a time"}
+}
+
+func held(h holdfast.Hold) Reason {
+	name, what := "queue paused", "queue "+h.Queue
+	if h.Kind != "" {
+		name, what = "kind paused", "kind "+h.Kind
+	}
+	text := fmt.Sprintf("%s is paused by %s since %s", what, h.Actor, when(h.Since))
+	if !h.Until.IsZero() {
+		text += " until " + when(h.Until)
+	}
+	if h.Reason != "" {
+		text += ": " + h.Reason
+	}
+	return Reason{Name: name, Text: text, Remedy: "resume the " + what, Until: h.Until}
+}
+
+// manning names what is wrong with the workers of the job's queue.
+func manning(job holdfast.Job, q scene) []Reason {
+	var on []holdfast.Presence
+	slots, knows := 0, false
+	for _, worker := range q.workers {
+		if slices.Contains(worker.Queues, job.Queue) {
+			on = append(on, worker)
+			slots += worker.Slots
+			knows = knows || slices.Contains(worker.Kinds, job.Kind)
+		}
+	}
+	if len(on) == 0 {
+		return []Reason{{Name: "no worker", Text: fmt.Sprintf("none of %d live workers works on queue %s", len(q.workers), job.Queue), Remedy: "start a worker for the queue " + job.Queue}}
+	}
+	var reasons []Reason
+	if !knows {
+		reasons = append(reasons, Reason{Name: "unknown kind", Text: fmt.Sprintf("no live worker of queue %s knows the kind %s: an attempt would fail", job.Queue, job.Kind), Remedy: "deploy a worker that handles " + job.Kind})
+	}
+	busy := 0
+	for _, other := range q.busy {
+		if slices.ContainsFunc(on, func(w holdfast.Presence) bool { return w.Worker == other.Worker }) {
+			busy++
+		}
+	}
+	if slots > 0 && slots <= mostSlots && busy >= slots {
+		reasons = append(reasons, Reason{Name: "slots busy", Text: fmt.Sprintf("all %d slots of the %d workers of queue %s are busy", slots, len(on), job.Queue), Remedy: "wait, or start more workers"})
+	}
+	return reasons
+}
+
+func ahead(n int) Reason {
+	text := fmt.Sprintf("%d jobs of its queue are claimed before it", n)
+	switch {
+	case n == 1:
+		text = "1 job of its queue is claimed before it"
+	case n >= 1000:
+		text = "a thousand jobs or more of its queue are claimed before it"
+	}
+	return Reason{Name: "jobs ahead", Text: text, Remedy: "wait, start more workers, or enqueue urgent jobs with a lower priority number"}
+}
+
+// processing tells who has the job and whether that is still to be believed.
+func processing(job holdfast.Job) []Reason {
+	var reasons []Reason
+	switch {
+	case !job.LeaseUntil.After(job.AsOf):
+		reasons = append(reasons, Reason{Name: "worker silent", Text: fmt.Sprintf("worker %s went silent: its lease ran out %s", job.Worker, when(job.LeaseUntil)), Remedy: "any live worker reclaims it within seconds; without one, start one, or retry it manually"})
+	case job.StartedAt.IsZero():
+		reasons = append(reasons, Reason{Name: "claimed", Text: fmt.Sprintf("worker %s has claimed it and not started it yet, lease until %s", job.Worker, when(job.LeaseUntil)), Until: job.LeaseUntil, Remedy: "wait for a slot of that worker"})
+	default:
+		reasons = append(reasons, Reason{Name: "processing", Text: fmt.Sprintf("worker %s processes it since %s, lease until %s", job.Worker, when(job.StartedAt), when(job.LeaseUntil)), Remedy: "wait; if it hangs, cancel it or retry it as stuck"})
+	}
+	if job.Cancelling {
+		reasons = append(reasons, Reason{Name: "cancelling", Text: "it was asked to stop, and its worker has not answered yet", Remedy: "wait: it ends cancelled whatever its handler returns"})
+	}
+	return reasons
+}
+
+// over tells how an ended job ended.
+func (s *Service) over(job holdfast.Job) []Reason {
+	switch job.State {
+	case holdfast.Complete:
+		return []Reason{{Name: "complete", Text: "it is complete since " + when(job.FinishedAt)}}
+	case holdfast.Cancelled:
+		return []Reason{{Name: "cancelled", Text: "it was cancelled " + when(job.FinishedAt), Remedy: "enqueue it again: a cancelled job stays cancelled"}}
+	case holdfast.Failed:
+		return s.failed(job)
+	}
+	return []Reason{{Name: "nowhere", Text: "its row is damaged: it stands nowhere", Remedy: "run doctor"}}
+}
+
+func (s *Service) failed(job holdfast.Job) []Reason {
+	code := s.code(job.LastFailure)
+	remedy := "retry it manually, or discard it with a reason"
+	if code.Remedy != "" {
+		remedy = code.Remedy + "; then " + remedy
+	}
+	text := fmt.Sprintf("it failed for good %s with %s after %d failures and %d crashes", when(job.FinishedAt), code.Name, job.Failures, job.Crashes)
+	reasons := []Reason{{Name: "failed", Text: text, Remedy: remedy}}
+	if job.Discarded {
+		reasons = append(reasons, Reason{Name: "discarded", Text: "somebody discarded it: it is no dead letter any more", Remedy: "retry it manually to take it up again"})
+	}
+	return reasons
+}
+
+func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

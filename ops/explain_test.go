@@ -1,0 +1,65 @@
+package ops
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func expectNames(t *testing.T, what string, reasons []Reason, want ...string) {
+	t.Helper()
+	var names []string
+	for _, reason := range reasons {
+		names = append(names, reason.Name)
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("%s is explained by %q, wanted %q", what, names, want)
+	}
+}
+
+func TestWhatOnlyTimeCanBringIsExplained(t *testing.T) {
+	s := New(nil, Config{})
+	worker := scene{workers: []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 1}}}
+	job := holdfast.Job{State: holdfast.Queued, Queue: "q", Kind: "k", AsOf: noon, Generation: 1}
+
+	snoozed := job
+	snoozed.Interrupts, snoozed.DueAt = 1, at(9)
+	expectNames(t, "a job that was handed back", s.waiting(snoozed, worker), "handed back")
+
+	expiring := job
+	expiring.ExpireAt = at(-1)
+	expectNames(t, "a job past its expiry", s.waiting(expiring, worker), "expiring")
+
+	crashed := job
+	crashed.Crashes, crashed.DueAt = 1, at(9)
+	expectNames(t, "a job whose worker was lost", s.waiting(crashed, worker), "retry")
+
+	crowd := worker
+	crowd.ahead = 1000
+	crowd.holds = []holdfast.Hold{{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}, {Kind: "k", Actor: "bob"}, {Queue: "other"}}
+	reasons := s.waiting(crashed, crowd)
+	expectNames(t, "a job that everything holds", reasons, "retry", "queue paused", "kind paused", "jobs ahead")
+	if reasons[1].Until != at(60) || reasons[1].Remedy == "" {
+		t.Errorf("the hold is explained by %+v", reasons[1])
+	}
+}
+
+func TestAnotherQueuesJobsDoNotFillASlot(t *testing.T) {
+	job := holdfast.Job{Queue: "q", Kind: "k"}
+	workers := []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 2}}
+	expectNames(t, "a job with a free slot", manning(job, scene{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "gone"}}}))
+	expectNames(t, "a job without one", manning(job, scene{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "w1"}}}), "slots busy")
+}
+
+func TestASilentWorkerIsExplained(t *testing.T) {
+	job := holdfast.Job{State: holdfast.Processing, Worker: "w1", AsOf: noon, StartedAt: at(-60), LeaseUntil: noon}
+	expectNames(t, "a job past its lease", processing(job), "worker silent")
+	job.LeaseUntil, job.Cancelling = noon.Add(time.Second), true
+	expectNames(t, "a job that is asked to stop", processing(job), "processing", "cancelling")
+}
+
+func TestADamagedJobIsSentToTheDoctor(t *testing.T) {
+	expectNames(t, "a job that stands nowhere", New(nil, Config{}).over(holdfast.Job{}), "nowhere")
+}

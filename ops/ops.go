@@ -1,0 +1,39 @@
+// Package ops intervenes: it answers what an operator asks about jobs, and does what an operator decides.
+//
+// It works through the roles a store plays, so it cannot tell a file from a server. Each verb has a file of its own.
+package ops
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// A Store is what interventions need: somebody who acts on a person's word, and somebody who answers questions.
+type Store interface {
+	holdfast.Operator
+	holdfast.Inspector
+}
+
+// Config adapts the service to an application. The zero value works.
+type Config struct {
+	// Taxonomy knows the application's own failure codes, and with them what an operator can do. Nil knows the built-in ones.
+	Taxonomy *failure.Taxonomy
+	// Sources tell for a kind whether what a job works on still exists. A manual retry of a job whose source answers with an
+	// error is refused: it could only fail again.
+	Sources map[string]func(ctx context.Context, job holdfast.Job) error
+	// StuckAfter is how long a worker may be at a job before a person may take it away by a manual retry that does not say
+	// so itself. 0: only when its lease has run out.
+	StuckAfter time.Duration
+}
+
+// Service is an operator's desk. It is safe for concurrent use.
+type Service struct {
+	store Store
+	cfg   Config
+}
+
+// New opens the desk on a store.
+func New(store Store, cfg Config) *Service { return &Service{store: store, cfg: cfg} }

@@ -1,0 +1,182 @@
+// Package opstest holds the laws of interventions. They know a store only by its roles, so they hold near and far.
+package opstest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// Run checks every law, each on a store of its own.
+func Run(t *testing.T, open func(t *testing.T) holdfast.Store) {
+	for _, law := range laws {
+		t.Run(law.sentence, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			s := &scene{T: t, ctx: ctx, store: open(t)}
+			s.desk = ops.New(s.store, ops.Config{})
+			law.check(s)
+			s.expectHealthy()
+		})
+	}
+}
+
+var laws = []struct {
+	sentence string
+	check    func(*scene)
+}{
+	{"a failed job is retried once and answers with its place in the queue", retryOfAFailedJob},
+	{"a manual retry replaces the automatic one", retryReplacesAutomaticRetry},
+	{"a retry is refused when the source of the job is gone", retryWithoutSource},
+	{"nobody retries, cancels or discards another owner's job", foreignOwner},
+	{"a complete job is not retried, and a waiting one is not retried twice", retryRefused},
+	{"a queued job is cancelled at once", cancelQueued},
+	{"a processing job is asked to stop and ends cancelled", cancelProcessing},
+	{"a paused queue keeps its jobs and says so", pauseQueue},
+	{"a paused kind keeps its jobs and says so", pauseKind},
+	{"a dead letter is listed with its remedy until it is discarded with a reason", deadLetters},
+	{"every reason why a job waits is named", explainWaiting},
+	{"a job in process is explained by its worker", explainProcessing},
+	{"an ended job is explained by its end", explainEnded},
+	{"a story tells every transition once and in order", story},
+	{"a story tells what came too late", storyOfALateResult},
+	{"the doctor counts every job once", doctor},
+	{"stats tell where the jobs of a queue stand", stats},
+}
+
+// A scene is one law's store, and the operator's desk in front of it.
+type scene struct {
+	*testing.T
+	ctx   context.Context
+	store holdfast.Store
+	desk  *ops.Service
+}
+
+func (s *scene) enqueue(change ...func(*holdfast.Draft)) holdfast.ID {
+	s.Helper()
+	draft := holdfast.Draft{Kind: "mail"}
+	for _, c := range change {
+		c(&draft)
+	}
+	receipts, err := s.store.Enqueue(s.ctx, []holdfast.Draft{draft})
+	s.must(err)
+	return receipts[0].ID
+}
+
+// claim takes the next job of the default queue, which must be the wanted one.
+func (s *scene) claim(want holdfast.ID) holdfast.Lease {
+	s.Helper()
+	leases, err := s.store.Claim(s.ctx, holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Minute})
+	s.must(err)
+	if len(leases) != 1 || leases[0].ID != want {
+		s.Fatalf("claimed %v, wanted %s", leases, want)
+	}
+	return leases[0]
+}
+
+func (s *scene) settle(l holdfast.Lease, change func(*holdfast.Settlement)) {
+	s.Helper()
+	settlement := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}
+	change(&settlement)
+	answers, err := s.store.Settle(s.ctx, []holdfast.Settlement{settlement})
+	s.must(err)
+	s.must(answers[0])
+}
+
+// complete, fail and postpone are the three ends of an attempt that matter here.
+func complete(*holdfast.Settlement) {}
+
+func fail(s *holdfast.Settlement) {
+	s.To, s.Charge, s.Limit, s.Failure = holdfast.Failed, holdfast.ChargeFailure, 9, &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "it took too long", Fingerprint: "f1"}
+}
+
+func postpone(s *holdfast.Settlement) {
+	fail(s)
+	s.To, s.Delay, s.Why = holdfast.Queued, time.Hour, "retry 1 of 9"
+}
+
+func (s *scene) failed() holdfast.ID {
+	s.Helper()
+	id := s.enqueue()
+	s.settle(s.claim(id), fail)
+	return id
+}
+
+func by(id holdfast.ID) holdfast.Intervention {
+	return holdfast.Intervention{Job: id, Actor: "ann", Reason: "because"}
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) expect(err, want error) {
+	s.Helper()
+	if !errors.Is(err, want) {
+		s.Fatalf("answered %v, wanted %v", err, want)
+	}
+}
+
+func (s *scene) expectState(id holdfast.ID, want holdfast.State) holdfast.Job {
+	s.Helper()
+	job, err := s.desk.Job(s.ctx, id)
+	s.must(err)
+	if job.State != want {
+		s.Fatalf("the job is %s, wanted %s", job.State, want)
+	}
+	return job
+}
+
+// expectReasons compares the names of what explains a job, in any order.
+func (s *scene) expectReasons(id holdfast.ID, want ...string) {
+	s.Helper()
+	explanation, err := s.desk.Explain(s.ctx, id)
+	s.must(err)
+	var names []string
+	for _, reason := range explanation.Reasons {
+		names = append(names, reason.Name)
+		if reason.Text == "" {
+			s.Errorf("the reason %q says nothing", reason.Name)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(want)
+	if !slices.Equal(names, want) {
+		s.Fatalf("the reasons are %q, wanted %q: %+v", names, want, explanation.Reasons)
+	}
+}
+
+func (s *scene) expectStory(id holdfast.ID, want ...string) []ops.Line {
+	s.Helper()
+	lines, err := s.desk.Story(s.ctx, id)
+	s.must(err)
+	var names []string
+	for _, line := range lines {
+		names = append(names, line.Name)
+		if line.Text == "" || line.At.IsZero() {
+			s.Errorf("the line %q says nothing: %+v", line.Name, line)
+		}
+	}
+	if !slices.Equal(names, want) {
+		s.Fatalf("the story is\n %s\nwanted\n %s", strings.Join(names, ", "), strings.Join(want, ", "))
+	}
+	return lines
+}
+
+func (s *scene) expectHealthy() {
+	s.Helper()
+	report, err := s.desk.Doctor(s.ctx)
+	s.must(err)
+	if !report.Healthy {
+		s.Errorf("the doctor found %+v", report.Findings)
+	}
+}

@@ -1,0 +1,81 @@
+package ops
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// at is so many seconds past noon.
+func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+
+func told(lines []Line) string {
+	var all []string
+	for _, line := range lines {
+		all = append(all, fmt.Sprintf("%s %d/%d/%d", line.Name, line.Generation, line.Token, line.Attempt))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestAStoryFollowsTokensNotClocks(t *testing.T) {
+	timeout := &holdfast.Failure{Code: "TIMEOUT"}
+	history := holdfast.History{
+		Job: holdfast.Job{Kind: "mail", Queue: "default", CreatedAt: at(0), State: holdfast.Complete, Token: 5, Generation: 2, StartedAt: at(50), FinishedAt: at(60), Worker: "w3"},
+		Attempts: []holdfast.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(5), Failure: timeout},
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(3), To: holdfast.Complete, Late: true},
+			// The clock stepped back here.
+			{Token: 3, Generation: 1, Worker: "w1", StartedAt: at(-10), EndedAt: at(-9), To: holdfast.Queued, Charge: holdfast.ChargeCrash, DueAt: at(-8)},
+			{Token: 4, Generation: 1, Worker: "w2", StartedAt: at(10), EndedAt: at(11), To: holdfast.Failed, Charge: holdfast.ChargeFailure, Failure: timeout},
+		},
+		Events: []holdfast.Event{{Name: "discard", At: at(20), Token: 4, Generation: 1, Actor: "ann"}, {Name: "manual retry", At: at(30), Token: 4, Generation: 2, Actor: "ann"}},
+	}
+	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, processing 1/3/2, reclaimed 1/3/2, late result 1/1/0, processing 1/4/3, failed 1/4/3, discard 1/4/0, manual retry 2/4/0, processing 2/5/1, complete 2/5/1"
+	if diff := cmp.Diff(want, told(Tell(history))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatNeverStartedIsNotToldAsProcessing(t *testing.T) {
+	history := holdfast.History{
+		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Failed, Token: 2, Generation: 1, FinishedAt: at(9)},
+		Attempts: []holdfast.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(1), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(1)},
+			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(9), To: holdfast.Failed, Failure: &holdfast.Failure{Code: "JOB_EXPIRED"}},
+		},
+	}
+	if diff := cmp.Diff("queued 1/0/0, released 1/1/1, expired 1/2/0", told(Tell(history))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARequestToStopIsToldApartFromAnEndAtOnce(t *testing.T) {
+	cancel := holdfast.Event{Name: "cancel", At: at(5), Token: 1, Generation: 1, Actor: "ann"}
+	retried := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(9)}
+	stopped := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Cancelled}
+	taken := holdfast.Attempt{Token: 2, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(6)}
+	for _, c := range []struct {
+		history holdfast.History
+		want    string
+	}{
+		{holdfast.History{Job: holdfast.Job{State: holdfast.Cancelled, Token: 1, Generation: 1}, Attempts: []holdfast.Attempt{retried}, Events: []holdfast.Event{cancel}},
+			"queued 1/0/0, processing 1/1/1, retry 1/1/1, cancelled 1/1/0"},
+		{holdfast.History{Job: holdfast.Job{State: holdfast.Cancelled, Token: 1, Generation: 1}, Attempts: []holdfast.Attempt{stopped}, Events: []holdfast.Event{cancel}},
+			"queued 1/0/0, processing 1/1/1, cancel requested 1/1/0, cancelled 1/1/0"},
+		{holdfast.History{Job: holdfast.Job{State: holdfast.Processing, Token: 1, Generation: 1, StartedAt: at(1), Cancelling: true}, Events: []holdfast.Event{cancel}},
+			"queued 1/0/0, processing 1/1/1, cancel requested 1/1/0"},
+		{holdfast.History{Job: holdfast.Job{State: holdfast.Queued, Token: 2, Generation: 2}, Attempts: []holdfast.Attempt{taken}, Events: []holdfast.Event{cancel, {Name: "manual retry", At: at(6), Token: 2, Generation: 2}}},
+			"queued 1/0/0, cancel requested 1/1/0, processing 1/2/1, released 1/2/1, manual retry 2/2/0"},
+	} {
+		if diff := cmp.Diff(c.want, told(Tell(c.history))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package inspect
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	// grace is how long a duty may take before its absence is a finding.
+	grace = 2 * time.Minute
+	// enoughFindings of one broken promise tell the story; a million would hide it.
+	enoughFindings = "100"
+)
+
+// Audit looks for broken promises and names the rows. A healthy store answers with none, also while it is at work. Each
+// promise names at most a hundred rows.
+func (i *Inspector) Audit(ctx context.Context) ([]holdfast.Finding, error) {
+	var all []holdfast.Finding
+	for _, name := range slices.Sorted(maps.Keys(i.statements)) {
+		promise, overdue := strings.CutPrefix(name, "overdue: ")
+		if !overdue {
+			var is bool
+			if promise, is = strings.CutPrefix(name, "audit: "); !is {
+				continue
+			}
+		}
+		findings, err := i.audit(ctx, promise, i.statements[name], overdue)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, findings...)
+	}
+	return all, nil
+}
+
+// audit puts one promise to the test.
+func (i *Inspector) audit(ctx context.Context, promise, text string, overdue bool) ([]holdfast.Finding, error) {
+	if !strings.Contains(text, "$1") {
+		return i.broken(ctx, promise, text, nil)
+	}
+	// The clock is asked before the rows are read, so a job that became due in between looks too early. Only what is still
+	// wrong by a later clock is wrong.
+	first, err := i.timed(ctx, promise, text, overdue)
+	if err != nil || len(first) == 0 {
+		return nil, err
+	}
+	again, err := i.timed(ctx, promise, text, overdue)
+	return slices.DeleteFunc(again, func(f holdfast.Finding) bool { return !slices.Contains(first, f) }), err
+}
+
+// timed runs the statement of a promise about time.
+func (i *Inspector) timed(ctx context.Context, promise, text string, overdue bool) ([]holdfast.Finding, error) {
+	now, err := i.q.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if overdue {
+		now = now.Add(-grace)
+	}
+	return i.broken(ctx, promise, text, []any{now.UTC().Truncate(time.Microsecond)})
+}
+
+// broken runs the statement of one promise.
+func (i *Inspector) broken(ctx context.Context, promise, text string, args []any) ([]holdfast.Finding, error) {
+	var findings []holdfast.Finding
+	text = "WITH standing AS (" + i.statements["audit standing"] + ")\nSELECT * FROM (" + text + ") AS broken LIMIT " + enoughFindings
+	err := i.q.Query(ctx, text, args, func(r Row) error {
+		finding := holdfast.Finding{Rule: promise, Job: r.Text(1), Detail: r.Text(2)}
+		if !r.Null(0) {
+			finding.Job = r.ID(0).String()
+		}
+		findings = append(findings, finding)
+		return nil
+	})
+	return findings, err
+}

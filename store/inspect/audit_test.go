@@ -1,0 +1,113 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// damages break exactly the promise they are listed under, or more: a broken store rarely breaks one.
+var damages = map[string][]string{
+	"a job stands somewhere":                                     {"DELETE FROM holdfast_ready WHERE job = J1", "DELETE FROM holdfast_finished WHERE job = J4"},
+	"a job stands in one place only":                             {"INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES (NOON, J1, 0, 0, 0, 0, 1)", "INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 0, J4, 1, 0, 0, 0, 1, NULL)"},
+	"a place holds only jobs that exist":                         {"DELETE FROM holdfast_job WHERE id = J3", "DELETE FROM holdfast_job WHERE id = J5"},
+	"counters never go below their start":                        {"UPDATE holdfast_ready SET failures = -1", "UPDATE holdfast_later SET generation = 0", "UPDATE holdfast_finished SET token = -1 WHERE job = J6"},
+	"a job waits in the lane of its queue and kind":              {"UPDATE holdfast_job SET lane = 2 WHERE id = J5", "DELETE FROM holdfast_lane WHERE id = 2"},
+	"a ready job waits where its facts say":                      {"UPDATE holdfast_ready SET lane = 2", "UPDATE holdfast_ready SET priority = 3"},
+	"a job has a kind and a queue":                               {"UPDATE holdfast_job SET kind = '' WHERE id = J2"},
+	"a job has an id":                                            {"UPDATE holdfast_job SET id = zeroblob(16) WHERE id = J6", "UPDATE holdfast_job SET id = x'ff' WHERE id = J6"},
+	"a lease holds a job":                                        {"DELETE FROM holdfast_member"},
+	"a lease counts its members":                                 {"UPDATE holdfast_lease SET members = 2"},
+	"a member belongs to a lease":                                {"DELETE FROM holdfast_lease"},
+	"tokens only grow":                                           {"UPDATE holdfast_later SET token = 0 WHERE job = J2", "UPDATE holdfast_member SET token = 2", "UPDATE holdfast_finished SET token = 1 WHERE job = J9", "UPDATE holdfast_finished SET token = 1 WHERE job = J5"},
+	"generations only grow":                                      {"UPDATE holdfast_attempt SET generation = 2 WHERE job = J3"},
+	"a person asked for every generation after the first":        {"DELETE FROM holdfast_event WHERE name = 'manual retry'", "UPDATE holdfast_ready SET generation = 2"},
+	"a generation ends once":                                     {"UPDATE holdfast_attempt SET to_state = 'cancelled' WHERE job = J5 AND token = 1", "UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J3 AND token = 1"},
+	"an ended job stays ended":                                   {"UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J2", "UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J3 AND token = 2", "UPDATE holdfast_finished SET generation = 1 WHERE job = J9"},
+	"a failed job has the attempt that failed it":                {"DELETE FROM holdfast_attempt WHERE job = J8", "UPDATE holdfast_finished SET code = 'OTHER' WHERE job = J5"},
+	"attempts are counted":                                       {"UPDATE holdfast_later SET failures = 2 WHERE job = J2", "UPDATE holdfast_member SET crashes = 0", "UPDATE holdfast_ready SET failures = 1", "UPDATE holdfast_finished SET failures = 0 WHERE job = J5"},
+	"each attempt counts one":                                    {"UPDATE holdfast_attempt SET count = 1 WHERE job = J5 AND token = 2"},
+	"no attempt beyond its limit":                                {"UPDATE holdfast_attempt SET cap = 1 WHERE job = J5"},
+	"no attempt starts before the retry is due":                  {"UPDATE holdfast_attempt SET started_at = NOON - 750000 WHERE job = J5 AND token = 2", "UPDATE holdfast_lease SET claimed_at = NOON - 500001", "UPDATE holdfast_attempt SET to_state = 'queued', due_at = NOON, generation = 2 WHERE job = J9"},
+	"no scheduled job starts before its time":                    {"UPDATE holdfast_job SET run_at = NOON WHERE id = J4", "UPDATE holdfast_job SET run_at = NOON WHERE id = J2", "UPDATE holdfast_member SET token = 1; UPDATE holdfast_job SET run_at = NOON WHERE id = J3; DELETE FROM holdfast_attempt WHERE job = J3"},
+	"a ready job is due":                                         {"UPDATE holdfast_ready SET due_at = NOON + 1"},
+	"an expired lease is reclaimed soon":                         {"UPDATE holdfast_lease SET expires_at = NOON - 120000001"},
+	"a due job is promoted soon":                                 {"UPDATE holdfast_later SET due_at = NOON - 120000001 WHERE job = J2"},
+	"a finished job has a known state":                           {"UPDATE holdfast_finished SET state = 'exploded' WHERE job = J4"},
+	"an attempt ends in a known state":                           {"UPDATE holdfast_attempt SET to_state = 'complete' WHERE job = J2"},
+	"a result belongs to a complete job, a code to a failed one": {"UPDATE holdfast_finished SET result = '1' WHERE job = J5", "UPDATE holdfast_finished SET code = 'X' WHERE job = J4", "UPDATE holdfast_finished SET discarded_at = 1 WHERE job = J6"},
+	"a unique key is held by a job that may hold it":             {"DELETE FROM holdfast_job WHERE id = J1", "UPDATE holdfast_unique SET job = J5 WHERE job = J1", "UPDATE holdfast_unique SET key = 'two' WHERE job = J1", "UPDATE holdfast_job SET unique_done = 0 WHERE id = J4"},
+	"a job with a unique key holds it":                           {"DELETE FROM holdfast_unique WHERE job = J1", "DELETE FROM holdfast_unique WHERE job = J4"},
+	"an idempotency key leads to a job":                          {"DELETE FROM holdfast_job WHERE id = J1"},
+	"only a job in process is asked to stop":                     {"INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES (J1, NOON, 'ann', NULL)", "INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES (J4, NOON, 'ann', NULL)"},
+	"what is told is told of a job that exists":                  {"DELETE FROM holdfast_job WHERE id = J2", "DELETE FROM holdfast_job WHERE id = J7", "DELETE FROM holdfast_job WHERE id = J6"},
+	"stored JSON can be read":                                    {"UPDATE holdfast_job SET args = '{' WHERE id = J4", "UPDATE holdfast_job SET tags = 'red' WHERE id = J1", "UPDATE holdfast_finished SET result = 'oops' WHERE job = J4"},
+	"arguments are within their limit":                           {"UPDATE holdfast_job SET args = '\"' || hex(zeroblob(600000)) || '\"' WHERE id = J4"},
+}
+
+// proven elsewhere: a damaged file cannot be planted by a statement.
+var proven = []string{"the database file is sound"}
+
+func TestAHealthyStoreHasNoFindings(t *testing.T) {
+	s := openTables(t)
+	s.plant(script(healthy))
+	findings, err := New(s, SQLite).Audit(t.Context())
+	if err != nil || len(findings) != 0 {
+		t.Fatalf("findings %v, error %v", findings, err)
+	}
+}
+
+func TestEveryBrokenPromiseIsFound(t *testing.T) {
+	for promise, all := range damages {
+		for _, damage := range all {
+			s := openTables(t)
+			s.plant(script(healthy))
+			s.plant(script(damage))
+			findings, err := New(s, SQLite).Audit(t.Context())
+			if err != nil {
+				t.Errorf("after %q the audit gave up: %v", damage, err)
+			}
+			found := false
+			for _, finding := range findings {
+				found = found || finding.Rule == promise
+				if finding.Job == "" || finding.Detail == "" {
+					t.Errorf("after %q a finding names nothing: %+v", damage, finding)
+				}
+			}
+			if !found {
+				t.Errorf("after %q the promise %q was not found broken; found: %v", damage, promise, findings)
+			}
+			if _, _, err := New(s, SQLite).Jobs(t.Context(), all9); err != nil {
+				t.Errorf("after %q the jobs could not be listed: %v", damage, err)
+			}
+		}
+	}
+}
+
+func TestEveryPromiseHasADamageThatBreaksIt(t *testing.T) {
+	for name := range New(openTables(t), SQLite).statements {
+		promise, is := strings.CutPrefix(name, "audit: ")
+		if !is {
+			promise, is = strings.CutPrefix(name, "overdue: ")
+		}
+		if is && damages[promise] == nil && !slices.Contains(proven, promise) {
+			t.Errorf("no damage proves that the promise %q is looked after", promise)
+		}
+	}
+}
+
+func TestAnAttemptThatNeverStartedIsNotEarly(t *testing.T) {
+	s := openTables(t)
+	s.plant(script(healthy))
+	// Job 2 expires while it waits for its retry; job 7 was claimed to be expired and its holder went silent.
+	s.plant(script(`
+DELETE FROM holdfast_later WHERE job IN (J2, J7);
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, code) VALUES (J2, 2, 1, 'w1', NOON - 100, NOON - 100, 'failed', 'JOB_EXPIRED');
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, worker, code) VALUES (J2, 2, 1, 0, 0, 1, NOON - 100, 'failed', 'w1', 'JOB_EXPIRED');
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, due_at, why) VALUES (J7, 1, 1, 'w1', NOON - 200, NOON - 100, 'queued', 'interrupt', NOON - 100, 'its worker went silent before it started');
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 5, J7, 1, 0, 0, 1, 1, NOON - 100)`))
+	findings, err := New(s, SQLite).Audit(t.Context())
+	if err != nil || len(findings) != 0 {
+		t.Fatalf("findings %v, error %v", findings, err)
+	}
+}

@@ -1,0 +1,102 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// History is everything the store can prove about one job. It is read in a few statements; when the job moved in between,
+// it is read again, so that the parts belong together.
+func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.History, error) {
+	job, err := i.Job(ctx, id)
+	for range 4 {
+		if err != nil {
+			return holdfast.History{}, err
+		}
+		history := holdfast.History{}
+		if history.Events, err = i.events(ctx, id); err != nil {
+			return holdfast.History{}, err
+		}
+		if history.Attempts, err = i.attempts(ctx, id, history.Events); err != nil {
+			return holdfast.History{}, err
+		}
+		before := job
+		job, err = i.Job(ctx, id)
+		history.Job = job
+		if err == nil && job.State == before.State && job.Token == before.Token && job.Generation == before.Generation && job.Discarded == before.Discarded {
+			return history, nil
+		}
+	}
+	if err != nil {
+		return holdfast.History{}, err
+	}
+	return holdfast.History{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the job moves faster than its history can be read: ask again"}
+}
+
+func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]holdfast.Event, error) {
+	var events []holdfast.Event
+	err := i.q.Query(ctx, i.statements["inspect events"], []any{id}, func(r Row) error {
+		events = append(events, holdfast.Event{
+			Job: id, At: r.Time(0), Name: r.Text(1), Actor: r.Text(2), Reason: r.Text(3), Token: r.Int(4), Generation: r.Int(5),
+		})
+		return nil
+	})
+	return events, err
+}
+
+// attempts reads what was applied and what came too late, and puts each late one where it arrived.
+func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdfast.Event) ([]holdfast.Attempt, error) {
+	applied, err := i.spans(ctx, "inspect attempts", id)
+	if err != nil {
+		return nil, err
+	}
+	late, err := i.spans(ctx, "inspect late", id)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]holdfast.Attempt, 0, len(applied)+len(late))
+	for _, attempt := range applied {
+		for len(late) > 0 && late[0].EndedAt.Before(attempt.EndedAt) && late[0].Token < attempt.Token {
+			all = append(all, placeLate(late[0], applied, events))
+			late = late[1:]
+		}
+		all = append(all, attempt)
+	}
+	for _, attempt := range late {
+		all = append(all, placeLate(attempt, applied, events))
+	}
+	return all, nil
+}
+
+func (i *Inspector) spans(ctx context.Context, name string, id holdfast.ID) ([]holdfast.Attempt, error) {
+	var spans []holdfast.Attempt
+	err := i.q.Query(ctx, i.statements[name], []any{id}, func(r Row) error {
+		spans = append(spans, holdfast.Attempt{
+			Job: id, Token: r.Int(0), Generation: r.Int(1), Worker: r.Text(2), StartedAt: r.Time(3), EndedAt: r.Time(4),
+			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10),
+			Failure: readFailure(r, 11),
+		})
+		return nil
+	})
+	return spans, err
+}
+
+// placeLate completes a late result from what is certain: whoever lost a lease is named by the attempt that took its
+// place, and its generation is that of the last manual retry before its claim.
+func placeLate(late holdfast.Attempt, applied []holdfast.Attempt, events []holdfast.Event) holdfast.Attempt {
+	late.Late = true
+	late.Generation = 1
+	for _, event := range events {
+		if event.Name == "manual retry" && event.Token < late.Token {
+			late.Generation = event.Generation
+		}
+	}
+	for _, attempt := range applied {
+		if attempt.Token >= late.Token {
+			late.Worker = attempt.Worker
+			break
+		}
+	}
+	return late
+}

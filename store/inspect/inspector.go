@@ -1,0 +1,111 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// Inspector reads jobs, their history and the health of a store. It implements holdfast.Inspector, changes nothing, and is
+// safe for concurrent use when its Querier is.
+type Inspector struct {
+	q          Querier
+	dialect    string
+	statements map[string]string
+}
+
+var _ holdfast.Inspector = (*Inspector)(nil)
+
+// New makes the Inspector of a store that speaks the given dialect: SQLite or Postgres.
+func New(q Querier, dialect string) *Inspector {
+	return &Inspector{q: q, dialect: dialect, statements: statement.Load(dialect)}
+}
+
+// Job tells all about one job.
+func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+	jobs, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}})
+	if err != nil {
+		return holdfast.Job{}, err
+	}
+	if len(jobs) == 0 {
+		return holdfast.Job{}, notFound(id)
+	}
+	return jobs[0], nil
+}
+
+// Ahead counts the claimable jobs of the same queue that are claimed before this one, up to a thousand. Nothing is ahead
+// of a job that does not wait.
+func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
+	job, err := i.Job(ctx, id)
+	if err != nil || job.State != holdfast.Queued {
+		return 0, err
+	}
+	ahead := 0
+	err = i.q.Query(ctx, i.statements["inspect ahead"], []any{id}, func(r Row) error {
+		ahead = r.Int(0)
+		return nil
+	})
+	return ahead, err
+}
+
+// Holds lists the holds in force.
+func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
+	var holds []holdfast.Hold
+	err := i.current(ctx, "inspect holds", func(r Row) error {
+		hold := holdfast.Hold{Since: r.Time(2), Until: r.Time(3), Actor: r.Text(4), Reason: r.Text(5)}
+		if r.Text(0) == "kind" {
+			hold.Kind = r.Text(1)
+		} else {
+			hold.Queue = r.Text(1)
+		}
+		holds = append(holds, hold)
+		return nil
+	})
+	return holds, err
+}
+
+// Workers lists the worker processes that are believed to be alive.
+func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
+	var workers []holdfast.Presence
+	err := i.current(ctx, "inspect workers", func(r Row) error {
+		workers = append(workers, holdfast.Presence{
+			Worker: r.Text(0), Queues: r.Texts(1), Kinds: r.Texts(2), Slots: r.Int(3),
+			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6),
+		})
+		return nil
+	})
+	return workers, err
+}
+
+// Counts tells how many jobs stand where, by queue and kind. A queued job is due when a worker could claim it now, but for
+// holds.
+func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
+	var counts []holdfast.Count
+	err := i.q.Query(ctx, i.statements["inspect counts"], nil, func(r Row) error {
+		counts = append(counts, holdfast.Count{
+			Queue: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Due: r.Bool(3), Jobs: r.Int(4), Oldest: r.Time(5),
+		})
+		return nil
+	})
+	return counts, err
+}
+
+// current runs a statement about what is so at this moment.
+func (i *Inspector) current(ctx context.Context, name string, each func(Row) error) error {
+	now, err := i.q.Now(ctx)
+	if err != nil {
+		return err
+	}
+	return i.q.Query(ctx, i.statements[name], []any{now.UTC().Truncate(time.Microsecond)}, each)
+}
+
+func notFound(id holdfast.ID) error {
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s", id)}
+}
+
+func invalid(format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,82 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// page reads the jobs whose ids the query picks, newest first.
+func (i *Inspector) page(ctx context.Context, pick query) ([]holdfast.Job, error) {
+	now, err := i.q.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []holdfast.Job
+	text := "WITH page AS (" + pick.text + ")\n" + i.statements["inspect jobs"]
+	err = i.q.Query(ctx, text, pick.args, func(r Row) error {
+		job := readJob(r)
+		job.AsOf = now.UTC()
+		// A damaged store may hold a job in two leases; it is still one job.
+		if len(jobs) == 0 || jobs[len(jobs)-1].ID != job.ID {
+			jobs = append(jobs, job)
+		}
+		return nil
+	})
+	return jobs, err
+}
+
+// readJob reads one row of the statement "inspect jobs".
+func readJob(r Row) holdfast.Job {
+	job := holdfast.Job{
+		ID: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Args: readable(r.Text(3)), Priority: int16(r.Int(4)), Owner: r.Text(5), Tags: r.Texts(6),
+		MaxAttempts: r.Int(7), UniqueKey: r.Text(8), IdempotencyKey: r.Text(9), CreatedAt: r.Time(10), ExpireAt: r.Time(11),
+
+		State: holdfast.State(r.Text(12)), DueAt: r.Time(13), Token: r.Int(14), Failures: r.Int(15), Crashes: r.Int(16), Interrupts: r.Int(17), Generation: r.Int(18),
+
+		Worker: r.Text(19), LeaseUntil: r.Time(20), StartedAt: r.Time(21), FinishedAt: r.Time(22), Discarded: !r.Null(24),
+	}
+	if job.State == holdfast.Complete && !r.Null(23) {
+		job.Result = readable(r.Text(23))
+	}
+	job.Cancelling = job.State == holdfast.Processing && !r.Null(25)
+	if !r.Null(26) {
+		job.Progress = &holdfast.Progress{Percent: r.Float(26), Note: r.Text(27), At: r.Time(28)}
+	}
+	if job.State != holdfast.Complete {
+		job.LastFailure = readFailure(r, 29)
+	}
+	return job
+}
+
+// readFailure reads the eight columns of a failure record from the given one on; without a code there is none.
+func readFailure(r Row, from int) *holdfast.Failure {
+	if r.Text(from) == "" {
+		return nil
+	}
+	failure := &holdfast.Failure{
+		Code: r.Text(from), Category: r.Text(from + 1), Message: r.Text(from + 2), Detail: r.Text(from + 3),
+		Dependency: r.Text(from + 5), Fingerprint: r.Text(from + 6), Benign: r.Bool(from + 7),
+	}
+	if context := r.Text(from + 4); context != "" {
+		// A context that cannot be read is left out: it explains a failure, it must not become one.
+		_ = json.Unmarshal([]byte(context), &failure.Context)
+	}
+	return failure
+}
+
+// readable returns JSON as it was stored. What is not JSON, or is larger than anything a store admits, was damaged by
+// somebody: its beginning is shown as a JSON string, so that the job can still be written as JSON.
+func readable(text string) json.RawMessage {
+	if len(text) <= holdfast.MaxArgs && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	const enough = 1000
+	if len(text) > enough {
+		text = text[:enough] + "..."
+	}
+	quoted, _ := json.Marshal(strings.ToValidUTF8(text, "?")) // a string always marshals
+	return quoted
+}

@@ -1,0 +1,262 @@
+package inspect
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	usualPage   = 50
+	largestPage = 200
+)
+
+// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last.
+func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job, string, error) {
+	after, err := check(&f)
+	if err != nil {
+		return nil, "", err
+	}
+	now, err := i.q.Now(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	// One more than the page tells whether there is another.
+	picker := &picker{dialect: i.dialect, filter: f, after: after, now: now.UTC().Truncate(time.Microsecond), limit: f.Limit + 1}
+	pick := picker.pick()
+	if pick.text == "" {
+		return nil, "", nil
+	}
+	jobs, err := i.page(ctx, pick)
+	if err != nil || len(jobs) <= f.Limit {
+		return jobs, "", err
+	}
+	jobs = jobs[:f.Limit]
+	last := jobs[f.Limit-1].ID
+	return jobs, base64.RawURLEncoding.EncodeToString(last[:]), nil
+}
+
+// check refuses a filter that cannot mean anything, and fills in its limit and the job its cursor names.
+func check(f *holdfast.Filter) (after holdfast.ID, err error) {
+	switch f.State {
+	case "", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled:
+	default:
+		return after, invalid("state %.40q: use queued, processing, complete, failed or cancelled", f.State)
+	}
+	if f.Limit < 0 {
+		return after, invalid("limit %d: ask for 1 to %d jobs, or 0 for %d", f.Limit, largestPage, usualPage)
+	}
+	if f.Limit == 0 {
+		f.Limit = usualPage
+	}
+	f.Limit = min(f.Limit, largestPage)
+	if f.OlderThan < 0 || f.YoungerThan < 0 {
+		return after, invalid("an age below zero: give a positive duration")
+	}
+	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint} {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return after, invalid("the filter %.40q is not text", text)
+		}
+	}
+	if f.Cursor == "" {
+		return after, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
+	if err != nil || len(raw) != len(after) || holdfast.ID(raw).IsZero() {
+		return after, invalid("the cursor %.40q is not one of ours: start again without it", f.Cursor)
+	}
+	return holdfast.ID(raw), nil
+}
+
+// A query is a text and the arguments it was built with.
+type query struct {
+	text string
+	args []any
+}
+
+// A picker chooses the ids of one page. Its texts are fixed; what a caller gave is only ever bound.
+type picker struct {
+	dialect string
+	filter  holdfast.Filter
+	after   holdfast.ID
+	now     time.Time
+	limit   int
+	args    []any
+}
+
+// A place is a table that holds jobs of some state, and what narrows it to that state. Conditions on the state are spelled
+// out, not bound, so that the partial indexes apply.
+type place struct {
+	table string
+	where string
+	lanes bool // rows know their lane
+	ended bool // rows know the code and fingerprint of the failure that ended the job
+}
+
+var (
+	ready      = place{table: "holdfast_ready", lanes: true}
+	later      = place{table: "holdfast_later"}
+	leased     = place{table: "holdfast_leased"}
+	complete   = place{table: "holdfast_finished", where: "p.state = 'complete'"}
+	cancelled  = place{table: "holdfast_finished", where: "p.state = 'cancelled'"}
+	failed     = place{table: "holdfast_finished", where: "p.state = 'failed'", ended: true}
+	deadLetter = place{table: "holdfast_finished", where: "p.state = 'failed' AND p.discarded_at IS NULL", ended: true}
+)
+
+// pick builds the query for one page of ids. An empty text means that nothing can match.
+func (p *picker) pick() query {
+	places := p.places()
+	if places == nil {
+		if p.filter.State != "" || p.filter.DeadLetters {
+			return query{}
+		}
+		text := p.branch("holdfast_job j", "j.id", append(p.names("j"), p.facts()...))
+		return query{text, p.args}
+	}
+	branches := make([]string, len(places))
+	for n, from := range places {
+		branches[n] = p.from(from)
+	}
+	if len(branches) == 1 {
+		return query{branches[0], p.args}
+	}
+	for n, branch := range branches {
+		branches[n] = fmt.Sprintf("SELECT id FROM (%s) AS branch%d", branch, n)
+	}
+	text := fmt.Sprintf("SELECT id FROM (%s) AS branches ORDER BY id DESC LIMIT %s", strings.Join(branches, " UNION ALL "), p.bind(p.limit))
+	return query{text, p.args}
+}
+
+// places names the tables to start from, so that asking for the few never reads the many. None: start from all jobs.
+func (p *picker) places() []place {
+	f := p.filter
+	if f.DeadLetters {
+		if f.State != "" && f.State != holdfast.Failed {
+			return nil
+		}
+		return []place{deadLetter}
+	}
+	switch f.State {
+	case holdfast.Queued:
+		return []place{ready, later}
+	case holdfast.Processing:
+		return []place{leased}
+	case holdfast.Complete:
+		if f.Code != "" || f.Fingerprint != "" {
+			return nil // a complete job has no last failure
+		}
+		return []place{complete}
+	case holdfast.Failed:
+		return []place{failed}
+	case holdfast.Cancelled:
+		return []place{cancelled}
+	}
+	if f.Code != "" || f.Fingerprint != "" {
+		return []place{ready, later, leased, failed, cancelled}
+	}
+	return nil
+}
+
+// from builds the branch that starts at one place. Facts are joined only when the filter asks about them.
+func (p *picker) from(at place) string {
+	table := at.table + " p"
+	var where []string
+	if at.where != "" {
+		where = append(where, at.where)
+	}
+	var facts []string
+	switch {
+	case !at.lanes:
+		facts = p.names("j")
+	case p.filter.Kind != "" || p.filter.Queue != "":
+		where = append(where, "p.lane IN (SELECT n.id FROM holdfast_lane n WHERE "+strings.Join(p.names("n"), " AND ")+")")
+	}
+	if facts = append(facts, p.facts()...); len(facts) > 0 {
+		table += " JOIN holdfast_job j ON j.id = p.job"
+		where = append(where, facts...)
+	}
+	return p.branch(table, "p.job", append(where, p.trouble(at)...))
+}
+
+// branch is one ordered, limited read of ids.
+func (p *picker) branch(table, id string, where []string) string {
+	if !p.after.IsZero() {
+		where = append(where, id+" < "+p.bind(p.after))
+	}
+	text := "SELECT " + id + " AS id FROM " + table
+	if len(where) > 0 {
+		text += " WHERE " + strings.Join(where, " AND ")
+	}
+	return text + " ORDER BY " + id + " DESC LIMIT " + p.bind(p.limit)
+}
+
+// facts are the conditions on what never changes about a job, its kind and queue aside.
+func (p *picker) facts() []string {
+	var where []string
+	if p.filter.Owner != "" {
+		where = append(where, "j.owner = "+p.bind(p.filter.Owner))
+	}
+	if p.filter.Tag != "" && p.dialect == Postgres {
+		where = append(where, p.bind(p.filter.Tag)+" = ANY (j.tags)")
+	}
+	if p.filter.Tag != "" && p.dialect == SQLite {
+		// Tags that somebody damaged match nothing instead of ending the list.
+		where = append(where, "CASE WHEN json_valid(j.tags) THEN EXISTS (SELECT 1 FROM json_each(j.tags) WHERE value = "+p.bind(p.filter.Tag)+") ELSE false END")
+	}
+	if p.filter.OlderThan > 0 {
+		where = append(where, "j.created_at <= "+p.bind(p.now.Add(-p.filter.OlderThan)))
+	}
+	if p.filter.YoungerThan > 0 {
+		where = append(where, "j.created_at > "+p.bind(p.now.Add(-p.filter.YoungerThan)))
+	}
+	return where
+}
+
+// names are the conditions on kind and queue. Jobs have both, and lanes too.
+func (p *picker) names(table string) []string {
+	var where []string
+	if p.filter.Kind != "" {
+		where = append(where, table+".kind = "+p.bind(p.filter.Kind))
+	}
+	if p.filter.Queue != "" {
+		where = append(where, table+".queue = "+p.bind(p.filter.Queue))
+	}
+	return where
+}
+
+// trouble are the conditions on the last failure of the present generation: on the row itself where a job failed for good,
+// else on its latest attempt that has a code.
+func (p *picker) trouble(at place) []string {
+	table := "a"
+	if at.ended {
+		table = "p"
+	}
+	var where []string
+	if p.filter.Code != "" {
+		where = append(where, table+".code = "+p.bind(p.filter.Code))
+	}
+	if p.filter.Fingerprint != "" {
+		where = append(where, table+".fingerprint = "+p.bind(p.filter.Fingerprint))
+	}
+	if len(where) == 0 || at.ended {
+		return where
+	}
+	latest := "EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = p.job AND a.generation = p.generation AND a.code IS NOT NULL AND " + strings.Join(where, " AND ") +
+		" AND NOT EXISTS (SELECT 1 FROM holdfast_attempt b WHERE b.job = a.job AND b.generation = a.generation AND b.code IS NOT NULL AND b.token > a.token))"
+	if at == ready || at == later {
+		// A waiting job that was never charged has no attempt to look for.
+		return []string{"p.failures + p.crashes + p.interrupts > 0", latest}
+	}
+	return []string{latest}
+}
+
+// bind adds an argument and answers with its place in the text.
+func (p *picker) bind(value any) string {
+	p.args = append(p.args, value)
+	return fmt.Sprintf("$%d", len(p.args))
+}

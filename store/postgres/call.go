@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	deadline = 15 * time.Second // of every call, unless its context ends sooner
+	repeats  = 5                // of a call that met a passing trouble
+)
+
+// ask runs one verb under a deadline. A trouble that passes (a deadlock, a lost connection) is met by asking again; after a
+// lost connection only if the verb may be repeated although the first time may have taken effect.
+func (s *Store) ask(ctx context.Context, verb string, repeatable bool, try func(context.Context) error) error {
+	if s.shut.Load() {
+		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": the store is closed"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	for n := 0; ; n++ {
+		err := try(ctx)
+		if err == nil || n == repeats || ctx.Err() != nil || !passes(err, repeatable) {
+			return explain(verb, err)
+		}
+		pause(ctx, n)
+	}
+}
+
+// pause waits a little longer each time, and never in step with others.
+func pause(ctx context.Context, n int) {
+	wait := time.NewTimer(time.Duration(float64(5*time.Millisecond<<n) * (0.5 + rand.Float64())))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+}
+
+// passes reports whether asking again may help, and is safe.
+func passes(err error, repeatable bool) bool {
+	var ours *holdfast.Error
+	if errors.As(err, &ours) {
+		return false
+	}
+	var refusal *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	switch {
+	case errors.As(err, &connecting):
+		return !errors.As(err, &refusal) || strings.HasPrefix(refusal.Code, "57P")
+	case pgconn.SafeToRetry(err):
+		return true
+	case !errors.As(err, &refusal):
+		return repeatable // the connection broke
+	case refusal.Code == "40001" || refusal.Code == "40P01" || refusal.Code == "26000" || refusal.Code == "0A000":
+		return true // rolled back for certain: serialization, deadlock, a cached statement that is out of date
+	}
+	return repeatable && (strings.HasPrefix(refusal.Code, "57P") || strings.HasPrefix(refusal.Code, "08"))
+}
+
+// unsure reports whether the call may have taken effect although it failed.
+func unsure(err error) bool { return passes(err, true) && !passes(err, false) }
+
+// explain makes an error of ours from one of the driver's: one line for people, the rest as its cause.
+func explain(verb string, err error) error {
+	var ours *holdfast.Error
+	if err == nil || errors.As(err, &ours) {
+		return err
+	}
+	var refusal *pgconn.PgError
+	var foreign interface{ SQLState() string }
+	var connecting *pgconn.ConnectError
+	reason := "the connection to the database was lost"
+	switch {
+	case errors.Is(err, context.Canceled):
+		reason = "the caller stopped waiting"
+	case errors.Is(err, context.DeadlineExceeded):
+		reason = "the database did not answer in time"
+	case errors.As(err, &refusal):
+		reason = fmt.Sprintf("the database says: %s (%s)", oneLine(refusal.Message), refusal.Code)
+	case errors.As(err, &foreign):
+		reason = fmt.Sprintf("the database refuses it (%s)", foreign.SQLState())
+	case errors.As(err, &connecting):
+		reason = "the database cannot be reached: check that it runs and that the address is right"
+	}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": " + reason, Cause: &hidden{err}}
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// hidden is a cause for errors.Is that never shows its text, which may name the address.
+type hidden struct{ err error }
+
+func (h *hidden) Error() string { return "the database driver reported an error" }
+func (h *hidden) Unwrap() error { return h.err }
+
+// A pipe is one transaction whose first words travel with its BEGIN and whose last travel with its COMMIT: what is queued
+// is sent by the next flush.
+type pipe struct {
+	*pgx.Batch
+	conn *pgxpool.Conn
+}
+
+// transact runs one transaction. If use fails nothing of it remains.
+func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipe) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // which closes a connection that is still in a transaction
+	p := &pipe{&pgx.Batch{}, conn}
+	p.Queue("begin")
+	p.Queue(s.sql["steer"])
+	if err := use(p); err != nil {
+		p.abandon()
+		return err
+	}
+	p.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return errors.New("the transaction was rolled back")
+		}
+		return nil
+	})
+	if err := p.flush(ctx); err != nil {
+		p.abandon()
+		return err
+	}
+	return nil
+}
+
+// flush sends what is queued, in one round trip, and hands out the answers.
+func (p *pipe) flush(ctx context.Context) error {
+	batch := p.Batch
+	p.Batch = &pgx.Batch{}
+	return p.conn.SendBatch(ctx, batch).Close()
+}
+
+// abandon rolls back in its own time, so that a caller who ran out of it does not cost a connection.
+func (p *pipe) abandon() {
+	if conn := p.conn.Conn(); !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.PgConn().Exec(ctx, "rollback").Close()
+	}
+}
+
+// one queues a query that answers with exactly one row.
+func (p *pipe) one(sql string, args []any, into ...any) {
+	p.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(into...) })
+}
+
+// each queues a query and calls use for every row, with the columns in into.
+func (p *pipe) each(sql string, args []any, into []any, use func() error) {
+	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, into, use)
+		return err
+	})
+}

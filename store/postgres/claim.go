@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Claim moves due jobs from queued to processing, in one statement and one round trip.
+func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if err := checkClaim(c); err != nil {
+		return nil, err
+	}
+	batch := holdfast.NewID()
+	var leases []holdfast.Lease
+	lost := false
+	err := s.ask(ctx, "claim", true, func(ctx context.Context) (err error) {
+		if lost { // the answer, and perhaps the claim: its batch has our id, so it can be found
+			if leases, err = s.pickUp(ctx, batch); err != nil || len(leases) > 0 {
+				return err
+			}
+		}
+		leases, err = s.claim(ctx, c, batch)
+		lost = lost || err != nil && unsure(err)
+		return err
+	})
+	return leases, err
+}
+
+func checkClaim(c holdfast.Claim) error {
+	message := ""
+	switch {
+	case c.Worker == "" || clean(c.Worker) != c.Worker:
+		message = "a claim without a worker: say who will hold the leases"
+	case c.Limit <= 0:
+		message = fmt.Sprintf("a claim of %d jobs: ask for at least one", c.Limit)
+	case c.Lease < time.Microsecond || c.Lease > holdfast.MaxDelay:
+		message = fmt.Sprintf("a lease of %v: give a positive duration", c.Lease)
+	default:
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
+}
+
+// claim takes what is there. When the unlocked look promised jobs and others were faster, it is asked once more with the
+// lanes sharing evenly, so that a lane others are at cannot hide the rest.
+func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID) ([]holdfast.Lease, error) {
+	for _, even := range []bool{false, true} {
+		leases, promised, err := s.claimOnce(ctx, c, batch, even)
+		if err != nil || len(leases) > 0 || promised == 0 {
+			return leases, err
+		}
+	}
+	return []holdfast.Lease{}, nil
+}
+
+func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (leases []holdfast.Lease, promised int, err error) {
+	leases = []holdfast.Lease{}
+	send := &pgx.Batch{}
+	send.Queue(s.sql["steer"])
+	send.Queue(s.sql["claim"], texts(c.Queues), c.Limit, batch.String(), c.Worker, micros(c.Lease), max(c.Start, 0), true, even).Query(func(rows pgx.Rows) error {
+		var f facts
+		var now time.Time
+		var sum pgtype.Int4
+		var id pgtype.UUID
+		var token, failures, crashes, interrupts, generation pgtype.Int4
+		var started bool
+		into := append([]any{&now, &sum, &id, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
+		_, err := pgx.ForEachRow(rows, into, func() error {
+			promised = int(sum.Int32)
+			if !id.Valid {
+				return nil
+			}
+			m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), int(generation.Int32), started}
+			l := lease{id: batch, worker: c.Worker, claimed: now, expires: now.Add(c.Lease.Truncate(time.Microsecond))}
+			leases = append(leases, f.lease(&l, &m, now))
+			return nil
+		})
+		return err
+	})
+	err = s.work.SendBatch(ctx, send).Close()
+	return leases, promised, err
+}
+
+// pickUp answers with the members of a batch that was made by a call whose answer was lost.
+func (s *Store) pickUp(ctx context.Context, batch holdfast.ID) (leases []holdfast.Lease, err error) {
+	err = s.transact(ctx, s.work, func(p *pipe) error {
+		leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
+		return err
+	})
+	return leases, err
+}
+
+// handOver reads whole batches as a claim would have answered.
+func (s *Store) handOver(ctx context.Context, p *pipe, batches []holdfast.ID) ([]holdfast.Lease, error) {
+	held, now, err := s.lock(ctx, p, batches)
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.read(ctx, p, held)
+	if err != nil {
+		return nil, err
+	}
+	leases := []holdfast.Lease{}
+	for _, l := range held {
+		for i := range l.members {
+			if f, ok := known[l.members[i].job]; ok {
+				leases = append(leases, f.lease(l, &l.members[i], now))
+			}
+		}
+	}
+	return leases, nil
+}
+
+// read fetches the facts of every member. A member without any is missing from the answer.
+func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.ID]*facts, error) {
+	var wanted []holdfast.ID
+	for _, l := range held {
+		for _, m := range l.members {
+			wanted = append(wanted, m.job)
+		}
+	}
+	known := make(map[holdfast.ID]*facts, len(wanted))
+	if len(wanted) == 0 {
+		return known, nil
+	}
+	p.Queue(s.sql["facts"], ids(wanted)).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			f, id := &facts{}, [16]byte{}
+			if err := rows.Scan(append([]any{&id}, f.fields()...)...); err != nil {
+				return err
+			}
+			known[id] = f
+		}
+		return rows.Err()
+	})
+	return known, p.flush(ctx)
+}
+
+// facts are what never changes about a job, and what it takes along, as they are read. Whatever may be damaged may be NULL.
+type facts struct {
+	kind, queue, owner, unique, idempotency string
+	priority                                pgtype.Int2
+	tags                                    []string
+	maxAttempts                             pgtype.Int4
+	created, expire, since                  pgtype.Timestamptz
+	args, checkpoint                        pgtype.Text
+}
+
+func (f *facts) fields() []any {
+	return []any{&f.kind, &f.queue, &f.priority, &f.owner, &f.tags, &f.maxAttempts, &f.unique, &f.idempotency,
+		&f.created, &f.expire, &f.args, &f.since, &f.checkpoint}
+}
+
+// lease is the job in its holder's hands.
+func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
+	answer := holdfast.Lease{
+		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
+		Job: holdfast.Job{
+			ID: m.job, Kind: f.kind, Queue: f.queue, Args: json.RawMessage(f.args.String), Priority: f.priority.Int16, Owner: f.owner,
+			Tags: f.tags, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique, IdempotencyKey: f.idempotency, CreatedAt: f.created.Time.UTC(),
+			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Interrupts: m.interrupts, Generation: m.generation,
+			Worker: l.worker, LeaseUntil: l.expires.UTC(), AsOf: now.UTC(),
+		},
+	}
+	if answer.Corrupt != "" {
+		answer.Args = json.RawMessage("null")
+	}
+	if f.expire.Valid {
+		answer.ExpireAt = f.expire.Time.UTC()
+	}
+	if f.since.Valid {
+		answer.Since = f.since.Time.UTC()
+	}
+	if f.checkpoint.Valid {
+		answer.Checkpoint = json.RawMessage(f.checkpoint.String)
+	}
+	if m.started {
+		answer.StartedAt = l.claimed.UTC()
+	}
+	return answer
+}
+
+// corrupt says what is wrong with the row, if anything is.
+func (f *facts) corrupt() string {
+	switch {
+	case f.kind == "":
+		return "the job has no kind"
+	case f.queue == "":
+		return "the job has no queue"
+	case !f.args.Valid:
+		return "the arguments are missing"
+	case len(f.args.String) > holdfast.MaxArgs:
+		return fmt.Sprintf("the arguments have %d bytes, the limit is %d", len(f.args.String), holdfast.MaxArgs)
+	case !json.Valid([]byte(f.args.String)):
+		return "the arguments are not valid JSON"
+	}
+	return ""
+}

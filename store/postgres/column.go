@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A column is an array parameter, written as the database's own array literal. Text means the same in every protocol mode
+// and through database/sql.
+type column struct{ text []byte }
+
+// instant is how a time is written: microseconds are all the database keeps.
+const instant = "2006-01-02T15:04:05.999999Z07:00"
+
+func (c *column) next() {
+	if len(c.text) == 0 {
+		c.text = append(c.text, '{')
+	} else {
+		c.text = append(c.text, ',')
+	}
+}
+
+func (c *column) add(word string) {
+	c.next()
+	c.text = append(c.text, word...)
+}
+
+func (c *column) null()              { c.add("NULL") }
+func (c *column) id(id holdfast.ID)  { c.add(id.String()) }
+func (c *column) bool(b bool)        { c.add(strconv.FormatBool(b)) }
+func (c *column) int(n int)          { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
+func (c *column) quoted(text []byte) { c.quote(string(text)) }
+
+func (c *column) quote(text string) {
+	c.next()
+	c.text = append(c.text, '"')
+	for {
+		special := strings.IndexAny(text, `"\`)
+		if special < 0 {
+			break
+		}
+		c.text = append(c.text, text[:special]...)
+		c.text = append(c.text, '\\', text[special])
+		text = text[special+1:]
+	}
+	c.text = append(c.text, text...)
+	c.text = append(c.text, '"')
+}
+
+// some writes a text, or NULL when there is none.
+func (c *column) some(text string) {
+	if text == "" {
+		c.null()
+		return
+	}
+	c.quote(text)
+}
+
+// time writes an instant, or NULL for none.
+func (c *column) time(t time.Time) {
+	if t.IsZero() {
+		c.null()
+		return
+	}
+	c.next()
+	c.text = append(c.text, '"')
+	c.text = t.UTC().AppendFormat(c.text, instant)
+	c.text = append(c.text, '"')
+}
+
+// span writes a duration in microseconds, or NULL for none.
+func (c *column) span(d time.Duration) {
+	if d == 0 {
+		c.null()
+		return
+	}
+	c.int(int(d.Microseconds()))
+}
+
+// String is the whole literal.
+func (c *column) String() string {
+	if len(c.text) == 0 {
+		return "{}"
+	}
+	return string(c.text) + "}"
+}
+
+func ids(list []holdfast.ID) string {
+	var c column
+	for _, id := range list {
+		c.id(id)
+	}
+	return c.String()
+}
+
+func texts(list []string) string {
+	var c column
+	for _, text := range list {
+		c.quote(text)
+	}
+	return c.String()
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(instant) }
+
+// clean drops what the database cannot store as text. It was scrubbed long before; this is the last line.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+}
+
+// cleanMap is the JSON of a failure's context, or nothing.
+func cleanMap(context map[string]string) string {
+	if len(context) == 0 {
+		return ""
+	}
+	cleaned := make(map[string]string, len(context))
+	for key, value := range context {
+		cleaned[clean(key)] = clean(value)
+	}
+	body, _ := json.Marshal(cleaned) // strings always marshal
+	return string(body)
+}
+
+// micros is a duration as the statements take it.
+func micros(d time.Duration) int64 { return d.Microseconds() }

@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// bulk is how many drafts it takes for COPY to be worth its extra words.
+const bulk = 100
+
+// An entry is a draft on its way in.
+type entry struct {
+	holdfast.Draft
+	lane  int32
+	given bool // the caller chose the id, so it may be taken
+}
+
+func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "" }
+
+// Enqueue makes the drafts durable, all or none. Calls without keys that arrive together share one commit.
+func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if len(drafts) == 0 {
+		return []holdfast.Receipt{}, nil
+	}
+	entries, err := s.prepare(ctx, drafts)
+	if err != nil {
+		return nil, err
+	}
+	receipts := make([]holdfast.Receipt, len(entries))
+	for i := range entries {
+		receipts[i].ID = entries[i].ID
+	}
+	switch {
+	case slices.ContainsFunc(entries, func(e entry) bool { return e.keyed() }):
+		receipts, err = s.insertKeyed(ctx, entries)
+	case len(entries) >= bulk:
+		err = s.insert(ctx, entries)
+	default:
+		err = s.folds.submit(ctx, entries)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.wake(queuesOf(entries), false) // a twin among them is a false alarm at worst
+	return receipts, nil
+}
+
+// prepare checks every draft, naming all problems, and finds their lanes.
+func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft) ([]entry, error) {
+	entries := make([]entry, len(drafts))
+	var problems []error
+	for i, draft := range drafts {
+		entries[i] = entry{Draft: draft, given: !draft.ID.IsZero()}
+		if err := entries[i].Prepare(); err != nil && len(drafts) > 1 {
+			problems = append(problems, fmt.Errorf("draft %d of %d: %w", i+1, len(drafts), err))
+		} else if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return entries, s.findLanes(ctx, entries)
+}
+
+type lane struct{ queue, kind string }
+
+// findLanes fills in the lane of each entry. Lanes nobody has used before are made on the store's own connection, so that
+// a caller's transaction neither waits for them nor takes them back.
+func (s *Store) findLanes(ctx context.Context, entries []entry) error {
+	unknown := map[lane]bool{}
+	for i := range entries {
+		key := lane{entries[i].Queue, entries[i].Kind}
+		if id, ok := s.lanes.Load(key); ok {
+			entries[i].lane = id.(int32)
+		} else {
+			unknown[key] = true
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	if err := s.makeLanes(ctx, unknown); err != nil {
+		return err
+	}
+	for i := range entries {
+		id, ok := s.lanes.Load(lane{entries[i].Queue, entries[i].Kind})
+		if !ok {
+			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: the database did not keep a new lane; try again"}
+		}
+		entries[i].lane = id.(int32)
+	}
+	return nil
+}
+
+func (s *Store) makeLanes(ctx context.Context, unknown map[lane]bool) error {
+	var queues, kinds column
+	for key := range unknown {
+		queues.quote(key.queue)
+		kinds.quote(key.kind)
+	}
+	return s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+		if _, err := s.work.Exec(ctx, s.sql["lane_make"], queues.String(), kinds.String()); err != nil {
+			return err
+		}
+		rows, err := s.work.Query(ctx, s.sql["lane_find"], queues.String(), kinds.String())
+		if err != nil {
+			return err
+		}
+		var id int32
+		var key lane
+		_, err = pgx.ForEachRow(rows, []any{&id, &key.queue, &key.kind}, func() error {
+			s.lanes.Store(key, id)
+			return nil
+		})
+		return err
+	})
+}
+
+// insert writes entries without keys in a transaction of their own. When an answer is lost it looks whether they landed
+// before it writes again: the ids were made here, so nobody else can have written them.
+func (s *Store) insert(ctx context.Context, entries []entry) error {
+	lost := false
+	return s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+		if lost {
+			if landed, err := s.landed(ctx, entries); err != nil || landed {
+				return err
+			}
+		}
+		err := s.write(ctx, entries)
+		lost = lost || err != nil && unsure(err)
+		return s.collided(ctx, native{s.work}, entries, err)
+	})
+}
+
+func (s *Store) write(ctx context.Context, entries []entry) error {
+	if len(entries) < bulk {
+		_, err := s.work.Exec(ctx, s.sql["enqueue"], columns(entries)...)
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
+}
+
+// landed reports whether entries are already there, to the letter.
+func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
+	var id, kind, queue, args column
+	for _, e := range entries {
+		id.id(e.ID)
+		kind.quote(e.Kind)
+		queue.quote(e.Queue)
+		args.quoted(e.Args)
+	}
+	var n int
+	err := s.work.QueryRow(ctx, s.sql["enqueue_landed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
+	return n == len(entries), err
+}
+
+// columns are the parameters of the statement that writes entries.
+func columns(entries []entry) []any {
+	var c [16]column
+	for i := range entries {
+		e := &entries[i]
+		c[0].id(e.ID)
+		c[1].int(int(e.lane))
+		c[2].quote(e.Kind)
+		c[3].quote(e.Queue)
+		c[4].int(int(e.Priority))
+		c[5].int(e.MaxAttempts)
+		c[6].time(e.RunAt)
+		c[7].span(e.Delay)
+		c[8].time(e.ExpireAt)
+		c[9].span(e.ExpireIn)
+		c[10].some(e.Owner)
+		if len(e.Tags) == 0 {
+			c[11].null()
+		} else {
+			c[11].quote(texts(e.Tags))
+		}
+		c[12].some(e.UniqueKey)
+		c[13].bool(e.UniqueDone)
+		c[14].some(e.IdempotencyKey)
+		c[15].quoted(e.Args)
+	}
+	return literals(c[:])
+}
+
+func literals(c []column) []any {
+	list := make([]any, len(c))
+	for i := range c {
+		list[i] = c[i].String()
+	}
+	return list
+}

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// In binds an enqueuer to the caller's own transaction, a pgx.Tx or an *sql.Tx of any PostgreSQL driver.
+func (s *Store) In(tx any) holdfast.Enqueuer { return guest{s, tx} }
+
+// A guest writes in somebody else's transaction, and leaves it as it was when it refuses.
+type guest struct {
+	s  *Store
+	tx any
+}
+
+// guestMax is how many drafts one statement of a guest carries.
+const guestMax = 500
+
+func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	var q session
+	switch tx := g.tx.(type) {
+	case pgx.Tx:
+		q = native{tx}
+	case *sql.Tx:
+		q = foreign{tx}
+	}
+	if q == nil {
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
+	}
+	if len(drafts) == 0 {
+		return []holdfast.Receipt{}, nil
+	}
+	entries, err := g.s.prepare(ctx, drafts)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	receipts, err := g.insert(ctx, q, entries)
+	return receipts, explain("enqueue", err)
+}
+
+// insert is guarded by a savepoint where a refusal is possible, because a refused call must leave nothing behind and a
+// failed statement would take the caller's transaction with it.
+func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
+	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.keyed() })
+	if guarded {
+		if err := q.exec(ctx, "SAVEPOINT holdfast_enqueue"); err != nil {
+			return nil, err
+		}
+	}
+	receipts, err := g.write(ctx, q, entries)
+	switch {
+	case !guarded:
+		return receipts, err
+	case err == nil:
+		return receipts, q.exec(ctx, "RELEASE SAVEPOINT holdfast_enqueue")
+	}
+	if back := q.exec(ctx, "ROLLBACK TO SAVEPOINT holdfast_enqueue"); back == nil {
+		_ = q.exec(ctx, "RELEASE SAVEPOINT holdfast_enqueue")
+	}
+	return nil, g.s.collided(ctx, q, entries, err)
+}
+
+func (g guest) write(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
+	receipts, fresh, err := g.s.admit(ctx, q, entries)
+	if err != nil {
+		return nil, err
+	}
+	for chunk := range slices.Chunk(fresh, guestMax) {
+		if err := q.exec(ctx, g.s.sql["enqueue"], columns(chunk)...); err != nil {
+			return nil, err
+		}
+	}
+	// The hint has to travel with the caller's commit: only that makes the jobs visible.
+	for _, queue := range queuesOf(fresh) {
+		if err := q.query(ctx, g.s.sql["wake"], []any{wakeWork + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return receipts, nil
+}
+
+// queuesOf lists the queues in which entries can be claimed at once.
+func queuesOf(entries []entry) []string {
+	var queues []string
+	for _, e := range entries {
+		if e.Delay == 0 && !slices.Contains(queues, e.Queue) {
+			queues = append(queues, e.Queue)
+		}
+	}
+	return queues
+}
+
+// native is a transaction, or a connection, of the driver that this store uses itself.
+type native struct{ speaker }
+
+type speaker interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func (n native) exec(ctx context.Context, sql string, args ...any) error {
+	_, err := n.Exec(ctx, sql, args...)
+	return err
+}
+
+func (n native) query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
+	rows, err := n.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// foreign is a transaction of database/sql.
+type foreign struct{ *sql.Tx }
+
+func (f foreign) exec(ctx context.Context, sql string, args ...any) error {
+	_, err := f.ExecContext(ctx, sql, args...)
+	return err
+}
+
+func (f foreign) query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
+	rows, err := f.QueryContext(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Promote makes up to limit queued jobs claimable whose time has come, and reports how many.
+func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	var total int
+	var queues []string
+	err := s.ask(ctx, "promote", true, func(ctx context.Context) error {
+		total, queues = 0, nil
+		send := &pgx.Batch{}
+		send.Queue(s.sql["steer"])
+		send.Queue(s.sql["promote"], limit).Query(func(rows pgx.Rows) error {
+			var queue string
+			var n int
+			_, err := pgx.ForEachRow(rows, []any{&queue, &n}, func() error {
+				total += n
+				queues = append(queues, queue)
+				return nil
+			})
+			return err
+		})
+		return s.work.SendBatch(ctx, send).Close()
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.wake(queues, false)
+	return total, nil
+}
+
+// Reclaim takes over batches that have expired, whole ones, until it has collected as many jobs as asked for.
+func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if err := checkClaim(c); err != nil {
+		return nil, err
+	}
+	var answer []holdfast.Lease
+	var queues []string
+	err := s.ask(ctx, "reclaim", true, func(ctx context.Context) error {
+		answer, queues = []holdfast.Lease{}, nil
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			for len(answer) < c.Limit {
+				r := &reclaiming{s: s, p: p, claim: c}
+				n, err := r.run(ctx, &answer, &queues)
+				if err != nil || n == 0 {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.wake(queues, false)
+	return answer, nil
+}
+
+// A reclaiming is one handful of expired leases on their way to other hands.
+type reclaiming struct {
+	s     *Store
+	p     *pipe
+	claim holdfast.Claim
+
+	now      time.Time
+	cancels  map[holdfast.ID]bool
+	facts    map[holdfast.ID]*facts
+	dropped  []holdfast.ID
+	attempts attemptRows
+	ready    narrow
+	back     []holdfast.ID
+}
+
+// run takes over one handful and answers with how many leases it held.
+func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, queues *[]string) (int, error) {
+	var expired []*lease
+	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"])
+	r.p.one(r.s.sql["now"], nil, &r.now)
+	if err := r.p.flush(ctx); err != nil || len(expired) == 0 {
+		return 0, err
+	}
+	if err := r.look(ctx, expired); err != nil {
+		return 0, err
+	}
+	for _, old := range expired {
+		if len(*answer) < r.claim.Limit {
+			*answer = append(*answer, r.takeOver(old)...)
+		}
+	}
+	now := stamp(r.now)
+	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
+	r.attempts.queue(r.p, r.s.sql["attempt_add"], now)
+	if r.ready.rows > 0 {
+		r.p.Queue(r.s.sql["ready_add"], append([]any{now}, r.ready.args()...)...)
+		var queue string
+		r.p.each(r.s.sql["queues_of"], []any{ids(r.back)}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
+	}
+	return len(expired), r.p.flush(ctx)
+}
+
+// look reads what is known about the members.
+func (r *reclaiming) look(ctx context.Context, expired []*lease) (err error) {
+	r.cancels = map[holdfast.ID]bool{}
+	batches := make([]holdfast.ID, len(expired))
+	for i, l := range expired {
+		batches[i] = l.id
+	}
+	var id [16]byte
+	r.p.each(r.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
+	r.facts, err = r.s.read(ctx, r.p, expired)
+	return err
+}
+
+// takeOver sends what never started back to its queue, and puts the rest into a lease that replaces the old one. A job that
+// was asked to stop is settled rather than sent back, and so is a member whose facts are gone: it stays for the audit.
+func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
+	r.dropped = append(r.dropped, old.id)
+	fresh := &lease{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.who(), claimed: old.claimed, expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
+	for i := range old.members {
+		m := &old.members[i]
+		m.token++
+		if m.started || r.cancels[m.job] || r.facts[m.job] == nil {
+			m.started = true
+			fresh.members = append(fresh.members, *m)
+			continue
+		}
+		m.interrupts++
+		r.attempts.add(m, attempt{worker: old.who(), started: old.claimed, due: r.now, to: holdfast.Queued,
+			charge: holdfast.ChargeInterrupt, why: "its worker went silent before it started"})
+		r.ready.add(m)
+		r.back = append(r.back, m.job)
+	}
+	if len(fresh.members) == 0 {
+		return nil
+	}
+	r.p.Queue(r.s.sql["lease_make"], append([]any{fresh.id.String(), fresh.worker, fresh.lost, stamp(fresh.claimed), stamp(fresh.expires)}, arrays(fresh.members)...)...)
+	var leases []holdfast.Lease
+	for i := range fresh.members {
+		if f := r.facts[fresh.members[i].job]; f != nil {
+			leases = append(leases, f.lease(fresh, &fresh.members[i], r.now))
+		}
+	}
+	return leases
+}
+
+// Expire hands the caller queued jobs whose expiry has passed, in a batch of its own.
+func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if err := checkClaim(c); err != nil {
+		return nil, err
+	}
+	var leases []holdfast.Lease
+	err := s.ask(ctx, "expire", true, func(ctx context.Context) error {
+		batch := holdfast.NewID()
+		return s.transact(ctx, s.work, func(p *pipe) (err error) {
+			p.Queue(s.sql["expiry_sweep"], c.Limit)
+			var n int
+			p.one(s.sql["expire"], []any{c.Limit, batch.String(), c.Worker, micros(c.Lease)}, &n)
+			leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
+			return err
+		})
+	})
+	return leases, err
+}

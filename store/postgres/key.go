@@ -1,0 +1,273 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// A session runs statements inside one transaction, whoever's it is.
+type session interface {
+	exec(ctx context.Context, sql string, args ...any) error
+	query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error
+}
+
+// insertKeyed writes entries some of which have keys, in a transaction of their own.
+func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Receipt, error) {
+	var receipts []holdfast.Receipt
+	var fresh []entry
+	lost := false
+	err := s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+		if lost && len(fresh) > 0 {
+			if landed, err := s.landed(ctx, fresh); err != nil || landed {
+				return err
+			}
+		}
+		lost = false
+		err := pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) (err error) {
+			if receipts, fresh, err = s.admit(ctx, native{tx}, entries); err != nil || len(fresh) == 0 {
+				return err
+			}
+			if len(fresh) >= bulk {
+				return s.copyIn(ctx, tx.Conn(), fresh)
+			}
+			return native{tx}.exec(ctx, s.sql["enqueue"], columns(fresh)...)
+		})
+		lost = err != nil && unsure(err)
+		return s.collided(ctx, native{s.work}, fresh, err)
+	})
+	return receipts, err
+}
+
+// An admission decides which entries are new and which meet a twin.
+type admission struct {
+	s        *Store
+	q        session
+	entries  []entry
+	receipts []holdfast.Receipt
+	follows  map[int]int // an entry whose idempotency key an earlier entry of this call brought
+	differs  []int       // entries whose idempotency key was used for another draft
+}
+
+// admit takes the keys of the entries. The answer names the entries that have to be written.
+func (s *Store) admit(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, []entry, error) {
+	a := &admission{s: s, q: q, entries: entries, receipts: make([]holdfast.Receipt, len(entries)), follows: map[int]int{}}
+	for i := range entries {
+		a.receipts[i].ID = entries[i].ID
+	}
+	if err := a.idempotency(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := a.unique(ctx); err != nil {
+		return nil, nil, err
+	}
+	var fresh []entry
+	for i := range entries {
+		if first, ok := a.follows[i]; ok {
+			a.receipts[i] = holdfast.Receipt{ID: a.receipts[first].ID, Existing: true}
+		}
+		if slices.Contains(a.differs, i) {
+			return nil, nil, a.refuse(ctx, i, fresh)
+		}
+		if !a.receipts[i].Existing {
+			fresh = append(fresh, entries[i])
+		}
+	}
+	return a.receipts, fresh, nil
+}
+
+// refuse names what stands against the call: the used key of entry i, unless the id of an entry before it is taken, because
+// the first trouble is the one to tell.
+func (a *admission) refuse(ctx context.Context, i int, before []entry) error {
+	if err := a.s.firstTaken(ctx, a.q, before); err != nil {
+		return err
+	}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: a.receipts[i].ID,
+		Message: fmt.Sprintf("the idempotency key %q was used for another draft: repeat that draft, or use a new key", a.entries[i].IdempotencyKey)}
+}
+
+// firstTaken refuses the first entry whose id is another job's.
+func (s *Store) firstTaken(ctx context.Context, q session, entries []entry) error {
+	var given []holdfast.ID
+	there := map[holdfast.ID]bool{}
+	for _, e := range entries {
+		if e.given {
+			given = append(given, e.ID)
+		}
+	}
+	err := q.query(ctx, s.sql["job_there"], []any{ids(given)}, func(scan func(...any) error) error {
+		var text string
+		if err := scan(&text); err != nil {
+			return err
+		}
+		id, err := holdfast.ParseID(text)
+		there[id] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range given {
+		if there[id] {
+			return &holdfast.Error{Kind: holdfast.ErrConflict, Job: id,
+				Message: fmt.Sprintf("a job with the id %v is already there: leave the id to the store, or use another", id)}
+		}
+		there[id] = true
+	}
+	return nil
+}
+
+// collided tells the database's refusal of an id that is taken in our words. Any of the tables may be the first to refuse it.
+func (s *Store) collided(ctx context.Context, q session, entries []entry, err error) error {
+	var refusal interface{ SQLState() string } // of whatever driver the caller's transaction has
+	if !errors.As(err, &refusal) || refusal.SQLState() != "23505" {
+		return err
+	}
+	if known := s.firstTaken(ctx, q, entries); known != nil {
+		return known
+	}
+	return err
+}
+
+// A key is one row of a table of keys: idempotency keys have no kind.
+type key struct{ owner, kind, key string }
+
+// idempotency takes the idempotency keys, and recognises the drafts that came before.
+func (a *admission) idempotency(ctx context.Context) error {
+	first, digests := map[key]int{}, map[int]string{}
+	for i, e := range a.entries {
+		if e.IdempotencyKey == "" {
+			continue
+		}
+		digest := statement.Digest(e.Draft)
+		digests[i] = hex.EncodeToString(digest[:])
+		k := key{owner: e.Owner, key: e.IdempotencyKey}
+		before, ok := first[k]
+		if !ok {
+			first[k] = i
+			continue
+		}
+		a.follows[i] = before
+		if digests[before] != digests[i] {
+			a.differs = append(a.differs, i)
+		}
+	}
+	return a.take(ctx, "idempotency", first, digests, func(i int, digest string, job holdfast.ID) {
+		a.receipts[i] = holdfast.Receipt{ID: job, Existing: true}
+		if digest != digests[i] {
+			a.differs = append(a.differs, i)
+		}
+	})
+}
+
+// unique takes the unique keys of the entries that are still new. Idempotency keys of those that lose are bound to the holder.
+func (a *admission) unique(ctx context.Context) error {
+	first, twins := map[key]int{}, map[int]int{}
+	for i, e := range a.entries {
+		if _, follows := a.follows[i]; follows || a.receipts[i].Existing || e.UniqueKey == "" {
+			continue
+		}
+		k := key{e.Owner, e.Kind, e.UniqueKey}
+		if before, ok := first[k]; ok {
+			twins[i] = before
+		} else {
+			first[k] = i
+		}
+	}
+	var lost []int
+	err := a.take(ctx, "unique", first, nil, func(i int, _ string, job holdfast.ID) {
+		a.receipts[i] = holdfast.Receipt{ID: job, Existing: true}
+		lost = append(lost, i)
+	})
+	if err != nil {
+		return err
+	}
+	for i, before := range twins {
+		a.receipts[i] = holdfast.Receipt{ID: a.receipts[before].ID, Existing: true}
+		lost = append(lost, i)
+	}
+	var owner, name, job column
+	for _, i := range lost {
+		if e := a.entries[i]; e.IdempotencyKey != "" {
+			owner.quote(e.Owner)
+			name.quote(e.IdempotencyKey)
+			job.id(a.receipts[i].ID)
+		}
+	}
+	if len(owner.text) == 0 {
+		return nil
+	}
+	return a.q.exec(ctx, a.s.sql["idempotency_bind"], owner.String(), name.String(), job.String())
+}
+
+// take inserts keys into their table, and calls lost for each that somebody else holds. A key that was neither taken nor
+// found was let go in between: then the race is run again.
+func (a *admission) take(ctx context.Context, table string, want map[key]int, digests map[int]string, lost func(i int, digest string, job holdfast.ID)) error {
+	for round := 0; len(want) > 0; round++ {
+		if round > 20 {
+			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: a key changes hands too fast; try again"}
+		}
+		names, values := a.keyColumns(table, want, digests)
+		got := func(scan func(...any) error) error {
+			var k key
+			err := scan(k.fields(table)...)
+			delete(want, k)
+			return err
+		}
+		if err := a.q.query(ctx, a.s.sql[table+"_take"], append(names, values...), got); err != nil || len(want) == 0 {
+			return err
+		}
+		held := func(scan func(...any) error) error {
+			var k key
+			var digest, text string
+			fields := k.fields(table)
+			if table == "idempotency" {
+				fields = append(fields, &digest)
+			}
+			if err := scan(append(fields, &text)...); err != nil {
+				return err
+			}
+			job, err := holdfast.ParseID(text)
+			if i, ok := want[k]; ok {
+				lost(i, digest, job)
+			}
+			delete(want, k)
+			return err
+		}
+		if err := a.q.query(ctx, a.s.sql[table+"_find"], names, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fields are where a row of the table is read into.
+func (k *key) fields(table string) []any {
+	if table == "unique" {
+		return []any{&k.owner, &k.kind, &k.key}
+	}
+	return []any{&k.owner, &k.key}
+}
+
+// keyColumns are the parameters that name the keys, and those that say who wants them.
+func (a *admission) keyColumns(table string, want map[key]int, digests map[int]string) (names, values []any) {
+	var owner, kind, name, digest, job column
+	for k, i := range want {
+		owner.quote(k.owner)
+		kind.quote(k.kind)
+		name.quote(k.key)
+		digest.quote(digests[i])
+		job.id(a.entries[i].ID)
+	}
+	if table == "unique" {
+		return []any{owner.String(), kind.String(), name.String()}, []any{job.String()}
+	}
+	return []any{owner.String(), name.String()}, []any{digest.String(), job.String()}
+}

@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// migrate brings the schema up to what this binary knows, one transaction a step. Any number of processes may do so at once.
+func (s *Store) migrate(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	steps := statement.Migrations("postgres")
+	var err error
+	for n := 0; n <= repeats; n++ {
+		if err = s.climb(ctx, steps); err == nil || ctx.Err() != nil || !passes(err, true) {
+			break
+		}
+		pause(ctx, n+2)
+	}
+	return explain("open the database", err)
+}
+
+func (s *Store) climb(ctx context.Context, steps []string) error {
+	version, err := s.version(ctx)
+	for err == nil && version < len(steps) {
+		version, err = s.step(ctx, steps)
+	}
+	if err == nil && version > len(steps) {
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable,
+			Message: fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, len(steps))}
+	}
+	return err
+}
+
+// version asks without needing more than the right to read.
+func (s *Store) version(ctx context.Context) (version int, err error) {
+	var there bool
+	if err := s.work.QueryRow(ctx, s.sql["migration_there"]).Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	return version, s.work.QueryRow(ctx, s.sql["migration_version"]).Scan(&version)
+}
+
+// step takes the next step, unless somebody else took it while this process waited for its turn.
+func (s *Store) step(ctx context.Context, steps []string) (version int, err error) {
+	err = pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error {
+		for _, name := range []string{"migration_lock", "migration_table"} {
+			if _, err := tx.Exec(ctx, s.sql[name]); err != nil {
+				return err
+			}
+		}
+		if err := tx.QueryRow(ctx, s.sql["migration_version"]).Scan(&version); err != nil || version >= len(steps) {
+			return err
+		}
+		if err := tx.Conn().PgConn().Exec(ctx, steps[version]).Close(); err != nil {
+			return err
+		}
+		version++
+		_, err := tx.Exec(ctx, s.sql["migration_add"], version)
+		return err
+	})
+	return version, err
+}

@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/inspect"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// A Config says where the database is.
+type Config struct {
+	URL  string // postgres://user:password@host:port/database, or the words of libpq
+	Pool int    // at most so many connections for work; 0 is 8. Renewals and wake-ups have one each on top
+	// Trace hears of every statement before it is sent; nobody when nil. It may be called from many goroutines at once.
+	Trace func(statement string)
+}
+
+// A Store is a holdfast.Store on PostgreSQL. All its methods may be called from many goroutines.
+type Store struct {
+	*inspect.Inspector
+
+	sql    map[string]string
+	work   *pgxpool.Pool
+	renews *pgxpool.Pool // never waits behind work: a full pool must not cost anybody a lease
+	lanes  sync.Map      // lane -> int32; lanes are never removed
+	folds  folder
+	hub    hub
+
+	life  context.Context // ends when the store is closed, after the writes under way
+	end   context.CancelFunc
+	shut  atomic.Bool
+	loops sync.WaitGroup
+}
+
+var _ holdfast.Store = (*Store)(nil)
+
+// Open connects, brings the schema up to date and answers with the store. An address that makes no sense is ErrInvalid; a
+// database that cannot be reached, or is too new, is ErrUnavailable.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Cause: &hidden{err},
+			Message: "the address of the database cannot be read: give postgres://user:password@host:port/database"}
+	}
+	if c.Pool < 0 {
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a pool of %d connections: give a positive number, or 0 for the default", c.Pool)}
+	}
+	if c.Pool > 0 {
+		config.MaxConns = int32(c.Pool)
+	} else if !strings.Contains(c.URL, "pool_max_conns") {
+		config.MaxConns = 8
+	}
+	config.ConnConfig.BuildContextWatcherHandler = cancelFirst
+	if c.Trace != nil {
+		config.ConnConfig.Tracer = tracer(c.Trace)
+	}
+	s := &Store{sql: statements()}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.hub.init()
+	if err := s.connect(ctx, config); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) connect(ctx context.Context, config *pgxpool.Config) (err error) {
+	if s.work, err = pgxpool.NewWithConfig(s.life, config); err != nil {
+		return explain("connect", err)
+	}
+	reserved := config.Copy()
+	reserved.MaxConns, reserved.MinConns, reserved.MinIdleConns = 1, 0, 0
+	if s.renews, err = pgxpool.NewWithConfig(s.life, reserved); err != nil {
+		return explain("connect", err)
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	s.Inspector = inspect.New(querier{s}, inspect.Postgres)
+	s.folds.run = s.insert
+	s.loops.Go(s.notify)
+	return nil
+}
+
+// Close waits for writes under way and lets go of the database.
+func (s *Store) Close() error {
+	s.folds.close()
+	if s.shut.Swap(true) {
+		return nil
+	}
+	s.end()
+	s.loops.Wait()
+	for _, pool := range []*pgxpool.Pool{s.work, s.renews} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+	return nil
+}
+
+// Warnings names the settings of the database under which acknowledged work can be lost. A sound database has none.
+func (s *Store) Warnings(ctx context.Context) []string {
+	var warnings []string
+	err := s.ask(ctx, "read the settings", true, func(ctx context.Context) error {
+		warnings = nil
+		rows, err := s.work.Query(ctx, s.sql["durability"])
+		if err != nil {
+			return err
+		}
+		var name, setting string
+		_, err = pgx.ForEachRow(rows, []any{&name, &setting}, func() error {
+			warnings = append(warnings, fmt.Sprintf("%s is %s: a crash of the database's machine can lose acknowledged jobs; turn it on", name, setting))
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return warnings
+}
+
+// statements are the texts without the lines that explain them, which the database need not read.
+func statements() map[string]string {
+	texts := statement.Load("postgres")
+	for name, text := range texts {
+		for strings.HasPrefix(text, "--") {
+			_, text, _ = strings.Cut(text, "\n")
+		}
+		texts[name] = text
+	}
+	return texts
+}
+
+// cancelFirst asks the server to stop when a deadline passes, so that a statement nobody waits for does not keep its locks.
+func cancelFirst(conn *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: time.Second}
+}

@@ -1,0 +1,245 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Retry sends a job round again at once, as a new generation with fresh counts.
+func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
+	var queue string
+	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipe, at *standing) error {
+		queue = at.queue
+		if err := s.retry(ctx, p, at, i); err != nil {
+			return err
+		}
+		p.one(s.sql["ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.wake([]string{queue}, false)
+	return ahead, nil
+}
+
+func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) error {
+	m := &at.member
+	switch {
+	case at.state == holdfast.Failed:
+		if err := s.retake(ctx, p, at); err != nil {
+			return err
+		}
+		p.Queue(s.sql["leave_finished"], i.Job.String())
+	case at.place == inLater && m.failures+m.crashes+m.interrupts > 0:
+		p.Queue(s.sql["leave_later"], i.Job.String())
+	case at.place == inLease && at.stuck(i.StuckAfter):
+		s.wrest(p, at)
+	case at.place == inLease:
+		return against(i.Job, "is being processed: cancel it, or retry it once it is stuck")
+	case at.place == inFinished:
+		return against(i.Job, "is "+string(at.state)+": only a failed job can be retried")
+	default:
+		return against(i.Job, "is already waiting to run")
+	}
+	m.failures, m.crashes, m.interrupts = 0, 0, 0
+	m.generation++
+	var ready narrow
+	ready.add(m)
+	p.Queue(s.sql["ready_add"], append([]any{stamp(at.now)}, ready.args()...)...)
+	p.Queue(s.sql["begin_generation"], i.Job.String(), stamp(at.now))
+	s.record(p, at, "manual retry", i)
+	return nil
+}
+
+// wrest takes a stuck job from its worker.
+func (s *Store) wrest(p *pipe, at *standing) {
+	m := &at.member
+	s.keepOnly(p, []*lease{at.lease}, func(other *member) bool { return other.job == m.job })
+	m.token++
+	var attempts attemptRows
+	attempts.add(m, attempt{worker: at.lease.who(), started: at.lease.claimed, due: at.now, to: holdfast.Queued,
+		charge: holdfast.ChargeInterrupt, why: "taken from its worker by a manual retry"})
+	attempts.queue(p, s.sql["attempt_add"], stamp(at.now))
+	p.Queue(s.sql["cancel_drop"], ids([]holdfast.ID{m.job}))
+}
+
+// retake takes the unique key of an ended job again, which somebody else may hold by now.
+func (s *Store) retake(ctx context.Context, p *pipe, at *standing) error {
+	if at.unique == "" {
+		return nil
+	}
+	owner, kind, name := texts([]string{at.owner}), texts([]string{at.kind}), texts([]string{at.unique})
+	for range 20 {
+		var holder string
+		var k key
+		took := false
+		p.each(s.sql["unique_take"], []any{owner, kind, name, ids([]holdfast.ID{at.member.job})}, k.fields("unique"), func() error { took = true; return nil })
+		p.each(s.sql["unique_find"], []any{owner, kind, name}, append(k.fields("unique"), &holder), func() error { return nil })
+		if err := p.flush(ctx); err != nil {
+			return err
+		}
+		if took || holder == at.member.job.String() {
+			return nil
+		}
+		if id, err := holdfast.ParseID(holder); err == nil {
+			return &holdfast.Error{Kind: holdfast.ErrConflict, Job: id, Message: fmt.Sprintf("job %v holds the unique key of job %v: wait for it to end, or cancel it", id, at.member.job)}
+		}
+	}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not retry the job: its unique key changes hands too fast; try again"}
+}
+
+// Cancel ends a queued job at once, and asks a processing one to stop.
+func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
+	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipe, at *standing) error {
+		switch at.place {
+		case inFinished:
+			return against(i.Job, "is already "+string(at.state))
+		case inLease:
+			state = holdfast.Processing
+			return s.askToStop(ctx, p, at, i)
+		case inReady:
+			p.Queue(s.sql["leave_ready"], i.Job.String())
+		case inLater:
+			p.Queue(s.sql["leave_later"], i.Job.String())
+		}
+		state = holdfast.Cancelled
+		var rows finishedRows
+		rows.add(&at.member, ending{state: holdfast.Cancelled})
+		rows.queue(p, s.sql["finish"], stamp(at.now))
+		p.Queue(s.sql["unique_free"], ids([]holdfast.ID{i.Job}))
+		s.record(p, at, "cancel", i)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if state == holdfast.Processing {
+		s.wake(nil, true)
+	}
+	return state, nil
+}
+
+// askToStop leaves the request for the holder's settlement to obey. Only the first is part of the story.
+func (s *Store) askToStop(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) error {
+	asked := false
+	var id [16]byte
+	p.each(s.sql["cancel_find"], []any{ids([]holdfast.ID{i.Job})}, []any{&id}, func() error { asked = true; return nil })
+	if err := p.flush(ctx); err != nil || asked {
+		return err
+	}
+	p.Queue(s.sql["cancel_add"], i.Job.String(), stamp(at.now), i.Actor, i.Reason)
+	s.record(p, at, "cancel", i)
+	return nil
+}
+
+// Discard takes a failed job off the dead letters.
+func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
+	if i.Reason == "" {
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a discard without a reason: say why nobody needs this job any more"}
+	}
+	return s.intervene(ctx, "discard the job", i, func(_ context.Context, p *pipe, at *standing) error {
+		switch {
+		case at.state != holdfast.Failed:
+			return against(i.Job, "has not failed: only a failed job can be discarded")
+		case at.discarded:
+			return against(i.Job, "is already discarded")
+		}
+		p.Queue(s.sql["discard"], i.Job.String(), stamp(at.now))
+		s.record(p, at, "discard", i)
+		return nil
+	})
+}
+
+// record adds what a person did to the job's story.
+func (s *Store) record(p *pipe, at *standing, name string, i holdfast.Intervention) {
+	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, at.member.token, at.member.generation)
+}
+
+func against(job holdfast.ID, what string) error {
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v %s", job, what)}
+}
+
+// Pause holds a queue or a kind.
+func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
+	scope, name, err := checkHold(h)
+	if err != nil {
+		return err
+	}
+	return s.ask(ctx, "pause", true, func(ctx context.Context) error {
+		_, err := s.work.Exec(ctx, s.sql["pause"], scope, name, micros(h.For), h.Actor, h.Reason)
+		return err
+	})
+}
+
+// Resume lifts a hold, and wakes those who can claim what it held.
+func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
+	scope, name, err := checkHold(h)
+	if err != nil {
+		return err
+	}
+	err = s.ask(ctx, "resume", true, func(ctx context.Context) error {
+		_, err := s.work.Exec(ctx, s.sql["resume"], scope, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	queue := allQueues
+	if scope == "queue" {
+		queue = name
+	}
+	s.wake([]string{queue}, false)
+	return nil
+}
+
+func checkHold(h holdfast.Hold) (scope, name string, err error) {
+	if err := checkPerson(h.Actor, h.Reason, ""); err != nil {
+		return "", "", err
+	}
+	scope, name = "queue", h.Queue
+	if h.Kind != "" {
+		scope, name = "kind", h.Kind
+	}
+	probe := holdfast.Draft{Kind: name} // a queue's name and a kind's obey the same rule
+	switch {
+	case (h.Queue == "") == (h.Kind == ""):
+		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a hold needs a queue or a kind: give exactly one"}
+	case h.For < 0 || h.For > holdfast.MaxDelay || h.For > 0 && h.For < time.Microsecond:
+		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a hold for %v: give a positive duration, or 0 until it is resumed", h.For)}
+	case probe.Prepare() != nil:
+		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no %s can be called %.140q: use 1 to %d letters, digits and _ - . : /", scope, name, holdfast.MaxName)}
+	}
+	return scope, name, err
+}
+
+// checkPerson refuses a person's word that does not say whose it is, or cannot be shown to others.
+func checkPerson(actor, reason, owner string) error {
+	switch {
+	case actor == "":
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "an intervention without an actor: say who you are"}
+	case !plain(actor, 255):
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the actor: use at most 255 bytes of UTF-8 without control characters"}
+	case !plain(reason, 1000):
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the reason: use at most 1000 bytes of UTF-8 without control characters"}
+	case !plain(owner, 255):
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the owner: use at most 255 bytes of UTF-8 without control characters"}
+	}
+	return nil
+}
+
+func plain(text string, limit int) bool {
+	if len(text) > limit || !utf8.ValidString(text) {
+		return false
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/inspect"
+)
+
+// A querier lends the store's connections to the inspector.
+type querier struct{ s *Store }
+
+func (q querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	arguments := make([]any, len(args))
+	for i, arg := range args {
+		if id, ok := arg.(holdfast.ID); ok {
+			arg = pgtype.UUID{Bytes: id, Valid: true}
+		}
+		arguments[i] = arg
+	}
+	seen := false // a row that was handed out cannot be taken back, so then nothing is repeated
+	var stopped error
+	err := q.s.ask(ctx, "read", true, func(ctx context.Context) error {
+		rows, err := q.s.work.Query(ctx, sql, arguments...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			seen = true
+			if stopped = each(row{rows, rows.RawValues()}); stopped != nil {
+				return nil
+			}
+		}
+		if err := rows.Err(); err != nil && seen {
+			return explain("read", err)
+		} else if err != nil {
+			return err
+		}
+		return nil
+	})
+	if stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+func (q querier) Now(ctx context.Context) (now time.Time, err error) {
+	err = q.s.ask(ctx, "read the clock", true, func(ctx context.Context) error {
+		return q.s.work.QueryRow(ctx, q.s.sql["now"]).Scan(&now)
+	})
+	return now.UTC(), err
+}
+
+// A row reads columns one at a time; what is NULL or of another type reads as nothing.
+type row struct {
+	rows pgx.Rows
+	raw  [][]byte
+}
+
+func (r row) scan(i int, into any) {
+	if r.Null(i) {
+		return
+	}
+	field := r.rows.FieldDescriptions()[i]
+	_ = r.rows.Conn().TypeMap().Scan(field.DataTypeOID, field.Format, r.raw[i], into)
+}
+
+func (r row) Null(i int) bool             { return i < 0 || i >= len(r.raw) || r.raw[i] == nil }
+func (r row) ID(i int) (id holdfast.ID)   { r.scan(i, (*[16]byte)(&id)); return id }
+func (r row) Text(i int) (s string)       { r.scan(i, &s); return s }
+func (r row) Float(i int) (f float64)     { r.scan(i, &f); return f }
+func (r row) Bool(i int) (b bool)         { r.scan(i, &b); return b }
+func (r row) Texts(i int) (list []string) { r.scan(i, &list); return list }
+
+func (r row) Int(i int) int {
+	var n int64
+	r.scan(i, &n)
+	return int(n)
+}
+
+func (r row) Time(i int) time.Time {
+	var t time.Time
+	r.scan(i, &t)
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}

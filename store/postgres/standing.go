@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The places where a job can stand.
+const (
+	nowhere = iota
+	inReady
+	inLater
+	inLease
+	inFinished
+)
+
+// A standing is where a job was found, under a lock that keeps it there.
+type standing struct {
+	owner, queue, kind, unique string
+	priority                   int16
+
+	now       time.Time
+	place     int
+	member    member
+	lease     *lease         // while it is processed
+	state     holdfast.State // once it has ended
+	discarded bool
+}
+
+// stuck reports whether a person may take the job from its worker.
+func (at *standing) stuck(after time.Duration) bool {
+	return !at.lease.expires.After(at.now) || after > 0 && !at.lease.claimed.After(at.now.Add(-after))
+}
+
+// intervene finds the job, locks it where it stands, and lets act change it, all in one transaction. A refusal changes
+// nothing. A lost answer is not repeated: the second time would be refused by what the first did.
+func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervention, act func(context.Context, *pipe, *standing) error) error {
+	if err := checkPerson(i.Actor, i.Reason, i.Owner); err != nil {
+		return err
+	}
+	return s.ask(ctx, verb, false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			at, err := s.locate(ctx, p, i)
+			if err != nil {
+				return err
+			}
+			return act(ctx, p, at)
+		})
+	})
+}
+
+// locate looks in one place after the other, waiting at each for whoever is moving the job. A job that moved past the search
+// is found by the next round.
+func (s *Store) locate(ctx context.Context, p *pipe, i holdfast.Intervention) (*standing, error) {
+	for range 10 {
+		at, there, err := s.search(ctx, p, i.Job)
+		switch {
+		case err != nil:
+			return nil, err
+		case !there || i.Owner != "" && at.owner != i.Owner:
+			return nil, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", i.Job)}
+		case at.place != nowhere:
+			return at, nil
+		}
+	}
+	return nil, against(i.Job, "stands nowhere: run an audit")
+}
+
+// search sends one look at each place, in one round trip.
+func (s *Store) search(ctx context.Context, p *pipe, job holdfast.ID) (at *standing, there bool, err error) {
+	at = &standing{member: member{job: job}}
+	id := []any{job.String()}
+	var lane int32
+	p.each(s.sql["job_owner"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique}, func() error { there = true; return nil })
+	var state string
+	at.lookIn(p, inFinished, s.sql["at_finished"], &state, &at.discarded)
+	at.lookIn(p, inReady, s.sql["at_ready"])
+	at.lookIn(p, inLater, s.sql["at_later"])
+	var held []*lease
+	s.queueLock(p, &held, s.sql["at_lease"], id...)
+	p.one(s.sql["now"], nil, &at.now)
+	if err := p.flush(ctx); err != nil || !there {
+		return at, there, err
+	}
+	at.state = holdfast.State(state)
+	if at.place == nowhere && len(held) > 0 {
+		if m := held[0].find(job); m != nil {
+			at.place, at.lease, at.member = inLease, held[0], *m
+		}
+	}
+	return at, true, nil
+}
+
+// lookIn queues a look at one place. What was found first counts.
+func (at *standing) lookIn(p *pipe, place int, sql string, more ...any) {
+	m := &at.member
+	p.each(sql, []any{m.job.String()}, append([]any{&m.token, &m.failures, &m.crashes, &m.interrupts, &m.generation}, more...), func() error {
+		at.place = place
+		return nil
+	})
+}

@@ -1,0 +1,88 @@
+package sqlite_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+)
+
+func open(t testing.TB) *sqlite.Store {
+	t.Helper()
+	return reopen(t, filepath.Join(t.TempDir(), "jobs.db"))
+}
+
+func reopen(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func drafts(n int) []holdfast.Draft {
+	all := make([]holdfast.Draft, n)
+	for i := range all {
+		all[i] = holdfast.Draft{Kind: "mail.send", Args: json.RawMessage(`{"to":"somebody@example.com","template":"welcome","n":12345}`)}
+	}
+	return all
+}
+
+// BenchmarkEnqueueInBulk adds a thousand jobs per call.
+func BenchmarkEnqueueInBulk(b *testing.B) {
+	store, ctx := open(b), context.Background()
+	for b.Loop() {
+		if _, err := store.Enqueue(ctx, drafts(1000)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/job")
+}
+
+// BenchmarkEnqueueOneByOne has 16 callers add one job per call.
+func BenchmarkEnqueueOneByOne(b *testing.B) {
+	store, ctx := open(b), context.Background()
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := store.Enqueue(ctx, drafts(1)); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkDrain claims and settles batches of 500.
+func BenchmarkDrain(b *testing.B) {
+	store, ctx := open(b), context.Background()
+	const batch = 500
+	for b.Loop() {
+		b.StopTimer()
+		if _, err := store.Enqueue(ctx, drafts(batch)); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		leases, err := store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: batch, Start: batch, Lease: time.Minute})
+		if err != nil || len(leases) != batch {
+			b.Fatal(len(leases), err)
+		}
+		settlements := make([]holdfast.Settlement, batch)
+		for i, l := range leases {
+			settlements[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
+		}
+		if _, err := store.Settle(ctx, settlements); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/batch, "µs/job")
+}

@@ -1,0 +1,162 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// Enqueue makes the drafts durable, all or none.
+func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	prepared, err := prepareAll(drafts)
+	if err != nil || len(drafts) == 0 {
+		return nil, err
+	}
+	var receipts []holdfast.Receipt
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		receipts, err = enqueue(t, t.now, prepared)
+		for i := range prepared {
+			if queue := prepared[i].Queue; !slices.Contains(t.news.work, queue) {
+				t.news.work = append(t.news.work, queue)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return receipts, nil
+}
+
+// prepareAll checks every draft before the first is written, and leaves the caller's alone.
+func prepareAll(drafts []holdfast.Draft) ([]holdfast.Draft, error) {
+	prepared := slices.Clone(drafts)
+	for i := range prepared {
+		if err := prepared[i].Prepare(); err != nil {
+			message := strings.ReplaceAll(err.Error(), "\n", "; ")
+			if len(drafts) > 1 {
+				message = fmt.Sprintf("draft %d of %d: %s", i+1, len(drafts), message)
+			}
+			return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message, Cause: err}
+		}
+	}
+	return prepared, nil
+}
+
+// A sink takes the statements of an enqueue: the writer's own connection, or the caller's transaction. All insert paths are
+// this one path.
+type sink interface {
+	exec(name string, args ...any) (changed int, err error)
+	one(name string, args []any, into ...any) (found bool, err error)
+	lane(queue, kind string) (int64, error)
+}
+
+func enqueue(to sink, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	receipts := make([]holdfast.Receipt, len(drafts))
+	for i := range drafts {
+		receipt, err := enqueueOne(to, now, &drafts[i])
+		if err != nil {
+			return nil, err
+		}
+		receipts[i] = receipt
+	}
+	return receipts, nil
+}
+
+func enqueueOne(to sink, now int64, d *holdfast.Draft) (holdfast.Receipt, error) {
+	if d.IdempotencyKey != "" {
+		if twin, err := meetIdempotent(to, now, d); err != nil || !twin.IsZero() {
+			return holdfast.Receipt{ID: twin, Existing: true}, err
+		}
+	}
+	if d.UniqueKey != "" {
+		if twin, err := meetUnique(to, d); err != nil || !twin.IsZero() {
+			return holdfast.Receipt{ID: twin, Existing: true}, err
+		}
+	}
+	return holdfast.Receipt{ID: d.ID}, insert(to, now, d)
+}
+
+// meetIdempotent takes the idempotency key, or finds the job that was made under it.
+func meetIdempotent(to sink, now int64, d *holdfast.Draft) (twin holdfast.ID, err error) {
+	digest := statement.Digest(*d)
+	added, err := to.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, now)
+	if err != nil || added == 1 {
+		return twin, err
+	}
+	var other []byte
+	if _, err := to.one("idempotency-find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
+		return twin, err
+	}
+	if !bytes.Equal(other, digest[:]) {
+		return holdfast.ID{}, conflict(twin, "idempotency key %q was used for another draft, job %s: use a new key, or send the same draft", d.IdempotencyKey, twin)
+	}
+	return twin, nil
+}
+
+// meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
+func meetUnique(to sink, d *holdfast.Draft) (twin holdfast.ID, err error) {
+	added, err := to.exec("unique-add", d.Owner, d.Kind, d.UniqueKey, d.ID)
+	if err != nil || added == 1 {
+		return twin, err
+	}
+	if _, err := to.one("unique-find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
+		return twin, err
+	}
+	if d.IdempotencyKey != "" {
+		_, err = to.exec("idempotency-bind", d.Owner, d.IdempotencyKey, twin)
+	}
+	return twin, err
+}
+
+// insert writes the facts, and the row in the place where the job begins.
+func insert(to sink, now int64, d *holdfast.Draft) error {
+	lane, err := to.lane(d.Queue, d.Kind)
+	if err != nil {
+		return err
+	}
+	due, expire := moment(now, d.Delay, d.RunAt), moment(now, d.ExpireIn, d.ExpireAt)
+	if due != nil && due.(int64) <= now {
+		due = nil
+	}
+	var tags any
+	if len(d.Tags) > 0 {
+		text, _ := json.Marshal(d.Tags) // strings always marshal
+		tags = string(text)
+	}
+	added, err := to.exec("job-add", d.ID, lane, d.Kind, d.Queue, int64(d.Priority), d.MaxAttempts, now, due, expire, orNull(d.Owner), tags,
+		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args)
+	if err != nil {
+		return err
+	}
+	if added == 0 {
+		return conflict(d.ID, "job %s exists already: leave the id out, or make a new one", d.ID)
+	}
+	if due == nil {
+		_, err = to.exec("ready-add", lane, int64(d.Priority), d.ID)
+	} else {
+		_, err = to.exec("later-add", due, d.ID)
+	}
+	if err == nil && expire != nil {
+		_, err = to.exec("expiry-add", expire, d.ID)
+	}
+	return err
+}
+
+// moment is an instant given in one of two ways, or nil.
+func moment(now int64, in time.Duration, at time.Time) any {
+	switch {
+	case !at.IsZero():
+		return at.UnixMicro()
+	case in > 0:
+		return now + in.Microseconds()
+	}
+	return nil
+}

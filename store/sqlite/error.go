@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+var errClosed = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the store is closed: open it again"}
+
+func invalid(format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func conflict(job holdfast.ID, format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf(format, args...), Job: job}
+}
+
+// advice says what each trouble of the database means for a person.
+var advice = map[sqlite.ResultCode]string{
+	sqlite.ResultBusy:       "the database is locked by another process: let that one finish, or end it, and try again",
+	sqlite.ResultLocked:     "the database is locked by another process: let that one finish, or end it, and try again",
+	sqlite.ResultProtocol:   "the database is locked by another process: let that one finish, or end it, and try again",
+	sqlite.ResultReadOnly:   "the database is read-only: give this user write permission on the file and on its directory",
+	sqlite.ResultPerm:       "the database may not be opened: give this user read and write permission on the file and on its directory",
+	sqlite.ResultAuth:       "the database may not be opened: give this user read and write permission on the file and on its directory",
+	sqlite.ResultCantOpen:   "the database cannot be opened: check that its directory exists, that this user may write there, and that it is a file",
+	sqlite.ResultFull:       "the disk is full: free some space; nothing of this call was written, and the next one will work without a restart",
+	sqlite.ResultIOErr:      "the disk could not be read or written: check its health and free space; nothing of this call was acknowledged",
+	sqlite.ResultNoMem:      "there is not enough memory for the database: free some, or give this process more",
+	sqlite.ResultCorrupt:    "the database file is damaged: stop all workers and restore it from a backup",
+	sqlite.ResultNotADB:     "the file is not an SQLite database: give the path of another file",
+	sqlite.ResultConstraint: "the database holds rows that contradict each other: run the doctor to name them",
+	sqlite.ResultTooBig:     "a value is too large for the database",
+	sqlite.ResultInterrupt:  "the call was given up before the database answered",
+}
+
+// explain turns what the database said into a sentence, once. What is a sentence already stays as it is.
+func explain(err error) error {
+	if said := (*holdfast.Error)(nil); err == nil || errors.As(err, &said) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was given up before the database answered", Cause: err}
+	}
+	message, known := advice[sqlite.ErrCode(err).ToPrimary()]
+	if !known {
+		message = fmt.Sprintf("the database refused: %v", err)
+	}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: err}
+}
+
+// busy reports whether somebody else has the lock, which passes.
+func busy(err error) bool {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultProtocol:
+		return err != nil
+	}
+	return false
+}
+
+// broken reports whether the connection should not be trusted any more, so that the next call opens another.
+func broken(err error) bool {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultIOErr, sqlite.ResultCorrupt, sqlite.ResultNotADB, sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultNoMem,
+		sqlite.ResultMisuse, sqlite.ResultInternal:
+		return err != nil
+	}
+	return false
+}
+
+func contradicts(err error) bool {
+	return err != nil && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultConstraint
+}

@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// In binds an enqueuer to the caller's own *sql.Tx on the same file: the jobs exist if and when it commits. Open that handle
+// with the pure-Go driver (modernc.org/sqlite): two different builds of SQLite in one process drop each other's file locks.
+// Anything but a *sql.Tx is refused by the first Enqueue.
+func (s *Store) In(tx any) holdfast.Enqueuer {
+	return &bound{store: s, tx: tx}
+}
+
+type bound struct {
+	store *Store
+	tx    any
+}
+
+// Enqueue adds the drafts to the caller's transaction, all or none. A refusal leaves the transaction usable.
+func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	tx, ok := b.tx.(*sql.Tx)
+	if !ok || tx == nil {
+		return nil, invalid("a transaction of type %T: pass a *sql.Tx on the same SQLite file", b.tx)
+	}
+	prepared, err := prepareAll(drafts)
+	if err != nil || len(drafts) == 0 {
+		return nil, err
+	}
+	to := &foreign{ctx: ctx, tx: tx}
+	if _, err := to.exec("savepoint"); err != nil {
+		return nil, to.explain(err)
+	}
+	receipts, err := enqueue(to, b.store.now().UnixMicro(), prepared)
+	if err != nil {
+		// The caller's context may have ended; undoing must not depend on it. If even that fails the transaction is lost, and its
+		// commit will say so.
+		to.ctx = context.WithoutCancel(ctx)
+		_, undone := to.exec("savepoint-undo")
+		_, released := to.exec("savepoint-release")
+		return nil, to.explain(errors.Join(err, undone, released))
+	}
+	if _, err := to.exec("savepoint-release"); err != nil {
+		return nil, to.explain(err)
+	}
+	return receipts, nil
+}
+
+// foreign is a sink on somebody else's transaction, in the plainest SQL that every driver understands. Lanes are found in
+// that transaction and not remembered: it may never commit.
+type foreign struct {
+	ctx context.Context
+	tx  *sql.Tx
+}
+
+func (f *foreign) exec(name string, args ...any) (int, error) {
+	result, err := f.tx.ExecContext(f.ctx, texts[name], plain(args)...)
+	if err != nil {
+		return 0, err
+	}
+	changed, err := result.RowsAffected()
+	return int(changed), err
+}
+
+func (f *foreign) one(name string, args []any, into ...any) (bool, error) {
+	targets := make([]any, len(into))
+	for i, target := range into {
+		if id, ok := target.(*holdfast.ID); ok {
+			target = (*idColumn)(id)
+		}
+		targets[i] = target
+	}
+	err := f.tx.QueryRowContext(f.ctx, texts[name], plain(args)...).Scan(targets...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (f *foreign) lane(queue, kind string) (int64, error) {
+	var id int64
+	if found, err := f.one("lane-find", []any{queue, kind}, &id); found || err != nil {
+		return id, err
+	}
+	return makeLane(f, queue, kind)
+}
+
+// explain keeps the store's own refusals, and calls everything else what it is: trouble with the caller's transaction.
+func (f *foreign) explain(err error) error {
+	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
+		return said
+	}
+	return unavailable("the jobs could not be added to the transaction: roll it back and try again", err)
+}
+
+// plain turns arguments into what database/sql knows.
+func plain(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case holdfast.ID:
+			arg = v[:]
+		case json.RawMessage:
+			arg = string(v)
+		case int:
+			arg = int64(v)
+		case bool:
+			arg = int64(0)
+			if v {
+				arg = int64(1)
+			}
+		}
+		out[i] = arg
+	}
+	return out
+}
+
+// An idColumn reads an id's 16 bytes.
+type idColumn holdfast.ID
+
+// Scan implements sql.Scanner.
+func (c *idColumn) Scan(value any) error {
+	b, ok := value.([]byte)
+	if !ok || len(b) != len(c) {
+		return fmt.Errorf("an id of %T: expected 16 bytes", value)
+	}
+	copy(c[:], b)
+	return nil
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// migrate leads the schema from whatever version it has to this binary's, all steps in one transaction. The version has a
+// table of its own, as on PostgreSQL: the user_version pragma belongs to the application whose tables share the file.
+func migrate(s *session) (err error) {
+	steps := statement.Migrations("sqlite")
+	version, err := schemaVersion(s)
+	if err != nil || version == len(steps) {
+		return err
+	}
+	if err := s.run("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil && !s.conn.AutocommitEnabled() {
+			_ = s.run("ROLLBACK")
+		}
+	}()
+	// Somebody else may have been faster: the version counts that holds under the lock.
+	if version, err = schemaVersion(s); err != nil {
+		return err
+	}
+	if err := s.run("CREATE TABLE IF NOT EXISTS holdfast_migration (version INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT"); err != nil {
+		return err
+	}
+	for ; version < len(steps); version++ {
+		if err := s.run(steps[version]); err != nil {
+			return fmt.Errorf("schema step %d: %w", version+1, err)
+		}
+		if err := s.run(fmt.Sprintf("INSERT INTO holdfast_migration (version, at) VALUES (%d, %d)", version+1, time.Now().UnixMicro())); err != nil {
+			return err
+		}
+	}
+	return s.run("COMMIT")
+}
+
+// schemaVersion reads how far the schema has come, and refuses one that this binary does not know.
+func schemaVersion(s *session) (int, error) {
+	there, err := s.ask("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'")
+	if err != nil || there == "0" {
+		return 0, err
+	}
+	text, err := s.ask("SELECT coalesce(max(version), 0) FROM holdfast_migration")
+	if err != nil {
+		return 0, err
+	}
+	version, _ := strconv.Atoi(text)
+	if known := len(statement.Migrations("sqlite")); version > known {
+		return 0, unavailable(fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, known), nil)
+	}
+	return version, nil
+}
+
+// longest is how long any call waits for a lock that somebody else has.
+const longest = 30 * time.Second
+
+// patiently repeats an action while somebody else has the lock.
+func patiently(ctx context.Context, act func() error) error {
+	pause, start := time.Duration(0), time.Now()
+	for {
+		err := act()
+		if !busy(err) || time.Since(start) > longest {
+			return err
+		}
+		pause = longer(pause)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// longer is the next pause between two tries for a lock: from about a millisecond to about fifty, never twice the same, so
+// that processes that collided once do not collide for ever.
+func longer(pause time.Duration) time.Duration {
+	next := min(max(2*pause, time.Millisecond), 40*time.Millisecond)
+	return next - next/4 + rand.N(next/2)
+}

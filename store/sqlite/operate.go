@@ -1,0 +1,230 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// Cancel ends a queued job at once, and asks a processing one to stop.
+func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
+	if err := checkIntervention(i); err != nil {
+		return "", err
+	}
+	err = s.writer.write(ctx, func(t *tx) error {
+		job, err := t.standing(i)
+		if err != nil {
+			return err
+		}
+		switch job.place {
+		case "leased":
+			state = holdfast.Processing
+			return t.askToStop(i, job)
+		case "finished":
+			return conflict(i.Job, "job %s is %s already: there is nothing to cancel", i.Job, job.state)
+		}
+		state = holdfast.Cancelled
+		return t.cancelQueued(i, job)
+	})
+	if err != nil {
+		return "", err
+	}
+	return state, nil
+}
+
+// askToStop leaves a request that the job's settlement obeys. The first one stands.
+func (t *tx) askToStop(i holdfast.Intervention, job standing) error {
+	first, err := t.exec("operate-cancel", i.Job, t.now, i.Actor, orNull(i.Reason))
+	if err != nil || first == 0 {
+		return err
+	}
+	t.news.cancel = true
+	return t.event(i, "cancel", job.token, job.generation)
+}
+
+func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
+	if err := t.leaveQueue(i.Job); err != nil {
+		return err
+	}
+	_, err := t.exec("settle-finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec("unique-free", i.Job, false); err != nil {
+		return err
+	}
+	return t.event(i, "cancel", job.token, job.generation)
+}
+
+// Discard takes a failed job off the dead letters.
+func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
+	if err := checkIntervention(i); err != nil {
+		return err
+	}
+	if i.Reason == "" {
+		return invalid("discarding a job without a reason: say why nobody needs it any more")
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		job, err := t.standing(i)
+		if err != nil {
+			return err
+		}
+		if job.state != holdfast.Failed {
+			return conflict(i.Job, "job %s is %s: only a failed job can be discarded", i.Job, job.state)
+		}
+		if job.discarded {
+			return conflict(i.Job, "job %s was discarded already", i.Job)
+		}
+		if _, err := t.exec("operate-discard", i.Job, t.now); err != nil {
+			return err
+		}
+		return t.event(i, "discard", job.token, job.generation)
+	})
+}
+
+// Pause holds a queue or a kind.
+func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
+	scope, name, err := checkHold(h)
+	if err != nil {
+		return err
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		var until any
+		if h.For > 0 {
+			until = t.at(h.For)
+		}
+		_, err := t.exec("hold-add", scope, name, t.now, until, h.Actor, orNull(h.Reason))
+		return err
+	})
+}
+
+// Resume lifts a hold.
+func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
+	scope, name, err := checkHold(h)
+	if err != nil {
+		return err
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		t.news.all = true
+		_, err := t.exec("hold-drop", scope, name)
+		return err
+	})
+}
+
+// A standing is what a person's word is judged by: the job's facts that matter, and where it is.
+type standing struct {
+	member
+	owner, kind, queue, uniqueKey string
+	lane                          int64
+	priority                      int
+
+	place     string // ready, later, leased, finished
+	state     holdfast.State
+	token     int
+	discarded bool
+	lease     holdfast.ID
+	worker    string
+	claimed   int64
+	expires   int64
+}
+
+// standing finds the job. One that is not there and one that is somebody else's get the same answer.
+func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
+	missing := &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s: check the id", i.Job)}
+	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey)
+	if err != nil {
+		return job, err
+	}
+	if !found || i.Owner != "" && i.Owner != job.owner {
+		return job, missing
+	}
+	var state string
+	found, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
+		&job.generation, &job.lease, &job.worker, &job.claimed, &job.expires, &state, &job.discarded)
+	if err == nil && !found {
+		err = conflict(i.Job, "job %s stands nowhere: run the doctor", i.Job)
+	}
+	job.state = holdfast.State(state)
+	return job, err
+}
+
+func (t *tx) event(i holdfast.Intervention, name string, token, generation int) error {
+	_, err := t.exec("operate-event", i.Job, t.now, name, i.Actor, orNull(i.Reason), token, generation)
+	return err
+}
+
+// ahead counts the claimable jobs of a queue that are claimed before a key, up to a thousand.
+func (t *tx) ahead(queue string, k key) (total int, err error) {
+	var lanes []int64
+	err = t.rows("lane-list", nil, func(st *sqlite.Stmt) error {
+		if st.ColumnText(1) == queue {
+			lanes = append(lanes, st.ColumnInt64(0))
+		}
+		return nil
+	})
+	for _, lane := range lanes {
+		var n int
+		if _, err := t.one("operate-ahead", []any{lane, k.priority, k.job}, &n); err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return min(total, 1000), err
+}
+
+func checkIntervention(i holdfast.Intervention) error {
+	if err := checkActor(i.Actor, i.Reason); err != nil {
+		return err
+	}
+	if !plainText(i.Owner, holdfast.MaxKey) {
+		return invalid("the owner: use at most %d bytes of UTF-8 without control characters", holdfast.MaxKey)
+	}
+	if i.StuckAfter < 0 {
+		return invalid("stuck after %v: give a duration that is not negative", i.StuckAfter)
+	}
+	return nil
+}
+
+func checkActor(actor, reason string) error {
+	if actor == "" {
+		return invalid("nobody is named as the actor: say who intervenes")
+	}
+	if !plainText(actor, 255) {
+		return invalid("the actor: use at most 255 bytes of UTF-8 without control characters")
+	}
+	if !plainText(reason, 1000) {
+		return invalid("the reason: use at most 1000 bytes of UTF-8 without control characters")
+	}
+	return nil
+}
+
+func checkHold(h holdfast.Hold) (scope, name string, err error) {
+	if scope, name = "queue", h.Queue; h.Kind != "" {
+		scope, name = "kind", h.Kind
+	}
+	if (h.Queue == "") == (h.Kind == "") {
+		return "", "", invalid("a hold on a queue or on a kind: name exactly one of them")
+	}
+	if h.For < 0 || h.For > holdfast.MaxDelay {
+		return "", "", invalid("a hold for %v: give a duration between 0 and 100 years", h.For)
+	}
+	if probe := (holdfast.Draft{Kind: name}); probe.Prepare() != nil {
+		return "", "", invalid("%s %.140q: use 1 to %d letters, digits and _ - . : /", scope, name, holdfast.MaxName)
+	}
+	return scope, name, checkActor(h.Actor, h.Reason)
+}
+
+func plainText(text string, limit int) bool {
+	if len(text) > limit || !utf8.ValidString(text) {
+		return false
+	}
+	for _, c := range []byte(text) {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}

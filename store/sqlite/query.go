@@ -1,0 +1,174 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/inspect"
+	"zombiezen.com/go/sqlite"
+)
+
+// How many connections read, and how many texts each keeps prepared.
+const (
+	readers = 4
+	kept    = 64
+)
+
+// A reader is a small pool of connections that only read. They see what is committed, and never wait for the writer.
+type reader struct {
+	path   string
+	idle   chan *session // nil: not opened yet
+	closed chan struct{}
+}
+
+func newReader(path string) *reader {
+	r := &reader{path: path, idle: make(chan *session, readers), closed: make(chan struct{})}
+	for range readers {
+		r.idle <- nil
+	}
+	return r
+}
+
+// close waits for the reads under way.
+func (r *reader) close() (err error) {
+	close(r.closed)
+	for range readers {
+		if s := <-r.idle; s != nil {
+			err = errors.Join(err, s.close())
+		}
+	}
+	return err
+}
+
+// with lends a connection out. One that met trouble is not lent again.
+func (r *reader) with(ctx context.Context, read func(*session) error) (err error) {
+	var s *session
+	select {
+	case <-r.closed:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	case s = <-r.idle:
+	}
+	defer func() { r.idle <- s }()
+	if s == nil {
+		if s, err = r.open(); err != nil {
+			return err
+		}
+	}
+	s.conn.SetInterrupt(ctx.Done())
+	err = read(s)
+	s.conn.SetInterrupt(nil)
+	if broken(err) {
+		_ = s.close()
+		s = nil
+	}
+	if ctx.Err() != nil && sqlite.ErrCode(err) == sqlite.ResultInterrupt {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// open connects for reading. The file is opened for writing all the same: a reader of a write-ahead log must be able to take
+// part in its locks.
+func (r *reader) open() (*session, error) {
+	conn, err := sqlite.OpenConn(r.path, sqlite.OpenReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{conn: conn, prepared: map[string]*sqlite.Stmt{}}
+	if err := s.run("PRAGMA query_only = ON; PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// read runs any text. The first few texts a connection meets stay prepared: they are the ones that come again.
+func (s *session) read(text string, args []any, each func(*sqlite.Stmt) error) error {
+	st := s.prepared[text]
+	if st == nil {
+		fresh, _, err := s.conn.PrepareTransient(dollars(text))
+		if err != nil {
+			return fmt.Errorf("%w in: %s", err, text)
+		}
+		if st = fresh; len(s.prepared) < kept {
+			s.prepared[text] = st
+		} else {
+			defer st.Finalize()
+		}
+	}
+	if err := st.ClearBindings(); err != nil {
+		return err
+	}
+	defer st.Reset()
+	for i, arg := range args {
+		bind(st, i+1, arg)
+	}
+	for {
+		more, err := st.Step()
+		if err != nil || !more {
+			return err
+		}
+		if err := each(st); err != nil {
+			return err
+		}
+	}
+}
+
+// A querier lends the store's reading to the inspector.
+type querier struct{ store *Store }
+
+// Now is the store's clock.
+func (q *querier) Now(context.Context) (time.Time, error) { return q.store.now(), nil }
+
+// Query runs one statement on what is committed, and calls each for every row.
+func (q *querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var refused error // what each said goes back as it is
+	err := q.store.reader.with(ctx, func(s *session) error {
+		err := s.read(sql, args, func(st *sqlite.Stmt) error {
+			refused = each(row{st})
+			return refused
+		})
+		if refused != nil {
+			return nil
+		}
+		return err
+	})
+	if refused != nil {
+		return refused
+	}
+	return explain(err)
+}
+
+// A row reads whatever is there. What is not of the asked type reads as nothing.
+type row struct{ st *sqlite.Stmt }
+
+func (r row) Null(i int) bool      { return r.st.ColumnIsNull(i) }
+func (r row) ID(i int) holdfast.ID { return columnID(r.st, i) }
+func (r row) Int(i int) int        { return r.st.ColumnInt(i) }
+func (r row) Float(i int) float64  { return r.st.ColumnFloat(i) }
+func (r row) Bool(i int) bool      { return r.st.ColumnInt64(i) != 0 }
+func (r row) Time(i int) time.Time { return columnTime(r.st, i) }
+
+// Text reads an id in its canonical form.
+func (r row) Text(i int) string {
+	if r.st.ColumnType(i) == sqlite.TypeBlob && r.st.ColumnLen(i) == len(holdfast.ID{}) {
+		return columnID(r.st, i).String()
+	}
+	return strings.ToValidUTF8(r.st.ColumnText(i), "\uFFFD")
+}
+
+func (r row) Texts(i int) (texts []string) {
+	if text := r.st.ColumnText(i); text != "" && json.Unmarshal([]byte(text), &texts) != nil {
+		return nil
+	}
+	return texts
+}

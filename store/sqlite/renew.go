@@ -1,0 +1,128 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// maxCheckpoint is how much an attempt may leave for the next one.
+const maxCheckpoint = 64 << 10
+
+// Renew extends batches, all in one go, and tells only bad news.
+func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (told holdfast.Renewed, err error) {
+	if lease <= 0 {
+		return told, invalid("a lease of %v: give a positive duration", lease)
+	}
+	if len(renewals) == 0 {
+		return told, nil
+	}
+	err = s.writer.write(ctx, func(t *tx) error {
+		told = holdfast.Renewed{}
+		for i := range renewals {
+			if err := renew(t, &renewals[i], lease, &told); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return holdfast.Renewed{}, err
+	}
+	return told, nil
+}
+
+func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renewed) error {
+	if _, err := t.exec("renew-lease", r.Batch, t.at(lease)); err != nil {
+		return err
+	}
+	for i, ids := range [][]holdfast.ID{r.Running, r.Waiting} {
+		for _, id := range ids {
+			var started bool
+			held, err := t.one("renew-member", []any{id, r.Batch}, &started)
+			if err == nil && held && i == 0 && !started {
+				_, err = t.exec("renew-start", id)
+			}
+			if err != nil {
+				return err
+			}
+			if !held {
+				told.Lost = append(told.Lost, id)
+			}
+		}
+	}
+	return t.rows("renew-cancelling", []any{r.Batch}, func(st *sqlite.Stmt) error {
+		told.Cancelling = append(told.Cancelling, columnID(st, 0))
+		return nil
+	})
+}
+
+// Note keeps progress and checkpoints, from the holders of leases only.
+func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
+	if len(notes) == 0 {
+		return nil, nil
+	}
+	answers := make([]error, len(notes))
+	err := s.writer.write(ctx, func(t *tx) (err error) {
+		for i := range notes {
+			if answers[i], err = note(t, &notes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// note keeps one note if its lease is held. The answer is for the caller; the error is the database's.
+func note(t *tx, n *holdfast.Note) (answer, err error) {
+	if n.Checkpoint != nil && (len(n.Checkpoint) > maxCheckpoint || !json.Valid(n.Checkpoint) || !utf8.Valid(n.Checkpoint)) {
+		return invalid("a checkpoint of %d bytes: give valid JSON of at most %d", len(n.Checkpoint), maxCheckpoint), nil
+	}
+	held, err := t.one("note-held", []any{n.Job, n.Token, n.Batch})
+	if err != nil {
+		return nil, err
+	}
+	if !held {
+		return leaseLost(n.Job), nil
+	}
+	if p := n.Progress; p != nil {
+		percent := p.Percent
+		if math.IsNaN(percent) {
+			percent = 0
+		}
+		if _, err := t.exec("note-progress", n.Job, min(max(percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
+			return nil, err
+		}
+	}
+	if n.Checkpoint != nil {
+		_, err = t.exec("note-checkpoint", n.Job, n.Checkpoint)
+	}
+	return nil, err
+}
+
+// Present says that a worker process is alive.
+func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
+	if p.Worker == "" || p.For < 0 || p.For > holdfast.MaxDelay {
+		return invalid("the report of worker %q for %v: give a name and a duration that is not negative", p.Worker, p.For)
+	}
+	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
+	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
+	return s.writer.write(ctx, func(t *tx) (err error) {
+		if p.For == 0 {
+			_, err = t.exec("absent", p.Worker)
+		} else {
+			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For))
+		}
+		return err
+	})
+}

@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Retry sends a job round again at once, as a new generation with fresh counts.
+func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
+	if err := checkIntervention(i); err != nil {
+		return 0, err
+	}
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		ahead, err = retry(t, i)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return ahead, nil
+}
+
+func retry(t *tx, i holdfast.Intervention) (int, error) {
+	job, err := t.standing(i)
+	if err != nil {
+		return 0, err
+	}
+	switch job.place {
+	case "finished":
+		err = t.reopen(i, job)
+	case "later":
+		if job.failures == 0 && job.crashes == 0 && job.interrupts == 0 {
+			return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
+		}
+		_, err = t.exec("later-drop", i.Job)
+	case "leased":
+		err = t.seize(i, &job)
+	default:
+		return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := t.exec("ready-again", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
+		return 0, err
+	}
+	if _, err := t.exec("operate-since", i.Job, t.now); err != nil {
+		return 0, err
+	}
+	if err := t.event(i, "manual retry", job.token, job.generation+1); err != nil {
+		return 0, err
+	}
+	t.news.work = []string{job.queue}
+	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
+}
+
+// reopen takes a failed job off its end. It needs its unique key again, and does without the retry if somebody else has it.
+func (t *tx) reopen(i holdfast.Intervention, job standing) error {
+	if job.state != holdfast.Failed {
+		return conflict(i.Job, "job %s is %s: only a failed job can be retried", i.Job, job.state)
+	}
+	if job.uniqueKey != "" {
+		won, err := t.exec("unique-add", job.owner, job.kind, job.uniqueKey, i.Job)
+		if err != nil {
+			return err
+		}
+		var holder holdfast.ID
+		if won == 0 {
+			if _, err := t.one("unique-find", []any{job.owner, job.kind, job.uniqueKey}, &holder); err != nil {
+				return err
+			}
+		}
+		if won == 0 && holder != i.Job {
+			return conflict(holder, "job %s has taken the unique key since: wait until it ends, or cancel it", holder)
+		}
+	}
+	_, err := t.exec("operate-unfinish", i.Job)
+	return err
+}
+
+// seize takes a job from a worker that is stuck. The token grows, so that the worker's own word comes too late.
+func (t *tx) seize(i holdfast.Intervention, job *standing) error {
+	stuck := job.expires <= t.now || i.StuckAfter > 0 && job.claimed <= t.at(-i.StuckAfter)
+	if !stuck {
+		return conflict(i.Job, "job %s is being processed: cancel it, or wait until it ends", i.Job)
+	}
+	if _, err := t.exec("settle-leave", i.Job); err != nil {
+		return err
+	}
+	if err := t.release(job.lease, 1); err != nil {
+		return err
+	}
+	if _, err := t.exec("settle-cancel", i.Job); err != nil {
+		return err
+	}
+	m := silentMember{member: job.member, job: i.Job, token: job.token}
+	job.token++
+	return t.interrupted(m, job.worker, job.claimed, "taken from its worker by a manual retry")
+}

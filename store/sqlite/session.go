@@ -1,0 +1,239 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+	"zombiezen.com/go/sqlite"
+)
+
+var numbered = regexp.MustCompile(`\$([0-9]+)`)
+
+// dollars writes $1 as ?1: to SQLite the first is a name and the second a place.
+func dollars(sql string) string { return numbered.ReplaceAllString(sql, "?$1") }
+
+// texts are the store's statements by name.
+var texts = func() map[string]string {
+	all := statement.Load("sqlite")
+	for name, text := range all {
+		all[name] = dollars(text)
+	}
+	return all
+}()
+
+// A session is one connection with its prepared statements. One goroutine uses it at a time.
+type session struct {
+	conn     *sqlite.Conn
+	prepared map[string]*sqlite.Stmt
+	trace    func(statement string) // nil: nobody watches
+}
+
+func (s *session) statement(name string) (*sqlite.Stmt, error) {
+	if s.trace != nil {
+		s.trace(name)
+	}
+	if st := s.prepared[name]; st != nil {
+		return st, nil
+	}
+	text, ok := texts[name]
+	if !ok {
+		return nil, fmt.Errorf("no statement is called %q", name)
+	}
+	st, _, err := s.conn.PrepareTransient(text)
+	if err == nil {
+		s.prepared[name] = st
+	}
+	return st, err
+}
+
+// exec runs a statement that answers no rows, and reports how many it changed.
+func (s *session) exec(name string, args ...any) (int, error) {
+	st, err := s.statement(name)
+	if err != nil {
+		return 0, err
+	}
+	for i, arg := range args {
+		bind(st, i+1, arg)
+	}
+	if _, err = st.Step(); err != nil {
+		return 0, err
+	}
+	if err = st.Reset(); err != nil {
+		return 0, err
+	}
+	return s.conn.Changes(), nil
+}
+
+// rows calls each for every row. The callback must not run the same statement again.
+func (s *session) rows(name string, args []any, each func(*sqlite.Stmt) error) error {
+	st, err := s.statement(name)
+	if err != nil {
+		return err
+	}
+	for i, arg := range args {
+		bind(st, i+1, arg)
+	}
+	for {
+		more, err := st.Step()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return st.Reset()
+		}
+		if err := each(st); err != nil {
+			_ = st.Reset()
+			return err
+		}
+	}
+}
+
+// one reads the first row, if there is one.
+func (s *session) one(name string, args []any, into ...any) (found bool, err error) {
+	st, err := s.statement(name)
+	if err != nil {
+		return false, err
+	}
+	for i, arg := range args {
+		bind(st, i+1, arg)
+	}
+	if found, err = st.Step(); err != nil {
+		return false, err
+	}
+	if found {
+		for i, target := range into {
+			scan(st, i, target)
+		}
+	}
+	return found, st.Reset()
+}
+
+// close lets go of the connection and of every statement prepared on it.
+func (s *session) close() error {
+	for _, st := range s.prepared {
+		_ = st.Finalize() // repeats the error of the last run, which was heard then
+	}
+	return s.conn.Close()
+}
+
+// run executes text that is needed once.
+func (s *session) run(text string) error {
+	for text = strings.TrimSpace(text); text != ""; {
+		st, rest, err := s.conn.PrepareTransient(text)
+		if err != nil {
+			return err
+		}
+		if s.trace != nil {
+			s.trace(text[:len(text)-rest])
+		}
+		_, err = st.Step()
+		if ended := st.Finalize(); err == nil {
+			err = ended
+		}
+		if err != nil {
+			return err
+		}
+		text = strings.TrimSpace(text[len(text)-rest:])
+	}
+	return nil
+}
+
+// ask reads the one value that a pragma answers with.
+func (s *session) ask(text string) (answer string, err error) {
+	st, _, err := s.conn.PrepareTransient(text)
+	if err != nil {
+		return "", err
+	}
+	defer st.Finalize()
+	if found, err := st.Step(); err != nil || !found {
+		return "", err
+	}
+	return st.ColumnText(0), nil
+}
+
+// bind gives a parameter its value. Empty optional values are passed as nil.
+func bind(st *sqlite.Stmt, i int, value any) {
+	switch v := value.(type) {
+	case nil:
+		st.BindNull(i)
+	case holdfast.ID:
+		st.BindBytes(i, v[:])
+	case int:
+		st.BindInt64(i, int64(v))
+	case int64:
+		st.BindInt64(i, v)
+	case string:
+		st.BindText(i, v)
+	case holdfast.State:
+		st.BindText(i, string(v))
+	case holdfast.Charge:
+		st.BindText(i, string(v))
+	case []byte:
+		st.BindBytes(i, v)
+	case json.RawMessage:
+		st.BindText(i, string(v))
+	case bool:
+		st.BindBool(i, v)
+	case float64:
+		st.BindFloat(i, v)
+	case time.Time:
+		st.BindInt64(i, v.UnixMicro())
+	default:
+		panic(fmt.Sprintf("no statement takes a %T", value))
+	}
+}
+
+func scan(st *sqlite.Stmt, i int, target any) {
+	switch t := target.(type) {
+	case *holdfast.ID:
+		*t = columnID(st, i)
+	case *int:
+		*t = st.ColumnInt(i)
+	case *int64:
+		*t = st.ColumnInt64(i)
+	case *bool:
+		*t = st.ColumnInt64(i) != 0
+	case *string:
+		*t = st.ColumnText(i)
+	case *[]byte:
+		*t = make([]byte, st.ColumnLen(i))
+		st.ColumnBytes(i, *t)
+	default:
+		panic(fmt.Sprintf("no column is read into a %T", target))
+	}
+}
+
+func columnID(st *sqlite.Stmt, i int) (id holdfast.ID) {
+	if st.ColumnLen(i) == len(id) {
+		st.ColumnBytes(i, id[:])
+	}
+	return id
+}
+
+// columnTime reads an instant; NULL is no instant.
+func columnTime(st *sqlite.Stmt, i int) time.Time {
+	if st.ColumnType(i) != sqlite.TypeInteger {
+		return time.Time{}
+	}
+	return instant(st.ColumnInt64(i))
+}
+
+func instant(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// orNull passes an empty text as nothing.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// clean makes any text storable on every database: valid UTF-8 without NUL.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+}

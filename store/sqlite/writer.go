@@ -1,0 +1,395 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// How a call fares on its way to the writer. A caller may give up only while the call is waiting: from the moment it is
+// taken its outcome is known soon, and the caller waits for it.
+const (
+	waiting int32 = iota
+	taken
+	abandoned
+)
+
+// A call is one caller's wish to write.
+type call struct {
+	do    func(*tx) error // may run more than once, and then starts from nothing
+	state atomic.Int32
+	since time.Time
+	news  news
+	err   error
+	done  chan struct{}
+}
+
+// A writer is the goroutine that owns the writing connection, and the queue of calls before it.
+type writer struct {
+	cfg  Config
+	bell *bell
+
+	mu     sync.Mutex
+	queue  []*call
+	closed bool
+
+	kick  chan struct{} // there may be something in the queue, somebody to watch for, or the end
+	ended chan error
+
+	// What follows is the goroutine's own.
+	session *session // nil after trouble: the next call connects again
+	lanes   lanes
+	version int64 // of the data, as last seen: it changes when another connection commits
+	looked  time.Time
+}
+
+func newWriter(cfg Config, b *bell, first *session) *writer {
+	return &writer{cfg: cfg, bell: b, session: first, kick: make(chan struct{}, 1), ended: make(chan error, 1)}
+}
+
+// write runs do in a transaction and returns after that is on disk. Whatever do refuses is undone, and touches no other call.
+func (w *writer) write(ctx context.Context, do func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return explain(err)
+	}
+	c := &call{do: do, since: time.Now(), done: make(chan struct{})}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return errClosed
+	}
+	w.queue = append(w.queue, c)
+	w.mu.Unlock()
+	w.ring()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		if c.state.CompareAndSwap(waiting, abandoned) {
+			return explain(ctx.Err())
+		}
+		<-c.done
+	}
+	return explain(c.err)
+}
+
+func (w *writer) ring() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+// close lets the calls in the queue finish, and ends the goroutine.
+func (w *writer) close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.ring()
+	return <-w.ended
+}
+
+func (w *writer) loop() {
+	for w.wait() {
+		switch err := w.begin(w.wanted); {
+		case errors.Is(err, errUnwanted):
+		case err != nil:
+			w.mend(err)
+			for _, c := range w.take() {
+				c.answer(err)
+			}
+		default:
+			w.serve(w.take())
+		}
+	}
+	if w.session == nil {
+		w.ended <- nil
+		return
+	}
+	w.ended <- w.session.close()
+}
+
+// wait returns true when there is a call, and false when there will be none. While somebody awaits work it looks, now and
+// then, whether another process left some.
+func (w *writer) wait() bool {
+	for {
+		w.mu.Lock()
+		some, closed := len(w.queue) > 0, w.closed
+		w.mu.Unlock()
+		if some || closed {
+			return some
+		}
+		var tick <-chan time.Time
+		if w.bell.awaited() {
+			tick = time.After(glance - min(glance, time.Since(w.looked)))
+		}
+		select {
+		case <-w.kick:
+		case <-tick:
+			if err := w.look(); err != nil && !busy(err) {
+				w.mend(err)
+			}
+		}
+	}
+}
+
+// fold is how many calls share a transaction at most: enough to make the sync cheap, few enough to answer soon.
+const fold = 1024
+
+// take removes the calls from the queue that still have a caller.
+func (w *writer) take() []*call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), fold)
+	group := make([]*call, 0, n)
+	for _, c := range w.queue[:n] {
+		if c.state.CompareAndSwap(waiting, taken) {
+			group = append(group, c)
+		}
+	}
+	w.queue = append(w.queue[:0], w.queue[n:]...)
+	clear(w.queue[len(w.queue):cap(w.queue)])
+	return group
+}
+
+// wanted drops the calls whose callers gave up or have waited long enough for somebody else's lock, and reports whether
+// any is left.
+func (w *writer) wanted(last error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.queue[:0]
+	for _, c := range w.queue {
+		switch {
+		case c.state.Load() == abandoned:
+		case time.Since(c.since) < longest:
+			left = append(left, c)
+		case c.state.CompareAndSwap(waiting, taken):
+			c.answer(last)
+		}
+	}
+	clear(w.queue[len(left):])
+	w.queue = left
+	return len(left) > 0
+}
+
+var errUnwanted = errors.New("nobody waits for this transaction any more")
+
+// begin opens a transaction that may write, connecting first if need be. While another process has the lock it tries again
+// for as long as somebody wants it to.
+func (w *writer) begin(wanted func(last error) bool) error {
+	for pause := time.Duration(0); ; {
+		err := w.tryBegin()
+		if !busy(err) {
+			return err
+		}
+		if !wanted(err) {
+			return errUnwanted
+		}
+		pause = longer(pause)
+		<-time.After(pause)
+	}
+}
+
+func (w *writer) tryBegin() (err error) {
+	if w.session == nil {
+		if w.session, err = connect(w.cfg, sqlite.OpenReadWrite); err != nil {
+			return err
+		}
+		w.lanes = nil
+	}
+	if _, err = w.session.exec("begin"); err == nil {
+		err = w.look()
+	}
+	if err != nil {
+		w.undo()
+	}
+	return err
+}
+
+// serve runs a group of calls in the transaction that is open, and answers them. If the transaction is lost as a whole, each
+// call is tried alone, so that the one that lost it cannot hurt the others.
+func (w *writer) serve(group []*call) {
+	err := w.attempt(group)
+	if err == nil {
+		w.bell.strike(group, w.lanes)
+		for _, c := range group {
+			c.answer(c.err)
+		}
+		return
+	}
+	w.mend(err)
+	if len(group) <= 1 {
+		for _, c := range group {
+			c.answer(err)
+		}
+		return
+	}
+	for _, c := range group {
+		young := func(error) bool { return time.Since(c.since) < longest }
+		if err := w.begin(young); err != nil {
+			w.mend(err)
+			c.answer(err)
+			continue
+		}
+		w.serve([]*call{c})
+	}
+}
+
+// attempt runs each call, in a savepoint of its own when there are several, and commits. An error means that nothing of any
+// of them was written.
+func (w *writer) attempt(group []*call) error {
+	fresh := lanes{}
+	alone := len(group) == 1
+	for _, c := range group {
+		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes}
+		if alone {
+			c.err = c.do(t)
+		} else {
+			c.err = t.guarded(func() error { return c.do(t) })
+		}
+		if w.session.conn.AutocommitEnabled() { // SQLite rolled everything back by itself
+			return c.err
+		}
+		if c.err != nil && (alone || broken(c.err)) {
+			return c.err
+		}
+		if c.news = (news{}); c.err == nil {
+			c.news = t.news
+			maps.Copy(fresh, t.fresh)
+		}
+	}
+	if _, err := w.session.exec("commit"); err != nil {
+		return err
+	}
+	maps.Copy(w.lanes, fresh)
+	return nil
+}
+
+// mend leaves the connection without a transaction, or without trust: then the next call opens another.
+func (w *writer) mend(err error) {
+	w.undo()
+	if w.session != nil && (broken(err) || !w.session.conn.AutocommitEnabled()) {
+		_ = w.session.close()
+		w.session = nil
+	}
+}
+
+func (w *writer) undo() {
+	if w.session != nil && !w.session.conn.AutocommitEnabled() {
+		_, _ = w.session.exec("rollback")
+	}
+}
+
+// glance is how often the file is looked at for the work of other processes, while somebody awaits it.
+const glance = 40 * time.Millisecond
+
+// look notices whether another connection has committed since the last look: another process, or the caller's own
+// transaction. Then lanes may be new, and there may be work.
+func (w *writer) look() error {
+	w.looked = time.Now()
+	if w.session == nil {
+		return nil
+	}
+	var version int64
+	if _, err := w.session.one("data-version", nil, &version); err != nil || version == w.version && w.lanes != nil {
+		return err
+	}
+	var work, cancel bool
+	if _, err := w.session.one("await-news", nil, &work, &cancel); err != nil {
+		return err
+	}
+	all, err := readLanes(w.session)
+	if err != nil {
+		return err
+	}
+	w.version, w.lanes = version, all
+	w.bell.ring(news{all: work, cancel: cancel}, all)
+	return nil
+}
+
+func (c *call) answer(err error) {
+	c.err = err
+	close(c.done)
+}
+
+// A tx is one call's part of a transaction.
+type tx struct {
+	*session
+	now   int64 // the store's clock when the call began, in microseconds
+	known lanes // committed
+	fresh lanes // made by this call: known to others once it is committed
+	news  news
+}
+
+// at is the instant a while from now.
+func (t *tx) at(d time.Duration) int64 { return t.now + d.Microseconds() }
+
+// guarded undoes what act did if it fails, and nothing else.
+func (t *tx) guarded(act func() error) error {
+	if _, err := t.exec("savepoint"); err != nil {
+		return err
+	}
+	err := act()
+	if err != nil && !t.conn.AutocommitEnabled() {
+		if _, undone := t.exec("savepoint-undo"); undone != nil {
+			return errors.Join(err, undone)
+		}
+	}
+	if t.conn.AutocommitEnabled() {
+		return err
+	}
+	if _, released := t.exec("savepoint-release"); released != nil {
+		return errors.Join(err, released)
+	}
+	return err
+}
+
+// A lane is one kind in one queue.
+type lane struct{ queue, kind string }
+
+// lanes are the ids of lanes. nil: not read yet.
+type lanes map[lane]int64
+
+func readLanes(s *session) (lanes, error) {
+	all := lanes{}
+	err := s.rows("lane-list", nil, func(st *sqlite.Stmt) error {
+		all[lane{st.ColumnText(1), st.ColumnText(2)}] = st.ColumnInt64(0)
+		return nil
+	})
+	return all, err
+}
+
+// lane finds the lane of a queue and a kind, or makes it.
+func (t *tx) lane(queue, kind string) (int64, error) {
+	key := lane{queue, kind}
+	if id, ok := t.known[key]; ok {
+		return id, nil
+	}
+	if id, ok := t.fresh[key]; ok {
+		return id, nil
+	}
+	id, err := makeLane(t, queue, kind)
+	if err == nil {
+		if t.fresh == nil {
+			t.fresh = lanes{}
+		}
+		t.fresh[key] = id
+	}
+	return id, err
+}
+
+func makeLane(to sink, queue, kind string) (id int64, err error) {
+	if _, err = to.exec("lane-add", queue, kind); err != nil {
+		return 0, err
+	}
+	found, err := to.one("lane-find", []any{queue, kind}, &id)
+	if err == nil && !found {
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "a lane that was just made is not there: run the doctor"}
+	}
+	return id, err
+}

@@ -1,0 +1,16 @@
+-- Promises that are written differently on PostgreSQL.
+
+-- name: audit: a job has an id
+-- The type keeps its length; only zero is left to find.
+SELECT NULL, 'job ' || j.id, 'its id is not one' FROM holdfast_job j WHERE j.id = '00000000-0000-0000-0000-000000000000'
+
+-- name: audit: arguments are within their limit
+-- Larger ones were written around the store.
+SELECT j.id, NULL, 'its arguments have ' || octet_length(CAST(j.args AS text)) || ' bytes' FROM holdfast_job j WHERE octet_length(CAST(j.args AS text)) > 1048576
+
+-- name: audit: the members of a lease are aligned
+-- The table checks it too; a misaligned lease would settle one job with another's token.
+SELECT NULL, 'lease ' || l.id, 'its arrays differ in length'
+  FROM holdfast_lease l
+ WHERE NOT (cardinality(l.tokens) = cardinality(l.jobs) AND cardinality(l.failures) = cardinality(l.jobs) AND cardinality(l.crashes) = cardinality(l.jobs)
+        AND cardinality(l.interrupts) = cardinality(l.jobs) AND cardinality(l.generations) = cardinality(l.jobs) AND cardinality(l.started) = cardinality(l.jobs))

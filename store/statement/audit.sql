@@ -1,0 +1,216 @@
+-- The promises, each as a question that has no answer while it is kept. A statement is named by its promise; that name is
+-- what doctor prints. Each answers (job, name of another row, what is wrong): the job where there is one, else the name.
+-- Every statement is complete in itself, so that it sees one moment of a store that is at work.
+--
+-- Where a text reads from "standing", the inspector puts the statement of that name in front. $1 is the store's clock; in a
+-- promise that begins with "overdue:" it is the clock less the time that the duties are granted.
+
+-- name: audit standing
+-- Every row that says where a job stands, with its counters. The facts are not read.
+SELECT 'ready' AS place, job, token, failures, crashes, interrupts, generation FROM holdfast_ready
+UNION ALL
+SELECT 'later', job, token, failures, crashes, interrupts, generation FROM holdfast_later
+UNION ALL
+SELECT 'leased', job, token, failures, crashes, interrupts, generation FROM holdfast_leased
+UNION ALL
+SELECT state, job, token, failures, crashes, interrupts, generation FROM holdfast_finished
+
+-- name: audit: a job stands somewhere
+-- Conservation: what was acknowledged is still there.
+SELECT lost.id, NULL, 'it is neither ready, nor later, nor leased, nor finished'
+  FROM (SELECT id FROM holdfast_job EXCEPT SELECT job FROM standing) AS lost
+
+-- name: audit: a job stands in one place only
+-- Also a job in two leases, or twice in one, stands in two places.
+SELECT s.job, NULL, 'it stands in ' || count(*) || ' places: ' || string_agg(s.place, ', ')
+  FROM standing s GROUP BY s.job HAVING count(*) > 1
+
+-- name: audit: a place holds only jobs that exist
+-- A row that leads to no facts can neither run nor be shown.
+SELECT s.job, NULL, 'it is ' || s.place || ' but has no facts'
+  FROM standing s WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = s.job)
+
+-- name: audit: counters never go below their start
+-- The tables check it too; this finds what was written around them.
+SELECT s.job, NULL, 'token ' || s.token || ', failures ' || s.failures || ', crashes ' || s.crashes || ', interrupts ' || s.interrupts || ', generation ' || s.generation
+  FROM standing s WHERE s.token < 0 OR s.failures < 0 OR s.crashes < 0 OR s.interrupts < 0 OR s.generation < 1
+
+-- name: audit: a job waits in the lane of its queue and kind
+-- A claim looks into lanes: a job in a wrong one is claimed by the wrong worker or escapes a hold.
+SELECT j.id, NULL, 'its lane ' || j.lane || ' is not that of queue ' || j.queue || ' and kind ' || j.kind
+  FROM holdfast_job j LEFT JOIN holdfast_lane n ON n.id = j.lane
+ WHERE n.id IS NULL OR n.queue <> j.queue OR n.kind <> j.kind
+
+-- name: audit: a ready job waits where its facts say
+-- The claim order is the key of ready: lane and priority must be those of the facts.
+SELECT r.job, NULL, 'it is ready in lane ' || r.lane || ' with priority ' || r.priority || ', its facts say lane ' || j.lane || ' and priority ' || j.priority
+  FROM holdfast_ready r JOIN holdfast_job j ON j.id = r.job
+ WHERE r.lane <> j.lane OR r.priority <> j.priority
+
+-- name: audit: a job has a kind and a queue
+-- Without them nobody can claim it.
+SELECT j.id, NULL, 'its kind or its queue is empty' FROM holdfast_job j WHERE j.kind = '' OR j.queue = ''
+
+-- name: audit: a lease holds a job
+-- The row of a lease goes with its last member.
+SELECT empty.id, NULL, 'this lease has no member left'
+  FROM (SELECT id FROM holdfast_lease EXCEPT SELECT lease FROM holdfast_leased) AS empty
+
+-- name: audit: tokens only grow
+-- The fence. A job whose token is behind its own attempts could be settled by a worker that lost it. The cross join makes
+-- SQLite look attempts up by their key.
+SELECT s.job, NULL, 'it is ' || s.place || ' with token ' || s.token || ' after an attempt with token ' || a.token
+  FROM standing s CROSS JOIN holdfast_attempt a
+ WHERE a.job = s.job AND (a.token > s.token OR (a.token = s.token AND s.place IN ('leased', 'complete')))
+
+-- name: audit: generations only grow
+-- A generation begins with a manual retry and never returns.
+SELECT s.job, NULL, 'it is ' || s.place || ' in generation ' || s.generation || ' after an attempt in generation ' || a.generation
+  FROM standing s CROSS JOIN holdfast_attempt a
+ WHERE a.job = s.job AND a.generation > s.generation
+
+-- name: audit: a person asked for every generation after the first
+-- Nothing but a manual retry begins a generation, and it is written down in the same transaction.
+SELECT s.job, NULL, 'it is in generation ' || s.generation || ' after ' || coalesce(e.retries, 0) || ' manual retries'
+  FROM standing s
+  LEFT JOIN (SELECT job, count(*) AS retries FROM holdfast_event WHERE name = 'manual retry' GROUP BY job) AS e ON e.job = s.job
+ WHERE s.generation >= 1 AND s.generation <> 1 + coalesce(e.retries, 0)
+
+-- name: audit: a generation ends once
+-- Two attempts that both ended the job, or an attempt after the end.
+SELECT a.job, NULL, 'attempt ' || a.token || ' ended it as ' || a.to_state || ', and attempt ' || b.token || ' of the same generation came after'
+  FROM holdfast_attempt a JOIN holdfast_attempt b ON b.job = a.job AND b.token > a.token AND b.generation = a.generation
+ WHERE a.to_state IN ('failed', 'cancelled')
+
+-- name: audit: an ended job stays ended
+-- The last attempt says failed or cancelled; so must the place, unless a manual retry came in between.
+SELECT s.job, NULL, 'attempt ' || a.token || ' ended it as ' || a.to_state || ', yet it is ' || s.place
+  FROM standing s CROSS JOIN holdfast_attempt a
+ WHERE a.job = s.job AND a.generation = s.generation AND a.to_state IN ('failed', 'cancelled') AND s.place <> a.to_state
+
+-- name: audit: a failed job has the attempt that failed it
+-- The record of the failure is on the attempt; the finished row repeats its code for the lists.
+SELECT f.job, NULL, 'it failed with code ' || coalesce(f.code, 'none') || ' at token ' || f.token || ', and no attempt says so'
+  FROM holdfast_finished f LEFT JOIN holdfast_attempt a ON a.job = f.job AND a.token = f.token
+ WHERE f.state = 'failed' AND (a.job IS NULL OR a.to_state <> 'failed' OR a.generation <> f.generation OR a.code IS NULL OR a.code <> f.code)
+
+-- name: audit: attempts are counted
+-- Failures and crashes of the present generation are as many as the attempts that were charged so.
+SELECT s.job, NULL, 'it counts ' || s.failures || ' failures and ' || s.crashes || ' crashes, its attempts say ' || coalesce(a.failures, 0) || ' and ' || coalesce(a.crashes, 0)
+  FROM standing s
+  LEFT JOIN (SELECT job, generation,
+                    sum(CASE WHEN charge = 'failure' THEN 1 ELSE 0 END) AS failures,
+                    sum(CASE WHEN charge = 'crash' THEN 1 ELSE 0 END) AS crashes
+               FROM holdfast_attempt GROUP BY job, generation) AS a ON a.job = s.job AND a.generation = s.generation
+ WHERE s.failures <> coalesce(a.failures, 0) OR s.crashes <> coalesce(a.crashes, 0)
+
+-- name: audit: each attempt counts one
+-- The count that an attempt was judged by is its number among the attempts of its generation with the same charge.
+SELECT a.job, NULL, 'generation ' || a.generation || ' has ' || count(*) || ' attempts charged ' || a.charge || ', the last one counted ' || max(a.count)
+  FROM holdfast_attempt a WHERE a.charge IN ('failure', 'crash')
+ GROUP BY a.job, a.generation, a.charge HAVING max(a.count) <> count(*)
+
+-- name: audit: no attempt beyond its limit
+-- A cap of zero is none.
+SELECT a.job, NULL, 'attempt ' || a.token || ' is number ' || a.count || ' of ' || a.cap || ' allowed'
+  FROM holdfast_attempt a WHERE a.cap > 0 AND a.count > a.cap
+
+-- name: audit: no attempt starts before the retry is due
+-- An attempt that took no time never started: an expired job ends so. A job whose worker went silent before it started did
+-- not start either.
+SELECT t.job, NULL, 'attempt ' || t.token || ' started before the attempt before it allowed'
+  FROM (SELECT a.job, a.token, a.started_at, a.ended_at, a.why,
+               lag(a.due_at) OVER (PARTITION BY a.job, a.generation ORDER BY a.token) AS due_at
+          FROM holdfast_attempt a) AS t
+ WHERE t.started_at < t.due_at AND t.started_at < t.ended_at AND coalesce(t.why, '') <> 'its worker went silent before it started'
+UNION ALL
+SELECT m.job, NULL, 'it was started before its last attempt allowed'
+  FROM holdfast_leased m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
+ WHERE m.started AND m.claimed_at < a.due_at
+   AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = m.job)
+UNION ALL
+SELECT f.job, NULL, 'it was completed by an attempt that started before the attempt before it allowed'
+  FROM holdfast_attempt a JOIN holdfast_finished f ON f.job = a.job AND f.generation = a.generation
+ WHERE f.state = 'complete' AND f.started_at < a.due_at AND f.started_at < f.finished_at
+   AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = a.job)
+
+-- name: audit: no scheduled job starts before its time
+-- Only the first token: whatever follows is bound by the attempt before it.
+SELECT j.id, NULL, 'its first attempt started before its time'
+  FROM holdfast_job j
+ WHERE j.run_at IS NOT NULL
+   AND (EXISTS (SELECT 1 FROM holdfast_attempt a
+                 WHERE a.job = j.id AND a.token = 1 AND a.started_at < j.run_at AND a.started_at < a.ended_at
+                   AND coalesce(a.why, '') <> 'its worker went silent before it started')
+     OR EXISTS (SELECT 1 FROM holdfast_leased m WHERE m.job = j.id AND m.token = 1 AND m.started AND m.claimed_at < j.run_at)
+     OR EXISTS (SELECT 1 FROM holdfast_finished f
+                 WHERE f.job = j.id AND f.token = 1 AND f.state = 'complete' AND f.started_at < j.run_at AND f.started_at < f.finished_at))
+
+-- name: audit: a ready job is due
+-- Ready means claimable now.
+SELECT r.job, NULL, 'it is ready before its time' FROM holdfast_ready r WHERE r.due_at > $1
+
+-- name: overdue: an expired lease is reclaimed soon
+-- Liveness: somebody's sweep must have seen it by now.
+SELECT m.job, NULL, 'worker ' || m.worker || ' went silent and nobody took over: start a worker'
+  FROM holdfast_leased m WHERE m.expires_at < $1
+
+-- name: overdue: a due job is promoted soon
+-- Liveness: a job whose time has come must become claimable.
+SELECT l.job, NULL, 'its time has come and nobody made it ready: start a worker'
+  FROM holdfast_later l WHERE l.due_at < $1
+
+-- name: audit: a finished job has a known state
+-- The tables check it too; this finds what was written around them.
+SELECT f.job, NULL, 'its state is ' || f.state FROM holdfast_finished f WHERE f.state NOT IN ('complete', 'failed', 'cancelled')
+
+-- name: audit: an attempt ends in a known state
+-- The tables check it too; this finds what was written around them.
+SELECT a.job, NULL, 'attempt ' || a.token || ' ended in state ' || a.to_state FROM holdfast_attempt a WHERE a.to_state NOT IN ('queued', 'failed', 'cancelled')
+
+-- name: audit: a result belongs to a complete job, a code to a failed one
+-- The tables check it too; this finds what was written around them.
+SELECT f.job, NULL, 'it is ' || f.state || ' with the wrong result, code, fingerprint or discard'
+  FROM holdfast_finished f
+ WHERE (f.result IS NOT NULL AND f.state <> 'complete') OR (f.code IS NOT NULL AND f.state <> 'failed') OR (f.code IS NULL AND f.state = 'failed')
+    OR (f.fingerprint IS NOT NULL AND f.state <> 'failed') OR (f.discarded_at IS NOT NULL AND f.state <> 'failed')
+
+-- name: audit: a unique key is held by a job that may hold it
+-- The holder exists, carries the key, and has not ended; a complete job may keep it when it asked to.
+SELECT u.job, NULL,
+       CASE WHEN j.id IS NULL THEN 'it does not exist, yet it holds'
+            WHEN f.job IS NOT NULL THEN 'it has ended, yet it holds'
+            ELSE 'it does not carry, yet it holds' END || ' the unique key ' || u.key || ' of kind ' || u.kind
+  FROM holdfast_unique u
+  LEFT JOIN holdfast_job j ON j.id = u.job
+  LEFT JOIN holdfast_finished f ON f.job = u.job
+ WHERE j.id IS NULL OR coalesce(j.owner, '') <> u.owner OR j.kind <> u.kind OR coalesce(j.unique_key, '') <> u.key
+    OR (f.job IS NOT NULL AND NOT (f.state = 'complete' AND j.unique_done))
+
+-- name: audit: a job with a unique key holds it
+-- From enqueue until its end, through every retry; a complete job that asked to keep it holds it still.
+SELECT j.id, NULL, 'it does not hold its unique key ' || j.unique_key || ' of kind ' || j.kind
+  FROM holdfast_job j
+  LEFT JOIN holdfast_finished f ON f.job = j.id
+ WHERE j.unique_key <> '' AND (f.job IS NULL OR (f.state = 'complete' AND j.unique_done))
+   AND NOT EXISTS (SELECT 1 FROM holdfast_unique u WHERE u.owner = coalesce(j.owner, '') AND u.kind = j.kind AND u.key = j.unique_key AND u.job = j.id)
+
+-- name: audit: an idempotency key leads to a job
+-- Otherwise its repetition would be answered with nothing.
+SELECT i.job, NULL, 'it does not exist, yet the idempotency key ' || i.key || ' leads to it'
+  FROM holdfast_idempotency i WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = i.job)
+
+-- name: audit: only a job in process is asked to stop
+-- The request goes with the settlement that obeys it.
+SELECT x.job, NULL, 'it is asked to stop, yet nobody processes it'
+  FROM (SELECT job FROM holdfast_cancel EXCEPT SELECT job FROM holdfast_leased) AS x
+
+-- name: audit: what is told is told of a job that exists
+-- Attempts, late results, events, expiries and carried values.
+SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
+  FROM (SELECT DISTINCT job, 'an attempt' AS what FROM holdfast_attempt
+        UNION ALL SELECT DISTINCT job, 'a late result' FROM holdfast_late
+        UNION ALL SELECT DISTINCT job, 'an event' FROM holdfast_event
+        UNION ALL SELECT job, 'an expiry' FROM holdfast_expiry
+        UNION ALL SELECT job, 'a carried value' FROM holdfast_carry) AS t
+ WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = t.job)

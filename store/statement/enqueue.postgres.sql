@@ -1,0 +1,87 @@
+-- name: lane_make
+-- Lanes are made out of band, in a fixed order, so that no transaction ever waits for another one's lane.
+INSERT INTO holdfast_lane (queue, kind)
+SELECT d.queue, d.kind FROM unnest($1::text[], $2::text[]) AS d (queue, kind) ORDER BY d.queue, d.kind
+ON CONFLICT DO NOTHING
+
+-- name: lane_find
+-- Asked apart from making, because an insert that met a twin does not return it.
+SELECT l.id, l.queue, l.kind FROM unnest($1::text[], $2::text[]) AS d (queue, kind)
+  JOIN holdfast_lane l ON l.queue = d.queue AND l.kind = d.kind
+
+-- name: enqueue
+-- One statement, one instant: every place of every draft is decided by the same reading of the clock.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
+draft AS MATERIALIZED (
+    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.args, c.now,
+           CASE WHEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') > c.now
+                THEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') END AS due,
+           coalesce(d.expire_at, c.now + d.expire_in * interval '1 microsecond') AS expire
+      FROM clock c,
+           unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::timestamptz[], $8::bigint[],
+                  $9::timestamptz[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::boolean[], $15::text[], $16::text[])
+           AS d (id, lane, kind, queue, priority, max_attempts, run_at, delay,
+                 expire_at, expire_in, owner, tags, unique_key, unique_done, idempotency_key, args)
+), job AS (
+    INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags,
+                              unique_key, unique_done, idempotency_key, args)
+    SELECT id, lane, kind, queue, priority, max_attempts, now, due, expire, owner, tags::text[], unique_key, unique_done, idempotency_key, args::json FROM draft
+), expiry AS (
+    INSERT INTO holdfast_expiry (expire_at, job) SELECT expire, id FROM draft WHERE expire IS NOT NULL
+), later AS (
+    INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
+    SELECT due, id, 0, 0, 0, 0, 1 FROM draft WHERE due IS NOT NULL
+)
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation)
+SELECT lane, priority, id, 0, 0, 0, 0, 1 FROM draft WHERE due IS NULL
+
+-- name: enqueue_landed
+-- After a commit whose answer was lost: how many of these jobs are there, with these very facts.
+SELECT count(*) FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS d (id, kind, queue, args)
+  JOIN holdfast_job j ON j.id = d.id AND j.kind = d.kind AND j.queue = d.queue AND j.args::text = d.args
+
+-- name: job_there
+-- Which of these ids are taken.
+SELECT id::text FROM holdfast_job WHERE id = ANY ($1::uuid[])
+
+-- name: idempotency_take
+-- No check comes before the insert: who loses the race waits here for the winner to commit, in the order of the keys.
+INSERT INTO holdfast_idempotency (owner, key, digest, job, created_at)
+SELECT d.owner, d.key, decode(d.digest, 'hex'), d.job, (SELECT holdfast_now())
+  FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) AS d (owner, key, digest, job) ORDER BY d.owner, d.key
+ON CONFLICT DO NOTHING RETURNING owner, key
+
+-- name: idempotency_find
+-- A statement of its own, so that it sees what the winner committed.
+SELECT i.owner, i.key, encode(i.digest, 'hex'), i.job::text FROM unnest($1::text[], $2::text[]) AS d (owner, key)
+  JOIN holdfast_idempotency i ON i.owner = d.owner AND i.key = d.key
+
+-- name: idempotency_bind
+-- A draft that met the holder of its unique key: from now on its idempotency key answers with that holder.
+UPDATE holdfast_idempotency i SET job = d.job
+  FROM unnest($1::text[], $2::text[], $3::uuid[]) AS d (owner, key, job) WHERE i.owner = d.owner AND i.key = d.key
+
+-- name: unique_take
+-- The primary key is the whole of dedupe; the fixed order keeps two callers from waiting for each other.
+INSERT INTO holdfast_unique (owner, kind, key, job)
+SELECT d.owner, d.kind, d.key, d.job FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) AS d (owner, kind, key, job)
+ ORDER BY d.owner, d.kind, d.key
+ON CONFLICT DO NOTHING RETURNING owner, kind, key
+
+-- name: unique_find
+-- A statement of its own, so that it sees what the winner committed.
+SELECT u.owner, u.kind, u.key, u.job::text FROM unnest($1::text[], $2::text[], $3::text[]) AS d (owner, kind, key)
+  JOIN holdfast_unique u ON u.owner = d.owner AND u.kind = d.kind AND u.key = d.key
+
+-- name: wake
+-- A hint to other processes. It is sent apart from the work, because every commit with a notification takes one global lock.
+SELECT pg_notify('holdfast', $1::text)
+
+-- name: now
+-- The one clock.
+SELECT holdfast_now()
+
+-- name: wake_missed
+-- What may have been said before somebody listened: queues with something to claim, and whether any job is to stop.
+SELECT l.queue, EXISTS (SELECT FROM holdfast_cancel) FROM holdfast_lane l WHERE EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = l.id)
+UNION ALL SELECT '', true WHERE EXISTS (SELECT FROM holdfast_cancel)

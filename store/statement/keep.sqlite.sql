@@ -1,0 +1,147 @@
+-- name: renew-lease
+-- One narrow update whatever the batch holds. A batch that expired and was not taken yet is revived.
+UPDATE holdfast_lease SET expires_at = $2 WHERE id = $1
+
+-- name: renew-member
+-- Whether the caller still holds the job, and whether it had started.
+SELECT started FROM holdfast_member WHERE job = $1 AND lease = $2
+
+-- name: renew-start
+-- The job started since the last renewal.
+UPDATE holdfast_member SET started = 1 WHERE job = $1
+
+-- name: renew-cancelling
+-- Requests to cancel are few: they are what is walked through.
+SELECT c.job FROM holdfast_cancel c CROSS JOIN holdfast_member m ON m.job = c.job WHERE m.lease = $1
+
+-- name: note-held
+-- The fence of a note.
+SELECT 1 FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
+
+-- name: note-progress
+-- The last word on progress replaces the one before.
+INSERT INTO holdfast_carry (job, percent, note, noted_at) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (job) DO UPDATE SET percent = excluded.percent, note = excluded.note, noted_at = excluded.noted_at
+
+-- name: note-checkpoint
+-- The last checkpoint replaces the one before.
+INSERT INTO holdfast_carry (job, checkpoint) VALUES ($1, $2)
+    ON CONFLICT (job) DO UPDATE SET checkpoint = excluded.checkpoint
+
+-- name: promote-bound
+-- The last key to promote, if there are more than the limit. Rows without facts do not count: they are the audit's.
+SELECT l.due_at, l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
+ WHERE l.due_at <= $1 ORDER BY l.due_at, l.job LIMIT 1 OFFSET $2
+
+-- name: promote-ready
+-- Everything due up to the key, in one pass.
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+SELECT j.lane, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, l.due_at
+  FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
+ WHERE (l.due_at, l.job) <= ($1, $2)
+    ON CONFLICT DO NOTHING
+
+-- name: promote-leave
+-- The same range leaves later.
+DELETE FROM holdfast_later
+ WHERE (due_at, job) <= ($1, $2) AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
+
+-- name: reclaim-any
+-- Usually nothing has expired, and then nothing more is asked.
+SELECT EXISTS (SELECT 1 FROM holdfast_lease WHERE expires_at <= $1)
+
+-- name: reclaim-empty
+-- A lease without members proves nothing and holds nothing.
+DELETE FROM holdfast_lease WHERE expires_at <= $1 AND id NOT IN (SELECT lease FROM holdfast_member)
+
+-- name: reclaim-members
+-- One pass over what is in workers' hands. Members without facts stay: they are the audit's. A job that somebody asked to
+-- cancel counts as started: its settlement obeys the request, which a quiet way back to its queue would forget.
+SELECT l.id, l.worker, l.lost, l.claimed_at, m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation,
+       m.started OR EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = m.job)
+  FROM holdfast_member m CROSS JOIN holdfast_lease l ON l.id = m.lease CROSS JOIN holdfast_job j ON j.id = m.job
+ WHERE l.expires_at <= $1
+ ORDER BY l.expires_at, l.id, j.priority, m.job
+
+-- name: reclaim-take
+-- The new token fences the lost worker off.
+UPDATE holdfast_member SET lease = $2, token = token + 1, started = 1 WHERE job = $1
+
+-- name: lease-read
+-- A member with its facts, in the columns of claim-read.
+SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
+       j.expire_at, m.token, m.failures, m.crashes, m.interrupts, m.generation, c.since, c.checkpoint, j.priority
+  FROM holdfast_member m CROSS JOIN holdfast_job j ON j.id = m.job LEFT JOIN holdfast_carry c ON c.job = m.job
+ WHERE m.job = $1
+
+-- name: expire-ended
+-- A job that has ended needs no expiry any more.
+DELETE FROM holdfast_expiry
+ WHERE expire_at <= $1 AND EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = holdfast_expiry.job)
+
+-- name: expire-queued
+-- Queued jobs that can no longer start in time, wherever they wait. What is being processed is left alone.
+SELECT e.expire_at, e.job, r.token, r.failures, r.crashes, r.interrupts, r.generation
+  FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job
+  CROSS JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+ WHERE e.expire_at <= $1
+UNION ALL
+SELECT e.expire_at, e.job, l.token, l.failures, l.crashes, l.interrupts, l.generation
+  FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job CROSS JOIN holdfast_later l ON l.job = e.job
+ WHERE e.expire_at <= $1
+ ORDER BY 1, 2 LIMIT $2
+
+-- name: member-add
+-- Into somebody's hands.
+INSERT INTO holdfast_member (job, lease, token, failures, crashes, interrupts, generation, started) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+
+-- name: ready-drop
+-- Out of its lane. Its key is in the facts.
+DELETE FROM holdfast_ready
+ WHERE (lane, priority) = (SELECT lane, priority FROM holdfast_job WHERE id = $1) AND job = $1
+
+-- name: later-drop
+-- Its wait is over.
+DELETE FROM holdfast_later WHERE job = $1
+
+-- name: present
+-- The first report says since when, the last one until when.
+INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until) VALUES ($1, $2, $3, $4, $5, $5, $6)
+    ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots,
+                                     seen_at = excluded.seen_at, until = excluded.until
+
+-- name: absent
+-- A worker that leaves is forgotten at once.
+DELETE FROM holdfast_worker WHERE name = $1
+
+-- name: await-news
+-- What another process may have left to do, after it wrote something.
+SELECT EXISTS (SELECT 1 FROM holdfast_ready), EXISTS (SELECT 1 FROM holdfast_cancel)
+
+-- name: data-version
+-- Changes when another connection has committed, and not when this one has.
+PRAGMA data_version
+
+-- name: begin
+-- Takes the lock for writing at once: a transaction that would read first and write later could not be repeated.
+BEGIN IMMEDIATE
+
+-- name: commit
+-- Returns when it is on disk.
+COMMIT
+
+-- name: rollback
+-- As if nothing had been asked.
+ROLLBACK
+
+-- name: savepoint
+-- One call's part of a transaction.
+SAVEPOINT holdfast
+
+-- name: savepoint-undo
+-- Undoes the innermost part and keeps it open.
+ROLLBACK TO holdfast
+
+-- name: savepoint-release
+-- Ends the innermost part.
+RELEASE holdfast

@@ -1,0 +1,250 @@
+-- The heart. A job's facts never change after enqueue; only narrow rows move between the places where a job can stand:
+-- ready, later, a lease, finished. Every move is a delete and an insert in one transaction, so a job stands in exactly one.
+
+-- The one clock. Everything that compares or writes an instant asks it, so that workers' clocks do not matter.
+CREATE FUNCTION holdfast_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()';
+
+-- A lane is what a hold can close as a whole: the jobs of one kind in one queue.
+CREATE TABLE holdfast_lane (
+    id    integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue text NOT NULL,
+    kind  text NOT NULL,
+    UNIQUE (queue, kind)
+);
+
+-- Facts: written once, by COPY in bulk. The arguments are json, not jsonb: kept to the letter, equal on every store.
+CREATE TABLE holdfast_job (
+    id              uuid PRIMARY KEY,
+    lane            integer NOT NULL,
+    kind            text NOT NULL,
+    queue           text NOT NULL,
+    priority        smallint NOT NULL,
+    max_attempts    integer NOT NULL DEFAULT 0,
+    created_at      timestamptz NOT NULL,
+    run_at          timestamptz,
+    expire_at       timestamptz,
+    owner           text,
+    tags            text[],
+    unique_key      text,
+    unique_done     boolean NOT NULL DEFAULT false,
+    idempotency_key text,
+    args            json NOT NULL
+);
+CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT NULL;
+
+-- Claimable now, in the order in which it is claimed. The key is the only index.
+CREATE TABLE holdfast_ready (
+    lane       integer  NOT NULL,
+    priority   smallint NOT NULL,
+    job        uuid     NOT NULL,
+    token      integer  NOT NULL CHECK (token >= 0),
+    failures   integer  NOT NULL CHECK (failures >= 0),
+    crashes    integer  NOT NULL CHECK (crashes >= 0),
+    interrupts integer  NOT NULL CHECK (interrupts >= 0),
+    generation integer  NOT NULL CHECK (generation >= 1),
+    due_at     timestamptz, -- when it came from later: the time it was due
+    PRIMARY KEY (lane, priority, job)
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+-- Scheduled, or waiting for a retry. Ten million of them cost a claim nothing.
+CREATE TABLE holdfast_later (
+    due_at     timestamptz NOT NULL,
+    job        uuid        NOT NULL UNIQUE,
+    token      integer     NOT NULL CHECK (token >= 0),
+    failures   integer     NOT NULL CHECK (failures >= 0),
+    crashes    integer     NOT NULL CHECK (crashes >= 0),
+    interrupts integer     NOT NULL CHECK (interrupts >= 0),
+    generation integer     NOT NULL CHECK (generation >= 1),
+    PRIMARY KEY (due_at, job)
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+-- One row per claim: renewing is one narrow update whatever runs. The arrays are aligned; a member leaves them when it is
+-- settled, and the row goes with its last member. Membership under the row's lock is the fence.
+CREATE TABLE holdfast_lease (
+    id          uuid PRIMARY KEY,
+    worker      text NOT NULL,
+    lost        text,                 -- taken over by reclaim: the worker that went silent
+    claimed_at  timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    jobs        uuid[]    NOT NULL,
+    tokens      integer[] NOT NULL,
+    failures    integer[] NOT NULL,
+    crashes     integer[] NOT NULL,
+    interrupts  integer[] NOT NULL,
+    generations integer[] NOT NULL,
+    started     boolean[] NOT NULL,
+    CHECK (cardinality(jobs) > 0 AND cardinality(tokens) = cardinality(jobs) AND cardinality(failures) = cardinality(jobs)
+       AND cardinality(crashes) = cardinality(jobs) AND cardinality(interrupts) = cardinality(jobs)
+       AND cardinality(generations) = cardinality(jobs) AND cardinality(started) = cardinality(jobs))
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
+
+CREATE VIEW holdfast_leased AS
+SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at,
+       m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started
+  FROM holdfast_lease l
+ CROSS JOIN LATERAL unnest(l.jobs, l.tokens, l.failures, l.crashes, l.interrupts, l.generations, l.started)
+       AS m (job, token, failures, crashes, interrupts, generation, started);
+
+-- Ended. A row here is the proof of the last transition of the job's generation.
+CREATE TABLE holdfast_finished (
+    job          uuid PRIMARY KEY,
+    token        integer NOT NULL CHECK (token >= 0),
+    failures     integer NOT NULL CHECK (failures >= 0),
+    crashes      integer NOT NULL CHECK (crashes >= 0),
+    interrupts   integer NOT NULL CHECK (interrupts >= 0),
+    generation   integer NOT NULL CHECK (generation >= 1),
+    started_at   timestamptz,         -- null: it never ran
+    finished_at  timestamptz NOT NULL,
+    discarded_at timestamptz CHECK (discarded_at IS NULL OR state = 'failed'),
+    state        text NOT NULL CHECK (state IN ('complete', 'failed', 'cancelled')),
+    worker       text,
+    code         text CHECK ((code IS NOT NULL) = (state = 'failed')),
+    fingerprint  text CHECK (fingerprint IS NULL OR state = 'failed'),
+    result       json CHECK (result IS NULL OR state = 'complete')
+);
+CREATE INDEX holdfast_dead_letter ON holdfast_finished (job) WHERE state = 'failed' AND discarded_at IS NULL;
+CREATE INDEX holdfast_finished_code ON holdfast_finished (code, job) WHERE state = 'failed';
+CREATE INDEX holdfast_finished_fingerprint ON holdfast_finished (fingerprint, job) WHERE state = 'failed';
+
+-- Every attempt that did not complete, appended in the transaction that ended it.
+CREATE TABLE holdfast_attempt (
+    job         uuid NOT NULL,
+    token       integer NOT NULL CHECK (token >= 1),
+    generation  integer NOT NULL CHECK (generation >= 1),
+    worker      text NOT NULL,
+    started_at  timestamptz NOT NULL,
+    ended_at    timestamptz NOT NULL,
+    to_state    text NOT NULL CHECK (to_state IN ('queued', 'failed', 'cancelled')),
+    charge      text CHECK (charge IN ('failure', 'crash', 'interrupt')),
+    count       integer NOT NULL DEFAULT 0, -- failures or crashes after this attempt, by its charge
+    cap         integer NOT NULL DEFAULT 0, -- what the count was judged by; 0: no cap
+    due_at      timestamptz CHECK (due_at IS NULL OR to_state = 'queued'),
+    code        text,
+    category    text,
+    message     text,
+    detail      text,
+    context     json,
+    dependency  text,
+    fingerprint text,
+    benign      boolean NOT NULL DEFAULT false,
+    why         text,
+    PRIMARY KEY (job, token),
+    CHECK (to_state <> 'failed' OR code IS NOT NULL)
+);
+CREATE INDEX holdfast_attempt_fingerprint ON holdfast_attempt (fingerprint, ended_at) WHERE fingerprint IS NOT NULL;
+
+-- What arrived after its lease was lost: evidence, never applied.
+CREATE TABLE holdfast_late (
+    job         uuid NOT NULL,
+    token       integer NOT NULL,
+    to_state    text NOT NULL,
+    at          timestamptz NOT NULL,
+    took        interval NOT NULL,
+    charge      text,
+    code        text,
+    category    text,
+    message     text,
+    detail      text,
+    context     json,
+    dependency  text,
+    fingerprint text,
+    benign      boolean NOT NULL DEFAULT false,
+    why         text,
+    PRIMARY KEY (job, token, to_state)
+);
+
+-- What people did.
+CREATE TABLE holdfast_event (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job        uuid NOT NULL,
+    at         timestamptz NOT NULL,
+    name       text NOT NULL,
+    actor      text NOT NULL,
+    reason     text,
+    token      integer NOT NULL,
+    generation integer NOT NULL
+);
+CREATE INDEX holdfast_event_job ON holdfast_event (job, id);
+
+-- Who holds a unique key. The primary key is the whole of dedupe: no check comes before it.
+CREATE TABLE holdfast_unique (
+    owner text NOT NULL,
+    kind  text NOT NULL,
+    key   text NOT NULL,
+    job   uuid NOT NULL,
+    PRIMARY KEY (owner, kind, key)
+);
+CREATE INDEX holdfast_unique_job ON holdfast_unique (job); -- freeing asks by job, and asks for every job that ends
+
+CREATE TABLE holdfast_idempotency (
+    owner      text NOT NULL,
+    key        text NOT NULL,
+    digest     bytea NOT NULL, -- of the draft: another draft under the same key is refused
+    job        uuid NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (owner, key)
+);
+
+-- Jobs that must start by a time. The row stays until the job has ended.
+CREATE TABLE holdfast_expiry (
+    expire_at timestamptz NOT NULL,
+    job       uuid NOT NULL,
+    PRIMARY KEY (expire_at, job)
+);
+
+CREATE TABLE holdfast_hold (
+    scope  text NOT NULL CHECK (scope IN ('queue', 'kind')),
+    name   text NOT NULL,
+    since  timestamptz NOT NULL,
+    until  timestamptz,
+    actor  text NOT NULL,
+    reason text,
+    PRIMARY KEY (scope, name)
+);
+
+-- A request to stop a job that is being processed. Its settlement obeys it and removes it.
+CREATE TABLE holdfast_cancel (
+    job    uuid PRIMARY KEY,
+    at     timestamptz NOT NULL,
+    actor  text NOT NULL,
+    reason text
+);
+
+-- What a job takes along from attempt to attempt. Most jobs have none.
+CREATE TABLE holdfast_carry (
+    job        uuid PRIMARY KEY,
+    since      timestamptz, -- when the generation began, if not at enqueue
+    checkpoint json,
+    percent    double precision,
+    note       text,
+    noted_at   timestamptz
+);
+
+CREATE TABLE holdfast_worker (
+    name       text PRIMARY KEY,
+    queues     text[] NOT NULL,
+    kinds      text[] NOT NULL,
+    slots      integer NOT NULL,
+    started_at timestamptz NOT NULL,
+    seen_at    timestamptz NOT NULL,
+    until      timestamptz NOT NULL
+);
+
+-- Every job with its standing: what people look at with psql, and what the inspector reads.
+CREATE VIEW holdfast_jobs AS
+SELECT j.*, 'queued' AS state, coalesce(r.due_at, j.created_at) AS due_at, r.token, r.failures, r.crashes, r.interrupts, r.generation,
+       NULL::text AS worker, NULL::timestamptz AS lease_until, NULL::timestamptz AS started_at, NULL::timestamptz AS finished_at,
+       NULL::timestamptz AS discarded_at, NULL::json AS result
+  FROM holdfast_job j JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+UNION ALL
+SELECT j.*, 'queued', l.due_at, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+       NULL, NULL, NULL, NULL, NULL, NULL
+  FROM holdfast_job j JOIN holdfast_later l ON l.job = j.id
+UNION ALL
+SELECT j.*, 'processing', NULL, p.token, p.failures, p.crashes, p.interrupts, p.generation,
+       p.worker, p.expires_at, CASE WHEN p.started THEN p.claimed_at END, NULL, NULL, NULL
+  FROM holdfast_job j JOIN holdfast_leased p ON p.job = j.id
+UNION ALL
+SELECT j.*, f.state, NULL, f.token, f.failures, f.crashes, f.interrupts, f.generation,
+       f.worker, NULL, f.started_at, f.finished_at, f.discarded_at, f.result
+  FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id;

@@ -1,0 +1,247 @@
+-- The heart. A job's facts never change after enqueue; only narrow rows move between the places where a job can stand:
+-- ready, later, a lease, finished. Every move is a delete and an insert in one transaction, so a job stands in exactly one.
+
+-- A lane is what a hold can close as a whole: the jobs of one kind in one queue.
+CREATE TABLE holdfast_lane (
+    id    INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue TEXT NOT NULL,
+    kind  TEXT NOT NULL,
+    UNIQUE (queue, kind)
+) STRICT;
+
+-- Facts: written once. Instants are microseconds since 1970, ids are 16 bytes.
+CREATE TABLE holdfast_job (
+    id              BLOB PRIMARY KEY,
+    lane            INTEGER NOT NULL,
+    kind            TEXT NOT NULL,
+    queue           TEXT NOT NULL,
+    priority        INTEGER NOT NULL,
+    max_attempts    INTEGER NOT NULL DEFAULT 0,
+    created_at      INTEGER NOT NULL,
+    run_at          INTEGER,
+    expire_at       INTEGER,
+    owner           TEXT,
+    tags            TEXT,
+    unique_key      TEXT,
+    unique_done     INTEGER NOT NULL DEFAULT 0,
+    idempotency_key TEXT,
+    args            TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT NULL;
+
+-- Claimable now, in the order in which it is claimed. The key is the only index.
+CREATE TABLE holdfast_ready (
+    lane       INTEGER  NOT NULL,
+    priority   INTEGER NOT NULL,
+    job        BLOB     NOT NULL,
+    token      INTEGER  NOT NULL CHECK (token >= 0),
+    failures   INTEGER  NOT NULL CHECK (failures >= 0),
+    crashes    INTEGER  NOT NULL CHECK (crashes >= 0),
+    interrupts INTEGER  NOT NULL CHECK (interrupts >= 0),
+    generation INTEGER  NOT NULL CHECK (generation >= 1),
+    due_at     INTEGER, -- when it came from later: the time it was due
+    PRIMARY KEY (lane, priority, job)
+) STRICT, WITHOUT ROWID;
+
+-- Scheduled, or waiting for a retry. Ten million of them cost a claim nothing.
+CREATE TABLE holdfast_later (
+    due_at     INTEGER NOT NULL,
+    job        BLOB        NOT NULL UNIQUE,
+    token      INTEGER     NOT NULL CHECK (token >= 0),
+    failures   INTEGER     NOT NULL CHECK (failures >= 0),
+    crashes    INTEGER     NOT NULL CHECK (crashes >= 0),
+    interrupts INTEGER     NOT NULL CHECK (interrupts >= 0),
+    generation INTEGER     NOT NULL CHECK (generation >= 1),
+    PRIMARY KEY (due_at, job)
+) STRICT, WITHOUT ROWID;
+
+-- One row per claim: renewing is one narrow update whatever runs.
+CREATE TABLE holdfast_lease (
+    id         BLOB PRIMARY KEY,
+    worker     TEXT NOT NULL,
+    lost       TEXT,                 -- taken over by reclaim: the worker that went silent
+    claimed_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    members    INTEGER NOT NULL DEFAULT 1 CHECK (members > 0) -- how many are left: the row goes with the last, without a search
+) STRICT, WITHOUT ROWID;
+
+-- A member leaves when it is settled, and the lease goes with its last member. A row here, with its token, is the fence.
+CREATE TABLE holdfast_member (
+    job        BLOB PRIMARY KEY,
+    lease      BLOB NOT NULL,
+    token      INTEGER NOT NULL CHECK (token >= 1),
+    failures   INTEGER NOT NULL CHECK (failures >= 0),
+    crashes    INTEGER NOT NULL CHECK (crashes >= 0),
+    interrupts INTEGER NOT NULL CHECK (interrupts >= 0),
+    generation INTEGER NOT NULL CHECK (generation >= 1),
+    started    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW holdfast_leased AS
+SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at,
+       m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started
+  FROM holdfast_lease l JOIN holdfast_member m ON m.lease = l.id;
+
+-- Ended. A row here is the proof of the last transition of the job's generation. (The checks spell IN out: SQLite would build
+-- a table of the values for every row it inserts.)
+CREATE TABLE holdfast_finished (
+    job          BLOB PRIMARY KEY,
+    token        INTEGER NOT NULL CHECK (token >= 0),
+    failures     INTEGER NOT NULL CHECK (failures >= 0),
+    crashes      INTEGER NOT NULL CHECK (crashes >= 0),
+    interrupts   INTEGER NOT NULL CHECK (interrupts >= 0),
+    generation   INTEGER NOT NULL CHECK (generation >= 1),
+    started_at   INTEGER,         -- null: it never ran
+    finished_at  INTEGER NOT NULL,
+    discarded_at INTEGER CHECK (discarded_at IS NULL OR state = 'failed'),
+    state        TEXT NOT NULL CHECK (state = 'complete' OR state = 'failed' OR state = 'cancelled'),
+    worker       TEXT,
+    code         TEXT CHECK ((code IS NOT NULL) = (state = 'failed')),
+    fingerprint  TEXT CHECK (fingerprint IS NULL OR state = 'failed'),
+    result       TEXT CHECK (result IS NULL OR state = 'complete')
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holdfast_dead_letter ON holdfast_finished (job) WHERE state = 'failed' AND discarded_at IS NULL;
+CREATE INDEX holdfast_finished_code ON holdfast_finished (code, job) WHERE state = 'failed';
+CREATE INDEX holdfast_finished_fingerprint ON holdfast_finished (fingerprint, job) WHERE state = 'failed';
+
+-- Every attempt that did not complete, appended in the transaction that ended it.
+CREATE TABLE holdfast_attempt (
+    job         BLOB NOT NULL,
+    token       INTEGER NOT NULL CHECK (token >= 1),
+    generation  INTEGER NOT NULL CHECK (generation >= 1),
+    worker      TEXT NOT NULL,
+    started_at  INTEGER NOT NULL,
+    ended_at    INTEGER NOT NULL,
+    to_state    TEXT NOT NULL CHECK (to_state = 'queued' OR to_state = 'failed' OR to_state = 'cancelled'),
+    charge      TEXT CHECK (charge = 'failure' OR charge = 'crash' OR charge = 'interrupt'),
+    count       INTEGER NOT NULL DEFAULT 0, -- failures or crashes after this attempt, by its charge
+    cap         INTEGER NOT NULL DEFAULT 0, -- what the count was judged by; 0: no cap
+    due_at      INTEGER CHECK (due_at IS NULL OR to_state = 'queued'),
+    code        TEXT,
+    category    TEXT,
+    message     TEXT,
+    detail      TEXT,
+    context     TEXT,
+    dependency  TEXT,
+    fingerprint TEXT,
+    benign      INTEGER NOT NULL DEFAULT 0,
+    why         TEXT,
+    PRIMARY KEY (job, token),
+    CHECK (to_state <> 'failed' OR code IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holdfast_attempt_fingerprint ON holdfast_attempt (fingerprint, ended_at) WHERE fingerprint IS NOT NULL;
+
+-- What arrived after its lease was lost: evidence, never applied.
+CREATE TABLE holdfast_late (
+    job         BLOB NOT NULL,
+    token       INTEGER NOT NULL,
+    to_state    TEXT NOT NULL,
+    at          INTEGER NOT NULL,
+    took        INTEGER NOT NULL,
+    charge      TEXT,
+    code        TEXT,
+    category    TEXT,
+    message     TEXT,
+    detail      TEXT,
+    context     TEXT,
+    dependency  TEXT,
+    fingerprint TEXT,
+    benign      INTEGER NOT NULL DEFAULT 0,
+    why         TEXT,
+    PRIMARY KEY (job, token, to_state)
+) STRICT, WITHOUT ROWID;
+
+-- What people did.
+CREATE TABLE holdfast_event (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    job        BLOB NOT NULL,
+    at         INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    actor      TEXT NOT NULL,
+    reason     TEXT,
+    token      INTEGER NOT NULL,
+    generation INTEGER NOT NULL
+) STRICT;
+CREATE INDEX holdfast_event_job ON holdfast_event (job, id);
+
+-- Who holds a unique key. The primary key is the whole of dedupe: no check comes before it.
+CREATE TABLE holdfast_unique (
+    owner TEXT NOT NULL,
+    kind  TEXT NOT NULL,
+    key   TEXT NOT NULL,
+    job   BLOB NOT NULL,
+    PRIMARY KEY (owner, kind, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holdfast_idempotency (
+    owner      TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    digest     BLOB NOT NULL, -- of the draft: another draft under the same key is refused
+    job        BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, key)
+) STRICT, WITHOUT ROWID;
+
+-- Jobs that must start by a time. The row stays until the job has ended.
+CREATE TABLE holdfast_expiry (
+    expire_at INTEGER NOT NULL,
+    job       BLOB NOT NULL,
+    PRIMARY KEY (expire_at, job)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holdfast_hold (
+    scope  TEXT NOT NULL CHECK (scope IN ('queue', 'kind')),
+    name   TEXT NOT NULL,
+    since  INTEGER NOT NULL,
+    until  INTEGER,
+    actor  TEXT NOT NULL,
+    reason TEXT,
+    PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+
+-- A request to stop a job that is being processed. Its settlement obeys it and removes it.
+CREATE TABLE holdfast_cancel (
+    job    BLOB PRIMARY KEY,
+    at     INTEGER NOT NULL,
+    actor  TEXT NOT NULL,
+    reason TEXT
+) STRICT, WITHOUT ROWID;
+
+-- What a job takes along from attempt to attempt. Most jobs have none.
+CREATE TABLE holdfast_carry (
+    job        BLOB PRIMARY KEY,
+    since      INTEGER, -- when the generation began, if not at enqueue
+    checkpoint TEXT,
+    percent    REAL,
+    note       TEXT,
+    noted_at   INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holdfast_worker (
+    name       TEXT PRIMARY KEY,
+    queues     TEXT NOT NULL,
+    kinds      TEXT NOT NULL,
+    slots      INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    seen_at    INTEGER NOT NULL,
+    until      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Every job with its standing: what people look at, and what the inspector reads.
+CREATE VIEW holdfast_jobs AS
+SELECT j.*, 'queued' AS state, coalesce(r.due_at, j.created_at) AS due_at, r.token, r.failures, r.crashes, r.interrupts, r.generation,
+       NULL AS worker, NULL AS lease_until, NULL AS started_at, NULL AS finished_at,
+       NULL AS discarded_at, NULL AS result
+  FROM holdfast_job j JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+UNION ALL
+SELECT j.*, 'queued', l.due_at, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+       NULL, NULL, NULL, NULL, NULL, NULL
+  FROM holdfast_job j JOIN holdfast_later l ON l.job = j.id
+UNION ALL
+SELECT j.*, 'processing', NULL, p.token, p.failures, p.crashes, p.interrupts, p.generation,
+       p.worker, p.expires_at, CASE WHEN p.started THEN p.claimed_at END, NULL, NULL, NULL
+  FROM holdfast_job j JOIN holdfast_leased p ON p.job = j.id
+UNION ALL
+SELECT j.*, f.state, NULL, f.token, f.failures, f.crashes, f.interrupts, f.generation,
+       f.worker, NULL, f.started_at, f.finished_at, f.discarded_at, f.result
+  FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id;

@@ -1,0 +1,31 @@
+-- name: lease_renew
+-- One narrow update whatever runs: the arrays are not touched.
+UPDATE holdfast_lease SET expires_at = (SELECT holdfast_now()) + $2::bigint * interval '1 microsecond' WHERE id = ANY ($1::uuid[])
+
+-- name: lease_started
+-- Only batches in which something started since.
+UPDATE holdfast_lease SET started = $2::boolean[] WHERE id = $1::uuid
+
+-- name: note
+-- A checkpoint that is not given leaves the last one; so does progress.
+INSERT INTO holdfast_carry AS y (job, checkpoint, percent, note, noted_at)
+VALUES ($1::uuid, $2::text::json, $3::double precision, $4::text, CASE WHEN $3::double precision IS NOT NULL THEN $5::timestamptz END)
+ON CONFLICT (job) DO UPDATE SET checkpoint = coalesce(excluded.checkpoint, y.checkpoint),
+   percent  = CASE WHEN excluded.noted_at IS NULL THEN y.percent ELSE excluded.percent END,
+   note     = CASE WHEN excluded.noted_at IS NULL THEN y.note ELSE excluded.note END,
+   noted_at = coalesce(excluded.noted_at, y.noted_at)
+
+-- name: present
+-- The first report fixes when the worker started.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
+INSERT INTO holdfast_worker AS w (name, queues, kinds, slots, started_at, seen_at, until)
+SELECT $1::text, $2::text[], $3::text[], $4::integer, now, now, now + $5::bigint * interval '1 microsecond' FROM clock
+ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots, seen_at = excluded.seen_at, until = excluded.until
+
+-- name: leave
+-- It said goodbye.
+DELETE FROM holdfast_worker WHERE name = $1::text
+
+-- name: cancel_in
+-- Which members of these batches somebody asked to stop. Read after the batches are locked; the table is all but empty.
+SELECT c.job FROM holdfast_cancel c JOIN holdfast_lease l ON c.job = ANY (l.jobs) WHERE l.id = ANY ($1::uuid[])

@@ -1,0 +1,96 @@
+-- name: lease_lock
+-- Membership under these locks is the fence. One order for everybody, so that nobody waits in a circle; a statement of its
+-- own, so that what follows sees everything that was committed while it waited.
+SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
+  FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
+
+-- name: lease_make
+-- The arrays are aligned: each member has one position in all of them.
+INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
+VALUES ($1::uuid, $2::text, nullif($3::text, ''), $4::timestamptz, $5::timestamptz,
+        $6::uuid[], $7::integer[], $8::integer[], $9::integer[], $10::integer[], $11::integer[], $12::boolean[])
+
+-- name: lease_shrink
+-- What is left of a batch after some of it was settled.
+UPDATE holdfast_lease SET jobs = $2::uuid[], tokens = $3::integer[], failures = $4::integer[], crashes = $5::integer[],
+       interrupts = $6::integer[], generations = $7::integer[], started = $8::boolean[] WHERE id = $1::uuid
+
+-- name: lease_drop
+-- A lease goes with its last member.
+DELETE FROM holdfast_lease WHERE id = ANY ($1::uuid[])
+
+-- name: cancel_find
+-- Which of these jobs somebody asked to stop. The table is all but empty.
+SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
+
+-- name: cancel_drop
+-- The request is honoured, or void.
+DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
+
+-- name: unique_held
+-- Which of these jobs hold a unique key, and whether success keeps it. Read by the job's index, which is empty where
+-- nobody uses unique keys.
+SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job WHERE u.job = ANY ($1::uuid[])
+
+-- name: unique_free
+-- In the transaction that ends the job: a twin is refused up to that instant, and welcome after it.
+DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])
+
+-- name: finish
+-- A row that is already there proves an end; a damaged twin must not keep others from ending.
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result)
+SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, d.started_at, $1::timestamptz, d.state, d.worker, d.code, d.fingerprint, d.result::json
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::timestamptz[], $9::text[],
+              $10::text[], $11::text[], $12::text[], $13::text[])
+    AS d (job, token, failures, crashes, interrupts, generation, started_at, state, worker, code, fingerprint, result)
+ON CONFLICT DO NOTHING
+
+-- name: attempt_add
+-- Appended in the transaction that ends the attempt.
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at,
+                              code, category, message, detail, context, dependency, fingerprint, benign, why)
+SELECT d.job, d.token, d.generation, d.worker, d.started_at, $1::timestamptz, d.to_state, d.charge, d.count, d.cap, d.due_at,
+       d.code, d.category, d.message, d.detail, d.context::json, d.dependency, d.fingerprint, d.benign, d.why
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::integer[], $10::integer[],
+              $11::timestamptz[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::boolean[], $20::text[])
+    AS d (job, token, generation, worker, started_at, to_state, charge, count, cap,
+          due_at, code, category, message, detail, context, dependency, fingerprint, benign, why)
+ON CONFLICT DO NOTHING
+
+-- name: ready_add
+-- Back to where it is claimed from; lane and priority are facts of the job.
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+SELECT j.lane, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
+    AS d (job, token, failures, crashes, interrupts, generation) JOIN holdfast_job j ON j.id = d.job
+ON CONFLICT DO NOTHING
+
+-- name: later_add
+-- Back to wait for its time.
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
+SELECT d.due_at, d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation
+  FROM unnest($1::timestamptz[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
+    AS d (due_at, job, token, failures, crashes, interrupts, generation)
+ON CONFLICT DO NOTHING
+
+-- name: queues_of
+-- Whom to wake.
+SELECT DISTINCT j.queue FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
+
+-- name: settled
+-- What earlier settlements of these very tokens made of their jobs.
+SELECT d.n, coalesce(a.to_state, ''), coalesce(f.state, ''), j.id IS NOT NULL
+  FROM unnest($1::integer[], $2::uuid[], $3::integer[]) AS d (n, job, token)
+  LEFT JOIN holdfast_job j ON j.id = d.job
+  LEFT JOIN holdfast_attempt a ON a.job = d.job AND a.token = d.token
+  LEFT JOIN holdfast_finished f ON f.job = d.job AND f.token = d.token
+
+-- name: late_add
+-- Evidence, never applied. Saying it twice adds nothing.
+INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)
+SELECT d.job, d.token, d.to_state, $1::timestamptz, d.took * interval '1 microsecond', d.charge, d.code, d.category, d.message, d.detail, d.context::json,
+       d.dependency, d.fingerprint, d.benign, d.why
+  FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[],
+              $13::text[], $14::boolean[], $15::text[])
+    AS d (job, token, to_state, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)
+ON CONFLICT DO NOTHING

@@ -1,0 +1,69 @@
+-- name: settle-lease
+-- Whose lease it is. Read once per batch and call.
+SELECT worker, lost FROM holdfast_lease WHERE id = $1
+
+-- name: settle-any
+-- Whether anybody asked to cancel, and whether anybody holds a unique key. Usually neither: then no job is searched for either.
+SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique)
+
+-- name: settle-held
+-- The fence: the member row with this very token, in this very lease.
+SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
+
+-- name: settle-complete
+-- The common case in one step: the fence and the end together. It changes nothing when the lease is not held. OR FAIL spares
+-- the copy of every page that SQLite would keep to undo the statement alone: the savepoint around the call undoes it.
+INSERT OR FAIL INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
+SELECT job, token, failures, crashes, interrupts, generation, CASE WHEN $4 > 0 OR started THEN $5 - $4 END, $5, 'complete', $6, $7
+  FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
+
+-- name: settle-leave
+-- The job leaves the lease.
+DELETE FROM holdfast_member WHERE job = $1
+
+-- name: settle-cancel
+-- A request to cancel is obeyed and removed in the same breath.
+DELETE FROM holdfast_cancel WHERE job = $1
+
+-- name: settle-finish
+-- The end of a generation.
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code,
+                               fingerprint, result)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+
+-- name: settle-attempt
+-- The attempt's own line, in the transaction that ends it.
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at, code, category,
+                              message, detail, context, dependency, fingerprint, benign, why)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+
+-- name: ready-again
+-- Back to its lane, at once. OR FAIL as in settle-complete.
+INSERT OR FAIL INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+SELECT lane, priority, id, $2, $3, $4, $5, $6, $7 FROM holdfast_job WHERE id = $1
+
+-- name: later-again
+-- Back, but not before its time.
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES ($7, $1, $2, $3, $4, $5, $6)
+
+-- name: unique-free
+-- The job gives its unique key back as it ends. $2 is 1 when it completed: a key that outlives success stays.
+DELETE FROM holdfast_unique
+ WHERE (owner, kind, key) = (SELECT coalesce(j.owner, ''), j.kind, j.unique_key FROM holdfast_job j
+                              WHERE j.id = $1 AND j.unique_key IS NOT NULL AND NOT (j.unique_done <> 0 AND $2 <> 0))
+   AND job = $1
+
+-- name: settle-said
+-- Whether this very settlement was applied before: the caller may not have heard the answer.
+SELECT 1 FROM holdfast_attempt WHERE job = $1 AND token = $2 AND to_state = $3
+UNION ALL
+SELECT 1 FROM holdfast_finished WHERE job = $1 AND token = $2 AND state = $3
+LIMIT 1
+
+-- name: settle-late
+-- Too late to count, kept as evidence; the first word stands.
+INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint,
+                           benign, why)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+ WHERE EXISTS (SELECT 1 FROM holdfast_job WHERE id = $1)
+    ON CONFLICT DO NOTHING

@@ -1,0 +1,135 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// patience is far longer than any wake takes, and far shorter than a stuck test.
+const patience = 30 * time.Second
+
+// waken waits on one handle and acts, again and again, until the waiting ends: a wake may come before the waiter listens.
+func (s *scene) waken(on holdfast.Store, act func()) holdfast.Wake {
+	s.Helper()
+	woken := make(chan holdfast.Wake, 1)
+	go func() {
+		wake, err := on.Await(s.ctx, []string{"default"}, patience)
+		if err != nil {
+			s.Errorf("await: %v", err)
+		}
+		woken <- wake
+	}()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		act()
+		select {
+		case wake := <-woken:
+			return wake
+		case <-again.C:
+		}
+	}
+}
+
+// expectWork insists on a wake for work. One for a request to stop may come first: it may always be a false alarm.
+func (s *scene) expectWork(when string, act func()) {
+	s.Helper()
+	wake := s.waken(s.Store, act)
+	for wake.Cancel && !wake.Work {
+		wake = s.waken(s.Store, act)
+	}
+	if !wake.Work {
+		s.Fatalf("nobody was woken by %s: %+v", when, wake)
+	}
+}
+
+var awaitLaws = []law{
+	{"new work wakes who waits for it", func(s *scene) {
+		s.expectWork("an enqueue", func() { s.enqueue() })
+	}},
+	{"a promotion wakes", func(s *scene) {
+		s.expectWork("a promotion", func() { s.enqueue(at(time.Second)); s.Advance(time.Second); s.promote(10) })
+	}},
+	{"a job handed back wakes", func(s *scene) {
+		lease := s.start()
+		s.expectWork("a job handed back", func() { s.settle(hands(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
+	}},
+	{"a manual retry wakes", func(s *scene) {
+		lease := s.fail()
+		s.expectWork("a manual retry", func() { s.retry(lease.ID); s.settle(fails(s.claimOne(), "BROKEN")) })
+	}},
+	{"the end of a hold wakes", func(s *scene) {
+		hold := holdfast.Hold{Queue: "default", Actor: "ada"}
+		s.expectWork("a resume", func() { s.must(s.Store.Pause(s.ctx, hold)); s.must(s.Store.Resume(s.ctx, hold)) })
+	}},
+	{"a request to stop wakes as such", func(s *scene) {
+		wake := s.waken(s.Store, func() { s.cancel(s.start().ID) })
+		for !wake.Cancel { // work may wake first
+			wake = s.waken(s.Store, func() { s.cancel(s.start().ID) })
+		}
+	}},
+	{"work handed in through another handle wakes too", func(s *scene) {
+		other := s.Reopen()
+		s.expectWork("an enqueue elsewhere", func() {
+			_, err := other.Enqueue(s.ctx, []holdfast.Draft{draft()})
+			s.must(err)
+		})
+	}},
+	{"work handed in by a caller's transaction is found at the latest when patience runs out", func(s *scene) {
+		tx, end := s.Begin()
+		_, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft()})
+		s.must(err)
+		s.must(end(true))
+		_, err = s.Store.Await(s.ctx, []string{"default"}, time.Millisecond)
+		s.must(err)
+		s.claimOne()
+	}},
+	{"patience runs out without an error", func(s *scene) {
+		_, err := s.Store.Await(s.ctx, []string{"default"}, time.Millisecond)
+		s.must(err)
+	}},
+	{"waiting ends with its context", func(s *scene) {
+		ctx, cancel := context.WithCancel(s.ctx)
+		answer := make(chan error, 1)
+		go func() {
+			for { // a false alarm is no reason to stop
+				if _, err := s.Store.Await(ctx, []string{"default"}, time.Hour); err != nil {
+					answer <- err
+					return
+				}
+			}
+		}()
+		cancel()
+		select {
+		case err := <-answer:
+			if !errors.Is(err, context.Canceled) {
+				s.Fatalf("got %v, want the context's own error", err)
+			}
+		case <-time.After(patience):
+			s.Fatal("await went on after its context had ended")
+		}
+	}},
+	{"many may wait, and each is woken", func(s *scene) {
+		woken := make(chan bool, 10)
+		for range 10 {
+			go func() {
+				wake, err := s.Store.Await(s.ctx, []string{"default"}, patience)
+				woken <- err == nil && wake != holdfast.Wake{}
+			}()
+		}
+		again := time.NewTicker(20 * time.Millisecond)
+		defer again.Stop()
+		for left := 10; left > 0; {
+			select {
+			case early := <-woken:
+				same(s, "woken", early, true)
+				left--
+			case <-again.C:
+				s.enqueue()
+			}
+		}
+	}},
+}

@@ -1,0 +1,227 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var sequences = flag.Int("holdfast.sequences", 0, "how many random sequences the model check runs on each store; 0 leaves it to the test")
+
+const stepsPerSequence = 25
+
+// Check runs random sequences of everything that can happen to a store, on the store and on a model of it, and compares
+// after every step. The flag -holdfast.sequences overrides their number.
+func Check(t *testing.T, h Harness, atLeast int) {
+	if *sequences > 0 {
+		atLeast = *sequences
+	}
+	check(t, h.Open(t), atLeast)
+}
+
+// check is Check on any sort of test, so that the checker itself can be tested.
+func check(t testing.TB, subject *Subject, count int) {
+	for name, value := range map[string]string{"rapid.checks": fmt.Sprint(count), "rapid.steps": fmt.Sprint(stepsPerSequence), "rapid.nofailfile": "true"} {
+		before := flag.Lookup(name).Value.String()
+		if err := flag.Set(name, value); err != nil {
+			t.Fatalf("rapid has no flag %s any more: %v", name, err)
+		}
+		defer func() { _ = flag.Set(name, before) }()
+	}
+	now := clockOf(t, subject)
+	tried := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		tried++
+		subject.Wipe()
+		d := &driver{Subject: subject, ctx: context.Background(), m: newModel(now)}
+		defer func() { now = d.m.now }()
+		rt.Repeat(d.actions())
+		d.heal(rt)
+	})
+	if tried < count {
+		t.Errorf("only %d of %d sequences were run: give the test more time", tried, count)
+	}
+}
+
+// clockOf asks a store for its time.
+func clockOf(t testing.TB, subject *Subject) time.Time {
+	subject.Wipe()
+	ctx := context.Background()
+	receipts, err := subject.Store.Enqueue(ctx, []holdfast.Draft{draft()})
+	if err != nil {
+		t.Fatalf("the store takes no job: %v", err)
+	}
+	job, err := subject.Store.Job(ctx, receipts[0].ID)
+	if err != nil {
+		t.Fatalf("the store does not show its job: %v", err)
+	}
+	return job.AsOf
+}
+
+// A driver does one thing after another to a store and to its model.
+type driver struct {
+	*Subject
+	ctx context.Context
+	m   *model
+
+	past    []holdfast.Lease     // every lease that was ever handed out, held or not
+	touched map[holdfast.ID]bool // by the step under way
+	back    bool                 // the clock was set back: what the audit says about time means nothing from then on
+	steps   int
+}
+
+// actions are the steps of a sequence; a name that occurs with numbers is that much likelier.
+func (d *driver) actions() map[string]func(*rapid.T) {
+	actions := map[string]func(*rapid.T){"": d.compare}
+	likely := map[string]int{"enqueue": 4, "claim": 4, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3}
+	for name, action := range map[string]func(*rapid.T){
+		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "stale": d.stale,
+		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
+		"retry": d.retry, "discard": d.discard, "pause": d.pause, "resume": d.resume,
+	} {
+		for i := range max(likely[name], 1) {
+			actions[fmt.Sprintf("%s %d", name, i)] = action
+		}
+	}
+	return actions
+}
+
+func (d *driver) touch(ids ...holdfast.ID) {
+	for _, id := range ids {
+		d.touched[id] = true
+	}
+}
+
+// compare holds everything that can be seen against the model.
+func (d *driver) compare(t *rapid.T) {
+	var want, got []holdfast.Job
+	for _, r := range d.m.jobs {
+		want = append(want, d.m.view(r))
+	}
+	slices.SortFunc(want, func(a, b holdfast.Job) int { return bytes.Compare(b.ID[:], a.ID[:]) })
+	filter := holdfast.Filter{Limit: 200}
+	for more := true; more; more = filter.Cursor != "" {
+		page, cursor, err := d.Store.Jobs(d.ctx, filter)
+		if err != nil {
+			refute(t, "the store does not list its jobs", "%v", err)
+		}
+		got, filter.Cursor = append(got, page...), cursor
+	}
+	match(t, "jobs", got, want)
+	for id := range d.touched {
+		d.compareHistory(t, id)
+	}
+	d.touched = map[holdfast.ID]bool{}
+	if d.steps++; d.steps%10 == 0 && !d.overdue() {
+		d.audit(t)
+	}
+}
+
+func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
+	r, ok := d.m.jobs[id]
+	h, err := d.Store.History(d.ctx, id)
+	if !ok {
+		if !errors.Is(err, holdfast.ErrNotFound) {
+			refute(t, "the history of a job that does not exist", "%v, want ErrNotFound", err)
+		}
+		return
+	}
+	if err != nil {
+		refute(t, "the store does not tell a history", "%v: %v", id, err)
+	}
+	var attempts, late []holdfast.Attempt
+	for _, a := range h.Attempts {
+		if a.Late {
+			late = append(late, holdfast.Attempt{Job: a.Job, Token: a.Token, To: a.To})
+			continue
+		}
+		if n := len(attempts); n < len(r.attempts) && strings.HasPrefix(a.Why, overruled) && strings.HasPrefix(a.Why, r.attempts[n].Why) {
+			a.Why = r.attempts[n].Why
+		}
+		attempts = append(attempts, a)
+	}
+	match(t, "job of the history", h.Job, d.m.view(r))
+	match(t, "attempts", attempts, r.attempts)
+	match(t, "events", h.Events, r.events)
+	match(t, "late results", late, r.late, cmpopts.SortSlices(func(a, b holdfast.Attempt) bool {
+		return a.Token < b.Token || a.Token == b.Token && a.To < b.To
+	}))
+}
+
+// overdue reports whether something has waited for its keeper for so long that the audit would rightly complain.
+func (d *driver) overdue() bool {
+	limit := d.m.now.Add(-2 * time.Minute)
+	for _, s := range d.m.leases {
+		if !s.expires.After(limit) {
+			return true
+		}
+	}
+	return len(d.m.where(later, func(r *record) bool { return !r.due.After(limit) })) > 0
+}
+
+func (d *driver) audit(t *rapid.T) {
+	if d.back {
+		return
+	}
+	findings, err := d.Store.Audit(d.ctx)
+	if err != nil || len(findings) > 0 {
+		refute(t, "the audit found something", "%+v (%v)", findings, err)
+	}
+}
+
+// heal does what keepers do, so that nothing is overdue, and then holds every history against the model.
+func (d *driver) heal(t *rapid.T) {
+	d.promote(t)
+	d.reclaim(t)
+	for id := range d.m.jobs {
+		d.touched[id] = true
+	}
+	d.compare(t)
+	d.audit(t)
+}
+
+// refute ends a sequence. What is wrong is said in words that are the same whenever it happens, so that the sequence can be
+// made shorter; how it showed is said apart.
+func refute(t *rapid.T, what, format string, args ...any) {
+	t.Logf(format, args...)
+	t.Fatal(what)
+}
+
+// match compares what the store showed with what the model shows.
+func match(t *rapid.T, what string, got, want any, options ...cmp.Option) {
+	if reflect.DeepEqual(want, got) { // almost always, and ten times as fast
+		return
+	}
+	if diff := cmp.Diff(want, got, append(options, cmpopts.EquateEmpty())...); diff != "" {
+		refute(t, what+" differ", "(-model +store):\n%s", diff)
+	}
+}
+
+// matchErr compares refusals: of the same sort, and naming the same job if the model names one.
+func matchErr(t *rapid.T, what string, got, want error) {
+	for _, kind := range []error{holdfast.ErrInvalid, holdfast.ErrNotFound, holdfast.ErrConflict, holdfast.ErrLeaseLost} {
+		if errors.Is(got, kind) != errors.Is(want, kind) {
+			refute(t, what+" is answered otherwise", "the store says %v, the model %v", got, want)
+		}
+	}
+	if (got == nil) != (want == nil) {
+		refute(t, what+" is answered otherwise", "the store says %v, the model %v", got, want)
+	}
+	var theirs, ours *holdfast.Error
+	if errors.As(want, &ours) && !ours.Job.IsZero() && (!errors.As(got, &theirs) || theirs.Job != ours.Job) {
+		refute(t, what+" is refused without the name of the job in the way", "want %v, got %#v", ours.Job, got)
+	}
+}

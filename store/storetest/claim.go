@@ -1,0 +1,133 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var claimLaws = []law{
+	{"a claim moves jobs to processing with a token of their own and a lease that ends", func(s *scene) {
+		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Owner, d.Tags = raw(`{"a": 1}`), "acme", []string{"t"} })
+		queued := s.job(id)
+		s.Advance(time.Second)
+		lease := s.claimOne()
+		now := queued.AsOf.Add(time.Second)
+		want := queued
+		want.State, want.DueAt, want.Token, want.Worker, want.AsOf = holdfast.Processing, time.Time{}, 1, "w1", now
+		want.LeaseUntil, want.StartedAt = now.Add(shortLease), now
+		same(s, "lease", lease, holdfast.Lease{Job: want, Batch: lease.Batch, Since: queued.CreatedAt})
+		same(s, "job", s.job(id), want)
+		if lease.Batch.IsZero() {
+			s.Fatal("the batch has no id")
+		}
+	}},
+	{"a claimed job is claimed by nobody else", func(s *scene) {
+		s.enqueue()
+		s.claimOne()
+		same(s, "claimed again", len(s.claim(10)), 0)
+	}},
+	{"no jobs, no leases", func(s *scene) {
+		same(s, "claimed", len(s.claim(10)), 0)
+		same(s, "claimed of no queue", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"never-heard-of"}})), 0)
+	}},
+	{"lowest priority number first, oldest first within it, across kinds and queues", func(s *scene) {
+		put := func(queue, kind string, priority int16) holdfast.ID {
+			return s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind, d.Priority = queue, kind, priority })
+		}
+		e, c, f, a, d, b := put("slow", "pdf", 5), put("default", "mail", 0), put("default", "pdf", 5), put("slow", "mail", -7), put("slow", "pdf", 0), put("default", "mail", -7)
+		want := []holdfast.ID{a, b, c, d, e, f}
+		both := []string{"default", "slow"}
+		first := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
+		rest := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
+		same(s, "order", append(ids(first), ids(rest)...), want)
+	}},
+	{"a claim takes only from the queues it names, and no more than its limit", func(s *scene) {
+		s.enqueue(func(d *holdfast.Draft) { d.Queue = "slow" })
+		ours := []holdfast.ID{s.enqueue(), s.enqueue()}
+		s.enqueue()
+		same(s, "claimed", ids(s.claim(2)), ours)
+		same(s, "left", len(s.claim(10)), 1)
+	}},
+	{"one lane that is far ahead does not hide another's turn (river PR#1318)", func(s *scene) {
+		crowd := make([]holdfast.Draft, 300)
+		for i := range crowd {
+			crowd[i] = holdfast.Draft{Kind: fmt.Sprintf("kind%d", i%3), Priority: 3}
+		}
+		s.enqueueAll(crowd...)
+		urgent := s.enqueue(func(d *holdfast.Draft) { d.Kind = "rare" })
+		same(s, "first", s.claimOne().ID, urgent)
+	}},
+	{"a page full of jobs that may not run hides none that may (river PR#1318)", func(s *scene) {
+		crowd := make([]holdfast.Draft, 200)
+		for i := range crowd {
+			crowd[i] = holdfast.Draft{Kind: "held"}
+		}
+		s.enqueueAll(crowd...)
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "held", Actor: "ada"}))
+		free := s.enqueue()
+		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{free})
+	}},
+	{"so many jobs of a batch are started as the claim says, in order", func(s *scene) {
+		for range 3 {
+			s.enqueue()
+		}
+		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 3, Start: 2})
+		for i, l := range leases {
+			same(s, "started", !l.StartedAt.IsZero(), i < 2)
+			same(s, "started as seen", !s.job(l.ID).StartedAt.IsZero(), i < 2)
+			same(s, "batch", l.Batch, leases[0].Batch)
+		}
+	}},
+	{"a job that was handed back once is presumed started from its next claim on", func(s *scene) {
+		s.start()
+		s.Advance(longAgo)
+		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		again := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
+		same(s, "started", again.StartedAt.IsZero(), false)
+	}},
+	{"the token grows with every claim and is never lowered", func(s *scene) {
+		lease := s.start()
+		for token := 1; token <= 4; token++ {
+			same(s, "token", lease.Token, token)
+			s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+			lease = s.claimOne()
+		}
+		s.settle(fails(lease, "BROKEN"))
+		s.retry(lease.ID)
+		same(s, "token after a manual retry", s.claimOne().Token, 6)
+	}},
+	{"two claims are two batches", func(s *scene) {
+		s.enqueue()
+		s.enqueue()
+		if a, b := s.claimOne(), s.claimOne(); a.Batch == b.Batch {
+			s.Fatal("the batches have the same id")
+		}
+	}},
+	{"a claim that means nothing is refused", func(s *scene) {
+		good := holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second}
+		for _, bad := range []func(*holdfast.Claim){
+			func(c *holdfast.Claim) { c.Worker = "" }, func(c *holdfast.Claim) { c.Limit = 0 }, func(c *holdfast.Claim) { c.Limit = -1 },
+			func(c *holdfast.Claim) { c.Lease = 0 }, func(c *holdfast.Claim) { c.Lease = -time.Second },
+		} {
+			c := good
+			bad(&c)
+			_, err := s.Store.Claim(s.ctx, c)
+			s.expectError(err, holdfast.ErrInvalid)
+			_, err = s.Store.Reclaim(s.ctx, c)
+			s.expectError(err, holdfast.ErrInvalid)
+			_, err = s.Store.Expire(s.ctx, c)
+			s.expectError(err, holdfast.ErrInvalid)
+		}
+	}},
+	{"another handle on the same data sees the same jobs and claims none twice", func(s *scene) {
+		other := s.Reopen()
+		s.enqueueAll(draft(), draft(), draft())
+		s.claimOne()
+		rest, err := other.Claim(s.ctx, holdfast.Claim{Worker: "w2", Queues: []string{"default"}, Limit: 10, Lease: shortLease})
+		s.must(err)
+		same(s, "claimed by the other", len(rest), 2)
+		same(s, "left", len(s.claim(10)), 0)
+	}},
+}

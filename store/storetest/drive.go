@@ -1,0 +1,235 @@
+package storetest
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The steps of the model check. Each draws what to do, does it to both, and compares the answers.
+
+func pick[T any](t *rapid.T, what string, from ...T) T { return rapid.SampledFrom(from).Draw(t, what) }
+
+func (d *driver) draft(t *rapid.T) holdfast.Draft {
+	draft := holdfast.Draft{
+		ID: holdfast.NewID(), Kind: pick(t, "kind", "mail", "pdf"), Queue: pick(t, "queue", "default", "default", "slow"),
+		Priority: pick[int16](t, "priority", 0, 0, 1, -1), Owner: pick(t, "owner", "", "", "acme"),
+		Delay:      pick(t, "delay", 0, 0, 0, time.Second, time.Minute, time.Hour),
+		ExpireIn:   pick(t, "expire", 0, 0, 0, 30*time.Second, 10*time.Minute),
+		UniqueKey:  pick(t, "unique", "", "", "", "u1", "u2"),
+		UniqueDone: pick(t, "unique when complete", false, false, true), IdempotencyKey: pick(t, "idempotency", "", "", "", "i1"),
+		Args: json.RawMessage(pick(t, "args", `{"n": 1}`, `null`)),
+	}
+	if d.m.jobs != nil && len(d.m.jobs) > 0 && rapid.IntRange(0, 40).Draw(t, "reuse an id") == 7 {
+		draft.ID = d.anyJob(t)
+	}
+	return draft
+}
+
+// anyJob names a job of the store, or one that never was.
+func (d *driver) anyJob(t *rapid.T) holdfast.ID {
+	known := make([]holdfast.ID, 0, len(d.m.jobs))
+	for id := range d.m.jobs {
+		known = append(known, id)
+	}
+	slices.SortFunc(known, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
+	if n := rapid.IntRange(-1, 12*len(known)).Draw(t, "job"); n >= 0 && len(known) > 0 {
+		return known[n%len(known)]
+	}
+	return holdfast.NewID()
+}
+
+func (d *driver) enqueue(t *rapid.T) {
+	drafts := make([]holdfast.Draft, rapid.IntRange(1, 3).Draw(t, "drafts"))
+	for i := range drafts {
+		drafts[i] = d.draft(t)
+	}
+	want, wantErr := d.m.enqueue(drafts)
+	got, err := d.Store.Enqueue(d.ctx, slices.Clone(drafts))
+	matchErr(t, "enqueue", err, wantErr)
+	match(t, "receipts", got, want)
+	for _, draft := range drafts {
+		d.touch(draft.ID)
+	}
+}
+
+func (d *driver) worker(t *rapid.T) holdfast.Claim {
+	return holdfast.Claim{
+		Worker: pick(t, "worker", "w1", "w2"), Queues: pick(t, "queues", []string{"default"}, []string{"slow", "default"}),
+		Limit: rapid.IntRange(1, 4).Draw(t, "limit"), Start: rapid.IntRange(0, 3).Draw(t, "start"),
+		Lease: pick(t, "lease", 10*time.Second, 30*time.Second, time.Minute),
+	}
+}
+
+// matchLeases compares leases but for what a worker does not need to know.
+func (d *driver) matchLeases(t *rapid.T, got []holdfast.Lease, want []*record) {
+	var expected []holdfast.Lease
+	for _, r := range want {
+		expected = append(expected, d.m.lease(r))
+	}
+	d.past = append(d.past, got...)
+	for _, l := range got {
+		t.Logf("%s took %.8x token %d", l.Worker, l.ID[8:], l.Token)
+	}
+	strip := func(leases []holdfast.Lease) []holdfast.Lease {
+		bare := slices.Clone(leases)
+		for i := range bare {
+			bare[i].Cancelling, bare[i].Progress, bare[i].LastFailure = false, nil, nil
+			d.touch(bare[i].ID)
+		}
+		return bare
+	}
+	match(t, "leases", strip(got), strip(expected))
+}
+
+func (d *driver) claim(t *rapid.T) {
+	c := d.worker(t)
+	want := d.m.claimable(c)
+	got, err := d.Store.Claim(d.ctx, c)
+	matchErr(t, "claim", err, nil)
+	d.m.take(c, want, batchOf(got))
+	d.matchLeases(t, got, want)
+}
+
+func batchOf(leases []holdfast.Lease) holdfast.ID {
+	if len(leases) == 0 {
+		return holdfast.ID{}
+	}
+	return leases[0].Batch
+}
+
+// anyLease draws a lease that was handed out once, more likely a recent one.
+func (d *driver) anyLease(t *rapid.T) holdfast.Lease {
+	if len(d.past) == 0 {
+		t.Skip("nobody has claimed anything yet")
+	}
+	return d.past[len(d.past)-rapid.IntRange(1, len(d.past)).Draw(t, "lease, how far back")]
+}
+
+// heldLease draws a lease whose holder still holds it.
+func (d *driver) heldLease(t *rapid.T) holdfast.Lease {
+	var held []holdfast.Lease
+	for _, l := range d.past {
+		if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) {
+			held = append(held, l)
+		}
+	}
+	if len(held) == 0 {
+		t.Skip("nobody holds anything")
+	}
+	return held[rapid.IntRange(0, len(held)-1).Draw(t, "lease of those held")]
+}
+
+func (d *driver) renew(t *rapid.T) {
+	lease := pick(t, "lease", 10*time.Second, time.Minute)
+	of := d.anyLease(t)
+	renewal := holdfast.Renewal{Batch: of.Batch}
+	for _, l := range d.past {
+		if l.Batch != of.Batch {
+			continue
+		}
+		switch rapid.IntRange(0, 2).Draw(t, "told as") {
+		case 0:
+			renewal.Running = append(renewal.Running, l.ID)
+		case 1:
+			renewal.Waiting = append(renewal.Waiting, l.ID)
+		}
+		d.touch(l.ID)
+	}
+	want := d.m.renew([]holdfast.Renewal{renewal}, lease)
+	got, err := d.Store.Renew(d.ctx, []holdfast.Renewal{renewal}, lease)
+	matchErr(t, "renew", err, nil)
+	for _, list := range [][]holdfast.ID{want.Lost, want.Cancelling, got.Lost, got.Cancelling} {
+		slices.SortFunc(list, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
+	}
+	match(t, "renewed", got, want)
+}
+
+func (d *driver) note(t *rapid.T) {
+	l := d.anyLease(t)
+	n := holdfast.Note{Batch: l.Batch, Job: l.ID, Token: l.Token}
+	if rapid.Bool().Draw(t, "progress") {
+		n.Progress = &holdfast.Progress{Percent: float64(rapid.IntRange(0, 100).Draw(t, "percent")), Note: "on it"}
+	} else {
+		n.Checkpoint = json.RawMessage(pick(t, "checkpoint", `{"at":1}`, `{"at":2}`))
+	}
+	got, err := d.Store.Note(d.ctx, []holdfast.Note{n})
+	matchErr(t, "note", err, nil)
+	matchErr(t, "note", got[0], d.m.note(n))
+	d.touch(l.ID)
+}
+
+// verdict draws what became of an attempt.
+func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
+	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, Why: "drawn"}
+	if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) && r.started && rapid.Bool().Draw(t, "it took all the time") {
+		s.Took = max(0, d.m.now.Sub(d.m.leases[r.batch].claimedAt))
+	}
+	failure := &holdfast.Failure{Code: pick(t, "code", "FLAKY", "BROKEN"), Category: "test", Message: "it broke", Fingerprint: "f1"}
+	s.To = pick(t, "to", holdfast.Complete, holdfast.Queued, holdfast.Queued, holdfast.Failed, holdfast.Cancelled)
+	switch s.To {
+	case holdfast.Complete:
+		s.Result = pick(t, "result", nil, json.RawMessage(`{"ok":true}`))
+	case holdfast.Failed:
+		s.Failure, s.Charge = failure, pick(t, "charge", holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeNothing)
+	case holdfast.Cancelled:
+		s.Charge = pick(t, "charge", holdfast.ChargeNothing, holdfast.ChargeInterrupt)
+	case holdfast.Queued:
+		s.Delay = pick(t, "delay", 0, 0, 5*time.Second, time.Minute, 24*time.Hour)
+		s.Charge = pick(t, "charge", holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt)
+		if s.Charge == holdfast.ChargeFailure {
+			s.Failure, s.Limit = failure, 100
+		}
+	}
+	return s
+}
+
+func (d *driver) settle(t *rapid.T) {
+	l := d.heldLease(t)
+	batch := []holdfast.Settlement{d.verdict(t, l)}
+	for range rapid.IntRange(0, 2).Draw(t, "others") {
+		batch = append(batch, d.verdict(t, d.anyLease(t)))
+	}
+	switch rapid.IntRange(0, 15).Draw(t, "mischief") {
+	case 13:
+		batch = append(batch, batch[0])
+	case 14:
+		batch = append(batch, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: "nowhere"})
+	}
+	d.settleAll(t, batch)
+}
+
+// stale settles by the lease of anybody who ever held one, by a forged one, or says the same thing twice.
+func (d *driver) stale(t *rapid.T) {
+	l := d.anyLease(t)
+	switch rapid.IntRange(0, 5).Draw(t, "forged") {
+	case 0:
+		l.Token++
+	case 1:
+		l.Batch = holdfast.NewID()
+	case 2:
+		l.ID = holdfast.NewID()
+	}
+	s := d.verdict(t, l)
+	d.settleAll(t, []holdfast.Settlement{s})
+	if rapid.Bool().Draw(t, "twice") {
+		d.settleAll(t, []holdfast.Settlement{s})
+	}
+}
+
+func (d *driver) settleAll(t *rapid.T, batch []holdfast.Settlement) {
+	got, err := d.Store.Settle(d.ctx, batch)
+	matchErr(t, "settle", err, nil)
+	if len(got) != len(batch) {
+		t.Fatalf("%d settlements got %d answers", len(batch), len(got))
+	}
+	for i, s := range batch {
+		t.Logf("settled %.8x token %d as %s: %v", s.Job[8:], s.Token, s.To, got[i])
+		matchErr(t, "settlement to "+string(s.To), got[i], d.m.settle(s))
+		d.touch(s.Job)
+	}
+}

@@ -1,0 +1,129 @@
+package storetest
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The steps that time and people take.
+
+func (d *driver) advance(t *rapid.T) {
+	by := pick(t, "by", time.Microsecond, time.Second, 10*time.Second, 31*time.Second, time.Minute, 2*time.Hour, -5*time.Minute)
+	if by < 0 && rapid.IntRange(0, 3).Draw(t, "really back") > 0 {
+		by = -by
+	}
+	d.back = d.back || by < 0
+	d.Advance(by)
+	d.m.now = d.m.now.Add(by)
+}
+
+func (d *driver) promote(t *rapid.T) {
+	want := d.m.promote(1000)
+	got, err := d.Store.Promote(d.ctx, 1000)
+	matchErr(t, "promote", err, nil)
+	match(t, "promoted", got, want)
+}
+
+func byID(a, b holdfast.Lease) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+
+func (d *driver) reclaim(t *rapid.T) {
+	c := holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: 30 * time.Second}
+	back, over := d.m.silent()
+	got, err := d.Store.Reclaim(d.ctx, c)
+	matchErr(t, "reclaim", err, nil)
+	slices.SortFunc(got, byID)
+	slices.SortFunc(over, func(a, b *record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	match(t, "reclaimed jobs", ids(got), idsOf(over))
+	for _, r := range back {
+		d.touch(r.ID)
+		d.m.release(r)
+	}
+	from := map[holdfast.ID]holdfast.ID{} // each old batch has one new one, and the other way round
+	for i, r := range over {
+		if old, known := from[got[i].Batch]; known && old != r.batch {
+			t.Fatalf("reclaim merged two batches into one")
+		}
+		if d.m.leases[got[i].Batch] != nil && from[got[i].Batch].IsZero() {
+			t.Fatalf("reclaim used a batch that was there before")
+		}
+		from[got[i].Batch] = r.batch
+		d.m.takeOver(r, c, got[i].Batch)
+	}
+	d.matchLeases(t, got, over)
+}
+
+func idsOf(records []*record) []holdfast.ID {
+	all := make([]holdfast.ID, 0, len(records))
+	for _, r := range records {
+		all = append(all, r.ID)
+	}
+	return all
+}
+
+func (d *driver) expire(t *rapid.T) {
+	c := holdfast.Claim{Worker: "keeper", Limit: 1000, Start: -1, Lease: 30 * time.Second}
+	want := d.m.expirable()
+	got, err := d.Store.Expire(d.ctx, c)
+	matchErr(t, "expire", err, nil)
+	slices.SortFunc(got, byID)
+	slices.SortFunc(want, func(a, b *record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	d.m.take(c, want, batchOf(got))
+	d.matchLeases(t, got, want)
+}
+
+func (d *driver) intervention(t *rapid.T) holdfast.Intervention {
+	i := holdfast.Intervention{
+		Job: d.anyJob(t), Actor: pick(t, "actor", "ada", "ada", "ada", "bob", ""), Reason: pick(t, "reason", "why not", "why not", ""),
+		Owner: pick(t, "owner", "", "", "", "acme", "other"), StuckAfter: pick(t, "stuck after", 0, 0, 20*time.Second),
+	}
+	d.touch(i.Job)
+	return i
+}
+
+func (d *driver) cancel(t *rapid.T) {
+	i := d.intervention(t)
+	want, wantErr := d.m.cancel(i)
+	got, err := d.Store.Cancel(d.ctx, i)
+	matchErr(t, "cancel", err, wantErr)
+	if err == nil {
+		match(t, "cancelled to", got, want)
+	}
+}
+
+func (d *driver) retry(t *rapid.T) {
+	i := d.intervention(t)
+	want, wantErr := d.m.retry(i)
+	got, err := d.Store.Retry(d.ctx, i)
+	matchErr(t, "manual retry", err, wantErr)
+	if err == nil {
+		match(t, "jobs ahead", got, want)
+	}
+}
+
+func (d *driver) discard(t *rapid.T) {
+	i := d.intervention(t)
+	matchErr(t, "discard", d.Store.Discard(d.ctx, i), d.m.discard(i))
+}
+
+func (d *driver) hold(t *rapid.T) holdfast.Hold {
+	h := pick(t, "hold", holdfast.Hold{Queue: "default"}, holdfast.Hold{Queue: "slow"}, holdfast.Hold{Kind: "pdf"})
+	h.Actor, h.For = "ada", pick(t, "for", 0, time.Minute)
+	return h
+}
+
+func (d *driver) pause(t *rapid.T) {
+	h := d.hold(t)
+	matchErr(t, "pause", d.Store.Pause(d.ctx, h), nil)
+	d.m.pause(h)
+}
+
+func (d *driver) resume(t *rapid.T) {
+	h := d.hold(t)
+	matchErr(t, "resume", d.Store.Resume(d.ctx, h), nil)
+	d.m.resume(h)
+}

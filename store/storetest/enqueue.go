@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var enqueueLaws = []law{
+	{"an acknowledged job is there with every fact, to the letter", func(s *scene) {
+		d := holdfast.Draft{
+			Kind: "mail.send", Queue: "slow/eu", Args: raw(`{"b": 1.50,  "a":"ü\u0041"}`), Priority: -3, Owner: "acme",
+			Tags: []string{"x", "y z"}, MaxAttempts: 7, UniqueKey: "k", IdempotencyKey: "once", ExpireIn: time.Hour,
+		}
+		id := s.enqueueAll(d)[0].ID
+		got := s.job(id)
+		now := got.AsOf
+		same(s, "job", got, holdfast.Job{
+			ID: id, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: -3, Owner: "acme", Tags: d.Tags, MaxAttempts: 7, UniqueKey: "k",
+			IdempotencyKey: "once", CreatedAt: now, ExpireAt: now.Add(time.Hour), State: holdfast.Queued, DueAt: now, Generation: 1, AsOf: now,
+		})
+	}},
+	{"a job without a queue waits in the default one, and without arguments carries null", func(s *scene) {
+		job := s.job(s.enqueueAll(holdfast.Draft{Kind: "mail"})[0].ID)
+		same(s, "queue", job.Queue, holdfast.DefaultQueue)
+		same(s, "args", string(job.Args), "null")
+	}},
+	{"receipts come in the order of the drafts", func(s *scene) {
+		drafts := make([]holdfast.Draft, 150)
+		for i := range drafts {
+			drafts[i] = draft()
+			drafts[i].ID = holdfast.NewID()
+		}
+		drafts[3], drafts[120] = drafts[120], drafts[3]
+		for i, r := range s.enqueueAll(drafts...) {
+			same(s, "receipt", r, holdfast.Receipt{ID: drafts[i].ID})
+		}
+	}},
+	{"nothing enqueued is nothing answered", func(s *scene) {
+		receipts, err := s.Store.Enqueue(s.ctx, nil)
+		s.must(err)
+		same(s, "receipts", receipts, []holdfast.Receipt{})
+	}},
+	{"one invalid draft refuses them all", func(s *scene) {
+		for _, bad := range []func(*holdfast.Draft){
+			func(d *holdfast.Draft) { d.Kind = "" },
+			func(d *holdfast.Draft) { d.Kind = "two words" },
+			func(d *holdfast.Draft) { d.Queue = strings.Repeat("q", holdfast.MaxName+1) },
+			func(d *holdfast.Draft) { d.Args = raw(`{"a":`) },
+			func(d *holdfast.Draft) { d.Args = raw(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`) },
+			func(d *holdfast.Draft) { d.Args = raw("\"\xff\"") },
+			func(d *holdfast.Draft) { d.Delay = -1 },
+			func(d *holdfast.Draft) { d.Delay, d.RunAt = 1, time.Now() },
+			func(d *holdfast.Draft) { d.ExpireIn = 1 << 62 },
+			func(d *holdfast.Draft) { d.Tags = []string{""} },
+			func(d *holdfast.Draft) { d.Owner = "a\nb" },
+			func(d *holdfast.Draft) { d.UniqueKey = strings.Repeat("k", holdfast.MaxKey+1) },
+			func(d *holdfast.Draft) { d.MaxAttempts = -1 },
+		} {
+			d := draft()
+			bad(&d)
+			_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{draft(), d})
+			s.expectError(err, holdfast.ErrInvalid)
+		}
+		s.expectJobs(0)
+	}},
+	{"the largest arguments are kept", func(s *scene) {
+		args := raw(`"` + strings.Repeat("x", holdfast.MaxArgs-2) + `"`)
+		s.enqueue(func(d *holdfast.Draft) { d.Args = args })
+		same(s, "args", string(s.claimOne().Args), string(args))
+	}},
+	{"odd but valid arguments come back unchanged: escaped zero bytes, duplicate names, great numbers (river#1153)", func(s *scene) {
+		for _, args := range []string{`"\u0000"`, `{"a":1,"a":2}`, `123456789012345678901234567890.5e3`, `[]`, ` {} `, `"\ud800"`, `""`, `false`} {
+			id := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(args) })
+			same(s, "args shown", string(s.job(id).Args), args)
+			lease := s.claimOne()
+			same(s, "args claimed", string(lease.Args), args)
+			same(s, "corrupt", lease.Corrupt, "")
+			s.settle(completes(lease))
+		}
+	}},
+	{"a job of later is not claimable before its time, and is after promotion", func(s *scene) {
+		id := s.enqueue(at(time.Minute))
+		job := s.job(id)
+		same(s, "due", job.DueAt, job.AsOf.Add(time.Minute))
+		s.Advance(time.Minute - time.Microsecond)
+		same(s, "promoted", s.promote(10), 0)
+		same(s, "claimed", len(s.claim(1)), 0)
+		s.Advance(time.Microsecond)
+		same(s, "promoted", s.promote(10), 1)
+		same(s, "due after promotion", s.job(id).DueAt, job.DueAt)
+		same(s, "claimed", s.claimOne().ID, id)
+	}},
+	{"a run time in the past means now, and in the future means then", func(s *scene) {
+		now := s.job(s.enqueue()).AsOf
+		old := s.enqueue(func(d *holdfast.Draft) { d.RunAt = now.Add(-time.Hour) })
+		next := s.enqueue(func(d *holdfast.Draft) { d.RunAt = now.Add(time.Hour) })
+		same(s, "claimed", ids(s.claim(9))[1], old)
+		same(s, "due", s.job(next).DueAt, now.Add(time.Hour))
+	}},
+	{"a delay of a hundred years is not an overflow (pg-boss#389)", func(s *scene) {
+		id := s.enqueue(at(holdfast.MaxDelay))
+		job := s.job(id)
+		same(s, "due", job.DueAt, job.AsOf.Add(holdfast.MaxDelay))
+		same(s, "promoted", s.promote(10), 0)
+	}},
+	{"an id that exists is refused, naming it, and nothing of the call is written (river PR#1390: ids are never reused)", func(s *scene) {
+		lease := s.start()
+		s.settle(completes(lease))
+		again := draft()
+		again.ID = lease.ID
+		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{draft(), again})
+		s.expectConflict(err, lease.ID)
+		s.expectJobs(1)
+	}},
+	{"a call whose context has ended writes nothing or all", func(s *scene) {
+		ctx, cancel := context.WithCancel(s.ctx)
+		cancel()
+		if _, err := s.Store.Enqueue(ctx, []holdfast.Draft{draft(), draft()}); err == nil {
+			s.expectJobs(2)
+		} else {
+			s.expectJobs(0)
+		}
+	}},
+	{"the caller's drafts are not changed", func(s *scene) {
+		drafts := []holdfast.Draft{{Kind: "mail"}}
+		_, err := s.Store.Enqueue(s.ctx, drafts)
+		s.must(err)
+		same(s, "queue of the caller's draft", drafts[0].Queue, "")
+	}},
+	{"what was acknowledged is there after the store is opened again", func(s *scene) {
+		before := s.Reopen()
+		receipts, err := before.Enqueue(s.ctx, []holdfast.Draft{draft()})
+		s.must(err)
+		s.must(before.Close())
+		after := s.Reopen()
+		job, err := after.Job(s.ctx, receipts[0].ID)
+		s.must(err)
+		same(s, "state", job.State, holdfast.Queued)
+	}},
+	{"jobs of a caller's transaction exist when it commits, and never when it rolls back", func(s *scene) {
+		for _, commit := range []bool{false, true} {
+			tx, end := s.Begin()
+			receipts, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), {Kind: "fresh", Queue: "fresh"}})
+			s.must(err)
+			same(s, "receipts", len(receipts), 2)
+			s.must(end(commit))
+			_, err = s.Store.Job(s.ctx, receipts[1].ID)
+			if commit {
+				s.must(err)
+			} else {
+				s.expectError(err, holdfast.ErrNotFound)
+			}
+		}
+		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 9, Queues: []string{"default", "fresh"}})), 2)
+	}},
+	{"a transaction of an unknown type is refused by the first enqueue, naming the type", func(s *scene) {
+		_, err := s.Store.In(42).Enqueue(s.ctx, []holdfast.Draft{draft()})
+		s.expectError(err, holdfast.ErrInvalid)
+		if !strings.Contains(err.Error(), "int") {
+			s.Fatalf("the refusal does not name the type: %v", err)
+		}
+	}},
+}

@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A Fault makes one call of a [Faulty] store fail, or every call from one on.
+type Fault struct {
+	Verb   string // which calls are counted: "Claim", "Settle", ...; empty counts every verb but Await, whose number nobody controls
+	N      int    // the n-th of them fails, counted from 1; 0 means 1
+	After  bool   // fail after the store has done the work: the caller cannot know the outcome
+	Always bool   // from the n-th call on, not only once
+	Err    error  // what the caller is told; nil stands for a holdfast.ErrUnavailable
+}
+
+// A Boundary is one side of one call: the moments at which a process can die with a different outcome.
+type Boundary struct {
+	Verb  string
+	N     int  // counts every call but those of Await, whatever the verb, from 1
+	After bool // the store has answered, the caller does not know yet
+}
+
+// Faulty is a store that fails on demand. Questions (the Inspector) are never failed, so that a test can look at what
+// became of its faults. It may be used by many goroutines.
+type Faulty struct {
+	holdfast.Store
+	// Crash, when set, is called at every boundary before any fault is considered. It may end the process or the goroutine.
+	// Set it before the store is used.
+	Crash func(Boundary)
+
+	mu     sync.Mutex
+	faults []Fault
+	calls  int
+	counts map[string]int
+	fired  int
+}
+
+// NewFaulty wraps a store. Without faults it does what the store does.
+func NewFaulty(store holdfast.Store, faults ...Fault) *Faulty {
+	f := &Faulty{Store: store, counts: map[string]int{}}
+	f.Plan(faults...)
+	return f
+}
+
+// Plan replaces the faults and counts calls afresh. Plan() heals the store.
+func (f *Faulty) Plan(faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults, f.calls, f.fired = faults, 0, 0
+	clear(f.counts)
+}
+
+// Calls answers how many calls of a verb were made since the plan; the empty verb means all but Await.
+func (f *Faulty) Calls(verb string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if verb == "" {
+		return f.calls
+	}
+	return f.counts[verb]
+}
+
+// Fired answers how many calls were failed since the plan. A test that sweeps n upwards is complete when it reads 0.
+func (f *Faulty) Fired() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fired
+}
+
+// count numbers a call, and answers which fault strikes it.
+func (f *Faulty) count(verb string) (n int, strike *Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[verb]++
+	if verb != "Await" {
+		f.calls++
+	}
+	for _, fault := range f.faults {
+		number := f.counts[verb]
+		if fault.Verb == "" && verb != "Await" {
+			number = f.calls
+		} else if fault.Verb != verb {
+			continue
+		}
+		if first := max(fault.N, 1); number == first || fault.Always && number > first {
+			f.fired++
+			return f.calls, &fault
+		}
+	}
+	return f.calls, nil
+}
+
+func (f *Faulty) cross(verb string, n int, after bool) {
+	if f.Crash != nil {
+		f.Crash(Boundary{Verb: verb, N: n, After: after})
+	}
+}
+
+// do makes one call between its two boundaries.
+func (f *Faulty) do(verb string, call func() error) error {
+	n, strike := f.count(verb)
+	f.cross(verb, n, false)
+	if strike != nil && !strike.After {
+		return strike.error(verb)
+	}
+	err := call()
+	f.cross(verb, n, true)
+	if strike != nil {
+		return strike.error(verb)
+	}
+	return err
+}
+
+func (f *Fault) error(verb string) error {
+	if f.Err != nil {
+		return f.Err
+	}
+	side := "before"
+	if f.After {
+		side = "after"
+	}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the store was made to fail " + side + " " + verb}
+}
+
+// ask makes one call that answers with a value. A failed call answers with the zero value, as a broken connection would.
+func ask[T any](f *Faulty, verb string, call func() (T, error)) (T, error) {
+	var answer, none T
+	err := f.do(verb, func() (err error) {
+		answer, err = call()
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return answer, nil
+}
+
+// The verbs of the store, each between its boundaries.
+
+func (f *Faulty) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	return ask(f, "Enqueue", func() ([]holdfast.Receipt, error) { return f.Store.Enqueue(ctx, drafts) })
+}
+
+func (f *Faulty) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	return ask(f, "Claim", func() ([]holdfast.Lease, error) { return f.Store.Claim(ctx, c) })
+}
+
+func (f *Faulty) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
+	return ask(f, "Renew", func() (holdfast.Renewed, error) { return f.Store.Renew(ctx, renewals, lease) })
+}
+
+func (f *Faulty) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	return ask(f, "Settle", func() ([]error, error) { return f.Store.Settle(ctx, settlements) })
+}
+
+func (f *Faulty) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
+	return ask(f, "Note", func() ([]error, error) { return f.Store.Note(ctx, notes) })
+}
+
+func (f *Faulty) Present(ctx context.Context, p holdfast.Presence) error {
+	return f.do("Present", func() error { return f.Store.Present(ctx, p) })
+}
+
+func (f *Faulty) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
+	return ask(f, "Await", func() (holdfast.Wake, error) { return f.Store.Await(ctx, queues, patience) })
+}
+
+func (f *Faulty) Promote(ctx context.Context, limit int) (int, error) {
+	return ask(f, "Promote", func() (int, error) { return f.Store.Promote(ctx, limit) })
+}
+
+func (f *Faulty) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	return ask(f, "Reclaim", func() ([]holdfast.Lease, error) { return f.Store.Reclaim(ctx, c) })
+}
+
+func (f *Faulty) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	return ask(f, "Expire", func() ([]holdfast.Lease, error) { return f.Store.Expire(ctx, c) })
+}
+
+func (f *Faulty) Retry(ctx context.Context, i holdfast.Intervention) (int, error) {
+	return ask(f, "Retry", func() (int, error) { return f.Store.Retry(ctx, i) })
+}
+
+func (f *Faulty) Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.State, error) {
+	return ask(f, "Cancel", func() (holdfast.State, error) { return f.Store.Cancel(ctx, i) })
+}
+
+func (f *Faulty) Discard(ctx context.Context, i holdfast.Intervention) error {
+	return f.do("Discard", func() error { return f.Store.Discard(ctx, i) })
+}
+
+func (f *Faulty) Pause(ctx context.Context, h holdfast.Hold) error {
+	return f.do("Pause", func() error { return f.Store.Pause(ctx, h) })
+}
+
+func (f *Faulty) Resume(ctx context.Context, h holdfast.Hold) error {
+	return f.do("Resume", func() error { return f.Store.Resume(ctx, h) })
+}
+
+// In counts the enqueues of a caller's transaction as "Enqueue".
+func (f *Faulty) In(tx any) holdfast.Enqueuer { return &faultyEnqueuer{f: f, to: f.Store.In(tx)} }
+
+type faultyEnqueuer struct {
+	f  *Faulty
+	to holdfast.Enqueuer
+}
+
+func (e *faultyEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	return ask(e.f, "Enqueue", func() ([]holdfast.Receipt, error) { return e.to.Enqueue(ctx, drafts) })
+}

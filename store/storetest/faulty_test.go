@@ -1,0 +1,77 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// counter is a store of which only Promote and Await work; it counts what reaches it.
+type counter struct {
+	holdfast.Store
+	reached int
+}
+
+func (c *counter) Promote(context.Context, int) (int, error) {
+	c.reached++
+	return 7, nil
+}
+
+func promoteTimes(t *testing.T, f *Faulty, n int) (failed []int) {
+	t.Helper()
+	for i := range n {
+		answer, err := f.Promote(context.Background(), 1)
+		switch {
+		case err != nil && (answer != 0 || !errors.Is(err, holdfast.ErrUnavailable)):
+			t.Fatalf("a failed call answered %d, %v", answer, err)
+		case err != nil:
+			failed = append(failed, i+1)
+		}
+	}
+	return failed
+}
+
+func TestAFaultStrikesTheCallItNames(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		fault   Fault
+		failed  []int
+		reached int
+	}{
+		{"before, once", Fault{N: 2}, []int{2}, 3},
+		{"after, once", Fault{N: 2, After: true}, []int{2}, 4},
+		{"before, from then on", Fault{N: 3, Always: true}, []int{3, 4}, 2},
+		{"after, from the first on", Fault{After: true, Always: true}, []int{1, 2, 3, 4}, 4},
+		{"of its own verb", Fault{Verb: "Promote", N: 4}, []int{4}, 3},
+		{"of another verb", Fault{Verb: "Claim"}, nil, 4},
+		{"beyond the last call", Fault{N: 5}, nil, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := &counter{}
+			f := NewFaulty(store, c.fault)
+			same(t, "failed calls", promoteTimes(t, f, 4), c.failed)
+			same(t, "calls that reached the store", store.reached, c.reached)
+			same(t, "faults fired", f.Fired(), len(c.failed))
+			same(t, "calls", []int{f.Calls(""), f.Calls("Promote"), f.Calls("Claim")}, []int{4, 4, 0})
+		})
+	}
+}
+
+func TestANewPlanHealsTheStoreAndCountsAfresh(t *testing.T) {
+	f := NewFaulty(&counter{}, Fault{Always: true})
+	same(t, "failed", promoteTimes(t, f, 2), []int{1, 2})
+	f.Plan()
+	same(t, "failed", promoteTimes(t, f, 2), []int{})
+	f.Plan(Fault{N: 2, Err: holdfast.ErrUnavailable})
+	same(t, "failed", promoteTimes(t, f, 2), []int{2})
+}
+
+func TestEveryCallCrossesTwoBoundaries(t *testing.T) {
+	f := NewFaulty(&counter{})
+	var crossed []Boundary
+	f.Crash = func(b Boundary) { crossed = append(crossed, b) }
+	promoteTimes(t, f, 2)
+	same(t, "boundaries", crossed, []Boundary{{"Promote", 1, false}, {"Promote", 1, true}, {"Promote", 2, false}, {"Promote", 2, true}})
+}

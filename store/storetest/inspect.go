@@ -1,0 +1,190 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var inspectLaws = []law{
+	{"a job that is not there is not found", func(s *scene) {
+		_, err := s.Store.Job(s.ctx, holdfast.NewID())
+		s.expectError(err, holdfast.ErrNotFound)
+		_, err = s.Store.History(s.ctx, holdfast.NewID())
+		s.expectError(err, holdfast.ErrNotFound)
+		_, err = s.Store.Ahead(s.ctx, holdfast.NewID())
+		s.expectError(err, holdfast.ErrNotFound)
+	}},
+	{"lists are newest first, and cursors lead through all of it without gaps or repeats", func(s *scene) {
+		var want []holdfast.ID
+		for range 25 {
+			want = append(want, s.enqueue())
+		}
+		slices.Reverse(want)
+		var got []holdfast.ID
+		for _, job := range s.jobs(holdfast.Filter{Limit: 4}) {
+			got = append(got, job.ID)
+		}
+		same(s, "order", got, want)
+	}},
+	{"a page is fifty when nobody says, never more than two hundred, and nonsense is refused", func(s *scene) {
+		drafts := make([]holdfast.Draft, 210)
+		for i := range drafts {
+			drafts[i] = draft()
+		}
+		s.enqueueAll(drafts...)
+		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{})
+		s.must(err)
+		same(s, "page", []any{len(page), cursor != ""}, []any{50, true})
+		page, _, err = s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 200})
+		s.must(err)
+		same(s, "page", len(page), 200)
+		for _, bad := range []holdfast.Filter{{Limit: -1}, {Cursor: "nonsense!"}, {Cursor: "AAAA"}, {State: "dead"}} {
+			_, _, err = s.Store.Jobs(s.ctx, bad)
+			s.expectError(err, holdfast.ErrInvalid)
+		}
+		if page, _, err := s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 100000}); err == nil && len(page) > 200 {
+			s.Fatalf("a page of %d", len(page))
+		}
+	}},
+	{"each filter narrows to what it says", func(s *scene) {
+		queued := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Tags = "slow", []string{"red", "blue"} })
+		owned := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind, d.Owner = "slow", "pdf", "acme" })
+		failed := s.fail().ID
+		flaky := s.start()
+		s.settle(retries(flaky, time.Hour))
+		finished := s.start()
+		s.settle(completes(finished))
+		done := finished.ID
+		for _, c := range []struct {
+			filter holdfast.Filter
+			want   []holdfast.ID
+		}{
+			{holdfast.Filter{State: holdfast.Queued}, []holdfast.ID{flaky.ID, owned, queued}},
+			{holdfast.Filter{State: holdfast.Failed}, []holdfast.ID{failed}}, {holdfast.Filter{DeadLetters: true}, []holdfast.ID{failed}},
+			{holdfast.Filter{State: holdfast.Complete}, []holdfast.ID{done}}, {holdfast.Filter{State: holdfast.Processing}, nil},
+			{holdfast.Filter{Kind: "pdf"}, []holdfast.ID{owned}}, {holdfast.Filter{Queue: "slow"}, []holdfast.ID{owned, queued}},
+			{holdfast.Filter{Owner: "acme"}, []holdfast.ID{owned}}, {holdfast.Filter{Owner: "nobody"}, nil},
+			{holdfast.Filter{Tag: "blue"}, []holdfast.ID{queued}}, {holdfast.Filter{Tag: "blu"}, nil}, {holdfast.Filter{Tag: "%"}, nil},
+			{holdfast.Filter{Code: "BROKEN"}, []holdfast.ID{failed}}, {holdfast.Filter{Code: "FLAKY"}, []holdfast.ID{flaky.ID}},
+			{holdfast.Filter{Fingerprint: "print-FLAKY"}, []holdfast.ID{flaky.ID}}, {holdfast.Filter{Code: "FLAKY", State: holdfast.Failed}, nil},
+			{holdfast.Filter{Kind: "mail", Queue: "slow", State: holdfast.Queued}, []holdfast.ID{queued}},
+		} {
+			var got []holdfast.ID
+			for _, job := range s.jobs(c.filter) {
+				got = append(got, job.ID)
+			}
+			same(s, "jobs of a filter", got, c.want)
+		}
+	}},
+	{"age filters ask the store's clock", func(s *scene) {
+		old := s.enqueue()
+		s.Advance(time.Hour)
+		young := s.enqueue()
+		only := func(f holdfast.Filter, want holdfast.ID) {
+			s.Helper()
+			jobs := s.jobs(f)
+			same(s, "jobs", []any{len(jobs), jobs[0].ID}, []any{1, want})
+		}
+		only(holdfast.Filter{OlderThan: 30 * time.Minute}, old)
+		only(holdfast.Filter{YoungerThan: 30 * time.Minute}, young)
+	}},
+	{"words of filters are words, whatever they hold", func(s *scene) {
+		s.enqueue(func(d *holdfast.Draft) { d.Owner, d.Tags = "o'brien", []string{`a"b`, "100%"} })
+		for _, f := range []holdfast.Filter{{Owner: "o'brien"}, {Tag: `a"b`}, {Tag: "100%"}} {
+			same(s, "found", len(s.jobs(f)), 1)
+		}
+		for _, f := range []holdfast.Filter{{Owner: "' OR 1=1 --"}, {Tag: "100_"}, {Code: "'"}, {Kind: "a;b"}, {Fingerprint: `\`}} {
+			same(s, "found", len(s.jobs(f)), 0)
+		}
+	}},
+	{"a list and a look say the same of every job", func(s *scene) {
+		s.settle(fails(s.start(), "BROKEN"))
+		flaky := s.start()
+		s.settle(retries(flaky, time.Hour))
+		running := s.start()
+		s.note(nil, holdfast.Note{Batch: running.Batch, Job: running.ID, Token: 1, Progress: &holdfast.Progress{Percent: 10}})
+		s.cancel(running.ID)
+		s.enqueue(unique("k"), expiresIn(time.Hour))
+		for _, listed := range s.jobs(holdfast.Filter{}) {
+			same(s, "job", listed, s.job(listed.ID))
+			same(s, "job of the history", listed, s.history(listed.ID).Job)
+		}
+	}},
+	{"the history is told oldest first, with what came late", func(s *scene) {
+		lease := s.start()
+		s.settle(retries(lease, 0))
+		second := s.claimOne()
+		s.Advance(time.Minute)
+		third := s.reclaim()[0]
+		s.settle(hands(third, holdfast.ChargeCrash, 0))
+		s.Advance(time.Second)
+		s.expectError(s.trySettle(completes(second))[0], holdfast.ErrLeaseLost)
+		s.Advance(time.Second)
+		s.settle(fails(s.claimOne(), "BROKEN"))
+		s.retry(lease.ID)
+		h := s.history(lease.ID)
+		var tokens, late []int
+		for _, a := range h.Attempts {
+			if a.Late {
+				late = append(late, a.Token)
+			} else {
+				tokens = append(tokens, a.Token)
+			}
+		}
+		same(s, "tokens", [][]int{tokens, late}, [][]int{{1, 3, 4}, {2}})
+		same(s, "generation", []int{h.Job.Generation, h.Events[0].Generation}, []int{2, 2})
+	}},
+	{"counts add up by queue, kind and state", func(s *scene) {
+		s.enqueueAll(draft(), draft(), holdfast.Draft{Kind: "pdf", Delay: time.Hour})
+		s.claimOne()
+		counts, err := s.Store.Counts(s.ctx)
+		s.must(err)
+		got := map[string]int{}
+		for _, c := range counts {
+			if c.Jobs > 0 {
+				key := c.Queue + " " + c.Kind + " " + string(c.State)
+				if c.Due {
+					key += " due"
+				}
+				got[key] = c.Jobs
+			}
+		}
+		same(s, "counts", got, map[string]int{"default mail queued due": 1, "default mail processing": 1, "default pdf queued": 1})
+	}},
+	{"how many go first is asked of the same order as claims", func(s *scene) {
+		s.enqueue(func(d *holdfast.Draft) { d.Priority = -1 })
+		s.enqueue(func(d *holdfast.Draft) { d.Kind = "pdf" })
+		id := s.enqueue()
+		s.enqueue()
+		ahead, err := s.Store.Ahead(s.ctx, id)
+		s.must(err)
+		same(s, "ahead", ahead, 2)
+	}},
+	{"how many go first is counted to a thousand and no further", func(s *scene) {
+		drafts := make([]holdfast.Draft, 1100)
+		for i := range drafts {
+			drafts[i] = draft()
+		}
+		receipts := s.enqueueAll(drafts...)
+		ahead, err := s.Store.Ahead(s.ctx, receipts[1099].ID)
+		s.must(err)
+		same(s, "ahead", ahead, 1000)
+	}},
+	{"ten thousand dead letters are ten thousand dead letters (asynq#885)", func(s *scene) {
+		drafts := make([]holdfast.Draft, 10000)
+		for i := range drafts {
+			drafts[i] = draft()
+		}
+		s.enqueueAll(drafts...)
+		for range 10 {
+			var all []holdfast.Settlement
+			for _, l := range s.claim(1000) {
+				all = append(all, fails(l, "BROKEN"))
+			}
+			s.settle(all...)
+		}
+		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true, Limit: 200})), 10000)
+	}},
+}

@@ -1,0 +1,141 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func expiresIn(d time.Duration) func(*holdfast.Draft) {
+	return func(j *holdfast.Draft) { j.ExpireIn = d }
+}
+
+var keepLaws = []law{
+	{"promotion takes what is due, oldest due first, up to its limit", func(s *scene) {
+		c, a, b := s.enqueue(at(3*time.Second)), s.enqueue(at(time.Second)), s.enqueue(at(2*time.Second))
+		s.enqueue(at(time.Hour))
+		s.Advance(10 * time.Second)
+		var order []holdfast.ID
+		for _, want := range []int{1, 1, 1, 0} {
+			same(s, "promoted", s.promote(1), want)
+			order = append(order, ids(s.claim(10))...)
+		}
+		same(s, "order", order, []holdfast.ID{a, b, c})
+	}},
+	{"promotion keeps every count and the time the job was due", func(s *scene) {
+		lease := s.start()
+		s.settle(retries(lease, time.Minute))
+		due := s.job(lease.ID).DueAt
+		s.Advance(longAgo)
+		s.promote(10)
+		same(s, "due", s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1}).DueAt, due)
+		same(s, "token", s.claimOne().Token, 2)
+	}},
+	{"promotion of nothing is nothing", func(s *scene) { same(s, "promoted", s.promote(10), 0) }},
+	{"a job that could not start in time is handed out to be failed, and is never run late", func(s *scene) {
+		id := s.enqueue(expiresIn(time.Minute))
+		s.Advance(time.Minute - time.Microsecond)
+		same(s, "expired early", len(s.expire()), 0)
+		s.Advance(time.Microsecond)
+		leases := s.expire()
+		same(s, "expired", ids(leases), []holdfast.ID{id})
+		same(s, "claimable meanwhile", len(s.claim(1)), 0)
+		same(s, "lease", []any{leases[0].Token, leases[0].State, leases[0].Worker, leases[0].StartedAt.IsZero(), leases[0].Lost}, []any{1, holdfast.Processing, "keeper", true, ""})
+		e := fails(leases[0], "JOB_EXPIRED")
+		e.Charge = holdfast.ChargeNothing
+		s.settle(e)
+		job := s.expectCounts(id, [5]int{1, 0, 0, 0, 1})
+		same(s, "job", []any{job.State, job.LastFailure.Code, job.StartedAt.IsZero()}, []any{holdfast.Failed, "JOB_EXPIRED", true})
+		same(s, "expired again", len(s.expire()), 0)
+	}},
+	{"a job that waits for its time or its retry expires too, and so does one that is held", func(s *scene) {
+		lease := s.start(expiresIn(time.Minute))
+		s.settle(retries(lease, time.Hour))
+		waits := s.enqueue(expiresIn(time.Minute), at(time.Hour))
+		held := s.enqueue(expiresIn(time.Minute), func(d *holdfast.Draft) { d.Kind = "held" })
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "held", Actor: "ada"}))
+		s.Advance(time.Minute)
+		got := ids(s.expire())
+		for _, id := range []holdfast.ID{lease.ID, waits, held} {
+			if !slices.Contains(got, id) {
+				s.Fatalf("job %v has not expired", id)
+			}
+		}
+	}},
+	{"a job that runs or has ended does not expire", func(s *scene) {
+		done := s.start(expiresIn(time.Minute))
+		s.settle(completes(done))
+		runs := s.start(expiresIn(time.Minute))
+		s.Advance(time.Minute)
+		s.renew(holdfast.Renewal{Batch: runs.Batch, Running: []holdfast.ID{runs.ID}})
+		same(s, "expired", len(s.expire()), 0)
+		s.expectState(done.ID, holdfast.Complete)
+		s.settle(completes(runs))
+	}},
+	{"a page full of jobs that run hides no job that has expired (river PR#1318)", func(s *scene) {
+		drafts := make([]holdfast.Draft, 30)
+		for i := range drafts {
+			drafts[i] = draft()
+			drafts[i].ExpireIn = time.Minute
+		}
+		s.enqueueAll(drafts...)
+		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 30, Start: 30, Lease: time.Hour})
+		last := s.enqueue(expiresIn(2 * time.Minute))
+		s.Advance(10 * time.Minute)
+		got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 5, Lease: shortLease})
+		s.must(err)
+		same(s, "expired", ids(got), []holdfast.ID{last})
+		same(s, "claimed before", len(leases), 30)
+	}},
+	{"expiry hands out no more than its limit, and the rest next time", func(s *scene) {
+		for range 5 {
+			s.enqueue(expiresIn(time.Second))
+		}
+		s.Advance(time.Minute)
+		var total int
+		for range 3 {
+			got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 2, Lease: shortLease})
+			s.must(err)
+			if len(got) > 2 {
+				s.Fatalf("expired %d jobs, the limit is 2", len(got))
+			}
+			total += len(got)
+		}
+		same(s, "expired", total, 5)
+	}},
+	{"a keeper that dies with an expired job in hand costs the job nothing but an interrupt", func(s *scene) {
+		id := s.enqueue(expiresIn(time.Second))
+		s.Advance(time.Minute)
+		s.expire()
+		s.Advance(time.Minute)
+		same(s, "handed over", len(s.reclaim()), 0)
+		s.expectCounts(id, [5]int{2, 0, 0, 1, 1})
+		same(s, "expired again", ids(s.expire()), []holdfast.ID{id})
+	}},
+	{"a worker that reports is seen until it said, and one that leaves is gone at once", func(s *scene) {
+		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, For: time.Minute}
+		s.must(s.Store.Present(s.ctx, p))
+		now := s.job(s.enqueue()).AsOf
+		s.Advance(30 * time.Second)
+		p.Slots = 4
+		s.must(s.Store.Present(s.ctx, p))
+		workers, err := s.Store.Workers(s.ctx)
+		s.must(err)
+		want := p
+		want.For, want.StartedAt, want.SeenAt, want.Until = 0, now, now.Add(30*time.Second), now.Add(90*time.Second)
+		same(s, "workers", workers, []holdfast.Presence{want})
+		p.For = 0
+		s.must(s.Store.Present(s.ctx, p))
+		workers, err = s.Store.Workers(s.ctx)
+		s.must(err)
+		same(s, "workers", workers, []holdfast.Presence{})
+	}},
+	{"a worker that went silent is believed gone after the time it gave", func(s *scene) {
+		s.must(s.Store.Present(s.ctx, holdfast.Presence{Worker: "w1", For: time.Minute}))
+		s.Advance(time.Minute + time.Second)
+		workers, err := s.Store.Workers(s.ctx)
+		s.must(err)
+		same(s, "workers", len(workers), 0)
+	}},
+}

@@ -1,0 +1,168 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var keyLaws = []law{
+	{"a unique key admits one live job, however it is handed in (river#161): alone, in bulk, in a transaction", func(s *scene) {
+		first := s.enqueue(unique("k"))
+		twin := holdfast.Receipt{ID: first, Existing: true}
+		d := draft()
+		d.UniqueKey = "k"
+		same(s, "alone", s.enqueueAll(d)[0], twin)
+		bulk := make([]holdfast.Draft, 150)
+		for i := range bulk {
+			bulk[i] = draft()
+		}
+		bulk[70].UniqueKey = "k"
+		same(s, "in bulk", s.enqueueAll(bulk...)[70], twin)
+		tx, end := s.Begin()
+		receipts, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{d, draft()})
+		s.must(err)
+		s.must(end(true))
+		same(s, "in a transaction", receipts[0], twin)
+		s.expectJobs(1 + 149 + 1)
+	}},
+	{"two drafts of one call with one key make one job", func(s *scene) {
+		d := draft()
+		d.UniqueKey = "k"
+		receipts := s.enqueueAll(d, draft(), d)
+		same(s, "third", receipts[2], holdfast.Receipt{ID: receipts[0].ID, Existing: true})
+		same(s, "first", receipts[0].Existing, false)
+		s.expectJobs(2)
+	}},
+	{"keys are scoped to owner and kind", func(s *scene) {
+		s.enqueue(unique("k"))
+		s.enqueue(unique("k"), func(d *holdfast.Draft) { d.Kind = "pdf" })
+		s.enqueue(unique("k"), func(d *holdfast.Draft) { d.Owner = "acme" })
+		s.expectJobs(3)
+	}},
+	{"a unique key is held through claim, retry, delay, promotion and reclaim (graphile#303)", func(s *scene) {
+		lease := s.start(unique("k"))
+		taken := func(when string) {
+			s.Helper()
+			d := draft()
+			d.UniqueKey = "k"
+			same(s, when, s.enqueueAll(d)[0], holdfast.Receipt{ID: lease.ID, Existing: true})
+		}
+		taken("while processing")
+		s.settle(retries(lease, time.Minute))
+		taken("while it waits for a retry")
+		s.Advance(time.Minute)
+		s.promote(10)
+		taken("when its retry is due")
+		s.claimOne()
+		s.Advance(longAgo)
+		s.reclaim()
+		taken("after its worker was lost")
+	}},
+	{"a unique job's retry never conflicts with itself (river PR#619, #590)", func(s *scene) {
+		lease := s.start(unique("k"))
+		s.enqueue(unique("other"), at(time.Second))
+		s.settle(retries(lease, time.Second))
+		s.Advance(time.Second)
+		same(s, "promoted", s.promote(10), 2)
+		same(s, "claimed", len(s.claim(10)), 2)
+	}},
+	{"completing, failing and cancelling free the key at once (asynq#275)", func(s *scene) {
+		for _, end := range []func(holdfast.Lease){
+			func(l holdfast.Lease) { s.settle(completes(l)) },
+			func(l holdfast.Lease) { s.settle(fails(l, "BROKEN")) },
+			func(l holdfast.Lease) { s.settle(ends(l, holdfast.Cancelled)) },
+			func(l holdfast.Lease) { s.cancel(l.ID); s.settle(completes(l)) },
+			func(l holdfast.Lease) { s.settle(hands(l, holdfast.ChargeInterrupt, 0)); s.cancel(l.ID) },
+		} {
+			lease := s.start(unique("k"))
+			end(lease)
+			d := draft()
+			d.UniqueKey = "k"
+			receipt := s.enqueueAll(d)[0]
+			same(s, "existing", receipt.Existing, false)
+			s.cancel(receipt.ID)
+		}
+	}},
+	{"a key kept when done answers with the complete job, and is freed by a failure", func(s *scene) {
+		done := func(d *holdfast.Draft) { d.UniqueKey, d.UniqueDone = "k", true }
+		lease := s.start(done)
+		s.settle(fails(lease, "BROKEN"))
+		next := s.start(done)
+		s.settle(completes(next))
+		same(s, "twin", s.enqueue(done), next.ID)
+		_, err := s.Store.Retry(s.ctx, by(lease.ID))
+		s.expectConflict(err, next.ID)
+	}},
+	{"a lost worker's key is freed by recovery, never stuck (oban#424)", func(s *scene) {
+		lease := s.start(unique("k"))
+		s.Advance(longAgo)
+		s.settle(fails(s.reclaim()[0], "POISON"))
+		if s.enqueue(unique("k")) == lease.ID {
+			s.Fatal("the key is still held")
+		}
+	}},
+	{"the same idempotency key with the same draft is the same job, also after it has ended", func(s *scene) {
+		d := draft()
+		d.IdempotencyKey, d.Args, d.Tags, d.Delay = "once", raw(`{"a":1}`), []string{"t"}, 0
+		first := s.enqueueAll(d)[0].ID
+		same(s, "again", s.enqueueAll(d)[0], holdfast.Receipt{ID: first, Existing: true})
+		s.settle(completes(s.claimOne()))
+		same(s, "after the end", s.enqueueAll(d)[0], holdfast.Receipt{ID: first, Existing: true})
+		s.expectJobs(1)
+	}},
+	{"the same idempotency key with any other draft is refused, naming the job, and nothing of the call is written", func(s *scene) {
+		d := draft()
+		d.IdempotencyKey = "once"
+		first := s.enqueueAll(d)[0].ID
+		for _, change := range []func(*holdfast.Draft){
+			func(d *holdfast.Draft) { d.Kind = "pdf" }, func(d *holdfast.Draft) { d.Queue = "slow" },
+			func(d *holdfast.Draft) { d.Args = raw(`1`) }, func(d *holdfast.Draft) { d.Priority = 1 },
+			func(d *holdfast.Draft) { d.Tags = []string{"x"} }, func(d *holdfast.Draft) { d.Delay = time.Second },
+			func(d *holdfast.Draft) { d.MaxAttempts = 3 }, func(d *holdfast.Draft) { d.ExpireIn = time.Hour },
+			func(d *holdfast.Draft) { d.UniqueKey = "u" }, func(d *holdfast.Draft) { d.RunAt = time.Now().Add(-time.Hour) },
+		} {
+			other := d
+			change(&other)
+			_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{draft(), other})
+			s.expectConflict(err, first)
+		}
+		s.expectJobs(1)
+	}},
+	{"idempotency keys are scoped to the owner", func(s *scene) {
+		d := draft()
+		d.IdempotencyKey = "once"
+		s.enqueueAll(d)
+		d.Owner = "acme"
+		same(s, "existing", s.enqueueAll(d)[0].Existing, false)
+	}},
+	{"two drafts of one call with one idempotency key are one job, or a refusal when they differ", func(s *scene) {
+		d := draft()
+		d.IdempotencyKey = "once"
+		receipts := s.enqueueAll(d, d)
+		same(s, "second", receipts[1], holdfast.Receipt{ID: receipts[0].ID, Existing: true})
+		d.IdempotencyKey = "twice"
+		other := d
+		other.Priority = 5
+		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{d, other})
+		s.expectError(err, holdfast.ErrConflict)
+		s.expectJobs(1)
+	}},
+	{"a draft that loses its unique key binds its idempotency key to the holder", func(s *scene) {
+		holder := s.enqueue(unique("k"))
+		d := draft()
+		d.UniqueKey, d.IdempotencyKey = "k", "once"
+		twin := holdfast.Receipt{ID: holder, Existing: true}
+		same(s, "first", s.enqueueAll(d)[0], twin)
+		s.cancel(holder)
+		same(s, "after the holder ended", s.enqueueAll(d)[0], twin)
+		s.expectJobs(1)
+	}},
+	{"keys that look alike are different keys: case, blanks, quotes, wildcards", func(s *scene) {
+		keys := []string{"a", "A", "a ", " a", "a'b", `a"b`, "%", "_", "ä", "a\u0308", "null", "a/b", `a\b`}
+		for _, key := range keys {
+			s.enqueue(unique(key), func(d *holdfast.Draft) { d.IdempotencyKey = key })
+		}
+		s.expectJobs(len(keys))
+	}},
+}

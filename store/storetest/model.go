@@ -1,0 +1,279 @@
+package storetest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The places where a job can stand.
+type place uint8
+
+const (
+	ready place = iota
+	later
+	leased
+	finished
+)
+
+// A record is all a model knows of one job. Facts and counts live in the job itself; its standing is made by view.
+type record struct {
+	holdfast.Job
+	uniqueDone bool
+	place      place
+	due        time.Time // zero while it has never waited
+	batch      holdfast.ID
+	started    bool
+	expiry     bool // must start by ExpireAt, and has not been seen to end
+
+	state      holdfast.State // when finished
+	startedAt  time.Time
+	finishedAt time.Time
+	endedBy    string
+	result     []byte
+	discarded  bool
+
+	cancel     bool
+	since      time.Time
+	checkpoint []byte
+	progress   *holdfast.Progress
+
+	attempts []holdfast.Attempt
+	late     []holdfast.Attempt
+	events   []holdfast.Event
+}
+
+// A span is one batch of leases.
+type span struct {
+	worker, lost       string
+	claimedAt, expires time.Time
+}
+
+func (s *span) who() string { return cmp.Or(s.lost, s.worker) }
+
+type uniqueKey struct{ owner, kind, key string }
+
+type onceKey struct{ owner, key string }
+
+type once struct {
+	draft holdfast.Draft
+	job   holdfast.ID
+}
+
+type scope struct{ queue, kind string }
+
+// A model does what a store promises, in memory and in one thread. It makes no ids: it takes those the store made, where
+// the store is free to choose.
+type model struct {
+	now    time.Time
+	jobs   map[holdfast.ID]*record
+	leases map[holdfast.ID]*span
+	unique map[uniqueKey]holdfast.ID
+	once   map[onceKey]once
+	holds  map[scope]time.Time // until; zero: until resumed
+}
+
+func newModel(now time.Time) *model {
+	return &model{
+		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*span{},
+		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, holds: map[scope]time.Time{},
+	}
+}
+
+// conflict is the refusal that names the job in the way.
+func conflict(holder holdfast.ID) error {
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: holder}
+}
+
+// enqueue adds the drafts, all or none. Each draft brings its id.
+func (m *model) enqueue(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	undo := *m
+	m.jobs, m.unique, m.once = maps.Clone(m.jobs), maps.Clone(m.unique), maps.Clone(m.once)
+	receipts := make([]holdfast.Receipt, 0, len(drafts))
+	for _, d := range drafts {
+		receipt, err := m.admit(d)
+		if err != nil {
+			*m = undo
+			return nil, err
+		}
+		receipts = append(receipts, receipt)
+	}
+	return receipts, nil
+}
+
+func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
+	if err := d.Prepare(); err != nil {
+		return holdfast.Receipt{}, holdfast.ErrInvalid
+	}
+	id, key := d.ID, onceKey{d.Owner, d.IdempotencyKey}
+	facts := d
+	facts.ID = holdfast.ID{}
+	if seen, ok := m.once[key]; ok && key.key != "" {
+		if !sameDraft(seen.draft, facts) {
+			return holdfast.Receipt{}, conflict(seen.job)
+		}
+		return holdfast.Receipt{ID: seen.job, Existing: true}, nil
+	}
+	holder, taken := m.unique[uniqueKey{d.Owner, d.Kind, d.UniqueKey}]
+	receipt := holdfast.Receipt{ID: id}
+	if taken && d.UniqueKey != "" {
+		receipt = holdfast.Receipt{ID: holder, Existing: true}
+	} else if _, used := m.jobs[id]; used {
+		return holdfast.Receipt{}, conflict(id)
+	} else {
+		m.insert(d)
+	}
+	if key.key != "" {
+		m.once[key] = once{facts, receipt.ID}
+	}
+	return receipt, nil
+}
+
+func (m *model) insert(d holdfast.Draft) {
+	r := &record{uniqueDone: d.UniqueDone, Job: holdfast.Job{
+		ID: d.ID, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: d.Priority, Owner: d.Owner, Tags: d.Tags,
+		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, CreatedAt: m.now,
+		ExpireAt: d.ExpireAt, Generation: 1,
+	}}
+	due := d.RunAt
+	if d.Delay > 0 {
+		due = m.now.Add(d.Delay)
+	}
+	if due.After(m.now) {
+		r.place, r.due = later, due
+	}
+	if d.ExpireIn > 0 {
+		r.ExpireAt = m.now.Add(d.ExpireIn)
+	}
+	r.expiry = !r.ExpireAt.IsZero()
+	if d.UniqueKey != "" {
+		m.unique[uniqueKey{d.Owner, d.Kind, d.UniqueKey}] = d.ID
+	}
+	m.jobs[d.ID] = r
+}
+
+func sameDraft(a, b holdfast.Draft) bool {
+	return a.Kind == b.Kind && a.Queue == b.Queue && string(a.Args) == string(b.Args) && a.Priority == b.Priority &&
+		slices.Equal(a.Tags, b.Tags) && a.Delay == b.Delay && a.RunAt.Equal(b.RunAt) && a.ExpireIn == b.ExpireIn &&
+		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone
+}
+
+// where lists the jobs that stand in a place and satisfy a condition, in the order of claims.
+func (m *model) where(p place, ok func(*record) bool) []*record {
+	var found []*record
+	for _, r := range m.jobs {
+		if r.place == p && ok(r) {
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, inOrder)
+	return found
+}
+
+// inOrder is the order of claims: priority, then age.
+func inOrder(a, b *record) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(a.ID[:], b.ID[:]))
+}
+
+func (m *model) held(r *record) bool {
+	for _, s := range []scope{{queue: r.Queue}, {kind: r.Kind}} {
+		if until, ok := m.holds[s]; ok && (until.IsZero() || until.After(m.now)) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimable answers with what a claim must take.
+func (m *model) claimable(c holdfast.Claim) []*record {
+	found := m.where(ready, func(r *record) bool { return slices.Contains(c.Queues, r.Queue) && !m.held(r) })
+	return found[:min(len(found), c.Limit)]
+}
+
+// expirable answers with what an expiry must take, and forgets the expiry of jobs that have ended.
+func (m *model) expirable() []*record {
+	var found []*record
+	for _, r := range m.jobs {
+		if !r.expiry || r.ExpireAt.After(m.now) || r.place == leased {
+			continue
+		}
+		if r.place == finished {
+			r.expiry = false
+			continue
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+// take puts jobs under a new lease. A start below zero starts none, whatever they have been through.
+func (m *model) take(c holdfast.Claim, jobs []*record, batch holdfast.ID) {
+	if len(jobs) == 0 {
+		return
+	}
+	m.leases[batch] = &span{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
+	for i, r := range jobs {
+		r.started = c.Start >= 0 && (i < c.Start || r.Interrupts > 0 || r.Crashes > 0)
+		r.place, r.batch = leased, batch
+		r.Token++
+	}
+}
+
+// leave takes a job out of its lease, which goes with its last member.
+func (m *model) leave(r *record) {
+	batch := r.batch
+	r.batch, r.started = holdfast.ID{}, false
+	for _, other := range m.jobs {
+		if other.batch == batch {
+			return
+		}
+	}
+	delete(m.leases, batch)
+}
+
+// lease is what a claim answers for one job.
+func (m *model) lease(r *record) holdfast.Lease {
+	since := r.CreatedAt
+	if !r.since.IsZero() {
+		since = r.since
+	}
+	return holdfast.Lease{Job: m.view(r), Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
+}
+
+// view is the job as anybody can see it.
+func (m *model) view(r *record) holdfast.Job {
+	j := r.Job
+	j.AsOf, j.Progress = m.now, r.progress
+	switch r.place {
+	case ready, later:
+		j.State, j.DueAt = holdfast.Queued, r.due
+		if r.due.IsZero() {
+			j.DueAt = r.CreatedAt
+		}
+	case leased:
+		s := m.leases[r.batch]
+		j.State, j.Worker, j.LeaseUntil, j.Cancelling = holdfast.Processing, s.worker, s.expires, r.cancel
+		if r.started {
+			j.StartedAt = s.claimedAt
+		}
+	case finished:
+		j.State, j.Worker, j.StartedAt, j.FinishedAt = r.state, r.endedBy, r.startedAt, r.finishedAt
+		j.Result, j.Discarded = r.result, r.discarded
+	}
+	if j.State != holdfast.Complete {
+		j.LastFailure = r.lastFailure()
+	}
+	return j
+}
+
+func (r *record) lastFailure() *holdfast.Failure {
+	for _, a := range slices.Backward(r.attempts) {
+		if a.Generation == r.Generation && a.Failure != nil {
+			return a.Failure
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What people do to the model.
+
+// find answers with the job of an intervention, if it is there and the asker's.
+func (m *model) find(i holdfast.Intervention) (*record, error) {
+	if i.Actor == "" {
+		return nil, holdfast.ErrInvalid
+	}
+	r, ok := m.jobs[i.Job]
+	if !ok || i.Owner != "" && r.Owner != i.Owner {
+		return nil, holdfast.ErrNotFound
+	}
+	return r, nil
+}
+
+func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
+	r, err := m.find(i)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case r.place == finished && r.state == holdfast.Failed:
+		if holder, ok := m.unique[uniqueKey{r.Owner, r.Kind, r.UniqueKey}]; ok && r.UniqueKey != "" && holder != r.ID {
+			return 0, conflict(holder)
+		}
+		if r.UniqueKey != "" {
+			m.unique[uniqueKey{r.Owner, r.Kind, r.UniqueKey}] = r.ID
+		}
+	case r.place == later && r.Failures+r.Crashes+r.Interrupts > 0:
+	case r.place == leased && m.stuck(r, i):
+		r.Token++
+		r.cancel = false
+		m.stray(r, "taken from its worker by a manual retry")
+	default:
+		return 0, holdfast.ErrConflict
+	}
+	r.place, r.due, r.since, r.discarded = ready, m.now, m.now, false
+	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
+	r.Generation++
+	m.tell(r, "manual retry", i)
+	return m.ahead(r), nil
+}
+
+func (m *model) stuck(r *record, i holdfast.Intervention) bool {
+	s := m.leases[r.batch]
+	return !s.expires.After(m.now) || i.StuckAfter > 0 && !s.claimedAt.After(m.now.Add(-i.StuckAfter))
+}
+
+func (m *model) ahead(r *record) int {
+	return len(m.where(ready, func(o *record) bool { return o.Queue == r.Queue && inOrder(o, r) < 0 }))
+}
+
+func (m *model) tell(r *record, name string, i holdfast.Intervention) {
+	r.events = append(r.events, holdfast.Event{
+		Job: r.ID, At: m.now, Name: name, Actor: i.Actor, Reason: i.Reason, Token: r.Token, Generation: r.Generation,
+	})
+}
+
+func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
+	r, err := m.find(i)
+	if err != nil {
+		return "", err
+	}
+	switch r.place {
+	case finished:
+		return "", holdfast.ErrConflict
+	case leased:
+		if !r.cancel {
+			r.cancel = true
+			m.tell(r, "cancel", i)
+		}
+		return holdfast.Processing, nil
+	}
+	m.tell(r, "cancel", i)
+	r.startedAt, r.endedBy, r.result = time.Time{}, "", nil
+	m.end(r, holdfast.Cancelled)
+	return holdfast.Cancelled, nil
+}
+
+func (m *model) discard(i holdfast.Intervention) error {
+	if i.Reason == "" {
+		return holdfast.ErrInvalid
+	}
+	r, err := m.find(i)
+	switch {
+	case err != nil:
+		return err
+	case r.place != finished || r.state != holdfast.Failed || r.discarded:
+		return holdfast.ErrConflict
+	}
+	r.discarded = true
+	m.tell(r, "discard", i)
+	return nil
+}
+
+func (m *model) pause(h holdfast.Hold) {
+	var until time.Time
+	if h.For > 0 {
+		until = m.now.Add(h.For)
+	}
+	m.holds[scope{h.Queue, h.Kind}] = until
+}
+
+func (m *model) resume(h holdfast.Hold) { delete(m.holds, scope{h.Queue, h.Kind}) }

@@ -1,0 +1,206 @@
+package storetest
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What workers and keepers do to the model.
+
+// overruled begins the reason of an attempt whose settlement gave way to a request to stop. What the worker had wanted
+// follows; how the rest is worded is the store's business.
+const overruled = "asked to cancel; "
+
+// holds reports whether this very lease is held.
+func (r *record) holds(batch holdfast.ID, token int) bool {
+	return r.place == leased && r.batch == batch && r.Token == token
+}
+
+func (m *model) renew(renewals []holdfast.Renewal, lease time.Duration) holdfast.Renewed {
+	var answer holdfast.Renewed
+	for _, n := range renewals {
+		if s, ok := m.leases[n.Batch]; ok {
+			s.expires = m.now.Add(lease)
+		}
+		for _, id := range append(append([]holdfast.ID{}, n.Running...), n.Waiting...) {
+			if r, ok := m.jobs[id]; !ok || r.place != leased || r.batch != n.Batch {
+				answer.Lost = append(answer.Lost, id)
+			}
+		}
+		for _, id := range n.Running {
+			if r, ok := m.jobs[id]; ok && r.place == leased && r.batch == n.Batch {
+				r.started = true
+			}
+		}
+		for id, r := range m.jobs {
+			if r.place == leased && r.batch == n.Batch && r.cancel {
+				answer.Cancelling = append(answer.Cancelling, id)
+			}
+		}
+	}
+	return answer
+}
+
+func (m *model) note(n holdfast.Note) error {
+	r, ok := m.jobs[n.Job]
+	if !ok || !r.holds(n.Batch, n.Token) {
+		return holdfast.ErrLeaseLost
+	}
+	if n.Checkpoint != nil && !json.Valid(n.Checkpoint) {
+		return holdfast.ErrInvalid
+	}
+	if n.Progress != nil {
+		r.progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note, At: m.now}
+	}
+	if n.Checkpoint != nil {
+		r.checkpoint = n.Checkpoint
+	}
+	return nil
+}
+
+func (m *model) settle(s holdfast.Settlement) error {
+	if s.Check() != nil {
+		return holdfast.ErrInvalid
+	}
+	r, ok := m.jobs[s.Job]
+	switch {
+	case !ok:
+		return holdfast.ErrLeaseLost
+	case r.holds(s.Batch, s.Token):
+		m.apply(r, s)
+		return nil
+	case r.told(s.Token, s.To):
+		return nil
+	}
+	for _, known := range r.late {
+		if known.Token == s.Token && known.To == s.To {
+			return holdfast.ErrLeaseLost
+		}
+	}
+	r.late = append(r.late, holdfast.Attempt{Job: r.ID, Token: s.Token, To: s.To})
+	return holdfast.ErrLeaseLost
+}
+
+// told reports whether a settlement of this token has already made the job what it asks for.
+func (r *record) told(token int, to holdfast.State) bool {
+	for _, a := range r.attempts {
+		if a.Token == token && a.To == to {
+			return true
+		}
+	}
+	return r.place == finished && r.Token == token && r.state == to
+}
+
+// apply ends an attempt of the holder.
+func (m *model) apply(r *record, s holdfast.Settlement) {
+	count := 0
+	switch s.Charge {
+	case holdfast.ChargeFailure:
+		r.Failures++
+		count = r.Failures
+	case holdfast.ChargeCrash:
+		r.Crashes++
+		count = r.Crashes
+	case holdfast.ChargeInterrupt:
+		r.Interrupts++
+	}
+	to := s.To
+	if r.cancel {
+		to, r.cancel = holdfast.Cancelled, false
+		s.Why = overruled + string(s.To)
+	}
+	from := m.leases[r.batch]
+	if to != holdfast.Complete {
+		attempt := holdfast.Attempt{
+			Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: m.now.Add(-s.Took), EndedAt: m.now,
+			To: to, Charge: s.Charge, Failure: s.Failure, Why: s.Why, Limit: s.Limit, Count: count,
+		}
+		if to == holdfast.Queued {
+			attempt.DueAt = m.now.Add(s.Delay)
+		}
+		r.attempts = append(r.attempts, attempt)
+	}
+	var startedAt time.Time
+	if s.Took > 0 || r.started {
+		startedAt = m.now.Add(-s.Took)
+	}
+	m.leave(r)
+	if to == holdfast.Queued {
+		r.place, r.due = ready, m.now.Add(s.Delay)
+		if s.Delay > 0 {
+			r.place = later
+		}
+		return
+	}
+	r.startedAt, r.endedBy, r.result = startedAt, from.worker, nil
+	if to == holdfast.Complete {
+		r.result = s.Result
+	}
+	m.end(r, to)
+}
+
+// end finishes a job and frees its unique key.
+func (m *model) end(r *record, to holdfast.State) {
+	r.place, r.state, r.finishedAt, r.discarded = finished, to, m.now, false
+	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
+	if m.unique[key] == r.ID && !(to == holdfast.Complete && r.uniqueDone) {
+		delete(m.unique, key)
+	}
+}
+
+func (m *model) promote(limit int) int {
+	due := m.where(later, func(r *record) bool { return !r.due.After(m.now) })
+	for _, r := range due {
+		r.place = ready
+	}
+	if len(due) > limit {
+		panic("the model promotes without a limit: ask for more")
+	}
+	return len(due)
+}
+
+// silent answers with the members of expired leases: those that go back to their queue, and those that are handed over.
+func (m *model) silent() (back, over []*record) {
+	for _, r := range m.jobs {
+		if r.place != leased || m.leases[r.batch].expires.After(m.now) {
+			continue
+		}
+		if r.started || r.cancel {
+			over = append(over, r)
+		} else {
+			back = append(back, r)
+		}
+	}
+	return back, over
+}
+
+// release sends a job that its worker never started back to its queue.
+func (m *model) release(r *record) {
+	r.Token++
+	r.Interrupts++
+	m.stray(r, "its worker went silent before it started")
+}
+
+// stray ends an attempt whose worker had no say in it. The token has grown by then.
+func (m *model) stray(r *record, why string) {
+	from := m.leases[r.batch]
+	r.attempts = append(r.attempts, holdfast.Attempt{
+		Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: from.claimedAt, EndedAt: m.now,
+		To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: m.now, Why: why,
+	})
+	m.leave(r)
+	r.place, r.due = ready, m.now
+}
+
+// takeOver moves a job of an expired lease into the new lease that replaces it.
+func (m *model) takeOver(r *record, c holdfast.Claim, batch holdfast.ID) {
+	from := m.leases[r.batch]
+	if _, ok := m.leases[batch]; !ok {
+		m.leases[batch] = &span{worker: c.Worker, lost: from.who(), claimedAt: from.claimedAt, expires: m.now.Add(c.Lease)}
+	}
+	m.leave(r)
+	r.batch, r.started = batch, true
+	r.Token++
+}

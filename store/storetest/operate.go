@@ -1,0 +1,190 @@
+package storetest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var operateLaws = []law{
+	{"cancelling a queued job ends it at once, with the story of who and why", func(s *scene) {
+		for _, id := range []holdfast.ID{s.enqueue(), s.enqueue(at(time.Hour))} {
+			same(s, "answer", s.cancel(id), holdfast.Cancelled)
+			job := s.expectState(id, holdfast.Cancelled)
+			same(s, "times", []any{job.StartedAt.IsZero(), job.FinishedAt}, []any{true, job.AsOf})
+			same(s, "events", s.history(id).Events, []holdfast.Event{{Job: id, At: job.AsOf, Name: "cancel", Actor: "ada", Reason: "because", Generation: 1}})
+		}
+		s.Advance(2 * time.Hour)
+		s.promote(10)
+		same(s, "claimed", len(s.claim(10)), 0)
+	}},
+	{"a processing job that is asked to stop ends cancelled, whatever its worker says (river PR#1397, #1245)", func(s *scene) {
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{
+			completes, func(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") },
+			func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) },
+			func(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) },
+			func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, 0) },
+		} {
+			lease := s.start()
+			same(s, "answer", s.cancel(lease.ID), holdfast.Processing)
+			same(s, "cancelling", s.expectState(lease.ID, holdfast.Processing).Cancelling, true)
+			e := say(lease)
+			s.settle(e)
+			job := s.expectState(lease.ID, holdfast.Cancelled)
+			same(s, "job", []any{job.Cancelling, len(job.Result), job.Failures}, []any{false, 0, lo(e.Charge == holdfast.ChargeFailure)})
+			attempts := s.history(lease.ID).Attempts
+			same(s, "attempt", []any{len(attempts), attempts[0].To, attempts[0].Charge}, []any{1, holdfast.Cancelled, e.Charge})
+			if !strings.HasPrefix(attempts[0].Why, "asked to cancel; "+string(e.To)) {
+				s.Fatalf("the attempt does not say what its worker wanted: %q", attempts[0].Why)
+			}
+		}
+	}},
+	{"asking twice is fine and is told once", func(s *scene) {
+		lease := s.start()
+		s.cancel(lease.ID)
+		same(s, "answer", s.cancel(lease.ID), holdfast.Processing)
+		same(s, "events", len(s.history(lease.ID).Events), 1)
+		s.settle(completes(lease))
+	}},
+	{"a job that has ended is not cancelled", func(s *scene) {
+		lease := s.start()
+		s.settle(completes(lease))
+		_, err := s.Store.Cancel(s.ctx, by(lease.ID))
+		s.expectError(err, holdfast.ErrConflict)
+		s.expectState(lease.ID, holdfast.Complete)
+	}},
+	{"discarding takes a failed job off the dead letters, once, and it is still failed", func(s *scene) {
+		lease := s.fail()
+		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
+		same(s, "discarded", s.expectState(lease.ID, holdfast.Failed).Discarded, true)
+		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 0)
+		same(s, "failed", len(s.jobs(holdfast.Filter{State: holdfast.Failed})), 1)
+		s.expectError(s.Store.Discard(s.ctx, by(lease.ID)), holdfast.ErrConflict)
+		events := s.history(lease.ID).Events
+		same(s, "events", []any{len(events), events[0].Name, events[0].Actor, events[0].Reason}, []any{1, "discard", "ada", "because"})
+	}},
+	{"only failed jobs are discarded, and only for a reason", func(s *scene) {
+		s.expectError(s.Store.Discard(s.ctx, by(s.enqueue())), holdfast.ErrConflict)
+		done := s.claimOne()
+		s.expectError(s.Store.Discard(s.ctx, by(done.ID)), holdfast.ErrConflict)
+		s.settle(completes(done))
+		s.expectError(s.Store.Discard(s.ctx, by(done.ID)), holdfast.ErrConflict)
+		failed := s.fail()
+		s.expectError(s.Store.Discard(s.ctx, holdfast.Intervention{Job: failed.ID, Actor: "ada"}), holdfast.ErrInvalid)
+		same(s, "discarded", s.job(failed.ID).Discarded, false)
+	}},
+	{"who intervenes must say who they are, in sane words", func(s *scene) {
+		id := s.enqueue()
+		for _, bad := range []holdfast.Intervention{
+			{Job: id}, {Job: id, Actor: "a\nb"}, {Job: id, Actor: strings.Repeat("a", 256)}, {Job: id, Actor: "ada", Reason: strings.Repeat("r", 1001)},
+			{Job: id, Actor: "ada", Reason: "tab\x00"}, {Job: id, Actor: "ada", Owner: strings.Repeat("o", 256)},
+		} {
+			_, err := s.Store.Cancel(s.ctx, bad)
+			s.expectError(err, holdfast.ErrInvalid)
+			_, err = s.Store.Retry(s.ctx, bad)
+			s.expectError(err, holdfast.ErrInvalid)
+			bad.Reason += "x"
+			s.expectError(s.Store.Discard(s.ctx, bad), holdfast.ErrInvalid)
+		}
+		s.expectState(id, holdfast.Queued)
+	}},
+	{"another's job and no job at all are answered alike", func(s *scene) {
+		lease := s.fail(func(d *holdfast.Draft) { d.Owner = "acme" })
+		foreign, unknown := by(lease.ID), by(holdfast.NewID())
+		foreign.Owner, unknown.Owner = "other", "other"
+		verbs := map[string]func(holdfast.Intervention) error{
+			"retry":   func(i holdfast.Intervention) error { _, err := s.Store.Retry(s.ctx, i); return err },
+			"cancel":  func(i holdfast.Intervention) error { _, err := s.Store.Cancel(s.ctx, i); return err },
+			"discard": func(i holdfast.Intervention) error { return s.Store.Discard(s.ctx, i) },
+		}
+		for name, verb := range verbs {
+			a, b := verb(foreign), verb(unknown)
+			s.expectError(a, holdfast.ErrNotFound)
+			s.expectError(b, holdfast.ErrNotFound)
+			same(s, name+" in words", strings.ReplaceAll(a.Error(), foreign.Job.String(), "?"), strings.ReplaceAll(b.Error(), unknown.Job.String(), "?"))
+		}
+		own := by(lease.ID)
+		own.Owner = "acme"
+		s.must(s.Store.Discard(s.ctx, own))
+	}},
+}
+
+func lo(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var holdLaws = []law{
+	{"a held queue or kind is claimed from by nobody, spends nothing, and flows again when resumed", func(s *scene) {
+		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}} {
+			hold.Actor, hold.Reason = "ada", "maintenance"
+			id := s.enqueue()
+			s.must(s.Store.Pause(s.ctx, hold))
+			s.Advance(longAgo)
+			same(s, "claimed", len(s.claim(10)), 0)
+			s.expectCounts(id, [5]int{0, 0, 0, 0, 1})
+			s.must(s.Store.Resume(s.ctx, hold))
+			s.settle(completes(s.claimOne()))
+		}
+	}},
+	{"a hold closes its own queue or kind and no other", func(s *scene) {
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "pdf", Actor: "ada"}))
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "mail", Actor: "ada"}))
+		s.enqueue(func(d *holdfast.Draft) { d.Kind = "pdf" })
+		free := s.enqueue()
+		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{free})
+	}},
+	{"a hold with a time ends by itself", func(s *scene) {
+		s.enqueue()
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada", For: time.Minute}))
+		s.Advance(time.Minute - time.Microsecond)
+		same(s, "claimed", len(s.claim(1)), 0)
+		s.Advance(time.Microsecond)
+		holds, err := s.Store.Holds(s.ctx)
+		s.must(err)
+		same(s, "holds", len(holds), 0)
+		s.claimOne()
+	}},
+	{"holds are seen with their story, and pausing again replaces", func(s *scene) {
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada", For: time.Minute}))
+		s.Advance(time.Second)
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "bob", Reason: "longer"}))
+		holds, err := s.Store.Holds(s.ctx)
+		s.must(err)
+		now := s.job(s.enqueue()).AsOf
+		same(s, "holds", holds, []holdfast.Hold{{Queue: "default", Actor: "bob", Reason: "longer", Since: now}})
+	}},
+	{"a hold is known to every handle and outlives them (oban#318)", func(s *scene) {
+		other := s.Reopen()
+		s.must(other.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada"}))
+		s.must(other.Close())
+		s.enqueue()
+		same(s, "claimed", len(s.claim(1)), 0)
+	}},
+	{"what a worker already holds is not touched by a hold", func(s *scene) {
+		lease := s.start()
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada"}))
+		s.settle(completes(lease))
+	}},
+	{"a hold may come before the first job of its queue", func(s *scene) {
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "unborn", Actor: "ada"}))
+		s.enqueue(func(d *holdfast.Draft) { d.Queue = "unborn" })
+		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"unborn"}})), 0)
+	}},
+	{"lifting a hold that is not there is no error", func(s *scene) {
+		s.must(s.Store.Resume(s.ctx, holdfast.Hold{Kind: "mail", Actor: "ada"}))
+	}},
+	{"a hold that means nothing is refused", func(s *scene) {
+		for _, bad := range []holdfast.Hold{
+			{Actor: "ada"}, {Queue: "a", Kind: "b", Actor: "ada"}, {Queue: "a"}, {Queue: "no blanks", Actor: "ada"}, {Queue: "a", Actor: "ada", For: -1},
+		} {
+			s.expectError(s.Store.Pause(s.ctx, bad), holdfast.ErrInvalid)
+		}
+		holds, err := s.Store.Holds(s.ctx)
+		s.must(err)
+		same(s, "holds", len(holds), 0)
+	}},
+}

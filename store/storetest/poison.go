@@ -1,0 +1,202 @@
+package storetest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// corruptions are what a hand, a disk or an older program can do to a row. Some a database refuses by itself: so much the
+// better.
+var corruptions = []struct{ name, column, value string }{
+	{"arguments that are no JSON", "job.args", `{"a":`},
+	{"no arguments", "job.args", Null},
+	{"empty arguments", "job.args", ""},
+	{"arguments beyond all bounds", "job.args", `"` + strings.Repeat("x", 10<<20) + `"`},
+	{"no kind", "job.kind", ""},
+	{"no kind at all", "job.kind", Null},
+	{"a priority that is a word", "job.priority", "high"},
+	{"a creation time that is a word", "job.created_at", "yesterday"},
+	{"tags that are no list", "job.tags", `{"a":`},
+	{"an attempt limit that is a word", "job.max_attempts", "many"},
+	{"a token that is a word", "ready.token", "seven"},
+	{"a generation of none", "ready.generation", "0"},
+}
+
+// corrupt breaks a row on purpose, and reports whether the database let it happen.
+func (s *scene) corrupt(column string, id holdfast.ID, value string) bool {
+	s.broken = true
+	return s.Corrupt(column, id, value) == nil
+}
+
+// fair lists which of the jobs were claimed and can be trusted.
+func fair(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
+	for _, l := range leases {
+		if l.Corrupt == "" {
+			good = append(good, l)
+		} else {
+			bad = append(bad, l)
+		}
+	}
+	return good, bad
+}
+
+var poisonLaws = []law{
+	{"a row that cannot be read fails alone, and the others flow (river PR#1324, #1380)", func(s *scene) {
+		tried := 0
+		for _, c := range corruptions {
+			s.Wipe()
+			s.enqueue()
+			id := s.enqueue()
+			s.enqueue()
+			if !s.corrupt(c.column, id, c.value) {
+				continue
+			}
+			tried++
+			good, bad := fair(s.claim(10))
+			if len(good) < 2 {
+				s.Fatalf("%s: only %d of the two sound jobs were claimed", c.name, len(good))
+			}
+			for _, l := range bad {
+				same(s, c.name+": the corrupt one", l.ID, id)
+				s.settle(fails(l, "UNREADABLE_JOB"))
+			}
+			for _, l := range good {
+				s.settle(completes(l))
+			}
+			same(s, c.name+": left to claim", len(s.claim(10)), 0)
+			_, _, err := s.Store.Jobs(s.ctx, holdfast.Filter{})
+			s.must(err)
+		}
+		if tried < 2 {
+			s.Fatalf("only %d corruptions could be tried: the law proves nothing", tried)
+		}
+	}},
+	{"arguments beyond all bounds are handed out as corrupt, without the weight", func(s *scene) {
+		id := s.enqueue()
+		if !s.corrupt("job.args", id, `"`+strings.Repeat("x", 10<<20)+`"`) {
+			s.Fatal("the database refused a long text: choose another corruption")
+		}
+		lease := s.claimOne()
+		same(s, "lease", []any{lease.ID, lease.Corrupt != "", len(lease.Args) <= holdfast.MaxArgs, lease.Token}, []any{id, true, true, 1})
+		s.settle(fails(lease, "UNREADABLE_JOB"))
+		s.expectState(id, holdfast.Failed)
+	}},
+	{"a job without a kind is handed out as corrupt and can be failed", func(s *scene) {
+		id := s.enqueue()
+		if !s.corrupt("job.kind", id, "") {
+			s.Fatal("the database refused an empty kind: choose another corruption")
+		}
+		lease := s.claimOne()
+		same(s, "lease", []any{lease.ID, lease.Corrupt != ""}, []any{id, true})
+		s.settle(fails(lease, "UNREADABLE_JOB"))
+		s.expectState(id, holdfast.Failed)
+	}},
+	{"one poisoned row does not stop the recovery of the others (asynq#1140)", func(s *scene) {
+		s.enqueueAll(draft(), draft(), draft())
+		leases := s.claim(3)
+		for _, c := range corruptions {
+			s.corrupt(c.column, leases[1].ID, c.value)
+		}
+		s.Advance(longAgo)
+		taken := s.reclaim()
+		good, bad := fair(taken)
+		same(s, "sound", len(good), 2)
+		for _, l := range good {
+			s.settle(hands(l, holdfast.ChargeCrash, 0))
+		}
+		for _, l := range bad {
+			s.settle(fails(l, "UNREADABLE_JOB"))
+		}
+		same(s, "claimed again", len(s.claim(10)), 2)
+	}},
+	{"one poisoned row does not stop promotion nor expiry (oban#1416, pg-boss PR#536)", func(s *scene) {
+		var waiting []holdfast.ID
+		for range 3 {
+			waiting = append(waiting, s.enqueue(at(time.Second), expiresIn(time.Hour)))
+		}
+		s.corrupt("job.args", waiting[1], `"`+strings.Repeat("x", 10<<20)+`"`)
+		s.corrupt("job.kind", waiting[1], "")
+		s.Advance(time.Second)
+		same(s, "promoted", s.promote(10), 3)
+		s.Advance(time.Hour)
+		good, bad := fair(s.expire())
+		same(s, "expired", []int{len(good), len(bad)}, []int{2, 1})
+	}},
+	{"a place whose job is gone stops nobody and is named by the audit (faktory#417)", func(s *scene) {
+		gone := s.enqueue()
+		lost := s.startFirst()
+		if !s.corrupt("job", gone, "") || !s.corrupt("job", lost.ID, "") {
+			s.Fatal("the row could not be removed")
+		}
+		sound := s.enqueue()
+		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{sound})
+		s.Advance(longAgo)
+		var taken []holdfast.ID
+		for _, l := range s.reclaim() {
+			taken = append(taken, l.ID)
+		}
+		if len(taken) == 0 || taken[len(taken)-1] != sound && taken[0] != sound {
+			s.Fatalf("the sound job was not reclaimed: %v", taken)
+		}
+		s.expectFinding(gone)
+	}},
+	{"the audit names a row that was corrupted by hand", func(s *scene) {
+		id := s.enqueue()
+		s.expectHealthy()
+		if !s.corrupt("ready", id, "") {
+			s.Fatal("the row could not be removed")
+		}
+		s.expectFinding(id)
+	}},
+	{"the audit sees a unique key that its holder has lost, and a token that went backwards", func(s *scene) {
+		holder := s.enqueue(unique("k"), at(time.Hour))
+		if !s.corrupt("unique", holder, "") {
+			s.Fatal("the row could not be removed")
+		}
+		s.expectFinding(holder)
+		lease := s.start()
+		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		if !s.corrupt("ready.token", lease.ID, "0") {
+			s.Fatal("the token could not be lowered")
+		}
+		s.expectFinding(lease.ID)
+	}},
+	{"the audit sees what waits for a keeper for too long", func(s *scene) {
+		s.broken = true
+		lease := s.start()
+		waiting := s.enqueue(at(time.Second))
+		s.Advance(longAgo)
+		findings, err := s.Store.Audit(s.ctx)
+		s.must(err)
+		if len(findings) < 2 {
+			s.Fatalf("an expired lease and a job long due, and the audit found %+v", findings)
+		}
+		s.settle(completes(lease))
+		s.promote(10)
+		s.expectState(waiting, holdfast.Queued)
+		s.expectHealthy()
+	}},
+}
+
+// startFirst enqueues a job that goes before all others and claims it.
+func (s *scene) startFirst() holdfast.Lease {
+	s.Helper()
+	id := s.enqueue(func(d *holdfast.Draft) { d.Priority = -9 })
+	lease := s.claimOne()
+	same(s, "claimed", lease.ID, id)
+	return lease
+}
+
+func (s *scene) expectFinding(id holdfast.ID) {
+	s.Helper()
+	findings, err := s.Store.Audit(s.ctx)
+	s.must(err)
+	for _, f := range findings {
+		if strings.Contains(f.Job+f.Detail, id.String()) {
+			return
+		}
+	}
+	s.Fatalf("the audit does not name %v: %+v", id, findings)
+}

@@ -1,0 +1,305 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A tally counts under a lock.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (t *tally) add(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == nil {
+		t.n = map[string]int{}
+	}
+	t.n[what]++
+}
+
+// most is the highest count.
+func (t *tally) most() (highest int) {
+	for _, n := range t.n {
+		highest = max(highest, n)
+	}
+	return highest
+}
+
+// handles opens the same data several times: goroutines share few of them, as processes would.
+func (s *scene) handles() []holdfast.Store {
+	return []holdfast.Store{s.Store, s.Reopen(), s.Reopen()}
+}
+
+var raceLaws = []law{
+	{"sixty-four enqueuers with one unique key make one job", func(s *scene) {
+		stores, seen, fresh := s.handles(), &tally{}, &tally{}
+		together(64, func(i int) {
+			d := draft()
+			d.UniqueKey = "k"
+			receipts, err := stores[i%3].Enqueue(s.ctx, []holdfast.Draft{d})
+			if err != nil {
+				s.Errorf("enqueue: %v", err)
+				return
+			}
+			seen.add(receipts[0].ID.String())
+			if !receipts[0].Existing {
+				fresh.add("fresh")
+			}
+		})
+		same(s, "jobs, and how many were first", []int{len(seen.n), fresh.n["fresh"]}, []int{1, 1})
+		s.expectJobs(1)
+	}},
+	{"sixty-four repeats of one request with one idempotency key make one job", func(s *scene) {
+		stores, seen := s.handles(), &tally{}
+		together(64, func(i int) {
+			d := draft()
+			d.IdempotencyKey = "once"
+			receipts, err := stores[i%3].Enqueue(s.ctx, []holdfast.Draft{d})
+			if err != nil {
+				s.Errorf("enqueue: %v", err)
+				return
+			}
+			seen.add(receipts[0].ID.String())
+		})
+		same(s, "jobs", len(seen.n), 1)
+		s.expectJobs(1)
+	}},
+	{"calls that hold the same keys in opposite order do not block each other", func(s *scene) {
+		stores := s.handles()
+		together(16, func(i int) {
+			drafts := make([]holdfast.Draft, 8)
+			for k := range drafts {
+				drafts[k] = draft()
+				drafts[k].UniqueKey = fmt.Sprintf("k%d", (k*(1-2*(i%2))+8)%8)
+				drafts[k].Queue = fmt.Sprintf("q%d", (k*(1-2*(i%2))+8)%8)
+			}
+			if _, err := stores[i%3].Enqueue(s.ctx, drafts); err != nil {
+				s.Errorf("enqueue: %v", err)
+			}
+		})
+		s.expectJobs(8)
+	}},
+	{"new queues and kinds that appear everywhere at once are made once", func(s *scene) {
+		stores := s.handles()
+		name := "lane-" + holdfast.NewID().String()
+		together(24, func(i int) {
+			if _, err := stores[i%3].Enqueue(s.ctx, []holdfast.Draft{{Kind: name, Queue: name}}); err != nil {
+				s.Errorf("enqueue: %v", err)
+			}
+		})
+		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 100, Queues: []string{name}})), 24)
+	}},
+	{"twenty promoters and claimers take each job once (sidekiq PR#1495)", func(s *scene) {
+		drafts := make([]holdfast.Draft, 200)
+		for i := range drafts {
+			drafts[i] = draft()
+			drafts[i].Delay = time.Second
+		}
+		s.enqueueAll(drafts...)
+		s.Advance(time.Second)
+		stores, seen := s.handles(), &tally{}
+		together(20, func(i int) {
+			store := stores[i%3]
+			for round := range 40 {
+				if _, err := store.Promote(s.ctx, 15); err != nil {
+					s.Errorf("promote: %v", err)
+				}
+				leases, err := store.Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 7, Start: 7, Lease: shortLease})
+				if err != nil {
+					s.Errorf("claim: %v", err)
+				}
+				for _, l := range leases {
+					seen.add(l.ID.String())
+				}
+				if len(leases) == 0 && round > 15 {
+					return
+				}
+			}
+		})
+		same(s, "jobs claimed, and how often at most", []int{len(seen.n), seen.most()}, []int{200, 1})
+	}},
+	{"twenty manual retries of one job have one winner", func(s *scene) {
+		lease := s.fail()
+		stores, won := s.handles(), &tally{}
+		together(20, func(i int) {
+			_, err := stores[i%3].Retry(s.ctx, by(lease.ID))
+			switch {
+			case err == nil:
+				won.add("won")
+			case !errors.Is(err, holdfast.ErrConflict):
+				s.Errorf("retry: %v", err)
+			}
+		})
+		same(s, "winners", won.n["won"], 1)
+		s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 2})
+		same(s, "events", len(s.history(lease.ID).Events), 1)
+	}},
+	{"two failed twins retried at once: one gets the key, the other is told who has it", func(s *scene) {
+		a := s.fail(unique("k"))
+		b := s.fail(unique("k"))
+		stores, won := s.handles(), &tally{}
+		together(2, func(i int) {
+			_, err := stores[i].Retry(s.ctx, by([]holdfast.ID{a.ID, b.ID}[i]))
+			if err == nil {
+				won.add("won")
+			} else if !errors.Is(err, holdfast.ErrConflict) {
+				s.Errorf("retry: %v", err)
+			}
+		})
+		same(s, "winners", won.n["won"], 1)
+	}},
+	{"a worker that settles while it is reclaimed: one of the two has the job (river#1302)", func(s *scene) {
+		for range 15 {
+			s.raceForJob(completes)
+		}
+	}},
+	{"a renewal that races a reclaim is answered truly (asynq: a renewed lease was stolen)", func(s *scene) {
+		stores := s.handles()
+		for range 15 {
+			lease := s.start()
+			s.Advance(time.Minute)
+			var news holdfast.Renewed
+			var taken []holdfast.Lease
+			together(2, func(i int) {
+				var err error
+				if i == 0 {
+					news, err = stores[1].Renew(s.ctx, []holdfast.Renewal{{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}}, shortLease)
+				} else {
+					taken, err = stores[2].Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 10, Lease: shortLease})
+				}
+				if err != nil {
+					s.Errorf("renew or reclaim: %v", err)
+				}
+			})
+			same(s, "lost and taken", len(news.Lost), len(taken))
+			if len(taken) == 1 {
+				lease = taken[0]
+			}
+			s.settle(completes(lease))
+		}
+	}},
+	{"twenty keepers reclaim each job once", func(s *scene) {
+		for range 10 {
+			s.enqueueAll(draft(), draft(), draft())
+			s.claimAs(holdfast.Claim{Worker: "w", Limit: 3, Start: 2})
+		}
+		s.Advance(time.Minute)
+		stores, seen := s.handles(), &tally{}
+		together(20, func(i int) {
+			for range 10 {
+				leases, err := stores[i%3].Reclaim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("k", i), Limit: 3, Lease: shortLease})
+				if err != nil {
+					s.Errorf("reclaim: %v", err)
+				}
+				for _, l := range leases {
+					seen.add(l.ID.String())
+				}
+			}
+		})
+		for _, l := range s.reclaim() { // what each of them left to another
+			seen.add(l.ID.String())
+		}
+		same(s, "reclaimed, and how often at most", []int{len(seen.n), seen.most()}, []int{20, 1})
+		same(s, "back in the queue", len(s.claim(100)), 10)
+	}},
+	{"a cancel that races a completion takes effect, or comes too late and says so", func(s *scene) {
+		stores := s.handles()
+		for range 15 {
+			lease := s.start()
+			var answer, refused error
+			together(2, func(i int) {
+				if i == 0 {
+					_, refused = stores[1].Cancel(s.ctx, by(lease.ID))
+					return
+				}
+				answers, err := stores[2].Settle(s.ctx, []holdfast.Settlement{completes(lease)})
+				if answer = err; err == nil {
+					answer = answers[0]
+				}
+			})
+			s.must(answer)
+			if refused == nil {
+				s.expectState(lease.ID, holdfast.Cancelled)
+			} else {
+				s.expectError(refused, holdfast.ErrConflict)
+				s.expectState(lease.ID, holdfast.Complete)
+			}
+		}
+	}},
+	{"a cancel that races a claim takes effect", func(s *scene) {
+		stores := s.handles()
+		for range 15 {
+			id := s.enqueue()
+			var leases []holdfast.Lease
+			together(2, func(i int) {
+				var err error
+				if i == 0 {
+					_, err = stores[1].Cancel(s.ctx, by(id))
+				} else {
+					leases, err = stores[2].Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: shortLease})
+				}
+				if err != nil {
+					s.Errorf("cancel or claim: %v", err)
+				}
+			})
+			for _, l := range leases {
+				s.settle(completes(l))
+			}
+			s.expectState(id, holdfast.Cancelled)
+		}
+	}},
+	{"a whole batch settled by many at once, job by job and twice over, ends each job once", func(s *scene) {
+		drafts := make([]holdfast.Draft, 60)
+		for i := range drafts {
+			drafts[i] = draft()
+		}
+		s.enqueueAll(drafts...)
+		leases, stores := s.claim(60), s.handles()
+		together(12, func(i int) {
+			for k := range 10 {
+				answers, err := stores[i%3].Settle(s.ctx, []holdfast.Settlement{completes(leases[(i*5+k)%60])})
+				if err != nil || answers[0] != nil {
+					s.Errorf("settle: %v %v", err, answers)
+				}
+			}
+		})
+		same(s, "complete", len(s.jobs(holdfast.Filter{State: holdfast.Complete, Limit: 200})), 60)
+	}},
+}
+
+// raceForJob lets a worker and a keeper go for the same expired job, and insists on one winner.
+func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
+	s.Helper()
+	lease := s.start()
+	s.Advance(time.Minute)
+	var answer error
+	var taken []holdfast.Lease
+	together(2, func(i int) {
+		if i == 0 {
+			answers, err := s.Store.Settle(s.ctx, []holdfast.Settlement{say(lease)})
+			if answer = err; err == nil {
+				answer = answers[0]
+			}
+			return
+		}
+		var err error
+		if taken, err = s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 10, Lease: shortLease}); err != nil {
+			s.Errorf("reclaim: %v", err)
+		}
+	})
+	if len(taken) == 1 {
+		s.expectError(answer, holdfast.ErrLeaseLost)
+		s.settle(hands(taken[0], holdfast.ChargeCrash, 0))
+		s.settle(completes(s.claimOne()))
+	} else {
+		s.must(answer)
+	}
+	s.expectState(lease.ID, holdfast.Complete)
+}

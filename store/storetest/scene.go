@@ -1,0 +1,329 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	shortLease = 30 * time.Second
+	longAgo    = 10 * time.Minute // longer than any lease here
+)
+
+// A scene is what one law happens in: the verbs of the laws. A verb that meets an error it does not expect ends the law.
+type scene struct {
+	testing.TB
+	*Subject
+	ctx    context.Context
+	broken bool // the law corrupts rows on purpose: no audit at its end
+}
+
+// draft is the plainest job there is.
+func draft() holdfast.Draft { return holdfast.Draft{Kind: "mail", Queue: "default"} }
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// enqueue hands in one plain job, changed by the options, and answers with its id.
+func (s *scene) enqueue(change ...func(*holdfast.Draft)) holdfast.ID {
+	s.Helper()
+	d := draft()
+	for _, c := range change {
+		c(&d)
+	}
+	return s.enqueueAll(d)[0].ID
+}
+
+func (s *scene) enqueueAll(drafts ...holdfast.Draft) []holdfast.Receipt {
+	s.Helper()
+	receipts, err := s.Store.Enqueue(s.ctx, drafts)
+	s.must(err)
+	if len(receipts) != len(drafts) {
+		s.Fatalf("%d drafts were answered with %d receipts", len(drafts), len(receipts))
+	}
+	return receipts
+}
+
+// claim takes up to limit jobs of the default queue and starts all of them.
+func (s *scene) claim(limit int) []holdfast.Lease {
+	s.Helper()
+	return s.claimAs(holdfast.Claim{Worker: "w1", Limit: limit, Start: limit})
+}
+
+func (s *scene) claimAs(c holdfast.Claim) []holdfast.Lease {
+	s.Helper()
+	if c.Queues == nil {
+		c.Queues = []string{"default"}
+	}
+	if c.Lease == 0 {
+		c.Lease = shortLease
+	}
+	leases, err := s.Store.Claim(s.ctx, c)
+	s.must(err)
+	return leases
+}
+
+// claimOne takes one job and insists that there is one.
+func (s *scene) claimOne() holdfast.Lease {
+	s.Helper()
+	leases := s.claim(1)
+	if len(leases) != 1 {
+		s.Fatalf("claimed %d jobs, want 1", len(leases))
+	}
+	return leases[0]
+}
+
+// start enqueues one job and claims it.
+func (s *scene) start(change ...func(*holdfast.Draft)) holdfast.Lease {
+	s.Helper()
+	id := s.enqueue(change...)
+	lease := s.claimOne()
+	if lease.ID != id {
+		s.Fatalf("claimed %v, want %v", lease.ID, id)
+	}
+	return lease
+}
+
+// settle writes settlements and insists that each is applied.
+func (s *scene) settle(settlements ...holdfast.Settlement) {
+	s.Helper()
+	for i, err := range s.trySettle(settlements...) {
+		if err != nil {
+			s.Fatalf("settlement %d (%s) was refused: %v", i, settlements[i].To, err)
+		}
+	}
+}
+
+func (s *scene) trySettle(settlements ...holdfast.Settlement) []error {
+	s.Helper()
+	answers, err := s.Store.Settle(s.ctx, settlements)
+	s.must(err)
+	if len(answers) != len(settlements) {
+		s.Fatalf("%d settlements got %d answers", len(settlements), len(answers))
+	}
+	return answers
+}
+
+func ends(l holdfast.Lease, to holdfast.State) holdfast.Settlement {
+	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
+}
+
+func completes(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Complete) }
+
+func fails(l holdfast.Lease, code string) holdfast.Settlement {
+	e := ends(l, holdfast.Failed)
+	e.Charge, e.Limit, e.Why = holdfast.ChargeFailure, l.Failures+1, "the last attempt allowed"
+	e.Failure = &holdfast.Failure{Code: code, Category: "test", Message: "it broke", Fingerprint: "print-" + code}
+	return e
+}
+
+// retries is an attempt that failed and may be tried again after a delay.
+func retries(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
+	e := fails(l, "FLAKY")
+	e.To, e.Delay, e.Limit, e.Why = holdfast.Queued, delay, 25, "worth another try"
+	return e
+}
+
+func hands(l holdfast.Lease, charge holdfast.Charge, delay time.Duration) holdfast.Settlement {
+	e := ends(l, holdfast.Queued)
+	e.Charge, e.Delay, e.Why = charge, delay, "handed back"
+	return e
+}
+
+// fail makes a job that has failed for good.
+func (s *scene) fail(change ...func(*holdfast.Draft)) holdfast.Lease {
+	s.Helper()
+	lease := s.start(change...)
+	s.settle(fails(lease, "BROKEN"))
+	return lease
+}
+
+// reclaim takes over what has expired.
+func (s *scene) reclaim() []holdfast.Lease {
+	s.Helper()
+	leases, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: shortLease})
+	s.must(err)
+	return leases
+}
+
+func (s *scene) expire() []holdfast.Lease {
+	s.Helper()
+	leases, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: shortLease})
+	s.must(err)
+	return leases
+}
+
+func (s *scene) promote(limit int) int {
+	s.Helper()
+	n, err := s.Store.Promote(s.ctx, limit)
+	s.must(err)
+	return n
+}
+
+func (s *scene) renew(renewals ...holdfast.Renewal) holdfast.Renewed {
+	s.Helper()
+	renewed, err := s.Store.Renew(s.ctx, renewals, shortLease)
+	s.must(err)
+	return renewed
+}
+
+func by(id holdfast.ID) holdfast.Intervention {
+	return holdfast.Intervention{Job: id, Actor: "ada", Reason: "because"}
+}
+
+// retry is a manual retry that must succeed.
+func (s *scene) retry(id holdfast.ID) int {
+	s.Helper()
+	ahead, err := s.Store.Retry(s.ctx, by(id))
+	s.must(err)
+	return ahead
+}
+
+func (s *scene) cancel(id holdfast.ID) holdfast.State {
+	s.Helper()
+	state, err := s.Store.Cancel(s.ctx, by(id))
+	s.must(err)
+	return state
+}
+
+func (s *scene) job(id holdfast.ID) holdfast.Job {
+	s.Helper()
+	job, err := s.Store.Job(s.ctx, id)
+	s.must(err)
+	return job
+}
+
+func (s *scene) history(id holdfast.ID) holdfast.History {
+	s.Helper()
+	h, err := s.Store.History(s.ctx, id)
+	s.must(err)
+	return h
+}
+
+// late counts the evidence kept of results that came too late.
+func (s *scene) late(id holdfast.ID) (n int) {
+	s.Helper()
+	for _, a := range s.history(id).Attempts {
+		if a.Late {
+			n++
+		}
+	}
+	return n
+}
+
+// jobs lists everything a filter matches, over all pages.
+func (s *scene) jobs(f holdfast.Filter) (all []holdfast.Job) {
+	s.Helper()
+	for {
+		page, cursor, err := s.Store.Jobs(s.ctx, f)
+		s.must(err)
+		all = append(all, page...)
+		if cursor == "" {
+			return all
+		}
+		f.Cursor = cursor
+	}
+}
+
+func (s *scene) expectState(id holdfast.ID, want holdfast.State) holdfast.Job {
+	s.Helper()
+	job := s.job(id)
+	if job.State != want {
+		s.Fatalf("job %v is %s, want %s", id, job.State, want)
+	}
+	return job
+}
+
+// expectCounts compares token, failures, crashes, interrupts and generation.
+func (s *scene) expectCounts(id holdfast.ID, want [5]int) holdfast.Job {
+	s.Helper()
+	j := s.job(id)
+	if got := [5]int{j.Token, j.Failures, j.Crashes, j.Interrupts, j.Generation}; got != want {
+		s.Fatalf("token, failures, crashes, interrupts, generation are %v, want %v", got, want)
+	}
+	return j
+}
+
+func (s *scene) expectError(err, want error) {
+	s.Helper()
+	if !errors.Is(err, want) {
+		s.Fatalf("got error %v, want one that is %q", err, want)
+	}
+}
+
+// expectConflict also insists on the name of the job in the way.
+func (s *scene) expectConflict(err error, holder holdfast.ID) {
+	s.Helper()
+	s.expectError(err, holdfast.ErrConflict)
+	var e *holdfast.Error
+	if !errors.As(err, &e) || e.Job != holder {
+		s.Fatalf("the conflict does not name job %v: %#v", holder, err)
+	}
+}
+
+func (s *scene) expectJobs(want int) {
+	s.Helper()
+	if got := len(s.jobs(holdfast.Filter{Limit: 200})); got != want {
+		s.Fatalf("the store holds %d jobs, want %d", got, want)
+	}
+}
+
+func (s *scene) expectHealthy() {
+	s.Helper()
+	findings, err := s.Store.Audit(s.ctx)
+	s.must(err)
+	for _, f := range findings {
+		s.Errorf("the audit found: %s: %s %s", f.Rule, f.Job, f.Detail)
+	}
+}
+
+// same compares what the store said with what it should have said.
+func same(s testing.TB, what string, got, want any) {
+	s.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
+		s.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func ids(leases []holdfast.Lease) []holdfast.ID {
+	all := make([]holdfast.ID, 0, len(leases))
+	for _, l := range leases {
+		all = append(all, l.ID)
+	}
+	return all
+}
+
+// together runs n copies at once and waits for them. They start as close to each other as the machine allows.
+func together(n int, run func(i int)) {
+	var ready, finished sync.WaitGroup
+	ready.Add(n)
+	for i := range n {
+		finished.Go(func() {
+			ready.Done()
+			ready.Wait()
+			run(i)
+		})
+	}
+	finished.Wait()
+}
+
+func raw(text string) json.RawMessage { return json.RawMessage(text) }
+
+func at(d time.Duration) func(*holdfast.Draft) { return func(j *holdfast.Draft) { j.Delay = d } }
+
+func unique(key string) func(*holdfast.Draft) {
+	return func(j *holdfast.Draft) { j.UniqueKey = key }
+}

@@ -1,0 +1,228 @@
+package storetest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// SelfTest shows that the model check is worth something: it wraps a good store with one deliberate defect after another,
+// and fails if a defect goes unnoticed.
+func SelfTest(t *testing.T, h Harness) {
+	subject := h.Open(t)
+	good := subject.Store
+	t.Run("no defect is not noticed", func(t *testing.T) { check(t, subject, 20) })
+	for name, defect := range defects {
+		t.Run(name, func(t *testing.T) {
+			subject.Store = defect(good)
+			defer func() { subject.Store = good }()
+			if complaint := complaintOf(t, subject); complaint == "" {
+				t.Error("the model check did not notice")
+			}
+		})
+	}
+}
+
+// complaintOf runs the model check where it may fail, and answers what it complained about.
+func complaintOf(t *testing.T, subject *Subject) string {
+	before := flag.Lookup("rapid.shrinktime").Value.String()
+	_ = flag.Set("rapid.shrinktime", "1ms")
+	defer func() { _ = flag.Set("rapid.shrinktime", before) }()
+	r := &recorder{TB: t}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		check(r, subject, 400)
+	}()
+	<-finished
+	return strings.Join(r.said, "\n")
+}
+
+// A recorder is a test that may fail without failing anything.
+type recorder struct {
+	testing.TB
+	said []string
+}
+
+func (r *recorder) Log(...any)          {}
+func (r *recorder) Logf(string, ...any) {}
+func (r *recorder) Error(args ...any)   { r.said = append(r.said, fmt.Sprint(args...)) }
+func (r *recorder) Errorf(format string, args ...any) {
+	r.said = append(r.said, fmt.Sprintf(format, args...))
+}
+func (r *recorder) Fatal(args ...any)                 { r.Error(args...); runtime.Goexit() }
+func (r *recorder) Fatalf(format string, args ...any) { r.Errorf(format, args...); runtime.Goexit() }
+func (r *recorder) Fail()                             { r.Error("failed") }
+func (r *recorder) FailNow()                          { r.Error("failed"); runtime.Goexit() }
+func (r *recorder) Failed() bool                      { return len(r.said) > 0 }
+
+// defects are what goes wrong in stores that were written in good faith.
+var defects = map[string]func(holdfast.Store) holdfast.Store{
+	"the same jobs claimed twice": func(s holdfast.Store) holdfast.Store { return &claimsTwice{Store: s} },
+	"no fence: any token settles": func(s holdfast.Store) holdfast.Store {
+		return &noFence{Store: s, held: map[holdfast.ID]holdfast.Lease{}}
+	},
+	"acknowledged and never written": func(s holdfast.Store) holdfast.Store { return losesOne{s} },
+	"retries at once": func(s holdfast.Store) holdfast.Store {
+		return settlesAs{s, func(e *holdfast.Settlement) { e.Delay = 0 }}
+	},
+	"a crash counted as a failure": func(s holdfast.Store) holdfast.Store { return settlesAs{s, crashAsFailure} },
+	"a result that is dropped": func(s holdfast.Store) holdfast.Store {
+		return settlesAs{s, func(e *holdfast.Settlement) { e.Result = nil }}
+	},
+	"a late result without evidence": func(s holdfast.Store) holdfast.Store {
+		return &noEvidence{noFence{Store: s, held: map[holdfast.ID]holdfast.Lease{}}}
+	},
+	"nothing is ever reclaimed":              func(s holdfast.Store) holdfast.Store { return neverReclaims{s} },
+	"a renewal that renews nothing":          func(s holdfast.Store) holdfast.Store { return neverRenews{s} },
+	"a request to stop that is forgotten":    func(s holdfast.Store) holdfast.Store { return forgetsCancel{s} },
+	"anybody may retry anybody's job":        func(s holdfast.Store) holdfast.Store { return noOwner{s} },
+	"a hold that holds nothing":              func(s holdfast.Store) holdfast.Store { return neverHolds{s} },
+	"a hold that no one can lift":            func(s holdfast.Store) holdfast.Store { return neverResumes{s} },
+	"a promotion that takes all but the one": func(s holdfast.Store) holdfast.Store { return promotesLess{s} },
+}
+
+type claimsTwice struct {
+	holdfast.Store
+	last []holdfast.Lease
+}
+
+func (s *claimsTwice) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	leases, err := s.Store.Claim(ctx, c)
+	if len(leases) > 0 {
+		s.last = leases
+	}
+	return s.last, err
+}
+
+// noFence settles by the lease that is held now, whichever the caller had: the state is the only fence.
+type noFence struct {
+	holdfast.Store
+	held map[holdfast.ID]holdfast.Lease
+}
+
+func (s *noFence) hold(leases []holdfast.Lease, err error) ([]holdfast.Lease, error) {
+	for _, l := range leases {
+		s.held[l.ID] = l
+	}
+	return leases, err
+}
+
+func (s *noFence) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	return s.hold(s.Store.Claim(ctx, c))
+}
+
+func (s *noFence) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	return s.hold(s.Store.Reclaim(ctx, c))
+}
+
+func (s *noFence) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	return s.hold(s.Store.Expire(ctx, c))
+}
+
+func (s *noFence) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	forged := slices.Clone(settlements)
+	for i, e := range forged {
+		if l, ok := s.held[e.Job]; ok {
+			forged[i].Batch, forged[i].Token = l.Batch, l.Token
+		}
+	}
+	return s.Store.Settle(ctx, forged)
+}
+
+// noEvidence refuses a stale settlement without telling anybody.
+type noEvidence struct{ noFence }
+
+func (s *noEvidence) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	answers := make([]error, len(settlements))
+	for i, e := range settlements {
+		if l := s.held[e.Job]; l.Batch != e.Batch || l.Token != e.Token {
+			answers[i] = holdfast.ErrLeaseLost
+			continue
+		}
+		one, err := s.Store.Settle(ctx, settlements[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		answers[i] = one[0]
+	}
+	return answers, nil
+}
+
+type losesOne struct{ holdfast.Store }
+
+func (s losesOne) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if len(drafts) < 3 {
+		return s.Store.Enqueue(ctx, drafts)
+	}
+	receipts, err := s.Store.Enqueue(ctx, drafts[:2])
+	return append(receipts, holdfast.Receipt{ID: drafts[2].ID}), err
+}
+
+type settlesAs struct {
+	holdfast.Store
+	change func(*holdfast.Settlement)
+}
+
+func (s settlesAs) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	changed := slices.Clone(settlements)
+	for i := range changed {
+		s.change(&changed[i])
+	}
+	return s.Store.Settle(ctx, changed)
+}
+
+func crashAsFailure(e *holdfast.Settlement) {
+	if e.Charge == holdfast.ChargeCrash {
+		e.Charge = holdfast.ChargeFailure
+	}
+}
+
+type neverReclaims struct{ holdfast.Store }
+
+func (neverReclaims) Reclaim(context.Context, holdfast.Claim) ([]holdfast.Lease, error) {
+	return nil, nil
+}
+
+type neverRenews struct{ holdfast.Store }
+
+func (neverRenews) Renew(context.Context, []holdfast.Renewal, time.Duration) (holdfast.Renewed, error) {
+	return holdfast.Renewed{}, nil
+}
+
+type forgetsCancel struct{ holdfast.Store }
+
+func (s forgetsCancel) Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.State, error) {
+	if job, err := s.Store.Job(ctx, i.Job); err == nil && job.State == holdfast.Processing && i.Actor != "" && i.Owner == "" {
+		return holdfast.Processing, nil
+	}
+	return s.Store.Cancel(ctx, i)
+}
+
+type noOwner struct{ holdfast.Store }
+
+func (s noOwner) Retry(ctx context.Context, i holdfast.Intervention) (int, error) {
+	i.Owner = ""
+	return s.Store.Retry(ctx, i)
+}
+
+type neverHolds struct{ holdfast.Store }
+
+func (neverHolds) Pause(context.Context, holdfast.Hold) error { return nil }
+
+type neverResumes struct{ holdfast.Store }
+
+func (neverResumes) Resume(context.Context, holdfast.Hold) error { return nil }
+
+type promotesLess struct{ holdfast.Store }
+
+func (s promotesLess) Promote(ctx context.Context, _ int) (int, error) {
+	return s.Store.Promote(ctx, 1)
+}
