@@ -7,6 +7,9 @@ PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
 RACE     ?= . ./engine/... ./store/postgres/... ./ops/...
 
+# Pure Go everywhere, so that one build serves all checks. Only the race detector needs more.
+export CGO_ENABLED = 0
+
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help

@@ -33,7 +33,8 @@ type Job struct {
 	UniqueKey      string          `json:"unique_key,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	CreatedAt      time.Time       `json:"created_at"`
-	ExpireAt       time.Time       `json:"expire_at,omitzero"`
+	RunAt          time.Time       `json:"run_at,omitzero"`    // when it was scheduled for, if it was
+	ExpireAt       time.Time       `json:"expire_at,omitzero"` // no attempt starts after this
 
 	// Standing.
 	State State     `json:"state"`
@@ -109,6 +110,7 @@ type Attempt struct {
 	DueAt      time.Time `json:"due_at,omitzero"` // when queued again: the next start
 	Failure    *Failure  `json:"failure,omitempty"`
 	Why        string    `json:"why,omitempty"`   // which rule classified it, which policy chose the delay
+	Said       State     `json:"said,omitempty"`  // what its settlement said, when a request to cancel overruled it
 	Late       bool      `json:"late,omitempty"`  // arrived after the lease was lost: evidence, never applied
 	Limit      int       `json:"limit,omitempty"` // the cap the charge was counted against
 	Count      int       `json:"count,omitempty"` // the count after this attempt: failures or crashes

@@ -70,7 +70,7 @@ type Keeper interface {
 type Operator interface {
 	// Retry sends a job round again at once, as a new generation with fresh counts. It applies to a failed job, to one that
 	// waits for an automatic retry (which it replaces: there is never a second copy), and to one that is stuck: processing
-	// for longer than StuckAfter, or past its lease. Anything else is ErrConflict. It answers how many jobs of the same
+	// for longer than StuckAfter, or past its lease. Anything else is ErrConflict, and so is a job whose expiry has passed. It answers how many jobs of the same
 	// queue are claimed before it.
 	Retry(ctx context.Context, i Intervention) (ahead int, err error)
 	// Cancel ends a queued job at once and answers Cancelled. A processing job is asked to stop, and the answer is

@@ -54,7 +54,7 @@ func (g *ground) run(ctx context.Context, database, workload string, e entry) (m
 	}
 	defer clean()
 	cmd := exec.CommandContext(ctx, filepath.Join(g.dir, "bin", e.program), "-workload", workload, "-store", store,
-		"-jobs", strconv.Itoa(e.jobs), "-waiting", strconv.Itoa(e.waiting), "-server", strconv.Itoa(g.postmaster()))
+		"-jobs", strconv.Itoa(e.jobs), "-waiting", strconv.Itoa(e.waiting), "-server", strconv.Itoa(g.postmaster(database)))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -87,9 +87,9 @@ func (g *ground) exec(ctx context.Context, statement string) error {
 	return err
 }
 
-// postmaster is the server's first process, by whose number its CPU time is found.
-func (g *ground) postmaster() int {
-	if g.server == nil {
+// postmaster is the server's first process, by whose number its CPU time is found; 0 for a database without a server.
+func (g *ground) postmaster(database string) int {
+	if database == "sqlite" {
 		return 0
 	}
 	text, _ := os.ReadFile(filepath.Join(g.dir, "postgres", "data", "postmaster.pid"))

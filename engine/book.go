@@ -17,15 +17,18 @@ type book struct {
 	slots    int
 	held     map[*attempt]struct{}
 	batches  map[holdfast.ID]*batch
-	queue    []*attempt // held ahead, in the order of the claim; some may have been withdrawn since
-	ahead    int        // how many of the queue still wait
-	working  int        // slots taken
-	ended    int        // outcomes known and not yet written
-	returned int        // handlers that ever returned: the pace
-	strays   int        // handlers that ignored the end of their context and have not returned yet
-	hungry   bool       // the last claim stopped for want of room, not of jobs
-	low      int        // there is room again when so few are held ahead
-	closed   bool       // nothing starts any more
+	queue    []*attempt    // held ahead, in the order of the claim; some may have been withdrawn since
+	ahead    int           // how many of the queue still wait
+	working  int           // slots taken
+	ended    int           // outcomes known and not yet written
+	returned int           // handlers that returned since the last claim,
+	spent    time.Duration // and what they took together
+	spell    time.Duration // what a handler takes, on the average of late; 0: not known
+	answer   time.Duration // what a claim takes, likewise
+	strays   int           // handlers that ignored the end of their context and have not returned yet
+	hungry   bool          // the last claim stopped for want of room, not of jobs
+	low      int           // there is room again when so few are held ahead
+	closed   bool          // nothing starts any more
 }
 
 // A batch is what one claim brought. Its leases are renewed together.
@@ -110,7 +113,10 @@ func (b *book) launch(a *attempt, ctx context.Context, cancel context.CancelCaus
 func (b *book) finish(a *attempt) (next *attempt, hungry, valid bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.returned++
+	if !a.began.IsZero() {
+		b.returned++
+		b.spent += time.Since(a.began)
+	}
 	if a.phase == over {
 		b.strays--
 		return nil, false, false

@@ -33,12 +33,11 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 	ctx, done := e.call(e.cfg.Lease)
 	defer done()
 	asked := time.Now()
-	before := e.book.pace()
 	leases, err := e.store.Claim(ctx, holdfast.Claim{Worker: e.worker, Queues: e.cfg.Queues, Limit: limit, Start: free, Lease: e.cfg.Lease})
 	if err != nil {
 		return 0, err
 	}
-	e.pace = e.book.pace() - before
+	e.book.learn(time.Since(asked))
 	if len(leases) == 0 {
 		return 0, nil
 	}
@@ -51,12 +50,15 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 }
 
 // room answers how many slots are free and how many jobs to ask for. Ahead of the free slots it asks for twice as many as
-// finished during the last claim, and asks again when half of those are left: enough to stay busy until the answer comes.
+// the slots can work off until an answer comes, and asks again when half of those are left.
 func (e *Engine) room() (free, limit int) {
 	b := e.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ahead := min(e.cfg.Prefetch, 2*e.pace)
+	ahead := 0
+	if b.spell > 0 {
+		ahead = int(min(float64(e.cfg.Prefetch), 2*float64(b.slots)*float64(b.answer)/float64(b.spell)))
+	}
 	free = max(0, b.slots-b.working)
 	if b.ahead > 0 {
 		free = 0
@@ -78,11 +80,16 @@ func (b *book) want(more bool) {
 	b.hungry = more
 }
 
-// pace is a count that grows with every handler that returns.
-func (b *book) pace() int {
+// learn keeps what handlers took since the last claim, and what this claim took, half of it old and half of it new.
+func (b *book) learn(answer time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.returned
+	b.answer = (b.answer + answer) / 2
+	if b.returned > 0 {
+		lately := max(b.spent/time.Duration(b.returned), 1)
+		b.spell = (orElse(b.spell, lately) + lately) / 2
+	}
+	b.returned, b.spent = 0, 0
 }
 
 // attempts makes the leases of one answer into attempts.

@@ -18,8 +18,9 @@ type Config struct {
 	Queues []string // claimed from; holdfast.DefaultQueue when empty
 	Slots  int      // handlers at work at once; 10 when zero
 
-	// Prefetch caps how many jobs are held ahead of a free slot; 1000 when zero, none when negative. Ahead are only as many
-	// as finish while the store answers a claim, so a worker of slow jobs holds none back from others.
+	// Prefetch caps how many jobs are held ahead of a free slot; 1000 when zero, none when negative. Held ahead are only as
+	// many as the slots work off while the store answers a claim, so a worker of slow jobs keeps none from others; and what
+	// found no slot within a sixth of Lease is handed back.
 	Prefetch int
 
 	Lease    time.Duration // how long a silent worker is believed in; 30 s when zero. Renewed at every third of it

@@ -139,16 +139,19 @@ func TestJobsHeldAheadOfASlotAreHandedBackAtOnce(t *testing.T) {
 	tell(t, func(s *scene) {
 		var runs starts
 		long := make(chan struct{})
-		w := s.works(engine.Config{Slots: 2, Prefetch: 50, Grace: time.Minute}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		// A store that takes its time to answer makes the engine claim ahead.
+		slow := &mistreated{Store: s.store, hang: func(context.Context) bool { time.Sleep(50 * time.Millisecond); return false }}
+		w := s.worksOn(slow, engine.Config{Slots: 2, Grace: time.Minute}, handling(func(_ context.Context, job *engine.Job[Note]) error {
 			if runs.mark() > 100 {
 				<-long
 			}
+			time.Sleep(time.Millisecond)
 			return nil
 		}))
 		s.enqueueMany(400)
-		s.until("slow ones", func() bool { return runs.count() >= 102 })
+		s.until("some to be held ahead", func() bool { return runs.count() == 102 && s.counted(holdfast.Processing) > 10 })
 		w.cancel()
-		s.until("only what runs to be held", func() bool { return s.counted(holdfast.Processing) <= 2 })
+		s.until("only what runs to be held", func() bool { return s.counted(holdfast.Processing) == 2 })
 		close(long)
 		w.stop()
 		expect(s, "processing", s.counted(holdfast.Processing), 0)

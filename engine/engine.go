@@ -41,7 +41,6 @@ type Engine struct {
 	cancels  chan struct{} // somebody may have asked a job to stop
 	grumbles grumbles
 
-	pace      int       // handlers that returned during the last claim; claim's alone
 	presented time.Time // when this worker last said it is alive; renew's alone
 
 	stop, hurry func()          // ask for a graceful stop; ask for it to be quick

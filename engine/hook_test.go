@@ -111,6 +111,28 @@ func TestAWorkerOfSlowJobsHoldsNoneBackFromOthers(t *testing.T) {
 	})
 }
 
+func TestAJobHeldAheadBehindSlowOnesIsLetGoToOthers(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		long := make(chan struct{})
+		slow := &mistreated{Store: s.store, hang: func(context.Context) bool { time.Sleep(50 * time.Millisecond); return false }}
+		s.enqueueMany(400)
+		w := s.worksOn(slow, engine.Config{Slots: 2}, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() > 200 {
+				<-long
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		}))
+		s.until("some to be held ahead", func() bool { return runs.count() == 202 && s.counted(holdfast.Processing) > 10 })
+		s.until("only what runs to be held", func() bool { return s.counted(holdfast.Processing) == 2 })
+		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.until("the others to complete", func() bool { return s.counted(holdfast.Complete) == 398 })
+		close(long)
+		w.stop()
+	})
+}
+
 func TestARuleThatPanicsStopsNobodysSettlement(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return errTrouble }, engine.Kind{

@@ -21,7 +21,7 @@ func (e *Engine) reclaim(ctx context.Context) error {
 			return o
 		case lease.Lost == e.worker && !e.book.holds(lease.ID):
 			// A claim of our own whose answer never reached us: nothing was started.
-			return failure.Outcome{Event: failure.Interrupted}
+			return failure.Outcome{Event: failure.Interrupted, Err: errUnheard}
 		}
 		o := failure.Outcome{Event: failure.Lost}
 		if !lease.StartedAt.IsZero() {

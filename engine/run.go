@@ -80,7 +80,11 @@ func (e *Engine) work(a *attempt) (o failure.Outcome) {
 	if err == nil {
 		return failure.Outcome{Event: failure.Returned, Result: a.result}
 	}
-	return failure.Outcome{Event: eventOf(ctx, err), Err: err}
+	o = failure.Outcome{Event: eventOf(ctx, err), Err: err}
+	if o.Event == failure.Interrupted {
+		o.Err = context.Cause(ctx)
+	}
+	return o
 }
 
 // eventOf puts an error down to the end of the handler's context, if that came first. Handlers report a cancelled context

@@ -187,11 +187,14 @@ func (s *scene) becomes(id holdfast.ID, state holdfast.State) holdfast.Job {
 	return job
 }
 
+// until waits for something to be true, and then for everybody to come to rest: what the store shows, the engine that asked
+// for it may not have heard yet.
 func (s *scene) until(what string, true func() bool) {
 	s.Helper()
+	defer synctest.Wait()
 	for start := time.Now(); !true(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(start) > time.Hour {
-			s.Fatalf("waited an hour in vain for: %s", what)
+		if time.Since(start) > 15*time.Minute {
+			s.Fatalf("waited in vain for: %s", what)
 		}
 	}
 }

@@ -85,8 +85,31 @@ func (e *Engine) settle() {
 func (e *Engine) decide(o *outcome) holdfast.Settlement {
 	o.Roll = rand.Float64()
 	o.verdict = e.verdict(o)
+	if o.Event == failure.Interrupted {
+		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
+	}
 	return o.verdict.Settlement(o.attempt.lease, o.Outcome)
 }
+
+// whyInterrupted tells the story of an interruption other than a stop, which only the engine knows.
+func whyInterrupted(cause error, otherwise string) string {
+	for _, known := range []error{errNoSlot, errUnheard} {
+		if errors.Is(cause, known) {
+			return "handed back for free: " + known.Error()
+		}
+	}
+	if errors.Is(cause, holdfast.ErrLeaseLost) {
+		return "handed back for free: " + errDoubtful.Error()
+	}
+	return otherwise
+}
+
+// What interrupts an attempt besides a stop.
+var (
+	errNoSlot   = errors.New("no slot became free for it")
+	errUnheard  = errors.New("the answer to its claim never arrived")
+	errDoubtful = errors.New("its worker could not be sure of its lease any more")
+)
 
 // verdict asks failure.Decide. An application's own rule, backoff or error that panics is left out, so that it
 // cannot stop the others' settlements.

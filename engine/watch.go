@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 )
 
 // watch looks after handlers without asking the store: one whose lease can no longer be trusted is told to stop, and one
-// that ignores the end of its context beyond Patience is given up and its slot replaced.
+// that ignores the end of its context beyond Patience is given up and its slot replaced. What waits too long for a slot
+// goes back to its queue, where others can have it.
 func (e *Engine) watch(context.Context) error {
-	distrusted, overdue := e.book.inspect(time.Now(), e.cfg.Patience)
+	now := time.Now()
+	distrusted, overdue := e.book.inspect(now, e.cfg.Patience)
 	for _, a := range distrusted {
 		if e.book.stop(a, holdfast.ErrLeaseLost) {
 			e.end(a, interruption(holdfast.ErrLeaseLost))
@@ -19,7 +22,34 @@ func (e *Engine) watch(context.Context) error {
 	for _, a := range overdue {
 		e.giveUp(a)
 	}
+	for _, a := range e.book.stale(now.Add(-e.cfg.Lease / 6)) {
+		e.end(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
+	}
 	return nil
+}
+
+// astray counts the handlers that were given up and have not returned since.
+func (b *book) astray() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.strays
+}
+
+// stale withdraws what has waited for a slot since that time, and forgets that handlers were ever quick.
+func (b *book) stale(since time.Time) (withdrawn []*attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.queue {
+		if a.phase == waiting && a.asked.Before(since) {
+			withdrawn = append(withdrawn, a)
+		}
+	}
+	if len(withdrawn) > 0 {
+		b.conclude(withdrawn)
+		b.ahead -= len(withdrawn)
+		b.spell, b.returned, b.spent = 0, 0, 0
+	}
+	return withdrawn
 }
 
 // watchBeat is fine enough for the margin of the lease and for Patience.
@@ -34,7 +64,7 @@ func (e *Engine) giveUp(a *attempt) {
 		return
 	}
 	e.cfg.Log.Error("a handler ignores the end of its context: its slot was replaced and its goroutine left to itself",
-		"event", "stray", "job_id", a.lease.ID.String(), "kind", a.lease.Kind, "queue", a.lease.Queue, "cause", cause.Error())
+		"event", "stray", "job_id", a.lease.ID.String(), "kind", a.lease.Kind, "queue", a.lease.Queue, "cause", cause.Error(), "strays", e.book.astray())
 	if next != nil {
 		e.start(next)
 	}

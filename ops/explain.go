@@ -140,7 +140,8 @@ func manning(job holdfast.Job, q scene) []Reason {
 		}
 	}
 	if len(on) == 0 {
-		return []Reason{{Name: "no worker", Text: fmt.Sprintf("none of %d live workers works on queue %s", len(q.workers), job.Queue), Remedy: "start a worker for the queue " + job.Queue}}
+		text := fmt.Sprintf("no live worker works on queue %s (%d work on others)", job.Queue, len(q.workers))
+		return []Reason{{Name: "no worker", Text: text, Remedy: "start a worker for the queue " + job.Queue}}
 	}
 	var reasons []Reason
 	if !knows {

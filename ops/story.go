@@ -89,13 +89,13 @@ type teller struct {
 
 func (t *teller) add(order int, line Line) { t.steps = append(t.steps, step{line, order}) }
 
-// begin tells how the job came to be. Only a job that never ran still proves that it was scheduled.
+// begin tells how the job came to be.
 func (t *teller) begin() {
 	job := t.history.Job
 	line := Line{At: job.CreatedAt, Name: "queued", Generation: 1, Text: fmt.Sprintf("queued as %s in queue %s", job.Kind, job.Queue)}
-	if job.State == holdfast.Queued && job.Token == 0 && job.DueAt.After(job.CreatedAt) {
-		line.Name, line.DueAt = "scheduled", job.DueAt
-		line.Text = fmt.Sprintf("scheduled as %s in queue %s for %s", job.Kind, job.Queue, clock(job.DueAt))
+	if !job.RunAt.IsZero() {
+		line.Name, line.DueAt = "scheduled", job.RunAt
+		line.Text = fmt.Sprintf("scheduled as %s in queue %s for %s", job.Kind, job.Queue, job.RunAt.UTC().Format(momentLayout))
 	}
 	t.add(beginning, line)
 }
@@ -126,6 +126,8 @@ func (t *teller) attempt(a holdfast.Attempt) {
 		line.Name, line.Text = "expired", "not started in time"
 	case a.To == holdfast.Failed:
 		line.Name, line.Text = "failed", "failed for good"+what
+	case a.Said != "" && a.Said != a.To:
+		line.Name, line.Text = string(a.To), fmt.Sprintf("%s, as it was asked to be; its attempt said %s%s", a.To, a.Said, what)
 	default:
 		line.Name, line.Text = string(a.To), string(a.To)
 	}
@@ -227,9 +229,11 @@ func insertLate(lines []Line, a holdfast.Attempt) []Line {
 	return slices.Insert(lines, place, line)
 }
 
+const momentLayout = "2006-01-02 15:04:05.000"
+
 func clock(t time.Time) string {
 	if t.IsZero() {
 		return "at once"
 	}
-	return "at " + t.UTC().Format("2006-01-02 15:04:05.000")
+	return "at " + t.UTC().Format(momentLayout)
 }

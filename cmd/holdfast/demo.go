@@ -183,7 +183,7 @@ func (d *demo) watch(ctx context.Context, job *demoJob) error {
 
 // toldKey tells lines apart. Not by token: reclaim tells a lost attempt under the token it took it over with.
 func toldKey(line ops.Line) string {
-	return fmt.Sprint(line.Name, line.Generation, line.At.UnixMicro())
+	return fmt.Sprint(line.Name, line.Generation, line.Attempt)
 }
 
 // note remembers what the summary wants to know.

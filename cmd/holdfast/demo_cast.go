@@ -64,7 +64,7 @@ func (d *demo) cues() []*cue {
 	past := func(d time.Duration) bool { return time.Since(began) > d }
 	return []*cue{
 		{func() bool { return busy.heard["retry"] > 0 && past(time.Second) }, func(ctx context.Context) error { return d.explain(ctx, busy) }},
-		{func() bool { return report.state == holdfast.Processing && past(3*time.Second) }, func(context.Context) error { return d.kill(report) }},
+		{func() bool { return report.state == holdfast.Processing && past(4500*time.Millisecond) }, func(context.Context) error { return d.kill(report) }},
 		{func() bool { return past(11 * time.Second) }, func(ctx context.Context) error { return d.explain(ctx, newsletter) }},
 		{func() bool { return past(13 * time.Second) }, d.resume},
 		{func() bool { return archive.state == holdfast.Processing && past(15*time.Second) }, func(ctx context.Context) error { return d.cancel(ctx, archive) }},

@@ -28,6 +28,13 @@ variable DATABASE_URL.
 Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 75 the store cannot be used now.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usage(c, fmt.Errorf("there is no verb %q", args[0]))
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().String("store", os.Getenv("DATABASE_URL"), "the store: a file or postgres://...")
 	root.PersistentFlags().Bool("json", false, "print JSON instead of a table")

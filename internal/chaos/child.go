@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"time"
@@ -35,6 +34,7 @@ type part struct {
 	N     int           `json:"n"`   // which process of the run this is
 	Seed  uint64        `json:"seed"`
 	Lease time.Duration `json:"lease"`
+	First holdfast.ID   `json:"first"` // every job of the run comes after it
 }
 
 // Child plays the part a run gave to this process, and ends the process.
@@ -77,7 +77,7 @@ func (p part) play(ctx context.Context) error {
 	case partWorker:
 		return work(ctx, p, &recorder{Store: s, journal: j})
 	case partProducer:
-		return produce(ctx, s, j, rand.New(rand.NewPCG(p.Seed, uint64(p.N))))
+		return produce(ctx, p, s, j)
 	}
 	return fmt.Errorf("no part is called %q", p.Play)
 }

@@ -38,8 +38,9 @@ type dossier struct {
 	doubtful int // manual retries whose answer nobody saw
 }
 
-// A deed is what a settlement wanted.
+// A deed is what a settlement wanted of a job.
 type deed struct {
+	job   holdfast.ID
 	token int
 	to    holdfast.State
 }
@@ -103,7 +104,7 @@ func (d *dossier) add(l line) {
 	case sawCancel:
 		d.cancels++
 	case sawIntent:
-		key := deed{l.Token, l.To}
+		key := deed{l.Job, l.Token, l.To}
 		if first, again := d.intents[key]; !again || l.From < first.From {
 			d.intents[key] = l
 		}
@@ -154,7 +155,7 @@ func (v *verdict) settledOnce(job holdfast.Job, d *dossier) {
 	token, told := ends[job.Generation]
 	v.accuse(&v.duplicated, told && job.State.Terminal() && token != job.Token, "job %s ended under token %d, and the store shows token %d", job.ID, token, job.Token)
 	if job.State == holdfast.Complete || job.State == holdfast.Failed {
-		_, asked := d.intents[deed{job.Token, job.State}]
+		_, asked := d.intents[deed{job.ID, job.Token, job.State}]
 		v.accuse(&v.stale, !asked, "job %s ended %s under token %d, which nobody asked for", job.ID, job.State, job.Token)
 	}
 }
@@ -165,7 +166,7 @@ func (v *verdict) fencedOff(d *dossier) {
 		if a.Answer != applied {
 			continue
 		}
-		sent := d.intents[deed{a.Token, a.To}].From
+		sent := d.intents[deed{d.id, a.Token, a.To}].From
 		late := slices.ContainsFunc(d.claims, func(c line) bool { return c.Token > a.Token && c.Till < sent })
 		v.accuse(&v.stale, late, "job %s was settled as %s under token %d after somebody else had been handed it", d.id, a.To, a.Token)
 	}
@@ -221,31 +222,40 @@ func (v *verdict) keysHeldOnce(jobs map[holdfast.ID]holdfast.Job) {
 	}
 }
 
-// slowestReclaim is the longest time from a kill to the next start of a job the worker had started.
+// slowestReclaim is the longest time from the kill of a worker to the next start of one of the jobs it had started.
 func slowestReclaim(lines []line, kills []kill) time.Duration {
 	killed := map[int]int64{}
 	for _, k := range kills {
 		killed[k.process] = k.at
 	}
 	starts := map[holdfast.ID][]line{}
-	answered := map[holdfast.ID]int{} // the highest token that was settled
+	settled := map[deed]bool{}
 	for _, l := range lines {
 		switch {
 		case l.Saw == sawStart:
 			starts[l.Job] = append(starts[l.Job], l)
 		case l.Saw == sawAnswer && l.Answer == applied:
-			answered[l.Job] = max(answered[l.Job], l.Token)
+			settled[deed{l.Job, l.Token, ""}] = true
 		}
 	}
-	var slowest time.Duration
+	first := map[int]time.Duration{} // of each killed process
 	for id, list := range starts {
 		slices.SortFunc(list, func(a, b line) int { return a.Token - b.Token })
 		for i := 0; i+1 < len(list); i++ {
-			at, was := killed[list[i].process]
-			if was && answered[id] != list[i].Token && list[i+1].From > at {
-				slowest = max(slowest, time.Duration(list[i+1].From-at))
+			n := list[i].process
+			at, was := killed[n]
+			if !was || settled[deed{id, list[i].Token, ""}] || list[i+1].From < at {
+				continue
+			}
+			gap := time.Duration(list[i+1].From - at)
+			if before, some := first[n]; !some || gap < before {
+				first[n] = gap
 			}
 		}
+	}
+	var slowest time.Duration
+	for _, gap := range first {
+		slowest = max(slowest, gap)
 	}
 	return slowest
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -15,11 +16,13 @@ type producer struct {
 	store   holdfast.Store
 	journal *journal
 	random  *rand.Rand
+	first   holdfast.ID
 	mine    []holdfast.ID // acknowledged by me
 }
 
-func produce(ctx context.Context, s holdfast.Store, j *journal, r *rand.Rand) error {
-	p := &producer{store: s, journal: j, random: r}
+func produce(ctx context.Context, part part, s holdfast.Store, j *journal) error {
+	r := rand.New(rand.NewPCG(part.Seed, uint64(part.N)))
+	p := &producer{store: s, journal: j, random: r, first: part.First}
 	for ctx.Err() == nil {
 		switch roll := r.IntN(100); {
 		case roll < 60:
@@ -80,7 +83,9 @@ func (p *producer) enqueue(ctx context.Context, drafts ...holdfast.Draft) bool {
 	lines := make([]line, len(receipts))
 	for i, r := range receipts {
 		lines[i] = line{Saw: sawReceipt, From: from, Till: till, Job: r.ID, Existing: r.Existing, Delay: drafts[i].Delay, Key: drafts[i].UniqueKey}
-		p.mine = append(p.mine, r.ID)
+		if !r.Existing { // a twin may be somebody else's
+			p.mine = append(p.mine, r.ID)
+		}
 	}
 	p.journal.write(lines...)
 	p.journal.sync()
@@ -110,9 +115,10 @@ func (p *producer) cancelOne(ctx context.Context) {
 	}
 }
 
-// retryOne sends the latest failed job of this producer round again.
+// retryOne sends a failed job of this run round again. The store may hold others, which are none of our business.
 func (p *producer) retryOne(ctx context.Context) {
 	failed, _, err := p.store.Jobs(ctx, holdfast.Filter{DeadLetters: true, Limit: 5})
+	failed = slices.DeleteFunc(failed, func(job holdfast.Job) bool { return !ofRun(job, p.first) })
 	if err != nil || len(failed) == 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -99,7 +100,7 @@ func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error)
 		return Report{}, err
 	}
 	defer s.Close()
-	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease}}
+	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 	defer f.killAll("")
 	weather := &storm{fleet: f, ground: g, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
 	c.say("%s: %d workers and %d producers for %d seconds, lease %v, seed %d", g.name, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
@@ -122,7 +123,7 @@ func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error)
 		report.Troubles = append(report.Troubles, fmt.Sprintf("%d processes did not end within a minute of being asked to", stubborn))
 	}
 	report.Findings = len(report.Troubles)
-	e, err := gather(ctx, s, f, first)
+	e, err := gather(ctx, s, f)
 	if err != nil {
 		return report, err
 	}
@@ -187,19 +188,20 @@ func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error 
 }
 
 // gather reads every journal, and everything the store knows of the jobs this run made.
-func gather(ctx context.Context, s holdfast.Store, f *fleet, first holdfast.ID) (evidence, error) {
+func gather(ctx context.Context, s holdfast.Store, f *fleet) (evidence, error) {
 	e := evidence{jobs: map[holdfast.ID]holdfast.Job{}, histories: map[holdfast.ID]holdfast.History{}}
 	var err error
 	if e.lines, err = readJournals(f.part.Dir, len(f.all)); err != nil {
 		return e, err
 	}
+	e.lines = slices.DeleteFunc(e.lines, func(l line) bool { return bytes.Compare(l.Job[:], f.part.First[:]) < 0 })
 	for filter := (holdfast.Filter{Limit: 200}); ; {
 		page, cursor, err := s.Jobs(ctx, filter)
 		if err != nil {
 			return e, fmt.Errorf("the jobs cannot be listed: %w", err)
 		}
 		for _, job := range page {
-			if !ours(job.Kind) || bytes.Compare(job.ID[:], first[:]) < 0 {
+			if !ofRun(job, f.part.First) {
 				continue
 			}
 			e.jobs[job.ID] = job

@@ -19,6 +19,7 @@ import (
 type scene struct {
 	store   holdfast.Store
 	journal *journal
+	crowd   int
 	left    atomic.Int64 // boundaries until the exit
 	broken  error
 }
@@ -31,7 +32,7 @@ func playMatrix(text string) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		panic(err)
 	}
-	s := &scene{}
+	s := &scene{crowd: m.Crowd}
 	s.left.Store(int64(m.Exit))
 	var err error
 	if s.store, err = m.open(context.Background(), s.boundary); err != nil {
@@ -79,7 +80,7 @@ func (s *scene) enqueue(ctx context.Context) {
 	s.offer(ctx, holdfast.Draft{Kind: "scene"})
 	s.offer(ctx, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", UniqueKey: "one"}, holdfast.Draft{Kind: "scene", IdempotencyKey: "two"},
 		holdfast.Draft{Kind: "other", Delay: instantly}, holdfast.Draft{Kind: "other", Priority: 9})
-	crowd := make([]holdfast.Draft, 150)
+	crowd := make([]holdfast.Draft, s.crowd)
 	for i := range crowd {
 		crowd[i] = holdfast.Draft{Kind: "crowd", Priority: 5}
 	}
@@ -143,7 +144,7 @@ func (s *scene) settle(ctx context.Context) {
 // reclaim loses a worker, twice: the one who takes its jobs over is lost as well.
 func (s *scene) reclaim(ctx context.Context) {
 	s.claim(ctx, 4)
-	hands := holdfast.Claim{Worker: "other", Limit: 10, Start: 10, Lease: instantly}
+	hands := holdfast.Claim{Worker: "other", Limit: 1, Start: 1, Lease: instantly}
 	for range 2 {
 		var leases []holdfast.Lease
 		var err error
@@ -168,7 +169,7 @@ func (s *scene) operate(ctx context.Context) {
 		return
 	}
 	waiting := settlement(leases[1], holdfast.Queued)
-	waiting.Delay = time.Hour
+	waiting.Delay = instantly // it waits until somebody promotes it, and nobody does
 	s.send(ctx, settlement(leases[0], holdfast.Failed), waiting, settlement(leases[2], holdfast.Failed))
 	for _, l := range leases[:2] {
 		_, err := s.store.Retry(ctx, s.word(l.ID))

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -43,6 +44,11 @@ func (poisonScript) Kind() string { return "chaos.poison" }
 
 // ours reports whether a kind is one of the above: a given store may hold jobs of others.
 func ours(kind string) bool { return kind == "chaos" || strings.HasPrefix(kind, "chaos.") }
+
+// ofRun reports whether a job was made by the run that began with an id.
+func ofRun(job holdfast.Job, first holdfast.ID) bool {
+	return ours(job.Kind) && bytes.Compare(job.ID[:], first[:]) > 0
+}
 
 // ending is how a job with this script must end when nobody interferes.
 func ending(do string) holdfast.State {

@@ -1,14 +1,152 @@
 package main
 
-// A Mutant is one deliberate defect, and the test that must not let it pass.
+// A Mutant is one deliberate defect, and what must not let it pass.
 type Mutant struct {
 	Name    string
 	Breaks  string // which promise
 	Patches []Patch
-	Test    []string // arguments of go test; the package comes last
+	Test    []string // arguments of go test, the package last; or "run" and a program that fails
 }
 
 // A Patch replaces a piece of text that occurs once in a file.
 type Patch struct{ File, Old, New string }
 
-var mutants = []Mutant{}
+// mutants are the defects that peers shipped, and a few that are as easily made.
+var mutants = []Mutant{
+	{
+		Name: "no-fence", Breaks: "a worker presumed dead changes nothing (river v0.50, solid_queue#589)",
+		Patches: []Patch{
+			{"store/statement/settle.sqlite.sql", "SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
+				"SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
+			{"store/statement/settle.sqlite.sql", "'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
+				"'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
+		},
+		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/sqlite"},
+	},
+	{
+		Name: "no-fence-in-a-storm", Breaks: "the same, seen from real processes: the storm is not blind",
+		Patches: []Patch{
+			{"store/statement/settle.sqlite.sql", "'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
+				"'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
+			{"store/statement/settle.sqlite.sql", "SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
+				"SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
+		},
+		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "-chaos.seconds=20", "./internal/chaos"},
+	},
+	{
+		Name: "state-only-fence", Breaks: "whoever settles must hold this very lease, not any lease",
+		Patches: []Patch{
+			{"store/statement/settle.postgres.sql", "FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_lease WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
+			{"store/postgres/settle.go", "t.seats[span{l.members[i].job, l.members[i].token}] = ", "t.seats[span{l.members[i].job, 0}] = "},
+			{"store/postgres/settle.go", "place, ok := t.seats[at]", "place, ok := t.seats[span{n.Job, 0}]"},
+			{"store/postgres/settle.go", "case ok && place.lease.id == n.Batch:", "case ok:"},
+		},
+		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/postgres"},
+	},
+	{
+		Name: "token-lowered-on-release", Breaks: "a token is never lowered (river PR#730, #1290)",
+		Patches: []Patch{{"store/sqlite/settle.go", "s.exec(place, x.Job, x.Token, m.failures", "s.exec(place, x.Job, x.Token-1, m.failures"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/sqlite"},
+	},
+	{
+		Name: "reclaim-by-id-only", Breaks: "a lease that was renewed is not taken (river#1302, asynq's recoverer)",
+		Patches: []Patch{{"store/statement/keep.postgres.sql", "FROM holdfast_lease WHERE expires_at <= ", "FROM holdfast_lease WHERE '-infinity' <= "}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/postgres"},
+	},
+	{
+		Name: "reclaim-without-new-token", Breaks: "a reclaimed job's old holder is fenced off",
+		Patches: []Patch{{"store/statement/keep.sqlite.sql", "SET lease = $2, token = token + 1", "SET lease = $2, token = token"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/sqlite"},
+	},
+	{
+		Name: "ack-before-commit", Breaks: "acknowledged means on disk",
+		Patches: []Patch{{"store/sqlite/writer.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
+			"\tfor _, c := range group {\n\t\tc.answer(c.err)\n\t\tc.done = make(chan struct{})\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {"}},
+		Test: []string{"run", "./internal/chaos/powerloss", "-points", "150", "-rounds", "100"},
+	},
+	{
+		Name: "synchronous-normal", Breaks: "acknowledged means on disk, also after a power cut",
+		Patches: []Patch{{"store/sqlite/open.go", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"}},
+		Test:    []string{"-run", "TestWhatIsAcknowledgedIsSynced", "./store/sqlite"},
+	},
+	{
+		Name: "synchronous-normal-by-power-cut", Breaks: "the same, seen from the disk: the replay of power cuts is not blind",
+		Patches: []Patch{{"store/sqlite/open.go", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"}},
+		Test:    []string{"run", "./internal/chaos/powerloss", "-points", "50"},
+	},
+	{
+		Name: "dedupe-by-check-then-insert", Breaks: "many enqueuers with one key make one job and no error",
+		Patches: []Patch{{"store/statement/enqueue.postgres.sql", " ORDER BY d.owner, d.kind, d.key\nON CONFLICT DO NOTHING RETURNING owner, kind, key",
+			" WHERE NOT EXISTS (SELECT FROM holdfast_unique u WHERE u.owner = d.owner AND u.kind = d.kind AND u.key = d.key)\n ORDER BY d.owner, d.kind, d.key\nRETURNING owner, kind, key"}},
+		Test: []string{"-run", "TestTheStoreKeepsTheLaws/race", "./store/postgres"},
+	},
+	{
+		Name: "unique-key-not-freed", Breaks: "a key is free in the instant its job ends (asynq#275, oban#424)",
+		Patches: []Patch{{"store/statement/settle.postgres.sql", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[]) AND false"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keys", "./store/postgres"},
+	},
+	{
+		Name: "retry-without-its-key", Breaks: "a manual retry takes its unique key again, or is refused (riverui#622)",
+		Patches: []Patch{{"store/sqlite/retry.go", "\tif job.uniqueKey != \"\" {", "\tif false {"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/retry", "./store/sqlite"},
+	},
+	{
+		Name: "cancel-ignored-by-settle", Breaks: "a cancel that was granted takes effect (river PR#1397)",
+		Patches: []Patch{{"store/statement/settle.sqlite.sql", "SELECT EXISTS (SELECT 1 FROM holdfast_cancel), ", "SELECT 0, "}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/operate", "./store/sqlite"},
+	},
+	{
+		Name: "process-clock", Breaks: "the database's clock decides, whatever the worker's says",
+		Patches: []Patch{{"store/postgres/settle.go", "\tt.p.one(t.s.sql[\"now\"], nil, &t.now)\n", "\tt.now = time.Now()\n"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/settle", "./store/postgres"},
+	},
+	{
+		Name: "two-step-promote", Breaks: "a due job is promoted once (sidekiq PR#1495)",
+		Patches: []Patch{{"store/statement/keep.sqlite.sql", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND EXISTS", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND NOT EXISTS"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keep", "./store/sqlite"},
+	},
+	{
+		Name: "early-promote", Breaks: "nothing starts before its time",
+		Patches: []Patch{{"store/statement/keep.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keep", "./store/postgres"},
+	},
+	{
+		Name: "poison-row-aborts-the-batch", Breaks: "a row that cannot be read fails alone (river PR#1324, asynq#1140)",
+		Patches: []Patch{{"store/sqlite/lease.go", "\tl.Corrupt = strings.Join(wrong, \"; \")\n", "\tif l.Corrupt = strings.Join(wrong, \"; \"); l.Corrupt != \"\" {\n\t\tpanic(l.Corrupt)\n\t}\n"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/poison", "./store/sqlite"},
+	},
+	{
+		Name: "one-call-fails-the-group", Breaks: "a call that fails hurts nobody it shares a commit with (river PR#258)",
+		Patches: []Patch{{"store/sqlite/writer.go", "c.err = t.guarded(func() error { return c.do(t) })", "c.err = c.do(t)"}},
+		Test:    []string{"-run", "TestCallsThatWaitTogether", "./store/sqlite"},
+	},
+	{
+		Name: "renewals-stop-at-drain", Breaks: "leases are renewed until the last settlement is written (solid_queue#568)",
+		Patches: []Patch{{"engine/engine.go", "renewing, rest := context.WithCancel(e.keeping)", "renewing, rest := context.WithCancel(claiming)"}},
+		Test:    []string{"-run", "TestADrainOfThreeLeases", "./engine"},
+	},
+	{
+		Name: "run-late", Breaks: "a job that could not start in time is never run late",
+		Patches: []Patch{{"engine/gate.go", "case !lease.ExpireAt.IsZero() && !lease.AsOf.Add(a.elapsed()).Before(lease.ExpireAt):", "case false:"}},
+		Test:    []string{"-run", "TestAJobPastItsExpiryIsNotRun", "./internal/chaos"},
+	},
+	{
+		Name: "wake-without-poll", Breaks: "losing every wake-up costs at most one poll (oban#493)",
+		Patches: []Patch{{"engine/engine.go", "round: e.claim, beat: e.cfg.Poll,", "round: e.claim, beat: 24 * time.Hour,"}},
+		Test:    []string{"-run", "TestLosingEveryWakeUp", "./engine"},
+	},
+	{
+		Name: "backoff-in-float64", Breaks: "no number of failures overflows a delay (river PR#698, #1402)",
+		Patches: []Patch{
+			{"failure/backoff.go", "\tfor ; n > 1 && factor > 1 && delay < limit; n-- {\n\t\tif delay > limit/factor {\n\t\t\tdelay = limit\n\t\t\tbreak\n\t\t}\n\t\tdelay *= factor\n\t}\n",
+				"\tdelay = min(time.Duration(float64(delay)*math.Pow(float64(factor), float64(n-1))), limit)\n"},
+			{"failure/backoff.go", "\t\"math/bits\"\n", "\t\"math\"\n\t\"math/bits\"\n"},
+		},
+		Test: []string{"-run", "TestBackoffAfterHundreds|TestDelaysAreExact|TestADelayIsNeverNegative", "./failure"},
+	},
+	{
+		Name: "crash-spends-an-attempt", Breaks: "a lost worker costs no failed attempt (asynq#1015)",
+		Patches: []Patch{{"failure/decide.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: limit,"}},
+		Test:    []string{"-run", "TestEveryEventHasItsVerdict", "./failure"},
+	},
+}

@@ -93,19 +93,24 @@ func (m Mutant) try(ctx context.Context, dir string) (fate, string) {
 	if err != nil {
 		return useless, err.Error()
 	}
-	if out, err := goCommand(ctx, dir, "vet", m.Test[len(m.Test)-1]); err != nil {
-		return useless, "it does not build: " + out
-	}
-	out, err := goCommand(ctx, dir, append([]string{"test", "-count=1", "-timeout=10m"}, m.Test...)...)
+	out, err := goCommand(ctx, dir, m.command()...)
 	switch {
 	case err == nil && strings.Contains(out, "no tests to run"):
 		return useless, "its test is gone: " + out
 	case err == nil:
 		return survived, out
-	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+	case strings.HasPrefix(out, "# ") || strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
 		return useless, "it does not build: " + out
 	}
 	return caught, out
+}
+
+// command is the test that must fail, or a program that must.
+func (m Mutant) command() []string {
+	if m.Test[0] == "run" {
+		return m.Test
+	}
+	return append([]string{"test", "-count=1", "-vet=off", "-timeout=5m"}, m.Test...)
 }
 
 // apply patches the files of a module and answers how to undo that.

@@ -104,7 +104,7 @@ func TestAnAttemptThatNeverStartedIsNotEarly(t *testing.T) {
 DELETE FROM holdfast_later WHERE job IN (J2, J7);
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, code) VALUES (J2, 2, 1, 'w1', NOON - 100, NOON - 100, 'failed', 'JOB_EXPIRED');
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, worker, code) VALUES (J2, 2, 1, 0, 0, 1, NOON - 100, 'failed', 'w1', 'JOB_EXPIRED');
-INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, due_at, why) VALUES (J7, 1, 1, 'w1', NOON - 200, NOON - 100, 'queued', 'interrupt', NOON - 100, 'its worker went silent before it started');
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, due_at, why) VALUES (J7, 1, 1, 'w1', NOON - 100, NOON - 100, 'queued', 'interrupt', NOON - 100, 'its worker went silent before it started');
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 5, J7, 1, 0, 0, 1, 1, NOON - 100)`))
 	findings, err := New(s, SQLite).Audit(t.Context())
 	if err != nil || len(findings) != 0 {

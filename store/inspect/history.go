@@ -74,7 +74,7 @@ func (i *Inspector) spans(ctx context.Context, name string, id holdfast.ID) ([]h
 	err := i.q.Query(ctx, i.statements[name], []any{id}, func(r Row) error {
 		spans = append(spans, holdfast.Attempt{
 			Job: id, Token: r.Int(0), Generation: r.Int(1), Worker: r.Text(2), StartedAt: r.Time(3), EndedAt: r.Time(4),
-			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10),
+			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10), Said: holdfast.State(r.Text(19)),
 			Failure: readFailure(r, 11),
 		})
 		return nil

@@ -32,7 +32,7 @@ func (i *Inspector) page(ctx context.Context, pick query) ([]holdfast.Job, error
 func readJob(r Row) holdfast.Job {
 	job := holdfast.Job{
 		ID: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Args: readable(r.Text(3)), Priority: int16(r.Int(4)), Owner: r.Text(5), Tags: r.Texts(6),
-		MaxAttempts: r.Int(7), UniqueKey: r.Text(8), IdempotencyKey: r.Text(9), CreatedAt: r.Time(10), ExpireAt: r.Time(11),
+		MaxAttempts: r.Int(7), UniqueKey: r.Text(8), IdempotencyKey: r.Text(9), CreatedAt: r.Time(10), RunAt: r.Time(37), ExpireAt: r.Time(11),
 
 		State: holdfast.State(r.Text(12)), DueAt: r.Time(13), Token: r.Int(14), Failures: r.Int(15), Crashes: r.Int(16), Interrupts: r.Int(17), Generation: r.Int(18),
 

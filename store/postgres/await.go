@@ -146,17 +146,18 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 }
 
 // notify tells other processes. What gathers while one notification is on its way leaves with the next: nothing is dropped,
-// and busy producers cost a few hundred notifications a second at most.
+// and busy producers cost a few hundred notifications a second at most. A store that is closed says its last word first.
 func (s *Store) notify() {
 	for n := 0; ; {
 		select {
 		case <-s.hub.due:
 		case <-s.life.Done():
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = s.send(ctx) // whoever misses it polls
 			return
 		}
-		queues, cancel := s.hub.collect()
-		if err := s.send(queues, cancel); err != nil {
-			s.hub.restore(queues, cancel)
+		if err := s.send(s.life); err != nil {
 			n = min(n+1, 8)
 			pause(s.life, n)
 			continue
@@ -166,7 +167,7 @@ func (s *Store) notify() {
 		select {
 		case <-gap.C:
 		case <-s.life.Done():
-			return
+			gap.Stop()
 		}
 	}
 }
@@ -191,9 +192,16 @@ func (h *hub) restore(queues []string, cancel bool) {
 	h.remind()
 }
 
-func (s *Store) send(queues []string, cancel bool) error {
-	ctx, done := context.WithTimeout(s.life, deadline)
+// send tells what has gathered, and puts it back if it cannot.
+func (s *Store) send(ctx context.Context) (err error) {
+	ctx, done := within(ctx, deadline)
 	defer done()
+	queues, cancel := s.hub.collect()
+	defer func() {
+		if err != nil {
+			s.hub.restore(queues, cancel)
+		}
+	}()
 	if cancel {
 		if _, err := s.work.Exec(ctx, s.sql["wake"], s.hub.self+" cancel"); err != nil {
 			return err
@@ -206,7 +214,7 @@ func (s *Store) send(queues []string, cancel bool) error {
 	if len(list) > payloadMax {
 		list = allQueues
 	}
-	_, err := s.work.Exec(ctx, s.sql["wake"], s.hub.self+" work "+list)
+	_, err = s.work.Exec(ctx, s.sql["wake"], s.hub.self+" work "+list)
 	return err
 }
 

@@ -16,9 +16,17 @@ import (
 )
 
 const (
-	deadline = 15 * time.Second // of every call, unless its context ends sooner
+	deadline = 15 * time.Second // of every call whose context has none
 	repeats  = 5                // of a call that met a passing trouble
 )
+
+// within bounds a call, unless its caller has done so: nothing waits for a silent database forever.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
+}
 
 // ask runs one verb under a deadline. A trouble that passes (a deadlock, a lost connection) is met by asking again; after a
 // lost connection only if the verb may be repeated although the first time may have taken effect.
@@ -26,11 +34,14 @@ func (s *Store) ask(ctx context.Context, verb string, repeatable bool, try func(
 	if s.shut.Load() {
 		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": the store is closed"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	ctx, cancel := within(ctx, deadline)
 	defer cancel()
 	for n := 0; ; n++ {
 		err := try(ctx)
-		if err == nil || n == repeats || ctx.Err() != nil || !passes(err, repeatable) {
+		if err != nil && ctx.Err() != nil {
+			return explain(verb, errors.Join(ctx.Err(), err)) // the driver may only know that the statement was cancelled
+		}
+		if err == nil || n == repeats || !passes(err, repeatable) {
 			return explain(verb, err)
 		}
 		pause(ctx, n)
@@ -50,18 +61,18 @@ func pause(ctx context.Context, n int) {
 // passes reports whether asking again may help, and is safe.
 func passes(err error, repeatable bool) bool {
 	var ours *holdfast.Error
+	var before *undone
 	if errors.As(err, &ours) {
 		return false
 	}
+	repeatable = repeatable || errors.As(err, &before)
 	var refusal *pgconn.PgError
 	var connecting *pgconn.ConnectError
 	switch {
 	case errors.As(err, &connecting):
 		return !errors.As(err, &refusal) || strings.HasPrefix(refusal.Code, "57P")
-	case pgconn.SafeToRetry(err):
-		return true
 	case !errors.As(err, &refusal):
-		return repeatable // the connection broke
+		return repeatable // the connection broke; the driver is too sure of when, after a lost commit, to ask it
 	case refusal.Code == "40001" || refusal.Code == "40P01" || refusal.Code == "26000" || refusal.Code == "0A000":
 		return true // rolled back for certain: serialization, deadlock, a cached statement that is out of date
 	}
@@ -75,7 +86,7 @@ func unsure(err error) bool { return passes(err, true) && !passes(err, false) }
 func explain(verb string, err error) error {
 	var ours *holdfast.Error
 	if err == nil || errors.As(err, &ours) {
-		return err
+		return bare(err)
 	}
 	var refusal *pgconn.PgError
 	var foreign interface{ SQLState() string }
@@ -96,6 +107,14 @@ func explain(verb string, err error) error {
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": " + reason, Cause: &hidden{err}}
 }
 
+// bare takes off what this package wrapped around an error of ours.
+func bare(err error) error {
+	if u, ok := err.(*undone); ok {
+		return u.error
+	}
+	return err
+}
+
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // hidden is a cause for errors.Is that never shows its text, which may name the address.
@@ -103,6 +122,27 @@ type hidden struct{ err error }
 
 func (h *hidden) Error() string { return "the database driver reported an error" }
 func (h *hidden) Unwrap() error { return h.err }
+
+// undone is a failure before the commit was asked for: nothing has taken effect.
+type undone struct{ error }
+
+func (u *undone) Unwrap() error { return u.error }
+
+// converse runs one transaction in which every statement waits for the one before. If use fails nothing of it remains,
+// which the driver's own helper does not tell from a commit whose answer was lost.
+func (s *Store) converse(ctx context.Context, use func(pgx.Tx) error) error {
+	tx, err := s.work.Begin(ctx)
+	if err != nil {
+		return &undone{err}
+	}
+	if err := use(tx); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = tx.Rollback(ctx)
+		return &undone{err}
+	}
+	return tx.Commit(ctx)
+}
 
 // A pipe is one transaction whose first words travel with its BEGIN and whose last travel with its COMMIT: what is queued
 // is sent by the next flush.
@@ -115,7 +155,7 @@ type pipe struct {
 func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipe) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return &undone{err}
 	}
 	defer conn.Release() // which closes a connection that is still in a transaction
 	p := &pipe{&pgx.Batch{}, conn}
@@ -123,7 +163,7 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipe
 	p.Queue(s.sql["steer"])
 	if err := use(p); err != nil {
 		p.abandon()
-		return err
+		return &undone{err}
 	}
 	p.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {

@@ -27,11 +27,17 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 			}
 		}
 		leases, err = s.claim(ctx, c, batch)
+		if lost && (twice(err) || err == nil && len(leases) == 0) { // the first try was still on its way
+			leases, err = s.pickUp(ctx, batch)
+		}
 		lost = lost || err != nil && unsure(err)
 		return err
 	})
 	return leases, err
 }
+
+// atMost keeps a count within what one statement should move.
+func atMost(n int) int { return min(n, 100_000) }
 
 func checkClaim(c holdfast.Claim) error {
 	message := ""
@@ -48,32 +54,31 @@ func checkClaim(c holdfast.Claim) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
 }
 
-// claim takes what is there. When the unlocked look promised jobs and others were faster, it is asked once more with the
-// lanes sharing evenly, so that a lane others are at cannot hide the rest.
+// claim takes what is there. When something is and nothing came of it, because others were faster, it is asked once more
+// with the lanes sharing evenly, so that a lane others are at cannot hide the rest.
 func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID) ([]holdfast.Lease, error) {
 	for _, even := range []bool{false, true} {
-		leases, promised, err := s.claimOnce(ctx, c, batch, even)
-		if err != nil || len(leases) > 0 || promised == 0 {
+		leases, more, err := s.claimOnce(ctx, c, batch, even)
+		if err != nil || len(leases) > 0 || !more {
 			return leases, err
 		}
 	}
 	return []holdfast.Lease{}, nil
 }
 
-func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (leases []holdfast.Lease, promised int, err error) {
+func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (leases []holdfast.Lease, more bool, err error) {
 	leases = []holdfast.Lease{}
 	send := &pgx.Batch{}
 	send.Queue(s.sql["steer"])
-	send.Queue(s.sql["claim"], texts(c.Queues), c.Limit, batch.String(), c.Worker, micros(c.Lease), max(c.Start, 0), true, even).Query(func(rows pgx.Rows) error {
+	args := []any{clean(texts(c.Queues)), atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0)), even}
+	send.Queue(s.sql["claim"], args...).Query(func(rows pgx.Rows) error {
 		var f facts
 		var now time.Time
-		var sum pgtype.Int4
 		var id pgtype.UUID
 		var token, failures, crashes, interrupts, generation pgtype.Int4
 		var started bool
-		into := append([]any{&now, &sum, &id, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
+		into := append([]any{&now, &more, &id, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
-			promised = int(sum.Int32)
 			if !id.Valid {
 				return nil
 			}
@@ -85,7 +90,7 @@ func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.
 		return err
 	})
 	err = s.work.SendBatch(ctx, send).Close()
-	return leases, promised, err
+	return leases, more, err
 }
 
 // pickUp answers with the members of a batch that was made by a call whose answer was lost.
@@ -149,13 +154,13 @@ type facts struct {
 	priority                                pgtype.Int2
 	tags                                    []string
 	maxAttempts                             pgtype.Int4
-	created, expire, since                  pgtype.Timestamptz
+	created, run, expire, since             pgtype.Timestamptz
 	args, checkpoint                        pgtype.Text
 }
 
 func (f *facts) fields() []any {
 	return []any{&f.kind, &f.queue, &f.priority, &f.owner, &f.tags, &f.maxAttempts, &f.unique, &f.idempotency,
-		&f.created, &f.expire, &f.args, &f.since, &f.checkpoint}
+		&f.created, &f.run, &f.expire, &f.args, &f.since, &f.checkpoint}
 }
 
 // lease is the job in its holder's hands.
@@ -171,6 +176,9 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 	}
 	if answer.Corrupt != "" {
 		answer.Args = json.RawMessage("null")
+	}
+	if f.run.Valid {
+		answer.RunAt = f.run.Time.UTC()
 	}
 	if f.expire.Valid {
 		answer.ExpireAt = f.expire.Time.UTC()

@@ -95,7 +95,7 @@ func (f *folder) write(calls []*call) {
 		all = append(all, c.entries...)
 	}
 	err := f.run(ctx, all)
-	alone := len(calls) > 1 && refused(err)
+	alone := len(calls) > 1 && (refused(err) || errors.Is(err, holdfast.ErrConflict))
 	for _, c := range calls {
 		if alone {
 			err = f.run(ctx, c.entries)

@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -89,12 +92,31 @@ func (c *column) String() string {
 	return string(c.text) + "}"
 }
 
-func ids(list []holdfast.ID) string {
+// ids is an array parameter of ids. There are many of them where speed counts, so it is the one that travels in binary form
+// where the protocol allows it.
+type ids []holdfast.ID
+
+// Dimensions is one, or none for no ids at all.
+func (l ids) Dimensions() []pgtype.ArrayDimension {
+	if l == nil {
+		return []pgtype.ArrayDimension{}
+	}
+	return []pgtype.ArrayDimension{{Length: int32(len(l)), LowerBound: 1}}
+}
+
+// Index is one id.
+func (l ids) Index(i int) any { return pgtype.UUID{Bytes: l[i], Valid: true} }
+
+// IndexType is what the driver has to know to choose how to write them.
+func (l ids) IndexType() any { return pgtype.UUID{} }
+
+// Value is the literal, for the modes that know only text.
+func (l ids) Value() (driver.Value, error) {
 	var c column
-	for _, id := range list {
+	for _, id := range l {
 		c.id(id)
 	}
-	return c.String()
+	return c.String(), nil
 }
 
 func texts(list []string) string {

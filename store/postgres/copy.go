@@ -48,6 +48,9 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 		if len(part.rows.left) == 0 {
 			continue
 		}
+		if hears, ok := conn.Config().Tracer.(tracer); ok { // the driver does not tell it
+			hears("copy to " + part.into)
+		}
 		if _, err := conn.PgConn().CopyFrom(ctx, &part.rows, "COPY "+part.into+" FROM STDIN"); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -28,6 +29,8 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
 	}
+	ctx, cancel := within(ctx, deadline+time.Duration(len(drafts))*time.Millisecond)
+	defer cancel()
 	entries, err := s.prepare(ctx, drafts)
 	if err != nil {
 		return nil, err
@@ -134,6 +137,11 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 			}
 		}
 		err := s.write(ctx, entries)
+		if lost && twice(err) { // the first try was still on its way
+			if landed, err := s.landed(ctx, entries); err != nil || landed {
+				return err
+			}
+		}
 		lost = lost || err != nil && unsure(err)
 		return s.collided(ctx, native{s.work}, entries, err)
 	})
@@ -141,10 +149,17 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 
 func (s *Store) write(ctx context.Context, entries []entry) error {
 	if len(entries) < bulk {
-		_, err := s.work.Exec(ctx, s.sql["enqueue"], columns(entries)...)
+		name, args := columns(entries)
+		_, err := s.work.Exec(ctx, s.sql[name], args...)
 		return err
 	}
-	return pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
+	return s.converse(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
+}
+
+// twice reports whether the database refused a row because there is one like it.
+func twice(err error) bool {
+	var refusal interface{ SQLState() string } // of whatever driver the caller's transaction has
+	return errors.As(err, &refusal) && refusal.SQLState() == "23505"
 }
 
 // landed reports whether entries are already there, to the letter.
@@ -161,33 +176,41 @@ func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
 	return n == len(entries), err
 }
 
-// columns are the parameters of the statement that writes entries.
-func columns(entries []entry) []any {
+// columns are the name of the statement that writes entries, and its parameters.
+func columns(entries []entry) (string, []any) {
 	var c [16]column
+	plain := true
 	for i := range entries {
 		e := &entries[i]
+		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed()
 		c[0].id(e.ID)
 		c[1].int(int(e.lane))
 		c[2].quote(e.Kind)
 		c[3].quote(e.Queue)
 		c[4].int(int(e.Priority))
 		c[5].int(e.MaxAttempts)
-		c[6].time(e.RunAt)
-		c[7].span(e.Delay)
-		c[8].time(e.ExpireAt)
-		c[9].span(e.ExpireIn)
-		c[10].some(e.Owner)
+		c[6].some(e.Owner)
 		if len(e.Tags) == 0 {
-			c[11].null()
+			c[7].null()
 		} else {
-			c[11].quote(texts(e.Tags))
+			c[7].quote(texts(e.Tags))
 		}
-		c[12].some(e.UniqueKey)
-		c[13].bool(e.UniqueDone)
-		c[14].some(e.IdempotencyKey)
-		c[15].quoted(e.Args)
+		c[8].quoted(e.Args)
 	}
-	return literals(c[:])
+	if plain {
+		return "enqueue_plain", literals(c[:9])
+	}
+	for i := range entries {
+		e := &entries[i]
+		c[9].time(e.RunAt)
+		c[10].span(e.Delay)
+		c[11].time(e.ExpireAt)
+		c[12].span(e.ExpireIn)
+		c[13].some(e.UniqueKey)
+		c[14].bool(e.UniqueDone)
+		c[15].some(e.IdempotencyKey)
+	}
+	return "enqueue", literals(c[:])
 }
 
 func literals(c []column) []any {

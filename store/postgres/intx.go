@@ -33,7 +33,8 @@ func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast
 		q = foreign{tx}
 	}
 	if q == nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
+			Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
 	}
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
@@ -42,7 +43,7 @@ func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	ctx, cancel := within(ctx, deadline)
 	defer cancel()
 	receipts, err := g.insert(ctx, q, entries)
 	return receipts, explain("enqueue", err)
@@ -76,7 +77,8 @@ func (g guest) write(ctx context.Context, q session, entries []entry) ([]holdfas
 		return nil, err
 	}
 	for chunk := range slices.Chunk(fresh, guestMax) {
-		if err := q.exec(ctx, g.s.sql["enqueue"], columns(chunk)...); err != nil {
+		name, args := columns(chunk)
+		if err := q.exec(ctx, g.s.sql[name], args...); err != nil {
 			return nil, err
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 		total, queues = 0, nil
 		send := &pgx.Batch{}
 		send.Queue(s.sql["steer"])
-		send.Queue(s.sql["promote"], limit).Query(func(rows pgx.Rows) error {
+		send.Queue(s.sql["promote"], atMost(limit)).Query(func(rows pgx.Rows) error {
 			var queue string
 			var n int
 			_, err := pgx.ForEachRow(rows, []any{&queue, &n}, func() error {
@@ -78,7 +78,6 @@ type reclaiming struct {
 	dropped  []holdfast.ID
 	attempts attemptRows
 	ready    narrow
-	back     []holdfast.ID
 }
 
 // run takes over one handful and answers with how many leases it held.
@@ -100,10 +99,10 @@ func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, queues *
 	now := stamp(r.now)
 	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
 	r.attempts.queue(r.p, r.s.sql["attempt_add"], now)
-	if r.ready.rows > 0 {
+	if len(r.ready.job) > 0 {
 		r.p.Queue(r.s.sql["ready_add"], append([]any{now}, r.ready.args()...)...)
 		var queue string
-		r.p.each(r.s.sql["queues_of"], []any{ids(r.back)}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
+		r.p.each(r.s.sql["queues_of"], []any{r.ready.job}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
 	}
 	return len(expired), r.p.flush(ctx)
 }
@@ -125,25 +124,25 @@ func (r *reclaiming) look(ctx context.Context, expired []*lease) (err error) {
 // was asked to stop is settled rather than sent back, and so is a member whose facts are gone: it stays for the audit.
 func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
 	r.dropped = append(r.dropped, old.id)
-	fresh := &lease{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.who(), claimed: old.claimed, expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
+	fresh := &lease{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.who(), claimed: old.claimed,
+		expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
 	for i := range old.members {
 		m := &old.members[i]
 		m.token++
 		if m.started || r.cancels[m.job] || r.facts[m.job] == nil {
-			m.started = true
 			fresh.members = append(fresh.members, *m)
 			continue
 		}
 		m.interrupts++
-		r.attempts.add(m, attempt{worker: old.who(), started: old.claimed, due: r.now, to: holdfast.Queued,
+		r.attempts.add(m, attempt{worker: old.who(), started: r.now, due: r.now, to: holdfast.Queued,
 			charge: holdfast.ChargeInterrupt, why: "its worker went silent before it started"})
 		r.ready.add(m)
-		r.back = append(r.back, m.job)
 	}
 	if len(fresh.members) == 0 {
 		return nil
 	}
-	r.p.Queue(r.s.sql["lease_make"], append([]any{fresh.id.String(), fresh.worker, fresh.lost, stamp(fresh.claimed), stamp(fresh.expires)}, arrays(fresh.members)...)...)
+	header := []any{fresh.id.String(), fresh.worker, fresh.lost, stamp(fresh.claimed), stamp(fresh.expires)}
+	r.p.Queue(r.s.sql["lease_make"], append(header, arrays(fresh.members)...)...)
 	var leases []holdfast.Lease
 	for i := range fresh.members {
 		if f := r.facts[fresh.members[i].job]; f != nil {
@@ -162,9 +161,9 @@ func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease,
 	err := s.ask(ctx, "expire", true, func(ctx context.Context) error {
 		batch := holdfast.NewID()
 		return s.transact(ctx, s.work, func(p *pipe) (err error) {
-			p.Queue(s.sql["expiry_sweep"], c.Limit)
+			p.Queue(s.sql["expiry_sweep"], atMost(c.Limit))
 			var n int
-			p.one(s.sql["expire"], []any{c.Limit, batch.String(), c.Worker, micros(c.Lease)}, &n)
+			p.one(s.sql["expire"], []any{atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease)}, &n)
 			leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
 			return err
 		})

@@ -19,31 +19,58 @@ type session interface {
 	query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error
 }
 
-// insertKeyed writes entries some of which have keys, in a transaction of their own.
+// errLanded says that a try whose answer was lost has taken effect after all.
+var errLanded = errors.New("the first try has landed")
+
+// insertKeyed writes entries some of which have keys, in a transaction of their own. When an answer is lost, a later try
+// meets what the first has written, as soon as that is there: under keys of its own, or under its ids.
 func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Receipt, error) {
 	var receipts []holdfast.Receipt
 	var fresh []entry
 	lost := false
 	err := s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
-		if lost && len(fresh) > 0 {
+		if lost {
 			if landed, err := s.landed(ctx, fresh); err != nil || landed {
 				return err
 			}
 		}
-		lost = false
-		err := pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) (err error) {
-			if receipts, fresh, err = s.admit(ctx, native{tx}, entries); err != nil || len(fresh) == 0 {
+		answers, writes, err := s.tryKeyed(ctx, entries, fresh)
+		if lost && (twice(err) || errors.Is(err, errLanded)) {
+			if landed, err := s.landed(ctx, fresh); err != nil || landed {
 				return err
 			}
-			if len(fresh) >= bulk {
-				return s.copyIn(ctx, tx.Conn(), fresh)
-			}
-			return native{tx}.exec(ctx, s.sql["enqueue"], columns(fresh)...)
-		})
-		lost = err != nil && unsure(err)
-		return s.collided(ctx, native{s.work}, fresh, err)
+		}
+		if err != nil && !unsure(err) {
+			return s.collided(ctx, native{s.work}, writes, err)
+		}
+		receipts, fresh = answers, writes
+		lost = err != nil && len(fresh) > 0
+		return err
 	})
 	return receipts, err
+}
+
+// tryKeyed is one try. The entries that an earlier try has written, perhaps, are not mistaken for twins.
+func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
+	err = s.converse(ctx, func(tx pgx.Tx) error {
+		if receipts, fresh, err = s.admit(ctx, native{tx}, entries); err != nil {
+			return err
+		}
+		for _, e := range earlier {
+			if slices.Contains(receipts, holdfast.Receipt{ID: e.ID, Existing: true}) && !slices.ContainsFunc(fresh, func(f entry) bool { return f.ID == e.ID }) {
+				return errLanded
+			}
+		}
+		switch {
+		case len(fresh) == 0:
+			return nil
+		case len(fresh) >= bulk:
+			return s.copyIn(ctx, tx.Conn(), fresh)
+		}
+		name, args := columns(fresh)
+		return native{tx}.exec(ctx, s.sql[name], args...)
+	})
+	return receipts, fresh, err
 }
 
 // An admission decides which entries are new and which meet a twin.
@@ -126,8 +153,7 @@ func (s *Store) firstTaken(ctx context.Context, q session, entries []entry) erro
 
 // collided tells the database's refusal of an id that is taken in our words. Any of the tables may be the first to refuse it.
 func (s *Store) collided(ctx context.Context, q session, entries []entry, err error) error {
-	var refusal interface{ SQLState() string } // of whatever driver the caller's transaction has
-	if !errors.As(err, &refusal) || refusal.SQLState() != "23505" {
+	if !twice(err) {
 		return err
 	}
 	if known := s.firstTaken(ctx, q, entries); known != nil {

@@ -35,8 +35,10 @@ CREATE TABLE standstill (at timestamptz NOT NULL);
 INSERT INTO standstill VALUES ('2031-05-17 09:00:00+00');
 CREATE OR REPLACE FUNCTION holdfast_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM standstill'`
 
-func openSubject(t testing.TB) *storetest.Subject {
-	b := &bench{TB: t, url: pgtest.Database(t)}
+func openSubject(t testing.TB) *storetest.Subject { return openSubjectAt(t, pgtest.Database(t)) }
+
+func openSubjectAt(t testing.TB, url string) *storetest.Subject {
+	b := &bench{TB: t, url: url}
 	store := b.open()
 	conn, err := pgx.Connect(context.Background(), b.url)
 	if err != nil {

@@ -85,22 +85,21 @@ func (l *lease) find(job holdfast.ID) *member {
 
 // narrow are the columns that travel with a job from place to place.
 type narrow struct {
-	job, token, failures, crashes, interrupts, generation column
-	rows                                                  int
+	job                                              ids
+	token, failures, crashes, interrupts, generation []int32
 }
 
 func (n *narrow) add(m *member) {
-	n.job.id(m.job)
-	n.token.int(m.token)
-	n.failures.int(m.failures)
-	n.crashes.int(m.crashes)
-	n.interrupts.int(m.interrupts)
-	n.generation.int(m.generation)
-	n.rows++
+	n.job = append(n.job, m.job)
+	n.token = append(n.token, int32(m.token))
+	n.failures = append(n.failures, int32(m.failures))
+	n.crashes = append(n.crashes, int32(m.crashes))
+	n.interrupts = append(n.interrupts, int32(m.interrupts))
+	n.generation = append(n.generation, int32(m.generation))
 }
 
 func (n *narrow) args() []any {
-	return []any{n.job.String(), n.token.String(), n.failures.String(), n.crashes.String(), n.interrupts.String(), n.generation.String()}
+	return []any{n.job, n.token, n.failures, n.crashes, n.interrupts, n.generation}
 }
 
 // arrays are the aligned parameters of a lease's members.

@@ -13,7 +13,7 @@ import (
 
 // migrate brings the schema up to what this binary knows, one transaction a step. Any number of processes may do so at once.
 func (s *Store) migrate(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := within(ctx, time.Minute)
 	defer cancel()
 	steps := statement.Migrations("postgres")
 	var err error
@@ -49,7 +49,7 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 
 // step takes the next step, unless somebody else took it while this process waited for its turn.
 func (s *Store) step(ctx context.Context, steps []string) (version int, err error) {
-	err = pgx.BeginFunc(ctx, s.work, func(tx pgx.Tx) error {
+	err = s.converse(ctx, func(tx pgx.Tx) error {
 		for _, name := range []string{"migration_lock", "migration_table"} {
 			if _, err := tx.Exec(ctx, s.sql[name]); err != nil {
 				return err

@@ -21,7 +21,7 @@ import (
 // A Config says where the database is.
 type Config struct {
 	URL  string // postgres://user:password@host:port/database, or the words of libpq
-	Pool int    // at most so many connections for work; 0 is 8. Renewals and wake-ups have one each on top
+	Pool int    // at most so many connections for work; 0 is 8. Renewals have two and wake-ups one on top
 	// Trace hears of every statement before it is sent; nobody when nil. It may be called from many goroutines at once.
 	Trace func(statement string)
 }
@@ -54,7 +54,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			Message: "the address of the database cannot be read: give postgres://user:password@host:port/database"}
 	}
 	if c.Pool < 0 {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a pool of %d connections: give a positive number, or 0 for the default", c.Pool)}
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
+			Message: fmt.Sprintf("a pool of %d connections: give a positive number, or 0 for the default", c.Pool)}
 	}
 	if c.Pool > 0 {
 		config.MaxConns = int32(c.Pool)
@@ -80,7 +81,7 @@ func (s *Store) connect(ctx context.Context, config *pgxpool.Config) (err error)
 		return explain("connect", err)
 	}
 	reserved := config.Copy()
-	reserved.MaxConns, reserved.MinConns, reserved.MinIdleConns = 1, 0, 0
+	reserved.MaxConns, reserved.MinConns, reserved.MinIdleConns = 2, 0, 0
 	if s.renews, err = pgxpool.NewWithConfig(s.life, reserved); err != nil {
 		return explain("connect", err)
 	}

@@ -46,6 +46,9 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 	default:
 		return against(i.Job, "is already waiting to run")
 	}
+	if at.expire != nil && !at.expire.After(at.now) {
+		return against(i.Job, "could not start in time any more: its expiry has passed; enqueue it anew")
+	}
 	m.failures, m.crashes, m.interrupts = 0, 0, 0
 	m.generation++
 	var ready narrow
@@ -61,8 +64,12 @@ func (s *Store) wrest(p *pipe, at *standing) {
 	m := &at.member
 	s.keepOnly(p, []*lease{at.lease}, func(other *member) bool { return other.job == m.job })
 	m.token++
+	began := at.now // a job that never started took no time
+	if m.started {
+		began = at.lease.claimed
+	}
 	var attempts attemptRows
-	attempts.add(m, attempt{worker: at.lease.who(), started: at.lease.claimed, due: at.now, to: holdfast.Queued,
+	attempts.add(m, attempt{worker: at.lease.who(), started: began, due: at.now, to: holdfast.Queued,
 		charge: holdfast.ChargeInterrupt, why: "taken from its worker by a manual retry"})
 	attempts.queue(p, s.sql["attempt_add"], stamp(at.now))
 	p.Queue(s.sql["cancel_drop"], ids([]holdfast.ID{m.job}))
@@ -87,7 +94,8 @@ func (s *Store) retake(ctx context.Context, p *pipe, at *standing) error {
 			return nil
 		}
 		if id, err := holdfast.ParseID(holder); err == nil {
-			return &holdfast.Error{Kind: holdfast.ErrConflict, Job: id, Message: fmt.Sprintf("job %v holds the unique key of job %v: wait for it to end, or cancel it", id, at.member.job)}
+			return &holdfast.Error{Kind: holdfast.ErrConflict, Job: id,
+				Message: fmt.Sprintf("job %v holds the unique key of job %v: wait for it to end, or cancel it", id, at.member.job)}
 		}
 	}
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not retry the job: its unique key changes hands too fast; try again"}
@@ -212,7 +220,8 @@ func checkHold(h holdfast.Hold) (scope, name string, err error) {
 	case h.For < 0 || h.For > holdfast.MaxDelay || h.For > 0 && h.For < time.Microsecond:
 		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a hold for %v: give a positive duration, or 0 until it is resumed", h.For)}
 	case probe.Prepare() != nil:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no %s can be called %.140q: use 1 to %d letters, digits and _ - . : /", scope, name, holdfast.MaxName)}
+		err = &holdfast.Error{Kind: holdfast.ErrInvalid,
+			Message: fmt.Sprintf("no %s can be called %.140q: use 1 to %d letters, digits and _ - . : /", scope, name, holdfast.MaxName)}
 	}
 	return scope, name, err
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/inspect"
 )
 
+// readDeadline is longer than others': an audit reads everything.
+const readDeadline = 5 * time.Minute
+
 // A querier lends the store's connections to the inspector.
 type querier struct{ s *Store }
 
@@ -22,6 +25,8 @@ func (q querier) Query(ctx context.Context, sql string, args []any, each func(in
 		}
 		arguments[i] = arg
 	}
+	ctx, cancel := within(ctx, readDeadline)
+	defer cancel()
 	seen := false // a row that was handed out cannot be taken back, so then nothing is repeated
 	var stopped error
 	err := q.s.ask(ctx, "read", true, func(ctx context.Context) error {

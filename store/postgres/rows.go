@@ -38,7 +38,7 @@ func (f *finishedRows) add(m *member, e ending) {
 }
 
 func (f *finishedRows) queue(p *pipe, sql, now string) {
-	if f.rows > 0 {
+	if len(f.job) > 0 {
 		p.Queue(sql, append(append([]any{now}, f.args()...), f.started.String(), f.state.String(), f.worker.String(),
 			f.code.String(), f.fingerprint.String(), f.result.String())...)
 	}
@@ -76,7 +76,7 @@ func (c *failureColumns) args() []any {
 type attempt struct {
 	worker       string
 	started, due time.Time
-	to           holdfast.State
+	to, said     holdfast.State
 	charge       holdfast.Charge
 	count, limit int
 	failure      *holdfast.Failure
@@ -84,9 +84,9 @@ type attempt struct {
 }
 
 type attemptRows struct {
-	job, token, generation, worker, started, to, charge, count, limit, due, why column
-	failure                                                                     failureColumns
-	rows                                                                        int
+	job, token, generation, worker, started, to, charge, count, limit, due, why, said column
+	failure                                                                           failureColumns
+	rows                                                                              int
 }
 
 func (r *attemptRows) add(m *member, a attempt) {
@@ -102,6 +102,7 @@ func (r *attemptRows) add(m *member, a attempt) {
 	r.due.time(a.due)
 	r.failure.add(a.failure)
 	r.why.some(clean(a.why))
+	r.said.some(string(a.said))
 	r.rows++
 }
 
@@ -111,7 +112,7 @@ func (r *attemptRows) queue(p *pipe, sql, now string) {
 	}
 	args := []any{now, r.job.String(), r.token.String(), r.generation.String(), r.worker.String(), r.started.String(), r.to.String(),
 		r.charge.String(), r.count.String(), r.limit.String(), r.due.String()}
-	p.Queue(sql, append(append(args, r.failure.args()...), r.why.String())...)
+	p.Queue(sql, append(append(args, r.failure.args()...), r.why.String(), r.said.String())...)
 }
 
 // lateRows are settlements that came after their lease was lost.

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,9 +32,10 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	if len(jobs) == 0 {
 		return answers, nil
 	}
+	checked := answers
 	var queues []string
 	err := s.ask(ctx, "settle", true, func(ctx context.Context) error {
-		queues = nil
+		queues, answers = nil, slices.Clone(checked)
 		return s.transact(ctx, s.work, func(p *pipe) error {
 			t := &settling{s: s, p: p, settlements: settlements, answers: answers}
 			if err := t.look(ctx, batches, jobs); err != nil {
@@ -75,8 +78,8 @@ type settling struct {
 	held    []*lease
 	seats   map[span]seat
 	cancels map[holdfast.ID]bool
-	unique  map[holdfast.ID]bool // holds a key; true when success keeps it
-	ended   map[span]holdfast.State
+	unique  map[holdfast.ID]bool    // holds a key; true when success keeps it
+	ended   map[span]holdfast.State // what was said of an attempt in this call
 	strays  []int
 
 	finished finishedRows
@@ -85,7 +88,6 @@ type settling struct {
 	ready    narrow
 	later    narrow
 	due      column
-	back     []holdfast.ID
 	freed    []holdfast.ID
 	honoured []holdfast.ID
 }
@@ -98,7 +100,7 @@ func (t *settling) look(ctx context.Context, batches, jobs []holdfast.ID) error 
 	named := ids(jobs)
 	var id [16]byte
 	var done bool
-	t.p.each(t.s.sql["cancel_find"], []any{named}, []any{&id}, func() error { t.cancels[id] = true; return nil })
+	t.p.each(t.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
 	t.p.each(t.s.sql["unique_held"], []any{named}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
 	if err := t.p.flush(ctx); err != nil {
 		return err
@@ -121,6 +123,8 @@ func (t *settling) decide() {
 		at := span{n.Job, n.Token}
 		place, ok := t.seats[at]
 		switch {
+		case n.Token < 0 || n.Token > math.MaxInt32: // a token that nobody was ever given
+			t.answers[i] = lost(n.Job)
 		case ok && place.lease.id == n.Batch:
 			t.apply(n, place)
 			delete(t.seats, at)
@@ -133,14 +137,15 @@ func (t *settling) decide() {
 
 // apply ends one attempt of the holder.
 func (t *settling) apply(n *holdfast.Settlement, at seat) {
-	m, to, why := at.member, n.To, n.Why
+	m, to, said := at.member, n.To, holdfast.State("")
 	count := m.charge(n.Charge)
 	if t.cancels[n.Job] {
-		to, why = holdfast.Cancelled, "asked to cancel; "+string(n.To)+n.Why
+		to, said = holdfast.Cancelled, n.To
 		t.honoured = append(t.honoured, n.Job)
 	}
-	t.ended[span{n.Job, n.Token}] = to
-	a := attempt{worker: at.lease.who(), started: t.now.Add(-n.Took), to: to, charge: n.Charge, count: count, limit: n.Limit, failure: n.Failure, why: why}
+	t.ended[span{n.Job, n.Token}] = n.To
+	a := attempt{worker: at.lease.who(), started: t.began(n, at), to: to, said: said, charge: n.Charge, count: count,
+		limit: max(0, min(n.Limit, math.MaxInt32)), failure: n.Failure, why: n.Why}
 	if to == holdfast.Queued {
 		a.due = t.now.Add(n.Delay)
 	}
@@ -153,10 +158,18 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 		t.due.time(a.due)
 	case to == holdfast.Queued:
 		t.ready.add(m)
-		t.back = append(t.back, m.job)
 	default:
 		t.end(n, at, to)
 	}
+}
+
+// began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
+func (t *settling) began(n *holdfast.Settlement, at seat) time.Time {
+	began := t.now.Add(-n.Took)
+	if n.Took > 0 && began.Before(at.lease.claimed) {
+		return at.lease.claimed
+	}
+	return began
 }
 
 // charge adds to the count that an attempt is charged to, and answers with that count where it has a cap.
@@ -178,7 +191,7 @@ func (m *member) charge(c holdfast.Charge) int {
 func (t *settling) end(n *holdfast.Settlement, at seat, to holdfast.State) {
 	e := ending{state: to, worker: at.lease.worker}
 	if n.Took > 0 || at.member.started {
-		e.started = t.now.Add(-n.Took)
+		e.started = t.began(n, at)
 	}
 	switch to {
 	case holdfast.Complete:
@@ -225,7 +238,8 @@ func (t *settling) weigh(ctx context.Context) error {
 }
 
 func lost(job holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Job: job, Message: fmt.Sprintf("job %v is in other hands by now: what was done is kept as evidence and changes nothing", job)}
+	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Job: job,
+		Message: fmt.Sprintf("job %v is in other hands by now: what was done is kept as evidence and changes nothing", job)}
 }
 
 // write queues everything that was decided. What settles without trouble costs two statements.
@@ -234,12 +248,12 @@ func (t *settling) write(queues *[]string) {
 	t.finished.queue(p, sql["finish"], now)
 	t.attempts.queue(p, sql["attempt_add"], now)
 	t.late.queue(p, sql["late_add"], now)
-	if t.ready.rows > 0 {
+	if len(t.ready.job) > 0 {
 		p.Queue(sql["ready_add"], append([]any{now}, t.ready.args()...)...)
 		var queue string
-		p.each(sql["queues_of"], []any{ids(t.back)}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
+		p.each(sql["queues_of"], []any{t.ready.job}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
 	}
-	if t.later.rows > 0 {
+	if len(t.later.job) > 0 {
 		p.Queue(sql["later_add"], append([]any{t.due.String()}, t.later.args()...)...)
 	}
 	if len(t.honoured) > 0 {

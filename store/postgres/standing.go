@@ -21,6 +21,7 @@ const (
 type standing struct {
 	owner, queue, kind, unique string
 	priority                   int16
+	expire                     *time.Time // no attempt starts after this
 
 	now       time.Time
 	place     int
@@ -31,8 +32,8 @@ type standing struct {
 }
 
 // stuck reports whether a person may take the job from its worker.
-func (at *standing) stuck(after time.Duration) bool {
-	return !at.lease.expires.After(at.now) || after > 0 && !at.lease.claimed.After(at.now.Add(-after))
+func (a *standing) stuck(after time.Duration) bool {
+	return !a.lease.expires.After(a.now) || after > 0 && !a.lease.claimed.After(a.now.Add(-after))
 }
 
 // intervene finds the job, locks it where it stands, and lets act change it, all in one transaction. A refusal changes
@@ -74,7 +75,7 @@ func (s *Store) search(ctx context.Context, p *pipe, job holdfast.ID) (at *stand
 	at = &standing{member: member{job: job}}
 	id := []any{job.String()}
 	var lane int32
-	p.each(s.sql["job_owner"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique}, func() error { there = true; return nil })
+	p.each(s.sql["job_owner"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire}, func() error { there = true; return nil })
 	var state string
 	at.lookIn(p, inFinished, s.sql["at_finished"], &state, &at.discarded)
 	at.lookIn(p, inReady, s.sql["at_ready"])
@@ -94,11 +95,11 @@ func (s *Store) search(ctx context.Context, p *pipe, job holdfast.ID) (at *stand
 	return at, true, nil
 }
 
-// lookIn queues a look at one place. What was found first counts.
-func (at *standing) lookIn(p *pipe, place int, sql string, more ...any) {
-	m := &at.member
+// lookIn queues a look at one place.
+func (a *standing) lookIn(p *pipe, place int, sql string, more ...any) {
+	m := &a.member
 	p.each(sql, []any{m.job.String()}, append([]any{&m.token, &m.failures, &m.crashes, &m.interrupts, &m.generation}, more...), func() error {
-		at.place = place
+		a.place = place
 		return nil
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A tracer hears of everything that is about to be sent: statements, each of a batch, the beginning and end of transactions,
-// and copies.
+// A tracer hears of everything that is about to be sent: statements, batches, the beginning and end of transactions, and
+// copies.
 type tracer func(statement string)
 
 var (
@@ -28,8 +28,8 @@ func (t tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 	return ctx
 }
 
-// TraceBatchQuery hears of a statement when its answer is read: what follows it in the batch may not have been answered.
-func (t tracer) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) { t(data.SQL) }
+// TraceBatchQuery is silent: a batch is sent as a whole.
+func (t tracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 func (t tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 

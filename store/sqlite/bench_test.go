@@ -86,3 +86,21 @@ func BenchmarkDrain(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/batch, "µs/job")
 }
+
+// BenchmarkClaimAndSettleOne is the least that one job can cost: a claim and a settlement of its own, each synced.
+func BenchmarkClaimAndSettleOne(b *testing.B) {
+	store, ctx := open(b), context.Background()
+	if _, err := store.Enqueue(ctx, drafts(50_000)); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		leases, err := store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+		if err != nil || len(leases) != 1 {
+			b.Fatal(len(leases), err)
+		}
+		l := leases[0]
+		if _, err := store.Settle(ctx, []holdfast.Settlement{{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -88,7 +88,11 @@ func claim(t *tx, c holdfast.Claim) ([]holdfast.Lease, error) {
 		if err != nil {
 			return nil, err
 		}
-		drawn = append(drawn, taken...)
+		if drawn == nil {
+			drawn = taken
+		} else {
+			drawn = append(drawn, taken...)
+		}
 	}
 	if len(drawn) == 0 {
 		return nil, nil
@@ -147,6 +151,9 @@ func (d *draw) key() key { return key{d.priority, d.lease.ID[:]} }
 // read reads the facts of a share, and narrows the share to what is there.
 func (s *share) read(t *tx) (drawn []draw, err error) {
 	err = t.rows("claim-read", []any{s.lane, s.last.priority, s.last.job, s.jobs}, func(st *sqlite.Stmt) error {
+		if drawn == nil {
+			drawn = make([]draw, 0, min(s.jobs, 256))
+		}
 		drawn = append(drawn, draw{readLease(st), st.ColumnInt64(19)})
 		return nil
 	})

@@ -60,8 +60,9 @@ type silent struct {
 
 type silentMember struct {
 	member
-	job   holdfast.ID
-	token int
+	job       holdfast.ID
+	token     int
+	cancelled bool // somebody asked it to stop
 }
 
 func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
@@ -103,8 +104,9 @@ func silentLeases(t *tx, limit int) (all []silent, err error) {
 		last := &all[len(all)-1]
 		m := silentMember{job: columnID(st, 4), token: st.ColumnInt(5)}
 		m.member = member{st.ColumnInt(6), st.ColumnInt(7), st.ColumnInt(8), st.ColumnInt(9), st.ColumnInt64(10) != 0}
+		m.cancelled = st.ColumnInt64(11) != 0
 		last.members = append(last.members, m)
-		if m.started {
+		if m.started || m.cancelled {
 			last.started++
 			started++
 		}
@@ -117,7 +119,7 @@ func silentLeases(t *tx, limit int) (all []silent, err error) {
 func (s *silent) takeOver(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	batch := holdfast.NewID()
 	for _, m := range s.members {
-		if !m.started {
+		if !m.started && !m.cancelled {
 			if err := s.sendBack(t, m); err != nil {
 				return nil, err
 			}
@@ -131,7 +133,10 @@ func (s *silent) takeOver(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err
 			return nil, err
 		}
 		lease.Batch, lease.Worker, lease.Lost = batch, c.Worker, s.worker
-		lease.LeaseUntil, lease.StartedAt, lease.AsOf = instant(t.at(c.Lease)), instant(s.claimed), instant(t.now)
+		lease.LeaseUntil, lease.AsOf = instant(t.at(c.Lease)), instant(t.now)
+		if m.started {
+			lease.StartedAt = instant(s.claimed)
+		}
 		leases = append(leases, lease)
 	}
 	if len(leases) > 0 {
@@ -158,8 +163,11 @@ func (s *silent) sendBack(t *tx, m silentMember) error {
 // interrupted records that a job was taken from its worker through no fault of its own. The token grows, so that the
 // worker's own word comes too late.
 func (t *tx) interrupted(m silentMember, worker string, claimed int64, why string) error {
+	if !m.started {
+		claimed = t.now // a job that never started took no time
+	}
 	args := []any{m.job, m.token + 1, m.generation, worker, claimed, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
-	_, err := t.exec("settle-attempt", append(append(args, failureColumns(nil)...), why)...)
+	_, err := t.exec("settle-attempt", append(append(args, failureColumns(nil)...), why, nil)...)
 	return err
 }
 

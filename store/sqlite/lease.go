@@ -20,7 +20,7 @@ func readLease(st *sqlite.Stmt) holdfast.Lease {
 		Priority:    int16(st.ColumnInt64(4)),
 		Owner:       st.ColumnText(5),
 		MaxAttempts: st.ColumnInt(7), UniqueKey: st.ColumnText(8), IdempotencyKey: st.ColumnText(9),
-		CreatedAt: instant(st.ColumnInt64(10)), ExpireAt: columnTime(st, 11),
+		CreatedAt: instant(st.ColumnInt64(10)), RunAt: columnTime(st, 20), ExpireAt: columnTime(st, 11),
 		State: holdfast.Processing,
 		Token: st.ColumnInt(12), Failures: st.ColumnInt(13), Crashes: st.ColumnInt(14), Interrupts: st.ColumnInt(15), Generation: st.ColumnInt(16),
 	}}

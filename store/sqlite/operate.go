@@ -121,6 +121,7 @@ type standing struct {
 	lane                          int64
 	priority                      int
 
+	expireAt  int64  // 0: never
 	place     string // ready, later, leased, finished
 	state     holdfast.State
 	token     int
@@ -134,7 +135,7 @@ type standing struct {
 // standing finds the job. One that is not there and one that is somebody else's get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	missing := &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s: check the id", i.Job)}
-	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey)
+	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt)
 	if err != nil {
 		return job, err
 	}
@@ -143,7 +144,7 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	}
 	var state string
 	found, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
-		&job.generation, &job.lease, &job.worker, &job.claimed, &job.expires, &state, &job.discarded)
+		&job.generation, &job.lease, &job.worker, &job.claimed, &job.expires, &state, &job.discarded, &job.started)
 	if err == nil && !found {
 		err = conflict(i.Job, "job %s stands nowhere: run the doctor", i.Job)
 	}

@@ -81,6 +81,7 @@ func (r *reader) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	conn.SetBusyTimeout(5 * time.Second) // readers wait for recovery after a crash, and for nothing else
 	s := &session{conn: conn, prepared: map[string]*sqlite.Stmt{}}
 	if err := s.run("PRAGMA query_only = ON; PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
 		_ = conn.Close()
@@ -129,8 +130,6 @@ func (q *querier) Now(context.Context) (time.Time, error) { return q.store.now()
 
 // Query runs one statement on what is committed, and calls each for every row.
 func (q *querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
 	var refused error // what each said goes back as it is
 	err := q.store.reader.with(ctx, func(s *session) error {
 		err := s.read(sql, args, func(st *sqlite.Stmt) error {

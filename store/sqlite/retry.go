@@ -39,6 +39,9 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	default:
 		return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
 	}
+	if err == nil && job.expireAt != 0 && job.expireAt <= t.now {
+		err = conflict(i.Job, "job %s could not start in time any more: its expiry has passed; enqueue it anew", i.Job)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -79,6 +79,7 @@ type settler struct {
 // A batch is the lease that settlements of one call belong to.
 type batch struct {
 	worker, lost string
+	claimed      int64
 	left         int // members that left it in this call
 }
 
@@ -123,7 +124,7 @@ func (s *settler) complete(x *holdfast.Settlement, b *batch) (held bool, err err
 	if len(x.Result) > 0 {
 		result = x.Result
 	}
-	done, err := s.exec("settle-complete", x.Job, x.Token, x.Batch, x.Took.Microseconds(), s.now, b.worker, result)
+	done, err := s.exec("settle-complete", x.Job, x.Token, x.Batch, x.Took.Microseconds(), s.now, b.worker, result, b.claimed)
 	if err == nil && done > 0 && s.uniques {
 		_, err = s.exec("unique-free", x.Job, true)
 	}
@@ -139,18 +140,18 @@ func (s *settler) apply(x *holdfast.Settlement, b *batch, m member) error {
 	case holdfast.ChargeInterrupt:
 		m.interrupts++
 	}
-	to, why := x.To, x.Why
+	to, said := x.To, any(nil)
 	if s.cancels {
 		asked, err := s.exec("settle-cancel", x.Job)
 		if err != nil {
 			return err
 		}
 		if asked > 0 {
-			to, why = holdfast.Cancelled, "asked to cancel; "+string(x.To)+x.Why
+			to, said = holdfast.Cancelled, x.To
 		}
 	}
 	if to != holdfast.Complete {
-		if err := s.record(x, b, m, to, why); err != nil {
+		if err := s.record(x, b, m, to, said); err != nil {
 			return err
 		}
 	}
@@ -158,6 +159,14 @@ func (s *settler) apply(x *holdfast.Settlement, b *batch, m member) error {
 		return s.again(x, m)
 	}
 	return s.finish(x, b, m, to)
+}
+
+// began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
+func (s *settler) began(x *holdfast.Settlement, b *batch) int64 {
+	if x.Took == 0 {
+		return s.now
+	}
+	return max(s.at(-x.Took), b.claimed)
 }
 
 // again sends the job round once more, at once or when its delay has passed.
@@ -172,18 +181,18 @@ func (s *settler) again(x *holdfast.Settlement, m member) error {
 
 // finish ends the job's generation, and gives its unique key back.
 func (s *settler) finish(x *holdfast.Settlement, b *batch, m member, to holdfast.State) error {
-	var started, code, print any
+	var started, code, fingerprint any
 	if x.Took > 0 || m.started {
-		started = s.at(-x.Took)
+		started = s.began(x, b)
 	}
 	if to == holdfast.Failed {
-		code, print = clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint))
+		code, fingerprint = clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint))
 	}
 	var result any
 	if to == holdfast.Complete && len(x.Result) > 0 {
 		result = x.Result
 	}
-	_, err := s.exec("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, b.worker, code, print, result)
+	_, err := s.exec("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, b.worker, code, fingerprint, result)
 	if err == nil && s.uniques {
 		_, err = s.exec("unique-free", x.Job, to == holdfast.Complete)
 	}
@@ -191,7 +200,7 @@ func (s *settler) finish(x *holdfast.Settlement, b *batch, m member, to holdfast
 }
 
 // record writes the attempt's own line.
-func (s *settler) record(x *holdfast.Settlement, b *batch, m member, to holdfast.State, why string) error {
+func (s *settler) record(x *holdfast.Settlement, b *batch, m member, to holdfast.State, said any) error {
 	var count int
 	var due any
 	switch x.Charge {
@@ -207,8 +216,8 @@ func (s *settler) record(x *holdfast.Settlement, b *batch, m member, to holdfast
 	if b.lost != "" {
 		worker = b.lost
 	}
-	args := []any{x.Job, x.Token, m.generation, worker, s.at(-x.Took), s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
-	_, err := s.exec("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(why)))...)
+	args := []any{x.Job, x.Token, m.generation, worker, s.began(x, b), s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
+	_, err := s.exec("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...)
 	return err
 }
 
@@ -253,7 +262,7 @@ func (s *settler) batch(id holdfast.ID) (*batch, error) {
 		return b, nil
 	}
 	b := &batch{}
-	if _, err := s.one("settle-lease", []any{id}, &b.worker, &b.lost); err != nil {
+	if _, err := s.one("settle-lease", []any{id}, &b.worker, &b.lost, &b.claimed); err != nil {
 		return nil, err
 	}
 	s.batches[id] = b

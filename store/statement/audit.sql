@@ -116,13 +116,12 @@ SELECT a.job, NULL, 'attempt ' || a.token || ' is number ' || a.count || ' of ' 
   FROM holdfast_attempt a WHERE a.cap > 0 AND a.count > a.cap
 
 -- name: audit: no attempt starts before the retry is due
--- An attempt that took no time never started: an expired job ends so. A job whose worker went silent before it started did
--- not start either.
+-- An attempt that took no time never started: an expired job ends so, and one whose worker went silent before it started.
 SELECT t.job, NULL, 'attempt ' || t.token || ' started before the attempt before it allowed'
-  FROM (SELECT a.job, a.token, a.started_at, a.ended_at, a.why,
+  FROM (SELECT a.job, a.token, a.started_at, a.ended_at,
                lag(a.due_at) OVER (PARTITION BY a.job, a.generation ORDER BY a.token) AS due_at
           FROM holdfast_attempt a) AS t
- WHERE t.started_at < t.due_at AND t.started_at < t.ended_at AND coalesce(t.why, '') <> 'its worker went silent before it started'
+ WHERE t.started_at < t.due_at AND t.started_at < t.ended_at
 UNION ALL
 SELECT m.job, NULL, 'it was started before its last attempt allowed'
   FROM holdfast_leased m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
@@ -140,8 +139,7 @@ SELECT j.id, NULL, 'its first attempt started before its time'
   FROM holdfast_job j
  WHERE j.run_at IS NOT NULL
    AND (EXISTS (SELECT 1 FROM holdfast_attempt a
-                 WHERE a.job = j.id AND a.token = 1 AND a.started_at < j.run_at AND a.started_at < a.ended_at
-                   AND coalesce(a.why, '') <> 'its worker went silent before it started')
+                 WHERE a.job = j.id AND a.token = 1 AND a.started_at < j.run_at AND a.started_at < a.ended_at)
      OR EXISTS (SELECT 1 FROM holdfast_leased m WHERE m.job = j.id AND m.token = 1 AND m.started AND m.claimed_at < j.run_at)
      OR EXISTS (SELECT 1 FROM holdfast_finished f
                  WHERE f.job = j.id AND f.token = 1 AND f.state = 'complete' AND f.started_at < j.run_at AND f.started_at < f.finished_at))

@@ -7,8 +7,10 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 
 -- name: claim
 -- Peek without locks to learn how many of the first $2 stand in each open lane, then take so many from each, skipping
--- what others are taking. A single open lane needs no peek. With $8 the lanes share evenly: the way out when what the
--- peek promised was gone. The answer has a row even when nothing was taken, to tell nothing there from nothing left.
+-- what others are taking. The peek looks a little way into every lane, and deeper only where all it saw was among the
+-- first; a single open lane needs none. A row without its job stays for the audit. With $7 the lanes
+-- share evenly and such rows are passed over: the way out when nothing was taken although something is there, which is
+-- what the answer says in a row of its own then.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS MATERIALIZED (
     SELECT l.id FROM holdfast_lane l
@@ -16,25 +18,37 @@ open AS MATERIALIZED (
        AND NOT EXISTS (SELECT FROM holdfast_hold h
                         WHERE (h.scope = 'queue' AND h.name = l.queue OR h.scope = 'kind' AND h.name = l.kind)
                           AND (h.until IS NULL OR h.until > (SELECT now FROM clock)))
+), size AS MATERIALIZED (
+    SELECT count(*) AS lanes, least($2::integer, $2::integer / greatest(count(*), 1) + 8) AS depth FROM open
+), head AS MATERIALIZED (
+    SELECT p.lane, p.priority, p.job, row_number() OVER (ORDER BY p.priority, p.job) AS n
+      FROM open CROSS JOIN LATERAL (
+        SELECT r.lane, r.priority, r.job FROM holdfast_ready r WHERE r.lane = open.id ORDER BY r.priority, r.job LIMIT (SELECT depth FROM size)) p
+     WHERE (SELECT lanes FROM size) > 1 AND NOT $7::boolean
+), deep AS MATERIALIZED (
+    SELECT lane FROM head GROUP BY lane HAVING count(*) = (SELECT depth FROM size) AND bool_and(n <= $2::integer)
 ), share AS MATERIALIZED (
     SELECT top.lane, count(*) AS n FROM (
-        SELECT p.lane FROM open CROSS JOIN LATERAL (
-            SELECT r.lane, r.priority, r.job FROM holdfast_ready r WHERE r.lane = open.id ORDER BY r.priority, r.job LIMIT $2::integer) p
-         WHERE (SELECT count(*) FROM open) > 1 AND NOT $8::boolean
-         ORDER BY p.priority, p.job LIMIT $2::integer) top
+        SELECT lane, priority, job FROM head WHERE n <= $2::integer AND lane NOT IN (SELECT lane FROM deep)
+         UNION ALL
+        SELECT p.lane, p.priority, p.job FROM deep CROSS JOIN LATERAL (
+            SELECT r.lane, r.priority, r.job FROM holdfast_ready r WHERE r.lane = deep.lane ORDER BY r.priority, r.job LIMIT $2::integer) p
+         ORDER BY priority, job LIMIT $2::integer) top
      GROUP BY top.lane
      UNION ALL
-    SELECT id, $2::integer / (SELECT count(*) FROM open) + 1 FROM open WHERE (SELECT count(*) FROM open) > 1 AND $8::boolean
+    SELECT open.id, $2::integer / size.lanes + 1 FROM open, size WHERE size.lanes > 1 AND $7::boolean
      UNION ALL
-    SELECT id, $2::integer FROM open WHERE (SELECT count(*) FROM open) = 1
+    SELECT open.id, $2::integer FROM open, size WHERE size.lanes = 1
 ), taken AS MATERIALIZED (
-    SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n FROM (
-        SELECT t.* FROM share CROSS JOIN LATERAL (
-            SELECT r.ctid AS place, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation,
-                   j.kind, j.queue, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at, j.expire_at, j.args
-              FROM holdfast_ready r JOIN holdfast_job j ON j.id = r.job
-             WHERE r.lane = share.lane ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE OF r SKIP LOCKED) t
-         LIMIT $2::integer) t
+    SELECT t.*, j.kind, j.queue, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at, j.args,
+           row_number() OVER (ORDER BY t.priority, t.job) AS n
+      FROM (SELECT r.* FROM share CROSS JOIN LATERAL (
+                SELECT r.ctid AS place, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                  FROM holdfast_ready r
+                 WHERE r.lane = share.lane AND (NOT $7::boolean OR EXISTS (SELECT FROM holdfast_job j WHERE j.id = r.job))
+                 ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE SKIP LOCKED) r
+             LIMIT $2::integer) t
+      JOIN holdfast_job j ON j.id = t.job
 ), gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM taken))
 ), lease AS (
@@ -43,19 +57,19 @@ open AS MATERIALIZED (
       FROM clock c, (
         SELECT array_agg(job) AS jobs, array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes,
                array_agg(interrupts) AS interrupts, array_agg(generation) AS generations,
-               array_agg(n <= $6::integer OR $7::boolean AND (interrupts > 0 OR crashes > 0)) AS started
+               array_agg(n <= $6::integer OR interrupts > 0 OR crashes > 0) AS started
           FROM (SELECT * FROM taken ORDER BY n) AS ordered) m
      WHERE m.jobs IS NOT NULL
 )
-SELECT c.now, (SELECT sum(n)::integer FROM share), t.job, t.token, t.failures, t.crashes, t.interrupts, t.generation,
-       coalesce(t.n <= $6::integer OR $7::boolean AND (t.interrupts > 0 OR t.crashes > 0), false),
+SELECT c.now, t.job IS NULL AND EXISTS (SELECT FROM open o JOIN holdfast_ready r ON r.lane = o.id), t.job, t.token, t.failures, t.crashes, t.interrupts, t.generation,
+       coalesce(t.n <= $6::integer OR t.interrupts > 0 OR t.crashes > 0, false),
        coalesce(t.kind, ''), coalesce(t.queue, ''), t.priority, coalesce(t.owner, ''), t.tags, t.max_attempts,
-       coalesce(t.unique_key, ''), coalesce(t.idempotency_key, ''), t.created_at, t.expire_at, t.args::text, y.since, y.checkpoint::text
+       coalesce(t.unique_key, ''), coalesce(t.idempotency_key, ''), t.created_at, t.run_at, t.expire_at, t.args::text, y.since, y.checkpoint::text
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_carry y ON y.job = t.job
  ORDER BY t.n
 
 -- name: facts
 -- The facts of jobs whose places were found another way, in the form of a claim's answer.
 SELECT j.id, coalesce(j.kind, ''), coalesce(j.queue, ''), j.priority, coalesce(j.owner, ''), j.tags, j.max_attempts,
-       coalesce(j.unique_key, ''), coalesce(j.idempotency_key, ''), j.created_at, j.expire_at, j.args::text, y.since, y.checkpoint::text
+       coalesce(j.unique_key, ''), coalesce(j.idempotency_key, ''), j.created_at, j.run_at, j.expire_at, j.args::text, y.since, y.checkpoint::text
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id

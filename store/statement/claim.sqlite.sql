@@ -3,19 +3,20 @@
 SELECT scope, name FROM holdfast_hold WHERE until IS NULL OR until > $1
 
 -- name: claim-peek
--- The next keys of one lane, for the merge across lanes. The join passes over rows without facts: they are the audit's.
+-- The next keys of one lane, for the merge across lanes. The join passes over rows without facts: they are the audit's. (A
+-- bare parameter as LIMIT would have SQLite prepare the statement again at every run.)
 SELECT r.priority, r.job
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
  WHERE r.lane = $1 AND (r.priority, r.job) > ($2, $3) AND length(r.job) = 16
- ORDER BY r.priority, r.job LIMIT $4
+ ORDER BY r.priority, r.job LIMIT $4 + 0
 
 -- name: claim-read
 -- The facts of a lane's first jobs, up to a key. The key order of ready is the order of the claim: nothing is sorted.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation, c.since, c.checkpoint, r.priority
+       j.expire_at, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation, c.since, c.checkpoint, r.priority, j.run_at
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job LEFT JOIN holdfast_carry c ON c.job = r.job
  WHERE r.lane = $1 AND (r.priority, r.job) <= ($2, $3) AND length(r.job) = 16
- ORDER BY r.priority, r.job LIMIT $4
+ ORDER BY r.priority, r.job LIMIT $4 + 0
 
 -- name: claim-take
 -- Everything in the lane up to the last key read becomes a member, in one pass. Up to the second key they start at once.

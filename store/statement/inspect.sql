@@ -20,7 +20,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        CASE WHEN f.job IS NOT NULL THEN f.started_at WHEN m.started THEN m.claimed_at END,
        f.finished_at, CAST(f.result AS text), f.discarded_at,
        x.job, c.percent, c.note, c.noted_at,
-       a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign
+       a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, j.run_at
   FROM page
   JOIN holdfast_job j ON j.id = page.id
   LEFT JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
@@ -37,7 +37,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
 -- name: inspect attempts
 -- Every attempt that ended other than by completing, in the order of its tokens: clocks may step back, tokens never do.
 SELECT a.token, a.generation, a.worker, a.started_at, a.ended_at, a.to_state, a.charge, a.count, a.cap, a.due_at, a.why,
-       a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign
+       a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, a.said
   FROM holdfast_attempt a
  WHERE a.job = $1
  ORDER BY a.token

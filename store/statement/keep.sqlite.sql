@@ -31,7 +31,7 @@ INSERT INTO holdfast_carry (job, checkpoint) VALUES ($1, $2)
 -- name: promote-bound
 -- The last key to promote, if there are more than the limit. Rows without facts do not count: they are the audit's.
 SELECT l.due_at, l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
- WHERE l.due_at <= $1 ORDER BY l.due_at, l.job LIMIT 1 OFFSET $2
+ WHERE l.due_at <= $1 ORDER BY l.due_at, l.job LIMIT 1 OFFSET $2 + 0
 
 -- name: promote-ready
 -- Everything due up to the key, in one pass.
@@ -56,21 +56,21 @@ DELETE FROM holdfast_lease WHERE expires_at <= $1 AND id NOT IN (SELECT lease FR
 
 -- name: reclaim-members
 -- One pass over what is in workers' hands. Members without facts stay: they are the audit's. A job that somebody asked to
--- cancel counts as started: its settlement obeys the request, which a quiet way back to its queue would forget.
-SELECT l.id, l.worker, l.lost, l.claimed_at, m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation,
-       m.started OR EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = m.job)
+-- cancel is handed over although it never started: its settlement obeys the request, which a quiet way back would forget.
+SELECT l.id, l.worker, l.lost, l.claimed_at, m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started,
+       EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = m.job)
   FROM holdfast_member m CROSS JOIN holdfast_lease l ON l.id = m.lease CROSS JOIN holdfast_job j ON j.id = m.job
  WHERE l.expires_at <= $1
  ORDER BY l.expires_at, l.id, j.priority, m.job
 
 -- name: reclaim-take
 -- The new token fences the lost worker off.
-UPDATE holdfast_member SET lease = $2, token = token + 1, started = 1 WHERE job = $1
+UPDATE holdfast_member SET lease = $2, token = token + 1 WHERE job = $1
 
 -- name: lease-read
 -- A member with its facts, in the columns of claim-read.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, m.token, m.failures, m.crashes, m.interrupts, m.generation, c.since, c.checkpoint, j.priority
+       j.expire_at, m.token, m.failures, m.crashes, m.interrupts, m.generation, c.since, c.checkpoint, j.priority, j.run_at
   FROM holdfast_member m CROSS JOIN holdfast_job j ON j.id = m.job LEFT JOIN holdfast_carry c ON c.job = m.job
  WHERE m.job = $1
 
@@ -89,7 +89,7 @@ UNION ALL
 SELECT e.expire_at, e.job, l.token, l.failures, l.crashes, l.interrupts, l.generation
   FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job CROSS JOIN holdfast_later l ON l.job = e.job
  WHERE e.expire_at <= $1
- ORDER BY 1, 2 LIMIT $2
+ ORDER BY 1, 2 LIMIT $2 + 0
 
 -- name: member-add
 -- Into somebody's hands.

@@ -1,6 +1,6 @@
 -- name: job_owner
 -- What an intervention needs to know of a job before it looks where the job stands.
-SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, '') FROM holdfast_job WHERE id = $1::uuid
+SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''), expire_at FROM holdfast_job WHERE id = $1::uuid
 
 -- name: at_finished
 -- One look per place, each with a lock: who moves the job meanwhile is waited for, and the next look finds it.

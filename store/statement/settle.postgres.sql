@@ -48,13 +48,13 @@ ON CONFLICT DO NOTHING
 -- name: attempt_add
 -- Appended in the transaction that ends the attempt.
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at,
-                              code, category, message, detail, context, dependency, fingerprint, benign, why)
+                              code, category, message, detail, context, dependency, fingerprint, benign, why, said)
 SELECT d.job, d.token, d.generation, d.worker, d.started_at, $1::timestamptz, d.to_state, d.charge, d.count, d.cap, d.due_at,
-       d.code, d.category, d.message, d.detail, d.context::json, d.dependency, d.fingerprint, d.benign, d.why
+       d.code, d.category, d.message, d.detail, d.context::json, d.dependency, d.fingerprint, d.benign, d.why, d.said
   FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::integer[], $10::integer[],
-              $11::timestamptz[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::boolean[], $20::text[])
+              $11::timestamptz[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::boolean[], $20::text[], $21::text[])
     AS d (job, token, generation, worker, started_at, to_state, charge, count, cap,
-          due_at, code, category, message, detail, context, dependency, fingerprint, benign, why)
+          due_at, code, category, message, detail, context, dependency, fingerprint, benign, why, said)
 ON CONFLICT DO NOTHING
 
 -- name: ready_add
@@ -78,8 +78,8 @@ ON CONFLICT DO NOTHING
 SELECT DISTINCT j.queue FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
 
 -- name: settled
--- What earlier settlements of these very tokens made of their jobs.
-SELECT d.n, coalesce(a.to_state, ''), coalesce(f.state, ''), j.id IS NOT NULL
+-- What earlier settlements of these very tokens said. Only a completion has no attempt to prove it.
+SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THEN f.state ELSE '' END, j.id IS NOT NULL
   FROM unnest($1::integer[], $2::uuid[], $3::integer[]) AS d (n, job, token)
   LEFT JOIN holdfast_job j ON j.id = d.job
   LEFT JOIN holdfast_attempt a ON a.job = d.job AND a.token = d.token

@@ -1,6 +1,6 @@
 -- name: settle-lease
 -- Whose lease it is. Read once per batch and call.
-SELECT worker, lost FROM holdfast_lease WHERE id = $1
+SELECT worker, lost, claimed_at FROM holdfast_lease WHERE id = $1
 
 -- name: settle-any
 -- Whether anybody asked to cancel, and whether anybody holds a unique key. Usually neither: then no job is searched for either.
@@ -14,7 +14,7 @@ SELECT failures, crashes, interrupts, generation, started FROM holdfast_member W
 -- The common case in one step: the fence and the end together. It changes nothing when the lease is not held. OR FAIL spares
 -- the copy of every page that SQLite would keep to undo the statement alone: the savepoint around the call undoes it.
 INSERT OR FAIL INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
-SELECT job, token, failures, crashes, interrupts, generation, CASE WHEN $4 > 0 OR started THEN $5 - $4 END, $5, 'complete', $6, $7
+SELECT job, token, failures, crashes, interrupts, generation, CASE WHEN $4 > 0 THEN max($5 - $4, $8) WHEN started THEN $5 END, $5, 'complete', $6, $7
   FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
 
 -- name: settle-leave
@@ -34,8 +34,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 -- name: settle-attempt
 -- The attempt's own line, in the transaction that ends it.
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at, code, category,
-                              message, detail, context, dependency, fingerprint, benign, why)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+                              message, detail, context, dependency, fingerprint, benign, why, said)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 
 -- name: ready-again
 -- Back to its lane, at once. OR FAIL as in settle-complete.
@@ -54,10 +54,11 @@ DELETE FROM holdfast_unique
    AND job = $1
 
 -- name: settle-said
--- Whether this very settlement was applied before: the caller may not have heard the answer.
-SELECT 1 FROM holdfast_attempt WHERE job = $1 AND token = $2 AND to_state = $3
+-- Whether this very settlement was applied before: the caller may not have heard the answer. Only a completion has no
+-- attempt to prove it.
+SELECT 1 FROM holdfast_attempt WHERE job = $1 AND token = $2 AND coalesce(said, to_state) = $3
 UNION ALL
-SELECT 1 FROM holdfast_finished WHERE job = $1 AND token = $2 AND state = $3
+SELECT 1 FROM holdfast_finished WHERE job = $1 AND token = $2 AND state = 'complete' AND state = $3
 LIMIT 1
 
 -- name: settle-late

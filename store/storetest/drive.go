@@ -24,7 +24,7 @@ func (d *driver) draft(t *rapid.T) holdfast.Draft {
 		UniqueDone: pick(t, "unique when complete", false, false, true), IdempotencyKey: pick(t, "idempotency", "", "", "", "i1"),
 		Args: json.RawMessage(pick(t, "args", `{"n": 1}`, `null`)),
 	}
-	if d.m.jobs != nil && len(d.m.jobs) > 0 && rapid.IntRange(0, 40).Draw(t, "reuse an id") == 7 {
+	if len(d.m.jobs) > 0 && rapid.IntRange(0, 40).Draw(t, "reuse an id") == 7 {
 		draft.ID = d.anyJob(t)
 	}
 	return draft
@@ -48,12 +48,33 @@ func (d *driver) enqueue(t *rapid.T) {
 	for i := range drafts {
 		drafts[i] = d.draft(t)
 	}
+	for _, draft := range drafts {
+		d.touch(draft.ID)
+	}
+	if rapid.IntRange(0, 7).Draw(t, "in a transaction") == 5 {
+		d.enqueueIn(t, drafts, rapid.Bool().Draw(t, "commit"))
+		return
+	}
 	want, wantErr := d.m.enqueue(drafts)
 	got, err := d.Store.Enqueue(d.ctx, slices.Clone(drafts))
 	matchErr(t, "enqueue", err, wantErr)
 	match(t, "receipts", got, want)
-	for _, draft := range drafts {
-		d.touch(draft.ID)
+}
+
+// enqueueIn hands drafts in by a transaction of the caller's. A refusal ends the transaction.
+func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
+	before := *d.m
+	want, wantErr := d.m.enqueue(drafts)
+	tx, end := d.Begin()
+	got, err := d.Store.In(tx).Enqueue(d.ctx, slices.Clone(drafts))
+	commit = commit && err == nil
+	if ended := end(commit); ended != nil {
+		refute(t, "the caller's transaction does not end", "%v", ended)
+	}
+	matchErr(t, "enqueue in a transaction", err, wantErr)
+	match(t, "receipts of a transaction", got, want)
+	if !commit {
+		*d.m = before
 	}
 }
 
@@ -126,27 +147,35 @@ func (d *driver) heldLease(t *rapid.T) holdfast.Lease {
 
 func (d *driver) renew(t *rapid.T) {
 	lease := pick(t, "lease", 10*time.Second, time.Minute)
-	of := d.anyLease(t)
-	renewal := holdfast.Renewal{Batch: of.Batch}
-	for _, l := range d.past {
-		if l.Batch != of.Batch {
-			continue
-		}
-		switch rapid.IntRange(0, 2).Draw(t, "told as") {
-		case 0:
-			renewal.Running = append(renewal.Running, l.ID)
-		case 1:
-			renewal.Waiting = append(renewal.Waiting, l.ID)
-		}
-		d.touch(l.ID)
+	renewals := []holdfast.Renewal{d.renewal(t, d.anyLease(t).Batch)}
+	if other := d.anyLease(t).Batch; other != renewals[0].Batch {
+		renewals = append(renewals, d.renewal(t, other))
 	}
-	want := d.m.renew([]holdfast.Renewal{renewal}, lease)
-	got, err := d.Store.Renew(d.ctx, []holdfast.Renewal{renewal}, lease)
+	want := d.m.renew(renewals, lease)
+	got, err := d.Store.Renew(d.ctx, renewals, lease)
 	matchErr(t, "renew", err, nil)
 	for _, list := range [][]holdfast.ID{want.Lost, want.Cancelling, got.Lost, got.Cancelling} {
 		slices.SortFunc(list, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
 	}
 	match(t, "renewed", got, want)
+}
+
+// renewal draws what a worker says about the jobs it was given in one batch.
+func (d *driver) renewal(t *rapid.T, batch holdfast.ID) holdfast.Renewal {
+	renewal := holdfast.Renewal{Batch: batch}
+	for _, l := range d.past {
+		if l.Batch != batch {
+			continue
+		}
+		switch told := rapid.IntRange(0, 2).Draw(t, "told as"); {
+		case told == 0 && !d.expired[batch]:
+			renewal.Running = append(renewal.Running, l.ID)
+		case told < 2:
+			renewal.Waiting = append(renewal.Waiting, l.ID)
+		}
+		d.touch(l.ID)
+	}
+	return renewal
 }
 
 func (d *driver) note(t *rapid.T) {

@@ -73,13 +73,27 @@ func (d *driver) expire(t *rapid.T) {
 	slices.SortFunc(got, byID)
 	slices.SortFunc(want, func(a, b *record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	d.m.take(c, want, batchOf(got))
+	d.expired[batchOf(got)] = true
 	d.matchLeases(t, got, want)
 }
 
 func (d *driver) intervention(t *rapid.T) holdfast.Intervention {
-	i := holdfast.Intervention{
-		Job: d.anyJob(t), Actor: pick(t, "actor", "ada", "ada", "ada", "bob", ""), Reason: pick(t, "reason", "why not", "why not", ""),
-		Owner: pick(t, "owner", "", "", "", "acme", "other"), StuckAfter: pick(t, "stuck after", 0, 0, 20*time.Second),
+	// Nonsense is tried now and then, sense most of the time.
+	i := holdfast.Intervention{Actor: "ada", Reason: "why not", StuckAfter: pick(t, "stuck after", 0, 0, 20*time.Second)}
+	switch rapid.IntRange(0, 15).Draw(t, "nonsense") {
+	case 12:
+		i.Actor = ""
+	case 13:
+		i.Reason = ""
+	case 14:
+		i.Owner = "other"
+	case 15:
+		i.Owner = "acme"
+	}
+	if held := d.m.where(leased, func(*record) bool { return true }); len(held) > 0 && rapid.Bool().Draw(t, "of a job in hand") {
+		i.Job = held[rapid.IntRange(0, len(held)-1).Draw(t, "job in hand")].ID
+	} else {
+		i.Job = d.anyJob(t)
 	}
 	d.touch(i.Job)
 	return i

@@ -106,7 +106,7 @@ var enqueueLaws = []law{
 		same(s, "due", job.DueAt, job.AsOf.Add(holdfast.MaxDelay))
 		same(s, "promoted", s.promote(10), 0)
 	}},
-	{"an id that exists is refused, naming it, and nothing of the call is written (river PR#1390: ids are never reused)", func(s *scene) {
+	{"an id that exists is refused, naming it, and nothing of the call is written (river PR#1390, bullmq#458: ids are never reused)", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		again := draft()
@@ -140,6 +140,15 @@ var enqueueLaws = []law{
 		s.must(err)
 		same(s, "state", job.State, holdfast.Queued)
 	}},
+	{"a closed store refuses what it is asked, and closing it again does no harm", func(s *scene) {
+		store := s.Reopen()
+		s.must(store.Close())
+		_ = store.Close()
+		if _, err := store.Enqueue(s.ctx, []holdfast.Draft{draft()}); err == nil {
+			s.Fatal("a closed store acknowledged a job")
+		}
+		s.expectJobs(0)
+	}},
 	{"jobs of a caller's transaction exist when it commits, and never when it rolls back", func(s *scene) {
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
@@ -155,6 +164,30 @@ var enqueueLaws = []law{
 			}
 		}
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 9, Queues: []string{"default", "fresh"}})), 2)
+	}},
+	{"a bulk of every sort of draft is what the same drafts are one by one (river#161)", func(s *scene) {
+		sorts := []func(*holdfast.Draft){
+			func(d *holdfast.Draft) {}, at(time.Hour), expiresIn(time.Minute), unique("k"),
+			func(d *holdfast.Draft) { d.IdempotencyKey, d.Owner = "once", "acme" }, func(d *holdfast.Draft) { d.Priority, d.Queue = -4, "bulk" },
+			func(d *holdfast.Draft) { d.Tags, d.MaxAttempts = []string{"a", "b\\c"}, 3 },
+		}
+		var bulk []holdfast.Draft
+		for i := range 210 {
+			d := draft()
+			sorts[i%len(sorts)](&d)
+			bulk = append(bulk, d)
+		}
+		receipts := s.enqueueAll(bulk...)
+		s.expectJobs(5*30 + 2)
+		for i, sort := range sorts {
+			if i == 3 || i == 4 { // keys: the first has them
+				same(s, "twin", receipts[i+len(sorts)], holdfast.Receipt{ID: receipts[i].ID, Existing: true})
+				continue
+			}
+			got, want := s.job(receipts[i+len(sorts)].ID), s.job(s.enqueue(sort))
+			got.ID = want.ID
+			same(s, "job of a bulk", got, want)
+		}
 	}},
 	{"a transaction of an unknown type is refused by the first enqueue, naming the type", func(s *scene) {
 		_, err := s.Store.In(42).Enqueue(s.ctx, []holdfast.Draft{draft()})

@@ -113,6 +113,28 @@ var keepLaws = []law{
 		s.expectCounts(id, [5]int{2, 0, 0, 1, 1})
 		same(s, "expired again", ids(s.expire()), []holdfast.ID{id})
 	}},
+	{"a job whose expiry has passed is not retried manually, wherever it stands", func(s *scene) {
+		lease := s.start(expiresIn(time.Minute))
+		s.settle(retries(lease, time.Hour))
+		s.Advance(time.Minute)
+		s.refused(lease.ID)
+		taken := s.expire()
+		same(s, "expired", len(taken), 1)
+		s.Advance(shortLease)
+		s.refused(lease.ID)
+		s.settle(fails(taken[0], "JOB_EXPIRED"))
+		s.refused(lease.ID)
+		s.expectState(lease.ID, holdfast.Failed)
+	}},
+	{"an expired job that was asked to stop, and whose keeper died, is no early start", func(s *scene) {
+		lease := s.start(expiresIn(time.Minute))
+		s.settle(retries(lease, time.Hour))
+		s.Advance(time.Minute)
+		same(s, "expired", len(s.expire()), 1)
+		s.cancel(lease.ID)
+		s.Advance(shortLease)
+		same(s, "handed over", len(s.reclaim()), 1)
+	}},
 	{"a worker that reports is seen until it said, and one that leaves is gone at once", func(s *scene) {
 		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, For: time.Minute}
 		s.must(s.Store.Present(s.ctx, p))

@@ -143,7 +143,7 @@ func (m *model) insert(d holdfast.Draft) {
 		due = m.now.Add(d.Delay)
 	}
 	if due.After(m.now) {
-		r.place, r.due = later, due
+		r.place, r.due, r.RunAt = later, due, due
 	}
 	if d.ExpireIn > 0 {
 		r.ExpireAt = m.now.Add(d.ExpireIn)

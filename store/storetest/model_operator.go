@@ -26,6 +26,8 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 		return 0, err
 	}
 	switch {
+	case !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now):
+		return 0, holdfast.ErrConflict
 	case r.place == finished && r.state == holdfast.Failed:
 		if holder, ok := m.unique[uniqueKey{r.Owner, r.Kind, r.UniqueKey}]; ok && r.UniqueKey != "" && holder != r.ID {
 			return 0, conflict(holder)

@@ -9,10 +9,6 @@ import (
 
 // What workers and keepers do to the model.
 
-// overruled begins the reason of an attempt whose settlement gave way to a request to stop. What the worker had wanted
-// follows; how the rest is worded is the store's business.
-const overruled = "asked to cancel; "
-
 // holds reports whether this very lease is held.
 func (r *record) holds(batch holdfast.ID, token int) bool {
 	return r.place == leased && r.batch == batch && r.Token == token
@@ -86,11 +82,11 @@ func (m *model) settle(s holdfast.Settlement) error {
 // told reports whether a settlement of this token has already made the job what it asks for.
 func (r *record) told(token int, to holdfast.State) bool {
 	for _, a := range r.attempts {
-		if a.Token == token && a.To == to {
+		if a.Token == token && (a.Said == to || a.Said == "" && a.To == to) {
 			return true
 		}
 	}
-	return r.place == finished && r.Token == token && r.state == to
+	return r.place == finished && r.Token == token && r.state == holdfast.Complete && r.state == to
 }
 
 // apply ends an attempt of the holder.
@@ -106,15 +102,18 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 	case holdfast.ChargeInterrupt:
 		r.Interrupts++
 	}
-	to := s.To
+	to, said := s.To, holdfast.State("")
 	if r.cancel {
-		to, r.cancel = holdfast.Cancelled, false
-		s.Why = overruled + string(s.To)
+		to, said, r.cancel = holdfast.Cancelled, s.To, false
 	}
 	from := m.leases[r.batch]
+	began := m.now
+	if s.Took > 0 {
+		began = latest(m.now.Add(-s.Took), from.claimedAt)
+	}
 	if to != holdfast.Complete {
 		attempt := holdfast.Attempt{
-			Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: m.now.Add(-s.Took), EndedAt: m.now,
+			Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: began, EndedAt: m.now, Said: said,
 			To: to, Charge: s.Charge, Failure: s.Failure, Why: s.Why, Limit: s.Limit, Count: count,
 		}
 		if to == holdfast.Queued {
@@ -124,7 +123,7 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 	}
 	var startedAt time.Time
 	if s.Took > 0 || r.started {
-		startedAt = m.now.Add(-s.Took)
+		startedAt = began
 	}
 	m.leave(r)
 	if to == holdfast.Queued {
@@ -186,8 +185,12 @@ func (m *model) release(r *record) {
 // stray ends an attempt whose worker had no say in it. The token has grown by then.
 func (m *model) stray(r *record, why string) {
 	from := m.leases[r.batch]
+	began := m.now // a job that never started took no time
+	if r.started {
+		began = from.claimedAt
+	}
 	r.attempts = append(r.attempts, holdfast.Attempt{
-		Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: from.claimedAt, EndedAt: m.now,
+		Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: began, EndedAt: m.now,
 		To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: m.now, Why: why,
 	})
 	m.leave(r)
@@ -200,7 +203,15 @@ func (m *model) takeOver(r *record, c holdfast.Claim, batch holdfast.ID) {
 	if _, ok := m.leases[batch]; !ok {
 		m.leases[batch] = &span{worker: c.Worker, lost: from.who(), claimedAt: from.claimedAt, expires: m.now.Add(c.Lease)}
 	}
+	started := r.started
 	m.leave(r)
-	r.batch, r.started = batch, true
+	r.batch, r.started = batch, started
 	r.Token++
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }

@@ -68,6 +68,8 @@ var poisonLaws = []law{
 			same(s, c.name+": left to claim", len(s.claim(10)), 0)
 			_, _, err := s.Store.Jobs(s.ctx, holdfast.Filter{})
 			s.must(err)
+			_, err = s.Store.Audit(s.ctx)
+			s.must(err)
 		}
 		if tried < 2 {
 			s.Fatalf("only %d corruptions could be tried: the law proves nothing", tried)
@@ -141,6 +143,26 @@ var poisonLaws = []law{
 			s.Fatalf("the sound job was not reclaimed: %v", taken)
 		}
 		s.expectFinding(gone)
+	}},
+	{"a store with broken rows opens all the same (faktory#417)", func(s *scene) {
+		for _, c := range corruptions {
+			s.corrupt(c.column, s.enqueue(), c.value)
+		}
+		sound := s.startFirst()
+		job, err := s.Reopen().Job(s.ctx, sound.ID)
+		s.must(err)
+		same(s, "state", job.State, holdfast.Processing)
+	}},
+	{"a job whose facts are gone when it is settled does not hurt the others in the call (river PR#1383)", func(s *scene) {
+		s.enqueueAll(draft(), draft(), draft())
+		leases := s.claim(3)
+		if !s.corrupt("job", leases[1].ID, "") {
+			s.Fatal("the row could not be removed")
+		}
+		answers := s.trySettle(completes(leases[0]), completes(leases[1]), completes(leases[2]))
+		s.must(answers[0])
+		s.must(answers[2])
+		s.expectState(leases[2].ID, holdfast.Complete)
 	}},
 	{"the audit names a row that was corrupted by hand", func(s *scene) {
 		id := s.enqueue()

@@ -96,7 +96,7 @@ var raceLaws = []law{
 		})
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 100, Queues: []string{name}})), 24)
 	}},
-	{"twenty promoters and claimers take each job once (sidekiq PR#1495)", func(s *scene) {
+	{"twenty promoters and claimers take each job once (sidekiq PR#1495, asynq#90)", func(s *scene) {
 		drafts := make([]holdfast.Draft, 200)
 		for i := range drafts {
 			drafts[i] = draft()

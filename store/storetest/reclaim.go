@@ -21,7 +21,7 @@ var reclaimLaws = []law{
 			s.Fatal("the batch was not replaced")
 		}
 	}},
-	{"a crash is a crash of the lost worker: counted once, and no failure (asynq#1015, faktory#409, solid_queue#422)", func(s *scene) {
+	{"a crash is a crash of the lost worker: counted once, and no failure (asynq#1015, faktory#409, solid_queue#422, bullmq#651)", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
@@ -43,7 +43,7 @@ var reclaimLaws = []law{
 		job := s.expectCounts(leases[1].ID, [5]int{2, 0, 0, 1, 1})
 		same(s, "state", job.State, holdfast.Queued)
 		same(s, "attempts", s.history(job.ID).Attempts, []holdfast.Attempt{{
-			Job: job.ID, Token: 2, Generation: 1, Worker: "w", StartedAt: leases[1].AsOf, EndedAt: job.AsOf, To: holdfast.Queued,
+			Job: job.ID, Token: 2, Generation: 1, Worker: "w", StartedAt: job.AsOf, EndedAt: job.AsOf, To: holdfast.Queued,
 			Charge: holdfast.ChargeInterrupt, DueAt: job.AsOf, Why: "its worker went silent before it started",
 		}})
 		same(s, "claimed", s.claimOne().ID, job.ID)

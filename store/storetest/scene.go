@@ -192,6 +192,13 @@ func (s *scene) retry(id holdfast.ID) int {
 	return ahead
 }
 
+// refused expects that a manual retry is a conflict.
+func (s *scene) refused(id holdfast.ID) {
+	s.Helper()
+	_, err := s.Store.Retry(s.ctx, by(id))
+	s.expectError(err, holdfast.ErrConflict)
+}
+
 func (s *scene) cancel(id holdfast.ID) holdfast.State {
 	s.Helper()
 	state, err := s.Store.Cancel(s.ctx, by(id))

@@ -190,7 +190,9 @@ var settleLaws = []law{
 	{"a result that could not be told apart is not made up: no result is no result", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
-		same(s, "result", len(s.job(lease.ID).Result), 0)
+		job := s.job(lease.ID)
+		same(s, "result", len(job.Result), 0)
+		same(s, "a start without a length is the end", job.StartedAt, job.FinishedAt)
 		next := s.start()
 		done := completes(next)
 		done.Result = raw(`null`)

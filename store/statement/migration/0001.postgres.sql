@@ -128,6 +128,7 @@ CREATE TABLE holdfast_attempt (
     fingerprint text,
     benign      boolean NOT NULL DEFAULT false,
     why         text,
+    said        text CHECK (said IS NULL OR to_state = 'cancelled'), -- what the settlement said, when a request to cancel overruled it
     PRIMARY KEY (job, token),
     CHECK (to_state <> 'failed' OR code IS NOT NULL)
 );

@@ -126,6 +126,7 @@ CREATE TABLE holdfast_attempt (
     fingerprint TEXT,
     benign      INTEGER NOT NULL DEFAULT 0,
     why         TEXT,
+    said        TEXT CHECK (said IS NULL OR to_state = 'cancelled'), -- what the settlement said, when a request to cancel overruled it
     PRIMARY KEY (job, token),
     CHECK (to_state <> 'failed' OR code IS NOT NULL)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// TestMain lets the test binary be the command, so that verbs which start processes of their own can be tested.
+func TestMain(m *testing.M) {
+	if os.Getenv("HOLDFAST_TEST_AS_COMMAND") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// command runs the program in this process and answers with what a person would see.
+func command(t *testing.T, args ...string) (code int, out, talk string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = run(t.Context(), args, &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// shelf makes a store with a failed, a waiting and a scheduled job in it.
+func shelf(t *testing.T) (address string, failed, waiting holdfast.ID) {
+	t.Helper()
+	ctx := t.Context()
+	address = filepath.Join(t.TempDir(), "jobs.db")
+	jobs, err := store.Open(ctx, address)
+	ok(t, err)
+	defer jobs.Close()
+	receipts, err := jobs.Enqueue(ctx, []holdfast.Draft{{Kind: "mail", Owner: "acme"}})
+	ok(t, err)
+	leases, err := jobs.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+	ok(t, err)
+	_, err = jobs.Settle(ctx, []holdfast.Settlement{{
+		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Millisecond,
+		Failure: &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The converter is having trouble."}, Why: "gave up: 1 of 1 attempts used",
+	}})
+	ok(t, err)
+	more, err := jobs.Enqueue(ctx, []holdfast.Draft{{Kind: "mail"}, {Kind: "mail", Delay: time.Hour}})
+	ok(t, err)
+	return address, receipts[0].ID, more[0].ID
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheVerbsOfAnOperatorDoWhatTheySay(t *testing.T) {
+	address, failed, waiting := shelf(t)
+	for _, step := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"jobs", "--state", "failed"}, exitOK, "GW_5XX"},
+		{[]string{"jobs", "--state", "cancelled"}, exitOK, "no jobs match"},
+		{[]string{"jobs", "--dead-letters", "--json"}, exitOK, `"code": "GW_5XX"`},
+		{[]string{"jobs", "--limit", "1"}, exitOK, "more: --cursor"},
+		{[]string{"story", failed.String()}, exitOK, "gave up: 1 of 1 attempts used"},
+		{[]string{"explain", waiting.String()}, exitOK, "no live worker"},
+		{[]string{"pause", "--queue", "default", "--actor", "ada", "--reason", "maintenance", "--for", "1h"}, exitOK, "paused for 1h0m0s"},
+		{[]string{"explain", waiting.String()}, exitOK, "maintenance"},
+		{[]string{"resume", "--queue", "default", "--actor", "ada"}, exitOK, "resumed"},
+		{[]string{"retry", failed.String(), "--actor", "ada", "--reason", "fixed", "--owner", "other"}, exitNotFound, ""},
+		{[]string{"discard", failed.String(), "--actor", "ada"}, exitUsage, ""},
+		{[]string{"retry", failed.String(), "--actor", "ada", "--reason", "fixed"}, exitOK, "queued again"},
+		{[]string{"retry", failed.String(), "--actor", "ada", "--reason", "again"}, exitConflict, ""},
+		{[]string{"cancel", waiting.String(), "--actor", "ada"}, exitOK, "cancelled"},
+		{[]string{"story", waiting.String()}, exitOK, "cancelled by ada"},
+		{[]string{"doctor"}, exitOK, "no promise is broken in 3 jobs"},
+	} {
+		code, out, talk := command(t, append(step.args, "--store", address)...)
+		if code != step.code || !strings.Contains(out, step.says) {
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
+		}
+		if step.code != exitOK && oneLine(talk) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), talk)
+		}
+	}
+}
+
+// oneLine is the line, if there is exactly one.
+func oneLine(talk string) string {
+	line, rest, _ := strings.Cut(talk, "\n")
+	if rest != "" {
+		return ""
+	}
+	return line
+}
+
+func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		ok(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	newer, _, _ := shelf(t)
+	edit(t, newer, "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
+	for _, refused := range []struct {
+		what string
+		args []string
+		code int
+		says string
+	}{
+		{"an unknown scheme", []string{"doctor", "--store", "mysql://host/db"}, exitUsage, "no store is called"},
+		{"a missing file", []string{"doctor", "--store", filepath.Join(dir, "nope.db")}, exitUnavailable, "there is no store"},
+		{"a folder", []string{"doctor", "--store", dir}, exitUnavailable, "directory"},
+		{"a file that is something else", []string{"doctor", "--store", file("junk.db", strings.Repeat("junk", 2000))}, exitUnavailable, "not an SQLite database"},
+		{"a newer schema", []string{"doctor", "--store", newer}, exitUnavailable, "upgrade the binary"},
+		{"a database that is not there", []string{"doctor", "--store", "postgres://u:hunter2@127.0.0.1:1/x"}, exitUnavailable, "cannot be reached"},
+		{"no store at all", []string{"doctor", "--store", ""}, exitUsage, "--store"},
+		{"a job id that is none", []string{"explain", "--store", newer, "17"}, exitUsage, "not a job id"},
+		{"too few arguments", []string{"explain"}, exitUsage, "expected JOB"},
+		{"an unknown verb", []string{"nonsense"}, exitUsage, "no verb"},
+		{"an unknown flag", []string{"jobs", "--bogus"}, exitUsage, "--bogus"},
+	} {
+		code, _, talk := command(t, refused.args...)
+		if code != refused.code || !strings.Contains(oneLine(talk), refused.says) {
+			t.Errorf("%s: exit %d and %q, want %d and one line with %q", refused.what, code, talk, refused.code, refused.says)
+		}
+		if strings.Contains(talk, "hunter2") {
+			t.Errorf("%s: the password is in %q", refused.what, talk)
+		}
+	}
+}
+
+// edit does what nobody should do.
+func edit(t *testing.T, address, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", address)
+	ok(t, err)
+	defer db.Close()
+	_, err = db.Exec(statement)
+	ok(t, err)
+}
+
+func TestDoctorFindsARowThatWasChangedByHand(t *testing.T) {
+	for what, statement := range map[string]string{
+		"a job that vanished from its place": "DELETE FROM holdfast_ready",
+		"a kind that is not its lane's":      "UPDATE holdfast_job SET kind = 'other'",
+		"arguments that are no JSON":         "UPDATE holdfast_job SET args = '{oops'",
+		"a job that lost its facts":          "DELETE FROM holdfast_job",
+		"a token set back":                   "UPDATE holdfast_finished SET token = 0",
+		"a failure counted away":             "UPDATE holdfast_finished SET failures = 0",
+	} {
+		address, _, _ := shelf(t)
+		edit(t, address, statement)
+		code, out, talk := command(t, "doctor", "--store", address)
+		if code != exitError || !strings.Contains(out, "BROKEN PROMISE") {
+			t.Errorf("%s: exit %d\n%s%s", what, code, out, talk)
+		}
+	}
+}
+
+func TestTheDemoEndsWellAndTidiesUp(t *testing.T) {
+	t.Parallel()
+	ctx, enough := context.WithTimeout(t.Context(), demoLimit)
+	defer enough()
+	demo := exec.CommandContext(ctx, os.Args[0], "demo")
+	scratch := t.TempDir()
+	demo.Env = append(os.Environ(), "HOLDFAST_TEST_AS_COMMAND=1", "TMPDIR="+scratch)
+	out, err := demo.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the demo failed: %v\n%s", err, out)
+	}
+	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "no promise is broken"} {
+		if !strings.Contains(string(out), expected) {
+			t.Errorf("the demo did not show %q:\n%s", expected, out)
+		}
+	}
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("the demo left %v behind", left)
+	}
+}

@@ -1,0 +1,81 @@
+package engine_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// Workers are lost, stopped and hurried while others go on; jobs fail, snooze, panic and take their time. In the end every
+// job has ended, and none has failed but those that panicked: no count was spent on what was not the job's fault.
+func TestWorkersComeAndGoAndEveryJobEnds(t *testing.T) {
+	for seed := range uint64(3) {
+		tell(t, func(s *scene) {
+			dice := rand.New(rand.NewPCG(seed, 2))
+			var handlers sync.WaitGroup
+			work := handling(func(ctx context.Context, job *engine.Job[Note]) error {
+				handlers.Add(1)
+				defer handlers.Done()
+				return moody(ctx, job)
+			}, engine.Kind{Policy: failure.Policy{MaxAttempts: 100, MaxCrashes: 100, Backoff: failure.Fixed(3 * time.Second)}})
+			cfg := engine.Config{Lease: 5 * time.Second, Slots: 4, Grace: 3 * time.Second, Patience: time.Second}
+			s.enqueueMany(120)
+			for range 12 {
+				cut := storetest.NewFaulty(s.store)
+				w := s.worksOn(cut, cfg, work)
+				time.Sleep(time.Duration(dice.IntN(4000)) * time.Millisecond)
+				switch dice.IntN(3) {
+				case 0:
+					w.crash(cut)
+				case 1:
+					w.stop()
+				case 2:
+					w.cancel()
+					_ = w.Stop(ended())
+				}
+			}
+			last := s.works(cfg, work)
+			s.until("all to end", func() bool { return s.counted(holdfast.Complete)+s.counted(holdfast.Failed) == 120 })
+			last.stop()
+			for _, w := range s.workers {
+				<-w.ended
+			}
+			handlers.Wait() // those that were given up are still on their way: time must not stop before they are through
+			failed, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Failed, Limit: 200})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, job := range failed {
+				expect(s, "code of a failed job", code(job), "SYSTEM_PANIC")
+			}
+		})
+	}
+}
+
+// moody is a handler that seldom does the same twice.
+func moody(ctx context.Context, _ *engine.Job[Note]) error {
+	switch rand.IntN(8) {
+	case 0:
+		return errTrouble
+	case 1:
+		return failure.Snooze(time.Second)
+	case 2:
+		panic("a bad day")
+	case 3:
+		<-time.After(time.Duration(rand.IntN(20)) * time.Second) // deaf to its context
+	case 4:
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(rand.IntN(20)) * time.Second):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store/postgres"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// world is one database and its store, with the test's own connection beside it.
+type world struct {
+	testing.TB
+	ctx   context.Context
+	url   string
+	store *postgres.Store
+	conn  *pgx.Conn
+}
+
+func newWorld(t testing.TB) *world { return newWorldAt(t, pgtest.Database(t)) }
+
+func newWorldAt(t testing.TB, url string) *world {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{TB: t, ctx: ctx, url: url}
+	w.store = w.open(postgres.Config{URL: w.url})
+	conn, err := pgx.Connect(ctx, w.url)
+	w.ok(err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	w.conn = conn
+	return w
+}
+
+func (w *world) open(c postgres.Config) *postgres.Store {
+	w.Helper()
+	s, err := postgres.Open(w.ctx, c)
+	w.ok(err)
+	w.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (w *world) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) enqueue(to holdfast.Enqueuer, drafts ...holdfast.Draft) []holdfast.Receipt {
+	w.Helper()
+	receipts, err := to.Enqueue(w.ctx, drafts)
+	w.ok(err)
+	return receipts
+}
+
+func (w *world) claim(limit int) []holdfast.Lease {
+	w.Helper()
+	leases, err := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
+	w.ok(err)
+	return leases
+}
+
+func (w *world) exec(text string, args ...any) {
+	w.Helper()
+	_, err := w.conn.Exec(w.ctx, text, args...)
+	w.ok(err)
+}
+
+func (w *world) count(text string, args ...any) (n int) {
+	w.Helper()
+	w.ok(w.conn.QueryRow(w.ctx, text, args...).Scan(&n))
+	return n
+}
+
+// until polls for what another session is about to do.
+func (w *world) until(what string, holds func() bool) {
+	w.Helper()
+	for !holds() {
+		if w.ctx.Err() != nil {
+			w.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+func complete(l holdfast.Lease) holdfast.Settlement {
+	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: time.Millisecond}
+}
+
+func TestManyProcessesThatStartTogetherMigrateOnce(t *testing.T) {
+	url := pgtest.Database(t)
+	var all sync.WaitGroup
+	failures := make(chan error, 8)
+	for range 8 {
+		all.Go(func() {
+			s, err := postgres.Open(context.Background(), postgres.Config{URL: url})
+			if err == nil {
+				err = s.Close()
+			}
+			failures <- err
+		})
+	}
+	all.Wait()
+	for range 8 {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestASchemaFromTheFutureIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.exec("INSERT INTO holdfast_migration (version) VALUES (1000)")
+	_, err := postgres.Open(w.ctx, postgres.Config{URL: w.url})
+	if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "newer holdfast (schema 1000, this binary knows ") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAWrongAddressIsRefusedWithoutThePassword(t *testing.T) {
+	for url, kind := range map[string]error{
+		"postgres://someone:hush-hush@127.0.0.1:1/none":               holdfast.ErrUnavailable,
+		"postgres://someone:hush-hush@127.0.0.1:99999999/none":        holdfast.ErrInvalid,
+		"postgres://someone:hush-hush@127.0.0.1:1/none?sslmode=maybe": holdfast.ErrInvalid,
+	} {
+		_, err := postgres.Open(context.Background(), postgres.Config{URL: url})
+		if !errors.Is(err, kind) {
+			t.Errorf("%s: got %v", url, err)
+		}
+		for shown := err; shown != nil; shown = errors.Unwrap(shown) {
+			if text := fmt.Sprintf("%v %+v", shown, shown); strings.Contains(text, "hush-hush") || strings.Contains(text, "\n") {
+				t.Errorf("%s: shows %q", url, text)
+			}
+		}
+	}
+}
+
+func TestEveryProtocolModeDoesWhatTheModelDoes(t *testing.T) {
+	for _, mode := range []string{"simple_protocol", "exec", "cache_describe"} {
+		t.Run(mode, func(t *testing.T) {
+			storetest.Check(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject {
+				base := pgtest.Database(t)
+				separator := "?"
+				if strings.Contains(base, "?") {
+					separator = "&"
+				}
+				return openSubjectAt(t, base+separator+"default_query_exec_mode="+mode)
+			}}, 25)
+		})
+	}
+}
+
+var awkward = holdfast.Draft{
+	Kind: "mail", Owner: `o"\{,}'`, Tags: []string{`a,b`, `"c"`, `\N`, `NULL`, "ü € 🙂"}, MaxAttempts: 7, Priority: -3,
+	Args: json.RawMessage("{\"a\": \"\\\"\\\\ \\t \\u0000 {},'$1 ü\",\n\t\"b\":[1.50, null]}\r\n"), ExpireIn: time.Hour,
+}
+
+func TestFactsSurviveEveryWayInToTheLetter(t *testing.T) {
+	w := newWorld(t)
+	single := w.enqueue(w.store, awkward)
+	many := make([]holdfast.Draft, 150)
+	for i := range many {
+		many[i] = awkward
+	}
+	bulk := w.enqueue(w.store, many...)
+	tx, err := w.conn.Begin(w.ctx)
+	w.ok(err)
+	guest := w.enqueue(w.store.In(tx), awkward)
+	w.ok(tx.Commit(w.ctx))
+	leases := w.claim(1000)
+	if len(leases) != 152 {
+		t.Fatalf("claimed %d", len(leases))
+	}
+	seen := map[holdfast.ID]bool{}
+	for _, l := range leases {
+		seen[l.ID] = true
+		if string(l.Args) != string(awkward.Args) || l.Owner != awkward.Owner || strings.Join(l.Tags, "|") != strings.Join(awkward.Tags, "|") ||
+			l.MaxAttempts != 7 || l.Priority != -3 || !l.ExpireAt.Equal(l.CreatedAt.Add(time.Hour)) || l.Corrupt != "" {
+			t.Fatalf("got %+v", l)
+		}
+	}
+	for _, r := range append(append(single, bulk...), guest...) {
+		if !seen[r.ID] {
+			t.Fatalf("job %v was not claimed", r.ID)
+		}
+	}
+}
+
+// ways are the transactions a caller can bring, each with how it ends.
+func (w *world) ways() map[string]func() (any, func(bool) error) {
+	db, err := sql.Open("pgx", w.url)
+	w.ok(err)
+	w.Cleanup(func() { _ = db.Close() })
+	return map[string]func() (any, func(bool) error){
+		"pgx": func() (any, func(bool) error) {
+			tx, err := w.conn.Begin(w.ctx)
+			w.ok(err)
+			return tx, func(commit bool) error {
+				if commit {
+					return tx.Commit(w.ctx)
+				}
+				return tx.Rollback(w.ctx)
+			}
+		},
+		"database/sql": func() (any, func(bool) error) {
+			tx, err := db.BeginTx(w.ctx, nil)
+			w.ok(err)
+			return tx, func(commit bool) error {
+				if commit {
+					return tx.Commit()
+				}
+				return tx.Rollback()
+			}
+		},
+	}
+}
+
+func TestJobsOfACallersTransactionExistIfItCommits(t *testing.T) {
+	w := newWorld(t)
+	for name, begin := range w.ways() {
+		t.Run(name, func(t *testing.T) {
+			tx, end := begin()
+			plain := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail"})[0]
+			keyed := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: name, IdempotencyKey: name})[0]
+			twin := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: name})[0]
+			if !twin.Existing || twin.ID != keyed.ID {
+				t.Fatalf("the twin is answered %+v", twin)
+			}
+			// A refusal changes nothing, and leaves the caller's transaction in working order.
+			for _, bad := range []holdfast.Draft{{Kind: "mail", IdempotencyKey: name}, {Kind: "mail", ID: plain.ID}} {
+				_, err := w.store.In(tx).Enqueue(w.ctx, []holdfast.Draft{{Kind: "other", UniqueKey: "gone-" + name}, bad})
+				if !errors.Is(err, holdfast.ErrConflict) {
+					t.Fatalf("got %v", err)
+				}
+			}
+			w.ok(end(true))
+			tx, end = begin()
+			gone := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: "back-" + name})[0]
+			w.ok(end(false))
+			for _, id := range []holdfast.ID{plain.ID, keyed.ID} {
+				_, err := w.store.Job(w.ctx, id)
+				w.ok(err)
+			}
+			if _, err := w.store.Job(w.ctx, gone.ID); !errors.Is(err, holdfast.ErrNotFound) {
+				t.Fatalf("the rolled back job: %v", err)
+			}
+			if n := w.count("SELECT count(*) FROM holdfast_unique WHERE key LIKE '%' || $1 AND key <> $1", name); n != 0 {
+				t.Fatalf("%d keys of refused calls are left", n)
+			}
+		})
+	}
+	if _, err := w.store.In("a string").Enqueue(w.ctx, []holdfast.Draft{{Kind: "mail"}}); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), "string") {
+		t.Fatalf("got %v", err)
+	}
+}
