@@ -1,13 +1,11 @@
 package holdfast
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -101,62 +99,89 @@ func (d *Draft) Prepare() error {
 	if len(d.Args) == 0 {
 		d.Args = json.RawMessage("null")
 	}
-	return errors.Join(
-		checkName("kind", d.Kind), checkName("queue", d.Queue), d.checkArgs(), d.checkTimes(), d.checkTags(),
-		checkText("owner", d.Owner), checkText("unique key", d.UniqueKey), checkText("idempotency key", d.IdempotencyKey),
-		refuse(d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32, "max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts),
-	)
+	var p problems
+	p.name("kind", d.Kind)
+	p.name("queue", d.Queue)
+	d.checkArgs(&p)
+	if d.Delay != 0 || d.ExpireIn != 0 || !d.RunAt.IsZero() || !d.ExpireAt.IsZero() {
+		d.checkTimes(&p)
+	}
+	if len(d.Tags) > MaxTags {
+		p.add("%d tags: the limit is %d", len(d.Tags), MaxTags)
+	}
+	for _, tag := range d.Tags {
+		p.text("tag", tag)
+		if tag == "" {
+			p.add("an empty tag: leave it out")
+		}
+	}
+	p.text("owner", d.Owner)
+	p.text("unique key", d.UniqueKey)
+	p.text("idempotency key", d.IdempotencyKey)
+	if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
+		p.add("max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts)
+	}
+	return errors.Join(p...)
 }
 
-func (d *Draft) checkArgs() error {
+func (d *Draft) checkArgs(p *problems) {
 	switch {
 	case len(d.Args) > MaxArgs:
-		return invalid("arguments of %d bytes: the limit is %d; store the data elsewhere and pass a reference", len(d.Args), MaxArgs)
+		p.add("arguments of %d bytes: the limit is %d; store the data elsewhere and pass a reference", len(d.Args), MaxArgs)
 	case !json.Valid(d.Args):
-		return invalid("arguments are not valid JSON")
-	case !utf8.Valid(d.Args) || bytes.IndexByte(d.Args, 0) >= 0:
-		return invalid("arguments are not valid UTF-8")
+		p.add("arguments are not valid JSON")
+	case !utf8.Valid(d.Args):
+		p.add("arguments are not valid UTF-8")
 	}
-	return nil
 }
 
-func (d *Draft) checkTimes() error {
+func (d *Draft) checkTimes(p *problems) {
 	now := time.Now()
-	return errors.Join(
-		refuse(d.Delay != 0 && !d.RunAt.IsZero(), "both a delay and a run time: give one"),
-		refuse(d.ExpireIn != 0 && !d.ExpireAt.IsZero(), "both an expiry delay and an expiry time: give one"),
-		refuse(d.Delay < 0 || d.Delay > MaxDelay, "delay %v: give a duration between 0 and 100 years", d.Delay),
-		refuse(d.ExpireIn < 0 || d.ExpireIn > MaxDelay, "expiry %v: give a duration between 0 and 100 years", d.ExpireIn),
-		refuse(!d.RunAt.IsZero() && d.RunAt.Sub(now).Abs() > MaxDelay, "run time %v: give an instant within 100 years", d.RunAt),
-		refuse(!d.ExpireAt.IsZero() && d.ExpireAt.Sub(now).Abs() > MaxDelay, "expiry time %v: give an instant within 100 years", d.ExpireAt),
-	)
-}
-
-func (d *Draft) checkTags() error {
-	var problems []error
-	problems = append(problems, refuse(len(d.Tags) > MaxTags, "%d tags: the limit is %d", len(d.Tags), MaxTags))
-	for _, tag := range d.Tags {
-		problems = append(problems, checkText("tag", tag), refuse(tag == "", "an empty tag: leave it out"))
+	if d.Delay != 0 && !d.RunAt.IsZero() {
+		p.add("both a delay and a run time: give one")
 	}
-	return errors.Join(problems...)
-}
-
-// checkName admits names that are safe in a URL, a metric label, a file name and a terminal.
-func checkName(what, name string) error {
-	ok := name != "" && len(name) <= MaxName && !slices.ContainsFunc([]byte(name), func(c byte) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':' || c == '/')
-	})
-	return refuse(!ok, "%s %.140q: use 1 to %d letters, digits and _ - . : /", what, name, MaxName)
-}
-
-func checkText(what, text string) error {
-	bad := len(text) > MaxKey || !utf8.ValidString(text) || slices.ContainsFunc([]byte(text), func(c byte) bool { return c < ' ' || c == 0x7f })
-	return refuse(bad, "%s %.60q: use at most %d bytes of UTF-8 without control characters", what, text, MaxKey)
-}
-
-func refuse(bad bool, format string, args ...any) error {
-	if !bad {
-		return nil
+	if d.ExpireIn != 0 && !d.ExpireAt.IsZero() {
+		p.add("both an expiry delay and an expiry time: give one")
 	}
-	return invalid(format, args...)
+	if d.Delay < 0 || d.Delay > MaxDelay {
+		p.add("delay %v: give a duration between 0 and 100 years", d.Delay)
+	}
+	if d.ExpireIn < 0 || d.ExpireIn > MaxDelay {
+		p.add("expiry %v: give a duration between 0 and 100 years", d.ExpireIn)
+	}
+	if !d.RunAt.IsZero() && d.RunAt.Sub(now).Abs() > MaxDelay {
+		p.add("run time %v: give an instant within 100 years", d.RunAt)
+	}
+	if !d.ExpireAt.IsZero() && d.ExpireAt.Sub(now).Abs() > MaxDelay {
+		p.add("expiry time %v: give an instant within 100 years", d.ExpireAt)
+	}
+}
+
+// problems gathers what is wrong. What is in order costs nothing, because drafts and settlements come by the thousand.
+type problems []error
+
+func (p *problems) add(format string, args ...any) {
+	*p = append(*p, &Error{Kind: ErrInvalid, Message: fmt.Sprintf(format, args...)})
+}
+
+// name admits names that are safe in a URL, a metric label, a file name and a terminal.
+func (p *problems) name(what, name string) {
+	ok := name != "" && len(name) <= MaxName
+	for i := 0; i < len(name) && ok; i++ {
+		c := name[i]
+		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
+	}
+	if !ok {
+		p.add("%s %.140q: use 1 to %d letters, digits and _ - . : /", what, name, MaxName)
+	}
+}
+
+func (p *problems) text(what, text string) {
+	ok := len(text) <= MaxKey && utf8.ValidString(text)
+	for i := 0; i < len(text) && ok; i++ {
+		ok = text[i] >= ' ' && text[i] != 0x7f
+	}
+	if !ok {
+		p.add("%s %.60q: use at most %d bytes of UTF-8 without control characters", what, text, MaxKey)
+	}
 }

@@ -1,9 +1,6 @@
 package holdfast
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // What can go wrong in answer to a request. Each face translates these once, in one table (HTTP status, exit code, page
 // text), and never looks deeper.
@@ -37,8 +34,4 @@ func (e *Error) Unwrap() []error {
 		return []error{e.Kind}
 	}
 	return []error{e.Kind, e.Cause}
-}
-
-func invalid(format string, args ...any) error {
-	return &Error{Kind: ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

@@ -73,19 +73,42 @@ type Wake struct {
 	Cancel bool // somebody may have asked a job to stop
 }
 
-// Check refuses a settlement that makes no sense, before a store looks at the lease. Stores call it on each.
+// Check refuses a settlement that makes no sense, before a store looks at the lease. Stores call it on each. What is in order
+// costs nothing: it is on the path of every job.
 func (s *Settlement) Check() error {
-	return errors.Join(
-		refuse(s.To != Complete && s.To != Failed && s.To != Cancelled && s.To != Queued, "a settlement to %q: use complete, failed, cancelled or queued", s.To),
-		refuse(s.To != Complete && len(s.Result) > 0, "a result with %q: only a complete job has one", s.To),
-		refuse(s.To == Complete && s.Failure != nil, "a failure with a complete job: settle it as failed or queued"),
-		refuse(s.To == Failed && s.Failure == nil, "a failed job without a failure record: say what went wrong"),
-		refuse(s.Failure != nil && s.Failure.Code == "", "a failure record without a code"),
-		refuse(s.To == Complete && s.Charge != ChargeNothing, "a complete attempt charged as %s", s.Charge),
-		refuse(s.To == Queued && s.Charge == ChargeNothing, "an attempt that goes back to its queue must be charged: failure, crash or interrupt"),
-		refuse(s.Delay < 0 || s.Delay > MaxDelay, "delay %v: give a duration between 0 and 100 years", s.Delay),
-		refuse(s.Took < 0 || s.Took > MaxDelay, "an attempt that took %v", s.Took),
-		refuse(len(s.Result) > MaxArgs, "a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(s.Result), MaxArgs),
-		refuse(len(s.Result) > 0 && !(json.Valid(s.Result) && utf8.Valid(s.Result)), "the result is not valid JSON"),
-	)
+	var p problems
+	if s.To != Complete && s.To != Failed && s.To != Cancelled && s.To != Queued {
+		p.add("a settlement to %q: use complete, failed, cancelled or queued", s.To)
+	}
+	if s.To != Complete && len(s.Result) > 0 {
+		p.add("a result with %q: only a complete job has one", s.To)
+	}
+	if s.To == Complete && s.Failure != nil {
+		p.add("a failure with a complete job: settle it as failed or queued")
+	}
+	if s.To == Failed && s.Failure == nil {
+		p.add("a failed job without a failure record: say what went wrong")
+	}
+	if s.Failure != nil && s.Failure.Code == "" {
+		p.add("a failure record without a code")
+	}
+	if s.To == Complete && s.Charge != ChargeNothing {
+		p.add("a complete attempt charged as %s", s.Charge)
+	}
+	if s.To == Queued && s.Charge == ChargeNothing {
+		p.add("an attempt that goes back to its queue must be charged: failure, crash or interrupt")
+	}
+	if s.Delay < 0 || s.Delay > MaxDelay {
+		p.add("delay %v: give a duration between 0 and 100 years", s.Delay)
+	}
+	if s.Took < 0 || s.Took > MaxDelay {
+		p.add("an attempt that took %v", s.Took)
+	}
+	if len(s.Result) > MaxArgs {
+		p.add("a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(s.Result), MaxArgs)
+	}
+	if len(s.Result) > 0 && !(json.Valid(s.Result) && utf8.Valid(s.Result)) {
+		p.add("the result is not valid JSON")
+	}
+	return errors.Join(p...)
 }

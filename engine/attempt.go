@@ -31,7 +31,7 @@ const (
 // An attempt is one lease on its way through the stations. The book guards what changes.
 type attempt struct {
 	engine *Engine
-	lease  holdfast.Lease
+	lease  *holdfast.Lease
 	kind   *kind // nil when this engine has no handler for it
 	batch  *batch
 	asked  time.Time // when the store was asked for it, by this process's clock

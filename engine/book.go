@@ -199,7 +199,7 @@ func (b *book) close() (release []*attempt) {
 }
 
 // settled strikes out leases whose settlement was answered, and reports whether claiming waits for room.
-func (b *book) settled(outcomes []outcome) (hungry bool) {
+func (b *book) settled(outcomes []*outcome) (hungry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range outcomes {

@@ -97,7 +97,7 @@ func (e *Engine) attempts(leases []holdfast.Lease, asked time.Time) []*attempt {
 	made := make([]attempt, len(leases))
 	all := make([]*attempt, len(leases))
 	for i := range leases {
-		made[i] = attempt{engine: e, lease: leases[i], kind: e.kinds[leases[i].Kind], asked: asked}
+		made[i] = attempt{engine: e, lease: &leases[i], kind: e.kinds[leases[i].Kind], asked: asked}
 		all[i] = &made[i]
 	}
 	return all

@@ -16,7 +16,9 @@ func (e *Engine) drain(front, station *sync.WaitGroup) error {
 	grace, enough := context.WithTimeout(e.hurrying, e.cfg.Grace)
 	defer enough()
 	e.untilIdle(grace)
-	e.interrupt(ErrStopping)
+	for _, a := range e.book.stragglers() {
+		e.book.stop(a, ErrStopping)
+	}
 	patience, enough := context.WithTimeout(e.keeping, e.cfg.Patience)
 	defer enough()
 	e.untilIdle(patience)

@@ -48,10 +48,9 @@ type Engine struct {
 	hurrying    context.Context // ended by hurry
 	stopped     chan struct{}   // closed when Run has returned
 
-	working   context.Context // the parent of every handler's context
-	interrupt context.CancelCauseFunc
-	keeping   context.Context // the parent of every store call: it outlives the handlers
-	letGo     context.CancelFunc
+	working context.Context // what handlers' contexts carry. It never ends: the book ends each by itself, which is cheaper
+	keeping context.Context // the parent of every store call: it outlives the handlers
+	letGo   context.CancelFunc
 }
 
 // New makes an engine. A Config that cannot work is refused whole: the error names every problem.
@@ -134,9 +133,8 @@ func (e *Engine) begin(ctx context.Context) error {
 		return err
 	}
 	e.started = true
-	lasting := context.WithoutCancel(ctx)
-	e.working, e.interrupt = context.WithCancelCause(lasting)
-	e.keeping, e.letGo = context.WithCancel(lasting)
+	e.working = context.WithoutCancel(ctx)
+	e.keeping, e.letGo = context.WithCancel(e.working)
 	return nil
 }
 

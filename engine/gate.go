@@ -10,7 +10,7 @@ import (
 
 // gate stops what must not run, and says what became of it instead.
 func (e *Engine) gate(a *attempt) (o failure.Outcome, refused bool) {
-	lease := &a.lease
+	lease := a.lease
 	switch {
 	case lease.Corrupt != "":
 		return failure.Outcome{Event: failure.Unreadable, Err: errors.New(lease.Corrupt)}, true

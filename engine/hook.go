@@ -41,7 +41,7 @@ func (e *Engine) report(o *outcome, answer error) {
 }
 
 func (e *Engine) reportRefusal(o *outcome, answer error) {
-	lease := &o.attempt.lease
+	lease := o.attempt.lease
 	event, level := "lease_lost", slog.LevelWarn
 	if !errors.Is(answer, holdfast.ErrLeaseLost) {
 		event, level = "unsettled", slog.LevelError
@@ -52,7 +52,7 @@ func (e *Engine) reportRefusal(o *outcome, answer error) {
 
 // logEnd writes the one line of an attempt. Building it is skipped when nobody would read it.
 func (e *Engine) logEnd(o *outcome) {
-	v, lease := &o.verdict, &o.attempt.lease
+	v, lease := &o.verdict, o.attempt.lease
 	event, level := string(v.To), slog.LevelDebug
 	switch {
 	case v.To == holdfast.Failed && v.Alarm:

@@ -14,7 +14,7 @@ const maxSweep = 200
 // reclaim takes over what lost workers left behind, and lets failure.Decide say what becomes of it.
 func (e *Engine) reclaim(ctx context.Context) error {
 	return e.sweep(ctx, e.store.Reclaim, func(a *attempt) failure.Outcome {
-		lease := &a.lease
+		lease := a.lease
 		switch {
 		case lease.Corrupt != "":
 			o, _ := e.gate(a)

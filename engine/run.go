@@ -73,7 +73,7 @@ func (e *Engine) work(a *attempt) (o failure.Outcome) {
 			o = failure.Outcome{Event: failure.Panicked, Err: thrownError(thrown), Stack: string(debug.Stack())}
 		}
 	}()
-	err := a.kind.handler(ctx, &Raw{Lease: &a.lease, Args: a.lease.Args, attempt: a})
+	err := a.kind.handler(ctx, &Raw{Lease: a.lease, Args: a.lease.Args, attempt: a})
 	if err == nil {
 		err = a.resultErr
 	}
@@ -134,7 +134,7 @@ func (e *Engine) end(a *attempt, o failure.Outcome) {
 		o.Took = time.Since(a.began)
 	}
 	o.Age = a.age()
-	e.outbox.put(outcome{attempt: a, Outcome: o})
+	e.outbox.put(&outcome{attempt: a, Outcome: o})
 }
 
 // handBack returns leases whose handlers have not started to their queues, for free.

@@ -26,12 +26,12 @@ type outcome struct {
 // and a busy engine's outcomes are written by the hundred.
 type outbox struct {
 	mu     sync.Mutex
-	all    []outcome
+	all    []*outcome
 	closed bool
 	sign   chan struct{}
 }
 
-func (b *outbox) put(o outcome) {
+func (b *outbox) put(o *outcome) {
 	b.mu.Lock()
 	b.all = append(b.all, o)
 	b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *outbox) close() {
 }
 
 // take waits for outcomes and answers with the oldest; with none once the outbox is closed and empty, or ctx has ended.
-func (b *outbox) take(ctx context.Context) []outcome {
+func (b *outbox) take(ctx context.Context) []*outcome {
 	for {
 		b.mu.Lock()
 		n := min(len(b.all), maxSettle)
@@ -75,7 +75,7 @@ func (e *Engine) settle() {
 		}
 		settlements := make([]holdfast.Settlement, len(outcomes))
 		for i := range outcomes {
-			settlements[i] = e.decide(&outcomes[i])
+			settlements[i] = e.decide(outcomes[i])
 		}
 		e.write(outcomes, settlements)
 	}
@@ -88,7 +88,7 @@ func (e *Engine) decide(o *outcome) holdfast.Settlement {
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
 	}
-	return o.verdict.Settlement(o.attempt.lease, o.Outcome)
+	return o.verdict.Settlement(*o.attempt.lease, o.Outcome)
 }
 
 // whyInterrupted tells the story of an interruption other than a stop, which only the engine knows.
@@ -122,15 +122,15 @@ func (e *Engine) verdict(o *outcome) (v failure.Verdict) {
 		if thrown := recover(); thrown != nil {
 			e.complain("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was left out: %v", o.attempt.lease.Kind, thrown))
 			o.Err = fmt.Errorf("while the error was classified: %v", thrown)
-			v = failure.Decide(failure.Rules{Taxonomy: rules.Taxonomy}, o.attempt.lease, o.Outcome)
+			v = failure.Decide(failure.Rules{Taxonomy: rules.Taxonomy}, *o.attempt.lease, o.Outcome)
 		}
 	}()
-	return failure.Decide(rules, o.attempt.lease, o.Outcome)
+	return failure.Decide(rules, *o.attempt.lease, o.Outcome)
 }
 
 // write asks the store until it answers. Asking again is safe: what was applied before is answered as applied. The leases
 // are renewed meanwhile, so a store that is away for long loses nothing but time.
-func (e *Engine) write(outcomes []outcome, settlements []holdfast.Settlement) {
+func (e *Engine) write(outcomes []*outcome, settlements []holdfast.Settlement) {
 	for tries := 1; ; tries++ {
 		answers, err := e.settleOnce(settlements, tries)
 		if err == nil {
@@ -161,24 +161,24 @@ func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answe
 
 // answered closes the book on what was settled, and answers with what must be settled otherwise: a settlement the store
 // calls senseless becomes a failure, once, so that no job hangs on it.
-func (e *Engine) answered(outcomes []outcome, settlements []holdfast.Settlement, answers []error) (again []outcome, instead []holdfast.Settlement) {
+func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement, answers []error) (again []*outcome, instead []holdfast.Settlement) {
 	applied := outcomes[:0:0]
 	refusals := answers[:0:0]
 	for i := range outcomes {
-		o, answer := &outcomes[i], answers[i]
+		o, answer := outcomes[i], answers[i]
 		senseless := answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost)
 		if senseless && o.verdict.Why != unsettleable {
-			again, instead = append(again, *o), append(instead, unsettled(settlements[i], answer))
-			again[len(again)-1].verdict = failure.Verdict{To: holdfast.Failed, Failure: instead[len(instead)-1].Failure, Why: unsettleable, Alarm: true}
+			again, instead = append(again, o), append(instead, unsettled(settlements[i], answer))
+			o.verdict = failure.Verdict{To: holdfast.Failed, Failure: instead[len(instead)-1].Failure, Why: unsettleable, Alarm: true}
 			continue
 		}
-		applied, refusals = append(applied, *o), append(refusals, answer)
+		applied, refusals = append(applied, o), append(refusals, answer)
 	}
 	if e.book.settled(applied) {
 		nudge(e.wakes)
 	}
 	for i := range applied {
-		e.report(&applied[i], refusals[i])
+		e.report(applied[i], refusals[i])
 	}
 	return again, instead
 }

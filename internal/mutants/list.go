@@ -31,7 +31,7 @@ var mutants = []Mutant{
 			{"store/statement/settle.sqlite.sql", "SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
 				"SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
 		},
-		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "-chaos.seconds=20", "./internal/chaos"},
+		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "./internal/chaos"},
 	},
 	{
 		Name: "state-only-fence", Breaks: "whoever settles must hold this very lease, not any lease",
@@ -108,7 +108,7 @@ var mutants = []Mutant{
 	{
 		Name: "early-promote", Breaks: "nothing starts before its time",
 		Patches: []Patch{{"store/statement/keep.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
-		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keep", "./store/postgres"},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/enqueue", "./store/postgres"},
 	},
 	{
 		Name: "poison-row-aborts-the-batch", Breaks: "a row that cannot be read fails alone (river PR#1324, asynq#1140)",

@@ -65,6 +65,9 @@ func passes(err error, repeatable bool) bool {
 	if errors.As(err, &ours) {
 		return false
 	}
+	if errors.Is(err, errTwice) {
+		return true
+	}
 	repeatable = repeatable || errors.As(err, &before)
 	var refusal *pgconn.PgError
 	var connecting *pgconn.ConnectError
@@ -78,6 +81,9 @@ func passes(err error, repeatable bool) bool {
 	}
 	return repeatable && (strings.HasPrefix(refusal.Code, "57P") || strings.HasPrefix(refusal.Code, "08"))
 }
+
+// errTwice is a job that was found to have an end already, by a statement that does not allow for it.
+var errTwice = errors.New("a job has an end already")
 
 // unsure reports whether the call may have taken effect although it failed.
 func unsure(err error) bool { return passes(err, true) && !passes(err, false) }

@@ -68,7 +68,7 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID) 
 
 func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (leases []holdfast.Lease, more bool, err error) {
 	leases = []holdfast.Lease{}
-	send := &pgx.Batch{}
+	send := &pgx.Batch{} // leases are large: room for all of them is made once, when there is a first
 	send.Queue(s.sql["steer"])
 	args := []any{clean(texts(c.Queues)), atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0)), even}
 	send.Queue(s.sql["claim"], args...).Query(func(rows pgx.Rows) error {
@@ -79,8 +79,11 @@ func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.
 		var started bool
 		into := append([]any{&now, &more, &id, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
-			if !id.Valid {
+			if !id.Valid || !f.created.Valid { // nothing was taken, or a row without its job
 				return nil
+			}
+			if len(leases) == 0 {
+				leases = make([]holdfast.Lease, 0, min(c.Limit, 1024))
 			}
 			m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), int(generation.Int32), started}
 			l := lease{id: batch, worker: c.Worker, claimed: now, expires: now.Add(c.Lease.Truncate(time.Microsecond))}
@@ -155,7 +158,7 @@ type facts struct {
 	tags                                    []string
 	maxAttempts                             pgtype.Int4
 	created, run, expire, since             pgtype.Timestamptz
-	args, checkpoint                        pgtype.Text
+	args, checkpoint                        []byte // JSON, or else the database would not hold it
 }
 
 func (f *facts) fields() []any {
@@ -168,7 +171,7 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 	answer := holdfast.Lease{
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{
-			ID: m.job, Kind: f.kind, Queue: f.queue, Args: json.RawMessage(f.args.String), Priority: f.priority.Int16, Owner: f.owner,
+			ID: m.job, Kind: f.kind, Queue: f.queue, Args: f.args, Priority: f.priority.Int16, Owner: f.owner,
 			Tags: f.tags, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique, IdempotencyKey: f.idempotency, CreatedAt: f.created.Time.UTC(),
 			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Interrupts: m.interrupts, Generation: m.generation,
 			Worker: l.worker, LeaseUntil: l.expires.UTC(), AsOf: now.UTC(),
@@ -186,9 +189,7 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 	if f.since.Valid {
 		answer.Since = f.since.Time.UTC()
 	}
-	if f.checkpoint.Valid {
-		answer.Checkpoint = json.RawMessage(f.checkpoint.String)
-	}
+	answer.Checkpoint = f.checkpoint
 	if m.started {
 		answer.StartedAt = l.claimed.UTC()
 	}
@@ -202,12 +203,10 @@ func (f *facts) corrupt() string {
 		return "the job has no kind"
 	case f.queue == "":
 		return "the job has no queue"
-	case !f.args.Valid:
+	case len(f.args) == 0:
 		return "the arguments are missing"
-	case len(f.args.String) > holdfast.MaxArgs:
-		return fmt.Sprintf("the arguments have %d bytes, the limit is %d", len(f.args.String), holdfast.MaxArgs)
-	case !json.Valid([]byte(f.args.String)):
-		return "the arguments are not valid JSON"
+	case len(f.args) > holdfast.MaxArgs:
+		return fmt.Sprintf("the arguments have %d bytes, the limit is %d", len(f.args), holdfast.MaxArgs)
 	}
 	return ""
 }

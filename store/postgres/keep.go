@@ -49,11 +49,15 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 	err := s.ask(ctx, "reclaim", true, func(ctx context.Context) error {
 		answer, queues = []holdfast.Lease{}, nil
 		return s.transact(ctx, s.work, func(p *pipe) error {
+			var first any // one instant for the whole call: a slow one must not take over its own lease
 			for len(answer) < c.Limit {
-				r := &reclaiming{s: s, p: p, claim: c}
+				r := &reclaiming{s: s, p: p, claim: c, before: first}
 				n, err := r.run(ctx, &answer, &queues)
 				if err != nil || n == 0 {
 					return err
+				}
+				if first == nil {
+					first = stamp(r.now)
 				}
 			}
 			return nil
@@ -72,6 +76,7 @@ type reclaiming struct {
 	p     *pipe
 	claim holdfast.Claim
 
+	before   any // leases that had expired by then; nil: by now
 	now      time.Time
 	cancels  map[holdfast.ID]bool
 	facts    map[holdfast.ID]*facts
@@ -83,7 +88,7 @@ type reclaiming struct {
 // run takes over one handful and answers with how many leases it held.
 func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, queues *[]string) (int, error) {
 	var expired []*lease
-	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"])
+	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"], r.before)
 	r.p.one(r.s.sql["now"], nil, &r.now)
 	if err := r.p.flush(ctx); err != nil || len(expired) == 0 {
 		return 0, err

@@ -16,7 +16,6 @@ type lease struct {
 	claimed      time.Time
 	expires      time.Time
 	members      []member
-	gone         int // how many of the members have left since
 }
 
 // A member is a job in a batch, with the counters that travel with it.

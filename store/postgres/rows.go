@@ -44,6 +44,26 @@ func (f *finishedRows) queue(p *pipe, sql, now string) {
 	}
 }
 
+// completeRows are the jobs of one worker that ended well.
+type completeRows struct {
+	narrow
+	started, result column
+}
+
+func (c *completeRows) add(m *member, e ending) {
+	c.narrow.add(m)
+	if e.started.IsZero() {
+		c.started.null()
+	} else {
+		c.started.int(int(e.started.UnixMicro()))
+	}
+	c.result.some(e.result)
+}
+
+func (c *completeRows) queue(p *pipe, sql, now, worker string) {
+	p.Queue(sql, append(append([]any{now}, c.args()...), c.started.String(), c.result.String(), worker)...)
+}
+
 // failureColumns are how a failure is written wherever it is kept.
 type failureColumns struct {
 	code, category, message, detail, context, dependency, fingerprint, benign column

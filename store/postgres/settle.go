@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -32,12 +33,12 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	if len(jobs) == 0 {
 		return answers, nil
 	}
-	checked := answers
+	checked, careful := answers, false
 	var queues []string
 	err := s.ask(ctx, "settle", true, func(ctx context.Context) error {
 		queues, answers = nil, slices.Clone(checked)
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			t := &settling{s: s, p: p, settlements: settlements, answers: answers}
+		err := s.transact(ctx, s.work, func(p *pipe) error {
+			t := &settling{s: s, p: p, settlements: settlements, answers: answers, careful: careful}
 			if err := t.look(ctx, batches, jobs); err != nil {
 				return err
 			}
@@ -48,6 +49,11 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 			t.write(&queues)
 			return nil
 		})
+		if !careful && twice(err) {
+			careful = true
+			return errTwice
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -82,6 +88,8 @@ type settling struct {
 	ended   map[span]holdfast.State // what was said of an attempt in this call
 	strays  []int
 
+	careful  bool                     // a job of this call has an end already
+	complete map[string]*completeRows // by worker: there is usually one
 	finished finishedRows
 	attempts attemptRows
 	late     lateRows
@@ -95,6 +103,7 @@ type settling struct {
 // look locks the batches, and reads requests to cancel and unique keys after that.
 func (t *settling) look(ctx context.Context, batches, jobs []holdfast.ID) error {
 	t.cancels, t.unique, t.seats, t.ended = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}, map[span]seat{}, map[span]holdfast.State{}
+	t.complete = map[string]*completeRows{}
 	t.s.queueLock(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
 	t.p.one(t.s.sql["now"], nil, &t.now)
 	named := ids(jobs)
@@ -199,7 +208,14 @@ func (t *settling) end(n *holdfast.Settlement, at seat, to holdfast.State) {
 	case holdfast.Failed:
 		e.failure = n.Failure
 	}
-	t.finished.add(at.member, e)
+	if to == holdfast.Complete && !t.careful {
+		if t.complete[e.worker] == nil {
+			t.complete[e.worker] = &completeRows{}
+		}
+		t.complete[e.worker].add(at.member, e)
+	} else {
+		t.finished.add(at.member, e)
+	}
 	if done, holds := t.unique[n.Job]; holds && !(done && to == holdfast.Complete) {
 		t.freed = append(t.freed, n.Job)
 	}
@@ -245,6 +261,9 @@ func lost(job holdfast.ID) error {
 // write queues everything that was decided. What settles without trouble costs two statements.
 func (t *settling) write(queues *[]string) {
 	p, sql, now := t.p, t.s.sql, stamp(t.now)
+	for _, worker := range slices.Sorted(maps.Keys(t.complete)) {
+		t.complete[worker].queue(p, sql["complete"], now, worker)
+	}
 	t.finished.queue(p, sql["finish"], now)
 	t.attempts.queue(p, sql["attempt_add"], now)
 	t.late.queue(p, sql["late_add"], now)

@@ -3,14 +3,14 @@
 -- Every statement of ours walks an index by key, so say so, and one plan serves all sizes; the settings end with the
 -- transaction. Plans that must scan look expensive then, and must not be compiled for it.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-       set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)
+       set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)
 
 -- name: claim
 -- Peek without locks to learn how many of the first $2 stand in each open lane, then take so many from each, skipping
 -- what others are taking. The peek looks a little way into every lane, and deeper only where all it saw was among the
--- first; a single open lane needs none. A row without its job stays for the audit. With $7 the lanes
--- share evenly and such rows are passed over: the way out when nothing was taken although something is there, which is
--- what the answer says in a row of its own then.
+-- first; a single open lane needs none. A row without its job is taken and not handed out: it stays for the
+-- audit, out of the others' way. With $7 the lanes share evenly: the way out when nothing was taken although something is
+-- there, which is what the answer says in a row of its own then.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS MATERIALIZED (
     SELECT l.id FROM holdfast_lane l
@@ -40,15 +40,12 @@ open AS MATERIALIZED (
      UNION ALL
     SELECT open.id, $2::integer FROM open, size WHERE size.lanes = 1
 ), taken AS MATERIALIZED (
-    SELECT t.*, j.kind, j.queue, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at, j.args,
-           row_number() OVER (ORDER BY t.priority, t.job) AS n
+    SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT r.* FROM share CROSS JOIN LATERAL (
                 SELECT r.ctid AS place, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
                   FROM holdfast_ready r
-                 WHERE r.lane = share.lane AND (NOT $7::boolean OR EXISTS (SELECT FROM holdfast_job j WHERE j.id = r.job))
-                 ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE SKIP LOCKED) r
+                 WHERE r.lane = share.lane ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE SKIP LOCKED) r
              LIMIT $2::integer) t
-      JOIN holdfast_job j ON j.id = t.job
 ), gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM taken))
 ), lease AS (
@@ -58,18 +55,19 @@ open AS MATERIALIZED (
         SELECT array_agg(job) AS jobs, array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes,
                array_agg(interrupts) AS interrupts, array_agg(generation) AS generations,
                array_agg(n <= $6::integer OR interrupts > 0 OR crashes > 0) AS started
-          FROM (SELECT * FROM taken ORDER BY n) AS ordered) m
+          FROM taken) m
      WHERE m.jobs IS NOT NULL
 )
 SELECT c.now, t.job IS NULL AND EXISTS (SELECT FROM open o JOIN holdfast_ready r ON r.lane = o.id), t.job, t.token, t.failures, t.crashes, t.interrupts, t.generation,
        coalesce(t.n <= $6::integer OR t.interrupts > 0 OR t.crashes > 0, false),
-       coalesce(t.kind, ''), coalesce(t.queue, ''), t.priority, coalesce(t.owner, ''), t.tags, t.max_attempts,
-       coalesce(t.unique_key, ''), coalesce(t.idempotency_key, ''), t.created_at, t.run_at, t.expire_at, t.args::text, y.since, y.checkpoint::text
-  FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_carry y ON y.job = t.job
- ORDER BY t.n
+       coalesce(j.kind, ''), coalesce(j.queue, ''), j.priority, coalesce(j.owner, ''), j.tags, j.max_attempts,
+       coalesce(j.unique_key, ''), coalesce(j.idempotency_key, ''), j.created_at, j.run_at, j.expire_at, j.args,
+       CASE WHEN t.token > 1 THEN (SELECT y.since FROM holdfast_carry y WHERE y.job = t.job) END,
+       CASE WHEN t.token > 1 THEN (SELECT y.checkpoint FROM holdfast_carry y WHERE y.job = t.job) END
+  FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
 
 -- name: facts
 -- The facts of jobs whose places were found another way, in the form of a claim's answer.
 SELECT j.id, coalesce(j.kind, ''), coalesce(j.queue, ''), j.priority, coalesce(j.owner, ''), j.tags, j.max_attempts,
-       coalesce(j.unique_key, ''), coalesce(j.idempotency_key, ''), j.created_at, j.run_at, j.expire_at, j.args::text, y.since, y.checkpoint::text
+       coalesce(j.unique_key, ''), coalesce(j.idempotency_key, ''), j.created_at, j.run_at, j.expire_at, j.args, y.since, y.checkpoint
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id

@@ -17,7 +17,7 @@ SELECT queue, count(*)::integer FROM due GROUP BY queue
 -- name: lease_expired
 -- Whole leases, the longest silent first. There are as many rows as batches under way, so no index is kept for this.
 SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
-  FROM holdfast_lease WHERE expires_at <= (SELECT holdfast_now()) ORDER BY expires_at, id LIMIT 16 FOR UPDATE SKIP LOCKED
+  FROM holdfast_lease WHERE expires_at <= coalesce($1::timestamptz, (SELECT holdfast_now())) ORDER BY expires_at, id LIMIT 16 FOR UPDATE SKIP LOCKED
 
 -- name: expiry_sweep
 -- The expiry of a job that has ended is of no use to anybody.

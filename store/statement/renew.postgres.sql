@@ -27,5 +27,7 @@ ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kind
 DELETE FROM holdfast_worker WHERE name = $1::text
 
 -- name: cancel_in
--- Which members of these batches somebody asked to stop. Read after the batches are locked; the table is all but empty.
-SELECT c.job FROM holdfast_cancel c JOIN holdfast_lease l ON c.job = ANY (l.jobs) WHERE l.id = ANY ($1::uuid[])
+-- Which members of these batches somebody asked to stop. Read after the batches are locked. Usually nobody asked, and then
+-- no member is searched for.
+SELECT c.job FROM holdfast_cancel c JOIN holdfast_lease l ON c.job = ANY (l.jobs)
+ WHERE (SELECT true FROM holdfast_cancel LIMIT 1) AND l.id = ANY ($1::uuid[])

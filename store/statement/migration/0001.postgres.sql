@@ -78,6 +78,10 @@ CREATE TABLE holdfast_lease (
        AND cardinality(generations) = cardinality(jobs) AND cardinality(started) = cardinality(jobs))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
 
+-- Compressing what lives for a moment costs more than it saves.
+ALTER TABLE holdfast_lease ALTER jobs SET STORAGE EXTERNAL, ALTER tokens SET STORAGE EXTERNAL, ALTER failures SET STORAGE EXTERNAL,
+    ALTER crashes SET STORAGE EXTERNAL, ALTER interrupts SET STORAGE EXTERNAL, ALTER generations SET STORAGE EXTERNAL, ALTER started SET STORAGE EXTERNAL;
+
 CREATE VIEW holdfast_leased AS
 SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at,
        m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started

@@ -1,0 +1,130 @@
+package holdfast_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func TestIDsOfOneProcessAreUniqueAndInOrder(t *testing.T) {
+	const each = 5000
+	var group sync.WaitGroup
+	made := make([][]holdfast.ID, 8)
+	for n := range made {
+		group.Go(func() {
+			for range each {
+				made[n] = append(made[n], holdfast.NewID())
+			}
+		})
+	}
+	group.Wait()
+	seen := map[holdfast.ID]bool{}
+	for _, ids := range made {
+		if !slices.IsSortedFunc(ids, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) }) {
+			t.Error("ids made one after the other are out of order")
+		}
+		for _, id := range ids {
+			if seen[id] || id[6]>>4 != 7 || id[8]>>6 != 2 {
+				t.Fatalf("id %v is a twin, or not a UUID of version 7", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestAnIDSurvivesBeingWrittenAndRead(t *testing.T) {
+	id := holdfast.NewID()
+	text, err := json.Marshal(map[string]holdfast.ID{"id": id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back map[string]holdfast.ID
+	if err := json.Unmarshal(text, &back); err != nil || back["id"] != id {
+		t.Fatalf("%s became %v: %v", text, back["id"], err)
+	}
+	for _, bad := range []string{"", "17", id.String()[1:], id.String() + "0", strings.Replace(id.String(), "-", "x", 1), "zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz"} {
+		if _, err := holdfast.ParseID(bad); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("ParseID(%q) says %v", bad, err)
+		}
+	}
+}
+
+func TestADraftThatCannotBeStoredIsRefusedWithEveryProblemNamed(t *testing.T) {
+	now := time.Now()
+	for problem, draft := range map[string]holdfast.Draft{
+		"kind":                 {},
+		"kind \"a b\"":         {Kind: "a b"},
+		"queue":                {Kind: "k", Queue: strings.Repeat("q", 200)},
+		"not valid JSON":       {Kind: "k", Args: json.RawMessage(`{"a":`)},
+		"the limit is 1048576": {Kind: "k", Args: json.RawMessage(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`)},
+		"not valid UTF-8":      {Kind: "k", Args: json.RawMessage("\"\xff\"")},
+		"owner":                {Kind: "k", Owner: "a\x00b"},
+		"unique key":           {Kind: "k", UniqueKey: strings.Repeat("u", 256)},
+		"empty tag":            {Kind: "k", Tags: []string{""}},
+		"tags":                 {Kind: "k", Tags: slices.Repeat([]string{"t"}, 33)},
+		"delay":                {Kind: "k", Delay: -time.Second},
+		"delay 2562047h":       {Kind: "k", Delay: 1<<63 - 1}, // pg-boss#389: a year overflowed a timer
+		"both a delay":         {Kind: "k", Delay: time.Second, RunAt: now},
+		"both an expiry":       {Kind: "k", ExpireIn: time.Second, ExpireAt: now},
+		"expiry":               {Kind: "k", ExpireIn: -1},
+		"run time":             {Kind: "k", RunAt: now.AddDate(500, 0, 0)},
+		"max attempts":         {Kind: "k", MaxAttempts: -1},
+	} {
+		err := draft.Prepare()
+		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), problem) {
+			t.Errorf("wanted a word about %s, got %v", problem, err)
+		}
+	}
+	all := holdfast.Draft{Owner: "\x01", MaxAttempts: -1}
+	if err := all.Prepare(); strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("wanted all three problems at once, got %v", err)
+	}
+}
+
+func TestADraftIsFilledInWhereNothingWasSaid(t *testing.T) {
+	draft := holdfast.Draft{Kind: "mail:welcome/v1.2_x-y"}
+	if err := draft.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if draft.ID.IsZero() || draft.Queue != holdfast.DefaultQueue || string(draft.Args) != "null" {
+		t.Errorf("got %+v", draft)
+	}
+}
+
+func TestASettlementThatMakesNoSenseIsRefused(t *testing.T) {
+	failure := &holdfast.Failure{Code: "BROKEN"}
+	for problem, s := range map[string]holdfast.Settlement{
+		"a settlement to":           {To: holdfast.Processing},
+		"only a complete job":       {To: holdfast.Failed, Failure: failure, Result: json.RawMessage("1")},
+		"a failure with a complete": {To: holdfast.Complete, Failure: failure},
+		"without a failure record":  {To: holdfast.Failed},
+		"without a code":            {To: holdfast.Failed, Failure: &holdfast.Failure{}},
+		"charged as":                {To: holdfast.Complete, Charge: holdfast.ChargeCrash},
+		"must be charged":           {To: holdfast.Queued},
+		"delay":                     {To: holdfast.Queued, Charge: holdfast.ChargeFailure, Delay: -1},
+		"took":                      {To: holdfast.Complete, Took: -1},
+		"the limit is":              {To: holdfast.Complete, Result: json.RawMessage(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`)},
+		"not valid JSON":            {To: holdfast.Complete, Result: json.RawMessage("{")},
+	} {
+		if err := s.Check(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), problem) {
+			t.Errorf("wanted a word about %q, got %v", problem, err)
+		}
+	}
+	sound := holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure, Failure: failure, Delay: time.Second}
+	if err := sound.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsInOrderCostsNothingToCheck(t *testing.T) {
+	sound := holdfast.Settlement{To: holdfast.Complete, Took: time.Second}
+	if n := testing.AllocsPerRun(100, func() { _ = sound.Check() }); n > 0 {
+		t.Errorf("checking a sound settlement allocates %v times", n)
+	}
+}
