@@ -45,7 +45,7 @@ type Config struct {
 
 // Kind says how the jobs of one kind are run. The zero value leaves everything to the engine's Config.
 type Kind struct {
-	Timeout    time.Duration  // how long an attempt may take
+	Timeout    time.Duration  // how long an attempt may take; from a minute on, up to a five-hundredth longer
 	Policy     failure.Policy // when to try again and when to give up
 	Classify   failure.Rule   // names the errors of this kind
 	Dependency string         // what its failures are blamed on, unless an error names another

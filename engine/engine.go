@@ -118,6 +118,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	close(e.finals)
 	e.await(&hook, e.cfg.Patience)
 	err = errors.Join(err, e.leave())
+	for _, k := range e.kinds {
+		k.windows.shut()
+	}
 	e.letGo()
 	return err
 }

@@ -33,6 +33,7 @@ type kind struct {
 	name    string
 	handler Handler
 	timeout time.Duration
+	windows windows
 	rules   failure.Rules
 }
 

@@ -61,10 +61,10 @@ func (e *Engine) run(a *attempt) (next *attempt) {
 
 // work lets the handler work and puts what it did into an outcome.
 func (e *Engine) work(a *attempt) (o failure.Outcome) {
-	base, cancel := context.WithCancelCause(e.working)
-	defer cancel(nil)
-	ctx, release := context.WithTimeout(base, a.kind.timeout)
+	bounded, release := a.kind.bound(e.working)
 	defer release()
+	ctx, cancel := context.WithCancelCause(bounded)
+	defer cancel(nil)
 	if !e.book.launch(a, ctx, cancel) {
 		return o
 	}

@@ -67,7 +67,10 @@ func scanLease(rows pgx.Rows) (*lease, error) {
 	}
 	l.members = make([]member, len(jobs))
 	for i := range jobs { // the table's constraint keeps the arrays aligned
-		l.members[i] = member{jobs[i], int(tokens[i]), int(failures[i]), int(crashes[i]), int(interrupts[i]), int(generations[i]), started[i]}
+		l.members[i] = member{jobs[i], int(tokens[i]), 0, 0, 0, 1, started[i]}
+		if failures != nil {
+			l.members[i] = member{jobs[i], int(tokens[i]), int(failures[i]), int(crashes[i]), int(interrupts[i]), int(generations[i]), started[i]}
+		}
 	}
 	return &l, nil
 }
@@ -86,6 +89,7 @@ func (l *lease) find(job holdfast.ID) *member {
 type narrow struct {
 	job                                              ids
 	token, failures, crashes, interrupts, generation []int32
+	tried                                            bool // something has befallen one of them
 }
 
 func (n *narrow) add(m *member) {
@@ -95,6 +99,16 @@ func (n *narrow) add(m *member) {
 	n.crashes = append(n.crashes, int32(m.crashes))
 	n.interrupts = append(n.interrupts, int32(m.interrupts))
 	n.generation = append(n.generation, int32(m.generation))
+	n.tried = n.tried || m.failures+m.crashes+m.interrupts > 0 || m.generation > 1
+}
+
+// brief are the same columns for statements that know what null means: nothing has befallen any of them.
+func (n *narrow) brief() []any {
+	if n.tried {
+		return n.args()
+	}
+	var none []int32
+	return []any{n.job, n.token, none, none, none, none}
 }
 
 func (n *narrow) args() []any {
@@ -109,7 +123,7 @@ func arrays(members []member) []any {
 		n.add(&members[i])
 		started.bool(members[i].started)
 	}
-	return append(n.args(), started.String())
+	return append(n.brief(), started.String())
 }
 
 // keepOnly queues what makes the rows of locked leases match what is left in them.

@@ -61,7 +61,7 @@ func (c *completeRows) add(m *member, e ending) {
 }
 
 func (c *completeRows) queue(p *pipe, sql, now, worker string) {
-	p.Queue(sql, append(append([]any{now}, c.args()...), c.started.String(), c.result.String(), worker)...)
+	p.Queue(sql, append(append([]any{now}, c.brief()...), c.started.String(), c.result.String(), worker)...)
 }
 
 // failureColumns are how a failure is written wherever it is kept.

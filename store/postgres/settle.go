@@ -17,7 +17,7 @@ import (
 // writes what became of each job. All that is decided in between is decided here, under the locks.
 func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
-	var batches, jobs []holdfast.ID
+	var batches []holdfast.ID
 	seen := map[holdfast.ID]bool{}
 	for i := range settlements {
 		n := &settlements[i]
@@ -28,9 +28,8 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 			seen[n.Batch] = true
 			batches = append(batches, n.Batch)
 		}
-		jobs = append(jobs, n.Job)
 	}
-	if len(jobs) == 0 {
+	if len(batches) == 0 {
 		return answers, nil
 	}
 	checked, careful := answers, false
@@ -39,7 +38,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 		queues, answers = nil, slices.Clone(checked)
 		err := s.transact(ctx, s.work, func(p *pipe) error {
 			t := &settling{s: s, p: p, settlements: settlements, answers: answers, careful: careful}
-			if err := t.look(ctx, batches, jobs); err != nil {
+			if err := t.look(ctx, batches); err != nil {
 				return err
 			}
 			t.decide()
@@ -101,16 +100,15 @@ type settling struct {
 }
 
 // look locks the batches, and reads requests to cancel and unique keys after that.
-func (t *settling) look(ctx context.Context, batches, jobs []holdfast.ID) error {
+func (t *settling) look(ctx context.Context, batches []holdfast.ID) error {
 	t.cancels, t.unique, t.seats, t.ended = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}, map[span]seat{}, map[span]holdfast.State{}
 	t.complete = map[string]*completeRows{}
 	t.s.queueLock(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
 	t.p.one(t.s.sql["now"], nil, &t.now)
-	named := ids(jobs)
 	var id [16]byte
 	var done bool
 	t.p.each(t.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
-	t.p.each(t.s.sql["unique_held"], []any{named}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
+	t.p.each(t.s.sql["unique_held"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
 	if err := t.p.flush(ctx); err != nil {
 		return err
 	}

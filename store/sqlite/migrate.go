@@ -61,15 +61,19 @@ func schemaVersion(s *session) (int, error) {
 	return version, nil
 }
 
-// longest is how long any call waits for a lock that somebody else has.
-const longest = 30 * time.Second
+// How long a lock that somebody else has is waited for: by a call, which must not give up lightly, and by whoever opens the
+// store, which wants to know soon.
+const (
+	longest = 30 * time.Second
+	opening = 10 * time.Second
+)
 
-// patiently repeats an action while somebody else has the lock.
+// patiently repeats an action of opening while somebody else has the lock.
 func patiently(ctx context.Context, act func() error) error {
 	pause, start := time.Duration(0), time.Now()
 	for {
 		err := act()
-		if !busy(err) || time.Since(start) > longest {
+		if !busy(err) || time.Since(start) > opening {
 			return err
 		}
 		pause = longer(pause)

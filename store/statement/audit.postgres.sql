@@ -12,5 +12,5 @@ SELECT j.id, NULL, 'its arguments have ' || octet_length(CAST(j.args AS text)) |
 -- The table checks it too; a misaligned lease would settle one job with another's token.
 SELECT NULL, 'lease ' || l.id, 'its arrays differ in length'
   FROM holdfast_lease l
- WHERE NOT (cardinality(l.tokens) = cardinality(l.jobs) AND cardinality(l.failures) = cardinality(l.jobs) AND cardinality(l.crashes) = cardinality(l.jobs)
-        AND cardinality(l.interrupts) = cardinality(l.jobs) AND cardinality(l.generations) = cardinality(l.jobs) AND cardinality(l.started) = cardinality(l.jobs))
+ WHERE NOT coalesce(cardinality(l.tokens) = cardinality(l.jobs) AND cardinality(l.failures) = cardinality(l.jobs) AND cardinality(l.crashes) = cardinality(l.jobs)
+        AND cardinality(l.interrupts) = cardinality(l.jobs) AND cardinality(l.generations) = cardinality(l.jobs) AND cardinality(l.started) = cardinality(l.jobs), true)

@@ -50,12 +50,14 @@ open AS MATERIALIZED (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM taken))
 ), lease AS (
     INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
-    SELECT $3::uuid, $4::text, c.now, c.now + $5::bigint * interval '1 microsecond', m.jobs, m.tokens, m.failures, m.crashes, m.interrupts, m.generations, m.started
+    SELECT $3::uuid, $4::text, c.now, c.now + $5::bigint * interval '1 microsecond', m.jobs, m.tokens, h.failures, h.crashes, h.interrupts, h.generations, m.started
       FROM clock c, (
-        SELECT array_agg(job) AS jobs, array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes,
-               array_agg(interrupts) AS interrupts, array_agg(generation) AS generations,
-               array_agg(n <= $6::integer OR interrupts > 0 OR crashes > 0) AS started
+        SELECT array_agg(job) AS jobs, array_agg(token) AS tokens, array_agg(n <= $6::integer OR interrupts > 0 OR crashes > 0) AS started,
+               bool_or(failures + crashes + interrupts > 0 OR generation > 1) AS tried
           FROM taken) m
+      LEFT JOIN LATERAL (
+        SELECT array_agg(failures) AS failures, array_agg(crashes) AS crashes, array_agg(interrupts) AS interrupts, array_agg(generation) AS generations
+          FROM taken WHERE m.tried) h ON m.tried
      WHERE m.jobs IS NOT NULL
 )
 SELECT c.now, t.job IS NULL AND EXISTS (SELECT FROM open o JOIN holdfast_ready r ON r.lane = o.id), t.job, t.token, t.failures, t.crashes, t.interrupts, t.generation,

@@ -28,9 +28,9 @@ SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
 -- name: unique_held
--- Which of these jobs hold a unique key, and whether success keeps it. Where nobody uses unique keys no job is searched for.
-SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job
- WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND u.job = ANY ($1::uuid[])
+-- Which members of these batches hold a unique key, and whether success keeps it. Where nobody uses unique keys no job is searched for.
+SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_lease l ON u.job = ANY (l.jobs)
+ WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
 
 -- name: unique_free
 -- In the transaction that ends the job: a twin is refused up to that instant, and welcome after it.
@@ -40,7 +40,7 @@ DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])
 -- The common case, and the cheapest way to write it: nothing is parsed or probed that is not needed. It refuses a job that has
 -- an end already; then the call is repeated with "finish".
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
-SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, timestamptz 'epoch' + d.started * interval '1 microsecond',
+SELECT d.job, d.token, coalesce(d.failures, 0), coalesce(d.crashes, 0), coalesce(d.interrupts, 0), coalesce(d.generation, 1), timestamptz 'epoch' + d.started * interval '1 microsecond',
        $1::timestamptz, 'complete', $10::text, d.result::json
   FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::bigint[], $9::text[])
     AS d (job, token, failures, crashes, interrupts, generation, started, result)

@@ -68,10 +68,10 @@ CREATE TABLE holdfast_lease (
     expires_at  timestamptz NOT NULL,
     jobs        uuid[]    NOT NULL,
     tokens      integer[] NOT NULL,
-    failures    integer[] NOT NULL,
-    crashes     integer[] NOT NULL,
-    interrupts  integer[] NOT NULL,
-    generations integer[] NOT NULL,
+    failures    integer[],            -- null, as the three below: nothing has befallen any of them yet
+    crashes     integer[],
+    interrupts  integer[],
+    generations integer[],
     started     boolean[] NOT NULL,
     CHECK (cardinality(jobs) > 0 AND cardinality(tokens) = cardinality(jobs) AND cardinality(failures) = cardinality(jobs)
        AND cardinality(crashes) = cardinality(jobs) AND cardinality(interrupts) = cardinality(jobs)
@@ -84,7 +84,8 @@ ALTER TABLE holdfast_lease ALTER jobs SET STORAGE EXTERNAL, ALTER tokens SET STO
 
 CREATE VIEW holdfast_leased AS
 SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at,
-       m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started
+       m.job, m.token, coalesce(m.failures, 0) AS failures, coalesce(m.crashes, 0) AS crashes, coalesce(m.interrupts, 0) AS interrupts,
+       coalesce(m.generation, 1) AS generation, m.started
   FROM holdfast_lease l
  CROSS JOIN LATERAL unnest(l.jobs, l.tokens, l.failures, l.crashes, l.interrupts, l.generations, l.started)
        AS m (job, token, failures, crashes, interrupts, generation, started);
