@@ -37,11 +37,11 @@ func plan(only string, quick bool) []contest {
 	million := entry{name: "1M scheduled", program: "holdfast", jobs: 50_000, waiting: 1_000_000}
 	none := entry{name: "none scheduled", program: "holdfast", jobs: 50_000}
 	all := []contest{
-		{"postgres drain", "postgres", "drain", 4, []entry{ours(100_000), river(100_000)}},
+		{"postgres drain", "postgres", "drain", 4, []entry{ours(200_000), river(200_000)}},
 		{"postgres enqueue x16", "postgres", "enqueue", 0, []entry{ours(20_000), river(20_000)}},
 		{"postgres bulk", "postgres", "bulk", 0, []entry{ours(100_000), river(100_000)}},
 		{"postgres backlog", "postgres", "drain", 0.8, []entry{million, none}},
-		{"sqlite drain", "sqlite", "drain", 15, []entry{ours(30_000), riverLite(30_000)}},
+		{"sqlite drain", "sqlite", "drain", 15, []entry{ours(50_000), riverLite(50_000)}},
 		{"sqlite enqueue x16", "sqlite", "enqueue", 0, []entry{ours(10_000), riverLite(10_000)}},
 		{"sqlite bulk", "sqlite", "bulk", 0, []entry{ours(50_000), riverLite(50_000)}},
 		{"sqlite backlog", "sqlite", "drain", 0.8, []entry{million, none}},
