@@ -15,6 +15,8 @@ import (
 
 // Workers are lost, stopped and hurried while others go on; jobs fail, snooze, panic and take their time. In the end every
 // job has ended, and none has failed but those that panicked: no count was spent on what was not the job's fault.
+//
+// sidekiq#4937, #5540: rolling deploys left orphans for hours.
 func TestWorkersComeAndGoAndEveryJobEnds(t *testing.T) {
 	for seed := range uint64(3) {
 		tell(t, func(s *scene) {

@@ -16,6 +16,7 @@ import (
 // lease5 is a short lease with its default sweep of a second.
 var lease5 = engine.Config{Lease: 5 * time.Second}
 
+// river PR#1288, #1331, #350: a rescue derived from other timeouts needed five corrections. Here a lease is one stored instant.
 func TestAJobOfALostWorkerRunsAgainWithinLeaseAndSweep(t *testing.T) {
 	tell(t, func(s *scene) {
 		var runs starts
@@ -105,6 +106,8 @@ func TestAWorkerThatLosesTouchStopsItsHandlersAndItsLateResultIsOnlyEvidence(t *
 }
 
 // River #995: outcomes that could not be written in time let finished jobs be taken over and run again.
+//
+// river#995, river#917: results that could not be written in time were run again.
 func TestAStoreThatIsAwayLongerThanALeaseCostsNothingWhenNobodyReclaims(t *testing.T) {
 	tell(t, func(s *scene) {
 		var runs starts
@@ -250,6 +253,8 @@ func TestASettlementTheStoreCallsSenselessBecomesAFailure(t *testing.T) {
 }
 
 // Sidekiq #2028: a scheduler met one bad command and never came back.
+//
+// sidekiq#2028, river#1161: a background loop died once and stayed dead.
 func TestADutyThatPanicsIsTakenUpAgain(t *testing.T) {
 	tell(t, func(s *scene) {
 		panics := 0

@@ -102,6 +102,8 @@ type spiteful struct{ text string }
 func (s *spiteful) Error() string { return s.text } // panics on a nil pointer
 
 // Oban #1116: a job whose process was gone inside a live node stayed in its state for ever.
+//
+// oban#1116: a job stayed "executing" for ever in a live node, because the process inside was gone.
 func TestWhateverAHandlerDoesItsJobEndsAndTheNextOneRuns(t *testing.T) {
 	for _, fault := range faults {
 		t.Run(fault.sentence, func(t *testing.T) {

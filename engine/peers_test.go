@@ -128,6 +128,8 @@ func TestALostWorkerTakesNoAttemptFromAJobThatHasOne(t *testing.T) {
 }
 
 // good_job #296: a database that was down made a log loop at full speed. Sidekiq #3684: it killed the loops instead.
+//
+// good_job#296: a database that was away filled the log at full speed.
 func TestAStoreThatIsDownForAMinuteCostsALineASecondAndNoLoop(t *testing.T) {
 	tell(t, func(s *scene) {
 		var out bytes.Buffer

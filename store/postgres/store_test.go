@@ -148,6 +148,7 @@ func TestAWrongAddressIsRefusedWithoutThePassword(t *testing.T) {
 	}
 }
 
+// good_job#52, #482, river#1153: what leaned on the session or the protocol broke behind a pooler.
 func TestEveryProtocolModeDoesWhatTheModelDoes(t *testing.T) {
 	for _, mode := range []string{"simple_protocol", "exec", "cache_describe"} {
 		t.Run(mode, func(t *testing.T) {

@@ -186,6 +186,7 @@ func locker(t testing.TB, path string) *session {
 	return s
 }
 
+// solid_queue#324, #133: locks met at the wrong moment lost work or the file.
 func TestAStormOfLocksLosesNothing(t *testing.T) {
 	store, path, _ := opened(t)
 	other, end := locker(t, path), make(chan struct{})
