@@ -39,7 +39,7 @@ func demoCast() []*demoJob {
 		document("slow.pdf", "the gateway takes too long once"),
 		document("not-a-pdf.txt", "the gateway refuses it: nothing to retry"),
 		document("cursed.pdf", "the gateway answers 503 until somebody repairs it"),
-		{name: "report", about: "ten pages; its worker will be killed with kill -9", args: reportArgs{Pages: 10}},
+		{name: "report", about: "twenty pages; its worker will be killed with kill -9", args: reportArgs{Pages: 20}},
 		{name: "mail", about: "its handler panics on the first attempt", args: mailArgs{To: "ada@example.org"}},
 		{name: "newsletter", about: "waits in a queue that is paused", args: convertArgs{Document: "newsletter.pdf"}, options: []func(*holdfast.Draft){in("bulk")}},
 		{name: "archive", about: "long; somebody changes their mind", args: reportArgs{Pages: 60}},
@@ -59,12 +59,15 @@ type cue struct {
 }
 
 func (d *demo) cues() []*cue {
-	report, cursed, busy, newsletter, archive := d.job("report"), d.job("cursed.pdf"), d.job("busy.pdf"), d.job("newsletter"), d.job("archive")
+	report, cursed, busy, slow := d.job("report"), d.job("cursed.pdf"), d.job("busy.pdf"), d.job("slow.pdf")
+	newsletter, archive := d.job("newsletter"), d.job("archive")
 	began := time.Now()
 	past := func(d time.Duration) bool { return time.Since(began) > d }
 	return []*cue{
 		{func() bool { return busy.heard["retry"] > 0 && past(time.Second) }, func(ctx context.Context) error { return d.explain(ctx, busy) }},
-		{func() bool { return report.state == holdfast.Processing && past(4500*time.Millisecond) }, func(context.Context) error { return d.kill(report) }},
+		{func() bool {
+			return report.state == holdfast.Processing && slow.heard["retry"] > 0 && past(4500*time.Millisecond)
+		}, func(context.Context) error { return d.kill(report) }},
 		{func() bool { return past(11 * time.Second) }, func(ctx context.Context) error { return d.explain(ctx, newsletter) }},
 		{func() bool { return past(13 * time.Second) }, d.resume},
 		{func() bool { return archive.state == holdfast.Processing && past(15*time.Second) }, func(ctx context.Context) error { return d.cancel(ctx, archive) }},
