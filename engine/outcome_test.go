@@ -153,6 +153,35 @@ func TestAHandlerThatIgnoresItsTimeLimitIsGivenUpAndItsSlotReplaced(t *testing.T
 	})
 }
 
+func TestALongTimeLimitIsSharedAndNeverCutShort(t *testing.T) {
+	tell(t, func(s *scene) {
+		const limit = 10 * time.Minute
+		var took, promised [3]time.Duration
+		var runs starts
+		s.works(engine.Config{Slots: 3}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			n, began := runs.mark()-1, time.Now()
+			deadline, _ := ctx.Deadline()
+			promised[n] = deadline.Sub(began)
+			<-ctx.Done()
+			took[n] = time.Since(began)
+			return ctx.Err()
+		}, engine.Kind{Timeout: limit, Policy: failure.Policy{MaxAttempts: 1}}))
+		var jobs []holdfast.ID
+		for n := range took {
+			jobs = append(jobs, s.enqueue())
+			s.until("it to start", func() bool { return runs.count() == n+1 })
+			time.Sleep(700 * time.Millisecond)
+		}
+		for n, id := range jobs {
+			s.becomes(id, holdfast.Failed)
+			expect(s, "code", code(s.job(id)), "TIMEOUT")
+			if most := limit + limit/500; took[n] < limit || took[n] > most || promised[n] != took[n] {
+				t.Errorf("attempt %d was promised %v and had %v, want %v to %v", n, promised[n], took[n], limit, most)
+			}
+		}
+	})
+}
+
 func TestAnUnknownKindIsRetriedBecauseADeployMayBringItsHandler(t *testing.T) {
 	tell(t, func(s *scene) {
 		old := s.works(engine.Config{Policy: failure.Policy{Backoff: failure.Fixed(30 * time.Second)}})

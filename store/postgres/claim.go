@@ -68,7 +68,7 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID) 
 
 func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (leases []holdfast.Lease, more bool, err error) {
 	leases = []holdfast.Lease{}
-	send := &pgx.Batch{} // leases are large: room for all of them is made once, when there is a first
+	send := &pgx.Batch{}
 	send.Queue(s.sql["steer"])
 	args := []any{clean(texts(c.Queues)), atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0)), even}
 	send.Queue(s.sql["claim"], args...).Query(func(rows pgx.Rows) error {
@@ -82,7 +82,7 @@ func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.
 			if !id.Valid || !f.created.Valid { // nothing was taken, or a row without its job
 				return nil
 			}
-			if len(leases) == 0 {
+			if len(leases) == 0 { // leases are large: room is made once, and not for an empty answer
 				leases = make([]holdfast.Lease, 0, min(c.Limit, 1024))
 			}
 			m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), int(generation.Int32), started}

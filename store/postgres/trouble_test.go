@@ -226,6 +226,25 @@ func TestNumbersTheDatabaseCannotHoldHurtNobodyElse(t *testing.T) {
 	w.ok(err)
 }
 
+func TestAJobWithAnEndAlreadyKeepsNoOtherFromEnding(t *testing.T) {
+	w := newWorld(t)
+	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
+	leases := w.claim(3)
+	w.exec(`INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state)
+	        VALUES ($1, 9, 0, 0, 0, 1, now(), 'cancelled')`, leases[1].ID.String())
+	answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{complete(leases[0]), complete(leases[1]), complete(leases[2])})
+	w.ok(err)
+	if err := errors.Join(answers...); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count("SELECT count(*) FROM holdfast_finished WHERE state = 'complete'"); n != 2 {
+		t.Errorf("%d jobs are complete, want the two that had no end", n)
+	}
+	if n := w.count("SELECT count(*) FROM holdfast_lease"); n != 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
 func TestAProcessThatEnqueuesAndLeavesStillWakesOthers(t *testing.T) {
 	w := newWorld(t)
 	heard := make(chan struct{})
