@@ -47,6 +47,8 @@ type attempt struct {
 	// Written by the handler, read after it returned.
 	result    json.RawMessage
 	resultErr error
+
+	outcome outcome // written when the attempt is over, and the settlement's from then on
 }
 
 // elapsed is how much time has passed since the store said lease.AsOf: at least so much, so that nothing runs late.

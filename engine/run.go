@@ -134,7 +134,8 @@ func (e *Engine) end(a *attempt, o failure.Outcome) {
 		o.Took = time.Since(a.began)
 	}
 	o.Age = a.age()
-	e.outbox.put(&outcome{attempt: a, Outcome: o})
+	a.outcome = outcome{attempt: a, Outcome: o}
+	e.outbox.put(&a.outcome)
 }
 
 // handBack returns leases whose handlers have not started to their queues, for free.

@@ -12,7 +12,7 @@ import (
 // differs from job to job, and, for a panic, the same place.
 func fingerprint(code string, err error, text, stack string) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n%s\n%s", code, strings.Join(typesOf(err), " "), normalise(text), strings.Join(frames(stack), " "))
+	fmt.Fprintf(sum, "%s\n%s\n%s\n%s", code, strings.Join(typesOf(err), " "), normalised.get(text), strings.Join(frames(stack), " "))
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
@@ -64,6 +64,8 @@ var blanks = []blank{
 }
 
 var number = regexp.MustCompile(`[+-]?\d+(?:[.,]\d+)*`)
+
+var normalised = memo{of: normalise}
 
 // normalise takes out of a text what differs from job to job, so that what remains names the trouble.
 func normalise(text string) string {

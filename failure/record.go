@@ -165,9 +165,11 @@ func merge(first, second map[string]string) map[string]string {
 	return all
 }
 
+var blanksOnly = strings.NewReplacer("\n", " ", "\t", " ")
+
 // line makes a text one clean line of limited length.
 func line(text string, limit int) string {
-	return cut(strings.TrimSpace(strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(cut(text, maxRaw)))), limit)
+	return cut(strings.TrimSpace(blanksOnly.Replace(clean(cut(text, maxRaw)))), limit)
 }
 
 // span prints a duration for people: 10s, 1m30s, 250ms.

@@ -18,7 +18,11 @@ const (
 // Scrub makes a technical text fit to be kept: no credentials, no more of a file's path than its name, valid UTF-8 without
 // control characters other than line breaks and tabs, and at most 4 KiB. What looks like a secret is hidden, also when it
 // may not be one.
-func Scrub(text string) string {
+func Scrub(text string) string { return scrubbed.get(text) }
+
+var scrubbed = memo{of: scrub}
+
+func scrub(text string) string {
 	if len(text) > maxRaw {
 		// The last word may be half a secret, which no pattern would know.
 		text = text[:maxRaw]
