@@ -12,28 +12,62 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Claim moves due jobs from queued to processing, in one statement and one round trip.
+// Claim moves due jobs from queued to processing, in one statement and one round trip. When the marks let it see fewer than
+// it may take, it looks behind them before it says so.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := checkClaim(c); err != nil {
 		return nil, err
 	}
+	l := s.marks.begin(false)
+	leases, err := s.take(ctx, c, l)
+	if err != nil || !l.marked || len(leases) >= atMost(c.Limit) {
+		return leases, err
+	}
+	c.Limit, c.Start = c.Limit-len(leases), max(0, c.Start-len(leases))
+	rest, err := s.take(ctx, c, s.marks.begin(true))
+	if err != nil && len(leases) > 0 { // what is held must reach its holder
+		return leases, nil
+	}
+	return append(leases, rest...), err
+}
+
+// take claims one batch.
+func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) ([]holdfast.Lease, error) {
 	batch := holdfast.NewID()
-	var leases []holdfast.Lease
+	var taken claimed
 	lost := false
 	err := s.ask(ctx, "claim", true, func(ctx context.Context) (err error) {
 		if lost { // the answer, and perhaps the claim: its batch has our id, so it can be found
-			if leases, err = s.pickUp(ctx, batch); err != nil || len(leases) > 0 {
+			if taken.leases, err = s.pickUp(ctx, batch); err != nil || len(taken.leases) > 0 {
 				return err
 			}
 		}
-		leases, err = s.claim(ctx, c, batch)
-		if lost && (twice(err) || err == nil && len(leases) == 0) { // the first try was still on its way
-			leases, err = s.pickUp(ctx, batch)
+		taken, err = s.claim(ctx, c, batch, l)
+		if lost && (twice(err) || err == nil && len(taken.leases) == 0) { // the first try was still on its way
+			taken.leases, err = s.pickUp(ctx, batch)
 		}
 		lost = lost || err != nil && unsure(err)
 		return err
 	})
-	return leases, err
+	s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
+	return taken.leases, err
+}
+
+// A claimed is the answer to a claim.
+type claimed struct {
+	leases []holdfast.Lease
+	rows   int                   // how many were taken, those without facts among them
+	last   map[place]holdfast.ID // of each place, the last one taken
+	more   bool                  // nothing was taken although something is there
+}
+
+// lanes counts those that something was taken from.
+func (c claimed) lanes() int {
+	seen := map[int32]bool{}
+	for p := range c.last {
+		seen[p.lane] = true
+	}
+	return len(seen)
 }
 
 // atMost keeps a count within what one statement should move.
@@ -54,46 +88,64 @@ func checkClaim(c holdfast.Claim) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
 }
 
-// claim takes what is there. When something is and nothing came of it, because others were faster, it is asked once more
-// with the lanes sharing evenly, so that a lane others are at cannot hide the rest.
-func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID) ([]holdfast.Lease, error) {
-	for _, even := range []bool{false, true} {
-		leases, more, err := s.claimOnce(ctx, c, batch, even)
-		if err != nil || len(leases) > 0 || !more {
-			return leases, err
+// claim takes what is there, from the one open lane if there is one, or from all of them. When something is there and nothing
+// came of it, because others were faster, it is asked once more with the lanes sharing evenly, so that a lane others are
+// at cannot hide the rest.
+func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, err error) {
+	if !s.several.Load() {
+		taken, err = s.claimOnce(ctx, "claim_lane", c, batch, append([]any{false}, l.marks...))
+		if err != nil || len(taken.leases) > 0 || !taken.more {
+			return taken, err
 		}
 	}
-	return []holdfast.Lease{}, nil
+	for _, even := range []bool{false, true} {
+		taken, err = s.claimOnce(ctx, "claim", c, batch, append([]any{even}, l.marks...))
+		s.several.Store(taken.lanes() > 1)
+		if err != nil || len(taken.leases) > 0 || !taken.more {
+			return taken, err
+		}
+	}
+	return taken, nil
 }
 
-func (s *Store) claimOnce(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (leases []holdfast.Lease, more bool, err error) {
-	leases = []holdfast.Lease{}
+func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimed, err error) {
+	taken.leases = []holdfast.Lease{}
 	send := &pgx.Batch{}
 	send.Queue(s.sql["steer"])
-	args := []any{clean(texts(c.Queues)), atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0)), even}
-	send.Queue(s.sql["claim"], args...).Query(func(rows pgx.Rows) error {
+	args := []any{clean(texts(c.Queues)), atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0))}
+	send.Queue(s.sql[how], append(args, rest...)...).Query(func(rows pgx.Rows) error {
 		var f facts
-		var now time.Time
+		var now pgtype.Timestamptz
+		var more, started pgtype.Bool
 		var id pgtype.UUID
-		var token, failures, crashes, interrupts, generation pgtype.Int4
-		var started bool
-		into := append([]any{&now, &more, &id, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
+		var lane, token, failures, crashes, interrupts, generation pgtype.Int4
+		in := lease{id: batch, worker: c.Worker}
+		into := append([]any{&now, &more, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
-			if !id.Valid || !f.created.Valid { // nothing was taken, or a row without its job
+			if !id.Valid {
+				taken.more = more.Bool
 				return nil
 			}
-			if len(leases) == 0 { // leases are large: room is made once, and not for an empty answer
-				leases = make([]holdfast.Lease, 0, min(c.Limit, 1024))
+			if taken.rows++; taken.rows == 1 { // leases are large: room is made once, and not for an empty answer
+				taken.leases, taken.last = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
 			}
-			m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), int(generation.Int32), started}
-			l := lease{id: batch, worker: c.Worker, claimed: now, expires: now.Add(c.Lease.Truncate(time.Microsecond))}
-			leases = append(leases, f.lease(&l, &m, now))
+			if now.Valid {
+				in.claimed, in.expires = now.Time, now.Time.Add(c.Lease.Truncate(time.Microsecond))
+			}
+			if f.created.Valid { // or else it is a row without its job
+				taken.last[place{lane.Int32, f.priority.Int16}] = id.Bytes
+				m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), 1, started.Bool, ""}
+				if generation.Valid {
+					m.generation = int(generation.Int32)
+				}
+				taken.leases = append(taken.leases, f.lease(&in, &m, in.claimed))
+			}
 			return nil
 		})
 		return err
 	})
 	err = s.work.SendBatch(ctx, send).Close()
-	return leases, more, err
+	return taken, err
 }
 
 // pickUp answers with the members of a batch that was made by a call whose answer was lost.
@@ -153,12 +205,24 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 
 // facts are what never changes about a job, and what it takes along, as they are read. Whatever may be damaged may be NULL.
 type facts struct {
-	kind, queue, owner, unique, idempotency string
-	priority                                pgtype.Int2
-	tags                                    []string
-	maxAttempts                             pgtype.Int4
-	created, run, expire, since             pgtype.Timestamptz
-	args, checkpoint                        []byte // JSON, or else the database would not hold it
+	kind, queue, owner          word
+	unique, idempotency         word
+	priority                    pgtype.Int2
+	tags                        []string
+	maxAttempts                 pgtype.Int4
+	created, run, expire, since pgtype.Timestamptz
+	args, checkpoint            []byte // JSON, or else the database would not hold it
+}
+
+// A word is a text that is mostly the same from row to row, and is not made anew then. NULL is no text.
+type word struct{ text string }
+
+// ScanBytes is what the driver calls.
+func (w *word) ScanBytes(text []byte) error {
+	if string(text) != w.text {
+		w.text = string(text)
+	}
+	return nil
 }
 
 func (f *facts) fields() []any {
@@ -171,8 +235,8 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 	answer := holdfast.Lease{
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{
-			ID: m.job, Kind: f.kind, Queue: f.queue, Args: f.args, Priority: f.priority.Int16, Owner: f.owner,
-			Tags: f.tags, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique, IdempotencyKey: f.idempotency, CreatedAt: f.created.Time.UTC(),
+			ID: m.job, Kind: f.kind.text, Queue: f.queue.text, Args: f.args, Priority: f.priority.Int16, Owner: f.owner.text,
+			Tags: f.tags, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique.text, IdempotencyKey: f.idempotency.text, CreatedAt: f.created.Time.UTC(),
 			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Interrupts: m.interrupts, Generation: m.generation,
 			Worker: l.worker, LeaseUntil: l.expires.UTC(), AsOf: now.UTC(),
 		},
@@ -199,9 +263,9 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 // corrupt says what is wrong with the row, if anything is.
 func (f *facts) corrupt() string {
 	switch {
-	case f.kind == "":
+	case f.kind.text == "":
 		return "the job has no kind"
-	case f.queue == "":
+	case f.queue.text == "":
 		return "the job has no queue"
 	case len(f.args) == 0:
 		return "the arguments are missing"

@@ -75,6 +75,15 @@ func (c *column) time(t time.Time) {
 	c.text = append(c.text, '"')
 }
 
+// micros writes an instant in microseconds since 1970, which are read faster, or NULL for none.
+func (c *column) micros(t time.Time) {
+	if t.IsZero() {
+		c.null()
+		return
+	}
+	c.int(int(t.UnixMicro()))
+}
+
 // span writes a duration in microseconds, or NULL for none.
 func (c *column) span(d time.Duration) {
 	if d == 0 {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,9 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	}
 	switch {
 	case slices.ContainsFunc(entries, func(e entry) bool { return e.keyed() }):
-		receipts, err = s.insertKeyed(ctx, entries)
+		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
+			s.arrived(entries) // a twin among them is a false alarm at worst
+		}
 	case len(entries) >= bulk:
 		err = s.insert(ctx, entries)
 	default:
@@ -50,7 +53,6 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	if err != nil {
 		return nil, err
 	}
-	s.wake(queuesOf(entries), false) // a twin among them is a false alarm at worst
 	return receipts, nil
 }
 
@@ -126,11 +128,17 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[lane]bool) error {
 	})
 }
 
+// arrived makes sure that entries which just became durable are noticed.
+func (s *Store) arrived(entries []entry) {
+	s.marks.lower(slices.MinFunc(entries, func(a, b entry) int { return bytes.Compare(a.ID[:], b.ID[:]) }).ID)
+	s.wake(queuesOf(entries), false)
+}
+
 // insert writes entries without keys in a transaction of their own. When an answer is lost it looks whether they landed
 // before it writes again: the ids were made here, so nobody else can have written them.
 func (s *Store) insert(ctx context.Context, entries []entry) error {
 	lost := false
-	return s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+	err := s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
 		if lost {
 			if landed, err := s.landed(ctx, entries); err != nil || landed {
 				return err
@@ -145,6 +153,10 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 		lost = lost || err != nil && unsure(err)
 		return s.collided(ctx, native{s.work}, entries, err)
 	})
+	if err == nil {
+		s.arrived(entries)
+	}
+	return err
 }
 
 func (s *Store) write(ctx context.Context, entries []entry) error {

@@ -35,6 +35,9 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if total > 0 {
+		s.marks.clear()
+	}
 	s.wake(queues, false)
 	return total, nil
 }
@@ -65,6 +68,9 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(queues) > 0 {
+		s.marks.clear()
 	}
 	s.wake(queues, false)
 	return answer, nil
@@ -103,11 +109,9 @@ func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, queues *
 	}
 	now := stamp(r.now)
 	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
-	r.attempts.queue(r.p, r.s.sql["attempt_add"], now)
+	r.attempts.queue(r.p, r.s.sql["attempt_add gently"], r.now)
 	if len(r.ready.job) > 0 {
-		r.p.Queue(r.s.sql["ready_add"], append([]any{now}, r.ready.args()...)...)
-		var queue string
-		r.p.each(r.s.sql["queues_of"], []any{r.ready.job}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
+		r.ready.queue(r.p, r.s.sql["ready_add gently"], now, queues)
 	}
 	return len(expired), r.p.flush(ctx)
 }

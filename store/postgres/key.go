@@ -53,6 +53,9 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 // tryKeyed is one try. The entries that an earlier try has written, perhaps, are not mistaken for twins.
 func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
 	err = s.converse(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, s.sql["steer"]); err != nil {
+			return err
+		}
 		if receipts, fresh, err = s.admit(ctx, native{tx}, entries); err != nil {
 			return err
 		}

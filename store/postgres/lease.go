@@ -16,6 +16,7 @@ type lease struct {
 	claimed      time.Time
 	expires      time.Time
 	members      []member
+	cursor       int // where the next member to be asked for probably is
 }
 
 // A member is a job in a batch, with the counters that travel with it.
@@ -23,6 +24,7 @@ type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
+	said                                             holdfast.State // what a settlement under way says became of it
 }
 
 // who is the worker in whose hands the attempt was.
@@ -66,53 +68,80 @@ func scanLease(rows pgx.Rows) (*lease, error) {
 		return nil, err
 	}
 	l.members = make([]member, len(jobs))
-	for i := range jobs { // the table's constraint keeps the arrays aligned
-		l.members[i] = member{jobs[i], int(tokens[i]), 0, 0, 0, 1, started[i]}
-		if failures != nil {
-			l.members[i] = member{jobs[i], int(tokens[i]), int(failures[i]), int(crashes[i]), int(interrupts[i]), int(generations[i]), started[i]}
+	at := func(counts []int32, i, none int) int { // the table's constraint keeps the arrays aligned
+		if counts == nil {
+			return none
 		}
+		return int(counts[i])
+	}
+	for i := range jobs {
+		l.members[i] = member{jobs[i], at(tokens, i, 1), at(failures, i, 0), at(crashes, i, 0), at(interrupts, i, 0), at(generations, i, 1), started[i], ""}
 	}
 	return &l, nil
 }
 
 // find is the member that a job is, or nil.
 func (l *lease) find(job holdfast.ID) *member {
-	for i := range l.members {
-		if l.members[i].job == job {
-			return &l.members[i]
+	l.cursor = 0
+	return l.next(job)
+}
+
+// next is find for those who ask for one after the other: jobs end about in the order in which they were claimed.
+func (l *lease) next(job holdfast.ID) *member {
+	for range l.members {
+		if l.cursor >= len(l.members) {
+			l.cursor = 0
+		}
+		m := &l.members[l.cursor]
+		l.cursor++
+		if m.job == job {
+			return m
 		}
 	}
 	return nil
 }
 
-// narrow are the columns that travel with a job from place to place.
+// narrow are the columns that travel with a job from place to place. The members must stay as they are until they are sent.
 type narrow struct {
-	job                                              ids
-	token, failures, crashes, interrupts, generation []int32
-	tried                                            bool // something has befallen one of them
+	job     ids
+	members []*member
+	tried   bool // something has befallen one of them
 }
 
 func (n *narrow) add(m *member) {
 	n.job = append(n.job, m.job)
-	n.token = append(n.token, int32(m.token))
-	n.failures = append(n.failures, int32(m.failures))
-	n.crashes = append(n.crashes, int32(m.crashes))
-	n.interrupts = append(n.interrupts, int32(m.interrupts))
-	n.generation = append(n.generation, int32(m.generation))
-	n.tried = n.tried || m.failures+m.crashes+m.interrupts > 0 || m.generation > 1
+	n.members = append(n.members, m)
+	n.tried = n.tried || m.token > 1
 }
 
-// brief are the same columns for statements that know what null means: nothing has befallen any of them.
+// brief are the columns for statements that know what null means: nothing has befallen any of them.
 func (n *narrow) brief() []any {
 	if n.tried {
 		return n.args()
 	}
 	var none []int32
-	return []any{n.job, n.token, none, none, none, none}
+	return []any{n.job, none, none, none, none, none}
+}
+
+// queue queues the way back to ready, and adds the queues to wake.
+func (n *narrow) queue(p *pipe, sql, now string, queues *[]string) {
+	var queue string
+	p.each(sql, append([]any{now}, n.args()...), []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
 }
 
 func (n *narrow) args() []any {
-	return []any{n.job, n.token, n.failures, n.crashes, n.interrupts, n.generation}
+	count := func(of func(*member) int) []int32 {
+		list := make([]int32, len(n.members))
+		for i, m := range n.members {
+			list[i] = int32(of(m))
+		}
+		return list
+	}
+	return []any{
+		n.job, count(func(m *member) int { return m.token }), count(func(m *member) int { return m.failures }),
+		count(func(m *member) int { return m.crashes }), count(func(m *member) int { return m.interrupts }),
+		count(func(m *member) int { return m.generation }),
+	}
 }
 
 // arrays are the aligned parameters of a lease's members.

@@ -37,6 +37,9 @@ type Store struct {
 	folds  folder
 	hub    hub
 
+	marks   marks
+	several atomic.Bool // the last claim found jobs in more than one lane
+
 	life  context.Context // ends when the store is closed, after the writes under way
 	end   context.CancelFunc
 	shut  atomic.Bool

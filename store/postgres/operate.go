@@ -23,6 +23,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 	if err != nil {
 		return 0, err
 	}
+	s.marks.lower(i.Job)
 	s.wake([]string{queue}, false)
 	return ahead, nil
 }
@@ -53,7 +54,7 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 	m.generation++
 	var ready narrow
 	ready.add(m)
-	p.Queue(s.sql["ready_add"], append([]any{stamp(at.now)}, ready.args()...)...)
+	p.Queue(s.sql["ready_add gently"], append([]any{stamp(at.now)}, ready.args()...)...)
 	p.Queue(s.sql["begin_generation"], i.Job.String(), stamp(at.now))
 	s.record(p, at, "manual retry", i)
 	return nil
@@ -71,7 +72,7 @@ func (s *Store) wrest(p *pipe, at *standing) {
 	var attempts attemptRows
 	attempts.add(m, attempt{worker: at.lease.who(), started: began, due: at.now, to: holdfast.Queued,
 		charge: holdfast.ChargeInterrupt, why: "taken from its worker by a manual retry"})
-	attempts.queue(p, s.sql["attempt_add"], stamp(at.now))
+	attempts.queue(p, s.sql["attempt_add gently"], at.now)
 	p.Queue(s.sql["cancel_drop"], ids([]holdfast.ID{m.job}))
 }
 
@@ -118,7 +119,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 		state = holdfast.Cancelled
 		var rows finishedRows
 		rows.add(&at.member, ending{state: holdfast.Cancelled})
-		rows.queue(p, s.sql["finish"], stamp(at.now))
+		rows.queue(p, s.sql["finish gently"], at.now)
 		p.Queue(s.sql["unique_free"], ids([]holdfast.ID{i.Job}))
 		s.record(p, at, "cancel", i)
 		return nil

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -34,8 +33,9 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	}
 	checked, careful := answers, false
 	var queues []string
+	var back []holdfast.ID
 	err := s.ask(ctx, "settle", true, func(ctx context.Context) error {
-		queues, answers = nil, slices.Clone(checked)
+		queues, back, answers = nil, nil, slices.Clone(checked)
 		err := s.transact(ctx, s.work, func(p *pipe) error {
 			t := &settling{s: s, p: p, settlements: settlements, answers: answers, careful: careful}
 			if err := t.look(ctx, batches); err != nil {
@@ -45,8 +45,8 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 			if err := t.weigh(ctx); err != nil {
 				return err
 			}
-			t.write(&queues)
-			return nil
+			back = t.ready.job
+			return t.write(ctx, &queues)
 		})
 		if !careful && twice(err) {
 			careful = true
@@ -57,16 +57,12 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	if err != nil {
 		return nil, err
 	}
+	s.marks.lower(back...)
 	s.wake(queues, false)
 	return answers, nil
 }
 
-// A span names one attempt.
-type span struct {
-	job   holdfast.ID
-	token int
-}
-
+// A seat is a member of a lease that is held.
 type seat struct {
 	lease  *lease
 	member *member
@@ -81,14 +77,11 @@ type settling struct {
 
 	now     time.Time
 	held    []*lease
-	seats   map[span]seat
 	cancels map[holdfast.ID]bool
-	unique  map[holdfast.ID]bool    // holds a key; true when success keeps it
-	ended   map[span]holdfast.State // what was said of an attempt in this call
+	unique  map[holdfast.ID]bool // holds a key; true when success keeps it
 	strays  []int
 
-	careful  bool                     // a job of this call has an end already
-	complete map[string]*completeRows // by worker: there is usually one
+	careful  bool // a job of this call has an end already
 	finished finishedRows
 	attempts attemptRows
 	late     lateRows
@@ -101,23 +94,14 @@ type settling struct {
 
 // look locks the batches, and reads requests to cancel and unique keys after that.
 func (t *settling) look(ctx context.Context, batches []holdfast.ID) error {
-	t.cancels, t.unique, t.seats, t.ended = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}, map[span]seat{}, map[span]holdfast.State{}
-	t.complete = map[string]*completeRows{}
+	t.cancels, t.unique = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
 	t.s.queueLock(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
 	t.p.one(t.s.sql["now"], nil, &t.now)
 	var id [16]byte
 	var done bool
 	t.p.each(t.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
 	t.p.each(t.s.sql["unique_held"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
-	if err := t.p.flush(ctx); err != nil {
-		return err
-	}
-	for _, l := range t.held {
-		for i := range l.members {
-			t.seats[span{l.members[i].job, l.members[i].token}] = seat{l, &l.members[i]}
-		}
-	}
-	return nil
+	return t.p.flush(ctx)
 }
 
 // decide applies what is held, in order, and sets the rest aside.
@@ -127,19 +111,28 @@ func (t *settling) decide() {
 		if t.answers[i] != nil {
 			continue
 		}
-		at := span{n.Job, n.Token}
-		place, ok := t.seats[at]
+		at, ok := t.seat(n)
 		switch {
 		case n.Token < 0 || n.Token > math.MaxInt32: // a token that nobody was ever given
 			t.answers[i] = lost(n.Job)
-		case ok && place.lease.id == n.Batch:
-			t.apply(n, place)
-			delete(t.seats, at)
-		case t.ended[at] == n.To: // said before, in this very call
+		case ok && at.member.said == "":
+			t.apply(n, at)
+		case ok && at.member.said == n.To: // said before, in this very call
 		default:
 			t.strays = append(t.strays, i)
 		}
 	}
+}
+
+// seat finds the member that a settlement is about.
+func (t *settling) seat(n *holdfast.Settlement) (seat, bool) {
+	for _, l := range t.held {
+		if l.id == n.Batch {
+			m := l.next(n.Job)
+			return seat{l, m}, m != nil && m.token == n.Token
+		}
+	}
+	return seat{}, false
 }
 
 // apply ends one attempt of the holder.
@@ -150,7 +143,7 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 		to, said = holdfast.Cancelled, n.To
 		t.honoured = append(t.honoured, n.Job)
 	}
-	t.ended[span{n.Job, n.Token}] = n.To
+	m.said = n.To
 	a := attempt{worker: at.lease.who(), started: t.began(n, at), to: to, said: said, charge: n.Charge, count: count,
 		limit: max(0, min(n.Limit, math.MaxInt32)), failure: n.Failure, why: n.Why}
 	if to == holdfast.Queued {
@@ -162,7 +155,7 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 	switch {
 	case to == holdfast.Queued && a.due.Truncate(time.Microsecond).After(t.now):
 		t.later.add(m)
-		t.due.time(a.due)
+		t.due.micros(a.due)
 	case to == holdfast.Queued:
 		t.ready.add(m)
 	default:
@@ -206,14 +199,7 @@ func (t *settling) end(n *holdfast.Settlement, at seat, to holdfast.State) {
 	case holdfast.Failed:
 		e.failure = n.Failure
 	}
-	if to == holdfast.Complete && !t.careful {
-		if t.complete[e.worker] == nil {
-			t.complete[e.worker] = &completeRows{}
-		}
-		t.complete[e.worker].add(at.member, e)
-	} else {
-		t.finished.add(at.member, e)
-	}
+	t.finished.add(at.member, e)
 	if done, holds := t.unique[n.Job]; holds && !(done && to == holdfast.Complete) {
 		t.freed = append(t.freed, n.Job)
 	}
@@ -256,22 +242,28 @@ func lost(job holdfast.ID) error {
 		Message: fmt.Sprintf("job %v is in other hands by now: what was done is kept as evidence and changes nothing", job)}
 }
 
-// write queues everything that was decided. What settles without trouble costs two statements.
-func (t *settling) write(queues *[]string) {
-	p, sql, now := t.p, t.s.sql, stamp(t.now)
-	for _, worker := range slices.Sorted(maps.Keys(t.complete)) {
-		t.complete[worker].queue(p, sql["complete"], now, worker)
+// write writes everything that was decided: many rows of a sort at once, the rest in the round trip of the commit.
+func (t *settling) write(ctx context.Context, queues *[]string) error {
+	p, sql, how := t.p, t.s.sql, ""
+	if t.careful {
+		how = " gently"
 	}
-	t.finished.queue(p, sql["finish"], now)
-	t.attempts.queue(p, sql["attempt_add"], now)
-	t.late.queue(p, sql["late_add"], now)
+	if len(t.finished) < bulk || t.careful {
+		t.finished.queue(p, sql["finish"+how], t.now)
+	} else if err := t.finished.copy(ctx, p, t.now); err != nil {
+		return err
+	}
+	if len(t.attempts) < bulk || t.careful {
+		t.attempts.queue(p, sql["attempt_add"+how], t.now)
+	} else if err := t.attempts.copy(ctx, p, t.now); err != nil {
+		return err
+	}
+	t.late.queue(p, sql["late_add"], t.now)
 	if len(t.ready.job) > 0 {
-		p.Queue(sql["ready_add"], append([]any{now}, t.ready.args()...)...)
-		var queue string
-		p.each(sql["queues_of"], []any{t.ready.job}, []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
+		t.ready.queue(p, sql["ready_add"+how], stamp(t.now), queues)
 	}
 	if len(t.later.job) > 0 {
-		p.Queue(sql["later_add"], append([]any{t.due.String()}, t.later.args()...)...)
+		p.Queue(sql["later_add"+how], append([]any{t.due.String()}, t.later.args()...)...)
 	}
 	if len(t.honoured) > 0 {
 		p.Queue(sql["cancel_drop"], ids(t.honoured))
@@ -279,5 +271,6 @@ func (t *settling) write(queues *[]string) {
 	if len(t.freed) > 0 {
 		p.Queue(sql["unique_free"], ids(t.freed))
 	}
-	t.s.keepOnly(p, t.held, func(m *member) bool { return t.ended[span{m.job, m.token}] != "" })
+	t.s.keepOnly(p, t.held, func(m *member) bool { return m.said != "" })
+	return nil
 }

@@ -29,11 +29,9 @@ draft AS MATERIALIZED (
 ), expiry AS (
     INSERT INTO holdfast_expiry (expire_at, job) SELECT expire, id FROM draft WHERE expire IS NOT NULL
 ), later AS (
-    INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
-    SELECT due, id, 0, 0, 0, 0, 1 FROM draft WHERE due IS NOT NULL
+    INSERT INTO holdfast_later (due_at, job) SELECT due, id FROM draft WHERE due IS NOT NULL
 )
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation)
-SELECT lane, priority, id, 0, 0, 0, 0, 1 FROM draft WHERE due IS NULL
+INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft WHERE due IS NULL
 
 -- name: enqueue_plain
 -- The same for drafts that start at once, never expire and have no keys, which is nearly all of them: half the work.
@@ -44,8 +42,7 @@ WITH draft AS MATERIALIZED (
     INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, owner, tags, args)
     SELECT id, lane, kind, queue, priority, max_attempts, (SELECT holdfast_now()), owner, tags::text[], args::json FROM draft
 )
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation)
-SELECT lane, priority, id, 0, 0, 0, 0, 1 FROM draft
+INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft
 
 -- name: enqueue_landed
 -- After a commit whose answer was lost: how many of these jobs are there, with these very facts.

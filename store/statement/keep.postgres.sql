@@ -20,10 +20,12 @@ SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, fai
   FROM holdfast_lease WHERE expires_at <= coalesce($1::timestamptz, (SELECT holdfast_now())) ORDER BY expires_at, id LIMIT 16 FOR UPDATE SKIP LOCKED
 
 -- name: expiry_sweep
--- The expiry of a job that has ended is of no use to anybody.
+-- The expiry of a job that has ended is of no use to anybody. Only the front is looked at: what stands there is queued and
+-- expires next, or is being processed and ends some day.
 DELETE FROM holdfast_expiry e USING (
-    SELECT x.expire_at, x.job FROM holdfast_expiry x JOIN holdfast_finished f ON f.job = x.job
-     WHERE x.expire_at <= (SELECT holdfast_now()) ORDER BY x.expire_at, x.job LIMIT $1::integer) ended
+    SELECT front.expire_at, front.job FROM (
+        SELECT expire_at, job FROM holdfast_expiry WHERE expire_at <= (SELECT holdfast_now()) ORDER BY expire_at, job LIMIT 4 * $1::integer) front
+      JOIN holdfast_finished f ON f.job = front.job) ended
  WHERE e.expire_at = ended.expire_at AND e.job = ended.job
 
 -- name: expire

@@ -36,55 +36,47 @@ SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id =
 -- In the transaction that ends the job: a twin is refused up to that instant, and welcome after it.
 DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])
 
--- name: complete
--- The common case, and the cheapest way to write it: nothing is parsed or probed that is not needed. It refuses a job that has
--- an end already; then the call is repeated with "finish".
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
-SELECT d.job, d.token, coalesce(d.failures, 0), coalesce(d.crashes, 0), coalesce(d.interrupts, 0), coalesce(d.generation, 1), timestamptz 'epoch' + d.started * interval '1 microsecond',
-       $1::timestamptz, 'complete', $10::text, d.result::json
-  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::bigint[], $9::text[])
-    AS d (job, token, failures, crashes, interrupts, generation, started, result)
-
 -- name: finish
--- A row that is already there proves an end; a damaged twin must not keep others from ending.
+-- What is written "{gently}" refuses a row that is already there, which is cheaper than to allow for it; when that happens the
+-- call is repeated gently. A row that is there proves an end, and a damaged twin must not keep others from ending.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result)
-SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, d.started_at, $1::timestamptz, d.state, d.worker, d.code, d.fingerprint, d.result::json
-  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::timestamptz[], $9::text[],
+SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz,
+       d.state, d.worker, d.code, d.fingerprint, d.result::json
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::bigint[], $9::text[],
               $10::text[], $11::text[], $12::text[], $13::text[])
-    AS d (job, token, failures, crashes, interrupts, generation, started_at, state, worker, code, fingerprint, result)
-ON CONFLICT DO NOTHING
+    AS d (job, token, failures, crashes, interrupts, generation, started, state, worker, code, fingerprint, result)
+{gently}
 
 -- name: attempt_add
 -- Appended in the transaction that ends the attempt.
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at,
                               code, category, message, detail, context, dependency, fingerprint, benign, why, said)
-SELECT d.job, d.token, d.generation, d.worker, d.started_at, $1::timestamptz, d.to_state, d.charge, d.count, d.cap, d.due_at,
-       d.code, d.category, d.message, d.detail, d.context::json, d.dependency, d.fingerprint, d.benign, d.why, d.said
-  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::integer[], $10::integer[],
-              $11::timestamptz[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::boolean[], $20::text[], $21::text[])
-    AS d (job, token, generation, worker, started_at, to_state, charge, count, cap,
-          due_at, code, category, message, detail, context, dependency, fingerprint, benign, why, said)
-ON CONFLICT DO NOTHING
+SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz, d.to_state, d.charge, d.count, d.cap,
+       timestamptz 'epoch' + d.due * interval '1 microsecond', d.code, d.category, d.message, d.detail, d.context::json, d.dependency, d.fingerprint, d.benign, d.why, d.said
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::integer[], $10::integer[],
+              $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::boolean[], $20::text[], $21::text[])
+    AS d (job, token, generation, worker, started, to_state, charge, count, cap,
+          due, code, category, message, detail, context, dependency, fingerprint, benign, why, said)
+{gently}
 
 -- name: ready_add
--- Back to where it is claimed from; lane and priority are facts of the job.
-INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-SELECT j.lane, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
-  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
-    AS d (job, token, failures, crashes, interrupts, generation) JOIN holdfast_job j ON j.id = d.job
-ON CONFLICT DO NOTHING
+-- Back to where it is claimed from; lane and priority are facts of the job. It answers with the queues to wake.
+WITH added AS (
+    INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+    SELECT j.lane, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
+      FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
+        AS d (job, token, failures, crashes, interrupts, generation) JOIN holdfast_job j ON j.id = d.job
+    {gently} RETURNING lane
+)
+SELECT DISTINCT l.queue FROM (SELECT DISTINCT lane FROM added) AS a JOIN holdfast_lane l ON l.id = a.lane
 
 -- name: later_add
 -- Back to wait for its time.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
-SELECT d.due_at, d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation
-  FROM unnest($1::timestamptz[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
-    AS d (due_at, job, token, failures, crashes, interrupts, generation)
-ON CONFLICT DO NOTHING
-
--- name: queues_of
--- Whom to wake.
-SELECT DISTINCT j.queue FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
+SELECT timestamptz 'epoch' + d.due * interval '1 microsecond', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation
+  FROM unnest($1::bigint[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
+    AS d (due, job, token, failures, crashes, interrupts, generation)
+{gently}
 
 -- name: settled
 -- What earlier settlements of these very tokens said. Only a completion has no attempt to prove it.

@@ -18,26 +18,52 @@ var texts embed.FS
 //go:embed migration/*.sql
 var migrations embed.FS
 
-// Load returns the named statements of a dialect ("sqlite" or "postgres"): the common ones and its own. A name that is
-// defined twice is a programming error and panics at start.
+// gently marks an insert that comes in two forms: its own name refuses a row that is already there, which costs nothing to
+// know; its name with " gently" behind it lets that row be.
+const gently = "{gently}"
+
+// Load returns the named statements of a dialect ("sqlite" or "postgres"): the common ones and its own. "-- part: x" begins
+// a text that statements share: it stands wherever one says {x}. A name that is defined twice is a programming error and
+// panics at start.
 func Load(dialect string) map[string]string {
 	all := map[string]string{}
 	files, _ := fs.Glob(texts, "*.sql")
 	for _, file := range files {
-		if parts := strings.Split(file, "."); len(parts) == 3 && parts[1] != dialect {
+		if words := strings.Split(file, "."); len(words) == 3 && words[1] != dialect {
 			continue
 		}
 		text, _ := texts.ReadFile(file)
-		for _, block := range strings.Split("\n"+string(text), "\n-- name: ")[1:] {
-			name, body, _ := strings.Cut(block, "\n")
-			name = strings.TrimSpace(name)
+		parts := blocks(string(text), "-- part: ")
+		for name, body := range blocks(string(text), "-- name: ") {
 			if _, twice := all[name]; twice {
 				panic(fmt.Sprintf("statement %q is defined twice for %s", name, dialect))
 			}
-			all[name] = strings.TrimSpace(body)
+			for part, shared := range parts {
+				body = strings.ReplaceAll(body, "{"+part+"}", shared)
+			}
+			all[name] = strings.ReplaceAll(body, gently, "")
+			if strings.Contains(body, gently) {
+				all[name+" gently"] = strings.ReplaceAll(body, gently, "ON CONFLICT DO NOTHING")
+			}
 		}
 	}
 	return all
+}
+
+// blocks finds the texts that begin with a line of this sort, by the name in that line.
+func blocks(text, sort string) map[string]string {
+	found := map[string]string{}
+	for _, block := range strings.Split("\n"+text, "\n"+sort)[1:] {
+		name, body, _ := strings.Cut(block, "\n")
+		for _, next := range []string{"\n-- name: ", "\n-- part: "} {
+			body, _, _ = strings.Cut(body, next)
+		}
+		if _, twice := found[name]; twice {
+			panic(fmt.Sprintf("%s%s is defined twice", sort, name))
+		}
+		found[strings.TrimSpace(name)] = strings.TrimSpace(body)
+	}
+	return found
 }
 
 // Migrations returns the steps of a dialect's schema, oldest first: step n leads from version n-1 to n. They are

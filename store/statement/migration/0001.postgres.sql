@@ -37,11 +37,11 @@ CREATE TABLE holdfast_ready (
     lane       integer  NOT NULL,
     priority   smallint NOT NULL,
     job        uuid     NOT NULL,
-    token      integer  NOT NULL CHECK (token >= 0),
-    failures   integer  NOT NULL CHECK (failures >= 0),
-    crashes    integer  NOT NULL CHECK (crashes >= 0),
-    interrupts integer  NOT NULL CHECK (interrupts >= 0),
-    generation integer  NOT NULL CHECK (generation >= 1),
+    token      integer  NOT NULL DEFAULT 0 CHECK (token >= 0),
+    failures   integer  NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    crashes    integer  NOT NULL DEFAULT 0 CHECK (crashes >= 0),
+    interrupts integer  NOT NULL DEFAULT 0 CHECK (interrupts >= 0),
+    generation integer  NOT NULL DEFAULT 1 CHECK (generation >= 1),
     due_at     timestamptz, -- when it came from later: the time it was due
     PRIMARY KEY (lane, priority, job)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
@@ -50,11 +50,11 @@ CREATE TABLE holdfast_ready (
 CREATE TABLE holdfast_later (
     due_at     timestamptz NOT NULL,
     job        uuid        NOT NULL UNIQUE,
-    token      integer     NOT NULL CHECK (token >= 0),
-    failures   integer     NOT NULL CHECK (failures >= 0),
-    crashes    integer     NOT NULL CHECK (crashes >= 0),
-    interrupts integer     NOT NULL CHECK (interrupts >= 0),
-    generation integer     NOT NULL CHECK (generation >= 1),
+    token      integer     NOT NULL DEFAULT 0 CHECK (token >= 0),
+    failures   integer     NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    crashes    integer     NOT NULL DEFAULT 0 CHECK (crashes >= 0),
+    interrupts integer     NOT NULL DEFAULT 0 CHECK (interrupts >= 0),
+    generation integer     NOT NULL DEFAULT 1 CHECK (generation >= 1),
     PRIMARY KEY (due_at, job)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
@@ -67,8 +67,8 @@ CREATE TABLE holdfast_lease (
     claimed_at  timestamptz NOT NULL,
     expires_at  timestamptz NOT NULL,
     jobs        uuid[]    NOT NULL,
-    tokens      integer[] NOT NULL,
-    failures    integer[],            -- null, as the three below: nothing has befallen any of them yet
+    tokens      integer[],            -- null, as the four below: nothing has befallen any of them yet, and every token is 1
+    failures    integer[],
     crashes     integer[],
     interrupts  integer[],
     generations integer[],
@@ -84,7 +84,7 @@ ALTER TABLE holdfast_lease ALTER jobs SET STORAGE EXTERNAL, ALTER tokens SET STO
 
 CREATE VIEW holdfast_leased AS
 SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at,
-       m.job, m.token, coalesce(m.failures, 0) AS failures, coalesce(m.crashes, 0) AS crashes, coalesce(m.interrupts, 0) AS interrupts,
+       m.job, coalesce(m.token, 1) AS token, coalesce(m.failures, 0) AS failures, coalesce(m.crashes, 0) AS crashes, coalesce(m.interrupts, 0) AS interrupts,
        coalesce(m.generation, 1) AS generation, m.started
   FROM holdfast_lease l
  CROSS JOIN LATERAL unnest(l.jobs, l.tokens, l.failures, l.crashes, l.interrupts, l.generations, l.started)

@@ -1,0 +1,80 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/store/postgres"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// budget is what a job may cost: bytes about a tenth above what it does, and what can be counted exactly hardly above it, so that
+// one more statement in a batch is seen. Whoever makes it cheaper lowers the figure here.
+var budget = map[string]storetest.Cost{
+	"enqueue alone":          {Trips: 1, Statements: 1, Transactions: 1, Rows: 2, Bytes: 750},
+	"enqueue one by one":     {Trips: 1, Statements: 1, Transactions: 1, Rows: 2, Bytes: 710},
+	"enqueue in bulk":        {Trips: 0.0028, Statements: 0.0028, Transactions: 0.00055, Rows: 2, Bytes: 560},
+	"claim and complete":     {Trips: 0.0095, Statements: 0.0255, Transactions: 0.0052, Rows: 2.01, Bytes: 330},
+	"fail once and complete": {Trips: 0.0175, Statements: 0.0505, Transactions: 0.0094, Rows: 5.1, Bytes: 1350},
+}
+
+// leastLog is promised whatever the budget says: on the happy path, claim and settlement together, a job costs no more bytes
+// of the database's log.
+const leastLog = 700
+
+func TestAJobCostsNoMoreThanItsBudget(t *testing.T) {
+	if promised := budget["claim and complete"].Bytes; promised > leastLog {
+		t.Errorf("the budget of the happy path is %v bytes of log, the promise is %v: lower the budget", promised, leastLog)
+	}
+	storetest.Costs(t, openMeter, budget)
+}
+
+// openMeter is a database of its own, in which nobody tidies up: the log is to hold what the store writes.
+func openMeter(t testing.TB) storetest.Meter {
+	w := newWorldAt(t, pgtest.Database(t))
+	w.ok(w.store.Close())
+	w.exec(`DO $$ DECLARE name text; BEGIN
+		FOR name IN SELECT tablename FROM pg_tables WHERE tablename LIKE 'holdfast\_%' LOOP EXECUTE 'ALTER TABLE ' || name || ' SET (autovacuum_enabled = off)'; END LOOP;
+	END $$`)
+	between := &wire{}
+	address := between.through(t, w.url)
+	return func(ready, work func(holdfast.Store)) (spent storetest.Cost) {
+		store, err := postgres.Open(context.Background(), postgres.Config{URL: address, Pool: 2})
+		w.ok(err)
+		defer store.Close()
+		ready(store)
+		rows, bytes := w.rows(), w.log()
+		trips, statements, transactions := between.counts()
+		work(store)
+		spent.Bytes = w.log() - bytes
+		moreTrips, moreStatements, moreTransactions := between.counts()
+		spent.Trips, spent.Statements, spent.Transactions = float64(moreTrips-trips), float64(moreStatements-statements), float64(moreTransactions-transactions)
+		w.ok(store.Close())
+		w.alone()
+		spent.Rows = w.rows() - rows
+		return spent
+	}
+}
+
+// alone waits until the sessions of a closed store have ended: with that they tell what they wrote.
+func (w *world) alone() {
+	w.Helper()
+	w.until("the store's sessions end", func() bool {
+		return w.count("SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'") == 0
+	})
+}
+
+func (w *world) rows() (n float64) {
+	w.Helper()
+	w.ok(w.conn.QueryRow(w.ctx, `SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8 FROM pg_stat_user_tables WHERE relname LIKE 'holdfast\_%'`).Scan(&n))
+	return n
+}
+
+// log is how far the database has written ahead, in bytes.
+func (w *world) log() (n float64) {
+	w.Helper()
+	w.ok(w.conn.QueryRow(w.ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8").Scan(&n))
+	return n
+}

@@ -1,0 +1,143 @@
+package postgres_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/postgres"
+)
+
+// errands are verbs that run for real on a store full of jobs, and may touch only so many pages each. A table of a million
+// rows has ten thousand of them and more.
+var errands = []struct {
+	name  string
+	pages int
+	run   func(*runner)
+}{
+	{"claim 100 from seven lanes", 1000, func(r *runner) { r.claim("default", 100) }},
+	{"complete them", 2100, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Complete, Took: time.Millisecond}) }},
+	{"claim 100 from one lane", 1000, func(r *runner) { r.claim("alone", 100) }},
+	{"renew them", 300, (*runner).renew},
+	{"send them back", 2700, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure}) }},
+	{"claim from lanes with nothing in them", 100, func(r *runner) { r.claim("queue-9", 0) }},
+	{"promote 100", 1900, func(r *runner) { r.done(r.store.Promote(r.ctx, 100)) }},
+	{"expire 100", 6000, func(r *runner) { r.leases(100)(r.store.Expire(r.ctx, hundreds(1))) }},
+	{"reclaim 200", 3800, func(r *runner) { r.leases(200)(r.store.Reclaim(r.ctx, hundreds(2))) }},
+	{"enqueue 50 with keys", 1200, (*runner).enqueueKeyed},
+	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, by("ada", onlyReady))) }},
+	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, by("ada", onlyFinished))) }},
+	{"read a job and its history", 500, func(r *runner) { r.done(r.store.History(r.ctx, number(onlyFinished))) }},
+}
+
+// Jobs of the flood that stand in one place only.
+const (
+	onlyReady    = 400_010
+	onlyFinished = 900_010
+)
+
+// A runner goes on errands.
+type runner struct {
+	*world
+	store *postgres.Store
+	held  []holdfast.Lease
+}
+
+// tryErrands runs each on a store of its own, whose sessions tell what they touched when they end.
+func (w *world) tryErrands(t *testing.T) {
+	w.ok(w.conn.Close(w.ctx))
+	conn, err := pgx.Connect(w.ctx, w.url)
+	w.ok(err)
+	w.conn = conn
+	w.alone()
+	r := &runner{world: w}
+	for _, e := range errands {
+		before := w.pages()
+		r.store = w.open(postgres.Config{URL: w.url, Pool: 2})
+		e.run(r)
+		w.ok(r.store.Close())
+		w.alone()
+		touched := w.pages() - before
+		t.Logf("%s: %d pages", e.name, touched)
+		if touched > e.pages {
+			t.Errorf("to %s touches %d pages, where %d are allowed: find the statement that reads more than it takes", e.name, touched, e.pages)
+		}
+	}
+}
+
+// pages counts what our tables and their indexes were touched for, in memory or on disk.
+func (w *world) pages() int {
+	w.Helper()
+	return w.count(`SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0) + coalesce(toast_blks_hit + toast_blks_read, 0)
+		+ coalesce(tidx_blks_hit + tidx_blks_read, 0))::int FROM pg_statio_user_tables WHERE relname LIKE 'holdfast\_%'`)
+}
+
+// number is the id of a job of the flood.
+func number(n int) (id holdfast.ID) {
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id
+}
+
+func by(actor string, n int) holdfast.Intervention {
+	return holdfast.Intervention{Job: number(n), Actor: actor, Reason: "asked for"}
+}
+
+func hundreds(n int) holdfast.Claim {
+	return holdfast.Claim{Worker: "runner", Queues: []string{"default"}, Limit: 100 * n, Start: 100 * n, Lease: time.Minute}
+}
+
+// done is for verbs whose answer says nothing about their cost.
+func (r *runner) done(_ any, err error) {
+	r.Helper()
+	r.ok(err)
+}
+
+func (r *runner) leases(want int) func([]holdfast.Lease, error) {
+	return func(held []holdfast.Lease, err error) {
+		r.Helper()
+		r.ok(err)
+		if len(held) != want {
+			r.Fatalf("%d leases, not %d", len(held), want)
+		}
+		r.held = held
+	}
+}
+
+func (r *runner) claim(queue string, want int) {
+	c := hundreds(1)
+	c.Queues = []string{queue}
+	r.leases(want)(r.store.Claim(r.ctx, c))
+}
+
+func (r *runner) renew() {
+	ids := make([]holdfast.ID, len(r.held))
+	for i := range r.held {
+		ids[i] = r.held[i].ID
+	}
+	r.done(r.store.Renew(r.ctx, []holdfast.Renewal{{Batch: r.held[0].Batch, Running: ids}}, time.Minute))
+}
+
+func (r *runner) settle(how holdfast.Settlement) {
+	settlements := make([]holdfast.Settlement, len(r.held))
+	for i, l := range r.held {
+		settlements[i] = how
+		settlements[i].Batch, settlements[i].Job, settlements[i].Token = l.Batch, l.ID, l.Token
+	}
+	answers, err := r.store.Settle(r.ctx, settlements)
+	r.ok(err)
+	for _, answer := range answers {
+		r.ok(answer)
+	}
+}
+
+func (r *runner) enqueueKeyed() {
+	list := drafts(50)
+	for i := range list {
+		list[i].UniqueKey, list[i].IdempotencyKey = fmt.Sprint("errand-", i), fmt.Sprint("errand-", i)
+	}
+	r.enqueue(r.store, list...)
+}

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	markAge   = 100 * time.Millisecond // how long a job that somebody else put behind a mark may be overtaken, at least
+	markShare = 20                     // looking behind the marks may take a twentieth of the time
+	maxMarks  = 100                    // more places than that are not worth remembering
+)
+
+// Marks tell a claim where to begin. Rows that were claimed stay in the index of ready, dead, until the database clears
+// them away, and it cannot while anybody holds an old snapshot open; a claim that begins at the front would wade through
+// all of them. So a store remembers how far its claims came while there was plenty. What it puts behind a mark itself
+// lowers the mark. What others put there is found when the marks have aged, or when a claim comes back short: then
+// everything is looked at once more.
+type marks struct {
+	mu    sync.Mutex
+	at    map[place]holdfast.ID
+	aged  time.Time          // from then on they are not trusted
+	looks map[*look]struct{} // claims under way
+}
+
+// A place is where jobs wait in the order of their ids.
+type place struct {
+	lane     int32
+	priority int16
+}
+
+// A look is one claim under way, with the first job that was put back meanwhile.
+type look struct {
+	began  time.Time
+	marked bool
+	marks  []any // the parameters of the statement
+	low    holdfast.ID
+	void   bool
+}
+
+// begin starts a look: behind the marks as well when all is wanted, when they have aged, or when there are none.
+func (m *marks) begin(all bool) *look {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &look{began: time.Now()}
+	l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)
+	var lanes, priorities, jobs, before column
+	if l.marked {
+		places := slices.SortedFunc(maps.Keys(m.at), func(a, b place) int {
+			return cmp.Or(cmp.Compare(a.lane, b.lane), cmp.Compare(a.priority, b.priority))
+		})
+		stretch := func(p place, from int, after holdfast.ID, to int) {
+			lanes.int(int(p.lane))
+			priorities.int(from)
+			jobs.id(after)
+			before.int(to)
+		}
+		for i, p := range places {
+			if i == 0 || places[i-1].lane != p.lane {
+				stretch(p, math.MinInt16-1, holdfast.ID{}, int(p.priority)) // more urgent than anything claimed of late
+			}
+			next := math.MaxInt16 + 1
+			if i+1 < len(places) && places[i+1].lane == p.lane {
+				next = int(places[i+1].priority)
+			}
+			stretch(p, int(p.priority), m.at[p], next)
+		}
+	}
+	l.marks = literals([]column{lanes, priorities, jobs, before})
+	if m.looks == nil {
+		m.looks = map[*look]struct{}{}
+	}
+	m.looks[l] = struct{}{}
+	return l
+}
+
+// end moves the marks to the last jobs of a claim that took as many as it asked for. One that came back short leaves none.
+func (m *marks) end(l *look, last map[place]holdfast.ID, full bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.looks, l)
+	if !full {
+		m.at = nil
+	}
+	if !full || l.void || l.marked && m.at == nil {
+		return
+	}
+	if now := time.Now(); !l.marked {
+		m.at, m.aged = map[place]holdfast.ID{}, now.Add(max(markAge, markShare*now.Sub(l.began)))
+	}
+	maps.Copy(m.at, last)
+	if len(m.at) > maxMarks {
+		m.at = nil
+	}
+	m.sink(l.low)
+}
+
+// lower makes sure that these jobs, which became claimable just now, are not behind a mark.
+func (m *marks) lower(jobs ...holdfast.ID) {
+	if len(jobs) == 0 {
+		return
+	}
+	low := slices.MinFunc(jobs, func(a, b holdfast.ID) int { return bytes.Compare(a[:], b[:]) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sink(low)
+	for l := range m.looks {
+		if l.low.IsZero() || bytes.Compare(low[:], l.low[:]) < 0 {
+			l.low = low
+		}
+	}
+}
+
+func (m *marks) sink(low holdfast.ID) {
+	if low.IsZero() {
+		return
+	}
+	for p, at := range m.at {
+		if bytes.Compare(low[:], at[:]) <= 0 {
+			m.at[p] = before(low)
+		}
+	}
+}
+
+// before is the greatest id that is smaller.
+func before(id holdfast.ID) holdfast.ID {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i]--
+		if id[i] != 0xff {
+			break
+		}
+	}
+	return id
+}
+
+// clear forgets all marks: nobody knows what became claimable just now.
+func (m *marks) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = nil
+	for l := range m.looks {
+		l.void = true
+	}
+}

@@ -1,0 +1,231 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// plans is the table of how statements reach their rows. A new statement gets a line here.
+var plans = storetest.Plans{
+	Want: map[string]string{
+		"steer": "", "now": "", "wake": "", "durability": "",
+		"wake_missed": "ready(lane) cancel(first)",
+
+		"lane_make": "", "lane_find": "", "pause": "", "resume": "", "present": "", "leave": "",
+
+		"enqueue": "", "enqueue_plain": "", "idempotency_take": "", "unique_take": "",
+		"enqueue_landed":   "job(id)",
+		"job_there":        "job(id)",
+		"idempotency_find": "idempotency(owner,key)",
+		"idempotency_bind": "idempotency(owner,key)",
+		"unique_find":      "unique(owner,kind,key)",
+
+		"claim":      "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
+		"claim_lane": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
+		"facts":      "job(id) carry(job)",
+
+		"lease_make":    "",
+		"lease_lock":    "lease(id)",
+		"lease_shrink":  "lease(id)",
+		"lease_drop":    "lease(id)",
+		"lease_renew":   "lease(id)",
+		"lease_started": "lease(id)",
+		"lease_expired": "lease(all)",
+
+		"finish": "", "attempt_add": "", "later_add": "", "late_add": "", "note": "",
+		"finish gently": "", "attempt_add gently": "", "later_add gently": "", "ready_add gently": "job(id)",
+		"cancel_find": "cancel(job)",
+		"cancel_drop": "cancel(job)",
+		"cancel_in":   "cancel(first) lease(id) cancel(job)",
+		"unique_held": "unique(first) lease(id) unique(job) job(id)",
+		"unique_free": "unique(job)",
+		"ready_add":   "job(id)",
+		"settled":     "job(id) attempt(job,token) finished(job)",
+
+		"promote":      "later(due_at) later(ctid) job(id)",
+		"expiry_sweep": "expiry(expire_at) finished(job)",
+		"expire":       "expiry(expire_at) job(id) ready(lane,priority,job) ready(ctid) later(job) later(ctid)",
+
+		"begin_generation": "", "event_add": "", "cancel_add": "",
+		"job_owner":      "job(id)",
+		"at_finished":    "finished(job)",
+		"at_ready":       "job(id) ready(lane,priority,job)",
+		"at_later":       "later(job)",
+		"at_lease":       "lease(all)",
+		"leave_finished": "finished(job)",
+		"leave_ready":    "job(id) ready(lane,priority,job)",
+		"leave_later":    "later(job)",
+		"discard":        "finished(job)",
+		"ahead":          "ready(lane,priority,job)",
+
+		"inspect holds": "", "inspect workers": "",
+		"inspect jobs":     "job(id) ready(lane,priority,job) later(job) lease(all) finished(job) cancel(job) carry(job) attempt(job)",
+		"inspect attempts": "attempt(job)",
+		"inspect late":     "late(job)",
+		"inspect events":   "event(job)",
+	},
+	Free: map[string]string{
+		"audit*":         "the audit reads everything, on request",
+		"overdue*":       "the audit reads everything, on request",
+		"inspect counts": "it counts everything",
+		"inspect ahead":  "it may read what waits in one queue: only people ask, and it stops at a thousand",
+		"migration_*":    "they are asked when a store is opened, of a table with a row for each version",
+	},
+}
+
+// bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
+func bare(name string) bool {
+	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer now wake wake_missed durability lane_make lane_find pause resume
+		present leave enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find`), name)
+}
+
+// A plan is cached when tables are empty and used when they are full, or made when nobody has counted the rows yet: neither
+// may send a statement through a whole table.
+func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
+	w := newWorld(t)
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithTimeout(context.Background(), 8*time.Minute)
+	t.Cleanup(cancel)
+	w.ok(w.store.Close())
+	texts, empty := statement.Load("postgres"), true
+	explain := func(name, text string) storetest.Plan {
+		switch {
+		case !bare(name):
+			return w.plan(name, text, texts["steer"])
+		case empty:
+			return storetest.Plan{} // whoever runs it plans it, and knows how large the tables are
+		}
+		return w.plan(name, text, "")
+	}
+	check := func(t *testing.T) { plans.Check(t, texts, explain) }
+	w.part("planned while the tables were empty", check)
+	w.flood()
+	empty = false
+	w.part("planned before anybody counted the rows", check)
+	w.exec("ANALYZE")
+	w.part("planned after", check)
+	w.part("and the verbs touch little", w.tryErrands)
+}
+
+// part is a test within a test, in the same world.
+func (w *world) part(name string, test func(*testing.T)) {
+	whole := w.TB.(*testing.T)
+	defer func() { w.TB = whole }()
+	whole.Run(name, func(t *testing.T) {
+		w.TB = t
+		test(t)
+	})
+}
+
+var parameter = regexp.MustCompile(`\$[0-9]+`)
+
+// plan explains the plan that serves all parameters, under the store's own settings or under none.
+func (w *world) plan(name, text, steer string) storetest.Plan {
+	w.Helper()
+	if name == "inspect jobs" {
+		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
+	}
+	if steer == "" {
+		steer = "SET LOCAL plan_cache_mode = force_generic_plan"
+	}
+	seen := parameter.FindAllString(text, -1)
+	slices.Sort(seen)
+	args := strings.TrimSuffix(strings.Repeat("NULL, ", len(slices.Compact(seen))), ", ")
+	root, shown := w.explain(steer, text, args, "VERBOSE, COSTS OFF")
+	p := storetest.Plan{Text: shown}
+	p.Sorted = root.walk(nil, func(n, parent *node) {
+		if strings.HasSuffix(n.Type, "Scan") && n.Relation != "" {
+			p.Accesses = append(p.Accesses, n.access(parent, shown))
+		}
+	})
+	return p
+}
+
+// explain shows a plan of a statement, in a transaction that leaves nothing behind.
+func (w *world) explain(steer, text, args, options string) (root *node, shown string) {
+	w.Helper()
+	tx, err := w.conn.Begin(w.ctx)
+	w.ok(err)
+	defer tx.Rollback(w.ctx)
+	run := func(text string) {
+		_, err := tx.Exec(w.ctx, text, pgx.QueryExecModeSimpleProtocol)
+		w.ok(err)
+	}
+	if args != "" {
+		args = "(" + args + ")"
+	}
+	run(steer)
+	run("PREPARE explained AS " + text)
+	defer w.exec("DEALLOCATE explained")
+	var all []struct{ Plan node }
+	w.ok(tx.QueryRow(w.ctx, fmt.Sprintf("EXPLAIN (%s, FORMAT JSON) EXECUTE explained %s", options, args), pgx.QueryExecModeSimpleProtocol).Scan(&shown))
+	w.ok(json.Unmarshal([]byte(shown), &all))
+	return &all[0].Plan, shown
+}
+
+// A node is one step of a plan.
+type node struct {
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Alias    string `json:"Alias"`
+	Index    string `json:"Index Cond"`
+	Recheck  string `json:"Recheck Cond"`
+	Tid      string `json:"TID Cond"`
+	Filter   string `json:"Filter"`
+	Subplan  string `json:"Subplan Name"`
+	Hit      int    `json:"Shared Hit Blocks"`
+	Read     int    `json:"Shared Read Blocks"`
+	Removed  int    `json:"Rows Removed by Filter"`
+	Plans    []node `json:"Plans"`
+}
+
+// walk visits every step, and reports whether one of them orders or keeps rows that no limit bounds.
+func (n *node) walk(parent *node, visit func(n, parent *node)) (sorted bool) {
+	visit(n, parent)
+	switch n.Type {
+	case "Sort", "Incremental Sort", "Materialize", "Memoize", "Hash":
+		sorted = n.endless()
+	}
+	for i := range n.Plans {
+		sorted = n.Plans[i].walk(n, visit) || sorted
+	}
+	return sorted
+}
+
+// endless reports whether a step may answer with as many rows as a table has that grows: it looks for no job in particular,
+// and has no limit.
+func (n *node) endless() bool {
+	switch {
+	case n.Type == "Limit":
+		return false
+	case n.Relation != "" && strings.HasSuffix(n.Type, "Scan"):
+		one := regexp.MustCompile(`\b` + regexp.QuoteMeta(n.Alias) + `\.(id|job|key|ctid) = `)
+		few := slices.Contains(strings.Fields("lane hold worker lease cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
+		return !few && !one.MatchString(n.Index+n.Recheck+n.Tid)
+	}
+	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.endless() })
+}
+
+func (n *node) access(parent *node, shown string) storetest.Access {
+	a := storetest.Access{Table: strings.TrimPrefix(n.Relation, "holdfast_")}
+	column := regexp.MustCompile(`\b` + regexp.QuoteMeta(n.Alias) + `\.(\w+)`)
+	for _, found := range column.FindAllStringSubmatch(n.Index+n.Recheck+n.Tid, -1) {
+		if !slices.Contains(a.Keys, found[1]) {
+			a.Keys = append(a.Keys, found[1])
+		}
+	}
+	once := strings.HasPrefix(n.Subplan, "InitPlan") || parent != nil && parent.Type == "Limit"
+	a.First = len(a.Keys) == 0 && n.Filter == "" && once && (n.Subplan == "" || !strings.Contains(shown, "hashed "+n.Subplan))
+	return a
+}
