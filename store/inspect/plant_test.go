@@ -49,8 +49,7 @@ INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created
  (J9, 1, 'mail', 'default', 0, 0, NOON - 1000000, NULL, NULL, NULL, NULL, NULL, 0, NULL, '{"to":9}');
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (1, 0, J1, 0, 0, 0, 0, 1, NULL);
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES (NOON + 1000000, J2, 1, 1, 0, 0, 1), (NOON + 5000000, J7, 0, 0, 0, 0, 1);
-INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at) VALUES (x'0aaa000000007000800000000000000a', 'w1', NULL, NOON - 500000, NOON + 9500000);
-INSERT INTO holdfast_member (job, lease, token, failures, crashes, interrupts, generation, started) VALUES (J3, x'0aaa000000007000800000000000000a', 3, 1, 1, 0, 1, 1);
+INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, members) VALUES (x'0aaa000000007000800000000000000a', 'w1', NULL, NOON - 500000, NOON + 9500000, J3, '[[3,1,1,0,1,1]]');
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, discarded_at, state, worker, code, fingerprint, result) VALUES
  (J4, 1, 0, 0, 0, 1, NOON - 300000, NOON - 200000, NULL, 'complete', 'w1', NULL, NULL, '{"ok":true}'),
  (J5, 2, 2, 0, 0, 1, NOON - 300000, NOON - 200000, NULL, 'failed', 'w1', 'GW_5XX', 'f5', NULL),

@@ -37,10 +37,9 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 
 // news is what a committed call means for those who await work.
 type news struct {
-	work    []string // queues that may have work now
-	all     bool     // any queue may have work now
-	cancel  bool     // somebody asked a job to stop
-	drained []string // queues in which a claim found no more
+	work   []string // queues that may have work now
+	all    bool     // any queue may have work now
+	cancel bool     // somebody asked a job to stop
 }
 
 // A waiter is one call of Await.
@@ -57,6 +56,7 @@ type bell struct {
 	count  atomic.Int32
 
 	mu      sync.Mutex
+	rung    int // how often
 	waiters map[*waiter]struct{}
 	work    map[string]bool
 	cancel  bool
@@ -98,10 +98,28 @@ func (b *bell) leave(w *waiter) {
 	b.count.Add(-1)
 }
 
+// rings is how often the bell has rung.
+func (b *bell) rings() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rung
+}
+
+// drained says that a claim found no more in these queues. What rang since the claim began to look is kept.
+func (b *bell) drained(queues []string, rings int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, queue := range queues {
+		if b.rung == rings {
+			delete(b.work, queue)
+		}
+	}
+}
+
 // strike spreads the news of a committed group, in the order of its calls.
 func (b *bell) strike(group []*call, known lanes) {
 	for _, c := range group {
-		if n := &c.news; n.all || n.cancel || len(n.work)+len(n.drained) > 0 {
+		if n := &c.news; n.all || n.cancel || len(n.work) > 0 {
 			b.ring(*n, known)
 		}
 	}
@@ -110,6 +128,7 @@ func (b *bell) strike(group []*call, known lanes) {
 func (b *bell) ring(n news, known lanes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.rung++
 	for _, queue := range n.work {
 		b.work[queue] = true
 	}
@@ -128,9 +147,6 @@ func (b *bell) ring(n news, known lanes) {
 		case w.wake <- wake:
 		default: // it is awake already
 		}
-	}
-	for _, queue := range n.drained {
-		delete(b.work, queue)
 	}
 }
 

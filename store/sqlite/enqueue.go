@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,19 +21,32 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		return nil, err
 	}
 	var receipts []holdfast.Receipt
-	err = s.writer.write(ctx, func(t *tx) (err error) {
+	err = s.writer.join(ctx, func(t *tx) (err error) {
 		receipts, err = enqueue(t, t.now, prepared)
-		for i := range prepared {
-			if queue := prepared[i].Queue; !slices.Contains(t.news.work, queue) {
-				t.news.work = append(t.news.work, queue)
-			}
-		}
+		t.tell(prepared)
 		return err
 	})
+	if contradicts(err) || len(prepared) > 1 && errors.Is(err, holdfast.ErrConflict) {
+		// One of them is in the way of another job. Which is the first, only one after the other can tell.
+		err = s.writer.write(ctx, func(t *tx) error {
+			receipts, err = enqueue(alone{t}, t.now, prepared)
+			t.tell(prepared)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
 	return receipts, nil
+}
+
+// tell spreads the word of new work.
+func (t *tx) tell(drafts []holdfast.Draft) {
+	for i := range drafts {
+		if queue := drafts[i].Queue; !slices.Contains(t.news.work, queue) {
+			t.news.work = append(t.news.work, queue)
+		}
+	}
 }
 
 // prepareAll checks every draft before the first is written, and leaves the caller's alone.
@@ -56,12 +70,24 @@ type sink interface {
 	exec(name string, args ...any) (changed int, err error)
 	one(name string, args []any, into ...any) (found bool, err error)
 	lane(queue, kind string) (int64, error)
+	// add inserts a row, perhaps together with others later. It is false when the row is known to be there already.
+	add(name string, row ...any) (added bool, err error)
 }
+
+// alone is a transaction in which every row is written at once, by itself.
+type alone struct{ *tx }
+
+func (a alone) add(name string, row ...any) (bool, error) {
+	added, err := a.exec(name, row...)
+	return added > 0, err
+}
+
+func (t *tx) add(name string, row ...any) (bool, error) { return true, t.gather(name, row...) }
 
 func enqueue(to sink, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	receipts := make([]holdfast.Receipt, len(drafts))
 	for i := range drafts {
-		receipt, err := enqueueOne(to, now, &drafts[i])
+		receipt, err := enqueueOne(to, &now, &drafts[i])
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +96,7 @@ func enqueue(to sink, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, e
 	return receipts, nil
 }
 
-func enqueueOne(to sink, now int64, d *holdfast.Draft) (holdfast.Receipt, error) {
+func enqueueOne(to sink, now *int64, d *holdfast.Draft) (holdfast.Receipt, error) {
 	if d.IdempotencyKey != "" {
 		if twin, err := meetIdempotent(to, now, d); err != nil || !twin.IsZero() {
 			return holdfast.Receipt{ID: twin, Existing: true}, err
@@ -85,7 +111,7 @@ func enqueueOne(to sink, now int64, d *holdfast.Draft) (holdfast.Receipt, error)
 }
 
 // meetIdempotent takes the idempotency key, or finds the job that was made under it.
-func meetIdempotent(to sink, now int64, d *holdfast.Draft) (twin holdfast.ID, err error) {
+func meetIdempotent(to sink, now *int64, d *holdfast.Draft) (twin holdfast.ID, err error) {
 	digest := statement.Digest(*d)
 	added, err := to.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, now)
 	if err != nil || added == 1 {
@@ -117,13 +143,13 @@ func meetUnique(to sink, d *holdfast.Draft) (twin holdfast.ID, err error) {
 }
 
 // insert writes the facts, and the row in the place where the job begins.
-func insert(to sink, now int64, d *holdfast.Draft) error {
+func insert(to sink, now *int64, d *holdfast.Draft) error {
 	lane, err := to.lane(d.Queue, d.Kind)
 	if err != nil {
 		return err
 	}
-	due, expire := moment(now, d.Delay, d.RunAt), moment(now, d.ExpireIn, d.ExpireAt)
-	if due != nil && due.(int64) <= now {
+	due, expire := moment(*now, d.Delay, d.RunAt), moment(*now, d.ExpireIn, d.ExpireAt)
+	if due != nil && due.(int64) <= *now {
 		due = nil
 	}
 	var tags any
@@ -131,21 +157,21 @@ func insert(to sink, now int64, d *holdfast.Draft) error {
 		text, _ := json.Marshal(d.Tags) // strings always marshal
 		tags = string(text)
 	}
-	added, err := to.exec("job-add", d.ID, lane, d.Kind, d.Queue, int64(d.Priority), d.MaxAttempts, now, due, expire, orNull(d.Owner), tags,
+	added, err := to.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, now, due, expire, orNull(d.Owner), tags,
 		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args)
 	if err != nil {
 		return err
 	}
-	if added == 0 {
+	if !added {
 		return conflict(d.ID, "job %s exists already: leave the id out, or make a new one", d.ID)
 	}
 	if due == nil {
-		_, err = to.exec("ready-add", lane, int64(d.Priority), d.ID)
+		_, err = to.add("ready-add", lane, int64(d.Priority), &d.ID)
 	} else {
-		_, err = to.exec("later-add", due, d.ID)
+		_, err = to.add("later-add", due, d.ID)
 	}
 	if err == nil && expire != nil {
-		_, err = to.exec("expiry-add", expire, d.ID)
+		_, err = to.add("expiry-add", expire, d.ID)
 	}
 	return err
 }

@@ -67,6 +67,11 @@ func (f *foreign) exec(name string, args ...any) (int, error) {
 	return int(changed), err
 }
 
+func (f *foreign) add(name string, row ...any) (bool, error) {
+	added, err := f.exec(name, row...)
+	return added > 0, err
+}
+
 func (f *foreign) one(name string, args []any, into ...any) (bool, error) {
 	targets := make([]any, len(into))
 	for i, target := range into {
@@ -105,6 +110,12 @@ func plain(args []any) []any {
 		switch v := arg.(type) {
 		case holdfast.ID:
 			arg = v[:]
+		case *holdfast.ID:
+			arg = v[:]
+		case *int64:
+			arg = *v
+		case *string:
+			arg = *v
 		case json.RawMessage:
 			arg = string(v)
 		case int:

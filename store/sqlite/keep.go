@@ -49,36 +49,20 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfas
 	return leases, nil
 }
 
-// A silent lease is one whose worker has not renewed it in time.
-type silent struct {
-	id      holdfast.ID
-	worker  string // who went silent: the first one, if reclaiming went silent too
-	claimed int64
-	members []silentMember
-	started int
-}
-
-type silentMember struct {
-	member
-	job       holdfast.ID
-	token     int
-	cancelled bool // somebody asked it to stop
-}
-
 func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	var due bool
-	if _, err := t.one("reclaim-any", []any{t.now}, &due); err != nil || !due {
+	silent, err := t.readLeases("lease-silent", t.now)
+	if err != nil || len(silent) == 0 {
 		return nil, err
 	}
-	if _, err := t.exec("reclaim-empty", t.now); err != nil {
-		return nil, err
-	}
-	expired, err := silentLeases(t, c.Limit)
+	cancelled, err := t.cancelled()
 	if err != nil {
 		return nil, err
 	}
-	for i := range expired {
-		taken, err := expired[i].takeOver(t, c)
+	for _, l := range silent { // whole leases, until enough started jobs are among them
+		if len(leases) >= c.Limit {
+			break
+		}
+		taken, err := l.takeOver(t, c, cancelled)
 		if err != nil {
 			return nil, err
 		}
@@ -87,97 +71,90 @@ func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	return leases, nil
 }
 
-// silentLeases are whole leases, oldest first, until enough started jobs are among them.
-func silentLeases(t *tx, limit int) (all []silent, err error) {
-	started, enough := 0, false
-	err = t.rows("reclaim-members", []any{t.now}, func(st *sqlite.Stmt) error {
-		if id := columnID(st, 0); len(all) == 0 || all[len(all)-1].id != id {
-			if enough = enough || started >= limit; enough {
-				return nil
-			}
-			worker := st.ColumnText(2)
-			if worker == "" {
-				worker = st.ColumnText(1)
-			}
-			all = append(all, silent{id: id, worker: worker, claimed: st.ColumnInt64(3)})
-		}
-		last := &all[len(all)-1]
-		m := silentMember{job: columnID(st, 4), token: st.ColumnInt(5)}
-		m.member = member{st.ColumnInt(6), st.ColumnInt(7), st.ColumnInt(8), st.ColumnInt(9), st.ColumnInt64(10) != 0}
-		m.cancelled = st.ColumnInt64(11) != 0
-		last.members = append(last.members, m)
-		if m.started || m.cancelled {
-			last.started++
-			started++
-		}
+// cancelled are the jobs that somebody asked to stop.
+func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
+	jobs = map[holdfast.ID]bool{}
+	err = t.rows("cancel-list", nil, func(st *sqlite.Stmt) error {
+		jobs[columnID(st, 0)] = true
 		return nil
 	})
-	return all, err
+	return jobs, err
 }
 
-// takeOver sends back what never started, and puts the rest into a lease of the caller's.
-func (s *silent) takeOver(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	batch := holdfast.NewID()
-	for _, m := range s.members {
-		if !m.started && !m.cancelled {
-			if err := s.sendBack(t, m); err != nil {
+// takeOver sends back what never started, and puts the rest into a lease of the caller's. A job that somebody asked to cancel
+// is handed over although it never started: its settlement obeys the request, which a quiet way back would forget. Members
+// without facts stay: they are the audit's.
+func (l *lease) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
+	batch := &lease{id: holdfast.NewID(), worker: c.Worker, lost: l.who(), claimed: l.claimed, expires: t.at(c.Lease)}
+	for i := range l.members {
+		m := &l.members[i]
+		facts := holdfast.Lease{}
+		if m.left, err = t.facts(m.job, &facts); err != nil {
+			return nil, err
+		}
+		if !m.left {
+			continue
+		}
+		taken := *m
+		taken.left = false
+		taken.token++
+		if !m.started && !cancelled[m.job] {
+			if err := l.sendBack(t, taken); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if _, err := t.exec("reclaim-take", m.job, batch); err != nil {
-			return nil, err
-		}
-		lease, err := t.lease(m.job)
-		if err != nil {
-			return nil, err
-		}
-		lease.Batch, lease.Worker, lease.Lost = batch, c.Worker, s.worker
-		lease.LeaseUntil, lease.AsOf = instant(t.at(c.Lease)), instant(t.now)
-		if m.started {
-			lease.StartedAt = instant(s.claimed)
-		}
-		leases = append(leases, lease)
+		batch.members = append(batch.members, taken)
+		leases = append(leases, batch.hand(facts, taken, t.now))
 	}
 	if len(leases) > 0 {
-		if _, err := t.exec("lease-add", batch, c.Worker, s.worker, s.claimed, t.at(c.Lease), len(leases)); err != nil {
+		if err := t.begin(batch); err != nil {
 			return nil, err
 		}
 	}
-	return leases, t.release(s.id, len(s.members))
+	return leases, t.keep(l)
+}
+
+// hand is a job in its holder's hands.
+func (l *lease) hand(facts holdfast.Lease, m member, now int64) holdfast.Lease {
+	facts.Token, facts.Failures, facts.Crashes, facts.Interrupts, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
+	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = l.id, l.worker, l.lost, instant(l.expires), instant(now)
+	if m.started {
+		facts.StartedAt = instant(l.claimed)
+	}
+	return facts
 }
 
 // sendBack returns a job to its lane that its worker took and never started. That costs the job nothing.
-func (s *silent) sendBack(t *tx, m silentMember) error {
-	if _, err := t.exec("settle-leave", m.job); err != nil {
-		return err
-	}
+func (l *lease) sendBack(t *tx, m member) error {
 	t.news.all = true
-	if err := t.interrupted(m, s.worker, s.claimed, "its worker went silent before it started"); err != nil {
+	if err := t.interrupted(m, l, "its worker went silent before it started"); err != nil {
 		return err
 	}
-	_, err := t.exec("ready-again", m.job, m.token+1, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
+	_, err := t.exec("ready-again", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
 	return err
 }
 
-// interrupted records that a job was taken from its worker through no fault of its own. The token grows, so that the
+// interrupted records that a job was taken from its worker through no fault of its own. Its token has grown, so that the
 // worker's own word comes too late.
-func (t *tx) interrupted(m silentMember, worker string, claimed int64, why string) error {
+func (t *tx) interrupted(m member, l *lease, why string) error {
+	began := l.claimed
 	if !m.started {
-		claimed = t.now // a job that never started took no time
+		began = t.now // a job that never started took no time
 	}
-	args := []any{m.job, m.token + 1, m.generation, worker, claimed, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
+	args := []any{m.job, m.token, m.generation, l.who(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
 	_, err := t.exec("settle-attempt", append(append(args, failureColumns(nil)...), why, nil)...)
 	return err
 }
 
-// lease reads a member with its facts.
-func (t *tx) lease(job holdfast.ID) (lease holdfast.Lease, err error) {
-	err = t.rows("lease-read", []any{job}, func(st *sqlite.Stmt) error {
-		lease = readLease(st)
+// facts reads what never changes about a job, if it is there.
+func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
+	err = t.rows("facts", []any{job}, func(st *sqlite.Stmt) error {
+		found = true
+		readFacts(st, into)
 		return nil
 	})
-	return lease, err
+	return found, err
 }
 
 // Expire hands out queued jobs whose expiry has passed.
@@ -199,33 +176,26 @@ func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	if _, err := t.exec("expire-ended", t.now); err != nil {
 		return nil, err
 	}
-	var expired []silentMember
+	batch := &lease{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease)}
 	err = t.rows("expire-queued", []any{t.now, c.Limit}, func(st *sqlite.Stmt) error {
-		m := silentMember{job: columnID(st, 1), token: st.ColumnInt(2)}
-		m.member = member{failures: st.ColumnInt(3), crashes: st.ColumnInt(4), interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)}
-		expired = append(expired, m)
+		batch.members = append(batch.members, member{job: columnID(st, 1), token: st.ColumnInt(2) + 1, failures: st.ColumnInt(3), crashes: st.ColumnInt(4),
+			interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)})
 		return nil
 	})
-	if err != nil || len(expired) == 0 {
+	if err != nil || len(batch.members) == 0 {
 		return nil, err
 	}
-	batch := holdfast.NewID()
-	for _, m := range expired {
+	for _, m := range batch.members {
 		if err := t.leaveQueue(m.job); err != nil {
 			return nil, err
 		}
-		if _, err := t.exec("member-add", m.job, batch, m.token+1, m.failures, m.crashes, m.interrupts, m.generation, false); err != nil {
+		facts := holdfast.Lease{}
+		if _, err := t.facts(m.job, &facts); err != nil {
 			return nil, err
 		}
-		lease, err := t.lease(m.job)
-		if err != nil {
-			return nil, err
-		}
-		lease.Batch, lease.Worker, lease.LeaseUntil, lease.AsOf = batch, c.Worker, instant(t.at(c.Lease)), instant(t.now)
-		leases = append(leases, lease)
+		leases = append(leases, batch.hand(facts, m, t.now))
 	}
-	_, err = t.exec("lease-add", batch, c.Worker, nil, t.now, t.at(c.Lease), len(leases))
-	return leases, err
+	return leases, t.begin(batch)
 }
 
 // leaveQueue takes a queued job out of wherever it waits.

@@ -1,68 +1,158 @@
 package sqlite
 
 import (
-	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
 	"zombiezen.com/go/sqlite"
 )
 
-// readLease reads the columns of claim-read and lease-read. A row that cannot be trusted is marked, and carries nothing that
-// could do harm; it never stops the rows beside it.
-func readLease(st *sqlite.Stmt) holdfast.Lease {
-	l := holdfast.Lease{Job: holdfast.Job{
-		ID:          columnID(st, 0),
-		Kind:        st.ColumnText(1),
-		Queue:       st.ColumnText(2),
-		Priority:    int16(st.ColumnInt64(4)),
-		Owner:       st.ColumnText(5),
-		MaxAttempts: st.ColumnInt(7), UniqueKey: st.ColumnText(8), IdempotencyKey: st.ColumnText(9),
-		CreatedAt: instant(st.ColumnInt64(10)), RunAt: columnTime(st, 20), ExpireAt: columnTime(st, 11),
-		State: holdfast.Processing,
-		Token: st.ColumnInt(12), Failures: st.ColumnInt(13), Crashes: st.ColumnInt(14), Interrupts: st.ColumnInt(15), Generation: st.ColumnInt(16),
-	}}
-	var wrong []string
-	l.Args = json.RawMessage("null")
-	if problem := readJSON(st, 3, holdfast.MaxArgs, &l.Args); problem != "" {
-		wrong = append(wrong, "its arguments are "+problem)
-	}
-	if tags := st.ColumnText(6); tags != "" && json.Unmarshal([]byte(tags), &l.Tags) != nil {
-		l.Tags = nil
-		wrong = append(wrong, "its tags are not a list of texts")
-	}
-	if l.Kind == "" {
-		wrong = append(wrong, "it has no kind")
-	}
-	if l.Since = columnTime(st, 17); l.Since.IsZero() {
-		l.Since = l.CreatedAt
-	}
-	if !st.ColumnIsNull(18) {
-		if problem := readJSON(st, 18, maxCheckpoint, &l.Checkpoint); problem != "" {
-			wrong = append(wrong, "its checkpoint is "+problem)
-		}
-	}
-	l.Corrupt = strings.Join(wrong, "; ")
-	return l
+// A lease is one batch, as its row says in this transaction.
+type lease struct {
+	id           holdfast.ID
+	worker, lost string
+	claimed      int64
+	expires      int64
+	members      []member
+	next         int // where the search for a member begins: they are settled much in the order in which they were claimed
 }
 
-// readJSON reads one JSON value, or says what is wrong with it and leaves the target alone. The size is looked at first: what
-// is too large is not even copied.
-func readJSON(st *sqlite.Stmt, i, limit int, into *json.RawMessage) (problem string) {
-	size := st.ColumnLen(i)
-	switch {
-	case st.ColumnIsNull(i) || size == 0:
-		return "missing"
-	case size > limit:
-		return fmt.Sprintf("too large: %d bytes, and the limit is %d", size, limit)
+// A member is a job in a batch, with the counters that travel with it.
+type member struct {
+	job                                              holdfast.ID
+	token, failures, crashes, interrupts, generation int
+	started                                          bool
+	left                                             bool  // in this call
+	began                                            int64 // when the attempt began that ended in this call
+}
+
+// who is the worker in whose hands the attempt was.
+func (l *lease) who() string {
+	if l.lost != "" {
+		return l.lost
 	}
-	text := make([]byte, size)
-	st.ColumnBytes(i, text)
-	if !json.Valid(text) || !utf8.Valid(text) {
-		return "not valid JSON"
+	return l.worker
+}
+
+// find is the member that a job is, or nil.
+func (l *lease) find(job holdfast.ID) *member {
+	for i := range l.members {
+		at := (l.next + i) % len(l.members)
+		if m := &l.members[at]; m.job == job && !m.left {
+			l.next = at + 1
+			return m
+		}
 	}
-	*into = text
-	return ""
+	return nil
+}
+
+// held is the member with this very token in this very lease, or nil: the fence.
+func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
+	l, err := t.lease(batch)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m := l.find(job); m != nil && m.token == token {
+		return l, m, nil
+	}
+	return l, nil, nil
+}
+
+// lease reads a lease, once per call. One that is not there has no members.
+func (t *tx) lease(id holdfast.ID) (*lease, error) {
+	if l := t.leases[id]; l != nil {
+		return l, nil
+	}
+	found, err := t.readLeases("lease-find", id)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, &lease{id: id})
+	if t.leases == nil {
+		t.leases = map[holdfast.ID]*lease{}
+	}
+	t.leases[id] = found[0]
+	return found[0], nil
+}
+
+func (t *tx) readLeases(name string, arg any) (all []*lease, err error) {
+	err = t.rows(name, []any{arg}, func(st *sqlite.Stmt) error {
+		l := &lease{id: columnID(st, 0), worker: st.ColumnText(1), lost: st.ColumnText(2), claimed: st.ColumnInt64(3), expires: st.ColumnInt64(4)}
+		jobs := make([]byte, st.ColumnLen(5))
+		st.ColumnBytes(5, jobs)
+		l.members = readMembers(jobs, st.ColumnText(6))
+		all = append(all, l)
+		return nil
+	})
+	return all, err
+}
+
+// readMembers reads the two aligned columns of a lease. If they are not aligned nobody can tell who is in it, and nobody is.
+func readMembers(jobs []byte, text string) []member {
+	members := make([]member, len(jobs)/len(holdfast.ID{}))
+	for i := range members {
+		m, started := &members[i], 0
+		copy(m.job[:], jobs[i*len(m.job):])
+		for _, into := range []*int{&m.token, &m.failures, &m.crashes, &m.interrupts, &m.generation, &started} {
+			for text != "" && (text[0] < '0' || text[0] > '9') {
+				text = text[1:]
+			}
+			if text == "" {
+				return nil
+			}
+			for text != "" && text[0] >= '0' && text[0] <= '9' {
+				*into = *into*10 + int(text[0]-'0')
+				text = text[1:]
+			}
+		}
+		m.started = started != 0
+	}
+	if strings.ContainsAny(text, "0123456789") {
+		return nil
+	}
+	return members
+}
+
+// columns are the members that are left, as a lease's row keeps them.
+func (l *lease) columns() (jobs []byte, text string) {
+	jobs = make([]byte, 0, len(l.members)*len(holdfast.ID{}))
+	list := append(make([]byte, 0, len(l.members)*16), '[')
+	for i := range l.members {
+		m, started := &l.members[i], 0
+		if m.left {
+			continue
+		}
+		if m.started {
+			started = 1
+		}
+		if len(jobs) > 0 {
+			list = append(list, ',')
+		}
+		jobs = append(jobs, m.job[:]...)
+		separator := byte('[')
+		for _, n := range [...]int{m.token, m.failures, m.crashes, m.interrupts, m.generation, started} {
+			list = strconv.AppendInt(append(list, separator), int64(n), 10)
+			separator = ','
+		}
+		list = append(list, ']')
+	}
+	return jobs, string(append(list, ']'))
+}
+
+// begin writes a new lease.
+func (t *tx) begin(l *lease) error {
+	jobs, members := l.columns()
+	_, err := t.exec("lease-add", l.id, l.worker, orNull(l.lost), l.claimed, l.expires, jobs, members)
+	return err
+}
+
+// keep makes the row of a lease match who is left in it. It goes with the last one.
+func (t *tx) keep(l *lease) (err error) {
+	if jobs, members := l.columns(); len(jobs) > 0 {
+		_, err = t.exec("lease-shrink", l.id, jobs, members)
+	} else {
+		_, err = t.exec("lease-drop", l.id)
+	}
+	return err
 }

@@ -9,15 +9,15 @@ import (
 
 // divide finds how much of a claim comes from each of several lanes: the first jobs across all of them, by priority and age.
 // It merges the lanes' keys, and reads from each only a little more than it takes.
-func divide(t *tx, open []int64, limit int) ([]share, error) {
+func divide(s *session, open []int64, limit int) ([]share, error) {
 	m := &merge{chunk: limit/len(open) + 8}
 	for _, lane := range open {
-		s := &stream{lane: lane, seen: lowest}
-		if err := s.fill(t, m.chunk); err != nil {
+		next := &stream{lane: lane, seen: lowest}
+		if err := next.fill(s, m.chunk); err != nil {
 			return nil, err
 		}
-		if len(s.ahead) > 0 {
-			m.streams = append(m.streams, s)
+		if len(next.ahead) > 0 {
+			m.streams = append(m.streams, next)
 		}
 	}
 	heap.Init(m)
@@ -27,10 +27,9 @@ func divide(t *tx, open []int64, limit int) ([]share, error) {
 		if shares[first.lane] == nil {
 			shares[first.lane] = &share{lane: first.lane}
 		}
-		shares[first.lane].last = first.ahead[0]
-		shares[first.lane].jobs++
+		shares[first.lane].limit++
 		if first.ahead = first.ahead[1:]; len(first.ahead) == 0 {
-			if err := first.fill(t, m.chunk); err != nil {
+			if err := first.fill(s, m.chunk); err != nil {
 				return nil, err
 			}
 		}
@@ -55,18 +54,18 @@ type stream struct {
 	dry   bool
 }
 
-func (s *stream) fill(t *tx, chunk int) error {
-	if s.dry {
+func (f *stream) fill(s *session, chunk int) error {
+	if f.dry {
 		return nil
 	}
-	s.ahead = s.ahead[:0]
-	err := t.rows("claim-peek", []any{s.lane, s.seen.priority, s.seen.job, chunk}, func(st *sqlite.Stmt) error {
+	f.ahead = f.ahead[:0]
+	err := s.rows("claim-peek", []any{f.lane, f.seen.priority, f.seen.job, chunk}, func(st *sqlite.Stmt) error {
 		id := columnID(st, 1)
-		s.ahead = append(s.ahead, key{st.ColumnInt64(0), bytes.Clone(id[:])})
+		f.ahead = append(f.ahead, key{st.ColumnInt64(0), bytes.Clone(id[:])})
 		return nil
 	})
-	if s.dry = len(s.ahead) < chunk; len(s.ahead) > 0 {
-		s.seen = s.ahead[len(s.ahead)-1]
+	if f.dry = len(f.ahead) < chunk; len(f.ahead) > 0 {
+		f.seen = f.ahead[len(f.ahead)-1]
 	}
 	return err
 }

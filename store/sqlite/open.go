@@ -37,7 +37,10 @@ type Store struct {
 	writer *writer
 	bell   *bell
 	reader *reader
+	claims *reader // one connection: claims look one after the other, and never wait for somebody who inspects
 	clock  func() time.Time
+
+	brought int // by the last claim; whoever has the connection of claims has it
 
 	ending sync.Once
 	ended  error
@@ -61,7 +64,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	s := &Store{clock: cfg.Clock, bell: newBell(), reader: newReader(cfg.Path)}
+	s := &Store{clock: cfg.Clock, bell: newBell(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
 	s.writer = newWriter(cfg, s.bell, first)
 	s.bell.begin = s.writer.ring
 	s.Inspector = inspect.New(&querier{s}, inspect.SQLite)
@@ -73,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) Close() error {
 	s.ending.Do(func() {
 		s.bell.close()
-		s.ended = errors.Join(s.reader.close(), s.writer.close())
+		s.ended = errors.Join(s.reader.close(), s.claims.close(), s.writer.close())
 	})
 	return explain(s.ended)
 }

@@ -49,7 +49,7 @@ func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
 	if err := t.leaveQueue(i.Job); err != nil {
 		return err
 	}
-	_, err := t.exec("settle-finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil)
+	_, err := t.exec("settle-finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -124,31 +124,35 @@ type standing struct {
 	expireAt  int64  // 0: never
 	place     string // ready, later, leased, finished
 	state     holdfast.State
-	token     int
 	discarded bool
-	lease     holdfast.ID
-	worker    string
-	claimed   int64
-	expires   int64
+	lease     *lease // while it is processed
 }
 
 // standing finds the job. One that is not there and one that is somebody else's get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
-	missing := &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s: check the id", i.Job)}
+	job.job = i.Job
 	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt)
 	if err != nil {
 		return job, err
 	}
 	if !found || i.Owner != "" && i.Owner != job.owner {
-		return job, missing
+		return job, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s: check the id", i.Job)}
 	}
 	var state string
-	found, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
-		&job.generation, &job.lease, &job.worker, &job.claimed, &job.expires, &state, &job.discarded, &job.started)
-	if err == nil && !found {
+	_, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
+		&job.generation, &state, &job.discarded)
+	if job.state = holdfast.State(state); err != nil || job.state == holdfast.Queued {
+		return job, err
+	}
+	leases, err := t.readLeases("lease-of", i.Job)
+	for _, l := range leases {
+		if m := l.find(i.Job); m != nil {
+			job.member, job.lease, job.place, job.state = *m, l, "leased", holdfast.Processing
+		}
+	}
+	if err == nil && job.place == "" {
 		err = conflict(i.Job, "job %s stands nowhere: run the doctor", i.Job)
 	}
-	job.state = holdfast.State(state)
 	return job, err
 }
 

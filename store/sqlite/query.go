@@ -26,9 +26,9 @@ type reader struct {
 	closed chan struct{}
 }
 
-func newReader(path string) *reader {
-	r := &reader{path: path, idle: make(chan *session, readers), closed: make(chan struct{})}
-	for range readers {
+func newReader(path string, size int) *reader {
+	r := &reader{path: path, idle: make(chan *session, size), closed: make(chan struct{})}
+	for range size {
 		r.idle <- nil
 	}
 	return r
@@ -37,7 +37,7 @@ func newReader(path string) *reader {
 // close waits for the reads under way.
 func (r *reader) close() (err error) {
 	close(r.closed)
-	for range readers {
+	for range cap(r.idle) {
 		if s := <-r.idle; s != nil {
 			err = errors.Join(err, s.close())
 		}

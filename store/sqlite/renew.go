@@ -42,23 +42,32 @@ func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renew
 	if _, err := t.exec("renew-lease", r.Batch, t.at(lease)); err != nil {
 		return err
 	}
-	for i, ids := range [][]holdfast.ID{r.Running, r.Waiting} {
-		for _, id := range ids {
-			var started bool
-			held, err := t.one("renew-member", []any{id, r.Batch}, &started)
-			if err == nil && held && i == 0 && !started {
-				_, err = t.exec("renew-start", id)
-			}
-			if err != nil {
-				return err
-			}
-			if !held {
-				told.Lost = append(told.Lost, id)
-			}
+	l, err := t.lease(r.Batch)
+	if err != nil {
+		return err
+	}
+	began := false
+	for _, id := range r.Running {
+		if m := l.find(id); m == nil {
+			told.Lost = append(told.Lost, id)
+		} else if !m.started {
+			m.started, began = true, true
 		}
 	}
-	return t.rows("renew-cancelling", []any{r.Batch}, func(st *sqlite.Stmt) error {
-		told.Cancelling = append(told.Cancelling, columnID(st, 0))
+	for _, id := range r.Waiting {
+		if l.find(id) == nil {
+			told.Lost = append(told.Lost, id)
+		}
+	}
+	if began {
+		if err := t.keep(l); err != nil {
+			return err
+		}
+	}
+	return t.rows("cancel-list", nil, func(st *sqlite.Stmt) error {
+		if job := columnID(st, 0); l.find(job) != nil {
+			told.Cancelling = append(told.Cancelling, job)
+		}
 		return nil
 	})
 }
@@ -88,11 +97,11 @@ func note(t *tx, n *holdfast.Note) (answer, err error) {
 	if n.Checkpoint != nil && (len(n.Checkpoint) > maxCheckpoint || !json.Valid(n.Checkpoint) || !utf8.Valid(n.Checkpoint)) {
 		return invalid("a checkpoint of %d bytes: give valid JSON of at most %d", len(n.Checkpoint), maxCheckpoint), nil
 	}
-	held, err := t.one("note-held", []any{n.Job, n.Token, n.Batch})
+	_, held, err := t.held(n.Batch, n.Job, n.Token)
 	if err != nil {
 		return nil, err
 	}
-	if !held {
+	if held == nil {
 		return leaseLost(n.Job), nil
 	}
 	if p := n.Progress; p != nil {

@@ -84,20 +84,18 @@ func (t *tx) reopen(i holdfast.Intervention, job standing) error {
 
 // seize takes a job from a worker that is stuck. The token grows, so that the worker's own word comes too late.
 func (t *tx) seize(i holdfast.Intervention, job *standing) error {
-	stuck := job.expires <= t.now || i.StuckAfter > 0 && job.claimed <= t.at(-i.StuckAfter)
+	l := job.lease
+	stuck := l.expires <= t.now || i.StuckAfter > 0 && l.claimed <= t.at(-i.StuckAfter)
 	if !stuck {
 		return conflict(i.Job, "job %s is being processed: cancel it, or wait until it ends", i.Job)
 	}
-	if _, err := t.exec("settle-leave", i.Job); err != nil {
-		return err
-	}
-	if err := t.release(job.lease, 1); err != nil {
+	l.find(i.Job).left = true
+	if err := t.keep(l); err != nil {
 		return err
 	}
 	if _, err := t.exec("settle-cancel", i.Job); err != nil {
 		return err
 	}
-	m := silentMember{member: job.member, job: i.Job, token: job.token}
 	job.token++
-	return t.interrupted(m, job.worker, job.claimed, "taken from its worker by a manual retry")
+	return t.interrupted(job.member, l, "taken from its worker by a manual retry")
 }

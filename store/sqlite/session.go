@@ -20,8 +20,11 @@ func dollars(sql string) string { return numbered.ReplaceAllString(sql, "?$1") }
 // texts are the store's statements by name.
 var texts = func() map[string]string {
 	all := statement.Load("sqlite")
-	for name, text := range all {
+	for name, text := range statement.Load("sqlite") {
 		all[name] = dollars(text)
+		for _, rows := range widths {
+			all[abreast(name, rows)] = widen(all[name], rows)
+		}
 	}
 	return all
 }()
@@ -156,19 +159,26 @@ func (s *session) ask(text string) (answer string, err error) {
 	return st.ColumnText(0), nil
 }
 
-// bind gives a parameter its value. Empty optional values are passed as nil.
+// bind gives a parameter its value. Empty optional values are passed as nil. Where there are many, a pointer to what stays
+// as it is spares a copy on the heap.
 func bind(st *sqlite.Stmt, i int, value any) {
 	switch v := value.(type) {
 	case nil:
 		st.BindNull(i)
 	case holdfast.ID:
 		st.BindBytes(i, v[:])
+	case *holdfast.ID:
+		st.BindBytes(i, v[:])
 	case int:
 		st.BindInt64(i, int64(v))
 	case int64:
 		st.BindInt64(i, v)
+	case *int64:
+		st.BindInt64(i, *v)
 	case string:
 		st.BindText(i, v)
+	case *string:
+		st.BindText(i, *v)
 	case holdfast.State:
 		st.BindText(i, string(v))
 	case holdfast.Charge:

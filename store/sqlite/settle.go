@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -41,7 +42,7 @@ func checkSettlement(s *holdfast.Settlement) error {
 }
 
 func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
-	s := &settler{tx: t, batches: map[holdfast.ID]*batch{}}
+	s := &settler{tx: t, carefully: carefully}
 	if _, err := t.one("settle-any", nil, &s.cancels, &s.uniques); err != nil {
 		return err
 	}
@@ -60,7 +61,6 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 			continue
 		}
 		if err := t.guarded(settle); contradicts(err) {
-			s.forget(settlements[i].Batch)
 			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s cannot be stored beside what is there: run the doctor", settlements[i].Job), Cause: err}
 		} else if err != nil {
 			return err
@@ -72,66 +72,31 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 // A settler carries what the settlements of one call share.
 type settler struct {
 	*tx
-	batches          map[holdfast.ID]*batch
 	cancels, uniques bool // whether there are any at all
-}
-
-// A batch is the lease that settlements of one call belong to.
-type batch struct {
-	worker, lost string
-	claimed      int64
-	left         int // members that left it in this call
-}
-
-// A member is a job as it stood in its lease.
-type member struct {
-	failures, crashes, interrupts, generation int
-	started                                   bool
+	carefully        bool // each settlement is written on its own
 }
 
 // settle applies one settlement if its lease is held. The answer is for the caller; the error is the database's.
 func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
-	b, err := s.batch(x.Batch)
+	l, m, err := s.held(x.Batch, x.Job, x.Token)
 	if err != nil {
 		return nil, err
 	}
-	var m member
-	held, plain := false, x.To == holdfast.Complete && !s.cancels
-	if plain {
-		held, err = s.complete(x, b)
-	} else {
-		held, err = s.one("settle-held", []any{x.Job, x.Token, x.Batch}, &m.failures, &m.crashes, &m.interrupts, &m.generation, &m.started)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !held {
+	if m == nil {
 		return s.late(x)
 	}
-	if _, err := s.exec("settle-leave", x.Job); err != nil {
-		return nil, err
+	was := *m
+	m.left = true
+	if err = s.apply(x, l, m); err == nil && s.carefully {
+		err = s.flush()
 	}
-	b.left++
-	if plain {
-		return nil, nil
+	if err != nil {
+		*m = was
 	}
-	return nil, s.apply(x, b, m)
+	return nil, err
 }
 
-// complete ends a job well that nobody asked to cancel, if its lease is held.
-func (s *settler) complete(x *holdfast.Settlement, b *batch) (held bool, err error) {
-	var result any
-	if len(x.Result) > 0 {
-		result = x.Result
-	}
-	done, err := s.exec("settle-complete", x.Job, x.Token, x.Batch, x.Took.Microseconds(), s.now, b.worker, result, b.claimed)
-	if err == nil && done > 0 && s.uniques {
-		_, err = s.exec("unique-free", x.Job, true)
-	}
-	return done > 0, err
-}
-
-func (s *settler) apply(x *holdfast.Settlement, b *batch, m member) error {
+func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 	switch x.Charge {
 	case holdfast.ChargeFailure:
 		m.failures++
@@ -151,48 +116,52 @@ func (s *settler) apply(x *holdfast.Settlement, b *batch, m member) error {
 		}
 	}
 	if to != holdfast.Complete {
-		if err := s.record(x, b, m, to, said); err != nil {
+		if err := s.record(x, l, m, to, said); err != nil {
 			return err
 		}
 	}
 	if to == holdfast.Queued {
 		return s.again(x, m)
 	}
-	return s.finish(x, b, m, to)
+	return s.finish(x, l, m, to)
 }
 
 // began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
-func (s *settler) began(x *holdfast.Settlement, b *batch) int64 {
+func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
 	if x.Took == 0 {
 		return s.now
 	}
-	return max(s.at(-x.Took), b.claimed)
+	return max(s.at(-x.Took), l.claimed)
 }
 
 // again sends the job round once more, at once or when its delay has passed.
-func (s *settler) again(x *holdfast.Settlement, m member) error {
+func (s *settler) again(x *holdfast.Settlement, m *member) error {
 	place := "later-again"
 	if x.Delay <= 0 {
 		place, s.news.all = "ready-again", true
 	}
-	_, err := s.exec(place, x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
-	return err
+	return s.gather(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
 }
 
 // finish ends the job's generation, and gives its unique key back.
-func (s *settler) finish(x *holdfast.Settlement, b *batch, m member, to holdfast.State) error {
-	var started, code, fingerprint any
+func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfast.State) (err error) {
+	var started, result any
 	if x.Took > 0 || m.started {
-		started = s.began(x, b)
+		m.began = s.began(x, l)
+		started = &m.began
 	}
-	if to == holdfast.Failed {
-		code, fingerprint = clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint))
-	}
-	var result any
-	if to == holdfast.Complete && len(x.Result) > 0 {
+	if len(x.Result) > 0 {
 		result = x.Result
 	}
-	_, err := s.exec("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, b.worker, code, fingerprint, result)
+	switch to {
+	case holdfast.Complete:
+		err = s.gather("settle-complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
+	case holdfast.Failed:
+		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
+			clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint)))
+	default:
+		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil)
+	}
 	if err == nil && s.uniques {
 		_, err = s.exec("unique-free", x.Job, to == holdfast.Complete)
 	}
@@ -200,7 +169,7 @@ func (s *settler) finish(x *holdfast.Settlement, b *batch, m member, to holdfast
 }
 
 // record writes the attempt's own line.
-func (s *settler) record(x *holdfast.Settlement, b *batch, m member, to holdfast.State, said any) error {
+func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfast.State, said any) error {
 	var count int
 	var due any
 	switch x.Charge {
@@ -212,13 +181,8 @@ func (s *settler) record(x *holdfast.Settlement, b *batch, m member, to holdfast
 	if to == holdfast.Queued {
 		due = s.at(x.Delay)
 	}
-	worker := b.worker
-	if b.lost != "" {
-		worker = b.lost
-	}
-	args := []any{x.Job, x.Token, m.generation, worker, s.began(x, b), s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
-	_, err := s.exec("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...)
-	return err
+	args := []any{&x.Job, x.Token, m.generation, l.who(), s.began(x, l), &s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
+	return s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...)
 }
 
 // failureColumns are code, category, message, detail, context, dependency, fingerprint and benign, storable whatever they say.
@@ -242,6 +206,9 @@ func failureColumns(f *holdfast.Failure) []any {
 // late answers a settlement whose lease is not held: with nil if it was applied before, or else as lost, and keeps it as
 // evidence.
 func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
+	if err := s.flush(); err != nil { // it may have been said in this very call
+		return nil, err
+	}
 	if said, err := s.one("settle-said", []any{x.Job, x.Token, x.To}); said || err != nil {
 		return nil, err
 	}
@@ -256,44 +223,14 @@ func leaseLost(job holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Message: fmt.Sprintf("the lease on job %s is no longer held: stop working on it; what was reported is kept as evidence and changes nothing", job)}
 }
 
-// batch reads whose lease it is, once per call.
-func (s *settler) batch(id holdfast.ID) (*batch, error) {
-	if b := s.batches[id]; b != nil {
-		return b, nil
-	}
-	b := &batch{}
-	if _, err := s.one("settle-lease", []any{id}, &b.worker, &b.lost, &b.claimed); err != nil {
-		return nil, err
-	}
-	s.batches[id] = b
-	return b, nil
-}
-
-// forget takes back that a member left, when that was undone.
-func (s *settler) forget(id holdfast.ID) {
-	if b := s.batches[id]; b != nil && b.left > 0 {
-		b.left--
-	}
-}
-
-// shrink lets each lease go with its last member.
+// shrink makes the leases match who is left in them.
 func (s *settler) shrink() error {
-	for id, b := range s.batches {
-		if err := s.release(id, b.left); err != nil {
-			return err
+	for _, l := range s.leases {
+		if slices.ContainsFunc(l.members, func(m member) bool { return m.left }) {
+			if err := s.keep(l); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// release takes members off a lease's count; the lease goes with the last of them.
-func (t *tx) release(lease holdfast.ID, members int) error {
-	if members == 0 {
-		return nil
-	}
-	shrunk, err := t.exec("lease-shrink", lease, members)
-	if err == nil && shrunk == 0 {
-		_, err = t.exec("lease-drop", lease)
-	}
-	return err
 }

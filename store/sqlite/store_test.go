@@ -180,3 +180,36 @@ func TestAwaitHearsOfWorkInAnotherProcessAndInTheGapBeforeIt(t *testing.T) {
 		}
 	})
 }
+
+func TestASettlementThatCannotBeStoredLeavesNothingBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	store, other := reopen(t, path), raw(t, path)
+	if _, err := store.Enqueue(t.Context(), drafts(3)); err != nil {
+		t.Fatal(err)
+	}
+	leases, err := store.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 3, Lease: time.Minute})
+	if err != nil || len(leases) != 3 {
+		t.Fatal(leases, err)
+	}
+	twin := leases[1].ID
+	run(t, other, fmt.Sprintf("INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state) VALUES (x'%x', 1, 1, 'w', 0, 0, 'queued')", twin[:]))
+	settlements := make([]holdfast.Settlement, len(leases))
+	for i, l := range leases {
+		settlements[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt}
+	}
+	answers, err := store.Settle(t.Context(), settlements)
+	if err != nil || answers[0] != nil || !errors.Is(answers[1], holdfast.ErrInvalid) || answers[2] != nil {
+		t.Fatal(answers, err)
+	}
+	for i, l := range leases {
+		want := holdfast.Queued
+		if i == 1 {
+			want = holdfast.Processing
+		}
+		if job, err := store.Job(t.Context(), l.ID); err != nil || job.State != want {
+			t.Errorf("job %d is %s, not %s: %v", i, job.State, want, err)
+		}
+	}
+	run(t, other, fmt.Sprintf("DELETE FROM holdfast_attempt WHERE job = x'%x'", twin[:]))
+	healthy(t, store)
+}

@@ -11,21 +11,27 @@ import (
 // A tx is one call's part of a transaction.
 type tx struct {
 	*session
-	now   int64 // the store's clock when the call began, in microseconds
-	known lanes // committed
-	fresh lanes // made by this call: known to others once it is committed
-	news  news
+	now    int64                  // the store's clock when the call began, in microseconds
+	known  lanes                  // committed
+	fresh  lanes                  // made by this call: known to others once it is committed
+	leases map[holdfast.ID]*lease // read by this call
+	news   news
+
+	sheaves *[]sheaf // not written yet
 }
 
 // at is the instant a while from now.
 func (t *tx) at(d time.Duration) int64 { return t.now + d.Microseconds() }
 
-// guarded undoes what act did if it fails, and nothing else.
+// guarded undoes what act did and gathered if it fails, and nothing else.
 func (t *tx) guarded(act func() error) error {
 	if _, err := t.exec("savepoint"); err != nil {
 		return err
 	}
 	err := act()
+	if err != nil {
+		*t.sheaves = nil
+	}
 	if err != nil && !t.conn.AutocommitEnabled() {
 		if _, undone := t.exec("savepoint-undo"); undone != nil {
 			return errors.Join(err, undone)

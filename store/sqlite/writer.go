@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ const (
 // A call is one caller's wish to write.
 type call struct {
 	do    func(*tx) error // may run more than once, and then starts from nothing
+	joins bool            // reads nothing that a call before it gathers
 	state atomic.Int32
 	since time.Time
 	news  news
@@ -54,10 +56,19 @@ func newWriter(cfg Config, b *bell, first *session) *writer {
 
 // write runs do in a transaction and returns after that is on disk. Whatever do refuses is undone, and touches no other call.
 func (w *writer) write(ctx context.Context, do func(*tx) error) error {
+	return w.carry(ctx, &call{do: do})
+}
+
+// join is write for a call whose rows may be written together with those of its neighbours.
+func (w *writer) join(ctx context.Context, do func(*tx) error) error {
+	return w.carry(ctx, &call{do: do, joins: true})
+}
+
+func (w *writer) carry(ctx context.Context, c *call) error {
 	if err := ctx.Err(); err != nil {
 		return explain(err)
 	}
-	c := &call{do: do, since: time.Now(), done: make(chan struct{})}
+	c.since, c.done = time.Now(), make(chan struct{})
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -103,7 +114,11 @@ func (w *writer) loop() {
 				c.answer(err)
 			}
 		default:
-			w.serve(w.take())
+			group := w.take()
+			w.serve(group, false)
+			if len(group) > 1 {
+				runtime.Gosched() // they were answered and may have more: let them all come before the next transaction begins
+			}
 		}
 	}
 	if w.session == nil {
@@ -210,10 +225,11 @@ func (w *writer) tryBegin() (err error) {
 	return err
 }
 
-// serve runs a group of calls in the transaction that is open, and answers them. If the transaction is lost as a whole, each
-// call is tried alone, so that the one that lost it cannot hurt the others.
-func (w *writer) serve(group []*call) {
-	err := w.attempt(group)
+// serve runs a group of calls in the transaction that is open, and answers them. At first nothing stands between them, for
+// they hardly ever fail. If one does, they are run again, each in a savepoint of its own; and if even that is lost as a
+// whole, each is tried alone, so that the one that lost it cannot hurt the others.
+func (w *writer) serve(group []*call, apart bool) {
+	err := w.attempt(group, apart)
 	if err == nil {
 		w.bell.strike(group, w.lanes)
 		for _, c := range group {
@@ -222,39 +238,49 @@ func (w *writer) serve(group []*call) {
 		return
 	}
 	w.mend(err)
-	if len(group) <= 1 {
+	switch {
+	case len(group) <= 1:
+		for _, c := range group {
+			c.answer(err)
+		}
+	case !apart:
+		w.again(group)
+	default:
+		for i := range group {
+			w.again(group[i : i+1])
+		}
+	}
+}
+
+// again serves calls in a new transaction.
+func (w *writer) again(group []*call) {
+	young := func(error) bool { return time.Since(group[0].since) < longest }
+	if err := w.begin(young); err != nil {
+		w.mend(err)
 		for _, c := range group {
 			c.answer(err)
 		}
 		return
 	}
-	for _, c := range group {
-		young := func(error) bool { return time.Since(c.since) < longest }
-		if err := w.begin(young); err != nil {
-			w.mend(err)
-			c.answer(err)
-			continue
-		}
-		w.serve([]*call{c})
-	}
+	w.serve(group, true)
 }
 
-// attempt runs each call, in a savepoint of its own when there are several, and commits. An error means that nothing of any
-// of them was written.
-func (w *writer) attempt(group []*call) error {
-	fresh := lanes{}
-	alone := len(group) == 1
+// attempt runs each call, in a savepoint of its own when they are to be kept apart, and commits. An error means that nothing
+// of any of them was written.
+func (w *writer) attempt(group []*call, apart bool) error {
+	fresh, gathered := lanes{}, []sheaf{}
+	apart = apart && len(group) > 1
 	for _, c := range group {
-		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes}
-		if alone {
-			c.err = c.do(t)
+		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered}
+		if apart {
+			c.err = t.guarded(func() error { return c.whole(t) })
 		} else {
-			c.err = t.guarded(func() error { return c.do(t) })
+			c.err = c.part(t)
 		}
 		if w.session.conn.AutocommitEnabled() { // SQLite rolled everything back by itself
 			return c.err
 		}
-		if c.err != nil && (alone || broken(c.err)) {
+		if c.err != nil && (!apart || broken(c.err)) {
 			return c.err
 		}
 		if c.news = (news{}); c.err == nil {
@@ -262,11 +288,32 @@ func (w *writer) attempt(group []*call) error {
 			maps.Copy(fresh, t.fresh)
 		}
 	}
+	if err := (&tx{session: w.session, sheaves: &gathered}).flush(); err != nil {
+		return err
+	}
 	if _, err := w.session.exec("commit"); err != nil {
 		return err
 	}
 	maps.Copy(w.lanes, fresh)
 	return nil
+}
+
+// whole runs a call and writes all that it gathers.
+func (c *call) whole(t *tx) error {
+	if err := c.do(t); err != nil {
+		return err
+	}
+	return t.flush()
+}
+
+// part runs a call beside others. What calls gather waits until one comes that might want to read it.
+func (c *call) part(t *tx) error {
+	if !c.joins {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	return c.do(t)
 }
 
 // mend leaves the connection without a transaction, or without trust: then the next call opens another.

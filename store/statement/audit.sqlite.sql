@@ -19,12 +19,8 @@ SELECT f.job, NULL, 'its result is not valid JSON' FROM holdfast_finished f WHER
 -- Larger ones were written around the store.
 SELECT j.id, NULL, 'its arguments have ' || octet_length(j.args) || ' bytes' FROM holdfast_job j WHERE octet_length(j.args) > 1048576
 
--- name: audit: a member belongs to a lease
--- A member without a lease is never renewed and never reclaimed.
-SELECT m.job, NULL, 'it is held under a lease that does not exist' FROM holdfast_member m WHERE NOT EXISTS (SELECT 1 FROM holdfast_lease l WHERE l.id = m.lease)
-
--- name: audit: a lease counts its members
--- A count too low ends a lease while jobs are held under it; one too high keeps it for ever.
-SELECT l.id, NULL, 'this lease counts ' || l.members || ' members and has ' || coalesce(m.present, 0)
-  FROM holdfast_lease l LEFT JOIN (SELECT lease, count(*) AS present FROM holdfast_member GROUP BY lease) AS m ON m.lease = l.id
- WHERE l.members <> coalesce(m.present, 0)
+-- name: audit: the members of a lease are aligned
+-- A misaligned lease holds nobody: its jobs can be neither settled nor reclaimed.
+SELECT NULL, 'lease x' || lower(hex(l.id)), 'its jobs and its members differ in number'
+  FROM holdfast_lease l
+ WHERE length(l.jobs) % 16 <> 0 OR length(l.jobs) / 16 <> CASE WHEN json_valid(l.members) THEN json_array_length(l.members) ELSE -1 END

@@ -2,21 +2,9 @@
 -- One narrow update whatever the batch holds. A batch that expired and was not taken yet is revived.
 UPDATE holdfast_lease SET expires_at = $2 WHERE id = $1
 
--- name: renew-member
--- Whether the caller still holds the job, and whether it had started.
-SELECT started FROM holdfast_member WHERE job = $1 AND lease = $2
-
--- name: renew-start
--- The job started since the last renewal.
-UPDATE holdfast_member SET started = 1 WHERE job = $1
-
--- name: renew-cancelling
+-- name: cancel-list
 -- Requests to cancel are few: they are what is walked through.
-SELECT c.job FROM holdfast_cancel c CROSS JOIN holdfast_member m ON m.job = c.job WHERE m.lease = $1
-
--- name: note-held
--- The fence of a note.
-SELECT 1 FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
+SELECT job FROM holdfast_cancel
 
 -- name: note-progress
 -- The last word on progress replaces the one before.
@@ -46,33 +34,12 @@ SELECT j.lane, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, 
 DELETE FROM holdfast_later
  WHERE (due_at, job) <= ($1, $2) AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
--- name: reclaim-any
--- Usually nothing has expired, and then nothing more is asked.
-SELECT EXISTS (SELECT 1 FROM holdfast_lease WHERE expires_at <= $1)
-
--- name: reclaim-empty
--- A lease without members proves nothing and holds nothing.
-DELETE FROM holdfast_lease WHERE expires_at <= $1 AND id NOT IN (SELECT lease FROM holdfast_member)
-
--- name: reclaim-members
--- One pass over what is in workers' hands. Members without facts stay: they are the audit's. A job that somebody asked to
--- cancel is handed over although it never started: its settlement obeys the request, which a quiet way back would forget.
-SELECT l.id, l.worker, l.lost, l.claimed_at, m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started,
-       EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = m.job)
-  FROM holdfast_member m CROSS JOIN holdfast_lease l ON l.id = m.lease CROSS JOIN holdfast_job j ON j.id = m.job
- WHERE l.expires_at <= $1
- ORDER BY l.expires_at, l.id, j.priority, m.job
-
--- name: reclaim-take
--- The new token fences the lost worker off.
-UPDATE holdfast_member SET lease = $2, token = token + 1 WHERE job = $1
-
--- name: lease-read
--- A member with its facts, in the columns of claim-read.
+-- name: facts
+-- The facts of a job, in the columns of claim-read.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, m.token, m.failures, m.crashes, m.interrupts, m.generation, c.since, c.checkpoint, j.priority, j.run_at
-  FROM holdfast_member m CROSS JOIN holdfast_job j ON j.id = m.job LEFT JOIN holdfast_carry c ON c.job = m.job
- WHERE m.job = $1
+       j.expire_at, c.since, c.checkpoint, j.run_at
+  FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
+ WHERE j.id = $1
 
 -- name: expire-ended
 -- A job that has ended needs no expiry any more.
@@ -90,10 +57,6 @@ SELECT e.expire_at, e.job, l.token, l.failures, l.crashes, l.interrupts, l.gener
   FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job CROSS JOIN holdfast_later l ON l.job = e.job
  WHERE e.expire_at <= $1
  ORDER BY 1, 2 LIMIT $2 + 0
-
--- name: member-add
--- Into somebody's hands.
-INSERT INTO holdfast_member (job, lease, token, failures, crashes, interrupts, generation, started) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 
 -- name: ready-drop
 -- Out of its lane. Its key is in the facts.

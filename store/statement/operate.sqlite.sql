@@ -3,20 +3,13 @@
 SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''), coalesce(expire_at, 0) FROM holdfast_job WHERE id = $1
 
 -- name: operate-place
--- Where the job stands. It stands in one place, so at most one row answers.
-SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, NULL AS lease, '' AS worker, NULL AS claimed_at, NULL AS expires_at,
-       'queued' AS state, 0 AS discarded, 0 AS started
+-- Where the job stands, leases apart. It stands in one place, so at most one row answers.
+SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, 'queued' AS state, 0 AS discarded
   FROM holdfast_ready WHERE lane = $2 AND priority = $3 AND job = $1
 UNION ALL
-SELECT 'later', token, failures, crashes, interrupts, generation, NULL, '', NULL, NULL, 'queued', 0, 0
-  FROM holdfast_later WHERE job = $1
+SELECT 'later', token, failures, crashes, interrupts, generation, 'queued', 0 FROM holdfast_later WHERE job = $1
 UNION ALL
-SELECT 'leased', m.token, m.failures, m.crashes, m.interrupts, m.generation, m.lease, coalesce(l.lost, l.worker, ''), l.claimed_at, l.expires_at,
-       'processing', 0, m.started
-  FROM holdfast_member m LEFT JOIN holdfast_lease l ON l.id = m.lease WHERE m.job = $1
-UNION ALL
-SELECT 'finished', token, failures, crashes, interrupts, generation, NULL, coalesce(worker, ''), NULL, NULL, state, discarded_at IS NOT NULL, 0
-  FROM holdfast_finished WHERE job = $1
+SELECT 'finished', token, failures, crashes, interrupts, generation, state, discarded_at IS NOT NULL FROM holdfast_finished WHERE job = $1
 LIMIT 1
 
 -- name: operate-unfinish

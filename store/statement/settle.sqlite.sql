@@ -1,35 +1,21 @@
--- name: settle-lease
--- Whose lease it is. Read once per batch and call.
-SELECT worker, lost, claimed_at FROM holdfast_lease WHERE id = $1
-
 -- name: settle-any
 -- Whether anybody asked to cancel, and whether anybody holds a unique key. Usually neither: then no job is searched for either.
 SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique)
 
--- name: settle-held
--- The fence: the member row with this very token, in this very lease.
-SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
-
 -- name: settle-complete
--- The common case in one step: the fence and the end together. It changes nothing when the lease is not held. OR FAIL spares
--- the copy of every page that SQLite would keep to undo the statement alone: the savepoint around the call undoes it.
-INSERT OR FAIL INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
-SELECT job, token, failures, crashes, interrupts, generation, CASE WHEN $4 > 0 THEN max($5 - $4, $8) WHEN started THEN $5 END, $5, 'complete', $6, $7
-  FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3
-
--- name: settle-leave
--- The job leaves the lease.
-DELETE FROM holdfast_member WHERE job = $1
+-- The common case, many rows abreast.
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'complete', $9, $10)
 
 -- name: settle-cancel
 -- A request to cancel is obeyed and removed in the same breath.
 DELETE FROM holdfast_cancel WHERE job = $1
 
 -- name: settle-finish
--- The end of a generation.
+-- Any other end of a generation.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code,
-                               fingerprint, result)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                               fingerprint)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
 -- name: settle-attempt
 -- The attempt's own line, in the transaction that ends it.
@@ -38,9 +24,10 @@ INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 
 -- name: ready-again
--- Back to its lane, at once. OR FAIL as in settle-complete.
-INSERT OR FAIL INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-SELECT lane, priority, id, $2, $3, $4, $5, $6, $7 FROM holdfast_job WHERE id = $1
+-- Back to its lane, at once.
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+SELECT j.lane, j.priority, j.id, r.column2, r.column3, r.column4, r.column5, r.column6, r.column7
+  FROM (VALUES ($1, $2, $3, $4, $5, $6, $7)) r CROSS JOIN holdfast_job j ON j.id = r.column1
 
 -- name: later-again
 -- Back, but not before its time.

@@ -55,32 +55,23 @@ CREATE TABLE holdfast_later (
     PRIMARY KEY (due_at, job)
 ) STRICT, WITHOUT ROWID;
 
--- One row per claim: renewing is one narrow update whatever runs.
+-- One row per claim: a hundred claimed jobs cost one insert, and renewing is one update whatever runs. Jobs and members are
+-- aligned; a member leaves both when it is settled, and the row goes with its last member. Membership with its token, in
+-- the transaction that writes, is the fence.
 CREATE TABLE holdfast_lease (
     id         BLOB PRIMARY KEY,
     worker     TEXT NOT NULL,
     lost       TEXT,                 -- taken over by reclaim: the worker that went silent
     claimed_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
-    members    INTEGER NOT NULL DEFAULT 1 CHECK (members > 0) -- how many are left: the row goes with the last, without a search
-) STRICT, WITHOUT ROWID;
-
--- A member leaves when it is settled, and the lease goes with its last member. A row here, with its token, is the fence.
-CREATE TABLE holdfast_member (
-    job        BLOB PRIMARY KEY,
-    lease      BLOB NOT NULL,
-    token      INTEGER NOT NULL CHECK (token >= 1),
-    failures   INTEGER NOT NULL CHECK (failures >= 0),
-    crashes    INTEGER NOT NULL CHECK (crashes >= 0),
-    interrupts INTEGER NOT NULL CHECK (interrupts >= 0),
-    generation INTEGER NOT NULL CHECK (generation >= 1),
-    started    INTEGER NOT NULL
+    jobs       BLOB NOT NULL CHECK (length(jobs) > 0 AND length(jobs) % 16 = 0), -- sixteen bytes each
+    members    TEXT NOT NULL         -- JSON, for each of the jobs: [token, failures, crashes, interrupts, generation, started]
 ) STRICT, WITHOUT ROWID;
 
 CREATE VIEW holdfast_leased AS
-SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at,
-       m.job, m.token, m.failures, m.crashes, m.interrupts, m.generation, m.started
-  FROM holdfast_lease l JOIN holdfast_member m ON m.lease = l.id;
+SELECT l.id AS lease, l.worker, l.lost, l.claimed_at, l.expires_at, substr(l.jobs, 16 * m.key + 1, 16) AS job, m.value ->> 0 AS token,
+       m.value ->> 1 AS failures, m.value ->> 2 AS crashes, m.value ->> 3 AS interrupts, m.value ->> 4 AS generation, m.value ->> 5 AS started
+  FROM holdfast_lease l CROSS JOIN json_each(CASE WHEN json_valid(l.members) THEN l.members END) AS m;
 
 -- Ended. A row here is the proof of the last transition of the job's generation. (The checks spell IN out: SQLite would build
 -- a table of the values for every row it inserts.)

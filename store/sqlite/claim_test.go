@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// overtaken lets a claim look, then lets somebody be faster than it, and answers with the jobs that it took after that.
+func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (jobs []holdfast.ID) {
+	t.Helper()
+	var leases []holdfast.Lease
+	errs := s.folded(t,
+		func() error { return s.writer.write(context.Background(), faster) },
+		func() (err error) {
+			leases, err = s.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
+			return err
+		})
+	if errs[0] != nil || errs[1] != nil {
+		t.Fatal(errs)
+	}
+	for _, l := range leases {
+		jobs = append(jobs, l.ID)
+	}
+	return jobs
+}
+
+// inserted puts a draft in place, as another process would.
+func inserted(d holdfast.Draft) func(*tx) error {
+	return func(t *tx) error {
+		prepared, err := prepareAll([]holdfast.Draft{d})
+		if err == nil {
+			_, err = enqueue(alone{t}, t.now, prepared)
+		}
+		return err
+	}
+}
+
+func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
+	first, ids := holdfast.NewID(), []holdfast.ID{holdfast.NewID(), holdfast.NewID(), holdfast.NewID()}
+	drop := func(id holdfast.ID) func(*tx) error {
+		return func(t *tx) error {
+			return t.cancelQueued(holdfast.Intervention{Job: id, Actor: "ada"}, standing{member: member{generation: 1}})
+		}
+	}
+	both := func(a, b func(*tx) error) func(*tx) error {
+		return func(t *tx) error { return errors.Join(a(t), b(t)) }
+	}
+	for name, c := range map[string]struct {
+		faster func(*tx) error
+		want   []holdfast.ID
+	}{
+		"nobody was faster":             {func(*tx) error { return nil }, ids[:2]},
+		"one was taken away":            {drop(ids[0]), ids[1:]},
+		"one came before the others":    {inserted(holdfast.Draft{ID: first, Kind: "mail"}), ids[:2]},
+		"one for another, so many left": {both(drop(ids[1]), inserted(holdfast.Draft{ID: first, Kind: "mail"})), []holdfast.ID{first, ids[0]}},
+		"one of another kind came":      {inserted(holdfast.Draft{ID: first, Kind: "bill"}), []holdfast.ID{first, ids[0]}},
+		"the kind was paused": {func(t *tx) error {
+			_, err := t.exec("hold-add", "kind", "mail", t.now, nil, "ada", nil)
+			return err
+		}, nil},
+		"one came back from an attempt": {func(t *tx) error {
+			m := member{job: ids[0], token: 1, generation: 1}
+			return errors.Join(t.leaveQueue(m.job), (&lease{worker: "v", claimed: t.now}).sendBack(t, m))
+		}, ids[:2]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, _, _ := opened(t)
+			for _, id := range ids {
+				if err := store.enqueueOne(id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := store.overtaken(t, 2, c.faster); !slices.Equal(got, c.want) {
+				t.Errorf("claimed %v, not %v", got, c.want)
+			}
+			findings, err := store.Audit(t.Context())
+			if err != nil || len(findings) > 0 {
+				t.Errorf("the audit: %v %v", findings, err)
+			}
+			jobs, _, err := store.Jobs(t.Context(), holdfast.Filter{State: holdfast.Processing})
+			if err != nil || len(jobs) != len(c.want) {
+				t.Errorf("%d jobs are processed, not %d: %v", len(jobs), len(c.want), err)
+			}
+			for _, job := range jobs {
+				if name == "one came back from an attempt" && job.ID == ids[0] && job.Token != 2 {
+					t.Errorf("its token is %d", job.Token)
+				}
+			}
+		})
+	}
+}

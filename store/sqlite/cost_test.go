@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/storetest"
+	"zombiezen.com/go/sqlite"
+)
+
+// budget is what a job may cost: bytes about a tenth above what it does, and what can be counted exactly hardly above it, so that
+// one more statement in a batch is seen. Whoever makes it cheaper lowers the figure here.
+// Statements are those of the connection that writes: it is the one that everybody waits for.
+var budget = map[string]storetest.Cost{
+	"enqueue alone":          {Statements: 5, Transactions: 1, Rows: 2, Bytes: 9100},
+	"enqueue one by one":     {Statements: 5.1, Transactions: 1, Rows: 2, Bytes: 12300},
+	"enqueue in bulk":        {Statements: 0.128, Transactions: 0.00055, Rows: 2, Bytes: 370},
+	"claim and complete":     {Statements: 0.0975, Transactions: 0.0042, Rows: 2.01, Bytes: 250},
+	"fail once and complete": {Statements: 0.265, Transactions: 0.0084, Rows: 5.1, Bytes: 1050},
+}
+
+func TestAJobCostsNoMoreThanItsBudget(t *testing.T) { storetest.Costs(t, openMeter, budget) }
+
+// openMeter is a file of its own. A log that is empty when the work begins, and is not copied back before it ends, is as long
+// as what was written.
+func openMeter(t testing.TB) storetest.Meter {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	return func(ready, work func(holdfast.Store)) (spent storetest.Cost) {
+		var statements, commits atomic.Int64
+		store, err := Open(context.Background(), Config{Path: path, Trace: func(statement string) {
+			statements.Add(1)
+			if statement == "commit" {
+				commits.Add(1)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		emptyLog(t, path)
+		ready(store)
+		rows := store.written(t)
+		statements.Store(0)
+		commits.Store(0)
+		work(store)
+		spent.Statements, spent.Transactions = float64(statements.Load()), float64(commits.Load())
+		spent.Rows = float64(store.written(t) - rows)
+		spent.Bytes = logBytes(t, path)
+		return spent
+	}
+}
+
+// written counts the rows that the writing connection has changed since it was opened.
+func (s *Store) written(t testing.TB) (rows int) {
+	t.Helper()
+	err := s.writer.write(context.Background(), func(x *tx) error {
+		text, err := x.ask("SELECT total_changes()")
+		if err == nil {
+			rows, err = strconv.Atoi(text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// emptyLog copies the log back and makes it empty.
+func emptyLog(t testing.TB, path string) {
+	t.Helper()
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s := &session{conn: conn}
+	if busy, err := s.ask("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || busy != "0" {
+		t.Fatalf("the log cannot be emptied: %v %v", busy, err)
+	}
+}
+
+func logBytes(t testing.TB, path string) float64 {
+	t.Helper()
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const soon = 3900 * 4096 // the store copies its log back a little later, and then it says nothing about what was written
+	if info.Size() > soon {
+		t.Fatalf("the log has %d bytes, which is near the point where the store begins it anew: measure fewer jobs", info.Size())
+	}
+	return float64(info.Size())
+}

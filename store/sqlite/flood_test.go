@@ -1,0 +1,28 @@
+package sqlite_test
+
+// upTo counts in the database.
+const upTo = "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT "
+
+// floods fill every table that grows with a million rows or, where that says as much, with thousands, in the order of the
+// keys. A job stands in several places at once here: plans do not mind.
+var floods = []string{
+	upTo + `200) INSERT INTO holdfast_lane (queue, kind) SELECT CASE WHEN n < 8 THEN 'default' WHEN n = 8 THEN 'alone' ELSE 'queue-' || n % 20 END, 'kind-' || n FROM c`,
+	upTo + `1000000) INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, owner, args)
+	 SELECT unhex(printf('%032x', n)), 1 + (n - 1) / 125000, 'kind', 'default', 0, n, CASE WHEN n % 10 = 0 THEN 'owner' END, '{}' FROM c`,
+	`INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) SELECT lane, 0, id, 0, 0, 0, 0, 1 FROM holdfast_job`,
+	`INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) SELECT created_at, id, 0, 0, 0, 0, 1 FROM holdfast_job`,
+	`INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint)
+	 SELECT id, 1, 0, 0, 0, 1, 1, 2, CASE WHEN created_at % 10 = 0 THEN 'failed' ELSE 'complete' END, 'worker', CASE WHEN created_at % 10 = 0 THEN 'GW_5XX' END,
+	        CASE WHEN created_at % 10 = 0 THEN 'f' || created_at % 100 END FROM holdfast_job`,
+	`INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, code, category, message, fingerprint)
+	 SELECT id, 1, 1, 'worker', 1, 2, 'queued', 'failure', 1, 5, 'GW_5XX', 'gateway', '503', CASE WHEN created_at % 10 = 0 THEN 'f' || created_at % 100 END FROM holdfast_job`,
+	`INSERT INTO holdfast_unique (owner, kind, key, job) SELECT '', 'kind', 1000000 + created_at, id FROM holdfast_job`,
+	`INSERT INTO holdfast_idempotency (owner, key, digest, job, created_at) SELECT '', 1000000 + created_at, x'00', id, 1 FROM holdfast_job`,
+	`INSERT INTO holdfast_expiry (expire_at, job) SELECT created_at, id FROM holdfast_job`,
+	upTo + `100000) INSERT INTO holdfast_late (job, token, to_state, at, took) SELECT unhex(printf('%032x', n)), 1, 'complete', 1, 1 FROM c`,
+	upTo + `100000) INSERT INTO holdfast_event (job, at, name, actor, token, generation) SELECT unhex(printf('%032x', n)), 1, 'manual retry', 'ada', 1, 1 FROM c`,
+	upTo + `10000) INSERT INTO holdfast_carry (job, since) SELECT unhex(printf('%032x', n)), 1 FROM c`,
+	upTo + `2000) INSERT INTO holdfast_cancel (job, at, actor) SELECT unhex(printf('%032x', n)), 1, 'ada' FROM c`,
+	upTo + `1000) INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, members)
+	 SELECT unhex(printf('%032x', n)), 'worker', 1, 2, unhex(printf('%032x%032x', 2 * n, 2 * n + 1)), '[[1,0,0,0,1,1],[1,0,0,0,1,1]]' FROM c`,
+}

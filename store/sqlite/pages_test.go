@@ -1,0 +1,118 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync/atomic"
+	"testing"
+
+	"modernc.org/sqlite/vfs"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// fewPages is what an answer may cost: the way down each tree, and what a hundred rows stand on. A table of a million rows has
+// ten thousand pages and more.
+const fewPages = 40
+
+// questions are what the verbs ask of a file full of jobs, each about a hundred of them at most.
+var questions = []struct {
+	statement string
+	args      []any
+}{
+	{"claim-peek", []any{1, int64(math.MinInt64), []byte{}, 100}},
+	{"claim-read", []any{1, 100}},
+	{"promote-bound", []any{2000, 99}},
+	{"expire-queued", []any{2000, 100}},
+	{"facts", []any{number(700_000)}},
+	{"operate-place", []any{number(700_000), 6, 0}},
+	{"operate-ahead", []any{6, 0, number(700_000)}},
+	{"settle-any", nil},
+	{"settle-said", []any{number(700_000), 1, "failed"}},
+	{"unique-find", []any{"", "kind", "1700000"}},
+	{"idempotency-find", []any{"", "1700000"}},
+	{"await-news", nil},
+	{"inspect attempts", []any{number(700_000)}},
+	{"inspect ahead", []any{number(700_000)}},
+}
+
+// number is the id of a job of the flood.
+func number(n int) []byte {
+	var id holdfast.ID
+	binary.BigEndian.PutUint64(id[8:], uint64(n))
+	return id[:]
+}
+
+var dollar = regexp.MustCompile(`\$([0-9]+)`)
+
+// readLittle asks each on a connection of its own, which knows no page yet.
+func readLittle(t *testing.T, path string, texts map[string]string) {
+	files := &counting{dir: filepath.Dir(path)}
+	name, system, err := vfs.New(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer system.Close()
+	for _, q := range questions {
+		db, err := sql.Open("sqlite", "file:"+filepath.Base(path)+"?immutable=1&vfs="+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, known := texts[q.statement]
+		if !known {
+			t.Fatalf("no statement is called %q: take it out of the questions, or name the one that took its place", q.statement)
+		}
+		files.reads.Store(0)
+		rows, err := db.Query(dollar.ReplaceAllString(text, "?$1"), q.args...)
+		if err != nil {
+			t.Fatalf("%s: %v", q.statement, err)
+		}
+		answers := 0
+		for rows.Next() {
+			answers++
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatalf("%s: %v", q.statement, err)
+		}
+		_ = db.Close()
+		read := files.reads.Load()
+		t.Logf("%s: %d rows, %d pages", q.statement, answers, read)
+		if read > fewPages {
+			t.Errorf("statement %q reads %d pages, where %d are allowed: find out why it looks at more rows than it needs", q.statement, read, fewPages)
+		}
+	}
+}
+
+// counting is a folder that counts what is read from its files.
+type counting struct {
+	dir   string
+	reads atomic.Int64
+}
+
+// Open opens a file for reading.
+func (c *counting) Open(name string) (fs.File, error) {
+	f, err := os.Open(filepath.Join(c.dir, filepath.Base(name)))
+	if err != nil {
+		return nil, err
+	}
+	return &countedFile{f, &c.reads}, nil
+}
+
+type countedFile struct {
+	*os.File
+	reads *atomic.Int64
+}
+
+var _ io.ReadSeeker = (*countedFile)(nil)
+
+// Read reads a page, as a rule.
+func (f *countedFile) Read(p []byte) (int, error) {
+	f.reads.Add(1)
+	return f.File.Read(p)
+}

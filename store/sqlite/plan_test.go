@@ -1,0 +1,181 @@
+package sqlite_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/storetest"
+	zombiezen "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// plans is the table of how statements reach their rows. A new statement gets a line here.
+var plans = storetest.Plans{
+	Want: map[string]string{
+		"begin": "", "look": "", "commit": "", "rollback": "", "savepoint": "", "savepoint-undo": "", "savepoint-release": "", "data-version": "",
+
+		"lane-find": "", "lane-add": "", "lane-list": "", "claim-lanes": "", "hold-add": "", "hold-drop": "", "present": "", "absent": "",
+
+		"idempotency-add": "", "unique-add": "", "job-add": "", "ready-add": "", "later-add": "", "expiry-add": "",
+		"idempotency-find": "idempotency(owner,key)",
+		"idempotency-bind": "idempotency(owner,key)",
+		"unique-find":      "unique(owner,kind,key)",
+
+		"claim-peek":  "ready(lane,priority,job) job(id)",
+		"claim-read":  "ready(lane) job(id) carry(job)",
+		"claim-stand": "ready(lane,priority,job)",
+		"claim-leave": "ready(lane,priority,job)",
+		"facts":       "job(id) carry(job)",
+
+		"lease-add":    "",
+		"lease-find":   "lease(id)",
+		"lease-shrink": "lease(id)",
+		"lease-drop":   "lease(id)",
+		"lease-of":     "lease(all)",
+		"lease-silent": "lease(all) sorted",
+		"renew-lease":  "lease(id)",
+		"cancel-list":  "cancel(all)",
+
+		"settle-complete": "", "settle-finish": "", "settle-attempt": "", "later-again": "", "note-progress": "", "note-checkpoint": "",
+		"settle-any":    "cancel(first) unique(first)",
+		"settle-cancel": "cancel(job)",
+		"settle-said":   "attempt(job,token) finished(job)",
+		"settle-late":   "job(id)",
+		"ready-again":   "job(id)",
+		"unique-free":   "unique(owner,kind,key) job(id)",
+
+		"await-news":    "ready(first) cancel(first)",
+		"promote-bound": "later(due_at) job(id)",
+		"promote-ready": "later(due_at,job) job(id)",
+		"promote-leave": "later(due_at,job) job(id)",
+		"expire-ended":  "expiry(expire_at) finished(job)",
+		"expire-queued": "expiry(expire_at) job(id) ready(lane,priority,job) later(job)",
+		"ready-drop":    "ready(lane,priority,job) job(id)",
+		"later-drop":    "later(job)",
+
+		"operate-since": "", "operate-event": "", "operate-cancel": "",
+		"operate-job":      "job(id)",
+		"operate-place":    "ready(lane,priority,job) later(job) finished(job)",
+		"operate-unfinish": "finished(job)",
+		"operate-discard":  "finished(job)",
+		"operate-ahead":    "ready(lane,priority,job)",
+
+		"inspect holds": "", "inspect workers": "",
+		"inspect jobs":     "job(id) ready(lane,priority,job) later(job) leased(all) lease(all) finished(job) cancel(job) carry(job) attempt(job)",
+		"inspect attempts": "attempt(job)",
+		"inspect late":     "late(job) sorted",
+		"inspect events":   "event(job)",
+		"inspect ahead":    "job(id) ready(lane,priority,job)",
+	},
+	Free: map[string]string{
+		"audit*":         "the audit reads everything, on request",
+		"overdue*":       "the audit reads everything, on request",
+		"inspect counts": "it counts everything",
+	},
+}
+
+// SQLite plans by what it was told of the tables: what was true when they were empty, nothing, or what is.
+func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
+	path := written(t)
+	f := &full{t, raw(t, path)}
+	f.run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -100000")
+	f.run("DELETE FROM holdfast_job; DELETE FROM holdfast_ready; DELETE FROM holdfast_lane; ANALYZE")
+	for _, text := range floods {
+		f.run(text)
+	}
+	texts := statement.Load("sqlite")
+	check := func(t *testing.T) { plans.Check(t, texts, f.plan) }
+	t.Run("with rows that were counted before they came", check)
+	f.run("DROP TABLE sqlite_stat1; DROP TABLE sqlite_stat4")
+	t.Run("with rows that nobody counted", check)
+	f.run("PRAGMA analysis_limit = 1000; ANALYZE")
+	t.Run("with rows that were counted", check)
+	t.Run("and reads little", func(t *testing.T) { readLittle(t, path, texts) })
+}
+
+// full is a file with a million rows in every table that grows.
+type full struct {
+	testing.TB
+	conn *zombiezen.Conn
+}
+
+func (f *full) run(text string) {
+	f.Helper()
+	run(f, f.conn, text)
+}
+
+var (
+	named   = regexp.MustCompile(`\bholdfast_(\w+)(?: (?:AS )?([a-z]\w*))?`)
+	reached = regexp.MustCompile(`^(SCAN|SEARCH) (\w+)`)
+	columns = regexp.MustCompile(`[a-z_]+`)
+	within  = regexp.MustCompile(`^(?:MATERIALIZE|CO-ROUTINE) (holdfast_\w+)$`)
+	peeked  = regexp.MustCompile(`EXISTS \(SELECT 1 FROM holdfast_(\w+)\)`)
+)
+
+// plan asks how a statement would run.
+func (f *full) plan(name, text string) (p storetest.Plan) {
+	if name == "inspect jobs" {
+		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
+	}
+	st, _, err := f.conn.PrepareTransient("EXPLAIN QUERY PLAN " + text)
+	if err != nil {
+		f.Fatalf("%s: %v", name, err)
+	}
+	defer st.Finalize()
+	aliases := map[int]map[string]string{0: tablesOf(text)} // by the step that they are known in
+	for {
+		if more, err := st.Step(); err != nil || !more {
+			return p
+		}
+		step, detail := st.ColumnInt(0), st.ColumnText(3)
+		known := aliases[st.ColumnInt(1)]
+		if view := within.FindStringSubmatch(detail); view != nil {
+			known = tablesOf(f.viewText(view[1]))
+		}
+		aliases[step] = known
+		p.Text += "\n    " + detail
+		p.Sorted = p.Sorted || strings.Contains(detail, "TEMP B-TREE") || strings.Contains(detail, "AUTOMATIC")
+		if m := reached.FindStringSubmatch(detail); m != nil && known[m[2]] != "" {
+			p.Accesses = append(p.Accesses, access(known[m[2]], detail, text))
+		}
+	}
+}
+
+// tablesOf are the tables that a text names, by what it calls them.
+func tablesOf(text string) map[string]string {
+	tables := map[string]string{}
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		tables["holdfast_"+m[1]] = m[1]
+		tables[m[2]] = m[1]
+	}
+	return tables
+}
+
+func (f *full) viewText(view string) string {
+	text, err := sqlitex.ResultText(f.conn.Prep("SELECT sql FROM sqlite_schema WHERE name = '" + view + "'"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return text
+}
+
+// access reads one step. The columns stand in brackets behind the index; a search by an index that is made for the occasion
+// reads everything first.
+func access(table, detail, text string) storetest.Access {
+	a := storetest.Access{Table: table}
+	_, keys, found := strings.Cut(detail, "(")
+	if found && !strings.Contains(detail, "AUTOMATIC") {
+		for _, key := range columns.FindAllString(keys, -1) {
+			if !slices.Contains(a.Keys, key) {
+				a.Keys = append(a.Keys, key)
+			}
+		}
+	}
+	for _, m := range peeked.FindAllStringSubmatch(text, -1) {
+		a.First = a.First || m[1] == table
+	}
+	return a
+}
