@@ -11,25 +11,31 @@ type Mutant struct {
 // A Patch replaces a piece of text that occurs once in a file.
 type Patch struct{ File, Old, New string }
 
+// anyLease looks for a job in whichever lease it is.
+const anyLease = `	l, err := t.lease(batch)
+	if found, _ := t.readLeases("lease-of", job); len(found) > 0 {
+		if t.leases[found[0].id] == nil {
+			t.leases[found[0].id] = found[0]
+		}
+		l = t.leases[found[0].id]
+	}
+`
+
 // mutants are the defects that peers shipped, and a few that are as easily made.
 var mutants = []Mutant{
 	{
 		Name: "no-fence", Breaks: "a worker presumed dead changes nothing (river v0.50, solid_queue#589)",
 		Patches: []Patch{
-			{"store/statement/settle.sqlite.sql", "SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
-				"SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
-			{"store/statement/settle.sqlite.sql", "'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
-				"'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
+			{"store/sqlite/lease.go", "\tl, err := t.lease(batch)\n", anyLease},
+			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
 		},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/sqlite"},
 	},
 	{
 		Name: "no-fence-in-a-storm", Breaks: "the same, seen from real processes: the storm is not blind",
 		Patches: []Patch{
-			{"store/statement/settle.sqlite.sql", "'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
-				"'complete', $6, $7\n  FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
-			{"store/statement/settle.sqlite.sql", "SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND token = $2 AND lease = $3",
-				"SELECT failures, crashes, interrupts, generation, started FROM holdfast_member WHERE job = $1 AND $2 = $2 AND $3 = $3"},
+			{"store/sqlite/lease.go", "\tl, err := t.lease(batch)\n", anyLease},
+			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
 		},
 		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "./internal/chaos"},
 	},
@@ -37,15 +43,29 @@ var mutants = []Mutant{
 		Name: "state-only-fence", Breaks: "whoever settles must hold this very lease, not any lease",
 		Patches: []Patch{
 			{"store/statement/settle.postgres.sql", "FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_lease WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
-			{"store/postgres/settle.go", "t.seats[span{l.members[i].job, l.members[i].token}] = ", "t.seats[span{l.members[i].job, 0}] = "},
-			{"store/postgres/settle.go", "place, ok := t.seats[at]", "place, ok := t.seats[span{n.Job, 0}]"},
-			{"store/postgres/settle.go", "case ok && place.lease.id == n.Batch:", "case ok:"},
+			{"store/postgres/settle.go", "if l.id == n.Batch {", "if l.find(n.Job) != nil {"},
+			{"store/postgres/settle.go", "m != nil && m.token == n.Token", "m != nil"},
 		},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/postgres"},
 	},
 	{
+		Name: "claims-wade", Breaks: "a claim does not read what was claimed before it",
+		Patches: []Patch{{"store/postgres/mark.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)", "l.marked = false"}},
+		Test:    []string{"-run", "TestAnOldSnapshotDoesNotMakeClaimsWade", "./store/postgres"},
+	},
+	{
+		Name: "marks-never-sink", Breaks: "what comes back is claimed before what is younger",
+		Patches: []Patch{{"store/postgres/settle.go", "s.marks.lower(back...)", "s.marks.lower(back[:0]...)"}},
+		Test:    []string{"-run", "TestWhatComesBehindAMarkIsClaimedFirst", "./store/postgres"},
+	},
+	{
+		Name: "claim-what-was-seen", Breaks: "a claim takes what is there, not what was there when it looked",
+		Patches: []Patch{{"store/sqlite/claim.go", "met == n || left[met].job != columnID(st, 0) || left[met].token != st.ColumnInt(1)", "met == n"}},
+		Test:    []string{"-run", "TestAClaimTakesWhatIsThere", "./store/sqlite"},
+	},
+	{
 		Name: "token-lowered-on-release", Breaks: "a token is never lowered (river PR#730, #1290)",
-		Patches: []Patch{{"store/sqlite/settle.go", "s.exec(place, x.Job, x.Token, m.failures", "s.exec(place, x.Job, x.Token-1, m.failures"}},
+		Patches: []Patch{{"store/sqlite/settle.go", "s.gather(place, &x.Job, x.Token, m.failures", "s.gather(place, &x.Job, x.Token-1, m.failures"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/sqlite"},
 	},
 	{
@@ -55,7 +75,7 @@ var mutants = []Mutant{
 	},
 	{
 		Name: "reclaim-without-new-token", Breaks: "a reclaimed job's old holder is fenced off",
-		Patches: []Patch{{"store/statement/keep.sqlite.sql", "SET lease = $2, token = token + 1", "SET lease = $2, token = token"}},
+		Patches: []Patch{{"store/sqlite/keep.go", "\t\ttaken.token++\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/sqlite"},
 	},
 	{
@@ -112,12 +132,12 @@ var mutants = []Mutant{
 	},
 	{
 		Name: "poison-row-aborts-the-batch", Breaks: "a row that cannot be read fails alone (river PR#1324, asynq#1140)",
-		Patches: []Patch{{"store/sqlite/lease.go", "\tl.Corrupt = strings.Join(wrong, \"; \")\n", "\tif l.Corrupt = strings.Join(wrong, \"; \"); l.Corrupt != \"\" {\n\t\tpanic(l.Corrupt)\n\t}\n"}},
+		Patches: []Patch{{"store/sqlite/facts.go", "\tl.Corrupt = strings.Join(wrong, \"; \")\n", "\tif l.Corrupt = strings.Join(wrong, \"; \"); l.Corrupt != \"\" {\n\t\tpanic(l.Corrupt)\n\t}\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/poison", "./store/sqlite"},
 	},
 	{
 		Name: "one-call-fails-the-group", Breaks: "a call that fails hurts nobody it shares a commit with (river PR#258)",
-		Patches: []Patch{{"store/sqlite/writer.go", "c.err = t.guarded(func() error { return c.do(t) })", "c.err = c.do(t)"}},
+		Patches: []Patch{{"store/sqlite/writer.go", "c.err = t.guarded(func() error { return c.whole(t) })", "c.err = c.whole(t)"}},
 		Test:    []string{"-run", "TestCallsThatWaitTogether", "./store/sqlite"},
 	},
 	{

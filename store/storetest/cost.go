@@ -1,0 +1,225 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A Cost is what some work took from the database: in all, or per job. A figure that a store does not have is zero.
+type Cost struct {
+	Trips        float64 // times that the database was waited for, over a network
+	Statements   float64
+	Transactions float64 // committed ones
+	Rows         float64 // inserted, updated and deleted
+	Bytes        float64 // written ahead of the data
+}
+
+// figures names the parts of a cost, in the order in which they are shown.
+var figures = []struct {
+	name string
+	of   func(*Cost) *float64
+}{
+	{"round trips", func(c *Cost) *float64 { return &c.Trips }},
+	{"statements", func(c *Cost) *float64 { return &c.Statements }},
+	{"transactions", func(c *Cost) *float64 { return &c.Transactions }},
+	{"rows written", func(c *Cost) *float64 { return &c.Rows }},
+	{"log bytes", func(c *Cost) *float64 { return &c.Bytes }},
+}
+
+func (c Cost) String() string {
+	var parts []string
+	for _, f := range figures {
+		parts = append(parts, f.name+" "+shown(*f.of(&c)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shown is a figure with as many digits as count.
+func shown(figure float64) string {
+	if figure >= 1000 {
+		return fmt.Sprintf("%.0f", figure)
+	}
+	return fmt.Sprintf("%.3g", figure)
+}
+
+// A Meter opens a store on the same data as before, lets work run, closes the store and answers with what the work cost. What
+// ready does comes first, writes no row and is not counted: it is for what a store learns once.
+type Meter func(ready, work func(holdfast.Store)) Cost
+
+// batch is how many jobs a claim and a settlement carry where costs are taken.
+const batch = 500
+
+// A path is a way of jobs through a store whose cost is known.
+type path struct {
+	name   string
+	jobs   int
+	before func(*spender) // not counted
+	work   func(*spender)
+}
+
+var paths = []path{
+	{"enqueue alone", 1, (*spender).nothing, func(s *spender) { s.enqueue(1) }},
+	{"enqueue one by one", 200, (*spender).nothing, func(s *spender) {
+		for range 200 {
+			s.enqueue(1)
+		}
+	}},
+	{"enqueue in bulk", 2000, (*spender).nothing, func(s *spender) { s.enqueue(2000) }},
+	{"claim and complete", 2000, func(s *spender) { s.enqueue(2000) }, func(s *spender) { s.drain(complete) }},
+	{"fail once and complete", 2000, func(s *spender) { s.enqueue(2000) }, func(s *spender) { s.drain(failOnce) }},
+}
+
+// Costs holds what a job costs on its way through a store against a budget, by the name of the path. No clock is asked, so a
+// busy machine changes nothing. The cheapest of a few rounds counts: whatever else the database does only adds.
+func Costs(t *testing.T, open func(testing.TB) Meter, budget map[string]Cost) {
+	for _, p := range paths {
+		t.Run(p.name, func(t *testing.T) {
+			allowed, known := budget[p.name]
+			if !known {
+				t.Fatalf("%q has no budget: add a line to the table, a tenth above what a job costs now", p.name)
+			}
+			p.judge(t, p.measure(t, open(t), allowed), allowed)
+		})
+	}
+}
+
+// Rounds. The first one meets an empty store and is not like the others; after the last, bad luck is no excuse.
+const fewest, most = 3, 8
+
+func (p path) measure(t testing.TB, meter Meter, allowed Cost) (least Cost) {
+	s := &spender{TB: t}
+	s.run(meter, s.nothing, (*spender).remember)
+	for round := range most {
+		s.run(meter, s.learn, p.before)
+		spent := s.run(meter, s.learn, p.work)
+		for _, f := range figures {
+			each := *f.of(&spent) / float64(p.jobs)
+			if into := f.of(&least); round == 0 || each < *into {
+				*into = each
+			}
+		}
+		if round+1 >= fewest && len(p.excess(least, allowed)) == 0 {
+			break
+		}
+	}
+	return least
+}
+
+// excess names the figures that are above their budget.
+func (p path) excess(spent, allowed Cost) (complaints []string) {
+	for _, f := range figures {
+		if is, may := *f.of(&spent), *f.of(&allowed); is > may {
+			complaints = append(complaints, fmt.Sprintf("%s: %s per job are %s, the budget is %s", p.name, f.name, shown(is), shown(may)))
+		}
+	}
+	return complaints
+}
+
+func (p path) judge(t testing.TB, spent, allowed Cost) {
+	t.Logf("%s, per job: %v", p.name, spent)
+	for _, complaint := range p.excess(spent, allowed) {
+		t.Errorf("%s: find what became dearer, this is not noise. When code gets better the budget is lowered; it is raised only for a promise that is worth it", complaint)
+	}
+	for _, f := range figures {
+		if is, may := *f.of(&spent), *f.of(&allowed); is < 0.75*may {
+			t.Logf("%s: %s per job are %s, the budget is %s: the code got better, lower the budget to %s", p.name, f.name, shown(is), shown(may), shown(1.1*is))
+		}
+	}
+}
+
+// A spender is the worker and the producer whose costs are taken.
+type spender struct {
+	testing.TB
+	store holdfast.Store
+}
+
+// run lets work run on a store that the meter opened.
+func (s *spender) run(meter Meter, ready func(), work func(*spender)) Cost {
+	hand := func(do func()) func(holdfast.Store) {
+		return func(store holdfast.Store) { s.store = store; do() }
+	}
+	return meter(hand(ready), hand(func() { work(s) }))
+}
+
+func (s *spender) nothing() {}
+
+// usual is a draft as most are: two hundred bytes of arguments.
+var usual = holdfast.Draft{Kind: "mail.send", Args: []byte(`{"to":"somebody@example.org","template":"welcome","body":"` + strings.Repeat("x", 140) + `"}`)}
+
+func (s *spender) enqueue(n int) {
+	drafts := make([]holdfast.Draft, n)
+	for i := range drafts {
+		drafts[i] = usual
+	}
+	s.put(drafts...)
+}
+
+func (s *spender) put(drafts ...holdfast.Draft) {
+	s.Helper()
+	if _, err := s.store.Enqueue(context.Background(), drafts); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// learn enqueues what is there already, under an idempotency key: nothing is written, and the store has learned the lane.
+func (s *spender) learn() {
+	again := usual
+	again.IdempotencyKey = "once"
+	s.put(again)
+}
+
+// remember enqueues what learn repeats, and takes it out of the way.
+func (s *spender) remember() {
+	s.learn()
+	s.drain(complete)
+}
+
+// drain claims and settles until nothing is left, and one claim has found nothing.
+func (s *spender) drain(settle func(holdfast.Lease) holdfast.Settlement) {
+	s.Helper()
+	ctx := context.Background()
+	for {
+		leases, err := s.store.Claim(ctx, holdfast.Claim{Worker: "worker-1", Queues: []string{"default"}, Limit: batch, Start: batch, Lease: time.Minute})
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(leases) == 0 {
+			return
+		}
+		settlements := make([]holdfast.Settlement, len(leases))
+		for i := range leases {
+			settlements[i] = settle(leases[i])
+		}
+		answers, err := s.store.Settle(ctx, settlements)
+		for _, answer := range answers {
+			if answer != nil {
+				err = answer
+			}
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func complete(l holdfast.Lease) holdfast.Settlement {
+	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: 3 * time.Millisecond}
+}
+
+// failOnce sends every job round once more, with the record that a gateway's refusal leaves.
+func failOnce(l holdfast.Lease) holdfast.Settlement {
+	if l.Failures > 0 {
+		return complete(l)
+	}
+	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeFailure, Limit: 5, Took: 3 * time.Millisecond,
+		Why: "GW_5XX is retryable; failure 1 of 5", Failure: &holdfast.Failure{
+			Code: "GW_5XX", Category: "gateway", Message: "the gateway answered 503 Service Unavailable",
+			Detail: "POST https://gateway.example.org/v1/messages: 503 Service Unavailable: upstream connect error or disconnect before headers", Dependency: "gateway",
+			Context: map[string]string{"http_status": "503", "worker": "worker-1"}, Fingerprint: "5f0c6c7b4f1f9a3e",
+		}}
+}
