@@ -6,6 +6,8 @@ SECONDS  ?= 120
 PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
 RACE     ?= . ./engine/... ./store/postgres/... ./ops/...
+# The modules of the benchmark: each contender may need versions of its own.
+BENCHES  = bench bench/measure bench/riversqlite bench/asynq bench/goqite bench/backlite
 
 # Pure Go everywhere, so that one build serves all checks. Only the race detector needs more.
 export CGO_ENABLED = 0
@@ -23,6 +25,7 @@ run: ## watch jobs fail and recover in the terminal, about a minute, nothing to 
 
 test: postgres lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
 	$(GO) test -timeout 10m $(PACKAGES)
+	cd bench && $(GO) test . && cd measure && $(GO) test .
 	@$(MAKE) --no-print-directory race
 
 lint: ## gofmt, go vet and staticcheck
@@ -30,7 +33,7 @@ lint: ## gofmt, go vet and staticcheck
 		echo "not formatted, run 'make format':"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
-	@for module in bench bench/measure bench/riversqlite; do \
+	@for module in $(BENCHES); do \
 		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
 	done
 
@@ -40,7 +43,7 @@ format: ## rewrite every Go file the way gofmt wants it
 race: compiler ## the tests of everything concurrent under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m $(RACE)
 
-bench: postgres ## measure against River on the same databases, side by side; QUICK=1 for a short run
+bench: postgres ## measure against River, Asynq and others, side by side, about 15 minutes; QUICK=1 for 4
 	cd bench && $(GO) run .
 
 chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each

@@ -3,86 +3,60 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/holdfastdev/holdfast/bench/measure"
 )
 
-// A contest is one workload on one database. The first entry is judged by its ratio to the second.
-type contest struct {
-	name     string
-	database string
-	workload string
-	floor    float64 // what the ratio must reach; 0 when nobody promised anything
-	entries  []entry
-}
-
-// An entry is one contender, or one setting of it. The entries of a contest do the same work.
-type entry struct {
-	name    string
-	program string
-	jobs    int
-	waiting int
-	results []measure.Result
-}
-
-func plan(only string, quick bool) []contest {
-	ours := func(jobs int) entry { return entry{name: "holdfast", program: "holdfast", jobs: jobs} }
-	river := func(jobs int) entry { return entry{name: "river", program: "river", jobs: jobs} }
-	riverLite := func(jobs int) entry { return entry{name: "river", program: "riversqlite", jobs: jobs} }
-	million := entry{name: "1M scheduled", program: "holdfast", jobs: 50_000, waiting: 1_000_000}
-	none := entry{name: "none scheduled", program: "holdfast", jobs: 50_000}
-	all := []contest{
-		{"postgres drain", "postgres", "drain", 4, []entry{ours(200_000), river(200_000)}},
-		{"postgres enqueue x16", "postgres", "enqueue", 0, []entry{ours(20_000), river(20_000)}},
-		{"postgres bulk", "postgres", "bulk", 0, []entry{ours(100_000), river(100_000)}},
-		{"postgres backlog", "postgres", "drain", 0.8, []entry{million, none}},
-		{"sqlite drain", "sqlite", "drain", 15, []entry{ours(50_000), riverLite(50_000)}},
-		{"sqlite enqueue x16", "sqlite", "enqueue", 0, []entry{ours(10_000), riverLite(10_000)}},
-		{"sqlite bulk", "sqlite", "bulk", 0, []entry{ours(50_000), riverLite(50_000)}},
-		{"sqlite backlog", "sqlite", "drain", 0.8, []entry{million, none}},
-	}
-	chosen := slices.DeleteFunc(all, func(c contest) bool { return !strings.Contains(c.name, only) })
-	for _, c := range chosen {
-		for i := range c.entries {
-			c.entries[i].results = nil
-			if quick {
-				c.entries[i].jobs /= 2
-				c.entries[i].waiting /= 10
-				c.entries[i].name = strings.Replace(c.entries[i].name, "1M", "100k", 1)
-			}
-		}
-	}
-	return chosen
-}
-
 // run lets the entries take turns, and changes who begins with every round.
-func (c *contest) run(ctx context.Context, g *ground, rounds int) (failed int) {
+func (c *contest) run(ctx context.Context, g *ground, rounds int) {
+	if err := g.fill(ctx, c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	for round := range rounds {
 		for i := range c.entries {
-			e := &c.entries[(i+round)%len(c.entries)]
-			r, err := g.run(ctx, c.database, c.workload, *e)
-			if err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				failed++
+			e := c.entries[(i+round)%len(c.entries)]
+			if g.yard.commands[e.program] == nil || e.minor && round >= max(1, rounds/2) {
 				continue
 			}
-			e.results = append(e.results, r)
-			fmt.Fprintf(os.Stderr, "%-22s %-15s round %d: %9.0f jobs/s\n", c.name, e.name, round+1, rate(r))
+			if ctx.Err() != nil {
+				return
+			}
+			e.once(ctx, g, c.name, round+1)
 		}
 	}
-	return failed
 }
+
+func (e *entry) once(ctx context.Context, g *ground, contest string, round int) {
+	r, err := g.run(ctx, e)
+	if err != nil {
+		e.failures = append(e.failures, err.Error())
+		fmt.Fprintf(os.Stderr, "%-10s %-28s round %d did not work: %v\n", contest, e.name, round, err)
+		return
+	}
+	e.results = append(e.results, r)
+	if r.P50 > 0 {
+		fmt.Fprintf(os.Stderr, "%-10s %-28s round %d: p50 %.2f ms, p99 %.2f ms\n", contest, e.name, round, r.P50, r.P99)
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%-10s %-28s round %d: %8.0f jobs/s, %4.0f + %.0f us/job\n", contest, e.name, round, rate(r), worker(r), server(r))
+}
+
+// A figure is one number of a run.
+type figure func(measure.Result) float64
 
 func rate(r measure.Result) float64   { return float64(r.Jobs) / r.Seconds }
 func worker(r measure.Result) float64 { return r.CPU / float64(r.Jobs) * 1e6 }
 func server(r measure.Result) float64 { return r.ServerCPU / float64(r.Jobs) * 1e6 }
+func cpu(r measure.Result) float64    { return worker(r) + server(r) }
+func wal(r measure.Result) float64    { return float64(r.WAL) / float64(r.Jobs) }
+func memory(r measure.Result) float64 { return r.Peak - r.Idle }
+func p50(r measure.Result) float64    { return r.P50 }
+func p95(r measure.Result) float64    { return r.P95 }
+func p99(r measure.Result) float64    { return r.P99 }
 
-func (e entry) sorted(of func(measure.Result) float64) []float64 {
+func (e *entry) sorted(of figure) []float64 {
 	list := make([]float64, len(e.results))
 	for i, r := range e.results {
 		list[i] = of(r)
@@ -91,44 +65,27 @@ func (e entry) sorted(of func(measure.Result) float64) []float64 {
 	return list
 }
 
-func (e entry) median(of func(measure.Result) float64) float64 {
-	list := e.sorted(of)
-	if len(list) == 0 {
+// median is 0 when nothing was measured.
+func (e *entry) median(of figure) float64 { return median(e.sorted(of)) }
+
+func median(sorted []float64) float64 {
+	if len(sorted) == 0 {
 		return 0
 	}
-	return (list[len(list)/2] + list[(len(list)-1)/2]) / 2
+	return (sorted[len(sorted)/2] + sorted[(len(sorted)-1)/2]) / 2
 }
 
-// table prints medians. CPU time tells more than the rate when the machine is shared.
-func table(to io.Writer, contests []contest) {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nworkload\tcontender\tjobs\tjobs/s (median)\tmin - max\tCPU us/job: worker + server\tratio\tfloor")
+// find is the entry of that name, or nil.
+func find(contests []*contest, name, entry string) *entry {
 	for _, c := range contests {
-		for i, e := range c.entries {
-			list := e.sorted(rate)
-			if len(list) == 0 {
-				fmt.Fprintf(w, "%s\t%s\t%d\tdid not work\n", c.name, e.name, e.jobs)
-				continue
+		if c.name != name {
+			continue
+		}
+		for _, e := range c.entries {
+			if e.name == entry {
+				return e
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.0f - %.0f\t%.0f + %.0f\t%s\n", c.name, e.name, e.jobs, e.median(rate), list[0], list[len(list)-1],
-				e.median(worker), e.median(server), c.judgement(i))
 		}
 	}
-	w.Flush()
-}
-
-// judgement is the ratio of medians, and whether it reaches the floor.
-func (c contest) judgement(i int) string {
-	base := c.entries[1].median(rate)
-	if i != 0 || base == 0 {
-		return "\t"
-	}
-	ratio := c.entries[0].median(rate) / base
-	switch {
-	case c.floor == 0:
-		return fmt.Sprintf("%.2fx\t-", ratio)
-	case ratio >= c.floor:
-		return fmt.Sprintf("%.2fx\t%gx met", ratio, c.floor)
-	}
-	return fmt.Sprintf("%.2fx\t%gx MISSED", ratio, c.floor)
+	return nil
 }

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,69 +20,200 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// A ground gives every run a database of its own, made just before it and gone right after.
+// A run that takes longer is given up; filling a store may take longer.
+const (
+	limit     = 90 * time.Second
+	fillLimit = 10 * time.Minute
+)
+
+// settings are those of a server somebody cares for, the same for every contender; fsync and full page writes are on.
+var settings = pgtest.Options{Durable: true, Settings: map[string]string{
+	"shared_buffers":     "1GB",
+	"synchronous_commit": "on",
+	"max_wal_size":       "8GB",
+}}
+
+// collector is the same for every contender in Go. Engines make much short-lived garbage and little that lasts, and all of
+// them gain from collecting it less often.
+const collector = "GOGC=400"
+
+// A ground gives every run a database of its own, made just before it and gone right after; only filled stores stay.
 type ground struct {
-	dir    string
-	server *pgtest.Server
-	runs   int
+	dir     string
+	yard    *yard
+	server  *pgtest.Server
+	version map[string]string // of the database servers
+	runs    int
+	filled  map[string]string // by name and database: the store's address
 }
 
-func (g *ground) startServer() (err error) {
-	g.server, err = pgtest.Start(filepath.Join(g.dir, "postgres"), settings)
-	return err
-}
-
-// build makes one program of each contender. River's SQLite driver lives in a module of its own.
-func build(ctx context.Context, bin string) error {
-	for name, folder := range map[string]string{"holdfast": ".", "river": ".", "riversqlite": "riversqlite"} {
-		target := "./" + name
-		if folder != "." {
-			target = "."
+// prepare starts what the contests need.
+func (g *ground) prepare(ctx context.Context, contests []*contest) (err error) {
+	g.version, g.filled = map[string]string{}, map[string]string{}
+	if needs(contests, func(e *entry) bool { return e.database == onPostgres }) {
+		if g.server, err = pgtest.Start(filepath.Join(g.dir, "postgres"), settings); err != nil {
+			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, name), target)
-		cmd.Dir = folder
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("the contender %s does not build: %w\n%s", name, err, out)
+		if g.version["PostgreSQL"], err = g.ask(ctx, "SHOW server_version"); err != nil {
+			return err
+		}
+	}
+	if needs(contests, func(e *entry) bool { return e.program == "asynq" }) {
+		version, err := ensureRedis(ctx)
+		if err != nil {
+			g.yard.leftOut = append(g.yard.leftOut, fmt.Sprintf("asynq: %v", err))
+			delete(g.yard.commands, "asynq")
+		} else {
+			g.version["Redis"] = version
 		}
 	}
 	return nil
 }
 
-// run measures one contender once.
-func (g *ground) run(ctx context.Context, database, workload string, e entry) (measure.Result, error) {
-	g.runs++
-	name := fmt.Sprintf("run%d", g.runs)
-	store, clean, err := g.fresh(ctx, database, name)
+func (g *ground) close() {
+	if g.server != nil {
+		g.server.Close()
+	}
+}
+
+// run measures one entry once.
+func (g *ground) run(ctx context.Context, e *entry) (measure.Result, error) {
+	store, server, clean, err := g.place(ctx, e)
 	if err != nil {
 		return measure.Result{}, err
 	}
 	defer clean()
-	cmd := exec.CommandContext(ctx, filepath.Join(g.dir, "bin", e.program), "-workload", workload, "-store", store,
-		"-jobs", strconv.Itoa(e.jobs), "-waiting", strconv.Itoa(e.waiting), "-server", strconv.Itoa(g.postmaster(database)))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return measure.Result{}, fmt.Errorf("%s, %s on %s: %w", e.name, workload, database, err)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	flags := append([]string{"-workload", e.workload, "-store", store, "-jobs", strconv.Itoa(e.jobs), "-server", strconv.Itoa(server)}, e.flags...)
+	others := watch(server)
+	r, used, err := g.start(ctx, e.program, flags)
+	if err == nil {
+		e.others = append(e.others, others(used))
 	}
-	var r measure.Result
-	return r, json.Unmarshal(out, &r)
+	return r, err
 }
 
-// fresh makes an empty database. What earlier runs left to be written is written before this one begins.
+// watch begins to count how many cores other programs use: whatever is neither the contender's nor its database server's.
+func watch(server int) func(used time.Duration) float64 {
+	begin, busy, served := time.Now(), measure.Busy(), measure.ServerSeconds(server)
+	return func(used time.Duration) float64 {
+		rest := measure.Busy() - busy - (measure.ServerSeconds(server) - served) - used.Seconds()
+		return max(0, rest/time.Since(begin).Seconds())
+	}
+}
+
+// start runs a contender, reads what it found, and answers the CPU time of all its processes.
+func (g *ground) start(ctx context.Context, name string, flags []string) (r measure.Result, used time.Duration, err error) {
+	command := slices.Concat(g.yard.commands[name], flags)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), collector)
+	cmd.Stderr = os.Stderr
+	cmd.WaitDelay = 5 * time.Second
+	endWithUs(cmd)
+	out, err := cmd.Output()
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("it took longer than %v", limit)
+		}
+		return r, 0, err
+	}
+	return r, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), json.Unmarshal(out, &r)
+}
+
+// place finds or makes the store of a run, and the process of the server it is on.
+func (g *ground) place(ctx context.Context, e *entry) (store string, server int, clean func(), err error) {
+	clean = func() {}
+	if err := g.settle(ctx); err != nil {
+		return "", 0, nil, err
+	}
+	if e.filled != "" {
+		if store = g.filled[key(e)]; store == "" {
+			err = fmt.Errorf("there is no store with %s, see above", key(e))
+		}
+		return store, g.postmaster(e.database), clean, err
+	}
+	g.runs++
+	name := fmt.Sprintf("run%d", g.runs)
+	if mode, ok := strings.CutPrefix(e.database, "redis "); ok {
+		dir := filepath.Join(g.dir, name)
+		r, err := startRedis(ctx, dir, mode)
+		if err != nil {
+			return "", 0, nil, err
+		}
+		return r.address, r.cmd.Process.Pid, func() { r.stop(); os.RemoveAll(dir) }, nil
+	}
+	store, clean, err = g.fresh(ctx, e.database, name)
+	return store, g.postmaster(e.database), clean, err
+}
+
+// settle writes what earlier runs left to be written, so that nobody pays for another.
+func (g *ground) settle(ctx context.Context) error {
+	_ = exec.CommandContext(ctx, "sync").Run() // where there is no such program, the system decides
+	if g.server == nil {
+		return nil
+	}
+	return g.exec(ctx, "postgres", "CHECKPOINT")
+}
+
+// fresh makes an empty database.
 func (g *ground) fresh(ctx context.Context, database, name string) (store string, clean func(), err error) {
-	if database == "sqlite" {
+	if database == onSQLite {
 		dir := filepath.Join(g.dir, name)
 		return filepath.Join(dir, "jobs.db"), func() { os.RemoveAll(dir) }, os.MkdirAll(dir, 0o755)
 	}
 	url, err := g.server.Create(name)
-	if err != nil {
-		return "", nil, err
-	}
-	return url, func() { _ = g.exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)") }, g.exec(ctx, "CHECKPOINT")
+	return url, func() { _ = g.exec(context.WithoutCancel(ctx), "postgres", "DROP DATABASE "+name+" WITH (FORCE)") }, err
 }
 
-func (g *ground) exec(ctx context.Context, statement string) error {
-	c, err := pgx.Connect(ctx, g.server.URL("postgres"))
+func key(e *entry) string { return e.filled + " on " + e.database }
+
+// fill makes the stores that are used by all rounds, those on files beside those on the server: nothing is timed yet.
+func (g *ground) fill(ctx context.Context, c *contest) error {
+	var group sync.WaitGroup
+	var mutex sync.Mutex
+	var failed error
+	lists := map[string][]*entry{}
+	for _, e := range c.entries {
+		if e.filled != "" && g.filled[key(e)] == "" && g.yard.commands[e.program] != nil {
+			lists[e.database] = append(lists[e.database], e)
+		}
+	}
+	for _, list := range lists {
+		group.Go(func() {
+			for _, e := range list {
+				store, err := g.fillOne(ctx, e)
+				mutex.Lock()
+				g.filled[key(e)], failed = store, errors.Join(failed, err)
+				mutex.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return failed
+}
+
+func (g *ground) fillOne(ctx context.Context, e *entry) (string, error) {
+	name := "filled_" + strings.ReplaceAll(e.filled, " ", "_")
+	store, _, err := g.fresh(ctx, e.database, name)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fillLimit)
+	defer cancel()
+	r, _, err := g.start(ctx, e.program, append([]string{"-workload", "prepare", "-store", store}, fillings[e.filled]...))
+	if err != nil {
+		return "", fmt.Errorf("filling a store with %s: %w", key(e), err)
+	}
+	fmt.Fprintf(os.Stderr, "filled a store with %s in %.0f s\n", key(e), r.Seconds)
+	if e.database == onPostgres { // a server that has been up for a while would have done so by itself
+		return store, g.exec(ctx, name, "VACUUM (ANALYZE)")
+	}
+	return store, nil
+}
+
+func (g *ground) exec(ctx context.Context, database, statement string) error {
+	c, err := pgx.Connect(ctx, g.server.URL(database))
 	if err != nil {
 		return err
 	}
@@ -87,9 +222,19 @@ func (g *ground) exec(ctx context.Context, statement string) error {
 	return err
 }
 
+func (g *ground) ask(ctx context.Context, question string) (answer string, err error) {
+	c, err := pgx.Connect(ctx, g.server.URL("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer c.Close(ctx)
+	err = c.QueryRow(ctx, question).Scan(&answer)
+	return answer, err
+}
+
 // postmaster is the server's first process, by whose number its CPU time is found; 0 for a database without a server.
 func (g *ground) postmaster(database string) int {
-	if database == "sqlite" {
+	if database != onPostgres {
 		return 0
 	}
 	text, _ := os.ReadFile(filepath.Join(g.dir, "postgres", "data", "postmaster.pid"))
@@ -98,28 +243,6 @@ func (g *ground) postmaster(database string) int {
 	return pid
 }
 
-// versions says what was compared.
-func (g *ground) versions(ctx context.Context) string {
-	said := []string{"River " + version(ctx, ".", "github.com/riverqueue/river"), "its SQLite driver " + version(ctx, "riversqlite", "github.com/riverqueue/river/riverdriver/riversqlite")}
-	if g.server == nil {
-		return strings.Join(said, ", ")
-	}
-	c, err := pgx.Connect(ctx, g.server.URL("postgres"))
-	if err != nil {
-		return strings.Join(said, ", ")
-	}
-	defer c.Close(ctx)
-	var v string
-	_ = c.QueryRow(ctx, "SHOW server_version").Scan(&v)
-	return strings.Join(append(said, "PostgreSQL "+v), ", ")
-}
-
-func version(ctx context.Context, folder, module string) string {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
-	cmd.Dir = folder
-	out, err := cmd.Output()
-	if err != nil {
-		return "(unknown)"
-	}
-	return strings.TrimSpace(string(out))
+func needs(contests []*contest, what func(*entry) bool) bool {
+	return slices.ContainsFunc(contests, func(c *contest) bool { return slices.ContainsFunc(c.entries, what) })
 }

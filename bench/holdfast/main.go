@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/bench/measure"
+	"github.com/holdfastdev/holdfast/bench/postgres"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -21,26 +24,73 @@ type noop struct {
 
 func (noop) Kind() string { return "noop" }
 
-type contender struct{ store holdfast.Store }
+// frozen is a kind that is paused.
+type frozen noop
 
-func main() {
-	measure.Main(func(ctx context.Context, address string) (measure.Contender, error) {
-		s, err := store.Open(ctx, address)
-		return &contender{s}, err
+func (frozen) Kind() string { return "frozen" }
+
+type contender struct {
+	store holdfast.Store
+	slots int
+}
+
+// remote is the contender on PostgreSQL.
+type remote struct {
+	*contender
+	postgres.Server
+}
+
+func main() { measure.Main(open) }
+
+func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
+	s, err := store.Open(ctx, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	c := &contender{s, o.Slots}
+	if strings.HasPrefix(o.Store, "postgres") {
+		return remote{c, postgres.Server{URL: o.Store}}, nil
+	}
+	return c, nil
+}
+
+func (c *contender) Add(ctx context.Context, jobs int) error {
+	return c.add(ctx, jobs, noop{measure.Text}, 0)
+}
+
+func (c *contender) Schedule(ctx context.Context, jobs int) error {
+	return c.add(ctx, jobs, noop{measure.Text}, 24*time.Hour)
+}
+
+func (c *contender) Hold(ctx context.Context, jobs int) error {
+	err := c.store.Pause(ctx, holdfast.Hold{Kind: frozen{}.Kind(), Actor: "bench", Reason: "a backlog that nobody may touch"})
+	if err != nil {
+		return err
+	}
+	return c.add(ctx, jobs, frozen{measure.Text}, 0)
+}
+
+// Retain runs jobs to their end; the engine keeps what has ended.
+func (c *contender) Retain(ctx context.Context, jobs int) error {
+	if err := c.Add(ctx, jobs); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var ended atomic.Int64
+	return c.Work(ctx, func(int) error {
+		if ended.Add(1) == int64(jobs) {
+			stop()
+		}
+		return nil
 	})
 }
 
-func (c *contender) Add(ctx context.Context, jobs int) error { return c.add(ctx, jobs, 0) }
-
-func (c *contender) Schedule(ctx context.Context, jobs int) error {
-	return c.add(ctx, jobs, 24*time.Hour)
-}
-
-func (c *contender) add(ctx context.Context, jobs int, delay time.Duration) error {
+func (c *contender) add(ctx context.Context, jobs int, args holdfast.Args, delay time.Duration) error {
 	return measure.Chunks(jobs, func(n int) error {
 		drafts := make([]holdfast.Draft, n)
 		for i := range drafts {
-			d, err := holdfast.NewDraft(noop{measure.Text})
+			d, err := holdfast.NewDraft(args)
 			if err != nil {
 				return err
 			}
@@ -57,28 +107,19 @@ func (c *contender) AddOne(ctx context.Context) error {
 	return err
 }
 
-func (c *contender) Drain(ctx context.Context, jobs int) error {
-	e, err := engine.New(c.store, engine.Config{Slots: measure.Slots, Log: slog.New(slog.DiscardHandler)})
+func (c *contender) Work(ctx context.Context, do func(attempt int) error) error {
+	e, err := engine.New(c.store, engine.Config{Slots: c.slots, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var ended atomic.Int64
-	err = engine.Handle(e, func(context.Context, *engine.Job[noop]) error {
-		if ended.Add(1) == int64(jobs) {
-			stop()
-		}
-		return nil
-	})
+	err = engine.Handle(e, func(_ context.Context, job *engine.Job[noop]) error {
+		return do(job.Failures + 1)
+	}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(0)}})
 	if err != nil {
 		return err
 	}
 	if err := e.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
-	}
-	if n := ended.Load(); n != int64(jobs) {
-		return fmt.Errorf("%d handlers ran for %d jobs", n, jobs)
 	}
 	return nil
 }
@@ -93,4 +134,12 @@ func (c *contender) Complete(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
+func (c *contender) Settings() string {
+	return fmt.Sprintf("%d slots, all else default, retry delay 0; SQLite in WAL with synchronous=FULL", c.slots)
+}
+
 func (c *contender) Close() error { return c.store.Close() }
+
+func (r remote) Settings() string {
+	return fmt.Sprintf("%d slots, all else default, retry delay 0; %s", r.slots, r.Version(context.Background()))
+}

@@ -1,172 +1,154 @@
 // Package measure is what every contender of the benchmark has in common: the workloads, the clock around them, and one
-// line of JSON with the result. It knows no contender, so each may need whatever versions it needs.
+// line of JSON with the result. It knows no contender and needs no module, so each contender may need whatever versions it
+// needs.
 package measure
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/pprof"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // Chunk is how many jobs a contender hands over in one bulk call.
 const Chunk = 5000
 
-// Slots is how many handlers a contender runs at once.
-const Slots = 100
-
 // Text pads the arguments of every job to about 200 bytes of JSON.
 var Text = strings.Repeat("holdfast ", 20)
 
-// A Contender is a job engine on one store, fresh and empty.
+// Failed is what a handler returns in the failure workload.
+var Failed = errors.New("the other side was busy, try again")
+
+// A Contender is a job engine on one store.
 type Contender interface {
-	Add(ctx context.Context, jobs int) error      // in bulk, due now
-	AddOne(ctx context.Context) error             // alone, due now, durable when it returns
-	Schedule(ctx context.Context, jobs int) error // in bulk, due tomorrow
-	Drain(ctx context.Context, jobs int) error    // run no-op handlers until so many have ended, and stop cleanly
-	Complete(ctx context.Context) (int, error)    // how many the store says are complete
+	Add(ctx context.Context, jobs int) error // in bulk, due now
+	AddOne(ctx context.Context) error        // alone, due now, durable when it returns
+	// Work runs handlers until ctx ends, then stops cleanly: what was handled is settled when it returns, and the end of ctx is
+	// no error. do is the handler; attempt is 1 for a job's first try. When do returns an error the job is tried again as soon
+	// as the contender can.
+	Work(ctx context.Context, do func(attempt int) error) error
+	// Complete is how many jobs the store says are complete. A store that forgets them answers minus the jobs still in it.
+	Complete(ctx context.Context) (int, error)
+	Settings() string // versions, workers, intervals, durability: what a sceptic would ask
 	Close() error
 }
 
-// A Result is one run. CPU is the contender's own; the database server's is apart, and 0 where there is none.
+// A Scheduler can add jobs that are due tomorrow.
+type Scheduler interface {
+	Schedule(ctx context.Context, jobs int) error
+}
+
+// A Holder can add jobs that are queued but paused.
+type Holder interface {
+	Hold(ctx context.Context, jobs int) error
+}
+
+// A Retainer can fill its store with jobs that have ended and are kept.
+type Retainer interface {
+	Retain(ctx context.Context, jobs int) error
+}
+
+// A Server is a store on PostgreSQL.
+type Server interface {
+	// WAL is how far the write-ahead log has come, in bytes.
+	WAL(ctx context.Context) (int64, error)
+	// Snapshot keeps everything deleted from now on visible to a transaction that is open until release.
+	Snapshot(ctx context.Context) (release func(), err error)
+}
+
+// Options say how a contender is to be opened.
+type Options struct {
+	Store    string // a file, a URL or an address
+	Slots    int    // handlers at once
+	Defaults bool   // leave everything else as the contender's authors set it, instead of as they would for speed
+}
+
+// An Open opens a contender, and makes its store if there is none.
+type Open func(ctx context.Context, o Options) (Contender, error)
+
+// A Result is one run. CPU is the workers' alone; the database server's is apart, and absent where there is none. Memory is
+// that of the largest worker.
 type Result struct {
 	Jobs      int     `json:"jobs"`
 	Seconds   float64 `json:"seconds"`
-	CPU       float64 `json:"cpu_seconds"`
-	ServerCPU float64 `json:"server_cpu_seconds"`
+	CPU       float64 `json:"cpu_seconds,omitempty"`
+	ServerCPU float64 `json:"server_cpu_seconds,omitempty"`
+	WAL       int64   `json:"wal_bytes,omitempty"`
+	Idle      float64 `json:"rss_idle_mb,omitempty"`
+	Peak      float64 `json:"rss_peak_mb,omitempty"`
+	P50       float64 `json:"p50_ms,omitempty"`
+	P95       float64 `json:"p95_ms,omitempty"`
+	P99       float64 `json:"p99_ms,omitempty"`
+	Settings  string  `json:"settings,omitempty"`
 }
 
-// A Run is what the command line asks for.
-type Run struct {
-	Workload string
-	Store    string
-	Jobs     int
-	Waiting  int // scheduled for tomorrow before a drain begins
-	Server   int // the database server's process, to learn what it costs
-	Profile  string
+// patience bounds a run that does not end by itself.
+const patience = 20 * time.Minute
+
+// A run is what the command line asks for.
+type run struct {
+	Options
+	workload   string
+	jobs       int
+	goroutines int
+	processes  int
+	scheduled  int
+	held       int
+	retained   int
+	snapshot   bool
+	same       bool
+	server     int
+	profile    string
+	worker     bool
+	open       Open
 }
 
 // Main runs one workload of one contender and prints its Result. The command that started it waits for that line.
-func Main(open func(ctx context.Context, store string) (Contender, error)) {
-	var r Run
-	flag.StringVar(&r.Workload, "workload", "drain", "drain, enqueue or bulk")
-	flag.StringVar(&r.Store, "store", "", "a file, or the URL of a database")
-	flag.IntVar(&r.Jobs, "jobs", 1000, "how many jobs")
-	flag.IntVar(&r.Waiting, "waiting", 0, "how many jobs are scheduled for tomorrow")
-	flag.IntVar(&r.Server, "server", 0, "the database server's process")
-	flag.StringVar(&r.Profile, "profile", "", "a file for the CPU profile of what is timed")
+func Main(open Open) {
+	r := run{open: open}
+	flag.StringVar(&r.workload, "workload", "drain", "prepare, enqueue, bulk, drain, failure or pickup")
+	flag.StringVar(&r.Store, "store", "", "a file, the URL of a database, or host:port")
+	flag.IntVar(&r.jobs, "jobs", 1000, "how many jobs")
+	flag.IntVar(&r.goroutines, "goroutines", 16, "enqueue: from how many goroutines")
+	flag.IntVar(&r.Slots, "slots", 100, "handlers at once")
+	flag.IntVar(&r.processes, "processes", 1, "drain and failure: how many worker processes")
+	flag.IntVar(&r.scheduled, "scheduled", 0, "prepare: jobs due tomorrow")
+	flag.IntVar(&r.held, "held", 0, "prepare: jobs queued but paused")
+	flag.IntVar(&r.retained, "retained", 0, "prepare: jobs that ended and are kept")
+	flag.BoolVar(&r.snapshot, "snapshot", false, "drain: while a transaction holds an old snapshot (PostgreSQL)")
+	flag.BoolVar(&r.same, "same", false, "pickup: enqueue and work in one process")
+	flag.BoolVar(&r.Defaults, "defaults", false, "the contender's own default settings")
+	flag.IntVar(&r.server, "server", 0, "the database server's first process, whose CPU time is measured")
+	flag.StringVar(&r.profile, "profile", "", "a file for the CPU profile of what is timed")
+	flag.BoolVar(&r.worker, "worker", false, "be a worker process; only this program starts itself so")
 	flag.Parse()
-	result, err := r.measure(open)
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(result)
-	}
-	if err != nil {
+	if err := r.main(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func (r Run) measure(open func(ctx context.Context, store string) (Contender, error)) (Result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+func (r run) main() error {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("what is %q? Every argument is a flag", flag.Arg(0))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := open(ctx, r.Store)
+	c, err := r.open(ctx, r.Options)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	defer c.Close()
-	switch r.Workload {
-	case "drain":
-		return r.drain(ctx, c)
-	case "enqueue":
-		return r.timed(func() error { return together(ctx, c, 16, r.Jobs) })
-	case "bulk":
-		return r.timed(func() error { return c.Add(ctx, r.Jobs) })
+	if r.worker {
+		return errors.Join(r.work(ctx, c), c.Close())
 	}
-	return Result{}, fmt.Errorf("there is no workload %q", r.Workload)
-}
-
-func (r Run) drain(ctx context.Context, c Contender) (Result, error) {
-	if r.Waiting > 0 {
-		if err := c.Schedule(ctx, r.Waiting); err != nil {
-			return Result{}, err
-		}
+	s := &session{run: r, c: c}
+	result, err := s.measure(ctx)
+	if err := errors.Join(err, s.c.Close()); err != nil {
+		return err
 	}
-	if err := c.Add(ctx, r.Jobs); err != nil {
-		return Result{}, err
-	}
-	result, err := r.timed(func() error { return c.Drain(ctx, r.Jobs) })
-	if err != nil {
-		return Result{}, err
-	}
-	if complete, err := c.Complete(ctx); err != nil || complete != r.Jobs {
-		return Result{}, fmt.Errorf("%d jobs were drained but the store knows %d complete ones (%v): this run does not count", r.Jobs, complete, err)
-	}
-	return result, nil
-}
-
-// timed begins with a collected heap, so that nobody pays for what was prepared before.
-func (r Run) timed(work func() error) (Result, error) {
-	runtime.GC()
-	stop, err := profile(r.Profile)
-	if err != nil {
-		return Result{}, err
-	}
-	defer stop()
-	server, cpu, begin := serverSeconds(r.Server), cpuSeconds(), time.Now()
-	err = work()
-	took := time.Since(begin)
-	return Result{Jobs: r.Jobs, Seconds: took.Seconds(), CPU: cpuSeconds() - cpu, ServerCPU: serverSeconds(r.Server) - server}, err
-}
-
-func profile(file string) (stop func(), err error) {
-	if file == "" {
-		return func() {}, nil
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return nil, err
-	}
-	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
-}
-
-// together adds jobs one at a time from several goroutines.
-func together(ctx context.Context, c Contender, goroutines, jobs int) error {
-	var group sync.WaitGroup
-	var left atomic.Int64
-	var failed atomic.Pointer[error]
-	left.Store(int64(jobs))
-	for range goroutines {
-		group.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := c.AddOne(ctx); err != nil {
-					failed.Store(&err)
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// Chunks calls add for so many jobs at a time until all are added.
-func Chunks(jobs int, add func(n int) error) error {
-	for jobs > 0 {
-		n := min(jobs, Chunk)
-		if err := add(n); err != nil {
-			return err
-		}
-		jobs -= n
-	}
-	return nil
+	return json.NewEncoder(os.Stdout).Encode(result)
 }

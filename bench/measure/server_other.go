@@ -2,5 +2,8 @@
 
 package measure
 
-// serverSeconds is not known here.
-func serverSeconds(int) float64 { return 0 }
+// ServerSeconds is not known here.
+func ServerSeconds(int) float64 { return 0 }
+
+// Busy is not known here.
+func Busy() float64 { return 0 }

@@ -3,8 +3,8 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,8 +12,10 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/holdfastdev/holdfast/bench/measure"
+	"github.com/holdfastdev/holdfast/bench/postgres"
 )
 
 type noop struct {
@@ -24,28 +26,28 @@ func (noop) Kind() string { return "noop" }
 
 type worker struct {
 	river.WorkerDefaults[noop]
-	ended atomic.Int64
-	until int64
-	done  chan struct{}
+	do func(attempt int) error // set before the client starts
 }
 
-func (w *worker) Work(context.Context, *river.Job[noop]) error {
-	if w.ended.Add(1) == w.until {
-		close(w.done)
-	}
-	return nil
-}
+func (w *worker) Work(_ context.Context, job *river.Job[noop]) error { return w.do(job.Attempt) }
+
+// atOnce retries a failed job without waiting.
+type atOnce struct{}
+
+func (atOnce) NextRetry(*rivertype.JobRow) time.Time { return time.Now() }
 
 type contender struct {
+	postgres.Server
 	pool   *pgxpool.Pool
 	worker *worker
 	client *river.Client[pgx.Tx]
+	how    string
 }
 
 func main() { measure.Main(open) }
 
-func open(ctx context.Context, url string) (measure.Contender, error) {
-	config, err := pgxpool.ParseConfig(url)
+func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
+	config, err := pgxpool.ParseConfig(o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -62,16 +64,21 @@ func open(ctx context.Context, url string) (measure.Contender, error) {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, err
 	}
-	c := &contender{pool: pool, worker: &worker{done: make(chan struct{})}}
+	c := &contender{Server: postgres.Server{URL: o.Store}, pool: pool, worker: &worker{}}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, c.worker)
-	c.client, err = river.NewClient(driver, &river.Config{
-		FetchCooldown:     time.Millisecond,
-		FetchPollInterval: 20 * time.Millisecond,
-		Logger:            slog.New(slog.DiscardHandler),
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: measure.Slots}},
-		Workers:           workers,
-	})
+	how := &river.Config{
+		Logger:      slog.New(slog.DiscardHandler),
+		Queues:      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Slots}},
+		RetryPolicy: atOnce{},
+		Workers:     workers,
+	}
+	c.how = fmt.Sprintf("MaxWorkers %d, FetchCooldown and FetchPollInterval default (100ms, 1s)", o.Slots)
+	if !o.Defaults {
+		how.FetchCooldown, how.FetchPollInterval = time.Millisecond, 20*time.Millisecond
+		c.how = fmt.Sprintf("MaxWorkers %d, FetchCooldown %v, FetchPollInterval %v", o.Slots, how.FetchCooldown, how.FetchPollInterval)
+	}
+	c.client, err = river.NewClient(driver, how)
 	return c, err
 }
 
@@ -81,6 +88,7 @@ func (c *contender) Schedule(ctx context.Context, jobs int) error {
 	return c.add(ctx, jobs, &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour)})
 }
 
+// add uses the client's fastest way, which is COPY.
 func (c *contender) add(ctx context.Context, jobs int, options *river.InsertOpts) error {
 	return measure.Chunks(jobs, func(n int) error {
 		params := make([]river.InsertManyParams, n)
@@ -97,21 +105,23 @@ func (c *contender) AddOne(ctx context.Context) error {
 	return err
 }
 
-func (c *contender) Drain(ctx context.Context, jobs int) error {
-	c.worker.until = int64(jobs)
-	if err := c.client.Start(ctx); err != nil {
+func (c *contender) Work(ctx context.Context, do func(attempt int) error) error {
+	c.worker.do = do
+	whole := context.WithoutCancel(ctx)
+	if err := c.client.Start(whole); err != nil {
 		return err
 	}
-	select {
-	case <-c.worker.done:
-	case <-ctx.Done():
-	}
-	return c.client.Stop(ctx)
+	<-ctx.Done()
+	return c.client.Stop(whole)
 }
 
 func (c *contender) Complete(ctx context.Context) (n int, err error) {
 	err = c.pool.QueryRow(ctx, "SELECT count(*) FROM river_job WHERE state = 'completed'").Scan(&n)
 	return n, err
+}
+
+func (c *contender) Settings() string {
+	return fmt.Sprintf("%s, retry delay 0, 20 connections, bulk by COPY; %s", c.how, c.Version(context.Background()))
 }
 
 func (c *contender) Close() error {

@@ -5,13 +5,14 @@ package main
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
 
 	_ "modernc.org/sqlite"
 
@@ -26,29 +27,28 @@ func (noop) Kind() string { return "noop" }
 
 type worker struct {
 	river.WorkerDefaults[noop]
-	ended atomic.Int64
-	until int64
-	done  chan struct{}
+	do func(attempt int) error // set before the client starts
 }
 
-func (w *worker) Work(context.Context, *river.Job[noop]) error {
-	if w.ended.Add(1) == w.until {
-		close(w.done)
-	}
-	return nil
-}
+func (w *worker) Work(_ context.Context, job *river.Job[noop]) error { return w.do(job.Attempt) }
+
+// atOnce retries a failed job without waiting.
+type atOnce struct{}
+
+func (atOnce) NextRetry(*rivertype.JobRow) time.Time { return time.Now() }
 
 type contender struct {
 	pool   *sql.DB
 	worker *worker
 	client *river.Client[*sql.Tx]
+	how    string
 }
 
 func main() { measure.Main(open) }
 
 // open asks for the same durability as Holdfast's own store: what is acknowledged is on the disk.
-func open(ctx context.Context, file string) (measure.Contender, error) {
-	pool, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)")
+func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
+	pool, err := sql.Open("sqlite", "file:"+o.Store+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)")
 	if err != nil {
 		return nil, err
 	}
@@ -61,30 +61,29 @@ func open(ctx context.Context, file string) (measure.Contender, error) {
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, err
 	}
-	c := &contender{pool: pool, worker: &worker{done: make(chan struct{})}}
+	c := &contender{pool: pool, worker: &worker{}}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, c.worker)
-	c.client, err = river.NewClient(driver, &river.Config{
-		FetchCooldown:     time.Millisecond,
-		FetchPollInterval: 20 * time.Millisecond,
-		Logger:            slog.New(slog.DiscardHandler),
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: measure.Slots}},
-		Workers:           workers,
-	})
+	how := &river.Config{
+		Logger:      slog.New(slog.DiscardHandler),
+		Queues:      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Slots}},
+		RetryPolicy: atOnce{},
+		Workers:     workers,
+	}
+	c.how = fmt.Sprintf("MaxWorkers %d, FetchCooldown and FetchPollInterval default (100ms, 1s)", o.Slots)
+	if !o.Defaults {
+		how.FetchCooldown, how.FetchPollInterval = time.Millisecond, 20*time.Millisecond
+		c.how = fmt.Sprintf("MaxWorkers %d, FetchCooldown %v, FetchPollInterval %v", o.Slots, how.FetchCooldown, how.FetchPollInterval)
+	}
+	c.client, err = river.NewClient(driver, how)
 	return c, err
 }
 
-func (c *contender) Add(ctx context.Context, jobs int) error { return c.add(ctx, jobs, nil) }
-
-func (c *contender) Schedule(ctx context.Context, jobs int) error {
-	return c.add(ctx, jobs, &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour)})
-}
-
-func (c *contender) add(ctx context.Context, jobs int, options *river.InsertOpts) error {
+func (c *contender) Add(ctx context.Context, jobs int) error {
 	return measure.Chunks(jobs, func(n int) error {
 		params := make([]river.InsertManyParams, n)
 		for i := range params {
-			params[i] = river.InsertManyParams{Args: noop{measure.Text}, InsertOpts: options}
+			params[i] = river.InsertManyParams{Args: noop{measure.Text}}
 		}
 		_, err := c.client.InsertManyFast(ctx, params)
 		return err
@@ -96,16 +95,14 @@ func (c *contender) AddOne(ctx context.Context) error {
 	return err
 }
 
-func (c *contender) Drain(ctx context.Context, jobs int) error {
-	c.worker.until = int64(jobs)
-	if err := c.client.Start(ctx); err != nil {
+func (c *contender) Work(ctx context.Context, do func(attempt int) error) error {
+	c.worker.do = do
+	whole := context.WithoutCancel(ctx)
+	if err := c.client.Start(whole); err != nil {
 		return err
 	}
-	select {
-	case <-c.worker.done:
-	case <-ctx.Done():
-	}
-	return c.client.Stop(ctx)
+	<-ctx.Done()
+	return c.client.Stop(whole)
 }
 
 func (c *contender) Complete(ctx context.Context) (n int, err error) {
@@ -113,6 +110,8 @@ func (c *contender) Complete(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-func (c *contender) Close() error {
-	return c.pool.Close()
+func (c *contender) Settings() string {
+	return c.how + ", retry delay 0, one connection; modernc SQLite in WAL with synchronous=FULL"
 }
+
+func (c *contender) Close() error { return c.pool.Close() }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package measure
+
+// Memory is not known here.
+
+func resident() float64 { return 0 }
+
+func peak() float64 { return 0 }
+
+func forgetPeak() {}

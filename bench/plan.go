@@ -1,0 +1,271 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfastdev/holdfast/bench/measure"
+)
+
+// A contest is a workload whose entries are compared with each other, so they take turns.
+type contest struct {
+	name    string
+	entries []*entry
+}
+
+// An entry is one contender on one database, with one setting.
+type entry struct {
+	name     string
+	program  string
+	database string
+	workload string
+	jobs     int
+	flags    []string
+	filled   string // which filled store it runs on; a fresh and empty one when this says nothing
+	base     string // the entry it means little without
+	minor    bool   // no target names it, so it runs fewer rounds
+	results  []measure.Result
+	others   []float64 // cores that other programs used meanwhile, run by run
+	failures []string
+}
+
+// The databases. Redis is one for each of its ways to reach the disk.
+const (
+	onPostgres = "postgres"
+	onSQLite   = "sqlite"
+	onEverysec = "redis everysec"
+	onAlways   = "redis always"
+)
+
+// fillings are the stores that are filled once and used by every round, with the flags that fill them.
+var fillings = map[string][]string{
+	"1M future":     {"-scheduled", "1000000"},
+	"5M future":     {"-scheduled", "5000000"},
+	"1M held":       {"-held", "1000000"},
+	"1M retained":   {"-retained", "1000000"},
+	"200k future":   {"-scheduled", "200000"},
+	"200k held":     {"-held", "200000"},
+	"200k retained": {"-retained", "200000"},
+}
+
+// A book makes entries. Counts are chosen so that a run takes a few seconds; rates are compared.
+type book struct{ quick bool }
+
+func (b book) jobs(full, quick int) int {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+func (b book) entry(name string, full, quick int, flags ...string) *entry {
+	e := &entry{name: name, jobs: b.jobs(full, quick), flags: flags}
+	word, _, _ := strings.Cut(name, " ")
+	e.program, e.database = word, onPostgres
+	switch {
+	case word == "asynq" && strings.Contains(name, "always"):
+		e.database = onAlways
+	case word == "asynq":
+		e.database = onEverysec
+	case word == "goqite" || word == "backlite" || strings.Contains(name, "sqlite"):
+		e.database = onSQLite
+	}
+	if strings.HasPrefix(name, "river sqlite") {
+		e.program = "riversqlite"
+	}
+	return e
+}
+
+// minor is an entry that no target names.
+func (b book) minor(name string, full, quick int, flags ...string) *entry {
+	e := b.entry(name, full, quick, flags...)
+	e.minor = true
+	return e
+}
+
+// plan is everything that is measured.
+func plan(quick bool) []*contest {
+	b := book{quick}
+	all := []*contest{b.drain(), b.bulk(), b.enqueue1(), b.enqueue16(), b.failure(), b.pickup(), b.processes(), b.flat(), b.snapshot()}
+	workload := map[string]string{"enqueue1": "enqueue", "enqueue16": "enqueue", "processes": "drain", "flat": "drain", "snapshot": "drain"}
+	for _, c := range all {
+		for _, e := range c.entries {
+			e.workload = c.name
+			if w := workload[c.name]; w != "" {
+				e.workload = w
+			}
+		}
+	}
+	return all
+}
+
+func (b book) drain() *contest {
+	return &contest{"drain", []*entry{
+		b.entry("holdfast postgres", 200_000, 100_000),
+		b.entry("river", 100_000, 40_000),
+		b.entry("river 2000", 100_000, 40_000, "-slots", "2000"),
+		b.entry("holdfast sqlite", 200_000, 100_000),
+		b.entry("river sqlite", 20_000, 8_000),
+		b.entry("asynq everysec", 50_000, 20_000),
+		b.minor("asynq always", 20_000, 10_000),
+		b.minor("goqite", 4_000, 1_500),
+		b.minor("backlite", 3_000, 1_500),
+		b.minor("graphile-worker", 50_000, 20_000),
+		b.minor("pg-boss", 20_000, 10_000),
+	}}
+}
+
+func (b book) bulk() *contest {
+	return &contest{"bulk", []*entry{
+		b.entry("holdfast postgres", 200_000, 100_000),
+		b.entry("river", 200_000, 100_000),
+		b.entry("holdfast sqlite", 200_000, 100_000),
+		b.entry("river sqlite", 50_000, 20_000),
+		b.entry("asynq everysec", 50_000, 40_000),
+		b.minor("asynq always", 30_000, 10_000),
+		b.minor("goqite", 20_000, 10_000),
+		b.minor("backlite", 50_000, 20_000),
+		b.minor("graphile-worker", 50_000, 20_000),
+		b.minor("pg-boss", 50_000, 20_000),
+	}}
+}
+
+func (b book) enqueue1() *contest {
+	one := []string{"-goroutines", "1"}
+	return &contest{"enqueue1", []*entry{
+		b.entry("holdfast postgres", 10_000, 5_000, one...),
+		b.entry("river", 4_000, 2_000, one...),
+		b.entry("holdfast sqlite", 15_000, 8_000, one...),
+		b.entry("river sqlite", 3_000, 1_500, one...),
+		b.minor("asynq everysec", 20_000, 10_000, one...),
+		b.minor("asynq always", 5_000, 2_000, one...),
+		b.minor("goqite", 5_000, 2_000, one...),
+		b.minor("backlite", 10_000, 4_000, one...),
+		b.minor("graphile-worker", 2_000, 1_000, one...),
+		b.minor("pg-boss", 1_000, 500, one...),
+	}}
+}
+
+func (b book) enqueue16() *contest {
+	return &contest{"enqueue16", []*entry{
+		b.entry("holdfast postgres", 50_000, 25_000),
+		b.entry("river", 10_000, 5_000),
+		b.entry("holdfast sqlite", 50_000, 25_000),
+		b.entry("river sqlite", 3_000, 1_500),
+		b.entry("asynq everysec", 50_000, 25_000),
+		b.minor("asynq always", 20_000, 10_000),
+		b.minor("goqite", 5_000, 2_000),
+		b.minor("backlite", 10_000, 4_000),
+		b.minor("graphile-worker", 3_000, 1_500),
+		b.minor("pg-boss", 3_000, 1_500),
+	}}
+}
+
+func (b book) failure() *contest {
+	return &contest{"failure", []*entry{
+		b.entry("holdfast postgres", 60_000, 30_000),
+		b.entry("river", 20_000, 8_000),
+		b.entry("holdfast sqlite", 60_000, 30_000),
+		b.entry("river sqlite", 6_000, 3_000),
+		b.entry("asynq everysec", 15_000, 6_000),
+		b.minor("asynq always", 8_000, 4_000),
+		b.minor("goqite", 1_000, 400),
+		b.minor("backlite", 1_500, 600),
+		b.minor("graphile-worker", 15_000, 6_000),
+		b.minor("pg-boss", 8_000, 4_000),
+	}}
+}
+
+// pickup asks those on an SQLite file with both ends in one process, which is how such a file is used. River is asked both
+// ways, and its better figure counts.
+func (b book) pickup() *contest {
+	return &contest{"pickup", []*entry{
+		b.entry("holdfast postgres", 200, 100),
+		b.entry("river", 200, 100),
+		b.entry("river same", 200, 100, "-same"),
+		b.entry("river defaults", 50, 20, "-defaults"),
+		b.entry("holdfast sqlite", 200, 100, "-same"),
+		b.entry("river sqlite", 200, 100),
+		b.entry("river sqlite same", 200, 100, "-same"),
+		b.entry("backlite", 200, 100, "-same"),
+		b.entry("asynq everysec", 200, 100),
+		b.minor("holdfast postgres same", 200, 100, "-same"),
+		b.minor("holdfast sqlite apart", 200, 100),
+		b.minor("goqite", 200, 100, "-same"),
+		b.minor("graphile-worker", 200, 100),
+		b.minor("pg-boss", 20, 10),
+	}}
+}
+
+func (b book) processes() *contest {
+	list := []*entry{
+		b.entry("holdfast postgres", 100_000, 50_000),
+		b.entry("holdfast postgres 4", 100_000, 50_000, "-processes", "4"),
+		b.entry("holdfast sqlite", 100_000, 50_000),
+		b.entry("holdfast sqlite 4", 100_000, 50_000, "-processes", "4"),
+	}
+	list[1].base, list[3].base = list[0].name, list[2].name
+	return &contest{"processes", list}
+}
+
+// flatNames are the fillings of flat. A quick run has no time for millions.
+func flatNames(quick bool) []string {
+	if quick {
+		return []string{"200k future", "200k held", "200k retained"}
+	}
+	return []string{"1M future", "5M future", "1M held", "1M retained"}
+}
+
+// flat compares a store with nothing else in it with stores that hold what should not matter.
+func (b book) flat() *contest {
+	c := &contest{name: "flat"}
+	for _, base := range []string{"holdfast postgres", "holdfast sqlite"} {
+		c.entries = append(c.entries, b.entry(base, 100_000, 50_000))
+		for _, name := range flatNames(b.quick) {
+			e := b.entry(base+" "+name, 100_000, 50_000)
+			e.filled, e.base = name, base
+			c.entries = append(c.entries, e)
+		}
+	}
+	return c
+}
+
+func (b book) snapshot() *contest {
+	list := []*entry{
+		b.entry("holdfast postgres", 200_000, 100_000),
+		b.entry("holdfast postgres snapshot", 200_000, 100_000, "-snapshot"),
+		b.minor("river", 30_000, 15_000),
+		b.minor("river snapshot", 30_000, 15_000, "-snapshot"),
+	}
+	list[1].base, list[3].base = list[0].name, list[2].name
+	return &contest{"snapshot", list}
+}
+
+// choose keeps the entries that answer to every word, and what they are compared with. A word that is a contest's whole name
+// means that one; otherwise it may be part of any name.
+func choose(all []*contest, words []string) (chosen []*contest) {
+	named := func(word string) bool {
+		return slices.ContainsFunc(all, func(c *contest) bool { return c.name == word })
+	}
+	fits := func(c *contest, e *entry) bool {
+		return !slices.ContainsFunc(words, func(word string) bool {
+			if named(word) {
+				return c.name != word
+			}
+			return !strings.Contains(c.name+" "+e.name+" "+e.database, word)
+		})
+	}
+	for _, c := range all {
+		keep := map[string]bool{}
+		for _, e := range c.entries {
+			if fits(c, e) {
+				keep[e.name], keep[e.base] = true, true
+			}
+		}
+		list := slices.DeleteFunc(slices.Clone(c.entries), func(e *entry) bool { return !keep[e.name] })
+		if len(list) > 0 {
+			chosen = append(chosen, &contest{c.name, list})
+		}
+	}
+	return chosen
+}
