@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	flights = 1    // folds under way at once: two would halve each other
+	flights = 2    // folds under way at once: one reaches for the disk while the next is made
 	foldMax = 1000 // drafts in one fold
 )
 
