@@ -128,3 +128,27 @@ func TestWhatIsInOrderCostsNothingToCheck(t *testing.T) {
 		t.Errorf("checking a sound settlement allocates %v times", n)
 	}
 }
+
+type letter struct {
+	To string `json:"to"`
+}
+
+func (letter) Kind() string { return "letter" }
+
+func TestArgumentsThatWereExchangedAreLookedAtAgain(t *testing.T) {
+	written, err := holdfast.NewDraft(letter{"ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, fits := range map[string]bool{string(written.Args): true, `{"to":"eve"}`: true, `{"to":"eve"`: false, `{"to":"ada"]`: false, `{"to":`: false} {
+		d := written
+		d.Args = json.RawMessage(text)
+		if err := d.Prepare(); (err == nil) != fits {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	written.Args = written.Args[:len(written.Args)-1]
+	if written.Prepare() == nil {
+		t.Error("arguments that were cut off passed")
+	}
+}
