@@ -3,6 +3,7 @@
 
 GO       ?= go
 SECONDS  ?= 120
+JOBS     ?= 50000
 PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
 RACE     ?= . ./engine/... ./store/postgres/... ./ops/...
@@ -46,10 +47,12 @@ race: compiler ## the tests of everything concurrent under the race detector
 bench: postgres ## measure against River, Asynq and others, side by side, about 15 minutes; QUICK=1 for 4
 	cd bench && $(GO) run .
 
-chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each
+chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each, and redrive JOBS=50000 dead letters
 	@$(GO) build -o bin/ ./cmd/holdfast
 	bin/holdfast chaos --store sqlite --seconds $(SECONDS)
 	bin/holdfast chaos --store postgres --seconds $(SECONDS)
+	bin/holdfast chaos redrive --store sqlite --jobs $(JOBS)
+	bin/holdfast chaos redrive --store postgres --jobs $(JOBS)
 
 mutants: postgres ## put known defects in, one at a time, and show that the tests catch each
 	$(GO) run ./internal/mutants

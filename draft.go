@@ -34,10 +34,18 @@ type Draft struct {
 	Owner    string          // whose job it is; keys below are scoped to the owner
 	Tags     []string
 
+	// Dependency names what the job calls, when its kind alone does not say it: a host, a printer, a bucket. Breakers, limits and
+	// other holds on a dependency act on it. Empty: what the kind's worker declared.
+	Dependency string
+
 	Delay    time.Duration // start no sooner than this from now, by the store's clock
 	RunAt    time.Time     // or no sooner than this instant; at most one of the two
 	ExpireIn time.Duration // an attempt that could not start within this time is not started: the job fails as expired
 	ExpireAt time.Time     // or by this instant; at most one of the two
+
+	// RetryWithin is a promise to the job's owner: after a failed attempt the next one starts within this time. Breaking it
+	// fails nothing; it is recorded in the job's story. 0 leaves it to the policy.
+	RetryWithin time.Duration
 
 	// MaxAttempts overrides the policy's count of failures after which the job has failed for good; 0 leaves it to the policy.
 	MaxAttempts int
@@ -117,11 +125,17 @@ func (d *Draft) Prepare() error {
 			p.add("an empty tag: leave it out")
 		}
 	}
+	if d.Dependency != "" {
+		p.name("dependency", d.Dependency)
+	}
 	p.text("owner", d.Owner)
 	p.text("unique key", d.UniqueKey)
 	p.text("idempotency key", d.IdempotencyKey)
 	if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
 		p.add("max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts)
+	}
+	if d.RetryWithin < 0 || d.RetryWithin > MaxDelay {
+		p.add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
 	}
 	return errors.Join(p...)
 }

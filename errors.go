@@ -1,6 +1,9 @@
 package holdfast
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // What can go wrong in answer to a request. Each face translates these once, in one table (HTTP status, exit code, page
 // text), and never looks deeper.
@@ -13,6 +16,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrLeaseLost: the job is in other hands by now. What the caller did is kept as evidence and changes nothing.
 	ErrLeaseLost = errors.New("lease lost")
+	// ErrThrottled: the asker has asked too often. Error.RetryAfter says when to come back.
+	ErrThrottled = errors.New("throttled")
 	// ErrUnavailable: the store could not be asked, or refused to serve (locked, read-only, full, too new).
 	ErrUnavailable = errors.New("unavailable")
 )
@@ -23,6 +28,8 @@ type Error struct {
 	Message string // one line, for people; never a path, a password or a stack
 	Job     ID     // the job that stands in the way, if one does
 	Cause   error  // what lay underneath, for errors.Is and the log
+
+	RetryAfter time.Duration // with ErrThrottled: ask again after this
 }
 
 // Error is the message; the cause is for the log, not for people.

@@ -29,6 +29,8 @@ type Job struct {
 	Priority       int16           `json:"priority"`
 	Owner          string          `json:"owner,omitempty"`
 	Tags           []string        `json:"tags,omitempty"`
+	Dependency     string          `json:"dependency,omitempty"` // what it calls: its own word, or else what its kind's worker declared
+	RetryWithin    time.Duration   `json:"retry_within,omitempty"`
 	MaxAttempts    int             `json:"max_attempts,omitempty"`
 	UniqueKey      string          `json:"unique_key,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`

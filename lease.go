@@ -51,6 +51,11 @@ type Settlement struct {
 	Charge Charge
 	Limit  int // the cap that Charge was judged by; kept for the audit
 
+	// Within is a promise: with Queued, the next attempt starts within this time. Keeper.Breach finds the broken ones. 0: none.
+	Within time.Duration
+	// Version is of the application that ran the attempt; error groups tell versions apart by it.
+	Version string
+
 	Took    time.Duration   // how long the attempt ran; 0 when it never started
 	Result  json.RawMessage // only with Complete
 	Failure *Failure        // required with Failed; allowed with Queued and Cancelled
@@ -100,6 +105,12 @@ func (s *Settlement) Check() error {
 	}
 	if s.Delay < 0 || s.Delay > MaxDelay {
 		p.add("delay %v: give a duration between 0 and 100 years", s.Delay)
+	}
+	if s.Within < 0 || s.Within > MaxDelay || s.Within > 0 && s.To != Queued {
+		p.add("a next attempt within %v: give it with queued, between 0 and 100 years", s.Within)
+	}
+	if len(s.Version) > MaxKey {
+		p.add("a version of %d bytes: the limit is %d", len(s.Version), MaxKey)
 	}
 	if s.Took < 0 || s.Took > MaxDelay {
 		p.add("an attempt that took %v", s.Took)

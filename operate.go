@@ -12,27 +12,20 @@ type Intervention struct {
 	StuckAfter time.Duration
 }
 
-// A Hold keeps jobs queued without spending anything. Exactly one of Queue and Kind is set.
-type Hold struct {
-	Queue  string        `json:"queue,omitempty"`
-	Kind   string        `json:"kind,omitempty"`
-	For    time.Duration `json:"-"`              // when pausing: how long; 0 until resumed
-	Since  time.Time     `json:"since"`          // set by the store
-	Until  time.Time     `json:"until,omitzero"` // set by the store; zero until resumed
-	Actor  string        `json:"actor"`
-	Reason string        `json:"reason,omitempty"`
-}
-
 // Presence is a worker process as it last reported.
 type Presence struct {
-	Worker    string        `json:"worker"`
-	Queues    []string      `json:"queues"`
-	Kinds     []string      `json:"kinds"`
-	Slots     int           `json:"slots"`
-	StartedAt time.Time     `json:"started_at"` // set by the store at the first report
-	SeenAt    time.Time     `json:"seen_at"`    // set by the store
-	Until     time.Time     `json:"until"`      // set by the store: believed gone after this
-	For       time.Duration `json:"-"`          // how long to believe this report; 0: it is leaving
+	Worker string   `json:"worker"`
+	Queues []string `json:"queues"`
+	Kinds  []string `json:"kinds"`
+	// Depends says for kinds what they call. The store remembers it: holds on a dependency act on jobs of these kinds that do
+	// not name another.
+	Depends   map[string]string `json:"depends,omitempty"`
+	Version   string            `json:"version,omitempty"` // of the application
+	Slots     int               `json:"slots"`
+	StartedAt time.Time         `json:"started_at"` // set by the store at the first report
+	SeenAt    time.Time         `json:"seen_at"`    // set by the store
+	Until     time.Time         `json:"until"`      // set by the store: believed gone after this
+	For       time.Duration     `json:"-"`          // how long to believe this report; 0: it is leaving
 }
 
 // A Filter narrows a list. Empty fields do not narrow.
@@ -44,6 +37,9 @@ type Filter struct {
 	Tag         string
 	Code        string // of the last failure
 	Fingerprint string // of the last failure
+	Dependency  string
+	Generation  int // 0: any
+	Redrive     ID  // taken by this redrive
 	OlderThan   time.Duration
 	YoungerThan time.Duration
 	DeadLetters bool   // failed and not discarded
@@ -51,11 +47,13 @@ type Filter struct {
 	Cursor      string // from the page before
 }
 
-// An Event is one line of a job's story that no row of the job itself can prove: what a person did, an expiry, a late result.
+// An Event is one line of a story that no other row can prove: of a job, or of something else that has one.
 type Event struct {
-	Job        ID        `json:"job"`
+	Job     ID     `json:"job,omitzero"`
+	Subject string `json:"subject,omitempty"` // when it is no job's: "breaker/gateway", "hold/queue/mail", "redrive/<id>", "error/<fingerprint>", "policy"
+
 	At         time.Time `json:"at"`
-	Name       string    `json:"name"` // manual retry, cancel, discard
+	Name       string    `json:"name"` // manual retry, cancel, discard, redrive, breach; opened, half-open, ...
 	Actor      string    `json:"actor,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	Token      int       `json:"token"`      // the job's at that time

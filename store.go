@@ -15,6 +15,7 @@ type Store interface {
 	Keeper
 	Operator
 	Inspector
+	Analyst
 
 	// In binds an enqueuer to the caller's own transaction: the jobs exist if and when that commits. A transaction of a
 	// type the store does not know is refused by the first Enqueue.
@@ -32,9 +33,11 @@ type Enqueuer interface {
 
 // A Worker takes jobs on, and gives account of each.
 type Worker interface {
-	// Claim moves due jobs from queued to processing, lowest priority number first and oldest first within it, skipping
-	// what is held. Each claimed job's token grows by one. Nobody else can claim them until they are settled or the batch
-	// expires and is reclaimed.
+	// Claim moves due jobs from queued to processing, skipping what is held. Owners share fairly, by their weights (records of
+	// room "share"): no owner gets more than another while both have jobs that may run. The jobs of one owner are taken
+	// lowest priority number first and oldest first within it; but one claim in sixteen shares evenly between priorities,
+	// so that none starves. Each claimed job's token grows by one. Nobody else can claim them until they are settled or the
+	// batch expires and is reclaimed.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Renew extends batches, all in one go. A batch that has expired but was not reclaimed yet is revived.
 	Renew(ctx context.Context, renewals []Renewal, lease time.Duration) (Renewed, error)
@@ -64,6 +67,19 @@ type Keeper interface {
 	Reclaim(ctx context.Context, c Claim) ([]Lease, error)
 	// Expire hands the caller queued jobs whose expiry has passed, in a batch of its own, to be settled.
 	Expire(ctx context.Context, c Claim) ([]Lease, error)
+	// Breach finds jobs whose next attempt did not start within the time their last settlement promised, says so in the story
+	// of each, once, and answers with up to limit of them.
+	Breach(ctx context.Context, limit int) ([]ID, error)
+
+	// Records reads a room, by name.
+	Records(ctx context.Context, room string) ([]Record, error)
+	// Keep makes a change durable, all or none.
+	Keep(ctx context.Context, c Change) error
+	// Redrive takes dead letters on their way. The answers are in order: nil where it was done, now or by an earlier step of the
+	// same redrive; ErrConflict where the job is no dead letter; ErrNotFound.
+	Redrive(ctx context.Context, r Redrive) ([]error, error)
+	// Redriven counts what has become of the jobs a redrive took.
+	Redriven(ctx context.Context, redrive ID) (Tally, error)
 }
 
 // An Operator intervenes for a person. What a person does is appended to the job's story with actor and reason.
@@ -78,10 +94,12 @@ type Operator interface {
 	Cancel(ctx context.Context, i Intervention) (State, error)
 	// Discard takes a failed job off the dead letters, for good unless it is retried. A reason is required.
 	Discard(ctx context.Context, i Intervention) error
-	// Pause holds a queue or a kind: its jobs stay queued and spend nothing. Pausing again replaces the hold.
+	// Pause places a hold: what it holds stays queued and spends nothing. It replaces the hold of the same source.
 	Pause(ctx context.Context, h Hold) error
 	// Resume lifts a hold. Lifting one that is not there is no error.
 	Resume(ctx context.Context, h Hold) error
+	// Triage keeps a person's word on an error group.
+	Triage(ctx context.Context, t Triage) error
 }
 
 // An Inspector answers questions. It changes nothing.
@@ -98,4 +116,16 @@ type Inspector interface {
 	Counts(ctx context.Context) ([]Count, error)
 	// Audit looks for broken promises and names the rows. A healthy store answers with none.
 	Audit(ctx context.Context) ([]Finding, error)
+}
+
+// An Analyst answers questions about many jobs at once. It changes nothing.
+type Analyst interface {
+	// ErrorGroups lists what matches, the last seen first. The cursor leads to the next page and is empty on the last.
+	ErrorGroups(ctx context.Context, f ErrorFilter) (groups []ErrorGroup, cursor string, err error)
+	// Events is the story of a subject that is no job, the newest first, at most limit.
+	Events(ctx context.Context, subject string, limit int) ([]Event, error)
+	// Experience sums up the attempts of jobs that were created within that time.
+	Experience(ctx context.Context, within time.Duration) ([]Experience, error)
+	// Behind counts the due jobs a hold stands before, up to ten thousand.
+	Behind(ctx context.Context, h Hold) (int, error)
 }

@@ -42,9 +42,11 @@ var fillings = map[string][]string{
 	"1M future":     {"-scheduled", "1000000"},
 	"5M future":     {"-scheduled", "5000000"},
 	"1M held":       {"-held", "1000000"},
+	"1M broken":     {"-broken", "1000000"},
 	"1M retained":   {"-retained", "1000000"},
 	"200k future":   {"-scheduled", "200000"},
 	"200k held":     {"-held", "200000"},
+	"200k broken":   {"-broken", "200000"},
 	"200k retained": {"-retained", "200000"},
 }
 
@@ -86,8 +88,8 @@ func (b book) minor(name string, full, quick int, flags ...string) *entry {
 // plan is everything that is measured.
 func plan(quick bool) []*contest {
 	b := book{quick}
-	all := []*contest{b.drain(), b.bulk(), b.enqueue1(), b.enqueue16(), b.failure(), b.pickup(), b.processes(), b.flat(), b.snapshot()}
-	workload := map[string]string{"enqueue1": "enqueue", "enqueue16": "enqueue", "processes": "drain", "flat": "drain", "snapshot": "drain"}
+	all := []*contest{b.drain(), b.bulk(), b.enqueue1(), b.enqueue16(), b.failure(), b.pickup(), b.processes(), b.flat(), b.fair(), b.snapshot()}
+	workload := map[string]string{"enqueue1": "enqueue", "enqueue16": "enqueue", "processes": "drain", "flat": "drain", "fair": "drain", "snapshot": "drain"}
 	for _, c := range all {
 		for _, e := range c.entries {
 			e.workload = c.name
@@ -211,9 +213,9 @@ func (b book) processes() *contest {
 // flatNames are the fillings of flat. A quick run has no time for millions.
 func flatNames(quick bool) []string {
 	if quick {
-		return []string{"200k future", "200k held", "200k retained"}
+		return []string{"200k future", "200k held", "200k broken", "200k retained"}
 	}
-	return []string{"1M future", "5M future", "1M held", "1M retained"}
+	return []string{"1M future", "5M future", "1M held", "1M broken", "1M retained"}
 }
 
 // flat compares a store with nothing else in it with stores that hold what should not matter.
@@ -226,6 +228,17 @@ func (b book) flat() *contest {
 			e.filled, e.base = name, base
 			c.entries = append(c.entries, e)
 		}
+	}
+	return c
+}
+
+// fair compares one owner with five thousand that share.
+func (b book) fair() *contest {
+	c := &contest{name: "fair"}
+	for _, base := range []string{"holdfast postgres", "holdfast sqlite"} {
+		many := b.entry(base+" 5000 owners", 100_000, 50_000, "-owners", "5000")
+		many.base = base
+		c.entries = append(c.entries, b.entry(base, 100_000, 50_000, "-owners", "1"), many)
 	}
 	return c
 }

@@ -32,7 +32,8 @@ const (
 type attempt struct {
 	engine *Engine
 	lease  *holdfast.Lease
-	kind   *kind // nil when this engine has no handler for it
+	kind   *kind       // nil when this engine has no handler for it
+	dep    *dependency // what it calls, as far as this engine looks after it
 	batch  *batch
 	asked  time.Time // when the store was asked for it, by this process's clock
 

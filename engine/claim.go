@@ -13,6 +13,9 @@ const maxUnsettled = 4000
 // claim takes jobs until there is no room for more or nothing more to take. An answer that was nearly full is no proof that
 // nothing is left, so the next free slot asks again.
 func (e *Engine) claim(ctx context.Context) error {
+	if !e.declared.Load() || !e.governed.Load() {
+		return nil // what kinds call, and what the policy limits, is known to the store before the first claim
+	}
 	for ctx.Err() == nil {
 		free, limit := e.room()
 		if limit == 0 {
@@ -41,6 +44,7 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 	if len(leases) == 0 {
 		return 0, nil
 	}
+	e.clock.set(leases[0].AsOf)
 	start, release := e.book.admit(e.attempts(leases, asked), e.trust(asked))
 	for _, a := range start {
 		e.start(a)
@@ -97,7 +101,13 @@ func (e *Engine) attempts(leases []holdfast.Lease, asked time.Time) []*attempt {
 	made := make([]attempt, len(leases))
 	all := make([]*attempt, len(leases))
 	for i := range leases {
-		made[i] = attempt{engine: e, lease: &leases[i], kind: e.kinds[leases[i].Kind], asked: asked}
+		k := e.kinds[leases[i].Kind]
+		made[i] = attempt{engine: e, lease: &leases[i], kind: k, asked: asked}
+		if leases[i].Dependency != "" {
+			made[i].dep = e.deps.find(leases[i].Dependency)
+		} else if k != nil {
+			made[i].dep = k.dep
+		}
 		all[i] = &made[i]
 	}
 	return all

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
 // Config says how an engine works. The zero value works: every field says what it then means.
@@ -34,11 +37,25 @@ type Config struct {
 	Classify failure.Rule      // names the error of a kind that has no rule of its own
 	Policy   failure.Policy    // of a kind that has none of its own
 
+	// Version is the application's: error groups tell versions apart by it.
+	Version string
+	// Policies are what a policy file says; it wins over what the code says. A policy that was applied to the store replaces
+	// it, in every process, within seconds.
+	Policies *policy.Set
+	// Dependencies says how to deal with what jobs call. Each that a kind or a job names is looked after without being here.
+	Dependencies map[string]Dependency
+	// ProbeURL asks the address that a policy gives for a health probe. Without it such a probe is left out.
+	ProbeURL func(ctx context.Context, url string) error
+
 	// Around wraps every handler, the first one outermost: the place for tracing and logging.
 	Around []func(next Handler) Handler
 	// Failed is told of each job that failed for good, after that was written. It runs beside the work, one call at a time,
 	// and cannot hold it up; its context ends when the engine has stopped.
 	Failed func(ctx context.Context, job holdfast.Job, f holdfast.Failure)
+	// Breached is told of each job whose next attempt did not start as soon as was promised, once in all processes together.
+	Breached func(ctx context.Context, job holdfast.ID)
+	// Moved is told of each change of a breaker, by the process that made it: once in all processes together.
+	Moved func(ctx context.Context, dependency string, t breaker.Transition)
 	// Log receives one line for every attempt that ended; slog.Default when nil. Arguments and results are never in it.
 	Log *slog.Logger
 }
@@ -48,7 +65,20 @@ type Kind struct {
 	Timeout    time.Duration  // how long an attempt may take; from a minute on, up to a five-hundredth longer
 	Policy     failure.Policy // when to try again and when to give up
 	Classify   failure.Rule   // names the errors of this kind
-	Dependency string         // what its failures are blamed on, unless an error names another
+	Dependency string         // what its jobs call, unless they name another: its failures are blamed on it, and its breaker holds them
+}
+
+// Dependency says how to deal with something that jobs call. The zero value gives it a breaker and a budget for retries, with
+// defaults.
+type Dependency struct {
+	Breaker  breaker.Config
+	Budget   failure.Budget // how many retries its jobs may make, compared with first attempts
+	NoBudget bool           // as many as they like
+
+	// Probe asks whether it is well. While its breaker is open one process asks, and jobs are not risked; without it a few jobs
+	// find out.
+	Probe      func(ctx context.Context) error
+	ProbeEvery time.Duration // 5 s when zero
 }
 
 const (
@@ -69,6 +99,16 @@ func (c *Config) prepare() error {
 		refuse(c.Poll < 0, "Poll is %v: give a positive duration, or 0 for 1s", c.Poll),
 		refuse(c.Sweep < 0, "Sweep is %v: give a positive duration, or 0 for a fifth of Lease, at most 5s", c.Sweep),
 	}
+	for name, d := range c.Dependencies {
+		hold := holdfast.Hold{Dependency: name, Actor: actorSystem}
+		problems = append(problems,
+			refuse(hold.Check() != nil || strings.HasSuffix(name, "*"), "Dependencies names %q: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName),
+			refuse(d.ProbeEvery < 0, "Dependencies[%q].ProbeEvery is %v: give a positive duration, or 0 for 5s", name, d.ProbeEvery))
+		if err := errors.Join(d.Breaker.Check(), d.Budget.Check()); err != nil {
+			problems = append(problems, refuse(true, "Dependencies[%q]: %v", name, err))
+		}
+	}
+	problems = append(problems, refuse(len(c.Version) > holdfast.MaxKey, "Version has %d bytes: the limit is %d", len(c.Version), holdfast.MaxKey))
 	for i, around := range c.Around {
 		problems = append(problems, refuse(around == nil, "Around[%d] is nil: leave it out", i))
 	}

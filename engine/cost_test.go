@@ -70,6 +70,20 @@ func (s *endless) Reclaim(context.Context, holdfast.Claim) ([]holdfast.Lease, er
 	return nil, nil
 }
 func (s *endless) Expire(context.Context, holdfast.Claim) ([]holdfast.Lease, error) { return nil, nil }
+func (s *endless) Breach(context.Context, int) ([]holdfast.ID, error)               { return nil, nil }
+func (s *endless) Records(context.Context, string) ([]holdfast.Record, error)       { return nil, nil }
+func (s *endless) Keep(context.Context, holdfast.Change) error                      { return nil }
+func (s *endless) Redrive(context.Context, holdfast.Redrive) ([]error, error)       { return nil, nil }
+func (s *endless) Redriven(context.Context, holdfast.ID) (holdfast.Tally, error) {
+	return holdfast.Tally{}, nil
+}
+func (s *endless) Jobs(context.Context, holdfast.Filter) ([]holdfast.Job, string, error) {
+	return nil, "", nil
+}
+func (s *endless) Holds(context.Context) ([]holdfast.Hold, error) { return nil, nil }
+func (s *endless) Experience(context.Context, time.Duration) ([]holdfast.Experience, error) {
+	return nil, nil
+}
 
 // BenchmarkEngineAlone is what the engine itself costs for a job whose handler does nothing, on a store that does nothing.
 func BenchmarkEngineAlone(b *testing.B) {

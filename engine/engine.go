@@ -17,6 +17,10 @@ import (
 type Store interface {
 	holdfast.Worker
 	holdfast.Keeper
+
+	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
+	Holds(ctx context.Context) ([]holdfast.Hold, error)
+	Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error)
 }
 
 // An Engine runs the jobs of its kinds until it is stopped. Any number of engines, in any number of processes, may share a
@@ -34,12 +38,33 @@ type Engine struct {
 
 	book     *book
 	outbox   outbox
-	finals   chan *final
+	tellings chan telling
 	rested   chan *attempt // to a goroutine that rests
 	resting  atomic.Int64  // how many do
 	wakes    chan struct{} // there may be something to claim, and room for it
 	cancels  chan struct{} // somebody may have asked a job to stop
 	grumbles grumbles
+
+	deps       dependencies
+	clock      clock
+	called     chan struct{} // the breakers have something to look at
+	breaking   sync.Mutex    // held by whoever looks after the circuits
+	outdated   atomic.Bool   // what is known of the circuits is not what the store goes by
+	probes     sync.WaitGroup
+	wishes     wishes
+	promises   promises
+	control    control
+	rulings    *rulings
+	judgements judgements
+	spending   spending
+	recovering atomic.Bool // some circuit lets through more and more
+	hopes      hopes
+
+	circuitsRead time.Time // when the circuits were last read, and
+	keepings     int       // how often one was kept; the breakers' alone
+
+	declared atomic.Bool // the store knows what this worker's kinds call,
+	governed atomic.Bool // and what the policy limits: then it claims
 
 	presented time.Time // when this worker last said it is alive; renew's alone
 
@@ -61,16 +86,21 @@ func New(store Store, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		store: store, cfg: cfg,
-		worker:  fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomTail()),
-		rules:   rules,
-		kinds:   make(map[string]*kind),
-		book:    newBook(cfg.Slots),
-		outbox:  outbox{sign: make(chan struct{}, 1)},
-		finals:  make(chan *final, maxTold),
-		rested:  make(chan *attempt),
-		wakes:   make(chan struct{}, 1),
-		cancels: make(chan struct{}, 1),
-		stopped: make(chan struct{}),
+		worker:   fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomTail()),
+		rules:    rules,
+		kinds:    make(map[string]*kind),
+		book:     newBook(cfg.Slots),
+		outbox:   outbox{sign: make(chan struct{}, 1)},
+		tellings: make(chan telling, maxTold),
+		rested:   make(chan *attempt),
+		wakes:    make(chan struct{}, 1),
+		cancels:  make(chan struct{}, 1),
+		called:   make(chan struct{}, 1),
+		rulings:  newRulings(cfg.Policies, cfg.Taxonomy),
+		stopped:  make(chan struct{}),
+	}
+	for name := range cfg.Dependencies {
+		e.deps.add(name, true)
 	}
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.hurrying, e.hurry = context.WithCancel(context.Background())
@@ -115,7 +145,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	err := e.drain(&front, &station)
 	rest()
 	back.Wait()
-	close(e.finals)
+	e.await(&e.probes, e.cfg.Patience)
+	close(e.tellings)
 	e.await(&hook, e.cfg.Patience)
 	err = errors.Join(err, e.leave())
 	for _, k := range e.kinds {
@@ -149,6 +180,12 @@ func (e *Engine) frontDuties() []duty {
 		{name: "promote", round: e.promote, beat: min(e.cfg.Poll, 500*time.Millisecond)},
 		{name: "reclaim", round: e.reclaim, beat: e.cfg.Sweep, jitter: true},
 		{name: "expire", round: e.expire, beat: e.cfg.Sweep, jitter: true},
+		{name: "policy", round: e.policies, beat: policyBeat},
+		{name: "budget", round: e.budgets, beat: circuitBeat},
+		{name: "trickle", round: e.trickle, beat: trickleBeat},
+		{name: "deadline", round: e.breaches, beat: time.Second},
+		{name: "redrive", round: e.redrives, beat: redriveBeat},
+		{name: "learn", round: e.learn, beat: learnBeat},
 	}
 }
 
@@ -157,6 +194,7 @@ func (e *Engine) backDuties() []duty {
 	return []duty{
 		{name: "renew", round: e.renew, beat: e.cfg.Lease / 3, sign: e.cancels},
 		{name: "watch", round: e.watch, beat: e.cfg.watchBeat()},
+		{name: "breakers", round: e.breakers, beat: circuitBeat, sign: e.called},
 	}
 }
 

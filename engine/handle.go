@@ -35,6 +35,7 @@ type kind struct {
 	timeout time.Duration
 	windows windows
 	rules   failure.Rules
+	dep     *dependency // what its jobs call, unless they name another
 }
 
 // unreadable marks arguments that could not be decoded on their way through middleware.
@@ -93,12 +94,18 @@ func (e *Engine) register(name string, work Handler, how []Kind) error {
 			return err
 		}
 	}
+	if given.Dependency != "" {
+		k.dep = e.deps.add(given.Dependency, true)
+	}
 	e.kinds[name] = k
 	return nil
 }
 
 func (e *Engine) checkKind(name string, work Handler, how []Kind) error {
 	probe := holdfast.Draft{Kind: name}
+	if len(how) == 1 {
+		probe.Dependency = how[0].Dependency
+	}
 	if err := probe.Prepare(); err != nil {
 		return err
 	}

@@ -9,13 +9,22 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// maxTold bounds the failures that wait for Config.Failed. Beyond it they are counted in the log instead.
+// maxTold bounds what waits to be told to the hooks of the Config. Beyond it the log is told instead.
 const maxTold = 10_000
 
-// A final is a job that failed for good.
-type final struct {
-	job     holdfast.Job
-	failure holdfast.Failure
+// A telling is a hook to be called.
+type telling struct {
+	hook string // its name
+	call func(ctx context.Context)
+}
+
+// tellLater has a hook called beside the work, after those that wait.
+func (e *Engine) tellLater(hook string, call func(ctx context.Context)) {
+	select {
+	case e.tellings <- telling{hook, call}:
+	default:
+		e.complain(hook, errors.New("a hook of the Config is too slow: it was not told of something"))
+	}
 }
 
 // report tells the log, and the hook when a job failed for good, what was written.
@@ -33,11 +42,8 @@ func (e *Engine) report(o *outcome, answer error) {
 	}
 	job := o.attempt.lease.Job
 	job.State, job.LastFailure = holdfast.Failed, v.Failure
-	select {
-	case e.finals <- &final{job, *v.Failure}:
-	default:
-		e.complain("failed", errors.New("Config.Failed is too slow: a failed job was not reported to it"))
-	}
+	f := *v.Failure
+	e.tellLater("failed", func(ctx context.Context) { e.cfg.Failed(ctx, job, f) })
 }
 
 func (e *Engine) reportRefusal(o *outcome, answer error) {
@@ -87,22 +93,19 @@ func (e *Engine) logEnd(o *outcome) {
 	e.cfg.Log.LogAttrs(ctx, level, "an attempt ended", attrs...)
 }
 
-// tell calls Config.Failed for one failure after the other until there will be no more.
+// tell calls one hook after the other until there will be no more.
 func (e *Engine) tell() {
-	for f := range e.finals {
-		e.tellOnce(f)
+	for t := range e.tellings {
+		if err := e.tellOnce(t); err != nil {
+			e.complain(t.hook, err)
+		}
 	}
 }
 
-func (e *Engine) tellOnce(f *final) {
-	var err error
-	defer func() {
-		if err != nil {
-			e.complain("failed", err)
-		}
-	}()
+func (e *Engine) tellOnce(t telling) (err error) {
 	defer recovered(&err)
-	e.cfg.Failed(e.keeping, f.job, f.failure)
+	t.call(e.keeping)
+	return nil
 }
 
 // causeOf is why a was told to stop, if it was.

@@ -15,7 +15,11 @@ import (
 func (e *Engine) renew(context.Context) error {
 	err := e.renewOnce()
 	if since := time.Since(e.presented); since >= e.cfg.Lease/4 || e.presented.IsZero() {
-		err = errors.Join(err, e.present(e.cfg.Lease))
+		said := e.present(e.cfg.Lease)
+		if said == nil && e.declared.CompareAndSwap(false, true) {
+			nudge(e.wakes)
+		}
+		err = errors.Join(err, said)
 		e.presented = time.Now()
 	}
 	return err
@@ -55,8 +59,20 @@ func (e *Engine) present(believe time.Duration) error {
 	ctx, done := e.call(e.cfg.Lease / 3)
 	defer done()
 	return e.store.Present(ctx, holdfast.Presence{
-		Worker: e.worker, Queues: e.cfg.Queues, Kinds: slices.Sorted(maps.Keys(e.kinds)), Slots: e.cfg.Slots, For: believe,
+		Worker: e.worker, Queues: e.cfg.Queues, Kinds: slices.Sorted(maps.Keys(e.kinds)), Depends: e.depends(),
+		Version: e.cfg.Version, Slots: e.cfg.Slots, For: believe,
 	})
+}
+
+// depends says which kinds call what.
+func (e *Engine) depends() map[string]string {
+	all := make(map[string]string)
+	for name, k := range e.kinds {
+		if k.rules.Dependency != "" {
+			all[name] = k.rules.Dependency
+		}
+	}
+	return all
 }
 
 // renewals lists the book for the store. A lease whose outcome is known is renewed with its batch and not listed: whether

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +78,26 @@ func (e *Engine) settle() {
 		for i := range outcomes {
 			settlements[i] = e.decide(outcomes[i])
 		}
+		if slices.ContainsFunc(outcomes, probeFailed) {
+			e.hear()
+		}
 		e.write(outcomes, settlements)
+	}
+}
+
+// probeFailed reports whether a call went wrong that was let through to find out.
+func probeFailed(o *outcome) bool {
+	if o.verdict.Call != failure.BadCall || o.attempt.dep == nil {
+		return false
+	}
+	s := o.attempt.dep.sight.Load()
+	return s != nil && !s.open()
+}
+
+// hear lets the breakers judge before the lease of a failed probe ends: its place is not free for another job in between.
+func (e *Engine) hear() {
+	if err := once(e.keeping, e.breakers); err != nil {
+		e.complain("breakers", err)
 	}
 }
 
@@ -88,7 +108,16 @@ func (e *Engine) decide(o *outcome) holdfast.Settlement {
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
 	}
-	return o.verdict.Settlement(*o.attempt.lease, o.Outcome)
+	e.observe(o)
+	if o.attempt.lease.Owner != "" {
+		e.charge(o)
+	}
+	s := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
+	s.Version = e.cfg.Version
+	if s.Within > 0 {
+		e.promises.made(s.Within)
+	}
+	return s
 }
 
 // whyInterrupted tells the story of an interruption other than a stop, which only the engine knows.
@@ -114,10 +143,7 @@ var (
 // verdict asks failure.Decide. An application's own rule, backoff or error that panics is left out, so that it
 // cannot stop the others' settlements.
 func (e *Engine) verdict(o *outcome) (v failure.Verdict) {
-	rules := e.rules
-	if o.attempt.kind != nil {
-		rules = o.attempt.kind.rules
-	}
+	rules := e.rulesFor(o)
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			e.complain("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was left out: %v", o.attempt.lease.Kind, thrown))
@@ -174,7 +200,7 @@ func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)
 	}
-	if e.book.settled(applied) {
+	if e.book.settled(applied) || e.control.capped.Load() { // what a limit counts is fewer now
 		nudge(e.wakes)
 	}
 	for i := range applied {

@@ -25,6 +25,8 @@ const (
 	CancelledByRequest              // a person asked the job to stop
 	Unreadable                      // the row is damaged, or the arguments cannot be decoded
 	Unhandled                       // no handler for this kind
+	FastFailed                      // not started, because its dependency's circuit is open and fails fast
+	Held                            // not started, because its dependency is held; Err says by what
 )
 
 // An Outcome is what is known when an attempt ends. Everything a verdict could want from outside is in it.
@@ -32,6 +34,7 @@ type Outcome struct {
 	Event  Event
 	Err    error
 	Stack  string // of a panic
+	Code   string // with FastFailed: the failure's code; DEPENDENCY_DOWN when empty
 	Result json.RawMessage
 	Took   time.Duration // how long the attempt ran; 0 when it never started
 	Age    time.Duration // since the generation began
@@ -43,15 +46,23 @@ type Verdict struct {
 	To      holdfast.State
 	Delay   time.Duration
 	Charge  holdfast.Charge
-	Limit   int // the cap the charge was judged by, never below the count
+	Limit   int           // the cap the charge was judged by, never below the count
+	Within  time.Duration // a promise: the next attempt starts within this time; 0 is none
 	Failure *holdfast.Failure
 	Why     string // a sentence for the job's story
 	Alarm   bool   // the job has failed for good, and nobody expected it
+
+	Call       Call          // what the attempt says about its dependency
+	Hold       time.Duration // so long nobody is to call the dependency, because the handler said so
+	Dependency string        // the one that Call and Hold are about; empty when none is known
 }
 
 // Decide is the single switch: every attempt, however it ended, becomes a verdict here and nowhere else. It is a pure
 // function and answers for any input; the settlement made of its verdict passes holdfast's check.
 func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
+	if job.Dependency != "" {
+		r.Dependency = job.Dependency
+	}
 	switch o.Event {
 	case Returned:
 		return r.returned(job, o)
@@ -66,7 +77,11 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	case Lost:
 		return r.lost(job, o)
 	case Interrupted:
-		return Verdict{To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Why: "handed back for free: its worker is stopping"}
+		return Verdict{To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Why: "handed back for free: its worker is stopping"}
+	case Held:
+		return r.held(job, o)
+	case FastFailed:
+		return r.fastFailed(o)
 	case CancelledByRequest:
 		return Verdict{To: holdfast.Cancelled, Why: "stopped: a person asked for it"}
 	case Expired:
@@ -82,7 +97,7 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 func (v Verdict) Settlement(l holdfast.Lease, o Outcome) holdfast.Settlement {
 	s := holdfast.Settlement{
 		Batch: l.Batch, Job: l.ID, Token: l.Token,
-		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: v.Limit,
+		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: v.Limit, Within: v.Within,
 		Took: clampDelay(o.Took), Failure: v.Failure, Why: v.Why,
 	}
 	if v.To == holdfast.Complete && len(o.Result) > 0 {
@@ -96,15 +111,15 @@ func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
 		if problem := resultProblem(o.Result); problem != "" {
 			return r.failed(job, o, r.diagnose(o, codeResult, "its result"), problem)
 		}
-		return Verdict{To: holdfast.Complete}
+		return Verdict{To: holdfast.Complete, Call: GoodCall, Dependency: r.Dependency}
 	}
 	d := r.diagnose(o, "", "")
 	if d.marks.snooze != nil {
 		delay := clampDelay(*d.marks.snooze)
-		return Verdict{
+		return r.report(Verdict{
 			To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt,
 			Why: "handed back for free: the handler snoozed it for " + span(delay),
-		}
+		}, NoCall, d)
 	}
 	return r.failed(job, o, d, "")
 }
@@ -123,16 +138,21 @@ func resultProblem(result json.RawMessage) string {
 // failed decides between another attempt and the end.
 func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise string) Verdict {
 	t := r.Policy.terms(d.code, job.MaxAttempts)
+	t.within = r.promised(job)
 	count := oneMore(job.Failures)
-	record := r.record(d, o, otherwise)
+	record, call := r.record(d, o, otherwise), called(o, d, r.blamed(d))
 	delay, wait := t.delay(count, o.Roll, d)
-	if stop := t.stop(d, count, o.Age, delay); stop != "" {
-		return end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop)
+	stop := t.stop(d, count, o.Age, delay)
+	if stop == "" {
+		stop = r.hopeless(d.code.Name, count)
 	}
-	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Failure: record,
-		Why: sentence("%sattempt %d of %d in %s by %s", d.words(), count+1, t.limit, span(delay), wait),
+	if stop != "" {
+		return r.report(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), call, d)
 	}
+	return r.report(Verdict{
+		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: t.within, Failure: record,
+		Why: sentence("%sattempt %d of %d in %s by %s%s", d.words(), count+1, t.limit, span(delay), wait, r.promise(d.code.Name, count)),
+	}, call, d)
 }
 
 // stop says why there is no further attempt, or nothing.
@@ -154,10 +174,12 @@ func (t terms) stop(d diagnosis, count int, age, delay time.Duration) string {
 
 // delay is the backoff's, or what was asked for if that is longer; and which of them it is.
 func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, string) {
-	delay := clampDelay(t.backoff.Delay(count, roll))
+	delay, by := keep(t.within, clampDelay(t.backoff.Delay(count, roll)), t.backoff, roll)
 	asked, who := d.class.RetryAfter, "the other side's Retry-After"
 	if d.marks.after != nil {
 		asked, who = *d.marks.after, "the handler's wish"
+	} else if d.marks.hold != nil {
+		asked, who = *d.marks.hold, "the handler's hold on its dependency"
 	}
 	if asked > t.cap {
 		asked, who = t.cap, who+", capped"
@@ -165,7 +187,7 @@ func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, strin
 	if asked = clampDelay(asked); asked > delay {
 		return asked, who
 	}
-	return delay, shape(t.backoff)
+	return delay, by
 }
 
 // lost counts a crash: the job may have killed its worker, or only have been there when it went.
@@ -188,10 +210,11 @@ func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	if backoff == nil {
 		backoff = defaultCrashBackoff
 	}
-	delay := clampDelay(backoff.Delay(count, o.Roll))
+	within := r.promised(job)
+	delay, by := keep(within, clampDelay(backoff.Delay(count, o.Roll)), backoff, o.Roll)
 	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit, Failure: record,
-		Why: sentence("its worker was lost, %d of %d; next attempt in %s by %s", count, limit, span(delay), shape(backoff)),
+		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit, Within: within, Failure: record,
+		Why: sentence("its worker was lost, %d of %d; next attempt in %s by %s", count, limit, span(delay), by),
 	}
 }
 

@@ -70,6 +70,12 @@ var verdicts = []struct {
 	{"unreadable, corrupt row", 5, 0, Outcome{Event: Unreadable}, holdfast.Failed, holdfast.ChargeFailure, 0, 6, "UNREADABLE_JOB", true},
 	{"unhandled", 0, 0, Outcome{Event: Unhandled}, holdfast.Queued, holdfast.ChargeFailure, 5 * time.Second, 3, "UNKNOWN_KIND", false},
 	{"unhandled, last", 2, 0, Outcome{Event: Unhandled}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "UNKNOWN_KIND", true},
+	{"failed fast", 1, 1, Outcome{Event: FastFailed, Err: errPlain}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "DEPENDENCY_DOWN", true},
+	{"failed fast with the breaker's code", 0, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "GW_5XX", true},
+	{"failed fast, whatever the error is marked with", 0, 0, Outcome{Event: FastFailed, Err: Snooze(time.Hour)}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "DEPENDENCY_DOWN", true},
+	{"held", 2, 2, Outcome{Event: Held, Err: errPlain}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
+	{"held by nobody knows what", 0, 0, Outcome{Event: Held}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
+	{"a hold on its dependency", 0, 0, Outcome{Err: HoldDependency(errPlain, time.Minute)}, holdfast.Queued, holdfast.ChargeFailure, time.Minute, 3, "UNKNOWN", false},
 	{"an event nobody knows", 0, 0, Outcome{Event: 200}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
 }
 
@@ -117,6 +123,9 @@ func TestAVerdictSaysWhyInASentence(t *testing.T) {
 		{Rules{}, 0, Outcome{Err: WithCode(errPlain, "MINE_ALONE")}, "classified MINE_ALONE by the handler's own word (a code that is not in the taxonomy: treated as UNKNOWN); attempt 2 of 3 in 5s by exponential backoff"},
 		{Rules{}, 0, Outcome{Err: WithCode(errPlain, "no code\n")}, `classified UNKNOWN by the handler's own word ("no code\n" is not a code); attempt 2 of 3 in 5s by exponential backoff`},
 		{Rules{}, 0, Outcome{Err: Snooze(90 * time.Second)}, "handed back for free: the handler snoozed it for 1m30s"},
+		{Rules{}, 0, Outcome{Event: Held, Err: errors.New("breaker open: 14 of the last 20 calls failed, password=x")}, "handed back for free: breaker open: 14 of the last 20 calls failed, password=***"},
+		{Rules{}, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, "classified GW_5XX by the open circuit of what it calls; not started: it fails at once instead of waiting"},
+		{gateway, 0, Outcome{Err: HoldDependency(bad, time.Minute)}, "classified GW_5XX by HTTP status 502; attempt 2 of 3 in 1m0s by the handler's hold on its dependency"},
 		{Rules{}, 0, Outcome{Event: Lost}, "its worker was lost, 1 of 3; next attempt in 0s by table of delays"},
 	}
 	for _, c := range cases {
@@ -202,7 +211,7 @@ func anyError(t *rapid.T) error {
 	err := rapid.SampledFrom([]error{nil, errPlain, context.DeadlineExceeded, (*declined)(nil), selfish{}, errors.New("\x00\xff")}).Draw(t, "err")
 	d := time.Duration(rapid.Int64().Draw(t, "d"))
 	for range rapid.IntRange(0, 4).Draw(t, "marks") {
-		switch rapid.IntRange(0, 8).Draw(t, "mark") {
+		switch rapid.IntRange(0, 9).Draw(t, "mark") {
 		case 0:
 			err = NeverRetry(err)
 		case 1:
@@ -221,6 +230,8 @@ func anyError(t *rapid.T) error {
 			err = ExitError(rapid.Int().Draw(t, "exit"), err)
 		case 8:
 			err = errors.Join(err, fmt.Errorf("and: %w", err))
+		case 9:
+			err = HoldDependency(err, d)
 		}
 	}
 	return err
@@ -231,12 +242,14 @@ func TestWhateverHappensTheStoreAcceptsTheVerdictAndNoLimitIsPassed(t *testing.T
 		span := func(label string) time.Duration { return time.Duration(rapid.Int64().Draw(t, label)) }
 		job := lease(rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "failures"), rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "crashes"))
 		job.MaxAttempts = rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "max attempts")
-		rules := Rules{Policy: Policy{
+		job.RetryWithin, job.Dependency = span("within"), rapid.SampledFrom([]string{"", "gw"}).Draw(t, "own dependency")
+		rules := Rules{Hopes: anyHopes(t), Policy: Policy{
+			RetryWithin: span("retry within"), Learned: rapid.Bool().Draw(t, "learned"), Hopeless: rapid.Float64().Draw(t, "hopeless"),
 			MaxAttempts: rapid.IntRange(-1, 5).Draw(t, "attempts"), MaxCrashes: rapid.IntRange(-1, 5).Draw(t, "max crashes"),
 			GiveUpAfter: span("give up"), RetryAfterCap: span("retry after cap"), Backoff: Fixed(span("backoff")), CrashBackoff: Fixed(span("crash")),
 		}}
 		o := Outcome{
-			Event: Event(rapid.Uint8Range(0, 12).Draw(t, "event")), Err: anyError(t), Stack: rapid.String().Draw(t, "stack"),
+			Event: Event(rapid.Uint8Range(0, 14).Draw(t, "event")), Code: rapid.String().Draw(t, "own code"), Err: anyError(t), Stack: rapid.String().Draw(t, "stack"),
 			Result: rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "result"), Took: span("took"), Age: span("age"), Roll: rapid.Float64().Draw(t, "roll"),
 		}
 		v := Decide(rules, job, o)
@@ -250,6 +263,9 @@ func TestWhateverHappensTheStoreAcceptsTheVerdictAndNoLimitIsPassed(t *testing.T
 		}
 		if v.Alarm != (v.To == holdfast.Failed && !v.Failure.Benign) {
 			t.Fatalf("alarm %v: %+v", v.Alarm, v)
+		}
+		if v.Hold != clampDelay(v.Hold) || v.Hold > 0 && v.Dependency == "" || v.Call == BadCall && v.To == holdfast.Complete {
+			t.Fatalf("of its dependency: %+v", v)
 		}
 		if strings.ContainsAny(v.Why, "\n\x00") || len(v.Why) > maxWhy {
 			t.Fatalf("why: %q", v.Why)

@@ -14,6 +14,7 @@ type mark struct {
 	never      bool
 	benign     bool
 	after      *time.Duration
+	hold       *time.Duration
 	code       string
 	dependency string
 	key, value string
@@ -30,6 +31,14 @@ func NeverRetry(err error) error { return put(err, mark{never: true}) }
 func RetryAfter(err error, d time.Duration) error {
 	d = clampDelay(d)
 	return put(err, mark{after: &d})
+}
+
+// HoldDependency says that everything which calls the dependency should stay away for d: a gateway that is being restarted, an
+// account whose quota is used up. The attempt still counts as failed, and its own retry waits as long. The dependency is the
+// one named with On, or else the job's; the policy caps d as it caps RetryAfter.
+func HoldDependency(err error, d time.Duration) error {
+	d = clampDelay(d)
+	return put(err, mark{hold: &d})
 }
 
 // Benign says that the error was to be expected: it is recorded like any other and raises no alarm.
@@ -59,14 +68,15 @@ func (s snooze) Error() string {
 	return fmt.Sprintf("snoozed for %v", time.Duration(s))
 }
 
-// Snooze sends the job back to its queue for d without a failure: nothing was wrong, it is only too early. Marks on a
-// snooze mean nothing.
+// Snooze sends the job back to its queue for d without a failure: nothing was wrong, it is only too early. Of the
+// marks on a snooze only HoldDependency, and On with it, mean something.
 func Snooze(d time.Duration) error { return snooze(clampDelay(d)) }
 
 // marks is what all the marks on an error say together. The outermost mark of each sort wins.
 type marks struct {
 	never, benign    bool
 	snooze, after    *time.Duration
+	hold             *time.Duration
 	code, dependency string
 	context          map[string]string
 }
@@ -94,6 +104,9 @@ func (a *marks) add(m *mark) {
 	a.benign = a.benign || m.benign
 	if a.after == nil {
 		a.after = m.after
+	}
+	if a.hold == nil {
+		a.hold = m.hold
 	}
 	if a.code == "" {
 		a.code = m.code

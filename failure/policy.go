@@ -26,6 +26,13 @@ type Policy struct {
 	CrashBackoff Backoff
 	// RetryAfterCap is the longest wait that somebody else may ask for; an hour when zero.
 	RetryAfterCap time.Duration
+	// RetryWithin is a promise: after a failed attempt the next one starts within this time. A backoff that is longer is
+	// shortened to keep it; a wait that somebody else asked for is not. A job's own word wins. No promise when zero.
+	RetryWithin time.Duration
+	// Learned gives up early when experience says that another attempt is in vain: see Rules.Hopes.
+	Learned bool
+	// Hopeless is the share of retries that have to help, at the very best, for another to be made; 0.02 when zero.
+	Hopeless float64
 	// Codes are exceptions by the code's name.
 	Codes map[string]Override
 }
@@ -43,7 +50,10 @@ type Rules struct {
 	Taxonomy   *Taxonomy // the built-in codes when nil
 	Classify   Rule      // asked before DefaultRule
 	Policy     Policy
-	Dependency string // what this kind of job depends on: named in the record when the code blames a dependency
+	Dependency string // what this kind of job calls, unless a job says otherwise: named in the record when the code blames a dependency
+
+	// Hopes is what experience says about trying again, by the code of a failure and its number, 1 the first.
+	Hopes map[string]map[int]Hope
 }
 
 var (
@@ -66,6 +76,10 @@ func (r Rules) Check() error {
 	problems := []error{
 		refuseCount("MaxAttempts", p.MaxAttempts), refuseCount("MaxCrashes", p.MaxCrashes),
 		refuseSpan("GiveUpAfter", p.GiveUpAfter), refuseSpan("RetryAfterCap", p.RetryAfterCap),
+		refuseSpan("RetryWithin", p.RetryWithin),
+	}
+	if !(p.Hopeless >= 0 && p.Hopeless < 1) {
+		problems = append(problems, fmt.Errorf("Policy.Hopeless is %v: give a share above 0 and below 1, or 0 for the default", p.Hopeless))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Codes)) {
 		if _, ok := r.Taxonomy.Code(name); !ok {
@@ -98,6 +112,7 @@ type terms struct {
 	giveUpAfter time.Duration
 	backoff     Backoff
 	cap         time.Duration
+	within      time.Duration
 }
 
 // terms works out the policy for one code and job: the job's own count wins over the code's, the code's over the policy's.

@@ -11,8 +11,9 @@ import (
 
 // A Reason is one thing that keeps a job from being processed now, and what an operator can do about it.
 type Reason struct {
-	// Name is one of: scheduled, retry, handed back, queue paused, kind paused, jobs ahead, no worker, unknown kind, slots
-	// busy, expiring, next, processing, claimed, worker silent, cancelling, complete, failed, discarded, cancelled, nowhere.
+	// Name is one of: scheduled, retry, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring, next,
+	// processing, claimed, worker silent, cancelling, complete, failed, discarded, cancelled, nowhere; and of holds: queue
+	// paused, kind paused, owner paused, dependency paused, tag paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
 	Text   string    `json:"text"`
 	Remedy string    `json:"remedy,omitempty"`
@@ -47,14 +48,14 @@ func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, err
 
 // A scene is what surrounds a job that waits.
 type scene struct {
-	ahead   int
-	holds   []holdfast.Hold
-	workers []holdfast.Presence
-	busy    []holdfast.Job // of the same queue
+	ahead    int
+	barriers []barrier
+	workers  []holdfast.Presence
+	busy     []holdfast.Job // of the same queue
 }
 
 func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err error) {
-	if q.holds, err = s.store.Holds(ctx); err != nil {
+	if q.barriers, err = s.barriers(ctx, job); err != nil {
 		return q, err
 	}
 	if q.workers, err = s.store.Workers(ctx); err != nil {
@@ -63,12 +64,9 @@ func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err erro
 	if q.ahead, err = s.store.Ahead(ctx, job.ID); err != nil {
 		return q, err
 	}
-	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: mostSlots})
+	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: mostListed})
 	return q, err
 }
-
-// mostSlots is how many slots are looked at: a page of jobs. With more, nobody is told that all of them are busy.
-const mostSlots = 200
 
 // waiting names what keeps a queued job: its time, a hold, the workers, those before it.
 func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
@@ -79,9 +77,9 @@ func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
 	if !job.ExpireAt.IsZero() && !job.ExpireAt.After(job.AsOf) {
 		reasons = append(reasons, Reason{Name: "expiring", Text: "it could not start by " + when(job.ExpireAt) + " and will be failed as expired", Remedy: "enqueue it again, with more time"})
 	}
-	for _, hold := range q.holds {
-		if hold.Queue == job.Queue || hold.Kind == job.Kind {
-			reasons = append(reasons, held(hold))
+	for _, b := range q.barriers {
+		if b.stops() {
+			reasons = append(reasons, b.reason(job))
 		}
 	}
 	reasons = append(reasons, manning(job, q)...)
@@ -113,21 +111,6 @@ func (s *Service) notDue(job holdfast.Job) Reason {
 	return Reason{Name: "scheduled", Until: job.DueAt, Text: "it is scheduled for " + when(job.DueAt), Remedy: "wait, or cancel it and enqueue it without a time"}
 }
 
-func held(h holdfast.Hold) Reason {
-	name, what := "queue paused", "queue "+h.Queue
-	if h.Kind != "" {
-		name, what = "kind paused", "kind "+h.Kind
-	}
-	text := fmt.Sprintf("%s is paused by %s since %s", what, h.Actor, when(h.Since))
-	if !h.Until.IsZero() {
-		text += " until " + when(h.Until)
-	}
-	if h.Reason != "" {
-		text += ": " + h.Reason
-	}
-	return Reason{Name: name, Text: text, Remedy: "resume the " + what, Until: h.Until}
-}
-
 // manning names what is wrong with the workers of the job's queue.
 func manning(job holdfast.Job, q scene) []Reason {
 	var on []holdfast.Presence
@@ -147,13 +130,14 @@ func manning(job holdfast.Job, q scene) []Reason {
 	if !knows {
 		reasons = append(reasons, Reason{Name: "unknown kind", Text: fmt.Sprintf("no live worker of queue %s knows the kind %s: an attempt would fail", job.Queue, job.Kind), Remedy: "deploy a worker that handles " + job.Kind})
 	}
+	// With more slots than a page of jobs is long, nobody is told that all of them are busy.
 	busy := 0
 	for _, other := range q.busy {
 		if slices.ContainsFunc(on, func(w holdfast.Presence) bool { return w.Worker == other.Worker }) {
 			busy++
 		}
 	}
-	if slots > 0 && slots <= mostSlots && busy >= slots {
+	if slots > 0 && slots <= mostListed && busy >= slots {
 		reasons = append(reasons, Reason{Name: "slots busy", Text: fmt.Sprintf("all %d slots of the %d workers of queue %s are busy", slots, len(on), job.Queue), Remedy: "wait, or start more workers"})
 	}
 	return reasons

@@ -38,7 +38,7 @@ func TestWhatOnlyTimeCanBringIsExplained(t *testing.T) {
 
 	crowd := worker
 	crowd.ahead = 1000
-	crowd.holds = []holdfast.Hold{{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}, {Kind: "k", Actor: "bob"}, {Queue: "other"}}
+	crowd.barriers = []barrier{{hold: holdfast.Hold{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}}, {hold: holdfast.Hold{Kind: "k", Actor: "bob"}}}
 	reasons := s.waiting(crashed, crowd)
 	expectNames(t, "a job that everything holds", reasons, "retry", "queue paused", "kind paused", "jobs ahead")
 	if reasons[1].Until != at(60) || reasons[1].Remedy == "" {

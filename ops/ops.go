@@ -9,12 +9,19 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// A Store is what interventions need: somebody who acts on a person's word, and somebody who answers questions.
+// A Store is what interventions need: somebody who acts on a person's word, somebody who answers questions about one job or
+// about many, and somebody who remembers what was decided. It is a part of holdfast.Store.
 type Store interface {
 	holdfast.Operator
 	holdfast.Inspector
+	holdfast.Analyst
+	Records(ctx context.Context, room string) ([]holdfast.Record, error)
+	Keep(ctx context.Context, c holdfast.Change) error
+	Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error)
 }
 
 // Config adapts the service to an application. The zero value works.
@@ -27,6 +34,10 @@ type Config struct {
 	// StuckAfter is how long a worker may be at a job before a person may take it away by a manual retry that does not say
 	// so itself. 0: only when its lease has run out.
 	StuckAfter time.Duration
+	// Policies are the workers' own. A policy that was applied to the store goes before them.
+	Policies *policy.Set
+	// Breakers are those that the workers have in code, by dependency. What a policy says wins. Without an entry: the defaults.
+	Breakers map[string]breaker.Config
 }
 
 // Service is an operator's desk. It is safe for concurrent use.

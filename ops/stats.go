@@ -27,7 +27,7 @@ type QueueStats struct {
 	Failed     int       `json:"failed"`
 	Cancelled  int       `json:"cancelled"`
 	Oldest     time.Time `json:"oldest,omitzero"` // creation of the oldest claimable job
-	Held       bool      `json:"held"`
+	Held       bool      `json:"held"`            // the queue is paused: nothing of it is claimed
 }
 
 // Stats counts jobs by queue, and who works on them.
@@ -54,7 +54,7 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 	}
 	for queue := range queues {
 		q := queues[queue]
-		q.Held = slices.ContainsFunc(holds, func(h holdfast.Hold) bool { return h.Queue == queue })
+		q.Held = slices.ContainsFunc(holds, func(h holdfast.Hold) bool { return h.Queue != "" && h.Closed() && !h.Retries && h.Covers(queue) })
 		queues[queue] = q
 	}
 	stats.Queues = slices.SortedFunc(maps.Values(queues), func(a, b QueueStats) int { return cmp.Compare(a.Queue, b.Queue) })

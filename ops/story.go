@@ -15,7 +15,7 @@ import (
 type Line struct {
 	At time.Time `json:"at"`
 	// Name is one of: queued, scheduled, processing, retry, released, reclaimed, complete, failed, expired, cancelled,
-	// manual retry, cancel requested, discard, late result.
+	// manual retry, redrive, cancel requested, discard, breach, late result.
 	Name       string        `json:"name"`
 	Text       string        `json:"text"`              // the line as a sentence
 	Attempt    int           `json:"attempt,omitempty"` // which attempt of its generation
@@ -162,7 +162,26 @@ func (t *teller) event(e holdfast.Event) {
 	if e.Reason != "" {
 		line.Text += ": " + e.Reason
 	}
+	switch e.Name {
+	case "redrive":
+		order, line.Text = beginning, redriven(e)
+	case "breach":
+		line.Text = "a promise was broken: " + e.Reason
+	}
 	t.add(order, line)
+}
+
+// redriven tells a redrive apart from its reason, which the store keeps together.
+func redriven(e holdfast.Event) string {
+	id, reason, _ := strings.Cut(e.Reason, ": ")
+	if _, err := holdfast.ParseID(id); err != nil {
+		return fmt.Sprintf("redriven by %s: %s", e.Actor, e.Reason)
+	}
+	text := fmt.Sprintf("redriven by %s in redrive %s", e.Actor, id)
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
 }
 
 // askedToStop tells a request to a worker from an end at once: under an end at once nothing of the token came after.

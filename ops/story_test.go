@@ -79,3 +79,31 @@ func TestARequestToStopIsToldApartFromAnEndAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
+	id := holdfast.NewID()
+	lines := Tell(holdfast.History{
+		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Queued, Token: 2, Generation: 2},
+		Attempts: []holdfast.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(9)},
+			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(10), To: holdfast.Failed, Charge: holdfast.ChargeFailure},
+		},
+		Events: []holdfast.Event{
+			{Name: "breach", At: at(8), Token: 1, Generation: 1, Actor: "holdfast", Reason: "its next attempt did not start by then"},
+			{Name: "redrive", At: at(20), Token: 2, Generation: 2, Actor: "ann", Reason: id.String() + ": repaired"},
+		},
+	})
+	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, breach 1/1/0, processing 1/2/2, failed 1/2/2, redrive 2/2/0"
+	if diff := cmp.Diff(want, told(lines)); diff != "" {
+		t.Error(diff)
+	}
+	if text := lines[6].Text; text != "redriven by ann in redrive "+id.String()+": repaired" {
+		t.Errorf("the redrive is told as %q", text)
+	}
+	if text := lines[3].Text; text != "a promise was broken: its next attempt did not start by then" {
+		t.Errorf("the breach is told as %q", text)
+	}
+	if text := redriven(holdfast.Event{Actor: "ann", Reason: "by hand"}); text != "redriven by ann: by hand" {
+		t.Errorf("a redrive without a name is told as %q", text)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/bench/postgres"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -30,8 +31,11 @@ type frozen noop
 func (frozen) Kind() string { return "frozen" }
 
 type contender struct {
-	store holdfast.Store
-	slots int
+	store      holdfast.Store
+	slots      int
+	owners     int
+	added      int
+	dependency string // what the jobs call
 }
 
 // remote is the contender on PostgreSQL.
@@ -47,7 +51,7 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contender{s, o.Slots}
+	c := &contender{store: s, slots: o.Slots, owners: o.Owners}
 	if strings.HasPrefix(o.Store, "postgres") {
 		return remote{c, postgres.Server{URL: o.Store}}, nil
 	}
@@ -68,6 +72,17 @@ func (c *contender) Hold(ctx context.Context, jobs int) error {
 		return err
 	}
 	return c.add(ctx, jobs, frozen{measure.Text}, 0)
+}
+
+// Break adds jobs of many kinds and owners that all call something whose breaker is open.
+func (c *contender) Break(ctx context.Context, jobs int) error {
+	desk := ops.New(c.store, ops.Config{})
+	if err := desk.ForceOpenBreaker(ctx, "gateway", "bench", "a backlog that nobody may touch"); err != nil {
+		return err
+	}
+	broken := *c
+	broken.dependency, broken.owners = "gateway", 100
+	return broken.add(ctx, jobs, noop{measure.Text}, 0)
 }
 
 // Retain runs jobs to their end; the engine keeps what has ended.
@@ -94,7 +109,11 @@ func (c *contender) add(ctx context.Context, jobs int, args holdfast.Args, delay
 			if err != nil {
 				return err
 			}
-			d.Delay = delay
+			d.Delay, d.Dependency = delay, c.dependency
+			if c.owners > 0 {
+				d.Owner = fmt.Sprintf("owner-%04d", c.added%c.owners)
+				c.added++
+			}
 			drafts[i] = d
 		}
 		_, err := c.store.Enqueue(ctx, drafts)

@@ -47,6 +47,11 @@ type Holder interface {
 	Hold(ctx context.Context, jobs int) error
 }
 
+// A Breaker can add jobs that an open circuit breaker keeps back.
+type Breaker interface {
+	Break(ctx context.Context, jobs int) error
+}
+
 // A Retainer can fill its store with jobs that have ended and are kept.
 type Retainer interface {
 	Retain(ctx context.Context, jobs int) error
@@ -64,6 +69,7 @@ type Server interface {
 type Options struct {
 	Store    string // a file, a URL or an address
 	Slots    int    // handlers at once
+	Owners   int    // among so many owners jobs are divided, in turn; 0: they have none
 	Defaults bool   // leave everything else as the contender's authors set it, instead of as they would for speed
 }
 
@@ -98,6 +104,7 @@ type run struct {
 	processes  int
 	scheduled  int
 	held       int
+	broken     int
 	retained   int
 	snapshot   bool
 	same       bool
@@ -118,6 +125,8 @@ func Main(open Open) {
 	flag.IntVar(&r.processes, "processes", 1, "drain and failure: how many worker processes")
 	flag.IntVar(&r.scheduled, "scheduled", 0, "prepare: jobs due tomorrow")
 	flag.IntVar(&r.held, "held", 0, "prepare: jobs queued but paused")
+	flag.IntVar(&r.broken, "broken", 0, "prepare: jobs queued behind an open breaker")
+	flag.IntVar(&r.Owners, "owners", 0, "divide the jobs among so many owners")
 	flag.IntVar(&r.retained, "retained", 0, "prepare: jobs that ended and are kept")
 	flag.BoolVar(&r.snapshot, "snapshot", false, "drain: while a transaction holds an old snapshot (PostgreSQL)")
 	flag.BoolVar(&r.same, "same", false, "pickup: enqueue and work in one process")

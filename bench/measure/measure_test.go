@@ -62,7 +62,7 @@ func TestPickUpInOneProcessMeasuresEveryJob(t *testing.T) {
 }
 
 func TestWhatAContenderCannotDoIsRefused(t *testing.T) {
-	for _, r := range []run{{workload: "prepare", scheduled: 1}, {workload: "prepare", held: 1}, {workload: "prepare", retained: 1}, {workload: "drain", snapshot: true}} {
+	for _, r := range []run{{workload: "prepare", scheduled: 1}, {workload: "prepare", held: 1}, {workload: "prepare", broken: 1}, {workload: "prepare", retained: 1}, {workload: "drain", snapshot: true}} {
 		if _, _, err := measured(t, r); err == nil || !strings.Contains(err.Error(), "does not know") {
 			t.Errorf("%+v is answered with %v", r, err)
 		}

@@ -56,6 +56,14 @@ func (s *session) prepare(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if c, ok := s.c.(Breaker); s.broken > 0 {
+		if !ok {
+			return Result{}, refusal("-broken")
+		}
+		if err := c.Break(ctx, s.broken); err != nil {
+			return Result{}, err
+		}
+	}
 	if c, ok := s.c.(Retainer); s.retained > 0 {
 		if !ok {
 			return Result{}, refusal("-retained")
@@ -64,7 +72,7 @@ func (s *session) prepare(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return Result{Jobs: s.scheduled + s.held + s.retained, Seconds: time.Since(begin).Seconds()}, nil
+	return Result{Jobs: s.scheduled + s.held + s.broken + s.retained, Seconds: time.Since(begin).Seconds()}, nil
 }
 
 func refusal(flag string) error {

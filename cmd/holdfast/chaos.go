@@ -45,7 +45,7 @@ the audit found something.`,
 			if err != nil {
 				return err
 			}
-			return tell(cmd, report)
+			return tell(cmd, report, report.Clean(), report.Troubles)
 		},
 	}
 	flags := cmd.Flags()
@@ -55,7 +55,37 @@ the audit found something.`,
 	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
 	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
 	flags.BoolVar(&quiet, "json", false, "print the line of JSON and nothing else")
-	cmd.AddCommand(childCommand())
+	cmd.AddCommand(childCommand(), chaosRedriveCommand())
+	return cmd
+}
+
+// chaosRedriveCommand redrives dead letters while the workers that do it are killed.
+func chaosRedriveCommand() *cobra.Command {
+	var c chaos.Config
+	var jobs int
+	cmd := &cobra.Command{
+		Use:   "redrive",
+		Short: "redrive dead letters while workers are killed, then show that each went once",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			}
+			c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
+			report, err := chaos.Redrive(cmd.Context(), c, jobs)
+			if err != nil {
+				return err
+			}
+			return tell(cmd, report, report.Clean(), report.Troubles)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
+	flags.IntVar(&jobs, "jobs", 50_000, "how many dead letters")
+	flags.IntVar(&c.Workers, "workers", 4, "worker processes at once")
+	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
+	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one")
 	return cmd
 }
 
@@ -69,18 +99,18 @@ func childCommand() *cobra.Command {
 	}
 }
 
-func tell(cmd *cobra.Command, report chaos.Report) error {
+func tell(cmd *cobra.Command, report any, clean bool, troubles []string) error {
 	text, err := json.Marshal(report)
 	if err != nil {
 		return fmt.Errorf("the report cannot be written as JSON: %w", err)
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), string(text))
-	if report.Clean() {
+	if clean {
 		return nil
 	}
-	for i, trouble := range report.Troubles {
+	for i, trouble := range troubles {
 		if i == shownTroubles {
-			fmt.Fprintf(cmd.ErrOrStderr(), "... and %d more\n", len(report.Troubles)-i)
+			fmt.Fprintf(cmd.ErrOrStderr(), "... and %d more\n", len(troubles)-i)
 			break
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), trouble)

@@ -24,7 +24,8 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Show jobs failing, and what becomes of them (about a minute, no set-up)",
 		Long: `Runs a handful of jobs on a throw-away SQLite store. They call a small HTTP server on loopback that fails in scripted
-ways; one worker process is killed with kill -9 in the middle of its work; one dead letter is retried by hand. Every line
+ways; one worker process is killed with kill -9 in the middle of its work; one dead letter is retried by hand. Then
+something that sixty jobs call goes down: its breaker holds them back, probes, and lets them go; and what was refused is redriven. Every line
 shown is read back from the store: it is the jobs' own story.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -69,6 +70,9 @@ func runDemo(ctx context.Context, s *stage) (err error) {
 		return err
 	}
 	if err := d.play(ctx); err != nil {
+		return err
+	}
+	if err := d.outage(ctx); err != nil {
 		return err
 	}
 	d.stopWorkers()

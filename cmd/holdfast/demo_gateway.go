@@ -18,7 +18,12 @@ type gateway struct {
 	mu     sync.Mutex
 	seen   map[string]int
 	healed bool
+	down   bool // what renders pages answers 503
+	font   bool // the missing font is installed
 }
+
+// missingFont is what some pages need and the renderer does not have.
+const missingFont = "baskerville"
 
 // An answer is what the gateway does with one request.
 type answer struct {
@@ -44,6 +49,7 @@ func startGateway() (*gateway, error) {
 	g := &gateway{url: "http://" + listener.Addr().String(), seen: map[string]int{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /convert/{document}", g.convert)
+	mux.HandleFunc("POST /render", g.render)
 	g.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go g.server.Serve(listener) //nolint:errcheck // ends with Close
 	return g, nil
@@ -56,6 +62,33 @@ func (g *gateway) heal() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.healed = true
+}
+
+// breakRenderer takes the renderer down, or brings it back.
+func (g *gateway) breakRenderer(down bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.down = down
+}
+
+func (g *gateway) installFont() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.font = true
+}
+
+// render draws a page in the font that is asked for.
+func (g *gateway) render(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	down, font := g.down, g.font
+	g.mu.Unlock()
+	time.Sleep(150 * time.Millisecond)
+	switch {
+	case down:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.URL.Query().Get("font") == missingFont && !font:
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}
 }
 
 func (g *gateway) convert(w http.ResponseWriter, r *http.Request) {

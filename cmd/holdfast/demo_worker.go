@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -60,6 +61,10 @@ func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error 
 	defer jobs.Close()
 	worker, err := engine.New(jobs, engine.Config{
 		Name: name, Queues: []string{"default", "bulk"}, Slots: 4, Lease: demoLease, Grace: 2 * time.Second,
+		Dependencies: map[string]engine.Dependency{
+			"gateway": {Breaker: breaker.Config{Disabled: true}, NoBudget: true}, // the first act is about one job at a time
+			renderer:  {Breaker: demoBreaker},
+		},
 		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
 	if err != nil {
@@ -71,6 +76,7 @@ func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error 
 	forgiving := failure.Policy{Backoff: failure.Fixed(time.Second), Codes: map[string]failure.Override{"SYSTEM_PANIC": {Retryable: &yes}}}
 	err = errors.Join(
 		engine.Handle(worker, gateway.convert, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: "gateway", Classify: gatewayRule}),
+		engine.Handle(worker, gateway.render, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: renderer}),
 		engine.Handle(worker, writeReport, engine.Kind{Timeout: time.Minute}),
 		engine.Handle(worker, sendMail, engine.Kind{Policy: forgiving}),
 	)
@@ -109,6 +115,23 @@ func (g *demoGatewayClient) convert(ctx context.Context, job *engine.Job[convert
 		return failure.HTTPError(response.StatusCode, response.Header.Get("Retry-After"), nil)
 	}
 	job.Result(map[string]int{"bytes": len(body)})
+	return nil
+}
+
+// render asks for one page.
+func (g *demoGatewayClient) render(ctx context.Context, job *engine.Job[renderArgs]) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/render?font="+job.Args.Font, nil)
+	if err != nil {
+		return failure.NeverRetry(err)
+	}
+	response, err := g.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return failure.HTTPError(response.StatusCode, response.Header.Get("Retry-After"), nil)
+	}
 	return nil
 }
 

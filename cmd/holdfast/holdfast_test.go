@@ -42,13 +42,13 @@ func shelf(t *testing.T) (address string, failed, waiting holdfast.ID) {
 	jobs, err := store.Open(ctx, address)
 	ok(t, err)
 	defer jobs.Close()
-	receipts, err := jobs.Enqueue(ctx, []holdfast.Draft{{Kind: "mail", Owner: "acme"}})
+	receipts, err := jobs.Enqueue(ctx, []holdfast.Draft{{Kind: "mail", Owner: "acme", Dependency: "gateway"}})
 	ok(t, err)
 	leases, err := jobs.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
 	ok(t, err)
 	_, err = jobs.Settle(ctx, []holdfast.Settlement{{
 		Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Millisecond,
-		Failure: &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The converter is having trouble."}, Why: "gave up: 1 of 1 attempts used",
+		Failure: &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The converter is having trouble.", Fingerprint: "f1", Dependency: "gateway"}, Why: "gave up: 1 of 1 attempts used",
 	}})
 	ok(t, err)
 	more, err := jobs.Enqueue(ctx, []holdfast.Draft{{Kind: "mail"}, {Kind: "mail", Delay: time.Hour}})

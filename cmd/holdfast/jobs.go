@@ -14,15 +14,20 @@ import (
 
 func jobsCommand() *cobra.Command {
 	var f holdfast.Filter
-	var state string
+	var state, taken string
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs, newest first",
 		Example: `  holdfast jobs --store jobs.db --state failed --code GW_5XX
   holdfast jobs --store jobs.db --dead-letters --older-than 24h`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			f.State = holdfast.State(state)
+			if taken != "" {
+				if f.Redrive, err = holdfast.ParseID(taken); err != nil {
+					return err
+				}
+			}
 			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
 				jobs, cursor, err := o.Jobs(ctx, f)
 				if err != nil {
@@ -38,18 +43,27 @@ func jobsCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&state, "state", "", "queued, processing, complete, failed or cancelled")
-	flags.StringVar(&f.Kind, "kind", "", "only this kind")
-	flags.StringVar(&f.Queue, "queue", "", "only this queue")
-	flags.StringVar(&f.Owner, "owner", "", "only this owner's")
-	flags.StringVar(&f.Tag, "tag", "", "only with this tag")
-	flags.StringVar(&f.Code, "code", "", "only with this code of the last failure")
-	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only with this fingerprint of the last failure")
-	flags.DurationVar(&f.OlderThan, "older-than", 0, "only enqueued longer ago than this")
-	flags.DurationVar(&f.YoungerThan, "younger-than", 0, "only enqueued less long ago than this")
+	selector(c, &f)
+	flags.StringVar(&taken, "redrive", "", "only what this redrive took")
 	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that nobody has discarded")
 	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
 	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
 	return c
+}
+
+// selector adds the flags by which jobs are selected.
+func selector(c *cobra.Command, f *holdfast.Filter) {
+	flags := c.Flags()
+	flags.StringVar(&f.Kind, "kind", "", "only this kind")
+	flags.StringVar(&f.Queue, "queue", "", "only this queue")
+	flags.StringVar(&f.Owner, "owner", "", "only this owner's")
+	flags.StringVar(&f.Tag, "tag", "", "only with this tag")
+	flags.StringVar(&f.Dependency, "dependency", "", "only those that call this")
+	flags.StringVar(&f.Code, "code", "", "only with this code of the last failure")
+	flags.StringVar(&f.Fingerprint, "fingerprint", "", "only with this fingerprint of the last failure: of this error group")
+	flags.IntVar(&f.Generation, "generation", 0, "only in this generation; 1: never sent round again")
+	flags.DurationVar(&f.OlderThan, "older-than", 0, "only enqueued longer ago than this")
+	flags.DurationVar(&f.YoungerThan, "younger-than", 0, "only enqueued less long ago than this")
 }
 
 func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {

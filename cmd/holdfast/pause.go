@@ -11,28 +11,67 @@ import (
 )
 
 func pauseCommand() *cobra.Command {
-	return holdCommand("pause", "Hold a queue or a kind: its jobs stay queued and spend nothing", func(ctx context.Context, o *ops.Service, h holdfast.Hold) (string, error) {
-		if h.For > 0 {
-			return fmt.Sprintf("paused for %v", h.For), o.Pause(ctx, h)
+	var h holdfast.Hold
+	var rate holdfast.Rate
+	c := holdCommand("pause", "Hold a queue, kind, owner, dependency or tag, or let only so much of it through", &h, func(ctx context.Context, o *ops.Service) (string, error) {
+		if rate.PerSecond > 0 || rate.Burst > 0 {
+			h.Rate = withBurst(rate)
 		}
-		return "paused until resumed", o.Pause(ctx, h)
+		return paused(h), o.Pause(ctx, h)
 	})
+	c.Long = `Holds a queue, a kind, an owner, a dependency or a tag: its jobs stay queued and spend nothing; what is being processed goes on.
+With --at-most or --per-second it is limited instead. A name that ends in * stands for every name that begins so; with --at-most each
+of them may have that many.`
+	c.Example = `  holdfast pause --store jobs.db --queue mail --for 10m --reason "the server moves"
+  holdfast pause --store jobs.db --dependency gateway --retries
+  holdfast pause --store jobs.db --owner '*' --at-most 5
+  holdfast pause --store jobs.db --dependency gateway --per-second 2 --burst 10`
+	flags := c.Flags()
+	flags.DurationVar(&h.For, "for", 0, "how long; until resumed when left out")
+	flags.BoolVar(&h.Retries, "retries", false, "keep back only jobs that have failed before")
+	flags.IntVar(&h.AtMost, "at-most", 0, "let so many be in workers' hands at once")
+	flags.Float64Var(&rate.PerSecond, "per-second", 0, "let so many through a second")
+	flags.Float64Var(&rate.Burst, "burst", 0, "and so many at once after a rest; a second's worth when left out")
+	return c
+}
+
+// withBurst completes a rate: a second's worth at once unless it says otherwise, and a full bucket to begin with.
+func withBurst(r holdfast.Rate) *holdfast.Rate {
+	if r.Burst == 0 {
+		r.Burst = max(r.PerSecond, 1)
+	}
+	r.Level = r.Burst
+	return &r
+}
+
+func paused(h holdfast.Hold) string {
+	verb := "paused"
+	if !h.Closed() {
+		verb = "limited"
+	}
+	if h.For > 0 {
+		return fmt.Sprintf("%s for %v", verb, h.For)
+	}
+	return verb + " until resumed"
 }
 
 func resumeCommand() *cobra.Command {
-	return holdCommand("resume", "Lift a hold", func(ctx context.Context, o *ops.Service, h holdfast.Hold) (string, error) {
+	var h holdfast.Hold
+	c := holdCommand("resume", "Lift a hold", &h, func(ctx context.Context, o *ops.Service) (string, error) {
 		return "resumed", o.Resume(ctx, h)
 	})
+	c.Example = `  holdfast resume --store jobs.db --queue mail
+  holdfast resume --store jobs.db --dependency gateway --source budget`
+	c.Flags().StringVar(&h.Source, "source", holdfast.SourceOperator, "whose hold: operator, budget, limit, window or handler")
+	return c
 }
 
-func holdCommand(name, short string, act func(ctx context.Context, o *ops.Service, h holdfast.Hold) (string, error)) *cobra.Command {
-	var h holdfast.Hold
+func holdCommand(name, short string, h *holdfast.Hold, act func(ctx context.Context, o *ops.Service) (string, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
-		Example: fmt.Sprintf("  holdfast %s --store jobs.db --queue mail", name),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
-				answer, err := act(ctx, o, h)
+				answer, err := act(ctx, o)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)
 				}
@@ -42,10 +81,15 @@ func holdCommand(name, short string, act func(ctx context.Context, o *ops.Servic
 	}
 	c.Flags().StringVar(&h.Queue, "queue", "", "the queue")
 	c.Flags().StringVar(&h.Kind, "kind", "", "or the kind")
-	c.Flags().StringVar(&h.Actor, "actor", me(), "who does this")
-	c.Flags().StringVar(&h.Reason, "reason", "", "why, for whoever asks")
-	if name == "pause" {
-		c.Flags().DurationVar(&h.For, "for", 0, "how long; until resumed when left out")
-	}
+	c.Flags().StringVar(&h.Owner, "owner", "", "or the owner")
+	c.Flags().StringVar(&h.Dependency, "dependency", "", "or what the jobs call")
+	c.Flags().StringVar(&h.Tag, "tag", "", "or a tag")
+	whoAndWhy(c, &h.Actor, &h.Reason)
 	return c
+}
+
+// whoAndWhy are the flags of every verb that changes something for a person.
+func whoAndWhy(c *cobra.Command, actor, reason *string) {
+	c.Flags().StringVar(actor, "actor", me(), "who does this")
+	c.Flags().StringVar(reason, "reason", "", "why, for whoever asks")
 }

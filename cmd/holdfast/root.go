@@ -41,7 +41,8 @@ Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 7
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
 		demoCommand(), jobsCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
-		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(),
+		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(), policyCommand(),
+		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
 	)
 	return root
 }

@@ -67,6 +67,8 @@ var signs = map[string]struct{ sign, colour string }{
 	"cancelled":        {"■", red},
 	"manual retry":     {"☞", blue},
 	"cancel requested": {"■", blue},
+	"redrive":          {"☞", blue},
+	"breach":           {"!", yellow},
 	"late result":      {"…", dim},
 }
 
@@ -91,7 +93,7 @@ func (s *stage) about(line ops.Line) string {
 	case "retry", "reclaimed", "failed", "expired":
 		_, why, _ := strings.Cut(line.Text, ": ")
 		return fmt.Sprintf("%s %s", s.paint(bold, line.Code), strings.TrimPrefix(why, "classified "+line.Code+" "))
-	case "manual retry", "cancel requested":
+	case "manual retry", "cancel requested", "redrive", "breach":
 		return line.Text
 	}
 	_, why, _ := strings.Cut(line.Text, ": ")

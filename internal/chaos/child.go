@@ -76,6 +76,8 @@ func (p part) play(ctx context.Context) error {
 	switch p.Play {
 	case partWorker:
 		return work(ctx, p, &recorder{Store: s, journal: j})
+	case partProber:
+		return probe(ctx, p, &recorder{Store: s, journal: j})
 	case partProducer:
 		return produce(ctx, p, s, j)
 	}

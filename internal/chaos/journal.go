@@ -46,6 +46,7 @@ type line struct {
 	Answer     string         `json:"answer,omitempty"`
 	Do         string         `json:"do,omitempty"`  // what the job's script does
 	Key        string         `json:"key,omitempty"` // its unique key
+	Dependency string         `json:"dependency,omitempty"`
 	Existing   bool           `json:"existing,omitempty"`
 
 	process int // whose journal it was read from

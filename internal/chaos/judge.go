@@ -21,6 +21,7 @@ type evidence struct {
 // A verdict counts broken promises and says which.
 type verdict struct {
 	lost, duplicated, stale, early int
+	exceeded                       int           // moments at which more of a limited dependency were in workers' hands than may be
 	slowest                        time.Duration // from a kill to the next start of what the worker held
 	troubles                       []string
 }
@@ -67,6 +68,7 @@ func judge(e evidence) verdict {
 		}
 	}
 	v.keysHeldOnce(e.jobs)
+	v.withinLimit(dossiers, e.histories)
 	v.slowest = slowestReclaim(e.lines, e.kills)
 	return v
 }
@@ -203,12 +205,12 @@ func (v *verdict) kept(job holdfast.Job, d *dossier, h holdfast.History) {
 	}
 }
 
-// keysHeldOnce: of the jobs with one unique key, each was made after the one before it had ended.
+// keysHeldOnce: of the jobs of one owner and kind with one unique key, each was made after the one before it had ended.
 func (v *verdict) keysHeldOnce(jobs map[holdfast.ID]holdfast.Job) {
 	holders := map[string][]holdfast.Job{}
 	for _, job := range jobs {
 		if job.UniqueKey != "" && job.Generation == 1 {
-			name := job.Kind + " " + job.UniqueKey
+			name := job.Owner + " " + job.Kind + " " + job.UniqueKey
 			holders[name] = append(holders[name], job)
 		}
 	}
@@ -230,8 +232,11 @@ func slowestReclaim(lines []line, kills []kill) time.Duration {
 	}
 	starts := map[holdfast.ID][]line{}
 	settled := map[deed]bool{}
+	waits := map[holdfast.ID]bool{} // for a limit, too
 	for _, l := range lines {
 		switch {
+		case l.Dependency == scarce:
+			waits[l.Job] = true
 		case l.Saw == sawStart:
 			starts[l.Job] = append(starts[l.Job], l)
 		case l.Saw == sawAnswer && l.Answer == applied:
@@ -240,6 +245,9 @@ func slowestReclaim(lines []line, kills []kill) time.Duration {
 	}
 	first := map[int]time.Duration{} // of each killed process
 	for id, list := range starts {
+		if waits[id] {
+			continue
+		}
 		slices.SortFunc(list, func(a, b line) int { return a.Token - b.Token })
 		for i := 0; i+1 < len(list); i++ {
 			n := list[i].process

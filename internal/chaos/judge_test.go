@@ -55,7 +55,7 @@ func (t *trial) verdict() verdict {
 // TestTheJudgeSeesEveryCrime spoils an honest run in one way at a time: a judge that is blind to it would make every
 // storm look clean.
 func TestTheJudgeSeesEveryCrime(t *testing.T) {
-	if v := honestTrial().verdict(); v.lost+v.duplicated+v.stale+v.early != 0 {
+	if v := honestTrial().verdict(); v.lost+v.duplicated+v.stale+v.early+v.exceeded != 0 {
 		t.Fatalf("an honest run was accused: %v", v.troubles)
 	}
 	crimes := []struct {
@@ -72,6 +72,12 @@ func TestTheJudgeSeesEveryCrime(t *testing.T) {
 			c.see(line{Saw: sawRetry, Answer: unknown})
 			c.see(line{Saw: sawRetry, Answer: applied})
 		}, lost},
+		{"a limit was exceeded", func(c *trial) {
+			for n := range scarceMost + 1 {
+				id := holdfast.NewID()
+				c.lines = append(c.lines, line{Saw: sawClaim, Job: id, Till: int64(10 + n), Token: 1, Dependency: scarce}, line{Saw: sawIntent, Job: id, From: 20, Token: 1, To: holdfast.Complete})
+			}
+		}, func(v verdict) int { return v.exceeded }},
 		{"a job ended twice", func(c *trial) { c.settle(line{From: 5, Token: 1, To: holdfast.Complete}) }, duplicated},
 		{"a job was handed out twice under one token", func(c *trial) {
 			c.see(line{Saw: sawClaim, Token: 2, Generation: 1, AsOf: c.job.FinishedAt})

@@ -62,6 +62,10 @@ func (p *producer) draft() holdfast.Draft {
 	}
 	d.Queue = []string{"left", "right"}[p.random.IntN(2)]
 	d.Priority = int16(p.random.IntN(3))
+	d.Owner = []string{"", "", "acme", "zeta"}[p.random.IntN(4)]
+	if p.random.IntN(25) == 0 {
+		d.Dependency = scarce
+	}
 	switch p.random.IntN(10) {
 	case 0, 1:
 		d.Delay = time.Duration(1+p.random.IntN(1500)) * time.Millisecond

@@ -32,7 +32,7 @@ func (r *recorder) handed(ask func() ([]holdfast.Lease, error)) ([]holdfast.Leas
 	till := time.Now().UnixNano()
 	lines := make([]line, 0, len(leases))
 	for _, l := range leases {
-		lines = append(lines, line{Saw: sawClaim, From: from, Till: till, Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf})
+		lines = append(lines, line{Saw: sawClaim, From: from, Till: till, Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Dependency: l.Dependency})
 	}
 	r.journal.write(lines...)
 	return leases, err

@@ -38,6 +38,7 @@ type Report struct {
 	Duplicated int            `json:"duplicated"` // ended or handed out twice
 	Stale      int            `json:"stale"`      // settled by somebody who no longer held it
 	Early      int            `json:"early"`      // handed out before its time
+	Exceeded   int            `json:"exceeded"`   // handed out above a limit
 	Findings   int            `json:"findings"`   // what the audit found, and processes that ended as nobody asked
 	SlowestMS  int64          `json:"slowest_reclaim_ms"`
 
@@ -45,7 +46,7 @@ type Report struct {
 }
 
 // Clean reports whether every promise was kept.
-func (r Report) Clean() bool { return r.Lost+r.Duplicated+r.Stale+r.Early+r.Findings == 0 }
+func (r Report) Clean() bool { return r.Lost+r.Duplicated+r.Stale+r.Early+r.Exceeded+r.Findings == 0 }
 
 // stuckAfter is how long nothing may move while a healed run drains.
 const stuckAfter = 90 * time.Second
@@ -100,6 +101,9 @@ func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error)
 		return Report{}, err
 	}
 	defer s.Close()
+	if err := limit(ctx, s); err != nil {
+		return Report{}, err
+	}
 	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 	defer f.killAll("")
 	weather := &storm{fleet: f, ground: g, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
@@ -179,7 +183,7 @@ func (r *Report) weigh(ctx context.Context, s holdfast.Store, e evidence) error 
 		}
 	}
 	r.Jobs, r.Findings, r.SlowestMS = len(e.jobs), r.Findings+len(findings), v.slowest.Milliseconds()
-	r.Lost, r.Duplicated, r.Stale, r.Early = v.lost, v.duplicated, v.stale, v.early
+	r.Lost, r.Duplicated, r.Stale, r.Early, r.Exceeded = v.lost, v.duplicated, v.stale, v.early, v.exceeded
 	r.Troubles = append(r.Troubles, v.troubles...)
 	if r.Jobs == 0 || r.Starts == 0 {
 		return errNothing

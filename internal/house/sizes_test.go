@@ -16,7 +16,7 @@ const (
 	nesting       = 4
 	parameters    = 5
 	methods       = 8
-	rootNames     = 45
+	rootNames     = 60
 )
 
 func TestNothingOutgrowsItsBudget(t *testing.T) {

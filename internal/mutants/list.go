@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // A Mutant is one deliberate defect, and what must not let it pass.
 type Mutant struct {
 	Name    string
@@ -21,8 +23,11 @@ const anyLease = `	l, err := t.lease(batch)
 	}
 `
 
-// mutants are the defects that peers shipped, and a few that are as easily made.
-var mutants = []Mutant{
+// mutants are all of them.
+var mutants = slices.Concat(heart, control)
+
+// heart are the defects that peers shipped, and a few that are as easily made.
+var heart = []Mutant{
 	{
 		Name: "no-fence", Breaks: "a worker presumed dead changes nothing (river v0.50, solid_queue#589)",
 		Patches: []Patch{

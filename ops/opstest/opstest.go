@@ -48,6 +48,20 @@ var laws = []struct {
 	{"a story tells what came too late", storyOfALateResult},
 	{"the doctor counts every job once", doctor},
 	{"stats tell where the jobs of a queue stand", stats},
+	{"a hold on a queue, kind, owner, dependency or tag keeps its jobs and says so", holdsOfEveryScope},
+	{"a pattern holds every owner it covers", patternOfOwners},
+	{"a limit that is reached and a rate that is used up are named", limitsAreExplained},
+	{"a hold on retries lets first attempts pass", retriesAloneAreHeld},
+	{"a breaker is opened, closed, forced and left alone by hand", breakersByHand},
+	{"what several people decide at once is announced once", breakersAreForcedOnce},
+	{"the weight of an owner is set and forgotten", sharesOfOwners},
+	{"a broken promise is told in the story", brokenPromises},
+	{"a preview counts what a redrive would leave out, by reason", previewByReason},
+	{"a redrive tells what became of its jobs", redriveToItsEnd},
+	{"a redrive is paused, resumed and cancelled by hand", redrivesByHand},
+	{"an error group tells what varies and what was said", errorGroups},
+	{"analytics tell whether it helped to try again", analytics},
+	{"analytics tell how long a dependency was away", analyticsOfABreaker},
 }
 
 // A scene is one law's store, and the operator's desk in front of it.

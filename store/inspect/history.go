@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -34,12 +36,28 @@ func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.Histo
 	return holdfast.History{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the job moves faster than its history can be read: ask again"}
 }
 
+// Events is the story of a subject that is no job, the newest first, at most limit.
+func (i *Inspector) Events(ctx context.Context, subject string, limit int) ([]holdfast.Event, error) {
+	if subject == "" || !utf8.ValidString(subject) || strings.ContainsRune(subject, 0) || limit < 0 {
+		return nil, invalid("%d events of %.40q: say whose story it is (breaker/gateway, hold/queue/mail), and how much of it", limit, subject)
+	}
+	if limit == 0 {
+		limit = usualPage
+	}
+	return i.tell(ctx, "inspect story", holdfast.Event{Subject: subject}, subject, limit)
+}
+
 func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]holdfast.Event, error) {
+	return i.tell(ctx, "inspect events", holdfast.Event{Job: id}, id)
+}
+
+// tell reads events, each about what the first one is about.
+func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event, args ...any) ([]holdfast.Event, error) {
 	var events []holdfast.Event
-	err := i.q.Query(ctx, i.statements["inspect events"], []any{id}, func(r Row) error {
-		events = append(events, holdfast.Event{
-			Job: id, At: r.Time(0), Name: r.Text(1), Actor: r.Text(2), Reason: r.Text(3), Token: r.Int(4), Generation: r.Int(5),
-		})
+	err := i.q.Query(ctx, i.statements[name], args, func(r Row) error {
+		event := about
+		event.At, event.Name, event.Actor, event.Reason, event.Token, event.Generation = r.Time(0), r.Text(1), r.Text(2), r.Text(3), r.Int(4), r.Int(5)
+		events = append(events, event)
 		return nil
 	})
 	return events, err
@@ -83,12 +101,12 @@ func (i *Inspector) spans(ctx context.Context, name string, id holdfast.ID) ([]h
 }
 
 // placeLate completes a late result from what is certain: whoever lost a lease is named by the attempt that took its
-// place, and its generation is that of the last manual retry before its claim.
+// place, and its generation is that of the last manual retry or redrive before its claim.
 func placeLate(late holdfast.Attempt, applied []holdfast.Attempt, events []holdfast.Event) holdfast.Attempt {
 	late.Late = true
 	late.Generation = 1
 	for _, event := range events {
-		if event.Name == "manual retry" && event.Token < late.Token {
+		if (event.Name == "manual retry" || event.Name == "redrive") && event.Token < late.Token {
 			late.Generation = event.Generation
 		}
 	}

@@ -57,6 +57,20 @@ func TestAFilterNarrowsTheList(t *testing.T) {
 		{holdfast.Filter{YoungerThan: 2 * time.Second}, []int{9}},
 		{holdfast.Filter{OlderThan: 2 * time.Second, YoungerThan: 5 * time.Second, State: holdfast.Queued}, []int{7}},
 		{holdfast.Filter{Kind: "' OR 1=1 --"}, nil},
+		{holdfast.Filter{Dependency: "gateway"}, []int{9, 8, 5, 3, 2, 1}},
+		{holdfast.Filter{Dependency: "gateway", State: holdfast.Queued}, []int{2, 1}},
+		{holdfast.Filter{Dependency: "gateway", DeadLetters: true}, []int{5}},
+		{holdfast.Filter{Dependency: "printer"}, []int{4}},
+		{holdfast.Filter{Owner: "ann", State: holdfast.Queued}, []int{1}},
+		{holdfast.Filter{Generation: 2}, []int{9}},
+		{holdfast.Filter{Generation: 1}, []int{8, 7, 6, 5, 4, 3, 2, 1}},
+		{holdfast.Filter{Generation: 1, State: holdfast.Queued}, []int{7, 2, 1}},
+		{holdfast.Filter{Generation: 2, DeadLetters: true}, nil},
+		{holdfast.Filter{Redrive: id(101)}, []int{9}},
+		{holdfast.Filter{Redrive: id(101), State: holdfast.Complete, Kind: "mail", Generation: 2}, []int{9}},
+		{holdfast.Filter{Redrive: id(101), State: holdfast.Queued}, nil},
+		{holdfast.Filter{Redrive: id(101), State: holdfast.Processing}, nil},
+		{holdfast.Filter{Redrive: id(102)}, nil},
 	} {
 		jobs, cursor, err := i.Jobs(t.Context(), c.filter)
 		if err != nil || cursor != "" {
@@ -98,7 +112,7 @@ func TestPagesCoverTheListOnce(t *testing.T) {
 func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 	_, i := openHealthy(t)
 	for _, filter := range []holdfast.Filter{
-		{State: "done"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Cursor: strings.Repeat("A", 22)}, {OlderThan: -1}, {YoungerThan: -1},
+		{State: "done"}, {Limit: -1}, {Cursor: "?"}, {Cursor: "AAAA"}, {Cursor: strings.Repeat("A", 22)}, {OlderThan: -1}, {YoungerThan: -1}, {Generation: -1}, {Dependency: "\xff"},
 		{Kind: "a\x00b"}, {Owner: "\xff"}, {Cursor: strings.Repeat("x", 5000)},
 	} {
 		if _, _, err := i.Jobs(t.Context(), filter); !errors.Is(err, holdfast.ErrInvalid) {
@@ -113,7 +127,7 @@ func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 func TestAJobIsToldWhole(t *testing.T) {
 	_, i := openHealthy(t)
 	want := holdfast.Job{
-		ID: id(3), Kind: "mail", Queue: "default", Args: json.RawMessage(`{"to":3}`), Tags: []string{"red"}, CreatedAt: noon.Add(-7 * time.Second),
+		ID: id(3), Kind: "mail", Queue: "default", Args: json.RawMessage(`{"to":3}`), Tags: []string{"red"}, Dependency: "gateway", CreatedAt: noon.Add(-7 * time.Second),
 		State: holdfast.Processing, Token: 3, Failures: 1, Crashes: 1, Generation: 1,
 		Worker: "w1", LeaseUntil: noon.Add(9500 * time.Millisecond), StartedAt: noon.Add(-500 * time.Millisecond),
 		Progress:    &holdfast.Progress{Percent: 42.5, Note: "half way", At: noon.Add(-100 * time.Millisecond)},
@@ -125,11 +139,11 @@ func TestAJobIsToldWhole(t *testing.T) {
 		t.Errorf("error %v, difference %s", err, diff)
 	}
 	waiting, _ := i.Job(t.Context(), id(2))
-	if !waiting.DueAt.Equal(noon.Add(time.Second)) || waiting.LastFailure.Context["http_status"] != "502" {
+	if !waiting.DueAt.Equal(noon.Add(time.Second)) || waiting.RetryWithin != 90*time.Second || waiting.LastFailure.Context["http_status"] != "502" {
 		t.Errorf("a job that waits for its retry: %+v", waiting)
 	}
 	complete, _ := i.Job(t.Context(), id(4))
-	if string(complete.Result) != `{"ok":true}` || complete.LastFailure != nil || !complete.FinishedAt.Equal(noon.Add(-200*time.Millisecond)) {
+	if string(complete.Result) != `{"ok":true}` || complete.Dependency != "printer" || complete.LastFailure != nil || !complete.FinishedAt.Equal(noon.Add(-200*time.Millisecond)) {
 		t.Errorf("a complete job: %+v", complete)
 	}
 	discarded, _ := i.Job(t.Context(), id(8))
@@ -190,8 +204,15 @@ func TestTheHistoryOfAJobIsInOrderAndNamesTheLate(t *testing.T) {
 func TestOnlyWhatIsInForceIsTold(t *testing.T) {
 	_, i := openHealthy(t)
 	holds, err := i.Holds(t.Context())
-	if err != nil || len(holds) != 2 || holds[0].Kind != "report" || holds[1].Queue != "bulk" || !holds[1].Until.IsZero() {
-		t.Errorf("holds %+v, error %v", holds, err)
+	want := []holdfast.Hold{
+		{Dependency: "gateway", Source: "breaker", Retries: true, AtMost: 2, Rate: &holdfast.Rate{PerSecond: 0.5, Burst: 10, Level: 5}, Since: noon.Add(-5 * time.Second), Expected: noon.Add(time.Second), Actor: "holdfast", Reason: "half-open"},
+		{Kind: "mail", Source: "limit", AtMost: 1, Since: noon.Add(-20 * time.Second), Actor: "holdfast"},
+		{Kind: "report", Source: "operator", Since: noon.Add(-time.Millisecond), Until: noon.Add(time.Millisecond), Actor: "bob"},
+		{Owner: "a*", Source: "limit", AtMost: 4, Since: noon.Add(-time.Millisecond), Actor: "holdfast"},
+		{Queue: "bulk", Source: "operator", Since: noon.Add(-time.Millisecond), Actor: "ann", Reason: "too much"},
+	}
+	if diff := cmp.Diff(want, holds); diff != "" || err != nil {
+		t.Errorf("error %v, difference %s", err, diff)
 	}
 	workers, err := i.Workers(t.Context())
 	if err != nil || len(workers) != 1 || workers[0].Worker != "w1" || !slices.Equal(workers[0].Kinds, []string{"mail"}) {

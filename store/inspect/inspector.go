@@ -9,15 +9,18 @@ import (
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
-// Inspector reads jobs, their history and the health of a store. It implements holdfast.Inspector, changes nothing, and is
-// safe for concurrent use when its Querier is.
+// Inspector reads jobs, their history, their errors and the health of a store. It implements holdfast.Inspector and
+// holdfast.Analyst, changes nothing, and is safe for concurrent use when its Querier is.
 type Inspector struct {
 	q          Querier
 	dialect    string
 	statements map[string]string
 }
 
-var _ holdfast.Inspector = (*Inspector)(nil)
+var (
+	_ holdfast.Inspector = (*Inspector)(nil)
+	_ holdfast.Analyst   = (*Inspector)(nil)
+)
 
 // New makes the Inspector of a store that speaks the given dialect: SQLite or Postgres.
 func New(q Querier, dialect string) *Inspector {
@@ -51,30 +54,32 @@ func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 	return ahead, err
 }
 
-// Holds lists the holds in force.
-func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
-	var holds []holdfast.Hold
-	err := i.current(ctx, "inspect holds", func(r Row) error {
-		hold := holdfast.Hold{Since: r.Time(2), Until: r.Time(3), Actor: r.Text(4), Reason: r.Text(5)}
-		if r.Text(0) == "kind" {
-			hold.Kind = r.Text(1)
-		} else {
-			hold.Queue = r.Text(1)
-		}
-		holds = append(holds, hold)
+// Workers lists the worker processes that are believed to be alive. What a kind was declared to call last is said of all its
+// workers.
+func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
+	depends := map[string]string{}
+	err := i.q.Query(ctx, i.statements["inspect kinds"], nil, func(r Row) error {
+		depends[r.Text(0)] = r.Text(1)
 		return nil
 	})
-	return holds, err
-}
-
-// Workers lists the worker processes that are believed to be alive.
-func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
+	if err != nil {
+		return nil, err
+	}
 	var workers []holdfast.Presence
-	err := i.current(ctx, "inspect workers", func(r Row) error {
-		workers = append(workers, holdfast.Presence{
+	err = i.current(ctx, "inspect workers", func(r Row) error {
+		worker := holdfast.Presence{
 			Worker: r.Text(0), Queues: r.Texts(1), Kinds: r.Texts(2), Slots: r.Int(3),
-			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6),
-		})
+			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6), Version: r.Text(7),
+		}
+		for _, kind := range worker.Kinds {
+			if depends[kind] != "" {
+				if worker.Depends == nil {
+					worker.Depends = map[string]string{}
+				}
+				worker.Depends[kind] = depends[kind]
+			}
+		}
+		workers = append(workers, worker)
 		return nil
 	})
 	return workers, err
@@ -95,11 +100,17 @@ func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 
 // current runs a statement about what is so at this moment.
 func (i *Inspector) current(ctx context.Context, name string, each func(Row) error) error {
-	now, err := i.q.Now(ctx)
+	now, err := i.now(ctx)
 	if err != nil {
 		return err
 	}
-	return i.q.Query(ctx, i.statements[name], []any{now.UTC().Truncate(time.Microsecond)}, each)
+	return i.q.Query(ctx, i.statements[name], []any{now}, each)
+}
+
+// now is the store's clock, as exact as it stores instants.
+func (i *Inspector) now(ctx context.Context) (time.Time, error) {
+	now, err := i.q.Now(ctx)
+	return now.UTC().Truncate(time.Microsecond), err
 }
 
 func notFound(id holdfast.ID) error {

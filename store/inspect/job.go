@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -35,6 +36,8 @@ func readJob(r Row) holdfast.Job {
 		MaxAttempts: r.Int(7), UniqueKey: r.Text(8), IdempotencyKey: r.Text(9), CreatedAt: r.Time(10), RunAt: r.Time(37), ExpireAt: r.Time(11),
 
 		State: holdfast.State(r.Text(12)), DueAt: r.Time(13), Token: r.Int(14), Failures: r.Int(15), Crashes: r.Int(16), Interrupts: r.Int(17), Generation: r.Int(18),
+
+		Dependency: r.Text(38), RetryWithin: time.Duration(r.Int(39)) * time.Microsecond,
 
 		Worker: r.Text(19), LeaseUntil: r.Time(20), StartedAt: r.Time(21), FinishedAt: r.Time(22), Discarded: !r.Null(24),
 	}

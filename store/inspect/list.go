@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,12 +23,12 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	if err != nil {
 		return nil, "", err
 	}
-	now, err := i.q.Now(ctx)
+	now, err := i.now(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	// One more than the page tells whether there is another.
-	picker := &picker{dialect: i.dialect, filter: f, after: after, now: now.UTC().Truncate(time.Microsecond), limit: f.Limit + 1}
+	picker := &picker{dialect: i.dialect, filter: f, after: after, now: now, limit: f.Limit + 1}
 	pick := picker.pick()
 	if pick.text == "" {
 		return nil, "", nil
@@ -58,7 +59,10 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 	if f.OlderThan < 0 || f.YoungerThan < 0 {
 		return after, invalid("an age below zero: give a positive duration")
 	}
-	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint} {
+	if f.Generation < 0 || f.Generation > math.MaxInt32 {
+		return after, invalid("generation %d: give 1 for the first, 2 after one manual retry, or 0 for any", f.Generation)
+	}
+	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return after, invalid("the filter %.40q is not text", text)
 		}
@@ -104,6 +108,7 @@ var (
 	leased     = place{table: "holdfast_leased"}
 	complete   = place{table: "holdfast_finished", where: "p.state = 'complete'"}
 	cancelled  = place{table: "holdfast_finished", where: "p.state = 'cancelled'"}
+	ended      = place{table: "holdfast_finished"}
 	failed     = place{table: "holdfast_finished", where: "p.state = 'failed'", ended: true}
 	deadLetter = place{table: "holdfast_finished", where: "p.state = 'failed' AND p.discarded_at IS NULL", ended: true}
 )
@@ -115,8 +120,11 @@ func (p *picker) pick() query {
 		if p.filter.State != "" || p.filter.DeadLetters {
 			return query{}
 		}
-		text := p.branch("holdfast_job j", "j.id", append(p.names("j"), p.facts()...))
-		return query{text, p.args}
+		table, id := "holdfast_job j", "j.id"
+		if !p.filter.Redrive.IsZero() {
+			table, id = table+" JOIN "+p.redriven()+" ON v.job = j.id", "v.job"
+		}
+		return query{p.branch(table, id, append(p.names("j"), p.facts()...)), p.args}
 	}
 	branches := make([]string, len(places))
 	for n, from := range places {
@@ -159,6 +167,9 @@ func (p *picker) places() []place {
 	if f.Code != "" || f.Fingerprint != "" {
 		return []place{ready, later, leased, failed, cancelled}
 	}
+	if f.Generation > 0 {
+		return []place{ready, later, leased, ended}
+	}
 	return nil
 }
 
@@ -170,17 +181,46 @@ func (p *picker) from(at place) string {
 		where = append(where, at.where)
 	}
 	var facts []string
-	switch {
-	case !at.lanes:
+	if !at.lanes {
 		facts = p.names("j")
-	case p.filter.Kind != "" || p.filter.Queue != "":
-		where = append(where, "p.lane IN (SELECT n.id FROM holdfast_lane n WHERE "+strings.Join(p.names("n"), " AND ")+")")
+	} else if names := p.names("n"); len(names) > 0 {
+		lanes := "holdfast_lane n WHERE " + strings.Join(names, " AND ")
+		where = append(where, "p.lane IN (SELECT n.id FROM "+lanes+" UNION ALL SELECT -n.id FROM "+lanes+")")
 	}
-	if facts = append(facts, p.facts()...); len(facts) > 0 {
+	facts = append(facts, p.facts()...)
+	redriven := !p.filter.Redrive.IsZero()
+	if redriven && at.lanes {
+		facts = append(facts, p.either("p.lane", "j.lane"), "p.priority = j.priority") // from the job to its line by key
+	}
+	if len(facts) > 0 {
 		table += " JOIN holdfast_job j ON j.id = p.job"
 		where = append(where, facts...)
 	}
-	return p.branch(table, "p.job", append(where, p.trouble(at)...))
+	id := "p.job"
+	switch {
+	case redriven && at == leased: // what is leased is few, and has no key
+		where = append(where, "EXISTS (SELECT 1 FROM "+p.redriven()+" WHERE v.job = p.job)")
+	case redriven:
+		table, id = table+" JOIN "+p.redriven()+" ON v.job = p.job", "v.job"
+	}
+	if p.filter.Generation > 0 {
+		where = append(where, "p.generation = "+p.bind(p.filter.Generation))
+	}
+	return p.branch(table, id, append(where, p.trouble(at)...))
+}
+
+// either is a condition on a line of ready: one of the two of a lane. PostgreSQL needs an array to find the job in it by key;
+// with IN it would find the line and read all of it.
+func (p *picker) either(line, lane string) string {
+	if p.dialect == Postgres {
+		return fmt.Sprintf("%s = ANY (ARRAY[%s, -%s])", line, lane, lane)
+	}
+	return fmt.Sprintf("%s IN (%s, -%s)", line, lane, lane)
+}
+
+// redriven are the jobs that the filter's redrive took, in the order of its key.
+func (p *picker) redriven() string {
+	return "(SELECT d.job FROM holdfast_redriven d WHERE d.redrive = " + p.bind(p.filter.Redrive) + ") AS v"
 }
 
 // branch is one ordered, limited read of ids.
@@ -195,12 +235,9 @@ func (p *picker) branch(table, id string, where []string) string {
 	return text + " ORDER BY " + id + " DESC LIMIT " + p.bind(p.limit)
 }
 
-// facts are the conditions on what never changes about a job, its kind and queue aside.
+// facts are the conditions on what never changes about a job and its lane does not know.
 func (p *picker) facts() []string {
 	var where []string
-	if p.filter.Owner != "" {
-		where = append(where, "j.owner = "+p.bind(p.filter.Owner))
-	}
 	if p.filter.Tag != "" && p.dialect == Postgres {
 		where = append(where, p.bind(p.filter.Tag)+" = ANY (j.tags)")
 	}
@@ -217,7 +254,7 @@ func (p *picker) facts() []string {
 	return where
 }
 
-// names are the conditions on kind and queue. Jobs have both, and lanes too.
+// names are the conditions on kind, queue, owner and dependency. Jobs have them, and lanes too.
 func (p *picker) names(table string) []string {
 	var where []string
 	if p.filter.Kind != "" {
@@ -226,7 +263,19 @@ func (p *picker) names(table string) []string {
 	if p.filter.Queue != "" {
 		where = append(where, table+".queue = "+p.bind(p.filter.Queue))
 	}
+	if p.filter.Owner != "" {
+		where = append(where, table+".owner = "+p.bind(p.filter.Owner))
+	}
+	if p.filter.Dependency != "" {
+		where = append(where, dependency(table)+" = "+p.bind(p.filter.Dependency))
+	}
 	return where
+}
+
+// dependency is what the jobs of a row name themselves, or else what their kind was declared to call. Jobs leave it out with
+// NULL, lanes with an empty text.
+func dependency(table string) string {
+	return fmt.Sprintf("coalesce(nullif(%[1]s.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = %[1]s.kind))", table)
 }
 
 // trouble are the conditions on the last failure of the present generation: on the row itself where a job failed for good,

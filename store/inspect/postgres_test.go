@@ -62,6 +62,7 @@ func TestPostgresUnderstandsEveryQuestion(t *testing.T) {
 	for _, state := range []holdfast.State{"", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
 		for _, f := range []holdfast.Filter{
 			{}, {Kind: "k", Queue: "q"}, {Owner: "o", Tag: "t"}, {Code: "C"}, {Fingerprint: "f", Code: "C", Kind: "k"}, {OlderThan: 1, YoungerThan: 1}, {DeadLetters: true},
+			{Dependency: "d"}, {Generation: 2}, {Redrive: id(1)}, {Redrive: id(1), Generation: 1, Dependency: "d", Owner: "o", Tag: "t", Code: "C", Cursor: cursor},
 			{Kind: "k", Queue: "q", Owner: "o", Tag: "t", Code: "C", Fingerprint: "f", OlderThan: 1, YoungerThan: 1, Cursor: cursor, Limit: 7},
 		} {
 			f.State = state
@@ -76,10 +77,29 @@ func TestPostgresUnderstandsEveryQuestion(t *testing.T) {
 	}
 	_, err = i.Counts(t.Context())
 	ask("counts", err)
+	askTheAnalyst(t, i, ask)
 	_, err = i.Holds(t.Context())
 	ask("holds", err)
+	_, err = i.Records(t.Context(), "breaker")
+	ask("records", err)
 	_, err = i.Workers(t.Context())
 	ask("workers", err)
 	_, err = i.Audit(t.Context())
 	ask("audit", err)
+}
+
+func askTheAnalyst(t *testing.T, i *Inspector, ask func(string, error)) {
+	for _, h := range []holdfast.Hold{{Queue: "q"}, {Kind: "k*"}, {Owner: "o*", Retries: true}, {Dependency: "d"}, {Dependency: "d*"}, {Tag: "t"}} {
+		_, err := i.Behind(t.Context(), h)
+		ask("behind", err)
+	}
+	for _, f := range []holdfast.ErrorFilter{{}, {Fingerprint: "f", Status: holdfast.Open, Code: "C", Kind: "k", Cursor: "AAAAAAAAAABm"}} {
+		_, _, err := i.ErrorGroups(t.Context(), f)
+		ask("error groups", err)
+	}
+	ask("tallies", i.tally(t.Context(), []holdfast.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
+	_, err := i.Events(t.Context(), "breaker/gateway", 5)
+	ask("events", err)
+	_, err = i.Experience(t.Context(), time.Hour)
+	ask("experience", err)
 }

@@ -12,15 +12,17 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Claim moves due jobs from queued to processing, in one statement and one round trip. When the marks let it see fewer than
-// it may take, it looks behind them before it says so.
+// Claim moves due jobs from queued to processing. Where one owner's jobs wait and holds are open or closed, that is one statement
+// and one round trip; elsewhere it is planned. When the marks let it see fewer than it may take, it looks behind them before it
+// says so.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := checkClaim(c); err != nil {
 		return nil, err
 	}
 	l := s.marks.begin(false)
+	l.even = s.turns.Guard()
 	leases, err := s.take(ctx, c, l)
-	if err != nil || !l.marked || len(leases) >= atMost(c.Limit) {
+	if err != nil || !l.marked || l.planned || len(leases) >= atMost(c.Limit) {
 		return leases, err
 	}
 	c.Limit, c.Start = c.Limit-len(leases), max(0, c.Start-len(leases))
@@ -49,25 +51,22 @@ func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) ([]holdfast
 		lost = lost || err != nil && unsure(err)
 		return err
 	})
-	s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
+	if l.planned { // it has a memory of its own
+		s.marks.drop(l)
+	} else {
+		s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
+	}
 	return taken.leases, err
 }
 
 // A claimed is the answer to a claim.
 type claimed struct {
-	leases []holdfast.Lease
-	rows   int                   // how many were taken, those without facts among them
-	last   map[place]holdfast.ID // of each place, the last one taken
-	more   bool                  // nothing was taken although something is there
-}
-
-// lanes counts those that something was taken from.
-func (c claimed) lanes() int {
-	seen := map[int32]bool{}
-	for p := range c.last {
-		seen[p.lane] = true
-	}
-	return len(seen)
+	leases  []holdfast.Lease
+	rows    int                   // how many were taken, those without facts among them
+	last    map[place]holdfast.ID // of each place, the last one taken
+	lines   map[int32]int         // how many of each line
+	more    bool                  // nothing was taken although something is there
+	planned bool                  // nothing was taken because it takes a plan
 }
 
 // atMost keeps a count within what one statement should move.
@@ -88,64 +87,99 @@ func checkClaim(c holdfast.Claim) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
 }
 
-// claim takes what is there, from the one open lane if there is one, or from all of them. When something is there and nothing
-// came of it, because others were faster, it is asked once more with the lanes sharing evenly, so that a lane others are
-// at cannot hide the rest.
+// fewClaims is for how many claims jobs in several lines are expected after they were seen there: asking in vain for a single
+// line costs a round trip.
+const fewClaims = 8
+
+// claim takes what is there: by a plan where one is needed, or else from the one open line if there is one, or from all of them.
+// When something is there and nothing came of it, because others were faster, it is asked once more with the lines sharing
+// evenly, so that a line others are at cannot hide the rest.
 func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, err error) {
-	if !s.several.Load() {
-		taken, err = s.claimOnce(ctx, "claim_lane", c, batch, append([]any{false}, l.marks...))
-		if err != nil || len(taken.leases) > 0 || !taken.more {
+	l.planned = s.detours.take(c.Queues)
+	if !l.planned && l.even {
+		l.planned, err = s.starving(ctx)
+	}
+	if err != nil {
+		return taken, err
+	}
+	if l.planned {
+		return s.claimPlanned(ctx, c, batch, l.even)
+	}
+	ways := []string{"claim_lane", "claim", "claim"}
+	if s.several.Load() > 0 {
+		ways = ways[1:]
+	}
+	for n, way := range ways {
+		even := n == len(ways)-1
+		args := append([]any{clean(texts(c.Queues)), atMost(c.Limit), even}, l.marks...)
+		taken, err = s.claimOnce(ctx, way, c, batch, args)
+		if len(taken.lines) > 1 || way == "claim_lane" && taken.more {
+			s.several.Store(fewClaims)
+		} else if way == "claim" {
+			s.several.Add(-1)
+		}
+		if err != nil || len(taken.leases) > 0 || !taken.more && !taken.planned {
 			return taken, err
 		}
-	}
-	for _, even := range []bool{false, true} {
-		taken, err = s.claimOnce(ctx, "claim", c, batch, append([]any{even}, l.marks...))
-		s.several.Store(taken.lanes() > 1)
-		if err != nil || len(taken.leases) > 0 || !taken.more {
-			return taken, err
+		if taken.planned {
+			l.planned = true
+			s.detours.remember(c.Queues)
+			return s.claimPlanned(ctx, c, batch, l.even)
 		}
 	}
 	return taken, nil
 }
 
 func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimed, err error) {
-	taken.leases = []holdfast.Lease{}
 	send := &pgx.Batch{}
 	send.Queue(s.sql["steer"])
-	args := []any{clean(texts(c.Queues)), atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0))}
-	send.Queue(s.sql[how], append(args, rest...)...).Query(func(rows pgx.Rows) error {
+	taken.leases = []holdfast.Lease{}
+	taken.queue(send, s.sql[how], claiming{c, batch}, rest)
+	err = s.work.SendBatch(ctx, send).Close()
+	return taken, err
+}
+
+// A claiming is a claim and the batch that it makes.
+type claiming struct {
+	holdfast.Claim
+	batch holdfast.ID
+}
+
+// queue queues a statement that takes jobs, and reads its answer.
+func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
+	args := []any{c.batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0))}
+	b.Queue(sql, append(args, rest...)...).Query(func(rows pgx.Rows) error {
 		var f facts
 		var now pgtype.Timestamptz
-		var more, started pgtype.Bool
+		var planned, more, started pgtype.Bool
 		var id pgtype.UUID
 		var lane, token, failures, crashes, interrupts, generation pgtype.Int4
-		in := lease{id: batch, worker: c.Worker}
-		into := append([]any{&now, &more, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
+		in := lease{id: c.batch, worker: c.Worker}
+		into := append([]any{&now, &planned, &more, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
 			if !id.Valid {
-				taken.more = more.Bool
+				t.more, t.planned = more.Bool, planned.Bool
 				return nil
 			}
-			if taken.rows++; taken.rows == 1 { // leases are large: room is made once, and not for an empty answer
-				taken.leases, taken.last = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
+			if t.rows++; t.rows == 1 { // leases are large: room is made once, and not for an empty answer
+				t.leases, t.last, t.lines = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}, map[int32]int{}
 			}
 			if now.Valid {
 				in.claimed, in.expires = now.Time, now.Time.Add(c.Lease.Truncate(time.Microsecond))
 			}
+			t.lines[lane.Int32]++
 			if f.created.Valid { // or else it is a row without its job
-				taken.last[place{lane.Int32, f.priority.Int16}] = id.Bytes
+				t.last[place{lane.Int32, f.priority.Int16}] = id.Bytes
 				m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), 1, started.Bool, ""}
 				if generation.Valid {
 					m.generation = int(generation.Int32)
 				}
-				taken.leases = append(taken.leases, f.lease(&in, &m, in.claimed))
+				t.leases = append(t.leases, f.lease(&in, &m, in.claimed))
 			}
 			return nil
 		})
 		return err
 	})
-	err = s.work.SendBatch(ctx, send).Close()
-	return taken, err
 }
 
 // pickUp answers with the members of a batch that was made by a call whose answer was lost.
@@ -207,6 +241,8 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 type facts struct {
 	kind, queue, owner          word
 	unique, idempotency         word
+	dependency                  word
+	within                      pgtype.Int8 // microseconds
 	priority                    pgtype.Int2
 	tags                        []string
 	maxAttempts                 pgtype.Int4
@@ -227,7 +263,7 @@ func (w *word) ScanBytes(text []byte) error {
 
 func (f *facts) fields() []any {
 	return []any{&f.kind, &f.queue, &f.priority, &f.owner, &f.tags, &f.maxAttempts, &f.unique, &f.idempotency,
-		&f.created, &f.run, &f.expire, &f.args, &f.since, &f.checkpoint}
+		&f.created, &f.run, &f.expire, &f.dependency, &f.within, &f.args, &f.since, &f.checkpoint}
 }
 
 // lease is the job in its holder's hands.
@@ -236,7 +272,7 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{
 			ID: m.job, Kind: f.kind.text, Queue: f.queue.text, Args: f.args, Priority: f.priority.Int16, Owner: f.owner.text,
-			Tags: f.tags, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique.text, IdempotencyKey: f.idempotency.text, CreatedAt: f.created.Time.UTC(),
+			Tags: f.tags, Dependency: f.dependency.text, RetryWithin: time.Duration(f.within.Int64) * time.Microsecond, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique.text, IdempotencyKey: f.idempotency.text, CreatedAt: f.created.Time.UTC(),
 			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Interrupts: m.interrupts, Generation: m.generation,
 			Worker: l.worker, LeaseUntil: l.expires.UTC(), AsOf: now.UTC(),
 		},

@@ -36,7 +36,7 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 		rows []*entry
 		row  func(*tuple, *entry)
 	}{
-		{"holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key, unique_done, idempotency_key, args)",
+		{"holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key, unique_done, idempotency_key, dependency, retry_within, args)",
 			pointers(entries), func(t *tuple, e *entry) { t.facts(e, now) }},
 		{"holdfast_ready (lane, priority, job)", ready, func(t *tuple, e *entry) { t.fields(3).int(e.lane).small(e.Priority).id(e.ID) }},
 		{"holdfast_later (due_at, job)", later, func(t *tuple, e *entry) { t.fields(2).time(e.due(now)).id(e.ID) }},
@@ -193,6 +193,15 @@ func (t *tuple) time(at time.Time) *tuple {
 	return t
 }
 
+// span writes a duration in microseconds, or NULL for none.
+func (t *tuple) span(d time.Duration) *tuple {
+	if d == 0 {
+		return t.null()
+	}
+	*t = binary.BigEndian.AppendUint64(*t.size(8), uint64(d.Microseconds()))
+	return t
+}
+
 // list writes an array of texts, or NULL for none: one dimension, no NULLs, the type of its elements, its length, its first index.
 func (t *tuple) list(texts []string) *tuple {
 	if len(texts) == 0 {
@@ -219,8 +228,8 @@ func (t *tuple) member(m *member) *tuple {
 }
 
 func (t *tuple) facts(e *entry, now time.Time) {
-	t.fields(15).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
+	t.fields(17).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
 	t.time(now).time(e.due(now)).time(e.expire(now)).some(e.Owner).list(e.Tags)
-	t.some(e.UniqueKey).bool(e.UniqueDone).some(e.IdempotencyKey)
+	t.some(e.UniqueKey).bool(e.UniqueDone).some(e.IdempotencyKey).some(e.Dependency).span(e.RetryWithin)
 	*t = append(*t.size(len(e.Args)), e.Args...)
 }

@@ -17,7 +17,7 @@ var budget = map[string]storetest.Cost{
 	"enqueue one by one":     {Trips: 1, Statements: 1, Transactions: 1, Rows: 2, Bytes: 710},
 	"enqueue in bulk":        {Trips: 0.0028, Statements: 0.0028, Transactions: 0.00055, Rows: 2, Bytes: 560},
 	"claim and complete":     {Trips: 0.0095, Statements: 0.0255, Transactions: 0.0052, Rows: 2.01, Bytes: 330},
-	"fail once and complete": {Trips: 0.0175, Statements: 0.0505, Transactions: 0.0094, Rows: 5.1, Bytes: 1350},
+	"fail once and complete": {Trips: 0.0176, Statements: 0.0555, Transactions: 0.0096, Rows: 5.1, Bytes: 1350},
 }
 
 // leastLog is promised whatever the budget says: on the happy path, claim and settlement together, a job costs no more bytes

@@ -74,18 +74,20 @@ func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft) ([]entry, 
 	return entries, s.findLanes(ctx, entries)
 }
 
-type lane struct{ queue, kind string }
+// A path names a lane.
+type path struct{ queue, kind, owner, dependency string }
+
+func (e *entry) path() path { return path{e.Queue, e.Kind, e.Owner, e.Dependency} }
 
 // findLanes fills in the lane of each entry. Lanes nobody has used before are made on the store's own connection, so that
 // a caller's transaction neither waits for them nor takes them back.
 func (s *Store) findLanes(ctx context.Context, entries []entry) error {
-	unknown := map[lane]bool{}
+	unknown := map[path]bool{}
 	for i := range entries {
-		key := lane{entries[i].Queue, entries[i].Kind}
-		if id, ok := s.lanes.Load(key); ok {
+		if id, ok := s.lanes.Load(entries[i].path()); ok {
 			entries[i].lane = id.(int32)
 		} else {
-			unknown[key] = true
+			unknown[entries[i].path()] = true
 		}
 	}
 	if len(unknown) == 0 {
@@ -95,7 +97,7 @@ func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 		return err
 	}
 	for i := range entries {
-		id, ok := s.lanes.Load(lane{entries[i].Queue, entries[i].Kind})
+		id, ok := s.lanes.Load(entries[i].path())
 		if !ok {
 			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: the database did not keep a new lane; try again"}
 		}
@@ -104,24 +106,27 @@ func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 	return nil
 }
 
-func (s *Store) makeLanes(ctx context.Context, unknown map[lane]bool) error {
-	var queues, kinds column
-	for key := range unknown {
-		queues.quote(key.queue)
-		kinds.quote(key.kind)
+func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
+	var queues, kinds, owners, dependencies column
+	for p := range unknown {
+		queues.quote(p.queue)
+		kinds.quote(p.kind)
+		owners.quote(p.owner)
+		dependencies.quote(p.dependency)
 	}
+	names := literals([]column{queues, kinds, owners, dependencies})
 	return s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
-		if _, err := s.work.Exec(ctx, s.sql["lane_make"], queues.String(), kinds.String()); err != nil {
+		if _, err := s.work.Exec(ctx, s.sql["lane_make"], names...); err != nil {
 			return err
 		}
-		rows, err := s.work.Query(ctx, s.sql["lane_find"], queues.String(), kinds.String())
+		rows, err := s.work.Query(ctx, s.sql["lane_find"], names...)
 		if err != nil {
 			return err
 		}
 		var id int32
-		var key lane
-		_, err = pgx.ForEachRow(rows, []any{&id, &key.queue, &key.kind}, func() error {
-			s.lanes.Store(key, id)
+		var p path
+		_, err = pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error {
+			s.lanes.Store(p, id)
 			return nil
 		})
 		return err
@@ -131,6 +136,7 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[lane]bool) error {
 // arrived makes sure that entries which just became durable are noticed.
 func (s *Store) arrived(entries []entry) {
 	s.marks.lower(slices.MinFunc(entries, func(a, b entry) int { return bytes.Compare(a.ID[:], b.ID[:]) }).ID)
+	s.lines.arrived(entries)
 	s.wake(queuesOf(entries), false)
 }
 
@@ -190,11 +196,11 @@ func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
 
 // columns are the name of the statement that writes entries, and its parameters.
 func columns(entries []entry) (string, []any) {
-	var c [16]column
+	var c [18]column
 	plain := true
 	for i := range entries {
 		e := &entries[i]
-		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed()
+		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed() && e.Dependency == "" && e.RetryWithin == 0
 		c[0].id(e.ID)
 		c[1].int(int(e.lane))
 		c[2].quote(e.Kind)
@@ -221,6 +227,8 @@ func columns(entries []entry) (string, []any) {
 		c[13].some(e.UniqueKey)
 		c[14].bool(e.UniqueDone)
 		c[15].some(e.IdempotencyKey)
+		c[16].some(e.Dependency)
+		c[17].span(e.RetryWithin)
 	}
 	return "enqueue", literals(c[:])
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -31,6 +32,10 @@ var errands = []struct {
 	{"enqueue 50 with keys", 1200, (*runner).enqueueKeyed},
 	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, by("ada", onlyReady))) }},
 	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, by("ada", onlyFinished))) }},
+	{"redrive nine dead letters", 700, (*runner).redrive},
+	{"count what became of ten thousand", 35_000, func(r *runner) { r.done(r.store.Redriven(r.ctx, number(1))) }},
+	{"find 100 broken promises", 2450, func(r *runner) { r.done(r.store.Breach(r.ctx, 100)) }},
+	{"keep a record and a limit", 100, (*runner).keep},
 	{"read a job and its history", 500, func(r *runner) { r.done(r.store.History(r.ctx, number(onlyFinished))) }},
 }
 
@@ -140,4 +145,18 @@ func (r *runner) enqueueKeyed() {
 		list[i].UniqueKey, list[i].IdempotencyKey = fmt.Sprint("errand-", i), fmt.Sprint("errand-", i)
 	}
 	r.enqueue(r.store, list...)
+}
+
+func (r *runner) redrive() {
+	step := holdfast.Redrive{ID: holdfast.NewID(), Actor: "ada", Reason: "the gateway is back", Patch: []byte(`{"again":true}`)}
+	for n := range 9 {
+		step.Jobs = append(step.Jobs, number(onlyFinished+10*(n+1)))
+	}
+	answers, err := r.store.Redrive(r.ctx, step)
+	r.ok(errors.Join(append(answers, err)...))
+}
+
+func (r *runner) keep() {
+	r.ok(r.store.Keep(r.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "breaker", Name: "gateway", Body: []byte(`{}`)}},
+		Place: []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, AtMost: 2, Actor: "holdfast"}}}))
 }

@@ -30,8 +30,14 @@ var floods = map[string]string{
 	"expiry":      `(expire_at, job) SELECT now() + (n - 2000) * interval '1 second', id(200000 + n) FROM generate_series(1, 1000000) n`,
 	"late":        `(job, token, to_state, at, took) SELECT id(n), 1, 'complete', now(), '1 second' FROM generate_series(1, 100000) n`,
 	"event":       `(job, at, name, actor, token, generation) SELECT id(n), now(), 'manual retry', 'ada', 1, 1 FROM generate_series(1, 100000) n`,
-	"carry":       `(job, since) SELECT id(n), now() FROM generate_series(1, 10000) n`,
-	"cancel":      `(job, at, actor) SELECT id(n), now(), 'ada' FROM generate_series(300001, 302000) n`,
+	"deadline":    `(at, job, token) SELECT now() + (n - 2000) * interval '1 second', id(n), 0 FROM generate_series(1, 100000) n`,
+	"redriven":    `(redrive, job, generation, at) SELECT id(n % 10), id(n), 2, now() FROM generate_series(1, 100000) n`,
+	"error_group": `(fingerprint, code, failures, first_seen, last_seen) SELECT 'fingerprint-' || n, 'GW_5XX', n, now(), now() - n * interval '1 second' FROM generate_series(1, 100000) n`,
+	"error_tally": `(fingerprint, step, kind, queue, dependency, version, failures)
+		SELECT 'fingerprint-' || n % 1000, timestamptz 'epoch' + n / 1000 * interval '5 minutes', 'kind-1', 'default', '', '', 1 FROM generate_series(1, 100000) n`,
+	"record": `(room, name, version, body, kept_at) SELECT 'room-' || n % 1000, 'name-' || n, 1, '{}', now() FROM generate_series(1, 100000) n`,
+	"carry":  `(job, since) SELECT id(n), now() FROM generate_series(1, 10000) n`,
+	"cancel": `(job, at, actor) SELECT id(n), now(), 'ada' FROM generate_series(300001, 302000) n`,
 	"lease": `(id, worker, claimed_at, expires_at, jobs, tokens, started)
 		SELECT id(n), 'worker-' || n % 7, now(), now() + CASE WHEN n > 20 THEN interval '1 hour' ELSE interval '-1 hour' END,
 		       array_agg(id(n * 100 + m)), array_agg(1), array_agg(true) FROM generate_series(1, 1000) n, generate_series(1, 20) m GROUP BY n`,

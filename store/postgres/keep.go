@@ -15,17 +15,18 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 		return 0, nil
 	}
 	var total int
-	var queues []string
+	var back returned
 	err := s.ask(ctx, "promote", true, func(ctx context.Context) error {
-		total, queues = 0, nil
+		total, back = 0, returned{}
 		send := &pgx.Batch{}
 		send.Queue(s.sql["steer"])
 		send.Queue(s.sql["promote"], atMost(limit)).Query(func(rows pgx.Rows) error {
 			var queue string
+			var at place
 			var n int
-			_, err := pgx.ForEachRow(rows, []any{&queue, &n}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&queue, &at.lane, &at.priority, &n}, func() error {
 				total += n
-				queues = append(queues, queue)
+				back.add(queue, at)
 				return nil
 			})
 			return err
@@ -38,8 +39,42 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 	if total > 0 {
 		s.marks.clear()
 	}
-	s.wake(queues, false)
+	s.announce(&back)
 	return total, nil
+}
+
+// Breach finds jobs whose next attempt did not start in time, and says so in the story of each, once.
+func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
+	broken := []holdfast.ID{}
+	for left := atMost(limit); left > 0; {
+		looked, found := 0, []holdfast.ID(nil)
+		err := s.ask(ctx, "look for broken promises", true, func(ctx context.Context) error {
+			looked, found = 0, nil
+			send := &pgx.Batch{}
+			send.Queue(s.sql["steer"])
+			send.Queue(s.sql["breach"], left).Query(func(rows pgx.Rows) error {
+				var id [16]byte
+				var waits bool
+				_, err := pgx.ForEachRow(rows, []any{&id, &waits}, func() error {
+					if looked++; waits {
+						found = append(found, id)
+					}
+					return nil
+				})
+				return err
+			})
+			return s.work.SendBatch(ctx, send).Close()
+		})
+		if err != nil && len(broken) == 0 {
+			return nil, err
+		}
+		broken = append(broken, found...)
+		if err != nil || looked < left { // what was found must reach the caller
+			break
+		}
+		left -= len(found)
+	}
+	return broken, nil
 }
 
 // Reclaim takes over batches that have expired, whole ones, until it has collected as many jobs as asked for.
@@ -48,14 +83,14 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 		return nil, err
 	}
 	var answer []holdfast.Lease
-	var queues []string
+	var back returned
 	err := s.ask(ctx, "reclaim", true, func(ctx context.Context) error {
-		answer, queues = []holdfast.Lease{}, nil
+		answer, back = []holdfast.Lease{}, returned{}
 		return s.transact(ctx, s.work, func(p *pipe) error {
 			var first any // one instant for the whole call: a slow one must not take over its own lease
 			for len(answer) < c.Limit {
 				r := &reclaiming{s: s, p: p, claim: c, before: first}
-				n, err := r.run(ctx, &answer, &queues)
+				n, err := r.run(ctx, &answer, &back)
 				if err != nil || n == 0 {
 					return err
 				}
@@ -69,10 +104,10 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 	if err != nil {
 		return nil, err
 	}
-	if len(queues) > 0 {
+	if len(back.places) > 0 {
 		s.marks.clear()
 	}
-	s.wake(queues, false)
+	s.announce(&back)
 	return answer, nil
 }
 
@@ -92,7 +127,7 @@ type reclaiming struct {
 }
 
 // run takes over one handful and answers with how many leases it held.
-func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, queues *[]string) (int, error) {
+func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, back *returned) (int, error) {
 	var expired []*lease
 	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"], r.before)
 	r.p.one(r.s.sql["now"], nil, &r.now)
@@ -111,7 +146,7 @@ func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, queues *
 	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
 	r.attempts.queue(r.p, r.s.sql["attempt_add gently"], r.now)
 	if len(r.ready.job) > 0 {
-		r.ready.queue(r.p, r.s.sql["ready_add gently"], now, queues)
+		r.ready.queue(r.p, r.s.sql["ready_add gently"], now, back)
 	}
 	return len(expired), r.p.flush(ctx)
 }

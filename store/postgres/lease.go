@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -123,10 +124,32 @@ func (n *narrow) brief() []any {
 	return []any{n.job, none, none, none, none, none}
 }
 
-// queue queues the way back to ready, and adds the queues to wake.
-func (n *narrow) queue(p *pipe, sql, now string, queues *[]string) {
+// queue queues the way back to ready, and adds the places where they wait then.
+func (n *narrow) queue(p *pipe, sql, now string, to *returned) {
 	var queue string
-	p.each(sql, append([]any{now}, n.args()...), []any{&queue}, func() error { *queues = append(*queues, queue); return nil })
+	var at place
+	p.each(sql, append([]any{now}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error { to.add(queue, at); return nil })
+}
+
+// A returned is where jobs were made claimable.
+type returned struct {
+	queues []string
+	places []place
+}
+
+func (r *returned) add(queue string, at place) {
+	if !slices.Contains(r.queues, queue) {
+		r.queues = append(r.queues, queue)
+	}
+	r.places = append(r.places, at)
+}
+
+// announce remembers where jobs were made claimable, and wakes those who may claim them.
+func (s *Store) announce(r *returned) {
+	if len(r.places) > 0 {
+		s.lines.add(r.places...)
+	}
+	s.wake(r.queues, false)
 }
 
 func (n *narrow) args() []any {

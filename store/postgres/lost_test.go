@@ -126,11 +126,20 @@ func enqueueRobbed(w *world, h *thief) {
 	w.robbedAndHealthy(h)
 }
 
-func TestAClaimWhoseAnswerIsLostIsPickedUp(t *testing.T) { everyMode(t, claimRobbed) }
+func TestAClaimWhoseAnswerIsLostIsPickedUp(t *testing.T) {
+	everyMode(t, func(w *world, h *thief) { claimRobbed(w, h, "", "") })
+}
 
-func claimRobbed(w *world, h *thief) {
-	for n := range int64(4) {
-		w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
+func TestAPlannedClaimWhoseAnswerIsLostIsPickedUp(t *testing.T) {
+	everyMode(t, func(w *world, h *thief) {
+		w.ok(w.store.Pause(w.ctx, holdfast.Hold{Queue: "default", AtMost: 5, Actor: "ann"}))
+		claimRobbed(w, h, "acme", "zeta")
+	})
+}
+
+func claimRobbed(w *world, h *thief, owner, other string) {
+	for n := range int64(5) {
+		w.enqueue(w.store, holdfast.Draft{Kind: "mail", Owner: owner}, holdfast.Draft{Kind: "mail", Owner: other})
 		h.steal.Store(n + 1)
 		leases := w.claim(10)
 		h.steal.Store(n + 1)

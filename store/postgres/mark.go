@@ -30,9 +30,9 @@ type marks struct {
 	looks map[*look]struct{} // claims under way
 }
 
-// A place is where jobs wait in the order of their ids.
+// A place is where jobs wait in the order of their ids: one priority of a line.
 type place struct {
-	lane     int32
+	lane     int32 // negative: the line of its retries
 	priority int16
 }
 
@@ -43,6 +43,9 @@ type look struct {
 	marks  []any // the parameters of the statement
 	low    holdfast.ID
 	void   bool
+
+	even    bool // it is the claim in sixteen that shares evenly between priorities
+	planned bool // it went another way
 }
 
 // begin starts a look: behind the marks as well when all is wanted, when they have aged, or when there are none.
@@ -100,6 +103,13 @@ func (m *marks) end(l *look, last map[place]holdfast.ID, full bool) {
 		m.at = nil
 	}
 	m.sink(l.low)
+}
+
+// drop ends a look that came to nothing.
+func (m *marks) drop(l *look) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.looks, l)
 }
 
 // lower makes sure that these jobs, which became claimable just now, are not behind a mark.

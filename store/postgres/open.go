@@ -33,12 +33,18 @@ type Store struct {
 	sql    map[string]string
 	work   *pgxpool.Pool
 	renews *pgxpool.Pool // never waits behind work: a full pool must not cost anybody a lease
-	lanes  sync.Map      // lane -> int32; lanes are never removed
+	lanes  sync.Map      // path -> int32; lanes are never removed
 	folds  folder
 	hub    hub
 
 	marks   marks
-	several atomic.Bool // the last claim found jobs in more than one lane
+	several atomic.Int32 // so many claims more expect jobs in more than one line
+
+	lines   lines
+	weights weights
+	detours detours
+	holds   holds
+	turns   turns
 
 	life  context.Context // ends when the store is closed, after the writes under way
 	end   context.CancelFunc

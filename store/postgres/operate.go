@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
@@ -11,12 +10,14 @@ import (
 
 // Retry sends a job round again at once, as a new generation with fresh counts.
 func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
-	var queue string
+	var back returned
 	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipe, at *standing) error {
-		queue = at.queue
-		if err := s.retry(ctx, p, at, i); err != nil {
+		back = returned{}
+		ready, err := s.retry(ctx, p, at, i)
+		if err != nil {
 			return err
 		}
+		ready.queue(p, s.sql["ready_add gently"], stamp(at.now), &back)
 		p.one(s.sql["ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
 		return nil
 	})
@@ -24,16 +25,17 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 		return 0, err
 	}
 	s.marks.lower(i.Job)
-	s.wake([]string{queue}, false)
+	s.announce(&back)
 	return ahead, nil
 }
 
-func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) error {
+// retry takes the job from where it stands, and answers with what it is when it begins anew.
+func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) (ready narrow, err error) {
 	m := &at.member
 	switch {
 	case at.state == holdfast.Failed:
 		if err := s.retake(ctx, p, at); err != nil {
-			return err
+			return ready, err
 		}
 		p.Queue(s.sql["leave_finished"], i.Job.String())
 	case at.place == inLater && m.failures+m.crashes+m.interrupts > 0:
@@ -41,23 +43,21 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 	case at.place == inLease && at.stuck(i.StuckAfter):
 		s.wrest(p, at)
 	case at.place == inLease:
-		return against(i.Job, "is being processed: cancel it, or retry it once it is stuck")
+		return ready, against(i.Job, "is being processed: cancel it, or retry it once it is stuck")
 	case at.place == inFinished:
-		return against(i.Job, "is "+string(at.state)+": only a failed job can be retried")
+		return ready, against(i.Job, "is "+string(at.state)+": only a failed job can be retried")
 	default:
-		return against(i.Job, "is already waiting to run")
+		return ready, against(i.Job, "is already waiting to run")
 	}
 	if at.expire != nil && !at.expire.After(at.now) {
-		return against(i.Job, "could not start in time any more: its expiry has passed; enqueue it anew")
+		return ready, tooLate(i.Job)
 	}
 	m.failures, m.crashes, m.interrupts = 0, 0, 0
 	m.generation++
-	var ready narrow
 	ready.add(m)
-	p.Queue(s.sql["ready_add gently"], append([]any{stamp(at.now)}, ready.args()...)...)
 	p.Queue(s.sql["begin_generation"], i.Job.String(), stamp(at.now))
 	s.record(p, at, "manual retry", i)
-	return nil
+	return ready, nil
 }
 
 // wrest takes a stuck job from its worker.
@@ -169,62 +169,12 @@ func (s *Store) record(p *pipe, at *standing, name string, i holdfast.Interventi
 	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, at.member.token, at.member.generation)
 }
 
+func tooLate(job holdfast.ID) error {
+	return against(job, "could not start in time any more: its expiry has passed; enqueue it anew")
+}
+
 func against(job holdfast.ID, what string) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v %s", job, what)}
-}
-
-// Pause holds a queue or a kind.
-func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
-	scope, name, err := checkHold(h)
-	if err != nil {
-		return err
-	}
-	return s.ask(ctx, "pause", true, func(ctx context.Context) error {
-		_, err := s.work.Exec(ctx, s.sql["pause"], scope, name, micros(h.For), h.Actor, h.Reason)
-		return err
-	})
-}
-
-// Resume lifts a hold, and wakes those who can claim what it held.
-func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
-	scope, name, err := checkHold(h)
-	if err != nil {
-		return err
-	}
-	err = s.ask(ctx, "resume", true, func(ctx context.Context) error {
-		_, err := s.work.Exec(ctx, s.sql["resume"], scope, name)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	queue := allQueues
-	if scope == "queue" {
-		queue = name
-	}
-	s.wake([]string{queue}, false)
-	return nil
-}
-
-func checkHold(h holdfast.Hold) (scope, name string, err error) {
-	if err := checkPerson(h.Actor, h.Reason, ""); err != nil {
-		return "", "", err
-	}
-	scope, name = "queue", h.Queue
-	if h.Kind != "" {
-		scope, name = "kind", h.Kind
-	}
-	probe := holdfast.Draft{Kind: name} // a queue's name and a kind's obey the same rule
-	switch {
-	case (h.Queue == "") == (h.Kind == ""):
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a hold needs a queue or a kind: give exactly one"}
-	case h.For < 0 || h.For > holdfast.MaxDelay || h.For > 0 && h.For < time.Microsecond:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a hold for %v: give a positive duration, or 0 until it is resumed", h.For)}
-	case probe.Prepare() != nil:
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid,
-			Message: fmt.Sprintf("no %s can be called %.140q: use 1 to %d letters, digits and _ - . : /", scope, name, holdfast.MaxName)}
-	}
-	return scope, name, err
 }
 
 // checkPerson refuses a person's word that does not say whose it is, or cannot be shown to others.

@@ -22,7 +22,10 @@ var plans = storetest.Plans{
 		"steer": "", "now": "", "wake": "", "durability": "",
 		"wake_missed": "ready(lane) cancel(first)",
 
-		"lane_make": "", "lane_find": "", "pause": "", "resume": "", "present": "", "leave": "",
+		"lane_make": "", "lane_find": "", "lane_read": "", "present": "", "leave": "", "depend": "",
+		"hold_lock": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
+		"share_read":  "record(room)",
+		"record_make": "", "record_keep": "record(room,name)", "record_forget": "record(room,name)", "record_there": "record(room,name)",
 
 		"enqueue": "", "enqueue_plain": "", "idempotency_take": "", "unique_take": "",
 		"enqueue_landed":   "job(id)",
@@ -33,6 +36,12 @@ var plans = storetest.Plans{
 
 		"claim":      "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
 		"claim_lane": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
+		"take":       "ready(lane,priority) ready(ctid) job(id) carry(first) carry(job)",
+		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
+		"peek":       "ready(lane,priority) job(id)",
+		"lines":      "ready(first) ready(lane,priority)",
+		"live":       "lease(all) job(id)",
+		"set_aside":  "ready(lane,priority,job) ready(ctid) job(id)",
 		"facts":      "job(id) carry(job)",
 
 		"lease_make":    "",
@@ -53,11 +62,26 @@ var plans = storetest.Plans{
 		"ready_add":   "job(id)",
 		"settled":     "job(id) attempt(job,token) finished(job)",
 
-		"promote":      "later(due_at) later(ctid) job(id)",
+		"promote":      "later(due_at) later(ctid) job(id) later(first) later(hold)",
+		"breach":       "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",
 		"expiry_sweep": "expiry(expire_at) finished(job)",
 		"expire":       "expiry(expire_at) job(id) ready(lane,priority,job) ready(ctid) later(job) later(ctid)",
 
-		"begin_generation": "", "event_add": "", "cancel_add": "",
+		"redrive_lock":    "finished(job)",
+		"redrive_facts":   "job(id) redriven(redrive,job)",
+		"redrive_leave":   "finished(job)",
+		"redrive_change":  "job(id)",
+		"redrive_discard": "finished(job)",
+		"redrive_begin":   "", "redrive_note": "",
+		"redriven":       "redriven(redrive) finished(job)",
+		"redriven_count": "redriven(redrive) sorted",
+
+		"deadline_add": "", "error_count": "", "error_tally": "job(id)",
+		"error_turn": "error_group(fingerprint)",
+		"triage":     "error_group(fingerprint)",
+
+		"begin_generation": "", "event_add": "", "cancel_add": "", "subject_event_add": "",
+		"job_event_add":  "job(id) ready(lane,priority,job) later(job) lease(all) finished(job)",
 		"job_owner":      "job(id)",
 		"at_finished":    "finished(job)",
 		"at_ready":       "job(id) ready(lane,priority,job)",
@@ -74,6 +98,13 @@ var plans = storetest.Plans{
 		"inspect attempts": "attempt(job)",
 		"inspect late":     "late(job)",
 		"inspect events":   "event(job)",
+		"inspect story":    "event(subject)",
+		"inspect records":  "record(room)",
+		"inspect kinds":    "",
+		"inspect newest":   "job(first)",
+
+		"inspect experience":     "attempt(job) job(id) finished(job) sorted",
+		"inspect first attempts": "finished(job) job(id) attempt(job) sorted",
 	},
 	Free: map[string]string{
 		"audit*":         "the audit reads everything, on request",
@@ -86,8 +117,8 @@ var plans = storetest.Plans{
 
 // bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
 func bare(name string) bool {
-	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer now wake wake_missed durability lane_make lane_find pause resume
-		present leave enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find`), name)
+	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer now wake wake_missed durability lane_make lane_find
+		present leave depend enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find`), name)
 }
 
 // A plan is cached when tables are empty and used when they are full, or made when nobody has counted the rows yet: neither
@@ -211,7 +242,7 @@ func (n *node) endless() bool {
 		return false
 	case n.Relation != "" && strings.HasSuffix(n.Type, "Scan"):
 		one := regexp.MustCompile(`\b` + regexp.QuoteMeta(n.Alias) + `\.(id|job|key|ctid) = `)
-		few := slices.Contains(strings.Fields("lane hold worker lease cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
+		few := slices.Contains(strings.Fields("lane kind hold worker lease cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
 		return !few && !one.MatchString(n.Index+n.Recheck+n.Tid)
 	}
 	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.endless() })

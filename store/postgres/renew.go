@@ -157,7 +157,16 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 			_, err = s.renews.Exec(ctx, s.sql["leave"], p.Worker)
 			return err
 		}
-		_, err = s.renews.Exec(ctx, s.sql["present"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For))
+		_, err = s.renews.Exec(ctx, s.sql["present"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For), clean(p.Version))
+		if err != nil || len(p.Depends) == 0 {
+			return err
+		}
+		var kinds, dependencies column
+		for kind, dependency := range p.Depends {
+			kinds.quote(clean(kind))
+			dependencies.quote(clean(dependency))
+		}
+		_, err = s.renews.Exec(ctx, s.sql["depend"], kinds.String(), dependencies.String())
 		return err
 	})
 }

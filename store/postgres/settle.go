@@ -33,10 +33,10 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 		return answers, nil
 	}
 	checked, careful := answers, false
-	var queues []string
+	var to returned
 	var back []holdfast.ID
 	err := s.ask(ctx, "settle", true, func(ctx context.Context) error {
-		queues, back, answers = nil, nil, slices.Clone(checked)
+		to, back, answers = returned{}, nil, slices.Clone(checked)
 		err := s.transact(ctx, s.work, func(p *pipe) error {
 			t := &settling{s: s, p: p, settlements: settlements, answers: answers, careful: careful}
 			if err := t.look(ctx, batches); err != nil {
@@ -47,7 +47,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 				return err
 			}
 			back = t.ready.job
-			return t.write(ctx, &queues)
+			return t.write(ctx, &to)
 		})
 		if !careful && twice(err) {
 			careful = true
@@ -59,7 +59,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 		return nil, err
 	}
 	s.marks.lower(back...)
-	s.wake(queues, false)
+	s.announce(&to)
 	return answers, nil
 }
 
@@ -91,6 +91,8 @@ type settling struct {
 	due      column
 	freed    []holdfast.ID
 	honoured []holdfast.ID
+	promises promises
+	troubles troubles
 }
 
 // look locks the batches, and reads requests to cancel and unique keys after that.
@@ -149,7 +151,9 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 		limit: max(0, min(n.Limit, math.MaxInt32)), failure: n.Failure, why: n.Why}
 	if to == holdfast.Queued {
 		a.due = t.now.Add(n.Delay)
+		t.promises.add(n, t.now)
 	}
+	t.troubles.add(n, to)
 	if to != holdfast.Complete {
 		t.attempts.add(m, a)
 	}
@@ -244,7 +248,7 @@ func lost(job holdfast.ID) error {
 }
 
 // write writes everything that was decided: many rows of a sort at once, the rest in the round trip of the commit.
-func (t *settling) write(ctx context.Context, queues *[]string) error {
+func (t *settling) write(ctx context.Context, back *returned) error {
 	p, sql, how := t.p, t.s.sql, ""
 	if t.careful {
 		how = " gently"
@@ -261,7 +265,7 @@ func (t *settling) write(ctx context.Context, queues *[]string) error {
 	}
 	t.late.queue(p, sql["late_add"], t.now)
 	if len(t.ready.job) > 0 {
-		t.ready.queue(p, sql["ready_add"+how], stamp(t.now), queues)
+		t.ready.queue(p, sql["ready_add"+how], stamp(t.now), back)
 	}
 	if len(t.later.job) > 0 {
 		p.Queue(sql["later_add"+how], append([]any{t.due.String()}, t.later.args()...)...)
@@ -273,5 +277,7 @@ func (t *settling) write(ctx context.Context, queues *[]string) error {
 		p.Queue(sql["unique_free"], ids(t.freed))
 	}
 	t.s.keepOnly(p, t.held, func(m *member) bool { return m.said != "" })
+	t.promises.queue(p, sql)
+	t.troubles.queue(p, sql, t.now)
 	return nil
 }

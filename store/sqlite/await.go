@@ -117,7 +117,7 @@ func (b *bell) drained(queues []string, rings int) {
 }
 
 // strike spreads the news of a committed group, in the order of its calls.
-func (b *bell) strike(group []*call, known lanes) {
+func (b *bell) strike(group []*call, known *lanes) {
 	for _, c := range group {
 		if n := &c.news; n.all || n.cancel || len(n.work) > 0 {
 			b.ring(*n, known)
@@ -125,17 +125,19 @@ func (b *bell) strike(group []*call, known lanes) {
 	}
 }
 
-func (b *bell) ring(n news, known lanes) {
+func (b *bell) ring(n news, known *lanes) {
+	var queues []string
+	if n.all {
+		queues = known.queues()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rung++
 	for _, queue := range n.work {
 		b.work[queue] = true
 	}
-	if n.all {
-		for lane := range known {
-			b.work[lane.queue] = true
-		}
+	for _, queue := range queues {
+		b.work[queue] = true
 	}
 	b.cancel = b.cancel || n.cancel
 	for w := range b.waiters {

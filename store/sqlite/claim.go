@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -19,12 +20,14 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.
 	}
 	rings := s.bell.rings()
 	err = s.claims.with(ctx, func(beside *session) error { // one claim at a time: two would see the same jobs
-		seen, err := lookBeside(beside, c, s.now().UnixMicro(), s.brought)
-		if s.brought = len(seen.leases); err != nil || s.brought == 0 {
+		e := errand{c, s.plan.turns.Guard()}
+		e.Queues = distinct(c.Queues)
+		seen, err := s.plan.lookBeside(beside, e, s.now().UnixMicro())
+		if s.plan.brought = len(seen.leases); err != nil || seen.nothing() {
 			return err
 		}
 		return s.writer.write(ctx, func(t *tx) (err error) {
-			leases, err = claim(t, c, seen)
+			leases, err = s.plan.claim(t, e, seen)
 			return err
 		})
 	})
@@ -35,6 +38,16 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.
 		s.bell.drained(c.Queues, rings)
 	}
 	return leases, nil
+}
+
+// distinct leaves out names that come twice.
+func distinct(names []string) []string {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return slices.Compact(slices.Sorted(slices.Values(names)))
+		}
+	}
+	return names
 }
 
 func checkClaim(c holdfast.Claim) error {
@@ -71,66 +84,75 @@ var (
 	highest = key{math.MaxInt64, bytes.Repeat([]byte{0xff}, 17)}
 )
 
-// A sight is what a claim saw: which lanes were open, what it would take from each, and the facts of all that.
+// A sight is what a claim saw: the holds, what it would take from each line, and the facts of all that.
 type sight struct {
-	lanes  []int64
+	holds  []held
 	shares []share
 	leases []holdfast.Lease // in the order of the claim
+	aside  []aside
+
+	// When holds let only some through.
+	valves *lane.Valves
+	live   map[int64]int // jobs in workers' hands by line; nil: nobody counted
 }
 
-// A share is what a claim takes from one lane: its first jobs.
+// A share is what a claim takes from one line: its first jobs, or the first of one priority.
 type share struct {
-	lane  int64
-	limit int
-	row   []stand
+	line
+	limit    int
+	from, to int64 // priorities
+	row      []stand
+	runs     []run // as it stands when it is taken
 }
 
-// A stand is how a job stands in its lane, with the token that a claim will give it.
+// A stand is how a job stands in its line, with the token that a claim will give it.
 type stand struct {
 	priority int64
 	job      holdfast.ID
 	token    int
 }
 
+// An aside is a job that was met behind a held tag.
+type aside struct {
+	stand
+	number int64
+	tag    string
+}
+
+func (v *sight) nothing() bool { return len(v.leases) == 0 && len(v.aside) == 0 }
+
+// pick makes the shares that were picked those of the claim.
+func (v *sight) pick(picked []lane.Share) {
+	for _, s := range picked {
+		from, to := int64(math.MinInt16), int64(math.MaxInt16)
+		if s.Priority != nil {
+			from, to = int64(*s.Priority), int64(*s.Priority)
+		}
+		v.shares = append(v.shares, share{line: line{s.Line, s.Lane}, limit: s.Jobs, from: from, to: to})
+	}
+}
+
+// taken is what the shares came to, for those who count.
+func (v *sight) taken() (all []lane.Share) {
+	for i := range v.shares {
+		all = append(all, lane.Share{Lane: v.shares[i].lane, Line: v.shares[i].number, Jobs: len(v.shares[i].row)})
+	}
+	return all
+}
+
 // lookBeside looks on a connection that only reads.
-func lookBeside(s *session, c holdfast.Claim, now int64, room int) (seen sight, err error) {
+func (p *planner) lookBeside(s *session, e errand, now int64) (seen sight, err error) {
 	if _, err := s.exec("look"); err != nil {
 		return sight{}, err
 	}
-	seen, err = look(s, c, now, room)
+	seen, err = p.look(&view{session: s, now: now, lanes: p.lanes, queues: e.Queues}, e)
 	if _, ended := s.exec("rollback"); err == nil {
 		err = ended
 	}
 	return seen, err
 }
 
-// look finds what a claim would take now. Leases are large, so room for as many as there may be is made at once.
-func look(s *session, c holdfast.Claim, now int64, room int) (seen sight, err error) {
-	if seen.lanes, err = openLanes(s, c.Queues, now); err != nil || len(seen.lanes) == 0 {
-		return seen, err
-	}
-	seen.shares = []share{{lane: seen.lanes[0], limit: c.Limit}}
-	if len(seen.lanes) > 1 {
-		if seen.shares, err = divide(s, seen.lanes, c.Limit); err != nil {
-			return seen, err
-		}
-	}
-	if room > 0 {
-		seen.leases = make([]holdfast.Lease, 0, min(c.Limit, room+room/8))
-	}
-	for i := range seen.shares {
-		if err := seen.read(s, &seen.shares[i]); err != nil {
-			return seen, err
-		}
-	}
-	seen.shares = slices.DeleteFunc(seen.shares, func(s share) bool { return len(s.row) == 0 })
-	if len(seen.shares) > 1 {
-		seen.sort()
-	}
-	return seen, nil
-}
-
-// sort puts the shares of several lanes into one order. Leases are large: each is moved once.
+// sort puts the shares of several lines into one order. Leases are large: each is moved once.
 func (v *sight) sort() {
 	order := make([]*holdfast.Lease, len(v.leases))
 	for i := range v.leases {
@@ -146,90 +168,131 @@ func (v *sight) sort() {
 	v.leases = sorted
 }
 
-// openLanes are the lanes of the queues that no hold closes.
-func openLanes(s *session, queues []string, now int64) (open []int64, err error) {
-	for i, queue := range queues {
-		if slices.Contains(queues[:i], queue) {
-			continue
-		}
-		err = s.rows("claim-lanes", []any{queue, now}, func(st *sqlite.Stmt) error {
-			open = append(open, st.ColumnInt64(0))
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return open, nil
-}
-
-// read reads the facts of a share, and narrows the share to what is there.
-func (v *sight) read(s *session, of *share) error {
+// read reads the facts of a share, and narrows the share to what is there and not behind a held tag.
+func (v *sight) read(from *view, of *share) error {
 	of.row = make([]stand, 0, min(of.limit, max(cap(v.leases), 16)))
-	return s.rows("claim-read", []any{of.lane, of.limit}, func(st *sqlite.Stmt) error {
+	return from.rows("claim-read", []any{of.number, of.limit, of.from, of.to}, func(st *sqlite.Stmt) error {
 		v.leases = append(v.leases, holdfast.Lease{})
 		l := &v.leases[len(v.leases)-1]
 		readFacts(st, l)
-		l.Token, l.Failures, l.Crashes = st.ColumnInt(16), st.ColumnInt(17), st.ColumnInt(18)
-		l.Interrupts, l.Generation = st.ColumnInt(19), st.ColumnInt(20)
-		of.row = append(of.row, stand{st.ColumnInt64(15), l.ID, l.Token})
+		l.Token, l.Failures, l.Crashes = st.ColumnInt(18), st.ColumnInt(19), st.ColumnInt(20)
+		l.Interrupts, l.Generation = st.ColumnInt(21), st.ColumnInt(22)
+		at := stand{st.ColumnInt64(17), l.ID, l.Token}
+		if tag, held := from.valves.Held(l.Tags); held {
+			v.aside = append(v.aside, aside{at, of.number, tag})
+			v.leases = v.leases[:len(v.leases)-1]
+			return nil
+		}
+		of.row = append(of.row, at)
 		return nil
 	})
 }
 
-// claim takes what was seen, if all of it still stands as it stood, in lanes that are still open. What came between since then
-// is the next claim's. If something is gone it looks again, where nobody can interfere.
-func claim(t *tx, c holdfast.Claim, seen sight) ([]holdfast.Lease, error) {
-	for range 2 {
-		taken, err := seen.take(t, c.Queues)
+// patience is how many jobs behind held tags a claim sets aside before it contents itself with what it has.
+const patience = 10_000
+
+// claim takes what was seen, if all of it still stands as it stood, behind holds that are still the same. What came between
+// since then is the next claim's. If something is gone it looks again, where nobody can interfere; and so it does after it
+// has set jobs aside, to find others in their place.
+func (p *planner) claim(t *tx, e errand, seen sight) ([]holdfast.Lease, error) {
+	for refused, put := 0, 0; refused < 2; {
+		stands, err := seen.stands(t, p)
 		if err != nil {
 			return nil, err
 		}
-		if taken {
-			return deliver(t, c, seen.leases)
+		if stands {
+			if err := t.setAside(seen.aside); err != nil {
+				return nil, err
+			}
+			if put += len(seen.aside); len(seen.aside) == 0 || put >= patience {
+				t.news.all = t.news.all || put >= patience
+				return seen.take(t, e.Claim)
+			}
+		} else {
+			refused++
 		}
-		if seen, err = look(t.session, c, t.now, len(seen.leases)); err != nil || len(seen.leases) == 0 {
+		p.undo(&seen)
+		if seen, err = p.look(&view{session: t.session, now: t.now, lanes: p.lanes, queues: e.Queues, writes: true}, e); err != nil || seen.nothing() {
 			return nil, err
 		}
 	}
 	return nil, unavailable("what is ready cannot be claimed: run the doctor", nil)
 }
 
-// take moves all shares out of their lanes, or changes nothing and is false.
-func (v *sight) take(t *tx, queues []string) (taken bool, err error) {
-	open, err := openLanes(t.session, queues, t.now)
-	if err != nil || !slices.Equal(open, v.lanes) {
+// stands reports whether everything is still as it was seen, and finds the runs of all shares.
+func (v *sight) stands(t *tx, p *planner) (bool, error) {
+	holds, err := readHolds(t.session)
+	if err != nil || !slices.Equal(holds, v.holds) {
 		return false, err
 	}
-	runs := make([][]run, len(v.shares))
-	for i := range v.shares {
-		if runs[i], err = v.shares[i].runs(t); err != nil || runs[i] == nil {
+	if v.live != nil {
+		live, err := p.count(t.session)
+		if err != nil {
 			return false, err
+		}
+		for number, jobs := range live {
+			if jobs > v.live[number] {
+				return false, nil
+			}
 		}
 	}
 	for i := range v.shares {
-		for _, r := range runs[i] {
-			if _, err := t.exec("claim-leave", v.shares[i].lane, r.first.priority, r.first.job, r.last.job); err != nil {
-				return false, err
-			}
+		if v.shares[i].runs, err = v.shares[i].findRuns(t); err != nil || v.shares[i].runs == nil {
+			return false, err
 		}
 	}
 	return true, nil
 }
 
-// A run is a stretch of a lane with nothing in it but jobs of one share, all of one priority.
+// setAside moves jobs behind held tags out of the way. They are not touched otherwise: no attempt, no charge.
+func (t *tx) setAside(jobs []aside) error {
+	for i := range jobs {
+		a := &jobs[i]
+		if _, err := t.exec("claim-aside", a.number, a.priority, a.job, a.tag); err != nil {
+			return err
+		}
+		if _, err := t.exec("claim-leave", a.number, a.priority, a.job, a.job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take moves all shares out of their lines and pays for them.
+func (v *sight) take(t *tx, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if len(v.leases) == 0 {
+		return nil, nil
+	}
+	for i := range v.shares {
+		for _, r := range v.shares[i].runs {
+			if _, err := t.exec("claim-leave", v.shares[i].number, r.first.priority, r.first.job, r.last.job); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if v.valves != nil {
+		for _, spent := range v.valves.Spend(v.taken()) {
+			if err := t.deposit(spent); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return deliver(t, c, v.leases)
+}
+
+// A run is a stretch of a line with nothing in it but jobs of one share, all of one priority.
 type run struct{ first, last *stand }
 
-// runs finds the stretches of a share. There is one for each priority, and more only if somebody came between, or rows
+// findRuns finds the stretches of a share. There is one for each priority, and more only if somebody came between, or rows
 // without facts did, which stay for the audit. There is none if a job of the share is gone, or has been in other hands.
-func (s *share) runs(t *tx) (all []run, err error) {
+func (s *share) findRuns(t *tx) (all []run, err error) {
 	for left := s.row; len(left) > 0; {
 		n := slices.IndexFunc(left, func(at stand) bool { return at.priority != left[0].priority })
 		if n < 0 {
 			n = len(left)
 		}
 		met, on := 0, false
-		err = t.rows("claim-stand", []any{s.lane, left[0].priority, left[0].job, left[n-1].job}, func(st *sqlite.Stmt) error {
+		err = t.rows("claim-stand", []any{s.number, left[0].priority, left[0].job, left[n-1].job}, func(st *sqlite.Stmt) error {
 			if met == n || left[met].job != columnID(st, 0) || left[met].token != st.ColumnInt(1) {
 				on = false
 				return nil

@@ -69,7 +69,7 @@ func prepareAll(drafts []holdfast.Draft) ([]holdfast.Draft, error) {
 type sink interface {
 	exec(name string, args ...any) (changed int, err error)
 	one(name string, args []any, into ...any) (found bool, err error)
-	lane(queue, kind string) (int64, error)
+	lane(w where) (int64, error)
 	// add inserts a row, perhaps together with others later. It is false when the row is known to be there already.
 	add(name string, row ...any) (added bool, err error)
 }
@@ -144,7 +144,7 @@ func meetUnique(to sink, d *holdfast.Draft) (twin holdfast.ID, err error) {
 
 // insert writes the facts, and the row in the place where the job begins.
 func insert(to sink, now *int64, d *holdfast.Draft) error {
-	lane, err := to.lane(d.Queue, d.Kind)
+	lane, err := to.lane(where{d.Queue, d.Kind, d.Owner, d.Dependency})
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,12 @@ func insert(to sink, now *int64, d *holdfast.Draft) error {
 		text, _ := json.Marshal(d.Tags) // strings always marshal
 		tags = string(text)
 	}
+	var within any
+	if d.RetryWithin > 0 {
+		within = d.RetryWithin.Microseconds()
+	}
 	added, err := to.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, now, due, expire, orNull(d.Owner), tags,
-		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args)
+		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within)
 	if err != nil {
 		return err
 	}

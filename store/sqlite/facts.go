@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
@@ -21,6 +22,7 @@ func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 		Owner:       st.ColumnText(5),
 		MaxAttempts: st.ColumnInt(7), UniqueKey: st.ColumnText(8), IdempotencyKey: st.ColumnText(9),
 		CreatedAt: instant(st.ColumnInt64(10)), RunAt: columnTime(st, 14), ExpireAt: columnTime(st, 11),
+		Dependency: st.ColumnText(15), RetryWithin: time.Duration(st.ColumnInt64(16)) * time.Microsecond,
 		State: holdfast.Processing,
 	}
 	var wrong []string

@@ -10,7 +10,13 @@ var floods = []string{
 	upTo + `1000000) INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, owner, args)
 	 SELECT unhex(printf('%032x', n)), 1 + (n - 1) / 125000, 'kind', 'default', 0, n, CASE WHEN n % 10 = 0 THEN 'owner' END, '{}' FROM c`,
 	`INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) SELECT lane, 0, id, 0, 0, 0, 0, 1 FROM holdfast_job`,
-	`INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) SELECT created_at, id, 0, 0, 0, 0, 1 FROM holdfast_job`,
+	`INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+	 SELECT created_at, id, 0, 0, 0, 0, 1, CASE WHEN created_at % 10 = 0 THEN 'tag-' || created_at % 50 END FROM holdfast_job`,
+	`INSERT INTO holdfast_deadline (at, job, token) SELECT created_at, id, 1 FROM holdfast_job`,
+	`INSERT INTO holdfast_redriven (redrive, job, generation, at) SELECT unhex(printf('%032x', created_at / 1000)), id, 2, 1 FROM holdfast_job`,
+	upTo + `10000) INSERT INTO holdfast_error_group (fingerprint, code, failures, first_seen, last_seen) SELECT 'f' || n, 'GW_5XX', 1, n, n FROM c`,
+	upTo + `100000) INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) SELECT 'f' || n % 10000, n, 'kind', 'default', '', '', 1 FROM c`,
+	upTo + `100000) INSERT INTO holdfast_record (room, name, version, body, kept_at) SELECT 'room-' || n % 100, n, 1, '{}', 1 FROM c`,
 	`INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint)
 	 SELECT id, 1, 0, 0, 0, 1, 1, 2, CASE WHEN created_at % 10 = 0 THEN 'failed' ELSE 'complete' END, 'worker', CASE WHEN created_at % 10 = 0 THEN 'GW_5XX' END,
 	        CASE WHEN created_at % 10 = 0 THEN 'f' || created_at % 100 END FROM holdfast_job`,

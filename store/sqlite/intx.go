@@ -87,12 +87,12 @@ func (f *foreign) one(name string, args []any, into ...any) (bool, error) {
 	return err == nil, err
 }
 
-func (f *foreign) lane(queue, kind string) (int64, error) {
+func (f *foreign) lane(w where) (int64, error) {
 	var id int64
-	if found, err := f.one("lane-find", []any{queue, kind}, &id); found || err != nil {
+	if found, err := f.one("lane-find", []any{w.queue, w.kind, w.owner, w.dependency}, &id); found || err != nil {
 		return id, err
 	}
-	return makeLane(f, queue, kind)
+	return makeLane(f, w)
 }
 
 // explain keeps the store's own refusals, and calls everything else what it is: trouble with the caller's transaction.

@@ -31,7 +31,34 @@ func promote(t *tx, limit int) (int, error) {
 	if _, err := t.exec("promote-ready", due, last); err != nil {
 		return 0, err
 	}
-	return t.exec("promote-leave", due, last)
+	promoted, err := t.exec("promote-leave", due, last)
+	if err != nil {
+		return 0, err
+	}
+	back, err := t.bringBack(limit - promoted)
+	return promoted + back, err
+}
+
+// bringBack makes jobs claimable again that were set aside behind tags that are held no more.
+func (t *tx) bringBack(limit int) (back int, err error) {
+	for tag := ""; back < limit; {
+		if free, err := t.one("promote-aside", []any{t.now, tag}, &tag); err != nil || !free {
+			return back, err
+		}
+		last := highest.job
+		if _, err := t.one("promote-aside-bound", []any{tag, limit - back - 1}, &last); err != nil {
+			return back, err
+		}
+		if _, err := t.exec("promote-aside-ready", tag, last); err != nil {
+			return back, err
+		}
+		n, err := t.exec("promote-aside-leave", tag, last)
+		if err != nil {
+			return back, err
+		}
+		back += n
+	}
+	return back, nil
 }
 
 // Reclaim takes over batches that have expired.

@@ -3,34 +3,38 @@ package sqlite
 import (
 	"bytes"
 	"container/heap"
+	"math"
+	"slices"
 
+	"github.com/holdfastdev/holdfast/store/lane"
 	"zombiezen.com/go/sqlite"
 )
 
-// divide finds how much of a claim comes from each of several lanes: the first jobs across all of them, by priority and age.
-// It merges the lanes' keys, and reads from each only a little more than it takes.
-func divide(s *session, open []int64, limit int) ([]share, error) {
-	m := &merge{chunk: limit/len(open) + 8}
-	for _, lane := range open {
-		next := &stream{lane: lane, seen: lowest}
-		if err := next.fill(s, m.chunk); err != nil {
-			return nil, err
+// divide finds how much of a claim comes from each line: the first jobs across all of them, by priority and age. It merges the
+// lines' keys, and reads from each only a little more than it takes. A single line needs no looking into.
+func (v *view) divide(limit int, seen *sight) error {
+	if len(v.lines) == 1 {
+		seen.pick([]lane.Share{{Lane: v.lines[0].lane, Line: v.lines[0].number, Jobs: limit}})
+		return nil
+	}
+	m := &merge{chunk: limit/len(v.lines) + 8}
+	for _, l := range v.lines {
+		next := &stream{share: lane.Share{Lane: l.lane, Line: l.number}, seen: lowest}
+		if err := next.fill(v.session, m.chunk); err != nil {
+			return err
 		}
 		if len(next.ahead) > 0 {
 			m.streams = append(m.streams, next)
 		}
 	}
+	all := slices.Clone(m.streams)
 	heap.Init(m)
-	shares := map[int64]*share{}
 	for n := 0; n < limit && len(m.streams) > 0; n++ {
 		first := m.streams[0]
-		if shares[first.lane] == nil {
-			shares[first.lane] = &share{lane: first.lane}
-		}
-		shares[first.lane].limit++
+		first.share.Jobs++
 		if first.ahead = first.ahead[1:]; len(first.ahead) == 0 {
-			if err := first.fill(s, m.chunk); err != nil {
-				return nil, err
+			if err := first.fill(v.session, m.chunk); err != nil {
+				return err
 			}
 		}
 		if len(first.ahead) == 0 {
@@ -39,16 +43,17 @@ func divide(s *session, open []int64, limit int) ([]share, error) {
 			heap.Fix(m, 0)
 		}
 	}
-	all := make([]share, 0, len(shares))
-	for _, share := range shares {
-		all = append(all, *share)
+	for _, s := range all {
+		if s.share.Jobs > 0 {
+			seen.pick([]lane.Share{s.share})
+		}
 	}
-	return all, nil
+	return nil
 }
 
-// A stream is one lane's keys in order, read in chunks.
+// A stream is one line's keys in order, read in chunks.
 type stream struct {
-	lane  int64
+	share lane.Share
 	seen  key // the last key read
 	ahead []key
 	dry   bool
@@ -59,7 +64,7 @@ func (f *stream) fill(s *session, chunk int) error {
 		return nil
 	}
 	f.ahead = f.ahead[:0]
-	err := s.rows("claim-peek", []any{f.lane, f.seen.priority, f.seen.job, chunk}, func(st *sqlite.Stmt) error {
+	err := s.rows("claim-peek", []any{f.share.Line, f.seen.priority, f.seen.job, math.MaxInt16, chunk}, func(st *sqlite.Stmt) error {
 		id := columnID(st, 1)
 		f.ahead = append(f.ahead, key{st.ColumnInt64(0), bytes.Clone(id[:])})
 		return nil

@@ -40,7 +40,7 @@ type Store struct {
 	claims *reader // one connection: claims look one after the other, and never wait for somebody who inspects
 	clock  func() time.Time
 
-	brought int // by the last claim; whoever has the connection of claims has it
+	plan *planner
 
 	ending sync.Once
 	ended  error
@@ -64,8 +64,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	s := &Store{clock: cfg.Clock, bell: newBell(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
-	s.writer = newWriter(cfg, s.bell, first)
+	known := newLanes()
+	s := &Store{clock: cfg.Clock, plan: &planner{lanes: known}, bell: newBell(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
+	s.writer = newWriter(cfg, s.bell, known, first)
 	s.bell.begin = s.writer.ring
 	s.Inspector = inspect.New(&querier{s}, inspect.SQLite)
 	go s.writer.loop()

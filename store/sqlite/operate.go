@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
-	"zombiezen.com/go/sqlite"
 )
 
 // Cancel ends a queued job at once, and asks a processing one to stop.
@@ -78,48 +77,24 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 		if job.discarded {
 			return conflict(i.Job, "job %s was discarded already", i.Job)
 		}
-		if _, err := t.exec("operate-discard", i.Job, t.now); err != nil {
-			return err
-		}
-		return t.event(i, "discard", job.token, job.generation)
+		return t.discard(i, job)
 	})
 }
 
-// Pause holds a queue or a kind.
-func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
-	scope, name, err := checkHold(h)
-	if err != nil {
+func (t *tx) discard(i holdfast.Intervention, job standing) error {
+	if _, err := t.exec("operate-discard", i.Job, t.now); err != nil {
 		return err
 	}
-	return s.writer.write(ctx, func(t *tx) error {
-		var until any
-		if h.For > 0 {
-			until = t.at(h.For)
-		}
-		_, err := t.exec("hold-add", scope, name, t.now, until, h.Actor, orNull(h.Reason))
-		return err
-	})
-}
-
-// Resume lifts a hold.
-func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
-	scope, name, err := checkHold(h)
-	if err != nil {
-		return err
-	}
-	return s.writer.write(ctx, func(t *tx) error {
-		t.news.all = true
-		_, err := t.exec("hold-drop", scope, name)
-		return err
-	})
+	return t.event(i, "discard", job.token, job.generation)
 }
 
 // A standing is what a person's word is judged by: the job's facts that matter, and where it is.
 type standing struct {
 	member
-	owner, kind, queue, uniqueKey string
-	lane                          int64
-	priority                      int
+	owner, kind, queue    string
+	dependency, uniqueKey string
+	lane                  int64
+	priority              int
 
 	expireAt  int64  // 0: never
 	place     string // ready, later, leased, finished
@@ -131,7 +106,7 @@ type standing struct {
 // standing finds the job. One that is not there and one that is somebody else's get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	job.job = i.Job
-	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt)
+	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency)
 	if err != nil {
 		return job, err
 	}
@@ -163,21 +138,18 @@ func (t *tx) event(i holdfast.Intervention, name string, token, generation int) 
 
 // ahead counts the claimable jobs of a queue that are claimed before a key, up to a thousand.
 func (t *tx) ahead(queue string, k key) (total int, err error) {
-	var lanes []int64
-	err = t.rows("lane-list", nil, func(st *sqlite.Stmt) error {
-		if st.ColumnText(1) == queue {
-			lanes = append(lanes, st.ColumnInt64(0))
-		}
-		return nil
-	})
-	for _, lane := range lanes {
+	v := &view{session: t.session, now: t.now, lanes: t.known, queues: []string{queue}, writes: true}
+	if _, err := v.survey(0); err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(v.lines) && total < 1000; i++ {
 		var n int
-		if _, err := t.one("operate-ahead", []any{lane, k.priority, k.job}, &n); err != nil {
+		if _, err := t.one("operate-ahead", []any{v.lines[i].number, k.priority, k.job}, &n); err != nil {
 			return 0, err
 		}
 		total += n
 	}
-	return min(total, 1000), err
+	return min(total, 1000), nil
 }
 
 func checkIntervention(i holdfast.Intervention) error {
@@ -204,22 +176,6 @@ func checkActor(actor, reason string) error {
 		return invalid("the reason: use at most 1000 bytes of UTF-8 without control characters")
 	}
 	return nil
-}
-
-func checkHold(h holdfast.Hold) (scope, name string, err error) {
-	if scope, name = "queue", h.Queue; h.Kind != "" {
-		scope, name = "kind", h.Kind
-	}
-	if (h.Queue == "") == (h.Kind == "") {
-		return "", "", invalid("a hold on a queue or on a kind: name exactly one of them")
-	}
-	if h.For < 0 || h.For > holdfast.MaxDelay {
-		return "", "", invalid("a hold for %v: give a duration between 0 and 100 years", h.For)
-	}
-	if probe := (holdfast.Draft{Kind: name}); probe.Prepare() != nil {
-		return "", "", invalid("%s %.140q: use 1 to %d letters, digits and _ - . : /", scope, name, holdfast.MaxName)
-	}
-	return scope, name, checkActor(h.Actor, h.Reason)
 }
 
 func plainText(text string, limit int) bool {

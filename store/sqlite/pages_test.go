@@ -26,10 +26,18 @@ var questions = []struct {
 	statement string
 	args      []any
 }{
-	{"claim-peek", []any{1, int64(math.MinInt64), []byte{}, 100}},
-	{"claim-read", []any{1, 100}},
+	{"claim-lines", nil},
+	{"claim-probe", []any{"[1,-1,2,-2,150,-150]"}},
+	{"claim-priorities", []any{1}},
+	{"claim-peek", []any{1, int64(math.MinInt64), []byte{}, math.MaxInt16, 100}},
+	{"claim-read", []any{1, 100, math.MinInt16, math.MaxInt16}},
 	{"promote-bound", []any{2000, 99}},
 	{"expire-queued", []any{2000, 100}},
+	{"promote-aside", []any{2000, ""}},
+	{"deadline-due", []any{20, 10}},
+	{"redriven-find", []any{number(3), number(700_000)}},
+	{"redriven-count", []any{number(3)}},
+	{"trouble-find", []any{"f500"}},
 	{"facts", []any{number(700_000)}},
 	{"operate-place", []any{number(700_000), 6, 0}},
 	{"operate-ahead", []any{6, 0, number(700_000)}},

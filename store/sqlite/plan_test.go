@@ -17,15 +17,24 @@ var plans = storetest.Plans{
 	Want: map[string]string{
 		"begin": "", "look": "", "commit": "", "rollback": "", "savepoint": "", "savepoint-undo": "", "savepoint-release": "", "data-version": "",
 
-		"lane-find": "", "lane-add": "", "lane-list": "", "claim-lanes": "", "hold-add": "", "hold-drop": "", "present": "", "absent": "",
+		"lane-find": "", "lane-add": "", "lane-list": "", "claim-holds": "", "claim-kinds": "", "present": "", "absent": "", "kind-keep": "",
+		"hold-find": "", "hold-add": "", "hold-level": "", "hold-drop": "",
 
 		"idempotency-add": "", "unique-add": "", "job-add": "", "ready-add": "", "later-add": "", "expiry-add": "",
 		"idempotency-find": "idempotency(owner,key)",
 		"idempotency-bind": "idempotency(owner,key)",
 		"unique-find":      "unique(owner,kind,key)",
 
+		"claim-shares":     "record(room)",
+		"claim-lines":      "ready(lane)",
+		"claim-probe":      "ready(lane)",
+		"claim-priorities": "ready(lane)",
+		"claim-live":       "lease(all)",
+		"claim-lanes":      "job(id)",
+		"claim-aside":      "ready(lane,priority,job) job(id)",
+
 		"claim-peek":  "ready(lane,priority,job) job(id)",
-		"claim-read":  "ready(lane) job(id) carry(job)",
+		"claim-read":  "ready(lane,priority) job(id) carry(job)",
 		"claim-stand": "ready(lane,priority,job)",
 		"claim-leave": "ready(lane,priority,job)",
 		"facts":       "job(id) carry(job)",
@@ -47,24 +56,52 @@ var plans = storetest.Plans{
 		"ready-again":   "job(id)",
 		"unique-free":   "unique(owner,kind,key) job(id)",
 
+		"deadline-add": "", "trouble-add": "", "trouble-tally": "",
+		"trouble-of":     "job(id)",
+		"trouble-find":   "error_group(fingerprint)",
+		"trouble-again":  "error_group(fingerprint)",
+		"trouble-turn":   "error_group(fingerprint)",
+		"trouble-triage": "error_group(fingerprint)",
+
 		"await-news":    "ready(first) cancel(first)",
 		"promote-bound": "later(due_at) job(id)",
 		"promote-ready": "later(due_at,job) job(id)",
 		"promote-leave": "later(due_at,job) job(id)",
+
+		"promote-aside":       "later(hold)",
+		"promote-aside-bound": "later(hold) job(id)",
+		"promote-aside-ready": "later(hold,job) job(id)",
+		"promote-aside-leave": "later(hold,job) job(id)",
+		"deadline-due":        "deadline(at) job(id) ready(lane,priority,job) later(job)",
+		"deadline-drop":       "deadline(at,job)",
+
 		"expire-ended":  "expiry(expire_at) finished(job)",
 		"expire-queued": "expiry(expire_at) job(id) ready(lane,priority,job) later(job)",
 		"ready-drop":    "ready(lane,priority,job) job(id)",
 		"later-drop":    "later(job)",
 
-		"operate-since": "", "operate-event": "", "operate-cancel": "",
+		"operate-since": "", "operate-event": "", "operate-tell": "", "operate-cancel": "", "record-add": "", "redriven-add": "",
+		"record-find":    "record(room,name)",
+		"record-keep":    "record(room,name)",
+		"record-drop":    "record(room,name)",
+		"redrive-args":   "job(id)",
+		"redrive-patch":  "job(id)",
+		"redrive-move":   "job(id)",
+		"redriven-find":  "redriven(redrive,job)",
+		"redriven-end":   "redriven(redrive,job)",
+		"redriven-ended": "redriven(redrive) finished(job)",
+		"redriven-count": "redriven(redrive)",
+
 		"operate-job":      "job(id)",
 		"operate-place":    "ready(lane,priority,job) later(job) finished(job)",
 		"operate-unfinish": "finished(job)",
 		"operate-discard":  "finished(job)",
 		"operate-ahead":    "ready(lane,priority,job)",
 
-		"inspect holds": "", "inspect workers": "",
-		"inspect jobs":     "job(id) ready(lane,priority,job) later(job) leased(all) lease(all) finished(job) cancel(job) carry(job) attempt(job)",
+		"inspect holds": "", "inspect workers": "", "inspect kinds": "",
+		"inspect jobs":     "job(id) ready(lane,priority,job) later(job) leased(all) lease(all) finished(job) cancel(job) carry(job) attempt(job) sorted",
+		"inspect records":  "record(room)",
+		"inspect story":    "event(subject)",
 		"inspect attempts": "attempt(job)",
 		"inspect late":     "late(job) sorted",
 		"inspect events":   "event(job)",
@@ -74,6 +111,10 @@ var plans = storetest.Plans{
 		"audit*":         "the audit reads everything, on request",
 		"overdue*":       "the audit reads everything, on request",
 		"inspect counts": "it counts everything",
+		"inspect newest": "it reads one row, from the end of the key",
+
+		"inspect experience":     "it sums up everything within a time, on request",
+		"inspect first attempts": "it sums up everything within a time, on request",
 	},
 }
 

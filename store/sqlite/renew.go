@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -124,13 +125,23 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 	if p.Worker == "" || p.For < 0 || p.For > holdfast.MaxDelay {
 		return invalid("the report of worker %q for %v: give a name and a duration that is not negative", p.Worker, p.For)
 	}
+	for kind, dependency := range p.Depends {
+		if probe := (holdfast.Draft{Kind: kind, Dependency: dependency}); probe.Prepare() != nil {
+			return invalid("kind %.140q that depends on %.140q: use 1 to %d letters, digits and _ - . : / for both", kind, dependency, holdfast.MaxName)
+		}
+	}
 	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
 	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
 	return s.writer.write(ctx, func(t *tx) (err error) {
 		if p.For == 0 {
 			_, err = t.exec("absent", p.Worker)
 		} else {
-			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For))
+			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
+			if err == nil && p.For > 0 {
+				_, err = t.exec("kind-keep", kind, p.Depends[kind])
+			}
 		}
 		return err
 	})

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -39,23 +40,36 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	default:
 		return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
 	}
-	if err == nil && job.expireAt != 0 && job.expireAt <= t.now {
-		err = conflict(i.Job, "job %s could not start in time any more: its expiry has passed; enqueue it anew", i.Job)
+	if err == nil && job.expired(t.now) {
+		err = tooLate(i.Job)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if _, err := t.exec("ready-again", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
+	if err := t.anew(i, job, "manual retry"); err != nil {
 		return 0, err
+	}
+	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
+}
+
+func (s *standing) expired(now int64) bool { return s.expireAt != 0 && s.expireAt <= now }
+
+func tooLate(job holdfast.ID) error {
+	return conflict(job, "job %s could not start in time any more: its expiry has passed; enqueue it anew", job)
+}
+
+// anew begins the next generation of a job that waits nowhere any more, at once and with fresh counts.
+func (t *tx) anew(i holdfast.Intervention, job standing, name string) error {
+	if _, err := t.exec("ready-again", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
+		return err
 	}
 	if _, err := t.exec("operate-since", i.Job, t.now); err != nil {
-		return 0, err
+		return err
 	}
-	if err := t.event(i, "manual retry", job.token, job.generation+1); err != nil {
-		return 0, err
+	if !slices.Contains(t.news.work, job.queue) {
+		t.news.work = append(t.news.work, job.queue)
 	}
-	t.news.work = []string{job.queue}
-	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
+	return t.event(i, name, job.token, job.generation+1)
 }
 
 // reopen takes a failed job off its end. It needs its unique key again, and does without the retry if somebody else has it.

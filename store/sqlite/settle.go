@@ -43,7 +43,7 @@ func checkSettlement(s *holdfast.Settlement) error {
 
 func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
 	s := &settler{tx: t, carefully: carefully}
-	if _, err := t.one("settle-any", nil, &s.cancels, &s.uniques); err != nil {
+	if _, err := t.one("settle-any", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // who leaves makes room for another
 		return err
 	}
 	for i := range settlements {
@@ -66,6 +66,9 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 			return err
 		}
 	}
+	if err := s.count(); err != nil {
+		return err
+	}
 	return s.shrink()
 }
 
@@ -74,6 +77,8 @@ type settler struct {
 	*tx
 	cancels, uniques bool // whether there are any at all
 	carefully        bool // each settlement is written on its own
+	overruled        bool // the last one was, by a request to cancel
+	troubles         []trouble
 }
 
 // settle applies one settlement if its lease is held. The answer is for the caller; the error is the database's.
@@ -92,8 +97,10 @@ func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
 	}
 	if err != nil {
 		*m = was
+		return nil, err
 	}
-	return nil, err
+	s.troubled(x)
+	return nil, nil
 }
 
 func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
@@ -106,13 +113,14 @@ func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 		m.interrupts++
 	}
 	to, said := x.To, any(nil)
+	s.overruled = false
 	if s.cancels {
 		asked, err := s.exec("settle-cancel", x.Job)
 		if err != nil {
 			return err
 		}
 		if asked > 0 {
-			to, said = holdfast.Cancelled, x.To
+			to, said, s.overruled = holdfast.Cancelled, x.To, true
 		}
 	}
 	if to != holdfast.Complete {
@@ -139,6 +147,11 @@ func (s *settler) again(x *holdfast.Settlement, m *member) error {
 	place := "later-again"
 	if x.Delay <= 0 {
 		place, s.news.all = "ready-again", true
+	}
+	if x.Within > 0 {
+		if err := s.gather("deadline-add", s.at(x.Within), &x.Job, x.Token); err != nil {
+			return err
+		}
 	}
 	return s.gather(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
 }

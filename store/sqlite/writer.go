@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfastdev/holdfast/store/lane"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -33,8 +34,9 @@ type call struct {
 
 // A writer is the goroutine that owns the writing connection, and the queue of calls before it.
 type writer struct {
-	cfg  Config
-	bell *bell
+	cfg   Config
+	bell  *bell
+	lanes *lanes
 
 	mu     sync.Mutex
 	queue  []*call
@@ -45,13 +47,13 @@ type writer struct {
 
 	// What follows is the goroutine's own.
 	session *session // nil after trouble: the next call connects again
-	lanes   lanes
-	version int64 // of the data, as last seen: it changes when another connection commits
+	version int64    // of the data, as last seen: it changes when another connection commits
 	looked  time.Time
+	seen    bool // whether the data was looked at since the connection was made
 }
 
-func newWriter(cfg Config, b *bell, first *session) *writer {
-	return &writer{cfg: cfg, bell: b, session: first, kick: make(chan struct{}, 1), ended: make(chan error, 1)}
+func newWriter(cfg Config, b *bell, known *lanes, first *session) *writer {
+	return &writer{cfg: cfg, bell: b, lanes: known, session: first, kick: make(chan struct{}, 1), ended: make(chan error, 1)}
 }
 
 // write runs do in a transaction and returns after that is on disk. Whatever do refuses is undone, and touches no other call.
@@ -214,7 +216,8 @@ func (w *writer) tryBegin() (err error) {
 		if w.session, err = connect(w.cfg, sqlite.OpenReadWrite); err != nil {
 			return err
 		}
-		w.lanes = nil
+		w.lanes.forget()
+		w.seen = false
 	}
 	if _, err = w.session.exec("begin"); err == nil {
 		err = w.look()
@@ -268,7 +271,7 @@ func (w *writer) again(group []*call) {
 // attempt runs each call, in a savepoint of its own when they are to be kept apart, and commits. An error means that nothing
 // of any of them was written.
 func (w *writer) attempt(group []*call, apart bool) error {
-	fresh, gathered := lanes{}, []sheaf{}
+	fresh, gathered := map[where]int64{}, []sheaf{}
 	apart = apart && len(group) > 1
 	for _, c := range group {
 		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered}
@@ -294,7 +297,9 @@ func (w *writer) attempt(group []*call, apart bool) error {
 	if _, err := w.session.exec("commit"); err != nil {
 		return err
 	}
-	maps.Copy(w.lanes, fresh)
+	for at, id := range fresh {
+		w.lanes.add(lane.Lane{ID: id, Queue: at.queue, Kind: at.kind, Owner: at.owner, Dependency: at.dependency})
+	}
 	return nil
 }
 
@@ -342,19 +347,18 @@ func (w *writer) look() error {
 		return nil
 	}
 	var version int64
-	if _, err := w.session.one("data-version", nil, &version); err != nil || version == w.version && w.lanes != nil {
+	if _, err := w.session.one("data-version", nil, &version); err != nil || version == w.version && w.seen {
 		return err
 	}
 	var work, cancel bool
 	if _, err := w.session.one("await-news", nil, &work, &cancel); err != nil {
 		return err
 	}
-	all, err := readLanes(w.session)
-	if err != nil {
+	if err := w.lanes.learn(w.session); err != nil {
 		return err
 	}
-	w.version, w.lanes = version, all
-	w.bell.ring(news{all: work, cancel: cancel}, all)
+	w.version, w.seen = version, true
+	w.bell.ring(news{all: work, cancel: cancel}, w.lanes)
 	return nil
 }
 

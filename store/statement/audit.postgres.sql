@@ -14,3 +14,13 @@ SELECT NULL, 'lease ' || l.id, 'its arrays differ in length'
   FROM holdfast_lease l
  WHERE NOT coalesce(cardinality(l.tokens) = cardinality(l.jobs) AND cardinality(l.failures) = cardinality(l.jobs) AND cardinality(l.crashes) = cardinality(l.jobs)
         AND cardinality(l.interrupts) = cardinality(l.jobs) AND cardinality(l.generations) = cardinality(l.jobs) AND cardinality(l.started) = cardinality(l.jobs), true)
+
+-- name: audit: a job set aside has the tag that is held
+-- Otherwise the end of that hold is none of its business, and it would wait for good.
+SELECT l.job, NULL, 'it is set aside behind the tag ' || l.hold || ', which it does not have'
+  FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
+ WHERE l.hold IS NOT NULL AND NOT coalesce(l.hold = ANY (j.tags), false)
+
+-- part: known
+-- Ten seconds after it was placed no claim is under way any more that could have missed the hold.
+m.claimed_at > h.since + interval '10 seconds'

@@ -35,17 +35,23 @@ SELECT s.job, NULL, 'it is ' || s.place || ' but has no facts'
 SELECT s.job, NULL, 'token ' || s.token || ', failures ' || s.failures || ', crashes ' || s.crashes || ', interrupts ' || s.interrupts || ', generation ' || s.generation
   FROM standing s WHERE s.token < 0 OR s.failures < 0 OR s.crashes < 0 OR s.interrupts < 0 OR s.generation < 1
 
--- name: audit: a job waits in the lane of its queue and kind
--- A claim looks into lanes: a job in a wrong one is claimed by the wrong worker or escapes a hold.
-SELECT j.id, NULL, 'its lane ' || j.lane || ' is not that of queue ' || j.queue || ' and kind ' || j.kind
+-- name: audit: a job waits in the lane of its queue, kind, owner and dependency
+-- A claim looks into lanes: a job in a wrong one is claimed by the wrong worker, at another's turn, or escapes a hold.
+SELECT j.id, NULL, 'its lane ' || j.lane || ' is not that of queue ' || j.queue || ', kind ' || j.kind || ', owner ' || coalesce(nullif(j.owner, ''), 'none')
+       || ' and dependency ' || coalesce(nullif(j.dependency, ''), 'none')
   FROM holdfast_job j LEFT JOIN holdfast_lane n ON n.id = j.lane
- WHERE n.id IS NULL OR n.queue <> j.queue OR n.kind <> j.kind
+ WHERE n.id IS NULL OR n.queue <> j.queue OR n.kind <> j.kind OR n.owner <> coalesce(j.owner, '') OR n.dependency <> coalesce(j.dependency, '')
 
 -- name: audit: a ready job waits where its facts say
 -- The claim order is the key of ready: lane and priority must be those of the facts.
 SELECT r.job, NULL, 'it is ready in lane ' || r.lane || ' with priority ' || r.priority || ', its facts say lane ' || j.lane || ' and priority ' || j.priority
   FROM holdfast_ready r JOIN holdfast_job j ON j.id = r.job
- WHERE r.lane <> j.lane OR r.priority <> j.priority
+ WHERE abs(r.lane) <> j.lane OR r.priority <> j.priority
+
+-- name: audit: first attempts wait in one line, retries in the other
+-- Some holds keep back retries only: they close the line of the retries.
+SELECT r.job, NULL, 'it waits in line ' || r.lane || ' with ' || r.failures || ' failures'
+  FROM holdfast_ready r WHERE (r.lane < 0) <> (r.failures > 0)
 
 -- name: audit: a job has a kind and a queue
 -- Without them nobody can claim it.
@@ -64,16 +70,16 @@ SELECT s.job, NULL, 'it is ' || s.place || ' with token ' || s.token || ' after 
  WHERE a.job = s.job AND (a.token > s.token OR (a.token = s.token AND s.place IN ('leased', 'complete')))
 
 -- name: audit: generations only grow
--- A generation begins with a manual retry and never returns.
+-- A generation begins with a manual retry or a redrive and never returns.
 SELECT s.job, NULL, 'it is ' || s.place || ' in generation ' || s.generation || ' after an attempt in generation ' || a.generation
   FROM standing s CROSS JOIN holdfast_attempt a
  WHERE a.job = s.job AND a.generation > s.generation
 
 -- name: audit: a person asked for every generation after the first
--- Nothing but a manual retry begins a generation, and it is written down in the same transaction.
-SELECT s.job, NULL, 'it is in generation ' || s.generation || ' after ' || coalesce(e.retries, 0) || ' manual retries'
+-- Nothing but a manual retry or a redrive begins a generation, and it is written down in the same transaction.
+SELECT s.job, NULL, 'it is in generation ' || s.generation || ' after ' || coalesce(e.retries, 0) || ' manual retries and redrives'
   FROM standing s
-  LEFT JOIN (SELECT job, count(*) AS retries FROM holdfast_event WHERE name = 'manual retry' GROUP BY job) AS e ON e.job = s.job
+  LEFT JOIN (SELECT job, count(*) AS retries FROM holdfast_event WHERE job IS NOT NULL AND name IN ('manual retry', 'redrive') GROUP BY job) AS e ON e.job = s.job
  WHERE s.generation >= 1 AND s.generation <> 1 + coalesce(e.retries, 0)
 
 -- name: audit: a generation ends once
@@ -83,7 +89,7 @@ SELECT a.job, NULL, 'attempt ' || a.token || ' ended it as ' || a.to_state || ',
  WHERE a.to_state IN ('failed', 'cancelled')
 
 -- name: audit: an ended job stays ended
--- The last attempt says failed or cancelled; so must the place, unless a manual retry came in between.
+-- The last attempt says failed or cancelled; so must the place, unless a new generation began in between.
 SELECT s.job, NULL, 'attempt ' || a.token || ' ended it as ' || a.to_state || ', yet it is ' || s.place
   FROM standing s CROSS JOIN holdfast_attempt a
  WHERE a.job = s.job AND a.generation = s.generation AND a.to_state IN ('failed', 'cancelled') AND s.place <> a.to_state
@@ -204,11 +210,51 @@ SELECT x.job, NULL, 'it is asked to stop, yet nobody processes it'
   FROM (SELECT job FROM holdfast_cancel EXCEPT SELECT job FROM holdfast_leased) AS x
 
 -- name: audit: what is told is told of a job that exists
--- Attempts, late results, events, expiries and carried values.
+-- Attempts, late results, events, expiries, deadlines and carried values.
 SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
   FROM (SELECT DISTINCT job, 'an attempt' AS what FROM holdfast_attempt
         UNION ALL SELECT DISTINCT job, 'a late result' FROM holdfast_late
-        UNION ALL SELECT DISTINCT job, 'an event' FROM holdfast_event
+        UNION ALL SELECT DISTINCT job, 'an event' FROM holdfast_event WHERE job IS NOT NULL
         UNION ALL SELECT job, 'an expiry' FROM holdfast_expiry
+        UNION ALL SELECT job, 'a deadline' FROM holdfast_deadline
         UNION ALL SELECT job, 'a carried value' FROM holdfast_carry) AS t
  WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = t.job)
+
+-- name: overdue: a job set aside comes back soon after its hold
+-- Liveness: what waits behind a tag must return when the hold on it has run out. (When one was lifted, nobody knows any more.)
+SELECT l.job, NULL, 'the hold on its tag ' || l.hold || ' is over and nobody brought it back: start a worker'
+  FROM holdfast_later l
+ WHERE l.hold IS NOT NULL
+   AND EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = l.hold AND h.until < $1)
+   AND NOT EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = l.hold AND (h.until IS NULL OR h.until >= $1))
+
+-- name: audit: a limit is kept
+-- No more in workers' hands than a hold lets through. Counted are jobs that were claimed while it was surely known: not those taken
+-- over from a lost worker, nor those that are only being expired, nor those whose dependency is their kind's, which may have
+-- been declared since. Patterns and holds that move by themselves are left out.
+SELECT NULL, 'hold on ' || h.scope || ' ' || h.name || ' by ' || h.source, 'more than ' || h.at_most || ' of its jobs are in workers'' hands'
+  FROM holdfast_hold h
+ WHERE h.at_most > 0 AND h.source IN ('operator', 'limit') AND h.scope <> 'tag' AND h.name NOT LIKE '%*' AND (h.until IS NULL OR h.until > $1)
+   AND h.at_most < (SELECT count(*)
+                      FROM holdfast_leased m JOIN holdfast_job j ON j.id = m.job
+                     WHERE h.name = CASE h.scope WHEN 'queue' THEN j.queue WHEN 'kind' THEN j.kind WHEN 'owner' THEN j.owner ELSE j.dependency END
+                       AND (NOT h.retries OR m.failures > 0) AND {known} AND m.lost IS NULL AND (j.expire_at IS NULL OR j.expire_at > m.claimed_at))
+
+-- name: audit: an error group counts all its failures
+-- Tallies are written with the group, and may be forgotten before it.
+SELECT NULL, 'error ' || t.fingerprint,
+       CASE WHEN g.fingerprint IS NULL THEN 'failures are tallied, yet there is no group' ELSE 'it counts ' || g.failures || ' failures, its tallies ' || t.failures END
+  FROM (SELECT fingerprint, sum(failures) AS failures FROM holdfast_error_tally GROUP BY fingerprint) AS t
+  LEFT JOIN holdfast_error_group g ON g.fingerprint = t.fingerprint
+ WHERE g.fingerprint IS NULL OR g.failures < t.failures
+
+-- name: audit: what was redriven has reached its generation
+-- The row is written in the transaction that begins the generation.
+SELECT v.job, NULL, CASE WHEN s.job IS NULL THEN 'it does not stand anywhere' ELSE 'it is in generation ' || s.generation END
+       || ', yet it was redriven into generation ' || v.generation
+  FROM holdfast_redriven v LEFT JOIN standing s ON s.job = v.job
+ WHERE s.job IS NULL OR s.generation < v.generation
+
+-- name: audit: a record has a version
+-- The table checks it too; this finds what was written around it. Without a version nobody can keep the record again.
+SELECT NULL, 'record ' || c.room || '/' || c.name, 'its version is ' || c.version FROM holdfast_record c WHERE c.version < 1

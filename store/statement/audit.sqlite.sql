@@ -9,11 +9,13 @@ SELECT NULL, 'database file', c.quick_check FROM pragma_quick_check c WHERE c.qu
 SELECT NULL, 'job x' || lower(hex(j.id)), 'its id is not one' FROM holdfast_job j WHERE length(j.id) <> 16 OR j.id = zeroblob(16)
 
 -- name: audit: stored JSON can be read
--- Arguments, tags and results.
+-- Arguments, tags, results and records.
 SELECT j.id, NULL, CASE WHEN json_valid(j.args) THEN 'its tags are' ELSE 'its arguments are' END || ' not valid JSON'
   FROM holdfast_job j WHERE NOT json_valid(j.args) OR NOT coalesce(json_valid(j.tags), true)
 UNION ALL
 SELECT f.job, NULL, 'its result is not valid JSON' FROM holdfast_finished f WHERE f.result IS NOT NULL AND NOT json_valid(f.result)
+UNION ALL
+SELECT NULL, 'record ' || c.room || '/' || c.name, 'its body is not valid JSON' FROM holdfast_record c WHERE NOT json_valid(c.body)
 
 -- name: audit: arguments are within their limit
 -- Larger ones were written around the store.
@@ -24,3 +26,13 @@ SELECT j.id, NULL, 'its arguments have ' || octet_length(j.args) || ' bytes' FRO
 SELECT NULL, 'lease x' || lower(hex(l.id)), 'its jobs and its members differ in number'
   FROM holdfast_lease l
  WHERE length(l.jobs) % 16 <> 0 OR length(l.jobs) / 16 <> CASE WHEN json_valid(l.members) THEN json_array_length(l.members) ELSE -1 END
+
+-- name: audit: a job set aside has the tag that is held
+-- Otherwise the end of that hold is none of its business, and it would wait for good.
+SELECT l.job, NULL, 'it is set aside behind the tag ' || l.hold || ', which it does not have'
+  FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
+ WHERE l.hold IS NOT NULL AND NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(j.tags) THEN j.tags END) WHERE value = l.hold)
+
+-- part: known
+-- Ten seconds after it was placed no claim is under way any more that could have missed the hold.
+m.claimed_at > h.since + 10000000

@@ -6,15 +6,29 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
        set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)
 
 -- part: claim_open
--- The lanes that no hold closes, and in each the stretches to look at: what its marks ($8-$11: after this key, before that
--- priority) leave out is the dead rows of what was claimed before.
+-- The lines that no hold closes, empty lines of retries aside, and in each the stretches to look at: what its marks ($8-$11: after this key, before that
+-- priority) leave out is the dead rows of what was claimed before. Where owners have to share, or a hold lets some through and
+-- not others, that is more than one statement can see to: then there are none, and "planned" says so.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
-open AS MATERIALIZED (
-    SELECT l.id FROM holdfast_lane l
-     WHERE l.queue = ANY ($1::text[])
-       AND NOT EXISTS (SELECT FROM holdfast_hold h
-                        WHERE (h.scope = 'queue' AND h.name = l.queue OR h.scope = 'kind' AND h.name = l.kind)
-                          AND (h.until IS NULL OR h.until > (SELECT now FROM clock)))
+hold AS MATERIALIZED (
+    SELECT h.scope, h.name, h.retries, h.at_most = 0 AND h.per_second IS NULL AS closed
+      FROM holdfast_hold h WHERE h.until IS NULL OR h.until > (SELECT now FROM clock)
+), lane AS MATERIALIZED (
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '') AS dependency
+      FROM holdfast_lane l LEFT JOIN holdfast_kind k ON k.kind = l.kind WHERE l.queue = ANY ($5::text[])
+), held AS MATERIALIZED (
+    SELECT l.id, h.closed, h.retries FROM hold h CROSS JOIN lane l CROSS JOIN LATERAL (
+        SELECT CASE h.scope WHEN 'queue' THEN l.queue WHEN 'kind' THEN l.kind WHEN 'owner' THEN l.owner WHEN 'dependency' THEN l.dependency ELSE '' END AS name) x
+     WHERE x.name = h.name OR h.name LIKE '%*' AND x.name <> '' AND starts_with(x.name, left(h.name, -1))
+), line AS MATERIALIZED (
+    SELECT id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed AND NOT retries)
+     UNION ALL
+    SELECT -id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed) AND EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = -id)
+), planned AS MATERIALIZED (
+    SELECT EXISTS (SELECT FROM hold WHERE scope = 'tag') OR EXISTS (SELECT FROM held WHERE NOT closed)
+        OR coalesce((SELECT min(owner) <> max(owner) FROM line), false) AS needed
+), open AS MATERIALIZED (
+    SELECT id FROM line WHERE NOT (SELECT needed FROM planned)
 ), span AS MATERIALIZED (
     SELECT o.id AS lane, coalesce(m.priority, -32769) AS priority, coalesce(m.job, '00000000-0000-0000-0000-000000000000') AS job, coalesce(m.before, 32768) AS before
       FROM open o LEFT JOIN unnest($8::integer[], $9::integer[], $10::uuid[], $11::integer[]) AS m (lane, priority, job, before) ON m.lane = o.id
@@ -28,42 +42,44 @@ gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM taken))
 ), lease AS (
     INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
-    SELECT $3::uuid, $4::text, c.now, c.now + $5::bigint * interval '1 microsecond', m.jobs, h.tokens, h.failures, h.crashes, h.interrupts, h.generations, m.started
+    SELECT $1::uuid, $2::text, c.now, c.now + $3::bigint * interval '1 microsecond', m.jobs, h.tokens, h.failures, h.crashes, h.interrupts, h.generations, m.started
       FROM clock c, (
-        SELECT array_agg(job) AS jobs, array_agg(n <= $6::integer OR interrupts > 0 OR crashes > 0) AS started, max(token) > 1 AS tried FROM taken) m
+        SELECT array_agg(job) AS jobs, array_agg(n <= $4::integer OR interrupts > 0 OR crashes > 0) AS started, max(token) > 1 AS tried FROM taken) m
       LEFT JOIN LATERAL (
         SELECT array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes, array_agg(interrupts) AS interrupts, array_agg(generation) AS generations
           FROM taken WHERE m.tried) h ON m.tried
      WHERE m.jobs IS NOT NULL
 )
-SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN EXISTS (SELECT FROM open o JOIN holdfast_ready r ON r.lane = o.id) END,
+SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN (SELECT needed FROM planned) END,
+       CASE WHEN t.job IS NULL THEN EXISTS (SELECT FROM open o JOIN holdfast_ready r ON r.lane = o.id) END,
        t.job, t.lane, t.token, nullif(t.failures, 0), nullif(t.crashes, 0), nullif(t.interrupts, 0), nullif(t.generation, 1),
-       t.n <= $6::integer OR t.interrupts > 0 OR t.crashes > 0,
-       j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at, j.args,
+       t.n <= $4::integer OR t.interrupts > 0 OR t.crashes > 0,
+       j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
+       j.dependency, j.retry_within, j.args,
        CASE WHEN t.token > 1 AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.since FROM holdfast_carry y WHERE y.job = t.job) END,
        CASE WHEN t.token > 1 AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.checkpoint FROM holdfast_carry y WHERE y.job = t.job) END
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
 
 -- name: claim_lane
--- When one lane is open, its first $2, skipping what others are taking. If nothing was taken, the answer says in a row of its own
--- whether "claim" may find something.
+-- When one line is open, its first $6, skipping what others are taking. If nothing was taken, the answer says in
+-- a row of its own whether "claim" may find something.
 {claim_open}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER () AS n
       FROM (SELECT q.* FROM span s CROSS JOIN LATERAL (
                 SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
                   FROM holdfast_ready r
                  WHERE r.lane = s.lane AND (r.priority, r.job) > (s.priority, s.job) AND r.priority < s.before
-                 ORDER BY r.priority, r.job LIMIT $2::integer FOR UPDATE SKIP LOCKED) q
-             WHERE (SELECT count(*) FROM open) = 1 AND NOT $7::boolean LIMIT $2::integer) t
+                 ORDER BY r.priority, r.job LIMIT $6::integer FOR UPDATE SKIP LOCKED) q
+             WHERE (SELECT count(*) FROM open) = 1 AND NOT $7::boolean LIMIT $6::integer) t
 ), {claim_end}
 
 -- name: claim
--- Peek without locks to learn how many of the first $2 stand in each open lane, then take so many from each, skipping
+-- Peek without locks to learn how many of the first $6 stand in each open lane, then take so many from each, skipping
 -- what others are taking. The peek looks a little way into every lane, and deeper only where all it saw was among the
 -- first; a single open lane needs none. With $7 the lanes share evenly: the way out when nothing was taken although
 -- something is there, which is what the answer says in a row of its own then.
 {claim_open}, size AS MATERIALIZED (
-    SELECT count(*) AS lanes, least($2::integer, $2::integer / greatest(count(*), 1) + 8) AS depth FROM open
+    SELECT count(*) AS lanes, least($6::integer, $6::integer / greatest(count(*), 1) + 8) AS depth FROM open
 ), head AS MATERIALIZED (
     SELECT p.lane, p.priority, p.job, row_number() OVER (ORDER BY p.priority, p.job) AS n
       FROM open CROSS JOIN LATERAL (
@@ -74,23 +90,23 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
          WHERE s.lane = open.id LIMIT (SELECT depth FROM size)) p
      WHERE (SELECT lanes FROM size) > 1 AND NOT $7::boolean
 ), deep AS MATERIALIZED (
-    SELECT lane FROM head GROUP BY lane HAVING count(*) = (SELECT depth FROM size) AND bool_and(n <= $2::integer)
+    SELECT lane FROM head GROUP BY lane HAVING count(*) = (SELECT depth FROM size) AND bool_and(n <= $6::integer)
 ), share AS MATERIALIZED (
     SELECT top.lane, count(*) AS n FROM (
-        SELECT lane, priority, job FROM head WHERE n <= $2::integer AND lane NOT IN (SELECT lane FROM deep)
+        SELECT lane, priority, job FROM head WHERE n <= $6::integer AND lane NOT IN (SELECT lane FROM deep)
          UNION ALL
         SELECT p.lane, p.priority, p.job FROM deep CROSS JOIN LATERAL (
             SELECT q.* FROM span s CROSS JOIN LATERAL (
                 SELECT r.lane, r.priority, r.job FROM holdfast_ready r
                  WHERE r.lane = s.lane AND (r.priority, r.job) > (s.priority, s.job) AND r.priority < s.before
-                 ORDER BY r.priority, r.job LIMIT $2::integer) q
-             WHERE s.lane = deep.lane LIMIT $2::integer) p
-         ORDER BY priority, job LIMIT $2::integer) top
+                 ORDER BY r.priority, r.job LIMIT $6::integer) q
+             WHERE s.lane = deep.lane LIMIT $6::integer) p
+         ORDER BY priority, job LIMIT $6::integer) top
      GROUP BY top.lane
      UNION ALL
-    SELECT open.id, $2::integer / size.lanes + 1 FROM open, size WHERE size.lanes > 1 AND $7::boolean
+    SELECT open.id, $6::integer / size.lanes + 1 FROM open, size WHERE size.lanes > 1 AND $7::boolean
      UNION ALL
-    SELECT open.id, $2::integer FROM open, size WHERE size.lanes = 1
+    SELECT open.id, $6::integer FROM open, size WHERE size.lanes = 1
 ), taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT r.* FROM share CROSS JOIN LATERAL (
@@ -100,11 +116,98 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
                      WHERE r.lane = s.lane AND (r.priority, r.job) > (s.priority, s.job) AND r.priority < s.before
                      ORDER BY r.priority, r.job LIMIT share.n FOR UPDATE SKIP LOCKED) q
                  WHERE s.lane = share.lane LIMIT share.n) r
-             LIMIT $2::integer) t
+             LIMIT $6::integer) t
 ), {claim_end}
+
+-- part: take_from
+-- A planned claim knows what it takes: nothing is left to find out.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
+open AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
+
+-- name: take
+-- What was picked is taken from the lines as they are now, skipping what others are taking.
+{take_from}, taken AS MATERIALIZED (
+    SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
+      FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::integer[]) AS s (line, low, high, n) CROSS JOIN LATERAL (
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                  FROM holdfast_ready r
+                 WHERE r.lane = s.line AND r.priority >= s.low AND r.priority <= s.high
+                 ORDER BY r.priority, r.job LIMIT s.n FOR UPDATE SKIP LOCKED) q) t
+), {claim_end}
+
+-- name: take_keys
+-- The very jobs that were looked at: the next in line may have a tag that is held.
+{take_from}, taken AS MATERIALIZED (
+    SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
+      FROM (SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+              FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS k (line, priority, job)
+              JOIN holdfast_ready r ON r.lane = k.line AND r.priority = k.priority AND r.job = k.job
+               FOR UPDATE OF r SKIP LOCKED) t
+), {claim_end}
+
+-- name: lines
+-- Which lines have something in them, and of which priorities: from each to the next along the key, whatever stands between.
+WITH RECURSIVE line AS (
+    (SELECT r.lane, r.priority FROM holdfast_ready r ORDER BY r.lane, r.priority LIMIT 1)
+     UNION ALL
+    SELECT n.lane, n.priority FROM line l CROSS JOIN LATERAL (
+        SELECT r.lane, r.priority FROM holdfast_ready r WHERE (r.lane, r.priority) > (l.lane, l.priority) ORDER BY r.lane, r.priority LIMIT 1) n
+)
+SELECT lane, priority FROM line
+
+-- name: peek
+-- The first $4 jobs of each stretch, without locks, and with each the tag behind which it has to be set aside, if any of $5 is its own.
+SELECT s.n, q.priority, q.job,
+       CASE WHEN cardinality($5::text[]) > 0 THEN (
+           SELECT t.tag FROM holdfast_job j CROSS JOIN LATERAL unnest(j.tags) WITH ORDINALITY AS t (tag, n)
+            WHERE j.id = q.job AND t.tag = ANY ($5::text[]) ORDER BY t.n LIMIT 1) END
+  FROM unnest($1::integer[], $2::integer[], $3::integer[]) WITH ORDINALITY AS s (line, low, high, n) CROSS JOIN LATERAL (
+       SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = s.line AND r.priority >= s.low AND r.priority <= s.high
+        ORDER BY r.priority, r.job LIMIT $4::integer) q
+
+-- name: hold_lock
+-- Claims that a limit stands before take turns: what one has taken, the next one counts. One order for everybody.
+SELECT 1 FROM holdfast_hold h
+ WHERE (h.scope, h.name, h.source) IN (SELECT d.scope, d.name, d.source FROM unnest($1::text[], $2::text[], $3::text[]) AS d (scope, name, source))
+ ORDER BY h.scope, h.name, h.source FOR UPDATE
+
+-- name: hold_read
+-- The holds in force, with what their buckets hold at this moment.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
+SELECT c.now, h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
+       least(h.burst, h.level + greatest(0, extract(epoch FROM c.now - h.level_at)) * h.per_second)
+  FROM clock c LEFT JOIN holdfast_hold h ON h.until IS NULL OR h.until > c.now
+
+-- name: kind_read
+-- What kinds were declared to call: a name for each kind.
+SELECT kind, dependency FROM holdfast_kind
+
+-- name: share_read
+-- The weights of owners.
+SELECT name, body::text FROM holdfast_record WHERE room = 'share'
+
+-- name: live
+-- How many jobs of each line are in workers' hands. Only limits ask.
+SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
+    SELECT j.lane, m.failures > 0 AS retries, count(*)::integer AS jobs
+      FROM holdfast_leased m JOIN holdfast_job j ON j.id = m.job GROUP BY j.lane, m.failures > 0) c
+  JOIN holdfast_lane l ON l.id = c.lane
+
+-- name: set_aside
+-- Behind the hold on a tag. Nothing is charged and no attempt is made; the time it was due is kept, out of promotion's sight.
+WITH held AS MATERIALIZED (
+    SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, r.due_at, d.tag
+      FROM unnest($1::integer[], $2::integer[], $3::uuid[], $4::text[]) AS d (line, priority, job, tag)
+      JOIN holdfast_ready r ON r.lane = d.line AND r.priority = d.priority AND r.job = d.job FOR UPDATE OF r SKIP LOCKED
+), gone AS (
+    DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM held))
+)
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+SELECT coalesce(g.due_at, j.created_at) + interval '365250 days', g.job, g.token, g.failures, g.crashes, g.interrupts, g.generation, g.tag
+  FROM held g JOIN holdfast_job j ON j.id = g.job
 
 -- name: facts
 -- The facts of jobs whose places were found another way, in the form of a claim's answer.
-SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at, j.args,
-       y.since, y.checkpoint
+SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
+       j.dependency, j.retry_within, j.args, y.since, y.checkpoint
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id

@@ -2,30 +2,73 @@
 -- One moment for everything a claim looks at.
 BEGIN
 
--- name: claim-lanes
--- The lanes of a queue that no hold closes. There are few lanes, and fewer holds.
-SELECT l.id FROM holdfast_lane l
- WHERE l.queue = $1
-   AND NOT EXISTS (SELECT 1 FROM holdfast_hold h
-                    WHERE (h.scope = 'queue' AND h.name = l.queue OR h.scope = 'kind' AND h.name = l.kind) AND (h.until IS NULL OR h.until > $2))
+-- name: claim-holds
+-- All holds: they are few. Levels and their instants come as they were written, so that a claim can tell whether a hold has
+-- changed since it looked.
+SELECT scope, name, source, retries, at_most, per_second, burst, level, coalesce(level_at, 0), coalesce(until, 0) FROM holdfast_hold
+
+-- name: claim-kinds
+-- What the kinds depend on, asked only when some dependency is held.
+SELECT kind, dependency FROM holdfast_kind
+
+-- name: claim-shares
+-- The weights of owners.
+SELECT name, body FROM holdfast_record WHERE room = 'share'
+
+-- name: claim-lines
+-- The lines of ready that are not empty, from one to the next: what waits in them is not read.
+WITH RECURSIVE line (n) AS (
+    SELECT min(lane) FROM holdfast_ready WHERE lane >= -9223372036854775807
+    UNION ALL
+    SELECT (SELECT min(r.lane) FROM holdfast_ready r WHERE r.lane > line.n) FROM line WHERE line.n IS NOT NULL)
+SELECT n FROM line WHERE n IS NOT NULL
+
+-- name: claim-probe
+-- Which of these lines are not empty, when they are fewer than all there are.
+SELECT l.value FROM json_each($1) l WHERE EXISTS (SELECT 1 FROM holdfast_ready r WHERE r.lane = l.value)
+
+-- name: claim-priorities
+-- The priorities that wait in a line, from one to the next.
+WITH RECURSIVE rung (n) AS (
+    SELECT min(priority) FROM holdfast_ready WHERE lane = $1
+    UNION ALL
+    SELECT (SELECT min(r.priority) FROM holdfast_ready r WHERE r.lane = $1 AND r.priority > rung.n) FROM rung WHERE rung.n IS NOT NULL)
+SELECT n FROM rung WHERE n IS NOT NULL
 
 -- name: claim-peek
--- The next keys of one lane, for the merge across lanes. The join passes over rows without facts: they are the audit's. (A
--- bare parameter as LIMIT would have SQLite prepare the statement again at every run.)
+-- The next keys of one line up to a priority, for the merge across lines. The join passes over rows without facts: they are
+-- the audit's. (A bare parameter as LIMIT would have SQLite prepare the statement again at every run.)
 SELECT r.priority, r.job
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
- WHERE r.lane = $1 AND (r.priority, r.job) > ($2, $3) AND length(r.job) = 16
- ORDER BY r.priority, r.job LIMIT $4 + 0
+ WHERE r.lane = $1 AND (r.priority, r.job) > ($2, $3) AND r.priority <= $4 AND length(r.job) = 16
+ ORDER BY r.priority, r.job LIMIT $5 + 0
 
 -- name: claim-read
--- The facts of a lane's first jobs. The key order of ready is the order of the claim: nothing is sorted. A job that was
--- never claimed carries nothing, and is not searched for.
+-- The facts of the first jobs of a line, between two priorities. The key order of ready is the order of the claim: nothing is
+-- sorted. A job that was never claimed carries nothing, and is not searched for.
 SELECT r.job, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, r.priority, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within,
+       r.priority, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
   LEFT JOIN holdfast_carry c ON c.job = CASE WHEN r.token > 0 THEN r.job END
- WHERE r.lane = $1 AND length(r.job) = 16
+ WHERE r.lane = $1 AND r.priority >= $3 AND r.priority <= $4 AND length(r.job) = 16
  ORDER BY r.priority, r.job LIMIT $2 + 0
+
+-- name: claim-aside
+-- A job behind a held tag waits in later, out of promotion's sight and out of the way of claims.
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+SELECT coalesce(r.due_at, j.created_at) + 31557600000000000, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, $4
+  FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
+ WHERE r.lane = $1 AND r.priority = $2 AND r.job = $3
+    ON CONFLICT DO NOTHING
+
+-- name: claim-live
+-- Who is in workers' hands, for holds that count them.
+SELECT jobs, members FROM holdfast_lease
+
+-- name: claim-lanes
+-- The lanes of some jobs.
+SELECT id, lane FROM holdfast_job WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: claim-stand
 -- What stands in a lane from one job to another of the same priority, narrow rows only.

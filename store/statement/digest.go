@@ -34,6 +34,14 @@ func Digest(d holdfast.Draft) [32]byte {
 	} else {
 		w.number(0)
 	}
+	if d.Dependency != "" { // younger than the first digests: written only when there is one
+		w.text("dependency")
+		w.text(d.Dependency)
+	}
+	if d.RetryWithin != 0 {
+		w.text("retry within")
+		w.number(int64(d.RetryWithin))
+	}
 	return [32]byte(w.Sum(nil))
 }
 

@@ -31,6 +31,7 @@ func TestDraftsThatDifferInAnythingDifferInDigest(t *testing.T) {
 		{Kind: "mail", Tags: []string{"a", "b"}}, {Kind: "mail", Tags: []string{"ab"}}, {Kind: "mail", Tags: []string{"b", "a"}}, {Kind: "mail", Delay: 1},
 		{Kind: "mail", RunAt: at}, {Kind: "mail", ExpireIn: 1}, {Kind: "mail", ExpireAt: at}, {Kind: "mail", MaxAttempts: 1}, {Kind: "mail", UniqueKey: "u"},
 		{Kind: "mail", UniqueKey: "u", UniqueDone: true},
+		{Kind: "mail", Dependency: "gateway"}, {Kind: "mail", Dependency: "gateway2"}, {Kind: "mail", RetryWithin: 1}, {Kind: "mail", Dependency: "gateway", RetryWithin: 1},
 	} {
 		digest := statement.Digest(d)
 		if before, twice := seen[digest]; twice {

@@ -1,31 +1,37 @@
 -- name: lane_make
 -- Lanes are made out of band, in a fixed order, so that no transaction ever waits for another one's lane.
-INSERT INTO holdfast_lane (queue, kind)
-SELECT d.queue, d.kind FROM unnest($1::text[], $2::text[]) AS d (queue, kind) ORDER BY d.queue, d.kind
+INSERT INTO holdfast_lane (queue, kind, owner, dependency)
+SELECT d.queue, d.kind, d.owner, d.dependency FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS d (queue, kind, owner, dependency)
+ ORDER BY d.queue, d.kind, d.owner, d.dependency
 ON CONFLICT DO NOTHING
 
 -- name: lane_find
 -- Asked apart from making, because an insert that met a twin does not return it.
-SELECT l.id, l.queue, l.kind FROM unnest($1::text[], $2::text[]) AS d (queue, kind)
-  JOIN holdfast_lane l ON l.queue = d.queue AND l.kind = d.kind
+SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS d (queue, kind, owner, dependency)
+  JOIN holdfast_lane l ON l.queue = d.queue AND l.kind = d.kind AND l.owner = d.owner AND l.dependency = d.dependency
+
+-- name: lane_read
+-- Lanes that a claim has met and not heard of. A lane never changes, so each is read once.
+SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM holdfast_lane l WHERE l.id = ANY ($1::integer[])
 
 -- name: enqueue
 -- One statement, one instant: every place of every draft is decided by the same reading of the clock.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 draft AS MATERIALIZED (
-    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.args, c.now,
+    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.dependency, d.retry_within, d.args, c.now,
            CASE WHEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') > c.now
                 THEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') END AS due,
            coalesce(d.expire_at, c.now + d.expire_in * interval '1 microsecond') AS expire
       FROM clock c,
            unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[],
-                  $10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::text[], $15::boolean[], $16::text[])
+                  $10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::text[], $15::boolean[], $16::text[], $17::text[], $18::bigint[])
            AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args,
-                 run_at, delay, expire_at, expire_in, unique_key, unique_done, idempotency_key)
+                 run_at, delay, expire_at, expire_in, unique_key, unique_done, idempotency_key, dependency, retry_within)
 ), job AS (
     INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags,
-                              unique_key, unique_done, idempotency_key, args)
-    SELECT id, lane, kind, queue, priority, max_attempts, now, due, expire, owner, tags::text[], unique_key, unique_done, idempotency_key, args::json FROM draft
+                              unique_key, unique_done, idempotency_key, dependency, retry_within, args)
+    SELECT id, lane, kind, queue, priority, max_attempts, now, due, expire, owner, tags::text[],
+           unique_key, unique_done, idempotency_key, dependency, retry_within, args::json FROM draft
 ), expiry AS (
     INSERT INTO holdfast_expiry (expire_at, job) SELECT expire, id FROM draft WHERE expire IS NOT NULL
 ), later AS (
@@ -34,7 +40,7 @@ draft AS MATERIALIZED (
 INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft WHERE due IS NULL
 
 -- name: enqueue_plain
--- The same for drafts that start at once, never expire and have no keys, which is nearly all of them: half the work.
+-- The same for drafts that start at once, never expire, have no keys and promise nothing, which is nearly all of them: half the work.
 WITH draft AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[])
         AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args)
@@ -92,5 +98,5 @@ SELECT holdfast_now()
 
 -- name: wake_missed
 -- What may have been said before somebody listened: queues with something to claim, and whether any job is to stop.
-SELECT l.queue, EXISTS (SELECT FROM holdfast_cancel) FROM holdfast_lane l WHERE EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = l.id)
+SELECT DISTINCT l.queue, EXISTS (SELECT FROM holdfast_cancel) FROM holdfast_lane l WHERE EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = ANY (ARRAY[l.id, -l.id]))
 UNION ALL SELECT '', true WHERE EXISTS (SELECT FROM holdfast_cancel)

@@ -1,14 +1,14 @@
 -- name: lane-find
--- Lanes are few and live in memory once committed; this is asked once per lane and process.
-SELECT id FROM holdfast_lane WHERE queue = $1 AND kind = $2
+-- Lanes live in memory once committed; this is asked once per lane and process.
+SELECT id FROM holdfast_lane WHERE queue = $1 AND kind = $2 AND owner = $3 AND dependency = $4
 
 -- name: lane-add
 -- Two processes may meet a new kind at once: the second finds the first one's lane.
-INSERT INTO holdfast_lane (queue, kind) VALUES ($1, $2) ON CONFLICT DO NOTHING
+INSERT INTO holdfast_lane (queue, kind, owner, dependency) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
 
 -- name: lane-list
--- The whole map of lanes, read again when another process may have added to it.
-SELECT id, queue, kind FROM holdfast_lane
+-- The lanes that are younger than one. There may be thousands, and they never change: none is read twice.
+SELECT id, queue, kind, owner, dependency FROM holdfast_lane WHERE id > $1 ORDER BY id
 
 -- name: idempotency-add
 -- The primary key decides who was first; nothing is looked up before.
@@ -33,8 +33,8 @@ SELECT job FROM holdfast_unique WHERE owner = $1 AND kind = $2 AND key = $3
 -- name: job-add
 -- An id that exists already changes nothing here, and is refused by the caller.
 INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key,
-                          unique_done, idempotency_key, args)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING
+                          unique_done, idempotency_key, args, dependency, retry_within)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING
 
 -- name: ready-add
 -- A new job that may run at once. It has no due time: nobody ever waited for it.

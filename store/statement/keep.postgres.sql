@@ -1,18 +1,106 @@
 -- name: promote
--- Oldest due first; what another keeper is moving is skipped. A row without its job stays where it is, for the audit.
-WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
+-- Oldest due first; what another keeper is moving is skipped. A row without its job stays where it is, for the audit. What was set
+-- aside behind the hold on a tag comes back, tag by tag, when there is no such hold any more.
+WITH RECURSIVE clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 due AS MATERIALIZED (
-    SELECT l.ctid AS place, l.due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, j.lane, j.priority, j.queue
+    SELECT l.ctid AS place, l.due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+           CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END AS lane, j.priority, j.queue
       FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
      WHERE l.due_at <= (SELECT now FROM clock) ORDER BY l.due_at, l.job LIMIT $1::integer FOR UPDATE OF l SKIP LOCKED
+), tag AS (
+    (SELECT l.hold FROM holdfast_later l WHERE l.hold IS NOT NULL ORDER BY l.hold LIMIT 1)
+     UNION ALL
+    SELECT n.hold FROM tag t CROSS JOIN LATERAL (SELECT l.hold FROM holdfast_later l WHERE l.hold > t.hold ORDER BY l.hold LIMIT 1) n
+), free AS MATERIALIZED (
+    SELECT t.hold FROM tag t
+     WHERE NOT EXISTS (SELECT FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = t.hold AND (h.until IS NULL OR h.until > (SELECT now FROM clock)))
+), aside AS MATERIALIZED (
+    SELECT b.* FROM free f CROSS JOIN LATERAL (
+        SELECT l.ctid AS place, l.due_at - interval '365250 days' AS due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+               CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END AS lane, j.priority, j.queue
+          FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
+         WHERE l.hold = f.hold ORDER BY l.job LIMIT $1::integer FOR UPDATE OF l SKIP LOCKED) b
+     LIMIT $1::integer - (SELECT count(*) FROM due)
+), moved AS MATERIALIZED (
+    SELECT * FROM due UNION ALL SELECT * FROM aside
 ), gone AS (
-    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM due))
+    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM moved))
 ), back AS (
     INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-    SELECT lane, priority, job, token, failures, crashes, interrupts, generation, due_at FROM due
+    SELECT lane, priority, job, token, failures, crashes, interrupts, generation, due_at FROM moved
     ON CONFLICT DO NOTHING
 )
-SELECT queue, count(*)::integer FROM due GROUP BY queue
+SELECT queue, lane, priority, count(*)::integer FROM moved GROUP BY queue, lane, priority
+
+-- name: breach
+-- Promises that were not kept. A row is looked at once, and goes whatever is found: a job with another token has started since,
+-- and one that waits no more has ended. The story of each that still waits says so.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
+due AS MATERIALIZED (
+    SELECT d.ctid AS place, d.at, d.job, d.token FROM holdfast_deadline d
+     WHERE d.at <= (SELECT now FROM clock) ORDER BY d.at, d.job LIMIT $1::integer FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM holdfast_deadline WHERE ctid = ANY (ARRAY (SELECT place FROM due))
+), broken AS MATERIALIZED (
+    SELECT d.at, d.job, d.token, w.generation FROM due d JOIN holdfast_job j ON j.id = d.job CROSS JOIN LATERAL (
+        SELECT r.token, r.generation FROM holdfast_ready r WHERE r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id
+         UNION ALL
+        SELECT l.token, l.generation FROM holdfast_later l WHERE l.job = j.id LIMIT 1) w
+     WHERE w.token = d.token
+), event AS (
+    INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
+    SELECT job, now, 'breach', 'holdfast', 'its next attempt did not start by ' || to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), token, generation
+      FROM broken, clock
+)
+SELECT d.job, b.job IS NOT NULL FROM due d LEFT JOIN broken b ON b.job = d.job AND b.at = d.at ORDER BY d.at, d.job
+
+-- name: redrive_lock
+-- Dead letters on their way, in one order for everybody. Who comes second finds them gone.
+SELECT job, token, generation, state = 'failed' AND discarded_at IS NULL FROM holdfast_finished WHERE job = ANY ($1::uuid[]) ORDER BY job FOR UPDATE
+
+-- name: redrive_facts
+-- What a redrive has to know of the jobs, whether it took them before among it. Asked after the locks are had.
+SELECT j.id, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.dependency, ''), coalesce(j.unique_key, ''), j.expire_at, CASE WHEN $3::boolean THEN j.args::text END,
+       coalesce((SELECT true FROM holdfast_redriven r WHERE r.redrive = $2::uuid AND r.job = j.id), false)
+  FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
+
+-- name: redrive_leave
+-- Half of a move: the other half follows in the same transaction.
+DELETE FROM holdfast_finished WHERE job = ANY ($1::uuid[])
+
+-- name: redrive_change
+-- The one time that facts change: a person said so, and the job's story tells it. What is null stays.
+UPDATE holdfast_job j SET args = coalesce(d.args::json, j.args), queue = coalesce(d.queue, j.queue), lane = coalesce(d.lane, j.lane)
+  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::integer[]) AS d (id, args, queue, lane) WHERE j.id = d.id
+
+-- name: redrive_begin
+-- The policy's patience counts from here.
+INSERT INTO holdfast_carry (job, since) SELECT d.job, $2::timestamptz FROM unnest($1::uuid[]) AS d (job)
+ON CONFLICT (job) DO UPDATE SET since = excluded.since
+
+-- name: redrive_discard
+-- They stay failed, and leave the dead letters.
+UPDATE holdfast_finished SET discarded_at = $2::timestamptz WHERE job = ANY ($1::uuid[])
+
+-- name: redrive_note
+-- Each job is taken once: the row says so, and the story.
+WITH taken AS (
+    INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome)
+    SELECT $1::uuid, d.job, d.generation, $2::timestamptz, nullif($3::text, '')
+      FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS d (job, token, generation, reason)
+)
+INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
+SELECT d.job, $2::timestamptz, $8::text, $9::text, d.reason, d.token, d.generation
+  FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS d (job, token, generation, reason)
+
+-- name: redriven
+-- What has become of those of whom nothing was known yet. A job that went round once more after that had ended before.
+UPDATE holdfast_redriven r SET outcome = f.state FROM holdfast_finished f
+ WHERE r.redrive = $1::uuid AND r.outcome IS NULL AND f.job = r.job AND f.generation >= r.generation
+
+-- name: redriven_count
+-- The jobs of one redrive, by what became of them.
+SELECT coalesce(outcome, ''), count(*)::integer FROM holdfast_redriven WHERE redrive = $1::uuid GROUP BY 1
 
 -- name: lease_expired
 -- Whole leases, the longest silent first. There are as many rows as batches under way, so no index is kept for this.
@@ -36,12 +124,12 @@ past AS MATERIALIZED (
     SELECT e.job, j.lane, j.priority, row_number() OVER (ORDER BY e.expire_at, e.job) AS n
       FROM holdfast_expiry e JOIN holdfast_job j ON j.id = e.job
      WHERE e.expire_at <= (SELECT now FROM clock)
-       AND (EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = j.lane AND r.priority = j.priority AND r.job = j.id)
+       AND (EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id)
             OR EXISTS (SELECT FROM holdfast_later l WHERE l.job = e.job))
      ORDER BY e.expire_at, e.job LIMIT $1::integer
 ), waiting AS MATERIALIZED (
     SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, past.n
-      FROM past JOIN holdfast_ready r ON r.lane = past.lane AND r.priority = past.priority AND r.job = past.job FOR UPDATE OF r SKIP LOCKED
+      FROM past JOIN holdfast_ready r ON r.lane = ANY (ARRAY[past.lane, -past.lane]) AND r.priority = past.priority AND r.job = past.job FOR UPDATE OF r SKIP LOCKED
 ), resting AS MATERIALIZED (
     SELECT l.ctid AS place, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, past.n
       FROM past JOIN holdfast_later l ON l.job = past.job FOR UPDATE OF l SKIP LOCKED

@@ -24,7 +24,7 @@ SELECT l.due_at, l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id =
 -- name: promote-ready
 -- Everything due up to the key, in one pass.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-SELECT j.lane, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, l.due_at
+SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, l.due_at
   FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
  WHERE (l.due_at, l.job) <= ($1, $2)
     ON CONFLICT DO NOTHING
@@ -34,10 +34,38 @@ SELECT j.lane, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, 
 DELETE FROM holdfast_later
  WHERE (due_at, job) <= ($1, $2) AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
+-- name: promote-aside
+-- A tag behind which jobs were set aside, and which is held no more. Tags are walked from one to the next.
+WITH RECURSIVE aside (tag) AS (
+    SELECT min(hold) FROM holdfast_later WHERE hold IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(l.hold) FROM holdfast_later l WHERE l.hold > aside.tag) FROM aside WHERE aside.tag IS NOT NULL)
+SELECT tag FROM aside
+ WHERE tag IS NOT NULL AND tag > $2
+   AND NOT EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = aside.tag AND (h.until IS NULL OR h.until > $1))
+ LIMIT 1
+
+-- name: promote-aside-bound
+-- The last of them to bring back, if there are more than the limit.
+SELECT l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job WHERE l.hold = $1 ORDER BY l.job LIMIT 1 OFFSET $2 + 0
+
+-- name: promote-aside-ready
+-- Back to where they were taken from.
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
+SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+       l.due_at - 31557600000000000
+  FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
+ WHERE l.hold = $1 AND l.job <= $2
+    ON CONFLICT DO NOTHING
+
+-- name: promote-aside-leave
+-- The same range leaves later.
+DELETE FROM holdfast_later WHERE hold = $1 AND job <= $2 AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
+
 -- name: facts
 -- The facts of a job, in the columns of claim-read.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id = $1
 
@@ -50,7 +78,7 @@ DELETE FROM holdfast_expiry
 -- Queued jobs that can no longer start in time, wherever they wait. What is being processed is left alone.
 SELECT e.expire_at, e.job, r.token, r.failures, r.crashes, r.interrupts, r.generation
   FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job
-  CROSS JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+  CROSS JOIN holdfast_ready r ON r.lane IN (j.lane, -j.lane) AND r.priority = j.priority AND r.job = j.id
  WHERE e.expire_at <= $1
 UNION ALL
 SELECT e.expire_at, e.job, l.token, l.failures, l.crashes, l.interrupts, l.generation
@@ -61,17 +89,36 @@ SELECT e.expire_at, e.job, l.token, l.failures, l.crashes, l.interrupts, l.gener
 -- name: ready-drop
 -- Out of its lane. Its key is in the facts.
 DELETE FROM holdfast_ready
- WHERE (lane, priority) = (SELECT lane, priority FROM holdfast_job WHERE id = $1) AND job = $1
+ WHERE lane IN (SELECT lane FROM holdfast_job WHERE id = $1 UNION ALL SELECT -lane FROM holdfast_job WHERE id = $1)
+   AND priority = (SELECT priority FROM holdfast_job WHERE id = $1) AND job = $1
 
 -- name: later-drop
 -- Its wait is over.
 DELETE FROM holdfast_later WHERE job = $1
 
+-- name: deadline-due
+-- Promises whose time has come, with the job as it waits, if it still does.
+SELECT d.at, d.job, d.token, coalesce(r.token, l.token, -1), coalesce(r.generation, l.generation, 0)
+  FROM holdfast_deadline d
+  LEFT JOIN holdfast_job j ON j.id = d.job
+  LEFT JOIN holdfast_ready r ON r.lane IN (j.lane, -j.lane) AND r.priority = j.priority AND r.job = j.id
+  LEFT JOIN holdfast_later l ON l.job = d.job
+ WHERE d.at <= $1 ORDER BY d.at, d.job LIMIT $2 + 0
+
+-- name: deadline-drop
+-- Looked at once, kept or broken.
+DELETE FROM holdfast_deadline WHERE (at, job) <= ($1, $2)
+
 -- name: present
 -- The first report says since when, the last one until when.
-INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until) VALUES ($1, $2, $3, $4, $5, $5, $6)
+INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until, version) VALUES ($1, $2, $3, $4, $5, $5, $6, $7)
     ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots,
-                                     seen_at = excluded.seen_at, until = excluded.until
+                                     seen_at = excluded.seen_at, until = excluded.until, version = excluded.version
+
+-- name: kind-keep
+-- What a kind depends on, written only when it is new.
+INSERT INTO holdfast_kind (kind, dependency) VALUES ($1, $2)
+    ON CONFLICT (kind) DO UPDATE SET dependency = excluded.dependency WHERE holdfast_kind.dependency <> excluded.dependency
 
 -- name: absent
 -- A worker that leaves is forgotten at once.

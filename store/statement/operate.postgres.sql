@@ -9,7 +9,7 @@ SELECT token, failures, crashes, interrupts, generation, state, discarded_at IS 
 -- name: at_ready
 -- The key of ready begins with lane and priority, which are facts of the job.
 SELECT r.token, r.failures, r.crashes, r.interrupts, r.generation FROM holdfast_job j
-  JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id WHERE j.id = $1::uuid FOR UPDATE OF r
+  JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id WHERE j.id = $1::uuid FOR UPDATE OF r
 
 -- name: at_later
 -- By its own index.
@@ -26,7 +26,7 @@ DELETE FROM holdfast_finished WHERE job = $1::uuid
 
 -- name: leave_ready
 -- Half of a move: the other half follows in the same transaction.
-DELETE FROM holdfast_ready r USING holdfast_job j WHERE j.id = $1::uuid AND r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+DELETE FROM holdfast_ready r USING holdfast_job j WHERE j.id = $1::uuid AND r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id
 
 -- name: leave_later
 -- Half of a move: the other half follows in the same transaction.
@@ -52,17 +52,67 @@ UPDATE holdfast_finished SET discarded_at = $2::timestamptz WHERE job = $1::uuid
 -- name: ahead
 -- Per lane by its key, so that a million jobs behind it cost nothing; and nobody needs to know more than a thousand.
 SELECT count(*)::integer FROM (
-    SELECT FROM holdfast_lane l CROSS JOIN LATERAL (
-        SELECT FROM holdfast_ready r WHERE r.lane = l.id AND (r.priority, r.job) < ($2::smallint, $3::uuid) LIMIT 1000) r
+    SELECT FROM holdfast_lane l CROSS JOIN LATERAL (VALUES (l.id), (-l.id)) AS x (line) CROSS JOIN LATERAL (
+        SELECT FROM holdfast_ready r WHERE r.lane = x.line AND (r.priority, r.job) < ($2::smallint, $3::uuid) LIMIT 1000) r
      WHERE l.queue = $1::text LIMIT 1000) before
 
--- name: pause
--- Pausing again replaces the hold.
-WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
-INSERT INTO holdfast_hold (scope, name, since, until, actor, reason)
-SELECT $1::text, $2::text, now, CASE WHEN $3::bigint > 0 THEN now + $3::bigint * interval '1 microsecond' END, $4::text, nullif($5::text, '') FROM clock
-ON CONFLICT (scope, name) DO UPDATE SET since = excluded.since, until = excluded.until, actor = excluded.actor, reason = excluded.reason
+-- name: hold_place
+-- It replaces the hold of the same source. A bucket that is in force keeps its level, within the burst; one that is new, or whose
+-- time had run out, begins with the level that was given.
+INSERT INTO holdfast_hold AS h (scope, name, source, retries, at_most, per_second, burst, level, level_at, since, until, expected, actor, reason)
+VALUES ($1::text, $2::text, $3::text, $4::boolean, $5::integer, $6::double precision, $7::double precision, $8::double precision,
+        CASE WHEN $6::double precision IS NOT NULL THEN $9::timestamptz END, $9::timestamptz, $10::timestamptz, $11::timestamptz, $12::text, nullif($13::text, ''))
+ON CONFLICT (scope, name, source) DO UPDATE SET
+   retries = excluded.retries, at_most = excluded.at_most, per_second = excluded.per_second, burst = excluded.burst, level_at = excluded.level_at,
+   level = CASE WHEN excluded.per_second IS NULL OR h.per_second IS NULL OR h.until <= excluded.since THEN excluded.level
+                ELSE least(excluded.burst, h.burst, h.level + greatest(0, extract(epoch FROM excluded.since - h.level_at)) * h.per_second) END,
+   since = excluded.since, until = excluded.until, expected = excluded.expected, actor = excluded.actor, reason = excluded.reason
 
--- name: resume
--- Lifting what is not there is no error.
-DELETE FROM holdfast_hold WHERE scope = $1::text AND name = $2::text
+-- name: hold_lift
+-- Lifting what is not there is no error. It answers with a row when something was in force until now.
+WITH lifted AS (DELETE FROM holdfast_hold WHERE scope = $1::text AND name = $2::text AND source = $3::text RETURNING until)
+SELECT 1 FROM lifted WHERE until IS NULL OR until > $4::timestamptz
+
+-- name: hold_fill
+-- Tokens into a bucket, or out of it. What flowed in since it was last looked at comes first, and the burst is the brim.
+UPDATE holdfast_hold SET level_at = $5::timestamptz,
+       level = greatest(0, least(burst, least(burst, level + greatest(0, extract(epoch FROM $5::timestamptz - level_at)) * per_second) + $4::double precision))
+ WHERE scope = $1::text AND name = $2::text AND source = $3::text AND per_second IS NOT NULL
+
+-- name: subject_event_add
+-- One line in the story of something that is no job.
+INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
+VALUES ($1::text, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), 0, 0)
+
+-- name: job_event_add
+-- One line in the story of a job, wherever it stands.
+INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
+SELECT id, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), token, generation FROM holdfast_jobs WHERE id = $1::uuid LIMIT 1
+
+-- name: record_make
+-- Who loses the race waits here for the winner, and then makes nothing.
+INSERT INTO holdfast_record (room, name, version, body, kept_at)
+VALUES ($1::text, $2::text, 1, $3::text::json, (SELECT holdfast_now())) ON CONFLICT DO NOTHING
+
+-- name: record_keep
+-- Compare and set: it counts only when the version is still the one that was read.
+UPDATE holdfast_record SET version = version + 1, body = $4::text::json, kept_at = (SELECT holdfast_now())
+ WHERE room = $1::text AND name = $2::text AND version = $3::integer
+
+-- name: record_forget
+-- Compare and forget.
+DELETE FROM holdfast_record WHERE room = $1::text AND name = $2::text AND version = $3::integer
+
+-- name: record_there
+-- Whether somebody has made a record of this name.
+SELECT version FROM holdfast_record WHERE room = $1::text AND name = $2::text FOR UPDATE
+
+-- name: triage
+-- A person's word on an error group. Without a status it is a note, and the group stays as it is.
+UPDATE holdfast_error_group SET status = coalesce(nullif($2::text, ''), status),
+       until = CASE WHEN $2::text = '' THEN until WHEN $3::bigint > 0 THEN $8::timestamptz + $3::bigint * interval '1 microsecond' END,
+       until_count = CASE WHEN $2::text = '' THEN until_count WHEN $4::bigint > 0 THEN failures + $4::bigint END,
+       resolved_in = CASE WHEN $2::text = '' THEN resolved_in ELSE nullif($5::text, '') END,
+       actor = CASE WHEN $2::text = '' THEN actor ELSE $6::text END,
+       reason = CASE WHEN $2::text = '' THEN reason ELSE nullif($7::text, '') END
+ WHERE fingerprint = $1::text

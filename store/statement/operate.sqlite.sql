@@ -1,11 +1,12 @@
 -- name: operate-job
 -- What a person's word is judged by.
-SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''), coalesce(expire_at, 0) FROM holdfast_job WHERE id = $1
+SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''), coalesce(expire_at, 0), coalesce(dependency, '')
+  FROM holdfast_job WHERE id = $1
 
 -- name: operate-place
 -- Where the job stands, leases apart. It stands in one place, so at most one row answers.
 SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, 'queued' AS state, 0 AS discarded
-  FROM holdfast_ready WHERE lane = $2 AND priority = $3 AND job = $1
+  FROM holdfast_ready WHERE lane IN ($2, -$2) AND priority = $3 AND job = $1
 UNION ALL
 SELECT 'later', token, failures, crashes, interrupts, generation, 'queued', 0 FROM holdfast_later WHERE job = $1
 UNION ALL
@@ -24,6 +25,10 @@ INSERT INTO holdfast_carry (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPD
 -- What a person did, and how the job stood after it.
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation) VALUES ($1, $2, $3, $4, $5, $6, $7)
 
+-- name: operate-tell
+-- The same of something that is no job.
+INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation) VALUES ($1, $2, $3, $4, $5, 0, 0)
+
 -- name: operate-cancel
 -- The first request stands.
 INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
@@ -33,14 +38,85 @@ INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES ($1, $2, $3, $4) ON 
 UPDATE holdfast_finished SET discarded_at = $2 WHERE job = $1
 
 -- name: operate-ahead
--- How many of one lane are claimed before a key. Nobody needs to know more than a thousand.
+-- How many of one line are claimed before a key. Nobody needs to know more than a thousand.
 SELECT count(*) FROM (SELECT 1 FROM holdfast_ready WHERE lane = $1 AND (priority, job) < ($2, $3) LIMIT 1000)
 
+-- name: hold-find
+-- The hold as it stands: how full its bucket was and when, and how long it is in force.
+SELECT coalesce(per_second, 0.0), coalesce(burst, 0.0), coalesce(level, 0.0), coalesce(level_at, 0), coalesce(until, 0), per_second IS NOT NULL
+  FROM holdfast_hold WHERE scope = $1 AND name = $2 AND source = $3
+
 -- name: hold-add
--- Pausing again replaces the hold.
-INSERT INTO holdfast_hold (scope, name, since, until, actor, reason) VALUES ($1, $2, $3, $4, $5, $6)
-    ON CONFLICT (scope, name) DO UPDATE SET since = excluded.since, until = excluded.until, actor = excluded.actor, reason = excluded.reason
+-- Placing again replaces the hold of the same source.
+INSERT INTO holdfast_hold (scope, name, source, retries, at_most, per_second, burst, level, level_at, since, until, expected, actor, reason)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    ON CONFLICT (scope, name, source) DO UPDATE SET retries = excluded.retries, at_most = excluded.at_most, per_second = excluded.per_second,
+       burst = excluded.burst, level = excluded.level, level_at = excluded.level_at, since = excluded.since, until = excluded.until,
+       expected = excluded.expected, actor = excluded.actor, reason = excluded.reason
+
+-- name: hold-level
+-- What a bucket holds now.
+UPDATE holdfast_hold SET level = $4, level_at = $5 WHERE scope = $1 AND name = $2 AND source = $3
 
 -- name: hold-drop
 -- Lifting a hold that is not there is no error.
-DELETE FROM holdfast_hold WHERE scope = $1 AND name = $2
+DELETE FROM holdfast_hold WHERE scope = $1 AND name = $2 AND source = $3
+
+-- name: record-add
+-- The first to keep a record wins.
+INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT DO NOTHING
+
+-- name: record-keep
+-- Kept only by who read the last version.
+UPDATE holdfast_record SET version = version + 1, body = $3, kept_at = $4 WHERE room = $1 AND name = $2 AND version = $5
+
+-- name: record-drop
+-- Forgotten only by who read the last version.
+DELETE FROM holdfast_record WHERE room = $1 AND name = $2 AND version = $3
+
+-- name: record-find
+-- Whether there is one.
+SELECT version FROM holdfast_record WHERE room = $1 AND name = $2
+
+-- name: redriven-find
+-- Whether a redrive took the job before.
+SELECT generation FROM holdfast_redriven WHERE redrive = $1 AND job = $2
+
+-- name: redriven-add
+-- Which job a redrive took, and the generation that it began with it.
+INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome) VALUES ($1, $2, $3, $4, $5)
+
+-- name: redriven-ended
+-- Jobs that have ended since, in the generation that the redrive began or a later one.
+SELECT d.job, f.state FROM holdfast_redriven d CROSS JOIN holdfast_finished f ON f.job = d.job
+ WHERE d.redrive = $1 AND d.outcome IS NULL AND f.generation >= d.generation
+
+-- name: redriven-end
+-- The first end that was seen stands.
+UPDATE holdfast_redriven SET outcome = $3 WHERE redrive = $1 AND job = $2 AND outcome IS NULL
+
+-- name: redriven-count
+-- What has become of them.
+SELECT count(*), coalesce(sum(outcome IS NULL), 0), coalesce(sum(outcome = 'complete'), 0), coalesce(sum(outcome = 'failed'), 0),
+       coalesce(sum(outcome = 'cancelled'), 0), coalesce(sum(outcome = 'discarded'), 0)
+  FROM holdfast_redriven WHERE redrive = $1
+
+-- name: redrive-args
+-- What a patch is merged into.
+SELECT args FROM holdfast_job WHERE id = $1
+
+-- name: redrive-patch
+-- The one change of a job's arguments that there is: a person asked for it, and the story says so.
+UPDATE holdfast_job SET args = $2 WHERE id = $1
+
+-- name: redrive-move
+-- And the one change of its queue.
+UPDATE holdfast_job SET queue = $2, lane = $3 WHERE id = $1
+
+-- name: trouble-find
+-- How an error group stands.
+SELECT failures, status, coalesce(until, 0), coalesce(until_count, 0), coalesce(resolved_in, '') FROM holdfast_error_group WHERE fingerprint = $1
+
+-- name: trouble-triage
+-- A person's word on it.
+UPDATE holdfast_error_group SET status = $2, until = $3, until_count = $4, resolved_in = $5, actor = $6, reason = $7 WHERE fingerprint = $1

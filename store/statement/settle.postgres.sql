@@ -60,15 +60,16 @@ SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started *
 {gently}
 
 -- name: ready_add
--- Back to where it is claimed from; lane and priority are facts of the job. It answers with the queues to wake.
+-- Back to where it is claimed from: lane and priority are facts of the job, and who has failed waits in the lane's line for
+-- retries. It answers with the lines, and the queues to wake.
 WITH added AS (
     INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-    SELECT j.lane, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
+    SELECT CASE WHEN d.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
       FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
         AS d (job, token, failures, crashes, interrupts, generation) JOIN holdfast_job j ON j.id = d.job
-    {gently} RETURNING lane
+    {gently} RETURNING lane, priority
 )
-SELECT DISTINCT l.queue FROM (SELECT DISTINCT lane FROM added) AS a JOIN holdfast_lane l ON l.id = a.lane
+SELECT l.queue, a.lane, a.priority FROM (SELECT DISTINCT lane, priority FROM added) AS a JOIN holdfast_lane l ON l.id = abs(a.lane)
 
 -- name: later_add
 -- Back to wait for its time.
@@ -95,3 +96,39 @@ SELECT d.job, d.token, d.to_state, $1::timestamptz, d.took * interval '1 microse
               $13::text[], $14::boolean[], $15::text[])
     AS d (job, token, to_state, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)
 ON CONFLICT DO NOTHING
+
+-- name: deadline_add
+-- What was promised of the next attempt. Of two promises for one instant the later one counts.
+INSERT INTO holdfast_deadline (at, job, token)
+SELECT timestamptz 'epoch' + d.at * interval '1 microsecond', d.job, d.token FROM unnest($1::bigint[], $2::uuid[], $3::integer[]) AS d (at, job, token)
+ON CONFLICT (at, job) DO UPDATE SET token = excluded.token
+
+-- name: error_count
+-- One row for each trouble of the call, in one order for everybody, and last of all: it is the row that many want at once.
+INSERT INTO holdfast_error_group AS g (fingerprint, code, category, message, detail, failures, first_seen, last_seen)
+SELECT d.fingerprint, d.code, d.category, d.message, d.detail, d.failures, $1::timestamptz, $1::timestamptz
+  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[]) AS d (fingerprint, code, category, message, detail, failures)
+ ORDER BY d.fingerprint
+ON CONFLICT (fingerprint) DO UPDATE SET failures = g.failures + excluded.failures, last_seen = greatest(g.last_seen, excluded.last_seen)
+
+-- name: error_turn
+-- What was resolved and happened again, in that version if one was named, has regressed; what was to be ignored for a while is
+-- open again when that is over. The rows are locked by now.
+WITH turned AS (
+    UPDATE holdfast_error_group g SET status = CASE g.status WHEN 'resolved' THEN 'regressed' ELSE 'open' END, until = NULL, until_count = NULL
+     WHERE g.fingerprint = ANY ($2::text[])
+       AND (g.status = 'resolved' AND (g.resolved_in IS NULL OR EXISTS (
+                SELECT FROM unnest($3::text[], $4::text[]) AS d (fingerprint, version) WHERE d.fingerprint = g.fingerprint AND d.version = g.resolved_in))
+            OR g.status = 'ignored' AND (g.until <= $1::timestamptz OR g.failures >= g.until_count))
+    RETURNING g.fingerprint, g.status
+)
+INSERT INTO holdfast_event (subject, at, name, actor, token, generation)
+SELECT 'error/' || fingerprint, $1::timestamptz, CASE status WHEN 'open' THEN 'open again' ELSE status END, 'holdfast', 0, 0 FROM turned
+
+-- name: error_tally
+-- Where and when, in steps of five minutes.
+INSERT INTO holdfast_error_tally AS t (fingerprint, step, kind, queue, dependency, version, failures)
+SELECT d.fingerprint, date_bin('5 minutes', $1::timestamptz, timestamptz 'epoch'), coalesce(j.kind, ''), coalesce(j.queue, ''), d.dependency, d.version, count(*)
+  FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[]) AS d (fingerprint, job, dependency, version) LEFT JOIN holdfast_job j ON j.id = d.job
+ GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
+ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = t.failures + excluded.failures

@@ -1,6 +1,7 @@
 -- name: settle-any
--- Whether anybody asked to cancel, and whether anybody holds a unique key. Usually neither: then no job is searched for either.
-SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique)
+-- Whether anybody asked to cancel, whether anybody holds a unique key, and whether a hold counts what is in workers' hands.
+-- Usually none of these: then no job is searched for.
+SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique), EXISTS (SELECT 1 FROM holdfast_hold WHERE at_most > 0)
 
 -- name: settle-complete
 -- The common case, many rows abreast.
@@ -24,9 +25,9 @@ INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 
 -- name: ready-again
--- Back to its lane, at once.
+-- Back to its lane, at once; retries have a line of their own there.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-SELECT j.lane, j.priority, j.id, r.column2, r.column3, r.column4, r.column5, r.column6, r.column7
+SELECT CASE WHEN r.column3 > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, r.column2, r.column3, r.column4, r.column5, r.column6, r.column7
   FROM (VALUES ($1, $2, $3, $4, $5, $6, $7)) r CROSS JOIN holdfast_job j ON j.id = r.column1
 
 -- name: later-again
@@ -55,3 +56,28 @@ INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, categor
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
  WHERE EXISTS (SELECT 1 FROM holdfast_job WHERE id = $1)
     ON CONFLICT DO NOTHING
+
+-- name: deadline-add
+-- A promise that the next attempt starts in time. (The clock may stand still between two attempts: the later one counts.)
+INSERT INTO holdfast_deadline (at, job, token) VALUES ($1, $2, $3) ON CONFLICT (at, job) DO UPDATE SET token = excluded.token
+
+-- name: trouble-of
+-- What failed jobs are, for the tally of their trouble.
+SELECT id, kind, queue FROM holdfast_job WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+
+-- name: trouble-add
+-- The first failure of its sort gives the group its words.
+INSERT INTO holdfast_error_group (fingerprint, code, category, message, detail, failures, first_seen, last_seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+
+-- name: trouble-again
+-- Once for each group and call, however many failures there were.
+UPDATE holdfast_error_group SET failures = failures + $2, last_seen = max(last_seen, $3) WHERE fingerprint = $1
+
+-- name: trouble-turn
+-- The group is not what people made of it any more.
+UPDATE holdfast_error_group SET status = $2, until = NULL, until_count = NULL WHERE fingerprint = $1
+
+-- name: trouble-tally
+-- Where and when, in steps.
+INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = failures + excluded.failures

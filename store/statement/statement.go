@@ -23,47 +23,44 @@ var migrations embed.FS
 const gently = "{gently}"
 
 // Load returns the named statements of a dialect ("sqlite" or "postgres"): the common ones and its own. "-- part: x" begins
-// a text that statements share: it stands wherever one says {x}. A name that is defined twice is a programming error and
-// panics at start.
+// a text that statements share, or that a common one needs in the dialect's own words: it stands wherever one says {x}. A
+// name that is defined twice is a programming error and panics at start.
 func Load(dialect string) map[string]string {
-	all := map[string]string{}
+	bodies, parts := map[string]string{}, map[string]string{}
 	files, _ := fs.Glob(texts, "*.sql")
 	for _, file := range files {
 		if words := strings.Split(file, "."); len(words) == 3 && words[1] != dialect {
 			continue
 		}
 		text, _ := texts.ReadFile(file)
-		parts := blocks(string(text), "-- part: ")
-		for name, body := range blocks(string(text), "-- name: ") {
-			if _, twice := all[name]; twice {
-				panic(fmt.Sprintf("statement %q is defined twice for %s", name, dialect))
-			}
-			for part, shared := range parts {
-				body = strings.ReplaceAll(body, "{"+part+"}", shared)
-			}
-			all[name] = strings.ReplaceAll(body, gently, "")
-			if strings.Contains(body, gently) {
-				all[name+" gently"] = strings.ReplaceAll(body, gently, "ON CONFLICT DO NOTHING")
-			}
+		blocks(string(text), "-- name: ", bodies)
+		blocks(string(text), "-- part: ", parts)
+	}
+	all := map[string]string{}
+	for name, body := range bodies {
+		for part, shared := range parts {
+			body = strings.ReplaceAll(body, "{"+part+"}", shared)
+		}
+		all[name] = strings.ReplaceAll(body, gently, "")
+		if strings.Contains(body, gently) {
+			all[name+" gently"] = strings.ReplaceAll(body, gently, "ON CONFLICT DO NOTHING")
 		}
 	}
 	return all
 }
 
 // blocks finds the texts that begin with a line of this sort, by the name in that line.
-func blocks(text, sort string) map[string]string {
-	found := map[string]string{}
+func blocks(text, sort string, found map[string]string) {
 	for _, block := range strings.Split("\n"+text, "\n"+sort)[1:] {
 		name, body, _ := strings.Cut(block, "\n")
 		for _, next := range []string{"\n-- name: ", "\n-- part: "} {
 			body, _, _ = strings.Cut(body, next)
 		}
-		if _, twice := found[name]; twice {
+		if name = strings.TrimSpace(name); found[name] != "" {
 			panic(fmt.Sprintf("%s%s is defined twice", sort, name))
 		}
-		found[strings.TrimSpace(name)] = strings.TrimSpace(body)
+		found[name] = strings.TrimSpace(body)
 	}
-	return found
 }
 
 // Migrations returns the steps of a dialect's schema, oldest first: step n leads from version n-1 to n. They are

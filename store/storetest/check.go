@@ -20,7 +20,7 @@ import (
 
 var sequences = flag.Int("holdfast.sequences", 0, "how many random sequences the model check runs on each store; 0 leaves it to the test")
 
-const stepsPerSequence = 25
+const stepsPerSequence = 30
 
 // Check runs random sequences of everything that can happen to a store, on the store and on a model of it, and compares
 // after every step. The flag -holdfast.sequences overrides their number.
@@ -41,15 +41,22 @@ func check(t testing.TB, subject *Subject, count int) {
 		defer func() { _ = flag.Set(name, before) }()
 	}
 	now := clockOf(t, subject)
-	tried := 0
+	tried, claims := 0, &claims{}
 	rapid.Check(t, func(rt *rapid.T) {
 		tried++
 		subject.Wipe()
-		d := &driver{Subject: subject, ctx: context.Background(), m: newModel(now), expired: map[holdfast.ID]bool{}}
+		d := &driver{Subject: subject, ctx: context.Background(), m: newModel(now), expired: map[holdfast.ID]bool{},
+			claims: claims, redrives: [2]holdfast.ID{holdfast.NewID(), holdfast.NewID()}}
 		defer func() { now = d.m.now }()
+		d.touched = map[holdfast.ID]bool{}
+		d.enqueue(rt)
+		d.enqueue(rt)
 		rt.Repeat(d.actions())
 		d.heal(rt)
 	})
+	if claims.even > claims.all/12+2 { // one in sixteen, or so: a store need not count to the letter
+		t.Errorf("%d of %d claims were out of an owner's order: one in sixteen may share evenly between priorities, no more", claims.even, claims.all)
+	}
 	if tried < count {
 		t.Errorf("only %d of %d sequences were run: give the test more time", tried, count)
 	}
@@ -81,16 +88,24 @@ type driver struct {
 	touched map[holdfast.ID]bool // by the step under way
 	back    bool                 // the clock was set back: what the audit says about time means nothing from then on
 	steps   int
+
+	claims   *claims
+	redrives [2]holdfast.ID
 }
+
+// claims counts over all sequences how many there were, and how many were in no owner's order but shared evenly.
+type claims struct{ all, even int }
 
 // actions are the steps of a sequence; a name that occurs with numbers is that much likelier.
 func (d *driver) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){"": d.compare}
-	likely := map[string]int{"enqueue": 4, "claim": 4, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2}
+	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2,
+		"pause": 4, "resume": 2, "redrive": 2, "round": 2}
 	for name, action := range map[string]func(*rapid.T){
 		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "stale": d.stale,
 		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
-		"retry": d.retry, "discard": d.discard, "pause": d.pause, "resume": d.resume,
+		"retry": d.retry, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "round": d.round,
+		"tally": d.tally, "breach": d.breach, "triage": d.triage, "present": d.present, "behind": d.behind,
 	} {
 		for i := range max(likely[name], 1) {
 			actions[fmt.Sprintf("%s %d", name, i)] = action
@@ -152,7 +167,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 	}
 	match(t, "job of the history", h.Job, d.m.view(r))
 	match(t, "attempts", attempts, r.attempts)
-	match(t, "events", h.Events, r.events)
+	match(t, "events", loosely(h.Events, r.events), r.events)
 	match(t, "late results", late, r.late, cmpopts.SortSlices(func(a, b holdfast.Attempt) bool {
 		return a.Token < b.Token || a.Token == b.Token && a.To < b.To
 	}))
@@ -166,7 +181,13 @@ func (d *driver) overdue() bool {
 			return true
 		}
 	}
-	return len(d.m.where(later, func(r *record) bool { return !r.due.After(limit) })) > 0
+	for promise := range d.m.deadlines {
+		if !promise.at.After(limit) {
+			return true
+		}
+	}
+	return len(d.m.where(later, func(r *record) bool { return !r.due.After(limit) })) > 0 ||
+		len(d.m.where(ready, func(r *record) bool { return r.aside })) > 0
 }
 
 func (d *driver) audit(t *rapid.T) {
@@ -177,59 +198,6 @@ func (d *driver) audit(t *rapid.T) {
 	if err != nil || len(findings) > 0 {
 		refute(t, "the audit found something", "%+v (%v)", findings, err)
 	}
-}
-
-// heal does what keepers do, so that nothing is overdue, and then holds every history against the model.
-func (d *driver) heal(t *rapid.T) {
-	d.promote(t)
-	d.reclaim(t)
-	for id := range d.m.jobs {
-		d.touched[id] = true
-	}
-	d.compare(t)
-	d.compareHolds(t)
-	d.compareCounts(t)
-	d.audit(t)
-}
-
-func (d *driver) compareHolds(t *rapid.T) {
-	got, err := d.Store.Holds(d.ctx)
-	if err != nil {
-		refute(t, "the store does not list its holds", "%v", err)
-	}
-	shown, want := map[scope]time.Time{}, map[scope]time.Time{}
-	for _, h := range got {
-		shown[scope{h.Queue, h.Kind}] = h.Until
-	}
-	for s, until := range d.m.holds {
-		if until.IsZero() || until.After(d.m.now) {
-			want[s] = until
-		}
-	}
-	match(t, "holds", shown, want)
-}
-
-// compareCounts adds up jobs by queue, kind and state, and by whether they could be claimed.
-func (d *driver) compareCounts(t *rapid.T) {
-	type line struct {
-		queue, kind string
-		state       holdfast.State
-		due         bool
-	}
-	counts, err := d.Store.Counts(d.ctx)
-	if err != nil {
-		refute(t, "the store does not count its jobs", "%v", err)
-	}
-	got, want := map[line]int{}, map[line]int{}
-	for _, c := range counts {
-		if c.Jobs > 0 {
-			got[line{c.Queue, c.Kind, c.State, c.Due}] += c.Jobs
-		}
-	}
-	for _, r := range d.m.jobs {
-		want[line{r.Queue, r.Kind, d.m.view(r).State, r.place == ready}]++
-	}
-	match(t, "counts", got, want)
 }
 
 // refute ends a sequence. What is wrong is said in words that are the same whenever it happens, so that the sequence can be

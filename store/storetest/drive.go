@@ -16,13 +16,18 @@ func pick[T any](t *rapid.T, what string, from ...T) T { return rapid.SampledFro
 
 func (d *driver) draft(t *rapid.T) holdfast.Draft {
 	draft := holdfast.Draft{
-		ID: holdfast.NewID(), Kind: pick(t, "kind", "mail", "pdf"), Queue: pick(t, "queue", "default", "default", "slow"),
-		Priority: pick[int16](t, "priority", 0, 0, 1, -1), Owner: pick(t, "owner", "", "", "acme"),
-		Delay:      pick(t, "delay", 0, 0, 0, time.Second, time.Minute, time.Hour),
-		ExpireIn:   pick(t, "expire", 0, 0, 0, 30*time.Second, 10*time.Minute),
-		UniqueKey:  pick(t, "unique", "", "", "", "u1", "u2"),
-		UniqueDone: pick(t, "unique when complete", false, false, true), IdempotencyKey: pick(t, "idempotency", "", "", "", "i1"),
+		ID: holdfast.NewID(), Kind: pick(t, "kind", "mail", "pdf"), Queue: pick(t, "queue", "default", "default", "slow", "solo"),
+		Priority: pick[int16](t, "priority", 0, 0, 1, -1), Owner: pick(t, "owner", "", "", "acme", "zeta"),
+		Dependency: pick(t, "dependency", "", "", "", "gateway"), Tags: pick(t, "tags", nil, nil, nil, []string{"red"}, []string{"red", "blue"}),
+		RetryWithin: pick(t, "retry within", 0, 0, time.Minute),
+		Delay:       pick(t, "delay", 0, 0, 0, 0, 0, 0, time.Second, time.Minute, time.Hour),
+		ExpireIn:    pick(t, "expire", 0, 0, 0, 30*time.Second, 10*time.Minute),
+		UniqueKey:   pick(t, "unique", "", "", "", "u1", "u2"),
+		UniqueDone:  pick(t, "unique when complete", false, false, true), IdempotencyKey: pick(t, "idempotency", "", "", "", "i1"),
 		Args: json.RawMessage(pick(t, "args", `{"n": 1}`, `null`)),
+	}
+	if draft.Queue == "solo" { // where all jobs are one owner's there is a shorter way to claim them
+		draft.Owner = ""
 	}
 	if len(d.m.jobs) > 0 && rapid.IntRange(0, 40).Draw(t, "reuse an id") == 7 {
 		draft.ID = d.anyJob(t)
@@ -44,7 +49,7 @@ func (d *driver) anyJob(t *rapid.T) holdfast.ID {
 }
 
 func (d *driver) enqueue(t *rapid.T) {
-	drafts := make([]holdfast.Draft, rapid.IntRange(1, 3).Draw(t, "drafts"))
+	drafts := make([]holdfast.Draft, rapid.IntRange(1, 5).Draw(t, "drafts"))
 	for i := range drafts {
 		drafts[i] = d.draft(t)
 	}
@@ -80,7 +85,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 
 func (d *driver) worker(t *rapid.T) holdfast.Claim {
 	return holdfast.Claim{
-		Worker: pick(t, "worker", "w1", "w2"), Queues: pick(t, "queues", []string{"default"}, []string{"slow", "default"}),
+		Worker: pick(t, "worker", "w1", "w2"), Queues: pick(t, "queues", []string{"default"}, []string{"slow", "default"}, []string{"solo"}),
 		Limit: rapid.IntRange(1, 4).Draw(t, "limit"), Start: rapid.IntRange(0, 3).Draw(t, "start"),
 		Lease: pick(t, "lease", 10*time.Second, 30*time.Second, time.Minute),
 	}
@@ -109,11 +114,20 @@ func (d *driver) matchLeases(t *rapid.T, got []holdfast.Lease, want []*record) {
 
 func (d *driver) claim(t *rapid.T) {
 	c := d.worker(t)
-	want := d.m.claimable(c)
 	got, err := d.Store.Claim(d.ctx, c)
 	matchErr(t, "claim", err, nil)
-	d.m.take(c, want, batchOf(got))
-	d.matchLeases(t, got, want)
+	offer := d.m.offer(c)
+	taken, even, wrong := offer.judge(got)
+	if wrong != "" {
+		refute(t, wrong, "%v", offer)
+	}
+	d.claims.all++
+	d.claims.even += lo(even)
+	for _, r := range taken {
+		d.m.spend(r)
+	}
+	d.m.take(c, taken, batchOf(got))
+	d.matchLeases(t, got, taken)
 }
 
 func batchOf(leases []holdfast.Lease) holdfast.ID {
@@ -198,7 +212,11 @@ func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 	if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) && r.started && rapid.Bool().Draw(t, "it took all the time") {
 		s.Took = max(0, d.m.now.Sub(d.m.leases[r.batch].claimedAt))
 	}
-	failure := &holdfast.Failure{Code: pick(t, "code", "FLAKY", "BROKEN"), Category: "test", Message: "it broke", Fingerprint: "f1"}
+	failure := &holdfast.Failure{Code: pick(t, "code", "FLAKY", "BROKEN"), Category: "test", Message: "it broke", Dependency: pick(t, "dependency", "", "gateway")}
+	if rapid.IntRange(0, 5).Draw(t, "without a fingerprint") < 5 {
+		failure.Fingerprint = "print-" + failure.Code
+	}
+	s.Version = pick(t, "version", "", "v1", "v2")
 	s.To = pick(t, "to", holdfast.Complete, holdfast.Queued, holdfast.Queued, holdfast.Failed, holdfast.Cancelled)
 	switch s.To {
 	case holdfast.Complete:
@@ -210,7 +228,8 @@ func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 	case holdfast.Queued:
 		s.Delay = pick(t, "delay", 0, 0, 5*time.Second, time.Minute, 24*time.Hour)
 		s.Charge = pick(t, "charge", holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt)
-		if s.Charge == holdfast.ChargeFailure {
+		s.Within = pick(t, "within", 0, 0, 20*time.Second)
+		if s.Charge != holdfast.ChargeInterrupt {
 			s.Failure, s.Limit = failure, 100
 		}
 	}
@@ -221,7 +240,11 @@ func (d *driver) settle(t *rapid.T) {
 	l := d.heldLease(t)
 	batch := []holdfast.Settlement{d.verdict(t, l)}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
-		batch = append(batch, d.verdict(t, d.anyLease(t)))
+		other := d.anyLease
+		if rapid.Bool().Draw(t, "one that is held") {
+			other = d.heldLease
+		}
+		batch = append(batch, d.verdict(t, other(t)))
 	}
 	switch rapid.IntRange(0, 15).Draw(t, "mischief") {
 	case 13:

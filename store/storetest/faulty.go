@@ -24,7 +24,7 @@ type Boundary struct {
 	After bool // the store has answered, the caller does not know yet
 }
 
-// Faulty is a store that fails on demand. Questions (the Inspector) are never failed, so that a test can look at what
+// Faulty is a store that fails on demand. Questions (the Inspector, the Analyst) are never failed, so that a test can look at what
 // became of its faults. It may be used by many goroutines.
 type Faulty struct {
 	holdfast.Store
@@ -199,6 +199,30 @@ func (f *Faulty) Pause(ctx context.Context, h holdfast.Hold) error {
 
 func (f *Faulty) Resume(ctx context.Context, h holdfast.Hold) error {
 	return f.do("Resume", func() error { return f.Store.Resume(ctx, h) })
+}
+
+func (f *Faulty) Triage(ctx context.Context, t holdfast.Triage) error {
+	return f.do("Triage", func() error { return f.Store.Triage(ctx, t) })
+}
+
+func (f *Faulty) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
+	return ask(f, "Breach", func() ([]holdfast.ID, error) { return f.Store.Breach(ctx, limit) })
+}
+
+func (f *Faulty) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+	return ask(f, "Records", func() ([]holdfast.Record, error) { return f.Store.Records(ctx, room) })
+}
+
+func (f *Faulty) Keep(ctx context.Context, c holdfast.Change) error {
+	return f.do("Keep", func() error { return f.Store.Keep(ctx, c) })
+}
+
+func (f *Faulty) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+	return ask(f, "Redrive", func() ([]error, error) { return f.Store.Redrive(ctx, r) })
+}
+
+func (f *Faulty) Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error) {
+	return ask(f, "Redriven", func() (holdfast.Tally, error) { return f.Store.Redriven(ctx, redrive) })
 }
 
 // In counts the enqueues of a caller's transaction as "Enqueue".

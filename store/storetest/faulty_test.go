@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
@@ -74,4 +75,25 @@ func TestEveryCallCrossesTwoBoundaries(t *testing.T) {
 	f.Crash = func(b Boundary) { crossed = append(crossed, b) }
 	promoteTimes(t, f, 2)
 	same(t, "boundaries", crossed, []Boundary{{"Promote", 1, false}, {"Promote", 1, true}, {"Promote", 2, false}, {"Promote", 2, true}})
+}
+
+// Every verb that changes a store or steers those who do must fail on demand: one that goes through unseen is never tested.
+func TestEveryVerbOfARoleThatActsCanFail(t *testing.T) {
+	f := NewFaulty(nil, Fault{Always: true}, Fault{Verb: "Await", Always: true})
+	for _, role := range []reflect.Type{
+		reflect.TypeFor[holdfast.Enqueuer](), reflect.TypeFor[holdfast.Worker](), reflect.TypeFor[holdfast.Keeper](), reflect.TypeFor[holdfast.Operator](),
+	} {
+		for i := range role.NumMethod() {
+			name := role.Method(i).Name
+			verb := reflect.ValueOf(f).MethodByName(name)
+			args := []reflect.Value{reflect.ValueOf(context.Background())}
+			for k := 1; k < verb.Type().NumIn(); k++ {
+				args = append(args, reflect.Zero(verb.Type().In(k)))
+			}
+			answers := verb.Call(args)
+			if err, _ := answers[len(answers)-1].Interface().(error); !errors.Is(err, holdfast.ErrUnavailable) || f.Calls(name) != 1 {
+				t.Errorf("%s was made to fail and answered %v", name, err)
+			}
+		}
+	}
 }

@@ -46,7 +46,9 @@ var chapters = []struct {
 }{
 	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"claim", claimLaws}, {"lease", leaseLaws},
 	{"settle", settleLaws}, {"fence", fenceLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
-	{"operate", operateLaws}, {"retry", retryLaws}, {"hold", holdLaws}, {"await", awaitLaws},
+	{"operate", operateLaws}, {"retry", retryLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
+	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", groupLaws},
+	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"await", awaitLaws},
 	{"inspect", inspectLaws}, {"poison", poisonLaws}, {"race", raceLaws},
 }
 

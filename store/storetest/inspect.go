@@ -78,6 +78,29 @@ var inspectLaws = []law{
 			same(s, "jobs of a filter", got, c.want)
 		}
 	}},
+	{"filters by dependency, generation and redrive find what a look would show", func(s *scene) {
+		named := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = "slow", "gateway" })
+		declared := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind = "slow", "pdf" })
+		s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind, d.Dependency = "slow", "pdf", "printer" })
+		s.depends("pdf", "gateway")
+		again, redriven, redrive := s.fail(), s.fail(), holdfast.NewID()
+		s.retry(again.ID)
+		s.redrive(step(redrive, redriven.ID))
+		for _, c := range []struct {
+			filter holdfast.Filter
+			want   []holdfast.ID
+		}{
+			{holdfast.Filter{Dependency: "gateway"}, []holdfast.ID{declared, named}}, {holdfast.Filter{Dependency: "gateway", Kind: "pdf"}, []holdfast.ID{declared}},
+			{holdfast.Filter{Dependency: "gate%"}, nil}, {holdfast.Filter{Generation: 2}, []holdfast.ID{redriven.ID, again.ID}}, {holdfast.Filter{Generation: 3}, nil},
+			{holdfast.Filter{Redrive: redrive}, []holdfast.ID{redriven.ID}}, {holdfast.Filter{Redrive: redrive, State: holdfast.Failed}, nil},
+		} {
+			var got []holdfast.ID
+			for _, job := range s.jobs(c.filter) {
+				got = append(got, job.ID)
+			}
+			same(s, "jobs of a filter", got, c.want)
+		}
+	}},
 	{"age filters ask the store's clock", func(s *scene) {
 		old := s.enqueue()
 		s.Advance(time.Hour)

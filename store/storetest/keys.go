@@ -121,6 +121,7 @@ var keyLaws = []law{
 			func(d *holdfast.Draft) { d.Tags = []string{"x"} }, func(d *holdfast.Draft) { d.Delay = time.Second },
 			func(d *holdfast.Draft) { d.MaxAttempts = 3 }, func(d *holdfast.Draft) { d.ExpireIn = time.Hour },
 			func(d *holdfast.Draft) { d.UniqueKey = "u" }, func(d *holdfast.Draft) { d.RunAt = time.Now().Add(-time.Hour) },
+			func(d *holdfast.Draft) { d.Dependency = "gateway" }, func(d *holdfast.Draft) { d.RetryWithin = time.Minute },
 		} {
 			other := d
 			change(&other)

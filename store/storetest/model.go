@@ -24,6 +24,7 @@ type record struct {
 	holdfast.Job
 	uniqueDone bool
 	place      place
+	aside      bool      // a claim may have set it aside behind a held tag, while it was ready; promotion brings it back
 	due        time.Time // zero while it has never waited
 	batch      holdfast.ID
 	started    bool
@@ -63,8 +64,6 @@ type once struct {
 	job   holdfast.ID
 }
 
-type scope struct{ queue, kind string }
-
 // A model does what a store promises, in memory and in one thread. It makes no ids: it takes those the store made, where
 // the store is free to choose.
 type model struct {
@@ -73,13 +72,23 @@ type model struct {
 	leases map[holdfast.ID]*span
 	unique map[uniqueKey]holdfast.ID
 	once   map[onceKey]once
-	holds  map[scope]time.Time // until; zero: until resumed
+
+	kinds     map[string]string // what the jobs of a kind depend on
+	holds     map[holdName]*held
+	records   map[recordName]holdfast.Record
+	redriven  map[redriveOf]*redriven
+	groups    map[string]*group
+	deadlines map[deadline]int // the token that the promise was made with
+	stories   map[string][]holdfast.Event
+	vague     map[string]bool // subjects of whose story more than one is right
 }
 
 func newModel(now time.Time) *model {
 	return &model{
 		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*span{},
-		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, holds: map[scope]time.Time{},
+		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, kinds: map[string]string{}, holds: map[holdName]*held{},
+		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[string]*group{},
+		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, vague: map[string]bool{},
 	}
 }
 
@@ -136,7 +145,7 @@ func (m *model) insert(d holdfast.Draft) {
 	r := &record{uniqueDone: d.UniqueDone, Job: holdfast.Job{
 		ID: d.ID, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: d.Priority, Owner: d.Owner, Tags: d.Tags,
 		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, CreatedAt: m.now,
-		ExpireAt: d.ExpireAt, Generation: 1,
+		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin,
 	}}
 	due := d.RunAt
 	if d.Delay > 0 {
@@ -158,7 +167,8 @@ func (m *model) insert(d holdfast.Draft) {
 func sameDraft(a, b holdfast.Draft) bool {
 	return a.Kind == b.Kind && a.Queue == b.Queue && string(a.Args) == string(b.Args) && a.Priority == b.Priority &&
 		slices.Equal(a.Tags, b.Tags) && a.Delay == b.Delay && a.RunAt.Equal(b.RunAt) && a.ExpireIn == b.ExpireIn &&
-		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone
+		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone &&
+		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin
 }
 
 // where lists the jobs that stand in a place and satisfy a condition, in the order of claims.
@@ -176,21 +186,6 @@ func (m *model) where(p place, ok func(*record) bool) []*record {
 // inOrder is the order of claims: priority, then age.
 func inOrder(a, b *record) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(a.ID[:], b.ID[:]))
-}
-
-func (m *model) held(r *record) bool {
-	for _, s := range []scope{{queue: r.Queue}, {kind: r.Kind}} {
-		if until, ok := m.holds[s]; ok && (until.IsZero() || until.After(m.now)) {
-			return true
-		}
-	}
-	return false
-}
-
-// claimable answers with what a claim must take.
-func (m *model) claimable(c holdfast.Claim) []*record {
-	found := m.where(ready, func(r *record) bool { return slices.Contains(c.Queues, r.Queue) && !m.held(r) })
-	return found[:min(len(found), c.Limit)]
 }
 
 // expirable answers with what an expiry must take, and forgets the expiry of jobs that have ended.
@@ -217,7 +212,7 @@ func (m *model) take(c holdfast.Claim, jobs []*record, batch holdfast.ID) {
 	m.leases[batch] = &span{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
 	for i, r := range jobs {
 		r.started = c.Start >= 0 && (i < c.Start || r.Interrupts > 0 || r.Crashes > 0)
-		r.place, r.batch = leased, batch
+		r.place, r.batch, r.aside = leased, batch, false
 		r.Token++
 	}
 }
@@ -240,13 +235,15 @@ func (m *model) lease(r *record) holdfast.Lease {
 	if !r.since.IsZero() {
 		since = r.since
 	}
-	return holdfast.Lease{Job: m.view(r), Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
+	job := m.view(r)
+	job.Dependency = r.Dependency
+	return holdfast.Lease{Job: job, Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
 }
 
 // view is the job as anybody can see it.
 func (m *model) view(r *record) holdfast.Job {
 	j := r.Job
-	j.AsOf, j.Progress = m.now, r.progress
+	j.AsOf, j.Progress, j.Dependency = m.now, r.progress, m.dependency(r)
 	switch r.place {
 	case ready, later:
 		j.State, j.DueAt = holdfast.Queued, r.due

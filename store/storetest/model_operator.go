@@ -29,11 +29,8 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	case !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now):
 		return 0, holdfast.ErrConflict
 	case r.place == finished && r.state == holdfast.Failed:
-		if holder, ok := m.unique[uniqueKey{r.Owner, r.Kind, r.UniqueKey}]; ok && r.UniqueKey != "" && holder != r.ID {
-			return 0, conflict(holder)
-		}
-		if r.UniqueKey != "" {
-			m.unique[uniqueKey{r.Owner, r.Kind, r.UniqueKey}] = r.ID
+		if err := m.claimKey(r); err != nil {
+			return 0, err
 		}
 	case r.place == later && r.Failures+r.Crashes+r.Interrupts > 0:
 	case r.place == leased && m.stuck(r, i):
@@ -43,11 +40,29 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	default:
 		return 0, holdfast.ErrConflict
 	}
-	r.place, r.due, r.since, r.discarded = ready, m.now, m.now, false
-	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
-	r.Generation++
+	m.again(r)
 	m.tell(r, "manual retry", i)
 	return m.ahead(r), nil
+}
+
+// again makes a job claimable in a new generation.
+func (m *model) again(r *record) {
+	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
+	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
+	r.Generation++
+}
+
+// claimKey takes a job's unique key again, unless another has it.
+func (m *model) claimKey(r *record) error {
+	if r.UniqueKey == "" {
+		return nil
+	}
+	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
+	if holder, taken := m.unique[key]; taken && holder != r.ID {
+		return conflict(holder)
+	}
+	m.unique[key] = r.ID
+	return nil
 }
 
 func (m *model) stuck(r *record, i holdfast.Intervention) bool {
@@ -55,6 +70,7 @@ func (m *model) stuck(r *record, i holdfast.Intervention) bool {
 	return !s.expires.After(m.now) || i.StuckAfter > 0 && !s.claimedAt.After(m.now.Add(-i.StuckAfter))
 }
 
+// ahead counts what is claimed before a job. Those that may have been set aside may be missing from a store's count.
 func (m *model) ahead(r *record) int {
 	return len(m.where(ready, func(o *record) bool { return o.Queue == r.Queue && inOrder(o, r) < 0 }))
 }
@@ -101,13 +117,3 @@ func (m *model) discard(i holdfast.Intervention) error {
 	m.tell(r, "discard", i)
 	return nil
 }
-
-func (m *model) pause(h holdfast.Hold) {
-	var until time.Time
-	if h.For > 0 {
-		until = m.now.Add(h.For)
-	}
-	m.holds[scope{h.Queue, h.Kind}] = until
-}
-
-func (m *model) resume(h holdfast.Hold) { delete(m.holds, scope{h.Queue, h.Kind}) }

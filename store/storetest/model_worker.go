@@ -126,7 +126,11 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 		startedAt = began
 	}
 	m.leave(r)
+	m.trouble(r, s, to)
 	if to == holdfast.Queued {
+		if s.Within > 0 {
+			m.deadlines[deadline{m.now.Add(s.Within), r.ID}] = r.Token
+		}
 		r.place, r.due = ready, m.now.Add(s.Delay)
 		if s.Delay > 0 {
 			r.place = later
@@ -142,22 +146,29 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 
 // end finishes a job and frees its unique key.
 func (m *model) end(r *record, to holdfast.State) {
-	r.place, r.state, r.finishedAt, r.discarded = finished, to, m.now, false
+	r.place, r.state, r.finishedAt, r.discarded, r.aside = finished, to, m.now, false, false
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
 	if m.unique[key] == r.ID && !(to == holdfast.Complete && r.uniqueDone) {
 		delete(m.unique, key)
 	}
 }
 
-func (m *model) promote(limit int) int {
-	due := m.where(later, func(r *record) bool { return !r.due.After(m.now) })
-	for _, r := range due {
+// promote moves what is due. What may have been set aside is ready again for certain, once its tags are free; whether it was
+// counted nobody knows, so the answer is the least and the most.
+func (m *model) promote(limit int) (least, most int) {
+	for _, r := range m.where(later, func(r *record) bool { return !r.due.After(m.now) }) {
 		r.place = ready
+		least++
 	}
-	if len(due) > limit {
+	most = least
+	for _, r := range m.where(ready, func(r *record) bool { return r.aside }) {
+		most++
+		r.aside = m.tagHeld(r)
+	}
+	if most > limit {
 		panic("the model promotes without a limit: ask for more")
 	}
-	return len(due)
+	return least, most
 }
 
 // silent answers with the members of expired leases: those that go back to their queue, and those that are handed over.

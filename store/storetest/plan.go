@@ -41,8 +41,8 @@ type Plans struct {
 }
 
 var (
-	small  = strings.Fields("lane hold worker migration") // one row for each name that people chose
-	inHand = strings.Fields("lease leased member cancel") // one row for each thing that a worker has in its hands
+	small  = strings.Fields("lane kind hold worker migration") // one row for each name that people chose
+	inHand = strings.Fields("lease leased member cancel")      // one row for each thing that a worker has in its hands
 )
 
 // Check compares every statement's plan with what is expected of it.

@@ -206,7 +206,7 @@ var poisonLaws = []law{
 func (s *scene) startFirst() holdfast.Lease {
 	s.Helper()
 	id := s.enqueue(func(d *holdfast.Draft) { d.Priority = -9 })
-	lease := s.claimOne()
+	lease := s.fresh().claimOne()
 	same(s, "claimed", lease.ID, id)
 	return lease
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,13 +20,16 @@ func SelfTest(t *testing.T, h Harness) {
 	subject := h.Open(t)
 	good := subject.Store
 	t.Run("no defect is not noticed", func(t *testing.T) { check(t, subject, 20) })
+	maps.Copy(defects, controlDefects)
 	for name, defect := range defects {
 		t.Run(name, func(t *testing.T) {
 			subject.Store = defect(good)
 			defer func() { subject.Store = good }()
-			if complaint := complaintOf(t, subject); complaint == "" {
+			complaint := complaintOf(t, subject)
+			if complaint == "" {
 				t.Error("the model check did not notice")
 			}
+			t.Logf("noticed: %s", firstLine(complaint))
 		})
 	}
 }
@@ -39,10 +43,15 @@ func complaintOf(t *testing.T, subject *Subject) string {
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		check(r, subject, 400)
+		check(r, subject, 2000)
 	}()
 	<-finished
 	return strings.Join(r.said, "\n")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // A recorder is a test that may fail without failing anything.

@@ -4,12 +4,21 @@
 -- The one clock. Everything that compares or writes an instant asks it, so that workers' clocks do not matter.
 CREATE FUNCTION holdfast_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()';
 
--- A lane is what a hold can close as a whole: the jobs of one kind in one queue.
+-- A lane is what a hold can close as a whole: the jobs of one kind, owner and dependency in one queue. Its first attempts wait in
+-- ready under its id, its retries under the negative of it, because some holds keep back retries only.
 CREATE TABLE holdfast_lane (
     id    integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue text NOT NULL,
     kind  text NOT NULL,
-    UNIQUE (queue, kind)
+    owner text NOT NULL DEFAULT '',
+    dependency text NOT NULL DEFAULT '', -- what its jobs name themselves; or else it is the kind's
+    UNIQUE (queue, kind, owner, dependency)
+);
+
+-- What the jobs of a kind depend on, as its workers declared it.
+CREATE TABLE holdfast_kind (
+    kind       text PRIMARY KEY,
+    dependency text NOT NULL
 );
 
 -- Facts: written once, by COPY in bulk. The arguments are json, not jsonb: kept to the letter, equal on every store.
@@ -25,6 +34,8 @@ CREATE TABLE holdfast_job (
     expire_at       timestamptz,
     owner           text,
     tags            text[],
+    dependency      text,
+    retry_within    bigint, -- microseconds
     unique_key      text,
     unique_done     boolean NOT NULL DEFAULT false,
     idempotency_key text,
@@ -34,7 +45,7 @@ CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT N
 
 -- Claimable now, in the order in which it is claimed. The key is the only index.
 CREATE TABLE holdfast_ready (
-    lane       integer  NOT NULL,
+    lane       integer  NOT NULL, -- negative: a retry of that lane
     priority   smallint NOT NULL,
     job        uuid     NOT NULL,
     token      integer  NOT NULL DEFAULT 0 CHECK (token >= 0),
@@ -55,8 +66,11 @@ CREATE TABLE holdfast_later (
     crashes    integer     NOT NULL DEFAULT 0 CHECK (crashes >= 0),
     interrupts integer     NOT NULL DEFAULT 0 CHECK (interrupts >= 0),
     generation integer     NOT NULL DEFAULT 1 CHECK (generation >= 1),
+    hold       text,       -- set aside behind the hold on this tag; due_at is 365250 days late then, out of promotion's sight
     PRIMARY KEY (due_at, job)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX holdfast_later_hold ON holdfast_later (hold, job) WHERE hold IS NOT NULL;
 
 -- One row per claim: renewing is one narrow update whatever runs. The arrays are aligned; a member leaves them when it is
 -- settled, and the row goes with its last member. Membership under the row's lock is the fence.
@@ -159,10 +173,11 @@ CREATE TABLE holdfast_late (
     PRIMARY KEY (job, token, to_state)
 );
 
--- What people did.
+-- What people did, and what no other row proves.
 CREATE TABLE holdfast_event (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    job        uuid NOT NULL,
+    job        uuid,
+    subject    text CHECK ((subject IS NULL) <> (job IS NULL)), -- what the event is about, when it is no job
     at         timestamptz NOT NULL,
     name       text NOT NULL,
     actor      text NOT NULL,
@@ -170,7 +185,8 @@ CREATE TABLE holdfast_event (
     token      integer NOT NULL,
     generation integer NOT NULL
 );
-CREATE INDEX holdfast_event_job ON holdfast_event (job, id);
+CREATE INDEX holdfast_event_job ON holdfast_event (job, id) WHERE job IS NOT NULL;
+CREATE INDEX holdfast_event_subject ON holdfast_event (subject, id) WHERE subject IS NOT NULL;
 
 -- Who holds a unique key. The primary key is the whole of dedupe: no check comes before it.
 CREATE TABLE holdfast_unique (
@@ -198,15 +214,83 @@ CREATE TABLE holdfast_expiry (
     PRIMARY KEY (expire_at, job)
 );
 
+-- What is kept back, and how much of it. Without at_most and rate a hold lets nothing through.
 CREATE TABLE holdfast_hold (
-    scope  text NOT NULL CHECK (scope IN ('queue', 'kind')),
-    name   text NOT NULL,
-    since  timestamptz NOT NULL,
-    until  timestamptz,
-    actor  text NOT NULL,
-    reason text,
-    PRIMARY KEY (scope, name)
+    scope      text NOT NULL CHECK (scope IN ('queue', 'kind', 'owner', 'dependency', 'tag')),
+    name       text NOT NULL, -- a name that ends in * stands for all that begin so
+    source     text NOT NULL,
+    retries    boolean NOT NULL DEFAULT false,
+    at_most    integer NOT NULL DEFAULT 0 CHECK (at_most >= 0),
+    per_second double precision,
+    burst      double precision CHECK ((burst IS NULL) = (per_second IS NULL)),
+    level      double precision CHECK ((level IS NULL) = (per_second IS NULL)), -- tokens at level_at
+    level_at   timestamptz,
+    since      timestamptz NOT NULL,
+    until      timestamptz,
+    expected   timestamptz,
+    actor      text NOT NULL,
+    reason     text,
+    PRIMARY KEY (scope, name, source)
 );
+
+-- What those who decide remember between decisions, kept by compare-and-set.
+CREATE TABLE holdfast_record (
+    room    text NOT NULL,
+    name    text NOT NULL,
+    version integer NOT NULL CHECK (version >= 1),
+    body    json NOT NULL,
+    kept_at timestamptz NOT NULL,
+    PRIMARY KEY (room, name)
+);
+
+-- Promises that the next attempt starts in time. A row is looked at once, when its time has come.
+CREATE TABLE holdfast_deadline (
+    at    timestamptz NOT NULL,
+    job   uuid NOT NULL,
+    token integer NOT NULL, -- of the attempt that failed: a job with another has started since
+    PRIMARY KEY (at, job)
+);
+
+-- Which jobs a redrive took, in the generation it began, and what became of them there.
+CREATE TABLE holdfast_redriven (
+    redrive    uuid NOT NULL,
+    job        uuid NOT NULL,
+    generation integer NOT NULL,
+    at         timestamptz NOT NULL,
+    outcome    text CHECK (outcome IN ('complete', 'failed', 'cancelled', 'discarded')), -- null: not known to have ended
+    PRIMARY KEY (redrive, job)
+);
+
+-- One and the same trouble. Written in the transaction that settles a failed attempt.
+CREATE TABLE holdfast_error_group (
+    fingerprint text PRIMARY KEY,
+    code        text NOT NULL,
+    category    text,
+    message     text,
+    detail      text,
+    failures    bigint NOT NULL,
+    first_seen  timestamptz NOT NULL,
+    last_seen   timestamptz NOT NULL,
+    status      text NOT NULL DEFAULT 'open' CHECK (status IN ('open', 'acknowledged', 'ignored', 'resolved', 'regressed')),
+    until       timestamptz,
+    until_count bigint,
+    resolved_in text,
+    actor       text,
+    reason      text
+) WITH (fillfactor = 50);
+CREATE INDEX holdfast_error_group_seen ON holdfast_error_group (last_seen, fingerprint);
+
+-- Where and when it was seen, in steps of five minutes.
+CREATE TABLE holdfast_error_tally (
+    fingerprint text NOT NULL,
+    step        timestamptz NOT NULL,
+    kind        text NOT NULL,
+    queue       text NOT NULL,
+    dependency  text NOT NULL,
+    version     text NOT NULL,
+    failures    bigint NOT NULL,
+    PRIMARY KEY (fingerprint, step, kind, queue, dependency, version)
+) WITH (fillfactor = 70);
 
 -- A request to stop a job that is being processed. Its settlement obeys it and removes it.
 CREATE TABLE holdfast_cancel (
@@ -231,6 +315,7 @@ CREATE TABLE holdfast_worker (
     queues     text[] NOT NULL,
     kinds      text[] NOT NULL,
     slots      integer NOT NULL,
+    version    text,
     started_at timestamptz NOT NULL,
     seen_at    timestamptz NOT NULL,
     until      timestamptz NOT NULL
@@ -241,9 +326,9 @@ CREATE VIEW holdfast_jobs AS
 SELECT j.*, 'queued' AS state, coalesce(r.due_at, j.created_at) AS due_at, r.token, r.failures, r.crashes, r.interrupts, r.generation,
        NULL::text AS worker, NULL::timestamptz AS lease_until, NULL::timestamptz AS started_at, NULL::timestamptz AS finished_at,
        NULL::timestamptz AS discarded_at, NULL::json AS result
-  FROM holdfast_job j JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+  FROM holdfast_job j JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id
 UNION ALL
-SELECT j.*, 'queued', l.due_at, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+SELECT j.*, 'queued', CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '365250 days' END, l.token, l.failures, l.crashes, l.interrupts, l.generation,
        NULL, NULL, NULL, NULL, NULL, NULL
   FROM holdfast_job j JOIN holdfast_later l ON l.job = j.id
 UNION ALL

@@ -1,13 +1,22 @@
 -- The heart. A job's facts never change after enqueue; only narrow rows move between the places where a job can stand:
 -- ready, later, a lease, finished. Every move is a delete and an insert in one transaction, so a job stands in exactly one.
 
--- A lane is what a hold can close as a whole: the jobs of one kind in one queue.
+-- A lane is what a hold can close as a whole: the jobs of one kind, owner and dependency in one queue. Its first attempts wait in
+-- ready under its id, its retries under the negative of it, because some holds keep back retries only.
 CREATE TABLE holdfast_lane (
     id    INTEGER PRIMARY KEY AUTOINCREMENT,
     queue TEXT NOT NULL,
     kind  TEXT NOT NULL,
-    UNIQUE (queue, kind)
+    owner TEXT NOT NULL DEFAULT '',
+    dependency TEXT NOT NULL DEFAULT '', -- what its jobs name themselves; or else it is the kind's
+    UNIQUE (queue, kind, owner, dependency)
 ) STRICT;
+
+-- What the jobs of a kind depend on, as its workers declared it.
+CREATE TABLE holdfast_kind (
+    kind       TEXT PRIMARY KEY,
+    dependency TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Facts: written once. Instants are microseconds since 1970, ids are 16 bytes.
 CREATE TABLE holdfast_job (
@@ -22,6 +31,8 @@ CREATE TABLE holdfast_job (
     expire_at       INTEGER,
     owner           TEXT,
     tags            TEXT,
+    dependency      TEXT,
+    retry_within    INTEGER, -- microseconds
     unique_key      TEXT,
     unique_done     INTEGER NOT NULL DEFAULT 0,
     idempotency_key TEXT,
@@ -31,7 +42,7 @@ CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT N
 
 -- Claimable now, in the order in which it is claimed. The key is the only index.
 CREATE TABLE holdfast_ready (
-    lane       INTEGER  NOT NULL,
+    lane       INTEGER  NOT NULL, -- negative: a retry of that lane
     priority   INTEGER NOT NULL,
     job        BLOB     NOT NULL,
     token      INTEGER  NOT NULL CHECK (token >= 0),
@@ -52,8 +63,10 @@ CREATE TABLE holdfast_later (
     crashes    INTEGER     NOT NULL CHECK (crashes >= 0),
     interrupts INTEGER     NOT NULL CHECK (interrupts >= 0),
     generation INTEGER     NOT NULL CHECK (generation >= 1),
+    hold       TEXT,       -- set aside behind the hold on this tag; due_at is 365250 days late then, out of promotion's sight
     PRIMARY KEY (due_at, job)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX holdfast_later_hold ON holdfast_later (hold, job) WHERE hold IS NOT NULL;
 
 -- One row per claim: a hundred claimed jobs cost one insert, and renewing is one update whatever runs. Jobs and members are
 -- aligned; a member leaves both when it is settled, and the row goes with its last member. Membership with its token, in
@@ -143,10 +156,11 @@ CREATE TABLE holdfast_late (
     PRIMARY KEY (job, token, to_state)
 ) STRICT, WITHOUT ROWID;
 
--- What people did.
+-- What people did, and what no other row proves.
 CREATE TABLE holdfast_event (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    job        BLOB NOT NULL,
+    job        BLOB,
+    subject    TEXT CHECK ((subject IS NULL) <> (job IS NULL)), -- what the event is about, when it is no job
     at         INTEGER NOT NULL,
     name       TEXT NOT NULL,
     actor      TEXT NOT NULL,
@@ -154,7 +168,8 @@ CREATE TABLE holdfast_event (
     token      INTEGER NOT NULL,
     generation INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX holdfast_event_job ON holdfast_event (job, id);
+CREATE INDEX holdfast_event_job ON holdfast_event (job, id) WHERE job IS NOT NULL;
+CREATE INDEX holdfast_event_subject ON holdfast_event (subject, id) WHERE subject IS NOT NULL;
 
 -- Who holds a unique key. The primary key is the whole of dedupe: no check comes before it.
 CREATE TABLE holdfast_unique (
@@ -181,14 +196,82 @@ CREATE TABLE holdfast_expiry (
     PRIMARY KEY (expire_at, job)
 ) STRICT, WITHOUT ROWID;
 
+-- What is kept back, and how much of it. Without at_most and rate a hold lets nothing through.
 CREATE TABLE holdfast_hold (
-    scope  TEXT NOT NULL CHECK (scope IN ('queue', 'kind')),
-    name   TEXT NOT NULL,
-    since  INTEGER NOT NULL,
-    until  INTEGER,
-    actor  TEXT NOT NULL,
-    reason TEXT,
-    PRIMARY KEY (scope, name)
+    scope      TEXT NOT NULL CHECK (scope IN ('queue', 'kind', 'owner', 'dependency', 'tag')),
+    name       TEXT NOT NULL, -- a name that ends in * stands for all that begin so
+    source     TEXT NOT NULL,
+    retries    INTEGER NOT NULL DEFAULT 0,
+    at_most    INTEGER NOT NULL DEFAULT 0 CHECK (at_most >= 0),
+    per_second REAL,
+    burst      REAL CHECK ((burst IS NULL) = (per_second IS NULL)),
+    level      REAL CHECK ((level IS NULL) = (per_second IS NULL)), -- tokens at level_at
+    level_at   INTEGER,
+    since      INTEGER NOT NULL,
+    until      INTEGER,
+    expected   INTEGER,
+    actor      TEXT NOT NULL,
+    reason     TEXT,
+    PRIMARY KEY (scope, name, source)
+) STRICT, WITHOUT ROWID;
+
+-- What those who decide remember between decisions, kept by compare-and-set.
+CREATE TABLE holdfast_record (
+    room    TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    version INTEGER NOT NULL CHECK (version >= 1),
+    body    TEXT NOT NULL,
+    kept_at INTEGER NOT NULL,
+    PRIMARY KEY (room, name)
+) STRICT, WITHOUT ROWID;
+
+-- Promises that the next attempt starts in time. A row is looked at once, when its time has come.
+CREATE TABLE holdfast_deadline (
+    at    INTEGER NOT NULL,
+    job   BLOB NOT NULL,
+    token INTEGER NOT NULL, -- of the attempt that failed: a job with another has started since
+    PRIMARY KEY (at, job)
+) STRICT, WITHOUT ROWID;
+
+-- Which jobs a redrive took, in the generation it began, and what became of them there.
+CREATE TABLE holdfast_redriven (
+    redrive    BLOB NOT NULL,
+    job        BLOB NOT NULL,
+    generation INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    outcome    TEXT CHECK (outcome IN ('complete', 'failed', 'cancelled', 'discarded')), -- null: not known to have ended
+    PRIMARY KEY (redrive, job)
+) STRICT, WITHOUT ROWID;
+
+-- One and the same trouble. Written in the transaction that settles a failed attempt.
+CREATE TABLE holdfast_error_group (
+    fingerprint TEXT PRIMARY KEY,
+    code        TEXT NOT NULL,
+    category    TEXT,
+    message     TEXT,
+    detail      TEXT,
+    failures    INTEGER NOT NULL,
+    first_seen  INTEGER NOT NULL,
+    last_seen   INTEGER NOT NULL,
+    status      TEXT NOT NULL DEFAULT 'open' CHECK (status IN ('open', 'acknowledged', 'ignored', 'resolved', 'regressed')),
+    until       INTEGER,
+    until_count INTEGER,
+    resolved_in TEXT,
+    actor       TEXT,
+    reason      TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holdfast_error_group_seen ON holdfast_error_group (last_seen, fingerprint);
+
+-- Where and when it was seen, in steps of five minutes.
+CREATE TABLE holdfast_error_tally (
+    fingerprint TEXT NOT NULL,
+    step        INTEGER NOT NULL,
+    kind        TEXT NOT NULL,
+    queue       TEXT NOT NULL,
+    dependency  TEXT NOT NULL,
+    version     TEXT NOT NULL,
+    failures    INTEGER NOT NULL,
+    PRIMARY KEY (fingerprint, step, kind, queue, dependency, version)
 ) STRICT, WITHOUT ROWID;
 
 -- A request to stop a job that is being processed. Its settlement obeys it and removes it.
@@ -214,6 +297,7 @@ CREATE TABLE holdfast_worker (
     queues     TEXT NOT NULL,
     kinds      TEXT NOT NULL,
     slots      INTEGER NOT NULL,
+    version    TEXT,
     started_at INTEGER NOT NULL,
     seen_at    INTEGER NOT NULL,
     until      INTEGER NOT NULL
@@ -224,9 +308,9 @@ CREATE VIEW holdfast_jobs AS
 SELECT j.*, 'queued' AS state, coalesce(r.due_at, j.created_at) AS due_at, r.token, r.failures, r.crashes, r.interrupts, r.generation,
        NULL AS worker, NULL AS lease_until, NULL AS started_at, NULL AS finished_at,
        NULL AS discarded_at, NULL AS result
-  FROM holdfast_job j JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+  FROM holdfast_job j JOIN holdfast_ready r ON r.lane IN (j.lane, -j.lane) AND r.priority = j.priority AND r.job = j.id
 UNION ALL
-SELECT j.*, 'queued', l.due_at, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+SELECT j.*, 'queued', CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - 31557600000000000 END, l.token, l.failures, l.crashes, l.interrupts, l.generation,
        NULL, NULL, NULL, NULL, NULL, NULL
   FROM holdfast_job j JOIN holdfast_later l ON l.job = j.id
 UNION ALL

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func breakersCommand() *cobra.Command {
+	c := listBreakersCommand("breakers", "Show the breakers of dependencies, and open or close them by hand")
+	c.Example = `  holdfast breakers --store jobs.db
+  holdfast breakers show gateway --store jobs.db
+  holdfast breakers force-open gateway --store jobs.db --reason "maintenance until six"`
+	c.AddCommand(
+		listBreakersCommand("list", "List every dependency with the state of its breaker"), showBreakerCommand(),
+		breakerCommand("open", "Open a breaker as if calls had failed: it is probed in time", "open", (*ops.Service).OpenBreaker),
+		breakerCommand("close", "Close a breaker: its jobs come back little by little, and calls are the judge again", "closing: its jobs come back little by little", (*ops.Service).CloseBreaker),
+		breakerCommand("force-open", "Keep a breaker open whatever calls say, until 'auto'", "open until 'auto'", func(o *ops.Service, ctx context.Context, dependency, actor, reason string) error {
+			return o.ForceBreaker(ctx, dependency, true, actor, reason)
+		}),
+		breakerCommand("force-closed", "Keep a breaker closed whatever calls say, until 'auto'", "closed until 'auto'", func(o *ops.Service, ctx context.Context, dependency, actor, reason string) error {
+			return o.ForceBreaker(ctx, dependency, false, actor, reason)
+		}),
+		breakerCommand("auto", "Leave a forced state: calls are the judge again", "calls are the judge again", (*ops.Service).AutoBreaker),
+	)
+	return c
+}
+
+func listBreakersCommand(name, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				breakers, err := o.Breakers(ctx)
+				if err != nil {
+					return err
+				}
+				return show(c, breakers, func(out io.Writer) { printBreakers(out, breakers) })
+			})
+		},
+	}
+}
+
+// breakerCommand makes a verb that decides on one breaker, with actor and reason.
+func breakerCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, dependency, actor, reason string) error) *cobra.Command {
+	var actor, reason string
+	c := &cobra.Command{
+		Use: name + " DEPENDENCY", Short: short, Args: exactly("dependency"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				err := act(o, ctx, args[0], actor, reason)
+				if err == nil {
+					fmt.Fprintf(c.OutOrStdout(), "the breaker of %s: %s\n", printable(args[0]), answer)
+				}
+				return err
+			})
+		},
+	}
+	whoAndWhy(c, &actor, &reason)
+	return c
+}
+
+func printBreakers(out io.Writer, breakers []ops.Breaker) {
+	if len(breakers) == 0 {
+		fmt.Fprintln(out, "no dependency is known: name it in the kind (engine.Kind.Dependency) or in the draft")
+		return
+	}
+	rows := make([][]string, len(breakers))
+	for n, b := range breakers {
+		rows[n] = []string{b.Dependency, string(b.State), moment(b.Since), moment(b.NextProbe), window(b), atMost(b.Behind), orDash(b.Code), orDash(b.Actor), short(orDash(b.Why), 60)}
+	}
+	table(out, []string{"DEPENDENCY", "STATE", "SINCE", "NEXT PROBE", "FAILED", "HELD", "LAST CODE", "BY", "WHY"}, rows)
+}
+
+// window prints what a breaker has in view.
+func window(b ops.Breaker) string {
+	if b.Calls == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%d of %d", b.Failures, b.Calls)
+	if b.Slow > 0 {
+		text += fmt.Sprintf(", %d slow", b.Slow)
+	}
+	return text
+}
+
+func showBreakerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show DEPENDENCY", Short: "Tell all about one breaker, with its history", Args: exactly("dependency"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				b, err := o.Breaker(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return show(c, b, func(out io.Writer) { printBreaker(out, b) })
+			})
+		},
+	}
+}
+
+func printBreaker(out io.Writer, b ops.Breaker) {
+	printBreakers(out, []ops.Breaker{b})
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
+	}
+	if b.Message != "" {
+		say("last failure", "%s: %s", b.Code, b.Message)
+	}
+	if b.Opens > 1 {
+		say("opened", "%s times in a row", strconv.Itoa(b.Opens))
+	}
+	if b.Lets != nil {
+		say("lets through", "%s", lets(*b.Lets))
+	}
+	if b.Prober != "" {
+		say("probed by", "%s", b.Prober)
+	}
+	if len(b.Kinds) > 0 {
+		say("called by", "%s", strings.Join(b.Kinds, ", "))
+	}
+	rows := make([][]string, len(b.History))
+	for n, t := range b.History {
+		rows[n] = []string{moment(t.At), string(t.From), string(t.To), orDash(t.Actor), orDash(t.Why)}
+	}
+	if len(rows) > 0 {
+		table(out, []string{"WHEN", "FROM", "TO", "BY", "WHY"}, rows)
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func errorsCommand() *cobra.Command {
+	c := errorsListCommand("errors", "List what goes wrong, grouped by cause, and say what is to be made of it")
+	ignore, ignoring := triageCommand("ignore", "Ignore a group for a while or for so many failures more", holdfast.Ignored)
+	ignore.Flags().DurationVar(&ignoring.For, "for", 0, "for so long; for ever when neither is given")
+	ignore.Flags().IntVar(&ignoring.Count, "count", 0, "until so many failures more")
+	resolve, resolving := triageCommand("resolve", "Say that it should not happen any more; if it does, it is regressed", holdfast.Resolved)
+	resolve.Flags().StringVar(&resolving.Version, "version", "", "in this version: failures of other versions do not count against it")
+	acknowledge, _ := triageCommand("ack", "Say that somebody looks after a group", holdfast.Acknowledged)
+	reopen, _ := triageCommand("reopen", "Open a group again", holdfast.Open)
+	remark, _ := triageCommand("note", "Add a note to a group's story (the reason is the note)", "")
+	c.AddCommand(errorsListCommand("list", "List error groups, the last seen first"), errorCommand(), acknowledge, ignore, resolve, reopen, remark)
+	return c
+}
+
+func errorsListCommand(name, short string) *cobra.Command {
+	var f holdfast.ErrorFilter
+	var status string
+	c := &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.Status = holdfast.Status(status)
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				groups, cursor, err := o.ErrorGroups(ctx, f)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Groups []holdfast.ErrorGroup `json:"groups"`
+					Cursor string                `json:"cursor,omitempty"`
+				}{groups, cursor}
+				return show(c, answer, func(out io.Writer) { printGroups(out, groups, cursor) })
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&status, "status", "", "open, acknowledged, ignored, resolved or regressed")
+	flags.StringVar(&f.Code, "code", "", "only with this code")
+	flags.StringVar(&f.Kind, "kind", "", "only of this kind")
+	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	return c
+}
+
+func printGroups(out io.Writer, groups []holdfast.ErrorGroup, cursor string) {
+	if len(groups) == 0 {
+		fmt.Fprintln(out, "no error groups match")
+		return
+	}
+	rows := make([][]string, len(groups))
+	for n, g := range groups {
+		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), moment(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60)}
+	}
+	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "EVER", "LAST SEEN", "KINDS", "MESSAGE"}, rows)
+	if cursor != "" {
+		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
+	}
+}
+
+// short cuts a text for a table.
+func short(text string, most int) string {
+	if letters := []rune(text); len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return text
+}
+
+func errorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show GROUP", Short: "Tell all about one error group: where, since when, what varies, what was said", Args: exactly("group"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				trouble, err := o.ErrorGroup(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return show(c, trouble, func(out io.Writer) { printTrouble(out, trouble) })
+			})
+		},
+	}
+}
+
+func printTrouble(out io.Writer, t ops.Trouble) {
+	g := t.Group
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
+	}
+	say("group", "%s, %s", g.Fingerprint, g.Status)
+	say("code", "%s (%s): %s", g.Code, g.Category, g.Message)
+	if t.Code.Remedy != "" {
+		say("remedy", "%s", t.Code.Remedy)
+	}
+	say("failures", "%d ever; %d in the last hour, %d in three, %d in a day, %d in a week", g.Failures, g.LastHour, g.Last3Hours, g.LastDay, g.LastWeek)
+	say("seen", "first %s, last %s", moment(g.FirstSeen), moment(g.LastSeen))
+	say("where", "kinds %s; queues %s; dependencies %s; versions %s", list(g.Kinds), list(g.Queues), list(g.Dependencies), list(g.Versions))
+	for _, name := range slices.Sorted(maps.Keys(t.Same)) {
+		say("same", "%s: %s", name, t.Same[name])
+	}
+	for _, v := range t.Varies {
+		var values []string
+		for _, value := range v.Values {
+			values = append(values, fmt.Sprintf("%s (%d)", orDash(value.Value), value.Jobs))
+		}
+		say("varies", "%s: %d values: %s", v.Name, v.Distinct, strings.Join(values, ", "))
+	}
+	for _, e := range t.Story {
+		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+	}
+	if len(t.Jobs) > 0 {
+		printJobs(out, t.Jobs, "")
+	}
+	if t.Dead > 0 {
+		fmt.Fprintf(out, "%d dead letters; to send them round again: holdfast redrive start --fingerprint %s\n", t.Dead, printable(g.Fingerprint))
+	}
+}
+
+func list(names []string) string { return orDash(strings.Join(names, ", ")) }
+
+// triageCommand makes a verb that says something about an error group.
+func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, *holdfast.Triage) {
+	t := &holdfast.Triage{Status: status}
+	c := &cobra.Command{
+		Use: name + " GROUP", Short: short, Args: exactly("group"),
+		RunE: func(c *cobra.Command, args []string) error {
+			t.Fingerprint = args[0]
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				err := o.Triage(ctx, *t)
+				if err == nil {
+					fmt.Fprintln(c.OutOrStdout(), cmp.Or(string(status), "noted"))
+				}
+				return err
+			})
+		},
+	}
+	whoAndWhy(c, &t.Actor, &t.Reason)
+	return c, t
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+func policyFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "policy.yaml")
+	ok(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+const fiveMistakes = `defaults:
+  max_attempts: 0
+  give_up_after: 24
+kinds:
+  mail: {max_atempts: 4}
+codes:
+  RATE_LIMITD: {max_attempts: 3}
+queues: {bulk: {no_retries: [{from: "9", to: "17:00"}]}}
+`
+
+func TestAPolicyWithFiveMistakesNamesAllFiveAndStartsNothing(t *testing.T) {
+	address, _, _ := shelf(t)
+	file := policyFile(t, fiveMistakes)
+	for _, args := range [][]string{
+		{"policy", "check", file}, {"policy", "apply", file, "--actor", "ada", "--store", address},
+		{"policy", "simulate", "--file", file}, {"policy", "whatif", "--file", file, "--store", address},
+	} {
+		code, out, talk := command(t, args...)
+		if code != exitUsage || out != "" {
+			t.Errorf("%v: exit %d\n%s", args, code, out)
+		}
+		for _, line := range []string{"line 2: ", "line 3: ", "line 5: ", "line 7: ", "line 8: "} {
+			if strings.Count(talk, line) != 1 {
+				t.Errorf("%v: %q is missing from\n%s", args, line, talk)
+			}
+		}
+	}
+	if code, _, talk := command(t, "policy", "show", "--store", address); code != exitNotFound || !strings.Contains(talk, "no policy is applied") {
+		t.Errorf("something was applied: exit %d, %s", code, talk)
+	}
+}
+
+func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
+	address, _, _ := shelf(t)
+	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\ncodes: {PRESS_JAM: {max_attempts: 2}}\n")
+	own := []string{"--own-code", "PRESS_JAM"}
+	for _, step := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"policy", "check", file}, exitOK, "is sound"},
+		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada", "--reason", "trial"}, exitOK, "applied as version 1"},
+		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada"}, exitOK, "nothing changed: this is version 1 already"},
+		{[]string{"policy", "show", "--store", address}, exitOK, "max_attempts: 4"},
+		{[]string{"policy", "show", "--store", address, "--json"}, exitOK, `"version": 1`},
+		{[]string{"policy", "simulate", "--store", address, "--outage", "15s"}, exitOK, "complete after 23s and 3 attempts"},
+		{[]string{"policy", "simulate", "--file", file, "--code", "PRESS_JAM"}, exitOK, "failed after 12s and 2 attempts"},
+		{[]string{"policy", "simulate", "--file", file, "--json"}, exitOK, `"what": "gives up"`},
+		{[]string{"policy", "whatif", "--store", address, "--file", file}, exitOK, "3 jobs looked at, 1 had failed at least once"},
+		{[]string{"policy", "whatif", "--store", address, "--kind", "mail"}, exitOK, "1 -> 4"},
+		{[]string{"policy", "simulate", "--store", ""}, exitUsage, ""},
+		{[]string{"policy", "simulate", "--file", file, "--at", "noon"}, exitUsage, ""},
+		{[]string{"policy", "simulate", "--file", file, "--outage", "-1s"}, exitUsage, ""},
+		{[]string{"policy", "whatif", "--file", file, "--jobs", "0", "--store", address}, exitUsage, ""},
+		{[]string{"policy", "check", file + ".missing"}, exitUsage, ""},
+		{[]string{"policy", "apply", file, "--store", address, "--actor", ""}, exitUsage, ""},
+		{[]string{"policy", "frobnicate"}, exitUsage, ""},
+	} {
+		code, out, talk := command(t, append(step.args, own...)...)
+		if code != step.code || !strings.Contains(out, step.says) {
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
+		}
+		if step.code != exitOK && oneLine(talk) == "" {
+			t.Errorf("holdfast %s: wanted one clear line, got %q", strings.Join(step.args, " "), talk)
+		}
+	}
+}
+
+func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
+	address, _, _ := shelf(t)
+	ctx := t.Context()
+	jobs, err := store.Open(ctx, address)
+	ok(t, err)
+	defer jobs.Close()
+	set, err := policy.Parse([]byte("defaults: {max_attempts: 4}\n"))
+	ok(t, err)
+	_, err = applyPolicy(ctx, jobs, set, holdfast.Event{Actor: "ada", Reason: "calmer"})
+	ok(t, err)
+	events, err := jobs.Events(ctx, "policy", 10)
+	ok(t, err)
+	if len(events) != 1 || events[0].Actor != "ada" || events[0].Reason != "calmer" || events[0].Name != "applied" {
+		t.Errorf("%+v", events)
+	}
+	late := lateReader{jobs}
+	if _, err := applyPolicy(ctx, late, set, holdfast.Event{Actor: "bob"}); exitCode(err) != exitConflict {
+		t.Errorf("the slower one was not refused: %v", err)
+	}
+}
+
+// A lateReader knows nothing of what was kept in the meantime.
+type lateReader struct{ holdfast.Store }
+
+func (r lateReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }

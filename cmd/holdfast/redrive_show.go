@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func listRedrivesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List redrives, the newest first", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				redrives, err := o.Redrives(ctx)
+				if err != nil && len(redrives) == 0 {
+					return err
+				}
+				return errors.Join(show(c, redrives, func(out io.Writer) { printRedrives(out, redrives) }), err)
+			})
+		},
+	}
+}
+
+func printRedrives(out io.Writer, redrives []redrive.Progress) {
+	if len(redrives) == 0 {
+		fmt.Fprintln(out, "no redrive was ever started")
+		return
+	}
+	rows := make([][]string, len(redrives))
+	for n, p := range redrives {
+		t := p.Tally
+		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), moment(p.StartedAt), p.Order.Actor, short(orDash(p.Why), 60)}
+	}
+	table(out, []string{"REDRIVE", "STATE", "TAKEN", "UNDER WAY", "COMPLETE", "FAILED AGAIN", "STARTED", "BY", "WHY"}, rows)
+}
+
+func showRedriveCommand() *cobra.Command {
+	var watch bool
+	c := &cobra.Command{
+		Use: "show REDRIVE", Short: "Tell how far a redrive is, what was refused and what failed again", Args: exactly("redrive"),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := holdfast.ParseID(args[0])
+			if err != nil {
+				return err
+			}
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				r, err := o.Redrive(ctx, id)
+				if watch && err == nil {
+					r, err = watchRedrive(ctx, c.ErrOrStderr(), o, r)
+				}
+				if err != nil {
+					return err
+				}
+				return show(c, r, func(out io.Writer) { printRedrive(out, r) })
+			})
+		},
+	}
+	c.Flags().BoolVar(&watch, "watch", false, "stay until it ends, stops or is paused")
+	return c
+}
+
+// watchRedrive shows how a redrive goes on until it does not: as a bar on a terminal, elsewhere a line for every change.
+func watchRedrive(ctx context.Context, out io.Writer, o *ops.Service, r ops.Redrive) (ops.Redrive, error) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	bar := isTerminal(out)
+	last := ""
+	for {
+		text := progressLine(r)
+		switch {
+		case bar:
+			fmt.Fprintf(out, "\r%s\x1b[K", text)
+		case text != last:
+			fmt.Fprintln(out, text)
+		}
+		last = text
+		if r.State != redrive.Running {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return r, nil // whoever watched has seen enough
+		case <-tick.C:
+		}
+		next, err := o.Redrive(ctx, r.ID)
+		if err != nil && ctx.Err() == nil {
+			return r, err
+		}
+		if err == nil {
+			r = next
+		}
+	}
+	if bar {
+		fmt.Fprintln(out)
+	}
+	return r, nil
+}
+
+// isTerminal reports whether somebody watches who can see a line being drawn again.
+func isTerminal(out io.Writer) bool {
+	file, isFile := out.(*os.File)
+	if !isFile || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// progressLine draws a redrive as one line.
+func progressLine(r ops.Redrive) string {
+	total := r.Eligible
+	if r.Order.Limit > 0 {
+		total = min(total, r.Order.Limit)
+	}
+	t := r.Tally
+	total = max(total, t.Taken+r.RefusedJobs, 1)
+	ended := t.Complete + t.Failed + t.Cancelled + t.Discarded + r.RefusedJobs
+	const width = 30
+	full := min(ended*width/total, width)
+	text := fmt.Sprintf("[%s%s] %d of %s ended, %d complete, %d failed again, %d under way, %s", strings.Repeat("#", full), strings.Repeat(".", width-full),
+		ended, atMost(total), t.Complete, t.Failed, t.InFlight, r.State)
+	switch {
+	case r.State == redrive.Running && r.Workers == 0:
+		text += ": no worker is alive"
+	case r.Left > 0:
+		text += fmt.Sprintf(", about %v left", r.Left)
+	}
+	return text
+}
+
+func printRedrive(out io.Writer, r ops.Redrive) {
+	fmt.Fprintln(out, progressLine(r))
+	say := func(what, format string, args ...any) {
+		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
+	}
+	say("why", "%s", orDash(r.Why))
+	say("started", "%s by %s: %s", moment(r.StartedAt), r.Order.Actor, orDash(r.Order.Reason))
+	say("taken", "%d, discarded %d, cancelled %d, refused %d", r.Tally.Taken, r.Tally.Discarded, r.Tally.Cancelled, r.RefusedJobs)
+	for _, refusal := range r.Refused {
+		say("refused", "%s: %s", refusal.Job, refusal.Why)
+	}
+	for _, e := range r.Story {
+		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+	}
+	if len(r.FailedAgain) > 0 {
+		fmt.Fprintln(out, "failed again:")
+		printJobs(out, r.FailedAgain, "")
+	}
+	if r.State == redrive.Running && r.Workers == 0 {
+		fmt.Fprintln(out, "no worker is alive: nothing moves until one is started")
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func sharesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "shares", Short: "Show or set how much owners get where they compete", Args: cobra.NoArgs,
+		Long: "Where owners compete, each gets as much as the others; one of weight 3 gets three times as much as one of weight 1.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				shares, err := o.Shares(ctx)
+				if err != nil {
+					return err
+				}
+				return show(c, shares, func(out io.Writer) { printShares(out, shares) })
+			})
+		},
+	}
+	c.AddCommand(setShareCommand())
+	return c
+}
+
+func printShares(out io.Writer, shares []ops.Share) {
+	if len(shares) == 0 {
+		fmt.Fprintln(out, "every owner has weight 1")
+		return
+	}
+	rows := make([][]string, len(shares))
+	for n, share := range shares {
+		rows[n] = []string{share.Owner, strconv.FormatFloat(share.Weight, 'g', -1, 64), moment(share.Since)}
+	}
+	table(out, []string{"OWNER", "WEIGHT", "SINCE"}, rows)
+}
+
+func setShareCommand() *cobra.Command {
+	var actor, reason string
+	c := &cobra.Command{
+		Use: "set OWNER WEIGHT", Short: "Give an owner a weight; 1 is what everybody has", Args: exactly("owner", "weight"),
+		Example: "  holdfast shares set acme 3 --store jobs.db --reason 'a paying customer'",
+		RunE: func(c *cobra.Command, args []string) error {
+			weight, err := strconv.ParseFloat(args[1], 64)
+			if err != nil {
+				return usage(c, fmt.Errorf("weight %q is no number", args[1]))
+			}
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				if err := o.SetShare(ctx, ops.Share{Owner: args[0], Weight: weight}, actor, reason); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%s has weight %v now\n", printable(args[0]), weight)
+				return nil
+			})
+		},
+	}
+	whoAndWhy(c, &actor, &reason)
+	return c
+}

@@ -1,0 +1,110 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
+
+func TestABreakerOutlivesEveryProcess(t *testing.T) {
+	tell(t, func(s *scene) {
+		g := &gateway{}
+		g.down.Store(true)
+		s.enqueueAll(50)
+		w := s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 50}))
+		opened := s.turns("gateway", breaker.Open)
+		w.stop()
+		calls := g.starts.count()
+		time.Sleep(20 * time.Second)
+		s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 50}))
+		time.Sleep(time.Until(opened.Until) - time.Second)
+		expect(s, "calls until it was time to probe", g.starts.count(), calls)
+		g.down.Store(false)
+		s.answers(g, 50)
+	})
+}
+
+// forces keeps a person's word on a breaker, and nothing else, as an operator's tool does.
+func (s *scene) forces(name string, to breaker.State) {
+	s.Helper()
+	records, err := s.store.Records(context.Background(), "breaker")
+	if err != nil {
+		s.Fatal(err)
+	}
+	r := holdfast.Record{Room: "breaker", Name: name}
+	for _, each := range records {
+		if each.Name == name {
+			r = each
+		}
+	}
+	var c breaker.Circuit
+	_ = json.Unmarshal(r.Body, &c)
+	c, _, err = breaker.Config{}.Force(c, to, "ada", "because", time.Now())
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Body, _ = json.Marshal(c)
+	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{r}}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestABreakerForcedByHandHoldsAndLetsGoWithinSeconds(t *testing.T) {
+	tell(t, func(s *scene) {
+		g := &gateway{}
+		s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{}))
+		s.forces("gateway", breaker.ForcedOpen)
+		time.Sleep(2 * time.Second)
+		s.enqueueAll(20)
+		time.Sleep(time.Hour)
+		expect(s, "calls while it is forced open", g.starts.count(), 0)
+		s.forces("gateway", breaker.ForcedClosed)
+		time.Sleep(3 * time.Second)
+		expect(s, "complete soon after it is forced closed", s.counted(holdfast.Complete), 20)
+		g.down.Store(true)
+		s.enqueueAll(40)
+		time.Sleep(10 * time.Second)
+		if n := g.bad.Load(); n < 40 {
+			t.Errorf("%d of 40 were called: a circuit that is forced closed judges nothing", n)
+		}
+	})
+}
+
+func TestWhatWaitsForASlotGoesBackAlsoWhenOnlyItsJobNamesTheDependency(t *testing.T) {
+	tell(t, func(s *scene) {
+		var calls, jams starts
+		s.enqueueAll(100, func(d *holdfast.Draft) { d.Dependency = "host-a" })
+		s.works(engine.Config{Slots: 1}, handling(func(context.Context, *engine.Job[Note]) error {
+			if n := calls.mark(); n > 20 {
+				jams.mark()
+				return failure.WithCode(errTrouble, "NETWORK_ERROR")
+			}
+			return nil
+		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
+		s.turns("host-a", breaker.Open)
+		opened := jams.count()
+		time.Sleep(20 * time.Second)
+		expect(s, "calls after it opened", jams.count(), opened)
+		expect(s, "in workers' hands", s.counted(holdfast.Processing), 0)
+		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, job := range jobs {
+			if job.Interrupts == 0 {
+				continue
+			}
+			attempts := s.attempts(job.ID)
+			if why := attempts[len(attempts)-1].Why; !strings.Contains(why, "host-a is not called: breaker open") {
+				t.Errorf("handed back because: %s", why)
+			}
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
+)
+
+const (
+	roomPolicy    = "policy"
+	policyCurrent = "current"
+	policyBeat    = 2 * time.Second
+)
+
+// A policyBody is what was applied to the store.
+type policyBody struct {
+	Text string `json:"text"`
+}
+
+// rulings are the policies in force: what was applied to the store, or else what the Config says.
+type rulings struct {
+	own      *policy.Set // the Config's; never nil
+	taxonomy *failure.Taxonomy
+
+	set     atomic.Pointer[policy.Set] // never nil
+	budgets atomic.Bool                // it gives some owner a budget
+
+	version int       // of the record that was read last, good or bad; 0: none
+	keptAt  time.Time // likewise
+}
+
+func newRulings(own *policy.Set, taxonomy *failure.Taxonomy) *rulings {
+	if own == nil {
+		own = new(policy.Set)
+	}
+	r := &rulings{own: own, taxonomy: taxonomy}
+	r.put(own)
+	return r
+}
+
+// put brings a policy into force, and reports whether it is another one.
+func (r *rulings) put(set *policy.Set) bool {
+	r.budgets.Store(slices.ContainsFunc(set.Owners(), func(owner string) bool {
+		_, limited := set.OwnerBudget(owner)
+		return limited
+	}))
+	return r.set.Swap(set) != set
+}
+
+// read follows the record of the policy, and reports whether another policy is in force now. A text that makes no sense is an
+// error, once; the last good policy stays.
+func (r *rulings) read(records []holdfast.Record) (changed bool, err error) {
+	current := holdfast.Record{}
+	for _, record := range records {
+		if record.Name == policyCurrent {
+			current = record
+		}
+	}
+	if current.Version == r.version && current.KeptAt.Equal(r.keptAt) {
+		return false, nil
+	}
+	r.version, r.keptAt = current.Version, current.KeptAt
+	next := r.own
+	if current.Version > 0 {
+		if next, err = parsePolicy(current.Body, r.taxonomy); err != nil {
+			return false, fmt.Errorf("the policy in the store makes no sense, the last good one stays in force: %w", err)
+		}
+	}
+	return r.put(next), nil
+}
+
+func parsePolicy(body json.RawMessage, taxonomy *failure.Taxonomy) (*policy.Set, error) {
+	var b policyBody
+	if err := json.Unmarshal(body, &b); err != nil {
+		return nil, err
+	}
+	return policy.ParseFor([]byte(b.Text), taxonomy)
+}
+
+// A howTo is everything said about dealing with one dependency.
+type howTo struct {
+	Dependency
+}
+
+// howTo puts together what the code says and what the policy says. The policy wins.
+func (e *Engine) howTo(d *dependency) howTo {
+	set, how := e.rulings.set.Load(), howTo{e.cfg.Dependencies[d.name]}
+	how.Breaker = set.BreakerOver(how.Breaker, d.name)
+	budget, on := set.BudgetOver(how.Budget, d.name)
+	how.Budget, how.NoBudget = budget, how.NoBudget || !on
+	if p, ok := set.Probe(d.name); ok && e.cfg.ProbeURL != nil {
+		how.Probe, how.ProbeEvery = func(ctx context.Context) error { return e.cfg.ProbeURL(ctx, p.URL) }, p.Every
+	}
+	how.ProbeEvery = orElse(how.ProbeEvery, probeEvery)
+	return how
+}
+
+// A judgement is a policy that was worked out for a kind and the entries of the set that speak for it.
+type judgement struct {
+	kind *kind
+	key  policy.Key
+}
+
+// judgements remembers policies that were worked out, for as long as the set is in force. They are the settling station's alone.
+type judgements struct {
+	set   *policy.Set
+	known map[judgement]failure.Policy
+}
+
+// rulesFor are the rules by which an outcome is decided. What completed needs none, and pays for none.
+func (e *Engine) rulesFor(o *outcome) failure.Rules {
+	a := o.attempt
+	rules := e.rules
+	if a.kind != nil {
+		rules = a.kind.rules
+	}
+	if o.Event == failure.Returned && o.Err == nil {
+		return rules
+	}
+	if a.lease.Dependency != "" {
+		rules.Dependency = a.lease.Dependency
+	}
+	j, set := &e.judgements, e.rulings.set.Load()
+	if j.set != set || j.known == nil || len(j.known) > 10_000 {
+		j.set, j.known = set, make(map[judgement]failure.Policy)
+	}
+	key := judgement{a.kind, set.Key(a.lease.Kind, a.lease.Owner)}
+	merged, known := j.known[key]
+	if !known {
+		merged = set.Over(rules.Policy, a.lease.Kind, a.lease.Owner)
+		j.known[key] = merged
+	}
+	rules.Policy = merged
+	if merged.Learned {
+		rules.Hopes = e.hopes.of(a.lease.Kind)
+	}
+	return rules
+}

@@ -1,0 +1,289 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// set parses a policy that is in order.
+func set(s *scene, text string) *policy.Set {
+	s.Helper()
+	parsed, err := policy.Parse([]byte(text))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return parsed
+}
+
+// applies puts a policy into the store, as an operator does.
+func (s *scene) applies(text string, version int) {
+	s.Helper()
+	body, _ := json.Marshal(map[string]string{"text": text})
+	record := holdfast.Record{Room: "policy", Name: "current", Version: version, Body: body}
+	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{record}}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// failing is a handler that always fails, and marks its starts.
+func failing(runs *starts) note {
+	return func(context.Context, *engine.Job[Note]) error {
+		runs.mark()
+		return errTrouble
+	}
+}
+
+func TestAHandlerCanHoldItsWholeDependencyForAWhile(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		s.works(engine.Config{Slots: 1}, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() == 1 {
+				return failure.HoldDependency(failure.WithCode(errTrouble, "RATE_LIMITED"), 5*time.Minute)
+			}
+			return nil
+		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		s.enqueue()
+		s.until("the first call", func() bool { return runs.count() == 1 })
+		time.Sleep(time.Second)
+		s.enqueueAll(20)
+		hold := s.hold(holdfast.SourceHandler)
+		if hold == nil || hold.Dependency != "gateway" || !strings.Contains(hold.Reason, "RATE_LIMITED") {
+			t.Fatalf("hold %+v", hold)
+		}
+		time.Sleep(4 * time.Minute)
+		expect(s, "calls while it is held", runs.count(), 1)
+		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 21 })
+		if again := runs.at[1].Sub(runs.at[0]); again < 5*time.Minute-time.Second || again > 5*time.Minute+5*time.Second {
+			t.Errorf("called again after %v, want five minutes", again)
+		}
+	})
+}
+
+func TestNoRetriesAreMadeWithinAWindow(t *testing.T) {
+	tell(t, func(s *scene) { // the bubble's time begins at midnight UTC
+		var runs starts
+		text := `queues: {default: {no_retries: [{from: "00:00", to: "01:00", zone: UTC}]}}`
+		s.works(engine.Config{Policies: set(s, text)}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Minute)}}))
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		id := s.enqueue()
+		s.until("the first attempt", func() bool { return runs.count() == 1 })
+		time.Sleep(50 * time.Minute)
+		expect(s, "attempts within the window", runs.count(), 1)
+		time.Sleep(15 * time.Minute)
+		expect(s, "attempts after it", runs.count(), 2)
+		expect(s, "state", s.job(id).State, holdfast.Failed)
+		if gap := runs.at[1].Sub(began); gap < 59*time.Minute || gap > 61*time.Minute {
+			t.Errorf("the retry came after %v", gap)
+		}
+	})
+}
+
+func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
+	tell(t, func(s *scene) { // the bubble's time begins at midnight UTC, an hour before a new day begins on the Azores
+		var runs, others starts
+		text := `owners: {acme: {budget: {retries_per_day: 10, zone: Atlantic/Azores}}}`
+		s.works(engine.Config{Policies: set(s, text), Slots: 2}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+			if job.Lease.Owner == "acme" {
+				runs.mark()
+			} else {
+				others.mark()
+			}
+			return errTrouble
+		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(10 * time.Second)}}))
+		s.enqueueAll(5, func(d *holdfast.Draft) { d.Owner = "acme" })
+		s.enqueueAll(1, func(d *holdfast.Draft) { d.Owner = "other" })
+		time.Sleep(30 * time.Minute)
+		if n := runs.count(); n < 15 || n > 17 {
+			t.Errorf("%d attempts of an owner with 5 jobs and 10 retries a day", n)
+		}
+		expect(s, "attempts of an owner without a budget", others.count(), 20)
+		s.enqueueAll(1, func(d *holdfast.Draft) { d.Owner = "acme" })
+		before := runs.count()
+		time.Sleep(10 * time.Second)
+		expect(s, "a first attempt is let through", runs.count(), before+1)
+		hold := s.hold(holdfast.SourceBudget)
+		if hold == nil || hold.Owner != "acme" || !hold.Retries {
+			t.Fatalf("hold %+v", hold)
+		}
+		time.Sleep(time.Hour)
+		if n := runs.count(); n < before+10 || n > before+14 {
+			t.Errorf("%d more attempts on the second day", n-before)
+		}
+	})
+}
+
+func TestAPolicyAppliedToTheStoreIsInForceWithinSecondsAndABadOneIsNot(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		s.works(engine.Config{Slots: 8}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Second)}}))
+		expect(s, "failures before", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
+		s.applies("kinds: {note: {max_attempts: 4, limit: {at_most: 3}}}\nowners: {acme: {share: 3}}", 0)
+		time.Sleep(3 * time.Second)
+		expect(s, "failures after", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		if hold := s.hold(holdfast.SourceLimit); hold == nil || hold.AtMost != 3 || hold.Kind != "note" {
+			t.Errorf("hold %+v", hold)
+		}
+		shares, _ := s.store.Records(context.Background(), "share")
+		if len(shares) != 1 || shares[0].Name != "acme" {
+			t.Errorf("shares %+v", shares)
+		}
+		s.applies("kinds: {note: {max_atempts: 9}}", 1)
+		time.Sleep(3 * time.Second)
+		expect(s, "failures under a bad policy", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		s.applies("kinds: {note: {max_attempts: 3}}", 2)
+		time.Sleep(3 * time.Second)
+		expect(s, "failures in the end", s.becomes(s.enqueue(), holdfast.Failed).Failures, 3)
+		if hold := s.hold(holdfast.SourceLimit); hold != nil {
+			t.Errorf("a limit that the policy does not name any more: %+v", hold)
+		}
+	})
+}
+
+func TestALimitIsUsedToTheFullAndNeverExceeded(t *testing.T) {
+	tell(t, func(s *scene) {
+		var mu sync.Mutex
+		now, most := 0, 0
+		s.enqueueAll(200)
+		began := time.Now()
+		s.works(engine.Config{Slots: 20, Policies: set(s, "queues: {default: {limit: {at_most: 4}}}")}, handling(func(context.Context, *engine.Job[Note]) error {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(200 * time.Millisecond)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}))
+		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 200 })
+		if most > 4 {
+			t.Errorf("%d at once", most)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("it took %v: the limit was not used", took)
+		}
+	})
+}
+
+func TestABrokenPromiseIsToldOnce(t *testing.T) {
+	tell(t, func(s *scene) {
+		var mu sync.Mutex
+		told := map[holdfast.ID]int{}
+		breached := func(_ context.Context, id holdfast.ID) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[id]++
+		}
+		var runs starts
+		for range 2 {
+			s.works(engine.Config{Breached: breached}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
+		}
+		id := s.enqueue()
+		kept := s.enqueue(func(d *holdfast.Draft) { d.RetryWithin = time.Hour })
+		s.until("the first attempts", func() bool { return runs.count() == 2 })
+		if err := s.store.Pause(context.Background(), holdfast.Hold{Queue: "default", For: 5 * time.Minute, Actor: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		s.becomes(id, holdfast.Failed)
+		s.becomes(kept, holdfast.Failed)
+		mu.Lock()
+		defer mu.Unlock()
+		expect(s, "told of the broken promise", told[id], 1)
+		expect(s, "told of the kept one", told[kept], 0)
+	})
+}
+
+func TestRetriesThatNeverHelpAreGivenUpEarly(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		learned := engine.Kind{Policy: failure.Policy{MaxAttempts: 4, Learned: true, Backoff: failure.Fixed(time.Second)}}
+		w := s.works(engine.Config{Slots: 50}, handling(failing(&runs), learned))
+		s.enqueueAll(400)
+		s.until("experience", func() bool { return s.counted(holdfast.Failed) == 400 })
+		expect(s, "attempts without experience", runs.count(), 1600)
+		time.Sleep(6 * time.Minute)
+		id := s.enqueue()
+		job := s.becomes(id, holdfast.Failed)
+		expect(s, "failures with experience", job.Failures, 1)
+		if why := s.attempts(id)[0].Why; !strings.Contains(why, "400") {
+			t.Errorf("why: %s", why)
+		}
+		w.stop()
+	})
+}
+
+// The answer to a change of a breaker is lost, before or after the store has made it. No call is counted twice or lost, and no
+// move is told twice.
+func TestABreakersChangeWhoseAnswerIsLostCountsOnce(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := range 6 {
+			tell(t, func(s *scene) {
+				g := &gateway{}
+				var told moves
+				cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: "Keep", N: n + 1, After: after})
+				g.down.Store(true)
+				s.enqueueAll(12)
+				s.worksOn(cut, engine.Config{Slots: 1, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Hour)}))
+				s.turns("gateway", breaker.Open)
+				time.Sleep(10 * time.Second)
+				c := s.circuit("gateway")
+				expect(s, "moves", len(c.History), 1)
+				expect(s, "moves told", told.to(breaker.Open), 1)
+				if !strings.Contains(c.History[0].Why, "10 of the last 10") {
+					t.Errorf("fault %d, after %v: %s", n+1, after, c.History[0].Why)
+				}
+			})
+		}
+	}
+}
+
+func TestAnOwnerCannotEnqueueFasterThanItsPolicySaysInAllProcessesTogether(t *testing.T) {
+	tell(t, func(s *scene) {
+		policies := set(s, "owners: {acme: {enqueue: {per_second: 10, burst: 20}}}")
+		draft := func(owner string) []holdfast.Draft {
+			d, _ := holdfast.NewDraft(Note{"x"})
+			d.Owner = owner
+			return []holdfast.Draft{d}
+		}
+		accepted := make([]int, 3)
+		var all sync.WaitGroup
+		for i := range accepted {
+			to := engine.NewLimits(s.store, policies, nil).Limited(s.store)
+			all.Go(func() {
+				for range 1000 {
+					_, err := to.Enqueue(context.Background(), draft("acme"))
+					var refusal *holdfast.Error
+					switch {
+					case err == nil:
+						accepted[i]++
+					case !errors.Is(err, holdfast.ErrThrottled) || !errors.As(err, &refusal) || refusal.RetryAfter <= 0:
+						t.Errorf("refused with %v", err)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if _, err := to.Enqueue(context.Background(), draft("other")); err != nil {
+					t.Errorf("an owner without a limit: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		sum := accepted[0] + accepted[1] + accepted[2]
+		if sum > 20+10*10+1 || sum < 100 {
+			t.Errorf("%d accepted in ten seconds, with ten a second and a burst of twenty", sum)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// orders begins a redrive, as an operator does.
+func (s *scene) orders(o redrive.Order) holdfast.ID {
+	s.Helper()
+	o.Actor = "ada"
+	if err := o.Check(); err != nil {
+		s.Fatal(err)
+	}
+	id := holdfast.NewID()
+	body, _ := json.Marshal(redrive.Start(id, o, time.Now()))
+	record := holdfast.Record{Room: "redrive", Name: id.String(), Body: body}
+	if err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{record}}); err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+func (s *scene) progress(id holdfast.ID) (p redrive.Progress) {
+	s.Helper()
+	records, err := s.store.Records(context.Background(), "redrive")
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Name == id.String() {
+			if err := json.Unmarshal(r.Body, &p); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	return p
+}
+
+func (s *scene) redriveIs(id holdfast.ID, state redrive.State) (p redrive.Progress) {
+	s.Helper()
+	s.until("redrive "+string(state), func() bool {
+		p = s.progress(id)
+		return p.State == state
+	})
+	return p
+}
+
+// deadLetters makes jobs fail for good until the handler is repaired.
+func (s *scene) deadLetters(n int, repaired *atomic.Bool, runs *starts) func(*engine.Engine) {
+	s.Helper()
+	work := handling(func(_ context.Context, job *engine.Job[Note]) error {
+		runs.mark()
+		if repaired.Load() || job.Args.Text == "patched" {
+			return nil
+		}
+		return failure.NeverRetry(errTrouble)
+	})
+	s.enqueueAll(n)
+	w := s.works(engine.Config{Slots: 20}, work)
+	s.until("dead letters", func() bool { return s.counted(holdfast.Failed) == n })
+	w.stop()
+	return work
+}
+
+func TestARedriveSendsACanaryFirstAndThenTheRestAtItsPace(t *testing.T) {
+	tell(t, func(s *scene) {
+		var repaired atomic.Bool
+		var runs starts
+		work := s.deadLetters(300, &repaired, &runs)
+		repaired.Store(true)
+		before, began := runs.count(), time.Now()
+		id := s.orders(redrive.Order{All: true, Canary: 5, PerSecond: 10})
+		for range 2 {
+			s.works(engine.Config{Slots: 20}, work)
+		}
+		p := s.redriveIs(id, redrive.Done)
+		expect(s, "complete", s.counted(holdfast.Complete), 300)
+		expect(s, "handlers that ran", runs.count()-before, 300)
+		expect(s, "tally", p.Tally.Complete, 300)
+		if took := time.Since(began); took < 27*time.Second || took > 60*time.Second {
+			t.Errorf("300 jobs at 10 a second took %v", took)
+		}
+	})
+}
+
+func TestARedriveStopsWhenItsCanaryFailsAgain(t *testing.T) {
+	tell(t, func(s *scene) {
+		var repaired atomic.Bool
+		var runs starts
+		work := s.deadLetters(100, &repaired, &runs)
+		before := runs.count()
+		id := s.orders(redrive.Order{Filter: holdfast.Filter{Kind: "note"}, Canary: 5, StopAbove: 0.2})
+		s.works(engine.Config{Slots: 20}, work)
+		p := s.redriveIs(id, redrive.Stopped)
+		expect(s, "handlers that ran", runs.count()-before, 5)
+		events, err := s.store.Events(context.Background(), "redrive/"+id.String(), 10)
+		if err != nil || len(events) != 1 || events[0].Name != "stopped" {
+			t.Errorf("events %+v, %v (%s)", events, err, p.Why)
+		}
+	})
+}
+
+func TestARedriveWhoseProcessIsKilledIsFinishedByAnotherAndTakesEachJobOnce(t *testing.T) {
+	for n := range 8 {
+		tell(t, func(s *scene) {
+			var repaired atomic.Bool
+			var runs starts
+			work := s.deadLetters(60, &repaired, &runs)
+			before := runs.count()
+			id := s.orders(redrive.Order{All: true, PerSecond: 20, Patch: json.RawMessage(`{"text":"patched"}`), Reason: "bad texts"})
+			cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: []string{"Redrive", "Keep"}[n%2], N: 1 + n/4, After: n/2%2 == 1, Always: true})
+			first := s.worksOn(cut, engine.Config{Slots: 20}, work)
+			time.Sleep(3 * time.Second)
+			first.crash(cut)
+			s.works(engine.Config{Slots: 20}, work)
+			s.redriveIs(id, redrive.Done)
+			expect(s, "complete", s.counted(holdfast.Complete), 60)
+			if ran := runs.count() - before; ran < 60 {
+				t.Errorf("%d handlers ran", ran)
+			}
+			jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{Redrive: id, Limit: 200})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(s, "jobs taken", len(jobs), 60)
+			for _, job := range jobs {
+				expect(s, "generation", job.Generation, 2)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// file reads the whole document.
+func (r *reader) file(at place, s *Set) {
+	r.object(at, []key{
+		{"defaults", func(r *reader, at place) {
+			r.object(at, append(s.base.terms.keys(), r.windowKey(&s.base)))
+		}},
+		{"codes", func(r *reader, at place) { r.codes(at, &s.base) }},
+		{"kinds", r.names(s, "kinds", func(name string, e *entry) []key {
+			keys := append(e.terms.keys(), codesKey(e), key{"cost", number(&e.cost, 1e9)})
+			return append(keys, r.limitKey(name, e), r.windowKey(e))
+		})},
+		{"owners", r.names(s, "owners", func(name string, e *entry) []key {
+			keys := append(e.terms.keys(), codesKey(e), key{"share", r.onlyNamed(name, "a share", number(&e.owner.share, 1000))})
+			keys = append(keys, key{"enqueue", func(r *reader, at place) { e.owner.enqueue = r.pace(at) }}, key{"budget", func(r *reader, at place) { r.ownerBudget(at, &e.owner.budget) }})
+			return append(keys, r.limitKey(name, e), r.windowKey(e))
+		})},
+		{"dependencies", r.names(s, "dependencies", func(name string, e *entry) []key {
+			check := func() error { return s.Breaker(name).Check() }
+			return []key{
+				{"breaker", func(r *reader, at place) { r.breakerKeys(at, &e.depends, check) }},
+				{"budget", func(r *reader, at place) { r.budgetKeys(at, &e.depends) }},
+				{"probe", func(r *reader, at place) { r.probe(at, &e.depends.probe) }},
+				r.limitKey(name, e), r.windowKey(e),
+			}
+		})},
+		{"queues", r.names(s, "queues", func(name string, e *entry) []key {
+			return []key{r.limitKey(name, e), r.windowKey(e)}
+		})},
+	})
+	if s.base.codes == nil {
+		s.base.codes = map[string]terms{}
+	}
+	r.uselessLimits(s)
+	for _, check := range r.end {
+		check()
+	}
+}
+
+// keys are the words about trying again.
+func (t *terms) keys() []key {
+	return []key{
+		{"max_attempts", count(&t.maxAttempts, 1, math.MaxInt32)},
+		{"give_up_after", span(&t.giveUpAfter)},
+		{"backoff", backoff(&t.backoff)},
+		{"max_crashes", count(&t.maxCrashes, 1, math.MaxInt32)},
+		{"crash_backoff", backoff(&t.crashBackoff)},
+		{"retry_after_cap", span(&t.retryAfterCap)},
+		{"retry_within", span(&t.retryWithin)},
+		{"learned", flag(&t.learned)},
+		{"hopeless", func(r *reader, at place) {
+			if share(&t.hopeless)(r, at); t.hopeless == 1 {
+				r.wrong(at, "everything would be hopeless: give less than 100%%, such as 2%%")
+			}
+		}},
+	}
+}
+
+// names reads a section: names, each with an entry.
+func (r *reader) names(s *Set, kind string, keys func(name string, e *entry) []key) func(*reader, place) {
+	return func(r *reader, at place) {
+		sec := newSection()
+		s.sections[kind] = sec
+		r.each(at, func(word *yaml.Node, value place) {
+			h := hold(kind, word.Value)
+			h.Actor = actor
+			if err := h.Check(); err != nil {
+				r.add(word, "%s: %v", value.path, err)
+				return
+			}
+			e := &entry{}
+			sec.put(word.Value, e)
+			r.object(value, keys(word.Value, e))
+		})
+	}
+}
+
+// actor signs the holds that a policy places.
+const actor = "policy"
+
+// hold names what a section's entry is about.
+func hold(kind, name string) holdfast.Hold {
+	switch kind {
+	case "kinds":
+		return holdfast.Hold{Kind: name}
+	case "owners":
+		return holdfast.Hold{Owner: name}
+	case "dependencies":
+		return holdfast.Hold{Dependency: name}
+	}
+	return holdfast.Hold{Queue: name}
+}
+
+// onlyNamed refuses for a pattern what can only be given to one name.
+func (r *reader) onlyNamed(name, what string, read func(*reader, place)) func(*reader, place) {
+	return func(r *reader, at place) {
+		if name[len(name)-1] == '*' {
+			r.wrong(at, "%s for a pattern: name one", what)
+			return
+		}
+		read(r, at)
+	}
+}
+
+func codesKey(e *entry) key {
+	return key{"codes", func(r *reader, at place) { r.codes(at, e) }}
+}
+
+// codes reads exceptions by failure code.
+func (r *reader) codes(at place, e *entry) {
+	e.codes = map[string]terms{}
+	r.each(at, func(word *yaml.Node, value place) {
+		if !r.knownCode(word.Value) {
+			r.add(word, "%s: %s", value.path, r.unknownCode(word.Value))
+		}
+		var t terms
+		r.object(value, []key{
+			{"max_attempts", count(&t.maxAttempts, 1, math.MaxInt32)},
+			{"give_up_after", span(&t.giveUpAfter)},
+			{"backoff", backoff(&t.backoff)},
+			{"retryable", flag(&t.retryable)},
+		})
+		e.codes[word.Value] = t
+	})
+}
+
+func (r *reader) knownCode(name string) bool {
+	_, ok := r.taxonomy.Code(name)
+	return ok
+}
+
+func (r *reader) unknownCode(name string) string {
+	var known []string
+	for _, code := range r.taxonomy.Codes() {
+		known = append(known, code.Name)
+	}
+	if meant := nearest(name, known); meant != "" {
+		return fmt.Sprintf("%.80q is no failure code; did you mean %s?", name, meant)
+	}
+	return fmt.Sprintf("%.80q is no failure code this application knows: correct it, or add the code to the taxonomy", name)
+}
+
+func (r *reader) ownerBudget(at place, b *OwnerBudget) {
+	r.object(at, []key{
+		{"retries_per_day", count(&b.RetriesPerDay, 1, math.MaxInt32)},
+		{"retries_per_month", count(&b.RetriesPerMonth, 1, math.MaxInt32)},
+		{"cost_per_day", number(&b.CostPerDay, 1e12)},
+		{"zone", func(r *reader, at place) { b.Zone = r.zone(at) }},
+	})
+	if *b == (OwnerBudget{Zone: b.Zone}) && b.Zone != nil {
+		r.wrong(at, "a zone without a budget: give retries_per_day, retries_per_month or cost_per_day")
+	}
+}

@@ -1,0 +1,200 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// A limit is what may run at once, and how fast it may start.
+type limit struct {
+	atMost           int
+	perSecond, burst float64
+	at               place
+}
+
+func (l *limit) rate() *holdfast.Rate {
+	if l.perSecond == 0 {
+		return nil
+	}
+	burst := l.burst
+	if burst == 0 {
+		burst = max(1, l.perSecond)
+	}
+	return &holdfast.Rate{PerSecond: l.perSecond, Burst: burst, Level: burst}
+}
+
+func (l *limit) words() string {
+	var words []string
+	if l.atMost > 0 {
+		words = append(words, fmt.Sprintf("at most %d at once", l.atMost))
+	}
+	if l.perSecond > 0 {
+		words = append(words, fmt.Sprintf("%v a second", l.perSecond))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Holds are the limits of the file. Whoever places them takes away those of the same source and actor that are not among
+// them any more.
+func (s *Set) Holds() (holds []holdfast.Hold) {
+	for _, kind := range sectionNames {
+		for _, name := range s.section(kind).names() {
+			l := s.section(kind).named[name].limit
+			if l == nil {
+				continue
+			}
+			h := hold(kind, name)
+			h.Source, h.Actor, h.Reason = holdfast.SourceLimit, actor, "limit of the policy: "+l.words()
+			h.AtMost, h.Rate = l.atMost, l.rate()
+			holds = append(holds, h)
+		}
+	}
+	return holds
+}
+
+// A Window is a time of day in which something is not tried again.
+type Window struct {
+	On holdfast.Hold // what it holds, as it is to be placed but for how long
+	failure.Window
+}
+
+// Windows lists the windows of the file. Those under defaults are for every queue.
+func (s *Set) Windows() (windows []Window) {
+	if s == nil {
+		return nil
+	}
+	add := func(on holdfast.Hold, e *entry) {
+		on.Source, on.Actor, on.Retries = holdfast.SourceWindow, actor, true
+		for _, w := range e.windows {
+			on.Reason = "no retries " + describe(w)
+			windows = append(windows, Window{on, w})
+		}
+	}
+	add(holdfast.Hold{Queue: "*"}, &s.base)
+	for _, kind := range sectionNames {
+		for _, name := range s.section(kind).names() {
+			add(hold(kind, name), s.section(kind).named[name])
+		}
+	}
+	return windows
+}
+
+// WindowHolds are the holds that have to stand at this moment because of a window, each For as long as it lasts. Windows on
+// the same thing that follow each other without a gap make one hold.
+func (s *Set) WindowHolds(now time.Time) (holds []holdfast.Hold) {
+	windows := s.Windows()
+	for i := 0; i < len(windows); {
+		same := i + 1
+		for same < len(windows) && sameThing(windows[i].On, windows[same].On) {
+			same++
+		}
+		if end, by := lastsUntil(windows[i:same], now); end.After(now) {
+			h := by.On
+			h.For = end.Sub(now)
+			holds = append(holds, h)
+		}
+		i = same
+	}
+	return holds
+}
+
+func sameThing(a, b holdfast.Hold) bool {
+	scopeA, nameA := a.On()
+	scopeB, nameB := b.On()
+	return scopeA == scopeB && nameA == nameB
+}
+
+// lastsUntil follows windows from one to the next, for a week at the most, and answers when the last ends and which began it.
+func lastsUntil(windows []Window, now time.Time) (end time.Time, by Window) {
+	end = now
+	for range 7 * len(windows) {
+		later := end
+		for _, w := range windows {
+			if until, inside := w.Until(end); inside && until.After(later) {
+				later = until
+				if end.Equal(now) {
+					by = w
+				}
+			}
+		}
+		if !later.After(end) {
+			break
+		}
+		end = later
+	}
+	return end, by
+}
+
+func (r *reader) limitKey(name string, e *entry) key {
+	return key{"limit", func(r *reader, at place) {
+		l := &limit{at: at}
+		r.object(at, append([]key{{"at_most", count(&l.atMost, 1, 1_000_000)}}, l.paceKeys(r, name)...))
+		r.burstAlone(at, l)
+		e.limit = l
+	}}
+}
+
+func (l *limit) paceKeys(r *reader, name string) []key {
+	return []key{
+		{"per_second", r.onlyNamed(name, "a rate", number(&l.perSecond, 1e6))},
+		{"burst", r.onlyNamed(name, "a burst", number(&l.burst, 1e6))},
+	}
+}
+
+func (r *reader) burstAlone(at place, l *limit) {
+	if l.burst > 0 && l.burst < 1 {
+		r.wrong(at, "a burst of %v lets nothing through: give at least 1", l.burst)
+	}
+	if at.Kind == yaml.MappingNode && l.burst > 0 && !has(at.Node, "per_second") {
+		r.wrong(at, "a burst without per_second: say how fast it fills")
+	}
+}
+
+func has(n *yaml.Node, word string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == word {
+			return true
+		}
+	}
+	return false
+}
+
+// pace reads how fast an owner may enqueue. A pattern is fine here: each owner has a bucket of its own.
+func (r *reader) pace(at place) *limit {
+	l := &limit{at: at}
+	before := len(r.mistakes)
+	r.object(at, l.paceKeys(r, "each"))
+	if len(r.mistakes) == before && l.perSecond == 0 {
+		r.wrong(at, "no per_second: say how fast")
+		return nil
+	}
+	r.burstAlone(at, l)
+	if l.perSecond == 0 {
+		return nil
+	}
+	return l
+}
+
+// uselessLimits finds names that are promised more than a pattern leaves them: all holds that cover a job must let it through.
+func (r *reader) uselessLimits(s *Set) {
+	for _, kind := range sectionNames {
+		sec := s.section(kind)
+		for name, e := range sec.named {
+			if e.limit == nil {
+				continue
+			}
+			for begin := range sec.begins(name) {
+				wide := sec.patterns[begin].limit
+				if wide != nil && wide.atMost > 0 && e.limit.atMost > wide.atMost {
+					r.wrong(e.limit.at, "at_most %d can never be reached: %s.%s* lets each have %d, and both hold; raise that, or lower this", e.limit.atMost, kind, begin, wide.atMost)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// A life is one generation of a recorded job: from its enqueue or a manual retry to its end or the present.
+type life struct {
+	job      holdfast.Job
+	since    time.Time
+	until    time.Time
+	end      holdfast.State     // queued when it has not ended, or a person cut it short
+	failures []holdfast.Attempt // that were charged as failure or crash, in order
+	worked   time.Duration      // how long the completing attempt took
+}
+
+// lives tells the generations of a job apart.
+func lives(h holdfast.History) []life {
+	all := make([]life, max(1, h.Job.Generation))
+	for i := range all {
+		all[i] = life{job: h.Job, since: h.Job.CreatedAt, end: holdfast.Queued}
+	}
+	for _, e := range h.Events {
+		if i := e.Generation - 1; i > 0 && i < len(all) && (e.Name == "manual retry" || e.Name == "redrive") {
+			all[i].since = e.At
+		}
+	}
+	for _, a := range h.Attempts {
+		i := a.Generation - 1
+		if i < 0 || i >= len(all) || a.Late || a.Failure == nil || a.Charge != holdfast.ChargeFailure && a.Charge != holdfast.ChargeCrash {
+			continue
+		}
+		all[i].failures = append(all[i].failures, a)
+		if a.To == holdfast.Failed {
+			all[i].end, all[i].until = holdfast.Failed, a.EndedAt
+		}
+	}
+	if last := &all[len(all)-1]; h.Job.State == holdfast.Complete {
+		last.end, last.until = holdfast.Complete, h.Job.FinishedAt
+		last.worked = max(0, h.Job.FinishedAt.Sub(h.Job.StartedAt))
+	}
+	return all
+}
+
+// attempts counts those that were charged, and the one that completed.
+func (l life) attempts() int {
+	if l.end == holdfast.Complete {
+		return len(l.failures) + 1
+	}
+	return len(l.failures)
+}
+
+// code is that of the last failure.
+func (l life) code() string { return l.failures[len(l.failures)-1].Failure.Code }
+
+// An ending is what another policy would have made of a life.
+type ending struct {
+	state    holdfast.State
+	attempts int
+	after    time.Duration
+}
+
+// under lives the life again, under a set of policies.
+func (l life) under(s *Set) ending {
+	rules := failure.Rules{Taxonomy: s.known(), Policy: s.For(l.job.Kind, l.job.Owner), Dependency: l.job.Dependency}
+	lease := holdfast.Lease{Job: l.job}
+	lease.Failures, lease.Crashes = 0, 0
+	e := ending{state: holdfast.Queued, after: max(0, l.failures[0].StartedAt.Sub(l.since))}
+	for e.attempts < mostTrials {
+		if e.attempts >= len(l.failures) && l.end == holdfast.Complete {
+			return ending{holdfast.Complete, e.attempts + 1, e.after + l.worked}
+		}
+		if e.attempts >= len(l.failures) && l.end != holdfast.Failed {
+			return e // it has not ended, and nobody knows how it goes on
+		}
+		a := l.failures[min(e.attempts, len(l.failures)-1)]
+		took := max(0, a.EndedAt.Sub(a.StartedAt))
+		e.attempts++
+		e.after += took
+		v := failure.Decide(rules, lease, outcome(a, took, e.after))
+		if v.To != holdfast.Queued {
+			e.state = v.To
+			return e
+		}
+		switch v.Charge {
+		case holdfast.ChargeFailure:
+			lease.Failures++
+		case holdfast.ChargeCrash:
+			lease.Crashes++
+		}
+		e.after += v.Delay
+	}
+	return e
+}
+
+// outcome is what the engine knew when the attempt ended, as far as the record tells. What the handler or the other side asked
+// for is told by the sentence that Decide wrote then.
+func outcome(a holdfast.Attempt, took, age time.Duration) failure.Outcome {
+	o := failure.Outcome{Event: failure.Returned, Took: took, Age: age, Roll: 0.5}
+	if a.Charge == holdfast.ChargeCrash {
+		o.Event = failure.Lost
+		return o
+	}
+	o.Err = failure.WithCode(errors.New(cmp.Or(a.Failure.Message, a.Failure.Code)), a.Failure.Code)
+	switch {
+	case strings.Contains(a.Why, "never retried: the handler said so"):
+		o.Err = failure.NeverRetry(o.Err)
+	case strings.Contains(a.Why, "by the other side's Retry-After"), strings.Contains(a.Why, "by the handler's "):
+		o.Err = failure.RetryAfter(o.Err, a.DueAt.Sub(a.EndedAt))
+	}
+	return o
+}

@@ -1,0 +1,74 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A Mistake is one thing that is wrong with a file, in a sentence that says what to do.
+type Mistake struct {
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// Mistakes are all that is wrong with a file, by line. They are holdfast.ErrInvalid.
+type Mistakes []Mistake
+
+// Error has a line for each.
+func (m Mistakes) Error() string {
+	lines := make([]string, len(m))
+	for i, one := range m {
+		lines[i] = fmt.Sprintf("line %d: %s", one.Line, one.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap leads to the sentinel.
+func (m Mistakes) Unwrap() error { return holdfast.ErrInvalid }
+
+// sorted puts them in the order of the file.
+func (m Mistakes) sorted() Mistakes {
+	slices.SortStableFunc(m, func(a, b Mistake) int { return a.Line - b.Line })
+	return m
+}
+
+// nearest is the known word that was probably meant, or nothing.
+func nearest(word string, known []string) string {
+	best, least := "", 1+max(1, len(word)/3)
+	for _, candidate := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, drop, change or swap with their neighbour to make one word of the other.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return len(a) + len(b)
+	}
+	before, last := []int(nil), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

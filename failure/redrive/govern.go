@@ -1,0 +1,169 @@
+package redrive
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Next says how many jobs to take now, and why not more. It may end or stop the redrive. Whatever it answers with is to be
+// kept, even when nothing is to be taken: the time that has passed was counted.
+func Next(p Progress, t holdfast.Tally, now time.Time) (take int, next Progress, why string) {
+	p.Tally = t
+	if p.State != Running {
+		return 0, p, p.Why
+	}
+	o := p.Order
+	p.refill(now)
+	if why := p.tooBad(t); why != "" {
+		return p.end(Stopped, why, now)
+	}
+	rest := o.most() - t.Taken
+	if p.Exhausted || rest <= 0 {
+		if t.InFlight > 0 {
+			return p.wait("all are taken; waits until the last %d have ended", t.InFlight)
+		}
+		return p.end(Done, p.summary(t), now)
+	}
+	if canary := o.Canary - t.Taken; !p.Passed && o.Canary > 0 && canary <= 0 {
+		if t.InFlight > 0 {
+			return p.wait("waits until the canary of %d has ended; %d are under way", o.Canary, t.InFlight)
+		}
+		if why := p.canaryFailed(t); why != "" {
+			return p.end(Stopped, why, now)
+		}
+		p.Passed = true
+	} else if !p.Passed && o.Canary > 0 {
+		rest = min(rest, canary)
+	}
+	room := o.inFlight() - t.InFlight
+	if room <= 0 {
+		return p.wait("waits: %d are under way, %d may be", t.InFlight, o.inFlight())
+	}
+	take = min(rest, room, int(p.Tokens), MaxStep)
+	if take <= 0 {
+		return p.wait("keeps to %v a second", o.perSecond())
+	}
+	p.Tokens -= float64(take)
+	p.Why = fmt.Sprintf("%d taken so far, %d complete, %d failed again", t.Taken, t.Complete, t.Failed)
+	return take, p, p.Why
+}
+
+func (p Progress) wait(format string, args ...any) (int, Progress, string) {
+	p.Why = fmt.Sprintf(format, args...)
+	return 0, p, p.Why
+}
+
+func (p Progress) end(to State, why string, now time.Time) (int, Progress, string) {
+	p.State, p.Why, p.EndedAt = to, why, now
+	return 0, p, why
+}
+
+// refill adds what the time since the last step is worth, never more than one second's worth in all. A clock that goes
+// backwards adds nothing.
+func (p *Progress) refill(now time.Time) {
+	rate := p.Order.perSecond()
+	if passed := now.Sub(p.StepAt).Seconds(); passed > 0 {
+		p.Tokens += rate * passed
+		p.StepAt = now
+	}
+	if !(p.Tokens >= 0) { // also when it is not a number
+		p.Tokens = 0
+	}
+	p.Tokens = min(p.Tokens, burst(rate))
+}
+
+// burst is one second's worth, and at least one job.
+func burst(rate float64) float64 { return math.Max(1, rate) }
+
+// judged counts what has ended since the redrive was last resumed. Cancelled jobs say nothing about the trouble.
+func (p Progress) judged(t holdfast.Tally) (ended, failed int) {
+	failed = max(0, t.Failed-p.Since.Failed)
+	return failed + max(0, t.Complete-p.Since.Complete), failed
+}
+
+func (p Progress) tooBad(t holdfast.Tally) string {
+	ended, failed := p.judged(t)
+	if ended < p.Order.stopAfter() || !p.above(ended, failed) {
+		return ""
+	}
+	return fmt.Sprintf("stopped: %d of %d failed again, more than %s", failed, ended, percent(p.Order.stopAbove()))
+}
+
+func (p Progress) canaryFailed(t holdfast.Tally) string {
+	ended, failed := p.judged(t)
+	switch {
+	case ended == 0:
+		return fmt.Sprintf("stopped: the canary of %d says nothing, none of it completed or failed", p.Order.Canary)
+	case p.above(ended, failed):
+		return fmt.Sprintf("stopped: %d of the canary's %d failed again, more than %s", failed, ended, percent(p.Order.stopAbove()))
+	}
+	return ""
+}
+
+func (p Progress) above(ended, failed int) bool {
+	return ended > 0 && float64(failed) > p.Order.stopAbove()*float64(ended)
+}
+
+func (p Progress) summary(t holdfast.Tally) string {
+	if p.Order.Discard {
+		return fmt.Sprintf("done: %d discarded", t.Discarded)
+	}
+	text := fmt.Sprintf("done: %d complete, %d failed again", t.Complete, t.Failed)
+	if t.Cancelled > 0 {
+		text += fmt.Sprintf(", %d cancelled", t.Cancelled)
+	}
+	if t.Discarded > 0 {
+		text += fmt.Sprintf(", %d discarded", t.Discarded)
+	}
+	return text
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.3g%%", share*100) }
+
+// Pause keeps a redrive from taking more. What it has taken goes on. The three words of a person are alike: they take the time.
+func Pause(p Progress, actor, reason string, _ time.Time) (Progress, error) {
+	if p.State != Running {
+		return p, conflict("pause", p, "only a running one can be paused")
+	}
+	p.State, p.Why, p.Actor = Paused, said("paused", actor, reason), actor
+	return p, nil
+}
+
+// Resume lets a paused or stopped redrive go on. It is judged anew, by what ends from now on: whoever resumes has seen what
+// went before. A canary that stopped it counts as passed.
+func Resume(p Progress, actor, reason string, now time.Time) (Progress, error) {
+	if p.State != Paused && p.State != Stopped {
+		return p, conflict("resume", p, "only a paused or stopped one can be resumed")
+	}
+	if p.State == Stopped {
+		p.Since = p.Tally
+		p.Passed = p.Passed || p.Tally.Taken >= p.Order.Canary
+	}
+	p.State, p.Why, p.Actor, p.EndedAt, p.StepAt, p.Tokens = Running, said("resumed", actor, reason), actor, time.Time{}, now, 0
+	return p, nil
+}
+
+// Cancel ends a redrive for good. What it has taken goes on.
+func Cancel(p Progress, actor, reason string, now time.Time) (Progress, error) {
+	if p.State.Ended() {
+		return p, conflict("cancel", p, "it has ended")
+	}
+	_, p, _ = p.end(Cancelled, said("cancelled", actor, reason), now)
+	p.Actor = actor
+	return p, nil
+}
+
+func said(what, actor, reason string) string {
+	text := what + " by " + actor
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+func conflict(verb string, p Progress, rule string) error {
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("cannot %s redrive %s: it is %s; %s", verb, p.ID, p.State, rule)}
+}

@@ -1,0 +1,70 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
+
+// partProber is a worker whose jobs call something that a file says is down, or is a trap.
+const partProber = "prober"
+
+// A callScript is a job that calls the gateway of the run.
+type callScript struct{}
+
+func (callScript) Kind() string { return "chaos.call" }
+
+// gatewayName is what the breaker of these runs guards.
+const gatewayName = "chaos-gateway"
+
+// The files that say how the gateway is.
+const (
+	gatewayDown = "gateway.down" // calls fail
+	gatewayTrap = "gateway.trap" // calls never return
+)
+
+// gatewayBreaker is quick to open and quick to probe.
+var gatewayBreaker = breaker.Config{Window: 4, MinCalls: 2, OpenFor: time.Second, OpenMax: 2 * time.Second, Probes: 1, Successes: 1, Ramp: time.Second}
+
+// probe runs an engine whose jobs call the gateway.
+func probe(ctx context.Context, p part, r *recorder) error {
+	e, err := engine.New(r, engine.Config{
+		Name: fmt.Sprintf("prober-%d", p.N), Slots: 4, Lease: p.Lease, Grace: 300 * time.Millisecond, Poll: 200 * time.Millisecond,
+		Dependencies: map[string]engine.Dependency{gatewayName: {Breaker: gatewayBreaker, NoBudget: true}},
+		Log:          slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		return err
+	}
+	there := func(name string) bool { _, err := os.Stat(filepath.Join(p.Dir, name)); return err == nil }
+	engine.Handle(e, func(ctx context.Context, job *engine.Job[callScript]) error {
+		r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: job.ID, Token: job.Token})
+		switch {
+		case there(gatewayTrap):
+			<-ctx.Done()
+			return context.Cause(ctx)
+		case there(gatewayDown):
+			return failure.WithCode(errors.New("the gateway is down"), "DEPENDENCY_DOWN")
+		}
+		return nil
+	}, engine.Kind{Dependency: gatewayName, Policy: failure.Policy{MaxAttempts: 50, MaxCrashes: enough, Backoff: failure.Fixed(50 * time.Millisecond)}})
+	return e.Run(ctx)
+}
+
+// callJobs are jobs that call the gateway.
+func callJobs(n int) []holdfast.Draft {
+	drafts := make([]holdfast.Draft, n)
+	for i := range drafts {
+		drafts[i], _ = holdfast.NewDraft(callScript{})
+	}
+	return drafts
+}

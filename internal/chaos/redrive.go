@@ -1,0 +1,186 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// A RedriveReport is the outcome of a redrive whose workers were killed all the time. It is clean when everything after Kills
+// is zero.
+type RedriveReport struct {
+	Store    string  `json:"store"`
+	Jobs     int     `json:"jobs"`
+	Seconds  float64 `json:"seconds"`
+	Kills    int     `json:"kills"`    // SIGKILL, while it ran
+	Lost     int     `json:"lost"`     // not complete in the end, or not taken
+	Twice    int     `json:"twice"`    // sent round more than once
+	Findings int     `json:"findings"` // what the audit found
+
+	Troubles []string `json:"-"`
+}
+
+// Clean reports whether every dead letter was redriven, and once.
+func (r RedriveReport) Clean() bool { return r.Lost+r.Twice+r.Findings == 0 && len(r.Troubles) == 0 }
+
+// Redrive makes dead letters, orders a redrive of all of them and kills the workers that carry it out, again and again.
+func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err error) {
+	if err := able(); err != nil {
+		return report, err
+	}
+	c.fill()
+	dir, err := os.MkdirTemp("", "holdfast-redrive-")
+	if err != nil {
+		return report, fmt.Errorf("no folder for the run: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	g, err := prepare(c.Store, dir)
+	if err != nil {
+		return report, err
+	}
+	defer g.close()
+	s, err := openPatiently(ctx, g.address)
+	if err != nil {
+		return report, err
+	}
+	defer s.Close()
+	report = RedriveReport{Store: g.name, Jobs: jobs}
+	first := holdfast.NewID()
+	if err := bury(ctx, s, jobs); err != nil {
+		return report, err
+	}
+	c.say("%s: %d dead letters", g.name, jobs)
+	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
+	defer f.killAll("")
+	began := time.Now()
+	id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Order{
+		Filter: holdfast.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "to see whether each goes once",
+	})
+	if err != nil {
+		return report, err
+	}
+	if report.Kills, err = c.harass(ctx, s, f, id); err != nil {
+		return report, err
+	}
+	report.Seconds = time.Since(began).Seconds()
+	f.retire(partWorker, time.Minute)
+	return report, report.weigh(ctx, s, id, first)
+}
+
+// bury makes jobs that have failed for good, as quickly as can be.
+func bury(ctx context.Context, s holdfast.Store, jobs int) error {
+	for left := jobs; left > 0; {
+		drafts := make([]holdfast.Draft, min(left, 500))
+		for i := range drafts {
+			drafts[i], _ = holdfast.NewDraft(script{Do: doNothing})
+		}
+		if _, err := s.Enqueue(ctx, drafts); err != nil {
+			return err
+		}
+		leases, err := s.Claim(ctx, holdfast.Claim{Worker: "undertaker", Queues: []string{holdfast.DefaultQueue}, Limit: len(drafts), Start: len(drafts), Lease: time.Minute})
+		if err != nil {
+			return err
+		}
+		ends := make([]holdfast.Settlement, len(leases))
+		for i, l := range leases {
+			ends[i] = holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 1, Took: time.Millisecond,
+				Failure: &holdfast.Failure{Code: "HTTP_5XX", Category: "dependency", Message: "made for this run", Fingerprint: "chaos-redrive"}}
+		}
+		if _, err := s.Settle(ctx, ends); err != nil {
+			return err
+		}
+		left -= len(leases)
+	}
+	return nil
+}
+
+// harass kills a worker every now and then until the redrive has ended and everything it took has too.
+func (c *Config) harass(ctx context.Context, s holdfast.Store, f *fleet, id holdfast.ID) (kills int, err error) {
+	random := rand.New(rand.NewPCG(c.Seed, 1))
+	weather := &storm{fleet: f, random: random, faults: map[string]int{}}
+	if err := f.man(partWorker, c.Workers); err != nil {
+		return 0, err
+	}
+	desk, before, since := ops.New(s, ops.Config{}), "", time.Now()
+	for ctx.Err() == nil {
+		pause(ctx, time.Duration(100+random.IntN(300))*time.Millisecond)
+		r, err := desk.Redrive(ctx, id)
+		if err != nil {
+			return kills, err
+		}
+		switch {
+		case r.State.Ended() && r.Tally.InFlight == 0:
+			return kills, nil
+		case r.State != redrive.Running && !r.State.Ended():
+			return kills, fmt.Errorf("the redrive is %s: %s", r.State, r.Why)
+		case !r.State.Ended():
+			if p := weather.pick(partWorker); p != nil {
+				weather.kill(p, "sigkill")
+				kills++
+			}
+		}
+		if now := fmt.Sprint(r.State, r.Tally); now != before {
+			before, since = now, time.Now()
+			c.say("%s", before)
+		} else if time.Since(since) > stuckAfter {
+			return kills, nil // the verdict tells what is stuck
+		}
+		if err := f.tend(); err != nil {
+			return kills, err
+		}
+	}
+	return kills, ctx.Err()
+}
+
+// weigh looks at every job: complete, in the second generation, sent round by one event.
+func (r *RedriveReport) weigh(ctx context.Context, s holdfast.Store, id, first holdfast.ID) error {
+	accuse := func(count *int, format string, args ...any) {
+		if *count++; len(r.Troubles) < 50 {
+			r.Troubles = append(r.Troubles, fmt.Sprintf(format, args...))
+		}
+	}
+	seen := 0
+	for filter := (holdfast.Filter{Limit: 200}); ; {
+		page, cursor, err := s.Jobs(ctx, filter)
+		if err != nil {
+			return err
+		}
+		for _, job := range page {
+			if !ofRun(job, first) {
+				continue
+			}
+			seen++
+			if job.State != holdfast.Complete || job.Generation < 2 {
+				accuse(&r.Lost, "job %s is %s in generation %d", job.ID, job.State, job.Generation)
+			}
+			if job.Generation > 2 {
+				accuse(&r.Twice, "job %s is of generation %d", job.ID, job.Generation)
+			}
+		}
+		if filter.Cursor = cursor; cursor == "" {
+			break
+		}
+	}
+	tally, err := s.Redriven(ctx, id)
+	if err != nil {
+		return err
+	}
+	if seen != r.Jobs || tally.Taken != r.Jobs || tally.Complete != r.Jobs {
+		accuse(&r.Lost, "of %d jobs %d are there and the redrive counts %+v", r.Jobs, seen, tally)
+	}
+	findings, err := s.Audit(ctx)
+	for _, f := range findings {
+		accuse(&r.Findings, "audit: %s: %s %s", f.Rule, f.Job, f.Detail)
+	}
+	if r.Kills == 0 {
+		return errors.Join(err, errNothing)
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Analytics say whether it helps to try again, and what it costs.
+type Analytics struct {
+	Within     time.Duration `json:"within"`     // of jobs that were created within this time
+	Kinds      []KindFigures `json:"kinds"`      // what wastes most time first
+	Retries    []Retried     `json:"retries"`    // by kind, code and number of the attempt
+	Recoveries []Recovery    `json:"recoveries"` // of dependencies, the latest first; as far back as the breakers remember
+}
+
+// KindFigures are about the jobs of one kind.
+type KindFigures struct {
+	Kind     string `json:"kind"`
+	Jobs     int    `json:"jobs"`      // that made a first attempt
+	FirstTry int    `json:"first_try"` // completed at once
+	Later    int    `json:"later"`     // completed by a retry
+	GaveUp   int    `json:"gave_up"`   // failed for good
+	Attempts int    `json:"attempts"`  // first ones and retries; what was handed back for free does not count
+	Retries  int    `json:"retries"`
+	// Amplification is how many attempts there were for each first one: 1 when nothing is ever retried.
+	Amplification float64 `json:"amplification"`
+
+	Took   time.Duration `json:"took"`   // by failed attempts together
+	Wasted time.Duration `json:"wasted"` // of that, by jobs that failed for good in the end
+
+	Cost      float64 `json:"cost,omitempty"`       // of all attempts, when the policy gives the kind a cost
+	RetryCost float64 `json:"retry_cost,omitempty"` // of the retries alone
+}
+
+// Retried says what came of trying again after one sort of failure.
+type Retried struct {
+	Kind     string        `json:"kind"`
+	Code     string        `json:"code"`
+	Number   int           `json:"number"` // of the attempt that failed, 1 the first
+	Failed   int           `json:"failed"` // so many attempts failed so
+	Complete int           `json:"complete"`
+	Again    int           `json:"again"`
+	GaveUp   int           `json:"gave_up"`
+	Success  float64       `json:"success"` // the share of next attempts that completed; 0 when there was none
+	Wasted   time.Duration `json:"wasted"`
+}
+
+// Analytics sums up what became of attempts of jobs that were created within a time, and how dependencies recovered.
+func (s *Service) Analytics(ctx context.Context, within time.Duration) (Analytics, error) {
+	if within <= 0 {
+		return Analytics{}, invalid("within %v: give how far to look back, such as 24h", within)
+	}
+	experience, err := s.store.Experience(ctx, within)
+	if err != nil {
+		return Analytics{}, err
+	}
+	cost, err := s.costs(ctx)
+	if err != nil {
+		return Analytics{}, err
+	}
+	answer := Analytics{Within: within, Kinds: kindFigures(experience, cost), Retries: retried(experience)}
+	answer.Recoveries, err = s.recoveries(ctx)
+	return answer, err
+}
+
+func kindFigures(experience []holdfast.Experience, cost func(kind string) float64) []KindFigures {
+	kinds := map[string]*KindFigures{}
+	for _, e := range experience {
+		k := kinds[e.Kind]
+		if k == nil {
+			k = &KindFigures{Kind: e.Kind}
+			kinds[e.Kind] = k
+		}
+		if e.Number == 0 {
+			k.Jobs, k.FirstTry = k.Jobs+e.Attempts, k.FirstTry+e.Complete
+			continue
+		}
+		k.Later += e.Complete
+		k.GaveUp += e.GaveUp
+		k.Retries += e.Complete + e.Again
+		k.Took += e.Took
+		k.Wasted += e.Wasted
+	}
+	list := make([]KindFigures, 0, len(kinds))
+	for _, k := range kinds {
+		k.Attempts = k.Jobs + k.Retries
+		if k.Jobs > 0 {
+			k.Amplification = float64(k.Attempts) / float64(k.Jobs)
+		}
+		k.Cost, k.RetryCost = cost(k.Kind)*float64(k.Attempts), cost(k.Kind)*float64(k.Retries)
+		list = append(list, *k)
+	}
+	slices.SortFunc(list, func(a, b KindFigures) int {
+		return cmp.Or(cmp.Compare(b.Wasted, a.Wasted), cmp.Compare(a.Kind, b.Kind))
+	})
+	return list
+}
+
+func retried(experience []holdfast.Experience) []Retried {
+	list := []Retried{}
+	for _, e := range experience {
+		if e.Number == 0 {
+			continue
+		}
+		r := Retried{Kind: e.Kind, Code: e.Code, Number: e.Number, Failed: e.Attempts, Complete: e.Complete, Again: e.Again, GaveUp: e.GaveUp, Wasted: e.Wasted}
+		if next := e.Complete + e.Again; next > 0 {
+			r.Success = float64(e.Complete) / float64(next)
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Retried) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Number, b.Number))
+	})
+	return list
+}

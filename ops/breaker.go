@@ -1,0 +1,286 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
+
+const breakerRoom = "breaker"
+
+// A Breaker is what is known about one dependency, and what it lets through.
+type Breaker struct {
+	Dependency string        `json:"dependency"`
+	State      breaker.State `json:"state"`
+	Since      time.Time     `json:"since,omitzero"`
+	Why        string        `json:"why,omitempty"`       // what brought it to this state
+	NextProbe  time.Time     `json:"next_probe,omitzero"` // while it is open
+	Until      time.Time     `json:"until,omitzero"`      // while it recovers: then it is closed
+	Opens      int           `json:"opens,omitempty"`     // how often in a row
+
+	Calls    int `json:"calls"`    // in its window now: so many were made,
+	Failures int `json:"failures"` // so many of them failed,
+	Slow     int `json:"slow"`     // so many were slow
+
+	Code    string `json:"code,omitempty"`    // of the last failure
+	Message string `json:"message,omitempty"` // of the last failure
+	Actor   string `json:"actor,omitempty"`   // whose word it follows, if a person's
+	Reason  string `json:"reason,omitempty"`
+	Prober  string `json:"prober,omitempty"` // the worker that watches over it with a health probe
+
+	Lets    *holdfast.Hold       `json:"lets,omitempty"`    // the hold it keeps, if it keeps one
+	Behind  int                  `json:"behind"`            // due jobs that wait for it, up to MostCounted
+	Kinds   []string             `json:"kinds,omitempty"`   // that live workers declared to call it
+	History []breaker.Transition `json:"history,omitempty"` // the last 50, the newest first
+}
+
+// Breakers lists every dependency that workers declared or that has a breaker, by name.
+func (s *Service) Breakers(ctx context.Context) ([]Breaker, error) {
+	records, err := s.store.Records(ctx, breakerRoom)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := s.declared(ctx)
+	if err != nil {
+		return nil, err
+	}
+	holds, err := s.store.Holds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []Breaker
+	for _, r := range records {
+		b := describe(r.Name, decode(r))
+		b.Kinds = kinds[r.Name]
+		delete(kinds, r.Name)
+		list = append(list, b)
+	}
+	for dependency, kinds := range kinds {
+		list = append(list, Breaker{Dependency: dependency, State: breaker.Closed, Kinds: kinds})
+	}
+	for n := range list {
+		if err := s.behind(ctx, &list[n], holds); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b Breaker) int { return strings.Compare(a.Dependency, b.Dependency) })
+	return list, nil
+}
+
+// Breaker tells all about one. A dependency that nobody knows is ErrNotFound.
+func (s *Service) Breaker(ctx context.Context, dependency string) (Breaker, error) {
+	list, err := s.Breakers(ctx)
+	if err != nil {
+		return Breaker{}, err
+	}
+	for _, b := range list {
+		if b.Dependency == dependency {
+			return b, nil
+		}
+	}
+	return Breaker{}, unknown(dependency)
+}
+
+// behind adds what the breaker keeps back. A closed one keeps nothing back, and is not asked about.
+func (s *Service) behind(ctx context.Context, b *Breaker, holds []holdfast.Hold) (err error) {
+	for _, h := range holds {
+		if h.Source == holdfast.SourceBreaker && h.Dependency == b.Dependency {
+			b.Lets = &h
+		}
+	}
+	if b.Lets != nil || b.State.Refuses() {
+		b.Behind, err = s.store.Behind(ctx, holdfast.Hold{Dependency: b.Dependency, Source: holdfast.SourceBreaker, Actor: breaker.System})
+	}
+	return err
+}
+
+// declared tells for dependencies which kinds live workers declared to call them.
+func (s *Service) declared(ctx context.Context) (map[string][]string, error) {
+	workers, err := s.store.Workers(ctx)
+	kinds := map[string][]string{}
+	for _, worker := range workers {
+		for kind, dependency := range worker.Depends {
+			if dependency != "" && !slices.Contains(kinds[dependency], kind) {
+				kinds[dependency] = append(kinds[dependency], kind)
+				slices.Sort(kinds[dependency])
+			}
+		}
+	}
+	return kinds, err
+}
+
+// circuit reads a dependency's circuit. There is none where nobody has seen it fail.
+func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Circuit, error) {
+	r, err := s.record(ctx, breakerRoom, dependency)
+	if err != nil || r.Version == 0 {
+		return nil, err
+	}
+	c := decode(r)
+	return &c, nil
+}
+
+// decode reads a circuit. What cannot be read is a new one, as it is for the workers.
+func decode(r holdfast.Record) (c breaker.Circuit) {
+	if r.Version == 0 || json.Unmarshal(r.Body, &c) != nil || c.State == "" {
+		return breaker.Circuit{State: breaker.Closed}
+	}
+	return c
+}
+
+// encode writes a circuit into its record and leaves what else the workers keep there alone, but for what they know of its hold:
+// they are to look again.
+func encode(r holdfast.Record, c breaker.Circuit) (json.RawMessage, error) {
+	was, err := fields(decode(r))
+	if err != nil {
+		return nil, err
+	}
+	is, err := fields(c)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]json.RawMessage{}
+	_ = json.Unmarshal(r.Body, &all) // what cannot be read is lost anyway
+	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return was[name] != nil || name == "flow" })
+	maps.Copy(all, is)
+	return json.Marshal(all)
+}
+
+// fields takes a circuit's JSON apart.
+func fields(c breaker.Circuit) (all map[string]json.RawMessage, err error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(body, &all)
+	return all, err
+}
+
+// describe puts a circuit in an operator's terms.
+func describe(dependency string, c breaker.Circuit) Breaker {
+	b := Breaker{
+		Dependency: dependency, State: c.State, Since: c.Since, Opens: c.Opens,
+		Code: c.Code, Message: c.Message, Actor: c.Actor, Reason: c.Reason, Prober: c.Probing, History: slices.Clone(c.History),
+	}
+	slices.Reverse(b.History)
+	if len(b.History) > 0 {
+		b.Why = b.History[0].Why
+	}
+	switch c.State {
+	case breaker.Open:
+		b.NextProbe = c.Until
+	case breaker.Recovering:
+		b.Until = c.Until
+	}
+	slowBad := strings.Count(c.Recent, "X")
+	b.Calls, b.Failures, b.Slow = len(c.Recent), strings.Count(c.Recent, "x")+slowBad, strings.Count(c.Recent, "s")+slowBad
+	for _, slot := range c.Slots {
+		b.Calls, b.Failures, b.Slow = b.Calls+slot.Calls, b.Failures+slot.Failures, b.Slow+slot.Slow
+	}
+	return b
+}
+
+// OpenBreaker opens a breaker by hand, as if calls had failed: it is probed in time and comes back by itself.
+func (s *Service) OpenBreaker(ctx context.Context, dependency, actor, reason string) error {
+	return s.forceBreaker(ctx, dependency, breaker.Open, word{actor, reason})
+}
+
+// CloseBreaker closes a breaker by hand: its jobs come back over the ramp, and calls are the judge again.
+func (s *Service) CloseBreaker(ctx context.Context, dependency, actor, reason string) error {
+	return s.forceBreaker(ctx, dependency, breaker.Closed, word{actor, reason})
+}
+
+// ForceBreaker keeps a breaker open or closed, whatever calls say, until AutoBreaker.
+func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool, actor, reason string) error {
+	if open {
+		return s.forceBreaker(ctx, dependency, breaker.ForcedOpen, word{actor, reason})
+	}
+	return s.forceBreaker(ctx, dependency, breaker.ForcedClosed, word{actor, reason})
+}
+
+// AutoBreaker leaves a forced state: calls are the judge again.
+func (s *Service) AutoBreaker(ctx context.Context, dependency, actor, reason string) error {
+	return s.forceBreaker(ctx, dependency, breaker.Auto, word{actor, reason})
+}
+
+// A word is who said something, and why.
+type word struct{ actor, reason string }
+
+// forceBreaker keeps the circuit, its hold and the events of a person's decision in one change.
+func (s *Service) forceBreaker(ctx context.Context, dependency string, to breaker.State, w word) error {
+	hold := holdfast.Hold{Dependency: dependency, Source: holdfast.SourceBreaker, Actor: w.actor, Reason: w.reason}
+	if err := hold.Check(); err != nil {
+		return err
+	}
+	if err := s.known(ctx, dependency); err != nil {
+		return err
+	}
+	config, err := s.breakerConfig(ctx, dependency)
+	if err != nil {
+		return err
+	}
+	return s.keep(ctx, breakerRoom, dependency, func(r holdfast.Record) (holdfast.Change, error) {
+		now := r.AsOf
+		if r.Version == 0 {
+			if now, err = s.now(ctx); err != nil {
+				return holdfast.Change{}, err
+			}
+		}
+		circuit, moved, err := config.Force(decode(r), to, w.actor, w.reason, now)
+		if err != nil {
+			return holdfast.Change{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: err.Error()}
+		}
+		if len(moved) == 0 {
+			return holdfast.Change{}, nil
+		}
+		if r.Body, err = encode(r, circuit); err != nil {
+			return holdfast.Change{}, err
+		}
+		return announce(holdfast.Change{Records: []holdfast.Record{r}}, hold, circuit, moved, config.Flow(circuit, now)), nil
+	})
+}
+
+// announce adds to a change what follows from a circuit's transitions: its hold, and what is told of it.
+func announce(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, moved []breaker.Transition, flow breaker.Flow) holdfast.Change {
+	for _, t := range moved {
+		c.Events = append(c.Events, holdfast.Event{Subject: breakerRoom + "/" + hold.Dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why})
+	}
+	if flow.Free {
+		c.Lift = []holdfast.Hold{hold}
+		return c
+	}
+	hold.AtMost, hold.Expected = flow.AtMost, circuit.Until
+	if flow.PerSecond > 0 {
+		hold.Rate = &holdfast.Rate{PerSecond: flow.PerSecond, Burst: max(1, flow.Burst), Level: 1}
+	}
+	hold.Reason = fmt.Sprintf("breaker %s: %s", circuit.State, moved[len(moved)-1].Why)
+	c.Place = []holdfast.Hold{hold}
+	return c
+}
+
+// known refuses a dependency that nothing calls: most likely its name is misspelled.
+func (s *Service) known(ctx context.Context, dependency string) error {
+	r, err := s.record(ctx, breakerRoom, dependency)
+	if err != nil || r.Version > 0 {
+		return err
+	}
+	kinds, err := s.declared(ctx)
+	if err != nil || kinds[dependency] != nil {
+		return err
+	}
+	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Dependency: dependency, Limit: 1})
+	if err == nil && len(jobs) == 0 {
+		return unknown(dependency)
+	}
+	return err
+}
+
+func unknown(dependency string) error {
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("nothing is known to depend on %q: check the name; the known ones are listed with the breakers", dependency)}
+}

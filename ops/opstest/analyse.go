@@ -1,0 +1,95 @@
+package opstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func errorGroups(s *scene) {
+	var ids []holdfast.ID
+	for n := range 2 {
+		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
+		s.settle(s.claim(id), func(x *holdfast.Settlement) {
+			fail(x)
+			x.Failure.Context = map[string]string{"http_status": "500", "proxy": fmt.Sprint("p", n)}
+		})
+		ids = append(ids, id)
+	}
+	groups, _, err := s.desk.ErrorGroups(s.ctx, holdfast.ErrorFilter{})
+	s.must(err)
+	if len(groups) != 1 || groups[0].Fingerprint != "f1" || groups[0].Failures != 2 || groups[0].Status != holdfast.Open {
+		s.Fatalf("the error groups are %+v", groups)
+	}
+	s.expect(s.desk.Triage(s.ctx, holdfast.Triage{Fingerprint: "f1", Status: holdfast.Acknowledged}), holdfast.ErrInvalid)
+	s.must(s.desk.Triage(s.ctx, holdfast.Triage{Fingerprint: "f1", Status: holdfast.Acknowledged, Actor: "ann"}))
+	s.must(s.desk.Triage(s.ctx, holdfast.Triage{Fingerprint: "f1", Actor: "ann", Reason: "only behind some proxies"}))
+	trouble, err := s.desk.ErrorGroup(s.ctx, "f1")
+	s.must(err)
+	if trouble.Group.Status != holdfast.Acknowledged || trouble.Dead != 2 || len(trouble.Jobs) != 2 || trouble.Jobs[0].ID != ids[1] || len(trouble.Story) != 2 || trouble.Code.Remedy == "" {
+		s.Errorf("the error group is told as %+v", trouble)
+	}
+	if len(trouble.Varies) != 1 || trouble.Varies[0].Name != "proxy" || trouble.Varies[0].Distinct != 2 || trouble.Same["http_status"] != "500" || trouble.Same["owner"] != "acme" {
+		s.Errorf("%+v varies, and the same is %v", trouble.Varies, trouble.Same)
+	}
+	_, err = s.desk.ErrorGroup(s.ctx, "f2")
+	s.expect(err, holdfast.ErrNotFound)
+}
+
+func analytics(s *scene) {
+	slow := func(end func(*holdfast.Settlement)) func(*holdfast.Settlement) {
+		return func(x *holdfast.Settlement) { end(x); x.Took = time.Second }
+	}
+	s.settle(s.claim(s.enqueue()), complete)
+	id := s.enqueue()
+	s.settle(s.claim(id), slow(func(x *holdfast.Settlement) { postpone(x); x.Delay = 0 }))
+	s.settle(s.claim(id), complete)
+	s.settle(s.claim(s.enqueue()), slow(fail))
+	_, err := s.desk.Analytics(s.ctx, 0)
+	s.expect(err, holdfast.ErrInvalid)
+	got, err := s.desk.Analytics(s.ctx, time.Hour)
+	s.must(err)
+	if len(got.Kinds) != 1 {
+		s.Fatalf("the figures are %+v", got.Kinds)
+	}
+	mail := got.Kinds[0]
+	want := ops.KindFigures{Kind: "mail", Jobs: 3, FirstTry: 1, Later: 1, GaveUp: 1, Attempts: 4, Retries: 1, Amplification: 4.0 / 3, Took: mail.Took, Wasted: mail.Wasted}
+	if mail != want || mail.Wasted <= 0 || mail.Took <= mail.Wasted {
+		s.Errorf("the figures are %+v, wanted %+v", mail, want)
+	}
+	s.must(s.store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "policy", Name: "current", Body: json.RawMessage(`{"text": "kinds: {mail: {cost: 2.5}}"}`)}}}))
+	priced, err := s.desk.Analytics(s.ctx, time.Hour)
+	s.must(err)
+	if mail = priced.Kinds[0]; mail.Cost != 10 || mail.RetryCost != 2.5 {
+		s.Errorf("four attempts at 2.5 each cost %v, the retry %v", mail.Cost, mail.RetryCost)
+	}
+	if len(got.Retries) != 1 || got.Retries[0].Failed != 2 || got.Retries[0].Success != 1 || got.Retries[0].Code != "TIMEOUT" {
+		s.Errorf("retries are told as %+v", got.Retries)
+	}
+}
+
+func analyticsOfABreaker(s *scene) {
+	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
+	s.must(s.desk.OpenBreaker(s.ctx, "gateway", "ann", "it burns"))
+	got, err := s.desk.Analytics(s.ctx, time.Hour)
+	s.must(err)
+	if len(got.Recoveries) != 1 || got.Recoveries[0].Waiting != 1 || !got.Recoveries[0].Back.IsZero() || got.Recoveries[0].Why != "it burns" {
+		s.Errorf("a dependency that is away is told as %+v", got.Recoveries)
+	}
+	s.must(s.desk.CloseBreaker(s.ctx, "gateway", "ann", ""))
+	got, err = s.desk.Analytics(s.ctx, time.Hour)
+	s.must(err)
+	if len(got.Recoveries) != 1 || got.Recoveries[0].Back.IsZero() || got.Recoveries[0].Away <= 0 {
+		s.Errorf("a dependency that comes back is told as %+v", got.Recoveries)
+	}
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, "ann", ""))
+	s.settle(s.claim(id), func(x *holdfast.Settlement) { x.Took = time.Microsecond })
+	got, err = s.desk.Analytics(s.ctx, time.Hour)
+	s.must(err)
+	if r := got.Recoveries; len(r) != 1 || r[0].Closed.IsZero() || r[0].Waiting != 0 || !r[0].Drained.After(r[0].Back) || r[0].Drain != r[0].Drained.Sub(r[0].Back) {
+		s.Errorf("a dependency that came back is told as %+v", r)
+	}
+}

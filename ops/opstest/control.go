@@ -1,0 +1,218 @@
+package opstest
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// claimNothing checks that the default queue gives nothing now.
+func (s *scene) claimNothing() {
+	s.Helper()
+	leases, err := s.store.Claim(s.ctx, holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Minute})
+	s.must(err)
+	if len(leases) != 0 {
+		s.Fatalf("claimed %s, which is held", leases[0].ID)
+	}
+}
+
+// eventually asks again and again until it is so.
+func (s *scene) eventually(what string, so func() bool) {
+	s.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-s.ctx.Done():
+			s.Fatalf("%s never came", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func holdsOfEveryScope(s *scene) {
+	for scope, hold := range map[string]holdfast.Hold{
+		"queue": {Queue: holdfast.DefaultQueue}, "kind": {Kind: "mail"}, "owner": {Owner: "acme"}, "dependency": {Dependency: "gateway"}, "tag": {Tag: "vip"},
+	} {
+		hold.Actor, hold.Reason = "ann", "too much"
+		s.must(s.desk.Pause(s.ctx, hold))
+		id := s.enqueue(func(d *holdfast.Draft) { d.Owner, d.Dependency, d.Tags = "acme", "gateway", []string{"vip"} })
+		s.claimNothing()
+		s.expectReasons(id, scope+" paused", "no worker")
+		holds, err := s.desk.Holds(s.ctx)
+		s.must(err)
+		if len(holds) != 1 || holds[0].Actor != "ann" || holds[0].Reason != "too much" || holds[0].Since.IsZero() || holds[0].Behind != 1 {
+			s.Errorf("the hold on the %s is listed as %+v", scope, holds)
+		}
+		s.must(s.desk.Resume(s.ctx, hold))
+		_, err = s.store.Promote(s.ctx, 10)
+		s.must(err)
+		s.settle(s.claim(id), complete)
+	}
+}
+
+func patternOfOwners(s *scene) {
+	s.must(s.desk.Pause(s.ctx, holdfast.Hold{Owner: "ac*", Actor: "ann"}))
+	held := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
+	free := s.enqueue(func(d *holdfast.Draft) { d.Owner = "bob" })
+	s.expectReasons(held, "owner paused", "no worker")
+	s.settle(s.claim(free), complete)
+	s.claimNothing()
+}
+
+func limitsAreExplained(s *scene) {
+	s.must(s.desk.Pause(s.ctx, holdfast.Hold{Queue: holdfast.DefaultQueue, AtMost: 1, Actor: "ann"}))
+	first, second := s.enqueue(), s.enqueue()
+	s.expectReasons(first, "no worker")
+	lease := s.claim(first)
+	s.expectReasons(second, "limit", "no worker")
+	s.settle(lease, complete)
+	s.expectReasons(second, "no worker")
+	s.must(s.desk.Resume(s.ctx, holdfast.Hold{Queue: holdfast.DefaultQueue, Actor: "ann"}))
+
+	rate := &holdfast.Rate{PerSecond: 0.0001, Burst: 1, Level: 1}
+	s.must(s.desk.Pause(s.ctx, holdfast.Hold{Kind: "mail", Rate: rate, Actor: "ann", Source: holdfast.SourceLimit}))
+	third := s.enqueue()
+	s.settle(s.claim(second), complete)
+	s.expectReasons(third, "rate", "no worker")
+	s.claimNothing()
+	s.must(s.desk.Resume(s.ctx, holdfast.Hold{Kind: "mail", Actor: "ann"}))
+	s.claimNothing() // that was another's hold on the same kind
+	s.must(s.desk.Resume(s.ctx, holdfast.Hold{Kind: "mail", Source: holdfast.SourceLimit, Actor: "ann"}))
+	s.settle(s.claim(third), complete)
+}
+
+func retriesAloneAreHeld(s *scene) {
+	s.must(s.desk.Pause(s.ctx, holdfast.Hold{Queue: holdfast.DefaultQueue, Retries: true, Actor: "ann"}))
+	due := s.enqueue()
+	s.expectReasons(due, "no worker")
+	s.settle(s.claim(due), func(x *holdfast.Settlement) { postpone(x); x.Delay = 0 })
+	later := s.enqueue(func(d *holdfast.Draft) { d.Priority = -1 })
+	s.settle(s.claim(later), postpone)
+	s.expectReasons(due, "queue paused", "no worker")
+	s.expectReasons(later, "queue paused", "retry", "no worker")
+	s.claimNothing()
+	explanation, err := s.desk.Explain(s.ctx, later)
+	s.must(err)
+	if r := explanation.Reasons[1]; !strings.Contains(r.Text, "retries of queue default") || !strings.Contains(r.Remedy, "holdfast retry "+later.String()) {
+		s.Errorf("a held retry is explained by %+v", r)
+	}
+	_, err = s.desk.Retry(s.ctx, by(later))
+	s.must(err)
+	s.settle(s.claim(later), complete)
+	s.must(s.desk.Resume(s.ctx, holdfast.Hold{Queue: holdfast.DefaultQueue, Actor: "ann"}))
+	s.settle(s.claim(due), complete)
+}
+
+func breakersByHand(s *scene) {
+	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
+	s.expect(s.desk.OpenBreaker(s.ctx, "gatewya", "ann", ""), holdfast.ErrNotFound)
+	s.expect(s.desk.OpenBreaker(s.ctx, "gateway", "", ""), holdfast.ErrInvalid)
+
+	s.must(s.desk.OpenBreaker(s.ctx, "gateway", "ann", "it burns"))
+	b := s.expectBreaker(breaker.Open, 1)
+	if b.NextProbe.IsZero() || b.Lets == nil || !b.Lets.Closed() || len(b.History) != 1 || b.History[0].Actor != "ann" {
+		s.Errorf("an open breaker is told as %+v", b)
+	}
+	s.expectReasons(id, "breaker", "no worker")
+	s.claimNothing()
+	explanation, err := s.desk.Explain(s.ctx, id)
+	s.must(err)
+	if text := explanation.Reasons[0].Text; !strings.Contains(text, "gateway is open, next probe") || !strings.Contains(text, "it burns") {
+		s.Errorf("an open breaker is explained by %q", text)
+	}
+	s.expect(s.desk.Resume(s.ctx, holdfast.Hold{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "ann"}), holdfast.ErrConflict)
+
+	s.must(s.desk.CloseBreaker(s.ctx, "gateway", "ann", "it is out"))
+	if b := s.expectBreaker(breaker.Recovering, 1); b.Lets == nil || b.Lets.Rate == nil {
+		s.Errorf("a recovering breaker lets through %+v", b.Lets)
+	}
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, "ann", "maintenance"))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, "ann", "said twice"))
+	s.expectBreaker(breaker.ForcedOpen, 1)
+	s.must(s.desk.AutoBreaker(s.ctx, "gateway", "ann", "over"))
+	if b := s.expectBreaker(breaker.HalfOpen, 1); b.Lets == nil || b.Lets.AtMost != 2 {
+		s.Errorf("a half-open breaker lets through %+v", b.Lets)
+	}
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, "ann", "all is well"))
+	if b := s.expectBreaker(breaker.ForcedClosed, 0); b.Lets != nil {
+		s.Errorf("a closed breaker keeps the hold %+v", b.Lets)
+	}
+	s.settle(s.claim(id), complete)
+	s.expectSaid("breaker/gateway", "forced-closed", "half-open", "forced-open", "recovering", "open")
+}
+
+func (s *scene) expectBreaker(state breaker.State, behind int) ops.Breaker {
+	s.Helper()
+	b, err := s.desk.Breaker(s.ctx, "gateway")
+	s.must(err)
+	if b.State != state || b.Behind != behind {
+		s.Fatalf("the breaker is %s with %d jobs behind it, wanted %s with %d", b.State, b.Behind, state, behind)
+	}
+	return b
+}
+
+// expectSaid compares what was said of a subject, the newest first.
+func (s *scene) expectSaid(subject string, want ...string) {
+	s.Helper()
+	events, err := s.store.Events(s.ctx, subject, 50)
+	s.must(err)
+	var names []string
+	for _, e := range events {
+		names = append(names, e.Name)
+		if e.Actor == "" || e.At.IsZero() {
+			s.Errorf("of %s was said by nobody or at no time: %+v", subject, e)
+		}
+	}
+	if strings.Join(names, ", ") != strings.Join(want, ", ") {
+		s.Fatalf("of %s was said %q, wanted %q", subject, names, want)
+	}
+}
+
+func breakersAreForcedOnce(s *scene) {
+	s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
+	var all sync.WaitGroup
+	errs := make([]error, 4)
+	for n := range errs {
+		all.Go(func() { errs[n] = s.desk.ForceBreaker(s.ctx, "gateway", true, "ann", "maintenance") })
+	}
+	all.Wait()
+	for _, err := range errs {
+		s.must(err)
+	}
+	s.expectSaid("breaker/gateway", "forced-open")
+}
+
+func sharesOfOwners(s *scene) {
+	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 0}, "ann", ""), holdfast.ErrInvalid)
+	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 2}, "", ""), holdfast.ErrInvalid)
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, "ann", "pays"))
+	shares, err := s.desk.Shares(s.ctx)
+	s.must(err)
+	if len(shares) != 1 || shares[0].Owner != "acme" || shares[0].Weight != 3 || shares[0].Since.IsZero() {
+		s.Errorf("the shares are %+v", shares)
+	}
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 1}, "ann", "pays no more"))
+	if shares, err = s.desk.Shares(s.ctx); err != nil || len(shares) != 0 {
+		s.Errorf("the shares are %+v, %v", shares, err)
+	}
+	s.expectSaid("share/acme", "weight 1", "weight 3")
+}
+
+func brokenPromises(s *scene) {
+	id := s.enqueue()
+	s.settle(s.claim(id), func(x *holdfast.Settlement) { postpone(x); x.Within = time.Millisecond })
+	s.eventually("the breach", func() bool {
+		ids, err := s.store.Breach(s.ctx, 10)
+		s.must(err)
+		return len(ids) == 1 && ids[0] == id
+	})
+	lines := s.expectStory(id, "queued", "retry", "breach")
+	if !strings.Contains(lines[2].Text, "a promise was broken: its next attempt did not start by") {
+		s.Errorf("the breach is told as %q", lines[2].Text)
+	}
+}

@@ -1,0 +1,119 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// mostBehind is where Behind stops counting.
+const mostBehind = 10_000
+
+// Holds lists the holds in force, by what they hold and who keeps them. A bucket shows what is in it now.
+func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
+	now, err := i.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var holds []holdfast.Hold
+	err = i.q.Query(ctx, i.statements["inspect holds"], []any{now}, func(r Row) error {
+		holds = append(holds, readHold(r, now))
+		return nil
+	})
+	// Here and not in the statement: databases disagree on the order of texts.
+	slices.SortFunc(holds, func(a, b holdfast.Hold) int {
+		scopeA, nameA := a.On()
+		scopeB, nameB := b.On()
+		return cmp.Or(strings.Compare(scopeA, scopeB), strings.Compare(nameA, nameB), strings.Compare(a.Source, b.Source))
+	})
+	return holds, err
+}
+
+// readHold reads one row of the statement "inspect holds".
+func readHold(r Row, now time.Time) holdfast.Hold {
+	hold := holdfast.Hold{
+		Source: r.Text(2), Retries: r.Bool(3), AtMost: r.Int(4), Since: r.Time(9), Until: r.Time(10), Expected: r.Time(11), Actor: r.Text(12), Reason: r.Text(13),
+	}
+	switch name := r.Text(1); r.Text(0) {
+	case "queue":
+		hold.Queue = name
+	case "kind":
+		hold.Kind = name
+	case "owner":
+		hold.Owner = name
+	case "dependency":
+		hold.Dependency = name
+	default:
+		hold.Tag = name
+	}
+	if !r.Null(5) {
+		hold.Rate = &holdfast.Rate{PerSecond: r.Float(5), Burst: r.Float(6)}
+		filled := max(0, now.Sub(cmp.Or(r.Time(8), hold.Since)).Seconds()) * hold.Rate.PerSecond
+		hold.Rate.Level = min(hold.Rate.Burst, r.Float(7)+filled)
+	}
+	return hold
+}
+
+// Records reads a room, by name.
+func (i *Inspector) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+	now, err := i.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var records []holdfast.Record
+	err = i.q.Query(ctx, i.statements["inspect records"], []any{room}, func(r Row) error {
+		records = append(records, holdfast.Record{
+			Room: room, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
+		})
+		return nil
+	})
+	slices.SortFunc(records, func(a, b holdfast.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, err
+}
+
+// Behind counts the due jobs a hold stands before, up to ten thousand: those that wait in the lanes it covers, or that were set
+// aside behind its tag. The hold need not be in force.
+func (i *Inspector) Behind(ctx context.Context, h holdfast.Hold) (int, error) {
+	scope, name := h.On()
+	if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return 0, invalid("a hold on %.40q: name a queue, kind, owner, dependency or tag", name)
+	}
+	from, args := "holdfast_later l WHERE l.hold = $1", []any{name}
+	if scope != "tag" {
+		from, args = i.lines(h)
+	}
+	behind := 0
+	args = append(args, mostBehind)
+	err := i.q.Query(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM %s LIMIT $%d) AS behind", from, len(args)), args, func(r Row) error {
+		behind = r.Int(0)
+		return nil
+	})
+	return behind, err
+}
+
+// lines are the ready jobs in the lanes a hold covers; of retries alone, when it keeps back only these.
+func (i *Inspector) lines(h holdfast.Hold) (from string, args []any) {
+	scope, name := h.On()
+	column := "n." + scope
+	if scope == "dependency" {
+		column = dependency("n")
+	}
+	covered, args := column+" = $1", []any{name}
+	if begin, pattern := strings.CutSuffix(name, "*"); pattern {
+		covered = column + " <> '' AND substr(" + column + ", 1, $2) = $1"
+		args = []any{begin, utf8.RuneCountInString(begin)}
+	}
+	p := picker{dialect: i.dialect}
+	line := p.either("r.lane", "n.id")
+	if h.Retries {
+		line = "r.lane = -n.id"
+	}
+	return "holdfast_lane n JOIN holdfast_ready r ON " + line + " WHERE " + covered, args
+}

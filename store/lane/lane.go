@@ -1,0 +1,199 @@
+// Package lane says what a claim may take: which lanes are open, how much the holds let through, and whose turn it is.
+//
+// It is the same for every database, so it is written once and knows none. A store reads its holds, its lanes and the first
+// jobs of each; this package picks; the store takes what was picked.
+package lane
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A Lane is where jobs of one queue, kind, owner and dependency wait.
+type Lane struct {
+	ID         int64
+	Queue      string
+	Kind       string
+	Owner      string
+	Dependency string // what the jobs name themselves, or else what their kind was declared to call
+}
+
+// Lines are the two lines of a lane, as ready numbers them: first attempts, and retries.
+func (l *Lane) Lines() [2]int64 { return [2]int64{l.ID, -l.ID} }
+
+func (l *Lane) name(scope string) string {
+	switch scope {
+	case "queue":
+		return l.Queue
+	case "kind":
+		return l.Kind
+	case "owner":
+		return l.Owner
+	case "dependency":
+		return l.Dependency
+	}
+	return ""
+}
+
+// Valves are the holds in force at one moment.
+type Valves struct {
+	closed []holdfast.Hold
+	caps   []valve
+	tags   map[string]bool
+}
+
+// A valve is a hold that lets some through: so many in all, or so many for each name its pattern covers.
+type valve struct {
+	hold  holdfast.Hold
+	scope string
+	each  bool
+	left  map[string]float64 // by name; a name that is not there has all of it
+}
+
+// NewValves sorts the holds that are in force. Rates carry their level of this moment.
+func NewValves(holds []holdfast.Hold, now time.Time) *Valves {
+	v := &Valves{tags: map[string]bool{}}
+	for _, h := range holds {
+		scope, name := h.On()
+		switch {
+		case !h.Until.IsZero() && !h.Until.After(now):
+		case scope == "tag":
+			v.tags[name] = true
+		case h.Closed():
+			v.closed = append(v.closed, h)
+		default:
+			v.caps = append(v.caps, valve{hold: h, scope: scope, each: strings.HasSuffix(name, "*"), left: map[string]float64{}})
+		}
+	}
+	return v
+}
+
+// Level is what a bucket holds now, when it held that much then.
+func Level(r holdfast.Rate, since time.Duration) float64 {
+	return min(r.Burst, r.Level+max(0, since.Seconds())*r.PerSecond)
+}
+
+// Open reports whether no hold closes a line.
+func (v *Valves) Open(l *Lane, retries bool) bool {
+	return !slices.ContainsFunc(v.closed, func(h holdfast.Hold) bool {
+		scope, _ := h.On()
+		return (retries || !h.Retries) && h.Covers(l.name(scope))
+	})
+}
+
+// Capped reports whether some hold lets only so much of a line through.
+func (v *Valves) Capped(l *Lane, retries bool) bool {
+	return slices.ContainsFunc(v.caps, func(c valve) bool { return c.covers(l, retries) })
+}
+
+// Caps reports whether any hold lets through only so much of something.
+func (v *Valves) Caps() bool { return len(v.caps) > 0 }
+
+// Tags are the tags that are held.
+func (v *Valves) Tags() map[string]bool { return v.tags }
+
+// Held answers with the tag behind which a job has to be set aside, if there is one.
+func (v *Valves) Held(tags []string) (tag string, held bool) {
+	if len(v.tags) == 0 {
+		return "", false
+	}
+	for _, tag := range tags {
+		if v.tags[tag] {
+			return tag, true
+		}
+	}
+	return "", false
+}
+
+func (c *valve) covers(l *Lane, retries bool) bool {
+	return (retries || !c.hold.Retries) && c.hold.Covers(l.name(c.scope))
+}
+
+// key is what a cap is counted by.
+func (c *valve) key(l *Lane) string {
+	if c.each {
+		return l.name(c.scope)
+	}
+	return ""
+}
+
+// remaining is how many more a cap lets through.
+func (c *valve) remaining(l *Lane) float64 {
+	if left, known := c.left[c.key(l)]; known {
+		return left
+	}
+	left := math.Inf(1)
+	if c.hold.AtMost > 0 {
+		left = float64(c.hold.AtMost)
+	}
+	if c.hold.Rate != nil {
+		left = min(left, math.Floor(c.hold.Rate.Level+1e-9))
+	}
+	return left
+}
+
+// Live counts jobs of a line that are in workers' hands. It must be told of all of them before anything is picked.
+func (v *Valves) Live(l *Lane, retries bool, jobs int) {
+	for i := range v.caps {
+		if c := &v.caps[i]; c.hold.AtMost > 0 && c.covers(l, retries) {
+			live := c.left[c.live(l)] + float64(jobs)
+			c.left[c.live(l)] = live
+			c.left[c.key(l)] = c.within(live)
+		}
+	}
+}
+
+// live is where the count itself is kept: no name can be that.
+func (c *valve) live(l *Lane) string { return "\x00" + c.key(l) }
+
+func (c *valve) within(live float64) float64 {
+	left := max(0, float64(c.hold.AtMost)-live)
+	if c.hold.Rate != nil {
+		left = min(left, math.Floor(c.hold.Rate.Level+1e-9))
+	}
+	return left
+}
+
+// Room is how many more jobs of a line may be taken.
+func (v *Valves) Room(l *Lane, retries bool) int {
+	room := math.Inf(1)
+	for i := range v.caps {
+		if c := &v.caps[i]; c.covers(l, retries) {
+			room = min(room, c.remaining(l))
+		}
+	}
+	return int(min(max(room, 0), math.MaxInt32))
+}
+
+// take lets jobs of a line through every cap that covers it.
+func (v *Valves) take(l *Lane, retries bool, jobs int) {
+	for i := range v.caps {
+		if c := &v.caps[i]; c.covers(l, retries) {
+			c.left[c.key(l)] = c.remaining(l) - float64(jobs)
+		}
+	}
+}
+
+// Spend says how many tokens the jobs that were taken cost, bucket by bucket.
+func (v *Valves) Spend(taken []Share) (spent []holdfast.Deposit) {
+	for i := range v.caps {
+		c := &v.caps[i]
+		if c.hold.Rate == nil {
+			continue
+		}
+		n := 0
+		for _, s := range taken {
+			if c.covers(s.Lane, s.Retries()) {
+				n += s.Jobs
+			}
+		}
+		if n > 0 {
+			spent = append(spent, holdfast.Deposit{Hold: c.hold, Tokens: -float64(n)})
+		}
+	}
+	return spent
+}

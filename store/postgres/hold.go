@@ -1,0 +1,233 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// shares is the room of records that say what owners count for.
+const shares = "share"
+
+// Pause places a hold, and says so in its story. After a lost answer it is not repeated: the story would tell it twice.
+func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
+	if err := checkHold(&h); err != nil {
+		return err
+	}
+	name := "paused"
+	if !h.Closed() {
+		name = "limited"
+	}
+	return s.holding(ctx, "pause", func(ctx context.Context, p *pipe, now time.Time) error {
+		s.place(p.Batch, h, now)
+		s.tell(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
+		return nil
+	})
+}
+
+// Resume lifts a hold, and says so in its story if there was one.
+func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
+	if err := checkHold(&h); err != nil {
+		return err
+	}
+	return s.holding(ctx, "resume", func(ctx context.Context, p *pipe, now time.Time) error {
+		there := false
+		s.lift(p, h, now, &there)
+		if err := p.flush(ctx); err != nil || !there {
+			return err
+		}
+		s.tell(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
+		return nil
+	})
+}
+
+// holding changes holds in one transaction, and wakes those who may claim more by now.
+func (s *Store) holding(ctx context.Context, verb string, change func(context.Context, *pipe, time.Time) error) error {
+	err := s.ask(ctx, verb, false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			var now time.Time
+			p.one(s.sql["now"], nil, &now)
+			if err := p.flush(ctx); err != nil {
+				return err
+			}
+			return change(ctx, p, now)
+		})
+	})
+	if err == nil {
+		s.wake([]string{allQueues}, false)
+	}
+	return err
+}
+
+func checkHold(h *holdfast.Hold) error {
+	if err := h.Check(); err != nil {
+		return err
+	}
+	return checkPerson(h.Actor, h.Reason, "")
+}
+
+func subjectOf(h holdfast.Hold) string {
+	scope, name := h.On()
+	return "hold/" + scope + "/" + name
+}
+
+// holdOn is a hold on something.
+func holdOn(scope, name string) (h holdfast.Hold) {
+	switch scope {
+	case "queue":
+		h.Queue = name
+	case "kind":
+		h.Kind = name
+	case "owner":
+		h.Owner = name
+	case "dependency":
+		h.Dependency = name
+	default:
+		h.Tag = name
+	}
+	return h
+}
+
+// place queues a hold.
+func (s *Store) place(b *pgx.Batch, h holdfast.Hold, now time.Time) {
+	scope, name := h.On()
+	var perSecond, burst, level, until, expected any
+	if h.Rate != nil {
+		perSecond, burst, level = h.Rate.PerSecond, h.Rate.Burst, h.Rate.Level
+	}
+	if h.For > 0 {
+		until = stamp(now.Add(max(h.For, time.Microsecond)))
+	}
+	if !h.Expected.IsZero() {
+		expected = stamp(h.Expected)
+	}
+	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, stamp(now), until, expected, h.Actor, clean(h.Reason))
+}
+
+// lift queues the end of a hold.
+func (s *Store) lift(p *pipe, h holdfast.Hold, now time.Time, there *bool) {
+	scope, name := h.On()
+	var one int
+	p.each(s.sql["hold_lift"], []any{scope, name, h.Source, stamp(now)}, []any{&one}, func() error { *there = true; return nil })
+}
+
+// fill queues tokens for a bucket.
+func (s *Store) fill(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
+	scope, name := d.Hold.On()
+	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, stamp(now))
+}
+
+// tell queues a line of the story of something that is no job.
+func (s *Store) tell(b *pgx.Batch, e holdfast.Event, now time.Time) {
+	b.Queue(s.sql["subject_event_add"], e.Subject, stamp(now), e.Name, e.Actor, clean(e.Reason))
+}
+
+// Keep makes a change durable, all or none. After a lost answer it is not repeated: its own versions would stand against it.
+func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
+	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
+	if err := statement.CheckChange(&c); err != nil {
+		return err
+	}
+	err := s.ask(ctx, "keep the change", false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipe) error { return s.change(ctx, p, &c) })
+	})
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
+		s.weights.forget()
+	}
+	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d holdfast.Deposit) bool { return d.Tokens > 0 }) {
+		s.wake([]string{allQueues}, false)
+	}
+	return nil
+}
+
+// change writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
+func (s *Store) change(ctx context.Context, p *pipe, c *holdfast.Change) error {
+	var now time.Time
+	var refused error
+	records := slices.SortedStableFunc(slices.Values(c.Records), func(a, b holdfast.Record) int {
+		return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Name, b.Name))
+	})
+	for _, r := range records {
+		s.keepRecord(p, r, &refused)
+	}
+	p.one(s.sql["now"], nil, &now)
+	if err := p.flush(ctx); err != nil || refused != nil {
+		return cmp.Or(err, refused)
+	}
+	s.changeHolds(p, c, now)
+	for _, e := range c.Events {
+		if e.Job.IsZero() {
+			s.tell(p.Batch, e, now)
+			continue
+		}
+		p.Queue(s.sql["job_event_add"], e.Job.String(), stamp(now), e.Name, e.Actor, clean(e.Reason)).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				refused = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", e.Job)}
+			}
+			return nil
+		})
+	}
+	if !slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
+		return nil
+	}
+	err := p.flush(ctx)
+	return cmp.Or(err, refused)
+}
+
+// keepRecord queues the compare-and-set of one record.
+func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
+	stale := &holdfast.Error{Kind: holdfast.ErrConflict,
+		Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide anew", r.Room, r.Name)}
+	kept := func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			*refused = stale
+		}
+		return nil
+	}
+	switch {
+	case r.Body == nil && r.Version == 0:
+		var version int
+		p.each(s.sql["record_there"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
+	case r.Body == nil:
+		p.Queue(s.sql["record_forget"], r.Room, r.Name, r.Version).Exec(kept)
+	case r.Version == 0:
+		p.Queue(s.sql["record_make"], r.Room, r.Name, string(r.Body)).Exec(kept)
+	default:
+		p.Queue(s.sql["record_keep"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
+	}
+}
+
+// changeHolds queues what happens to holds, in the order of their keys, as claims lock them. What is lifted and placed in one
+// change is there after it.
+func (s *Store) changeHolds(p *pipe, c *holdfast.Change, now time.Time) {
+	type step struct {
+		hold holdfast.Hold
+		do   func()
+	}
+	var steps []step
+	var there bool
+	for _, h := range c.Lift {
+		steps = append(steps, step{h, func() { s.lift(p, h, now, &there) }})
+	}
+	for _, h := range c.Place {
+		steps = append(steps, step{h, func() { s.place(p.Batch, h, now) }})
+	}
+	for _, d := range c.Deposits {
+		steps = append(steps, step{d.Hold, func() { s.fill(p.Batch, d, now) }})
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return compareHolds(a.hold, b.hold) })
+	for _, step := range steps {
+		step.do()
+	}
+}

@@ -1,0 +1,298 @@
+package postgres
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast/store/lane"
+)
+
+// Lines remember where something waits, so that five thousand owners do not cost a walk along all of them at every claim. What
+// this store makes claimable is added at once. What others do is found when the memory has aged, or when a claim would come
+// back short: then the walk is made again.
+type lines struct {
+	mu    sync.Mutex
+	at    map[place]int // when it was added, in steps; nil: nothing is known
+	step  int
+	aged  time.Time           // from then on it is not trusted
+	guest map[place]time.Time // where a caller's own transaction puts something: until then it may commit
+	lanes map[int32]*lane.Lane
+	own   map[int32]string  // the dependency that a lane's jobs name themselves
+	kinds map[string]string // what the other lanes' kinds were declared to call
+	told  int               // how often that has changed
+}
+
+// add says that something waits at these places by now.
+func (l *lines) add(places ...place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil {
+		return
+	}
+	l.step++
+	for _, p := range places {
+		l.at[p] = l.step
+	}
+}
+
+// arrived adds the places of entries that may start at once.
+func (l *lines) arrived(entries []entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil {
+		return
+	}
+	l.step++
+	for i := range entries {
+		if e := &entries[i]; e.Delay == 0 { // one whose time has not come is a false alarm at worst
+			l.at[place{e.lane, e.Priority}] = l.step
+		}
+	}
+}
+
+// guestAge is how long a caller's transaction is expected to take at most. What a slower one brings is found like what others do.
+const guestAge = time.Second
+
+// invited adds the places of entries that are there when a caller's transaction commits.
+func (l *lines) invited(entries []entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.guest == nil || len(l.guest) > maxMarks {
+		l.guest = map[place]time.Time{}
+	}
+	for i := range entries {
+		l.guest[place{entries[i].lane, entries[i].Priority}] = time.Now().Add(guestAge)
+	}
+}
+
+// all are the places that are known, and those where a guest may have put something by now.
+func (l *lines) all() []place {
+	places := slices.Collect(maps.Keys(l.at))
+	for p, until := range l.guest {
+		if _, known := l.at[p]; time.Now().After(until) {
+			delete(l.guest, p)
+		} else if !known {
+			places = append(places, p)
+		}
+	}
+	return places
+}
+
+// recall answers with the places that are known, and whether they can be trusted.
+func (l *lines) recall() (places []place, step int, trusted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil || time.Now().After(l.aged) {
+		return nil, l.now(), false
+	}
+	return l.all(), l.step, true
+}
+
+// now is the present step. What is added from here on is not forgotten by a walk that began before.
+func (l *lines) now() int {
+	if l.at == nil {
+		l.at, l.aged = map[place]int{}, time.Time{}
+	}
+	return l.step
+}
+
+// walked replaces what was known by what a walk found.
+func (l *lines) walked(began time.Time, step int, found []place) []place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := make(map[place]int, len(found))
+	for p, added := range l.at {
+		if added > step {
+			at[p] = added
+		}
+	}
+	for _, p := range found {
+		at[p] = max(at[p], step)
+	}
+	now := time.Now()
+	l.at, l.aged = at, now.Add(max(markAge, markShare*now.Sub(began)))
+	return l.all()
+}
+
+// strange are the lanes of these places that were not read yet.
+func (l *lines) strange(places []place) []int32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unknown := map[int32]bool{}
+	for _, p := range places {
+		if id := max(p.lane, -p.lane); l.lanes[id] == nil {
+			unknown[id] = true
+		}
+	}
+	return slices.Collect(maps.Keys(unknown))
+}
+
+// emptied forgets places where nothing was found, unless something has come since.
+func (l *lines) emptied(step int, places []place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range places {
+		if l.at[p] <= step {
+			delete(l.at, p)
+		}
+	}
+}
+
+// mixed reports whether jobs of more than one priority wait.
+func mixed(places []place) bool {
+	return slices.ContainsFunc(places, func(p place) bool { return p.priority != places[0].priority })
+}
+
+// learn keeps a lane.
+func (l *lines) learn(id int32, p path) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lanes == nil {
+		l.lanes, l.own = map[int32]*lane.Lane{}, map[int32]string{}
+	}
+	l.lanes[id] = &lane.Lane{ID: int64(id), Queue: p.queue, Kind: p.kind, Owner: p.owner, Dependency: resolved(l.kinds, p.kind, p.dependency)}
+	l.own[id] = p.dependency
+}
+
+func resolved(kinds map[string]string, kind, own string) string {
+	if own != "" {
+		return own
+	}
+	return kinds[kind]
+}
+
+// declare keeps what kinds call, and answers with how often that has changed. Lanes that somebody works with stay as they are;
+// those that are asked for next are new.
+func (l *lines) declare(kinds map[string]string) (told int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if maps.Equal(l.kinds, kinds) {
+		return l.told
+	}
+	l.kinds = kinds
+	l.told++
+	for id, known := range l.lanes {
+		if to := resolved(kinds, known.Kind, l.own[id]); to != known.Dependency {
+			changed := *known
+			changed.Dependency = to
+			l.lanes[id] = &changed
+		}
+	}
+	return l.told
+}
+
+// of finds the lanes of places in some queues, leaving out those that nobody has heard of, and says how often kinds had been
+// declared by then.
+func (l *lines) of(places []place, queues []string) (map[place]*lane.Lane, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := make(map[place]*lane.Lane, len(places))
+	for _, p := range places {
+		if known := l.lanes[max(p.lane, -p.lane)]; known != nil && slices.Contains(queues, known.Queue) {
+			found[p] = known
+		}
+	}
+	return found, l.told
+}
+
+// walk finds the places where something waits, all of them, and reads the lanes it has not heard of.
+func (s *Store) walk(b *pgx.Batch, send func() error) ([]place, error) {
+	s.lines.mu.Lock()
+	step := s.lines.now()
+	s.lines.mu.Unlock()
+	began := time.Now()
+	var found []place
+	b.Queue(s.sql["lines"]).Query(func(rows pgx.Rows) error {
+		var p place
+		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority}, func() error { found = append(found, p); return nil })
+		return err
+	})
+	if err := send(); err != nil {
+		return nil, err
+	}
+	return s.lines.walked(began, step, found), nil
+}
+
+// readLanes queues what tells this store about lanes it has not heard of.
+func (s *Store) readLanes(b *pgx.Batch, unknown []int32) {
+	var id int32
+	var p path
+	b.Queue(s.sql["lane_read"], unknown).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error { s.lines.learn(id, p); return nil })
+		return err
+	})
+}
+
+// Weights are what owners count for, remembered for a moment.
+type weights struct {
+	mu   sync.Mutex
+	of   map[string]float64
+	aged time.Time
+}
+
+// weightAge is how long a new weight may go unnoticed.
+const weightAge = time.Second
+
+func (w *weights) recall() (of map[string]float64, trusted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of, time.Now().Before(w.aged)
+}
+
+func (w *weights) keep(of map[string]float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of, w.aged = of, time.Now().Add(weightAge)
+}
+
+// forget makes the next claim ask.
+func (w *weights) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.aged = time.Time{}
+}
+
+// readWeights queues the question for the weights. One that cannot be read counts as none.
+func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
+	var owner, body string
+	b.Queue(s.sql["share_read"]).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&owner, &body}, func() error {
+			var share struct{ Weight float64 }
+			if json.Unmarshal([]byte(body), &share) == nil && share.Weight > 0 {
+				into[owner] = share.Weight
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// Detours remember for which queues one statement is not enough to claim.
+type detours struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+// detour is how long that is believed without another look.
+const detour = time.Second
+
+func (d *detours) take(queues []string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.until[strings.Join(queues, " ")])
+}
+
+func (d *detours) remember(queues []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.until == nil || len(d.until) > 1000 {
+		d.until = map[string]time.Time{}
+	}
+	d.until[strings.Join(queues, " ")] = time.Now().Add(detour)
+}

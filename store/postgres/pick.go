@@ -1,0 +1,281 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+)
+
+// A turns is whose turn it is. A pick that has to look deeper counts for nothing.
+type turns struct {
+	lane.Turns
+	mu sync.Mutex
+}
+
+func (t *turns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []lane.Share, deeper bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shares, deeper = t.Pick(heads, v, o)
+	deeper = deeper || slices.ContainsFunc(heads, func(h lane.Head) bool { // others were served in this owner's place
+		return h.More && h.Jobs >= len(h.Keys) && v.Room(h.Lane, h.Retries()) > 0
+	})
+	if deeper {
+		t.Undo()
+	}
+	return shares, deeper
+}
+
+// read locks the limits that stand before what waits, and reads the holds, what is in workers' hands, and the heads.
+func (p *planning) read(ctx context.Context) error {
+	var scope, name, source column
+	counted := false
+	p.locked = p.limits()
+	for _, h := range p.locked {
+		of, called := h.On()
+		scope.quote(of)
+		name.quote(called)
+		source.quote(h.Source)
+		counted = counted || h.AtMost > 0
+	}
+	if scope.text != nil {
+		p.p.Queue(p.s.sql["hold_lock"], literals([]column{scope, name, source})...)
+	}
+	believed := p.holds
+	p.askHolds()
+	kinds := map[string]string{}
+	var kind, dependency string
+	p.p.each(p.s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
+	if counted {
+		p.askLive(kinds)
+	}
+	p.peek()
+	if err := p.p.flush(ctx); err != nil {
+		return err
+	}
+	p.s.holds.keep(p.holds)
+	if declared := p.s.lines.declare(kinds); declared != p.declared || !alike(believed, p.holds) {
+		return errStale
+	}
+	return nil
+}
+
+// limits are the holds that let so many through, of what waits, in the order of their keys.
+func (p *planning) limits() (limits []holdfast.Hold) {
+	for _, h := range p.holds {
+		valve := lane.NewValves([]holdfast.Hold{h}, p.now)
+		if !valve.Caps() {
+			continue
+		}
+		for at, l := range p.waiting {
+			if valve.Capped(l, at.lane < 0) {
+				limits = append(limits, h)
+				break
+			}
+		}
+	}
+	return limits
+}
+
+// askHolds queues the question for the holds in force, in the order of their keys.
+func (p *planning) askHolds() {
+	p.p.Queue(p.s.sql["hold_read"]).Query(func(rows pgx.Rows) error {
+		p.holds = nil
+		var scope, name, source pgtype.Text
+		var retries pgtype.Bool
+		var most pgtype.Int4
+		var perSecond, burst, level pgtype.Float8
+		_, err := pgx.ForEachRow(rows, []any{&p.now, &scope, &name, &source, &retries, &most, &perSecond, &burst, &level}, func() error {
+			if !scope.Valid {
+				return nil
+			}
+			h := holdOn(scope.String, name.String)
+			h.Source, h.Retries, h.AtMost = source.String, retries.Bool, int(most.Int32)
+			if perSecond.Valid {
+				h.Rate = &holdfast.Rate{PerSecond: perSecond.Float64, Burst: burst.Float64, Level: level.Float64}
+			}
+			p.holds = append(p.holds, h)
+			return nil
+		})
+		slices.SortFunc(p.holds, compareHolds)
+		return err
+	})
+}
+
+// askLive queues the question for what workers have in their hands.
+func (p *planning) askLive(kinds map[string]string) {
+	var l lane.Lane
+	var own string
+	var one inHand
+	p.p.each(p.s.sql["live"], nil, []any{&l.ID, &one.retries, &one.jobs, &l.Queue, &l.Kind, &l.Owner, &own}, func() error {
+		of := l
+		of.Dependency = resolved(kinds, l.Kind, own)
+		p.live = append(p.live, inHand{&of, one.retries, one.jobs})
+		return nil
+	})
+}
+
+// peek queues a look at the heads.
+func (p *planning) peek() {
+	if len(p.heads) == 0 {
+		return
+	}
+	var line, low, high column
+	for i := range p.heads {
+		from, to := reach(&p.heads[i].Share)
+		line.int(int(p.heads[i].Line))
+		low.int(from)
+		high.int(to)
+		p.heads[i].Keys, p.heads[i].More = nil, false
+	}
+	p.held = nil
+	seen := make([]int, len(p.heads))
+	args := append(literals([]column{line, low, high}), p.depth, texts(p.tags))
+	var n int
+	var priority int16
+	var job [16]byte
+	var tag pgtype.Text
+	p.p.Queue(p.s.sql["peek"], args...).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&n, &priority, &job, &tag}, func() error {
+			h, key := &p.heads[n-1], lane.Key{Priority: priority, Job: job}
+			seen[n-1]++
+			if tag.Valid {
+				p.held = append(p.held, aside{key3{h.Line, key}, tag.String})
+				return nil
+			}
+			h.Keys = append(h.Keys, key)
+			return nil
+		})
+		for i := range p.heads {
+			p.heads[i].More = seen[i] >= p.depth
+			if seen[i] == 0 {
+				p.vacant(&p.heads[i].Share)
+			}
+		}
+		return err
+	})
+}
+
+// reach is from which priority to which a share extends.
+func reach(s *lane.Share) (low, high int) {
+	if s.Priority != nil {
+		return int(*s.Priority), int(*s.Priority)
+	}
+	return math.MinInt16, math.MaxInt16
+}
+
+// vacant notes that nothing waits where something was expected.
+func (p *planning) vacant(s *lane.Share) {
+	for at := range p.waiting {
+		if int64(at.lane) == s.Line && (s.Priority == nil || *s.Priority == at.priority) {
+			p.empty = append(p.empty, at)
+		}
+	}
+}
+
+// pick divides what is left among the heads, and looks deeper for as long as that is needed.
+func (p *planning) pick(ctx context.Context) error {
+	for len(p.heads) > 0 {
+		valves := p.valves()
+		shares, deeper := p.s.turns.pick(p.heads, valves, lane.Order{Jobs: p.left, Weights: p.weights, Even: p.even})
+		p.setAside()
+		if !deeper || p.setBack >= asideMost {
+			for _, share := range shares {
+				p.left -= share.Jobs
+			}
+			p.shares = append(p.shares, shares...)
+			for _, h := range p.heads {
+				for _, key := range h.Keys[:min(h.Jobs, len(h.Keys))] {
+					p.keys = append(p.keys, key3{h.Line, key})
+				}
+			}
+			return nil
+		}
+		if p.depth *= 2; len(p.tags) == 0 { // no line gives more than that; but of those in front any number may be held
+			p.depth = min(p.depth, p.left+1)
+		}
+		p.peek()
+		if err := p.p.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// valves are the holds as they stand after what was picked already.
+func (p *planning) valves() *lane.Valves {
+	left := slices.Clone(p.holds)
+	for _, spent := range lane.NewValves(p.holds, p.now).Spend(p.shares) {
+		i := slices.IndexFunc(left, func(h holdfast.Hold) bool { return compareHolds(h, spent.Hold) == 0 })
+		rate := *left[i].Rate
+		rate.Level += spent.Tokens
+		left[i].Rate = &rate
+	}
+	valves := lane.NewValves(left, p.now)
+	for _, l := range p.live {
+		valves.Live(l.lane, l.retries, l.jobs)
+	}
+	for _, s := range p.shares {
+		valves.Live(s.Lane, s.Retries(), s.Jobs)
+	}
+	return valves
+}
+
+// setAside queues the way behind the hold for all that was found to have a held tag.
+func (p *planning) setAside() {
+	if len(p.held) == 0 {
+		return
+	}
+	var line, priority, job, tag column
+	for _, a := range p.held {
+		line.int(int(a.line))
+		priority.int(int(a.Priority))
+		job.id(a.Job)
+		tag.quote(a.tag)
+	}
+	p.p.Queue(p.s.sql["set_aside"], literals([]column{line, priority, job, tag})...)
+	p.setBack += len(p.held)
+	p.held = nil
+}
+
+// take queues the taking of what was picked, and the payment.
+func (p *planning) take() {
+	if len(p.shares) == 0 {
+		return
+	}
+	if len(p.tags) > 0 {
+		var line, priority, job column
+		for _, k := range p.keys {
+			line.int(int(k.line))
+			priority.int(int(k.Priority))
+			job.id(k.Job)
+		}
+		p.taken.queue(p.p.Batch, p.s.sql["take_keys"], p.c, literals([]column{line, priority, job}))
+	} else {
+		var line, low, high, jobs column
+		for i := range p.shares {
+			from, to := reach(&p.shares[i])
+			line.int(int(p.shares[i].Line))
+			low.int(from)
+			high.int(to)
+			jobs.int(p.shares[i].Jobs)
+		}
+		p.taken.queue(p.p.Batch, p.s.sql["take"], p.c, literals([]column{line, low, high, jobs}))
+	}
+	for _, d := range lane.NewValves(p.holds, p.now).Spend(p.shares) {
+		p.s.fill(p.p.Batch, d, p.now)
+	}
+}
+
+func compareHolds(a, b holdfast.Hold) int {
+	of, name := a.On()
+	other, called := b.On()
+	return cmp.Or(cmp.Compare(of, other), cmp.Compare(name, called), cmp.Compare(a.Source, b.Source))
+}

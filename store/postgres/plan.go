@@ -1,0 +1,328 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+)
+
+// errStale says that a claim was planned for other holds than there are by now. The next plan knows them.
+var errStale = errors.New("the holds have changed")
+
+const (
+	planTries = 3      // of a claim to whom others were faster
+	asideMost = 10_000 // jobs that one transaction sets aside
+)
+
+// Holds are those in force when this store last looked. A plan begins with them, and is void if they turn out to be others.
+type holds struct {
+	mu   sync.Mutex
+	seen []holdfast.Hold
+	once bool
+}
+
+func (h *holds) recall() ([]holdfast.Hold, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen, h.once
+}
+
+func (h *holds) keep(seen []holdfast.Hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen, h.once = seen, true
+}
+
+// alike reports whether holds let the same through, whatever their buckets hold.
+func alike(some, others []holdfast.Hold) bool {
+	return slices.EqualFunc(some, others, func(a, b holdfast.Hold) bool {
+		x, y := limitOf(a.Rate), limitOf(b.Rate)
+		a.Rate, b.Rate = nil, nil
+		return a == b && x == y
+	})
+}
+
+// limitOf is a rate whatever its level.
+func limitOf(r *holdfast.Rate) holdfast.Rate {
+	if r == nil {
+		return holdfast.Rate{}
+	}
+	return holdfast.Rate{PerSecond: r.PerSecond, Burst: r.Burst}
+}
+
+// A planning is one planned claim under way: it reads what stands in the way, picks what is to be taken, and takes that.
+type planning struct {
+	s    *Store
+	p    *pipe
+	c    claiming
+	even bool
+
+	now     time.Time
+	holds   []holdfast.Hold
+	locked  []holdfast.Hold
+	tags    []string
+	weights map[string]float64
+	live    []inHand
+	step    int // of the lines, when they were recalled
+	walked  bool
+
+	declared int // how often kinds had been declared
+
+	waiting map[place]*lane.Lane // all that is open, in the claimed queues
+	done    map[place]bool       // heads that were looked into
+	empty   []place
+	heads   []lane.Head
+	held    []aside
+	depth   int
+	left    int
+	round   int
+
+	shares  []lane.Share
+	keys    []key3
+	setBack int
+	taken   claimed
+}
+
+// An inHand is how many jobs of a line workers have in their hands.
+type inHand struct {
+	lane    *lane.Lane
+	retries bool
+	jobs    int
+}
+
+// A key3 is where one job waits.
+type key3 struct {
+	line int64
+	lane.Key
+}
+
+// An aside is a job that has to wait behind the hold on its tag.
+type aside struct {
+	key3
+	tag string
+}
+
+// claimPlanned claims where owners share, or holds let some through and not others.
+func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (taken claimed, err error) {
+	c.Limit = atMost(c.Limit)
+	for tries := planTries; tries > 0 && ctx.Err() == nil; {
+		p := &planning{s: s, c: claiming{c, batch}, even: even, left: c.Limit, done: map[place]bool{}}
+		err = s.transact(ctx, s.work, func(pipe *pipe) error {
+			p.p = pipe
+			return p.run(ctx)
+		})
+		if errors.Is(err, errStale) {
+			continue
+		}
+		if err != nil {
+			return claimed{}, err
+		}
+		p.remember(ctx)
+		if p.taken.rows > 0 || len(p.shares) == 0 && p.setBack == 0 {
+			return p.taken, nil
+		}
+		if p.setBack == 0 { // or else what stood in front is out of the way, and that is progress
+			tries--
+		}
+	}
+	return claimed{leases: []holdfast.Lease{}}, ctx.Err()
+}
+
+// run plans and takes. The last words are queued, to travel with the commit.
+func (p *planning) run(ctx context.Context) error {
+	p.taken.leases = []holdfast.Lease{}
+	if err := p.recall(ctx); err != nil {
+		return err
+	}
+	p.choose()
+	if err := p.read(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := p.pick(ctx); err != nil {
+			return err
+		}
+		if p.left == 0 || p.setBack >= asideMost {
+			break
+		}
+		if !p.walked {
+			if err := p.walk(ctx); err != nil {
+				return err
+			}
+		}
+		if !p.choose() {
+			break
+		}
+		p.peek()
+		if err := p.p.flush(ctx); err != nil {
+			return err
+		}
+	}
+	p.take()
+	return nil
+}
+
+// recall begins with what is remembered, and asks for what is not.
+func (p *planning) recall(ctx context.Context) error {
+	s := p.s
+	believed, known := s.holds.recall()
+	places, step, trusted := s.lines.recall()
+	weights, fresh := s.weights.recall()
+	p.holds, p.step, p.weights = believed, step, weights
+	if !fresh {
+		p.weights = map[string]float64{}
+		s.readWeights(p.p.Batch, p.weights)
+	}
+	if !known {
+		p.askHolds()
+	}
+	var err error
+	switch {
+	case !trusted:
+		p.walked = true
+		places, err = s.walk(p.p.Batch, func() error { return p.p.flush(ctx) })
+	case !fresh || !known:
+		err = p.p.flush(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		s.weights.keep(p.weights)
+	}
+	if !known {
+		s.holds.keep(p.holds)
+	}
+	return p.survey(ctx, places)
+}
+
+// walk finds out where something waits by now. If a limit stands before it that was not locked, the plan begins anew.
+func (p *planning) walk(ctx context.Context) error {
+	p.walked = true
+	places, err := p.s.walk(p.p.Batch, func() error { return p.p.flush(ctx) })
+	if err != nil {
+		return err
+	}
+	if err := p.survey(ctx, places); err != nil {
+		return err
+	}
+	for _, h := range p.limits() {
+		if !slices.ContainsFunc(p.locked, func(l holdfast.Hold) bool { return compareHolds(l, h) == 0 }) {
+			return errStale
+		}
+	}
+	return nil
+}
+
+// survey keeps the places that are open, in the claimed queues.
+func (p *planning) survey(ctx context.Context, places []place) error {
+	if unknown := p.s.lines.strange(places); len(unknown) > 0 {
+		p.s.readLanes(p.p.Batch, unknown)
+		if err := p.p.flush(ctx); err != nil {
+			return err
+		}
+	}
+	valves := lane.NewValves(p.holds, p.now)
+	p.waiting, p.declared = p.s.lines.of(places, p.c.Queues)
+	for at, l := range p.waiting {
+		if !valves.Open(l, at.lane < 0) {
+			delete(p.waiting, at)
+		}
+	}
+	p.tags = slices.Sorted(maps.Keys(valves.Tags()))
+	return nil
+}
+
+// choose makes the next heads: of the owners whose turn it is, the lines that were not looked into. There may be none.
+func (p *planning) choose() bool {
+	owners := map[string][]place{}
+	for at, l := range p.waiting {
+		if !p.done[p.head(at)] {
+			owners[l.Owner] = append(owners[l.Owner], at)
+		}
+	}
+	turn, _ := p.s.turns.Next(slices.Collect(maps.Keys(owners)), min(p.left<<min(2*p.round, 16), 1<<20)) // more of them each round
+	p.round++
+	p.heads = p.heads[:0]
+	for owner := range turn {
+		for _, at := range owners[owner] {
+			if p.done[p.head(at)] {
+				continue
+			}
+			p.done[p.head(at)] = true
+			head := lane.Head{Share: lane.Share{Lane: p.waiting[at], Line: int64(at.lane)}}
+			if p.even {
+				head.Priority = &at.priority
+			}
+			p.heads = append(p.heads, head)
+		}
+	}
+	p.depth = p.left/max(len(turn), 1) + 1
+	return len(p.heads) > 0
+}
+
+// head is what a place is looked into with: its whole line, but for a claim that shares evenly between priorities.
+func (p *planning) head(at place) place {
+	if !p.even {
+		at.priority = 0
+	}
+	return at
+}
+
+// remember keeps what the claim has shown. Where others were faster, the tokens of what was not had go back.
+func (p *planning) remember(ctx context.Context) {
+	s := p.s
+	s.lines.emptied(p.step, p.empty)
+	owners := map[string]bool{}
+	for _, l := range p.waiting {
+		owners[l.Owner] = true
+	}
+	if len(owners) > 1 || len(p.tags) > 0 || len(p.limits()) > 0 {
+		s.detours.remember(p.c.Queues)
+	}
+	had := make(map[int32]int, len(p.taken.lines))
+	for line, n := range p.taken.lines {
+		had[line] = n
+	}
+	var missed []lane.Share
+	for _, share := range p.shares {
+		n := min(share.Jobs, had[int32(share.Line)])
+		had[int32(share.Line)] -= n
+		if share.Jobs -= n; share.Jobs > 0 {
+			missed = append(missed, share)
+		}
+	}
+	back := lane.NewValves(p.holds, p.now).Spend(missed)
+	if len(back) == 0 {
+		return
+	}
+	_ = s.transact(ctx, s.work, func(pipe *pipe) error { // a bucket that loses some fills again
+		for _, d := range back {
+			d.Tokens = -d.Tokens
+			s.fill(pipe.Batch, d, p.now)
+		}
+		return nil
+	})
+}
+
+// starving reports whether jobs of several priorities wait, so that the last may never have its turn.
+func (s *Store) starving(ctx context.Context) (bool, error) {
+	places, _, trusted := s.lines.recall()
+	if !trusted {
+		send := &pgx.Batch{}
+		send.Queue(s.sql["steer"])
+		var err error
+		if places, err = s.walk(send, func() error { return s.work.SendBatch(ctx, send).Close() }); err != nil {
+			return false, err
+		}
+	}
+	return mixed(places), nil
+}

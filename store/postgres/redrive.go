@@ -1,0 +1,325 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// Redrive takes dead letters on their way, each on its own account, all in one transaction. Who was taken before by this redrive
+// is passed over, so that it may be repeated.
+func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+	if err := checkRedrive(&r); err != nil {
+		return nil, err
+	}
+	answers := make([]error, len(r.Jobs))
+	var back returned
+	err := s.ask(ctx, "redrive", true, func(ctx context.Context) error {
+		lanes, err := s.lanesFor(ctx, &r)
+		if err != nil {
+			return err
+		}
+		back = returned{}
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			d := &redriving{s: s, p: p, r: &r, lanes: lanes, letters: map[holdfast.ID]*letter{}}
+			if err := d.look(ctx); err != nil {
+				return err
+			}
+			for i, job := range r.Jobs {
+				answers[i] = d.judge(job)
+			}
+			if err := d.retake(ctx, answers); err != nil {
+				return err
+			}
+			d.write(&back)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !r.Discard {
+		s.marks.lower(r.Jobs...)
+	}
+	s.announce(&back)
+	return answers, nil
+}
+
+func checkRedrive(r *holdfast.Redrive) error {
+	message := ""
+	switch {
+	case r.ID.IsZero():
+		message = "a redrive without an id: give it one, and the same at every step"
+	case r.Discard && (r.Patch != nil || r.Queue != ""):
+		message = "a redrive that discards and changes jobs: do one of them"
+	case r.Discard && r.Reason == "":
+		message = "discarding jobs without a reason: say why nobody needs them any more"
+	case r.Patch != nil && (len(r.Patch) > holdfast.MaxArgs || !json.Valid(r.Patch) || !utf8.Valid(r.Patch)):
+		message = fmt.Sprintf("a patch of %d bytes: give valid JSON of at most %d", len(r.Patch), holdfast.MaxArgs)
+	}
+	if probe := (holdfast.Draft{Kind: "probe", Queue: r.Queue}); message == "" && probe.Prepare() != nil {
+		message = fmt.Sprintf("queue %.140q: use 1 to %d letters, digits and _ - . : /", r.Queue, holdfast.MaxName)
+	}
+	if message != "" {
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
+	}
+	return checkPerson(r.Actor, r.Reason, "")
+}
+
+// A letter is a job that a redrive asks for.
+type letter struct {
+	member                                 // as it ended, and then as it begins anew
+	kind, queue, owner, dependency, unique string
+	expire                                 *time.Time
+	args                                   *string
+
+	dead    bool // it is a dead letter
+	before  bool // this redrive took it in an earlier step
+	chosen  bool // this step takes it
+	patched json.RawMessage
+	moved   string // from which queue
+}
+
+// lanesFor makes the lanes of the queue that jobs are to be moved to, before anything is locked.
+func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int32, error) {
+	lanes := map[path]int32{}
+	if r.Queue == "" {
+		return lanes, nil
+	}
+	rows, err := s.work.Query(ctx, s.sql["redrive_facts"], ids(r.Jobs), r.ID.String(), false)
+	if err != nil {
+		return nil, err
+	}
+	letters, err := pgx.CollectRows(rows, scanLetter)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]entry, len(letters))
+	for i, l := range letters {
+		entries[i].Queue, entries[i].Kind, entries[i].Owner, entries[i].Dependency = r.Queue, l.kind, l.owner, l.dependency
+	}
+	if err := s.findLanes(ctx, entries); err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		lanes[entries[i].path()] = entries[i].lane
+	}
+	return lanes, nil
+}
+
+func scanLetter(row pgx.CollectableRow) (*letter, error) {
+	var l letter
+	err := row.Scan((*[16]byte)(&l.job), &l.kind, &l.queue, &l.owner, &l.dependency, &l.unique, &l.expire, &l.args, &l.before)
+	return &l, err
+}
+
+// A redriving is one step of a redrive under way.
+type redriving struct {
+	s       *Store
+	p       *pipe
+	r       *holdfast.Redrive
+	lanes   map[path]int32
+	now     time.Time
+	letters map[holdfast.ID]*letter
+}
+
+// look locks the dead letters among the jobs, and reads what is known of all of them after that.
+func (d *redriving) look(ctx context.Context) error {
+	ended := map[holdfast.ID]letter{}
+	var one letter
+	d.p.each(d.s.sql["redrive_lock"], []any{ids(d.r.Jobs)}, []any{(*[16]byte)(&one.job), &one.token, &one.generation, &one.dead}, func() error {
+		ended[one.job] = one
+		return nil
+	})
+	d.p.Queue(d.s.sql["redrive_facts"], ids(d.r.Jobs), d.r.ID.String(), d.r.Patch != nil).Query(func(rows pgx.Rows) error {
+		letters, err := pgx.CollectRows(rows, scanLetter)
+		for _, l := range letters {
+			l.token, l.generation, l.dead = ended[l.job].token, ended[l.job].generation, ended[l.job].dead
+			d.letters[l.job] = l
+		}
+		return err
+	})
+	d.p.one(d.s.sql["now"], nil, &d.now)
+	return d.p.flush(ctx)
+}
+
+// judge chooses a job, or says what stands against it.
+func (d *redriving) judge(job holdfast.ID) error {
+	l := d.letters[job]
+	switch {
+	case l == nil:
+		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", job)}
+	case l.before || l.chosen:
+		return nil
+	case !l.dead:
+		return against(job, "is no dead letter any more: leave it out")
+	case !d.r.Discard && l.expire != nil && !l.expire.After(d.now):
+		return tooLate(job)
+	}
+	if err := d.revise(l); err != nil {
+		return err
+	}
+	l.chosen = true
+	return nil
+}
+
+// revise finds out what the redrive changes in a job's facts.
+func (d *redriving) revise(l *letter) error {
+	if d.r.Patch != nil {
+		if l.args == nil || !json.Valid([]byte(*l.args)) {
+			return against(l.job, "has arguments that cannot be read, so they cannot be patched: run the doctor")
+		}
+		l.patched = statement.Merge(json.RawMessage(*l.args), d.r.Patch)
+		if len(l.patched) > holdfast.MaxArgs {
+			return against(l.job, fmt.Sprintf("would have patched arguments of %d bytes: the limit is %d", len(l.patched), holdfast.MaxArgs))
+		}
+	}
+	if d.r.Queue != "" && d.r.Queue != l.queue {
+		l.moved = l.queue
+	}
+	return nil
+}
+
+// retake takes the unique keys again. Who does not get its own stays where it is.
+func (d *redriving) retake(ctx context.Context, answers []error) error {
+	if d.r.Discard {
+		return nil
+	}
+	for i, job := range d.r.Jobs {
+		l := d.letters[job]
+		if l == nil || !l.chosen || l.unique == "" || answers[i] != nil {
+			continue
+		}
+		err := d.s.retake(ctx, d.p, &standing{owner: l.owner, kind: l.kind, unique: l.unique, member: l.member})
+		if errors.Is(err, holdfast.ErrConflict) {
+			answers[i], l.chosen = err, false
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write queues all that becomes of the chosen ones.
+func (d *redriving) write(back *returned) {
+	var chosen []*letter
+	for _, job := range d.r.Jobs {
+		if l := d.letters[job]; l != nil && l.chosen && !slices.Contains(chosen, l) {
+			chosen = append(chosen, l)
+		}
+	}
+	if len(chosen) == 0 {
+		return
+	}
+	if d.r.Discard {
+		d.p.Queue(d.s.sql["redrive_discard"], ids(jobsOf(chosen)), stamp(d.now))
+		d.note(chosen, "discard", "discarded")
+		return
+	}
+	d.p.Queue(d.s.sql["redrive_leave"], ids(jobsOf(chosen)))
+	d.change(chosen)
+	var ready narrow
+	for _, l := range chosen {
+		l.generation++
+		ready.add(&l.member)
+	}
+	ready.queue(d.p, d.s.sql["ready_add gently"], stamp(d.now), back)
+	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), stamp(d.now))
+	d.note(chosen, "redrive", "")
+}
+
+func jobsOf(letters []*letter) []holdfast.ID {
+	jobs := make([]holdfast.ID, len(letters))
+	for i, l := range letters {
+		jobs[i] = l.job
+	}
+	return jobs
+}
+
+// change queues what the redrive changes in the jobs' facts.
+func (d *redriving) change(chosen []*letter) {
+	var id, args, queue, lane column
+	for _, l := range chosen {
+		if l.patched == nil && l.moved == "" {
+			continue
+		}
+		id.id(l.job)
+		args.some(string(l.patched))
+		if l.moved == "" {
+			queue.null()
+			lane.null()
+			continue
+		}
+		queue.quote(d.r.Queue)
+		lane.int(int(d.lanes[path{d.r.Queue, l.kind, l.owner, l.dependency}]))
+	}
+	if len(id.text) > 0 {
+		d.p.Queue(d.s.sql["redrive_change"], literals([]column{id, args, queue, lane})...)
+	}
+}
+
+// note queues the rows that say which jobs were taken, and the lines of their stories.
+func (d *redriving) note(chosen []*letter, name, outcome string) {
+	var job, token, generation, reason column
+	for _, l := range chosen {
+		job.id(l.job)
+		token.int(l.token)
+		generation.int(l.generation)
+		why := d.r.ID.String()
+		if d.r.Reason != "" {
+			why += ": " + d.r.Reason
+		}
+		if l.patched != nil {
+			why += "; arguments patched"
+		}
+		if l.moved != "" {
+			why += fmt.Sprintf("; moved from queue %s to %s", l.moved, d.r.Queue)
+		}
+		reason.quote(clean(why))
+	}
+	args := append([]any{d.r.ID.String(), stamp(d.now), outcome}, literals([]column{job, token, generation, reason})...)
+	d.p.Queue(d.s.sql["redrive_note"], append(args, name, d.r.Actor)...)
+}
+
+// Redriven counts what has become of the jobs a redrive took.
+func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
+	err = s.ask(ctx, "count what was redriven", true, func(ctx context.Context) error {
+		tally = holdfast.Tally{}
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			p.Queue(s.sql["redriven"], redrive.String())
+			var outcome string
+			var n int
+			p.each(s.sql["redriven_count"], []any{redrive.String()}, []any{&outcome, &n}, func() error {
+				tally.Taken += n
+				*tallied(&tally, outcome) += n
+				return nil
+			})
+			return nil
+		})
+	})
+	return tally, err
+}
+
+// tallied is where jobs of one outcome are counted.
+func tallied(t *holdfast.Tally, outcome string) *int {
+	switch outcome {
+	case "complete":
+		return &t.Complete
+	case "failed":
+		return &t.Failed
+	case "cancelled":
+		return &t.Cancelled
+	case "discarded":
+		return &t.Discarded
+	}
+	return &t.InFlight
+}

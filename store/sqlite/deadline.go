@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// Breach finds jobs whose next attempt did not start in time.
+func (s *Store) Breach(ctx context.Context, limit int) (jobs []holdfast.ID, err error) {
+	if limit <= 0 {
+		return nil, invalid("a search for %d broken promises: give a positive limit", limit)
+	}
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		jobs, err = breach(t, limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return jobs, nil
+}
+
+// A promise is a deadline with the job as it waits.
+type promise struct {
+	at         int64
+	job        holdfast.ID
+	token      int
+	waits      int // the token it waits with; below zero: it does not wait
+	generation int
+}
+
+// glimpses is how many pages of kept promises a breach looks through before it leaves the rest to the next.
+const glimpses = 20
+
+// breach looks at promises whose time has come, a page at a time, until it has found enough broken ones.
+func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
+	for range glimpses {
+		var due []promise
+		err := t.rows("deadline-due", []any{t.now, limit - len(jobs)}, func(st *sqlite.Stmt) error {
+			due = append(due, promise{st.ColumnInt64(0), columnID(st, 1), st.ColumnInt(2), st.ColumnInt(3), st.ColumnInt(4)})
+			return nil
+		})
+		if err != nil || len(due) == 0 {
+			return jobs, err
+		}
+		for _, p := range due {
+			if p.waits != p.token {
+				continue
+			}
+			why := "its next attempt did not start by " + instant(p.at).Format(time.RFC3339)
+			if err := t.event(holdfast.Intervention{Job: p.job, Actor: machine, Reason: why}, "breach", p.token, p.generation); err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, p.job)
+		}
+		last := due[len(due)-1]
+		if _, err := t.exec("deadline-drop", last.at, last.job); err != nil {
+			return nil, err
+		}
+		if len(jobs) >= limit {
+			break
+		}
+	}
+	return jobs, nil
+}

@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+	"zombiezen.com/go/sqlite"
+)
+
+// Pause places a hold.
+func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
+	if err := checkHold(&h); err != nil {
+		return err
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		if err := t.place(h); err != nil {
+			return err
+		}
+		name := "paused"
+		if !h.Closed() {
+			name = "limited"
+		}
+		return t.tellOf(holdSubject(h), name, h.Actor, h.Reason)
+	})
+}
+
+// Resume lifts a hold.
+func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
+	if err := checkHold(&h); err != nil {
+		return err
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		there, err := t.lift(h)
+		if err != nil || !there {
+			return err
+		}
+		return t.tellOf(holdSubject(h), "resumed", h.Actor, h.Reason)
+	})
+}
+
+func checkHold(h *holdfast.Hold) error {
+	if err := h.Check(); err != nil {
+		return err
+	}
+	return checkActor(h.Actor, h.Reason)
+}
+
+func holdSubject(h holdfast.Hold) string {
+	scope, name := h.On()
+	return "hold/" + scope + "/" + name
+}
+
+// place writes a hold over the one of the same source. A bucket that was in force keeps its level, within the burst. What the
+// hold before it kept back may be free now, so everybody looks.
+func (t *tx) place(h holdfast.Hold) error {
+	scope, name := h.On()
+	var until, expected, perSecond, burst, level, levelAt any
+	if h.For > 0 {
+		until = t.at(h.For)
+	}
+	if !h.Expected.IsZero() {
+		expected = h.Expected
+	}
+	if h.Rate != nil {
+		before, there, err := t.held1(h)
+		if err != nil {
+			return err
+		}
+		now := h.Rate.Level
+		if there && before.rated && before.inForce(t.now) {
+			now = min(h.Rate.Burst, before.levelNow(t.now))
+		}
+		perSecond, burst, level, levelAt = h.Rate.PerSecond, h.Rate.Burst, now, t.now
+	}
+	t.news.all = true
+	_, err := t.exec("hold-add", scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, levelAt, t.now, until, expected, h.Actor, orNull(clean(h.Reason)))
+	return err
+}
+
+// lift removes a hold, and reports whether it was in force.
+func (t *tx) lift(h holdfast.Hold) (there bool, err error) {
+	scope, name := h.On()
+	before, there, err := t.held1(h)
+	if err != nil || !there {
+		return false, err
+	}
+	t.news.all = true
+	_, err = t.exec("hold-drop", scope, name, h.Source)
+	return before.inForce(t.now), err
+}
+
+// deposit adds tokens to a bucket, up to its burst. Claims spend by adding less than none.
+func (t *tx) deposit(d holdfast.Deposit) error {
+	bucket, there, err := t.held1(d.Hold)
+	if err != nil || !there || !bucket.rated {
+		return err
+	}
+	scope, name := d.Hold.On()
+	level := min(bucket.burst, max(0, bucket.levelNow(t.now)+d.Tokens))
+	t.news.all = t.news.all || d.Tokens > 0
+	_, err = t.exec("hold-level", scope, name, d.Hold.Source, level, t.now)
+	return err
+}
+
+// A held is a hold as its row says. Two that are equal let the same through.
+type held struct {
+	scope, name, source string
+	retries             bool
+	atMost              int
+
+	rated                   bool
+	perSecond, burst, level float64
+	levelAt                 int64
+
+	until int64 // 0: until it is lifted
+}
+
+// held1 reads the hold that stands where this one does.
+func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
+	scope, name := h.On()
+	err = t.rows("hold-find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
+		before, there = held{perSecond: st.ColumnFloat(0), burst: st.ColumnFloat(1), level: st.ColumnFloat(2), levelAt: st.ColumnInt64(3), until: st.ColumnInt64(4),
+			rated: st.ColumnInt(5) != 0}, true
+		return nil
+	})
+	return before, there, err
+}
+
+func readHolds(s *session) (all []held, err error) {
+	err = s.rows("claim-holds", nil, func(st *sqlite.Stmt) error {
+		all = append(all, held{scope: st.ColumnText(0), name: st.ColumnText(1), source: st.ColumnText(2), retries: st.ColumnInt(3) != 0, atMost: st.ColumnInt(4),
+			rated: !st.ColumnIsNull(5), perSecond: st.ColumnFloat(5), burst: st.ColumnFloat(6), level: st.ColumnFloat(7), levelAt: st.ColumnInt64(8), until: st.ColumnInt64(9)})
+		return nil
+	})
+	return all, err
+}
+
+func (h *held) inForce(now int64) bool { return h.until == 0 || h.until > now }
+
+func (h *held) levelNow(now int64) float64 {
+	return lane.Level(holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.level}, time.Duration(now-h.levelAt)*time.Microsecond)
+}
+
+// hold is the row as others see it, with the level of this moment.
+func (h *held) hold(now int64) holdfast.Hold {
+	out := holdfast.Hold{Source: h.source, Retries: h.retries, AtMost: h.atMost}
+	switch h.scope {
+	case "queue":
+		out.Queue = h.name
+	case "kind":
+		out.Kind = h.name
+	case "owner":
+		out.Owner = h.name
+	case "dependency":
+		out.Dependency = h.name
+	default:
+		out.Tag = h.name
+	}
+	if h.rated {
+		out.Rate = &holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.levelNow(now)}
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"sync"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+	"zombiezen.com/go/sqlite"
+)
+
+// A where is what a lane is found by.
+type where struct{ queue, kind, owner, dependency string }
+
+// lanes are the lanes this process knows. There may be thousands, and none ever changes: each is read once.
+type lanes struct {
+	mu    sync.RWMutex
+	ids   map[where]int64
+	lanes map[int64]*lane.Lane
+	of    map[string][]*lane.Lane // by queue
+	last  int64                   // all up to this one are known; some beyond it may be
+}
+
+func newLanes() *lanes {
+	l := &lanes{}
+	l.forget()
+	return l
+}
+
+// forget begins anew: the file may be another one.
+func (l *lanes) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ids, l.lanes, l.of, l.last = map[where]int64{}, map[int64]*lane.Lane{}, map[string][]*lane.Lane{}, 0
+}
+
+func (l *lanes) find(w where) (id int64, known bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	id, known = l.ids[w]
+	return id, known
+}
+
+func (l *lanes) lane(id int64) *lane.Lane {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.lanes[id]
+}
+
+// in are the lanes of some queues.
+func (l *lanes) in(queues []string) (all []*lane.Lane) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, queue := range queues {
+		all = append(all, l.of[queue]...)
+	}
+	return all
+}
+
+// many is how many lanes some queues have.
+func (l *lanes) many(queues []string) (n int) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, queue := range queues {
+		n += len(l.of[queue])
+	}
+	return n
+}
+
+// queues are the names of all queues.
+func (l *lanes) queues() (names []string) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for name := range l.of {
+		names = append(names, name)
+	}
+	return names
+}
+
+// add makes committed lanes known.
+func (l *lanes) add(committed ...lane.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range committed {
+		if l.lanes[c.ID] == nil {
+			l.ids[where{c.Queue, c.Kind, c.Owner, c.Dependency}] = c.ID
+			l.lanes[c.ID] = &c
+			l.of[c.Queue] = append(l.of[c.Queue], &c)
+		}
+	}
+}
+
+// learn reads the lanes that were committed since the last time. Only a session that sees nothing else may read them.
+func (l *lanes) learn(s *session) error {
+	l.mu.RLock()
+	last := l.last
+	l.mu.RUnlock()
+	younger, err := readLanes(s, last)
+	if err != nil || len(younger) == 0 {
+		return err
+	}
+	l.add(younger...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = max(l.last, younger[len(younger)-1].ID)
+	return nil
+}
+
+// beyond are the lanes that only this session can see yet, besides those that are known.
+func (l *lanes) beyond(s *session) (all []lane.Lane, err error) {
+	l.mu.RLock()
+	last := l.last
+	l.mu.RUnlock()
+	return readLanes(s, last)
+}
+
+func readLanes(s *session, last int64) (all []lane.Lane, err error) {
+	err = s.rows("lane-list", []any{last}, func(st *sqlite.Stmt) error {
+		all = append(all, lane.Lane{ID: st.ColumnInt64(0), Queue: st.ColumnText(1), Kind: st.ColumnText(2), Owner: st.ColumnText(3), Dependency: st.ColumnText(4)})
+		return nil
+	})
+	return all, err
+}
+
+// lane finds the lane of a draft, or makes it.
+func (t *tx) lane(w where) (int64, error) {
+	if id, ok := t.known.find(w); ok {
+		return id, nil
+	}
+	if id, ok := t.fresh[w]; ok {
+		return id, nil
+	}
+	id, err := makeLane(t, w)
+	if err == nil {
+		if t.fresh == nil {
+			t.fresh = map[where]int64{}
+		}
+		t.fresh[w] = id
+	}
+	return id, err
+}
+
+func makeLane(to sink, w where) (id int64, err error) {
+	if _, err = to.exec("lane-add", w.queue, w.kind, w.owner, w.dependency); err != nil {
+		return 0, err
+	}
+	found, err := to.one("lane-find", []any{w.queue, w.kind, w.owner, w.dependency}, &id)
+	if err == nil && !found {
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "a lane that was just made is not there: run the doctor"}
+	}
+	return id, err
+}

@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// An attempt is a job in a worker's hands, under one token. Its lane cannot change while it is there.
+type attempt struct {
+	job   holdfast.ID
+	token int
+}
+
+// count counts the jobs in workers' hands by line. Members are counted as the leases have them; their lanes are looked up
+// once and remembered for as long as they are there.
+func (p *planner) count(s *session) (live map[int64]int, err error) {
+	var members []member
+	err = s.rows("claim-live", nil, func(st *sqlite.Stmt) error {
+		jobs := make([]byte, st.ColumnLen(0))
+		st.ColumnBytes(0, jobs)
+		members = append(members, readMembers(jobs, st.ColumnText(1))...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.locate(s, members); err != nil {
+		return nil, err
+	}
+	live, kept := map[int64]int{}, make(map[attempt]int64, len(members))
+	for i := range members {
+		m := &members[i]
+		at := attempt{m.job, m.token}
+		number := p.live[at]
+		if kept[at] = number; number == 0 {
+			continue // a job without facts is the audit's
+		}
+		if m.failures > 0 {
+			number = -number
+		}
+		live[number]++
+	}
+	p.live = kept
+	return live, nil
+}
+
+// locate looks up the lanes of members that are new.
+func (p *planner) locate(s *session, members []member) error {
+	if p.live == nil {
+		p.live = map[attempt]int64{}
+	}
+	fresh := map[holdfast.ID]int{}
+	var jobs []holdfast.ID
+	for i := range members {
+		if _, known := p.live[attempt{members[i].job, members[i].token}]; !known {
+			fresh[members[i].job] = members[i].token
+			jobs = append(jobs, members[i].job)
+		}
+	}
+	return s.some("claim-lanes", jobs, func(st *sqlite.Stmt) error {
+		id := columnID(st, 0)
+		p.live[attempt{id, fresh[id]}] = st.ColumnInt64(1)
+		return nil
+	})
+}
+
+// handful is how many jobs a statement is asked about at once.
+const handful = 16
+
+// some runs a statement for a handful of jobs at a time.
+func (s *session) some(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
+	for len(jobs) > 0 {
+		args := make([]any, handful)
+		n := min(handful, len(jobs))
+		for i := range n {
+			args[i] = jobs[i]
+		}
+		jobs = jobs[n:]
+		if err := s.rows(name, args, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+	"zombiezen.com/go/sqlite"
+)
+
+// shares is the room of the records that say how much more an owner gets than others.
+const shares = "share"
+
+// A planner is what claims remember from one to the next. Whoever has the connection of claims has it.
+type planner struct {
+	lanes   *lanes
+	turns   lane.Turns
+	brought int               // by the last claim
+	numbers []int64           // of the lines that were not empty, when all were looked at last
+	many    int               // how many these were
+	looked  time.Time         // when that was
+	surveys int               // since the store was opened
+	live    map[attempt]int64 // the lanes of jobs in workers' hands, as far as they were asked for
+
+	mu      sync.Mutex
+	weights map[string]float64
+	weighed time.Time
+}
+
+// An errand is one claim with what is decided before it looks.
+type errand struct {
+	holdfast.Claim
+	guard bool // it shares evenly between priorities
+}
+
+// look finds what a claim would take now.
+func (p *planner) look(v *view, e errand) (seen sight, err error) {
+	if err := v.behold(); err != nil {
+		return seen, err
+	}
+	old, err := p.survey(v)
+	if err != nil || len(v.lines) == 0 && !old {
+		return seen, err
+	}
+	if seen, err = p.sight(v, e); err == nil && old && len(seen.leases)+len(seen.aside) < e.Limit {
+		p.undo(&seen)
+		p.looked, v.lines = time.Time{}, nil // what was remembered is not enough: look again
+		if _, err = p.survey(v); err == nil {
+			seen, err = p.sight(v, e)
+		}
+	}
+	return seen, err
+}
+
+// Going through all lines takes long when there are many. So that is done once in a while: a line that fills up in between is
+// met that much later, unless the others are not enough.
+const (
+	crowd  = 256
+	recent = 100 * time.Millisecond
+)
+
+// survey finds the lines of a view, and reports whether it did so from memory.
+func (p *planner) survey(v *view) (old bool, err error) {
+	if !v.writes && len(p.numbers) > crowd && !p.looked.IsZero() && time.Since(p.looked) < recent {
+		for _, number := range p.numbers {
+			v.admit(number)
+		}
+		return true, nil
+	}
+	if p.surveys++; p.surveys%64 == 0 {
+		p.many = 0 // look at all of them: they may have become few
+	}
+	began := time.Now()
+	all, err := v.survey(p.many)
+	if p.numbers = nil; all != nil {
+		p.numbers, p.many, p.looked = all, len(all), began
+	}
+	return false, err
+}
+
+// undo forgets that a claim was divided: nothing of it is taken.
+func (p *planner) undo(seen *sight) {
+	if seen.valves != nil {
+		p.turns.Undo()
+	}
+}
+
+// sight reads what a claim would take from the lines of a view.
+func (p *planner) sight(v *view, e errand) (seen sight, err error) {
+	seen.holds = v.holds
+	if len(v.lines) == 0 {
+		return seen, nil
+	}
+	if e.guard, err = p.uneven(v, e.guard); err != nil {
+		return seen, err
+	}
+	if e.guard || v.fussy() {
+		err = p.divide(v, e, &seen)
+	} else {
+		err = v.divide(e.Limit, &seen)
+	}
+	if err != nil {
+		return seen, err
+	}
+	if p.brought > 0 { // leases are large: room for as many as there may be is made at once
+		seen.leases = make([]holdfast.Lease, 0, min(e.Limit, p.brought+p.brought/8))
+	}
+	for i := range seen.shares {
+		if err := seen.read(v, &seen.shares[i]); err != nil {
+			return seen, err
+		}
+	}
+	seen.shares = slices.DeleteFunc(seen.shares, func(s share) bool { return len(s.row) == 0 })
+	if len(seen.shares) > 1 {
+		seen.sort()
+	}
+	return seen, nil
+}
+
+// uneven reports whether a claim that is to share between priorities finds more than one.
+func (p *planner) uneven(v *view, guard bool) (bool, error) {
+	if !guard {
+		return false, nil
+	}
+	first, known := int16(0), false
+	for _, l := range v.lines {
+		all, err := v.priorities(l)
+		if err != nil {
+			return false, err
+		}
+		for _, priority := range all {
+			if known && priority != first {
+				return true, nil
+			}
+			first, known = priority, true
+		}
+	}
+	return false, nil
+}
+
+// fussy reports whether the order of keys is not all that matters: several owners share, or some hold lets some through.
+func (v *view) fussy() bool {
+	capped := v.valves.Caps()
+	return len(v.valves.Tags()) > 0 || slices.ContainsFunc(v.lines, func(l line) bool {
+		return l.lane.Owner != v.lines[0].lane.Owner || capped && v.valves.Capped(l.lane, l.retries())
+	})
+}
+
+// divide lets the owners take turns within what the holds let through.
+func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
+	if v.counts() {
+		if seen.live, err = p.count(v.session); err != nil {
+			return err
+		}
+	}
+	order := lane.Order{Jobs: e.Limit, Even: e.guard}
+	if order.Weights, err = p.weigh(v.session); err != nil {
+		return err
+	}
+	room := v.fill(seen.live)
+	v.lines = slices.DeleteFunc(v.lines, func(l line) bool { return room.Room(l.lane, l.retries()) < 1 })
+	owners := v.owners()
+	asked := e.Limit
+	turn, depth := p.turns.Next(owners, asked)
+	if len(order.Weights) > 0 {
+		depth = e.Limit // the heaviest may get nearly all
+	}
+	for {
+		heads, err := v.heads(turn, depth, e.guard)
+		if err != nil {
+			return err
+		}
+		seen.valves = v.fill(seen.live)
+		picked, deeper := p.turns.Pick(heads, seen.valves, order)
+		if took := total(picked); took >= e.Limit || !deeper && len(turn) == len(owners) {
+			seen.pick(picked)
+			return nil
+		}
+		p.turns.Undo()
+		if deeper {
+			depth *= 2
+			continue
+		}
+		asked *= 4
+		turn, _ = p.turns.Next(owners, asked)
+	}
+}
+
+func total(picked []lane.Share) (jobs int) {
+	for _, s := range picked {
+		jobs += s.Jobs
+	}
+	return jobs
+}
+
+// counts reports whether a hold in force limits how many are in workers' hands, of jobs that could be taken.
+func (v *view) counts() bool {
+	return slices.ContainsFunc(v.holds, func(h held) bool { return h.atMost > 0 && h.inForce(v.now) }) &&
+		slices.ContainsFunc(v.lines, func(l line) bool { return v.valves.Capped(l.lane, l.retries()) })
+}
+
+// fill makes valves that know what is in workers' hands.
+func (v *view) fill(live map[int64]int) *lane.Valves {
+	valves := v.newValves()
+	for number, jobs := range live {
+		if l := v.lane(max(number, -number)); l != nil {
+			valves.Live(l, number < 0, jobs)
+		}
+	}
+	return valves
+}
+
+// owners are those whose lines these are.
+func (v *view) owners() (names []string) {
+	met := map[string]bool{}
+	for _, l := range v.lines {
+		if !met[l.lane.Owner] {
+			met[l.lane.Owner] = true
+			names = append(names, l.lane.Owner)
+		}
+	}
+	return names
+}
+
+// heads reads the beginnings of the lines of those whose turn it is; of every priority apart when they are to share evenly.
+func (v *view) heads(turn map[string]bool, depth int, even bool) (heads []lane.Head, err error) {
+	for _, l := range v.lines {
+		if !turn[l.lane.Owner] {
+			continue
+		}
+		head := lane.Head{Share: lane.Share{Lane: l.lane, Line: l.number}}
+		if !even {
+			if head.Keys, err = v.peek(l, math.MinInt16, math.MaxInt16, depth); err != nil {
+				return nil, err
+			}
+			head.More = len(head.Keys) == depth
+			heads = append(heads, head)
+			continue
+		}
+		priorities, err := v.priorities(l)
+		if err != nil {
+			return nil, err
+		}
+		for _, priority := range priorities {
+			head.Priority = &priority
+			if head.Keys, err = v.peek(l, int64(priority), int64(priority), depth); err != nil {
+				return nil, err
+			}
+			head.More = len(head.Keys) == depth
+			heads = append(heads, head)
+		}
+	}
+	return heads, nil
+}
+
+// forgetWeights makes the next claim that needs them read the weights of owners again.
+func (p *planner) forgetWeights() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.weighed = time.Time{}
+}
+
+// weigh reads the weights of owners, at most once a second. A weight that cannot be read is none.
+func (p *planner) weigh(s *session) (map[string]float64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.weighed.IsZero() && time.Since(p.weighed) < time.Second {
+		return p.weights, nil
+	}
+	p.weights, p.weighed = map[string]float64{}, time.Now()
+	return p.weights, s.rows("claim-shares", nil, func(st *sqlite.Stmt) error {
+		var body struct {
+			Weight float64 `json:"weight"`
+		}
+		if json.Unmarshal([]byte(st.ColumnText(1)), &body) == nil && body.Weight > 0 {
+			p.weights[st.ColumnText(0)] = body.Weight
+		}
+		return nil
+	})
+}

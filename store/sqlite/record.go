@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// Keep makes a change durable, all or none.
+func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
+	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
+	if err := statement.CheckChange(&c); err != nil {
+		return err
+	}
+	err := s.writer.write(ctx, func(t *tx) error {
+		for i := range c.Records {
+			if err := t.record(&c.Records[i]); err != nil {
+				return err
+			}
+		}
+		if err := t.holds(&c); err != nil {
+			return err
+		}
+		for i := range c.Events {
+			if err := t.relate(&c.Events[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
+		s.plan.forgetWeights()
+	}
+	return err
+}
+
+// record keeps or forgets one record, if it is still as its keeper read it.
+func (t *tx) record(r *holdfast.Record) (err error) {
+	var kept int
+	switch {
+	case r.Body == nil && r.Version == 0:
+		there, err := t.one("record-find", []any{r.Room, r.Name})
+		if err != nil || !there {
+			return err
+		}
+	case r.Body == nil:
+		kept, err = t.exec("record-drop", r.Room, r.Name, r.Version)
+	case r.Version == 0:
+		kept, err = t.exec("record-add", r.Room, r.Name, r.Body, t.now)
+	default:
+		kept, err = t.exec("record-keep", r.Room, r.Name, r.Body, t.now, r.Version)
+	}
+	if err == nil && kept == 0 {
+		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide anew", r.Room, r.Name)}
+	}
+	return err
+}
+
+// holds lifts, places and fills. What is lifted and placed in one change is there after it.
+func (t *tx) holds(c *holdfast.Change) error {
+	for _, h := range c.Lift {
+		if _, err := t.lift(h); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.Place {
+		if err := t.place(h); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.Deposits {
+		if err := t.deposit(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relate appends an event to the story of a job, or of something else.
+func (t *tx) relate(e *holdfast.Event) error {
+	if e.Job.IsZero() {
+		return t.tellOf(e.Subject, e.Name, e.Actor, e.Reason)
+	}
+	job, err := t.standing(holdfast.Intervention{Job: e.Job})
+	if err != nil {
+		return err
+	}
+	return t.event(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason}, e.Name, job.token, job.generation)
+}
+
+// tellOf appends an event to the story of something that is no job.
+func (t *tx) tellOf(subject, name, actor, reason string) error {
+	_, err := t.exec("operate-tell", subject, t.now, name, actor, orNull(clean(reason)))
+	return err
+}

@@ -1,0 +1,188 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// step is how finely the tally of error groups is kept.
+const step = int64(5 * time.Minute / time.Microsecond)
+
+// machine is the actor of what the store itself has to say.
+const machine = "holdfast"
+
+// A trouble is a settlement whose failure counts in its error group.
+type trouble struct {
+	job     holdfast.ID
+	failure *holdfast.Failure
+	version string
+}
+
+// troubled notes a settlement that was applied, if its failure counts: it was charged, or it ended the job.
+func (s *settler) troubled(x *holdfast.Settlement) {
+	if x.Failure == nil || x.Failure.Fingerprint == "" {
+		return
+	}
+	if x.Charge == holdfast.ChargeFailure || x.Charge == holdfast.ChargeCrash || x.To != holdfast.Queued || s.overruled {
+		s.troubles = append(s.troubles, trouble{x.Job, x.Failure, clean(x.Version)})
+	}
+}
+
+// A spot is where a group was seen.
+type spot struct{ kind, queue, dependency, version string }
+
+// A group is what one call adds to an error group.
+type group struct {
+	first    *holdfast.Failure
+	failures int
+	spots    map[spot]int
+}
+
+// count adds the troubles of a call to their groups, each group once, in the order of their fingerprints.
+func (s *settler) count() error {
+	if len(s.troubles) == 0 {
+		return nil
+	}
+	groups, err := s.groups()
+	if err != nil {
+		return err
+	}
+	for _, fingerprint := range slices.Sorted(maps.Keys(groups)) {
+		if err := s.meet(fingerprint, groups[fingerprint]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settler) groups() (groups map[string]*group, err error) {
+	jobs, of := make([]holdfast.ID, 0, len(s.troubles)), make(map[holdfast.ID]spot, len(s.troubles))
+	for i := range s.troubles {
+		jobs = append(jobs, s.troubles[i].job)
+	}
+	err = s.some("trouble-of", jobs, func(st *sqlite.Stmt) error {
+		of[columnID(st, 0)] = spot{kind: st.ColumnText(1), queue: st.ColumnText(2)}
+		return nil
+	})
+	groups = map[string]*group{}
+	for i := range s.troubles {
+		x := &s.troubles[i]
+		g := groups[clean(x.failure.Fingerprint)]
+		if g == nil {
+			g = &group{first: x.failure, spots: map[spot]int{}}
+			groups[clean(x.failure.Fingerprint)] = g
+		}
+		at := of[x.job]
+		at.dependency, at.version = clean(x.failure.Dependency), x.version
+		g.failures++
+		g.spots[at]++
+	}
+	return groups, err
+}
+
+// meet adds to one group, which is new or has been met before; what people made of it may not hold any more.
+func (s *settler) meet(fingerprint string, g *group) error {
+	stand, there, err := s.trouble(fingerprint)
+	if err != nil {
+		return err
+	}
+	if there {
+		_, err = s.exec("trouble-again", fingerprint, g.failures, s.now)
+	} else {
+		f := g.first
+		_, err = s.exec("trouble-add", fingerprint, clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), g.failures, s.now)
+	}
+	if err != nil {
+		return err
+	}
+	if there {
+		if err := s.turn(fingerprint, stand, g); err != nil {
+			return err
+		}
+	}
+	for at, n := range g.spots {
+		if _, err := s.exec("trouble-tally", fingerprint, s.now-s.now%step, at.kind, at.queue, at.dependency, at.version, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A groupStanding is what people have made of an error group.
+type groupStanding struct {
+	failures, untilCount int
+	status, resolvedIn   string
+	until                int64
+}
+
+func (t *tx) trouble(fingerprint string) (stand groupStanding, there bool, err error) {
+	there, err = t.one("trouble-find", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
+	return stand, there, err
+}
+
+// turn opens a group again that was resolved, or ignored for long enough.
+func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
+	status, name, reason := holdfast.Status(""), "", ""
+	switch holdfast.Status(was.status) {
+	case holdfast.Resolved:
+		for at := range g.spots {
+			if was.resolvedIn == "" || at.version == was.resolvedIn {
+				status, name, reason = holdfast.Regressed, "regressed", "it was resolved, and happened again"
+			}
+		}
+		if status != "" && was.resolvedIn != "" {
+			reason += " in version " + was.resolvedIn
+		}
+	case holdfast.Ignored:
+		switch {
+		case was.until != 0 && was.until <= s.now:
+			status, name, reason = holdfast.Open, "open again", "it was to be ignored until "+instant(was.until).Format(time.RFC3339)
+		case was.untilCount != 0 && was.failures+g.failures >= was.untilCount:
+			status, name, reason = holdfast.Open, "open again", fmt.Sprintf("it was to be ignored until it had failed %d times", was.untilCount)
+		}
+	}
+	if status == "" {
+		return nil
+	}
+	if _, err := s.exec("trouble-turn", fingerprint, string(status)); err != nil {
+		return err
+	}
+	return s.tellOf("error/"+fingerprint, name, machine, reason)
+}
+
+// Triage keeps a person's word on an error group.
+func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
+	if err := g.Check(); err != nil {
+		return err
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		stand, there, err := t.trouble(g.Fingerprint)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %.80q: check the fingerprint", g.Fingerprint)}
+		}
+		name := "note"
+		if g.Status != "" {
+			var until, count any
+			if g.For > 0 {
+				until = t.at(g.For)
+			}
+			if g.Count > 0 {
+				count = stand.failures + g.Count
+			}
+			name = string(g.Status)
+			if _, err := t.exec("trouble-triage", g.Fingerprint, name, until, count, orNull(g.Version), g.Actor, orNull(clean(g.Reason))); err != nil {
+				return err
+			}
+		}
+		return t.tellOf("error/"+g.Fingerprint, name, g.Actor, g.Reason)
+	})
+}

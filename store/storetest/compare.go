@@ -1,0 +1,177 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What is held against the model at the end of a sequence.
+
+// heal does what keepers do, so that nothing is overdue, and then holds everything against the model.
+func (d *driver) heal(t *rapid.T) {
+	d.promote(t)
+	d.reclaim(t)
+	d.breach(t)
+	for id := range d.m.jobs {
+		d.touched[id] = true
+	}
+	d.compare(t)
+	d.compareHolds(t)
+	d.compareCounts(t)
+	d.compareRecords(t)
+	d.compareGroups(t)
+	d.compareStories(t)
+	d.audit(t)
+}
+
+func (d *driver) compareHolds(t *rapid.T) {
+	got, err := d.Store.Holds(d.ctx)
+	if err != nil {
+		refute(t, "the store does not list its holds", "%v", err)
+	}
+	shown, want := map[holdName]holdfast.Hold{}, map[holdName]holdfast.Hold{}
+	for _, h := range got {
+		shown[nameOf(h)] = h
+	}
+	for name, h := range d.m.holds {
+		if !h.inForce(d.m.now) {
+			continue
+		}
+		now := h.Hold
+		if h.Rate != nil {
+			now.Rate = &holdfast.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: h.level(d.m.now)}
+		}
+		want[name] = now
+	}
+	match(t, "holds", shown, want, cmpopts.EquateApprox(0, 1e-6))
+}
+
+// compareCounts adds up jobs by queue, kind and state, and by whether they could be claimed, unless some may be set aside.
+func (d *driver) compareCounts(t *rapid.T) {
+	type line struct {
+		queue, kind string
+		state       holdfast.State
+		due         bool
+	}
+	counts, err := d.Store.Counts(d.ctx)
+	if err != nil {
+		refute(t, "the store does not count its jobs", "%v", err)
+	}
+	certain := len(d.m.where(ready, func(r *record) bool { return r.aside })) == 0
+	got, want := map[line]int{}, map[line]int{}
+	for _, c := range counts {
+		if c.Jobs > 0 {
+			got[line{c.Queue, c.Kind, c.State, c.Due && certain}] += c.Jobs
+		}
+	}
+	for _, r := range d.m.jobs {
+		want[line{r.Queue, r.Kind, d.m.view(r).State, r.place == ready && certain}]++
+	}
+	match(t, "counts", got, want)
+}
+
+func (d *driver) compareRecords(t *rapid.T) {
+	got, err := d.Store.Records(d.ctx, "breaker")
+	if err != nil {
+		refute(t, "the store does not show its records", "%v", err)
+	}
+	var want []holdfast.Record
+	for _, r := range d.m.records {
+		r.AsOf = d.m.now
+		want = append(want, r)
+	}
+	slices.SortFunc(want, func(a, b holdfast.Record) int { return strings.Compare(a.Name, b.Name) })
+	match(t, "records", got, want)
+}
+
+// compareStories looks at who did what to things that are no jobs.
+func (d *driver) compareStories(t *rapid.T) {
+	for subject, want := range d.m.stories {
+		if d.m.vague[subject] {
+			continue
+		}
+		got, err := d.Store.Events(d.ctx, subject, 200)
+		if err != nil {
+			refute(t, "the store does not tell a story", "%s: %v", subject, err)
+		}
+		slices.Reverse(got)
+		for i := range got {
+			got[i].Reason = ""
+		}
+		match(t, "stories", got, want)
+	}
+}
+
+func (d *driver) compareGroups(t *rapid.T) {
+	got, _, err := d.Store.ErrorGroups(d.ctx, holdfast.ErrorFilter{Limit: 200})
+	if err != nil {
+		refute(t, "the store does not list its error groups", "%v", err)
+	}
+	if len(got) != len(d.m.groups) {
+		refute(t, "error groups differ in number", "the store has %d, the model %d", len(got), len(d.m.groups))
+	}
+	for _, g := range got {
+		known := d.m.groups[g.Fingerprint]
+		if known == nil {
+			refute(t, "an error group that nobody saw", "%+v", g)
+		}
+		d.compareGroup(t, g, known)
+	}
+}
+
+// compareGroup compares what is promised. What the clock says is left out once it was set back; who judged, and until when, is
+// compared while the judgement stands.
+func (d *driver) compareGroup(t *rapid.T, got holdfast.ErrorGroup, known *group) {
+	want := known.ErrorGroup
+	want.Kinds, want.Queues = names(known.seen, func(s sighting) string { return s.kind }), names(known.seen, func(s sighting) string { return s.queue })
+	want.Dependencies = names(known.seen, func(s sighting) string { return s.dependency })
+	want.Versions = names(known.seen, func(s sighting) string { return s.version })
+	got.Actor, got.Reason = "", ""
+	if want.Status == holdfast.Ignored && !want.Until.IsZero() && !want.Until.After(d.m.now) {
+		want.Status = holdfast.Open // though its story says so only when it fails again
+	}
+	if want.Status != holdfast.Ignored {
+		got.Until, got.UntilCount, want.Until, want.UntilCount = time.Time{}, 0, time.Time{}, 0
+	}
+	if want.Status != holdfast.Resolved {
+		got.ResolvedIn, want.ResolvedIn = "", ""
+	}
+	windows := map[time.Duration]int{time.Hour: got.LastHour, 3 * time.Hour: got.Last3Hours, 24 * time.Hour: got.LastDay, 7 * 24 * time.Hour: got.LastWeek}
+	got.LastHour, got.Last3Hours, got.LastDay, got.LastWeek = 0, 0, 0, 0
+	if d.back {
+		got.FirstSeen, got.LastSeen, got.Kinds, got.Queues, got.Dependencies, got.Versions = want.FirstSeen, want.LastSeen, want.Kinds, want.Queues, want.Dependencies, want.Versions
+	}
+	match(t, "error groups", got, want)
+	for window, n := range windows {
+		if least, most := known.within(window, d.m.now); !d.back && (n < least || n > most) {
+			refute(t, "an error group counts its last failures otherwise", "%v: the store says %d, the model %d to %d", window, n, least, most)
+		}
+	}
+}
+
+// within counts the failures of a window: without and with the step of five minutes that it cuts.
+func (g *group) within(window time.Duration, now time.Time) (least, most int) {
+	for _, s := range g.seen {
+		step := s.at.Truncate(5 * time.Minute)
+		least += lo(step.After(now.Add(-window)))
+		most += lo(!step.Add(5 * time.Minute).Before(now.Add(-window)))
+	}
+	return least, most
+}
+
+// names lists what was seen, each once, in order.
+func names(seen []sighting, of func(sighting) string) (all []string) {
+	for _, s := range seen {
+		if name := of(s); name != "" && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,187 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// fresh is the same scene with a handle of its own: it has made no claim yet, and remembers no owner.
+func (s *scene) fresh() *scene {
+	subject := *s.Subject
+	subject.Store = s.Reopen()
+	return &scene{TB: s.TB, Subject: &subject, ctx: s.ctx}
+}
+
+// byOwner counts jobs by their owner.
+func byOwner(leases []holdfast.Lease) map[string]int {
+	shares := map[string]int{}
+	for _, l := range leases {
+		shares[l.Owner]++
+	}
+	return shares
+}
+
+// claimUntil claims so many jobs at a time until one is there, and answers how many claims it took.
+func (s *scene) claimUntil(id holdfast.ID, limit, patience int) int {
+	s.Helper()
+	for i := range patience {
+		leases := s.claim(limit)
+		if slices.Contains(ids(leases), id) {
+			return i + 1
+		}
+		var all []holdfast.Settlement
+		for _, l := range leases {
+			all = append(all, completes(l))
+		}
+		s.settle(all...)
+	}
+	s.Fatalf("job %v was not claimed within %d claims of %d", id, patience, limit)
+	return 0
+}
+
+var fairLaws = []law{
+	{"one noisy owner of a thousand jobs does not keep ten others waiting", func(s *scene) {
+		s.enqueueMany(1000, owned("noisy"))
+		for i := range 10 {
+			s.enqueue(owned(fmt.Sprint("quiet", i)))
+		}
+		leases := append(s.claim(10), s.claim(10)...)
+		shares := byOwner(leases)
+		same(s, "owners served by two claims of ten", []int{len(shares), shares["noisy"], len(leases)}, []int{11, 10, 20})
+	}},
+	{"owners share a claim evenly, and what one cannot use the others get", func(s *scene) {
+		s.enqueueMany(50, owned("a"))
+		s.enqueueMany(50, owned("b"))
+		s.enqueueMany(3, owned("c"))
+		shares := byOwner(s.claim(21))
+		same(s, "the small share", shares["c"], 3)
+		if d := shares["a"] - shares["b"]; d < -2 || d > 2 || shares["a"]+shares["b"] != 18 {
+			s.Fatalf("unfair shares: %v", shares)
+		}
+	}},
+	{"owners share over many claims of one job, too", func(s *scene) {
+		s.enqueueMany(40, owned("a"))
+		s.enqueueMany(40, owned("b"))
+		var leases []holdfast.Lease
+		for range 40 {
+			leases = append(leases, s.claimOne())
+		}
+		shares := byOwner(leases)
+		if d := shares["a"] - shares["b"]; d < -2 || d > 2 {
+			s.Fatalf("unfair shares: %v", shares)
+		}
+	}},
+	{"an owner who was away has saved up no turns", func(s *scene) {
+		s.enqueueMany(200, owned("a"))
+		s.claim(100)
+		s.enqueueMany(100, owned("b"))
+		shares := byOwner(s.claim(40))
+		if d := shares["a"] - shares["b"]; d < -2 || d > 2 {
+			s.Fatalf("unfair shares: %v", shares)
+		}
+	}},
+	{"a second owner that comes by another handle has its share soon", func(s *scene) {
+		other, queue := s.Reopen(), "shared-"+holdfast.NewID().String()
+		s.enqueueMany(40, func(d *holdfast.Draft) { d.Queue = queue })
+		shares := func() map[string]int {
+			leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Start: 10, Queues: []string{queue}})
+			for _, l := range leases {
+				s.settle(hands(l, holdfast.ChargeInterrupt, 0))
+			}
+			return byOwner(leases)
+		}
+		same(s, "alone", shares(), map[string]int{"": 10})
+		_, err := other.Enqueue(s.ctx, slices.Repeat([]holdfast.Draft{{Kind: "mail", Queue: queue, Owner: "late"}}, 10))
+		s.must(err)
+		for end := time.Now().Add(20 * time.Second); shares()["late"] == 0; {
+			if time.Now().After(end) {
+				s.Fatal("the second owner has had nothing for twenty seconds")
+			}
+		}
+		if got := shares(); got["late"] < 4 || got["late"] > 6 {
+			s.Fatalf("unfair shares: %v", got)
+		}
+	}},
+	{"a weight of three to one is a share of three to one", func(s *scene) {
+		s.must(s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "share", Name: "heavy", Body: raw(`{"weight": 3}`)}}}))
+		s.enqueueMany(400, owned("heavy"))
+		s.enqueueMany(400, owned("light"))
+		other := s.fresh()
+		shares, claimed := map[string]int{}, 0
+		for claimed < 400 {
+			leases := other.claim(20)
+			same(s, "claimed", len(leases), 20)
+			for owner, n := range byOwner(leases) {
+				shares[owner] += n
+			}
+			claimed += len(leases)
+		}
+		if shares["heavy"] < 270 || shares["heavy"] > 330 {
+			s.Fatalf("unfair shares: %v", shares)
+		}
+	}},
+	{"two hundred owners are all served before one is served for the third time", func(s *scene) {
+		var drafts []holdfast.Draft
+		for range 4 {
+			for i := range 200 {
+				drafts = append(drafts, holdfast.Draft{Kind: "mail", Owner: fmt.Sprint("owner", i)})
+			}
+		}
+		s.enqueueAll(drafts...)
+		shares := map[string]int{}
+		for range 45 {
+			for owner, n := range byOwner(s.claim(5)) {
+				shares[owner] += n
+			}
+		}
+		highest := 0
+		for _, n := range shares {
+			highest = max(highest, n)
+		}
+		same(s, "owners served within 45 claims of five, and how often at most", []any{len(shares), highest <= 2}, []any{200, true})
+	}},
+	{"each owner's jobs are taken in their own order", func(s *scene) {
+		other := s.fresh()
+		want := map[string][]holdfast.ID{}
+		for _, owner := range []string{"a", "b"} {
+			late := s.enqueueMany(5, owned(owner), func(d *holdfast.Draft) { d.Priority = 1 })
+			pdf := s.enqueueMany(5, owned(owner), func(d *holdfast.Draft) { d.Kind = "pdf" })
+			soon := s.enqueueMany(5, owned(owner), func(d *holdfast.Draft) { d.Priority = -1 })
+			want[owner] = slices.Concat(soon, pdf, late)
+		}
+		got := map[string][]holdfast.ID{}
+		for range 6 {
+			for _, l := range other.claim(5) {
+				got[l.Owner] = append(got[l.Owner], l.ID)
+			}
+		}
+		same(s, "order", got, want)
+	}},
+	{"a flood of urgent jobs does not starve the others, in claims of ten", func(s *scene) {
+		s.enqueueMany(400, func(d *holdfast.Draft) { d.Priority = -5 })
+		patient := s.enqueue(func(d *holdfast.Draft) { d.Priority = 5 })
+		s.claimUntil(patient, 10, 32)
+	}},
+	{"a flood of urgent jobs starves nobody's others, however owners and claims of one keep step", func(s *scene) {
+		var patient []holdfast.ID
+		for _, owner := range []string{"a", "b"} {
+			s.enqueueMany(250, owned(owner), func(d *holdfast.Draft) { d.Priority = -5 })
+			patient = append(patient, s.enqueue(owned(owner), func(d *holdfast.Draft) { d.Priority = 5 }))
+		}
+		for range 400 {
+			if at := slices.Index(patient, s.claimOne().ID); at >= 0 {
+				patient = slices.Delete(patient, at, at+1)
+			}
+		}
+		same(s, "owners whose patient job was not claimed", len(patient), 0)
+	}},
+	{"a flood of first attempts does not starve retries, nor the other way round", func(s *scene) {
+		lease := s.start(func(d *holdfast.Draft) { d.Priority = 3 })
+		s.settle(retries(lease, 0))
+		s.enqueueMany(400)
+		s.claimUntil(lease.ID, 10, 32)
+	}},
+}

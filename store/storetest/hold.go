@@ -1,0 +1,295 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var holdLaws = []law{
+	{"a held queue or kind is claimed from by nobody, spends nothing, and flows again when resumed", func(s *scene) {
+		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}} {
+			hold.Actor, hold.Reason = "ada", "maintenance"
+			id := s.enqueue()
+			s.must(s.Store.Pause(s.ctx, hold))
+			s.Advance(longAgo)
+			same(s, "claimed", len(s.claim(10)), 0)
+			s.expectCounts(id, [5]int{0, 0, 0, 0, 1})
+			s.must(s.Store.Resume(s.ctx, hold))
+			s.settle(completes(s.claimOne()))
+		}
+	}},
+	{"a hold closes its own queue or kind and no other", func(s *scene) {
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Kind: "pdf", Actor: "ada"}))
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "mail", Actor: "ada"}))
+		s.enqueue(func(d *holdfast.Draft) { d.Kind = "pdf" })
+		free := s.enqueue()
+		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{free})
+	}},
+	{"a hold with a time ends by itself", func(s *scene) {
+		s.enqueue()
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada", For: time.Minute}))
+		s.Advance(time.Minute - time.Microsecond)
+		same(s, "claimed", len(s.claim(1)), 0)
+		s.Advance(time.Microsecond)
+		holds, err := s.Store.Holds(s.ctx)
+		s.must(err)
+		same(s, "holds", len(holds), 0)
+		s.claimOne()
+	}},
+	{"holds are seen with their story, and pausing again replaces", func(s *scene) {
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada", For: time.Minute}))
+		s.Advance(time.Second)
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "bob", Reason: "longer"}))
+		holds, err := s.Store.Holds(s.ctx)
+		s.must(err)
+		now := s.job(s.enqueue()).AsOf
+		same(s, "holds", holds, []holdfast.Hold{{Queue: "default", Source: holdfast.SourceOperator, Actor: "bob", Reason: "longer", Since: now}})
+	}},
+	{"a hold is known to every handle and outlives them (oban#318)", func(s *scene) {
+		other := s.Reopen()
+		s.must(other.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada"}))
+		s.must(other.Close())
+		s.enqueue()
+		same(s, "claimed", len(s.claim(1)), 0)
+	}},
+	{"what a worker already holds is not touched by a hold", func(s *scene) {
+		lease := s.start()
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada"}))
+		s.settle(completes(lease))
+	}},
+	{"a hold may come before the first job of its queue", func(s *scene) {
+		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "unborn", Actor: "ada"}))
+		s.enqueue(func(d *holdfast.Draft) { d.Queue = "unborn" })
+		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"unborn"}})), 0)
+	}},
+	{"lifting a hold that is not there is no error", func(s *scene) {
+		s.must(s.Store.Resume(s.ctx, holdfast.Hold{Kind: "mail", Actor: "ada"}))
+	}},
+	{"a hold that means nothing is refused", func(s *scene) {
+		for _, bad := range []holdfast.Hold{
+			{Actor: "ada"}, {Queue: "a", Kind: "b", Actor: "ada"}, {Queue: "a"}, {Queue: "no blanks", Actor: "ada"}, {Queue: "a", Actor: "ada", For: -1},
+			{Tag: "red", Actor: "ada", AtMost: 1}, {Tag: "r*", Actor: "ada"}, {Queue: "a*", Actor: "ada", Rate: &holdfast.Rate{PerSecond: 1, Burst: 1}},
+			{Queue: "a", Actor: "ada", AtMost: -1}, {Queue: "a", Actor: "ada", Rate: &holdfast.Rate{PerSecond: 1}},
+		} {
+			s.expectError(s.Store.Pause(s.ctx, bad), holdfast.ErrInvalid)
+			s.expectError(s.Store.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{bad}}), holdfast.ErrInvalid)
+		}
+		s.expectError(s.Store.Resume(s.ctx, holdfast.Hold{Queue: "a"}), holdfast.ErrInvalid)
+		holds, err := s.Store.Holds(s.ctx)
+		s.must(err)
+		same(s, "holds", len(holds), 0)
+	}},
+	{"each scope holds its own jobs and lets the others go", func(s *scene) {
+		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}, {Owner: "acme"}, {Dependency: "gateway"}, {Tag: "red"}} {
+			s.Wipe()
+			free := s.enqueue(func(d *holdfast.Draft) {
+				d.Queue, d.Kind, d.Owner, d.Dependency, d.Tags = "slow", "pdf", "zeta", "printer", []string{"reddish"}
+			})
+			id := s.enqueue(func(d *holdfast.Draft) { d.Owner, d.Dependency, d.Tags = "acme", "gateway", []string{"blue", "red"} })
+			s.pause(hold)
+			same(s, "claimed", ids(s.claimAll()), []holdfast.ID{free})
+			s.expectCounts(id, [5]int{0, 0, 0, 0, 1})
+			same(s, "attempts", len(s.history(id).Attempts), 0)
+			s.resume(hold)
+			s.promote(10)
+			same(s, "claimed when resumed", ids(s.claimAll()), []holdfast.ID{id})
+		}
+	}},
+	{"a name that ends in a star holds every name that begins so, and none that is not there", func(s *scene) {
+		for _, hold := range []holdfast.Hold{{Queue: "eu.*"}, {Kind: "eu.*"}, {Owner: "eu.*"}, {Dependency: "eu.*"}} {
+			s.Wipe()
+			put := func(name string) holdfast.ID {
+				return s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind, d.Owner, d.Dependency = name, name, name, name })
+			}
+			queues := []string{"default", "eu.", "eu.west", "eu", "us", "us.eu.west"}
+			free := []holdfast.ID{s.enqueue(), put("eu"), put("us"), put("us.eu.west")}
+			put("eu.")
+			put("eu.west")
+			s.pause(hold)
+			same(s, "claimed", sortedIDs(s.claimAs(holdfast.Claim{Worker: "w", Limit: 20, Queues: queues})), free)
+			s.resume(hold)
+			same(s, "claimed when resumed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 20, Queues: queues})), 2)
+		}
+	}},
+	{"a star alone holds every name but none", func(s *scene) {
+		s.pause(holdfast.Hold{Owner: "*"})
+		nobody := s.enqueue()
+		s.enqueue(owned("acme"))
+		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{nobody})
+	}},
+	{"words of holds are words: wildcards of databases and quotes stand for themselves", func(s *scene) {
+		for _, name := range []string{"a%", "a_", "a'*", `a\*`, "a%*"} {
+			s.pause(holdfast.Hold{Owner: name})
+		}
+		id := s.enqueue(owned("abc"))
+		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{id})
+	}},
+	{"a hold on retries keeps back what has failed before, and nothing else", func(s *scene) {
+		failed := s.start()
+		s.settle(retries(failed, 0))
+		crashed := s.startFirst()
+		s.settle(hands(crashed, holdfast.ChargeCrash, 0))
+		fresh := s.enqueue()
+		s.pause(holdfast.Hold{Queue: "default", Retries: true})
+		same(s, "claimed", sortedIDs(s.claim(10)), sorted(crashed.ID, fresh))
+		same(s, "counts", s.expectCounts(failed.ID, [5]int{1, 1, 0, 0, 1}).State, holdfast.Queued)
+		s.resume(holdfast.Hold{Queue: "default"})
+		same(s, "claimed when resumed", ids(s.claim(10)), []holdfast.ID{failed.ID})
+	}},
+	{"a retry that was promoted, released or claimed and handed back is still a retry to a hold", func(s *scene) {
+		lease := s.start()
+		s.settle(retries(lease, time.Minute))
+		s.Advance(time.Minute)
+		s.promote(10)
+		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
+		same(s, "promoted", len(s.claim(1)), 0)
+		s.resume(holdfast.Hold{Kind: "mail"})
+		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, 0))
+		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
+		same(s, "handed back", len(s.claim(1)), 0)
+		s.resume(holdfast.Hold{Kind: "mail"})
+		s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})
+		s.Advance(longAgo)
+		for _, l := range s.reclaim() {
+			s.settle(hands(l, holdfast.ChargeCrash, 0))
+		}
+		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
+		same(s, "released", len(s.claim(1)), 0)
+	}},
+	{"a manual retry is a first attempt to a hold on retries", func(s *scene) {
+		lease := s.fail()
+		s.pause(holdfast.Hold{Queue: "default", Retries: true})
+		s.retry(lease.ID)
+		same(s, "claimed", s.claimOne().ID, lease.ID)
+	}},
+	{"a hold on a dependency acts through what a kind's worker declared, unless the job names another", func(s *scene) {
+		declared, other := s.enqueue(), s.enqueue(func(d *holdfast.Draft) { d.Dependency = "printer" })
+		s.depends("mail", "gateway")
+		s.pause(holdfast.Hold{Dependency: "gateway"})
+		same(s, "shown", []string{s.job(declared).Dependency, s.job(other).Dependency}, []string{"gateway", "printer"})
+		lease := s.claim(10)
+		same(s, "claimed", ids(lease), []holdfast.ID{other})
+		same(s, "a lease carries the job's own word", lease[0].Dependency, "printer")
+		s.depends("mail", "smtp")
+		lease = s.claim(10)
+		same(s, "claimed when the kind depends on something else", ids(lease), []holdfast.ID{declared})
+		same(s, "and no word that is not the job's", lease[0].Dependency, "")
+		same(s, "shown to those who look", s.job(declared).Dependency, "smtp")
+	}},
+	{"what one handle was told that a kind depends on, claims of every handle go by", func(s *scene) {
+		other := s.Reopen()
+		s.enqueue()
+		s.pause(holdfast.Hold{Dependency: "gateway"})
+		s.must(other.Present(s.ctx, holdfast.Presence{Worker: "w2", Kinds: []string{"mail"}, Depends: map[string]string{"mail": "gateway"}, For: time.Hour}))
+		same(s, "claimed", len(s.claim(1)), 0)
+		s.depends("mail", "smtp")
+		leases, err := other.Claim(s.ctx, holdfast.Claim{Worker: "w2", Queues: []string{"default"}, Limit: 1, Lease: shortLease})
+		s.must(err)
+		same(s, "claimed by the other", len(leases), 1)
+	}},
+	{"holds of different sources do not replace each other: each must let a job through", func(s *scene) {
+		s.enqueue()
+		s.pause(holdfast.Hold{Queue: "default"})
+		s.pause(holdfast.Hold{Queue: "default", Source: holdfast.SourceBreaker})
+		same(s, "holds", len(s.holds()), 2)
+		s.resume(holdfast.Hold{Queue: "default"})
+		same(s, "claimed", len(s.claim(1)), 0)
+		s.resume(holdfast.Hold{Queue: "default", Source: holdfast.SourceBreaker})
+		s.claimOne()
+	}},
+	{"who paused, limited and resumed what is a story of its own, told once", func(s *scene) {
+		s.resume(holdfast.Hold{Queue: "default"})
+		s.pause(holdfast.Hold{Queue: "default", Reason: "the printer is on fire"})
+		s.pause(holdfast.Hold{Queue: "default", AtMost: 3})
+		s.resume(holdfast.Hold{Queue: "default"})
+		s.resume(holdfast.Hold{Queue: "default"})
+		events, err := s.Store.Events(s.ctx, "hold/queue/default", 10)
+		s.must(err)
+		var told []string
+		for _, e := range events {
+			told = append(told, e.Actor+" "+e.Name)
+		}
+		same(s, "story, newest first", told, []string{"ada resumed", "ada limited", "ada paused"})
+		same(s, "reason", events[2].Reason, "the printer is on fire")
+		last, err := s.Store.Events(s.ctx, "hold/queue/default", 1)
+		s.must(err)
+		same(s, "the last one", last, events[:1])
+		none, err := s.Store.Events(s.ctx, "hold/queue/slow", 10)
+		s.must(err)
+		same(s, "another's", len(none), 0)
+	}},
+	{"how many wait behind a hold is known, for each scope", func(s *scene) {
+		failed := s.start(owned("acme"))
+		s.settle(retries(failed, 0))
+		s.enqueue(owned("acme"))
+		s.enqueue(owned("zeta"), func(d *holdfast.Draft) { d.Kind, d.Tags = "pdf", []string{"red"} })
+		s.enqueue(at(time.Hour))
+		s.depends("mail", "gateway")
+		for _, c := range []struct {
+			hold holdfast.Hold
+			want int
+		}{
+			{holdfast.Hold{Queue: "default"}, 3}, {holdfast.Hold{Queue: "slow"}, 0}, {holdfast.Hold{Kind: "p*"}, 1}, {holdfast.Hold{Owner: "acme"}, 2},
+			{holdfast.Hold{Owner: "acme", Retries: true}, 1}, {holdfast.Hold{Dependency: "gateway"}, 2}, {holdfast.Hold{Tag: "red"}, 0},
+		} {
+			same(s, "behind a hold", s.behind(c.hold), c.want)
+		}
+		s.pause(holdfast.Hold{Tag: "red"})
+		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10})), 2)
+		same(s, "behind the tag, set aside", s.behind(holdfast.Hold{Tag: "red"}), 1)
+	}},
+}
+
+// The verbs of laws about holds. Ada does all of it.
+
+func (s *scene) pause(h holdfast.Hold) {
+	s.Helper()
+	h.Actor = "ada"
+	s.must(s.Store.Pause(s.ctx, h))
+}
+
+func (s *scene) resume(h holdfast.Hold) {
+	s.Helper()
+	h.Actor = "ada"
+	s.must(s.Store.Resume(s.ctx, h))
+}
+
+func (s *scene) holds() []holdfast.Hold {
+	s.Helper()
+	holds, err := s.Store.Holds(s.ctx)
+	s.must(err)
+	return holds
+}
+
+func (s *scene) behind(h holdfast.Hold) int {
+	s.Helper()
+	h.Actor = "ada"
+	n, err := s.Store.Behind(s.ctx, h)
+	s.must(err)
+	return n
+}
+
+// depends lets a worker declare what a kind calls.
+func (s *scene) depends(kind, dependency string) {
+	s.Helper()
+	s.must(s.Store.Present(s.ctx, holdfast.Presence{Worker: "w1", Kinds: []string{kind}, Depends: map[string]string{kind: dependency}, For: time.Hour}))
+}
+
+// claimAll takes whatever two queues give.
+func (s *scene) claimAll() []holdfast.Lease {
+	s.Helper()
+	return s.claimAs(holdfast.Claim{Worker: "w", Limit: 20, Start: 20, Queues: []string{"default", "slow"}})
+}
+
+func owned(owner string) func(*holdfast.Draft) {
+	return func(d *holdfast.Draft) { d.Owner = owner }
+}
+
+func sorted(all ...holdfast.ID) []holdfast.ID {
+	slices.SortFunc(all, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
+	return all
+}
+
+func sortedIDs(leases []holdfast.Lease) []holdfast.ID { return sorted(ids(leases)...) }

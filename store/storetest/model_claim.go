@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A store chooses between owners, and once in sixteen claims between priorities. So the model does not say what a claim takes:
+// it judges what was taken.
+
+// An offer is what a claim could have taken, and what it took.
+type offer struct {
+	m     *model
+	claim holdfast.Claim
+	jobs  []*record // ready, in its queues, behind no closed hold and no held tag; in order
+	tags  bool      // others wait behind held tags
+	taken map[*record]bool
+	rooms map[limit]int // what is left of each limit after what was taken
+}
+
+func (m *model) offer(c holdfast.Claim) *offer {
+	o := &offer{m: m, claim: c, taken: map[*record]bool{}}
+	for _, r := range m.where(ready, func(r *record) bool { return slices.Contains(c.Queues, r.Queue) && !m.closed(r) }) {
+		if m.tagHeld(r) {
+			o.tags, r.aside = true, true
+		} else {
+			o.jobs = append(o.jobs, r)
+		}
+	}
+	o.rooms = m.rooms(o.jobs)
+	return o
+}
+
+// judge holds the answer of a store against the laws of a claim. It answers with the records of what was taken; or with what is
+// wrong. Even is set when the order is only right for a claim that shares evenly between priorities.
+func (o *offer) judge(got []holdfast.Lease) (taken []*record, even bool, wrong string) {
+	last := map[string]*record{}
+	for _, l := range got {
+		r := o.m.jobs[l.ID]
+		if r == nil || !slices.Contains(o.jobs, r) || o.taken[r] {
+			return nil, false, "a claim took a job that it must not take"
+		}
+		if before := last[r.Owner]; before != nil && inOrder(before, r) > 0 {
+			return nil, false, "a claim does not keep an owner's jobs in order"
+		}
+		o.taken[r], last[r.Owner] = true, r
+		taken = append(taken, r)
+		for _, l := range o.m.limits(r) {
+			if o.rooms[l]--; o.rooms[l] < 0 {
+				return nil, false, "a claim took more than a limit lets through"
+			}
+		}
+	}
+	even = !o.exact()
+	switch {
+	case len(got) > o.claim.Limit:
+		wrong = "a claim took more than it asked for"
+	case o.short():
+		wrong = "a claim took less than it might"
+	case even && !o.even():
+		wrong = "a claim took jobs out of turn"
+	case !o.tags && !o.fair():
+		wrong = "a claim gave one owner more than another"
+	}
+	return taken, even, wrong
+}
+
+// open reports whether a job that was not taken could still have been.
+func (o *offer) open(r *record) bool {
+	return !o.taken[r] && !r.aside && !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return o.rooms[l] < 1 })
+}
+
+// short reports whether the claim left something behind that it had room for. One that had to set jobs aside may do so, if it
+// took anything at all.
+func (o *offer) short() bool {
+	if len(o.taken) >= o.claim.Limit || o.tags && len(o.taken) > 0 {
+		return false
+	}
+	return slices.ContainsFunc(o.jobs, o.open)
+}
+
+// passed reports whether a job was left behind when another was taken, though nothing stood in its way that did not stand in the
+// other's.
+func (o *offer) passed(r, other *record) bool {
+	if o.taken[r] || r.aside || !o.taken[other] || inOrder(r, other) > 0 {
+		return false
+	}
+	theirs := o.m.limits(other)
+	return o.open(r) || !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return !slices.Contains(theirs, l) })
+}
+
+// exact reports whether every owner's jobs were taken in their order.
+func (o *offer) exact() bool {
+	for _, r := range o.jobs {
+		for _, other := range o.jobs {
+			if r.Owner == other.Owner && o.passed(r, other) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A head is a line of jobs that takes turns with the owner's others in a claim that shares evenly.
+type head struct {
+	owner, queue, kind, dependency string
+	retries                        bool
+	priority                       int16
+}
+
+func headOf(r *record) head {
+	return head{r.Owner, r.Queue, r.Kind, r.Dependency, r.Failures > 0, r.Priority}
+}
+
+// even reports whether heads of one owner took turns, each in its order. Jobs that were set aside had their turn too, and nobody
+// knows how many.
+func (o *offer) even() bool {
+	turns := map[head]int{}
+	for r := range o.taken {
+		turns[headOf(r)]++
+	}
+	for _, r := range o.jobs {
+		for _, other := range o.jobs {
+			if headOf(r) == headOf(other) && o.passed(r, other) {
+				return false
+			}
+		}
+		if !o.open(r) || o.tags {
+			continue
+		}
+		for h, n := range turns {
+			if h.owner == r.Owner && n > turns[headOf(r)]+1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fair reports whether no owner got over two more than another that could have had more.
+func (o *offer) fair() bool {
+	shares := map[string]int{}
+	for r := range o.taken {
+		shares[r.Owner]++
+	}
+	for _, r := range o.jobs {
+		for _, n := range shares {
+			if o.open(r) && n > shares[r.Owner]+2 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// String is for the reader of a complaint.
+func (o *offer) String() string {
+	text := fmt.Sprintf("%+v\n", o.claim)
+	for _, r := range o.jobs {
+		text += fmt.Sprintf("%.8x owner %q queue %s kind %s priority %d failures %d tags %v taken %v open %v\n",
+			r.ID[8:], r.Owner, r.Queue, r.Kind, r.Priority, r.Failures, r.Tags, o.taken[r], o.open(r))
+	}
+	for l, room := range o.rooms {
+		text += fmt.Sprintf("left %d of %+v\n", room, l.hold.Hold)
+	}
+	return text
+}

@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What holds do to the model.
+
+// A holdName tells holds apart: what is held, and who holds it.
+type holdName struct{ scope, name, source string }
+
+func nameOf(h holdfast.Hold) holdName {
+	scope, name := h.On()
+	return holdName{scope, name, cmp.Or(h.Source, holdfast.SourceOperator)}
+}
+
+// A held is a hold that was placed. The level of its rate is that of an instant.
+type held struct {
+	holdfast.Hold
+	levelAt time.Time
+}
+
+func (h *held) inForce(now time.Time) bool { return h.Until.IsZero() || h.Until.After(now) }
+
+// level is what a bucket holds now.
+func (h *held) level(now time.Time) float64 {
+	return min(h.Rate.Burst, h.Rate.Level+max(0, now.Sub(h.levelAt).Seconds())*h.Rate.PerSecond)
+}
+
+// fill sets what a bucket holds now.
+func (h *held) fill(level float64, now time.Time) {
+	h.Rate = &holdfast.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: min(h.Rate.Burst, level)}
+	h.levelAt = now
+}
+
+func (m *model) place(h holdfast.Hold) {
+	name := nameOf(h)
+	placed := &held{Hold: h, levelAt: m.now}
+	placed.Source, placed.Since, placed.For = name.source, m.now, 0
+	if h.For > 0 {
+		placed.Until = m.now.Add(h.For)
+	}
+	if old := m.holds[name]; h.Rate != nil && old != nil && old.Rate != nil {
+		placed.fill(old.level(m.now), m.now)
+	}
+	m.holds[name] = placed
+}
+
+func (m *model) pause(h holdfast.Hold) error {
+	if h.Check() != nil {
+		return holdfast.ErrInvalid
+	}
+	m.place(h)
+	word := "paused"
+	if !h.Closed() {
+		word = "limited"
+	}
+	m.say(subjectOf(h), word, h.Actor)
+	return nil
+}
+
+func (m *model) resume(h holdfast.Hold) error {
+	if h.Check() != nil {
+		return holdfast.ErrInvalid
+	}
+	old := m.holds[nameOf(h)]
+	if old == nil {
+		return nil
+	}
+	if !old.inForce(m.now) { // it ended by itself: whether lifting it is news is for the store to say
+		m.vague[subjectOf(h)] = true
+	}
+	delete(m.holds, nameOf(h))
+	m.say(subjectOf(h), "resumed", h.Actor)
+	return nil
+}
+
+func subjectOf(h holdfast.Hold) string {
+	scope, name := h.On()
+	return "hold/" + scope + "/" + name
+}
+
+// say adds a line to the story of something that is no job.
+func (m *model) say(subject, name, actor string) {
+	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor})
+}
+
+// dependency is what a job calls: its own word, or else its kind's.
+func (m *model) dependency(r *record) string { return cmp.Or(r.Dependency, m.kinds[r.Kind]) }
+
+// covers reports whether a hold that is in force is about a job, tags aside.
+func (m *model) covers(h *held, r *record) bool {
+	if !h.inForce(m.now) || h.Retries && r.Failures == 0 {
+		return false
+	}
+	return m.about(h, r)
+}
+
+// about reports whether a hold names what a job is.
+func (m *model) about(h *held, r *record) bool {
+	scope, _ := h.On()
+	names := map[string]string{"queue": r.Queue, "kind": r.Kind, "owner": r.Owner, "dependency": m.dependency(r)}
+	return scope != "tag" && h.Covers(names[scope])
+}
+
+// closed reports whether a hold lets nothing like this job through.
+func (m *model) closed(r *record) bool {
+	for _, h := range m.holds {
+		if h.Closed() && m.covers(h, r) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) tagHeld(r *record) bool {
+	return slices.ContainsFunc(r.Tags, func(tag string) bool {
+		for name, h := range m.holds {
+			if name.scope == "tag" && name.name == tag && h.inForce(m.now) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// A limit is what a hold counts by: all it covers, or each name its pattern covers.
+type limit struct {
+	hold *held
+	each string
+}
+
+// limits are all that a job has to pass.
+func (m *model) limits(r *record) (all []limit) {
+	for name, h := range m.holds {
+		if h.Closed() || !m.covers(h, r) {
+			continue
+		}
+		each := ""
+		if name.name[len(name.name)-1] == '*' {
+			each = map[string]string{"queue": r.Queue, "kind": r.Kind, "owner": r.Owner, "dependency": m.dependency(r)}[name.scope]
+		}
+		all = append(all, limit{h, each})
+	}
+	return all
+}
+
+// rooms says how many more each limit lets through.
+func (m *model) rooms(jobs []*record) map[limit]int {
+	live := map[limit]int{}
+	for _, r := range m.jobs {
+		if r.place == leased {
+			for _, l := range m.limits(r) {
+				live[l]++
+			}
+		}
+	}
+	rooms := map[limit]int{}
+	for _, r := range jobs {
+		for _, l := range m.limits(r) {
+			room := math.MaxInt32
+			if l.hold.AtMost > 0 {
+				room = max(0, l.hold.AtMost-live[l])
+			}
+			if l.hold.Rate != nil {
+				room = min(room, int(math.Floor(l.hold.level(m.now)+1e-9)))
+			}
+			rooms[l] = room
+		}
+	}
+	return rooms
+}
+
+// spend takes the tokens of a job that was claimed.
+func (m *model) spend(r *record) {
+	for _, l := range m.limits(r) {
+		if l.hold.Rate != nil {
+			l.hold.fill(l.hold.level(m.now)-1, m.now)
+		}
+	}
+}
+
+// behind counts the due jobs a hold stands before: the least and the most, for some may have been set aside or not promoted.
+func (m *model) behind(h holdfast.Hold) (least, most int) {
+	hold := &held{Hold: h}
+	for _, r := range m.jobs {
+		switch {
+		case r.place == leased, r.place == finished, r.place == later && r.due.After(m.now):
+		case h.Tag != "":
+			most += lo(r.aside)
+		case h.Retries && r.Failures == 0, !m.about(hold, r):
+		case r.aside || r.place == later:
+			most++
+		default:
+			least++
+			most++
+		}
+	}
+	return least, most
+}

@@ -1,0 +1,256 @@
+package storetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What those who decide do to the model: records, redrives, error groups, deadlines.
+
+type recordName struct{ room, name string }
+
+// keep does all of a change or none.
+func (m *model) keep(c holdfast.Change) error {
+	for i := range c.Place {
+		if c.Place[i].Check() != nil {
+			return holdfast.ErrInvalid
+		}
+	}
+	for _, r := range c.Records {
+		if m.records[recordName{r.Room, r.Name}].Version != r.Version {
+			return holdfast.ErrConflict
+		}
+	}
+	for _, r := range c.Records {
+		name := recordName{r.Room, r.Name}
+		if r.Body == nil {
+			delete(m.records, name)
+			continue
+		}
+		m.records[name] = holdfast.Record{Room: r.Room, Name: r.Name, Version: r.Version + 1, Body: r.Body, KeptAt: m.now}
+	}
+	for _, h := range c.Place {
+		m.place(h)
+	}
+	for _, h := range c.Lift {
+		delete(m.holds, nameOf(h))
+	}
+	for _, d := range c.Deposits {
+		if h := m.holds[nameOf(d.Hold)]; h != nil && h.Rate != nil {
+			h.fill(h.level(m.now)+d.Tokens, m.now)
+		}
+	}
+	for _, e := range c.Events {
+		if r := m.jobs[e.Job]; r != nil {
+			m.tell(r, e.Name, holdfast.Intervention{Actor: e.Actor, Reason: e.Reason})
+		} else {
+			m.say(e.Subject, e.Name, e.Actor)
+		}
+	}
+	return nil
+}
+
+type redriveOf struct{ redrive, job holdfast.ID }
+
+// A redriven is a job that a redrive took.
+type redriven struct {
+	generation int
+	outcome    string // empty: not known to have ended
+}
+
+// loose begins the reason of an event of which only a part is promised.
+const loose = "\x00"
+
+func (m *model) redrive(step holdfast.Redrive) ([]error, error) {
+	if step.Actor == "" {
+		return nil, holdfast.ErrInvalid
+	}
+	var answers []error
+	for _, id := range step.Jobs {
+		answers = append(answers, m.redriveOne(step, id))
+	}
+	return answers, nil
+}
+
+func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
+	of := redriveOf{step.ID, id}
+	r := m.jobs[id]
+	switch {
+	case r == nil:
+		return holdfast.ErrNotFound
+	case m.redriven[of] != nil:
+		return nil
+	case r.place != finished || r.state != holdfast.Failed || r.discarded:
+		return holdfast.ErrConflict
+	}
+	i := holdfast.Intervention{Job: id, Actor: step.Actor, Reason: loose + step.Reason}
+	if step.Discard {
+		r.discarded = true
+		m.redriven[of] = &redriven{r.Generation, "discarded"}
+		m.tell(r, "discard", i)
+		return nil
+	}
+	if !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now) {
+		return holdfast.ErrConflict
+	}
+	if err := m.claimKey(r); err != nil {
+		return err
+	}
+	if step.Patch != nil {
+		r.Args, _ = json.Marshal(patched(decode(r.Args), decode(step.Patch)))
+	}
+	if step.Queue != "" {
+		r.Queue = step.Queue
+	}
+	m.again(r)
+	m.redriven[of] = &redriven{r.Generation, ""}
+	i.Reason = loose + step.ID.String() + ": " + step.Reason
+	m.tell(r, "redrive", i)
+	return nil
+}
+
+// decode reads JSON without touching its numbers.
+func decode(text []byte) (value any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return err
+	}
+	return value
+}
+
+// patched is a JSON merge patch: members that are null go, objects are merged, anything else replaces.
+func patched(value, patch any) any {
+	changes, merges := patch.(map[string]any)
+	if !merges {
+		return patch
+	}
+	result := map[string]any{}
+	if members, is := value.(map[string]any); is {
+		result = maps.Clone(members)
+	}
+	for name, change := range changes {
+		if change == nil {
+			delete(result, name)
+		} else {
+			result[name] = patched(result[name], change)
+		}
+	}
+	return result
+}
+
+// loosely forgives what is not promised of the events of a store: it may say more than the model.
+func loosely(got, want []holdfast.Event) []holdfast.Event {
+	got = slices.Clone(got)
+	for i := range min(len(got), len(want)) {
+		if part, is := strings.CutPrefix(want[i].Reason, loose); is && strings.Contains(got[i].Reason, part) {
+			got[i].Reason = want[i].Reason
+		}
+	}
+	return got
+}
+
+// tally looks at what has become of the jobs a redrive took.
+func (m *model) tally(redrive holdfast.ID) (t holdfast.Tally) {
+	counts := map[string]int{}
+	for of, row := range m.redriven {
+		if of.redrive != redrive {
+			continue
+		}
+		if r := m.jobs[of.job]; row.outcome == "" && r.place == finished && r.Generation >= row.generation {
+			row.outcome = string(r.state)
+		}
+		counts[row.outcome]++
+		t.Taken++
+	}
+	t.InFlight, t.Complete, t.Failed = counts[""], counts["complete"], counts["failed"]
+	t.Cancelled, t.Discarded = counts["cancelled"], counts["discarded"]
+	return t
+}
+
+type deadline struct {
+	at  time.Time
+	job holdfast.ID
+}
+
+// breach answers with the queued jobs whose next attempt should have started by now.
+func (m *model) breach() (broken []holdfast.ID) {
+	for d, token := range m.deadlines {
+		if d.at.After(m.now) {
+			continue
+		}
+		delete(m.deadlines, d)
+		if r := m.jobs[d.job]; (r.place == ready || r.place == later) && r.Token == token {
+			m.tell(r, "breach", holdfast.Intervention{Actor: "holdfast", Reason: loose + "its next attempt did not start by "})
+			broken = append(broken, r.ID)
+		}
+	}
+	return broken
+}
+
+// A group is one and the same trouble, with every failure that was seen of it.
+type group struct {
+	holdfast.ErrorGroup
+	seen []sighting
+}
+
+type sighting struct {
+	at                               time.Time
+	kind, queue, dependency, version string
+}
+
+// trouble counts a failed attempt among its kind.
+func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
+	f := s.Failure
+	counts := s.Charge == holdfast.ChargeFailure || s.Charge == holdfast.ChargeCrash || to != holdfast.Queued
+	if f == nil || f.Fingerprint == "" || !counts {
+		return
+	}
+	g := m.groups[f.Fingerprint]
+	if g == nil {
+		g = &group{ErrorGroup: holdfast.ErrorGroup{
+			Fingerprint: f.Fingerprint, Code: f.Code, Category: f.Category, Message: f.Message, Detail: f.Detail, FirstSeen: m.now, Status: holdfast.Open,
+		}}
+		m.groups[f.Fingerprint] = g
+	}
+	g.Failures++
+	g.LastSeen = m.now
+	g.seen = append(g.seen, sighting{m.now, r.Kind, r.Queue, f.Dependency, s.Version})
+	switch {
+	case g.Status == holdfast.Resolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
+		g.Status = holdfast.Regressed
+		m.say("error/"+g.Fingerprint, "regressed", "holdfast")
+	case g.Status == holdfast.Ignored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
+		g.Status = holdfast.Open
+		m.say("error/"+g.Fingerprint, "open again", "holdfast")
+	}
+}
+
+func (m *model) triage(t holdfast.Triage) error {
+	if t.Check() != nil {
+		return holdfast.ErrInvalid
+	}
+	g := m.groups[t.Fingerprint]
+	if g == nil {
+		return holdfast.ErrNotFound
+	}
+	if t.Status == "" {
+		m.say("error/"+t.Fingerprint, "note", t.Actor)
+		return nil
+	}
+	g.Status, g.Until, g.UntilCount, g.ResolvedIn = t.Status, time.Time{}, 0, t.Version
+	if t.For > 0 {
+		g.Until = m.now.Add(t.For)
+	}
+	if t.Count > 0 {
+		g.UntilCount = g.Failures + t.Count
+	}
+	m.say("error/"+t.Fingerprint, string(t.Status), t.Actor)
+	return nil
+}

@@ -1,0 +1,175 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func (s *scene) keep(c holdfast.Change) {
+	s.Helper()
+	s.must(s.Store.Keep(s.ctx, c))
+}
+
+func (s *scene) records(room string) []holdfast.Record {
+	s.Helper()
+	records, err := s.Store.Records(s.ctx, room)
+	s.must(err)
+	return records
+}
+
+func (s *scene) events(subject string) []holdfast.Event {
+	s.Helper()
+	events, err := s.Store.Events(s.ctx, subject, 200)
+	s.must(err)
+	return events
+}
+
+func circuit(version int, body string) holdfast.Record {
+	r := holdfast.Record{Room: "breaker", Name: "gateway", Version: version}
+	if body != "" {
+		r.Body = raw(body)
+	}
+	return r
+}
+
+func kept(records ...holdfast.Record) holdfast.Change { return holdfast.Change{Records: records} }
+
+var recordLaws = []law{
+	{"a record is kept to the letter, by room and name, and its version grows by one", func(s *scene) {
+		now := s.job(s.enqueue()).AsOf
+		s.keep(kept(circuit(0, `{"b": 1.0,  "a": null}`), holdfast.Record{Room: "breaker", Name: "a", Body: raw(`1`)}, holdfast.Record{Room: "budget", Name: "gateway", Body: raw(`2`)}))
+		s.Advance(time.Second)
+		s.keep(kept(holdfast.Record{Room: "breaker", Name: "a", Version: 1, Body: raw(`3`)}))
+		s.Advance(time.Second)
+		same(s, "records", s.records("breaker"), []holdfast.Record{
+			{Room: "breaker", Name: "a", Version: 2, Body: raw(`3`), KeptAt: now.Add(time.Second), AsOf: now.Add(2 * time.Second)},
+			{Room: "breaker", Name: "gateway", Version: 1, Body: raw(`{"b": 1.0,  "a": null}`), KeptAt: now, AsOf: now.Add(2 * time.Second)},
+		})
+		same(s, "of no room", len(s.records("nowhere")), 0)
+	}},
+	{"a record that somebody else has changed is a conflict that names it, and nothing of the change is done", func(s *scene) {
+		s.keep(kept(circuit(0, `1`)))
+		s.keep(kept(circuit(1, `2`)))
+		id := s.enqueue()
+		for _, version := range []int{0, 1, 3} {
+			err := s.Store.Keep(s.ctx, holdfast.Change{
+				Records: []holdfast.Record{{Room: "breaker", Name: "another", Body: raw(`1`)}, circuit(version, `9`)},
+				Place:   []holdfast.Hold{{Queue: "default", Actor: "holdfast"}},
+				Events:  []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}, {Job: id, Name: "noted", Actor: "holdfast"}},
+			})
+			s.expectError(err, holdfast.ErrConflict)
+			if !strings.Contains(err.Error(), "gateway") {
+				s.Fatalf("the conflict does not name the record: %v", err)
+			}
+		}
+		records := s.records("breaker")
+		same(s, "records", []any{len(records), records[0].Version, string(records[0].Body)}, []any{1, 2, `2`})
+		same(s, "holds and events", []int{len(s.holds()), len(s.events("breaker/gateway")), len(s.history(id).Events)}, []int{0, 0, 0})
+	}},
+	{"a record is forgotten by its version only, and begins anew", func(s *scene) {
+		s.keep(kept(circuit(0, `1`)))
+		s.expectError(s.Store.Keep(s.ctx, kept(circuit(7, ""))), holdfast.ErrConflict)
+		s.keep(kept(circuit(1, "")))
+		same(s, "records", len(s.records("breaker")), 0)
+		s.expectError(s.Store.Keep(s.ctx, kept(circuit(1, `2`))), holdfast.ErrConflict)
+		s.keep(kept(circuit(0, `2`)))
+		same(s, "version", s.records("breaker")[0].Version, 1)
+	}},
+	{"a change does all it says: records, holds placed and lifted, deposits, events", func(s *scene) {
+		id := s.enqueue()
+		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, time.Hour))
+		s.pause(holdfast.Hold{Kind: "pdf", Source: holdfast.SourceBreaker})
+		s.pause(bucket(0, 5, 1))
+		expected := s.job(id).AsOf.Add(time.Hour)
+		s.keep(holdfast.Change{
+			Records:  []holdfast.Record{circuit(0, `1`)},
+			Place:    []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected}},
+			Lift:     []holdfast.Hold{{Kind: "pdf", Source: holdfast.SourceBreaker}, {Kind: "never-there"}},
+			Deposits: []holdfast.Deposit{{Hold: holdfast.Hold{Queue: "default"}, Tokens: 2}},
+			Events: []holdfast.Event{
+				{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}, {Job: id, Name: "noted", Actor: "holdfast"},
+			},
+		})
+		now := s.job(id).AsOf
+		for _, h := range s.holds() {
+			switch scope, _ := h.On(); scope {
+			case "dependency":
+				same(s, "hold", h, holdfast.Hold{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected, Since: now})
+			case "queue":
+				same(s, "level", h.Rate.Level, 3.0)
+			default:
+				s.Fatalf("a hold that was lifted: %+v", h)
+			}
+		}
+		same(s, "story", s.events("breaker/gateway"), []holdfast.Event{{Subject: "breaker/gateway", At: now, Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}})
+		same(s, "story of the job", s.history(id).Events, []holdfast.Event{{Job: id, At: now, Name: "noted", Actor: "holdfast", Token: 1, Generation: 1}})
+		same(s, "story of the hold: its keeper tells it", len(s.events("hold/dependency/gateway")), 0)
+	}},
+	{"a hold that a change places replaces the one of its source, and is seen by claims of every handle", func(s *scene) {
+		s.enqueueMany(2)
+		other := s.Reopen()
+		s.must(other.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "holdfast"}}}))
+		s.expectClaims(0)
+		s.must(other.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "holdfast", AtMost: 1}}}))
+		same(s, "holds", len(s.holds()), 1)
+		s.expectClaims(1, 0)
+		s.must(other.Keep(s.ctx, holdfast.Change{Lift: []holdfast.Hold{{Queue: "default"}}}))
+		s.expectClaims(1)
+	}},
+	{"an empty change changes nothing", func(s *scene) { s.keep(holdfast.Change{}) }},
+	{"those who keep one record at once lose nothing of each other", func(s *scene) {
+		s.keep(kept(circuit(0, `0`)))
+		stores := s.handles()
+		together(2, func(i int) {
+			for range 200 {
+				if err := increment(s, stores[i+1]); err != nil {
+					s.Errorf("keep: %v", err)
+					return
+				}
+			}
+		})
+		records := s.records("breaker")
+		same(s, "record", []any{records[0].Version, string(records[0].Body)}, []any{401, `400`})
+		opened, err := s.Store.Events(s.ctx, "breaker/gateway", 500)
+		s.must(err)
+		same(s, "what each announced", len(opened), 400)
+	}},
+	{"sixteen who decide the same at once are announced once", func(s *scene) {
+		stores, won := s.handles(), &tally{}
+		together(16, func(i int) {
+			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `"open"`)},
+				Place:  []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast"}},
+				Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}}})
+			if err == nil {
+				won.add("won")
+			} else if !errors.Is(err, holdfast.ErrConflict) {
+				s.Errorf("keep: %v", err)
+			}
+		})
+		same(s, "winners, events, holds", []int{won.n["won"], len(s.events("breaker/gateway")), len(s.holds())}, []int{1, 1, 1})
+	}},
+}
+
+// increment reads a record and keeps it one higher, until nobody else was faster.
+func increment(s *scene, store holdfast.Store) error {
+	for {
+		records, err := store.Records(s.ctx, "breaker")
+		if err != nil {
+			return err
+		}
+		r := records[0]
+		var n int
+		if err := json.Unmarshal(r.Body, &n); err != nil {
+			return err
+		}
+		r.Body, _ = json.Marshal(n + 1)
+		err = store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "counted", Actor: "holdfast"}}})
+		if !errors.Is(err, holdfast.ErrConflict) {
+			return err
+		}
+	}
+}
