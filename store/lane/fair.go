@@ -103,7 +103,8 @@ type Order struct {
 }
 
 // Pick divides a claim among the heads: owner by owner in fair turns, in each the first job that the valves let through. The
-// answer is the shares to take, and whether deeper heads would have given more.
+// answer is the shares to take, and whether deeper heads would have changed it: somebody had more than could be seen, and the
+// others were served in its place.
 func (t *Turns) Pick(heads []Head, v *Valves, o Order) (shares []Share, deeper bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +130,7 @@ func (t *Turns) Pick(heads []Head, v *Valves, o Order) (shares []Share, deeper b
 			shares = append(shares, h.Share)
 		}
 	}
-	return shares, deeper && left > 0
+	return shares, deeper
 }
 
 // Undo takes back what the last pick counted: nothing of it was taken. A store that picks again after a deeper look, or whose

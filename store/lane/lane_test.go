@@ -218,3 +218,11 @@ func TestAPickIsFairAndWithinEveryCap(t *testing.T) {
 		}
 	})
 }
+
+func TestAnOwnerWhoseHeadIsUsedUpDoesNotLoseItsShareToOthers(t *testing.T) {
+	short := head(&Lane{ID: 1, Owner: "a"}, false, 1)
+	short.More = true
+	if _, deeper := new(Turns).Pick([]Head{short, head(&Lane{ID: 2, Owner: "b"}, false, 10)}, NewValves(nil, noon), Order{Jobs: 4}); !deeper {
+		t.Error("owner a had more than could be seen, and b was given its turns")
+	}
+}

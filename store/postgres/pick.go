@@ -24,9 +24,6 @@ func (t *turns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	shares, deeper = t.Pick(heads, v, o)
-	deeper = deeper || slices.ContainsFunc(heads, func(h lane.Head) bool { // others were served in this owner's place
-		return h.More && h.Jobs >= len(h.Keys) && v.Room(h.Lane, h.Retries()) > 0
-	})
 	if deeper {
 		t.Undo()
 	}
@@ -46,6 +43,7 @@ func (p *planning) read(ctx context.Context) error {
 		counted = counted || h.AtMost > 0
 	}
 	if scope.text != nil {
+		p.p.Queue(p.s.sql["hold_patience"])
 		p.p.Queue(p.s.sql["hold_lock"], literals([]column{scope, name, source})...)
 	}
 	believed := p.holds

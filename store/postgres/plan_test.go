@@ -23,7 +23,7 @@ var plans = storetest.Plans{
 		"wake_missed": "ready(lane) cancel(first)",
 
 		"lane_make": "", "lane_find": "", "lane_read": "", "present": "", "leave": "", "depend": "",
-		"hold_lock": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
+		"hold_lock": "", "hold_patience": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
 		"share_read":  "record(room)",
 		"record_make": "", "record_keep": "record(room,name)", "record_forget": "record(room,name)", "record_there": "record(room,name)",
 

@@ -85,6 +85,7 @@ type letter struct {
 	dead    bool // it is a dead letter
 	before  bool // this redrive took it in an earlier step
 	chosen  bool // this step takes it
+	refused error
 	patched json.RawMessage
 	moved   string // from which queue
 }
@@ -194,16 +195,20 @@ func (d *redriving) retake(ctx context.Context, answers []error) error {
 	if d.r.Discard {
 		return nil
 	}
-	for i, job := range d.r.Jobs {
+	for _, job := range d.r.Jobs {
 		l := d.letters[job]
-		if l == nil || !l.chosen || l.unique == "" || answers[i] != nil {
+		if l == nil || !l.chosen || l.unique == "" {
 			continue
 		}
 		err := d.s.retake(ctx, d.p, &standing{owner: l.owner, kind: l.kind, unique: l.unique, member: l.member})
-		if errors.Is(err, holdfast.ErrConflict) {
-			answers[i], l.chosen = err, false
-		} else if err != nil {
+		if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return err
+		}
+		l.refused, l.chosen = err, err == nil
+	}
+	for i, job := range d.r.Jobs { // who asks for a job twice is answered twice
+		if l := d.letters[job]; l != nil && l.refused != nil {
+			answers[i] = l.refused
 		}
 	}
 	return nil

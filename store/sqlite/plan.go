@@ -176,7 +176,7 @@ func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
 		}
 		seen.valves = v.fill(seen.live)
 		picked, deeper := p.turns.Pick(heads, seen.valves, order)
-		if took := total(picked); took >= e.Limit || !deeper && len(turn) == len(owners) {
+		if !deeper && (total(picked) >= e.Limit || len(turn) == len(owners)) {
 			seen.pick(picked)
 			return nil
 		}

@@ -165,6 +165,10 @@ SELECT s.n, q.priority, q.job,
        SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = s.line AND r.priority >= s.low AND r.priority <= s.high
         ORDER BY r.priority, r.job LIMIT $4::integer) q
 
+-- name: hold_patience
+-- Whoever is frozen between two words must not keep the others from a limit: the database lets go of it after a while.
+SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
+
 -- name: hold_lock
 -- Claims that a limit stands before take turns: what one has taken, the next one counts. One order for everybody.
 SELECT 1 FROM holdfast_hold h
