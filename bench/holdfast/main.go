@@ -76,13 +76,12 @@ func (c *contender) Hold(ctx context.Context, jobs int) error {
 
 // Break adds jobs of many kinds and owners that all call something whose breaker is open.
 func (c *contender) Break(ctx context.Context, jobs int) error {
-	desk := ops.New(c.store, ops.Config{})
-	if err := desk.ForceOpenBreaker(ctx, "gateway", "bench", "a backlog that nobody may touch"); err != nil {
-		return err
-	}
 	broken := *c
 	broken.dependency, broken.owners = "gateway", 100
-	return broken.add(ctx, jobs, noop{measure.Text}, 0)
+	if err := broken.add(ctx, jobs, noop{measure.Text}, 0); err != nil {
+		return err
+	}
+	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, "bench", "a backlog that nobody may touch")
 }
 
 // Retain runs jobs to their end; the engine keeps what has ended.

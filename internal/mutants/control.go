@@ -20,7 +20,7 @@ var control = []Mutant{
 	{
 		Name: "everything-moves-the-breaker", Breaks: "users' mistakes say nothing about a dependency",
 		Patches: []Patch{{"failure/call.go", "case ran && d.code.Blame == Dependency:", "case ran:"}},
-		Test:    []string{"-run", "TestOnlyWhatSaysSomethingAboutADependency", "./failure"},
+		Test:    []string{"-run", "TestOnlyWhatSaysSomethingAboutTheDependency", "./failure"},
 	},
 	{
 		Name: "no-budget", Breaks: "retries of a dead dependency stay few",
@@ -36,6 +36,16 @@ var control = []Mutant{
 		Name: "redrive-without-compare-and-set", Breaks: "a redrive takes each dead letter once",
 		Patches: []Patch{{"store/sqlite/redrive.go", "before || err != nil {", "false && before || err != nil {"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/redrive", "./store/sqlite"},
+	},
+	{
+		Name: "limit-without-lock", Breaks: "processes that claim at once exceed no limit",
+		Patches: []Patch{{"store/statement/claim.postgres.sql", " ORDER BY h.scope, h.name, h.source FOR UPDATE\n", " ORDER BY h.scope, h.name, h.source\n"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/limit", "./store/postgres"},
+	},
+	{
+		Name: "record-without-compare-and-set", Breaks: "a transition is announced once, by whoever was first",
+		Patches: []Patch{{"store/statement/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: record_forget", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: record_forget"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/record", "./store/postgres"},
 	},
 	{
 		Name: "no-turns", Breaks: "one noisy owner does not keep others waiting",

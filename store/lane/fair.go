@@ -10,7 +10,7 @@ import (
 )
 
 // quantum is how many jobs of one owner a large claim takes at a turn: a turn costs a look into the owner's lanes.
-const quantum = 8
+const quantum = 16
 
 // A Key is a place in the order of claims within a line: priority first, then age.
 type Key struct {
@@ -74,23 +74,44 @@ func (t *Turns) Guard() bool {
 	return at == (15+5*block)%16 // not always the same place, or it would always be the same owner's turn
 }
 
+// Owners is how many owners a claim of so many jobs should come from, if there are so many.
+func Owners(jobs int) int { return max(min(jobs, 32), (jobs+quantum-1)/quantum) }
+
 // Next chooses the owners whose turn it is, of those that have something to take, for a claim of so many jobs. Only their
 // lanes need to be looked into, to the depth of its second answer; unless that is not enough.
 func (t *Turns) Next(owners []string, jobs int) (turn map[string]bool, depth int) {
-	n := max(min(jobs, 32), (jobs+quantum-1)/quantum)
+	n := Owners(jobs)
 	turn = make(map[string]bool, min(n, len(owners)))
 	t.mu.Lock()
 	if t.others = len(owners) > n; t.others {
-		owners = slices.Clone(owners)
-		slices.SortStableFunc(owners, func(a, b string) int { return cmp.Compare(t.of(a), t.of(b)) })
-		t.waiting = t.of(owners[n])
-		owners = owners[:n]
+		owners = t.least(owners, n)
 	}
 	t.mu.Unlock()
 	for _, owner := range owners {
 		turn[owner] = true
 	}
 	return turn, jobs/max(len(turn), 1) + 1
+}
+
+// least are the n owners that have had least, the first of those that have had the same.
+func (t *Turns) least(owners []string, n int) []string {
+	had := make([]float64, len(owners))
+	for i, owner := range owners {
+		had[i] = t.of(owner)
+	}
+	order := slices.Sorted(slices.Values(had))
+	t.waiting = order[n]
+	below, _ := slices.BinarySearch(order, t.waiting)
+	chosen, alike := make([]string, 0, n), n-below
+	for i, owner := range owners {
+		switch {
+		case had[i] < t.waiting:
+			chosen = append(chosen, owner)
+		case had[i] == t.waiting && alike > 0:
+			chosen, alike = append(chosen, owner), alike-1
+		}
+	}
+	return chosen
 }
 
 func (t *Turns) of(owner string) float64 { return max(t.had[owner], t.served) }

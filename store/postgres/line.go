@@ -26,6 +26,52 @@ type lines struct {
 	own   map[int32]string  // the dependency that a lane's jobs name themselves
 	kinds map[string]string // what the other lanes' kinds were declared to call
 	told  int               // how often that has changed
+
+	unread map[int32][]place // where something waits in lanes that were not read yet
+	views  map[string]*view  // what is open, by the queues that are claimed
+}
+
+// put notes that something waits at a place.
+func (l *lines) put(p place, step int) {
+	if _, known := l.at[p]; !known {
+		l.show(p)
+	}
+	l.at[p] = step
+}
+
+// drop notes that nothing waits at a place.
+func (l *lines) drop(p place) {
+	if _, known := l.at[p]; !known {
+		return
+	}
+	delete(l.at, p)
+	id := max(p.lane, -p.lane)
+	known := l.lanes[id]
+	if known == nil {
+		if l.unread[id] = slices.DeleteFunc(l.unread[id], func(at place) bool { return at == p }); len(l.unread[id]) == 0 {
+			delete(l.unread, id)
+		}
+		return
+	}
+	for _, v := range l.views {
+		v.remove(p, known.Owner)
+	}
+}
+
+// show adds a place to the views. A lane that nobody has heard of has to be read first.
+func (l *lines) show(p place) {
+	id := max(p.lane, -p.lane)
+	known := l.lanes[id]
+	if known == nil {
+		if l.unread == nil {
+			l.unread = map[int32][]place{}
+		}
+		l.unread[id] = append(l.unread[id], p)
+		return
+	}
+	for _, v := range l.views {
+		v.add(p, known)
+	}
 }
 
 // add says that something waits at these places by now.
@@ -37,7 +83,7 @@ func (l *lines) add(places ...place) {
 	}
 	l.step++
 	for _, p := range places {
-		l.at[p] = l.step
+		l.put(p, l.step)
 	}
 }
 
@@ -51,7 +97,7 @@ func (l *lines) arrived(entries []entry) {
 	l.step++
 	for i := range entries {
 		if e := &entries[i]; e.Delay == 0 { // one whose time has not come is a false alarm at worst
-			l.at[place{e.lane, e.Priority}] = l.step
+			l.put(place{e.lane, e.Priority}, l.step)
 		}
 	}
 }
@@ -71,27 +117,26 @@ func (l *lines) invited(entries []entry) {
 	}
 }
 
-// all are the places that are known, and those where a guest may have put something by now.
-func (l *lines) all() []place {
-	places := slices.Collect(maps.Keys(l.at))
+// welcome adds the places where a guest may have put something by now.
+func (l *lines) welcome() {
 	for p, until := range l.guest {
 		if _, known := l.at[p]; time.Now().After(until) {
 			delete(l.guest, p)
 		} else if !known {
-			places = append(places, p)
+			l.put(p, l.step)
 		}
 	}
-	return places
 }
 
-// recall answers with the places that are known, and whether they can be trusted.
-func (l *lines) recall() (places []place, step int, trusted bool) {
+// recall reports whether the places that are known can be trusted.
+func (l *lines) recall() (step int, trusted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == nil || time.Now().After(l.aged) {
-		return nil, l.now(), false
+		return l.now(), false
 	}
-	return l.all(), l.step, true
+	l.welcome()
+	return l.step, true
 }
 
 // now is the present step. What is added from here on is not forgotten by a walk that began before.
@@ -103,34 +148,32 @@ func (l *lines) now() int {
 }
 
 // walked replaces what was known by what a walk found.
-func (l *lines) walked(began time.Time, step int, found []place) []place {
+func (l *lines) walked(began time.Time, step int, found []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := make(map[place]int, len(found))
-	for p, added := range l.at {
-		if added > step {
-			at[p] = added
-		}
-	}
+	there := make(map[place]bool, len(found))
 	for _, p := range found {
-		at[p] = max(at[p], step)
+		there[p] = true
+		l.put(p, max(l.at[p], step))
+	}
+	for p, added := range l.at {
+		if added <= step && !there[p] {
+			l.drop(p)
+		}
 	}
 	now := time.Now()
-	l.at, l.aged = at, now.Add(max(markAge, markShare*now.Sub(began)))
-	return l.all()
+	l.aged = now.Add(max(markAge, markShare*now.Sub(began)))
+	l.welcome()
+	for _, v := range l.views {
+		v.sort()
+	}
 }
 
-// strange are the lanes of these places that were not read yet.
-func (l *lines) strange(places []place) []int32 {
+// strange are the lanes where something waits that were not read yet.
+func (l *lines) strange() []int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	unknown := map[int32]bool{}
-	for _, p := range places {
-		if id := max(p.lane, -p.lane); l.lanes[id] == nil {
-			unknown[id] = true
-		}
-	}
-	return slices.Collect(maps.Keys(unknown))
+	return slices.Collect(maps.Keys(l.unread))
 }
 
 // emptied forgets places where nothing was found, unless something has come since.
@@ -139,14 +182,24 @@ func (l *lines) emptied(step int, places []place) {
 	defer l.mu.Unlock()
 	for _, p := range places {
 		if l.at[p] <= step {
-			delete(l.at, p)
+			l.drop(p)
 		}
 	}
 }
 
 // mixed reports whether jobs of more than one priority wait.
-func mixed(places []place) bool {
-	return slices.ContainsFunc(places, func(p place) bool { return p.priority != places[0].priority })
+func (l *lines) mixed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := true
+	var priority int16
+	for p := range l.at {
+		if !first && p.priority != priority {
+			return true
+		}
+		first, priority = false, p.priority
+	}
+	return false
 }
 
 // learn keeps a lane.
@@ -158,6 +211,11 @@ func (l *lines) learn(id int32, p path) {
 	}
 	l.lanes[id] = &lane.Lane{ID: int64(id), Queue: p.queue, Kind: p.kind, Owner: p.owner, Dependency: resolved(l.kinds, p.kind, p.dependency)}
 	l.own[id] = p.dependency
+	shown := l.unread[id]
+	delete(l.unread, id)
+	for _, at := range shown {
+		l.show(at)
+	}
 }
 
 func resolved(kinds map[string]string, kind, own string) string {
@@ -177,6 +235,7 @@ func (l *lines) declare(kinds map[string]string) (told int) {
 	}
 	l.kinds = kinds
 	l.told++
+	l.views = nil
 	for id, known := range l.lanes {
 		if to := resolved(kinds, known.Kind, l.own[id]); to != known.Dependency {
 			changed := *known
@@ -187,22 +246,8 @@ func (l *lines) declare(kinds map[string]string) (told int) {
 	return l.told
 }
 
-// of finds the lanes of places in some queues, leaving out those that nobody has heard of, and says how often kinds had been
-// declared by then.
-func (l *lines) of(places []place, queues []string) (map[place]*lane.Lane, int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found := make(map[place]*lane.Lane, len(places))
-	for _, p := range places {
-		if known := l.lanes[max(p.lane, -p.lane)]; known != nil && slices.Contains(queues, known.Queue) {
-			found[p] = known
-		}
-	}
-	return found, l.told
-}
-
-// walk finds the places where something waits, all of them, and reads the lanes it has not heard of.
-func (s *Store) walk(b *pgx.Batch, send func() error) ([]place, error) {
+// walk finds the places where something waits, all of them.
+func (s *Store) walk(b *pgx.Batch, send func() error) error {
 	s.lines.mu.Lock()
 	step := s.lines.now()
 	s.lines.mu.Unlock()
@@ -214,9 +259,10 @@ func (s *Store) walk(b *pgx.Batch, send func() error) ([]place, error) {
 		return err
 	})
 	if err := send(); err != nil {
-		return nil, err
+		return err
 	}
-	return s.lines.walked(began, step, found), nil
+	s.lines.walked(began, step, found)
+	return nil
 }
 
 // readLanes queues what tells this store about lanes it has not heard of.

@@ -45,6 +45,7 @@ type Store struct {
 	detours detours
 	holds   holds
 	turns   turns
+	reach   reaches
 
 	life  context.Context // ends when the store is closed, after the writes under way
 	end   context.CancelFunc

@@ -30,6 +30,14 @@ func (t *turns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []
 	return shares, deeper
 }
 
+// preview picks and counts nothing.
+func (t *turns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Pick(heads, v, o)
+	t.Undo()
+}
+
 // read locks the limits that stand before what waits, and reads the holds, what is in workers' hands, and the heads.
 func (p *planning) read(ctx context.Context) error {
 	var scope, name, source column
@@ -58,8 +66,7 @@ func (p *planning) read(ctx context.Context) error {
 	if err := p.p.flush(ctx); err != nil {
 		return err
 	}
-	p.s.holds.keep(p.holds)
-	if declared := p.s.lines.declare(kinds); declared != p.declared || !alike(believed, p.holds) {
+	if declared := p.s.holds.keepAll(p.holds, p.sign, &p.s.lines, kinds); declared != p.declared || !alike(believed, p.holds) {
 		return errStale
 	}
 	return nil
@@ -72,11 +79,8 @@ func (p *planning) limits() (limits []holdfast.Hold) {
 		if !valve.Caps() {
 			continue
 		}
-		for at, l := range p.waiting {
-			if valve.Capped(l, at.lane < 0) {
-				limits = append(limits, h)
-				break
-			}
+		if p.s.lines.some(p.waiting, valve.Capped) {
+			limits = append(limits, h)
 		}
 	}
 	return limits
@@ -90,7 +94,7 @@ func (p *planning) askHolds() {
 		var retries pgtype.Bool
 		var most pgtype.Int4
 		var perSecond, burst, level pgtype.Float8
-		_, err := pgx.ForEachRow(rows, []any{&p.now, &scope, &name, &source, &retries, &most, &perSecond, &burst, &level}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&p.now, &p.sign, &scope, &name, &source, &retries, &most, &perSecond, &burst, &level}, func() error {
 			if !scope.Valid {
 				return nil
 			}
@@ -154,7 +158,7 @@ func (p *planning) peek() {
 		for i := range p.heads {
 			p.heads[i].More = seen[i] >= p.depth
 			if seen[i] == 0 {
-				p.vacant(&p.heads[i].Share)
+				p.empty = append(p.empty, p.spots[i]...) // nothing waits where something was expected
 			}
 		}
 		return err
@@ -167,15 +171,6 @@ func reach(s *lane.Share) (low, high int) {
 		return int(*s.Priority), int(*s.Priority)
 	}
 	return math.MinInt16, math.MaxInt16
-}
-
-// vacant notes that nothing waits where something was expected.
-func (p *planning) vacant(s *lane.Share) {
-	for at := range p.waiting {
-		if int64(at.lane) == s.Line && (s.Priority == nil || *s.Priority == at.priority) {
-			p.empty = append(p.empty, at)
-		}
-	}
 }
 
 // pick divides what is left among the heads, and looks deeper for as long as that is needed.

@@ -27,6 +27,8 @@ type holds struct {
 	mu   sync.Mutex
 	seen []holdfast.Hold
 	once bool
+	sign string // of these holds and of what kinds were declared to call; none: nobody knows
+	told int    // how often that had changed
 }
 
 func (h *holds) recall() ([]holdfast.Hold, bool) {
@@ -38,7 +40,23 @@ func (h *holds) recall() ([]holdfast.Hold, bool) {
 func (h *holds) keep(seen []holdfast.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen, h.once = seen, true
+	h.seen, h.once, h.sign = seen, true, ""
+}
+
+// keepAll keeps the holds, and has the lines keep what kinds call, so that both are as the sign says.
+func (h *holds) keepAll(seen []holdfast.Hold, sign string, l *lines, kinds map[string]string) (told int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen, h.once, h.sign = seen, true, sign
+	h.told = l.declare(kinds)
+	return h.told
+}
+
+// signed answers with the holds by their sign, if it is known.
+func (h *holds) signed() (seen []holdfast.Hold, sign string, told int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen, h.sign, h.told
 }
 
 // alike reports whether holds let the same through, whatever their buckets hold.
@@ -67,6 +85,7 @@ type planning struct {
 
 	now     time.Time
 	holds   []holdfast.Hold
+	sign    string
 	locked  []holdfast.Hold
 	tags    []string
 	weights map[string]float64
@@ -76,14 +95,17 @@ type planning struct {
 
 	declared int // how often kinds had been declared
 
-	waiting map[place]*lane.Lane // all that is open, in the claimed queues
-	done    map[place]bool       // heads that were looked into
+	waiting *view          // all that is open, in the claimed queues
+	done    map[place]bool // heads that were looked into
 	empty   []place
 	heads   []lane.Head
+	spots   [][]place // of each head
 	held    []aside
 	depth   int
+	all     bool // the heads are those of every owner who is left
 	left    int
 	round   int
+	factor  float64 // so many times as many owners as else
 
 	shares  []lane.Share
 	keys    []key3
@@ -113,6 +135,11 @@ type aside struct {
 // claimPlanned claims where owners share, or holds let some through and not others.
 func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (taken claimed, err error) {
 	c.Limit = atMost(c.Limit)
+	if !even {
+		if taken, err = s.takeTurns(ctx, c, batch); err != nil || taken.rows > 0 {
+			return taken, err
+		}
+	}
 	for tries := planTries; tries > 0 && ctx.Err() == nil; {
 		p := &planning{s: s, c: claiming{c, batch}, even: even, left: c.Limit, done: map[place]bool{}}
 		err = s.transact(ctx, s.work, func(pipe *pipe) error {
@@ -153,12 +180,14 @@ func (p *planning) run(ctx context.Context) error {
 		if p.left == 0 || p.setBack >= asideMost {
 			break
 		}
-		if !p.walked {
+		more := p.choose()
+		if !more && !p.walked {
 			if err := p.walk(ctx); err != nil {
 				return err
 			}
+			more = p.choose()
 		}
-		if !p.choose() {
+		if !more {
 			break
 		}
 		p.peek()
@@ -174,7 +203,7 @@ func (p *planning) run(ctx context.Context) error {
 func (p *planning) recall(ctx context.Context) error {
 	s := p.s
 	believed, known := s.holds.recall()
-	places, step, trusted := s.lines.recall()
+	step, trusted := s.lines.recall()
 	weights, fresh := s.weights.recall()
 	p.holds, p.step, p.weights = believed, step, weights
 	if !fresh {
@@ -188,7 +217,7 @@ func (p *planning) recall(ctx context.Context) error {
 	switch {
 	case !trusted:
 		p.walked = true
-		places, err = s.walk(p.p.Batch, func() error { return p.p.flush(ctx) })
+		err = s.walk(p.p.Batch, func() error { return p.p.flush(ctx) })
 	case !fresh || !known:
 		err = p.p.flush(ctx)
 	}
@@ -201,17 +230,16 @@ func (p *planning) recall(ctx context.Context) error {
 	if !known {
 		s.holds.keep(p.holds)
 	}
-	return p.survey(ctx, places)
+	return p.survey(ctx)
 }
 
 // walk finds out where something waits by now. If a limit stands before it that was not locked, the plan begins anew.
 func (p *planning) walk(ctx context.Context) error {
 	p.walked = true
-	places, err := p.s.walk(p.p.Batch, func() error { return p.p.flush(ctx) })
-	if err != nil {
+	if err := p.s.walk(p.p.Batch, func() error { return p.p.flush(ctx) }); err != nil {
 		return err
 	}
-	if err := p.survey(ctx, places); err != nil {
+	if err := p.survey(ctx); err != nil {
 		return err
 	}
 	for _, h := range p.limits() {
@@ -222,51 +250,64 @@ func (p *planning) walk(ctx context.Context) error {
 	return nil
 }
 
-// survey keeps the places that are open, in the claimed queues.
-func (p *planning) survey(ctx context.Context, places []place) error {
-	if unknown := p.s.lines.strange(places); len(unknown) > 0 {
+// survey finds out which places are open, in the claimed queues.
+func (p *planning) survey(ctx context.Context) error {
+	if unknown := p.s.lines.strange(); len(unknown) > 0 {
 		p.s.readLanes(p.p.Batch, unknown)
 		if err := p.p.flush(ctx); err != nil {
 			return err
 		}
 	}
-	valves := lane.NewValves(p.holds, p.now)
-	p.waiting, p.declared = p.s.lines.of(places, p.c.Queues)
-	for at, l := range p.waiting {
-		if !valves.Open(l, at.lane < 0) {
-			delete(p.waiting, at)
-		}
-	}
-	p.tags = slices.Sorted(maps.Keys(valves.Tags()))
+	p.waiting, p.declared = p.s.lines.view(p.c.Queues, p.holds)
+	p.tags = slices.Sorted(maps.Keys(lane.NewValves(p.holds, p.now).Tags()))
 	return nil
 }
 
 // choose makes the next heads: of the owners whose turn it is, the lines that were not looked into. There may be none.
 func (p *planning) choose() bool {
-	owners := map[string][]place{}
-	for at, l := range p.waiting {
-		if !p.done[p.head(at)] {
-			owners[l.Owner] = append(owners[l.Owner], at)
-		}
+	p.s.lines.mu.Lock()
+	defer p.s.lines.mu.Unlock()
+	owners := p.waiting.owners()
+	if p.round > 0 {
+		owners = slices.DeleteFunc(slices.Clone(owners), p.seen)
 	}
-	turn, _ := p.s.turns.Next(slices.Collect(maps.Keys(owners)), min(p.left<<min(2*p.round, 16), 1<<20)) // more of them each round
+	jobs := float64(p.left<<min(2*p.round, 16)) * max(p.factor, 1) // more owners each round
+	turn, _ := p.s.turns.Next(owners, int(min(jobs, 1<<20)))
 	p.round++
-	p.heads = p.heads[:0]
+	p.heads, p.spots = p.heads[:0], p.spots[:0]
 	for owner := range turn {
-		for _, at := range owners[owner] {
-			if p.done[p.head(at)] {
-				continue
+		first := len(p.heads)
+		for _, at := range p.waiting.of[owner].places {
+			switch i := p.met(first, at); {
+			case i >= 0:
+				p.spots[i] = append(p.spots[i], at.place)
+			case !p.done[p.head(at.place)]:
+				p.done[p.head(at.place)] = true
+				head := lane.Head{Share: lane.Share{Lane: at.lane, Line: int64(at.place.lane)}}
+				if p.even {
+					head.Priority = &at.place.priority
+				}
+				p.heads, p.spots = append(p.heads, head), append(p.spots, []place{at.place})
 			}
-			p.done[p.head(at)] = true
-			head := lane.Head{Share: lane.Share{Lane: p.waiting[at], Line: int64(at.lane)}}
-			if p.even {
-				head.Priority = &at.priority
-			}
-			p.heads = append(p.heads, head)
 		}
 	}
-	p.depth = p.left/max(len(turn), 1) + 1
+	p.depth, p.all = p.left/max(len(turn), 1)+1, len(turn) == len(owners)
 	return len(p.heads) > 0
+}
+
+// met finds the head that a place is looked into with, among those from the first on.
+func (p *planning) met(first int, at spot) int {
+	for i := first; i < len(p.heads) && !p.even; i++ {
+		if p.heads[i].Line == int64(at.place.lane) {
+			return i
+		}
+	}
+	return -1
+}
+
+// seen reports whether all that an owner has was looked into.
+func (p *planning) seen(owner string) bool {
+	return !slices.ContainsFunc(p.waiting.of[owner].places, func(at spot) bool { return !p.done[p.head(at.place)] })
 }
 
 // head is what a place is looked into with: its whole line, but for a claim that shares evenly between priorities.
@@ -281,11 +322,7 @@ func (p *planning) head(at place) place {
 func (p *planning) remember(ctx context.Context) {
 	s := p.s
 	s.lines.emptied(p.step, p.empty)
-	owners := map[string]bool{}
-	for _, l := range p.waiting {
-		owners[l.Owner] = true
-	}
-	if len(owners) > 1 || len(p.tags) > 0 || len(p.limits()) > 0 {
+	if p.s.lines.owners(p.waiting) > 1 || len(p.tags) > 0 || len(p.limits()) > 0 {
 		s.detours.remember(p.c.Queues)
 	}
 	had := make(map[int32]int, len(p.taken.lines))
@@ -315,14 +352,12 @@ func (p *planning) remember(ctx context.Context) {
 
 // starving reports whether jobs of several priorities wait, so that the last may never have its turn.
 func (s *Store) starving(ctx context.Context) (bool, error) {
-	places, _, trusted := s.lines.recall()
-	if !trusted {
+	if _, trusted := s.lines.recall(); !trusted {
 		send := &pgx.Batch{}
 		send.Queue(s.sql["steer"])
-		var err error
-		if places, err = s.walk(send, func() error { return s.work.SendBatch(ctx, send).Close() }); err != nil {
+		if err := s.walk(send, func() error { return s.work.SendBatch(ctx, send).Close() }); err != nil {
 			return false, err
 		}
 	}
-	return mixed(places), nil
+	return s.lines.mixed(), nil
 }

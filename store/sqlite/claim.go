@@ -89,6 +89,7 @@ type sight struct {
 	holds  []held
 	shares []share
 	leases []holdfast.Lease // in the order of the claim
+	sorted bool             // they are so already
 	aside  []aside
 
 	// When holds let only some through.

@@ -20,9 +20,8 @@ type planner struct {
 	lanes   *lanes
 	turns   lane.Turns
 	brought int               // by the last claim
-	numbers []int64           // of the lines that were not empty, when all were looked at last
+	crowd   *crowd            // the lines that were not empty, when all were looked at last and there were many
 	many    int               // how many these were
-	looked  time.Time         // when that was
 	surveys int               // since the store was opened
 	live    map[attempt]int64 // the lanes of jobs in workers' hands, as far as they were asked for
 
@@ -48,7 +47,7 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	}
 	if seen, err = p.sight(v, e); err == nil && old && len(seen.leases)+len(seen.aside) < e.Limit {
 		p.undo(&seen)
-		p.looked, v.lines = time.Time{}, nil // what was remembered is not enough: look again
+		p.crowd, v.lines = nil, nil // what was remembered is not enough: look again
 		if _, err = p.survey(v); err == nil {
 			seen, err = p.sight(v, e)
 		}
@@ -56,19 +55,10 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	return seen, err
 }
 
-// Going through all lines takes long when there are many. So that is done once in a while: a line that fills up in between is
-// met that much later, unless the others are not enough.
-const (
-	crowd  = 256
-	recent = 100 * time.Millisecond
-)
-
 // survey finds the lines of a view, and reports whether it did so from memory.
 func (p *planner) survey(v *view) (old bool, err error) {
-	if !v.writes && len(p.numbers) > crowd && !p.looked.IsZero() && time.Since(p.looked) < recent {
-		for _, number := range p.numbers {
-			v.admit(number)
-		}
+	if !v.writes && p.crowd.fits(v) {
+		v.lines, v.crowd = p.crowd.lines, p.crowd
 		return true, nil
 	}
 	if p.surveys++; p.surveys%64 == 0 {
@@ -76,8 +66,12 @@ func (p *planner) survey(v *view) (old bool, err error) {
 	}
 	began := time.Now()
 	all, err := v.survey(p.many)
-	if p.numbers = nil; all != nil {
-		p.numbers, p.many, p.looked = all, len(all), began
+	if p.crowd = nil; all != nil {
+		p.many = len(all)
+	}
+	if len(v.lines) > crowded && !v.writes {
+		p.crowd = newCrowd(v, began)
+		v.crowd = p.crowd
 	}
 	return false, err
 }
@@ -95,7 +89,7 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	if len(v.lines) == 0 {
 		return seen, nil
 	}
-	if e.guard, err = p.uneven(v, e.guard); err != nil {
+	if e.guard, err = p.uneven(v, e); err != nil {
 		return seen, err
 	}
 	if e.guard || v.fussy() {
@@ -106,28 +100,32 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	if err != nil {
 		return seen, err
 	}
-	if p.brought > 0 { // leases are large: room for as many as there may be is made at once
+	if p.brought > 0 && seen.leases == nil { // leases are large: room for as many as there may be is made at once
 		seen.leases = make([]holdfast.Lease, 0, min(e.Limit, p.brought+p.brought/8))
 	}
 	for i := range seen.shares {
+		if seen.shares[i].row != nil {
+			continue // read already
+		}
 		if err := seen.read(v, &seen.shares[i]); err != nil {
 			return seen, err
 		}
 	}
 	seen.shares = slices.DeleteFunc(seen.shares, func(s share) bool { return len(s.row) == 0 })
-	if len(seen.shares) > 1 {
+	if len(seen.shares) > 1 && !seen.sorted {
 		seen.sort()
 	}
 	return seen, nil
 }
 
-// uneven reports whether a claim that is to share between priorities finds more than one.
-func (p *planner) uneven(v *view, guard bool) (bool, error) {
-	if !guard {
+// uneven reports whether a claim that is to share between priorities finds more than one, among those whose turn it is.
+func (p *planner) uneven(v *view, e errand) (bool, error) {
+	if !e.guard {
 		return false, nil
 	}
 	first, known := int16(0), false
-	for _, l := range v.lines {
+	turn, _ := p.turns.Next(v.owners(), e.Limit)
+	for _, l := range v.of(turn) {
 		all, err := v.priorities(l)
 		if err != nil {
 			return false, err
@@ -161,13 +159,25 @@ func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
 	if order.Weights, err = p.weigh(v.session); err != nil {
 		return err
 	}
-	room := v.fill(seen.live)
-	v.lines = slices.DeleteFunc(v.lines, func(l line) bool { return room.Room(l.lane, l.retries()) < 1 })
+	if v.valves.Caps() {
+		room := v.fill(seen.live)
+		v.lines, v.crowd = slices.DeleteFunc(slices.Clone(v.lines), func(l line) bool { return room.Room(l.lane, l.retries()) < 1 }), nil
+	}
 	owners := v.owners()
 	asked := e.Limit
+	if v.crowd != nil {
+		asked *= spare
+	}
 	turn, depth := p.turns.Next(owners, asked)
+	asked = e.Limit
 	if len(order.Weights) > 0 {
 		depth = e.Limit // the heaviest may get nearly all
+	}
+	if v.crowd != nil {
+		if done, err := p.divideCrowd(v, seen, chosen{turn, depth, order}); done || err != nil {
+			return err
+		}
+		turn, depth = p.turns.Next(owners, asked)
 	}
 	for {
 		heads, err := v.heads(turn, depth, e.guard)
@@ -216,6 +226,9 @@ func (v *view) fill(live map[int64]int) *lane.Valves {
 
 // owners are those whose lines these are.
 func (v *view) owners() (names []string) {
+	if v.crowd != nil {
+		return v.crowd.owners
+	}
 	met := map[string]bool{}
 	for _, l := range v.lines {
 		if !met[l.lane.Owner] {
@@ -228,10 +241,7 @@ func (v *view) owners() (names []string) {
 
 // heads reads the beginnings of the lines of those whose turn it is; of every priority apart when they are to share evenly.
 func (v *view) heads(turn map[string]bool, depth int, even bool) (heads []lane.Head, err error) {
-	for _, l := range v.lines {
-		if !turn[l.lane.Owner] {
-			continue
-		}
+	for _, l := range v.of(turn) {
 		head := lane.Head{Share: lane.Share{Lane: l.lane, Line: l.number}}
 		if !even {
 			if head.Keys, err = v.peek(l, math.MinInt16, math.MaxInt16, depth); err != nil {

@@ -33,11 +33,13 @@ var plans = storetest.Plans{
 		"claim-lanes":      "job(id)",
 		"claim-aside":      "ready(lane,priority,job) job(id)",
 
-		"claim-peek":  "ready(lane,priority,job) job(id)",
-		"claim-read":  "ready(lane,priority) job(id) carry(job)",
-		"claim-stand": "ready(lane,priority,job)",
-		"claim-leave": "ready(lane,priority,job)",
-		"facts":       "job(id) carry(job)",
+		"claim-peek":   "ready(lane,priority,job) job(id)",
+		"claim-stands": "ready(lane)",
+		"claim-facts":  "job(id) carry(job)",
+		"claim-read":   "ready(lane,priority) job(id) carry(job)",
+		"claim-stand":  "ready(lane,priority,job)",
+		"claim-leave":  "ready(lane,priority,job)",
+		"facts":        "job(id) carry(job)",
 
 		"lease-add":    "",
 		"lease-find":   "lease(id)",

@@ -31,6 +31,7 @@ type view struct {
 	kinds  map[string]string // what kinds depend on; nil: nobody asks
 	valves *lane.Valves      // before anything is counted
 	lines  []line            // not empty and open
+	crowd  *crowd            // these, if they are many
 }
 
 // behold reads the holds.

@@ -145,6 +145,36 @@ open AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
                FOR UPDATE OF r SKIP LOCKED) t
 ), {claim_end}
 
+-- part: hold_sign
+-- All that a view of the open lines depends on: it changes when that does.
+SELECT md5(concat(
+    (SELECT string_agg(ROW (h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst)::text, ' ' ORDER BY h.scope, h.name, h.source)
+       FROM holdfast_hold h WHERE h.until IS NULL OR h.until > (SELECT now FROM clock)), ' and ',
+    (SELECT string_agg(ROW (k.kind, k.dependency)::text, ' ' ORDER BY k.kind) FROM holdfast_kind k)))
+
+-- name: take_turns
+-- A whole plan in one statement, where no limit and no tag stands in the way: of each line ($5) the first $9 are seen, owner by owner
+-- ($6) they have their turns, those first that are within the owner's part ($7; one of weight $8 in the others' two turns has so many times two),
+-- and the first $10 are taken. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen, or when one line
+-- gave all that was seen of it: then a plan has to look around, or deeper.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
+open AS (SELECT 0 AS id WHERE false),
+planned AS MATERIALIZED (SELECT ({hold_sign}) <> $11::text AS needed),
+seen AS MATERIALIZED (
+    SELECT s.line, s.owner, (row_number() OVER (PARTITION BY s.owner ORDER BY q.priority, q.job) - s.part) / s.weight AS turn
+      FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::float8[]) AS s (line, owner, part, weight) CROSS JOIN LATERAL (
+           SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = s.line ORDER BY r.priority, r.job LIMIT $9::integer) q
+     WHERE NOT (SELECT needed FROM planned)
+), share AS MATERIALIZED (
+    SELECT t.line, count(*) AS n FROM (SELECT line FROM seen ORDER BY turn, owner LIMIT $10::integer) t GROUP BY t.line
+), taken AS MATERIALIZED (
+    SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
+      FROM (SELECT q.* FROM share s CROSS JOIN LATERAL (
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                  FROM holdfast_ready r WHERE r.lane = s.line ORDER BY r.priority, r.job LIMIT s.n FOR UPDATE SKIP LOCKED) q
+             WHERE (SELECT sum(n) = $10::integer AND max(n) < $9::integer FROM share)) t
+), {claim_end}
+
 -- name: lines
 -- Which lines have something in them, and of which priorities: from each to the next along the key, whatever stands between.
 WITH RECURSIVE line AS (
@@ -178,7 +208,7 @@ SELECT 1 FROM holdfast_hold h
 -- name: hold_read
 -- The holds in force, with what their buckets hold at this moment.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT c.now, h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
+SELECT c.now, ({hold_sign}), h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
        least(h.burst, h.level + greatest(0, extract(epoch FROM c.now - h.level_at)) * h.per_second)
   FROM clock c LEFT JOIN holdfast_hold h ON h.until IS NULL OR h.until > c.now
 

@@ -54,6 +54,18 @@ SELECT r.job, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attemp
  WHERE r.lane = $1 AND r.priority >= $3 AND r.priority <= $4 AND length(r.job) = 16
  ORDER BY r.priority, r.job LIMIT $2 + 0
 
+-- name: claim-stands
+-- How the first jobs of a line stand, narrow rows only.
+SELECT priority, job, token + 1, failures, crashes, interrupts, generation FROM holdfast_ready
+ WHERE lane = $1 AND length(job) = 16 ORDER BY priority, job LIMIT $2 + 0
+
+-- name: claim-facts
+-- The facts of some jobs, in the columns of claim-read. Neighbours are read one after the other.
+SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within
+  FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
+ WHERE j.id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+
 -- name: claim-aside
 -- A job behind a held tag waits in later, out of promotion's sight and out of the way of claims.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)

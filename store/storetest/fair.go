@@ -143,6 +143,34 @@ var fairLaws = []law{
 		}
 		same(s, "owners served within 45 claims of five, and how often at most", []any{len(shares), highest <= 2}, []any{200, true})
 	}},
+	{"a crowd of owners is served in full claims, each job once and each owner's in its order", func(s *scene) {
+		const owners, each, limit = 600, 3, 70
+		var drafts []holdfast.Draft
+		for i := range owners * each {
+			drafts = append(drafts, holdfast.Draft{Kind: "mail", Owner: fmt.Sprint("owner", i%owners)})
+		}
+		s.enqueueAll(drafts...)
+		got, served := map[string][]holdfast.ID{}, 0
+		for claimed := 0; claimed < owners*each; {
+			leases := s.claim(limit)
+			same(s, "what a claim brings", len(leases), min(limit, owners*each-claimed))
+			claimed += len(leases)
+			for _, l := range leases {
+				if got[l.Owner] == nil && claimed <= owners {
+					served++
+				}
+				got[l.Owner] = append(got[l.Owner], l.ID)
+			}
+		}
+		for owner, jobs := range got {
+			if len(jobs) != each || !slices.IsSortedFunc(jobs, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) }) || len(slices.Compact(jobs)) != each {
+				s.Fatalf("the jobs of %s: %v", owner, jobs)
+			}
+		}
+		if served < owners/4 {
+			s.Fatalf("the first %d jobs were those of %d owners", owners, served)
+		}
+	}},
 	{"each owner's jobs are taken in their own order", func(s *scene) {
 		other := s.fresh()
 		want := map[string][]holdfast.ID{}

@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+)
+
+// A reaches is to how many owners a claim in one statement has to reach out for as many jobs as it wants. It is learned: too few
+// and the statement comes to nothing, too many and each of them has but a few taken.
+type reaches struct {
+	mu     sync.Mutex
+	factor float64 // of what Turns would choose
+	failed int     // in a row
+	wait   int     // so many claims are planned before it is tried again
+}
+
+const (
+	reachMost  = 16.0
+	reachMore  = 1.5   // after too few
+	reachLess  = 0.995 // after enough
+	reachPause = 16    // claims, at most
+	reachTries = 2     // of one claim
+)
+
+// next answers with the factor, or that a plan is better now.
+func (r *reaches) next() (factor float64, try bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wait > 0 {
+		r.wait--
+		return 0, false
+	}
+	r.factor = max(r.factor, 1)
+	return r.factor, true
+}
+
+func (r *reaches) learn(enough bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if enough {
+		r.factor, r.failed = max(1, r.factor*reachLess), 0
+		return
+	}
+	r.factor = min(r.factor*reachMore, reachMost)
+	if r.failed++; r.failed > 2 { // there is little left, or somebody else takes it
+		r.wait = min(1<<min(r.failed-3, 10), reachPause)
+	}
+}
+
+// takeTurns claims in one statement where owners share and nothing else stands in the way, going by what is remembered. When that
+// comes to nothing, for whatever reason, it takes a plan.
+func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID) (taken claimed, err error) {
+	holds, sign, told := s.holds.signed()
+	step, trusted := s.lines.recall()
+	weights, fresh := s.weights.recall()
+	if sign == "" || !trusted || !fresh || len(s.lines.strange()) > 0 {
+		return taken, nil
+	}
+	open, declared := s.lines.view(c.Queues, holds)
+	valves := open.valves
+	if declared != told || len(valves.Tags()) > 0 || valves.Caps() && s.lines.some(open, valves.Capped) {
+		return taken, nil
+	}
+	for range reachTries {
+		factor, try := s.reach.next()
+		if !try {
+			return taken, nil
+		}
+		p := &planning{s: s, c: claiming{c, batch}, waiting: open, weights: weights, step: step, left: c.Limit, factor: factor, done: map[place]bool{}}
+		if !p.choose() {
+			return taken, nil
+		}
+		taken, err = s.claimOnce(ctx, "take_turns", c, batch, p.parts(sign))
+		if err != nil || taken.planned {
+			return taken, err
+		}
+		if s.reach.learn(taken.rows > 0); taken.rows > 0 {
+			p.count(&taken)
+			return taken, nil
+		}
+		if p.all {
+			break
+		}
+	}
+	return taken, nil
+}
+
+// count remembers what a claim in one statement has shown.
+func (p *planning) count(taken *claimed) {
+	for i := range p.heads {
+		had := taken.lines[int32(p.heads[i].Line)]
+		if had == 0 && p.heads[i].Jobs > 0 {
+			p.empty = append(p.empty, p.spots[i]...)
+		}
+		p.heads[i].Keys = p.heads[i].Keys[:min(had, len(p.heads[i].Keys))]
+	}
+	p.s.turns.pick(p.heads, p.waiting.valves, lane.Order{Jobs: taken.rows, Weights: p.weights})
+	p.s.lines.emptied(p.step, p.empty)
+	if p.s.lines.owners(p.waiting) > 1 {
+		p.s.detours.remember(p.c.Queues)
+	}
+}
+
+// parts are the parameters of a claim in one statement: what each owner would have if all of them had enough, as far as they are
+// looked into for that and a little more.
+func (p *planning) parts(sign string) []any {
+	plenty := make([]lane.Key, p.left)
+	for i := range p.heads {
+		p.heads[i].Keys = plenty
+	}
+	p.s.turns.preview(p.heads, p.waiting.valves, lane.Order{Jobs: p.left, Weights: p.weights})
+	part, owners := map[string]int{}, map[string]int{}
+	most := 0
+	for _, h := range p.heads {
+		if _, met := owners[h.Lane.Owner]; !met {
+			owners[h.Lane.Owner] = len(owners)
+		}
+		part[h.Lane.Owner] += h.Jobs
+		most = max(most, part[h.Lane.Owner])
+	}
+	var line, owner, share, weight column
+	for _, h := range p.heads {
+		line.int(int(h.Line))
+		owner.int(owners[h.Lane.Owner])
+		share.int(part[h.Lane.Owner])
+		w := p.weights[h.Lane.Owner]
+		if w <= 0 || math.IsInf(w, 0) {
+			w = 1
+		}
+		weight.add(strconv.FormatFloat(w, 'g', -1, 64))
+	}
+	depth := min(p.left, most+most/4+1) + 1
+	return append(literals([]column{line, owner, share, weight}), depth, p.left, sign)
+}
