@@ -12,6 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
 // enough is a cap nobody reaches who is killed through no fault of his own.
@@ -22,7 +23,9 @@ func work(ctx context.Context, p part, r *recorder) error {
 	e, err := engine.New(r, engine.Config{
 		Name: fmt.Sprintf("chaos-%d", p.N), Queues: []string{holdfast.DefaultQueue, "left", "right"},
 		Slots: 8, Lease: p.Lease, Grace: 300 * time.Millisecond, Patience: 200 * time.Millisecond, Poll: 200 * time.Millisecond,
-		Timeout: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		// The storm is about the limit of what is scarce. Its breaker and its budget would only make the run long.
+		Dependencies: map[string]engine.Dependency{scarce: {Breaker: breaker.Config{Disabled: true}, NoBudget: true}},
+		Timeout:      10 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ var plans = storetest.Plans{
 		"claim":      "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
 		"claim_lane": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
 		"take":       "ready(lane,priority) ready(ctid) job(id) carry(first) carry(job)",
+		"take_turns": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
 		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
 		"peek":       "ready(lane,priority) job(id)",
 		"lines":      "ready(first) ready(lane,priority)",

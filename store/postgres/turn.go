@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"math"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -72,7 +72,7 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 			return taken, nil
 		}
 		p := &planning{s: s, c: claiming{c, batch}, waiting: open, weights: weights, step: step, left: c.Limit, factor: factor, done: map[place]bool{}}
-		if !p.choose() {
+		if !p.choose() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // which came just now
 			return taken, nil
 		}
 		taken, err = s.claimOnce(ctx, "take_turns", c, batch, p.parts(sign))
@@ -90,14 +90,20 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 	return taken, nil
 }
 
-// count remembers what a claim in one statement has shown.
+// count remembers what a claim in one statement has shown. An owner who had less than its part has given all there was.
 func (p *planning) count(taken *claimed) {
+	part, had := map[string]int{}, map[string]int{}
 	for i := range p.heads {
-		had := taken.lines[int32(p.heads[i].Line)]
-		if had == 0 && p.heads[i].Jobs > 0 {
+		h := &p.heads[i]
+		n := taken.lines[int32(h.Line)]
+		part[h.Lane.Owner] += h.Jobs
+		had[h.Lane.Owner] += n
+		h.Keys = h.Keys[:min(n, len(h.Keys))]
+	}
+	for i := range p.heads {
+		if h := &p.heads[i]; len(h.Keys) == 0 && had[h.Lane.Owner] < part[h.Lane.Owner] {
 			p.empty = append(p.empty, p.spots[i]...)
 		}
-		p.heads[i].Keys = p.heads[i].Keys[:min(had, len(p.heads[i].Keys))]
 	}
 	p.s.turns.pick(p.heads, p.waiting.valves, lane.Order{Jobs: taken.rows, Weights: p.weights})
 	p.s.lines.emptied(p.step, p.empty)
@@ -128,9 +134,9 @@ func (p *planning) parts(sign string) []any {
 		line.int(int(h.Line))
 		owner.int(owners[h.Lane.Owner])
 		share.int(part[h.Lane.Owner])
-		w := p.weights[h.Lane.Owner]
-		if w <= 0 || math.IsInf(w, 0) {
-			w = 1
+		w := 1.0
+		if given := p.weights[h.Lane.Owner]; given > 0 {
+			w = min(max(given, 1e-6), 1e6) // the database does not divide by next to nothing
 		}
 		weight.add(strconv.FormatFloat(w, 'g', -1, 64))
 	}

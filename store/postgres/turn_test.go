@@ -73,6 +73,38 @@ func TestOwnersWhoShareAreServedByManyClaimsAtOnceWithoutOneJobTwice(t *testing.
 	}
 }
 
+func TestOwnersWhoShareKeepTheOrderOfAllTheirLines(t *testing.T) {
+	w := newWorld(t)
+	const owners, each, size = 40, 12, 60
+	var list []holdfast.Draft
+	for n := range each {
+		for i := range owners {
+			list = append(list, holdfast.Draft{Kind: []string{"mail", "sms", "mail"}[n*3/each], Owner: fmt.Sprint("owner-", i)})
+		}
+	}
+	w.enqueue(w.store, list...)
+	last, got, total := map[string]holdfast.ID{}, map[string]int{}, 0
+	for range owners * each / size {
+		leases := w.claim(size)
+		for _, l := range leases {
+			if l.ID.String() < last[l.Owner].String() {
+				t.Errorf("a job of %s was overtaken", l.Owner)
+			}
+			last[l.Owner] = l.ID
+			got[l.Owner]++
+		}
+		total += len(leases)
+		for owner, n := range got {
+			if fair := total / owners; n > fair+3 || n < fair-3 {
+				t.Errorf("%s has had %d of %d, with %d owners there", owner, n, total, owners)
+			}
+		}
+	}
+	if total != len(list) {
+		t.Errorf("claimed %d of %d", total, len(list))
+	}
+}
+
 func TestSettlementsThatShareErrorGroupsDoNotWaitInACircle(t *testing.T) {
 	w := newWorld(t)
 	const jobs, groups = 240, 12

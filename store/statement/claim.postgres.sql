@@ -147,16 +147,16 @@ open AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
 
 -- part: hold_sign
 -- All that a view of the open lines depends on: it changes when that does.
-SELECT md5(concat(
+SELECT encode(sha256(convert_to(concat(
     (SELECT string_agg(ROW (h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst)::text, ' ' ORDER BY h.scope, h.name, h.source)
        FROM holdfast_hold h WHERE h.until IS NULL OR h.until > (SELECT now FROM clock)), ' and ',
-    (SELECT string_agg(ROW (k.kind, k.dependency)::text, ' ' ORDER BY k.kind) FROM holdfast_kind k)))
+    (SELECT string_agg(ROW (k.kind, k.dependency)::text, ' ' ORDER BY k.kind) FROM holdfast_kind k)), 'UTF8')), 'hex')
 
 -- name: take_turns
--- A whole plan in one statement, where no limit and no tag stands in the way: of each line ($5) the first $9 are seen, owner by owner
--- ($6) they have their turns, those first that are within the owner's part ($7; one of weight $8 in the others' two turns has so many times two),
--- and the first $10 are taken. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen, or when one line
--- gave all that was seen of it: then a plan has to look around, or deeper.
+-- A whole plan in one statement, where no limit and no tag stands in the way. Of each line ($5) the first $9 are seen. Owner by owner
+-- ($6) they have their turns, those first that are within the owner's part ($7), then one after the other by weight ($8), and of the
+-- first $10 as many are taken from each line. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen,
+-- or when a line gave all that was seen of it: then a plan has to look around, or deeper.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false),
 planned AS MATERIALIZED (SELECT ({hold_sign}) <> $11::text AS needed),
