@@ -133,6 +133,9 @@ func (b barrier) tail() string {
 		h.Reason = strings.TrimPrefix(h.Reason, fmt.Sprintf("breaker %s: ", b.circuit.State))
 	}
 	text := fmt.Sprintf(", by %s since %s", h.Actor, when(h.Since))
+	if (h.Source == "" || h.Source == holdfast.SourceOperator) && h.Closed() {
+		text = text[1:] // paused by somebody
+	}
 	switch {
 	case !h.Until.IsZero():
 		text += " until " + when(h.Until)

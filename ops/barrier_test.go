@@ -17,7 +17,7 @@ func TestEveryHoldIsPutIntoWordsWithWhatCanBeDone(t *testing.T) {
 		remedy  string
 	}{
 		{barrier{hold: holdfast.Hold{Queue: "mail", Actor: "ann", Since: noon, Until: at(60), Reason: "it moves"}}, "queue paused",
-			"queue mail is paused, by ann since 2026-05-04 12:00:00 until 2026-05-04 12:01:00: it moves", "lift it: holdfast resume --queue mail"},
+			"queue mail is paused by ann since 2026-05-04 12:00:00 until 2026-05-04 12:01:00: it moves", "lift it: holdfast resume --queue mail"},
 		{barrier{hold: holdfast.Hold{Owner: "ac*", AtMost: 2, Source: holdfast.SourceLimit, Actor: "policy", Since: noon}, inHand: 2}, "limit",
 			"at most 2 of owner ac* may be in workers' hands, and as many are, by policy since", "wait for one of them to end, or raise the limit in the policy"},
 		{barrier{hold: holdfast.Hold{Kind: "send", Rate: &holdfast.Rate{PerSecond: 0.5, Burst: 1}, Actor: "ann", Since: noon}}, "rate",

@@ -182,7 +182,7 @@ func TestTheDemoEndsWellAndTidiesUp(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the demo failed: %v\n%s", err, out)
 	}
-	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "no promise is broken"} {
+	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "breaker renderer OPEN", "the breaker of renderer is open", "breaker renderer RECOVERING", "breaker renderer CLOSED", "10 eligible", "10 of 10 complete", "no promise is broken"} {
 		if !strings.Contains(string(out), expected) {
 			t.Errorf("the demo did not show %q:\n%s", expected, out)
 		}
