@@ -80,21 +80,22 @@ func Owners(jobs int) int { return max(min(jobs, 32), (jobs+quantum-1)/quantum) 
 // Next chooses the owners whose turn it is, of those that have something to take, for a claim of so many jobs. Only their
 // lanes need to be looked into, to the depth of its second answer; unless that is not enough.
 func (t *Turns) Next(owners []string, jobs int) (turn map[string]bool, depth int) {
-	n := Owners(jobs)
-	turn = make(map[string]bool, min(n, len(owners)))
-	t.mu.Lock()
-	if t.others = len(owners) > n; t.others {
-		owners = t.least(owners, n)
-	}
-	t.mu.Unlock()
-	for _, owner := range owners {
+	chosen := t.Choose(owners, jobs)
+	turn = make(map[string]bool, len(chosen))
+	for _, owner := range chosen {
 		turn[owner] = true
 	}
 	return turn, jobs/max(len(turn), 1) + 1
 }
 
-// least are the n owners that have had least, the first of those that have had the same.
-func (t *Turns) least(owners []string, n int) []string {
+// Choose is Next in the order of their turns: who has had least comes first, when there are more than are chosen.
+func (t *Turns) Choose(owners []string, jobs int) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := Owners(jobs)
+	if t.others = len(owners) > n; !t.others {
+		return owners
+	}
 	had := make([]float64, len(owners))
 	for i, owner := range owners {
 		had[i] = t.of(owner)
@@ -102,16 +103,21 @@ func (t *Turns) least(owners []string, n int) []string {
 	order := slices.Sorted(slices.Values(had))
 	t.waiting = order[n]
 	below, _ := slices.BinarySearch(order, t.waiting)
-	chosen, alike := make([]string, 0, n), n-below
-	for i, owner := range owners {
+	chosen, alike := make([]int, 0, n), n-below
+	for i := range owners {
 		switch {
 		case had[i] < t.waiting:
-			chosen = append(chosen, owner)
+			chosen = append(chosen, i)
 		case had[i] == t.waiting && alike > 0:
-			chosen, alike = append(chosen, owner), alike-1
+			chosen, alike = append(chosen, i), alike-1
 		}
 	}
-	return chosen
+	slices.SortStableFunc(chosen, func(a, b int) int { return cmp.Compare(had[a], had[b]) })
+	names := make([]string, len(chosen))
+	for i, at := range chosen {
+		names[i] = owners[at]
+	}
+	return names
 }
 
 func (t *Turns) of(owner string) float64 { return max(t.had[owner], t.served) }

@@ -15,7 +15,7 @@ import (
 // Going through all lines takes long when there are many. So that is done once in a while: a line that fills up in between is
 // met that much later, unless the others are not enough.
 const (
-	crowded = 256
+	crowded = 64
 	recent  = 100 * time.Millisecond // at least; and a twentieth of the time
 	rarely  = 20
 	spare   = 4 // times as many owners are chosen as there should be: some have little left
@@ -50,14 +50,21 @@ func (c *crowd) gather(lines []line) {
 }
 
 // leave strikes out lines of some owners that a claim takes the last of. If they fill up again, the next look at all of them finds out.
-func (c *crowd) leave(empty map[int64]bool, owners map[string]bool) {
+func (c *crowd) leave(empty map[int64]bool, owners []string) {
+	if len(empty) == 0 {
+		return
+	}
 	c.lines = slices.DeleteFunc(c.lines, func(l line) bool { return empty[l.number] })
-	for owner := range owners {
+	gone := map[string]bool{}
+	for _, owner := range owners {
 		if c.of[owner] = slices.DeleteFunc(c.of[owner], func(l line) bool { return empty[l.number] }); len(c.of[owner]) == 0 {
 			delete(c.of, owner)
+			gone[owner] = true
 		}
 	}
-	c.owners = slices.DeleteFunc(c.owners, func(owner string) bool { return owners[owner] && c.of[owner] == nil })
+	if len(gone) > 0 {
+		c.owners = slices.DeleteFunc(slices.Clone(c.owners), func(owner string) bool { return gone[owner] })
+	}
 }
 
 // fits reports whether a view would see the same.
@@ -89,7 +96,7 @@ func (v *view) of(turn map[string]bool) (lines []line) {
 
 // chosen is what a claim goes by when it is divided.
 type chosen struct {
-	turn  map[string]bool
+	turn  []string
 	depth int
 	lane.Order
 }
@@ -133,21 +140,24 @@ type reading struct {
 // readCrowd reads the lines of those whose turn it is, and of more owners while that is not enough.
 func (p *planner) readCrowd(v *view, c *chosen) (r reading, err error) {
 	read := map[int64]bool{}
-	for asked := spare * c.Jobs; len(r.members) < c.Jobs; {
-		for _, l := range v.of(c.turn) {
-			if read[l.number] || len(r.members) >= c.Jobs {
-				continue
-			}
-			read[l.number] = true
-			if err := r.line(v, l, c.depth); err != nil {
-				return r, err
+	enough := func() bool { return len(r.members) >= c.Jobs && len(r.shares) >= lane.Owners(c.Jobs) }
+	for asked := spare * c.Jobs; !enough(); {
+		for _, owner := range c.turn {
+			for _, l := range v.crowd.of[owner] {
+				if read[l.number] || enough() {
+					continue
+				}
+				read[l.number] = true
+				if err := r.line(v, l, c.depth); err != nil {
+					return r, err
+				}
 			}
 		}
 		if len(c.turn) == len(v.crowd.owners) {
 			break
 		}
 		asked *= 2
-		c.turn, _ = p.turns.Next(v.crowd.owners, asked)
+		c.turn = p.turns.Choose(v.crowd.owners, asked)
 	}
 	return r, nil
 }

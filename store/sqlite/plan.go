@@ -69,7 +69,7 @@ func (p *planner) survey(v *view) (old bool, err error) {
 	if p.crowd = nil; all != nil {
 		p.many = len(all)
 	}
-	if len(v.lines) > crowded && !v.writes {
+	if len(all) > crowded && !v.writes { // most of them may be held: then it is a long way past them
 		p.crowd = newCrowd(v, began)
 		v.crowd = p.crowd
 	}
@@ -166,18 +166,13 @@ func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
 	owners := v.owners()
 	asked := e.Limit
 	if v.crowd != nil {
-		asked *= spare
-	}
-	turn, depth := p.turns.Next(owners, asked)
-	asked = e.Limit
-	if len(order.Weights) > 0 {
-		depth = e.Limit // the heaviest may get nearly all
-	}
-	if v.crowd != nil {
-		if done, err := p.divideCrowd(v, seen, chosen{turn, depth, order}); done || err != nil {
+		if done, err := p.divideCrowd(v, seen, chosen{p.turns.Choose(owners, spare*asked), 0, order}); done || err != nil {
 			return err
 		}
-		turn, depth = p.turns.Next(owners, asked)
+	}
+	turn, depth := p.turns.Next(owners, asked)
+	if len(order.Weights) > 0 {
+		depth = e.Limit // the heaviest may get nearly all
 	}
 	for {
 		heads, err := v.heads(turn, depth, e.guard)
