@@ -37,7 +37,7 @@ var questions = []struct {
 	{"deadline-due", []any{20, 10}},
 	{"redriven-find", []any{number(3), number(700_000)}},
 	{"redriven-count", []any{number(3)}},
-	{"trouble-find", []any{"f500"}},
+	{"error-group-find", []any{"f500"}},
 	{"facts", []any{number(700_000)}},
 	{"operate-place", []any{number(700_000), 6, 0}},
 	{"operate-ahead", []any{6, 0, number(700_000)}},

@@ -58,12 +58,12 @@ var plans = storetest.Plans{
 		"ready-again":   "job(id)",
 		"unique-free":   "unique(owner,kind,key) job(id)",
 
-		"deadline-add": "", "trouble-add": "", "trouble-tally": "",
-		"trouble-of":     "job(id)",
-		"trouble-find":   "error_group(fingerprint)",
-		"trouble-again":  "error_group(fingerprint)",
-		"trouble-turn":   "error_group(fingerprint)",
-		"trouble-triage": "error_group(fingerprint)",
+		"deadline-add": "", "error-group-add": "", "error-group-tally": "",
+		"error-group-of":     "job(id)",
+		"error-group-find":   "error_group(fingerprint)",
+		"error-group-again":  "error_group(fingerprint)",
+		"error-group-turn":   "error_group(fingerprint)",
+		"error-group-triage": "error_group(fingerprint)",
 
 		"await-news":    "ready(first) cancel(first)",
 		"promote-bound": "later(due_at) job(id)",

@@ -113,10 +113,10 @@ UPDATE holdfast_job SET args = $2 WHERE id = $1
 -- And the one change of its queue.
 UPDATE holdfast_job SET queue = $2, lane = $3 WHERE id = $1
 
--- name: trouble-find
+-- name: error-group-find
 -- How an error group stands.
 SELECT failures, status, coalesce(until, 0), coalesce(until_count, 0), coalesce(resolved_in, '') FROM holdfast_error_group WHERE fingerprint = $1
 
--- name: trouble-triage
+-- name: error-group-triage
 -- A person's word on it.
 UPDATE holdfast_error_group SET status = $2, until = $3, until_count = $4, resolved_in = $5, actor = $6, reason = $7 WHERE fingerprint = $1

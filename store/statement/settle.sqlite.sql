@@ -61,23 +61,23 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
 -- A promise that the next attempt starts in time. (The clock may stand still between two attempts: the later one counts.)
 INSERT INTO holdfast_deadline (at, job, token) VALUES ($1, $2, $3) ON CONFLICT (at, job) DO UPDATE SET token = excluded.token
 
--- name: trouble-of
+-- name: error-group-of
 -- What failed jobs are, for the tally of their trouble.
 SELECT id, kind, queue FROM holdfast_job WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: trouble-add
+-- name: error-group-add
 -- The first failure of its sort gives the group its words.
 INSERT INTO holdfast_error_group (fingerprint, code, category, message, detail, failures, first_seen, last_seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
 
--- name: trouble-again
+-- name: error-group-again
 -- Once for each group and call, however many failures there were.
 UPDATE holdfast_error_group SET failures = failures + $2, last_seen = max(last_seen, $3) WHERE fingerprint = $1
 
--- name: trouble-turn
+-- name: error-group-turn
 -- The group is not what people made of it any more.
 UPDATE holdfast_error_group SET status = $2, until = NULL, until_count = NULL WHERE fingerprint = $1
 
--- name: trouble-tally
+-- name: error-group-tally
 -- Where and when, in steps.
 INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = failures + excluded.failures

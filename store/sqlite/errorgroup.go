@@ -66,7 +66,7 @@ func (s *settler) groups() (groups map[string]*group, err error) {
 	for i := range s.troubles {
 		jobs = append(jobs, s.troubles[i].job)
 	}
-	err = s.some("trouble-of", jobs, func(st *sqlite.Stmt) error {
+	err = s.some("error-group-of", jobs, func(st *sqlite.Stmt) error {
 		of[columnID(st, 0)] = spot{kind: st.ColumnText(1), queue: st.ColumnText(2)}
 		return nil
 	})
@@ -93,10 +93,10 @@ func (s *settler) meet(fingerprint string, g *group) error {
 		return err
 	}
 	if there {
-		_, err = s.exec("trouble-again", fingerprint, g.failures, s.now)
+		_, err = s.exec("error-group-again", fingerprint, g.failures, s.now)
 	} else {
 		f := g.first
-		_, err = s.exec("trouble-add", fingerprint, clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), g.failures, s.now)
+		_, err = s.exec("error-group-add", fingerprint, clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), g.failures, s.now)
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *settler) meet(fingerprint string, g *group) error {
 		}
 	}
 	for at, n := range g.spots {
-		if _, err := s.exec("trouble-tally", fingerprint, s.now-s.now%step, at.kind, at.queue, at.dependency, at.version, n); err != nil {
+		if _, err := s.exec("error-group-tally", fingerprint, s.now-s.now%step, at.kind, at.queue, at.dependency, at.version, n); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ type groupStanding struct {
 }
 
 func (t *tx) trouble(fingerprint string) (stand groupStanding, there bool, err error) {
-	there, err = t.one("trouble-find", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
+	there, err = t.one("error-group-find", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
 	return stand, there, err
 }
 
@@ -150,7 +150,7 @@ func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
 	if status == "" {
 		return nil
 	}
-	if _, err := s.exec("trouble-turn", fingerprint, string(status)); err != nil {
+	if _, err := s.exec("error-group-turn", fingerprint, string(status)); err != nil {
 		return err
 	}
 	return s.tellOf("error/"+fingerprint, name, machine, reason)
@@ -179,7 +179,7 @@ func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
 				count = stand.failures + g.Count
 			}
 			name = string(g.Status)
-			if _, err := t.exec("trouble-triage", g.Fingerprint, name, until, count, orNull(g.Version), g.Actor, orNull(clean(g.Reason))); err != nil {
+			if _, err := t.exec("error-group-triage", g.Fingerprint, name, until, count, orNull(g.Version), g.Actor, orNull(clean(g.Reason))); err != nil {
 				return err
 			}
 		}
