@@ -52,7 +52,9 @@ func killTheProbe(t *testing.T, storeName string) {
 	if err := f.man(partProber, 2); err != nil {
 		t.Fatal(err)
 	}
-	patiently(t, "the breaker opens", func() bool { return circuitOf(ctx, t, s).State == breaker.Open })
+	patiently(t, "the breaker opens, and what was under way has ended", func() bool {
+		return circuitOf(ctx, t, s).State == breaker.Open && len(processing(ctx, t, s)) == 0
+	})
 	flag(gatewayTrap, true)
 	flag(gatewayDown, false)
 	var prober line

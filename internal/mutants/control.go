@@ -14,7 +14,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "no-ramp", Breaks: "after a circuit has closed its jobs come back little by little",
-		Patches: []Patch{{"failure/breaker/flow.go", "return Flow{PerSecond: rate, Burst: max(1, rate/10)}", "return Flow{Free: true}"}},
+		Patches: []Patch{{"failure/breaker/flow.go", "return Flow{PerSecond: rate, Burst: max(1, rate/10)}", "return Flow{Free: rate > 0}"}},
 		Test:    []string{"-run", "TestADependencyThatIsDownForTenMinutes", "./engine"},
 	},
 	{
