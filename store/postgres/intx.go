@@ -58,7 +58,7 @@ func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfa
 			return nil, err
 		}
 	}
-	receipts, err := g.write(ctx, q, entries)
+	receipts, fresh, err := g.write(ctx, q, entries)
 	switch {
 	case !guarded:
 		return receipts, err
@@ -68,28 +68,28 @@ func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfa
 	if back := q.exec(ctx, "ROLLBACK TO SAVEPOINT holdfast_enqueue"); back == nil {
 		_ = q.exec(ctx, "RELEASE SAVEPOINT holdfast_enqueue")
 	}
-	return nil, g.s.collided(ctx, q, entries, err)
+	return nil, g.s.collided(ctx, q, fresh, err) // a draft that met a twin has no use for its id
 }
 
-func (g guest) write(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
-	receipts, fresh, err := g.s.admit(ctx, q, entries)
-	if err != nil {
-		return nil, err
+// write answers also with what was to be added.
+func (g guest) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
+	if receipts, fresh, err = g.s.admit(ctx, q, entries); err != nil {
+		return nil, entries, err
 	}
 	for chunk := range slices.Chunk(fresh, guestMax) {
 		name, args := columns(chunk)
 		if err := q.exec(ctx, g.s.sql[name], args...); err != nil {
-			return nil, err
+			return nil, fresh, err
 		}
 	}
 	g.s.lines.invited(fresh)
 	// The hint has to travel with the caller's commit: only that makes the jobs visible.
 	for _, queue := range queuesOf(fresh) {
 		if err := q.query(ctx, g.s.sql["wake"], []any{wakeWork + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
-			return nil, err
+			return nil, fresh, err
 		}
 	}
-	return receipts, nil
+	return receipts, fresh, nil
 }
 
 // queuesOf lists the queues in which entries can be claimed at once.
