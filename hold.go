@@ -60,6 +60,23 @@ func (h *Hold) On() (scope, name string) {
 	return "tag", h.Tag
 }
 
+// HoldOn is a hold on something, by what On answers.
+func HoldOn(scope, name string) (h Hold) {
+	switch scope {
+	case "queue":
+		h.Queue = name
+	case "kind":
+		h.Kind = name
+	case "owner":
+		h.Owner = name
+	case "dependency":
+		h.Dependency = name
+	default:
+		h.Tag = name
+	}
+	return h
+}
+
 // Covers reports whether a name is the hold's, by its pattern.
 func (h *Hold) Covers(name string) bool {
 	_, own := h.On()

@@ -67,3 +67,12 @@ func TestATriageIsRefusedWithEveryProblemAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAHoldIsOnWhatItWasMadeOn(t *testing.T) {
+	for _, scope := range []string{"queue", "kind", "owner", "dependency", "tag"} {
+		h := holdfast.HoldOn(scope, "x")
+		if of, name := h.On(); of != scope || name != "x" {
+			t.Errorf("a hold on %s x is on %s %s", scope, of, name)
+		}
+	}
+}

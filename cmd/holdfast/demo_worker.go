@@ -98,41 +98,34 @@ type demoGatewayClient struct {
 }
 
 func (g *demoGatewayClient) convert(ctx context.Context, job *engine.Job[convertArgs]) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/convert/"+job.Args.Document, nil)
-	if err != nil {
-		return failure.NeverRetry(err)
+	body, err := g.post(ctx, "/convert/"+job.Args.Document)
+	if err == nil {
+		job.Result(map[string]int{"bytes": len(body)})
 	}
-	response, err := g.http.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return failure.HTTPError(response.StatusCode, response.Header.Get("Retry-After"), nil)
-	}
-	job.Result(map[string]int{"bytes": len(body)})
-	return nil
+	return err
 }
 
 // render asks for one page.
 func (g *demoGatewayClient) render(ctx context.Context, job *engine.Job[renderArgs]) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/render?font="+job.Args.Font, nil)
+	_, err := g.post(ctx, "/render?font="+job.Args.Font)
+	return err
+}
+
+func (g *demoGatewayClient) post(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+path, nil)
 	if err != nil {
-		return failure.NeverRetry(err)
+		return nil, failure.NeverRetry(err)
 	}
 	response, err := g.http.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return failure.HTTPError(response.StatusCode, response.Header.Get("Retry-After"), nil)
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = failure.HTTPError(response.StatusCode, response.Header.Get("Retry-After"), nil)
 	}
-	return nil
+	return body, err
 }
 
 // writeReport works page by page and saves where it is, so that an attempt after a crash goes on and does not start over.

@@ -38,21 +38,9 @@ func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
 
 // readHold reads one row of the statement "inspect holds".
 func readHold(r Row, now time.Time) holdfast.Hold {
-	hold := holdfast.Hold{
-		Source: r.Text(2), Retries: r.Bool(3), AtMost: r.Int(4), Since: r.Time(9), Until: r.Time(10), Expected: r.Time(11), Actor: r.Text(12), Reason: r.Text(13),
-	}
-	switch name := r.Text(1); r.Text(0) {
-	case "queue":
-		hold.Queue = name
-	case "kind":
-		hold.Kind = name
-	case "owner":
-		hold.Owner = name
-	case "dependency":
-		hold.Dependency = name
-	default:
-		hold.Tag = name
-	}
+	hold := holdfast.HoldOn(r.Text(0), r.Text(1))
+	hold.Source, hold.Retries, hold.AtMost = r.Text(2), r.Bool(3), r.Int(4)
+	hold.Since, hold.Until, hold.Expected, hold.Actor, hold.Reason = r.Time(9), r.Time(10), r.Time(11), r.Text(12), r.Text(13)
 	if !r.Null(5) {
 		hold.Rate = &holdfast.Rate{PerSecond: r.Float(5), Burst: r.Float(6)}
 		filled := max(0, now.Sub(cmp.Or(r.Time(8), hold.Since)).Seconds()) * hold.Rate.PerSecond

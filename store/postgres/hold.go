@@ -79,23 +79,6 @@ func subjectOf(h holdfast.Hold) string {
 	return "hold/" + scope + "/" + name
 }
 
-// holdOn is a hold on something.
-func holdOn(scope, name string) (h holdfast.Hold) {
-	switch scope {
-	case "queue":
-		h.Queue = name
-	case "kind":
-		h.Kind = name
-	case "owner":
-		h.Owner = name
-	case "dependency":
-		h.Dependency = name
-	default:
-		h.Tag = name
-	}
-	return h
-}
-
 // place queues a hold.
 func (s *Store) place(b *pgx.Batch, h holdfast.Hold, now time.Time) {
 	scope, name := h.On()

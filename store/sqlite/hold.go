@@ -145,19 +145,8 @@ func (h *held) levelNow(now int64) float64 {
 
 // hold is the row as others see it, with the level of this moment.
 func (h *held) hold(now int64) holdfast.Hold {
-	out := holdfast.Hold{Source: h.source, Retries: h.retries, AtMost: h.atMost}
-	switch h.scope {
-	case "queue":
-		out.Queue = h.name
-	case "kind":
-		out.Kind = h.name
-	case "owner":
-		out.Owner = h.name
-	case "dependency":
-		out.Dependency = h.name
-	default:
-		out.Tag = h.name
-	}
+	out := holdfast.HoldOn(h.scope, h.name)
+	out.Source, out.Retries, out.AtMost = h.source, h.retries, h.atMost
 	if h.rated {
 		out.Rate = &holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.levelNow(now)}
 	}
