@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +106,44 @@ func TestWhatWaitsForASlotGoesBackAlsoWhenOnlyItsJobNamesTheDependency(t *testin
 			if why := attempts[len(attempts)-1].Why; !strings.Contains(why, "host-a is not called: breaker open") {
 				t.Errorf("handed back because: %s", why)
 			}
+		}
+	})
+}
+
+// A listener notes failed attempts that are settled while the circuit is half-open: their places would be free for others.
+type listener struct {
+	holdfast.Store
+	s       *scene
+	tooSoon atomic.Int64
+	heard   atomic.Int64
+}
+
+func (l *listener) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	state := l.s.circuit("gateway").State
+	for i := range settlements {
+		if settlements[i].Failure == nil {
+			continue
+		}
+		l.heard.Add(1)
+		if state == breaker.HalfOpen {
+			l.tooSoon.Add(1)
+		}
+	}
+	return l.Store.Settle(ctx, settlements)
+}
+
+func TestAFailedProbeKeepsItsPlaceUntilItsCircuitHasHeardOfIt(t *testing.T) {
+	tell(t, func(s *scene) {
+		g := &gateway{take: 10 * time.Millisecond}
+		g.down.Store(true)
+		l := &listener{Store: s.store, s: s}
+		s.enqueueAll(50)
+		s.worksOn(l, engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 1000}))
+		s.turns("gateway", breaker.Open)
+		before := l.heard.Load()
+		time.Sleep(10 * time.Minute)
+		if l.heard.Load() == before || l.tooSoon.Load() > 0 {
+			t.Errorf("%d probes failed, and %d of them gave their places up before the circuit opened", l.heard.Load()-before, l.tooSoon.Load())
 		}
 	})
 }
