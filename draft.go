@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 )
@@ -16,6 +17,7 @@ const (
 	MaxName  = 128     // bytes of a kind or queue name
 	MaxKey   = 255     // bytes of an owner, a tag, a unique or idempotency key
 	MaxTags  = 32
+	MaxAfter = 1000 // members that one waits for
 	MaxDelay = 100 * 365 * 24 * time.Hour
 
 	DefaultQueue = "default"
@@ -26,41 +28,49 @@ type Args interface{ Kind() string }
 
 // A Draft is a job somebody wants done, before a store has acknowledged it. Only Kind is required.
 type Draft struct {
-	ID       ID              // names the job; made by Prepare when zero
-	Kind     string          // which handler runs it
-	Queue    string          // where it waits; DefaultQueue when empty
-	Args     json.RawMessage // any JSON value, kept to the letter; null when empty
-	Priority int16           // a lower number is claimed first; 0 is ordinary
-	Owner    string          // whose job it is; keys below are scoped to the owner
-	Tags     []string
+	ID       ID              `json:"id,omitzero"`        // names the job; made by Prepare when zero
+	Kind     string          `json:"kind"`               // which handler runs it
+	Queue    string          `json:"queue,omitempty"`    // where it waits; DefaultQueue when empty
+	Args     json.RawMessage `json:"args,omitempty"`     // any JSON value, kept to the letter; null when empty
+	Priority int16           `json:"priority,omitempty"` // a lower number is claimed first; 0 is ordinary
+	Owner    string          `json:"owner,omitempty"`    // whose job it is; keys below are scoped to the owner
+	Tags     []string        `json:"tags,omitempty"`
+
+	// Group makes the job a member of a group that has not been sealed.
+	Group ID `json:"group,omitzero"`
+	// After names members of the same group that must have ended before this one starts: jobs that exist, or earlier drafts of the
+	// same call. When one of them fails or is cancelled, this job is cancelled too, unless AfterAll: then it starts once all have
+	// ended, however they did. Retrying the group sends round what failed and all that was cancelled because of it.
+	After    []ID `json:"after,omitempty"`
+	AfterAll bool `json:"after_all,omitempty"`
 
 	// Dependency names what the job calls, when its kind alone does not say it: a host, a printer, a bucket. Breakers, limits and
 	// other holds on a dependency act on it. Empty: what the kind's worker declared.
-	Dependency string
+	Dependency string `json:"dependency,omitempty"`
 
-	Delay    time.Duration // start no sooner than this from now, by the store's clock
-	RunAt    time.Time     // or no sooner than this instant; at most one of the two
-	ExpireIn time.Duration // an attempt that could not start within this time is not started: the job fails as expired
-	ExpireAt time.Time     // or by this instant; at most one of the two
+	Delay    time.Duration `json:"delay,omitempty"`     // start no sooner than this from now, by the store's clock
+	RunAt    time.Time     `json:"run_at,omitzero"`     // or no sooner than this instant; at most one of the two
+	ExpireIn time.Duration `json:"expire_in,omitempty"` // an attempt that could not start within this time is not started: the job fails as expired
+	ExpireAt time.Time     `json:"expire_at,omitzero"`  // or by this instant; at most one of the two
 
 	// RetryWithin is a promise to the job's owner: after a failed attempt the next one starts within this time. Breaking it
 	// fails nothing; it is recorded in the job's story. 0 leaves it to the policy.
-	RetryWithin time.Duration
+	RetryWithin time.Duration `json:"retry_within,omitempty"`
 
 	// MaxAttempts overrides the policy's count of failures after which the job has failed for good; 0 leaves it to the policy.
-	MaxAttempts int
+	MaxAttempts int `json:"max_attempts,omitempty"`
 
 	// UniqueKey admits one job per (owner, kind, key). The key is held from enqueue until the job ends, through every
 	// retry, release and reclaim, so none of those can conflict. A second draft is answered with the job that holds the
 	// key (Receipt.Existing). The key is freed in the same transaction in which the job completes, fails or is cancelled.
 	// A manual retry takes it again, and is refused with ErrConflict naming the holder when somebody else has it.
-	UniqueKey string
+	UniqueKey string `json:"unique_key,omitempty"`
 	// UniqueDone keeps the key after success too: a complete twin is returned instead of a new job.
-	UniqueDone bool
+	UniqueDone bool `json:"unique_done,omitempty"`
 
 	// IdempotencyKey makes Enqueue safe to repeat: the same key with the same draft is answered with the same job, however
 	// it has ended since; with another draft it is refused with ErrConflict. Scoped to the owner.
-	IdempotencyKey string
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
 	proven json.RawMessage // the arguments as NewDraft wrote them
 }
@@ -134,6 +144,7 @@ func (d *Draft) Prepare() error {
 	if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
 		p.add("max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts)
 	}
+	d.checkAfter(&p)
 	if d.RetryWithin < 0 || d.RetryWithin > MaxDelay {
 		p.add("retry within %v: give a duration between 0 and 100 years", d.RetryWithin)
 	}
@@ -148,6 +159,23 @@ func (d *Draft) checkArgs(p *problems) {
 		p.add("arguments are not valid JSON")
 	case !utf8.Valid(d.Args):
 		p.add("arguments are not valid UTF-8")
+	}
+}
+
+func (d *Draft) checkAfter(p *problems) {
+	if len(d.After) == 0 {
+		return
+	}
+	if d.Group.IsZero() {
+		p.add("a job that waits for others without a group: name the group they all belong to")
+	}
+	if len(d.After) > MaxAfter {
+		p.add("%d jobs to wait for: the limit is %d; let them be a group of their own, and wait for what continues it", len(d.After), MaxAfter)
+	}
+	for i, id := range d.After {
+		if id == d.ID || id.IsZero() || slices.Contains(d.After[:i], id) {
+			p.add("waiting for %v: name each of the others once", id)
+		}
 	}
 }
 

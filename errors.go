@@ -12,6 +12,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrNotFound: no such job, or it is not the asker's: the two are told apart by nobody.
 	ErrNotFound = errors.New("not found")
+	// ErrPurged: there was one, and retention has deleted it.
+	ErrPurged = errors.New("purged")
 	// ErrConflict: the request is sound, and what the store holds stands against it.
 	ErrConflict = errors.New("conflict")
 	// ErrLeaseLost: the job is in other hands by now. What the caller did is kept as evidence and changes nothing.

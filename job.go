@@ -30,6 +30,8 @@ type Job struct {
 	Owner          string          `json:"owner,omitempty"`
 	Tags           []string        `json:"tags,omitempty"`
 	Dependency     string          `json:"dependency,omitempty"` // what it calls: its own word, or else what its kind's worker declared
+	Group          ID              `json:"group,omitzero"`
+	After          []ID            `json:"after,omitempty"` // members of its group that end before it starts; said by Job and History, not by lists and leases
 	RetryWithin    time.Duration   `json:"retry_within,omitempty"`
 	MaxAttempts    int             `json:"max_attempts,omitempty"`
 	UniqueKey      string          `json:"unique_key,omitempty"`
@@ -39,8 +41,9 @@ type Job struct {
 	ExpireAt       time.Time       `json:"expire_at,omitzero"` // no attempt starts after this
 
 	// Standing.
-	State State     `json:"state"`
-	DueAt time.Time `json:"due_at,omitzero"` // while queued: no attempt starts before this
+	State   State     `json:"state"`
+	Waiting bool      `json:"waiting,omitempty"` // while queued: for members of its group that have not ended
+	DueAt   time.Time `json:"due_at,omitzero"`   // while queued: no attempt starts before this
 	// Token grows by one at every claim and is never lowered: it is the fence.
 	Token int `json:"token"`
 	// Failures counts failed attempts of this generation; it is what MaxAttempts limits.
@@ -64,6 +67,7 @@ type Job struct {
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
 	Result     json.RawMessage `json:"result,omitempty"` // only when complete
 	Discarded  bool            `json:"discarded,omitempty"`
+	Upstream   ID              `json:"upstream,omitzero"` // when cancelled because this member, for which it waited, did not complete
 
 	AsOf time.Time `json:"as_of"` // the store's clock when it said all this
 }

@@ -8,6 +8,9 @@ type Intervention struct {
 	Owner  string // when set, the job must be this owner's; anybody else's is ErrNotFound
 	Actor  string // who: required
 	Reason string // why
+	// Request is the id of the request in which it was asked for; it is kept with what was done.
+	Request string
+	Group   ID // with RetryGroup and CancelGroup, instead of Job
 	// StuckAfter lets Retry take a job from a worker that has been at it for longer than this. 0: only past its lease.
 	StuckAfter time.Duration
 }
@@ -40,24 +43,12 @@ type Filter struct {
 	Dependency  string
 	Generation  int // 0: any
 	Redrive     ID  // taken by this redrive
+	Group       ID  // member of this group
 	OlderThan   time.Duration
 	YoungerThan time.Duration
 	DeadLetters bool   // failed and not discarded
 	Limit       int    // at most 200; 50 when zero
 	Cursor      string // from the page before
-}
-
-// An Event is one line of a story that no other row can prove: of a job, or of something else that has one.
-type Event struct {
-	Job     ID     `json:"job,omitzero"`
-	Subject string `json:"subject,omitempty"` // when it is no job's: "breaker/gateway", "hold/queue/mail", "redrive/<id>", "error/<fingerprint>", "policy"
-
-	At         time.Time `json:"at"`
-	Name       string    `json:"name"` // manual retry, cancel, discard, redrive, breach; opened, half-open, ...
-	Actor      string    `json:"actor,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Token      int       `json:"token"`      // the job's at that time
-	Generation int       `json:"generation"` // the job's after it
 }
 
 // History is everything a store can prove about one job, oldest first. Package ops folds it into the story.

@@ -23,7 +23,11 @@ type Change struct {
 	Place    []Hold    // each replaces the hold of the same source on the same thing; a bucket keeps its level, within the burst
 	Lift     []Hold    // by what they hold and their source; lifting what is not there is no error
 	Deposits []Deposit // tokens for buckets; a bucket that is not there takes none
-	Events   []Event   // Job or Subject, Name, Actor and Reason; the store sets the rest
+	Events   []Event   // Job or Subject, Name, Actor, Reason and Request; the store sets the rest
+
+	Enqueue   []Draft    // answered by nobody; a draft whose idempotency key was used before is left out, whatever it says
+	Listen    []Listener // each replaces what the listener of that name listens for
+	Artifacts []Artifact // each replaces the one of the same job and name
 }
 
 // A Deposit adds tokens to the bucket of a hold, up to its burst.

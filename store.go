@@ -16,6 +16,8 @@ type Store interface {
 	Operator
 	Inspector
 	Analyst
+	Grouper
+	Historian
 
 	// In binds an enqueuer to the caller's own transaction: the jobs exist if and when that commits. A transaction of a
 	// type the store does not know is refused by the first Enqueue.
@@ -29,6 +31,11 @@ type Enqueuer interface {
 	// Enqueue makes the drafts durable, all or none, and answers each in order. A draft that meets a twin is answered with
 	// the twin; a draft that is invalid or whose idempotency key was used for another draft refuses them all.
 	Enqueue(ctx context.Context, drafts []Draft) ([]Receipt, error)
+	// Gather makes a group durable, so that drafts may name it, and answers with it. An id that exists is ErrConflict, and so is a parent
+	// that is sealed.
+	Gather(ctx context.Context, g Group) (Group, error)
+	// Seal says that a group has all its members. Sealing it again is no error.
+	Seal(ctx context.Context, group ID) error
 }
 
 // A Worker takes jobs on, and gives account of each.
@@ -128,4 +135,38 @@ type Analyst interface {
 	Experience(ctx context.Context, within time.Duration) ([]Experience, error)
 	// Behind counts the due jobs a hold stands before, up to ten thousand.
 	Behind(ctx context.Context, h Hold) (int, error)
+}
+
+// A Grouper looks after groups.
+type Grouper interface {
+	// Group answers with a group and how its members stand.
+	Group(ctx context.Context, id ID) (Group, error)
+	// Groups lists what matches, newest first, without counting members. The cursor leads to the next page and is empty on the last.
+	Groups(ctx context.Context, f GroupFilter) (groups []Group, cursor string, err error)
+	// RetryGroup sends round the members that failed, and those that were cancelled because of them, also in groups inside it, and
+	// answers how many. The group is processing again. One without such members is ErrConflict.
+	RetryGroup(ctx context.Context, i Intervention) (int, error)
+	// CancelGroup seals the group and has its members cancelled, also in groups inside it; Conclude does so. A settled one is ErrConflict.
+	CancelGroup(ctx context.Context, i Intervention) error
+	// Conclude does what the end of members brings with it, in steps any process may take at any time: it lets those start that waited for
+	// them, or cancels them; settles groups of which no member is live; and cancels what is left of a group that was cancelled or
+	// has expired. It reports how much it did: when that was something, there may be more.
+	Conclude(ctx context.Context, limit int) (int, error)
+}
+
+// A Historian keeps what happened, and for how long.
+type Historian interface {
+	// Sequence numbers what happened since it was last asked, so that the feed tells it, and seals the lines of stories into a chain
+	// of hashes. It reports how many pages it took: when that is limit, there may be more.
+	Sequence(ctx context.Context, limit int) (int, error)
+	// Feed tells up to limit events that come after a number, in order. Nothing is left out without being said.
+	Feed(ctx context.Context, after int64, limit int) (Feed, error)
+	// Purge deletes ended jobs whose time is up. Each leaves a tombstone, and is counted.
+	Purge(ctx context.Context, p Purge) (Purged, error)
+	// Forget deletes up to limit things of a shelf that are older than that, the oldest first, and reports how many.
+	Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
+	// Tombstones lists what remains of purged jobs, the last purged first.
+	Tombstones(ctx context.Context, f TombstoneFilter) (stones []Tombstone, cursor string, err error)
+	PurgeCounts(ctx context.Context) ([]PurgeCount, error)
+	Artifacts(ctx context.Context, f ArtifactFilter) ([]Artifact, error)
 }

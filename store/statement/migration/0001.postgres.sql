@@ -39,9 +39,11 @@ CREATE TABLE holdfast_job (
     unique_key      text,
     unique_done     boolean NOT NULL DEFAULT false,
     idempotency_key text,
+    group_id        uuid,
     args            json NOT NULL
 );
 CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT NULL;
+CREATE INDEX holdfast_job_group ON holdfast_job (group_id, id) WHERE group_id IS NOT NULL;
 
 -- Claimable now, in the order in which it is claimed. The key is the only index.
 CREATE TABLE holdfast_ready (
@@ -66,7 +68,7 @@ CREATE TABLE holdfast_later (
     crashes    integer     NOT NULL DEFAULT 0 CHECK (crashes >= 0),
     interrupts integer     NOT NULL DEFAULT 0 CHECK (interrupts >= 0),
     generation integer     NOT NULL DEFAULT 1 CHECK (generation >= 1),
-    hold       text,       -- set aside behind the hold on this tag; due_at is 365250 days late then, out of promotion's sight
+    hold       text,       -- set aside: behind the hold on this tag, or, when empty, until members of its group have ended; due_at is 365250 days late then, out of promotion's sight
     PRIMARY KEY (due_at, job)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
@@ -119,7 +121,8 @@ CREATE TABLE holdfast_finished (
     worker       text,
     code         text CHECK ((code IS NOT NULL) = (state = 'failed')),
     fingerprint  text CHECK (fingerprint IS NULL OR state = 'failed'),
-    result       json CHECK (result IS NULL OR state = 'complete')
+    result       json CHECK (result IS NULL OR state = 'complete'),
+    upstream     uuid CHECK (upstream IS NULL OR state = 'cancelled') -- the member of its group because of which it never ran
 );
 CREATE INDEX holdfast_dead_letter ON holdfast_finished (job) WHERE state = 'failed' AND discarded_at IS NULL;
 CREATE INDEX holdfast_finished_code ON holdfast_finished (code, job) WHERE state = 'failed';
@@ -182,11 +185,16 @@ CREATE TABLE holdfast_event (
     name       text NOT NULL,
     actor      text NOT NULL,
     reason     text,
+    request    text,   -- in which a person asked for it
     token      integer NOT NULL,
-    generation integer NOT NULL
+    generation integer NOT NULL,
+    link       bigint, -- its place in the chain; null until it is sealed
+    hash       bytea CHECK ((hash IS NULL) = (link IS NULL)) -- of this line and the one before it
 );
 CREATE INDEX holdfast_event_job ON holdfast_event (job, id) WHERE job IS NOT NULL;
 CREATE INDEX holdfast_event_subject ON holdfast_event (subject, id) WHERE subject IS NOT NULL;
+CREATE UNIQUE INDEX holdfast_event_link ON holdfast_event (link) WHERE link IS NOT NULL;
+CREATE INDEX holdfast_event_unsealed ON holdfast_event (link, id) WHERE link IS NULL; -- in an order that no other index has, so that none is mistaken for it
 
 -- Who holds a unique key. The primary key is the whole of dedupe: no check comes before it.
 CREATE TABLE holdfast_unique (
@@ -325,17 +333,17 @@ CREATE TABLE holdfast_worker (
 CREATE VIEW holdfast_jobs AS
 SELECT j.*, 'queued' AS state, coalesce(r.due_at, j.created_at) AS due_at, r.token, r.failures, r.crashes, r.interrupts, r.generation,
        NULL::text AS worker, NULL::timestamptz AS lease_until, NULL::timestamptz AS started_at, NULL::timestamptz AS finished_at,
-       NULL::timestamptz AS discarded_at, NULL::json AS result
+       NULL::timestamptz AS discarded_at, NULL::json AS result, NULL::uuid AS upstream, false AS waiting
   FROM holdfast_job j JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id
 UNION ALL
-SELECT j.*, 'queued', CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '365250 days' END, l.token, l.failures, l.crashes, l.interrupts, l.generation,
-       NULL, NULL, NULL, NULL, NULL, NULL
+SELECT j.*, 'queued', CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '8766000 hours' END, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.hold IS NOT DISTINCT FROM ''
   FROM holdfast_job j JOIN holdfast_later l ON l.job = j.id
 UNION ALL
 SELECT j.*, 'processing', NULL, p.token, p.failures, p.crashes, p.interrupts, p.generation,
-       p.worker, p.expires_at, CASE WHEN p.started THEN p.claimed_at END, NULL, NULL, NULL
+       p.worker, p.expires_at, CASE WHEN p.started THEN p.claimed_at END, NULL, NULL, NULL, NULL, false
   FROM holdfast_job j JOIN holdfast_leased p ON p.job = j.id
 UNION ALL
 SELECT j.*, f.state, NULL, f.token, f.failures, f.crashes, f.interrupts, f.generation,
-       f.worker, NULL, f.started_at, f.finished_at, f.discarded_at, f.result
+       f.worker, NULL, f.started_at, f.finished_at, f.discarded_at, f.result, f.upstream, false
   FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id;

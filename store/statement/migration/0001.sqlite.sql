@@ -36,9 +36,11 @@ CREATE TABLE holdfast_job (
     unique_key      TEXT,
     unique_done     INTEGER NOT NULL DEFAULT 0,
     idempotency_key TEXT,
+    group_id        BLOB,
     args            TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT NULL;
+CREATE INDEX holdfast_job_group ON holdfast_job (group_id, id) WHERE group_id IS NOT NULL;
 
 -- Claimable now, in the order in which it is claimed. The key is the only index.
 CREATE TABLE holdfast_ready (
@@ -63,7 +65,7 @@ CREATE TABLE holdfast_later (
     crashes    INTEGER     NOT NULL CHECK (crashes >= 0),
     interrupts INTEGER     NOT NULL CHECK (interrupts >= 0),
     generation INTEGER     NOT NULL CHECK (generation >= 1),
-    hold       TEXT,       -- set aside behind the hold on this tag; due_at is 365250 days late then, out of promotion's sight
+    hold       TEXT,       -- set aside: behind the hold on this tag, or, when empty, until members of its group have ended; due_at is 365250 days late then, out of promotion's sight
     PRIMARY KEY (due_at, job)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX holdfast_later_hold ON holdfast_later (hold, job) WHERE hold IS NOT NULL;
@@ -102,7 +104,8 @@ CREATE TABLE holdfast_finished (
     worker       TEXT,
     code         TEXT CHECK ((code IS NOT NULL) = (state = 'failed')),
     fingerprint  TEXT CHECK (fingerprint IS NULL OR state = 'failed'),
-    result       TEXT CHECK (result IS NULL OR state = 'complete')
+    result       TEXT CHECK (result IS NULL OR state = 'complete'),
+    upstream     BLOB CHECK (upstream IS NULL OR state = 'cancelled') -- the member of its group because of which it never ran
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX holdfast_dead_letter ON holdfast_finished (job) WHERE state = 'failed' AND discarded_at IS NULL;
 CREATE INDEX holdfast_finished_code ON holdfast_finished (code, job) WHERE state = 'failed';
@@ -165,11 +168,15 @@ CREATE TABLE holdfast_event (
     name       TEXT NOT NULL,
     actor      TEXT NOT NULL,
     reason     TEXT,
+    request    TEXT,   -- in which a person asked for it
     token      INTEGER NOT NULL,
-    generation INTEGER NOT NULL
+    generation INTEGER NOT NULL,
+    link       INTEGER UNIQUE, -- its place in the chain; null until it is sealed
+    hash       BLOB CHECK ((hash IS NULL) = (link IS NULL)) -- of this line and the one before it
 ) STRICT;
 CREATE INDEX holdfast_event_job ON holdfast_event (job, id) WHERE job IS NOT NULL;
 CREATE INDEX holdfast_event_subject ON holdfast_event (subject, id) WHERE subject IS NOT NULL;
+CREATE INDEX holdfast_event_unsealed ON holdfast_event (id) WHERE link IS NULL;
 
 -- Who holds a unique key. The primary key is the whole of dedupe: no check comes before it.
 CREATE TABLE holdfast_unique (
@@ -307,17 +314,17 @@ CREATE TABLE holdfast_worker (
 CREATE VIEW holdfast_jobs AS
 SELECT j.*, 'queued' AS state, coalesce(r.due_at, j.created_at) AS due_at, r.token, r.failures, r.crashes, r.interrupts, r.generation,
        NULL AS worker, NULL AS lease_until, NULL AS started_at, NULL AS finished_at,
-       NULL AS discarded_at, NULL AS result
+       NULL AS discarded_at, NULL AS result, NULL AS upstream, 0 AS waiting
   FROM holdfast_job j JOIN holdfast_ready r ON r.lane IN (j.lane, -j.lane) AND r.priority = j.priority AND r.job = j.id
 UNION ALL
 SELECT j.*, 'queued', CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - 31557600000000000 END, l.token, l.failures, l.crashes, l.interrupts, l.generation,
-       NULL, NULL, NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.hold IS ''
   FROM holdfast_job j JOIN holdfast_later l ON l.job = j.id
 UNION ALL
 SELECT j.*, 'processing', NULL, p.token, p.failures, p.crashes, p.interrupts, p.generation,
-       p.worker, p.expires_at, CASE WHEN p.started THEN p.claimed_at END, NULL, NULL, NULL
+       p.worker, p.expires_at, CASE WHEN p.started THEN p.claimed_at END, NULL, NULL, NULL, NULL, 0
   FROM holdfast_job j JOIN holdfast_leased p ON p.job = j.id
 UNION ALL
 SELECT j.*, f.state, NULL, f.token, f.failures, f.crashes, f.interrupts, f.generation,
-       f.worker, NULL, f.started_at, f.finished_at, f.discarded_at, f.result
+       f.worker, NULL, f.started_at, f.finished_at, f.discarded_at, f.result, f.upstream, 0
   FROM holdfast_job j JOIN holdfast_finished f ON f.job = j.id;
