@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
@@ -46,6 +47,23 @@ type Config struct {
 	Dependencies map[string]Dependency
 	// ProbeURL asks the address that a policy gives for a health probe. Without it such a probe is left out.
 	ProbeURL func(ctx context.Context, url string) error
+
+	// Retention says how long ended jobs are kept, the first rule that matches a job; DefaultRetention when nil, and without any rule
+	// all are kept. Rules that were applied to the store replace it.
+	Retention []holdfast.Retain
+	// RetentionWarning is how long before a rule deletes dead letters for the first time it says so; 24 h when zero, none when
+	// negative.
+	RetentionWarning time.Duration
+	// How long what happened is kept; holdfast.Forever (-1) for ever. The defaults when zero are 7, 400, 30 and 90 days.
+	KeepFeed, KeepStory, KeepTallies, KeepTombstones time.Duration
+	// Expire deletes an artifact whose time is up, before that is written down. It may be asked for the same one again, and in
+	// several processes: deleting what is gone is no error. Without it artifacts are marked only.
+	Expire func(ctx context.Context, a holdfast.Artifact) error
+	// Duties are performed beside the engine's own.
+	Duties []Duty
+	// Leave names duties that this engine leaves to others, because their settings are elsewhere: retention, artifacts, ... Somebody must
+	// perform them.
+	Leave []string
 
 	// Around wraps every handler, the first one outermost: the place for tracing and logging.
 	Around []func(next Handler) Handler
@@ -109,6 +127,7 @@ func (c *Config) prepare() error {
 		}
 	}
 	problems = append(problems, refuse(len(c.Version) > holdfast.MaxKey, "Version has %d bytes: the limit is %d", len(c.Version), holdfast.MaxKey))
+	problems = append(problems, c.checkRetention(), c.checkDuties())
 	for i, around := range c.Around {
 		problems = append(problems, refuse(around == nil, "Around[%d] is nil: leave it out", i))
 	}
@@ -118,6 +137,46 @@ func (c *Config) prepare() error {
 		problems = append(problems, refuse(queue == "" || err != nil, "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, holdfast.MaxName))
 	}
 	c.fill()
+	return errors.Join(problems...)
+}
+
+// checkRetention refuses rules and durations that make no sense.
+func (c *Config) checkRetention() error {
+	var problems []error
+	for name, keep := range map[string]time.Duration{"KeepFeed": c.KeepFeed, "KeepStory": c.KeepStory, "KeepTallies": c.KeepTallies, "KeepTombstones": c.KeepTombstones} {
+		problems = append(problems, refuse(keep < 0 && keep != holdfast.Forever, "%s is %v: give a positive duration, 0 for the default, or -1 for ever", name, keep))
+	}
+	rules := holdfast.Purge{Rules: c.Retention, Scan: 1}
+	if err := rules.Check(); err != nil {
+		problems = append(problems, refuse(true, "Retention: %v", err))
+	}
+	named := make(map[string]bool)
+	for _, r := range c.Retention {
+		problems = append(problems, refuse(named[r.Name], "Retention has two rules %q: give each its own name", r.Name))
+		named[r.Name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// checkDuties refuses duties that cannot be performed or told apart.
+func (c *Config) checkDuties() error {
+	var problems []error
+	named := make(map[string]bool)
+	for _, name := range ownDuties {
+		named[name] = true
+	}
+	for _, name := range c.Leave {
+		problems = append(problems, refuse(!named[name] || !duty.Pausable(name), "Leave names %q: no engine can do without it, or there is no such duty", name))
+	}
+	for i, d := range c.Duties {
+		probe := holdfast.Draft{Kind: d.Name}
+		problems = append(problems,
+			refuse(probe.Prepare() != nil, "Duties[%d] is called %q: use 1 to %d letters, digits and _ - . : /", i, d.Name, holdfast.MaxName),
+			refuse(named[d.Name], "Duties[%d] is called %q like another: give it its own name", i, d.Name),
+			refuse(d.Beat <= 0, "Duties[%d], %q, has a beat of %v: give a positive duration", i, d.Name, d.Beat),
+			refuse(d.Round == nil, "Duties[%d], %q, does nothing: give it a round", i, d.Name))
+		named[d.Name] = true
+	}
 	return errors.Join(problems...)
 }
 
@@ -139,6 +198,13 @@ func (c *Config) fill() {
 	c.Grace = orElse(c.Grace, 30*time.Second)
 	c.Poll = orElse(c.Poll, time.Second)
 	c.Sweep = orElse(c.Sweep, min(5*time.Second, c.Lease/5))
+	if c.Retention == nil {
+		c.Retention = DefaultRetention
+	}
+	const day = 24 * time.Hour
+	c.RetentionWarning = orElse(c.RetentionWarning, day)
+	c.KeepFeed, c.KeepStory = orElse(c.KeepFeed, 7*day), orElse(c.KeepStory, 400*day)
+	c.KeepTallies, c.KeepTombstones = orElse(c.KeepTallies, 30*day), orElse(c.KeepTombstones, 90*day)
 }
 
 // margin is how long before a lease ends its holder stops believing in it.

@@ -85,6 +85,16 @@ func (s *endless) Experience(context.Context, time.Duration) ([]holdfast.Experie
 	return nil, nil
 }
 
+func (s *endless) Conclude(context.Context, int) (int, error) { return 0, nil }
+func (s *endless) Sequence(context.Context, int) (int, error) { return 0, nil }
+func (s *endless) Purge(context.Context, holdfast.Purge) (holdfast.Purged, error) {
+	return holdfast.Purged{}, nil
+}
+func (s *endless) Forget(context.Context, string, time.Duration, int) (int, error) { return 0, nil }
+func (s *endless) Artifacts(context.Context, holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
+	return nil, nil
+}
+
 // BenchmarkEngineAlone is what the engine itself costs for a job whose handler does nothing, on a store that does nothing.
 func BenchmarkEngineAlone(b *testing.B) {
 	s := &endless{want: int64(b.N), all: make(chan struct{})}

@@ -118,3 +118,11 @@ func (c *clock) now() time.Time {
 	}
 	return c.asOf.Add(time.Since(c.at))
 }
+
+// then is what the store's clock showed, or will show, when this process's shows that.
+func (c *clock) then(local time.Time) time.Time {
+	if local.IsZero() {
+		return local
+	}
+	return c.now().Add(-time.Since(local)).UTC().Round(time.Millisecond)
+}

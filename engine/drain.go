@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -89,7 +90,8 @@ func (e *Engine) await(group *sync.WaitGroup, within time.Duration) bool {
 // leave takes this worker off the list of those present. That it could not is no failure of the work: it will be believed
 // gone by itself.
 func (e *Engine) leave() error {
-	if err := once(e.keeping, func(context.Context) error { return e.present(0) }); err != nil {
+	gone := func(context.Context) error { return errors.Join(e.forgetReport(), e.present(0)) }
+	if err := once(e.keeping, gone); err != nil {
 		e.complain("leave", err)
 	}
 	return nil

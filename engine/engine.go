@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,12 @@ type Store interface {
 	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
 	Holds(ctx context.Context) ([]holdfast.Hold, error)
 	Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error)
+
+	Conclude(ctx context.Context, limit int) (int, error)
+	Sequence(ctx context.Context, limit int) (int, error)
+	Purge(ctx context.Context, p holdfast.Purge) (holdfast.Purged, error)
+	Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
+	Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error)
 }
 
 // An Engine runs the jobs of its kinds until it is stopped. Any number of engines, in any number of processes, may share a
@@ -66,6 +73,19 @@ type Engine struct {
 	declared atomic.Bool // the store knows what this worker's kinds call,
 	governed atomic.Bool // and what the policy limits: then it claims
 
+	stationing  sync.Mutex
+	stations    map[string]*station
+	ordered     chan struct{} // closed when orders were asked for once
+	firstOrders sync.Once
+	reporting   reporting
+
+	happened   chan struct{} // there may be something for the feed to tell
+	endings    chan struct{} // a member of a group may have ended
+	sequencing rhythm        // the sequence duty's alone
+	concluding rhythm        // the group duty's alone
+	calms      map[string]calm
+	pass       pass
+
 	presented time.Time // when this worker last said it is alive; renew's alone
 
 	stop, hurry func()          // ask for a graceful stop; ask for it to be quick
@@ -98,10 +118,15 @@ func New(store Store, cfg Config) (*Engine, error) {
 		called:   make(chan struct{}, 1),
 		rulings:  newRulings(cfg.Policies, cfg.Taxonomy),
 		stopped:  make(chan struct{}),
+		stations: make(map[string]*station),
+		ordered:  make(chan struct{}),
+		happened: make(chan struct{}, 1),
+		endings:  make(chan struct{}, 1),
 	}
 	for name := range cfg.Dependencies {
 		e.deps.add(name, true)
 	}
+	e.station(dutyProbes)
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.hurrying, e.hurry = context.WithCancel(context.Background())
 	return e, nil
@@ -167,35 +192,12 @@ func (e *Engine) begin(ctx context.Context) error {
 		return err
 	}
 	e.started = true
+	for _, d := range slices.Concat(e.frontDuties(), e.backDuties()) {
+		e.station(d.name) // before the first order is read: it must find everybody
+	}
 	e.working = context.WithoutCancel(ctx)
 	e.keeping, e.letGo = context.WithCancel(e.working)
 	return nil
-}
-
-// frontDuties bring work in. They end when the engine is asked to stop.
-func (e *Engine) frontDuties() []duty {
-	return []duty{
-		{name: "claim", round: e.claim, beat: e.cfg.Poll, sign: e.wakes},
-		{name: "wake", round: e.wake},
-		{name: "promote", round: e.promote, beat: min(e.cfg.Poll, 500*time.Millisecond)},
-		{name: "reclaim", round: e.reclaim, beat: e.cfg.Sweep, jitter: true},
-		{name: "expire", round: e.expire, beat: e.cfg.Sweep, jitter: true},
-		{name: "policy", round: e.policies, beat: policyBeat},
-		{name: "budget", round: e.budgets, beat: circuitBeat},
-		{name: "trickle", round: e.trickle, beat: trickleBeat},
-		{name: "deadline", round: e.breaches, beat: time.Second},
-		{name: "redrive", round: e.redrives, beat: redriveBeat},
-		{name: "learn", round: e.learn, beat: learnBeat},
-	}
-}
-
-// backDuties look after work that was taken on. They last until its last settlement is written.
-func (e *Engine) backDuties() []duty {
-	return []duty{
-		{name: "renew", round: e.renew, beat: e.cfg.Lease / 3, sign: e.cancels},
-		{name: "watch", round: e.watch, beat: e.cfg.watchBeat()},
-		{name: "breakers", round: e.breakers, beat: circuitBeat, sign: e.called},
-	}
 }
 
 // call is the context of one store call. Every call has a deadline, and none is cut short by a stop.

@@ -237,3 +237,11 @@ func (a *allowance) keep(ctx context.Context, b bucket, owner string) error {
 	a.bucket, a.known = b, true
 	return nil
 }
+
+// Gather passes the group on: what is limited are jobs.
+func (l *limited) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	return l.to.Gather(ctx, g)
+}
+
+// Seal passes it on.
+func (l *limited) Seal(ctx context.Context, group holdfast.ID) error { return l.to.Seal(ctx, group) }

@@ -63,13 +63,17 @@ func (e *Engine) probe(d *dependency) {
 	if p.last.Before(d.opened) {
 		p.last = d.opened // the first one comes when the dependency had a moment
 	}
-	if p.running || p.result != nil || time.Since(p.last) < how.ProbeEvery {
+	here := e.station(dutyProbes)
+	urged := wanted(here.orders)
+	if p.running || p.result != nil || !urged && (here.paused.Load() || time.Since(p.last) < how.ProbeEvery) {
 		return
 	}
 	p.running, p.last = true, time.Now()
-	since := c.Since
+	since, ended := c.Since, here.begins()
+	here.expects(p.last.Add(how.ProbeEvery))
 	e.probes.Go(func() {
 		err := e.probeOnce(how.Probe)
+		ended(err)
 		if err != nil {
 			e.complain("probe", fmt.Errorf("%s: %w", d.name, err))
 		}
@@ -78,6 +82,16 @@ func (e *Engine) probe(d *dependency) {
 		p.mu.Unlock()
 		nudge(e.called)
 	})
+}
+
+// wanted takes a sign, if there is one.
+func wanted(sign <-chan struct{}) bool {
+	select {
+	case <-sign:
+		return true
+	default:
+		return false
+	}
 }
 
 func (e *Engine) probeOnce(ask func(context.Context) error) (err error) {

@@ -203,6 +203,8 @@ func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement
 	if e.book.settled(applied) || e.control.capped.Load() { // what a limit counts is fewer now
 		nudge(e.wakes)
 	}
+	nudge(e.happened)
+	nudge(e.endings)
 	for i := range applied {
 		e.report(applied[i], refusals[i])
 	}

@@ -13,6 +13,7 @@ func (e *Engine) wake(ctx context.Context) error {
 	}
 	if heard.Work {
 		nudge(e.wakes)
+		nudge(e.happened)
 	}
 	if heard.Cancel {
 		nudge(e.cancels)

@@ -1,0 +1,95 @@
+package duty
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func fold(orders map[string]Order, reports ...Reports) map[string]Standing {
+	all := make(map[string]Standing)
+	for _, s := range Fold(orders, reports, noon) {
+		all[s.Name] = s
+	}
+	return all
+}
+
+func TestADutyIsLateOnlyWhenItIsLateEverywhere(t *testing.T) {
+	late := Reports{Worker: "a", At: noon, Duties: map[string]Report{"promote": {Next: noon.Add(-time.Minute), Last: noon.Add(-2 * time.Minute)}}}
+	good := Reports{Worker: "b", At: noon, Duties: map[string]Report{"promote": {Next: noon.Add(time.Second), Last: noon, Took: time.Millisecond}}}
+	if s := fold(nil, late)["promote"]; s.Lag != time.Minute || s.Workers != 1 {
+		t.Errorf("alone: %+v", s)
+	}
+	s := fold(nil, late, good)["promote"]
+	if s.Lag != 0 || s.Workers != 2 || !s.Last.Equal(noon) || s.Took != time.Millisecond || !s.Next.Equal(noon.Add(-time.Minute)) {
+		t.Errorf("together: %+v", s)
+	}
+}
+
+func TestAProcessThatSpeaksIsJudgedByWhatItKnewAndOneThatIsSilentByTheClock(t *testing.T) {
+	of := func(ago time.Duration) Reports {
+		at := noon.Add(-ago)
+		return Reports{Worker: "a", At: at, Duties: map[string]Report{"sequence": {Last: at, Next: at.Add(100 * time.Millisecond)}}}
+	}
+	if s := fold(nil, of(5*time.Second))["sequence"]; s.Lag != 0 {
+		t.Errorf("it spoke five seconds ago: a lag of %v", s.Lag)
+	}
+	if s := fold(nil, of(time.Minute))["sequence"]; s.Lag < 59*time.Second {
+		t.Errorf("it has been silent for a minute: a lag of %v", s.Lag)
+	}
+}
+
+func TestAPausedDutyHasNoLagAndAPauseThatIsOverIsNone(t *testing.T) {
+	report := Reports{Worker: "a", At: noon, Duties: map[string]Report{"retention": {Next: noon.Add(-time.Hour)}}}
+	order := Order{Paused: true, Until: noon.Add(time.Minute), Actor: "ada", Reason: "backup", Run: 3}
+	s := fold(map[string]Order{"retention": order}, report)["retention"]
+	if !s.Paused || s.Lag != 0 || s.Actor != "ada" || s.Reason != "backup" || !s.Until.Equal(order.Until) {
+		t.Errorf("paused: %+v", s)
+	}
+	order.Until = noon
+	if s := fold(map[string]Order{"retention": order}, report)["retention"]; s.Paused || s.Lag != time.Hour || s.Actor != "" {
+		t.Errorf("over: %+v", s)
+	}
+	if !order.Over(noon) || order.Resumed() != (Order{Run: 3}) {
+		t.Errorf("resumed: %+v", order.Resumed())
+	}
+	if o := (Order{Paused: true}); o.Over(noon) || !o.Halts(noon) {
+		t.Error("a pause without an end has ended")
+	}
+}
+
+func TestWhatCannotBePausedIsNotShownAsPaused(t *testing.T) {
+	if s := fold(map[string]Order{"claim": {Paused: true}})["claim"]; s.Paused || Pausable("claim") || !Pausable("probes") || !Pausable("anybody's") {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheLastErrorAnywhereIsTold(t *testing.T) {
+	one := Reports{At: noon, Duties: map[string]Report{"artifacts": {Error: "old", ErrorAt: noon.Add(-time.Hour)}}}
+	two := Reports{At: noon, Duties: map[string]Report{"artifacts": {Error: "new", ErrorAt: noon.Add(-time.Minute)}}}
+	for _, order := range [][]Reports{{one, two}, {two, one}} {
+		if s := fold(nil, order...)["artifacts"]; s.Error != "new" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestADutyThatWasOrderedAndThatNobodyPerformsIsShown(t *testing.T) {
+	if s := fold(map[string]Order{"relay": {Paused: true, Actor: "ada"}})["relay"]; s.Workers != 0 || !s.Paused {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAReportIsTheSameAfterItWasKept(t *testing.T) {
+	is := Reports{Worker: "a", At: noon, Duties: map[string]Report{"promote": {Last: noon, Next: noon.Add(time.Second), Took: 1, Runs: 7, Error: "x", ErrorAt: noon}}}
+	body, err := json.Marshal(is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Reports
+	if err := json.Unmarshal(body, &again); err != nil || again.Duties["promote"] != is.Duties["promote"] {
+		t.Errorf("%s became %+v, %v", body, again, err)
+	}
+}

@@ -1,0 +1,62 @@
+package duty
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Fold puts orders and reports together, by the names of the duties. A duty that was ordered and that nobody performs is there too.
+func Fold(orders map[string]Order, reports []Reports, now time.Time) []Standing {
+	all := make(map[string]*Standing)
+	of := func(name string) *Standing {
+		if all[name] == nil {
+			all[name] = &Standing{Name: name}
+		}
+		return all[name]
+	}
+	for _, r := range reports {
+		for name, one := range r.Duties {
+			of(name).add(one, overdue(one, r.At, now))
+		}
+	}
+	for name, o := range orders {
+		s := of(name)
+		if o.Halts(now) && Pausable(name) {
+			s.Paused, s.Until, s.Actor, s.Reason, s.Lag = true, o.Until, o.Actor, o.Reason, 0
+		}
+	}
+	folded := make([]Standing, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		folded = append(folded, *all[name])
+	}
+	return folded
+}
+
+// overdue is how late the next round of one process is. While a process speaks it is judged by what it knew when it spoke: what
+// happens ten times a second cannot be reported as often.
+func overdue(r Report, at, now time.Time) time.Duration {
+	if r.Next.IsZero() {
+		return 0
+	}
+	if now.Sub(at) <= Silence {
+		now = at
+	}
+	return max(0, now.Sub(r.Next))
+}
+
+// add takes the report of one more process. The round that comes first anywhere counts.
+func (s *Standing) add(r Report, overdue time.Duration) {
+	if s.Workers++; s.Workers == 1 || overdue < s.Lag {
+		s.Lag = overdue
+	}
+	if r.Last.After(s.Last) {
+		s.Last, s.Took = r.Last, r.Took
+	}
+	if !r.Next.IsZero() && (s.Next.IsZero() || r.Next.Before(s.Next)) {
+		s.Next = r.Next
+	}
+	if r.ErrorAt.After(s.ErrorAt) {
+		s.Error, s.ErrorAt = r.Error, r.ErrorAt
+	}
+}

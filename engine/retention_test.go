@@ -1,0 +1,231 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/duty"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+const day = 24 * time.Hour
+
+// purged reports whether a job was purged, and by which rule.
+func (s *scene) purged(id holdfast.ID) (rule string, purged bool) {
+	s.Helper()
+	if _, err := s.store.Job(context.Background(), id); err == nil {
+		return "", false
+	} else if !errors.Is(err, holdfast.ErrPurged) {
+		s.Fatal(err)
+	}
+	stones, _, err := s.store.Tombstones(context.Background(), holdfast.TombstoneFilter{Job: id})
+	if err != nil || len(stones) != 1 {
+		s.Fatalf("tombstones %v, %v", stones, err)
+	}
+	return stones[0].Rule, true
+}
+
+// judging makes notes fail for good that say so.
+var judging = handling(func(_ context.Context, job *engine.Job[Note]) error {
+	if slices.Contains(job.Tags, "bad") {
+		return failure.NeverRetry(errTrouble)
+	}
+	return nil
+})
+
+func bad(d *holdfast.Draft) { d.Tags = []string{"bad"} }
+
+func TestWhatEndedWellGoesAfterAWeekAndDeadLettersStayForEver(t *testing.T) {
+	tell(t, func(s *scene) {
+		good, failed := s.enqueue(), s.enqueue(bad)
+		w := s.works(engine.Config{}, judging)
+		s.becomes(good, holdfast.Complete)
+		s.becomes(failed, holdfast.Failed)
+		w.stop()
+		time.Sleep(7*day - time.Minute)
+		w = s.works(engine.Config{}, judging)
+		time.Sleep(30 * time.Second)
+		if _, gone := s.purged(good); gone {
+			t.Error("it was purged too early")
+		}
+		time.Sleep(3 * time.Minute)
+		rule, _ := s.purged(good)
+		expect(s, "rule", rule, "complete")
+		w.stop()
+		time.Sleep(5 * 365 * day)
+		s.works(engine.Config{}, judging)
+		time.Sleep(3 * time.Minute)
+		if rule, gone := s.purged(failed); gone {
+			t.Errorf("a dead letter was purged by rule %q", rule)
+		}
+		expect(s, "warnings", len(s.said("retention")), 0)
+	})
+}
+
+func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.T) {
+	tell(t, func(s *scene) {
+		rules := []holdfast.Retain{
+			{Name: "audit", Kind: "audit", For: holdfast.Forever},
+			{Name: "short", For: time.Minute},
+		}
+		cfg := engine.Config{Retention: rules, RetentionWarning: 5 * time.Minute}
+		good, failed := s.enqueue(), s.enqueue(bad)
+		audit := s.enqueue(bad, func(d *holdfast.Draft) { d.Kind = "audit" })
+		for range 2 {
+			s.works(cfg, judging, func(e *engine.Engine) {
+				_ = engine.HandleRaw(e, "audit", func(context.Context, *engine.Raw) error { return failure.NeverRetry(errTrouble) })
+			})
+		}
+		time.Sleep(3 * time.Minute)
+		if _, gone := s.purged(good); !gone {
+			t.Error("what ended well was not purged")
+		}
+		if _, gone := s.purged(failed); gone {
+			t.Error("a dead letter was deleted without a warning")
+		}
+		events, err := s.store.Events(context.Background(), "retention", 10)
+		if err != nil || len(events) != 1 || events[0].Name != "warning" || !strings.Contains(events[0].Reason, "1 of them") {
+			t.Fatalf("events %+v, %v", events, err)
+		}
+		time.Sleep(3 * time.Minute)
+		if _, gone := s.purged(failed); gone {
+			t.Error("a dead letter was deleted before the time that the warning named")
+		}
+		time.Sleep(4 * time.Minute)
+		rule, gone := s.purged(failed)
+		expect(s, "purged", gone, true)
+		expect(s, "rule", rule, "short")
+		if _, gone := s.purged(audit); gone {
+			t.Error("what is kept for ever was purged")
+		}
+		second := s.enqueue(bad)
+		s.becomes(second, holdfast.Failed)
+		time.Sleep(3 * time.Minute)
+		if _, gone := s.purged(second); !gone {
+			t.Error("after the first time there is no second wait")
+		}
+		expect(s, "warnings", len(s.said("retention")), 1)
+	})
+}
+
+func TestRulesThatWereAppliedReplaceTheConfigsAndANewRuleWarnsAnew(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.works(engine.Config{RetentionWarning: 5 * time.Minute}, judging)
+		good, failed := s.enqueue(), s.enqueue(bad)
+		s.becomes(failed, holdfast.Failed)
+		s.becomes(good, holdfast.Complete)
+		s.keeps("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: time.Second}})
+		time.Sleep(4 * time.Minute)
+		s.keeps("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: 2 * time.Second}})
+		time.Sleep(4 * time.Minute)
+		if _, gone := s.purged(failed); gone {
+			t.Error("a rule that was changed did not warn anew")
+		}
+		time.Sleep(4 * time.Minute)
+		_, gone := s.purged(failed)
+		expect(s, "the dead letter is purged", gone, true)
+		_, gone = s.purged(good)
+		expect(s, "what is kept for ever is purged", gone, false)
+		expect(s, "warnings", len(s.said("retention")), 2)
+	})
+}
+
+func TestRulesNobodyCanReadPurgeNothing(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.keeps("retention", "rules", "nonsense")
+		s.works(engine.Config{Retention: []holdfast.Retain{{Name: "all", For: 0}}}, judging)
+		good := s.becomes(s.enqueue(), holdfast.Complete)
+		time.Sleep(3 * time.Minute)
+		if _, gone := s.purged(good.ID); gone {
+			t.Error("it was purged")
+		}
+		if s.standings()["retention"].Error == "" {
+			t.Error("nobody said a word")
+		}
+	})
+}
+
+func TestAnOrderToRunSweepsEverythingAtOnce(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.works(engine.Config{Slots: 50, Retention: []holdfast.Retain{}}, judging)
+		s.enqueueAll(2500)
+		s.until("all complete", func() bool { return s.counted(holdfast.Complete) == 2500 })
+		time.Sleep(2 * time.Second)
+		s.keeps("retention", "rules", []holdfast.Retain{{Name: "all", For: 0}})
+		s.order("retention", duty.Order{Run: 1})
+		time.Sleep(3 * time.Second)
+		expect(s, "left", s.counted(holdfast.Complete), 0)
+	})
+}
+
+func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
+	for _, deletes := range []bool{true, false} {
+		tell(t, func(s *scene) {
+			var mu sync.Mutex
+			var deleted []string
+			stubborn := true
+			cfg := engine.Config{Expire: func(_ context.Context, a holdfast.Artifact) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if a.Name == "stubborn" && stubborn {
+					return errTrouble
+				}
+				deleted = append(deleted, a.Ref)
+				return nil
+			}}
+			if !deletes {
+				cfg.Expire, stubborn = nil, false
+			}
+			job := s.enqueue()
+			keep := holdfast.Change{Artifacts: []holdfast.Artifact{
+				{Job: job, Name: "source", Ref: "bucket/source", ExpireIn: time.Minute},
+				{Job: job, Name: "stubborn", Ref: "bucket/stubborn", ExpireIn: time.Minute},
+				{Job: job, Name: "result", Ref: "bucket/result", ExpireIn: 3 * time.Minute},
+				{Job: job, Name: "for-ever", Ref: "bucket/for-ever"},
+			}}
+			if err := s.store.Keep(context.Background(), keep); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				s.works(cfg, noted)
+			}
+			time.Sleep(100 * time.Second)
+			if deletes {
+				expect(s, "deleted", strings.Join(deleted, " "), "bucket/source")
+				if s.standings()["artifacts"].Error == "" {
+					t.Error("that one could not be deleted was not reported")
+				}
+			}
+			mu.Lock()
+			stubborn = false
+			mu.Unlock()
+			time.Sleep(2 * time.Minute)
+			all, err := s.store.Artifacts(context.Background(), holdfast.ArtifactFilter{Job: job})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range all {
+				expect(s, a.Name+" is gone", !a.ExpiredAt.IsZero(), a.Name != "for-ever")
+			}
+			history, err := s.store.History(context.Background(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for _, e := range history.Events {
+				said = append(said, e.Name+": "+e.Reason)
+			}
+			slices.Sort(said)
+			if want := []string{"expired: artifact result", "expired: artifact source", "expired: artifact stubborn"}; !slices.Equal(said, want) {
+				t.Errorf("its story: %q", said)
+			}
+		})
+	}
+}
