@@ -1,0 +1,108 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+)
+
+// boardAge is how old what a delivery goes by may be.
+const boardAge = time.Second
+
+// A board shows all subscriptions as they were last read.
+type board struct {
+	store Store
+
+	mu   sync.Mutex
+	read time.Time
+	all  map[string]holdfast.Record // by name
+}
+
+// look reads the room anew.
+func (b *board) look(ctx context.Context) ([]holdfast.Record, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lookLocked(ctx)
+}
+
+func (b *board) lookLocked(ctx context.Context) ([]holdfast.Record, error) {
+	records, err := b.store.Records(ctx, subscription.Room)
+	if err != nil {
+		return nil, err
+	}
+	b.read, b.all = time.Now(), make(map[string]holdfast.Record, len(records))
+	for _, r := range records {
+		b.all[r.Name] = r
+	}
+	return records, nil
+}
+
+// find answers with a subscription. That one is gone or disabled is never said without having looked.
+func (b *board) find(ctx context.Context, id holdfast.ID) (sub subscription.Subscription, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fresh := false
+	if time.Since(b.read) > boardAge || b.read.IsZero() {
+		if _, err := b.lookLocked(ctx); err != nil {
+			return sub, err
+		}
+		fresh = true
+	}
+	for {
+		sub, err = readSubscription(b.all[id.String()])
+		if err == nil && sub.Disabled == "" || fresh {
+			return sub, err
+		}
+		if _, err := b.lookLocked(ctx); err != nil {
+			return sub, err
+		}
+		fresh = true
+	}
+}
+
+func readSubscription(r holdfast.Record) (sub subscription.Subscription, err error) {
+	if r.Version == 0 {
+		return sub, holdfast.ErrNotFound
+	}
+	if err := json.Unmarshal(r.Body, &sub); err != nil {
+		return sub, fmt.Errorf("the record of subscription %s cannot be read: %w", r.Name, err)
+	}
+	return sub, nil
+}
+
+// disable tells a subscription nothing more, and says why, once.
+func (b *board) disable(ctx context.Context, id holdfast.ID, why string) error {
+	for tries := 0; ; tries++ {
+		if _, err := b.look(ctx); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		r := b.all[id.String()]
+		b.mu.Unlock()
+		sub, err := readSubscription(r)
+		if errors.Is(err, holdfast.ErrNotFound) || err == nil && sub.Disabled != "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sub.Disabled = clip(failure.Scrub(why), 1000)
+		if r.Body, err = json.Marshal(sub); err != nil {
+			return err
+		}
+		err = b.store.Keep(ctx, holdfast.Change{
+			Records: []holdfast.Record{r},
+			Events:  []holdfast.Event{{Subject: subscription.Owner(id), Name: "disabled", Actor: actor, Reason: sub.Disabled}},
+		})
+		if !errors.Is(err, holdfast.ErrConflict) || tries >= 20 {
+			return err
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package notify
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+)
+
+// maxLetter is how many bytes of events go into one delivery. It is well below what a job may carry, and well above one event.
+const maxLetter = holdfast.MaxArgs / 2
+
+// put makes a delivery of the first of the events, as many as go together, and answers how many those are.
+func (s *stretch) put(events []holdfast.Event) int {
+	if len(events) == 0 {
+		return 0
+	}
+	sent := s.fit(events)
+	s.post(events[:sent], 0)
+	return sent
+}
+
+// fit is how many of the events go into one delivery: at least one.
+func (s *stretch) fit(events []holdfast.Event) int {
+	room, n := maxLetter, 0
+	for n < len(events) && n < max(1, s.traits.Together) {
+		body, err := json.Marshal(events[n])
+		if room -= len(body); err != nil || room < 0 && n > 0 {
+			break
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+// post adds a delivery to what is kept. The same events go under the same id, whenever they are posted.
+func (s *stretch) post(events []holdfast.Event, more int) {
+	id := fmt.Sprintf("%s_%d", s.sub.ID, events[0].Seq)
+	if last := events[len(events)-1].Seq; last != events[0].Seq || more > 0 {
+		id = fmt.Sprintf("%s_%d_%d", s.sub.ID, events[0].Seq, last)
+	}
+	body, err := json.Marshal(letter{Subscription: s.sub.ID, ID: id, Events: events, More: more})
+	if err != nil {
+		panic(err) // an event is made of texts and numbers: it always marshals
+	}
+	draft := holdfast.Draft{
+		ID: holdfast.NewID(), Kind: kindPrefix + s.sub.Sink, Queue: subscription.Queue, Owner: subscription.Owner(s.sub.ID),
+		Dependency: dependency(s.sink.Host(s.sub), s.sub), Args: body,
+	}
+	s.change.Enqueue = append(s.change.Enqueue, draft)
+	if s.traits.Ordered {
+		s.sub.Sending = draft.ID
+	}
+}
+
+// dependency makes a name of a receiver's host. A receiver without one is its subscription's alone.
+func dependency(host string, sub subscription.Subscription) string {
+	if host == "" {
+		host = subscription.Owner(sub.ID)
+	}
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.', c == ':', c == '/':
+			return c
+		}
+		return '_'
+	}, host)
+	if len(name) > holdfast.MaxName {
+		sum := sha256.Sum256([]byte(host))
+		name = name[:holdfast.MaxName-17] + ":" + hex.EncodeToString(sum[:8])
+	}
+	return name
+}

@@ -1,0 +1,76 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+
+	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+)
+
+// call connects and signs in. The connection ends with the context, whatever the server does or does not say; who got one hangs up. A
+// client is made for each call, because one that is shared changes while it is used.
+func (s *Sink) call(ctx context.Context) (session *smtp.Client, hangUp func(), err error) {
+	hangUp = func() {}
+	dial := func(dialling context.Context, network, address string) (net.Conn, error) {
+		var conn net.Conn
+		var err error
+		if s.cfg.TLS == Implicit {
+			conn, err = (&tls.Dialer{Config: s.tlsConfig()}).DialContext(dialling, network, address)
+		} else {
+			conn, err = (&net.Dialer{}).DialContext(dialling, network, address)
+		}
+		if err != nil {
+			return nil, err
+		}
+		closed := sync.OnceFunc(func() { _ = conn.Close() })
+		stop := context.AfterFunc(ctx, closed)
+		hangUp = func() { stop(); closed() }
+		return conn, nil
+	}
+	client, err := gomail.NewClient(s.cfg.Host, append(s.options(), gomail.WithDialContextFunc(dial))...)
+	if err != nil {
+		return nil, nil, err
+	}
+	session, err = client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		hangUp()
+		return nil, nil, err
+	}
+	return session, hangUp, nil
+}
+
+func (s *Sink) options() []gomail.Option {
+	policy := gomail.TLSMandatory
+	switch s.cfg.TLS {
+	case Opportunistic:
+		policy = gomail.TLSOpportunistic
+	case NoTLS, Implicit: // an implicit one is there before the conversation begins
+		policy = gomail.NoTLS
+	}
+	options := []gomail.Option{
+		gomail.WithPort(s.cfg.Port), gomail.WithTimeout(s.cfg.Timeout),
+		gomail.WithTLSConfig(s.tlsConfig()), gomail.WithTLSPolicy(policy),
+	}
+	if s.cfg.Hello != "" {
+		options = append(options, gomail.WithHELO(s.cfg.Hello))
+	}
+	if s.cfg.Username != "" {
+		options = append(options, gomail.WithUsername(s.cfg.Username), gomail.WithPassword(s.password()),
+			gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5))
+	}
+	return options
+}
+
+func (s *Sink) tlsConfig() *tls.Config {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.cfg.TLSConfig != nil {
+		cfg = s.cfg.TLSConfig.Clone()
+	}
+	if cfg.ServerName == "" {
+		cfg.ServerName = s.cfg.Host
+	}
+	return cfg
+}

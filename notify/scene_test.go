@@ -1,0 +1,316 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/notify"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A scene is a real SQLite file in a bubble of its own time.
+type scene struct {
+	*testing.T
+	path   string
+	store  holdfast.Store
+	faulty *storetest.Faulty // the same store, as services see it
+	log    safeBuffer
+	stops  []func()
+}
+
+// tell plays a story to its end: then every service is stopped, and the store must be healthy.
+func tell(t *testing.T, story func(s *scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &scene{T: t, path: path, store: store, faulty: storetest.NewFaulty(store)}
+		defer func() {
+			for _, stop := range slices.Backward(s.stops) {
+				stop()
+			}
+			s.healthy()
+			if err := store.Close(); err != nil {
+				t.Errorf("closing: %v", err)
+			}
+		}()
+		story(s)
+	})
+}
+
+func (s *scene) healthy() {
+	s.Helper()
+	findings, err := s.store.Audit(context.Background())
+	if err != nil {
+		s.Errorf("audit: %v", err)
+	}
+	for _, f := range findings {
+		s.Errorf("audit: %s: %s: %s", f.Rule, f.Job, f.Detail)
+	}
+}
+
+// safeBuffer is a log that may be written to by many.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// tells starts a service with these sinks, and answers how to stop it.
+func (s *scene) tells(sinks map[string]notify.Sink, change ...func(*notify.Config)) (stop func()) {
+	s.Helper()
+	return s.tellsFrom(s.faulty, sinks, change...)
+}
+
+func (s *scene) tellsFrom(store notify.Store, sinks map[string]notify.Sink, change ...func(*notify.Config)) (stop func()) {
+	s.Helper()
+	cfg := notify.Config{Sinks: sinks, Log: slog.New(slog.NewTextHandler(&s.log, nil))}
+	for _, c := range change {
+		c(&cfg)
+	}
+	service, err := notify.New(store, cfg)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.runs(service.Run)
+}
+
+// runs runs something until it is stopped, at the latest when the story ends.
+func (s *scene) runs(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Errorf("Run: %v", err)
+		}
+	})
+	s.stops = append(s.stops, stop)
+	return stop
+}
+
+// works starts an engine that completes the jobs of kind "note".
+func (s *scene) works() (stop func()) {
+	s.Helper()
+	e, err := engine.New(s.store, engine.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := engine.HandleRaw(e, "note", func(context.Context, *engine.Raw) error { return nil }); err != nil {
+		s.Fatal(err)
+	}
+	return s.runs(e.Run)
+}
+
+// subscribes keeps a subscription as ops does, beginning at the end of the feed unless it says otherwise.
+func (s *scene) subscribes(sink string, change ...func(*subscription.Subscription)) holdfast.ID {
+	s.Helper()
+	sub := subscription.Subscription{Sink: sink, Target: "somewhere", Cursor: subscription.FromHead}
+	for _, c := range change {
+		c(&sub)
+	}
+	if err := sub.Prepare(); err != nil {
+		s.Fatal(err)
+	}
+	s.keep(0, sub, sub.Listener())
+	return sub.ID
+}
+
+func (s *scene) keep(version int, sub subscription.Subscription, l holdfast.Listener) {
+	s.Helper()
+	body, err := json.Marshal(sub)
+	if err == nil {
+		err = s.store.Keep(context.Background(), holdfast.Change{
+			Records: []holdfast.Record{{Room: subscription.Room, Name: sub.ID.String(), Version: version, Body: body}}, Listen: []holdfast.Listener{l},
+		})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// changes a subscription that is there.
+func (s *scene) changes(id holdfast.ID, change func(*subscription.Subscription)) {
+	s.Helper()
+	for {
+		version, sub := s.sub(id)
+		change(&sub)
+		body, _ := json.Marshal(sub)
+		err := s.store.Keep(context.Background(), holdfast.Change{Records: []holdfast.Record{{Room: subscription.Room, Name: id.String(), Version: version, Body: body}}})
+		if err == nil {
+			return
+		}
+	}
+}
+
+func (s *scene) sub(id holdfast.ID) (version int, sub subscription.Subscription) {
+	s.Helper()
+	records, err := s.store.Records(context.Background(), subscription.Room)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Name == id.String() {
+			if err := json.Unmarshal(r.Body, &sub); err != nil {
+				s.Fatal(err)
+			}
+			return r.Version, sub
+		}
+	}
+	s.Fatalf("there is no subscription %s", id)
+	return 0, sub
+}
+
+// enqueues n notes, each in a call of its own.
+func (s *scene) enqueues(n int) []holdfast.ID {
+	s.Helper()
+	ids := make([]holdfast.ID, n)
+	for i := range ids {
+		receipts, err := s.store.Enqueue(context.Background(), []holdfast.Draft{{Kind: "note"}})
+		if err != nil {
+			s.Fatal(err)
+		}
+		ids[i] = receipts[0].ID
+	}
+	return ids
+}
+
+// deliveries lists the deliveries of a subscription, the oldest first.
+func (s *scene) deliveries(id holdfast.ID) (jobs []holdfast.Job) {
+	s.Helper()
+	f := holdfast.Filter{Queue: subscription.Queue, Owner: subscription.Owner(id), Limit: 200}
+	for {
+		page, cursor, err := s.store.Jobs(context.Background(), f)
+		if err != nil {
+			s.Fatal(err)
+		}
+		jobs = append(jobs, page...)
+		if cursor == "" {
+			slices.Reverse(jobs)
+			return jobs
+		}
+		f.Cursor = cursor
+	}
+}
+
+// story is what befell a subscription, the oldest first, as names.
+func (s *scene) story(id holdfast.ID) (names []string) {
+	s.Helper()
+	events, err := s.store.Events(context.Background(), subscription.Owner(id), 100)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, e := range slices.Backward(events) {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// until waits, by the bubble's clock, for something to be true, and then for everybody to come to rest.
+func (s *scene) until(what string, true func() bool) {
+	s.Helper()
+	defer synctest.Wait()
+	for start := time.Now(); !true(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(start) > time.Hour {
+			s.Fatalf("waited in vain for: %s\n%s", what, s.log.String())
+		}
+	}
+}
+
+// passes lets time pass.
+func (s *scene) passes(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// A mouth remembers what it was told to deliver. What it answers is up to the story.
+type mouth struct {
+	traits notify.Traits
+	host   string
+	answer func(ctx context.Context, d notify.Delivery) error
+
+	mu   sync.Mutex
+	told []notify.Delivery
+	now  int // under way
+	most int // at once, per subscription
+}
+
+func (m *mouth) Traits() notify.Traits                 { return m.traits }
+func (m *mouth) Check(subscription.Subscription) error { return nil }
+func (m *mouth) Host(subscription.Subscription) string { return m.host }
+
+func (m *mouth) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
+	m.mu.Lock()
+	m.told = append(m.told, d)
+	m.now++
+	m.most = max(m.most, m.now)
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.now--
+	}()
+	if m.answer == nil {
+		return map[string]int{"events": len(d.Events)}, nil
+	}
+	return nil, m.answer(ctx, d)
+}
+
+func (m *mouth) all() []notify.Delivery {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.told)
+}
+
+// events are the numbers of all that was told, in that order.
+func (m *mouth) events() (seqs []int64) {
+	for _, d := range m.all() {
+		for _, e := range d.Events {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	return seqs
+}
+
+// one is a map with one sink, called "fake".
+func one(sink notify.Sink) map[string]notify.Sink { return map[string]notify.Sink{"fake": sink} }
+
+// expect compares what is with what should be.
+func expect(s *scene, what string, got, want any) {
+	s.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		s.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,149 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+)
+
+// kindPrefix begins the kind of every delivery; the sink's name is the rest.
+const kindPrefix = "holdfast."
+
+// actor is who does what nobody asked for.
+const actor = "holdfast"
+
+// A Store is what a Service needs of one.
+type Store interface {
+	engine.Store
+
+	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
+	Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error)
+}
+
+// A Service tells subscribers what happened, until it is stopped. Any number of them, in any number of processes, may share a store.
+type Service struct {
+	store  Store
+	cfg    Config
+	engine *engine.Engine
+	board  board
+	relay  relay
+	fences fences
+}
+
+// New makes a service. A Config that cannot work is refused whole: the error names every problem.
+func New(store Store, cfg Config) (*Service, error) {
+	problems := []error{
+		refuse(store == nil, "the store is nil: open one with store.Open"),
+		refuse(len(cfg.Sinks) == 0, "Sinks is empty: give a way to tell, such as webhook.New"),
+		refuse(cfg.Beat < 0, "Beat is %v: give a positive duration, or 0 for 200ms", cfg.Beat),
+	}
+	for name, sink := range cfg.Sinks {
+		probe := holdfast.Draft{Kind: kindPrefix + name}
+		problems = append(problems,
+			refuse(name == "" || probe.Prepare() != nil, "Sinks names %.60q: use letters, digits and _ - . : /", name),
+			refuse(sink == nil, "Sinks[%q] is nil: leave it out", name))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	s := &Service{store: store, cfg: cfg}
+	s.cfg.fill()
+	s.board.store = store
+	s.fences.most = max(1, (s.cfg.Slots+1)/2)
+	s.relay = newRelay(s)
+	return s, s.makeEngine()
+}
+
+func (c *Config) fill() {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Secret == nil {
+		c.Secret = fromEnvironment
+	}
+	if c.Source == "" {
+		c.Source = DefaultSource
+	}
+	if c.Beat == 0 {
+		c.Beat = 200 * time.Millisecond
+	}
+	if c.Slots == 0 {
+		c.Slots = 10
+	}
+}
+
+// left are duties whose settings are those of an application's own engines: what is purged and forgotten, how artifacts are deleted, and who
+// is told of a broken promise.
+var left = []string{"retention", "artifacts", "deadline"}
+
+// makeEngine makes the engine that runs deliveries, and the relay as one of its duties. It holds nothing ahead: with the owners of
+// deliveries sharing fairly, whoever has waited longest for a turn gets the next free slot.
+func (s *Service) makeEngine() error {
+	cfg := s.cfg.Engine
+	cfg.Queues, cfg.Slots, cfg.Log, cfg.Prefetch = []string{subscription.Queue}, s.cfg.Slots, s.cfg.Log, -1
+	cfg.Duties = append(slices.Clone(cfg.Duties), engine.Duty{Name: "relay", Beat: s.cfg.Beat, Round: s.relay.round, Sign: s.relay.again})
+	cfg.Leave = slices.Concat(cfg.Leave, left)
+	e, err := engine.New(s.store, cfg)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.cfg.Sinks)) {
+		t := s.cfg.Sinks[name].Traits()
+		how := engine.Kind{Timeout: t.Timeout, Policy: t.Policy, Classify: t.Classify}
+		if how.Timeout == 0 {
+			how.Timeout = 30 * time.Second
+		}
+		if reflect.ValueOf(how.Policy).IsZero() {
+			how.Policy = defaultPolicy
+		}
+		if err := engine.HandleRaw(e, kindPrefix+name, s.deliver, how); err != nil {
+			return err
+		}
+	}
+	s.engine = e
+	return nil
+}
+
+// defaultPolicy tries for about three days.
+var defaultPolicy = failure.Policy{
+	MaxAttempts:   12,
+	Backoff:       failure.Exponential{Base: 5 * time.Second, Factor: 5, Cap: 12 * time.Hour, Jitter: failure.Jitter{Percent: 10}},
+	RetryAfterCap: 24 * time.Hour,
+}
+
+// Run works until ctx ends or Stop is called, then stops gracefully, as an engine does. A service runs once.
+func (s *Service) Run(ctx context.Context) error { return s.engine.Run(ctx) }
+
+// Stop asks for a graceful stop and waits until Run has returned. When ctx ends first, deliveries under way are cut short; they go
+// round again.
+func (s *Service) Stop(ctx context.Context) error { return s.engine.Stop(ctx) }
+
+// Worker is the name under which the service holds deliveries.
+func (s *Service) Worker() string { return s.engine.Worker() }
+
+// Check refuses a subscription that this service could not serve: whoever keeps subscriptions may ask it first.
+func (s *Service) Check(sub subscription.Subscription) error {
+	sink := s.cfg.Sinks[sub.Sink]
+	if sink == nil {
+		return refuse(true, "sink %.60q: this service knows %s", sub.Sink, slices.Sorted(maps.Keys(s.cfg.Sinks)))
+	}
+	return sink.Check(sub)
+}
+
+// refuse is an error that says what to do, when something is not as it must be.
+func refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,152 @@
+package subscription_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+)
+
+type sub = subscription.Subscription
+
+var (
+	job    = holdfast.NewID()
+	group  = holdfast.NewID()
+	failed = holdfast.Event{Job: job, Name: "failed", Kind: "mail.send", Queue: "default", Owner: "ada", Group: group, Code: "HTTP_5XX"}
+	partly = holdfast.Event{Subject: "group/" + group.String(), Name: "partial", Owner: "ada"}
+	opened = holdfast.Event{Subject: "breaker/gateway", Name: "opened"}
+	byHand = holdfast.Event{Job: job, Name: "manual retry", Queue: "default"}
+)
+
+func TestATypeSaysWhatAnEventIsAboutAndWhatHappened(t *testing.T) {
+	for want, e := range map[string]holdfast.Event{
+		"job.failed": failed, "group.partial": partly, "breaker.opened": opened, "job.manual_retry": byHand,
+		"retention.warning": {Subject: "retention", Name: "warning"}, "hold.paused": {Subject: "hold/queue/mail", Name: "paused"}, "feed.forgotten": {Name: "forgotten"},
+	} {
+		if got := subscription.Type(e); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestASubscriptionMatchesWhatItNames(t *testing.T) {
+	for _, c := range []struct {
+		s    sub
+		e    holdfast.Event
+		want bool
+	}{
+		{sub{}, failed, true},
+		{sub{}, opened, true},
+		{sub{Events: []string{"failed"}}, failed, true},
+		{sub{Events: []string{"job.failed"}}, failed, true},
+		{sub{Events: []string{"failed"}}, holdfast.Event{Subject: partly.Subject, Name: "failed"}, false},
+		{sub{Events: []string{"group.failed"}}, failed, false},
+		{sub{Events: []string{"complete", "fail*"}}, failed, true},
+		{sub{Events: []string{"*"}}, opened, true},
+		{sub{Events: []string{"job.*"}}, opened, false},
+		{sub{Events: []string{"breaker.*"}}, opened, true},
+		{sub{Events: []string{"manual retry"}}, byHand, true},
+		{sub{Events: []string{"manual_retry"}}, byHand, true},
+		{sub{Kinds: []string{"mail.send"}}, failed, true},
+		{sub{Kinds: []string{"mail.*"}}, failed, true},
+		{sub{Kinds: []string{"*"}}, opened, false},
+		{sub{Kinds: []string{"sms"}}, failed, false},
+		{sub{Owners: []string{"ada"}}, failed, true},
+		{sub{Owners: []string{"ada"}}, partly, true},
+		{sub{Owners: []string{"bob"}}, failed, false},
+		{sub{Codes: []string{"HTTP_*"}}, failed, true},
+		{sub{Codes: []string{"HTTP_4XX"}}, failed, false},
+		{sub{Groups: []holdfast.ID{group}}, failed, true},
+		{sub{Groups: []holdfast.ID{group}}, partly, true},
+		{sub{Groups: []holdfast.ID{job}}, partly, false},
+		{sub{Events: []string{"failed"}, Owners: []string{"bob"}}, failed, false},
+		{sub{}, holdfast.Event{Job: job, Name: "failed", Queue: "holdfast"}, false},
+	} {
+		if got := c.s.Matches(c.e); got != c.want {
+			t.Errorf("%+v of %s: %v", c.s, subscription.Type(c.e), got)
+		}
+	}
+}
+
+func TestAListenerAsksForNoMoreThanTheSubscriptionNeeds(t *testing.T) {
+	for _, c := range []struct {
+		events []string
+		want   []string
+	}{
+		{nil, []string{"*"}},
+		{[]string{"*"}, []string{"*"}},
+		{[]string{"job.*"}, []string{"*"}},
+		{[]string{"failed", "group.*"}, []string{"failed"}},
+		{[]string{"re*"}, []string{"reclaimed", "retry", "returned"}},
+		{[]string{"group.partial", "breaker.*", "manual retry"}, nil},
+	} {
+		s := sub{ID: job, Events: c.events, Disabled: "for now"}
+		l := s.Listener()
+		if l.Name != "subscription/"+job.String() || !slices.Equal(l.Events, c.want) {
+			t.Errorf("%v listens for %v as %s, want %v", c.events, l.Events, l.Name, c.want)
+		}
+	}
+}
+
+func good() sub { return sub{Sink: "webhook", Target: "https://example.org/hook", Cursor: 7} }
+
+func TestPrepareRefusesWhatMakesNoSenseAndSaysWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		harm func(*sub)
+		says string
+	}{
+		{"an event that does not exist", func(s *sub) { s.Events = []string{"faild"} }, "a job has"},
+		{"a job's event that does not exist", func(s *sub) { s.Events = []string{"job.exploded"} }, "a job has"},
+		{"a group's event that does not exist", func(s *sub) { s.Events = []string{"group.opened"} }, "a group has"},
+		{"a subject that does not exist", func(s *sub) { s.Events = []string{"braker.opened"} }, "events are about"},
+		{"an open first word that does not exist", func(s *sub) { s.Events = []string{"x.*"} }, "events are about"},
+		{"a star in the middle", func(s *sub) { s.Events = []string{"job.*d"} }, "at its end"},
+		{"an empty event", func(s *sub) { s.Events = []string{""} }, "at its end"},
+		{"half a type", func(s *sub) { s.Events = []string{"breaker."} }, "breaker.* for all"},
+		{"a secret", func(s *sub) { s.Secrets = []string{"whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} }, "name the secret, do not give it"},
+		{"a secret that is no name", func(s *sub) { s.Secrets = []string{"a b"} }, "name the secret, do not give it"},
+		{"a secret in the target", func(s *sub) { s.Target += "?k=whsec_c2VjcmV0c2VjcmV0c2VjcmV0" }, "name it in Secrets"},
+		{"a secret in an option", func(s *sub) { s.Options = map[string]string{"key": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} }, "name it in Secrets"},
+		{"a line break in the target", func(s *sub) { s.Target = "a@example.org\r\nBcc: b@example.org" }, "control characters"},
+		{"a line break in the name", func(s *sub) { s.Name = "a\nb" }, "control characters"},
+		{"no sink", func(s *sub) { s.Sink = "" }, "name the way to tell"},
+		{"a sink with blanks", func(s *sub) { s.Sink = "web hook" }, "name the way to tell"},
+		{"an empty kind", func(s *sub) { s.Kinds = []string{""} }, "give a name"},
+		{"a group without an id", func(s *sub) { s.Groups = []holdfast.ID{{}} }, "leave it out"},
+		{"a cursor before everything", func(s *sub) { s.Cursor = -2 }, "begin with the next"},
+		{"too many", func(s *sub) { s.Owners = slices.Repeat([]string{"ada"}, 101) }, "the limit is 100"},
+	} {
+		s := good()
+		c.harm(&s)
+		err := s.Prepare()
+		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "c2Vjc") {
+			t.Errorf("%s: the refusal repeats the secret: %v", c.what, err)
+		}
+	}
+}
+
+func TestPrepareGivesAnIdAndAdmitsEveryDocumentedForm(t *testing.T) {
+	s := good()
+	s.Events = []string{"*", "failed", "job.failed", "manual retry", "group.*", "group.partial", "breaker.opened", "duty.paused", "schedule.*", "re*"}
+	s.Secrets, s.Cursor = []string{"orders-2026", "orders.old"}, subscription.FromHead
+	if err := s.Prepare(); err != nil || s.ID.IsZero() {
+		t.Error(err, s.ID)
+	}
+}
+
+func TestPrepareNamesEveryProblemAtOnce(t *testing.T) {
+	err := (&sub{Name: "a\nb", Events: []string{"nonsense"}}).Prepare()
+	for _, part := range []string{"the name", "the way to tell", "nonsense"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %v", part, err)
+		}
+	}
+}

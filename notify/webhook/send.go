@@ -1,0 +1,141 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/notify"
+)
+
+// maxAnswer is how much of an answer is read and kept.
+const maxAnswer = 2 << 10
+
+// A Receipt is what a delivery log keeps of an answer that meant yes.
+type Receipt struct {
+	Status int           `json:"status"`
+	Took   time.Duration `json:"took"`
+	Answer string        `json:"answer,omitempty"` // its beginning, without what looks like a secret
+}
+
+// Deliver sends one signed request. Only a status of 2xx means that the receiver has it.
+func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
+	if err := s.Check(d.Subscription); err != nil {
+		return nil, failure.NeverRetry(failure.WithCode(err, "HANDLER_REFUSED"))
+	}
+	ctx, done := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer done()
+	request, err := s.request(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return nil, unreached(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	// An answer that breaks off, or never ends, has its status all the same.
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	said := clean(string(text), d.Secrets)
+	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
+		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond), Answer: said}, nil
+	}
+	return nil, failure.With(refused(answer), "answer", said)
+}
+
+func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, error) {
+	body, kind, err := content(d)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Subscription.Target, bytes.NewReader(body))
+	if err != nil {
+		return nil, refusal("the target is no address: give one such as https://example.org/hook")
+	}
+	signature, err := sign(d, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", kind)
+	request.Header.Set("User-Agent", "Holdfast")
+	request.Header.Set("webhook-id", d.ID)
+	request.Header.Set("webhook-timestamp", strconv.FormatInt(d.At.Unix(), 10))
+	if signature != "" {
+		request.Header.Set("webhook-signature", signature)
+	}
+	return request, nil
+}
+
+// content is the event, or a list of them, in the JSON form of CloudEvents.
+func content(d notify.Delivery) (body []byte, kind string, err error) {
+	if len(d.Events) == 1 {
+		body, err = json.Marshal(notify.Wrap(d.Source, d.Events[0]))
+		return body, "application/cloudevents+json; charset=utf-8", err
+	}
+	all := make([]notify.Envelope, len(d.Events))
+	for i, e := range d.Events {
+		all[i] = notify.Wrap(d.Source, e)
+	}
+	body, err = json.Marshal(all)
+	return body, "application/cloudevents-batch+json; charset=utf-8", err
+}
+
+// refused is the error of an answer that did not mean yes.
+func refused(answer *http.Response) error {
+	status := answer.StatusCode
+	date, _ := http.ParseTime(answer.Header.Get("Date"))
+	if date.IsZero() {
+		date = time.Now()
+	}
+	because := func(cause error) error {
+		return failure.HTTPErrorAt(status, answer.Header.Get("Retry-After"), date, cause)
+	}
+	switch {
+	case status == http.StatusGone:
+		return because(fmt.Errorf("%w: it answers that it wants no more", notify.ErrGone))
+	case status >= 300 && status < 400:
+		return failure.NeverRetry(failure.WithCode(because(errors.New("the receiver has moved, and redirects are not followed: subscribe its new address")), "HTTP_4XX"))
+	}
+	return because(errors.New("the receiver did not accept the event"))
+}
+
+// unreached is the error of a request without an answer. What http says is told without the address, whose query may be a secret.
+func unreached(err error) error {
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	var late net.Error
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
+		return failure.NeverRetry(failure.WithCode(errors.New("the target leads into a network that may not be called: give a public address, or allow its network in webhook.Config"), "HANDLER_REFUSED"))
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
+		return failure.WithCode(fmt.Errorf("the receiver did not answer in time: %w", err), "HTTP_TIMEOUT")
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return failure.WithCode(fmt.Errorf("the receiver could not be reached: %w", err), "NETWORK_ERROR")
+}
+
+// clean makes an answer fit to be kept and shown. A receiver may send back anything, also what it was told in confidence.
+func clean(text string, secrets []string) string {
+	for _, secret := range secrets {
+		key := strings.TrimPrefix(secret, prefix)
+		if len(key) >= 8 {
+			text = strings.ReplaceAll(text, key, "[secret]")
+		}
+	}
+	return strings.ToValidUTF8(failure.Scrub(text), "")
+}
