@@ -187,34 +187,31 @@ func describe(dependency string, c breaker.Circuit) Breaker {
 }
 
 // OpenBreaker opens a breaker by hand, as if calls had failed: it is probed in time and comes back by itself.
-func (s *Service) OpenBreaker(ctx context.Context, dependency, actor, reason string) error {
-	return s.forceBreaker(ctx, dependency, breaker.Open, word{actor, reason})
+func (s *Service) OpenBreaker(ctx context.Context, dependency string, by By) error {
+	return s.forceBreaker(ctx, dependency, breaker.Open, by)
 }
 
 // CloseBreaker closes a breaker by hand: its jobs come back over the ramp, and calls are the judge again.
-func (s *Service) CloseBreaker(ctx context.Context, dependency, actor, reason string) error {
-	return s.forceBreaker(ctx, dependency, breaker.Closed, word{actor, reason})
+func (s *Service) CloseBreaker(ctx context.Context, dependency string, by By) error {
+	return s.forceBreaker(ctx, dependency, breaker.Closed, by)
 }
 
 // ForceBreaker keeps a breaker open or closed, whatever calls say, until AutoBreaker.
-func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool, actor, reason string) error {
+func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool, by By) error {
 	if open {
-		return s.forceBreaker(ctx, dependency, breaker.ForcedOpen, word{actor, reason})
+		return s.forceBreaker(ctx, dependency, breaker.ForcedOpen, by)
 	}
-	return s.forceBreaker(ctx, dependency, breaker.ForcedClosed, word{actor, reason})
+	return s.forceBreaker(ctx, dependency, breaker.ForcedClosed, by)
 }
 
 // AutoBreaker leaves a forced state: calls are the judge again.
-func (s *Service) AutoBreaker(ctx context.Context, dependency, actor, reason string) error {
-	return s.forceBreaker(ctx, dependency, breaker.Auto, word{actor, reason})
+func (s *Service) AutoBreaker(ctx context.Context, dependency string, by By) error {
+	return s.forceBreaker(ctx, dependency, breaker.Auto, by)
 }
 
-// A word is who said something, and why.
-type word struct{ actor, reason string }
-
 // forceBreaker keeps the circuit, its hold and the events of a person's decision in one change.
-func (s *Service) forceBreaker(ctx context.Context, dependency string, to breaker.State, w word) error {
-	hold := holdfast.Hold{Dependency: dependency, Source: holdfast.SourceBreaker, Actor: w.actor, Reason: w.reason}
+func (s *Service) forceBreaker(ctx context.Context, dependency string, to breaker.State, by By) error {
+	hold := holdfast.Hold{Dependency: dependency, Source: holdfast.SourceBreaker, Actor: by.Actor, Reason: by.Reason}
 	if err := hold.Check(); err != nil {
 		return err
 	}
@@ -232,7 +229,7 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 				return holdfast.Change{}, err
 			}
 		}
-		circuit, moved, err := config.Force(decode(r), to, w.actor, w.reason, now)
+		circuit, moved, err := config.Force(decode(r), to, by.Actor, by.Reason, now)
 		if err != nil {
 			return holdfast.Change{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: err.Error()}
 		}
@@ -242,15 +239,20 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 		if r.Body, err = encode(r, circuit); err != nil {
 			return holdfast.Change{}, err
 		}
-		return announce(holdfast.Change{Records: []holdfast.Record{r}}, hold, circuit, moved, config.Flow(circuit, now)), nil
+		return announce(holdfast.Change{Records: []holdfast.Record{r}, Events: transitions(dependency, by, moved)}, hold, circuit, moved, config.Flow(circuit, now)), nil
 	})
 }
 
-// announce adds to a change what follows from a circuit's transitions: its hold, and what is told of it.
-func announce(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, moved []breaker.Transition, flow breaker.Flow) holdfast.Change {
+// transitions are the lines of a breaker's story that tell what a person brought about.
+func transitions(dependency string, by By, moved []breaker.Transition) (lines []holdfast.Event) {
 	for _, t := range moved {
-		c.Events = append(c.Events, holdfast.Event{Subject: breakerRoom + "/" + hold.Dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why})
+		lines = append(lines, holdfast.Event{Subject: breakerRoom + "/" + dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why, Request: by.Request})
 	}
+	return lines
+}
+
+// announce adds to a change what follows from a circuit's transitions: its hold.
+func announce(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, moved []breaker.Transition, flow breaker.Flow) holdfast.Change {
 	if flow.Free {
 		c.Lift = []holdfast.Hold{hold}
 		return c

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,8 +13,8 @@ import (
 // A Reason is one thing that keeps a job from being processed now, and what an operator can do about it.
 type Reason struct {
 	// Name is one of: scheduled, retry, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring, next,
-	// processing, claimed, worker silent, cancelling, complete, failed, discarded, cancelled, nowhere; and of holds: queue
-	// paused, kind paused, owner paused, dependency paused, tag paused, breaker, budget, window, handler, limit, rate.
+	// processing, claimed, worker silent, cancelling, complete, failed, discarded, cancelled, nowhere, members, upstream, purged,
+	// duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
 	Text   string    `json:"text"`
 	Remedy string    `json:"remedy,omitempty"`
@@ -29,17 +30,23 @@ type Explanation struct {
 // Explain answers why a job is not running.
 func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, error) {
 	job, err := s.store.Job(ctx, id)
+	if errors.Is(err, holdfast.ErrPurged) {
+		return s.explainPurged(ctx, id, err)
+	}
 	if err != nil {
 		return Explanation{}, err
 	}
-	switch job.State {
-	case holdfast.Queued:
+	switch {
+	case job.State == holdfast.Queued && job.Waiting:
+		reasons, err := s.explainMember(ctx, job)
+		return Explanation{job, reasons}, err
+	case job.State == holdfast.Queued:
 		queue, err := s.look(ctx, job)
 		if err != nil {
 			return Explanation{}, err
 		}
 		return Explanation{job, s.waiting(job, queue)}, nil
-	case holdfast.Processing:
+	case job.State == holdfast.Processing:
 		return Explanation{job, processing(job)}, nil
 	default:
 		return Explanation{job, s.over(job)}, nil
@@ -52,6 +59,7 @@ type scene struct {
 	barriers []barrier
 	workers  []holdfast.Presence
 	busy     []holdfast.Job // of the same queue
+	idle     []Reason       // duties that the job needs and that somebody paused
 }
 
 func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err error) {
@@ -63,6 +71,11 @@ func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err erro
 	}
 	if q.ahead, err = s.store.Ahead(ctx, job.ID); err != nil {
 		return q, err
+	}
+	if job.DueAt.After(job.AsOf) || len(q.barriers) > 0 {
+		if q.idle, err = s.idle(ctx, "promote", "it is not made claimable when its time comes"); err != nil {
+			return q, err
+		}
 	}
 	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: mostListed})
 	return q, err
@@ -82,6 +95,7 @@ func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
 			reasons = append(reasons, b.reason(job))
 		}
 	}
+	reasons = append(reasons, q.idle...)
 	reasons = append(reasons, manning(job, q)...)
 	if q.ahead > 0 {
 		reasons = append(reasons, ahead(q.ahead))
@@ -177,6 +191,9 @@ func (s *Service) over(job holdfast.Job) []Reason {
 	case holdfast.Complete:
 		return []Reason{{Name: "complete", Text: "it is complete since " + when(job.FinishedAt)}}
 	case holdfast.Cancelled:
+		if !job.Upstream.IsZero() {
+			return []Reason{followed(job)}
+		}
 		return []Reason{{Name: "cancelled", Text: "it was cancelled " + when(job.FinishedAt), Remedy: "enqueue it again: a cancelled job stays cancelled"}}
 	case holdfast.Failed:
 		return s.failed(job)

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
 // A Store is what interventions need: somebody who acts on a person's word, somebody who answers questions about one job or
@@ -19,9 +20,20 @@ type Store interface {
 	holdfast.Operator
 	holdfast.Inspector
 	holdfast.Analyst
+	holdfast.Grouper
+	Chronicle
+	Seal(ctx context.Context, group holdfast.ID) error
 	Records(ctx context.Context, room string) ([]holdfast.Record, error)
 	Keep(ctx context.Context, c holdfast.Change) error
 	Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error)
+}
+
+// A Chronicle tells what happened, and what is left of it. It is a part of holdfast.Historian.
+type Chronicle interface {
+	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
+	Tombstones(ctx context.Context, f holdfast.TombstoneFilter) (stones []holdfast.Tombstone, cursor string, err error)
+	PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error)
+	Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error)
 }
 
 // Config adapts the service to an application. The zero value works.
@@ -38,6 +50,11 @@ type Config struct {
 	Policies *policy.Set
 	// Breakers are those that the workers have in code, by dependency. What a policy says wins. Without an entry: the defaults.
 	Breakers map[string]breaker.Config
+	// Retention is what the workers have in code. Rules that were applied to the store go before it.
+	Retention []holdfast.Retain
+	// CheckSubscription refuses a subscription that could not work, before it is kept: the sinks know. Nil: what is wrong shows at the
+	// first delivery.
+	CheckSubscription func(subscription.Subscription) error
 }
 
 // Service is an operator's desk. It is safe for concurrent use.

@@ -58,42 +58,42 @@ func (s *Service) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.I
 	}
 	return p.ID, s.store.Keep(ctx, holdfast.Change{
 		Records: []holdfast.Record{{Room: redriveRoom, Name: p.ID.String(), Body: body}, {Room: startRoom, Name: p.ID.String(), Body: begun}},
-		Events:  []holdfast.Event{{Subject: redriveRoom + "/" + p.ID.String(), Name: name, Actor: o.Actor, Reason: o.Reason}},
+		Events:  []holdfast.Event{{Subject: redriveRoom + "/" + p.ID.String(), Name: name, Actor: o.Actor, Reason: o.Reason, Request: o.Request}},
 	})
 }
 
 // PauseRedrive keeps a redrive from taking more. What it has taken goes on.
-func (s *Service) PauseRedrive(ctx context.Context, id holdfast.ID, actor, reason string) error {
-	return s.moveRedrive(ctx, id, move{"paused", redrive.Pause, actor, reason})
+func (s *Service) PauseRedrive(ctx context.Context, id holdfast.ID, by By) error {
+	return s.moveRedrive(ctx, id, move{"paused", redrive.Pause, by})
 }
 
 // ResumeRedrive lets a redrive go on that was paused, or that stopped because too many failed again: it is judged anew.
-func (s *Service) ResumeRedrive(ctx context.Context, id holdfast.ID, actor, reason string) error {
-	return s.moveRedrive(ctx, id, move{"resumed", redrive.Resume, actor, reason})
+func (s *Service) ResumeRedrive(ctx context.Context, id holdfast.ID, by By) error {
+	return s.moveRedrive(ctx, id, move{"resumed", redrive.Resume, by})
 }
 
 // CancelRedrive ends a redrive for good. What it has taken goes on.
-func (s *Service) CancelRedrive(ctx context.Context, id holdfast.ID, actor, reason string) error {
-	return s.moveRedrive(ctx, id, move{"cancelled", redrive.Cancel, actor, reason})
+func (s *Service) CancelRedrive(ctx context.Context, id holdfast.ID, by By) error {
+	return s.moveRedrive(ctx, id, move{"cancelled", redrive.Cancel, by})
 }
 
 // A move is a person's word on a redrive.
 type move struct {
-	name          string
-	do            func(p redrive.Progress, actor, reason string, now time.Time) (redrive.Progress, error)
-	actor, reason string
+	name string
+	do   func(p redrive.Progress, actor, reason string, now time.Time) (redrive.Progress, error)
+	by   By
 }
 
 func (s *Service) moveRedrive(ctx context.Context, id holdfast.ID, m move) error {
-	if m.actor == "" {
-		return invalid("nobody is named as the actor: say who decides")
+	if err := m.by.check(); err != nil {
+		return err
 	}
 	return s.keep(ctx, redriveRoom, id.String(), func(r holdfast.Record) (holdfast.Change, error) {
 		p, err := progress(r, id)
 		if err != nil {
 			return holdfast.Change{}, err
 		}
-		if p, err = m.do(p, m.actor, m.reason, r.AsOf); err != nil {
+		if p, err = m.do(p, m.by.Actor, m.by.Reason, r.AsOf); err != nil {
 			return holdfast.Change{}, err
 		}
 		if r.Body, err = json.Marshal(p); err != nil {
@@ -101,7 +101,7 @@ func (s *Service) moveRedrive(ctx context.Context, id holdfast.ID, m move) error
 		}
 		return holdfast.Change{
 			Records: []holdfast.Record{r},
-			Events:  []holdfast.Event{{Subject: redriveRoom + "/" + id.String(), Name: m.name, Actor: m.actor, Reason: m.reason}},
+			Events:  []holdfast.Event{m.by.says(redriveRoom+"/"+id.String(), m.name)},
 		}, nil
 	})
 }

@@ -42,12 +42,12 @@ func (s *Service) Shares(ctx context.Context) ([]Share, error) {
 }
 
 // SetShare gives an owner a weight, and keeps who said so. A weight of 1 is what everybody has: it is forgotten.
-func (s *Service) SetShare(ctx context.Context, share Share, actor, reason string) error {
+func (s *Service) SetShare(ctx context.Context, share Share, by By) error {
 	switch {
 	case share.Owner == "":
 		return invalid("no owner: say whose weight it is")
-	case actor == "":
-		return invalid("nobody is named as the actor: say who decides")
+	case by.check() != nil:
+		return by.check()
 	case !(share.Weight >= 0.001 && share.Weight <= 1000) || math.IsNaN(share.Weight):
 		return invalid("weight %v: give a number from 0.001 to 1000; 1 is what everybody has", share.Weight)
 	}
@@ -60,7 +60,7 @@ func (s *Service) SetShare(ctx context.Context, share Share, actor, reason strin
 		if share.Weight == 1 {
 			r.Body = nil
 		}
-		change := holdfast.Change{Events: []holdfast.Event{{Subject: "share/" + share.Owner, Name: fmt.Sprintf("weight %v", share.Weight), Actor: actor, Reason: reason}}}
+		change := holdfast.Change{Events: []holdfast.Event{by.says(shareRoom+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
 		if r.Body != nil || r.Version > 0 {
 			change.Records = []holdfast.Record{r}
 		}

@@ -15,7 +15,7 @@ import (
 type Line struct {
 	At time.Time `json:"at"`
 	// Name is one of: queued, scheduled, processing, retry, released, reclaimed, complete, failed, expired, cancelled,
-	// manual retry, redrive, cancel requested, discard, breach, late result.
+	// manual retry, redrive, cancel requested, discard, breach, late result, resend, artifact expired.
 	Name       string        `json:"name"`
 	Text       string        `json:"text"`              // the line as a sentence
 	Attempt    int           `json:"attempt,omitempty"` // which attempt of its generation
@@ -25,6 +25,7 @@ type Line struct {
 	Worker     string        `json:"worker,omitempty"`
 	Actor      string        `json:"actor,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
+	Request    string        `json:"request,omitempty"`  // in which a person asked for it
 	Duration   time.Duration `json:"duration,omitempty"` // how long the attempt ran
 	DueAt      time.Time     `json:"due_at,omitzero"`    // when the next attempt may start
 }
@@ -146,7 +147,7 @@ func (t *teller) start(at time.Time, token, generation int, worker string) {
 
 // event tells what a person did.
 func (t *teller) event(e holdfast.Event) {
-	line := Line{At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason}
+	line := Line{At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, Request: e.Request}
 	order, verb := after, e.Name
 	switch {
 	case e.Name == "manual retry":
@@ -157,6 +158,8 @@ func (t *teller) event(e holdfast.Event) {
 		line.Name, verb = "cancelled", "cancelled"
 	case e.Name == "discard":
 		verb = "discarded"
+	case e.Name == "resend":
+		verb = "sent again"
 	}
 	line.Text = verb + " by " + e.Actor
 	if e.Reason != "" {
@@ -165,6 +168,8 @@ func (t *teller) event(e holdfast.Event) {
 	switch e.Name {
 	case "redrive":
 		order, line.Text = beginning, redriven(e)
+	case holdfast.EventExpired:
+		line.Name, line.Text = "artifact expired", fmt.Sprintf("its artifact %s expired", e.Reason)
 	case "breach":
 		line.Text = "a promise was broken: " + e.Reason
 	}

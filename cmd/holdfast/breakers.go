@@ -22,11 +22,11 @@ func breakersCommand() *cobra.Command {
 		listBreakersCommand("list", "List every dependency with the state of its breaker"), showBreakerCommand(),
 		breakerCommand("open", "Open a breaker as if calls had failed: it is probed in time", "open", (*ops.Service).OpenBreaker),
 		breakerCommand("close", "Close a breaker: its jobs come back little by little, and calls are the judge again", "closing: its jobs come back little by little", (*ops.Service).CloseBreaker),
-		breakerCommand("force-open", "Keep a breaker open whatever calls say, until 'auto'", "open until 'auto'", func(o *ops.Service, ctx context.Context, dependency, actor, reason string) error {
-			return o.ForceBreaker(ctx, dependency, true, actor, reason)
+		breakerCommand("force-open", "Keep a breaker open whatever calls say, until 'auto'", "open until 'auto'", func(o *ops.Service, ctx context.Context, dependency string, by ops.By) error {
+			return o.ForceBreaker(ctx, dependency, true, by)
 		}),
-		breakerCommand("force-closed", "Keep a breaker closed whatever calls say, until 'auto'", "closed until 'auto'", func(o *ops.Service, ctx context.Context, dependency, actor, reason string) error {
-			return o.ForceBreaker(ctx, dependency, false, actor, reason)
+		breakerCommand("force-closed", "Keep a breaker closed whatever calls say, until 'auto'", "closed until 'auto'", func(o *ops.Service, ctx context.Context, dependency string, by ops.By) error {
+			return o.ForceBreaker(ctx, dependency, false, by)
 		}),
 		breakerCommand("auto", "Leave a forced state: calls are the judge again", "calls are the judge again", (*ops.Service).AutoBreaker),
 	)
@@ -49,13 +49,13 @@ func listBreakersCommand(name, short string) *cobra.Command {
 }
 
 // breakerCommand makes a verb that decides on one breaker, with actor and reason.
-func breakerCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, dependency, actor, reason string) error) *cobra.Command {
-	var actor, reason string
+func breakerCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, dependency string, by ops.By) error) *cobra.Command {
+	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " DEPENDENCY", Short: short, Args: exactly("dependency"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
-				err := act(o, ctx, args[0], actor, reason)
+				err := act(o, ctx, args[0], *by)
 				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "the breaker of %s: %s\n", printable(args[0]), answer)
 				}
@@ -63,7 +63,7 @@ func breakerCommand(name, short, answer string, act func(o *ops.Service, ctx con
 			})
 		},
 	}
-	whoAndWhy(c, &actor, &reason)
+	by = byWhom(c)
 	return c
 }
 

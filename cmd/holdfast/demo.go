@@ -25,8 +25,9 @@ func demoCommand() *cobra.Command {
 		Short: "Show jobs failing, and what becomes of them (about a minute, no set-up)",
 		Long: `Runs a handful of jobs on a throw-away SQLite store. They call a small HTTP server on loopback that fails in scripted
 ways; one worker process is killed with kill -9 in the middle of its work; one dead letter is retried by hand. Then
-something that sixty jobs call goes down: its breaker holds them back, probes, and lets them go; and what was refused is redriven. Every line
-shown is read back from the store: it is the jobs' own story.`,
+something that sixty jobs call goes down: its breaker holds them back, probes, and lets them go; and what was refused is redriven. At
+last a campaign of fifty jobs ends partly, a mail and a signed webhook say so, and it is made whole by hand. Every line shown is
+read back from the store: it is the jobs' own story.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, enough := context.WithTimeout(c.Context(), demoLimit)
@@ -73,6 +74,9 @@ func runDemo(ctx context.Context, s *stage) (err error) {
 		return err
 	}
 	if err := d.outage(ctx); err != nil {
+		return err
+	}
+	if err := d.campaign(ctx); err != nil {
 		return err
 	}
 	d.stopWorkers()

@@ -20,10 +20,14 @@ type gateway struct {
 	healed bool
 	down   bool // what renders pages answers 503
 	font   bool // the missing font is installed
+	ink    bool // the missing ink was delivered
 }
 
 // missingFont is what some pages need and the renderer does not have.
 const missingFont = "baskerville"
+
+// missingInk is what some cards are to be printed with.
+const missingInk = "gold"
 
 // An answer is what the gateway does with one request.
 type answer struct {
@@ -50,6 +54,7 @@ func startGateway() (*gateway, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /convert/{document}", g.convert)
 	mux.HandleFunc("POST /render", g.render)
+	mux.HandleFunc("POST /print", g.print)
 	g.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go g.server.Serve(listener) //nolint:errcheck // ends with Close
 	return g, nil
@@ -75,6 +80,23 @@ func (g *gateway) installFont() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.font = true
+}
+
+func (g *gateway) deliverInk() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ink = true
+}
+
+// print prints a card, if there is ink of that sort.
+func (g *gateway) print(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	ink := g.ink
+	g.mu.Unlock()
+	time.Sleep(100 * time.Millisecond)
+	if r.URL.Query().Get("ink") == missingInk && !ink {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}
 }
 
 // render draws a page in the font that is asked for.

@@ -77,6 +77,7 @@ func runDemoWorker(ctx context.Context, address, name, gatewayURL string) error 
 	err = errors.Join(
 		engine.Handle(worker, gateway.convert, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: "gateway", Classify: gatewayRule}),
 		engine.Handle(worker, gateway.render, engine.Kind{Timeout: 3 * time.Second, Policy: patient, Dependency: renderer}),
+		engine.Handle(worker, gateway.card, engine.Kind{Timeout: 3 * time.Second}),
 		engine.Handle(worker, writeReport, engine.Kind{Timeout: time.Minute}),
 		engine.Handle(worker, sendMail, engine.Kind{Policy: forgiving}),
 	)
@@ -108,6 +109,12 @@ func (g *demoGatewayClient) convert(ctx context.Context, job *engine.Job[convert
 // render asks for one page.
 func (g *demoGatewayClient) render(ctx context.Context, job *engine.Job[renderArgs]) error {
 	_, err := g.post(ctx, "/render?font="+job.Args.Font)
+	return err
+}
+
+// card prints one card of the campaign.
+func (g *demoGatewayClient) card(ctx context.Context, job *engine.Job[cardArgs]) error {
+	_, err := g.post(ctx, "/print?ink="+job.Args.Ink)
 	return err
 }
 

@@ -32,6 +32,7 @@ func onJob(name, short string, act func(ctx context.Context, o *ops.Service, i h
 	}
 	c.Flags().StringVar(&i.Actor, "actor", me(), "who does this")
 	c.Flags().StringVar(&i.Reason, "reason", "", "why, for the job's story")
+	c.Flags().StringVar(&i.Request, "request", "", "the id of the request or ticket in which it was asked for")
 	c.Flags().StringVar(&i.Owner, "owner", "", "refuse unless the job is this owner's")
 	if name == "retry" {
 		c.Flags().DurationVar(&i.StuckAfter, "stuck-after", 0, "also take it from a worker that has been at it for longer than this")

@@ -14,7 +14,7 @@ import (
 
 func jobsCommand() *cobra.Command {
 	var f holdfast.Filter
-	var state, taken string
+	var state, taken, group string
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs, newest first",
@@ -25,6 +25,11 @@ func jobsCommand() *cobra.Command {
 			f.State = holdfast.State(state)
 			if taken != "" {
 				if f.Redrive, err = holdfast.ParseID(taken); err != nil {
+					return err
+				}
+			}
+			if group != "" {
+				if f.Group, err = holdfast.ParseID(group); err != nil {
 					return err
 				}
 			}
@@ -45,6 +50,7 @@ func jobsCommand() *cobra.Command {
 	flags.StringVar(&state, "state", "", "queued, processing, complete, failed or cancelled")
 	selector(c, &f)
 	flags.StringVar(&taken, "redrive", "", "only what this redrive took")
+	flags.StringVar(&group, "group", "", "only members of this group")
 	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that nobody has discarded")
 	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
 	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
@@ -77,10 +83,18 @@ func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
 		if job.LastFailure != nil {
 			code = job.LastFailure.Code
 		}
-		rows[n] = []string{job.ID.String(), string(job.State), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), moment(job.CreatedAt), moment(job.DueAt)}
+		rows[n] = []string{job.ID.String(), standing(job), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), moment(job.CreatedAt), moment(job.DueAt)}
 	}
 	table(out, []string{"JOB", "STATE", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "CREATED", "DUE"}, rows)
 	if cursor != "" {
 		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
 	}
+}
+
+// standing says where a job stands, and whether it waits for other members of its group.
+func standing(job holdfast.Job) string {
+	if job.Waiting {
+		return "queued (waits)"
+	}
+	return string(job.State)
 }

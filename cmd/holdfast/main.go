@@ -53,7 +53,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &usage), errors.Is(err, holdfast.ErrInvalid):
 		return exitUsage
-	case errors.Is(err, holdfast.ErrNotFound):
+	case errors.Is(err, holdfast.ErrNotFound), errors.Is(err, holdfast.ErrPurged):
 		return exitNotFound
 	case errors.Is(err, holdfast.ErrConflict):
 		return exitConflict

@@ -93,3 +93,11 @@ func whoAndWhy(c *cobra.Command, actor, reason *string) {
 	c.Flags().StringVar(actor, "actor", me(), "who does this")
 	c.Flags().StringVar(reason, "reason", "", "why, for whoever asks")
 }
+
+// byWhom are the same flags for verbs that also keep in which request they were asked for.
+func byWhom(c *cobra.Command) *ops.By {
+	by := &ops.By{}
+	whoAndWhy(c, &by.Actor, &by.Reason)
+	c.Flags().StringVar(&by.Request, "request", "", "the id of the request or ticket in which it was asked for")
+	return by
+}

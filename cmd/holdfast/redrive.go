@@ -59,6 +59,7 @@ func (o *orderForm) flags(c *cobra.Command) {
 	flags.StringVar(&o.order.Queue, "to-queue", "", "put them into this queue instead of their own")
 	flags.BoolVar(&o.order.Discard, "discard", false, "take them off the dead letters instead")
 	whoAndWhy(c, &o.order.Actor, &o.order.Reason)
+	c.Flags().StringVar(&o.order.Request, "request", "", "the id of the request or ticket in which it was asked for")
 }
 
 // read completes the order.
@@ -189,8 +190,8 @@ func printPreview(out io.Writer, p ops.Preview) {
 }
 
 // moveRedriveCommand makes a verb that decides on one redrive, with actor and reason.
-func moveRedriveCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, id holdfast.ID, actor, reason string) error) *cobra.Command {
-	var actor, reason string
+func moveRedriveCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
+	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " REDRIVE", Short: short, Args: exactly("redrive"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -199,7 +200,7 @@ func moveRedriveCommand(name, short, answer string, act func(o *ops.Service, ctx
 				return err
 			}
 			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
-				err := act(o, ctx, id, actor, reason)
+				err := act(o, ctx, id, *by)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)
 				}
@@ -207,6 +208,6 @@ func moveRedriveCommand(name, short, answer string, act func(o *ops.Service, ctx
 			})
 		},
 	}
-	whoAndWhy(c, &actor, &reason)
+	by = byWhom(c)
 	return c
 }

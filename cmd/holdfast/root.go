@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -43,6 +44,7 @@ Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 7
 		demoCommand(), jobsCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
 		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(), policyCommand(),
 		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
+		groupsCommand(), eventsCommand(), auditCommand(), subscriptionsCommand(), deliveriesCommand(), schedulesCommand(), retentionCommand(), dutiesCommand(),
 	)
 	return root
 }
@@ -77,7 +79,7 @@ func withStore(c *cobra.Command, do func(ctx context.Context, s holdfast.Store, 
 		return err
 	}
 	defer s.Close()
-	return do(c.Context(), s, ops.New(s, ops.Config{}))
+	return do(c.Context(), s, ops.New(s, ops.Config{Retention: engine.DefaultRetention}))
 }
 
 // sqliteFile reports whether an address names a file, and which.

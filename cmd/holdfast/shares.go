@@ -43,7 +43,7 @@ func printShares(out io.Writer, shares []ops.Share) {
 }
 
 func setShareCommand() *cobra.Command {
-	var actor, reason string
+	var by *ops.By
 	c := &cobra.Command{
 		Use: "set OWNER WEIGHT", Short: "Give an owner a weight; 1 is what everybody has", Args: exactly("owner", "weight"),
 		Example: "  holdfast shares set acme 3 --store jobs.db --reason 'a paying customer'",
@@ -53,7 +53,7 @@ func setShareCommand() *cobra.Command {
 				return usage(c, fmt.Errorf("weight %q is no number", args[1]))
 			}
 			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
-				if err := o.SetShare(ctx, ops.Share{Owner: args[0], Weight: weight}, actor, reason); err != nil {
+				if err := o.SetShare(ctx, ops.Share{Owner: args[0], Weight: weight}, *by); err != nil {
 					return err
 				}
 				fmt.Fprintf(c.OutOrStdout(), "%s has weight %v now\n", printable(args[0]), weight)
@@ -61,6 +61,6 @@ func setShareCommand() *cobra.Command {
 			})
 		},
 	}
-	whoAndWhy(c, &actor, &reason)
+	by = byWhom(c)
 	return c
 }

@@ -16,6 +16,7 @@ type stage struct {
 	out    io.Writer
 	began  time.Time
 	colour bool
+	drawn  time.Time // when a group's progress was last drawn
 }
 
 func newStage(out io.Writer) *stage {

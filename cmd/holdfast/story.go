@@ -33,13 +33,15 @@ func aboutJob[T any](name, short string, ask func(ctx context.Context, o *ops.Se
 
 func storyCommand() *cobra.Command {
 	ask := func(ctx context.Context, o *ops.Service, id holdfast.ID) ([]ops.Line, error) { return o.Story(ctx, id) }
-	return aboutJob("story", "Tell how a job came to stand where it stands", ask, func(out io.Writer, lines []ops.Line) {
-		rows := make([][]string, len(lines))
-		for n, line := range lines {
-			rows[n] = []string{moment(line.At), line.Name, line.Text}
-		}
-		table(out, []string{"WHEN", "WHAT", "HOW"}, rows)
-	})
+	return aboutJob("story", "Tell how a job came to stand where it stands", ask, printStory)
+}
+
+func printStory(out io.Writer, lines []ops.Line) {
+	rows := make([][]string, len(lines))
+	for n, line := range lines {
+		rows[n] = []string{moment(line.At), line.Name, line.Text}
+	}
+	table(out, []string{"WHEN", "WHAT", "HOW"}, rows)
 }
 
 func explainCommand() *cobra.Command {

@@ -56,8 +56,9 @@ type Order struct {
 	Queue   string          `json:"queue,omitempty"` // where they go; their own when empty
 	Discard bool            `json:"discard,omitempty"`
 
-	Actor  string `json:"actor"`
-	Reason string `json:"reason,omitempty"`
+	Actor   string `json:"actor"`
+	Reason  string `json:"reason,omitempty"`
+	Request string `json:"request,omitempty"`
 }
 
 // Check refuses an order that makes no sense, naming every problem at once.

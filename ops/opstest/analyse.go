@@ -73,19 +73,19 @@ func analytics(s *scene) {
 
 func analyticsOfABreaker(s *scene) {
 	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
-	s.must(s.desk.OpenBreaker(s.ctx, "gateway", "ann", "it burns"))
+	s.must(s.desk.OpenBreaker(s.ctx, "gateway", word("ann", "it burns")))
 	got, err := s.desk.Analytics(s.ctx, time.Hour)
 	s.must(err)
 	if len(got.Recoveries) != 1 || got.Recoveries[0].Waiting != 1 || !got.Recoveries[0].Back.IsZero() || got.Recoveries[0].Why != "it burns" {
 		s.Errorf("a dependency that is away is told as %+v", got.Recoveries)
 	}
-	s.must(s.desk.CloseBreaker(s.ctx, "gateway", "ann", ""))
+	s.must(s.desk.CloseBreaker(s.ctx, "gateway", word("ann", "")))
 	got, err = s.desk.Analytics(s.ctx, time.Hour)
 	s.must(err)
 	if len(got.Recoveries) != 1 || got.Recoveries[0].Back.IsZero() || got.Recoveries[0].Away <= 0 {
 		s.Errorf("a dependency that comes back is told as %+v", got.Recoveries)
 	}
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, "ann", ""))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, word("ann", "")))
 	s.settle(s.claim(id), func(x *holdfast.Settlement) { x.Took = time.Microsecond })
 	got, err = s.desk.Analytics(s.ctx, time.Hour)
 	s.must(err)

@@ -110,10 +110,10 @@ func retriesAloneAreHeld(s *scene) {
 
 func breakersByHand(s *scene) {
 	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
-	s.expect(s.desk.OpenBreaker(s.ctx, "gatewya", "ann", ""), holdfast.ErrNotFound)
-	s.expect(s.desk.OpenBreaker(s.ctx, "gateway", "", ""), holdfast.ErrInvalid)
+	s.expect(s.desk.OpenBreaker(s.ctx, "gatewya", word("ann", "")), holdfast.ErrNotFound)
+	s.expect(s.desk.OpenBreaker(s.ctx, "gateway", word("", "")), holdfast.ErrInvalid)
 
-	s.must(s.desk.OpenBreaker(s.ctx, "gateway", "ann", "it burns"))
+	s.must(s.desk.OpenBreaker(s.ctx, "gateway", word("ann", "it burns")))
 	b := s.expectBreaker(breaker.Open, 1)
 	if b.NextProbe.IsZero() || b.Lets == nil || !b.Lets.Closed() || len(b.History) != 1 || b.History[0].Actor != "ann" {
 		s.Errorf("an open breaker is told as %+v", b)
@@ -127,18 +127,18 @@ func breakersByHand(s *scene) {
 	}
 	s.expect(s.desk.Resume(s.ctx, holdfast.Hold{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "ann"}), holdfast.ErrConflict)
 
-	s.must(s.desk.CloseBreaker(s.ctx, "gateway", "ann", "it is out"))
+	s.must(s.desk.CloseBreaker(s.ctx, "gateway", word("ann", "it is out")))
 	if b := s.expectBreaker(breaker.Recovering, 1); b.Lets == nil || b.Lets.Rate == nil {
 		s.Errorf("a recovering breaker lets through %+v", b.Lets)
 	}
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, "ann", "maintenance"))
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, "ann", "said twice"))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, word("ann", "maintenance")))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, word("ann", "said twice")))
 	s.expectBreaker(breaker.ForcedOpen, 1)
-	s.must(s.desk.AutoBreaker(s.ctx, "gateway", "ann", "over"))
+	s.must(s.desk.AutoBreaker(s.ctx, "gateway", word("ann", "over")))
 	if b := s.expectBreaker(breaker.HalfOpen, 1); b.Lets == nil || b.Lets.AtMost != 2 {
 		s.Errorf("a half-open breaker lets through %+v", b.Lets)
 	}
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, "ann", "all is well"))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, word("ann", "all is well")))
 	if b := s.expectBreaker(breaker.ForcedClosed, 0); b.Lets != nil {
 		s.Errorf("a closed breaker keeps the hold %+v", b.Lets)
 	}
@@ -178,7 +178,7 @@ func breakersAreForcedOnce(s *scene) {
 	var all sync.WaitGroup
 	errs := make([]error, 4)
 	for n := range errs {
-		all.Go(func() { errs[n] = s.desk.ForceBreaker(s.ctx, "gateway", true, "ann", "maintenance") })
+		all.Go(func() { errs[n] = s.desk.ForceBreaker(s.ctx, "gateway", true, word("ann", "maintenance")) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -188,15 +188,15 @@ func breakersAreForcedOnce(s *scene) {
 }
 
 func sharesOfOwners(s *scene) {
-	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 0}, "ann", ""), holdfast.ErrInvalid)
-	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 2}, "", ""), holdfast.ErrInvalid)
-	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, "ann", "pays"))
+	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 0}, word("ann", "")), holdfast.ErrInvalid)
+	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 2}, word("", "")), holdfast.ErrInvalid)
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, word("ann", "pays")))
 	shares, err := s.desk.Shares(s.ctx)
 	s.must(err)
 	if len(shares) != 1 || shares[0].Owner != "acme" || shares[0].Weight != 3 || shares[0].Since.IsZero() {
 		s.Errorf("the shares are %+v", shares)
 	}
-	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 1}, "ann", "pays no more"))
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 1}, word("ann", "pays no more")))
 	if shares, err = s.desk.Shares(s.ctx); err != nil || len(shares) != 0 {
 		s.Errorf("the shares are %+v, %v", shares, err)
 	}

@@ -62,6 +62,16 @@ var laws = []struct {
 	{"an error group tells what varies and what was said", errorGroups},
 	{"analytics tell whether it helped to try again", analytics},
 	{"analytics tell how long a dependency was away", analyticsOfABreaker},
+	{"a group is shown with its members, sealed and retried by hand", groupsByHand},
+	{"a group is cancelled by hand", cancelledGroups},
+	{"a member that waits is explained by those it waits for", membersThatWait},
+	{"the feed is followed from a number on", feedIsFollowed},
+	{"what people did is found by job, by subject and in the feed", auditTrail},
+	{"a subscription is kept, replaced, disabled, enabled, rewound and forgotten", subscriptionsByHand},
+	{"a delivery is sent again", deliveriesAreSentAgain},
+	{"a schedule is added, paused, run out of turn, replaced and removed", schedulesByHand},
+	{"a duty is paused, resumed and run by hand, unless workers cannot do without it", dutiesByHand},
+	{"rules of retention are applied, and a purged job is explained by its tombstone", rulesOfRetention},
 }
 
 // A scene is one law's store, and the operator's desk in front of it.
@@ -124,6 +134,11 @@ func (s *scene) failed() holdfast.ID {
 
 func by(id holdfast.ID) holdfast.Intervention {
 	return holdfast.Intervention{Job: id, Actor: "ann", Reason: "because"}
+}
+
+// word is what somebody says in a request of their own.
+func word(actor, reason string) ops.By {
+	return ops.By{Actor: actor, Reason: reason, Request: "request 7"}
 }
 
 func (s *scene) must(err error) {

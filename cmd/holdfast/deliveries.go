@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func deliveriesCommand() *cobra.Command {
+	c := listDeliveriesCommand("deliveries", "Show what was delivered to whom, what could not be, and send it again")
+	c.Example = `  holdfast deliveries --store jobs.db --state failed
+  holdfast deliveries resend DELIVERY --store jobs.db --reason "the receiver lost it"`
+	c.AddCommand(listDeliveriesCommand("list", "List deliveries, newest first"), showDeliveryCommand(), resendCommand())
+	return c
+}
+
+func listDeliveriesCommand(name, short string) *cobra.Command {
+	var f holdfast.Filter
+	var of, state string
+	c := &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			var id holdfast.ID
+			if of != "" {
+				if id, err = holdfast.ParseID(of); err != nil {
+					return err
+				}
+			}
+			f.State = holdfast.State(state)
+			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+				jobs, cursor, err := o.Deliveries(ctx, id, f)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Deliveries []holdfast.Job `json:"deliveries"`
+					Cursor     string         `json:"cursor,omitempty"`
+				}{jobs, cursor}
+				return show(c, answer, func(out io.Writer) { printDeliveries(out, jobs, cursor) })
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&of, "subscription", "", "only of this subscription")
+	flags.StringVar(&state, "state", "", "queued, processing, complete, failed or cancelled")
+	flags.StringVar(&f.Code, "code", "", "only with this code of the last failure")
+	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
+	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
+	return c
+}
+
+func printDeliveries(out io.Writer, jobs []holdfast.Job, cursor string) {
+	if len(jobs) == 0 {
+		fmt.Fprintln(out, "no deliveries match")
+		return
+	}
+	printJobs(out, jobs, cursor)
+}
+
+func showDeliveryCommand() *cobra.Command {
+	ask := func(ctx context.Context, o *ops.Service, id holdfast.ID) (ops.Delivery, error) {
+		return o.Delivery(ctx, id)
+	}
+	return aboutJob("show", "Tell all about one delivery: every attempt, and what the receiver answered", ask, func(out io.Writer, d ops.Delivery) {
+		printJobs(out, []holdfast.Job{d.Job}, "")
+		say := sayer(out)
+		if len(d.Job.Result) > 0 {
+			say("receipt", "%s", d.Job.Result)
+		}
+		if f := d.Job.LastFailure; f != nil {
+			say("last failure", "%s: %s", f.Code, f.Message)
+		}
+		printStory(out, d.Story)
+	})
+}
+
+func resendCommand() *cobra.Command {
+	return onJob("resend", "Deliver once more: what failed as the same job, what was delivered as a new one, under the same event id", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+		id, err := o.Resend(ctx, i)
+		return fmt.Sprintf("queued as %s", id), err
+	})
+}

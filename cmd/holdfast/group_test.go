@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// onStore does something to a store between two commands.
+func onStore(t *testing.T, address string, do func(ctx context.Context, s holdfast.Store)) {
+	t.Helper()
+	s, err := store.Open(t.Context(), address)
+	ok(t, err)
+	defer s.Close()
+	do(t.Context(), s)
+}
+
+// conclude does what workers do on a beat.
+func conclude(t *testing.T, address string) {
+	t.Helper()
+	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+		for {
+			pages, err := s.Sequence(ctx, 100)
+			ok(t, err)
+			done, err := s.Conclude(ctx, 100)
+			ok(t, err)
+			if pages+done == 0 {
+				return
+			}
+		}
+	})
+}
+
+// end claims the next job of a queue and ends it.
+func end(t *testing.T, ctx context.Context, s holdfast.Store, queue string, to holdfast.State) holdfast.ID {
+	t.Helper()
+	leases, err := s.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{queue}, Limit: 1, Start: 1, Lease: time.Minute})
+	ok(t, err)
+	if len(leases) != 1 {
+		t.Fatalf("queue %s has nothing to claim", queue)
+	}
+	settlement := holdfast.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: to, Took: time.Millisecond}
+	if to == holdfast.Failed {
+		settlement.Charge, settlement.Limit, settlement.Failure = holdfast.ChargeFailure, 1, &holdfast.Failure{Code: "GW_5XX", Category: "dependency", Message: "The gateway is having trouble."}
+	}
+	answers, err := s.Settle(ctx, []holdfast.Settlement{settlement})
+	ok(t, err)
+	ok(t, answers[0])
+	return leases[0].ID
+}
+
+func TestAGroupIsLookedAfter(t *testing.T) {
+	address := filepath.Join(t.TempDir(), "jobs.db")
+	var group, follower string
+	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+		g, err := s.Gather(ctx, holdfast.Group{Name: "spring", Owner: "acme", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report", Queue: "other"}}}})
+		ok(t, err)
+		first, last := holdfast.NewID(), holdfast.NewID()
+		_, err = s.Enqueue(ctx, []holdfast.Draft{{ID: first, Kind: "mail", Group: g.ID}, {ID: last, Kind: "mail", Group: g.ID, After: []holdfast.ID{first}}})
+		ok(t, err)
+		end(t, ctx, s, "default", holdfast.Failed)
+		group, follower = g.ID.String(), last.String()
+	})
+	follow(t, address, []step{
+		{"groups", exitOK, "spring"},
+		{"groups list --state ready", exitOK, "no groups match"},
+		{"explain " + follower, exitOK, "have ended: it is let go, or cancelled"},
+		{"groups seal " + group + " --actor ada --owner other", exitNotFound, ""},
+		{"groups seal " + group + " --actor ada", exitOK, "sealed"},
+	})
+	conclude(t, address)
+	follow(t, address, []step{
+		{"groups show " + group, exitOK, "0 of 2 complete, 1 failed, 1 cancelled"},
+		{"groups show " + group, exitOK, "holdfast groups retry " + group},
+		{"groups show " + group, exitOK, "report when it is ready, partial or failed"},
+		{"groups show --json " + group, exitOK, `"state": "failed"`},
+		{"explain " + follower, exitOK, "for which it waited, did not complete"},
+		{"jobs --queue other", exitOK, "report"},
+		{"groups cancel " + group + " --actor ada", exitConflict, ""},
+		{"groups retry " + group + " --actor ada --request T-1 --reason 'paper again'", exitOK, "2 members are queued again"},
+		{"groups retry " + group + " --actor ada", exitConflict, ""},
+		{"groups --json --state processing", exitOK, `"generation": 2`},
+		{"groups cancel " + group + " --actor ada", exitOK, "cancelling"},
+		{"groups show " + holdfast.NewID().String(), exitNotFound, ""},
+		{"groups show spring", exitUsage, ""},
+		{"audit --subject group/" + group, exitOK, "T-1"},
+	})
+	conclude(t, address)
+	follow(t, address, []step{
+		{"groups list --state cancelled", exitOK, "spring"},
+		{"audit --actor ada --json", exitOK, `"request": "T-1"`},
+		{"audit --actor bob", exitOK, "nobody did anything"},
+		{"audit --job " + follower + " --subject retention", exitUsage, ""},
+		{"events --event 'group.*'", exitOK, "group.cancelled"},
+		{"doctor", exitOK, "no promise is broken"},
+	})
+}
+
+func TestEventsAreToldInOrder(t *testing.T) {
+	address, failed, _ := shelf(t)
+	follow(t, address, []step{
+		{"events", exitOK, ""},
+		{"subscriptions add --sink webhook --target https://example.com/hook --event '*' --actor ada", exitOK, "subscribed"},
+		{"retry " + failed.String() + " --actor ada", exitOK, "queued again"},
+	})
+	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+		end(t, ctx, s, "default", holdfast.Complete)
+	})
+	conclude(t, address)
+	follow(t, address, []step{
+		{"events --after 0", exitOK, "subscription.subscribed"},
+		{"events --after 0 --event complete", exitOK, "job.complete"},
+		{"events --after 100000", exitUsage, ""},
+		{"events --limit 0", exitUsage, ""},
+		{"events --group x", exitUsage, ""},
+	})
+	code, out, talk := command(t, "events", "--after", "0", "--json", "--store", address)
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, talk)
+	}
+	var last int64
+	for line := range strings.Lines(out) {
+		var e holdfast.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Seq != last+1 {
+			t.Errorf("event %d came after %d: %v", e.Seq, last, err)
+		}
+		last = e.Seq
+	}
+	if last < 4 {
+		t.Errorf("only %d events were told:\n%s", last, out)
+	}
+	ctx, enough := context.WithCancel(t.Context())
+	reader, writer, err := os.Pipe()
+	ok(t, err)
+	followed := make(chan int)
+	go func() {
+		followed <- run(ctx, []string{"events", "--follow", "--after", "0", "--json", "--store", address}, writer, writer)
+		_ = writer.Close()
+	}()
+	lines := json.NewDecoder(reader)
+	for range last {
+		var e holdfast.Event
+		ok(t, lines.Decode(&e))
+	}
+	enough()
+	if code := <-followed; code != exitOK {
+		t.Errorf("whoever had seen enough left with exit %d", code)
+	}
+}
+
+func TestSubscriptionsAndDeliveriesAreLookedAfter(t *testing.T) {
+	address, failed, _ := shelf(t)
+	code, out, talk := command(t, "subscriptions", "add", "--name", "alarm", "--sink", "webhook", "--target", "https://example.com/hook", "--event", "failed,group.*", "--kind", "mail", "--secret", "shop", "--actor", "ada", "--json", "--store", address)
+	var sub subscription.Subscription
+	if err := json.Unmarshal([]byte(out), &sub); err != nil || code != exitOK {
+		t.Fatalf("exit %d: %v\n%s%s", code, err, out, talk)
+	}
+	id := sub.ID.String()
+	var delivery string
+	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+		_, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID)}})
+		ok(t, err)
+		delivery = end(t, ctx, s, subscription.Queue, holdfast.Failed).String()
+	})
+	follow(t, address, []step{
+		{"subscriptions", exitOK, "failed group.*; kinds mail"},
+		{"subscriptions list --json", exitOK, `"lag": `},
+		{"subscriptions add --sink webhook --target https://example.com/hook --secret whsec_c2VjcmV0c2VjcmV0c2VjcmV0 --actor ada", exitUsage, ""},
+		{"subscriptions disable --actor ada " + id, exitUsage, ""},
+		{"subscriptions disable --actor ada --reason 'it moves' " + id, exitOK, "disabled"},
+		{"subscriptions", exitOK, "disabled: it moves"},
+		{"subscriptions enable --actor ada " + id, exitOK, "enabled"},
+		{"subscriptions enable --actor ada " + id, exitConflict, ""},
+		{"subscriptions rewind --actor ada " + id + " 0", exitOK, "rewound to 0"},
+		{"subscriptions rewind --actor ada " + id + " head", exitOK, "rewound to head"},
+		{"subscriptions rewind --actor ada " + id + " soon", exitUsage, ""},
+		{"deliveries", exitOK, "holdfast.webhook"},
+		{"deliveries list --state failed --subscription " + id + " --json", exitOK, `"code": "GW_5XX"`},
+		{"deliveries list --subscription " + failed.String(), exitOK, "no deliveries match"},
+		{"deliveries show " + delivery, exitOK, "The gateway is having trouble."},
+		{"deliveries show " + failed.String(), exitNotFound, ""},
+		{"deliveries resend --actor ada " + delivery, exitOK, "queued as " + delivery},
+		{"deliveries resend --actor ada " + delivery, exitConflict, ""},
+		{"subscriptions remove --actor ada " + id, exitOK, "removed"},
+		{"subscriptions remove --actor ada " + id, exitNotFound, ""},
+		{"subscriptions", exitOK, "nobody is told of anything"},
+	})
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func TestSchedulesAreLookedAfter(t *testing.T) {
+	address, _, _ := shelf(t)
+	follow(t, address, []step{
+		{"schedules", exitOK, "nothing is enqueued by the clock"},
+		{"schedules add report --kind report --actor ada", exitUsage, ""},
+		{"schedules add report --cron '0 9 * * MON-FRI' --zone Europe/Berlin --kind report --args '{\"a\": 1}' --actor ada", exitOK, `cron "0 9 * * MON-FRI" in Europe/Berlin`},
+		{"schedules add tidy --every 5m --kind tidy --missed skip --actor ada", exitOK, "every 5 minutes"},
+		{"schedules", exitOK, "Europe/Berlin"},
+		{"schedules next report --count 3", exitOK, " 09:00:00 CE"},
+		{"schedules next report --count 0", exitUsage, ""},
+		{"schedules pause report --for 48h --actor ada --reason holidays", exitOK, "report: paused"},
+		{"schedules", exitOK, "holidays"},
+		{"schedules resume report --actor ada", exitOK, "report: resumed"},
+		{"schedules resume report --actor ada", exitConflict, ""},
+		{"schedules pause tidy --actor ada", exitOK, "paused"},
+		{"schedules next tidy", exitOK, "no runs ahead: paused by ada"},
+		{"schedules run report --actor ada --request T-2", exitOK, "asked for"},
+		{"schedules list --json", exitOK, `"run_now": 1`},
+		{"schedules remove report --actor ada", exitOK, "removed"},
+		{"schedules run report --actor ada", exitNotFound, ""},
+		{"audit --subject schedule/report", exitOK, "T-2"},
+	})
+}
+
+func TestDutiesAreLookedAfter(t *testing.T) {
+	address, _, waiting := shelf(t)
+	follow(t, address, []step{
+		{"duties", exitOK, "no worker has reported"},
+		{"duties pause claim --actor ada", exitUsage, ""},
+		{"duties pause promotion --actor ada", exitNotFound, ""},
+		{"duties pause retention --for 24h --actor ada --reason 'an audit'", exitOK, "retention: paused"},
+		{"duties", exitOK, "an audit"},
+		{"duties list --json", exitOK, `"paused": true`},
+		{"duties resume retention --actor ada", exitOK, "retention: resumed"},
+		{"duties resume retention --actor ada", exitConflict, ""},
+		{"duties run schedule --actor ada", exitOK, "schedule: asked for"},
+		{"explain " + waiting.String(), exitOK, "no live worker"},
+	})
+}
+
+func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
+	address, failed, _ := shelf(t)
+	file := filepath.Join(t.TempDir(), "rules.json")
+	ok(t, os.WriteFile(file, []byte(`[{"name": "dead", "state": "failed", "kind": "mail", "for": "0s"}, {"name": "rest", "for": "forever"}]`), 0o600))
+	odd := filepath.Join(t.TempDir(), "odd.json")
+	ok(t, os.WriteFile(odd, []byte(`[{"name": "dead", "kinds": "mail", "for": "1h"}]`), 0o600))
+	follow(t, address, []step{
+		{"retention", exitOK, "no rules were applied"},
+		{"retention apply --actor ada", exitUsage, ""},
+		{"retention apply --actor ada " + file + ".gone", exitUsage, ""},
+		{"retention apply --actor ada " + odd, exitUsage, ""},
+		{"retention apply --actor ada --rule name=x", exitUsage, ""},
+		{"retention apply --actor ada --rule name=x,for=soon", exitUsage, ""},
+		{"retention apply --actor ada --rule name=x,for=1h --reset", exitUsage, ""},
+		{"retention apply --actor ada --reset", exitConflict, ""},
+		{"retention apply --actor ada --rule name=mails,kind=mail,state=complete,for=7d --rule name=rest,for=forever", exitOK, "applied: 2 rules"},
+		{"retention show", exitOK, "7d"},
+		{"retention apply --actor ada " + file, exitOK, "applied: 2 rules"},
+		{"retention --json", exitOK, `"for": -1`},
+		{"retention tombstones", exitOK, "no tombstones match"},
+	})
+	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
+		purged, err := s.Purge(ctx, holdfast.Purge{Rules: []holdfast.Retain{{Name: "dead", State: holdfast.Failed}}, Scan: 10})
+		ok(t, err)
+		if purged.Jobs != 1 {
+			t.Fatalf("purged %+v", purged)
+		}
+	})
+	follow(t, address, []step{
+		{"retention tombstones --kind mail", exitOK, failed.String()},
+		{"retention tombstones --json --job " + failed.String(), exitOK, `"rule": "dead"`},
+		{"retention", exitOK, "purged so far"},
+		{"explain " + failed.String(), exitOK, "by the rule dead"},
+		{"story " + failed.String(), exitNotFound, ""},
+		{"retention apply --actor ada --reset", exitOK, "reset"},
+	})
+}

@@ -1,0 +1,84 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+)
+
+// A Delivery is one message to a receiver: the job that carries it, and every attempt to get rid of it.
+type Delivery struct {
+	Job      holdfast.Job       `json:"job"`
+	Attempts []holdfast.Attempt `json:"attempts"` // those that did not get through, and late ones; the oldest first
+	Story    []Line             `json:"story"`
+}
+
+// Deliveries lists the deliveries of a subscription, or of all of them when it is zero, newest first. Of the filter its states, codes, ages,
+// limit and cursor count. The cursor leads to the next page and is empty on the last.
+func (s *Service) Deliveries(ctx context.Context, of holdfast.ID, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error) {
+	f.Queue, f.Owner = subscription.Queue, ""
+	if !of.IsZero() {
+		f.Owner = subscription.Owner(of)
+	}
+	return s.store.Jobs(ctx, f)
+}
+
+// Delivery tells all about one delivery.
+func (s *Service) Delivery(ctx context.Context, id holdfast.ID) (Delivery, error) {
+	history, err := s.store.History(ctx, id)
+	if err != nil {
+		return Delivery{}, err
+	}
+	if err := isDelivery(history.Job); err != nil {
+		return Delivery{}, err
+	}
+	return Delivery{Job: history.Job, Attempts: history.Attempts, Story: Tell(history)}, nil
+}
+
+// Resend delivers once more what was delivered, or what could not be, and answers with the job that does it. A delivery that failed is
+// retried by hand; of one that ended otherwise a new one is made, with the same events under the same ids, so that a receiver can tell that it has seen them.
+// One that is under way is ErrConflict.
+func (s *Service) Resend(ctx context.Context, i holdfast.Intervention) (holdfast.ID, error) {
+	by := By{Actor: i.Actor, Reason: i.Reason, Request: i.Request}
+	if err := by.check(); err != nil {
+		return holdfast.ID{}, err
+	}
+	job, err := s.store.Job(ctx, i.Job)
+	if err != nil {
+		return holdfast.ID{}, err
+	}
+	if err := isDelivery(job); err != nil {
+		return holdfast.ID{}, err
+	}
+	if i.Owner != "" && i.Owner != job.Owner {
+		return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s", i.Job)}
+	}
+	switch job.State {
+	case holdfast.Failed:
+		_, err := s.store.Retry(ctx, i)
+		return job.ID, err
+	case holdfast.Complete, holdfast.Cancelled:
+		again := holdfast.Draft{ID: holdfast.NewID(), Kind: job.Kind, Queue: job.Queue, Args: job.Args, Priority: job.Priority, Owner: job.Owner, Tags: job.Tags, Dependency: job.Dependency, MaxAttempts: job.MaxAttempts}
+		said := by.says("", "resend")
+		said.Job, said.Reason = job.ID, resent(again.ID, i.Reason)
+		return again.ID, s.store.Keep(ctx, holdfast.Change{Enqueue: []holdfast.Draft{again}, Events: []holdfast.Event{said}})
+	}
+	return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("delivery %s is under way (%s): wait for its end, or retry it at once: holdfast retry %s", job.ID, job.State, job.ID), Job: job.ID}
+}
+
+// resent tells which job took a delivery over.
+func resent(as holdfast.ID, reason string) string {
+	if reason == "" {
+		return "as " + as.String()
+	}
+	return fmt.Sprintf("as %s: %s", as, reason)
+}
+
+func isDelivery(job holdfast.Job) error {
+	if job.Queue == subscription.Queue {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("job %s is no delivery: deliveries are in queue %s", job.ID, subscription.Queue), Job: job.ID}
+}

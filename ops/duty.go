@@ -1,0 +1,127 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/duty"
+)
+
+// ordinary are the duties that every worker performs, so that they can be ordered when none is alive to report.
+var ordinary = []string{"promote", "reclaim", "expire", "sequence", "group", "schedule", "retention", "artifacts", "redrive", "budget", "learn", "policy", "deadline", "probes"}
+
+// Duties lists what workers do on a beat: the last run, the next, how late it is, the last error, and whether somebody paused it.
+func (s *Service) Duties(ctx context.Context) ([]duty.Standing, error) {
+	records, err := s.store.Records(ctx, duty.RoomOrder)
+	if err != nil {
+		return nil, err
+	}
+	var now time.Time
+	orders := map[string]duty.Order{}
+	for _, r := range records {
+		var o duty.Order
+		if now = r.AsOf; json.Unmarshal(r.Body, &o) == nil {
+			orders[r.Name] = o
+		}
+	}
+	if records, err = s.store.Records(ctx, duty.RoomReport); err != nil {
+		return nil, err
+	}
+	var reports []duty.Reports
+	for _, r := range records {
+		var report duty.Reports
+		if now = r.AsOf; json.Unmarshal(r.Body, &report) == nil {
+			reports = append(reports, report)
+		}
+	}
+	return duty.Fold(orders, reports, now), nil
+}
+
+// PauseDuty has every worker leave a duty alone for a while, or until it is resumed when that is zero. Pausing again replaces the pause.
+func (s *Service) PauseDuty(ctx context.Context, name string, lasting time.Duration, by By) error {
+	if err := checkPause(lasting); err != nil {
+		return err
+	}
+	return s.order(ctx, name, by, "paused", func(o *duty.Order, now time.Time) error {
+		o.Paused, o.Until, o.Since, o.Actor, o.Reason = true, time.Time{}, now, by.Actor, by.Reason
+		if lasting > 0 {
+			o.Until = now.Add(lasting)
+		}
+		return nil
+	})
+}
+
+// ResumeDuty ends a pause.
+func (s *Service) ResumeDuty(ctx context.Context, name string, by By) error {
+	return s.order(ctx, name, by, "resumed", func(o *duty.Order, now time.Time) error {
+		if !o.Halts(now) {
+			return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("duty %s is not paused", name)}
+		}
+		*o = o.Resumed()
+		return nil
+	})
+}
+
+// RunDuty has every worker perform a duty once, out of turn and also while it is paused.
+func (s *Service) RunDuty(ctx context.Context, name string, by By) error {
+	return s.order(ctx, name, by, "run now", func(o *duty.Order, _ time.Time) error {
+		o.Run++
+		return nil
+	})
+}
+
+// order keeps a person's word on a duty.
+func (s *Service) order(ctx context.Context, name string, by By, said string, give func(o *duty.Order, now time.Time) error) error {
+	if err := by.check(); err != nil {
+		return err
+	}
+	if err := s.knownDuty(ctx, name); err != nil {
+		return err
+	}
+	return s.keep(ctx, duty.RoomOrder, name, func(r holdfast.Record) (c holdfast.Change, err error) {
+		now := r.AsOf
+		if r.Version == 0 {
+			if now, err = s.now(ctx); err != nil {
+				return c, err
+			}
+		}
+		var o duty.Order
+		_ = json.Unmarshal(r.Body, &o) // what cannot be read is no order
+		if err := give(&o, now); err != nil {
+			return c, err
+		}
+		if r.Body, err = json.Marshal(o); err != nil {
+			return c, err
+		}
+		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says(duty.RoomOrder+"/"+name, said)}}, nil
+	})
+}
+
+// knownDuty refuses a duty that no order is for: most likely its name is misspelled, or workers could not do without it.
+func (s *Service) knownDuty(ctx context.Context, name string) error {
+	if !duty.Pausable(name) {
+		return invalid("duty %s takes no orders: a worker without it would neglect the jobs it holds; stop the worker, or pause a queue", name)
+	}
+	if slices.Contains(ordinary, name) {
+		return nil
+	}
+	known, err := s.Duties(ctx)
+	if err != nil {
+		return err
+	}
+	names := slices.Clone(ordinary)
+	for _, d := range known {
+		if d.Name == name {
+			return nil
+		}
+		if duty.Pausable(d.Name) && !slices.Contains(names, d.Name) {
+			names = append(names, d.Name)
+		}
+	}
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("nobody has a duty %q: there are %s", name, strings.Join(names, ", "))}
+}

@@ -1,0 +1,102 @@
+package opstest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// sequence numbers what has happened.
+func (s *scene) sequence() {
+	s.Helper()
+	s.eventually("an end of what happened", func() bool {
+		pages, err := s.store.Sequence(s.ctx, 100)
+		s.must(err)
+		return pages == 0
+	})
+}
+
+func feedIsFollowed(s *scene) {
+	s.must(s.store.Keep(s.ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "law", Events: []string{"*"}}}}))
+	first := s.enqueue()
+	s.settle(s.claim(first), complete)
+	s.sequence()
+	page, err := s.desk.Feed(s.ctx, 0, 2)
+	s.must(err)
+	if len(page.Events) != 2 || page.Events[0].Name != holdfast.EventQueued || page.Events[0].Job != first || page.Next != 2 || page.Head < 3 {
+		s.Fatalf("the feed begins with %+v", page)
+	}
+	latest, err := s.desk.Latest(s.ctx, 1)
+	s.must(err)
+	if len(latest.Events) != 1 || latest.Events[0].Name != holdfast.EventComplete || latest.Missed != 0 {
+		s.Errorf("the latest is %+v", latest)
+	}
+	var names []string
+	next := page.Next
+	for page, err := range s.desk.Tail(s.ctx, page.Next) {
+		s.must(err)
+		for _, e := range page.Events {
+			if e.Seq != next+1 {
+				s.Errorf("event %d came after %d", e.Seq, next)
+			}
+			next = e.Seq
+			names = append(names, e.Name)
+		}
+		if len(names) >= 2 {
+			break
+		}
+		s.enqueue() // while somebody waits for more
+		s.sequence()
+	}
+	if strings.Join(names, ", ") != "complete, queued" {
+		s.Errorf("somebody who followed was told %q", names)
+	}
+	for _, err := range s.desk.Tail(s.ctx, next+1000) {
+		s.expect(err, holdfast.ErrInvalid)
+	}
+}
+
+func auditTrail(s *scene) {
+	bad := s.failed()
+	i := by(bad)
+	i.Request = "request 9"
+	_, err := s.desk.Retry(s.ctx, i)
+	s.must(err)
+	s.must(s.desk.PauseDuty(s.ctx, "promote", 0, word("bob", "to look")))
+	s.must(s.desk.ResumeDuty(s.ctx, "promote", word("ann", "seen")))
+	s.must(s.store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Subject: "duty/promote", Name: "resumed", Actor: "holdfast"}}}))
+	s.sequence()
+	deeds := func(f ops.AuditFilter) (list []string) {
+		trail, err := s.desk.Trail(s.ctx, f)
+		s.must(err)
+		for _, e := range trail.Events {
+			list = append(list, strings.Join([]string{e.Actor, e.Name, e.Reason, e.Request}, "/"))
+		}
+		return list
+	}
+	retried, paused, resumed := "ann/manual retry/because/request 9", "bob/paused/to look/request 7", "ann/resumed/seen/request 7"
+	for _, c := range []struct {
+		filter ops.AuditFilter
+		want   []string
+	}{
+		{ops.AuditFilter{}, []string{retried, paused, resumed}},
+		{ops.AuditFilter{Actor: "ann"}, []string{retried, resumed}},
+		{ops.AuditFilter{Limit: 1}, []string{retried}},
+		{ops.AuditFilter{Job: bad}, []string{retried}},
+		{ops.AuditFilter{Subject: "duty/promote"}, []string{paused, resumed}},
+		{ops.AuditFilter{Subject: "duty/promote", Limit: 1}, []string{resumed}},
+	} {
+		if got := deeds(c.filter); !slices.Equal(got, c.want) {
+			s.Errorf("%+v tells %q, wanted %q", c.filter, got, c.want)
+		}
+	}
+	trail, err := s.desk.Trail(s.ctx, ops.AuditFilter{Limit: 1})
+	s.must(err)
+	if trail, err = s.desk.Trail(s.ctx, ops.AuditFilter{After: trail.Next}); err != nil || len(trail.Events) != 2 || trail.Next != trail.Head {
+		s.Errorf("the rest of the trail is %+v, %v", trail, err)
+	}
+	_, err = s.desk.Trail(s.ctx, ops.AuditFilter{Job: bad, Subject: "retention"})
+	s.expect(err, holdfast.ErrInvalid)
+}

@@ -1,0 +1,56 @@
+package opstest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func rulesOfRetention(s *scene) {
+	own := ops.New(s.store, ops.Config{Retention: []holdfast.Retain{{Name: "own", For: time.Hour}}})
+	r, err := own.Retention(s.ctx)
+	s.must(err)
+	if r.Applied || len(r.Rules) != 1 || r.Rules[0].Name != "own" {
+		s.Errorf("where nobody applied rules they are %+v", r)
+	}
+	s.expect(own.ApplyRetention(s.ctx, nil, word("ann", "")), holdfast.ErrConflict)
+	rules := []holdfast.Retain{{Name: "mails", Kind: "mail", State: holdfast.Complete, For: 0}, {Name: "rest", For: holdfast.Forever}}
+	s.expect(s.desk.ApplyRetention(s.ctx, rules, word("", "")), holdfast.ErrInvalid)
+	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x", For: -5}}, word("ann", "")), holdfast.ErrInvalid)
+	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x"}, {Name: "x"}}, word("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.ApplyRetention(s.ctx, rules, word("ann", "the disk is small")))
+	if r, err = own.Retention(s.ctx); err != nil || !r.Applied || r.Version != 1 || len(r.Rules) != 2 || r.Rules[1].For != holdfast.Forever || len(r.Story) != 1 {
+		s.Errorf("the rules are %+v, %v", r, err)
+	}
+	kept, gone := s.failed(), s.enqueue()
+	s.settle(s.claim(gone), complete)
+	purged, err := s.store.Purge(s.ctx, holdfast.Purge{Rules: r.Rules, Scan: 100})
+	s.must(err)
+	if purged.Jobs != 1 {
+		s.Fatalf("the rules purged %+v", purged)
+	}
+	s.expectState(kept, holdfast.Failed)
+	_, err = s.desk.Job(s.ctx, gone)
+	s.expect(err, holdfast.ErrPurged)
+	s.expectReasons(gone, "purged")
+	e, err := s.desk.Explain(s.ctx, gone)
+	s.must(err)
+	if e.Job.Kind != "mail" || e.Job.State != holdfast.Complete || !strings.Contains(e.Reasons[0].Text, "by the rule mails") {
+		s.Errorf("a purged job is explained by %+v", e)
+	}
+	stones, _, err := s.desk.Tombstones(s.ctx, holdfast.TombstoneFilter{Kind: "mail"})
+	s.must(err)
+	if len(stones) != 1 || stones[0].Job != gone || stones[0].Rule != "mails" {
+		s.Errorf("the tombstones are %+v", stones)
+	}
+	if r, err = s.desk.Retention(s.ctx); err != nil || len(r.Counts) != 1 || r.Counts[0].Jobs != 1 || r.Counts[0].Rule != "mails" {
+		s.Errorf("the counts are %+v, %v", r.Counts, err)
+	}
+	s.must(s.desk.ApplyRetention(s.ctx, nil, word("ann", "back to normal")))
+	if r, err = own.Retention(s.ctx); err != nil || r.Applied || r.Rules[0].Name != "own" {
+		s.Errorf("the rules are %+v, %v", r, err)
+	}
+	s.expectSaid("retention", "reset", "applied")
+}

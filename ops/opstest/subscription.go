@@ -1,0 +1,132 @@
+package opstest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func subscriptionsByHand(s *scene) {
+	wanted := subscription.Subscription{Name: "alarm", Sink: "call", Target: "pager", Events: []string{"failed"}}
+	_, err := s.desk.Subscribe(s.ctx, wanted, word("", ""))
+	s.expect(err, holdfast.ErrInvalid)
+	_, err = s.desk.Subscribe(s.ctx, subscription.Subscription{}, word("ann", ""))
+	s.expect(err, holdfast.ErrInvalid)
+	picky := ops.New(s.store, ops.Config{CheckSubscription: func(subscription.Subscription) error { return errors.New("no such pager") }})
+	if _, err = picky.Subscribe(s.ctx, wanted, word("ann", "")); err == nil {
+		s.Error("a subscription was kept that cannot work")
+	}
+	s.failed() // nobody listens yet
+	sub, err := s.desk.Subscribe(s.ctx, wanted, word("ann", "on call"))
+	s.must(err)
+	s.failed()
+	s.sequence()
+	got, err := s.desk.Subscription(s.ctx, sub.ID)
+	s.must(err)
+	if got.Actor != "ann" || got.CreatedAt.IsZero() || got.Lag < 1 || got.Disabled != "" {
+		s.Errorf("the subscription is %+v", got)
+	}
+	page, err := s.desk.Feed(s.ctx, got.Cursor, 10)
+	s.must(err)
+	failures := 0
+	for _, e := range page.Events {
+		if e.Name == holdfast.EventFailed {
+			failures++
+		}
+	}
+	if failures != 1 {
+		s.Errorf("%d failures are told since somebody listens, wanted 1", failures)
+	}
+
+	wanted.ID, wanted.Target, wanted.Secrets = sub.ID, "other pager", []string{"pager"}
+	_, err = s.desk.Subscribe(s.ctx, wanted, word("bob", "moved"))
+	s.must(err)
+	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "at night")))
+	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "again")), holdfast.ErrConflict)
+	s.must(s.desk.EnableSubscription(s.ctx, sub.ID, word("ann", "")))
+	s.expect(s.desk.EnableSubscription(s.ctx, sub.ID, word("ann", "")), holdfast.ErrConflict)
+	s.sequence()
+	s.expect(s.desk.RewindSubscription(s.ctx, sub.ID, 1_000_000, word("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.RewindSubscription(s.ctx, sub.ID, subscription.FromHead, word("ann", "skip it")))
+	list, err := s.desk.Subscriptions(s.ctx)
+	s.must(err)
+	if len(list) != 1 || list[0].Lag != 0 && list[0].Lag != 1 || list[0].Target != "other pager" || list[0].Actor != "ann" { // being rewound is an event too
+		s.Errorf("the subscriptions are %+v", list)
+	}
+	s.must(s.desk.RewindSubscription(s.ctx, sub.ID, 0, word("ann", "all anew")))
+	if got, err = s.desk.Subscription(s.ctx, sub.ID); err != nil || got.Cursor != 0 || got.Lag < 3 {
+		s.Errorf("a subscription that was rewound is %+v, %v", got, err)
+	}
+	s.expect(s.desk.Unsubscribe(s.ctx, holdfast.NewID(), word("ann", "")), holdfast.ErrNotFound)
+	s.must(s.desk.Unsubscribe(s.ctx, sub.ID, word("ann", "gone")))
+	_, err = s.desk.Subscription(s.ctx, sub.ID)
+	s.expect(err, holdfast.ErrNotFound)
+	s.expectSaid(subscription.Owner(sub.ID), "unsubscribed", "rewound", "rewound", "enabled", "disabled", "replaced", "subscribed")
+}
+
+// delivery makes a delivery and claims it.
+func (s *scene) delivery(of holdfast.ID) holdfast.Lease {
+	s.Helper()
+	s.enqueue(func(d *holdfast.Draft) {
+		d.Kind, d.Queue, d.Owner, d.Args = "holdfast.call", subscription.Queue, subscription.Owner(of), []byte(`{"seq":[17]}`)
+		d.IdempotencyKey = "subscription/17/" + holdfast.NewID().String()
+	})
+	return s.claimDelivery()
+}
+
+func (s *scene) claimDelivery() holdfast.Lease {
+	s.Helper()
+	leases, err := s.store.Claim(s.ctx, holdfast.Claim{Worker: "w1", Queues: []string{subscription.Queue}, Limit: 1, Start: 1, Lease: time.Minute})
+	s.must(err)
+	if len(leases) != 1 {
+		s.Fatalf("%d deliveries are there to be claimed, wanted 1", len(leases))
+	}
+	return leases[0]
+}
+
+func deliveriesAreSentAgain(s *scene) {
+	of, other := holdfast.NewID(), holdfast.NewID()
+	lease := s.delivery(of)
+	_, err := s.desk.Resend(s.ctx, by(lease.ID))
+	s.expect(err, holdfast.ErrConflict)
+	s.settle(lease, fail)
+	again, err := s.desk.Resend(s.ctx, by(lease.ID))
+	s.must(err)
+	if again != lease.ID {
+		s.Errorf("what failed was sent again as %s, wanted its own id", again)
+	}
+	s.settle(s.claimDelivery(), complete)
+	_, err = s.desk.Resend(s.ctx, holdfast.Intervention{Job: lease.ID})
+	s.expect(err, holdfast.ErrInvalid)
+	foreign := by(lease.ID)
+	foreign.Owner = subscription.Owner(other)
+	_, err = s.desk.Resend(s.ctx, foreign)
+	s.expect(err, holdfast.ErrNotFound)
+	if again, err = s.desk.Resend(s.ctx, by(lease.ID)); err != nil || again == lease.ID {
+		s.Fatalf("what was delivered was sent again as %s, %v", again, err)
+	}
+	second := s.claimDelivery()
+	if second.ID != again || string(second.Args) != string(lease.Args) || second.Owner != lease.Owner {
+		s.Errorf("it was sent again as %+v", second)
+	}
+	s.settle(second, complete)
+	s.settle(s.delivery(other), fail)
+	d, err := s.desk.Delivery(s.ctx, lease.ID)
+	s.must(err)
+	if line := d.Story[len(d.Story)-1]; len(d.Attempts) != 1 || line.Text != "sent again by ann: as "+again.String()+": because" {
+		s.Errorf("the delivery is shown as %+v", d)
+	}
+	for id, want := range map[holdfast.ID]int{of: 2, other: 1, {}: 3} {
+		jobs, _, err := s.desk.Deliveries(s.ctx, id, holdfast.Filter{})
+		s.must(err)
+		if len(jobs) != want {
+			s.Errorf("%d deliveries of %s are listed, wanted %d", len(jobs), id, want)
+		}
+	}
+	_, err = s.desk.Resend(s.ctx, by(s.failed()))
+	s.expect(err, holdfast.ErrNotFound)
+}
