@@ -88,8 +88,8 @@ func (b book) minor(name string, full, quick int, flags ...string) *entry {
 // plan is everything that is measured.
 func plan(quick bool) []*contest {
 	b := book{quick}
-	all := []*contest{b.drain(), b.bulk(), b.enqueue1(), b.enqueue16(), b.failure(), b.pickup(), b.processes(), b.flat(), b.fair(), b.snapshot()}
-	workload := map[string]string{"enqueue1": "enqueue", "enqueue16": "enqueue", "processes": "drain", "flat": "drain", "fair": "drain", "snapshot": "drain"}
+	all := []*contest{b.drain(), b.bulk(), b.enqueue1(), b.enqueue16(), b.failure(), b.pickup(), b.processes(), b.flat(), b.fair(), b.events(), b.snapshot()}
+	workload := map[string]string{"enqueue1": "enqueue", "enqueue16": "enqueue", "processes": "drain", "flat": "drain", "fair": "drain", "events": "drain", "snapshot": "drain"}
 	for _, c := range all {
 		for _, e := range c.entries {
 			e.workload = c.name
@@ -239,6 +239,17 @@ func (b book) fair() *contest {
 		many := b.entry(base+" 5000 owners", 100_000, 50_000, "-owners", "5000")
 		many.base = base
 		c.entries = append(c.entries, b.entry(base, 100_000, 50_000, "-owners", "1"), many)
+	}
+	return c
+}
+
+// events compares a feed that nobody listens to with one that tells every transition of every job.
+func (b book) events() *contest {
+	c := &contest{name: "events"}
+	for _, base := range []string{"holdfast postgres", "holdfast sqlite"} {
+		told := b.entry(base+" told", 200_000, 100_000, "-told")
+		told.base = base
+		c.entries = append(c.entries, b.entry(base, 200_000, 100_000), told)
 	}
 	return c
 }

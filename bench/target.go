@@ -90,6 +90,8 @@ func targets(quick bool) []target {
 	}
 	d.atLeast(0.75, "fair", pg+" 5000 owners", pg)
 	d.atLeast(0.75, "fair", lite+" 5000 owners", lite)
+	d.atLeast(0.8, "events", pg+" told", pg)
+	d.atLeast(0.8, "events", lite+" told", lite)
 	d.atLeast(0.8, "snapshot", pg+" snapshot", pg)
 	// "No slower" is judged within the noise of such runs.
 	d.atLeast(0.95, "processes", pg+" 4", pg)

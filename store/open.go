@@ -13,7 +13,8 @@ import (
 )
 
 // Open opens the store at an address and brings its schema up to date. "jobs.db", "sqlite:jobs.db" and any other path is an
-// SQLite file, made when it is not there; "postgres://user@host/database" is PostgreSQL.
+// SQLite file, made when it is not there; "jobs.db?min_free=1073741824" says how much of the disk it leaves free.
+// "postgres://user@host/database" is PostgreSQL.
 func Open(ctx context.Context, address string) (holdfast.Store, error) {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch {
@@ -22,9 +23,17 @@ func Open(ctx context.Context, address string) (holdfast.Store, error) {
 	case scheme == "postgres" || scheme == "postgresql":
 		return postgres.Open(ctx, postgres.Config{URL: address})
 	case scheme == "sqlite" || scheme == "file":
-		return sqlite.Open(ctx, sqlite.Config{Path: strings.TrimPrefix(rest, "//")})
+		return openFile(ctx, strings.TrimPrefix(rest, "//"))
 	case strings.Contains(address, "://"):
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no store is called %q: name a file (jobs.db) or a database (postgres://user@host/name)", scheme+"://")}
 	}
-	return sqlite.Open(ctx, sqlite.Config{Path: address})
+	return openFile(ctx, address)
+}
+
+func openFile(ctx context.Context, address string) (holdfast.Store, error) {
+	cfg, err := sqlite.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, cfg)
 }

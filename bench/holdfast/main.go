@@ -52,6 +52,11 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 		return nil, err
 	}
 	c := &contender{store: s, slots: o.Slots, owners: o.Owners}
+	if o.Told {
+		if err := s.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "bench", Events: []string{"*"}}}}); err != nil {
+			return nil, err
+		}
+	}
 	if strings.HasPrefix(o.Store, "postgres") {
 		return remote{c, postgres.Server{URL: o.Store}}, nil
 	}

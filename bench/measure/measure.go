@@ -70,6 +70,7 @@ type Options struct {
 	Store    string // a file, a URL or an address
 	Slots    int    // handlers at once
 	Owners   int    // among so many owners jobs are divided, in turn; 0: they have none
+	Told     bool   // every transition of every job is an event
 	Defaults bool   // leave everything else as the contender's authors set it, instead of as they would for speed
 }
 
@@ -127,6 +128,7 @@ func Main(open Open) {
 	flag.IntVar(&r.held, "held", 0, "prepare: jobs queued but paused")
 	flag.IntVar(&r.broken, "broken", 0, "prepare: jobs queued behind an open breaker")
 	flag.IntVar(&r.Owners, "owners", 0, "divide the jobs among so many owners")
+	flag.BoolVar(&r.Told, "told", false, "write an event for every transition of every job")
 	flag.IntVar(&r.retained, "retained", 0, "prepare: jobs that ended and are kept")
 	flag.BoolVar(&r.snapshot, "snapshot", false, "drain: while a transaction holds an old snapshot (PostgreSQL)")
 	flag.BoolVar(&r.same, "same", false, "pickup: enqueue and work in one process")

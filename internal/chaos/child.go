@@ -78,6 +78,10 @@ func (p part) play(ctx context.Context) error {
 		return work(ctx, p, &recorder{Store: s, journal: j})
 	case partProber:
 		return probe(ctx, p, &recorder{Store: s, journal: j})
+	case partNotifier:
+		return tell(ctx, p, &recorder{Store: s, journal: j})
+	case partScheduler:
+		return keepTime(ctx, p, &recorder{Store: s, journal: j})
 	case partProducer:
 		return produce(ctx, p, s, j)
 	}

@@ -16,7 +16,7 @@ const (
 	nesting       = 4
 	parameters    = 5
 	methods       = 8
-	rootNames     = 60
+	rootNames     = 80
 )
 
 func TestNothingOutgrowsItsBudget(t *testing.T) {

@@ -150,7 +150,7 @@ func identsOf(list ...ast.Expr) (idents []*ast.Ident) {
 
 func TestAJobHasExactlyTheFiveStatesOfThePlan(t *testing.T) {
 	want := map[string]bool{"queued": true, "processing": true, "complete": true, "failed": true, "cancelled": true}
-	text := regexp.MustCompile(`State\s*=\s*"([a-z ]+)"`)
+	text := regexp.MustCompile(`\bState\s*=\s*"([a-z ]+)"`)
 	for _, s := range files(t, ".go") {
 		if s.room() != "." || s.isTest() {
 			continue

@@ -35,7 +35,8 @@ func (i *Inspector) Audit(ctx context.Context) ([]holdfast.Finding, error) {
 		}
 		all = append(all, findings...)
 	}
-	return all, nil
+	findings, err := i.chain(ctx)
+	return append(all, findings...), err
 }
 
 // audit puts one promise to the test.

@@ -117,7 +117,7 @@ func TestEveryPromiseHasADamageThatBreaksIt(t *testing.T) {
 		if !is {
 			promise, is = strings.CutPrefix(name, "overdue: ")
 		}
-		if is && damages[promise] == nil && !slices.Contains(proven, promise) {
+		if is && damages[promise] == nil && groupDamages[promise] == nil && !slices.Contains(proven, promise) {
 			t.Errorf("no damage proves that the promise %q is looked after", promise)
 		}
 	}

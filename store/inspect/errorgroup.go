@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -65,13 +64,11 @@ func (p *grouper) check() error {
 	default:
 		return invalid("status %.40q: use open, acknowledged, ignored, resolved or regressed", f.Status)
 	}
-	if f.Limit < 0 {
-		return invalid("limit %d: ask for 1 to %d error groups, or 0 for %d", f.Limit, largestPage, usualPage)
+	limit, err := pageSize(f.Limit, "error groups")
+	if err != nil {
+		return err
 	}
-	if f.Limit == 0 {
-		f.Limit = usualPage
-	}
-	f.Limit = min(f.Limit, largestPage)
+	f.Limit = limit
 	raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 	if f.Cursor != "" && (err != nil || len(raw) <= 8) {
 		return invalid("the cursor %.40q is not one of ours: start again without it", f.Cursor)
@@ -80,8 +77,8 @@ func (p *grouper) check() error {
 		p.seen, p.fingerprint = time.UnixMicro(int64(binary.BigEndian.Uint64(raw))).UTC(), string(raw[8:])
 	}
 	for _, text := range []string{f.Fingerprint, f.Code, f.Kind, p.fingerprint} {
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return invalid("the filter %.40q is not text", text)
+		if err := isText(text); err != nil {
+			return err
 		}
 	}
 	return nil

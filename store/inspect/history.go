@@ -56,7 +56,7 @@ func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event,
 	var events []holdfast.Event
 	err := i.q.Query(ctx, i.statements[name], args, func(r Row) error {
 		event := about
-		event.At, event.Name, event.Actor, event.Reason, event.Token, event.Generation = r.Time(0), r.Text(1), r.Text(2), r.Text(3), r.Int(4), r.Int(5)
+		event.At, event.Name, event.Actor, event.Reason, event.Token, event.Generation, event.Request = r.Time(0), r.Text(1), r.Text(2), r.Text(3), r.Int(4), r.Int(5), r.Text(6)
 		events = append(events, event)
 		return nil
 	})

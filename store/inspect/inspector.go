@@ -9,8 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
-// Inspector reads jobs, their history, their errors and the health of a store. It implements holdfast.Inspector and
-// holdfast.Analyst, changes nothing, and is safe for concurrent use when its Querier is.
+// Inspector reads jobs, their history, their errors, groups, the feed and the health of a store. It implements holdfast.Inspector and
+// holdfast.Analyst and the reading half of holdfast.Grouper and holdfast.Historian, changes nothing, and is safe for concurrent use when its Querier is.
 type Inspector struct {
 	q          Querier
 	dialect    string
@@ -27,16 +27,23 @@ func New(q Querier, dialect string) *Inspector {
 	return &Inspector{q: q, dialect: dialect, statements: statement.Load(dialect)}
 }
 
-// Job tells all about one job.
+// Job tells all about one job. Of one that was purged the error says when, and by which rule.
 func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
 	jobs, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}})
 	if err != nil {
 		return holdfast.Job{}, err
 	}
 	if len(jobs) == 0 {
-		return holdfast.Job{}, notFound(id)
+		return holdfast.Job{}, i.absent(ctx, id)
 	}
-	return jobs[0], nil
+	job := jobs[0]
+	if !job.Group.IsZero() {
+		err = i.q.Query(ctx, i.statements["inspect after"], []any{id}, func(r Row) error {
+			job.After = append(job.After, r.ID(0))
+			return nil
+		})
+	}
+	return job, err
 }
 
 // Ahead counts the claimable jobs of the same queue that are claimed before this one, up to a thousand. Nothing is ahead

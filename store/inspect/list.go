@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -49,13 +49,9 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 	default:
 		return after, invalid("state %.40q: use queued, processing, complete, failed or cancelled", f.State)
 	}
-	if f.Limit < 0 {
-		return after, invalid("limit %d: ask for 1 to %d jobs, or 0 for %d", f.Limit, largestPage, usualPage)
+	if f.Limit, err = pageSize(f.Limit, "jobs"); err != nil {
+		return after, err
 	}
-	if f.Limit == 0 {
-		f.Limit = usualPage
-	}
-	f.Limit = min(f.Limit, largestPage)
 	if f.OlderThan < 0 || f.YoungerThan < 0 {
 		return after, invalid("an age below zero: give a positive duration")
 	}
@@ -63,18 +59,14 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 		return after, invalid("generation %d: give 1 for the first, 2 after one manual retry, or 0 for any", f.Generation)
 	}
 	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency} {
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return after, invalid("the filter %.40q is not text", text)
+		if err := isText(text); err != nil {
+			return after, err
 		}
 	}
 	if f.Cursor == "" {
 		return after, nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
-	if err != nil || len(raw) != len(after) || holdfast.ID(raw).IsZero() {
-		return after, invalid("the cursor %.40q is not one of ours: start again without it", f.Cursor)
-	}
-	return holdfast.ID(raw), nil
+	return cursorID(f.Cursor)
 }
 
 // A query is a text and the arguments it was built with.
@@ -122,9 +114,9 @@ func (p *picker) pick() query {
 		}
 		table, id := "holdfast_job j", "j.id"
 		if !p.filter.Redrive.IsZero() {
-			table, id = table+" JOIN "+p.redriven()+" ON v.job = j.id", "v.job"
+			table, id = table+" JOIN "+p.chosen()+" ON v.job = j.id", "v.job"
 		}
-		return query{p.branch(table, id, append(p.names("j"), p.facts()...)), p.args}
+		return query{p.branch(table, id, slices.Concat(p.names("j"), p.facts(), p.member())), p.args}
 	}
 	branches := make([]string, len(places))
 	for n, from := range places {
@@ -188,8 +180,11 @@ func (p *picker) from(at place) string {
 		where = append(where, "p.lane IN (SELECT n.id FROM "+lanes+" UNION ALL SELECT -n.id FROM "+lanes+")")
 	}
 	facts = append(facts, p.facts()...)
-	redriven := !p.filter.Redrive.IsZero()
-	if redriven && at.lanes {
+	if !p.filter.Redrive.IsZero() {
+		facts = append(facts, p.member()...)
+	}
+	few := !p.filter.Redrive.IsZero() || !p.filter.Group.IsZero()
+	if few && at.lanes {
 		facts = append(facts, p.either("p.lane", "j.lane"), "p.priority = j.priority") // from the job to its line by key
 	}
 	if len(facts) > 0 {
@@ -198,10 +193,10 @@ func (p *picker) from(at place) string {
 	}
 	id := "p.job"
 	switch {
-	case redriven && at == leased: // what is leased is few, and has no key
-		where = append(where, "EXISTS (SELECT 1 FROM "+p.redriven()+" WHERE v.job = p.job)")
-	case redriven:
-		table, id = table+" JOIN "+p.redriven()+" ON v.job = p.job", "v.job"
+	case few && at == leased: // what is leased is few, and has no key
+		where = append(where, "EXISTS (SELECT 1 FROM "+p.chosen()+" WHERE v.job = p.job)")
+	case few:
+		table, id = table+" JOIN "+p.chosen()+" ON v.job = p.job", "v.job"
 	}
 	if p.filter.Generation > 0 {
 		where = append(where, "p.generation = "+p.bind(p.filter.Generation))
@@ -218,9 +213,20 @@ func (p *picker) either(line, lane string) string {
 	return fmt.Sprintf("%s IN (%s, -%s)", line, lane, lane)
 }
 
-// redriven are the jobs that the filter's redrive took, in the order of its key.
-func (p *picker) redriven() string {
+// chosen are the jobs that the filter's redrive took, or else the members of its group, in the order of that key.
+func (p *picker) chosen() string {
+	if p.filter.Redrive.IsZero() {
+		return "(SELECT d.id AS job FROM holdfast_job d WHERE d.group_id = " + p.bind(p.filter.Group) + ") AS v"
+	}
 	return "(SELECT d.job FROM holdfast_redriven d WHERE d.redrive = " + p.bind(p.filter.Redrive) + ") AS v"
+}
+
+// member is the condition that a job is in the filter's group, where the group is not what it is chosen by.
+func (p *picker) member() []string {
+	if p.filter.Group.IsZero() {
+		return nil
+	}
+	return []string{"j.group_id = " + p.bind(p.filter.Group)}
 }
 
 // branch is one ordered, limited read of ids.

@@ -62,7 +62,7 @@ func TestPostgresUnderstandsEveryQuestion(t *testing.T) {
 	for _, state := range []holdfast.State{"", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
 		for _, f := range []holdfast.Filter{
 			{}, {Kind: "k", Queue: "q"}, {Owner: "o", Tag: "t"}, {Code: "C"}, {Fingerprint: "f", Code: "C", Kind: "k"}, {OlderThan: 1, YoungerThan: 1}, {DeadLetters: true},
-			{Dependency: "d"}, {Generation: 2}, {Redrive: id(1)}, {Redrive: id(1), Generation: 1, Dependency: "d", Owner: "o", Tag: "t", Code: "C", Cursor: cursor},
+			{Dependency: "d"}, {Generation: 2}, {Redrive: id(1)}, {Group: id(1)}, {Group: id(1), Redrive: id(1), Generation: 1, Owner: "o", Cursor: cursor}, {Redrive: id(1), Generation: 1, Dependency: "d", Owner: "o", Tag: "t", Code: "C", Cursor: cursor},
 			{Kind: "k", Queue: "q", Owner: "o", Tag: "t", Code: "C", Fingerprint: "f", OlderThan: 1, YoungerThan: 1, Cursor: cursor, Limit: 7},
 		} {
 			f.State = state

@@ -243,6 +243,7 @@ type facts struct {
 	unique, idempotency         word
 	dependency                  word
 	within                      pgtype.Int8 // microseconds
+	group                       pgtype.UUID
 	priority                    pgtype.Int2
 	tags                        []string
 	maxAttempts                 pgtype.Int4
@@ -263,7 +264,7 @@ func (w *word) ScanBytes(text []byte) error {
 
 func (f *facts) fields() []any {
 	return []any{&f.kind, &f.queue, &f.priority, &f.owner, &f.tags, &f.maxAttempts, &f.unique, &f.idempotency,
-		&f.created, &f.run, &f.expire, &f.dependency, &f.within, &f.args, &f.since, &f.checkpoint}
+		&f.created, &f.run, &f.expire, &f.dependency, &f.within, &f.group, &f.args, &f.since, &f.checkpoint}
 }
 
 // lease is the job in its holder's hands.
@@ -279,6 +280,9 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 	}
 	if answer.Corrupt != "" {
 		answer.Args = json.RawMessage("null")
+	}
+	if f.group.Valid {
+		answer.Group = f.group.Bytes
 	}
 	if f.run.Valid {
 		answer.RunAt = f.run.Time.UTC()

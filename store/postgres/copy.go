@@ -19,12 +19,15 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 	if err := conn.QueryRow(ctx, s.sql["now"]).Scan(&now); err != nil {
 		return err
 	}
-	var ready, later, expiring []*entry
+	var ready, later, waiting, expiring []*entry
 	for i := range entries {
 		e := &entries[i]
-		if e.due(now).IsZero() {
+		switch {
+		case len(e.After) > 0:
+			waiting = append(waiting, e)
+		case e.due(now).IsZero():
 			ready = append(ready, e)
-		} else {
+		default:
 			later = append(later, e)
 		}
 		if !e.expire(now).IsZero() {
@@ -36,10 +39,11 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 		rows []*entry
 		row  func(*tuple, *entry)
 	}{
-		{"holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key, unique_done, idempotency_key, dependency, retry_within, args)",
+		{"holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, args)",
 			pointers(entries), func(t *tuple, e *entry) { t.facts(e, now) }},
 		{"holdfast_ready (lane, priority, job)", ready, func(t *tuple, e *entry) { t.fields(3).int(e.lane).small(e.Priority).id(e.ID) }},
 		{"holdfast_later (due_at, job)", later, func(t *tuple, e *entry) { t.fields(2).time(e.due(now)).id(e.ID) }},
+		{"holdfast_later (due_at, job, hold)", waiting, func(t *tuple, e *entry) { t.fields(3).time(e.aside(now)).id(e.ID).text("") }},
 		{"holdfast_expiry (expire_at, job)", expiring, func(t *tuple, e *entry) { t.fields(2).time(e.expire(now)).id(e.ID) }},
 	} {
 		if err := copyTo(ctx, conn, part.into, len(part.rows), func(t *tuple, i int) { part.row(t, part.rows[i]) }); err != nil {
@@ -87,6 +91,15 @@ func (e *entry) due(now time.Time) time.Time {
 		return time.Time{}
 	}
 	return due
+}
+
+// aside is the due time of an entry that waits for others: its own, out of promotion's sight.
+func (e *entry) aside(now time.Time) time.Time {
+	due := e.due(now)
+	if due.IsZero() {
+		due = now
+	}
+	return due.UTC().AddDate(0, 0, 365250)
 }
 
 // expire is when the entry must have started, if ever.
@@ -228,8 +241,13 @@ func (t *tuple) member(m *member) *tuple {
 }
 
 func (t *tuple) facts(e *entry, now time.Time) {
-	t.fields(17).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
+	t.fields(18).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
 	t.time(now).time(e.due(now)).time(e.expire(now)).some(e.Owner).list(e.Tags)
 	t.some(e.UniqueKey).bool(e.UniqueDone).some(e.IdempotencyKey).some(e.Dependency).span(e.RetryWithin)
+	if e.Group.IsZero() {
+		t.null()
+	} else {
+		t.id(e.Group)
+	}
 	*t = append(*t.size(len(e.Args)), e.Args...)
 }

@@ -25,6 +25,9 @@ type entry struct {
 
 func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "" }
 
+// refusable reports whether what the store holds may stand against the entry, apart from its id.
+func (e *entry) refusable() bool { return e.keyed() || !e.Group.IsZero() }
+
 // Enqueue makes the drafts durable, all or none. Calls without keys that arrive together share one commit.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) == 0 {
@@ -36,12 +39,15 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	if err != nil {
 		return nil, err
 	}
+	if err := s.size.check(ctx, s); err != nil {
+		return nil, err
+	}
 	receipts := make([]holdfast.Receipt, len(entries))
 	for i := range entries {
 		receipts[i].ID = entries[i].ID
 	}
 	switch {
-	case slices.ContainsFunc(entries, func(e entry) bool { return e.keyed() }):
+	case slices.ContainsFunc(entries, func(e entry) bool { return e.refusable() }): // a sealed group refuses its own call, and no other's
 		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
 			s.arrived(entries) // a twin among them is a false alarm at worst
 		}
@@ -196,11 +202,11 @@ func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
 
 // columns are the name of the statement that writes entries, and its parameters.
 func columns(entries []entry) (string, []any) {
-	var c [18]column
+	var c [20]column
 	plain := true
 	for i := range entries {
 		e := &entries[i]
-		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed() && e.Dependency == "" && e.RetryWithin == 0
+		plain = plain && e.Delay == 0 && e.RunAt.IsZero() && e.ExpireIn == 0 && e.ExpireAt.IsZero() && !e.keyed() && e.Dependency == "" && e.RetryWithin == 0 && e.Group.IsZero()
 		c[0].id(e.ID)
 		c[1].int(int(e.lane))
 		c[2].quote(e.Kind)
@@ -229,6 +235,12 @@ func columns(entries []entry) (string, []any) {
 		c[15].some(e.IdempotencyKey)
 		c[16].some(e.Dependency)
 		c[17].span(e.RetryWithin)
+		if e.Group.IsZero() {
+			c[18].null()
+		} else {
+			c[18].id(e.Group)
+		}
+		c[19].bool(len(e.After) > 0)
 	}
 	return "enqueue", literals(c[:])
 }

@@ -32,9 +32,9 @@ var errands = []struct {
 	{"enqueue 50 with keys", 1200, (*runner).enqueueKeyed},
 	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, by("ada", onlyReady))) }},
 	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, by("ada", onlyFinished))) }},
-	{"redrive nine dead letters", 700, (*runner).redrive},
+	{"redrive nine dead letters", 800, (*runner).redrive},
 	{"count what became of ten thousand", 35_000, func(r *runner) { r.done(r.store.Redriven(r.ctx, number(1))) }},
-	{"find 100 broken promises", 2450, func(r *runner) { r.done(r.store.Breach(r.ctx, 100)) }},
+	{"find 100 broken promises", 2700, func(r *runner) { r.done(r.store.Breach(r.ctx, 100)) }},
 	{"keep a record and a limit", 100, (*runner).keep},
 	{"read a job and its history", 500, func(r *runner) { r.done(r.store.History(r.ctx, number(onlyFinished))) }},
 }

@@ -88,7 +88,7 @@ func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
-	if err := checkPerson(t.Actor, t.Reason, ""); err != nil {
+	if err := checkPerson(t.Actor, t.Reason, "", ""); err != nil {
 		return err
 	}
 	name := string(t.Status)

@@ -11,9 +11,9 @@ import (
 // job stands in several places at once here, which plans do not mind; the errands need some that do not.
 var floods = map[string]string{
 	"lane": `(queue, kind) SELECT CASE WHEN n < 8 THEN 'default' WHEN n = 8 THEN 'alone' ELSE 'queue-' || n % 20 END, 'kind-' || n FROM generate_series(1, 200) n`,
-	"job": `(id, lane, kind, queue, priority, created_at, owner, unique_key, idempotency_key, args)
+	"job": `(id, lane, kind, queue, priority, created_at, owner, unique_key, idempotency_key, group_id, args)
 		SELECT id(n), 1 + n % 8, 'kind-' || 1 + n % 8, CASE WHEN n % 8 = 7 THEN 'alone' ELSE 'default' END, 0, now(), CASE WHEN n % 4 = 0 THEN 'owner-' || n % 1000 END,
-		       'key-' || n, 'key-' || n, '{"to":"somebody@example.org","template":"welcome"}' FROM generate_series(1, 1000000) n`,
+		       'key-' || n, 'key-' || n, CASE WHEN n % 4 = 1 THEN id(n % 1000) END, '{"to":"somebody@example.org","template":"welcome"}' FROM generate_series(1, 1000000) n`,
 	"ready": `(lane, priority, job, token, failures, crashes, interrupts, generation)
 		SELECT 1 + n % 8, 0, id(n), 0, 0, 0, 0, 1 FROM generate_series(1, 1000100) n WHERE n NOT BETWEEN 900001 AND 900100`,
 	"later": `(due_at, job, token, failures, crashes, interrupts, generation)
@@ -38,6 +38,15 @@ var floods = map[string]string{
 	"record": `(room, name, version, body, kept_at) SELECT 'room-' || n % 1000, 'name-' || n, 1, '{}', now() FROM generate_series(1, 100000) n`,
 	"carry":  `(job, since) SELECT id(n), now() FROM generate_series(1, 10000) n`,
 	"cancel": `(job, at, actor) SELECT id(n), now(), 'ada' FROM generate_series(300001, 302000) n`,
+	"group": `(id, owner, parent, expire_at, created_at, sealed_at, state, attend)
+		SELECT id(n), 'owner-' || n % 1000, CASE WHEN n % 10 > 0 THEN id(n / 10) END, CASE WHEN n % 5 = 0 THEN now() + (n - 100) * interval '1 minute' END, now(), now(), 'processing', n % 1000 = 0
+		  FROM generate_series(1, 100000) n`,
+	"after": `(upstream, job, regardless) SELECT id(n), id(n + 1), n % 3 = 0 FROM generate_series(1, 100000) n`,
+	"outbox": `(first, events, name, at, jobs, tokens)
+		SELECT CASE WHEN n < 99000 THEN n END, 1, 'complete', now() - interval '1 hour', ARRAY[id(n)], ARRAY[1] FROM generate_series(1, 100000) n`,
+	"tombstone": `(job, kind, queue, group_id, state, finished_at, purged_at, rule)
+		SELECT id(2000000 + n), 'kind-1', 'default', CASE WHEN n % 4 = 0 THEN id(n % 1000) END, 'complete', now(), now() + n * interval '1 second', 'old' FROM generate_series(1, 100000) n`,
+	"artifact": `(job, name, ref, created_at, expire_at) SELECT id(n), 'result', 'file', now(), now() + n * interval '1 second' FROM generate_series(1, 100000) n`,
 	"lease": `(id, worker, claimed_at, expires_at, jobs, tokens, started)
 		SELECT id(n), 'worker-' || n % 7, now(), now() + CASE WHEN n > 20 THEN interval '1 hour' ELSE interval '-1 hour' END,
 		       array_agg(id(n * 100 + m)), array_agg(1), array_agg(true) FROM generate_series(1, 1000) n, generate_series(1, 20) m GROUP BY n`,

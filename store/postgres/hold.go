@@ -71,7 +71,7 @@ func checkHold(h *holdfast.Hold) error {
 	if err := h.Check(); err != nil {
 		return err
 	}
-	return checkPerson(h.Actor, h.Reason, "")
+	return checkPerson(h.Actor, h.Reason, "", "")
 }
 
 func subjectOf(h holdfast.Hold) string {
@@ -110,7 +110,7 @@ func (s *Store) fill(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
 
 // tell queues a line of the story of something that is no job.
 func (s *Store) tell(b *pgx.Batch, e holdfast.Event, now time.Time) {
-	b.Queue(s.sql["subject_event_add"], e.Subject, stamp(now), e.Name, e.Actor, clean(e.Reason))
+	b.Queue(s.sql["subject_event_add"], e.Subject, stamp(now), e.Name, e.Actor, clean(e.Reason), clean(e.Request), e.Generation)
 }
 
 // Keep makes a change durable, all or none. After a lost answer it is not repeated: its own versions would stand against it.
@@ -119,11 +119,19 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	if err := statement.CheckChange(&c); err != nil {
 		return err
 	}
+	k := &keeping{s: s, c: &c}
+	if err := k.prepare(ctx); err != nil {
+		return err
+	}
 	err := s.ask(ctx, "keep the change", false, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error { return s.change(ctx, p, &c) })
+		err := s.transact(ctx, s.work, func(p *pipe) error { return k.write(ctx, p) })
+		return s.collided(ctx, native{s.work}, k.entries, err)
 	})
 	if err != nil {
 		return err
+	}
+	if len(k.fresh) > 0 {
+		s.arrived(k.fresh)
 	}
 	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
 		s.weights.forget()
@@ -134,38 +142,77 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	return nil
 }
 
-// change writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
-func (s *Store) change(ctx context.Context, p *pipe, c *holdfast.Change) error {
-	var now time.Time
-	var refused error
+// A keeping is one change under way.
+type keeping struct {
+	s       *Store
+	c       *holdfast.Change
+	entries []entry
+	fresh   []entry // those of them that were new
+	now     time.Time
+	refused error
+}
+
+// prepare checks the drafts, and finds their lanes before anything is locked.
+func (k *keeping) prepare(ctx context.Context) (err error) {
+	if len(k.c.Enqueue) == 0 {
+		return nil
+	}
+	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue); err != nil {
+		return err
+	}
+	return k.s.size.check(ctx, k.s)
+}
+
+// write writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
+func (k *keeping) write(ctx context.Context, p *pipe) error {
+	s, c := k.s, k.c
+	k.refused, k.fresh = nil, nil
 	records := slices.SortedStableFunc(slices.Values(c.Records), func(a, b holdfast.Record) int {
 		return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Name, b.Name))
 	})
 	for _, r := range records {
-		s.keepRecord(p, r, &refused)
+		s.keepRecord(p, r, &k.refused)
 	}
-	p.one(s.sql["now"], nil, &now)
-	if err := p.flush(ctx); err != nil || refused != nil {
-		return cmp.Or(err, refused)
+	p.one(s.sql["now"], nil, &k.now)
+	if err := p.flush(ctx); err != nil || k.refused != nil {
+		return cmp.Or(err, k.refused)
 	}
-	s.changeHolds(p, c, now)
+	s.changeHolds(p, c, k.now)
+	for _, l := range c.Listen {
+		s.listenTo(p, l)
+	}
+	for _, a := range c.Artifacts {
+		s.keepArtifact(p, a, k.now, &k.refused)
+	}
 	for _, e := range c.Events {
-		if e.Job.IsZero() {
-			s.tell(p.Batch, e, now)
-			continue
-		}
-		p.Queue(s.sql["job_event_add"], e.Job.String(), stamp(now), e.Name, e.Actor, clean(e.Reason)).Exec(func(tag pgconn.CommandTag) error {
-			if tag.RowsAffected() == 0 {
-				refused = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", e.Job)}
-			}
-			return nil
-		})
+		k.tell(p, e)
 	}
-	if !slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
+	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
+		if err := p.flush(ctx); err != nil || k.refused != nil {
+			return cmp.Or(err, k.refused)
+		}
+	}
+	if len(k.entries) == 0 {
 		return nil
 	}
-	err := p.flush(ctx)
-	return cmp.Or(err, refused)
+	var err error
+	k.fresh, err = s.enqueueIn(ctx, p, k.entries)
+	return err
+}
+
+// tell queues one line of a story.
+func (k *keeping) tell(p *pipe, e holdfast.Event) {
+	if e.Job.IsZero() {
+		e.Generation = 0
+		k.s.tell(p.Batch, e, k.now)
+		return
+	}
+	p.Queue(k.s.sql["job_event_add"], e.Job.String(), stamp(k.now), e.Name, e.Actor, clean(e.Reason), clean(e.Request)).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			k.refused = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", e.Job)}
+		}
+		return nil
+	})
 }
 
 // keepRecord queues the compare-and-set of one record.

@@ -25,16 +25,9 @@ type guest struct {
 const guestMax = 500
 
 func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	var q session
-	switch tx := g.tx.(type) {
-	case pgx.Tx:
-		q = native{tx}
-	case *sql.Tx:
-		q = foreign{tx}
-	}
-	if q == nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
-			Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
+	q, err := g.session()
+	if err != nil {
+		return nil, err
 	}
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
@@ -43,16 +36,31 @@ func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast
 	if err != nil {
 		return nil, err
 	}
+	if err := g.s.size.check(ctx, g.s); err != nil {
+		return nil, err
+	}
 	ctx, cancel := within(ctx, deadline)
 	defer cancel()
 	receipts, err := g.insert(ctx, q, entries)
 	return receipts, explain("enqueue", err)
 }
 
+// session is the caller's transaction, if it is of a kind that is known.
+func (g guest) session() (session, error) {
+	switch tx := g.tx.(type) {
+	case pgx.Tx:
+		return native{tx}, nil
+	case *sql.Tx:
+		return foreign{tx}, nil
+	}
+	return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
+		Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
+}
+
 // insert is guarded by a savepoint where a refusal is possible, because a refused call must leave nothing behind and a
 // failed statement would take the caller's transaction with it.
 func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
-	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.keyed() })
+	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.refusable() })
 	if guarded {
 		if err := q.exec(ctx, "SAVEPOINT holdfast_enqueue"); err != nil {
 			return nil, err
@@ -73,14 +81,11 @@ func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfa
 
 // write answers also with what was to be added.
 func (g guest) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
-	if receipts, fresh, err = g.s.admit(ctx, q, entries); err != nil {
+	if receipts, fresh, err = g.s.admit(ctx, q, entries, false); err != nil {
 		return nil, entries, err
 	}
-	for chunk := range slices.Chunk(fresh, guestMax) {
-		name, args := columns(chunk)
-		if err := q.exec(ctx, g.s.sql[name], args...); err != nil {
-			return nil, fresh, err
-		}
+	if err := g.s.add(ctx, q, nil, fresh); err != nil {
+		return nil, fresh, err
 	}
 	g.s.lines.invited(fresh)
 	// The hint has to travel with the caller's commit: only that makes the jobs visible.
@@ -96,7 +101,7 @@ func (g guest) write(ctx context.Context, q session, entries []entry) (receipts 
 func queuesOf(entries []entry) []string {
 	var queues []string
 	for _, e := range entries {
-		if e.Delay == 0 && !slices.Contains(queues, e.Queue) {
+		if e.Delay == 0 && len(e.After) == 0 && !slices.Contains(queues, e.Queue) {
 			queues = append(queues, e.Queue)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipt
 		if _, err := tx.Exec(ctx, s.sql["steer"]); err != nil {
 			return err
 		}
-		if receipts, fresh, err = s.admit(ctx, native{tx}, entries); err != nil {
+		if receipts, fresh, err = s.admit(ctx, native{tx}, entries, false); err != nil {
 			return err
 		}
 		for _, e := range earlier {
@@ -64,16 +64,29 @@ func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipt
 				return errLanded
 			}
 		}
-		switch {
-		case len(fresh) == 0:
-			return nil
-		case len(fresh) >= bulk:
-			return s.copyIn(ctx, tx.Conn(), fresh)
-		}
-		name, args := columns(fresh)
-		return native{tx}.exec(ctx, s.sql[name], args...)
+		return s.add(ctx, native{tx}, tx.Conn(), fresh)
 	})
 	return receipts, fresh, err
+}
+
+// add writes entries that are admitted, in bulk where there is a connection for it: into their groups, and behind those for which they wait.
+func (s *Store) add(ctx context.Context, q session, conn *pgx.Conn, fresh []entry) error {
+	if err := s.join(ctx, q, fresh); err != nil {
+		return err
+	}
+	if len(fresh) >= bulk && conn != nil {
+		if err := s.copyIn(ctx, conn, fresh); err != nil {
+			return err
+		}
+		return s.wait(ctx, q, fresh)
+	}
+	for chunk := range slices.Chunk(fresh, guestMax) {
+		name, args := columns(chunk)
+		if err := q.exec(ctx, s.sql[name], args...); err != nil {
+			return err
+		}
+	}
+	return s.wait(ctx, q, fresh)
 }
 
 // An admission decides which entries are new and which meet a twin.
@@ -86,8 +99,9 @@ type admission struct {
 	differs  []int       // entries whose idempotency key was used for another draft
 }
 
-// admit takes the keys of the entries. The answer names the entries that have to be written.
-func (s *Store) admit(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, []entry, error) {
+// admit takes the keys of the entries. The answer names the entries that have to be written. Leniently, a draft whose idempotency key was
+// used for another is left out like one that was there before.
+func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient bool) ([]holdfast.Receipt, []entry, error) {
 	a := &admission{s: s, q: q, entries: entries, receipts: make([]holdfast.Receipt, len(entries)), follows: map[int]int{}}
 	for i := range entries {
 		a.receipts[i].ID = entries[i].ID
@@ -103,14 +117,14 @@ func (s *Store) admit(ctx context.Context, q session, entries []entry) ([]holdfa
 		if first, ok := a.follows[i]; ok {
 			a.receipts[i] = holdfast.Receipt{ID: a.receipts[first].ID, Existing: true}
 		}
-		if slices.Contains(a.differs, i) {
+		if slices.Contains(a.differs, i) && !lenient {
 			return nil, nil, a.refuse(ctx, i, fresh)
 		}
 		if !a.receipts[i].Existing {
 			fresh = append(fresh, entries[i])
 		}
 	}
-	return a.receipts, fresh, nil
+	return a.receipts, behind(entries, a.receipts, fresh), nil
 }
 
 // refuse names what stands against the call: the used key of entry i, unless the id of an entry before it is taken, because

@@ -73,9 +73,9 @@ func (b *bench) open() holdfast.Store {
 	return store
 }
 
-// deletes is the text that empties every table but the lanes, which stores may remember.
+// deletes is the text that empties every table but the lanes, which stores may remember, and has the feed begin anew.
 func (b *bench) deletes() string {
-	rows, err := b.conn.Query(context.Background(), "SELECT tablename::text FROM pg_tables WHERE tablename LIKE 'holdfast\\_%' AND tablename NOT IN ('holdfast_lane', 'holdfast_migration')")
+	rows, err := b.conn.Query(context.Background(), "SELECT tablename::text FROM pg_tables WHERE tablename LIKE 'holdfast\\_%' AND tablename NOT IN ('holdfast_lane', 'holdfast_migration', 'holdfast_feed')")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -83,7 +83,8 @@ func (b *bench) deletes() string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return "DELETE FROM " + strings.Join(names, "; DELETE FROM ")
+	return "DELETE FROM " + strings.Join(names, "; DELETE FROM ") +
+		"; UPDATE holdfast_feed SET head = 0, purged = 0, concluded = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL"
 }
 
 func (b *bench) corrupt(column string, id holdfast.ID, value string) error {

@@ -112,7 +112,7 @@ type narrow struct {
 func (n *narrow) add(m *member) {
 	n.job = append(n.job, m.job)
 	n.members = append(n.members, m)
-	n.tried = n.tried || m.token > 1
+	n.tried = n.tried || m.token > 1 || m.generation > 1 // one that waited in vain never ran, and may be retried
 }
 
 // brief are the columns for statements that know what null means: nothing has befallen any of them.

@@ -96,7 +96,7 @@ func (l *lines) arrived(entries []entry) {
 	}
 	l.step++
 	for i := range entries {
-		if e := &entries[i]; e.Delay == 0 { // one whose time has not come is a false alarm at worst
+		if e := &entries[i]; e.Delay == 0 && len(e.After) == 0 { // one whose time has not come is a false alarm at worst
 			l.put(place{e.lane, e.Priority}, l.step)
 		}
 	}

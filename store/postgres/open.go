@@ -22,6 +22,8 @@ import (
 type Config struct {
 	URL  string // postgres://user:password@host:port/database, or the words of libpq
 	Pool int    // at most so many connections for work; 0 is 8. Renewals have two and wake-ups one on top
+	// MaxSize is how many bytes the database may have before new jobs are refused; 0: no limit. The address may say it too: max_size.
+	MaxSize int64
 	// Trace hears of every statement before it is sent; nobody when nil. It may be called from many goroutines at once.
 	Trace func(statement string)
 }
@@ -46,6 +48,7 @@ type Store struct {
 	holds   holds
 	turns   turns
 	reach   reaches
+	size    gauge
 
 	life  context.Context // ends when the store is closed, after the writes under way
 	end   context.CancelFunc
@@ -77,6 +80,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		config.ConnConfig.Tracer = tracer(c.Trace)
 	}
 	s := &Store{sql: statements()}
+	if s.size.limit, err = maxSize(config, c.MaxSize); err != nil {
+		return nil, err
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.hub.init()
 	if err := s.connect(ctx, config); err != nil {

@@ -38,6 +38,8 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 			return ready, err
 		}
 		p.Queue(s.sql["leave_finished"], i.Job.String())
+	case at.waits:
+		return ready, against(i.Job, "waits for members of its group: retry those, or the group")
 	case at.place == inLater && m.failures+m.crashes+m.interrupts > 0:
 		p.Queue(s.sql["leave_later"], i.Job.String())
 	case at.place == inLease && at.stuck(i.StuckAfter):
@@ -57,6 +59,9 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 	ready.add(m)
 	p.Queue(s.sql["begin_generation"], i.Job.String(), stamp(at.now))
 	s.record(p, at, "manual retry", i)
+	if at.grouped {
+		return ready, s.reopen(ctx, p, []holdfast.ID{i.Job}, at.now, i)
+	}
 	return ready, nil
 }
 
@@ -166,7 +171,7 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 
 // record adds what a person did to the job's story.
 func (s *Store) record(p *pipe, at *standing, name string, i holdfast.Intervention) {
-	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, at.member.token, at.member.generation)
+	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, i.Request, at.member.token, at.member.generation)
 }
 
 func tooLate(job holdfast.ID) error {
@@ -178,7 +183,7 @@ func against(job holdfast.ID, what string) error {
 }
 
 // checkPerson refuses a person's word that does not say whose it is, or cannot be shown to others.
-func checkPerson(actor, reason, owner string) error {
+func checkPerson(actor, reason, owner, request string) error {
 	switch {
 	case actor == "":
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "an intervention without an actor: say who you are"}
@@ -188,6 +193,8 @@ func checkPerson(actor, reason, owner string) error {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the reason: use at most 1000 bytes of UTF-8 without control characters"}
 	case !plain(owner, 255):
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the owner: use at most 255 bytes of UTF-8 without control characters"}
+	case !plain(request, 255):
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the request: use at most 255 bytes of UTF-8 without control characters"}
 	}
 	return nil
 }

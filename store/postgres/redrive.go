@@ -40,8 +40,7 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 			if err := d.retake(ctx, answers); err != nil {
 				return err
 			}
-			d.write(&back)
-			return nil
+			return d.write(ctx, &back)
 		})
 	})
 	if err != nil {
@@ -72,7 +71,7 @@ func checkRedrive(r *holdfast.Redrive) error {
 	if message != "" {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
 	}
-	return checkPerson(r.Actor, r.Reason, "")
+	return checkPerson(r.Actor, r.Reason, "", "")
 }
 
 // A letter is a job that a redrive asks for.
@@ -215,7 +214,7 @@ func (d *redriving) retake(ctx context.Context, answers []error) error {
 }
 
 // write queues all that becomes of the chosen ones.
-func (d *redriving) write(back *returned) {
+func (d *redriving) write(ctx context.Context, back *returned) error {
 	var chosen []*letter
 	for _, job := range d.r.Jobs {
 		if l := d.letters[job]; l != nil && l.chosen && !slices.Contains(chosen, l) {
@@ -223,12 +222,12 @@ func (d *redriving) write(back *returned) {
 		}
 	}
 	if len(chosen) == 0 {
-		return
+		return nil
 	}
 	if d.r.Discard {
 		d.p.Queue(d.s.sql["redrive_discard"], ids(jobsOf(chosen)), stamp(d.now))
 		d.note(chosen, "discard", "discarded")
-		return
+		return nil
 	}
 	d.p.Queue(d.s.sql["redrive_leave"], ids(jobsOf(chosen)))
 	d.change(chosen)
@@ -240,6 +239,7 @@ func (d *redriving) write(back *returned) {
 	ready.queue(d.p, d.s.sql["ready_add gently"], stamp(d.now), back)
 	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), stamp(d.now))
 	d.note(chosen, "redrive", "")
+	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, holdfast.Intervention{Actor: d.r.Actor, Reason: d.r.ID.String()})
 }
 
 func jobsOf(letters []*letter) []holdfast.ID {

@@ -22,12 +22,14 @@ type standing struct {
 	owner, queue, kind, unique string
 	priority                   int16
 	expire                     *time.Time // no attempt starts after this
+	grouped                    bool       // it is a member of a group
 
 	now       time.Time
 	place     int
 	member    member
 	lease     *lease         // while it is processed
 	state     holdfast.State // once it has ended
+	waits     bool           // for members of its group
 	discarded bool
 }
 
@@ -39,7 +41,7 @@ func (a *standing) stuck(after time.Duration) bool {
 // intervene finds the job, locks it where it stands, and lets act change it, all in one transaction. A refusal changes
 // nothing. A lost answer is not repeated: the second time would be refused by what the first did.
 func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervention, act func(context.Context, *pipe, *standing) error) error {
-	if err := checkPerson(i.Actor, i.Reason, i.Owner); err != nil {
+	if err := checkPerson(i.Actor, i.Reason, i.Owner, i.Request); err != nil {
 		return err
 	}
 	return s.ask(ctx, verb, false, func(ctx context.Context) error {
@@ -75,11 +77,11 @@ func (s *Store) search(ctx context.Context, p *pipe, job holdfast.ID) (at *stand
 	at = &standing{member: member{job: job}}
 	id := []any{job.String()}
 	var lane int32
-	p.each(s.sql["job_owner"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire}, func() error { there = true; return nil })
+	p.each(s.sql["job_owner"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire, &at.grouped}, func() error { there = true; return nil })
 	var state string
 	at.lookIn(p, inFinished, s.sql["at_finished"], &state, &at.discarded)
 	at.lookIn(p, inReady, s.sql["at_ready"])
-	at.lookIn(p, inLater, s.sql["at_later"])
+	at.lookIn(p, inLater, s.sql["at_later"], &at.waits)
 	var held []*lease
 	s.queueLock(p, &held, s.sql["at_lease"], id...)
 	p.one(s.sql["now"], nil, &at.now)

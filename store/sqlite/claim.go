@@ -176,9 +176,9 @@ func (v *sight) read(from *view, of *share) error {
 		v.leases = append(v.leases, holdfast.Lease{})
 		l := &v.leases[len(v.leases)-1]
 		readFacts(st, l)
-		l.Token, l.Failures, l.Crashes = st.ColumnInt(18), st.ColumnInt(19), st.ColumnInt(20)
-		l.Interrupts, l.Generation = st.ColumnInt(21), st.ColumnInt(22)
-		at := stand{st.ColumnInt64(17), l.ID, l.Token}
+		l.Token, l.Failures, l.Crashes = st.ColumnInt(19), st.ColumnInt(20), st.ColumnInt(21)
+		l.Interrupts, l.Generation = st.ColumnInt(22), st.ColumnInt(23)
+		at := stand{st.ColumnInt64(18), l.ID, l.Token}
 		if tag, held := from.valves.Held(l.Tags); held {
 			v.aside = append(v.aside, aside{at, of.number, tag})
 			v.leases = v.leases[:len(v.leases)-1]

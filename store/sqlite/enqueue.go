@@ -17,11 +17,18 @@ import (
 // Enqueue makes the drafts durable, all or none.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	prepared, err := prepareAll(drafts)
+	if err == nil {
+		err = s.space.check()
+	}
 	if err != nil || len(drafts) == 0 {
 		return nil, err
 	}
 	var receipts []holdfast.Receipt
-	err = s.writer.join(ctx, func(t *tx) (err error) {
+	carry := s.writer.join
+	if slices.ContainsFunc(prepared, func(d holdfast.Draft) bool { return len(d.After) > 0 }) {
+		carry = s.writer.write // it wants to read what others gather
+	}
+	err = carry(ctx, func(t *tx) (err error) {
 		receipts, err = enqueue(t, t.now, prepared)
 		t.tell(prepared)
 		return err
@@ -40,12 +47,27 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
+// enqueueAll enqueues what nobody waits to be answered about. A draft whose keys are taken is left out.
+func (t *tx) enqueueAll(drafts []holdfast.Draft) error {
+	prepared, err := prepareAll(drafts)
+	if err == nil {
+		_, err = (&intake{sink: alone{t}, now: t.now, lenient: true}).take(prepared)
+		t.tell(prepared)
+	}
+	return err
+}
+
 // tell spreads the word of new work.
 func (t *tx) tell(drafts []holdfast.Draft) {
 	for i := range drafts {
-		if queue := drafts[i].Queue; !slices.Contains(t.news.work, queue) {
-			t.news.work = append(t.news.work, queue)
-		}
+		t.wake(drafts[i].Queue)
+	}
+}
+
+// wake says that a queue may have work now.
+func (t *tx) wake(queue string) {
+	if !slices.Contains(t.news.work, queue) {
+		t.news.work = append(t.news.work, queue)
 	}
 }
 
@@ -72,6 +94,8 @@ type sink interface {
 	lane(w where) (int64, error)
 	// add inserts a row, perhaps together with others later. It is false when the row is known to be there already.
 	add(name string, row ...any) (added bool, err error)
+	// queued tells of the new jobs among these, if somebody listens.
+	queued(now int64, receipts []holdfast.Receipt) error
 }
 
 // alone is a transaction in which every row is written at once, by itself.
@@ -84,98 +108,128 @@ func (a alone) add(name string, row ...any) (bool, error) {
 
 func (t *tx) add(name string, row ...any) (bool, error) { return true, t.gather(name, row...) }
 
+func (t *tx) queued(_ int64, receipts []holdfast.Receipt) error {
+	if t.ears.hear(holdfast.EventQueued) {
+		for i := range receipts {
+			if !receipts[i].Existing {
+				t.happened(holdfast.EventQueued, &receipts[i].ID, 0)
+			}
+		}
+	}
+	return nil
+}
+
 func enqueue(to sink, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	return (&intake{sink: to, now: now}).take(drafts)
+}
+
+// take enqueues the drafts, and tells of those that are new.
+func (e *intake) take(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	receipts := make([]holdfast.Receipt, len(drafts))
 	for i := range drafts {
-		receipt, err := enqueueOne(to, &now, &drafts[i])
+		receipt, err := e.takeOne(&drafts[i])
 		if err != nil {
 			return nil, err
 		}
 		receipts[i] = receipt
 	}
-	return receipts, nil
+	return receipts, e.queued(e.now, receipts)
 }
 
-func enqueueOne(to sink, now *int64, d *holdfast.Draft) (holdfast.Receipt, error) {
+func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 	if d.IdempotencyKey != "" {
-		if twin, err := meetIdempotent(to, now, d); err != nil || !twin.IsZero() {
+		twin, err := e.meetIdempotent(d)
+		if err != nil || !twin.IsZero() {
+			e.remember(d, twin, true)
 			return holdfast.Receipt{ID: twin, Existing: true}, err
 		}
 	}
 	if d.UniqueKey != "" {
-		if twin, err := meetUnique(to, d); err != nil || !twin.IsZero() {
+		twin, err := e.meetUnique(d)
+		if err != nil || !twin.IsZero() {
+			e.remember(d, twin, true)
 			return holdfast.Receipt{ID: twin, Existing: true}, err
 		}
 	}
-	return holdfast.Receipt{ID: d.ID}, insert(to, now, d)
+	e.remember(d, d.ID, false)
+	return holdfast.Receipt{ID: d.ID}, e.insert(d)
 }
 
 // meetIdempotent takes the idempotency key, or finds the job that was made under it.
-func meetIdempotent(to sink, now *int64, d *holdfast.Draft) (twin holdfast.ID, err error) {
+func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
 	digest := statement.Digest(*d)
-	added, err := to.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, now)
+	added, err := e.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
 	if err != nil || added == 1 {
 		return twin, err
 	}
 	var other []byte
-	if _, err := to.one("idempotency-find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
+	if _, err := e.one("idempotency-find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
 		return twin, err
 	}
-	if !bytes.Equal(other, digest[:]) {
+	if !bytes.Equal(other, digest[:]) && !e.lenient {
 		return holdfast.ID{}, conflict(twin, "idempotency key %q was used for another draft, job %s: use a new key, or send the same draft", d.IdempotencyKey, twin)
 	}
 	return twin, nil
 }
 
 // meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
-func meetUnique(to sink, d *holdfast.Draft) (twin holdfast.ID, err error) {
-	added, err := to.exec("unique-add", d.Owner, d.Kind, d.UniqueKey, d.ID)
+func (e *intake) meetUnique(d *holdfast.Draft) (twin holdfast.ID, err error) {
+	added, err := e.exec("unique-add", d.Owner, d.Kind, d.UniqueKey, d.ID)
 	if err != nil || added == 1 {
 		return twin, err
 	}
-	if _, err := to.one("unique-find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
+	if _, err := e.one("unique-find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
 		return twin, err
 	}
 	if d.IdempotencyKey != "" {
-		_, err = to.exec("idempotency-bind", d.Owner, d.IdempotencyKey, twin)
+		_, err = e.exec("idempotency-bind", d.Owner, d.IdempotencyKey, twin)
 	}
 	return twin, err
 }
 
 // insert writes the facts, and the row in the place where the job begins.
-func insert(to sink, now *int64, d *holdfast.Draft) error {
-	lane, err := to.lane(where{d.Queue, d.Kind, d.Owner, d.Dependency})
+func (e *intake) insert(d *holdfast.Draft) error {
+	after, err := e.admit(d)
 	if err != nil {
 		return err
 	}
-	due, expire := moment(*now, d.Delay, d.RunAt), moment(*now, d.ExpireIn, d.ExpireAt)
-	if due != nil && due.(int64) <= *now {
+	lane, err := e.lane(where{d.Queue, d.Kind, d.Owner, d.Dependency})
+	if err != nil {
+		return err
+	}
+	due, expire := moment(e.now, d.Delay, d.RunAt), moment(e.now, d.ExpireIn, d.ExpireAt)
+	if due != nil && due.(int64) <= e.now {
 		due = nil
 	}
-	var tags any
+	var tags, within, group any
 	if len(d.Tags) > 0 {
 		text, _ := json.Marshal(d.Tags) // strings always marshal
 		tags = string(text)
 	}
-	var within any
 	if d.RetryWithin > 0 {
 		within = d.RetryWithin.Microseconds()
 	}
-	added, err := to.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, now, due, expire, orNull(d.Owner), tags,
-		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within)
+	if !d.Group.IsZero() {
+		group = &d.Group
+	}
+	added, err := e.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, &e.now, due, expire, orNull(d.Owner), tags,
+		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within, group)
 	if err != nil {
 		return err
 	}
 	if !added {
 		return conflict(d.ID, "job %s exists already: leave the id out, or make a new one", d.ID)
 	}
-	if due == nil {
-		_, err = to.add("ready-add", lane, int64(d.Priority), &d.ID)
-	} else {
-		_, err = to.add("later-add", due, d.ID)
+	switch {
+	case len(after) > 0:
+		err = e.wait(d, after, due)
+	case due == nil:
+		_, err = e.add("ready-add", lane, int64(d.Priority), &d.ID)
+	default:
+		_, err = e.add("later-add", due, d.ID)
 	}
 	if err == nil && expire != nil {
-		_, err = to.add("expiry-add", expire, d.ID)
+		_, err = e.add("expiry-add", expire, d.ID)
 	}
 	return err
 }

@@ -24,29 +24,20 @@ type bound struct {
 
 // Enqueue adds the drafts to the caller's transaction, all or none. A refusal leaves the transaction usable.
 func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	tx, ok := b.tx.(*sql.Tx)
-	if !ok || tx == nil {
-		return nil, invalid("a transaction of type %T: pass a *sql.Tx on the same SQLite file", b.tx)
-	}
 	prepared, err := prepareAll(drafts)
-	if err != nil || len(drafts) == 0 {
+	if err == nil {
+		err = b.store.space.check()
+	}
+	if _, ok := b.tx.(*sql.Tx); ok && len(drafts) == 0 || err != nil {
 		return nil, err
 	}
-	to := &foreign{ctx: ctx, tx: tx}
-	if _, err := to.exec("savepoint"); err != nil {
-		return nil, to.explain(err)
-	}
-	receipts, err := enqueue(to, b.store.now().UnixMicro(), prepared)
+	var receipts []holdfast.Receipt
+	err = b.do(ctx, func(to *foreign) (err error) {
+		receipts, err = enqueue(to, b.store.now().UnixMicro(), prepared)
+		return err
+	})
 	if err != nil {
-		// The caller's context may have ended; undoing must not depend on it. If even that fails the transaction is lost, and its
-		// commit will say so.
-		to.ctx = context.WithoutCancel(ctx)
-		_, undone := to.exec("savepoint-undo")
-		_, released := to.exec("savepoint-release")
-		return nil, to.explain(errors.Join(err, undone, released))
-	}
-	if _, err := to.exec("savepoint-release"); err != nil {
-		return nil, to.explain(err)
+		return nil, err
 	}
 	return receipts, nil
 }
@@ -70,6 +61,23 @@ func (f *foreign) exec(name string, args ...any) (int, error) {
 func (f *foreign) add(name string, row ...any) (bool, error) {
 	added, err := f.exec(name, row...)
 	return added > 0, err
+}
+
+// queued writes a page at once: nobody gathers them here.
+func (f *foreign) queued(now int64, receipts []holdfast.Receipt) error {
+	if heard, err := f.one("listen-queued", nil, new(int)); err != nil || !heard {
+		return err
+	}
+	p := page{name: holdfast.EventQueued, at: now}
+	for i := range receipts {
+		if !receipts[i].Existing {
+			p.jobs, p.tokens = append(p.jobs, receipts[i].ID[:]...), append(p.tokens, 0)
+		}
+	}
+	if len(p.tokens) == 0 {
+		return nil
+	}
+	return publish(f, []page{p})
 }
 
 func (f *foreign) one(name string, args []any, into ...any) (bool, error) {

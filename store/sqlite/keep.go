@@ -169,6 +169,7 @@ func (t *tx) interrupted(m member, l *lease, why string) error {
 	if !m.started {
 		began = t.now // a job that never started took no time
 	}
+	t.goesRound(&m.job, m.token, holdfast.ChargeInterrupt)
 	args := []any{m.job, m.token, m.generation, l.who(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
 	_, err := t.exec("settle-attempt", append(append(args, failureColumns(nil)...), why, nil)...)
 	return err

@@ -142,6 +142,15 @@ func (l *lease) columns() (jobs []byte, text string) {
 
 // begin writes a new lease.
 func (t *tx) begin(l *lease) error {
+	name := holdfast.EventProcessing
+	if l.lost != "" {
+		name = holdfast.EventReclaimed
+	}
+	if t.ears.hear(name) {
+		for i := range l.members {
+			t.happened(name, &l.members[i].job, l.members[i].token)
+		}
+	}
 	jobs, members := l.columns()
 	_, err := t.exec("lease-add", l.id, l.worker, orNull(l.lost), l.claimed, l.expires, jobs, members)
 	return err

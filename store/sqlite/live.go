@@ -67,7 +67,7 @@ func (p *planner) locate(s *session, members []member) error {
 // handful is how many jobs a statement is asked about at once.
 const handful = 16
 
-// some runs a statement for a handful of jobs at a time.
+// some runs a statement for a handful of jobs at a time. One that answers no rows needs no each.
 func (s *session) some(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
 	for len(jobs) > 0 {
 		args := make([]any, handful)

@@ -26,6 +26,9 @@ const oldest = 3_051_003
 type Config struct {
 	Path  string           // the file; made when it is not there, its directory is not
 	Clock func() time.Time // the store's clock; time.Now when nil
+	// MinFree is how many bytes of its file system the store leaves free: with less it takes no new jobs, and those it has can be
+	// worked off. 64 MiB when zero; below zero there is no limit.
+	MinFree int64
 	// Trace hears the name of every statement, or its text where it has none, before it runs on the connection that writes. It
 	// is for tests that end the process between two statements; nil is off.
 	Trace func(statement string)
@@ -40,7 +43,11 @@ type Store struct {
 	claims *reader // one connection: claims look one after the other, and never wait for somebody who inspects
 	clock  func() time.Time
 
-	plan *planner
+	plan  *planner
+	space *space
+
+	concluding sync.Mutex
+	attended   holdfast.ID // how far attended groups were looked at, while there are more than one step takes
 
 	ending sync.Once
 	ended  error
@@ -66,6 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	known := newLanes()
 	s := &Store{clock: cfg.Clock, plan: &planner{lanes: known}, bell: newBell(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
+	s.space = newSpace(cfg)
 	s.writer = newWriter(cfg, s.bell, known, first)
 	s.bell.begin = s.writer.ring
 	s.Inspector = inspect.New(&querier{s}, inspect.SQLite)

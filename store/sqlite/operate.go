@@ -52,6 +52,7 @@ func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
 	if err != nil {
 		return err
 	}
+	t.happened(holdfast.EventCancelled, &i.Job, job.token)
 	if _, err := t.exec("unique-free", i.Job, false); err != nil {
 		return err
 	}
@@ -94,19 +95,24 @@ type standing struct {
 	owner, kind, queue    string
 	dependency, uniqueKey string
 	lane                  int64
+	group                 holdfast.ID
 	priority              int
 
+	created   int64
 	expireAt  int64  // 0: never
 	place     string // ready, later, leased, finished
 	state     holdfast.State
 	discarded bool
+	waiting   bool   // for members of its group
+	due       int64  // while it is in later
 	lease     *lease // while it is processed
 }
 
 // standing finds the job. One that is not there and one that is somebody else's get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	job.job = i.Job
-	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency)
+	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency,
+		&job.group, &job.created)
 	if err != nil {
 		return job, err
 	}
@@ -115,7 +121,7 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	}
 	var state string
 	_, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
-		&job.generation, &state, &job.discarded)
+		&job.generation, &state, &job.discarded, &job.waiting, &job.due)
 	if job.state = holdfast.State(state); err != nil || job.state == holdfast.Queued {
 		return job, err
 	}
@@ -132,8 +138,11 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 }
 
 func (t *tx) event(i holdfast.Intervention, name string, token, generation int) error {
-	_, err := t.exec("operate-event", i.Job, t.now, name, i.Actor, orNull(i.Reason), token, generation)
-	return err
+	if _, err := t.exec("operate-event", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request)); err != nil {
+		return err
+	}
+	t.line()
+	return nil
 }
 
 // ahead counts the claimable jobs of a queue that are claimed before a key, up to a thousand.
@@ -158,6 +167,9 @@ func checkIntervention(i holdfast.Intervention) error {
 	}
 	if !plainText(i.Owner, holdfast.MaxKey) {
 		return invalid("the owner: use at most %d bytes of UTF-8 without control characters", holdfast.MaxKey)
+	}
+	if !plainText(i.Request, holdfast.MaxKey) {
+		return invalid("the id of the request: use at most %d bytes of UTF-8 without control characters", holdfast.MaxKey)
 	}
 	if i.StuckAfter < 0 {
 		return invalid("stuck after %v: give a duration that is not negative", i.StuckAfter)

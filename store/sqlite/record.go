@@ -15,7 +15,15 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	if err := statement.CheckChange(&c); err != nil {
 		return err
 	}
+	if err := s.checkMore(&c); err != nil {
+		return err
+	}
 	err := s.writer.write(ctx, func(t *tx) error {
+		for i := range c.Listen { // first, so that what this change does is heard
+			if err := t.listen(&c.Listen[i]); err != nil {
+				return err
+			}
+		}
 		for i := range c.Records {
 			if err := t.record(&c.Records[i]); err != nil {
 				return err
@@ -29,10 +37,29 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 				return err
 			}
 		}
+		for i := range c.Artifacts {
+			if err := t.artifact(&c.Artifacts[i]); err != nil {
+				return err
+			}
+		}
+		if len(c.Enqueue) > 0 {
+			return t.enqueueAll(c.Enqueue)
+		}
 		return nil
 	})
 	if err == nil && slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
 		s.plan.forgetWeights()
+	}
+	return err
+}
+
+// checkMore refuses drafts that cannot be stored, or for which there is no room.
+func (s *Store) checkMore(c *holdfast.Change) (err error) {
+	if len(c.Enqueue) == 0 {
+		return nil
+	}
+	if c.Enqueue, err = prepareAll(c.Enqueue); err == nil {
+		err = s.space.check()
 	}
 	return err
 }
@@ -82,17 +109,24 @@ func (t *tx) holds(c *holdfast.Change) error {
 // relate appends an event to the story of a job, or of something else.
 func (t *tx) relate(e *holdfast.Event) error {
 	if e.Job.IsZero() {
-		return t.tellOf(e.Subject, e.Name, e.Actor, e.Reason)
+		return t.tellAll(e)
 	}
 	job, err := t.standing(holdfast.Intervention{Job: e.Job})
 	if err != nil {
 		return err
 	}
-	return t.event(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason}, e.Name, job.token, job.generation)
+	return t.event(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
 }
 
 // tellOf appends an event to the story of something that is no job.
 func (t *tx) tellOf(subject, name, actor, reason string) error {
-	_, err := t.exec("operate-tell", subject, t.now, name, actor, orNull(clean(reason)))
-	return err
+	return t.tellAll(&holdfast.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
+}
+
+func (t *tx) tellAll(e *holdfast.Event) error {
+	if _, err := t.exec("operate-tell", e.Subject, t.now, e.Name, e.Actor, orNull(clean(e.Reason)), e.Generation, orNull(clean(e.Request))); err != nil {
+		return err
+	}
+	t.line()
+	return nil
 }

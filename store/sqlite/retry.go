@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -31,6 +30,9 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	case "finished":
 		err = t.reopen(i, job)
 	case "later":
+		if job.waiting {
+			return 0, conflict(i.Job, "job %s waits for other members of its group: it starts when they have ended", i.Job)
+		}
 		if job.failures == 0 && job.crashes == 0 && job.interrupts == 0 {
 			return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
 		}
@@ -66,17 +68,23 @@ func (t *tx) anew(i holdfast.Intervention, job standing, name string) error {
 	if _, err := t.exec("operate-since", i.Job, t.now); err != nil {
 		return err
 	}
-	if !slices.Contains(t.news.work, job.queue) {
-		t.news.work = append(t.news.work, job.queue)
+	t.wake(job.queue)
+	if err := t.revive(i, job.group); err != nil {
+		return err
 	}
 	return t.event(i, name, job.token, job.generation+1)
 }
 
-// reopen takes a failed job off its end. It needs its unique key again, and does without the retry if somebody else has it.
+// reopen takes a failed job off its end.
 func (t *tx) reopen(i holdfast.Intervention, job standing) error {
 	if job.state != holdfast.Failed {
 		return conflict(i.Job, "job %s is %s: only a failed job can be retried", i.Job, job.state)
 	}
+	return t.unfinish(i, job)
+}
+
+// unfinish takes a job off its end. It needs its unique key again, and does without the retry if somebody else has it.
+func (t *tx) unfinish(i holdfast.Intervention, job standing) error {
 	if job.uniqueKey != "" {
 		won, err := t.exec("unique-add", job.owner, job.kind, job.uniqueKey, i.Job)
 		if err != nil {

@@ -175,6 +175,7 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	default:
 		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil)
 	}
+	s.happened(string(to), &x.Job, x.Token)
 	if err == nil && s.uniques {
 		_, err = s.exec("unique-free", x.Job, to == holdfast.Complete)
 	}
@@ -193,9 +194,19 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	}
 	if to == holdfast.Queued {
 		due = s.at(x.Delay)
+		s.goesRound(&x.Job, x.Token, x.Charge)
 	}
 	args := []any{&x.Job, x.Token, m.generation, l.who(), s.began(x, l), &s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
 	return s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...)
+}
+
+// goesRound tells that an attempt was not the job's last.
+func (t *tx) goesRound(job *holdfast.ID, token int, charge holdfast.Charge) {
+	name := holdfast.EventRetry
+	if charge == holdfast.ChargeInterrupt {
+		name = holdfast.EventReturned
+	}
+	t.happened(name, job, token)
 }
 
 // failureColumns are code, category, message, detail, context, dependency, fingerprint and benign, storable whatever they say.

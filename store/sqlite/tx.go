@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -17,6 +18,8 @@ type tx struct {
 	news   news
 
 	sheaves *[]sheaf // not written yet
+	ears    *ears
+	pages   []page // what this call did, as far as somebody listens
 }
 
 // at is the instant a while from now.
@@ -27,9 +30,10 @@ func (t *tx) guarded(act func() error) error {
 	if _, err := t.exec("savepoint"); err != nil {
 		return err
 	}
+	pages := slices.Clone(t.pages) // what is added to them is added behind what these see
 	err := act()
 	if err != nil {
-		*t.sheaves = nil
+		*t.sheaves, t.pages = nil, pages
 	}
 	if err != nil && !t.conn.AutocommitEnabled() {
 		if _, undone := t.exec("savepoint-undo"); undone != nil {

@@ -50,6 +50,7 @@ type writer struct {
 	version int64    // of the data, as last seen: it changes when another connection commits
 	looked  time.Time
 	seen    bool // whether the data was looked at since the connection was made
+	ears    ears // what is listened for in the data, as last seen
 }
 
 func newWriter(cfg Config, b *bell, known *lanes, first *session) *writer {
@@ -222,6 +223,9 @@ func (w *writer) tryBegin() (err error) {
 	if _, err = w.session.exec("begin"); err == nil {
 		err = w.look()
 	}
+	if err == nil && w.ears.unsure {
+		err = w.ears.read(w.session)
+	}
 	if err != nil {
 		w.undo()
 	}
@@ -271,10 +275,10 @@ func (w *writer) again(group []*call) {
 // attempt runs each call, in a savepoint of its own when they are to be kept apart, and commits. An error means that nothing
 // of any of them was written.
 func (w *writer) attempt(group []*call, apart bool) error {
-	fresh, gathered := map[where]int64{}, []sheaf{}
+	fresh, gathered, pages := map[where]int64{}, []sheaf{}, []page{}
 	apart = apart && len(group) > 1
 	for _, c := range group {
-		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered}
+		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered, ears: &w.ears}
 		if apart {
 			c.err = t.guarded(func() error { return c.whole(t) })
 		} else {
@@ -289,14 +293,24 @@ func (w *writer) attempt(group []*call, apart bool) error {
 		if c.news = (news{}); c.err == nil {
 			c.news = t.news
 			maps.Copy(fresh, t.fresh)
+			pages = join(pages, t.pages)
+		} else if w.ears.unsure { // what it changed was undone
+			if err := w.ears.read(w.session); err != nil {
+				return err
+			}
 		}
 	}
-	if err := (&tx{session: w.session, sheaves: &gathered}).flush(); err != nil {
+	last := &tx{session: w.session, sheaves: &gathered}
+	if err := last.flush(); err != nil {
+		return err
+	}
+	if err := publish(last, pages); err != nil {
 		return err
 	}
 	if _, err := w.session.exec("commit"); err != nil {
 		return err
 	}
+	w.ears.unsure = false
 	for at, id := range fresh {
 		w.lanes.add(lane.Lane{ID: id, Queue: at.queue, Kind: at.kind, Owner: at.owner, Dependency: at.dependency})
 	}
@@ -355,6 +369,9 @@ func (w *writer) look() error {
 		return err
 	}
 	if err := w.lanes.learn(w.session); err != nil {
+		return err
+	}
+	if err := w.ears.read(w.session); err != nil {
 		return err
 	}
 	w.version, w.seen = version, true

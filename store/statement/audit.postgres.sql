@@ -19,8 +19,19 @@ SELECT NULL, 'lease ' || l.id, 'its arrays differ in length'
 -- Otherwise the end of that hold is none of its business, and it would wait for good.
 SELECT l.job, NULL, 'it is set aside behind the tag ' || l.hold || ', which it does not have'
   FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
- WHERE l.hold IS NOT NULL AND NOT coalesce(l.hold = ANY (j.tags), false)
+ WHERE l.hold <> '' AND NOT coalesce(l.hold = ANY (j.tags), false)
 
 -- part: known
 -- Ten seconds after it was placed no claim is under way any more that could have missed the hold.
 m.claimed_at > h.since + interval '10 seconds'
+
+-- name: audit: a page of the feed names as many as it counts
+-- Otherwise events would be told of the wrong jobs, or of none.
+SELECT NULL, 'feed at ' || coalesce(o.first, 0), 'it counts ' || o.events || ' events and does not name as many'
+  FROM holdfast_outbox o
+ WHERE CASE WHEN o.name = 'story' THEN coalesce(cardinality(o.story), 0) <> o.events
+            ELSE coalesce(cardinality(o.jobs), 0) <> o.events OR coalesce(cardinality(o.tokens), 0) <> o.events END
+
+-- part: attended
+-- Somebody is still to look at the group.
+g.attend

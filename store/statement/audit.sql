@@ -76,11 +76,12 @@ SELECT s.job, NULL, 'it is ' || s.place || ' in generation ' || s.generation || 
  WHERE a.job = s.job AND a.generation > s.generation
 
 -- name: audit: a person asked for every generation after the first
--- Nothing but a manual retry or a redrive begins a generation, and it is written down in the same transaction.
+-- Nothing but a manual retry or a redrive begins a generation, and it is written down in the same transaction. Once retention has
+-- forgotten lines of stories, nobody can tell any more which are missing.
 SELECT s.job, NULL, 'it is in generation ' || s.generation || ' after ' || coalesce(e.retries, 0) || ' manual retries and redrives'
   FROM standing s
   LEFT JOIN (SELECT job, count(*) AS retries FROM holdfast_event WHERE job IS NOT NULL AND name IN ('manual retry', 'redrive') GROUP BY job) AS e ON e.job = s.job
- WHERE s.generation >= 1 AND s.generation <> 1 + coalesce(e.retries, 0)
+ WHERE s.generation >= 1 AND (s.generation < 1 + coalesce(e.retries, 0) OR s.generation > 1 + coalesce(e.retries, 0) AND {nothing is forgotten})
 
 -- name: audit: a generation ends once
 -- Two attempts that both ended the job, or an attempt after the end.
@@ -210,14 +211,20 @@ SELECT x.job, NULL, 'it is asked to stop, yet nobody processes it'
   FROM (SELECT job FROM holdfast_cancel EXCEPT SELECT job FROM holdfast_leased) AS x
 
 -- name: audit: what is told is told of a job that exists
--- Attempts, late results, events, expiries, deadlines and carried values.
+-- Attempts, late results, events, expiries, deadlines, carried values, artifacts and waits. Lines of stories outlive a purged job, and
+-- maybe its tombstone: then nobody can tell any more.
 SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
   FROM (SELECT DISTINCT job, 'an attempt' AS what FROM holdfast_attempt
         UNION ALL SELECT DISTINCT job, 'a late result' FROM holdfast_late
-        UNION ALL SELECT DISTINCT job, 'an event' FROM holdfast_event WHERE job IS NOT NULL
+        UNION ALL SELECT DISTINCT e.job, 'an event' FROM holdfast_event e
+                   WHERE e.job IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holdfast_tombstone s WHERE s.job = e.job)
+                     AND (SELECT coalesce(sum(p.jobs), 0) FROM holdfast_purge_count p) <= (SELECT count(*) FROM holdfast_tombstone)
         UNION ALL SELECT job, 'an expiry' FROM holdfast_expiry
         UNION ALL SELECT job, 'a deadline' FROM holdfast_deadline
-        UNION ALL SELECT job, 'a carried value' FROM holdfast_carry) AS t
+        UNION ALL SELECT job, 'a carried value' FROM holdfast_carry
+        UNION ALL SELECT DISTINCT job, 'an artifact' FROM holdfast_artifact
+        UNION ALL SELECT DISTINCT job, 'a wait for others' FROM holdfast_after
+        UNION ALL SELECT DISTINCT upstream, 'a wait for it' FROM holdfast_after) AS t
  WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = t.job)
 
 -- name: overdue: a job set aside comes back soon after its hold
@@ -249,11 +256,12 @@ SELECT NULL, 'error ' || t.fingerprint,
  WHERE g.fingerprint IS NULL OR g.failures < t.failures
 
 -- name: audit: what was redriven has reached its generation
--- The row is written in the transaction that begins the generation.
+-- The row is written in the transaction that begins the generation, and outlives a job that was purged.
 SELECT v.job, NULL, CASE WHEN s.job IS NULL THEN 'it does not stand anywhere' ELSE 'it is in generation ' || s.generation END
        || ', yet it was redriven into generation ' || v.generation
   FROM holdfast_redriven v LEFT JOIN standing s ON s.job = v.job
- WHERE s.job IS NULL OR s.generation < v.generation
+ WHERE s.generation < v.generation
+    OR s.job IS NULL AND (v.outcome IS NULL OR EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = v.job))
 
 -- name: audit: a record has a version
 -- The table checks it too; this finds what was written around it. Without a version nobody can keep the record again.

@@ -31,8 +31,20 @@ SELECT NULL, 'lease x' || lower(hex(l.id)), 'its jobs and its members differ in 
 -- Otherwise the end of that hold is none of its business, and it would wait for good.
 SELECT l.job, NULL, 'it is set aside behind the tag ' || l.hold || ', which it does not have'
   FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
- WHERE l.hold IS NOT NULL AND NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(j.tags) THEN j.tags END) WHERE value = l.hold)
+ WHERE l.hold <> '' AND NOT EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(j.tags) THEN j.tags END) WHERE value = l.hold)
 
 -- part: known
 -- Ten seconds after it was placed no claim is under way any more that could have missed the hold.
 m.claimed_at > h.since + 10000000
+
+-- name: audit: a page of the feed names as many as it counts
+-- Otherwise events would be told of the wrong jobs, or of none.
+SELECT NULL, 'feed at ' || o.first, 'it counts ' || o.events || ' events and does not name as many'
+  FROM holdfast_outbox o
+ WHERE CASE WHEN o.name = 'story' THEN NOT json_valid(o.story) OR json_array_length(o.story) <> o.events
+            ELSE length(o.jobs) <> 16 * o.events OR o.tokens IS NOT NULL AND (NOT json_valid(o.tokens) OR json_array_length(o.tokens) <> o.events) END
+    OR (o.name = 'story') <> (o.jobs IS NULL) OR (o.name = 'story') <> (o.story IS NOT NULL)
+
+-- part: attended
+-- Somebody is still to look at the group.
+g.attend <> 0

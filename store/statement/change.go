@@ -33,7 +33,37 @@ func CheckChange(c *holdfast.Change) error {
 	for _, e := range c.Events {
 		p = append(p, checkEvent(e))
 	}
+	for _, l := range c.Listen {
+		p = append(p, checkListener(l))
+	}
+	for _, a := range c.Artifacts {
+		p = append(p, checkArtifact(a))
+	}
 	return errors.Join(p...)
+}
+
+func checkListener(l holdfast.Listener) error {
+	if !plain(l.Name, 2*holdfast.MaxKey) {
+		return invalid("a listener called %.60q: name who listens, without control characters", l.Name)
+	}
+	for _, event := range l.Events {
+		if !plain(event, holdfast.MaxName) {
+			return invalid("listener %s hears %.60q: name an event, or * for all", l.Name, event)
+		}
+	}
+	return nil
+}
+
+func checkArtifact(a holdfast.Artifact) error {
+	switch {
+	case a.Job.IsZero() || !plain(a.Name, holdfast.MaxKey):
+		return invalid("an artifact called %.60q of job %v: name both", a.Name, a.Job)
+	case len(a.Ref) > 4000 || !utf8.ValidString(a.Ref) || strings.ContainsRune(a.Ref, 0):
+		return invalid("artifact %s: say where it lies in at most 4000 bytes of UTF-8", a.Name)
+	case a.Size < 0 || a.ExpireIn < 0 || a.ExpireIn > holdfast.MaxDelay:
+		return invalid("artifact %s of %d bytes for %v: give a size and a duration that are not negative, and at most 100 years", a.Name, a.Size, a.ExpireIn)
+	}
+	return nil
 }
 
 // checkNamed asks of a hold only what names it.
@@ -66,6 +96,8 @@ func checkEvent(e holdfast.Event) error {
 		return invalid("an event called %.40q by %.40q: name both what happened and who did it", e.Name, e.Actor)
 	case len(e.Reason) > 4000 || !utf8.ValidString(e.Reason) || strings.ContainsRune(e.Reason, 0):
 		return invalid("an event's reason of %d bytes: use at most 4000 of UTF-8", len(e.Reason))
+	case e.Request != "" && !plain(e.Request, holdfast.MaxKey):
+		return invalid("an event's request %.40q: use at most %d bytes without control characters", e.Request, holdfast.MaxKey)
 	}
 	return nil
 }

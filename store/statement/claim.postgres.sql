@@ -44,7 +44,7 @@ gone AS (
     INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
     SELECT $1::uuid, $2::text, c.now, c.now + $3::bigint * interval '1 microsecond', m.jobs, h.tokens, h.failures, h.crashes, h.interrupts, h.generations, m.started
       FROM clock c, (
-        SELECT array_agg(job) AS jobs, array_agg(n <= $4::integer OR interrupts > 0 OR crashes > 0) AS started, max(token) > 1 AS tried FROM taken) m
+        SELECT array_agg(job) AS jobs, array_agg(n <= $4::integer OR interrupts > 0 OR crashes > 0) AS started, max(token) > 1 OR max(generation) > 1 AS tried FROM taken) m
       LEFT JOIN LATERAL (
         SELECT array_agg(token) AS tokens, array_agg(failures) AS failures, array_agg(crashes) AS crashes, array_agg(interrupts) AS interrupts, array_agg(generation) AS generations
           FROM taken WHERE m.tried) h ON m.tried
@@ -55,9 +55,9 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
        t.job, t.lane, t.token, nullif(t.failures, 0), nullif(t.crashes, 0), nullif(t.interrupts, 0), nullif(t.generation, 1),
        t.n <= $4::integer OR t.interrupts > 0 OR t.crashes > 0,
        j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
-       j.dependency, j.retry_within, j.args,
-       CASE WHEN t.token > 1 AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.since FROM holdfast_carry y WHERE y.job = t.job) END,
-       CASE WHEN t.token > 1 AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.checkpoint FROM holdfast_carry y WHERE y.job = t.job) END
+       j.dependency, j.retry_within, j.group_id, j.args,
+       CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.since FROM holdfast_carry y WHERE y.job = t.job) END,
+       CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.checkpoint FROM holdfast_carry y WHERE y.job = t.job) END
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
 
 -- name: claim_lane
@@ -223,8 +223,9 @@ SELECT name, body::text FROM holdfast_record WHERE room = 'share'
 -- name: live
 -- How many jobs of each line are in workers' hands. Only limits ask.
 SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
-    SELECT j.lane, m.failures > 0 AS retries, count(*)::integer AS jobs
-      FROM holdfast_leased m JOIN holdfast_job j ON j.id = m.job GROUP BY j.lane, m.failures > 0) c
+    SELECT x.lane, x.retries, count(*)::integer AS jobs
+      FROM (SELECT (SELECT j.lane FROM holdfast_job j WHERE j.id = m.job) AS lane, m.failures > 0 AS retries FROM holdfast_leased m) x
+     WHERE x.lane IS NOT NULL GROUP BY x.lane, x.retries) c
   JOIN holdfast_lane l ON l.id = c.lane
 
 -- name: set_aside
@@ -237,11 +238,11 @@ WITH held AS MATERIALIZED (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM held))
 )
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT coalesce(g.due_at, j.created_at) + interval '365250 days', g.job, g.token, g.failures, g.crashes, g.interrupts, g.generation, g.tag
+SELECT coalesce(g.due_at, j.created_at) + interval '8766000 hours', g.job, g.token, g.failures, g.crashes, g.interrupts, g.generation, g.tag
   FROM held g JOIN holdfast_job j ON j.id = g.job
 
 -- name: facts
 -- The facts of jobs whose places were found another way, in the form of a claim's answer.
 SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
-       j.dependency, j.retry_within, j.args, y.since, y.checkpoint
+       j.dependency, j.retry_within, j.group_id, j.args, y.since, y.checkpoint
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id

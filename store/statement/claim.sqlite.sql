@@ -45,12 +45,12 @@ SELECT r.priority, r.job
 
 -- name: claim-read
 -- The facts of the first jobs of a line, between two priorities. The key order of ready is the order of the claim: nothing is
--- sorted. A job that was never claimed carries nothing, and is not searched for.
+-- sorted. A job that was never claimed and never retried carries nothing, and is not searched for.
 SELECT r.job, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within,
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id,
        r.priority, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
-  LEFT JOIN holdfast_carry c ON c.job = CASE WHEN r.token > 0 THEN r.job END
+  LEFT JOIN holdfast_carry c ON c.job = CASE WHEN r.token > 0 OR r.generation > 1 THEN r.job END
  WHERE r.lane = $1 AND r.priority >= $3 AND r.priority <= $4 AND length(r.job) = 16
  ORDER BY r.priority, r.job LIMIT $2 + 0
 
@@ -62,7 +62,7 @@ SELECT priority, job, token + 1, failures, crashes, interrupts, generation FROM 
 -- name: claim-facts
 -- The facts of some jobs, in the columns of claim-read. Neighbours are read one after the other.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 

@@ -42,6 +42,20 @@ func Digest(d holdfast.Draft) [32]byte {
 		w.text("retry within")
 		w.number(int64(d.RetryWithin))
 	}
+	if !d.Group.IsZero() {
+		w.text("group")
+		w.text(string(d.Group[:]))
+	}
+	if len(d.After) > 0 {
+		w.text("after")
+		w.number(int64(len(d.After)))
+		for _, id := range d.After {
+			w.text(string(id[:]))
+		}
+	}
+	if d.AfterAll {
+		w.text("after all")
+	}
 	return [32]byte(w.Sum(nil))
 }
 

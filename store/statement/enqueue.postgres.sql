@@ -15,29 +15,31 @@ SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM unnest($1::text[], $2::
 SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM holdfast_lane l WHERE l.id = ANY ($1::integer[])
 
 -- name: enqueue
--- One statement, one instant: every place of every draft is decided by the same reading of the clock.
+-- One statement, one instant: every place of every draft is decided by the same reading of the clock. Who waits for others stands in later,
+-- a thousand years late.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 draft AS MATERIALIZED (
-    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.dependency, d.retry_within, d.args, c.now,
+    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.dependency, d.retry_within, d.group_id, d.waits, d.args, c.now,
            CASE WHEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') > c.now
                 THEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') END AS due,
            coalesce(d.expire_at, c.now + d.expire_in * interval '1 microsecond') AS expire
       FROM clock c,
            unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[],
-                  $10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::text[], $15::boolean[], $16::text[], $17::text[], $18::bigint[])
+                  $10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::text[], $15::boolean[], $16::text[], $17::text[], $18::bigint[], $19::uuid[], $20::boolean[])
            AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args,
-                 run_at, delay, expire_at, expire_in, unique_key, unique_done, idempotency_key, dependency, retry_within)
+                 run_at, delay, expire_at, expire_in, unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, waits)
 ), job AS (
     INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags,
-                              unique_key, unique_done, idempotency_key, dependency, retry_within, args)
+                              unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, args)
     SELECT id, lane, kind, queue, priority, max_attempts, now, due, expire, owner, tags::text[],
-           unique_key, unique_done, idempotency_key, dependency, retry_within, args::json FROM draft
+           unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, args::json FROM draft
 ), expiry AS (
     INSERT INTO holdfast_expiry (expire_at, job) SELECT expire, id FROM draft WHERE expire IS NOT NULL
 ), later AS (
-    INSERT INTO holdfast_later (due_at, job) SELECT due, id FROM draft WHERE due IS NOT NULL
+    INSERT INTO holdfast_later (due_at, job, hold)
+    SELECT CASE WHEN waits THEN coalesce(due, now) + interval '8766000 hours' ELSE due END, id, CASE WHEN waits THEN '' END FROM draft WHERE due IS NOT NULL OR waits
 )
-INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft WHERE due IS NULL
+INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft WHERE due IS NULL AND NOT waits
 
 -- name: enqueue_plain
 -- The same for drafts that start at once, never expire, have no keys and promise nothing, which is nearly all of them: half the work.

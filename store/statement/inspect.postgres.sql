@@ -2,7 +2,7 @@
 
 -- part: due
 -- When a waiting job was due: one that was set aside behind a hold says it a thousand years late.
-CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '365250 days' END
+CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '8766000 hours' END
 
 -- part: line of a job
 -- A job that is ready waits in one of its lane's two lines. As an array, because IN would find the line and read all of it.

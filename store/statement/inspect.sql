@@ -21,7 +21,8 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        f.finished_at, CAST(f.result AS text), f.discarded_at,
        x.job, c.percent, c.note, c.noted_at,
        a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, j.run_at,
-       coalesce(nullif(j.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = j.kind)), j.retry_within
+       coalesce(nullif(j.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = j.kind)), j.retry_within,
+       j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false)
   FROM page
   JOIN holdfast_job j ON j.id = page.id
   LEFT JOIN holdfast_ready r ON {line of a job} AND r.priority = j.priority AND r.job = j.id
@@ -53,14 +54,14 @@ SELECT t.token, 0, '', t.at - t.took, t.at, t.to_state, t.charge, 0, 0, NULL, t.
 
 -- name: inspect events
 -- What people did to one job, and what time did.
-SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation
+SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation, e.request
   FROM holdfast_event e
  WHERE e.job = $1
  ORDER BY e.id
 
 -- name: inspect story
 -- The story of a subject that is no job, the newest first.
-SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation
+SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation, e.request
   FROM holdfast_event e
  WHERE e.subject = $1
  ORDER BY e.id DESC
@@ -102,14 +103,14 @@ SELECT k.kind, k.dependency FROM holdfast_kind k
 
 -- name: inspect counts
 -- Each place is counted on its own: the narrow tables are scanned once, and a job's facts are looked up by key. What was set
--- aside behind a hold is due.
+-- aside behind a hold is due; what waits for members of its group is not.
 SELECT j.queue, j.kind, 'queued' AS state, true AS due, count(*), min(j.created_at)
-  FROM (SELECT r.job FROM holdfast_ready r UNION ALL SELECT l.job FROM holdfast_later l WHERE l.hold IS NOT NULL) AS q JOIN holdfast_job j ON j.id = q.job
+  FROM (SELECT r.job FROM holdfast_ready r UNION ALL SELECT l.job FROM holdfast_later l WHERE l.hold <> '') AS q JOIN holdfast_job j ON j.id = q.job
  GROUP BY j.queue, j.kind
 UNION ALL
 SELECT j.queue, j.kind, 'queued', false, count(*), min(j.created_at)
   FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
- WHERE l.hold IS NULL
+ WHERE l.hold IS NULL OR l.hold = ''
  GROUP BY j.queue, j.kind
 UNION ALL
 SELECT j.queue, j.kind, 'processing', false, count(*), min(j.created_at)

@@ -1,6 +1,6 @@
 -- name: promote
 -- Oldest due first; what another keeper is moving is skipped. A row without its job stays where it is, for the audit. What was set
--- aside behind the hold on a tag comes back, tag by tag, when there is no such hold any more.
+-- aside behind the hold on a tag comes back, tag by tag, when there is no such hold any more; who waits for others of its group ('') does not.
 WITH RECURSIVE clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 due AS MATERIALIZED (
     SELECT l.ctid AS place, l.due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
@@ -8,7 +8,7 @@ due AS MATERIALIZED (
       FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
      WHERE l.due_at <= (SELECT now FROM clock) ORDER BY l.due_at, l.job LIMIT $1::integer FOR UPDATE OF l SKIP LOCKED
 ), tag AS (
-    (SELECT l.hold FROM holdfast_later l WHERE l.hold IS NOT NULL ORDER BY l.hold LIMIT 1)
+    (SELECT l.hold FROM holdfast_later l WHERE l.hold > '' ORDER BY l.hold LIMIT 1)
      UNION ALL
     SELECT n.hold FROM tag t CROSS JOIN LATERAL (SELECT l.hold FROM holdfast_later l WHERE l.hold > t.hold ORDER BY l.hold LIMIT 1) n
 ), free AS MATERIALIZED (
@@ -16,7 +16,7 @@ due AS MATERIALIZED (
      WHERE NOT EXISTS (SELECT FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = t.hold AND (h.until IS NULL OR h.until > (SELECT now FROM clock)))
 ), aside AS MATERIALIZED (
     SELECT b.* FROM free f CROSS JOIN LATERAL (
-        SELECT l.ctid AS place, l.due_at - interval '365250 days' AS due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
+        SELECT l.ctid AS place, l.due_at - interval '8766000 hours' AS due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
                CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END AS lane, j.priority, j.queue
           FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job
          WHERE l.hold = f.hold ORDER BY l.job LIMIT $1::integer FOR UPDATE OF l SKIP LOCKED) b

@@ -35,9 +35,10 @@ DELETE FROM holdfast_later
  WHERE (due_at, job) <= ($1, $2) AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
 -- name: promote-aside
--- A tag behind which jobs were set aside, and which is held no more. Tags are walked from one to the next.
+-- A tag behind which jobs were set aside, and which is held no more. Tags are walked from one to the next. (The empty one is no
+-- tag: those jobs wait for members of their group.)
 WITH RECURSIVE aside (tag) AS (
-    SELECT min(hold) FROM holdfast_later WHERE hold IS NOT NULL
+    SELECT min(hold) FROM holdfast_later WHERE hold > ''
     UNION ALL
     SELECT (SELECT min(l.hold) FROM holdfast_later l WHERE l.hold > aside.tag) FROM aside WHERE aside.tag IS NOT NULL)
 SELECT tag FROM aside
@@ -65,7 +66,7 @@ DELETE FROM holdfast_later WHERE hold = $1 AND job <= $2 AND EXISTS (SELECT 1 FR
 -- name: facts
 -- The facts of a job, in the columns of claim-read.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id = $1
 

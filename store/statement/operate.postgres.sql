@@ -1,6 +1,6 @@
 -- name: job_owner
 -- What an intervention needs to know of a job before it looks where the job stands.
-SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''), expire_at FROM holdfast_job WHERE id = $1::uuid
+SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''), expire_at, group_id IS NOT NULL FROM holdfast_job WHERE id = $1::uuid
 
 -- name: at_finished
 -- One look per place, each with a lock: who moves the job meanwhile is waited for, and the next look finds it.
@@ -13,7 +13,7 @@ SELECT r.token, r.failures, r.crashes, r.interrupts, r.generation FROM holdfast_
 
 -- name: at_later
 -- By its own index.
-SELECT token, failures, crashes, interrupts, generation FROM holdfast_later WHERE job = $1::uuid FOR UPDATE
+SELECT token, failures, crashes, interrupts, generation, hold IS NOT DISTINCT FROM '' FROM holdfast_later WHERE job = $1::uuid FOR UPDATE
 
 -- name: at_lease
 -- Membership is not indexed: there are as many rows as batches under way, and only people ask this way round.
@@ -38,8 +38,8 @@ INSERT INTO holdfast_carry (job, since) VALUES ($1::uuid, $2::timestamptz) ON CO
 
 -- name: event_add
 -- What a person did, in the transaction that did it.
-INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
-VALUES ($1::uuid, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), $6::integer, $7::integer)
+INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation)
+VALUES ($1::uuid, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6::text, ''), $7::integer, $8::integer)
 
 -- name: cancel_add
 -- The first request stands; repeating it is fine.
@@ -81,13 +81,13 @@ UPDATE holdfast_hold SET level_at = $5::timestamptz,
 
 -- name: subject_event_add
 -- One line in the story of something that is no job.
-INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
-VALUES ($1::text, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), 0, 0)
+INSERT INTO holdfast_event (subject, at, name, actor, reason, request, token, generation)
+VALUES ($1::text, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6::text, ''), 0, $7::integer)
 
 -- name: job_event_add
 -- One line in the story of a job, wherever it stands.
-INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
-SELECT id, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), token, generation FROM holdfast_jobs WHERE id = $1::uuid LIMIT 1
+INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation)
+SELECT id, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6::text, ''), token, generation FROM holdfast_jobs WHERE id = $1::uuid LIMIT 1
 
 -- name: record_make
 -- Who loses the race waits here for the winner, and then makes nothing.

@@ -1,16 +1,20 @@
 -- name: operate-job
 -- What a person's word is judged by.
-SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''), coalesce(expire_at, 0), coalesce(dependency, '')
+SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''), coalesce(expire_at, 0), coalesce(dependency, ''),
+       coalesce(group_id, x''), created_at
   FROM holdfast_job WHERE id = $1
 
 -- name: operate-place
 -- Where the job stands, leases apart. It stands in one place, so at most one row answers.
-SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, 'queued' AS state, 0 AS discarded
+SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, 'queued' AS state, 0 AS discarded, 0 AS waiting, 0 AS due_at
   FROM holdfast_ready WHERE lane IN ($2, -$2) AND priority = $3 AND job = $1
 UNION ALL
-SELECT 'later', token, failures, crashes, interrupts, generation, 'queued', 0 FROM holdfast_later WHERE job = $1
+SELECT 'later', token, failures, crashes, interrupts, generation, 'queued', 0, hold IS '',
+       CASE WHEN hold IS NULL THEN due_at ELSE due_at - 31557600000000000 END
+  FROM holdfast_later WHERE job = $1
 UNION ALL
-SELECT 'finished', token, failures, crashes, interrupts, generation, state, discarded_at IS NOT NULL FROM holdfast_finished WHERE job = $1
+SELECT 'finished', token, failures, crashes, interrupts, generation, state, discarded_at IS NOT NULL, 0, 0
+  FROM holdfast_finished WHERE job = $1
 LIMIT 1
 
 -- name: operate-unfinish
@@ -23,11 +27,11 @@ INSERT INTO holdfast_carry (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPD
 
 -- name: operate-event
 -- What a person did, and how the job stood after it.
-INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 
 -- name: operate-tell
 -- The same of something that is no job.
-INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation) VALUES ($1, $2, $3, $4, $5, 0, 0)
+INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation, request) VALUES ($1, $2, $3, $4, $5, 0, $6, $7)
 
 -- name: operate-cancel
 -- The first request stands.

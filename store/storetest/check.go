@@ -51,6 +51,10 @@ func check(t testing.TB, subject *Subject, count int) {
 		d.touched = map[holdfast.ID]bool{}
 		d.enqueue(rt)
 		d.enqueue(rt)
+		if rapid.Bool().Draw(rt, "with a group") {
+			d.gather(rt)
+			d.add(rt)
+		}
 		rt.Repeat(d.actions())
 		d.heal(rt)
 	})
@@ -100,12 +104,13 @@ type claims struct{ all, even int }
 func (d *driver) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){"": d.compare}
 	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2,
-		"pause": 4, "resume": 2, "redrive": 2, "round": 2}
+		"pause": 4, "resume": 2, "redrive": 2, "round": 2, "add": 3, "seal": 2, "conclude": 4, "retry group": 2, "campaign": 3}
 	for name, action := range map[string]func(*rapid.T){
 		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "stale": d.stale,
 		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
 		"retry": d.retry, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "round": d.round,
 		"tally": d.tally, "breach": d.breach, "triage": d.triage, "present": d.present, "behind": d.behind,
+		"gather": d.gather, "add": d.add, "seal": d.seal, "conclude": d.conclude, "retry group": d.retryGroup, "campaign": d.campaign, "cancel group": d.cancelGroup,
 	} {
 		for i := range max(likely[name], 1) {
 			actions[fmt.Sprintf("%s %d", name, i)] = action
@@ -136,6 +141,7 @@ func (d *driver) compare(t *rapid.T) {
 		got, filter.Cursor = append(got, page...), cursor
 	}
 	match(t, "jobs", got, want)
+	d.compareGroups(t)
 	for id := range d.touched {
 		d.compareHistory(t, id)
 	}
@@ -165,7 +171,10 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 		}
 		attempts = append(attempts, a)
 	}
-	match(t, "job of the history", h.Job, d.m.view(r))
+	want := d.m.view(r)
+	want.After = inTurn(r.after)
+	h.Job.After = inTurn(h.Job.After)
+	match(t, "job of the history", h.Job, want)
 	match(t, "attempts", attempts, r.attempts)
 	match(t, "events", loosely(h.Events, r.events), r.events)
 	match(t, "late results", late, r.late, cmpopts.SortSlices(func(a, b holdfast.Attempt) bool {

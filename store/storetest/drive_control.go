@@ -207,7 +207,7 @@ func (d *driver) triage(t *rapid.T) {
 		g.Version = pick(t, "version", "", "v1", "v2")
 	}
 	matchErr(t, "triage", d.Store.Triage(d.ctx, g), d.m.triage(g))
-	d.compareGroups(t)
+	d.compareErrorGroups(t)
 }
 
 func (d *driver) present(t *rapid.T) {

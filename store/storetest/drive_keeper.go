@@ -18,8 +18,15 @@ func (d *driver) advance(t *rapid.T) {
 		by = -by
 	}
 	d.back = d.back || by < 0
+	expiring := d.m.expiring()
+	if expiring { // a group is concluded on either side of its time, so that it is plain what had ended by then
+		d.conclude(t)
+	}
 	d.Advance(by)
 	d.m.now = d.m.now.Add(by)
+	if expiring {
+		d.conclude(t)
+	}
 }
 
 func (d *driver) promote(t *rapid.T) {

@@ -10,7 +10,7 @@ import (
 
 const flaky = "print-FLAKY" // the fingerprint of retries
 
-func (s *scene) group(fingerprint string) holdfast.ErrorGroup {
+func (s *scene) errorGroup(fingerprint string) holdfast.ErrorGroup {
 	s.Helper()
 	groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{Fingerprint: fingerprint})
 	s.must(err)
@@ -36,7 +36,7 @@ func (s *scene) triage(t holdfast.Triage) {
 
 func (s *scene) expectStatus(want holdfast.Status) holdfast.ErrorGroup {
 	s.Helper()
-	g := s.group(flaky)
+	g := s.errorGroup(flaky)
 	same(s, "status", g.Status, want)
 	return g
 }
@@ -50,7 +50,7 @@ func (s *scene) told(subject string) (lines []string) {
 	return lines
 }
 
-var groupLaws = []law{
+var errorGroupLaws = []law{
 	{"failures of one fingerprint are one group, with where and when they were seen", func(s *scene) {
 		first := s.job(s.enqueue(at(time.Hour))).AsOf
 		e := retries(s.start(), 24*time.Hour)
@@ -60,14 +60,14 @@ var groupLaws = []law{
 		e = retries(s.start(func(d *holdfast.Draft) { d.Kind = "pdf" }), 24*time.Hour)
 		e.Version, e.Failure.Message, e.Failure.Code = "v1", "it broke otherwise", "OTHER"
 		s.settle(e)
-		same(s, "group", s.group(flaky), holdfast.ErrorGroup{
+		same(s, "group", s.errorGroup(flaky), holdfast.ErrorGroup{
 			Fingerprint: flaky, Code: "FLAKY", Category: "test", Message: "it broke", Detail: "dial: no answer", Failures: 2, FirstSeen: first,
 			LastSeen: first.Add(2 * time.Hour), Kinds: []string{"mail", "pdf"}, Queues: []string{"default"}, Dependencies: []string{"gateway"},
 			Versions: []string{"v1", "v2"}, LastHour: 1, Last3Hours: 2, LastDay: 2, LastWeek: 2, Status: holdfast.Open,
 		})
 		s.promote(10)
 		s.Advance(9 * 24 * time.Hour)
-		g := s.group(flaky)
+		g := s.errorGroup(flaky)
 		same(s, "after nine days", []any{g.Failures, g.LastWeek, len(g.Kinds)}, []any{2, 0, 0})
 		s.promote(10)
 	}},
@@ -88,7 +88,7 @@ var groupLaws = []law{
 				lease = s.claimOne()
 			}
 		}
-		same(s, "failures", s.group(flaky).Failures, 3)
+		same(s, "failures", s.errorGroup(flaky).Failures, 3)
 	}},
 	{"a late result counts for nothing", func(s *scene) {
 		lease := s.start()
@@ -109,8 +109,8 @@ var groupLaws = []law{
 			all = append(all, e)
 		}
 		s.settle(all...)
-		same(s, "failures", []int{s.group("print-0").Failures, s.group("print-1").Failures, s.group("print-2").Failures}, []int{27, 27, 26})
-		same(s, "kinds", s.group("print-1").Kinds, []string{"mail", "pdf"})
+		same(s, "failures", []int{s.errorGroup("print-0").Failures, s.errorGroup("print-1").Failures, s.errorGroup("print-2").Failures}, []int{27, 27, 26})
+		same(s, "kinds", s.errorGroup("print-1").Kinds, []string{"mail", "pdf"})
 	}},
 	{"failures that are settled at once from everywhere add up, and block nobody", func(s *scene) {
 		s.enqueueMany(96)
@@ -133,7 +133,7 @@ var groupLaws = []law{
 			}
 		})
 		for k := range 8 {
-			same(s, "failures", s.group(fmt.Sprint("print-", k)).Failures, 12)
+			same(s, "failures", s.errorGroup(fmt.Sprint("print-", k)).Failures, 12)
 		}
 	}},
 	{"what was resolved and happens again has regressed, and says so once", func(s *scene) {
@@ -191,9 +191,9 @@ var groupLaws = []law{
 	{"a note is kept in the story and changes nothing else", func(s *scene) {
 		s.flake("")
 		s.triage(holdfast.Triage{Status: holdfast.Acknowledged, Reason: "mine"})
-		before := s.group(flaky)
+		before := s.errorGroup(flaky)
 		s.triage(holdfast.Triage{Reason: "it is the proxy again"})
-		same(s, "group", s.group(flaky), before)
+		same(s, "group", s.errorGroup(flaky), before)
 		same(s, "story", s.told("error/"+flaky), []string{"ada acknowledged", "ada note"})
 		same(s, "note", s.events("error/" + flaky)[0].Reason, "it is the proxy again")
 	}},

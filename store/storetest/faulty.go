@@ -24,8 +24,8 @@ type Boundary struct {
 	After bool // the store has answered, the caller does not know yet
 }
 
-// Faulty is a store that fails on demand. Questions (the Inspector, the Analyst) are never failed, so that a test can look at what
-// became of its faults. It may be used by many goroutines.
+// Faulty is a store that fails on demand. Questions (the Inspector, the Analyst, Group and the lists) are never failed, so that a
+// test can look at what became of its faults; what others act upon (Records, Feed, Artifacts) is. It may be used by many goroutines.
 type Faulty struct {
 	holdfast.Store
 	// Crash, when set, is called at every boundary before any fault is considered. It may end the process or the goroutine.
@@ -225,7 +225,47 @@ func (f *Faulty) Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Ta
 	return ask(f, "Redriven", func() (holdfast.Tally, error) { return f.Store.Redriven(ctx, redrive) })
 }
 
-// In counts the enqueues of a caller's transaction as "Enqueue".
+func (f *Faulty) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	return ask(f, "Gather", func() (holdfast.Group, error) { return f.Store.Gather(ctx, g) })
+}
+
+func (f *Faulty) Seal(ctx context.Context, group holdfast.ID) error {
+	return f.do("Seal", func() error { return f.Store.Seal(ctx, group) })
+}
+
+func (f *Faulty) RetryGroup(ctx context.Context, i holdfast.Intervention) (int, error) {
+	return ask(f, "RetryGroup", func() (int, error) { return f.Store.RetryGroup(ctx, i) })
+}
+
+func (f *Faulty) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+	return f.do("CancelGroup", func() error { return f.Store.CancelGroup(ctx, i) })
+}
+
+func (f *Faulty) Conclude(ctx context.Context, limit int) (int, error) {
+	return ask(f, "Conclude", func() (int, error) { return f.Store.Conclude(ctx, limit) })
+}
+
+func (f *Faulty) Sequence(ctx context.Context, limit int) (int, error) {
+	return ask(f, "Sequence", func() (int, error) { return f.Store.Sequence(ctx, limit) })
+}
+
+func (f *Faulty) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
+	return ask(f, "Feed", func() (holdfast.Feed, error) { return f.Store.Feed(ctx, after, limit) })
+}
+
+func (f *Faulty) Purge(ctx context.Context, p holdfast.Purge) (holdfast.Purged, error) {
+	return ask(f, "Purge", func() (holdfast.Purged, error) { return f.Store.Purge(ctx, p) })
+}
+
+func (f *Faulty) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error) {
+	return ask(f, "Forget", func() (int, error) { return f.Store.Forget(ctx, shelf, older, limit) })
+}
+
+func (f *Faulty) Artifacts(ctx context.Context, a holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
+	return ask(f, "Artifacts", func() ([]holdfast.Artifact, error) { return f.Store.Artifacts(ctx, a) })
+}
+
+// In counts what is done in a caller's transaction by the same names.
 func (f *Faulty) In(tx any) holdfast.Enqueuer { return &faultyEnqueuer{f: f, to: f.Store.In(tx)} }
 
 type faultyEnqueuer struct {
@@ -235,4 +275,12 @@ type faultyEnqueuer struct {
 
 func (e *faultyEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return ask(e.f, "Enqueue", func() ([]holdfast.Receipt, error) { return e.to.Enqueue(ctx, drafts) })
+}
+
+func (e *faultyEnqueuer) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	return ask(e.f, "Gather", func() (holdfast.Group, error) { return e.to.Gather(ctx, g) })
+}
+
+func (e *faultyEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
+	return e.f.do("Seal", func() error { return e.to.Seal(ctx, group) })
 }

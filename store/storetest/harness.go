@@ -47,8 +47,11 @@ var chapters = []struct {
 	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"claim", claimLaws}, {"lease", leaseLaws},
 	{"settle", settleLaws}, {"fence", fenceLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
 	{"operate", operateLaws}, {"retry", retryLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
-	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", groupLaws},
+	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", errorGroupLaws},
 	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"await", awaitLaws},
+	{"group", groupLaws}, {"member", memberLaws}, {"generation", generationLaws}, {"ending", endingLaws}, {"nested", nestedLaws},
+	{"after", afterLaws}, {"wait", waitLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws},
+	{"purge", purgeLaws}, {"matrix", matrixLaws}, {"forget", forgetLaws}, {"artifact", artifactLaws},
 	{"inspect", inspectLaws}, {"poison", poisonLaws}, {"race", raceLaws},
 }
 

@@ -15,6 +15,7 @@ type place uint8
 const (
 	ready place = iota
 	later
+	waiting // for members of its group
 	leased
 	finished
 )
@@ -29,6 +30,8 @@ type record struct {
 	batch      holdfast.ID
 	started    bool
 	expiry     bool // must start by ExpireAt, and has not been seen to end
+	after      []holdfast.ID
+	regardless bool // it starts however they ended
 
 	state      holdfast.State // when finished
 	startedAt  time.Time
@@ -77,7 +80,9 @@ type model struct {
 	holds     map[holdName]*held
 	records   map[recordName]holdfast.Record
 	redriven  map[redriveOf]*redriven
-	groups    map[string]*group
+	groups    map[holdfast.ID]*gathered
+	follow    []holdfast.Draft // what continues groups that were settled; the store makes the ids
+	errors    map[string]*errorGroup
 	deadlines map[deadline]int // the token that the promise was made with
 	stories   map[string][]holdfast.Event
 	vague     map[string]bool // subjects of whose story more than one is right
@@ -87,7 +92,7 @@ func newModel(now time.Time) *model {
 	return &model{
 		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*span{},
 		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, kinds: map[string]string{}, holds: map[holdName]*held{},
-		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[string]*group{},
+		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*gathered{}, errors: map[string]*errorGroup{},
 		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, vague: map[string]bool{},
 	}
 }
@@ -132,6 +137,8 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 		receipt = holdfast.Receipt{ID: holder, Existing: true}
 	} else if _, used := m.jobs[id]; used {
 		return holdfast.Receipt{}, conflict(id)
+	} else if err := m.join(d); err != nil {
+		return holdfast.Receipt{}, err
 	} else {
 		m.insert(d)
 	}
@@ -145,14 +152,17 @@ func (m *model) insert(d holdfast.Draft) {
 	r := &record{uniqueDone: d.UniqueDone, Job: holdfast.Job{
 		ID: d.ID, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: d.Priority, Owner: d.Owner, Tags: d.Tags,
 		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, CreatedAt: m.now,
-		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin,
-	}}
+		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin, Group: d.Group,
+	}, after: d.After, regardless: d.AfterAll}
 	due := d.RunAt
 	if d.Delay > 0 {
 		due = m.now.Add(d.Delay)
 	}
 	if due.After(m.now) {
 		r.place, r.due, r.RunAt = later, due, due
+	}
+	if len(d.After) > 0 {
+		r.place = waiting
 	}
 	if d.ExpireIn > 0 {
 		r.ExpireAt = m.now.Add(d.ExpireIn)
@@ -168,7 +178,7 @@ func sameDraft(a, b holdfast.Draft) bool {
 	return a.Kind == b.Kind && a.Queue == b.Queue && string(a.Args) == string(b.Args) && a.Priority == b.Priority &&
 		slices.Equal(a.Tags, b.Tags) && a.Delay == b.Delay && a.RunAt.Equal(b.RunAt) && a.ExpireIn == b.ExpireIn &&
 		a.ExpireAt.Equal(b.ExpireAt) && a.MaxAttempts == b.MaxAttempts && a.UniqueKey == b.UniqueKey && a.UniqueDone == b.UniqueDone &&
-		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin
+		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll
 }
 
 // where lists the jobs that stand in a place and satisfy a condition, in the order of claims.
@@ -245,8 +255,8 @@ func (m *model) view(r *record) holdfast.Job {
 	j := r.Job
 	j.AsOf, j.Progress, j.Dependency = m.now, r.progress, m.dependency(r)
 	switch r.place {
-	case ready, later:
-		j.State, j.DueAt = holdfast.Queued, r.due
+	case ready, later, waiting:
+		j.State, j.DueAt, j.Waiting = holdfast.Queued, r.due, r.place == waiting
 		if r.due.IsZero() {
 			j.DueAt = r.CreatedAt
 		}

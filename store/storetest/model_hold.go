@@ -190,7 +190,7 @@ func (m *model) behind(h holdfast.Hold) (least, most int) {
 	hold := &held{Hold: h}
 	for _, r := range m.jobs {
 		switch {
-		case r.place == leased, r.place == finished, r.place == later && r.due.After(m.now):
+		case r.place == leased, r.place == finished, r.place == waiting, r.place == later && r.due.After(m.now):
 		case h.Tag != "":
 			most += lo(r.aside)
 		case h.Retries && r.Failures == 0, !m.about(hold, r):

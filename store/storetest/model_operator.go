@@ -40,13 +40,14 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	default:
 		return 0, holdfast.ErrConflict
 	}
-	m.again(r)
+	m.again(r, i.Actor)
 	m.tell(r, "manual retry", i)
 	return m.ahead(r), nil
 }
 
-// again makes a job claimable in a new generation.
-func (m *model) again(r *record) {
+// again makes a job claimable in a new generation, and opens its group if that had settled.
+func (m *model) again(r *record, actor string) {
+	m.reopen(r.Group, actor)
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
 	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
 	r.Generation++

@@ -108,7 +108,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	if step.Queue != "" {
 		r.Queue = step.Queue
 	}
-	m.again(r)
+	m.again(r, step.Actor)
 	m.redriven[of] = &redriven{r.Generation, ""}
 	i.Reason = loose + step.ID.String() + ": " + step.Reason
 	m.tell(r, "redrive", i)
@@ -194,8 +194,8 @@ func (m *model) breach() (broken []holdfast.ID) {
 	return broken
 }
 
-// A group is one and the same trouble, with every failure that was seen of it.
-type group struct {
+// An errorGroup is one and the same trouble, with every failure that was seen of it.
+type errorGroup struct {
 	holdfast.ErrorGroup
 	seen []sighting
 }
@@ -212,12 +212,12 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 	if f == nil || f.Fingerprint == "" || !counts {
 		return
 	}
-	g := m.groups[f.Fingerprint]
+	g := m.errors[f.Fingerprint]
 	if g == nil {
-		g = &group{ErrorGroup: holdfast.ErrorGroup{
+		g = &errorGroup{ErrorGroup: holdfast.ErrorGroup{
 			Fingerprint: f.Fingerprint, Code: f.Code, Category: f.Category, Message: f.Message, Detail: f.Detail, FirstSeen: m.now, Status: holdfast.Open,
 		}}
-		m.groups[f.Fingerprint] = g
+		m.errors[f.Fingerprint] = g
 	}
 	g.Failures++
 	g.LastSeen = m.now
@@ -236,7 +236,7 @@ func (m *model) triage(t holdfast.Triage) error {
 	if t.Check() != nil {
 		return holdfast.ErrInvalid
 	}
-	g := m.groups[t.Fingerprint]
+	g := m.errors[t.Fingerprint]
 	if g == nil {
 		return holdfast.ErrNotFound
 	}

@@ -21,6 +21,7 @@ func SelfTest(t *testing.T, h Harness) {
 	good := subject.Store
 	t.Run("no defect is not noticed", func(t *testing.T) { check(t, subject, 20) })
 	maps.Copy(defects, controlDefects)
+	maps.Copy(defects, groupDefects)
 	for name, defect := range defects {
 		t.Run(name, func(t *testing.T) {
 			subject.Store = defect(good)

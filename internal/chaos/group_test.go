@@ -1,0 +1,108 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func TestAGroupWhoseWorkersAreKilledSettlesOnceOnSQLite(t *testing.T) { killTheMembers(t, "sqlite") }
+func TestAGroupWhoseWorkersAreKilledSettlesOnceOnPostgreSQL(t *testing.T) {
+	killTheMembers(t, "postgres")
+}
+
+// killTheMembers lets several processes work off groups while some of them are killed, and counts the outcomes.
+func killTheMembers(t *testing.T, storeName string) {
+	const members, groups = 200, 3
+	ctx, dir := t.Context(), t.TempDir()
+	g, err := prepare(storeName, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.close() })
+	s, err := openPatiently(ctx, g.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	first := holdfast.NewID()
+	var made []holdfast.ID
+	for range groups {
+		group, err := s.Gather(ctx, holdfast.Group{Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "chaos", Args: []byte(`{"do":"nothing"}`), Queue: "left"}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drafts := make([]holdfast.Draft, members)
+		for i := range drafts {
+			do := doSleep
+			if i%40 == 7 {
+				do = doRefuse
+			}
+			drafts[i], _ = holdfast.NewDraft(script{Do: do, For: 20 * time.Millisecond})
+			drafts[i].Group = group.ID
+		}
+		if _, err := s.Enqueue(ctx, drafts); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Seal(ctx, group.ID); err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, group.ID)
+	}
+	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: g.address, Dir: dir, Lease: 2 * time.Second, First: first}}
+	defer f.killAll("")
+	if err := f.man(partWorker, 4); err != nil {
+		t.Fatal(err)
+	}
+	for kills := range 8 {
+		pause(ctx, 300*time.Millisecond)
+		victim := f.posts[kills%4].holder
+		victim.asked = true
+		victim.signal(sigKill)
+		<-victim.gone
+		if err := f.tend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range made {
+		expectOnce(ctx, t, s, id)
+	}
+	f.retire(partWorker, time.Minute)
+	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+		t.Errorf("the audit: %v %v", findings, err)
+	}
+}
+
+// expectOnce waits for a group's outcome and expects one event and one continuation of it.
+func expectOnce(ctx context.Context, t *testing.T, s holdfast.Store, id holdfast.ID) {
+	t.Helper()
+	var group holdfast.Group
+	patiently(t, "the group is settled", func() (settled bool) {
+		var err error
+		if group, err = s.Group(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		return group.State.Settled()
+	})
+	if group.State != holdfast.GroupPartial || group.Members.Failed != 5 || group.Members.Complete != 195 {
+		t.Errorf("the group is %s: %+v", group.State, group.Members)
+	}
+	events, err := s.Events(ctx, "group/"+id.String(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := 0
+	for _, e := range events {
+		if e.Name == string(holdfast.GroupPartial) {
+			outcomes++
+		}
+	}
+	if outcomes != 1 {
+		t.Errorf("%d outcomes were told: %+v", outcomes, events)
+	}
+}

@@ -1,0 +1,36 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/notify"
+	"github.com/holdfastdev/holdfast/notify/webhook"
+)
+
+// partNotifier tells subscribers what happened.
+const partNotifier = "notifier"
+
+// tell runs a notifier that may call receivers on loopback. Secrets come from the environment, as they do in earnest.
+func tell(ctx context.Context, p part, r *recorder) error {
+	hooks, err := webhook.New(webhook.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
+	if err != nil {
+		return err
+	}
+	n, err := notify.New(r, notify.Config{
+		Sinks:  map[string]notify.Sink{"webhook": hooks},
+		Engine: engine.Config{Name: fmt.Sprintf("notifier-%d", p.N), Lease: p.Lease},
+		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.Run(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnSQLite(t *testing.T) {
+	killTheSender(t, "sqlite")
+}
+func TestEveryEventIsDeliveredThoughTheSenderIsKilledOnPostgreSQL(t *testing.T) {
+	killTheSender(t, "postgres")
+}
+
+// told is how many events each receiver is to be told of.
+const told = 150
+
+// A receiver keeps what it is told, and answers badly now and then.
+type receiver struct {
+	*httptest.Server
+	verify *standardwebhooks.Webhook
+
+	mu     sync.Mutex
+	heard  map[string]map[string]int // by event, by webhook-id: how often
+	forged int
+	n      int
+}
+
+const chaosSecret = "whsec_Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtY2hhb3M="
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	verify, err := standardwebhooks.NewWebhook(chaosSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{verify: verify, heard: map[string]map[string]int{}}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, _ := io.ReadAll(q.Body)
+	var event struct{ Subject string }
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.verify.Verify(body, q.Header); err != nil || json.Unmarshal(body, &event) != nil {
+		r.forged++
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if r.heard[event.Subject] == nil {
+		r.heard[event.Subject] = map[string]int{}
+	}
+	r.heard[event.Subject][q.Header.Get(standardwebhooks.HeaderWebhookID)]++
+	if r.n++; r.n%20 == 19 { // it heard, and the answer is lost
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			c.Close()
+		}
+	}
+}
+
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.heard)
+}
+
+// killTheSender has jobs end while whoever tells of it is killed, again and again.
+func killTheSender(t *testing.T, storeName string) {
+	t.Setenv("HOLDFAST_SECRET_CHAOS", chaosSecret)
+	ctx, dir := t.Context(), t.TempDir()
+	g, err := prepare(storeName, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.close() })
+	s, err := openPatiently(ctx, g.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	receivers := []*receiver{newReceiver(t), newReceiver(t)}
+	desk := ops.New(s, ops.Config{})
+	for i, r := range receivers {
+		_, err := desk.Subscribe(ctx, subscription.Subscription{Name: fmt.Sprint("receiver ", i), Sink: "webhook", Target: r.URL, Events: []string{"failed"},
+			Kinds: []string{"chaos"}, Secrets: []string{"chaos"}}, ops.By{Actor: "chaos"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &fleet{command: []string{os.Args[0], asChild}, part: part{Store: g.address, Dir: dir, Lease: 2 * time.Second}}
+	defer f.killAll("")
+	if err := f.man(partNotifier, 2); err != nil {
+		t.Fatal(err)
+	}
+	kills, buried := 0, 0
+	everywhere := func() bool { return receivers[0].count() >= told && receivers[1].count() >= told }
+	for deadline := time.Now().Add(3 * time.Minute); !everywhere(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %d kills the receivers were told of %d and %d of %d events", kills, receivers[0].count(), receivers[1].count(), told)
+		}
+		if buried < told {
+			if err := bury(ctx, s, 30); err != nil {
+				t.Fatal(err)
+			}
+			buried += 30
+		}
+		pause(ctx, 400*time.Millisecond)
+		if kills < 12 {
+			victim := f.posts[kills%2].holder
+			victim.asked = true
+			victim.signal(sigKill)
+			<-victim.gone
+			kills++
+		}
+		if err := f.tend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectDeliveries(ctx, t, s)
+	for i, r := range receivers {
+		r.mu.Lock()
+		for subject, ids := range r.heard {
+			if len(ids) != 1 {
+				t.Errorf("receiver %d heard of %s under %d ids: %v", i, subject, len(ids), ids)
+			}
+		}
+		if len(r.heard) != told || r.forged > 0 {
+			t.Errorf("receiver %d was told of %d events of %d, and %d were forged", i, len(r.heard), told, r.forged)
+		}
+		r.mu.Unlock()
+	}
+	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+		t.Errorf("the audit: %v %v", findings, err)
+	}
+	t.Logf("%s: %d kills, %d events to two receivers", g.name, kills, told)
+}
+
+// expectDeliveries wants one delivery for every event and subscription, none of them a dead letter: nobody refused for good. Some may still
+// wait: they were heard, and whoever sent them was killed before it could say so.
+func expectDeliveries(ctx context.Context, t *testing.T, s holdfast.Store) {
+	t.Helper()
+	counts, err := s.Counts(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := 0
+	for _, c := range counts {
+		if c.Queue != subscription.Queue {
+			continue
+		}
+		if all += c.Jobs; c.State == holdfast.Failed {
+			t.Errorf("%d deliveries failed for good", c.Jobs)
+		}
+	}
+	if all != 2*told {
+		t.Errorf("%d deliveries were made of %d events for two receivers", all, told)
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+// told are the defects that groups, feeds, schedules and retention are known for.
+var told = []Mutant{
+	{
+		Name: "outcome-by-counter", Breaks: "a group's outcome is a function of its members; a counter remembers what was mended since (sidekiq#6852, good_job#1450)",
+		Patches: []Patch{{"store/statement/group.sqlite.sql",
+			"SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f",
+			"SELECT count(*), coalesce(sum(f.state = 'complete' AND NOT EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f"}},
+		Test: []string{"-run", "TestTheStoreKeepsTheLaws/group", "./store/sqlite"},
+	},
+	{
+		Name: "purge-ignores-forever", Breaks: "-1 keeps for ever (river PR#1389 deleted everything)",
+		Patches: []Patch{{"retention.go", "return r.Name, r.For >= 0 && !t", "return r.Name, !t"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/purge", "./store/sqlite"},
+	},
+	{
+		Name: "slot-without-key", Breaks: "one job per slot, also when a schedule was forgotten and made again (faktory#447)",
+		Patches: []Patch{{"schedule/schedule.go", "\td.IdempotencyKey = \"schedule/\" + s.Name + \"/\" + at\n", ""}},
+		Test:    []string{"-run", "Slot|Schedul|schedul", "./engine"},
+	},
+	{
+		Name: "group-settles-while-a-member-lives", Breaks: "a group of which a member is live has no outcome",
+		Patches: []Patch{{"store/statement/group.sqlite.sql", " WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)\n ORDER BY j.id DESC LIMIT 1", " WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) AND EXISTS (SELECT 1 FROM holdfast_leased l WHERE l.job = j.id)\n ORDER BY j.id DESC LIMIT 1"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/group", "./store/sqlite"},
+	},
+	{
+		Name: "chain-without-the-line-before", Breaks: "a line that was taken out of a story is missed",
+		Patches: []Patch{{"store/statement/chain.go", "\tpart(before)\n", "\tpart(before[:0])\n"}},
+		Test:    []string{"./store/inspect"},
+	},
+}

@@ -1,0 +1,220 @@
+package inspect
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	usualFeed   = 200
+	largestFeed = 10_000
+
+	// story is the name of pages that hold lines of stories.
+	story = "story"
+)
+
+// A telling is an event on its way into the feed.
+type telling struct {
+	holdfast.Event
+	line int // which line of a story it is; 0: what befell a job
+}
+
+// Feed tells up to limit events that come after a number, in order: 200 when limit is zero, 10,000 at most. Pages only name what
+// happened; the rest is read from the rows of jobs, attempts, ends and stories, or from what retention has left of them.
+func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
+	if after < 0 || limit < 0 {
+		return holdfast.Feed{}, invalid("%d events after number %d: ask for 1 to %d, after 0 or the last number you have read", limit, after, largestFeed)
+	}
+	if limit == 0 {
+		limit = usualFeed
+	}
+	limit = min(limit, largestFeed)
+	from := after
+	feed, tellings, err := i.pages(ctx, from, limit)
+	if err == nil && feed.Head < after {
+		return holdfast.Feed{}, invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning",
+			feed.Head, after, feed.Head)
+	}
+	for err == nil && feed.Purged > from {
+		from = feed.Purged // retention may be at work: then it begins later still
+		feed, tellings, err = i.pages(ctx, from, limit)
+	}
+	if err == nil {
+		err = i.complete(ctx, tellings)
+	}
+	if err != nil {
+		return holdfast.Feed{}, err
+	}
+	feed.Missed = from - after
+	feed.Next = max(from, feed.Head)
+	feed.Events = make([]holdfast.Event, len(tellings))
+	for n := range tellings {
+		feed.Events[n] = tellings[n].Event
+		feed.Next = tellings[n].Seq
+	}
+	return feed, nil
+}
+
+// complete says of tellings what their pages do not.
+func (i *Inspector) complete(ctx context.Context, tellings []telling) error {
+	if err := i.readLines(ctx, tellings); err != nil {
+		return err
+	}
+	if err := i.readFacts(ctx, tellings); err != nil {
+		return err
+	}
+	return i.readOwners(ctx, tellings)
+}
+
+// pages reads what pages name after a number, and where the feed stands.
+func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed holdfast.Feed, tellings []telling, err error) {
+	err = i.q.Query(ctx, i.statements["inspect feed"], []any{int(after), limit}, func(r Row) error {
+		feed.Head, feed.Purged = int64(r.Int(0)), int64(r.Int(1))
+		if r.Null(2) {
+			return nil
+		}
+		p := page{first: int64(r.Int(2)), events: r.Int(3), name: r.Text(4), at: r.Time(5), jobs: r.Text(6)}
+		p.skip = int(max(0, after+1-p.first))
+		p.tokens, p.lines = p.list(r.Text(7)), p.list(r.Text(8))
+		for n := p.skip; n < p.events && len(tellings) < limit; n++ {
+			tellings = append(tellings, p.tell(n))
+		}
+		return nil
+	})
+	return feed, tellings, err
+}
+
+// A page is a row of the outbox. The lists begin with the first event that is wanted.
+type page struct {
+	first  int64
+	events int
+	name   string
+	at     time.Time
+	skip   int    // how many events of it come before
+	jobs   string // 32 digits each
+	tokens []int
+	lines  []int
+}
+
+// list reads a list of numbers in JSON. One that has the whole page in it is cut.
+func (p *page) list(text string) []int {
+	list := integers(text)
+	if len(list) == p.events {
+		list = list[min(p.skip, len(list)):]
+	}
+	return list
+}
+
+// integers reads a list of whole numbers. A page may have a hundred thousand, so nothing more general is asked to; what somebody damaged
+// tells less, and the audit names it.
+func integers(text string) []int {
+	list := make([]int, 0, strings.Count(text, ",")+1)
+	for number := range strings.SplitSeq(strings.Trim(text, "[] "), ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil {
+			return nil
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// tell makes of the event at a place in the page what the page alone knows.
+func (p *page) tell(n int) telling {
+	t := telling{Event: holdfast.Event{Seq: p.first + int64(n), Name: p.name, At: p.at, Generation: 1}}
+	n -= p.skip
+	if p.name == story {
+		t.Name, t.line, t.Generation = forgotten, -1, 0
+		if n < len(p.lines) {
+			t.line = p.lines[n]
+		}
+		return t
+	}
+	const digits = 2 * len(t.Job)
+	if len(p.jobs) >= digits*(n+1) {
+		_, _ = hex.Decode(t.Job[:], []byte(p.jobs[digits*n:digits*(n+1)])) // a damaged id is none
+	}
+	if n < len(p.tokens) {
+		t.Token = p.tokens[n]
+	}
+	return t
+}
+
+// forgotten is what a line of a story is called that retention has deleted.
+const forgotten = "forgotten"
+
+// readLines reads the lines of stories. What is not there any more stays "forgotten".
+func (i *Inspector) readLines(ctx context.Context, tellings []telling) error {
+	var at []int
+	list := []byte{'['}
+	for n := range tellings {
+		if tellings[n].line > 0 {
+			at = append(at, n)
+			list = strconv.AppendInt(separate(list), int64(tellings[n].line), 10)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	return i.q.Query(ctx, i.statements["inspect lines"], []any{string(append(list, ']'))}, func(r Row) error {
+		e := &tellings[at[r.Int(0)]].Event
+		e.Job, e.Subject, e.At, e.Name, e.Actor = r.ID(1), r.Text(2), r.Time(3), r.Text(4), r.Text(5)
+		e.Reason, e.Request, e.Token, e.Generation = r.Text(6), r.Text(7), r.Int(8), r.Int(9)
+		return nil
+	})
+}
+
+// readOwners says of the events of groups whose they are.
+func (i *Inspector) readOwners(ctx context.Context, tellings []telling) error {
+	var named names
+	for n := range tellings {
+		e := &tellings[n].Event
+		if group, is := groupOf(e.Subject); is {
+			e.Group = group
+			named.add(n, group, 0)
+		}
+	}
+	return i.about(ctx, "inspect group names", &named, func(n int, r Row) {
+		tellings[n].Owner = r.Text(1)
+		if name := r.Text(2); name != "" {
+			tellings[n].Context = map[string]string{"name": name}
+		}
+	})
+}
+
+// names are ids and tokens that a statement is asked about, as one text, and what each stands for.
+type names struct {
+	at   []int
+	list []byte
+}
+
+func (n *names) add(at int, id holdfast.ID, token int) {
+	n.at = append(n.at, at)
+	n.list = append(separate(n.list), '"')
+	n.list = hex.AppendEncode(n.list, id[:])
+	n.list = append(strconv.AppendInt(n.list, int64(token), 10), '"')
+}
+
+// about asks a statement about names. Its first column says which of them a row is about.
+func (i *Inspector) about(ctx context.Context, name string, named *names, each func(n int, r Row)) error {
+	if len(named.at) == 0 {
+		return nil
+	}
+	return i.q.Query(ctx, i.statements[name], []any{"[" + string(named.list) + "]"}, func(r Row) error {
+		each(named.at[r.Int(0)], r)
+		return nil
+	})
+}
+
+// separate puts a comma behind what is already in a list.
+func separate(list []byte) []byte {
+	if len(list) > 0 && list[len(list)-1] != '[' {
+		return append(list, ',')
+	}
+	return list
+}

@@ -1,0 +1,92 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// expiredCode is the code of a job that could not start in time.
+const expiredCode = "JOB_EXPIRED"
+
+// readFacts says of the events of jobs what the rows say that do not change: whose job it is, and what befell it under that token.
+func (i *Inspector) readFacts(ctx context.Context, tellings []telling) error {
+	var named names
+	for n := range tellings {
+		if t := &tellings[n]; !t.Job.IsZero() {
+			named.add(n, t.Job, t.Token)
+		}
+	}
+	return i.about(ctx, "inspect told", &named, func(n int, r Row) {
+		t := &tellings[n]
+		t.Kind, t.Queue, t.Owner, t.Group = r.Text(1), r.Text(2), r.Text(3), r.ID(4)
+		if t.line == 0 {
+			t.befell(r)
+		}
+	})
+}
+
+// befell completes what befell a job from the row of the statement "inspect told".
+func (t *telling) befell(r Row) {
+	if !r.Null(6) {
+		t.Generation = r.Int(6) // also of an attempt that has only begun
+	}
+	switch t.Name {
+	case holdfast.EventQueued:
+		t.Generation = 1
+		if !r.Null(5) {
+			t.At = r.Time(5)
+		}
+	case holdfast.EventRetry, holdfast.EventReturned:
+		t.attempted(r, holdfast.Queued)
+	case holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled:
+		t.ended(r)
+		t.attempted(r, holdfast.State(t.Name))
+		if t.Name == holdfast.EventFailed && t.Code == expiredCode {
+			t.Name = holdfast.EventExpired
+		}
+	}
+}
+
+// attempted tells of the attempt under the event's token, if that is what made the job what the event says. A job that is cancelled
+// while it waits has the token of an attempt that ended before.
+func (t *telling) attempted(r Row, to holdfast.State) {
+	if holdfast.State(r.Text(7)) != to {
+		return
+	}
+	t.Generation, t.At, t.Took, t.Attempt, t.DueAt = r.Int(6), r.Time(9), max(0, r.Time(9).Sub(r.Time(8))), r.Int(10), r.Time(11)
+	t.Code, t.Message = r.Text(12), r.Text(13)
+	if context := r.Text(14); context != "" {
+		// A context that cannot be read is left out: it explains a failure, it must not become one.
+		_ = json.Unmarshal([]byte(context), &t.Context)
+	}
+}
+
+// ended tells of the job's end, or of what its tombstone says of it. A job that was sent round again may have ended once more under
+// the same token: that is another end, and later than this page.
+func (t *telling) ended(r Row) {
+	if finished := r.Time(18); r.Text(16) == t.Name && (t.Name != holdfast.EventCancelled || !finished.After(t.At)) {
+		t.Generation, t.At, t.Code = r.Int(15), finished, r.Text(20)
+		if t.Name == holdfast.EventComplete {
+			t.Attempt = r.Int(19) + 1
+			if !r.Null(17) {
+				t.Took = max(0, finished.Sub(r.Time(17)))
+			}
+		}
+	}
+	if finished := r.Time(22); r.Text(21) == t.Name && !finished.After(t.At) {
+		t.At, t.Code = finished, r.Text(23)
+	}
+}
+
+// groupOf is the group a subject names.
+func groupOf(subject string) (holdfast.ID, bool) {
+	text, is := strings.CutPrefix(subject, "group/")
+	if !is {
+		return holdfast.ID{}, false
+	}
+	group, err := holdfast.ParseID(text)
+	return group, err == nil
+}

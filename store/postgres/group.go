@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// manyDeadline is for verbs that may move a hundred thousand members in one transaction.
+const manyDeadline = time.Minute
+
+// Gather makes a group durable, so that drafts may name it.
+func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Group, err error) {
+	if err := g.Prepare(); err != nil {
+		return holdfast.Group{}, err
+	}
+	if err := s.hearMembers(ctx); err != nil {
+		return holdfast.Group{}, err
+	}
+	err = s.ask(ctx, "make the group", false, func(ctx context.Context) error {
+		return s.converse(ctx, func(tx pgx.Tx) error {
+			made, err = s.gather(ctx, native{tx}, g)
+			return err
+		})
+	})
+	return made, err
+}
+
+// Gather makes a group that exists if and when the caller's transaction commits.
+func (g guest) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
+	q, err := g.session()
+	if err != nil {
+		return holdfast.Group{}, err
+	}
+	if err := group.Prepare(); err != nil {
+		return holdfast.Group{}, err
+	}
+	if err := g.s.hearMembers(ctx); err != nil {
+		return holdfast.Group{}, err
+	}
+	ctx, cancel := within(ctx, deadline)
+	defer cancel()
+	made, err := g.s.gather(ctx, q, group)
+	return made, explain("make the group", err)
+}
+
+// hearMembers makes sure that the ends of members are told.
+func (s *Store) hearMembers(ctx context.Context) error {
+	return s.ask(ctx, "make the group", true, func(ctx context.Context) error {
+		_, err := s.work.Exec(ctx, s.sql["group_listen"])
+		return err
+	})
+}
+
+// gather adds the group, after whatever it is to be a member of.
+func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfast.Group, error) {
+	var parent, expireAt, expireIn, then any
+	if !g.Parent.IsZero() {
+		parent = g.Parent.String()
+		if err := s.openGroups(ctx, q, "group_share", []holdfast.ID{g.Parent}); err != nil {
+			return holdfast.Group{}, err
+		}
+	}
+	if !g.ExpireAt.IsZero() {
+		expireAt = stamp(g.ExpireAt)
+	}
+	if g.ExpireIn > 0 {
+		expireIn = micros(g.ExpireIn)
+	}
+	if len(g.Then) > 0 {
+		body, err := json.Marshal(g.Then)
+		if err != nil {
+			return holdfast.Group{}, err
+		}
+		then = string(body)
+	}
+	added := false
+	args := []any{g.ID.String(), g.Name, g.Owner, parent, g.Quorum, expireAt, expireIn, then}
+	err := q.query(ctx, s.sql["group_add"], args, func(scan func(...any) error) error {
+		var expire *time.Time
+		err := scan(&g.CreatedAt, &expire)
+		if g.ExpireAt = (time.Time{}); expire != nil {
+			g.ExpireAt = expire.UTC()
+		}
+		added = true
+		return err
+	})
+	if err == nil && !added {
+		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("a group with the id %v is already there: leave the id to the store, or use another", g.ID)}
+	}
+	if err != nil {
+		return holdfast.Group{}, err
+	}
+	g.CreatedAt = g.CreatedAt.UTC()
+	g.State, g.Generation, g.ExpireIn, g.AsOf = holdfast.GroupOpen, 1, 0, g.CreatedAt
+	g.SealedAt, g.SettledAt, g.Members = time.Time{}, time.Time{}, holdfast.Members{}
+	return g, nil
+}
+
+// Seal says that a group has all its members.
+func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
+	return s.ask(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, native{s.work}, group) })
+}
+
+// Seal seals a group if and when the caller's transaction commits.
+func (g guest) Seal(ctx context.Context, group holdfast.ID) error {
+	q, err := g.session()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := within(ctx, deadline)
+	defer cancel()
+	return explain("seal the group", g.s.seal(ctx, q, group))
+}
+
+func (s *Store) seal(ctx context.Context, q session, group holdfast.ID) error {
+	there := false
+	var id string
+	err := q.query(ctx, s.sql["group_seal"], []any{group.String()}, func(scan func(...any) error) error { there = true; return scan(&id) })
+	if err == nil && !there {
+		return noGroup(group)
+	}
+	return err
+}
+
+// reopen gives the groups of jobs that begin a new generation one too, if they had settled, and all groups around them. The jobs are
+// locked before, and nobody who holds a group waits for one.
+func (s *Store) reopen(ctx context.Context, p *pipe, jobs []holdfast.ID, now time.Time, i holdfast.Intervention) error {
+	var groups []holdfast.ID
+	var id [16]byte
+	p.each(s.sql["group_line_lock"], []any{ids(jobs)}, []any{&id}, func() error { groups = append(groups, id); return nil })
+	if err := p.flush(ctx); err != nil || len(groups) == 0 {
+		return err
+	}
+	p.Queue(s.sql["group_reopen"], ids(groups), stamp(now), i.Actor, i.Reason, i.Request)
+	return nil
+}
+
+// CancelGroup seals the group and leaves word that its members are to be cancelled.
+func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+	if err := checkPerson(i.Actor, i.Reason, i.Owner, i.Request); err != nil {
+		return err
+	}
+	return s.ask(ctx, "cancel the group", false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			var owner string
+			var there, settled, ending bool
+			var generation int
+			var now time.Time
+			p.each(s.sql["group_read"], []any{i.Group.String()}, []any{&owner, &settled, &ending, &generation}, func() error { there = true; return nil })
+			p.one(s.sql["now"], nil, &now)
+			if err := p.flush(ctx); err != nil {
+				return err
+			}
+			switch {
+			case !there || i.Owner != "" && i.Owner != owner:
+				return noGroup(i.Group)
+			case settled:
+				return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has settled: there is nothing left to cancel", i.Group)}
+			case ending: // only the first word is part of the story
+				return nil
+			}
+			p.Queue(s.sql["group_end"], i.Group.String(), stamp(now))
+			s.tell(p.Batch, groupEvent("cancel", i, generation), now)
+			return nil
+		})
+	})
+}
+
+// groupEvent is what a person did with a group.
+func groupEvent(name string, i holdfast.Intervention, generation int) holdfast.Event {
+	return holdfast.Event{Subject: "group/" + i.Group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation}
+}

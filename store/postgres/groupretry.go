@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// RetryGroup sends round the members that failed, and those that were cancelled because of them, also in groups inside it. However many they are,
+// that is a handful of statements.
+func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int, err error) {
+	if err := checkPerson(i.Actor, i.Reason, i.Owner, i.Request); err != nil {
+		return 0, err
+	}
+	ctx, cancel := within(ctx, manyDeadline)
+	defer cancel()
+	var back returned
+	var jobs []holdfast.ID
+	err = s.ask(ctx, "retry the group", false, func(ctx context.Context) error {
+		back = returned{}
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			r := &groupRetry{s: s, p: p, i: i}
+			if err := r.look(ctx); err != nil {
+				return err
+			}
+			if err := r.retake(ctx); err != nil {
+				return err
+			}
+			if len(r.broken) == 0 {
+				return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has no failed member that can be retried: look at its members", i.Group)}
+			}
+			jobs = r.jobs()
+			return r.write(ctx, &back)
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.marks.lower(jobs...)
+	s.announce(&back)
+	return len(jobs), nil
+}
+
+// A groupRetry is one call of RetryGroup under way.
+type groupRetry struct {
+	s      *Store
+	p      *pipe
+	i      holdfast.Intervention
+	now    time.Time
+	broken []*brokenMember
+}
+
+// A brokenMember failed, or follows one that did.
+type brokenMember struct {
+	member
+	key
+	follows bool
+}
+
+// look finds the members and locks how they ended. One that could not start in time any more stays as it is.
+func (r *groupRetry) look(ctx context.Context) error {
+	owner, there := "", false
+	r.p.each(r.s.sql["group_owner"], []any{r.i.Group.String()}, []any{&owner}, func() error { there = true; return nil })
+	var b brokenMember
+	var late bool
+	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.follows, &b.owner, &b.kind, &b.key.key, &late}
+	r.p.each(r.s.sql["group_broken"], []any{r.i.Group.String()}, into, func() error {
+		if one := b; !late {
+			r.broken = append(r.broken, &one)
+		}
+		return nil
+	})
+	r.p.one(r.s.sql["now"], nil, &r.now)
+	if err := r.p.flush(ctx); err != nil {
+		return err
+	}
+	if !there || r.i.Owner != "" && r.i.Owner != owner {
+		return noGroup(r.i.Group)
+	}
+	return nil
+}
+
+// retake takes the unique keys again. Who does not get its own stays where it is.
+func (r *groupRetry) retake(ctx context.Context) error {
+	var owner, kind, name, job column
+	for _, b := range r.broken {
+		if b.key.key != "" {
+			owner.quote(b.owner)
+			kind.quote(b.kind)
+			name.quote(b.key.key)
+			job.id(b.job)
+		}
+	}
+	if len(job.text) == 0 {
+		return nil
+	}
+	var k key
+	var text string
+	holders := map[key]string{}
+	names := literals([]column{owner, kind, name})
+	r.p.Queue(r.s.sql["unique_take"], append(names[:3:3], job.String())...)
+	r.p.each(r.s.sql["unique_find"], names, append(k.fields("unique"), &text), func() error { holders[k] = text; return nil })
+	if err := r.p.flush(ctx); err != nil {
+		return err
+	}
+	var mine []*brokenMember
+	for _, b := range r.broken {
+		if b.key.key == "" || holders[b.key] == b.job.String() {
+			mine = append(mine, b)
+		}
+	}
+	r.broken = mine
+	return nil
+}
+
+func (r *groupRetry) jobs() []holdfast.ID {
+	jobs := make([]holdfast.ID, len(r.broken))
+	for i, b := range r.broken {
+		jobs[i] = b.job
+	}
+	return jobs
+}
+
+// write moves the members, opens the groups, and tells it.
+func (r *groupRetry) write(ctx context.Context, back *returned) error {
+	var all, ready, waiting narrow
+	for _, b := range r.broken {
+		b.generation++
+		all.add(&b.member)
+		if b.follows {
+			waiting.add(&b.member)
+		} else {
+			ready.add(&b.member)
+		}
+	}
+	p, sql, now := r.p, r.s.sql, stamp(r.now)
+	p.Queue(sql["redrive_leave"], all.job)
+	if len(ready.job) > 0 {
+		ready.queue(p, sql["ready_add gently"], now, back)
+	}
+	if len(waiting.job) > 0 {
+		p.Queue(sql["wait_again"], append([]any{now}, waiting.args()...)...)
+	}
+	p.Queue(sql["redrive_begin"], all.job, now)
+	args := all.args()
+	p.Queue(sql["events_add"], now, "manual retry", r.i.Actor, r.i.Reason, r.i.Request, all.job, args[1], args[5])
+	if err := r.s.reopen(ctx, p, all.job, r.now, r.i); err != nil {
+		return err
+	}
+	var owner string
+	var settled, ending bool
+	var generation int
+	p.one(sql["group_read"], []any{r.i.Group.String()}, &owner, &settled, &ending, &generation)
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	r.s.tell(p.Batch, groupEvent("manual retry", r.i, generation), r.now)
+	return nil
+}

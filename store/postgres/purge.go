@@ -1,0 +1,224 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Purge deletes ended jobs whose time is up, in one transaction with what remains of them.
+func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purged, err error) {
+	if err := c.Check(); err != nil {
+		return done, err
+	}
+	ctx, cancel := within(ctx, manyDeadline)
+	defer cancel()
+	err = s.ask(ctx, "purge", true, func(ctx context.Context) error {
+		done = holdfast.Purged{}
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			u := &purging{s: s, p: p, c: &c, done: &done}
+			if err := u.look(ctx); err != nil {
+				return err
+			}
+			u.decide()
+			return u.write(ctx)
+		})
+	})
+	if err != nil {
+		return holdfast.Purged{}, err
+	}
+	return done, nil
+}
+
+// A purging is one step of retention under way.
+type purging struct {
+	s    *Store
+	p    *pipe
+	c    *holdfast.Purge
+	done *holdfast.Purged
+	now  time.Time
+
+	seen  []ended
+	rules map[holdfast.ID]string // of those that are to go
+	gone  []ended
+}
+
+// An ended is a job as it was found.
+type ended struct {
+	holdfast.Tombstone
+	token, generation int
+	dead, kept        bool // a dead letter; somebody needs it whatever the rules say
+}
+
+// look reads the next jobs that have ended.
+func (u *purging) look(ctx context.Context) error {
+	u.p.one(u.s.sql["now"], nil, &u.now)
+	u.p.Queue(u.s.sql["purge_look"], u.c.After.String(), u.c.Scan).Query(func(rows pgx.Rows) error {
+		var e ended
+		var group pgtype.UUID
+		var state, of string
+		into := []any{(*[16]byte)(&e.Job), &e.token, &e.generation, &state, &e.Code, &e.FinishedAt, &e.dead, &e.Kind, &e.Queue, &e.Owner, &group, &of, &e.kept}
+		_, err := pgx.ForEachRow(rows, into, func() error {
+			e.State, e.GroupState, e.Group = holdfast.State(state), holdfast.GroupState(of), group.Bytes
+			u.seen = append(u.seen, e)
+			return nil
+		})
+		return err
+	})
+	return u.p.flush(ctx)
+}
+
+// decide asks the rules about each.
+func (u *purging) decide() {
+	u.rules = map[holdfast.ID]string{}
+	for _, e := range u.seen {
+		if e.kept {
+			continue
+		}
+		rule, purge := u.c.Decide(e.Tombstone, u.now)
+		switch {
+		case !purge:
+		case e.dead && u.c.SpareDeadLetters:
+			count(&u.done.Spared, rule)
+		default:
+			u.rules[e.Job] = rule
+			u.gone = append(u.gone, e)
+		}
+	}
+	if len(u.seen) == u.c.Scan {
+		u.done.Next = u.seen[len(u.seen)-1].Job
+	}
+}
+
+func count(of *map[string]int, name string) {
+	if *of == nil {
+		*of = map[string]int{}
+	}
+	(*of)[name]++
+}
+
+// write deletes those that still are as they were found. Their facts go last.
+func (u *purging) write(ctx context.Context) error {
+	if len(u.gone) == 0 {
+		return nil
+	}
+	var job, token, generation column
+	for _, e := range u.gone {
+		job.id(e.Job)
+		token.int(e.token)
+		generation.int(e.generation)
+	}
+	var held []holdfast.ID
+	var id [16]byte
+	u.p.each(u.s.sql["purge_lock"], literals([]column{job, token, generation}), []any{&id}, func() error { held = append(held, id); return nil })
+	if err := u.p.flush(ctx); err != nil || len(held) == 0 {
+		return err
+	}
+	var rules column
+	for _, id := range held {
+		rules.quote(u.rules[id])
+		count(&u.done.Rules, u.rules[id])
+	}
+	u.done.Jobs = len(held)
+	sql := u.s.sql
+	u.p.Queue(sql["purge_bury"], stamp(u.now), ids(held), rules.String())
+	u.p.Queue(sql["purge_count"], stamp(u.now), ids(held), rules.String())
+	for _, name := range []string{"purge_redriven", "purge_keys", "purge_expiry", "purge_attempt", "purge_late", "purge_carry", "purge_deadline",
+		"purge_artifact", "purge_before", "purge_behind", "unique_free", "cancel_drop", "purge_job"} {
+		u.p.Queue(sql[name], ids(held))
+	}
+	return nil
+}
+
+// Forget deletes up to limit things of a shelf that are older than that, the oldest first.
+func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
+	forget := map[string]func(context.Context, *pipe, *feed, forgetting) (int, error){
+		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("tally_forget"), holdfast.ShelfTombstones: s.forgetRows("tombstone_forget"),
+	}[shelf]
+	switch {
+	case forget == nil:
+		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no shelf is called %.60q: use feed, story, tallies or tombstones", shelf)}
+	case older < 0:
+		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("older than %v: give a duration that is not negative", older)}
+	case limit <= 0:
+		return 0, nil
+	}
+	ctx, cancel := within(ctx, manyDeadline)
+	defer cancel()
+	err = s.ask(ctx, "forget what is old", true, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			var f feed
+			f.queueLock(p, s.sql["feed_lock"])
+			if err := p.flush(ctx); err != nil {
+				return err
+			}
+			n, err = forget(ctx, p, &f, forgetting{stamp(f.now.Add(-older)), atMost(limit)})
+			return err
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// A forgetting says what is old, and how much of it may go.
+type forgetting struct {
+	before string
+	limit  int
+}
+
+// forgetFeed takes whole pages from the beginning, none that groups have not followed yet.
+func (s *Store) forgetFeed(ctx context.Context, p *pipe, f *feed, g forgetting) (n int, err error) {
+	last, cut := f.purged, false
+	var first int64
+	var events int
+	var old bool
+	p.each(s.sql["feed_old"], []any{g.before, f.purged, f.concluded, g.limit}, []any{&first, &events, &old}, func() error {
+		if cut = cut || !old; !cut {
+			last = first + int64(events) - 1
+			n++
+		}
+		return nil
+	})
+	if err := p.flush(ctx); err != nil || n == 0 {
+		return 0, err
+	}
+	p.Queue(s.sql["feed_forget"], f.purged, last)
+	return n, nil
+}
+
+// forgetStory takes sealed lines from the beginning of the chain.
+func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting) (n int, err error) {
+	last, cut := f.anchor, false
+	var link int64
+	var old bool
+	var hash, anchored []byte
+	p.each(s.sql["story_old"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash}, func() error {
+		if cut = cut || !old; !cut {
+			last, anchored = link, append([]byte(nil), hash...)
+			n++
+		}
+		return nil
+	})
+	if err := p.flush(ctx); err != nil || n == 0 {
+		return 0, err
+	}
+	p.Queue(s.sql["story_forget"], f.anchor, last, anchored)
+	return n, nil
+}
+
+// forgetRows is for shelves of which nothing else has to know.
+func (s *Store) forgetRows(name string) func(context.Context, *pipe, *feed, forgetting) (int, error) {
+	return func(ctx context.Context, p *pipe, _ *feed, g forgetting) (n int, err error) {
+		p.Queue(s.sql[name], g.before, g.limit).Exec(func(tag pgconn.CommandTag) error { n = int(tag.RowsAffected()); return nil })
+		err = p.flush(ctx)
+		return n, err
+	}
+}

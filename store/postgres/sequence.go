@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// sealMax is how many lines are sealed in one go, at least.
+const sealMax = 1000
+
+// Sequence numbers what was committed since it was last asked, and seals the lines of stories into the chain. Only one process does so at a
+// time, which is why the numbers are consecutive and no reader passes one that is still to come.
+func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	limit = atMost(limit)
+	err = s.ask(ctx, "number what happened", true, func(ctx context.Context) error {
+		pages = 0
+		some := false
+		if err := s.work.QueryRow(ctx, s.sql["feed_new"]).Scan(&some); err != nil || !some {
+			return err
+		}
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			var f feed
+			f.queueLock(p, s.sql["feed_lock"])
+			p.one(s.sql["feed_number"], []any{limit}, &pages)
+			sealed, err := s.sealLines(ctx, p, &f, max(limit, sealMax))
+			if sealed == max(limit, sealMax) {
+				pages = limit // there may be more lines, though perhaps no more pages
+			}
+			return err
+		})
+	})
+	return pages, err
+}
+
+// A feed is where the feed and the chain stand, under the row's lock.
+type feed struct {
+	head, purged, concluded, link, anchor int64
+	hash                                  []byte
+	now                                   time.Time
+}
+
+func (f *feed) queueLock(p *pipe, sql string) {
+	p.one(sql, nil, &f.head, &f.purged, &f.concluded, &f.link, &f.hash, &f.anchor, &f.now)
+}
+
+// sealLines links lines to the chain, in the order in which they were written.
+func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sealed int, err error) {
+	type line struct {
+		id int64
+		holdfast.Event
+	}
+	var lines []line
+	var one line
+	var job pgtype.UUID
+	into := []any{&one.id, &job, &one.Subject, &one.At, &one.Name, &one.Actor, &one.Reason, &one.Request, &one.Token, &one.Generation}
+	p.each(s.sql["chain_open"], []any{limit}, into, func() error {
+		one.Job = job.Bytes
+		if !job.Valid {
+			one.Job = holdfast.ID{}
+		}
+		lines = append(lines, one)
+		return nil
+	})
+	if err := p.flush(ctx); err != nil || len(lines) == 0 {
+		return 0, err
+	}
+	var id, link, hash column
+	for _, l := range lines {
+		f.link++
+		f.hash = statement.Link(f.hash, l.Event)
+		id.int(int(l.id))
+		link.int(int(f.link))
+		hash.quote(`\x` + hex.EncodeToString(f.hash))
+	}
+	p.Queue(s.sql["chain_seal"], id.String(), link.String(), hash.String())
+	p.Queue(s.sql["chain_moved"], f.link, f.hash)
+	return len(lines), nil
+}

@@ -1,0 +1,177 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// An intake is what the drafts of one enqueue share.
+type intake struct {
+	sink
+	now     int64
+	lenient bool // a draft whose idempotency key was used is left out, whatever it says
+
+	open     map[holdfast.ID]bool        // groups that take members
+	came     map[holdfast.ID]holdfast.ID // earlier drafts of the call that are members, and who they became
+	attended map[holdfast.ID]bool        // groups in which somebody waits for a member that has ended
+}
+
+// admit refuses a draft whose group takes no members, and finds for whom it waits.
+func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
+	if d.Group.IsZero() {
+		return nil, nil
+	}
+	if !e.open[d.Group] {
+		if err := takesMembers(e, d.Group); err != nil {
+			return nil, err
+		}
+		if e.open == nil {
+			e.open = map[holdfast.ID]bool{}
+		}
+		e.open[d.Group] = true
+	}
+	for _, id := range d.After {
+		upstream, err := e.upstream(d, id)
+		if err != nil {
+			return nil, err
+		}
+		after = append(after, upstream)
+	}
+	return after, nil
+}
+
+// upstream is the member for which a draft waits: an earlier draft of the same call, or what that met; or a job that exists.
+func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error) {
+	if became, ok := e.came[id]; ok {
+		id = became
+	}
+	if e.came[id] == id { // made by this very call: it is live, and may not be written yet
+		return id, nil
+	}
+	var group holdfast.ID
+	var ended bool
+	found, err := e.one("after-upstream", []any{id}, &group, &ended)
+	if err != nil {
+		return id, err
+	}
+	if !found || group != d.Group {
+		return id, invalid("job %s is no member of group %s: wait for members of the same group, that exist or come earlier in the same call", id, d.Group)
+	}
+	if ended && !e.attended[d.Group] { // nobody will tell that it has ended, so the group is to be looked at
+		if e.attended == nil {
+			e.attended = map[holdfast.ID]bool{}
+		}
+		e.attended[d.Group] = true
+		_, err = e.exec("group-attend", d.Group)
+	}
+	return id, err
+}
+
+// remember keeps what a draft became for those that come after it and wait for it.
+func (e *intake) remember(d *holdfast.Draft, became holdfast.ID, existing bool) {
+	if d.Group.IsZero() {
+		return
+	}
+	if e.came == nil {
+		e.came = map[holdfast.ID]holdfast.ID{}
+	}
+	if existing && became == d.ID {
+		return // it was there before this call, so it is asked about like any other
+	}
+	e.came[d.ID] = became
+}
+
+// wait writes whom a job waits for, once each, and that it does.
+func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
+	for i, id := range after {
+		if slices.Contains(after[:i], id) {
+			continue // two drafts that became one
+		}
+		if _, err := e.add("after-add", id, d.ID, d.AfterAll); err != nil {
+			return err
+		}
+	}
+	if due == nil {
+		due = e.now
+	}
+	_, err := e.add("later-wait", due, d.ID, 0, 1)
+	return err
+}
+
+// A judgement is what the ends of others mean for one who waits for them.
+type judgement struct {
+	starts bool
+	bad    holdfast.ID // the one because of which it never will
+	how    string      // that one ended
+}
+
+// judge looks at how those ended for which a member waits.
+func (s *session) judge(job holdfast.ID) (j judgement, err error) {
+	j.starts = true
+	err = s.rows("after-judge", []any{job}, func(st *sqlite.Stmt) error {
+		switch state := holdfast.State(st.ColumnText(2)); {
+		case state == "":
+			j.starts = false
+		case state != holdfast.Complete && st.ColumnInt(1) == 0 && j.bad.IsZero():
+			j.bad, j.how = columnID(st, 0), string(state)
+		}
+		return nil
+	})
+	return j, err
+}
+
+func (j judgement) nothing() bool { return !j.starts && j.bad.IsZero() }
+
+// follow does what the ends of others mean for a member that still waits for them, and reports whether that was something.
+func (t *tx) follow(id holdfast.ID) (done, cancelled bool, err error) {
+	j, err := t.judge(id)
+	if err != nil || j.nothing() {
+		return false, false, err
+	}
+	job, err := t.standing(holdfast.Intervention{Job: id})
+	if err != nil || !job.waiting {
+		return false, false, err
+	}
+	if !j.bad.IsZero() {
+		return true, true, t.cancelFollower(job, j)
+	}
+	return true, false, t.start(job)
+}
+
+// start lets a member run for which nobody stands in the way any more, when its own time has come. One that has no time of its own
+// starts at once, even if the clock was set back since it was made.
+func (t *tx) start(job standing) error {
+	if job.due > t.now && job.due != job.created {
+		_, err := t.exec("after-release", job.job)
+		return err
+	}
+	if _, err := t.exec("later-drop", job.job); err != nil {
+		return err
+	}
+	t.wake(job.queue)
+	_, err := t.exec("ready-again", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, job.due)
+	return err
+}
+
+// cancelFollower ends a member that never ran, because of one that did not complete.
+func (t *tx) cancelFollower(job standing, j judgement) error {
+	if _, err := t.exec("later-drop", job.job); err != nil {
+		return err
+	}
+	if _, err := t.exec("after-finish", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.bad); err != nil {
+		return err
+	}
+	if _, err := t.exec("unique-free", job.job, false); err != nil {
+		return err
+	}
+	t.happened(holdfast.EventCancelled, &job.job, job.token)
+	how := "failed"
+	if j.how == string(holdfast.Cancelled) {
+		how = "was cancelled"
+	}
+	i := holdfast.Intervention{Job: job.job, Actor: machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.bad, how)}
+	return t.event(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
+}

@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// revive opens the group of a job that begins anew: if it was settled it is processing again, in its next generation, and so is the
+// group around it.
+func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
+	for !group.IsZero() {
+		g, found, err := t.group(group)
+		if err != nil || !found {
+			return err
+		}
+		if _, err := t.exec("group-stir", group); err != nil {
+			return err
+		}
+		if !g.State.Settled() {
+			return nil
+		}
+		if _, err := t.exec("group-reopen", group); err != nil {
+			return err
+		}
+		if err := t.tellGroup(i, group, "reopened", g.Generation+1); err != nil {
+			return err
+		}
+		group = g.Parent
+	}
+	return nil
+}
+
+// RetryGroup sends round the members that failed, and those that were cancelled because of them.
+func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retried int, err error) {
+	if err := checkIntervention(i); err != nil {
+		return 0, err
+	}
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		if _, err := t.ofPerson(i); err != nil {
+			return err
+		}
+		retried, err = t.retryGroup(i)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return retried, nil
+}
+
+// retryGroup takes the members of the group and of those inside it. A member that cannot be retried (its time is up, another has its
+// unique key) stays failed, unless it is all there is.
+func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
+	var refused error
+	for groups := []holdfast.ID{i.Group}; len(groups) > 0; groups = groups[1:] {
+		failed, cancelled, err := t.retryable(groups[0])
+		if err != nil {
+			return 0, err
+		}
+		before := retried
+		for n, job := range append(failed, cancelled...) {
+			err := t.retryMember(i, job, n >= len(failed))
+			if said := (*holdfast.Error)(nil); errors.As(err, &said) {
+				if refused == nil {
+					refused = err
+				}
+				continue
+			}
+			if err != nil {
+				return 0, err
+			}
+			retried++
+		}
+		if retried > before {
+			if _, err := t.exec("group-attend", groups[0]); err != nil {
+				return 0, err
+			}
+		}
+		if groups, err = t.ids(groups, "group-inside", groups[0]); err != nil {
+			return 0, err
+		}
+	}
+	if retried == 0 {
+		if refused == nil {
+			refused = conflict(holdfast.ID{}, "group %s has no failed members: there is nothing to retry", i.Group)
+		}
+		return 0, refused
+	}
+	g, _, err := t.group(i.Group)
+	if err == nil {
+		err = t.tellGroup(i, i.Group, "manual retry", g.Generation)
+	}
+	return retried, err
+}
+
+// retryable are the members of a group that failed, and those that never ran because of one.
+func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err error) {
+	err = t.rows("group-again", []any{group}, func(st *sqlite.Stmt) error {
+		if st.ColumnInt(1) != 0 {
+			cancelled = append(cancelled, columnID(st, 0))
+		} else {
+			failed = append(failed, columnID(st, 0))
+		}
+		return nil
+	})
+	return failed, cancelled, err
+}
+
+// retryMember begins the next generation of a member: at once, or, if it never ran because of another, when those have ended for
+// which it waits. Whatever may refuse it is asked before the first row is written.
+func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) error {
+	i := holdfast.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}
+	job, err := t.standing(i)
+	if err != nil {
+		return err
+	}
+	if job.expired(t.now) {
+		return tooLate(id)
+	}
+	if err := t.unfinish(i, job); err != nil {
+		return err
+	}
+	if !waits {
+		return t.anew(i, job, "manual retry")
+	}
+	if _, err := t.exec("later-wait", t.now, id, job.token, job.generation+1); err != nil {
+		return err
+	}
+	if _, err := t.exec("operate-since", id, t.now); err != nil {
+		return err
+	}
+	if err := t.revive(i, job.group); err != nil {
+		return err
+	}
+	return t.event(i, "manual retry", job.token, job.generation+1)
+}
+
+// ids adds the ids that a statement answers with.
+func (s *session) ids(to []holdfast.ID, name string, args ...any) ([]holdfast.ID, error) {
+	err := s.rows(name, args, func(st *sqlite.Stmt) error {
+		to = append(to, columnID(st, 0))
+		return nil
+	})
+	return to, err
+}

@@ -1,0 +1,23 @@
+package sqlite
+
+import (
+	"github.com/holdfastdev/holdfast"
+)
+
+// artifact keeps what a job needs or has made, or that it is gone. The job must be there: an artifact of nobody would never be
+// looked for.
+func (t *tx) artifact(a *holdfast.Artifact) error {
+	if _, err := t.standing(holdfast.Intervention{Job: a.Job}); err != nil {
+		return err
+	}
+	if a.Expired {
+		_, err := t.exec("artifact-expire", a.Job, a.Name, a.Ref, a.Size, t.now)
+		return err
+	}
+	var expire any
+	if a.ExpireIn > 0 {
+		expire = t.at(a.ExpireIn)
+	}
+	_, err := t.exec("artifact-keep", a.Job, a.Name, a.Ref, a.Size, t.now, expire)
+	return err
+}

@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// Forget deletes what is older from a shelf, the oldest first.
+func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (forgotten int, err error) {
+	if limit <= 0 || older < 0 {
+		return 0, invalid("forgetting %d things older than %v: give a positive limit and a duration that is not negative", limit, older)
+	}
+	act := map[string]func(t *tx, before int64, limit int) (int, error){
+		holdfast.ShelfFeed: (*tx).forgetFeed, holdfast.ShelfStory: (*tx).forgetStory,
+		holdfast.ShelfTallies: (*tx).forgetTallies, holdfast.ShelfTombstones: (*tx).forgetTombstones,
+	}[shelf]
+	if act == nil {
+		return 0, invalid("no shelf is called %.40q: use feed, story, tallies or tombstones", shelf)
+	}
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		forgotten, err = act(t, t.at(-older), limit)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return forgotten, nil
+}
+
+// forgetFeed deletes whole pages, up to the first that is young, and never beyond what groups have followed.
+func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
+	var last int64
+	err = t.rows("forget-pages", []any{limit}, func(st *sqlite.Stmt) error {
+		if st.ColumnInt64(2) > before {
+			return errEnough
+		}
+		pages, last = pages+1, st.ColumnInt64(0)+st.ColumnInt64(1)-1
+		return nil
+	})
+	if err = ignore(err); err != nil || pages == 0 {
+		return 0, err
+	}
+	if _, err := t.exec("forget-feed", last); err != nil {
+		return 0, err
+	}
+	_, err = t.exec("feed-purged", last)
+	return pages, err
+}
+
+// ignore forgets that a reading was ended early.
+func ignore(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// forgetStory deletes lines from the beginning of the chain, and keeps the hash of the last, so that the rest can be checked.
+func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
+	var last int64
+	var hash []byte
+	err = t.rows("forget-lines", []any{limit}, func(st *sqlite.Stmt) error {
+		if st.ColumnInt64(2) > before {
+			return errEnough
+		}
+		lines, last = lines+1, st.ColumnInt64(0)
+		scan(st, 1, &hash)
+		return nil
+	})
+	if err = ignore(err); err != nil || lines == 0 {
+		return 0, err
+	}
+	if _, err := t.exec("forget-story", last); err != nil {
+		return 0, err
+	}
+	_, err = t.exec("chain-anchor", last, hash)
+	return lines, err
+}
+
+func (t *tx) forgetTombstones(before int64, limit int) (int, error) {
+	return t.exec("forget-tombstones", before, limit)
+}
+
+// forgetTallies deletes steps that lie wholly before a time.
+func (t *tx) forgetTallies(before int64, limit int) (int, error) {
+	var steps [][]any
+	err := t.rows("forget-tallies", []any{before - step, limit}, func(st *sqlite.Stmt) error {
+		steps = append(steps, []any{st.ColumnText(0), st.ColumnInt64(1), st.ColumnText(2), st.ColumnText(3), st.ColumnText(4), st.ColumnText(5)})
+		return nil
+	})
+	for _, s := range steps {
+		if err == nil {
+			_, err = t.exec("forget-tally", s...)
+		}
+	}
+	return len(steps), err
+}

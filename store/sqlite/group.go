@@ -1,0 +1,206 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Gather makes a group durable, so that drafts may name it.
+func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	made, err := prepareGroup(g)
+	if err != nil {
+		return holdfast.Group{}, err
+	}
+	err = s.writer.write(ctx, func(t *tx) error {
+		if err := gather(t, t.now, &made); err != nil {
+			return err
+		}
+		return t.rehear()
+	})
+	if err != nil {
+		return holdfast.Group{}, err
+	}
+	return made, nil
+}
+
+// Seal says that a group has all its members.
+func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
+	return s.writer.write(ctx, func(t *tx) error { return seal(t, t.now, group) })
+}
+
+// Gather adds the group to the caller's transaction.
+func (b *bound) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+	made, err := prepareGroup(g)
+	if err == nil {
+		err = b.do(ctx, func(to *foreign) error { return gather(to, b.store.now().UnixMicro(), &made) })
+	}
+	if err != nil {
+		return holdfast.Group{}, err
+	}
+	return made, nil
+}
+
+// Seal seals the group if and when the caller's transaction commits.
+func (b *bound) Seal(ctx context.Context, group holdfast.ID) error {
+	return b.do(ctx, func(to *foreign) error { return seal(to, b.store.now().UnixMicro(), group) })
+}
+
+// do acts in the caller's transaction, all or none. A refusal leaves the transaction usable.
+func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
+	tx, ok := b.tx.(*sql.Tx)
+	if !ok || tx == nil {
+		return invalid("a transaction of type %T: pass a *sql.Tx on the same SQLite file", b.tx)
+	}
+	to := &foreign{ctx: ctx, tx: tx}
+	if _, err := to.exec("savepoint"); err != nil {
+		return to.explain(err)
+	}
+	if err := act(to); err != nil {
+		// The caller's context may have ended; undoing must not depend on it. If even that fails the transaction is lost, and its
+		// commit will say so.
+		to.ctx = context.WithoutCancel(ctx)
+		_, undone := to.exec("savepoint-undo")
+		_, released := to.exec("savepoint-release")
+		return to.explain(errors.Join(err, undone, released))
+	}
+	if _, err := to.exec("savepoint-release"); err != nil {
+		return to.explain(err)
+	}
+	return nil
+}
+
+func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
+	if err := g.Prepare(); err != nil {
+		return g, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Cause: err}
+	}
+	g.State, g.Generation, g.Members = holdfast.GroupOpen, 1, holdfast.Members{}
+	return g, nil
+}
+
+// gather writes the group, and has the ends of its members heard of.
+func gather(to sink, now int64, g *holdfast.Group) error {
+	if !g.Parent.IsZero() {
+		if err := takesMembers(to, g.Parent); err != nil {
+			return err
+		}
+	}
+	var parent, then any
+	if !g.Parent.IsZero() {
+		parent = g.Parent
+	}
+	if len(g.Then) > 0 {
+		text, _ := json.Marshal(g.Then) // Prepare has tried it
+		then = string(text)
+	}
+	expire := moment(now, g.ExpireIn, g.ExpireAt)
+	added, err := to.exec("group-add", g.ID, orNull(g.Name), orNull(g.Owner), parent, g.Quorum, expire, then, now)
+	if err != nil {
+		return err
+	}
+	if added == 0 {
+		return conflict(holdfast.ID{}, "group %s exists already: leave the id out, or make a new one", g.ID)
+	}
+	for _, event := range []string{holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled} {
+		if _, err := to.exec("listen-add", event, "group"); err != nil {
+			return err
+		}
+	}
+	g.CreatedAt, g.AsOf = instant(now), instant(now)
+	if at, ok := expire.(int64); ok {
+		g.ExpireIn, g.ExpireAt = 0, instant(at)
+	}
+	return nil
+}
+
+// takesMembers refuses a group that is not there, and one that has all its members.
+func takesMembers(to sink, group holdfast.ID) error {
+	var state string
+	found, err := to.one("group-state", []any{group}, &state)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return noGroup(group)
+	case holdfast.GroupState(state) != holdfast.GroupOpen:
+		return conflict(holdfast.ID{}, "group %s is sealed: it takes no more members; seal it later, or make another group", group)
+	}
+	return nil
+}
+
+func noGroup(group holdfast.ID) error {
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s: check the id, or make the group first", group)}
+}
+
+func seal(to sink, now int64, group holdfast.ID) error {
+	sealed, err := to.exec("group-seal", group, now)
+	if err != nil || sealed > 0 {
+		return err
+	}
+	var state string
+	if found, err := to.one("group-state", []any{group}, &state); err != nil || found {
+		return err
+	}
+	return noGroup(group)
+}
+
+// A grouped is how a group stands.
+type grouped struct {
+	holdfast.Group
+	ending string
+	expire int64  // 0: never
+	attend int    // how often somebody asked for a look since the last one
+	live   []byte // every member with a higher id has ended
+	then   string
+}
+
+// group reads how a group stands.
+func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
+	g.ID = id
+	var state string
+	found, err = s.one("group-find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.attend, &g.live, &g.Quorum, &g.Parent, &g.Owner, &g.then)
+	if g.State = holdfast.GroupState(state); len(g.live) == 0 {
+		g.live = highest.job
+	}
+	return g, found, err
+}
+
+// ofPerson reads the group that a person's word is about. One that is not there and one that is somebody else's get the same answer.
+func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
+	g, found, err := t.group(i.Group)
+	if err == nil && (!found || i.Owner != "" && i.Owner != g.Owner) {
+		err = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s: check the id", i.Group)}
+	}
+	return g, err
+}
+
+// tellGroup appends what a person did with a group to its story.
+func (t *tx) tellGroup(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
+	return t.tellAll(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
+}
+
+// CancelGroup seals the group and has its members cancelled.
+func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+	if err := checkIntervention(i); err != nil {
+		return err
+	}
+	return s.writer.write(ctx, func(t *tx) error {
+		g, err := t.ofPerson(i)
+		if err != nil {
+			return err
+		}
+		if g.State.Settled() {
+			return conflict(holdfast.ID{}, "group %s is %s already: there is nothing to cancel", i.Group, g.State)
+		}
+		first, err := t.exec("group-end", i.Group, string(holdfast.GroupCancelled), t.now)
+		if err != nil || first == 0 {
+			return err
+		}
+		return t.tellGroup(i, i.Group, "cancel", g.Generation)
+	})
+}

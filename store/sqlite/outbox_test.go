@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+func (s *Store) listens(t testing.TB, events ...string) {
+	t.Helper()
+	if err := s.Keep(t.Context(), holdfast.Change{Listen: []holdfast.Listener{{Name: "test", Events: events}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Store) told(t testing.TB) (names []string) {
+	t.Helper()
+	feed, err := s.Feed(t.Context(), 0, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range feed.Events {
+		if e.Seq != int64(i+1) {
+			t.Fatalf("event %d has number %d", i+1, e.Seq)
+		}
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func TestWhatNobodyListensForLeavesNoPage(t *testing.T) {
+	store, _, _ := opened(t)
+	store.put(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	store.listens(t, holdfast.EventProcessing)
+	store.put(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	store.taken(t, 2, "default")
+	store.listens(t)
+	store.taken(t, 2, "default")
+	if got := store.told(t); len(got) != 2 {
+		t.Errorf("the feed tells %v", got)
+	}
+}
+
+func TestALongPageIsDividedAndNoNumberIsLeftOut(t *testing.T) {
+	store, _, _ := opened(t)
+	store.listens(t, "*")
+	store.put(t, 2*pageful+5, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	store.hold(t, holdfast.Hold{Queue: "default"})
+	if got := store.told(t); len(got) != 2*pageful+6 || got[len(got)-1] != "paused" {
+		t.Errorf("the feed tells %d events", len(got))
+	}
+}
+
+func TestACallThatIsRefusedTellsNothingBesideOneThatIsNot(t *testing.T) {
+	store, _, _ := opened(t)
+	store.listens(t, "*")
+	id := holdfast.NewID()
+	if err := store.enqueueOne(id); err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	errs := store.folded(t,
+		func() error { return store.enqueueOne(holdfast.NewID()) },
+		func() error {
+			return store.writer.write(context.Background(), func(x *tx) error {
+				x.happened(holdfast.EventComplete, &id, 1)
+				return errors.Join(x.listen(&holdfast.Listener{Name: "test"}), refused)
+			})
+		},
+		func() error { return store.enqueueOne(holdfast.NewID()) })
+	if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil {
+		t.Fatal(errs)
+	}
+	if got := store.told(t); len(got) != 3 {
+		t.Errorf("the feed tells %v", got)
+	}
+}

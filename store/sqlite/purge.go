@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// Purge deletes ended jobs whose time is up. They are looked at beside the writer, which deletes those that still stand as they stood.
+func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purged, err error) {
+	if err := p.Check(); err != nil {
+		return done, err
+	}
+	var due []ended
+	var next holdfast.ID
+	spared := map[string]int{}
+	err = s.reader.with(ctx, func(beside *session) (err error) {
+		due, next, err = beside.purgeable(&p, s.now().UnixMicro(), spared)
+		return err
+	})
+	if err == nil && len(due) > 0 {
+		err = s.writer.write(ctx, func(t *tx) (err error) {
+			done, err = t.purge(due)
+			return err
+		})
+	}
+	if err != nil {
+		return holdfast.Purged{}, explain(err)
+	}
+	if done.Next = next; len(spared) > 0 {
+		done.Spared = spared
+	}
+	return done, nil
+}
+
+// An ended is a job as its retention was decided.
+type ended struct {
+	holdfast.Tombstone
+	token, generation int
+	expire            int64 // by when it had to start; 0: whenever
+}
+
+// purgeable looks at the next ended jobs, and answers with those whose time is up.
+func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int) (due []ended, next holdfast.ID, err error) {
+	looked := 0
+	err = s.rows("purge-look", []any{p.After, p.Scan}, func(st *sqlite.Stmt) error {
+		looked++
+		next = columnID(st, 0)
+		if st.ColumnInt(13) != 0 { // its group has not settled, or something it made is still there
+			return nil
+		}
+		stone := holdfast.Tombstone{
+			Job: next, Kind: st.ColumnText(1), Queue: st.ColumnText(2), Owner: st.ColumnText(3), Group: columnID(st, 4), GroupState: holdfast.GroupState(st.ColumnText(5)),
+			State: holdfast.State(st.ColumnText(6)), Code: st.ColumnText(7), FinishedAt: instant(st.ColumnInt64(8)),
+		}
+		rule, purge := p.Decide(stone, instant(now))
+		if !purge {
+			return nil
+		}
+		if p.SpareDeadLetters && st.ColumnInt(12) != 0 {
+			spared[rule]++
+			return nil
+		}
+		stone.Rule = rule
+		due = append(due, ended{stone, st.ColumnInt(9), st.ColumnInt(10), st.ColumnInt64(11)})
+		return nil
+	})
+	if looked < p.Scan {
+		next = holdfast.ID{}
+	}
+	return due, next, err
+}
+
+// remains are the statements that delete what is kept of a job, in an order in which each still finds what it looks for.
+var remains = []string{
+	"purge-redriven", "purge-idempotency", "purge-unique", "purge-attempts", "purge-late", "purge-carry", "purge-cancel", "purge-after",
+	"purge-before", "purge-artifacts", "purge-finished", "purge-jobs",
+}
+
+// A tallied is what purged jobs are counted by.
+type tallied struct{ rule, kind, state, code string }
+
+// purge deletes jobs, if they are still as they were seen. Each leaves a tombstone.
+func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
+	if due, err = t.stillEnded(due); err != nil || len(due) == 0 {
+		return done, err
+	}
+	counts, jobs := map[tallied]int{}, make([]holdfast.ID, len(due))
+	done.Rules = map[string]int{}
+	for i := range due {
+		e := &due[i]
+		jobs[i] = e.Job
+		counts[tallied{e.Rule, e.Kind, string(e.State), e.Code}]++
+		done.Rules[e.Rule]++
+		if err := t.bury(e); err != nil {
+			return done, err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return done, err
+	}
+	for c, n := range counts {
+		if _, err := t.exec("purge-count", c.rule, c.kind, c.state, c.code, n, t.now); err != nil {
+			return done, err
+		}
+	}
+	for _, name := range remains {
+		if err := t.some(name, jobs, nil); err != nil {
+			return done, err
+		}
+	}
+	done.Jobs = len(jobs)
+	return done, nil
+}
+
+// stillEnded leaves those that have not begun anew since they were looked at.
+func (t *tx) stillEnded(due []ended) ([]ended, error) {
+	jobs, stands := make([]holdfast.ID, len(due)), make(map[holdfast.ID][2]int, len(due))
+	for i := range due {
+		jobs[i] = due[i].Job
+	}
+	err := t.some("purge-stands", jobs, func(st *sqlite.Stmt) error {
+		stands[columnID(st, 0)] = [2]int{st.ColumnInt(1), st.ColumnInt(2)}
+		return nil
+	})
+	left := due[:0:0]
+	for i := range due {
+		if stands[due[i].Job] == [2]int{due[i].token, due[i].generation} {
+			left = append(left, due[i])
+		}
+	}
+	return left, err
+}
+
+// bury leaves a tombstone, and no time by which the job had to start.
+func (t *tx) bury(e *ended) error {
+	if e.expire != 0 {
+		if _, err := t.exec("purge-expiry", e.expire, e.Job); err != nil {
+			return err
+		}
+	}
+	var group any
+	if !e.Group.IsZero() {
+		group = e.Group
+	}
+	return t.gather("tombstone-add", e.Job, e.Kind, e.Queue, orNull(e.Owner), group, orNull(string(e.GroupState)), e.State, orNull(e.Code), e.FinishedAt, t.now, e.Rule)
+}

@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+	"zombiezen.com/go/sqlite"
+)
+
+// Sequence seals the lines of stories into a chain of hashes. Pages have their numbers from the start here: who writes is alone. While
+// there is nothing to seal the writer is not troubled.
+func (s *Store) Sequence(ctx context.Context, limit int) (sealed int, err error) {
+	if limit <= 0 {
+		return 0, invalid("a sequence of %d pages: give a positive limit", limit)
+	}
+	open := false
+	err = s.reader.with(ctx, func(beside *session) (err error) {
+		open, err = beside.one("chain-open", []any{1})
+		return err
+	})
+	if err == nil && open {
+		err = s.writer.write(ctx, func(t *tx) (err error) {
+			sealed, err = t.seal(limit)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, explain(err)
+	}
+	return sealed, nil
+}
+
+// A sealed is a line of a story on its way into the chain.
+type sealed struct {
+	id    int64
+	event holdfast.Event
+}
+
+// seal gives the oldest lines that have none their places in the chain.
+func (t *tx) seal(limit int) (int, error) {
+	var lines []sealed
+	err := t.rows("chain-open", []any{limit}, func(st *sqlite.Stmt) error {
+		lines = append(lines, sealed{st.ColumnInt64(0), holdfast.Event{Job: columnID(st, 1), Subject: st.ColumnText(2), At: instant(st.ColumnInt64(3)), Name: st.ColumnText(4),
+			Actor: st.ColumnText(5), Reason: st.ColumnText(6), Request: st.ColumnText(7), Token: st.ColumnInt(8), Generation: st.ColumnInt(9)}})
+		return nil
+	})
+	if err != nil || len(lines) == 0 {
+		return 0, err
+	}
+	var head, purged, concluded, link int64
+	var hash []byte
+	if _, err := t.one("feed-stand", nil, &head, &purged, &concluded, &link, &hash); err != nil {
+		return 0, err
+	}
+	for i := range lines {
+		link++
+		hash = statement.Link(hash, lines[i].event)
+		if _, err := t.exec("chain-seal", lines[i].id, link, hash); err != nil {
+			return 0, err
+		}
+	}
+	_, err = t.exec("chain-end", link, hash)
+	return len(lines), err
+}

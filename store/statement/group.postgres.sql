@@ -1,0 +1,98 @@
+-- name: group_listen
+-- Whoever concludes has to hear how members end. It is written apart from the group, so that no caller's transaction waits for
+-- another one's; and only once.
+INSERT INTO holdfast_listen (event, listener)
+SELECT d.event, 'group' FROM unnest(ARRAY['cancelled', 'complete', 'failed']) AS d (event)
+ON CONFLICT DO NOTHING
+
+-- name: group_add
+-- An id that exists is met here, and nothing is added.
+INSERT INTO holdfast_group (id, name, owner, parent, quorum, expire_at, then_jobs, created_at)
+SELECT $1::uuid, nullif($2::text, ''), nullif($3::text, ''), $4::uuid, $5::integer,
+       coalesce($6::timestamptz, c.now + $7::bigint * interval '1 microsecond'), $8::text::json, c.now FROM (SELECT holdfast_now() AS now) c
+ON CONFLICT DO NOTHING RETURNING created_at, expire_at
+
+-- name: group_share
+-- Whoever adds to groups holds them against a seal until the members are there. Groups are locked the youngest first, which is a child
+-- before its parent, by everybody who waits for them.
+SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR SHARE
+
+-- name: group_hold
+-- The same for whoever is going to write to them: a lock that is shared first and wanted alone later is how two wait in a circle.
+SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR NO KEY UPDATE
+
+-- name: group_attend
+-- Those are to be looked at although no member of theirs has just ended.
+UPDATE holdfast_group SET attend = true WHERE id = ANY ($1::uuid[]) AND NOT attend
+
+-- name: group_seal
+-- Once. All its members may have ended by now, so it is to be looked at.
+UPDATE holdfast_group SET sealed_at = coalesce(sealed_at, (SELECT holdfast_now())), live = CASE WHEN sealed_at IS NULL THEN NULL ELSE live END,
+       attend = attend OR sealed_at IS NULL, state = CASE WHEN sealed_at IS NULL THEN 'processing' ELSE state END
+ WHERE id = $1::uuid RETURNING id::text
+
+-- name: after_stranger
+-- Which of these are no members of these groups.
+SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) AS d (upstream, group_id)
+ WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = d.upstream AND j.group_id = d.group_id) LIMIT 1
+
+-- name: after_add
+-- Facts: written with the job that waits.
+INSERT INTO holdfast_after (upstream, job, regardless)
+SELECT d.upstream, d.job, d.regardless FROM unnest($1::uuid[], $2::uuid[], $3::boolean[]) AS d (upstream, job, regardless)
+
+-- name: group_line_lock
+-- The groups of these jobs and those around them, the youngest first.
+WITH RECURSIVE line AS (
+    SELECT g.id, g.parent FROM holdfast_group g WHERE g.id = ANY (ARRAY (SELECT j.group_id FROM holdfast_job j WHERE j.id = ANY ($1::uuid[]) AND j.group_id IS NOT NULL))
+     UNION
+    SELECT g.id, g.parent FROM line l JOIN holdfast_group g ON g.id = l.parent
+)
+SELECT g.id FROM holdfast_group g WHERE g.id = ANY (ARRAY (SELECT id FROM line)) ORDER BY g.id DESC FOR UPDATE
+
+-- name: group_reopen
+-- Whatever has settled has a new generation; the others only have to be looked at anew. The rows are locked by now.
+WITH before AS MATERIALIZED (
+    SELECT g.id, g.settled_at IS NOT NULL AS settled FROM holdfast_group g WHERE g.id = ANY ($1::uuid[])
+), opened AS (
+    UPDATE holdfast_group g SET live = NULL, attend = true, state = CASE WHEN b.settled THEN 'processing' ELSE g.state END, settled_at = NULL,
+           ending = CASE WHEN b.settled THEN NULL ELSE g.ending END, generation = g.generation + b.settled::integer, complete = NULL, failed = NULL, cancelled = NULL
+      FROM before b WHERE g.id = b.id RETURNING g.id, g.generation, b.settled
+)
+INSERT INTO holdfast_event (subject, at, name, actor, reason, request, token, generation)
+SELECT 'group/' || id, $2::timestamptz, 'reopened', $3::text, nullif($4::text, ''), nullif($5::text, ''), 0, generation FROM opened WHERE settled ORDER BY id DESC
+
+-- name: group_read
+-- One group, for whoever intervenes.
+SELECT coalesce(owner, ''), settled_at IS NOT NULL, ending IS NOT NULL, generation FROM holdfast_group WHERE id = $1::uuid FOR UPDATE
+
+-- name: group_owner
+-- Whose it is, without a lock: job rows are locked before groups.
+SELECT coalesce(owner, '') FROM holdfast_group WHERE id = $1::uuid
+
+-- name: group_end
+-- No members come any more, and Conclude cancels what is left.
+UPDATE holdfast_group SET ending = 'cancelled', sealed_at = coalesce(sealed_at, $2::timestamptz), state = 'processing', live = NULL, attend = true WHERE id = $1::uuid
+
+-- name: group_broken
+-- The members, also of groups inside, that failed and those that were cancelled because of them, locked in the order in which all lock ends.
+WITH RECURSIVE tree AS (
+    SELECT g.id FROM holdfast_group g WHERE g.id = $1::uuid
+     UNION
+    SELECT g.id FROM tree t JOIN holdfast_group g ON g.parent = t.id
+)
+SELECT f.job, f.token, f.generation, f.upstream IS NOT NULL, coalesce(j.owner, ''), j.kind, coalesce(j.unique_key, ''), coalesce(j.expire_at <= (SELECT holdfast_now()), false)
+  FROM tree t JOIN holdfast_job j ON j.group_id = t.id JOIN holdfast_finished f ON f.job = j.id
+ WHERE f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL ORDER BY f.job FOR UPDATE OF f
+
+-- name: wait_again
+-- Back to wait for others, out of promotion's sight.
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+SELECT $1::timestamptz + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, ''
+  FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[]) AS d (job, token, failures, crashes, interrupts, generation)
+
+-- name: events_add
+-- The same line in the stories of many jobs.
+INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation)
+SELECT d.job, $1::timestamptz, $2::text, $3::text, nullif($4::text, ''), nullif($5::text, ''), d.token, d.generation
+  FROM unnest($6::uuid[], $7::integer[], $8::integer[]) AS d (job, token, generation)

@@ -1,0 +1,85 @@
+-- Questions about the feed, about groups, and about what retention left.
+
+-- name: inspect feed
+-- The pages that hold up to $2 events after number $1, with where the feed stands, all of one moment. Numbers are consecutive, so the
+-- last page that begins at or before the wanted number holds it, and no page that begins beyond the last one is read.
+SELECT f.head, f.purged, o.first, o.events, o.name, o.at, {jobs of a page}, {tokens of a page}, {lines of a page}
+  FROM holdfast_feed f
+  LEFT JOIN holdfast_outbox o ON o.first <= CAST($1 AS bigint) + CAST($2 AS bigint)
+        AND o.first >= coalesce((SELECT max(p.first) FROM holdfast_outbox p WHERE p.first <= CAST($1 AS bigint) + 1), 0)
+ WHERE f.one = 1
+ ORDER BY o.first
+
+-- name: inspect told
+-- What the rows say that pages only name: a job's facts, the attempt and the end under that token, or the tombstone. By keys only.
+SELECT t.n, coalesce(j.kind, s.kind), coalesce(j.queue, s.queue), coalesce(j.owner, s.owner), coalesce(j.group_id, s.group_id), j.created_at,
+       a.generation, a.to_state, a.started_at, a.ended_at, a.count, a.due_at, a.code, a.message, CAST(a.context AS text),
+       f.generation, f.state, f.started_at, f.finished_at, f.failures, f.code,
+       s.state, s.finished_at, s.code
+  FROM ({named jobs}) AS t
+  LEFT JOIN holdfast_job j ON j.id = t.job
+  LEFT JOIN holdfast_attempt a ON a.job = t.job AND a.token = t.token
+  LEFT JOIN holdfast_finished f ON f.job = t.job AND f.token = t.token
+  LEFT JOIN holdfast_tombstone s ON s.job = t.job AND j.id IS NULL
+
+-- name: inspect lines
+-- Lines of stories, by their numbers.
+SELECT t.n, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation
+  FROM ({named lines}) AS t JOIN holdfast_event e ON e.id = t.line
+
+-- name: inspect group names
+-- Whose groups they are, and what people call them.
+SELECT t.n, g.owner, g.name FROM ({named jobs}) AS t JOIN holdfast_group g ON g.id = t.job
+
+-- name: inspect members
+-- Members by where they stand. Leases are few: those in workers' hands are found from there, and counted among the queued besides. A
+-- group inside counts as complete when it is ready, and as failed when it is anything else that has an outcome.
+SELECT coalesce(f.state, CASE WHEN l.hold = '' THEN 'waiting' ELSE 'queued' END), count(*)
+  FROM holdfast_job j
+  LEFT JOIN holdfast_finished f ON f.job = j.id
+  LEFT JOIN holdfast_later l ON l.job = j.id
+ WHERE j.group_id = $1
+ GROUP BY 1
+UNION ALL
+SELECT 'leased', count(DISTINCT m.job) FROM holdfast_leased m WHERE EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = m.job AND j.group_id = $1)
+UNION ALL
+SELECT s.state, count(*) FROM holdfast_tombstone s WHERE s.group_id = $1 GROUP BY s.state
+UNION ALL
+SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' THEN 'complete' ELSE 'failed' END, count(*)
+  FROM holdfast_group g WHERE g.parent = $1
+ GROUP BY 1
+
+-- name: inspect after
+-- For whom a member waits, or waited.
+SELECT w.upstream FROM holdfast_after w WHERE w.job = $1 ORDER BY w.upstream
+
+-- name: inspect tombstone
+-- What remains of one job.
+SELECT s.purged_at, s.rule FROM holdfast_tombstone s WHERE s.job = $1
+
+-- name: inspect purge counts
+-- As few rows as there are rules, kinds and codes.
+SELECT p.rule, p.kind, p.state, p.code, p.jobs, p.last FROM holdfast_purge_count p
+
+-- name: inspect artifacts
+-- Those of one job.
+SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
+  FROM holdfast_artifact t WHERE t.job = $1 ORDER BY t.name LIMIT $2
+
+-- name: inspect due artifacts
+-- Those whose time is up and that are not gone yet, the longest overdue first.
+SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
+  FROM holdfast_artifact t WHERE t.expired_at IS NULL AND t.expire_at IS NOT NULL AND t.expire_at <= $1 ORDER BY t.expire_at LIMIT $2
+
+-- name: inspect chain
+-- Every sealed line after the anchor, in its place, with where the chain begins and ends, all of one moment. The key gives the order.
+SELECT (SELECT f.link FROM holdfast_feed f), (SELECT {hash of the head} FROM holdfast_feed f), (SELECT f.anchor FROM holdfast_feed f), (SELECT {hash of the anchor} FROM holdfast_feed f),
+       e.link, {hash of a line}, e.id, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation
+  FROM holdfast_event e
+ WHERE e.link > (SELECT f.anchor FROM holdfast_feed f)
+ ORDER BY e.link
+
+-- name: inspect empty chain
+-- Where the chain begins and ends, if no line is in it.
+SELECT f.link, {hash of the head}, f.anchor, {hash of the anchor}
+  FROM holdfast_feed f WHERE f.one = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.link > f.anchor)

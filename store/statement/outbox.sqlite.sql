@@ -1,0 +1,77 @@
+-- name: listen-list
+-- What somebody listens for. Read when another process has written, and otherwise remembered.
+SELECT event FROM holdfast_listen
+
+-- name: listen-add
+-- One of the things a listener listens for.
+INSERT INTO holdfast_listen (event, listener) VALUES ($1, $2) ON CONFLICT DO NOTHING
+
+-- name: listen-drop
+-- Before a listener says anew what it listens for. Listeners are few.
+DELETE FROM holdfast_listen WHERE listener = $1
+
+-- name: listen-queued
+-- Whether anybody wants to hear of new jobs, for a transaction that is not the store's.
+SELECT 1 FROM holdfast_listen WHERE event IN ('queued', '*') LIMIT 1
+
+-- name: outbox-head
+-- Who writes is alone: the numbers of its events are the next ones.
+UPDATE holdfast_feed SET head = head + $1 WHERE one = 1 RETURNING head
+
+-- name: outbox-add
+-- Everything of a sort that one transaction did.
+INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens, story) VALUES ($1, $2, $3, $4, $5, $6, $7)
+
+-- name: feed-stand
+-- Where the feed, the chain and those who follow them stand.
+SELECT head, purged, concluded, link, coalesce(hash, x'') FROM holdfast_feed WHERE one = 1
+
+-- name: chain-open
+-- Lines of stories that are not in the chain yet, in the order in which they were written.
+SELECT id, coalesce(job, zeroblob(16)), coalesce(subject, ''), at, name, actor, coalesce(reason, ''), coalesce(request, ''), token, generation
+  FROM holdfast_event WHERE link IS NULL ORDER BY id LIMIT $1 + 0
+
+-- name: chain-seal
+-- A line's place in the chain, given once.
+UPDATE holdfast_event SET link = $2, hash = $3 WHERE id = $1 AND link IS NULL
+
+-- name: chain-end
+-- The last line of the chain.
+UPDATE holdfast_feed SET link = $1, hash = $2 WHERE one = 1
+
+-- name: forget-pages
+-- The oldest pages, up to where groups have followed.
+SELECT first, events, at FROM holdfast_outbox
+ WHERE first <= (SELECT concluded FROM holdfast_feed WHERE one = 1) ORDER BY first LIMIT $1 + 0
+
+-- name: forget-feed
+-- Whole pages, and nothing between them.
+DELETE FROM holdfast_outbox WHERE first <= $1
+
+-- name: feed-purged
+-- The number of the last event that was forgotten.
+UPDATE holdfast_feed SET purged = $1 WHERE one = 1 AND purged < $1
+
+-- name: forget-lines
+-- The oldest lines of the chain.
+SELECT link, hash, at FROM holdfast_event WHERE link > (SELECT anchor FROM holdfast_feed WHERE one = 1) ORDER BY link LIMIT $1 + 0
+
+-- name: forget-story
+-- Sealed lines only, from the beginning.
+DELETE FROM holdfast_event WHERE link <= $1
+
+-- name: chain-anchor
+-- Where the chain begins now.
+UPDATE holdfast_feed SET anchor = $1, anchored = $2 WHERE one = 1
+
+-- name: forget-tallies
+-- Steps that are older. All are looked through until there are enough: a slow sweep asks, a few at a time.
+SELECT fingerprint, step, kind, queue, dependency, version FROM holdfast_error_tally WHERE step < $1 LIMIT $2 + 0
+
+-- name: forget-tally
+-- One step of one group at one place.
+DELETE FROM holdfast_error_tally WHERE fingerprint = $1 AND step = $2 AND kind = $3 AND queue = $4 AND dependency = $5 AND version = $6
+
+-- name: forget-tombstones
+-- The oldest. The counts remain.
+DELETE FROM holdfast_tombstone WHERE job IN (SELECT job FROM holdfast_tombstone WHERE purged_at < $1 ORDER BY purged_at, job LIMIT $2 + 0)

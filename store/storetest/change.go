@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Jobs that are enqueued with what was decided.
+var changeLaws = []law{
+	{"jobs of a change are there with its records, or neither is", func(s *scene) {
+		s.keep(holdfast.Change{Records: []holdfast.Record{circuit(0, `1`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "pdf", Queue: "slow", Delay: 1}}})
+		s.expectJobs(2)
+		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `2`)}, Enqueue: []holdfast.Draft{draft()}})
+		s.expectError(err, holdfast.ErrConflict)
+		s.expectJobs(2)
+		err = s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(1, `2`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "two words"}}})
+		s.expectError(err, holdfast.ErrInvalid)
+		s.expectJobs(2)
+		same(s, "record", s.records("breaker")[0].Version, 1)
+		same(s, "claimed", len(s.claim(10)), 1)
+	}},
+	{"a job of a change whose idempotency key was used before is left out, whatever it says, and the rest is done", func(s *scene) {
+		once := holdfast.Draft{Kind: "mail", IdempotencyKey: "schedule/nightly/2031-05-17T00:00:00Z"}
+		s.keep(holdfast.Change{Enqueue: []holdfast.Draft{once}})
+		other := once
+		other.Kind, other.Args = "pdf", raw(`{"n":2}`)
+		s.keep(holdfast.Change{Records: []holdfast.Record{circuit(0, `1`)}, Enqueue: []holdfast.Draft{once, draft(), other}})
+		jobs := s.jobs(holdfast.Filter{})
+		same(s, "jobs, and their kinds", []any{len(jobs), jobs[0].Kind, jobs[1].Kind, len(s.records("breaker"))}, []any{2, "mail", "mail", 1})
+		for _, l := range s.claim(10) {
+			s.settle(completes(l))
+		}
+		s.keep(holdfast.Change{Enqueue: []holdfast.Draft{once}})
+		s.expectJobs(2)
+	}},
+	{"two jobs of one change with one key are one", func(s *scene) {
+		once := holdfast.Draft{Kind: "mail", IdempotencyKey: "k"}
+		s.keep(holdfast.Change{Enqueue: []holdfast.Draft{once, once}})
+		s.expectJobs(1)
+	}},
+	{"a job of a change that meets a twin is left out", func(s *scene) {
+		twin := s.enqueue(unique("k"))
+		s.keep(holdfast.Change{Enqueue: []holdfast.Draft{{Kind: "mail", UniqueKey: "k"}, {Kind: "pdf"}}})
+		s.expectJobs(2)
+		s.expectState(twin, holdfast.Queued)
+	}},
+	{"sixteen processes that enqueue for one slot make one job, and none is refused", func(s *scene) {
+		stores := s.handles()
+		together(16, func(i int) {
+			err := stores[i%3].Keep(s.ctx, holdfast.Change{Enqueue: []holdfast.Draft{{Kind: "mail", IdempotencyKey: "schedule/x/1"}}})
+			if err != nil {
+				s.Errorf("keep: %v", err)
+			}
+		})
+		s.expectJobs(1)
+	}},
+	{"sixteen processes that move on one record with the job of its slot make one job", func(s *scene) {
+		stores, won := s.handles(), &tally{}
+		together(16, func(i int) {
+			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `1`)}, Enqueue: []holdfast.Draft{{Kind: "mail"}}})
+			if err == nil {
+				won.add("won")
+			} else if !errors.Is(err, holdfast.ErrConflict) {
+				s.Errorf("keep: %v", err)
+			}
+		})
+		same(s, "winners", won.n["won"], 1)
+		s.expectJobs(1)
+	}},
+	{"many jobs of one change are all there, and whoever waits for work is woken", func(s *scene) {
+		s.expectWork("a change enqueues", func() { s.keep(holdfast.Change{Enqueue: []holdfast.Draft{draft()}}) })
+		drafts := make([]holdfast.Draft, 500)
+		for i := range drafts {
+			drafts[i] = draft()
+		}
+		s.keep(holdfast.Change{Enqueue: drafts})
+		same(s, "claimed", len(s.claim(1000)), 501)
+	}},
+}

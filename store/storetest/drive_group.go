@@ -1,0 +1,253 @@
+package storetest
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The steps of groups.
+
+// continued begins the kinds of the jobs that continue groups: the store makes their ids.
+const continued = "continued."
+
+// anyGroup names a group of the store, or one that never was.
+func (d *driver) anyGroup(t *rapid.T) holdfast.ID {
+	var known []holdfast.ID
+	for id := range d.m.groups {
+		known = append(known, id)
+	}
+	known = inTurn(known)
+	if n := rapid.IntRange(-1, 15*len(known)).Draw(t, "group"); n >= 0 && len(known) > 0 {
+		return known[n%len(known)]
+	}
+	return holdfast.NewID()
+}
+
+func (d *driver) gather(t *rapid.T) {
+	g := holdfast.Group{
+		ID: holdfast.NewID(), Owner: pick(t, "owner", "", "", "acme"), Quorum: pick(t, "quorum", 0, 0, 1, 2),
+		ExpireIn: pick(t, "expire", 0, 0, 0, time.Minute),
+	}
+	if rapid.IntRange(0, 2).Draw(t, "inside another") == 2 {
+		g.Parent = d.anyGroup(t)
+	}
+	if rapid.IntRange(0, 30).Draw(t, "reuse an id") == 7 && g.Parent.IsZero() {
+		g.ID = d.anyGroup(t)
+	}
+	for _, on := range pick(t, "then", nil, []holdfast.GroupState{""}, []holdfast.GroupState{holdfast.GroupReady, holdfast.GroupPartial}) {
+		g.Then = append(g.Then, holdfast.Then{On: on, Draft: holdfast.Draft{Kind: continued + "x" + string(on)}})
+	}
+	want := d.m.gather(g)
+	_, err := d.Store.Gather(d.ctx, g)
+	matchErr(t, "gather", err, want)
+}
+
+// add hands in members, some of which wait for others.
+func (d *driver) add(t *rapid.T) {
+	group := d.anyGroup(t)
+	var known []holdfast.ID
+	for id, r := range d.m.jobs {
+		if r.Group == group {
+			known = append(known, id)
+		}
+	}
+	known = inTurn(known)
+	drafts := make([]holdfast.Draft, rapid.IntRange(1, 4).Draw(t, "members"))
+	for i := range drafts {
+		m := d.draft(t)
+		m.ID, m.Group, m.UniqueKey, m.IdempotencyKey, m.ExpireIn = holdfast.NewID(), group, "", "", 0
+		m.Queue = "default"
+		for range rapid.IntRange(0, 2).Draw(t, "upstreams") {
+			if len(known) == 0 {
+				break
+			}
+			if id := known[rapid.IntRange(0, len(known)-1).Draw(t, "upstream")]; !slices.Contains(m.After, id) {
+				m.After = append(m.After, id)
+			}
+		}
+		if g := d.m.groups[group]; g != nil && g.State == holdfast.GroupOpen && rapid.IntRange(0, 30).Draw(t, "a stranger") == 7 {
+			m.After = append(m.After, holdfast.NewID())
+		}
+		m.AfterAll = len(m.After) > 0 && rapid.IntRange(0, 2).Draw(t, "however they end") == 2
+		drafts[i], known = m, append(known, m.ID)
+		d.touch(m.ID)
+	}
+	if rapid.IntRange(0, 7).Draw(t, "in a transaction") == 5 {
+		d.enqueueIn(t, drafts, rapid.Bool().Draw(t, "commit"))
+		return
+	}
+	want, wantErr := d.m.enqueue(drafts)
+	got, err := d.Store.Enqueue(d.ctx, slices.Clone(drafts))
+	matchErr(t, "adding members", err, wantErr)
+	match(t, "receipts of members", got, want)
+}
+
+func (d *driver) seal(t *rapid.T) {
+	group := d.anyGroup(t)
+	matchErr(t, "seal", d.Store.Seal(d.ctx, group), d.m.seal(group))
+}
+
+func (d *driver) wordOnGroup(t *rapid.T) holdfast.Intervention {
+	i := holdfast.Intervention{Group: d.anyGroup(t), Actor: "ada", Reason: "why not"}
+	switch rapid.IntRange(0, 15).Draw(t, "nonsense") {
+	case 13:
+		i.Actor = ""
+	case 14, 15:
+		i.Owner = "acme"
+	}
+	for id, r := range d.m.jobs {
+		if !r.Group.IsZero() {
+			d.touch(id)
+		}
+	}
+	return i
+}
+
+func (d *driver) retryGroup(t *rapid.T) {
+	i := d.wordOnGroup(t)
+	want, wantErr := d.m.retryGroup(i)
+	got, err := d.Store.RetryGroup(d.ctx, i)
+	matchErr(t, "manual retry of a group", err, wantErr)
+	if err == nil {
+		match(t, "members sent round", got, want)
+	}
+}
+
+func (d *driver) cancelGroup(t *rapid.T) {
+	i := d.wordOnGroup(t)
+	if g := d.m.groups[i.Group]; g != nil && g.ending != "" && !g.State.Settled() {
+		t.Skip("it is ending already")
+	}
+	matchErr(t, "cancelling a group", d.Store.CancelGroup(d.ctx, i), d.m.cancelGroup(i))
+}
+
+// campaign ends members that are at work and what can be claimed, seals and settles their groups, and sends round what failed: what
+// random steps alone seldom come to.
+func (d *driver) campaign(t *rapid.T) {
+	d.claim(t)
+	for _, l := range slices.Clone(d.past) {
+		r := d.m.jobs[l.ID]
+		if r == nil || !r.holds(l.Batch, l.Token) || r.Group.IsZero() {
+			continue
+		}
+		s := ends(l, holdfast.Complete)
+		if rapid.Bool().Draw(t, "it fails") {
+			s.To, s.Failure = holdfast.Failed, &holdfast.Failure{Code: "BROKEN", Category: "test", Message: "it broke"}
+		}
+		d.settleAll(t, []holdfast.Settlement{s})
+	}
+	d.seal(t)
+	d.conclude(t)
+	failed := d.m.where(finished, func(r *record) bool { return r.state == holdfast.Failed && !r.Group.IsZero() })
+	if len(failed) == 0 {
+		return
+	}
+	r := failed[rapid.IntRange(0, len(failed)-1).Draw(t, "which of those that failed")]
+	switch rapid.IntRange(0, 2).Draw(t, "sent round by") {
+	case 0:
+		d.redriveAll(t, d.redrives[0], []holdfast.ID{r.ID})
+	case 1:
+		i := holdfast.Intervention{Job: r.ID, Actor: "ada"}
+		_, wantErr := d.m.retry(i)
+		_, err := d.Store.Retry(d.ctx, i)
+		matchErr(t, "manual retry of a member", err, wantErr)
+		d.touch(r.ID)
+	default:
+		d.retryGroup(t)
+	}
+}
+
+// conclude does what the duties do until nothing is left, and takes over where the store is free to choose.
+func (d *driver) conclude(t *rapid.T) {
+	var held []*record // by the end of this step, cancelled or let go
+	for _, r := range d.m.jobs {
+		if r.place == waiting {
+			held = append(held, r)
+		}
+		if !r.Group.IsZero() && r.place != finished {
+			d.touch(r.ID)
+		}
+	}
+	for rounds := 0; ; rounds++ {
+		_, err := d.Store.Sequence(d.ctx, 1000)
+		matchErr(t, "sequence", err, nil)
+		n, err := d.Store.Conclude(d.ctx, 1000)
+		matchErr(t, "conclude", err, nil)
+		if n == 0 {
+			break
+		}
+		if rounds > 200 {
+			refute(t, "conclude does not come to rest", "%d rounds", rounds)
+		}
+	}
+	d.m.conclude()
+	for _, r := range held {
+		d.adoptUpstream(t, r)
+	}
+	d.adoptFollowers(t)
+}
+
+// adoptUpstream takes over which of several reasons to cancel a member the store names.
+func (d *driver) adoptUpstream(t *rapid.T, r *record) {
+	if r.place != finished || r.state != holdfast.Cancelled {
+		return
+	}
+	job, err := d.Store.Job(d.ctx, r.ID)
+	matchErr(t, "job", err, nil)
+	_, bad := d.m.upstream(r)
+	g := d.m.groups[r.Group]
+	switch {
+	case slices.Contains(bad, job.Upstream) && !r.regardless, job.Upstream.IsZero() && g.ending != "":
+		r.Upstream = job.Upstream
+	case job.State == holdfast.Cancelled:
+		refute(t, "a member is cancelled because of another that did not end badly", "%v because of %v, the model says %v", r.ID, job.Upstream, bad)
+	}
+}
+
+// adoptFollowers finds the jobs that continue groups, each once, and takes over their ids.
+func (d *driver) adoptFollowers(t *rapid.T) {
+	if len(d.m.follow) == 0 {
+		return
+	}
+	page, _, err := d.Store.Jobs(d.ctx, holdfast.Filter{Limit: 200})
+	matchErr(t, "jobs", err, nil)
+	slices.SortFunc(page, func(a, b holdfast.Job) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	for _, job := range page {
+		at := slices.IndexFunc(d.m.follow, func(f holdfast.Draft) bool { return f.Kind == job.Kind && string(f.Args) == string(job.Args) })
+		if at < 0 || d.m.jobs[job.ID] != nil {
+			continue
+		}
+		f := d.m.follow[at]
+		f.ID = job.ID
+		if _, err := d.m.enqueue([]holdfast.Draft{f}); err != nil {
+			refute(t, "the model refuses what continues a group", "%v", err)
+		}
+		d.m.follow = slices.Delete(d.m.follow, at, at+1)
+	}
+	if len(d.m.follow) > 0 {
+		refute(t, "what continues a group is missing", "%+v", d.m.follow)
+	}
+}
+
+// compareGroups compares every group, and how its members stand.
+func (d *driver) compareGroups(t *rapid.T) {
+	for id, g := range d.m.groups {
+		got, err := d.Store.Group(d.ctx, id)
+		if err != nil {
+			refute(t, "the store does not show a group", "%v", err)
+		}
+		want := d.m.show(g)
+		got.Then, want.Then = nil, nil
+		match(t, "groups", got, want)
+	}
+}
+
+// settledLines keeps of a group's story what the model tells: how it was settled and opened again.
+func settledLines(all []holdfast.Event) []holdfast.Event {
+	return slices.DeleteFunc(all, func(e holdfast.Event) bool { return e.Name == "manual retry" || e.Name == "cancel" })
+}

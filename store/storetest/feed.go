@@ -1,0 +1,352 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var feedLaws = []law{
+	{"every transition of a job is told once, in order, by its name", func(s *scene) {
+		s.listen("*")
+		id := s.wander()
+		want := []string{"queued", "processing", "retry", "processing", "returned", "processing", "reclaimed", "retry", "processing", "failed",
+			"manual retry", "processing", "complete"}
+		same(s, "told", namesOf(s.feed(0), id), want)
+	}},
+	{"what a person ends, what nobody started, what ran out of time and what waited in vain are told too, each once", func(s *scene) {
+		s.listen("*")
+		queued := s.enqueue()
+		s.cancel(queued)
+		asked := s.start()
+		s.cancel(asked.ID)
+		s.settle(completes(asked))
+		unstarted := s.enqueue()
+		s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})
+		s.Advance(longAgo)
+		s.reclaim()
+		s.settle(completes(s.claimOne()))
+		late := s.enqueue(expiresIn(time.Minute))
+		s.Advance(time.Minute)
+		expired := fails(s.expire()[0], "JOB_EXPIRED")
+		expired.Charge = holdfast.ChargeNothing
+		s.settle(expired)
+		group := s.gather()
+		first := s.enqueue(in(group))
+		waited := s.enqueue(in(group), after(first))
+		s.run(first)
+		told := s.feed(0)
+		for id, want := range map[holdfast.ID][]string{
+			queued: {"cancel", "cancelled", "queued"}, asked.ID: {"cancel", "cancelled", "processing", "queued"},
+			unstarted: {"complete", "processing", "processing", "queued", "returned"}, late: {"expired", "processing", "queued"},
+			first: {"failed", "processing", "queued"}, waited: {"cancel", "cancelled", "queued"},
+		} {
+			got := namesOf(told, id)
+			same(s, "first", got[0], "queued")
+			slices.Sort(got)
+			same(s, "told", got, want)
+		}
+	}},
+	{"an event says what is known of its job and its attempt", fieldsOfEvents},
+	{"what nobody listens for is not written, whoever listens for something else", func(s *scene) {
+		s.settle(completes(s.start()))
+		same(s, "told to nobody", len(s.feed(0)), 0)
+		s.listen(holdfast.EventFailed, holdfast.EventQueued)
+		s.settle(completes(s.start()))
+		s.fail()
+		same(s, "told", eventNames(s.feed(0)), []string{"queued", "queued", "failed"})
+		s.keep(holdfast.Change{Listen: []holdfast.Listener{{Name: "other", Events: []string{"complete"}}}})
+		s.listen()
+		s.settle(completes(s.start()))
+		s.fail()
+		same(s, "told to the other", eventNames(s.feed(3)), []string{"complete"})
+	}},
+	{"listening anew replaces what one listened for, and is heard by every handle at once", func(s *scene) {
+		other := s.Reopen()
+		s.listen("queued")
+		_, err := other.Enqueue(s.ctx, []holdfast.Draft{draft()})
+		s.must(err)
+		s.listen("complete")
+		_, err = other.Enqueue(s.ctx, []holdfast.Draft{draft()})
+		s.must(err)
+		s.settle(completes(s.claimOne()))
+		s.must(other.Keep(s.ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "reader"}}}))
+		s.settle(completes(s.claimOne()))
+		same(s, "told", eventNames(s.feed(0)), []string{"queued", "complete"})
+	}},
+	{"who listens for expired only hears of it, and a failure that is none is a failure", func(s *scene) {
+		s.listen("expired")
+		s.enqueue(expiresIn(time.Minute))
+		s.Advance(time.Minute)
+		s.settle(fails(s.expire()[0], "JOB_EXPIRED"))
+		same(s, "told", eventNames(s.feed(0)), []string{"expired"})
+		s.listen("failed")
+		s.enqueue(expiresIn(time.Minute))
+		s.Advance(time.Minute)
+		s.settle(fails(s.expire()[0], "JOB_EXPIRED"))
+		s.fail()
+		same(s, "told", eventNames(s.feed(1)), []string{"expired", "failed"})
+	}},
+	{"what is rolled back is not told, what is committed is", func(s *scene) {
+		s.listen("*")
+		for _, commit := range []bool{false, true} {
+			tx, end := s.Begin()
+			_, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), draft()})
+			s.must(err)
+			s.must(end(commit))
+		}
+		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{draft(), {Kind: "two words"}})
+		s.expectError(err, holdfast.ErrInvalid)
+		s.enqueue(unique("k"))
+		s.enqueue(unique("k"))
+		same(s, "told", eventNames(s.feed(0)), []string{"queued", "queued", "queued"})
+	}},
+	{"a refused settlement is not told", func(s *scene) {
+		s.listen("*")
+		lease := s.start()
+		s.settle(completes(lease))
+		s.trySettle(completes(lease), fails(lease, "BROKEN"), ends(lease, "nowhere"))
+		same(s, "told", eventNames(s.feed(0)), []string{"queued", "processing", "complete"})
+	}},
+	{"a call of two thousand is told job by job", func(s *scene) {
+		s.listen("*")
+		s.enqueueMany(2000)
+		s.run()
+		counts := map[string]int{}
+		for _, e := range s.readBy(500) {
+			counts[e.Name]++
+			counts[e.Job.String()]++
+		}
+		same(s, "told", []int{counts["queued"], counts["processing"], counts["complete"]}, []int{2000, 2000, 2000})
+		for id, n := range counts {
+			if len(id) > 20 && n != 3 {
+				s.Fatalf("job %s is told %d times", id, n)
+			}
+		}
+	}},
+}
+
+// wander takes a job through what can befall one.
+func (s *scene) wander() holdfast.ID {
+	s.Helper()
+	lease := s.start()
+	s.settle(retries(lease, 0))
+	s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, 0))
+	s.claimOne()
+	s.Advance(longAgo)
+	s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+	s.settle(fails(s.claimOne(), "BROKEN"))
+	s.retry(lease.ID)
+	s.settle(completes(s.claimOne()))
+	return lease.ID
+}
+
+func eventNames(events []holdfast.Event) (names []string) {
+	for _, e := range events {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// readBy numbers and reads everything, so many at a time.
+func (s *scene) readBy(limit int) []holdfast.Event {
+	s.Helper()
+	s.must(sequenceOn(s, s.Store))
+	return read(s, s.Store, 0, limit)
+}
+
+// fieldsOfEvents looks at each field of each sort of event.
+func fieldsOfEvents(s *scene) {
+	group := s.gather()
+	s.listen("*")
+	begun := s.job(s.enqueue(at(time.Hour))).AsOf
+	id := s.enqueue(in(group), owned("acme"), func(d *holdfast.Draft) { d.Kind = "pdf" })
+	lease := s.claimOne()
+	s.Advance(time.Second)
+	e := retries(lease, time.Minute)
+	e.Took, e.Failure.Context = time.Second, map[string]string{"http_status": "503"}
+	s.settle(e)
+	s.Advance(time.Minute)
+	s.promote(10)
+	lease = s.claimOne()
+	s.Advance(2 * time.Second)
+	bad := fails(lease, "BROKEN")
+	bad.Took = 2 * time.Second
+	s.settle(bad)
+	again := by(id)
+	again.Request = "req-7"
+	_, err := s.Store.Retry(s.ctx, again)
+	s.must(err)
+	lease = s.claimOne()
+	s.Advance(3 * time.Second)
+	good := completes(lease)
+	good.Took = 3 * time.Second
+	s.settle(good)
+	var told []holdfast.Event
+	for _, e := range s.feed(0) {
+		if e.Job == id {
+			e.Seq = 0
+			told = append(told, e)
+		}
+	}
+	same(s, "told", eventNames(told), []string{"queued", "processing", "retry", "processing", "failed", "manual retry", "processing", "complete"})
+	base := holdfast.Event{Job: id, Kind: "pdf", Queue: "default", Owner: "acme", Group: group, Generation: 1}
+	of := func(name string, at time.Duration, token int, change func(*holdfast.Event)) holdfast.Event {
+		e := base
+		e.Name, e.At, e.Token = name, begun.Add(at), token
+		change(&e)
+		return e
+	}
+	nothing := func(*holdfast.Event) {}
+	same(s, "events", told, []holdfast.Event{
+		of("queued", 0, 0, nothing),
+		of("processing", 0, 1, nothing),
+		of("retry", time.Second, 1, func(e *holdfast.Event) {
+			e.Attempt, e.Took, e.DueAt = 1, time.Second, begun.Add(time.Second+time.Minute)
+			e.Code, e.Message, e.Context = "FLAKY", "it broke", map[string]string{"http_status": "503"}
+		}),
+		of("processing", time.Second+time.Minute, 2, nothing),
+		of("failed", 3*time.Second+time.Minute, 2, func(e *holdfast.Event) {
+			e.Attempt, e.Took, e.Code, e.Message = 2, 2*time.Second, "BROKEN", "it broke"
+		}),
+		of("manual retry", 3*time.Second+time.Minute, 2, func(e *holdfast.Event) {
+			e.Actor, e.Reason, e.Request, e.Generation = "ada", "because", "req-7", 2
+		}),
+		of("processing", 3*time.Second+time.Minute, 3, func(e *holdfast.Event) { e.Generation = told[6].Generation }),
+		of("complete", 6*time.Second+time.Minute, 3, func(e *holdfast.Event) {
+			e.Took, e.Generation, e.Attempt = 3*time.Second, 2, told[7].Attempt
+		}),
+	})
+}
+
+// How the feed is read, and what becomes of it.
+var readerLaws = []law{
+	{"the numbers are consecutive, and the same for every reader whenever it reads", func(s *scene) {
+		s.listen("*")
+		for range 5 {
+			s.wander()
+			s.feed(0)
+		}
+		first := s.feed(0)
+		other := s.Reopen()
+		for _, limit := range []int{1, 3, 1000} {
+			same(s, fmt.Sprint("told by another, by ", limit), read(s, other, 0, limit), first)
+		}
+		for from := range first {
+			same(s, fmt.Sprint("read on after ", from), read(s, other, int64(from), 50), first[from:])
+		}
+	}},
+	{"a reader that has come to the end is told so, and what is new afterwards", func(s *scene) {
+		s.listen("*")
+		empty, err := s.Store.Feed(s.ctx, 0, 10)
+		s.must(err)
+		same(s, "empty", empty, holdfast.Feed{})
+		s.enqueueMany(3)
+		s.feed(0)
+		f, err := s.Store.Feed(s.ctx, 1, 1)
+		s.must(err)
+		same(s, "one of two", []any{len(f.Events), f.Next, f.Head}, []any{1, int64(2), int64(3)})
+		f, err = s.Store.Feed(s.ctx, 3, 10)
+		s.must(err)
+		same(s, "the end", []any{len(f.Events), f.Next, f.Head}, []any{0, int64(3), int64(3)})
+		s.enqueue()
+		same(s, "new", eventNames(s.feed(3)), []string{"queued"})
+	}},
+	{"a number beyond the end is another store's, and is refused", func(s *scene) {
+		s.listen("*")
+		s.enqueueMany(3)
+		s.feed(0)
+		_, err := s.Store.Feed(s.ctx, 4, 10)
+		s.expectError(err, holdfast.ErrInvalid)
+	}},
+	{"what people do is told with actor, reason and request, whoever listens; and so is what befell groups and breakers", func(s *scene) {
+		lease := s.fail(owned("acme"))
+		i := by(lease.ID)
+		i.Request = "req-9"
+		s.must(s.Store.Discard(s.ctx, i))
+		s.keep(holdfast.Change{Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"}}})
+		group, _ := s.gathered(0, func(g *holdfast.Group) { g.Owner = "zeta" })
+		s.conclude()
+		told := s.feed(0)
+		now := told[0].At
+		told[2].Reason = ""
+		same(s, "told", told, []holdfast.Event{
+			{Seq: 1, Job: lease.ID, At: now, Name: "discard", Actor: "ada", Reason: "because", Request: "req-9", Token: 1, Generation: 1, Kind: "mail", Queue: "default", Owner: "acme"},
+			{Seq: 2, Subject: "breaker/gateway", At: now, Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"},
+			{Seq: 3, Subject: "group/" + group.String(), Group: group, Owner: "zeta", At: now, Name: "ready", Actor: "holdfast", Generation: 1},
+		})
+		same(s, "request in the story", s.history(lease.ID).Events[0].Request, "req-9")
+	}},
+	{"a reader whose events were forgotten is told how many it has missed", func(s *scene) {
+		s.listen("*")
+		for range 4 {
+			s.enqueueMany(3)
+			s.feed(0)
+			s.Advance(time.Hour)
+		}
+		s.conclude()
+		n, err := s.Store.Forget(s.ctx, holdfast.ShelfFeed, 150*time.Minute, 1000)
+		s.must(err)
+		if n == 0 {
+			s.Fatal("nothing was forgotten")
+		}
+		f, err := s.Store.Feed(s.ctx, 1, 100)
+		s.must(err)
+		same(s, "feed", []any{f.Missed, f.Purged, len(f.Events), f.Events[0].Seq, f.Next, f.Head}, []any{int64(5), int64(6), 6, int64(7), int64(12), int64(12)})
+		f, err = s.Store.Feed(s.ctx, 6, 100)
+		s.must(err)
+		same(s, "who has seen them all", []any{f.Missed, len(f.Events)}, []any{int64(0), 6})
+	}},
+	{"who reads while many write passes by nothing", func(s *scene) {
+		s.listen("queued")
+		stores := s.handles()
+		var written atomic.Bool
+		var told []holdfast.Event
+		together(5, func(i int) {
+			if i > 0 {
+				s.writeMany(stores[i%3])
+				if i == 4 {
+					written.Store(true)
+				}
+				return
+			}
+			for rounds := 0; !written.Load() && rounds < 10000; rounds++ {
+				told = append(told, s.glance(stores[1], int64(len(told)))...)
+			}
+		})
+		s.must(sequenceOn(s, s.Store))
+		told = append(told, read(s, s.Store, int64(len(told)), 100)...)
+		seen := map[holdfast.ID]bool{}
+		for i, e := range told {
+			if seen[e.Job] || e.Seq != int64(i+1) {
+				s.Fatalf("event %d is told in place %d, or twice", e.Seq, i+1)
+			}
+			seen[e.Job] = true
+		}
+		same(s, "told", len(seen), 4*30*3)
+	}},
+}
+
+// writeMany enqueues by threes.
+func (s *scene) writeMany(store holdfast.Store) {
+	for range 30 {
+		if _, err := store.Enqueue(s.ctx, []holdfast.Draft{draft(), draft(), draft()}); err != nil {
+			s.Errorf("enqueue: %v", err)
+		}
+	}
+}
+
+// glance numbers what happened and reads a little of what is new.
+func (s *scene) glance(store holdfast.Store, after int64) []holdfast.Event {
+	if _, err := store.Sequence(s.ctx, 10); err != nil {
+		s.Errorf("sequence: %v", err)
+	}
+	f, err := store.Feed(s.ctx, after, 10)
+	if err != nil {
+		s.Errorf("feed: %v", err)
+	}
+	return f.Events
+}

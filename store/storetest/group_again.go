@@ -1,0 +1,251 @@
+package storetest
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What comes after an outcome: another generation, the jobs that continue it; and how a group is ended before its time.
+var generationLaws = []law{
+	{"a manual retry of a member opens a settled group again, and a later success ends ready (good_job#1450, sidekiq#6852)", func(s *scene) {
+		group, members := s.gathered(3)
+		s.run(members[1])
+		s.expectGroup(group, holdfast.GroupPartial, 1)
+		s.retry(members[1])
+		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 2).Members, holdfast.Members{Total: 3, Queued: 1, Complete: 2})
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupProcessing, 2)
+		s.run()
+		s.expectGroup(group, holdfast.GroupReady, 2)
+		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
+	}},
+	{"a redrive of members opens their group again, once", func(s *scene) {
+		group, members := s.gathered(4)
+		s.run(members[:3]...)
+		s.redrive(step(holdfast.NewID(), members[:3]...))
+		s.expectGroup(group, holdfast.GroupProcessing, 2)
+		s.run(members[0])
+		s.expectGroup(group, holdfast.GroupPartial, 2)
+		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "partial", 2}})
+	}},
+	{"a member that is retried before its group has settled opens no generation, and the group waits for it", func(s *scene) {
+		group, members := s.gathered(2)
+		leases := s.claim(2)
+		s.settle(fails(leases[0], "BROKEN"))
+		s.conclude()
+		s.retry(members[0])
+		s.settle(completes(leases[1]))
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupProcessing, 1)
+		s.run()
+		s.expectGroup(group, holdfast.GroupReady, 1)
+		same(s, "story", s.tale(group), []line{{"holdfast", "ready", 1}})
+	}},
+	{"a member that fails again and again is a generation each time", func(s *scene) {
+		group, members := s.gathered(1, follows("", "report"))
+		for generation := range 4 {
+			s.run(members[0])
+			s.expectGroup(group, holdfast.GroupFailed, generation+1)
+			same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), generation+1)
+			s.retry(members[0])
+		}
+		s.run()
+		s.expectGroup(group, holdfast.GroupReady, 5)
+		same(s, "lines", len(s.tale(group)), 9)
+	}},
+	{"retrying a group sends round all that failed, with the person's word in its story and theirs", func(s *scene) {
+		group, members := s.gathered(5)
+		s.run(members[0], members[3], members[4])
+		s.must(s.Store.Discard(s.ctx, by(members[4])))
+		same(s, "sent round", s.retryGroup(group), 2)
+		s.expectGroup(group, holdfast.GroupProcessing, 2)
+		s.expectCounts(members[0], [5]int{1, 0, 0, 0, 2})
+		s.expectState(members[4], holdfast.Failed)
+		last := s.history(members[3]).Events
+		same(s, "story of a member", []any{last[len(last)-1].Name, last[len(last)-1].Actor, last[len(last)-1].Request}, []any{"manual retry", "ada", "req-1"})
+		said := slices.IndexFunc(s.events("group/"+group.String()), func(e holdfast.Event) bool {
+			return e.Name == "manual retry" && e.Actor == "ada" && e.Reason == "because" && e.Request == "req-1"
+		})
+		if said < 0 {
+			s.Fatalf("the group's story does not say who retried it: %+v", s.events("group/"+group.String()))
+		}
+		same(s, "ran", len(s.run()), 2)
+		s.expectGroup(group, holdfast.GroupPartial, 2)
+	}},
+	{"a group without anything to retry is a conflict, somebody else's or none is not found, nobody is invalid", func(s *scene) {
+		group, members := s.gathered(2, func(g *holdfast.Group) { g.Owner = "acme" })
+		_, err := s.Store.RetryGroup(s.ctx, byGroup(group))
+		s.expectError(err, holdfast.ErrConflict)
+		s.run(members[0])
+		foreign, nobody := byGroup(group), byGroup(group)
+		foreign.Owner, nobody.Actor = "zeta", ""
+		for _, c := range []struct {
+			i    holdfast.Intervention
+			want error
+		}{{foreign, holdfast.ErrNotFound}, {nobody, holdfast.ErrInvalid}, {byGroup(holdfast.NewID()), holdfast.ErrNotFound}} {
+			_, err := s.Store.RetryGroup(s.ctx, c.i)
+			s.expectError(err, c.want)
+			s.expectError(s.Store.CancelGroup(s.ctx, c.i), c.want)
+		}
+		s.expectGroup(group, holdfast.GroupPartial, 1)
+		own := byGroup(group)
+		own.Owner = "acme"
+		n, err := s.Store.RetryGroup(s.ctx, own)
+		s.must(err)
+		same(s, "sent round", n, 1)
+	}},
+	{"twenty retries of one group at once open one generation", func(s *scene) {
+		group, members := s.gathered(10)
+		s.run(members...)
+		stores, sent := s.handles(), &tally{}
+		together(20, func(i int) {
+			n, err := stores[i%3].RetryGroup(s.ctx, byGroup(group))
+			for range n {
+				sent.add("sent")
+			}
+			if err != nil && n != 0 {
+				s.Errorf("retry: %v", err)
+			}
+		})
+		same(s, "sent round", sent.n["sent"], 10)
+		s.expectGroup(group, holdfast.GroupProcessing, 2)
+		same(s, "ran", len(s.run()), 10)
+		s.expectGroup(group, holdfast.GroupReady, 2)
+	}},
+	{"what continues an outcome is enqueued with it: once, for this outcome, with the group's word and owner", func(s *scene) {
+		group, members := s.gathered(2, follows("", "any"), follows(holdfast.GroupReady, "ready"), follows(holdfast.GroupPartial, "partial"),
+			follows(holdfast.GroupCancelled, "cancelled"), func(g *holdfast.Group) { g.Owner = "acme" })
+		s.run(members[0])
+		next := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
+		same(s, "continuations", kinds(next), []string{"any", "partial"})
+		for _, l := range next {
+			var args struct {
+				Group      holdfast.ID
+				State      holdfast.GroupState
+				Generation int
+			}
+			s.must(json.Unmarshal(l.Args, &args))
+			same(s, "continuation", []any{args.Group, args.State, args.Generation, l.Owner, l.Group.IsZero()}, []any{group, holdfast.GroupPartial, 1, "acme", true})
+			s.settle(completes(l))
+		}
+		s.retryGroup(group)
+		s.run()
+		next = s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
+		same(s, "continuations of the next generation", kinds(next), []string{"any", "ready"})
+	}},
+}
+
+func kinds(leases []holdfast.Lease) (all []string) {
+	for _, l := range leases {
+		all = append(all, l.Kind)
+	}
+	slices.Sort(all)
+	return all
+}
+
+var endingLaws = []law{
+	{"a group that is cancelled has its queued members cancelled, asks those at work, and is cancelled when they have answered", func(s *scene) {
+		group := s.gather(follows(holdfast.GroupCancelled, "regret"), follows("", "report"))
+		members := s.enqueueMany(5, in(group))
+		leases := s.claim(2)
+		s.settle(completes(leases[0]))
+		s.cancelGroup(group)
+		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: group}})
+		s.expectError(err, holdfast.ErrConflict)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupProcessing, 1)
+		same(s, "asked", s.job(leases[1].ID).Cancelling, true)
+		same(s, "left to claim", len(s.claim(10)), 0)
+		s.settle(completes(leases[1]))
+		s.conclude()
+		same(s, "members", s.expectGroup(group, holdfast.GroupCancelled, 1).Members, holdfast.Members{Total: 5, Complete: 1, Cancelled: 4})
+		s.expectState(members[4], holdfast.Cancelled)
+		same(s, "story", s.tale(group), []line{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
+		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"regret"})
+		s.expectError(s.Store.CancelGroup(s.ctx, byGroup(group)), holdfast.ErrConflict)
+	}},
+	{"a group that is cancelled with nothing live in it is cancelled, though all its members are complete", func(s *scene) {
+		group := s.gather()
+		s.enqueueMany(2, in(group))
+		s.run()
+		s.cancelGroup(group)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupCancelled, 1)
+	}},
+	{"two hundred members of a cancelled group are cancelled, those that wait too", func(s *scene) {
+		group := s.gather()
+		first := s.enqueue(in(group))
+		s.enqueueMany(150, in(group))
+		s.enqueueMany(50, in(group), after(first))
+		s.cancelGroup(group)
+		s.conclude()
+		same(s, "members", s.expectGroup(group, holdfast.GroupCancelled, 1).Members, holdfast.Members{Total: 201, Cancelled: 201})
+		same(s, "left to claim", len(s.claim(10)), 0)
+	}},
+	{"a failed member that is retried opens a cancelled group again, which ends as its members do", func(s *scene) {
+		group, members := s.gathered(3)
+		lease := s.claimOne()
+		s.settle(fails(lease, "BROKEN"))
+		s.cancelGroup(group)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupCancelled, 1)
+		s.retry(members[0])
+		s.expectGroup(group, holdfast.GroupProcessing, 2)
+		s.run()
+		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 2).Members, holdfast.Members{Total: 3, Complete: 1, Cancelled: 2})
+	}},
+	{"a group whose time is up is sealed, what is left of it is cancelled, and it has expired", func(s *scene) {
+		group := s.gather(func(g *holdfast.Group) { g.ExpireIn = time.Minute }, follows(holdfast.GroupExpired, "late"))
+		s.enqueueMany(3, in(group))
+		lease := s.claimOne()
+		s.Advance(time.Minute - time.Microsecond)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupOpen, 1)
+		s.Advance(time.Microsecond)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupProcessing, 1)
+		s.settle(completes(lease))
+		s.conclude()
+		g := s.expectGroup(group, holdfast.GroupExpired, 1)
+		same(s, "members", g.Members, holdfast.Members{Total: 3, Cancelled: 3})
+		same(s, "sealed", g.SealedAt.IsZero(), false)
+		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"late"})
+		s.conclude()
+		same(s, "last line", s.tale(group)[len(s.tale(group))-1], line{"holdfast", "expired", 1})
+	}},
+	{"a group that has settled in time does not expire, and one that is opened again ends as its members do", func(s *scene) {
+		group, members := s.gathered(1, func(g *holdfast.Group) { g.ExpireAt = s.now().Add(time.Minute) })
+		s.run(members[0])
+		s.Advance(time.Hour)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupFailed, 1)
+		s.retry(members[0])
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupProcessing, 2)
+		s.run()
+		s.expectGroup(group, holdfast.GroupReady, 2)
+	}},
+	{"two hundred members that end at once while their group is cancelled: it ends once, and no member is live", func(s *scene) {
+		group, _ := s.gathered(200)
+		together(2, func(i int) {
+			if i == 0 {
+				s.must(s.Store.CancelGroup(s.ctx, byGroup(group)))
+				return
+			}
+			s.endTogether(10, 10)
+		})
+		s.conclude()
+		g := s.expectGroup(group, holdfast.GroupCancelled, 1)
+		same(s, "live", g.Members.Live(), 0)
+		same(s, "story", s.tale(group), []line{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
+	}},
+}
+
+// now asks the store for its time.
+func (s *scene) now() time.Time {
+	s.Helper()
+	return s.job(s.enqueue(at(time.Hour * 1000))).AsOf
+}

@@ -1,0 +1,317 @@
+package storetest
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What groups are to the model. It knows no counters: whatever a group is follows from its members.
+
+// A gathered is a group, with what is to become of it.
+type gathered struct {
+	holdfast.Group
+	ending  holdfast.GroupState // what is left of it is to be cancelled
+	settled map[int]int         // how often it was settled in each generation
+}
+
+func (m *model) gather(g holdfast.Group) error {
+	if g.Prepare() != nil {
+		return holdfast.ErrInvalid
+	}
+	if !g.Parent.IsZero() {
+		parent := m.groups[g.Parent]
+		if parent == nil {
+			return holdfast.ErrNotFound
+		}
+		if parent.State != holdfast.GroupOpen {
+			return holdfast.ErrConflict
+		}
+	}
+	if m.groups[g.ID] != nil {
+		return holdfast.ErrConflict
+	}
+	if g.ExpireIn > 0 {
+		g.ExpireAt, g.ExpireIn = m.now.Add(g.ExpireIn), 0
+	}
+	g.State, g.Generation, g.CreatedAt = holdfast.GroupOpen, 1, m.now
+	m.groups[g.ID] = &gathered{Group: g, settled: map[int]int{}}
+	return nil
+}
+
+// join refuses a draft that its group does not take.
+func (m *model) join(d holdfast.Draft) error {
+	if d.Group.IsZero() {
+		return nil
+	}
+	g := m.groups[d.Group]
+	if g == nil {
+		return holdfast.ErrNotFound
+	}
+	if g.State != holdfast.GroupOpen {
+		return holdfast.ErrConflict
+	}
+	for _, id := range d.After {
+		if r := m.jobs[id]; r == nil || r.Group != d.Group {
+			return holdfast.ErrInvalid
+		}
+	}
+	return nil
+}
+
+func (m *model) seal(id holdfast.ID) error {
+	g := m.groups[id]
+	if g == nil {
+		return holdfast.ErrNotFound
+	}
+	m.close(g)
+	return nil
+}
+
+func (m *model) close(g *gathered) {
+	if g.State == holdfast.GroupOpen {
+		g.State, g.SealedAt = holdfast.GroupProcessing, m.now
+	}
+}
+
+// members counts where the members of a group stand.
+func (m *model) members(id holdfast.ID) (n holdfast.Members) {
+	for _, r := range m.jobs {
+		if r.Group != id {
+			continue
+		}
+		n.Total++
+		switch {
+		case r.place == waiting:
+			n.Waiting++
+		case r.place == leased:
+			n.Processing++
+		case r.place != finished:
+			n.Queued++
+		case r.state == holdfast.Complete:
+			n.Complete++
+		case r.state == holdfast.Failed:
+			n.Failed++
+		default:
+			n.Cancelled++
+		}
+	}
+	for _, child := range m.groups {
+		if child.Parent != id {
+			continue
+		}
+		n.Total++
+		switch {
+		case !child.State.Settled():
+			n.Processing++
+		case child.State == holdfast.GroupReady:
+			n.Complete++
+		default:
+			n.Failed++
+		}
+	}
+	return n
+}
+
+// inTurn sorts ids.
+func inTurn(all []holdfast.ID) []holdfast.ID {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b holdfast.ID) int { return bytes.Compare(a[:], b[:]) })
+	return all
+}
+
+// conclude does what follows from the end of members, until nothing more does.
+func (m *model) conclude() {
+	for m.follows() || m.ends() || m.settles() {
+	}
+}
+
+// follows lets start, or cancels, those whose turn has come.
+func (m *model) follows() (did bool) {
+	for _, r := range m.jobs {
+		if r.place != waiting {
+			continue
+		}
+		live, bad := m.upstream(r)
+		switch {
+		case len(bad) > 0 && !r.regardless:
+			m.stop(r)
+			r.Upstream = bad[0]
+		case live == 0:
+			r.place = ready
+			if r.due.After(m.now) {
+				r.place = later
+			}
+		default:
+			continue
+		}
+		did = true
+	}
+	return did
+}
+
+// upstream answers how many of those for which a job waits are live, and which ended badly.
+func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
+	for _, id := range r.after {
+		switch other := m.jobs[id]; {
+		case other.place != finished:
+			live++
+		case other.state != holdfast.Complete:
+			bad = append(bad, id)
+		}
+	}
+	return live, bad
+}
+
+// stop cancels a job that is not at work, in the store's own name.
+func (m *model) stop(r *record) {
+	if _, err := m.cancel(holdfast.Intervention{Job: r.ID, Actor: "holdfast", Reason: loose}); err != nil {
+		panic("the model cannot cancel what is live: " + err.Error())
+	}
+}
+
+// ends cancels what is left of groups that were cancelled or have expired.
+func (m *model) ends() (did bool) {
+	for _, g := range m.groups {
+		if g.ending == "" && !g.State.Settled() && g.Generation == 1 && !g.ExpireAt.IsZero() && !g.ExpireAt.After(m.now) {
+			g.ending = holdfast.GroupExpired
+			m.close(g)
+			did = true
+		}
+		if g.ending == "" || g.State.Settled() {
+			continue
+		}
+		for _, r := range m.jobs {
+			if r.Group == g.ID && r.place != finished && !r.cancel {
+				m.stop(r)
+				did = true
+			}
+		}
+		for _, child := range m.groups {
+			if child.Parent == g.ID && child.ending == "" && !child.State.Settled() {
+				child.ending = g.ending
+				m.close(child)
+				did = true
+			}
+		}
+	}
+	return did
+}
+
+// settles gives every sealed group without a live member its outcome.
+func (m *model) settles() (did bool) {
+	for _, g := range m.groups {
+		members := m.members(g.ID)
+		if g.State != holdfast.GroupProcessing || members.Live() > 0 {
+			continue
+		}
+		g.State, g.SettledAt = members.Outcome(g.Quorum), m.now
+		if g.ending != "" {
+			g.State = g.ending
+		}
+		g.settled[g.Generation]++
+		m.announce(g, string(g.State), "holdfast")
+		m.follow = append(m.follow, g.Continuations()...)
+		did = true
+	}
+	return did
+}
+
+func (m *model) announce(g *gathered, name, actor string) {
+	subject := "group/" + g.ID.String()
+	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Generation: g.Generation})
+}
+
+// reopen begins a new generation of a settled group, and of those around it.
+func (m *model) reopen(id holdfast.ID, actor string) {
+	g := m.groups[id]
+	if g == nil || !g.State.Settled() {
+		return
+	}
+	g.State, g.SettledAt, g.ending = holdfast.GroupProcessing, time.Time{}, ""
+	g.Generation++
+	m.announce(g, "reopened", actor)
+	m.reopen(g.Parent, actor)
+}
+
+// findGroup answers with the group of an intervention, if it is there and the asker's.
+func (m *model) findGroup(i holdfast.Intervention) (*gathered, error) {
+	if i.Actor == "" {
+		return nil, holdfast.ErrInvalid
+	}
+	g := m.groups[i.Group]
+	if g == nil || i.Owner != "" && g.Owner != i.Owner {
+		return nil, holdfast.ErrNotFound
+	}
+	return g, nil
+}
+
+func (m *model) retryGroup(i holdfast.Intervention) (int, error) {
+	g, err := m.findGroup(i)
+	if err != nil {
+		return 0, err
+	}
+	sent := m.sendRound(g.ID, i)
+	if sent == 0 {
+		return 0, holdfast.ErrConflict
+	}
+	return sent, nil
+}
+
+// sendRound starts a new generation of all that failed in a group and of all that was cancelled because of it.
+func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int) {
+	for _, r := range m.jobs {
+		if r.Group != group || r.place != finished {
+			continue
+		}
+		switch {
+		case r.state == holdfast.Failed && !r.discarded:
+			m.again(r, i.Actor)
+		case !r.Upstream.IsZero():
+			m.again(r, i.Actor)
+			r.place, r.Upstream = waiting, holdfast.ID{}
+		default:
+			continue
+		}
+		m.tell(r, "manual retry", i)
+		sent++
+	}
+	for _, child := range m.groups {
+		if child.Parent == group {
+			sent += m.sendRound(child.ID, i)
+		}
+	}
+	return sent
+}
+
+func (m *model) cancelGroup(i holdfast.Intervention) error {
+	g, err := m.findGroup(i)
+	if err != nil {
+		return err
+	}
+	if g.State.Settled() {
+		return holdfast.ErrConflict
+	}
+	g.ending = holdfast.GroupCancelled
+	m.close(g)
+	return nil
+}
+
+// expiring reports whether a group's time may yet come.
+func (m *model) expiring() bool {
+	for _, g := range m.groups {
+		if !g.ExpireAt.IsZero() && !g.State.Settled() {
+			return true
+		}
+	}
+	return false
+}
+
+// show is the group as anybody can see it.
+func (m *model) show(g *gathered) holdfast.Group {
+	shown := g.Group
+	shown.Members, shown.AsOf = m.members(g.ID), m.now
+	return shown
+}

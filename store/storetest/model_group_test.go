@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A player does random things to a model alone, and insists after each on what must be true of groups.
+type player struct {
+	*rand.Rand
+	m      *model
+	groups []holdfast.ID
+	jobs   []holdfast.ID
+	serial uint32
+	did    []string
+}
+
+const sequencesOfGroups, stepsOfGroups = 100_000, 16
+
+func TestGroupsOfTheModelKeepTheirPromisesInRandomSequences(t *testing.T) {
+	const hands = 4
+	var all sync.WaitGroup
+	var reached [hands]map[string]int
+	for hand := range hands {
+		all.Go(func() {
+			reached[hand] = map[string]int{}
+			for n := hand; n < sequencesOfGroups && !t.Failed(); n += hands {
+				p := &player{Rand: rand.New(rand.NewPCG(uint64(n), 7)), m: newModel(time.Date(2031, 5, 17, 9, 0, 0, 0, time.UTC))}
+				if wrong := p.play(reached[hand]); wrong != "" {
+					t.Errorf("sequence %d: %s, after %v", n, wrong, p.did)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, state := range []string{"open", "processing", "ready", "partial", "failed", "cancelled", "expired", "reopened", "upstream"} {
+		total := 0
+		for _, r := range reached {
+			total += r[state]
+		}
+		if total < 100 {
+			t.Errorf("only %d sequences came to %s: the check proves little", total, state)
+		}
+	}
+}
+
+func (p *player) id() (id holdfast.ID) { // cheap, and in order
+	p.serial++
+	id[12], id[13], id[14], id[15] = byte(p.serial>>24), byte(p.serial>>16), byte(p.serial>>8), byte(p.serial)
+	return id
+}
+
+func (p *player) play(reached map[string]int) (wrong string) {
+	p.gather()
+	p.add()
+	steps := []struct {
+		name string
+		take func()
+	}{
+		{"gather", p.gather}, {"add", p.add}, {"add", p.add}, {"seal", p.seal}, {"seal", p.seal}, {"work", p.work}, {"work", p.work}, {"work", p.work},
+		{"conclude", p.conclude}, {"conclude", p.conclude}, {"retry", p.retry}, {"redrive", p.redrive}, {"retry group", p.retryGroup},
+		{"cancel", p.cancelJob}, {"cancel group", p.cancelGroup}, {"wait", func() { p.m.now = p.m.now.Add(20 * time.Second) }},
+	}
+	for range stepsOfGroups {
+		s := steps[p.IntN(len(steps))]
+		p.did = append(p.did, s.name)
+		s.take()
+		if wrong = p.invariant(s.name == "conclude"); wrong != "" {
+			return wrong
+		}
+	}
+	for _, g := range p.m.groups {
+		reached[string(g.State)]++
+		if g.Generation > 1 {
+			reached["reopened"]++
+		}
+	}
+	for _, r := range p.m.jobs {
+		if !r.Upstream.IsZero() {
+			reached["upstream"]++
+		}
+	}
+	return ""
+}
+
+// of picks one, or none of none.
+func of(p *player, from []holdfast.ID) holdfast.ID {
+	if len(from) == 0 {
+		return holdfast.ID{}
+	}
+	return from[p.IntN(len(from))]
+}
+
+func (p *player) gather() {
+	g := holdfast.Group{ID: p.id(), Quorum: []int{0, 0, 0, 1, 2}[p.IntN(5)]}
+	if p.IntN(3) == 0 {
+		g.Parent = of(p, p.groups)
+	}
+	if p.IntN(5) == 0 {
+		g.ExpireIn = 30 * time.Second
+	}
+	if p.m.gather(g) == nil {
+		p.groups = append(p.groups, g.ID)
+	}
+}
+
+func (p *player) add() {
+	group := of(p, p.groups)
+	for range 1 + p.IntN(3) {
+		d := holdfast.Draft{ID: p.id(), Kind: "mail", Group: group}
+		for range p.IntN(3) {
+			if id := of(p, p.jobs); !id.IsZero() && p.m.jobs[id].Group == group && !slices.Contains(d.After, id) {
+				d.After = append(d.After, id)
+			}
+		}
+		d.AfterAll = len(d.After) > 0 && p.IntN(3) == 0
+		if p.m.join(d) == nil {
+			p.m.insert(d)
+			p.jobs = append(p.jobs, d.ID)
+		}
+	}
+}
+
+func (p *player) seal() { _ = p.m.seal(of(p, p.groups)) }
+
+// work ends a job that may run: well, badly, or for another round.
+func (p *player) work() {
+	r := p.m.jobs[of(p, p.jobs)]
+	if r == nil || r.place != ready {
+		return
+	}
+	batch := p.id()
+	p.m.take(holdfast.Claim{Worker: "w", Limit: 1, Start: 1, Lease: time.Minute}, []*record{r}, batch)
+	s := holdfast.Settlement{Batch: batch, Job: r.ID, Token: r.Token, To: holdfast.Complete}
+	switch p.IntN(6) {
+	case 0:
+		s.To, s.Charge = holdfast.Queued, holdfast.ChargeInterrupt
+	case 1, 2:
+		s.To, s.Charge, s.Failure = holdfast.Failed, holdfast.ChargeFailure, &holdfast.Failure{Code: "BROKEN"}
+	}
+	_ = p.m.settle(s)
+}
+
+func (p *player) conclude() { p.m.conclude() }
+
+func (p *player) word() holdfast.Intervention {
+	return holdfast.Intervention{Job: of(p, p.jobs), Group: of(p, p.groups), Actor: "ada"}
+}
+
+func (p *player) retry()       { _, _ = p.m.retry(p.word()) }
+func (p *player) retryGroup()  { _, _ = p.m.retryGroup(p.word()) }
+func (p *player) cancelGroup() { _ = p.m.cancelGroup(p.word()) }
+func (p *player) cancelJob()   { _, _ = p.m.cancel(p.word()) }
+
+func (p *player) redrive() {
+	_, _ = p.m.redrive(holdfast.Redrive{ID: p.id(), Jobs: []holdfast.ID{of(p, p.jobs), of(p, p.jobs)}, Actor: "ada"})
+}
+
+// invariant says what is wrong with the groups, if anything is.
+func (p *player) invariant(concluded bool) string {
+	for _, g := range p.m.groups {
+		members := p.m.members(g.ID)
+		switch {
+		case g.State.Settled() && members.Live() > 0:
+			return fmt.Sprintf("a group is %s while members are live: %+v", g.State, members)
+		case g.State.Settled() && g.ending == "" && g.State != members.Outcome(g.Quorum):
+			return fmt.Sprintf("a group is %s, and its members make it %s: %+v", g.State, members.Outcome(g.Quorum), members)
+		case g.State.Settled() && g.ending != "" && g.State != g.ending:
+			return fmt.Sprintf("a group that was to be %s is %s", g.ending, g.State)
+		case concluded && g.State == holdfast.GroupProcessing && members.Live() == 0:
+			return "a sealed group without a live member is not settled"
+		case concluded && g.ending != "" && members.Waiting+members.Queued > 0:
+			return fmt.Sprintf("members of a group that is ending are not cancelled: %+v", members)
+		}
+		for generation, times := range g.settled {
+			if times != 1 {
+				return fmt.Sprintf("a group was settled %d times in generation %d", times, generation)
+			}
+		}
+		if n := lo(g.State.Settled()); len(g.settled) > g.Generation-1+n {
+			return fmt.Sprintf("a group of generation %d was settled %d times", g.Generation, len(g.settled))
+		}
+	}
+	return p.order(concluded)
+}
+
+// order insists that none has started before those for which it waits, and that none waits in vain.
+func (p *player) order(concluded bool) string {
+	for _, r := range p.m.jobs {
+		live, bad := p.m.upstream(r)
+		switch {
+		case r.place == waiting && concluded && (live == 0 || len(bad) > 0 && !r.regardless):
+			return "a job waits in vain"
+		case r.place == waiting && r.Token > 0:
+			return "a job that has run waits for others"
+		case !r.Upstream.IsZero() && (r.place != finished || r.state != holdfast.Cancelled || r.Token > 0):
+			return "a job that was cancelled because of another is not"
+		case r.Generation == 1 && r.Token > 0 && len(r.after) > 0 && p.early(r):
+			return "a job ran before those for which it waits had ended once"
+		}
+	}
+	return ""
+}
+
+// early reports whether some job for which another waited has never ended.
+func (p *player) early(r *record) bool {
+	return slices.ContainsFunc(r.after, func(id holdfast.ID) bool {
+		other := p.m.jobs[id]
+		return other.place != finished && other.Generation == 1
+	})
+}

@@ -1,0 +1,129 @@
+package storetest
+
+import "github.com/holdfastdev/holdfast"
+
+// Groups inside groups.
+var nestedLaws = []law{
+	{"a group inside another is its member: processing until it settles, complete when it is ready", func(s *scene) {
+		parent := s.gather()
+		child, _ := s.gathered(2, inside(parent))
+		s.enqueue(in(parent))
+		s.seal(parent)
+		s.conclude()
+		same(s, "members", s.expectGroup(parent, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 2, Queued: 1, Processing: 1})
+		s.run()
+		s.expectGroup(child, holdfast.GroupReady, 1)
+		same(s, "members", s.expectGroup(parent, holdfast.GroupReady, 1).Members, holdfast.Members{Total: 2, Complete: 2})
+	}},
+	{"any other outcome of a group counts as failed in the group around it", func(s *scene) {
+		for _, want := range []holdfast.GroupState{holdfast.GroupPartial, holdfast.GroupFailed, holdfast.GroupCancelled} {
+			parent := s.gather()
+			child, members := s.gathered(2, inside(parent))
+			s.enqueue(in(parent))
+			s.seal(parent)
+			switch want {
+			case holdfast.GroupPartial:
+				s.run(members[0])
+			case holdfast.GroupFailed:
+				s.run(members...)
+			default:
+				s.cancelGroup(child)
+				s.conclude()
+				s.run()
+			}
+			s.expectGroup(child, want, 1)
+			same(s, "members around "+string(want), s.expectGroup(parent, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
+		}
+	}},
+	{"an open group inside keeps the one around it from settling", func(s *scene) {
+		parent := s.gather()
+		child := s.gather(inside(parent))
+		s.seal(parent)
+		s.conclude()
+		s.expectGroup(parent, holdfast.GroupProcessing, 1)
+		s.seal(child)
+		s.conclude()
+		s.expectGroup(child, holdfast.GroupReady, 1)
+		s.expectGroup(parent, holdfast.GroupReady, 1)
+	}},
+	{"a member deep inside that is retried opens every group around it, and success goes up again", func(s *scene) {
+		top := s.gather(follows("", "report"))
+		middle := s.gather(inside(top))
+		bottom, members := s.gathered(2, inside(middle))
+		s.seal(middle)
+		s.seal(top)
+		s.run(members[0])
+		s.expectGroup(bottom, holdfast.GroupPartial, 1)
+		s.expectGroup(middle, holdfast.GroupFailed, 1)
+		s.expectGroup(top, holdfast.GroupFailed, 1)
+		s.retry(members[0])
+		for _, g := range []holdfast.ID{bottom, middle, top} {
+			s.expectGroup(g, holdfast.GroupProcessing, 2)
+		}
+		s.run()
+		for _, g := range []holdfast.ID{bottom, middle, top} {
+			s.expectGroup(g, holdfast.GroupReady, 2)
+		}
+		same(s, "story of the top", s.tale(top), []line{{"holdfast", "failed", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
+		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 2)
+	}},
+	{"retrying a group sends round what failed in groups inside it too", func(s *scene) {
+		top := s.gather()
+		middle := s.gather(inside(top))
+		bottom, members := s.gathered(2, inside(middle))
+		follower := s.gather(inside(top))
+		first := s.enqueue(in(follower))
+		second := s.enqueue(in(follower), after(first))
+		own := s.enqueue(in(top))
+		for _, g := range []holdfast.ID{middle, follower, top} {
+			s.seal(g)
+		}
+		s.run(members[1], first, own)
+		s.expectState(second, holdfast.Cancelled)
+		s.expectGroup(top, holdfast.GroupFailed, 1)
+		same(s, "sent round", s.retryGroup(top), 4)
+		s.waits(second)
+		for _, g := range []holdfast.ID{bottom, middle, follower, top} {
+			s.expectGroup(g, holdfast.GroupProcessing, 2)
+		}
+		same(s, "ran", len(s.run()), 3)
+		same(s, "ran then", s.run(), []holdfast.ID{second})
+		s.expectGroup(top, holdfast.GroupReady, 2)
+	}},
+	{"cancelling a group cancels the groups inside it", func(s *scene) {
+		top := s.gather()
+		middle := s.gather(inside(top))
+		bottom := s.gather(inside(middle))
+		s.enqueueMany(3, in(bottom))
+		s.enqueue(in(top))
+		lease := s.claimOne()
+		s.cancelGroup(top)
+		s.conclude()
+		s.expectGroup(top, holdfast.GroupProcessing, 1)
+		s.settle(completes(lease))
+		s.conclude()
+		for _, g := range []holdfast.ID{bottom, middle, top} {
+			s.expectGroup(g, holdfast.GroupCancelled, 1)
+		}
+	}},
+	{"a group inside that settles while the one around it is open is counted when that is sealed", func(s *scene) {
+		parent := s.gather()
+		_, members := s.gathered(1, inside(parent))
+		s.run(members[0])
+		same(s, "members", s.expectGroup(parent, holdfast.GroupOpen, 1).Members, holdfast.Members{Total: 1, Failed: 1})
+		s.seal(parent)
+		s.conclude()
+		s.expectGroup(parent, holdfast.GroupFailed, 1)
+	}},
+	{"ten groups inside one, settled at once by many, settle it once", func(s *scene) {
+		parent := s.gather(follows("", "report"))
+		for range 10 {
+			s.gathered(20, inside(parent), quorum(1))
+		}
+		s.seal(parent)
+		s.endTogether(20, 10)
+		s.conclude()
+		same(s, "members", s.expectGroup(parent, holdfast.GroupReady, 1).Members, holdfast.Members{Total: 10, Complete: 10})
+		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
+	}},
+}

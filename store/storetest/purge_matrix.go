@@ -1,0 +1,202 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// One that has ended, with all that a rule of retention can ask for.
+type deceased struct {
+	id          holdfast.ID
+	state       holdfast.State
+	kind, owner string
+	code        string
+	group       holdfast.GroupState
+	old         bool // ended an hour and a half ago, and not just now
+}
+
+// bury makes jobs of every sort: state, code, kind and owner, and members of groups of every outcome.
+func (s *scene) bury(old bool) []deceased {
+	s.Helper()
+	var all []deceased
+	var drafts []holdfast.Draft
+	add := func(d deceased, group holdfast.ID) {
+		d.id, d.old = holdfast.NewID(), old
+		all = append(all, d)
+		drafts = append(drafts, holdfast.Draft{ID: d.id, Kind: d.kind, Owner: d.owner, Group: group})
+	}
+	ways := []deceased{{state: holdfast.Complete}, {state: holdfast.Failed, code: "BROKEN"}, {state: holdfast.Failed, code: "FLAKY"}, {state: holdfast.Cancelled}}
+	for _, kind := range []string{"mail", "pdf"} {
+		for _, owner := range []string{"", "acme"} {
+			for _, d := range ways {
+				d.kind, d.owner = kind, owner
+				add(d, holdfast.ID{})
+			}
+		}
+	}
+	var groups []holdfast.ID
+	for outcome, members := range map[holdfast.GroupState][]deceased{
+		holdfast.GroupReady: {ways[0], ways[0]}, holdfast.GroupPartial: {ways[0], ways[1]}, holdfast.GroupFailed: {ways[2], ways[3]},
+	} {
+		group := s.gather()
+		groups = append(groups, group)
+		for i, d := range members {
+			d.kind, d.group = []string{"mail", "pdf"}[i], outcome
+			add(d, group)
+		}
+	}
+	s.enqueueAll(drafts...)
+	s.endAll(all)
+	for _, group := range groups {
+		s.seal(group)
+	}
+	s.conclude()
+	return all
+}
+
+// endAll lets jobs end as they should.
+func (s *scene) endAll(all []deceased) {
+	s.Helper()
+	how := map[holdfast.ID]deceased{}
+	for _, d := range all {
+		how[d.id] = d
+	}
+	for leases := s.claim(1000); len(leases) > 0; leases = s.claim(1000) {
+		var settlements []holdfast.Settlement
+		for _, l := range leases {
+			e := ends(l, how[l.ID].state)
+			if e.To == holdfast.Failed {
+				e = fails(l, how[l.ID].code)
+			}
+			settlements = append(settlements, e)
+		}
+		s.settle(settlements...)
+	}
+}
+
+// matches says in its own words what a rule is about.
+func (d *deceased) matches(r holdfast.Retain) bool {
+	for _, c := range [][2]string{{string(r.State), string(d.state)}, {r.Kind, d.kind}, {r.Owner, d.owner}, {r.Code, d.code}, {string(r.Group), string(d.group)}} {
+		if c[0] != "" && c[0] != c[1] {
+			return false
+		}
+	}
+	return r.For == 0 || r.For == time.Hour && d.old
+}
+
+var matrixLaws = []law{
+	{"a rule purges what it names and what is old enough, and nothing else: by state, kind, owner, code and outcome", func(s *scene) {
+		for _, rule := range []holdfast.Retain{
+			{}, {State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Cancelled}, {Kind: "pdf"}, {Owner: "acme"}, {Code: "FLAKY"},
+			{Group: holdfast.GroupReady}, {Group: holdfast.GroupPartial}, {Group: holdfast.GroupFailed}, {Group: holdfast.GroupExpired},
+			{State: holdfast.Failed, Kind: "pdf"}, {State: holdfast.Complete, Owner: "acme"}, {State: holdfast.Failed, Group: holdfast.GroupPartial},
+			{State: holdfast.Failed, Kind: "mail", Owner: "acme", Code: "BROKEN"}, {State: holdfast.Complete, Code: "BROKEN"}, {Kind: "fax"},
+		} {
+			s.Wipe()
+			all := s.bury(true)
+			s.Advance(90 * time.Minute)
+			all = append(all, s.bury(false)...)
+			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // what each leaves is the next one's
+				rule.For = keep
+				rule.Name = "rule" + keep.String()
+				all = s.buried(all, rule)
+			}
+		}
+	}},
+}
+
+// buried purges by a rule, holds what went against what should have, and answers with what is left.
+func (s *scene) buried(all []deceased, rule holdfast.Retain) (left []deceased) {
+	s.Helper()
+	gone, counts := map[holdfast.ID]bool{}, map[string]int{}
+	for name, n := range s.purgeCounts() {
+		if strings.HasPrefix(name, rule.Name+" ") {
+			s.Fatalf("%q was counted before: %d", name, n)
+		}
+	}
+	for _, d := range all {
+		if d.matches(rule) {
+			gone[d.id] = true
+			counts[strings.Join([]string{rule.Name, d.kind, string(d.state), d.code}, " ")]++
+		} else {
+			left = append(left, d)
+		}
+	}
+	did := s.purge(rules(rule))
+	same(s, fmt.Sprintf("purged by %+v", rule), []int{did.Jobs, did.Rules[rule.Name]}, []int{len(gone), len(gone)})
+	still := map[holdfast.ID]bool{}
+	for _, job := range s.jobs(holdfast.Filter{Limit: 200}) {
+		still[job.ID] = true
+	}
+	for _, d := range all {
+		if still[d.id] == gone[d.id] {
+			s.Fatalf("%+v: of the job %+v is there: %v", rule, d, still[d.id])
+		}
+		if stones := s.tombstones(holdfast.TombstoneFilter{Job: d.id}); gone[d.id] {
+			same(s, "tombstones", len(stones), 1)
+			same(s, "tombstone", []any{stones[0].Kind, stones[0].Owner, stones[0].State, stones[0].Code, stones[0].GroupState, stones[0].Rule}, []any{d.kind, d.owner, d.state, d.code, d.group, rule.Name})
+		}
+	}
+	for name, n := range s.purgeCounts() {
+		if strings.HasPrefix(name, rule.Name+" ") && counts[name] != n {
+			s.Fatalf("%+v: %q was counted %d times, want %d", rule, name, n, counts[name])
+		}
+	}
+	return left
+}
+
+// What is forgotten by age alone.
+var forgetLaws = []law{
+	{"tombstones are forgotten by age, the oldest first; their counts remain, and the job is not found any more", func(s *scene) {
+		var dead []holdfast.ID
+		for range 3 {
+			dead = append(dead, s.fail().ID)
+			s.purge(atOnce())
+			s.Advance(time.Hour)
+		}
+		listed := s.tombstones(holdfast.TombstoneFilter{Limit: 1})
+		same(s, "last purged first", []holdfast.ID{listed[0].Job, listed[1].Job, listed[2].Job}, []holdfast.ID{dead[2], dead[1], dead[0]})
+		s.forget(holdfast.ShelfTombstones, 90*time.Minute, 1, 1)
+		s.expectPurged(dead[1], "all")
+		s.forget(holdfast.ShelfTombstones, 90*time.Minute, 100, 1)
+		s.forget(holdfast.ShelfTombstones, 90*time.Minute, 100, 0)
+		_, err := s.Store.Job(s.ctx, dead[0])
+		s.expectError(err, holdfast.ErrNotFound)
+		s.expectPurged(dead[2], "all")
+		same(s, "counts", s.purgeCounts(), map[string]int{"all mail failed BROKEN": 3})
+	}},
+	{"tallies are forgotten by age; the error group and its count remain", func(s *scene) {
+		s.flake("v1")
+		s.Advance(24 * time.Hour)
+		s.flake("v2")
+		s.promote(10)
+		s.forget(holdfast.ShelfTallies, time.Hour, 100, 1)
+		s.forget(holdfast.ShelfTallies, time.Hour, 100, 0)
+		g := s.errorGroup(flaky)
+		same(s, "error group", []any{g.Failures, g.Versions}, []any{2, []string{"v2"}})
+	}},
+	{"the feed is not forgotten beyond what groups have followed", func(s *scene) {
+		group, _ := s.gathered(1)
+		s.settle(completes(s.claimOne()))
+		s.must(sequenceOn(s, s.Store))
+		s.Advance(time.Hour)
+		_, err := s.Store.Forget(s.ctx, holdfast.ShelfFeed, time.Minute, 100)
+		s.must(err)
+		s.conclude()
+		s.expectGroup(group, holdfast.GroupReady, 1)
+	}},
+	{"a shelf that is not there is refused", func(s *scene) {
+		_, err := s.Store.Forget(s.ctx, "attic", time.Hour, 10)
+		s.expectError(err, holdfast.ErrInvalid)
+	}},
+}
+
+func (s *scene) forget(shelf string, older time.Duration, limit, want int) {
+	s.Helper()
+	n, err := s.Store.Forget(s.ctx, shelf, older, limit)
+	s.must(err)
+	same(s, "forgotten of "+shelf, n, want)
+}

@@ -1,0 +1,226 @@
+package storetest
+
+import (
+	"slices"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The verbs of the laws about groups and about what is told.
+
+// gather makes a group, changed by the options.
+func (s *scene) gather(change ...func(*holdfast.Group)) holdfast.ID {
+	s.Helper()
+	var g holdfast.Group
+	for _, c := range change {
+		c(&g)
+	}
+	made, err := s.Store.Gather(s.ctx, g)
+	s.must(err)
+	return made.ID
+}
+
+func (s *scene) seal(group holdfast.ID) {
+	s.Helper()
+	s.must(s.Store.Seal(s.ctx, group))
+}
+
+// gathered makes a group of so many plain members, and seals it.
+func (s *scene) gathered(n int, change ...func(*holdfast.Group)) (holdfast.ID, []holdfast.ID) {
+	s.Helper()
+	group := s.gather(change...)
+	var members []holdfast.ID
+	if n > 0 {
+		members = s.enqueueMany(n, in(group))
+	}
+	s.seal(group)
+	return group, members
+}
+
+// in makes a draft a member.
+func in(group holdfast.ID) func(*holdfast.Draft) {
+	return func(d *holdfast.Draft) { d.Group = group }
+}
+
+// after lets a draft wait for others of its group.
+func after(upstream ...holdfast.ID) func(*holdfast.Draft) {
+	return func(d *holdfast.Draft) { d.After = upstream }
+}
+
+func afterAll(d *holdfast.Draft) { d.AfterAll = true }
+
+func inside(parent holdfast.ID) func(*holdfast.Group) {
+	return func(g *holdfast.Group) { g.Parent = parent }
+}
+
+func quorum(n int) func(*holdfast.Group) { return func(g *holdfast.Group) { g.Quorum = n } }
+
+// follows makes a plain job continue a group on an outcome.
+func follows(on holdfast.GroupState, kind string) func(*holdfast.Group) {
+	return func(g *holdfast.Group) {
+		g.Then = append(g.Then, holdfast.Then{On: on, Draft: holdfast.Draft{Kind: kind, Queue: "next"}})
+	}
+}
+
+// run claims what there is in the default queue, fails these and completes all others, and has the groups concluded.
+func (s *scene) run(failed ...holdfast.ID) (ran []holdfast.ID) {
+	s.Helper()
+	leases := s.claim(5000)
+	settlements := make([]holdfast.Settlement, 0, len(leases))
+	for _, l := range leases {
+		e := completes(l)
+		if slices.Contains(failed, l.ID) {
+			e = fails(l, "BROKEN")
+		}
+		settlements = append(settlements, e)
+	}
+	if len(settlements) > 0 {
+		s.settle(settlements...)
+	}
+	s.conclude()
+	return ids(leases)
+}
+
+// conclude numbers what happened and concludes groups until nothing is left to do.
+func (s *scene) conclude() {
+	s.Helper()
+	concludeOn(s, s.Store)
+}
+
+func concludeOn(s *scene, store holdfast.Store) {
+	s.Helper()
+	for range 1000 {
+		s.must(sequenceOn(s, store))
+		n, err := store.Conclude(s.ctx, 1000)
+		s.must(err)
+		if n == 0 {
+			return
+		}
+	}
+	s.Fatal("Conclude does not come to rest: it says that it did something a thousand times")
+}
+
+func sequenceOn(s *scene, store holdfast.Store) error {
+	for range 1000 {
+		n, err := store.Sequence(s.ctx, 1000)
+		if err != nil || n < 1000 {
+			return err
+		}
+	}
+	s.Fatal("Sequence does not come to rest")
+	return nil
+}
+
+func (s *scene) group(id holdfast.ID) holdfast.Group {
+	s.Helper()
+	g, err := s.Store.Group(s.ctx, id)
+	s.must(err)
+	return g
+}
+
+// expectGroup compares state and generation, and insists that the story says what is right once.
+func (s *scene) expectGroup(id holdfast.ID, state holdfast.GroupState, generation int) holdfast.Group {
+	s.Helper()
+	g := s.group(id)
+	if g.State != state || g.Generation != generation {
+		s.Fatalf("group %v is %s in generation %d, want %s in %d; its members: %+v", id, g.State, g.Generation, state, generation, g.Members)
+	}
+	if g.State.Settled() == g.SettledAt.IsZero() {
+		s.Fatalf("group %v is %s and was settled at %v", id, g.State, g.SettledAt)
+	}
+	return g
+}
+
+// tale is the story of a group, oldest first: who, what, and the generation it ended in.
+func (s *scene) tale(group holdfast.ID) (lines []line) {
+	s.Helper()
+	for _, e := range s.events("group/" + group.String()) {
+		lines = append(lines, line{e.Actor, e.Name, e.Generation})
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+type line struct {
+	Actor, Name string
+	Generation  int
+}
+
+func byGroup(id holdfast.ID) holdfast.Intervention {
+	return holdfast.Intervention{Group: id, Actor: "ada", Reason: "because", Request: "req-1"}
+}
+
+func (s *scene) retryGroup(id holdfast.ID) int {
+	s.Helper()
+	n, err := s.Store.RetryGroup(s.ctx, byGroup(id))
+	s.must(err)
+	return n
+}
+
+func (s *scene) cancelGroup(id holdfast.ID) {
+	s.Helper()
+	s.must(s.Store.CancelGroup(s.ctx, byGroup(id)))
+}
+
+// waits insists that a job waits for others of its group.
+func (s *scene) waits(jobs ...holdfast.ID) {
+	s.Helper()
+	for _, id := range jobs {
+		if job := s.expectState(id, holdfast.Queued); !job.Waiting {
+			s.Fatalf("job %v does not wait any more", id)
+		}
+	}
+}
+
+// listen has events of jobs written from now on.
+func (s *scene) listen(events ...string) {
+	s.Helper()
+	s.keep(holdfast.Change{Listen: []holdfast.Listener{{Name: "reader", Events: events}}})
+}
+
+// feed numbers what happened, and reads all of it after a number, a few events at a time.
+func (s *scene) feed(after int64) []holdfast.Event {
+	s.Helper()
+	s.must(sequenceOn(s, s.Store))
+	return read(s, s.Store, after, 7)
+}
+
+// read tells all events after a number, so many at a time, and insists that none is missing.
+func read(s *scene, store holdfast.Store, after int64, limit int) (events []holdfast.Event) {
+	s.Helper()
+	for {
+		f, err := store.Feed(s.ctx, after, limit)
+		s.must(err)
+		if f.Missed > 0 {
+			s.Fatalf("%d events were missed", f.Missed)
+		}
+		if len(f.Events) > limit {
+			s.Fatalf("asked for %d events, told %d", limit, len(f.Events))
+		}
+		for _, e := range f.Events {
+			if after++; e.Seq != after {
+				s.Fatalf("event %d comes where %d belongs", e.Seq, after)
+			}
+		}
+		events = append(events, f.Events...)
+		if len(f.Events) == 0 {
+			if f.Next != f.Head || f.Head != after {
+				s.Fatalf("the feed ends at %d, says that it ends at %d, and to read on after %d", after, f.Head, f.Next)
+			}
+			return events
+		}
+		if f.Next != after {
+			s.Fatalf("the last event told is %d, and the feed says to read on after %d", after, f.Next)
+		}
+	}
+}
+
+// namesOf lists what befell a job, by name.
+func namesOf(events []holdfast.Event, job holdfast.ID) (names []string) {
+	for _, e := range events {
+		if e.Job == job {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// groupDefects are what goes wrong with groups.
+var groupDefects = map[string]func(holdfast.Store) holdfast.Store{
+	"a group whose outcome is a counter":       func(s holdfast.Store) holdfast.Store { return &countsEnds{Store: s, ended: map[holdfast.ID]int{}} },
+	"a retry that leaves the group as it was":  func(s holdfast.Store) holdfast.Store { return neverReopens{s} },
+	"those who wait start at once":             func(s holdfast.Store) holdfast.Store { return neverWaits{s} },
+	"those who wait are forgotten":             func(s holdfast.Store) holdfast.Store { return neverConcludes{s} },
+	"a retried group without those who follow": func(s holdfast.Store) holdfast.Store { return retriesHalf{s} },
+	"a cancelled group that goes on":           func(s holdfast.Store) holdfast.Store { return onlySeals{s} },
+}
+
+// countsEnds counts completions as they come, and forgets that a member may complete twice.
+type countsEnds struct {
+	holdfast.Store
+	ended map[holdfast.ID]int
+}
+
+func (s *countsEnds) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	answers, err := s.Store.Settle(ctx, settlements)
+	for i := range answers {
+		job, _ := s.Store.Job(ctx, settlements[i].Job)
+		if answers[i] == nil && settlements[i].To.Terminal() && !job.Group.IsZero() {
+			s.ended[job.Group]++
+		}
+	}
+	return answers, err
+}
+
+func (s *countsEnds) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, error) {
+	g, err := s.Store.Group(ctx, id)
+	if s.ended[id] >= g.Members.Total && g.State == holdfast.GroupProcessing {
+		g.State = g.Members.Outcome(g.Quorum)
+	}
+	return g, err
+}
+
+type neverReopens struct{ holdfast.Store }
+
+func (s neverReopens) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, error) {
+	g, err := s.Store.Group(ctx, id)
+	g.Generation = min(g.Generation, 1)
+	return g, err
+}
+
+type neverWaits struct{ holdfast.Store }
+
+func (s neverWaits) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	hasty := append([]holdfast.Draft{}, drafts...)
+	for i := range hasty {
+		hasty[i].After = nil
+	}
+	return s.Store.Enqueue(ctx, hasty)
+}
+
+type neverConcludes struct{ holdfast.Store }
+
+func (neverConcludes) Conclude(context.Context, int) (int, error) { return 0, nil }
+
+// retriesHalf sends round what failed, one by one.
+type retriesHalf struct{ holdfast.Store }
+
+func (s retriesHalf) RetryGroup(ctx context.Context, i holdfast.Intervention) (int, error) {
+	jobs, _, err := s.Store.Jobs(ctx, holdfast.Filter{Group: i.Group, DeadLetters: true, Limit: 200})
+	if err != nil || len(jobs) == 0 {
+		return s.Store.RetryGroup(ctx, i)
+	}
+	n := 0
+	for _, job := range jobs {
+		_, failed := s.Store.Retry(ctx, holdfast.Intervention{Job: job.ID, Owner: i.Owner, Actor: i.Actor, Reason: i.Reason})
+		err = errors.Join(err, failed)
+		n++
+	}
+	return n, err
+}
+
+type onlySeals struct{ holdfast.Store }
+
+func (s onlySeals) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
+	if i.Actor == "" || i.Owner != "" {
+		return s.Store.CancelGroup(ctx, i)
+	}
+	return s.Store.Seal(ctx, i.Group)
+}
