@@ -123,7 +123,7 @@ type Artifact struct {
 	Name      string        `json:"name"` // unique for the job: source, result, ...
 	Ref       string        `json:"ref"`  // where it lies, for whoever deletes it; never a secret
 	Size      int64         `json:"size,omitempty"`
-	ExpireIn  time.Duration `json:"-"` // when it is kept: how long; 0: until its job is purged
+	ExpireIn  time.Duration `json:"-"` // when it is kept: how long; 0: it does not expire, and its job is kept with it
 	CreatedAt time.Time     `json:"created_at"`
 	ExpireAt  time.Time     `json:"expire_at,omitzero"`
 	ExpiredAt time.Time     `json:"expired_at,omitzero"` // it is gone

@@ -86,7 +86,7 @@ func (c *contender) Break(ctx context.Context, jobs int) error {
 	if err := broken.add(ctx, jobs, noop{measure.Text}, 0); err != nil {
 		return err
 	}
-	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, "bench", "a backlog that nobody may touch")
+	return ops.New(c.store, ops.Config{}).ForceBreaker(ctx, "gateway", true, ops.By{Actor: "bench", Reason: "a backlog that nobody may touch"})
 }
 
 // Retain runs jobs to their end; the engine keeps what has ended.

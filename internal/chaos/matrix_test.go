@@ -120,6 +120,9 @@ func aftermath(ctx context.Context, s holdfast.Store, path string) error {
 	if err != nil || len(findings) > 0 {
 		return fmt.Errorf("the audit says: %w %v", err, findings)
 	}
+	if err := toldWhole(ctx, s); err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil // it exited before anything was acknowledged
@@ -132,6 +135,53 @@ func aftermath(ctx context.Context, s holdfast.Store, path string) error {
 			return fmt.Errorf("the journal cannot be read: %w", err)
 		}
 		broken = append(broken, keeps(ctx, s, l))
+	}
+	return errors.Join(broken...)
+}
+
+// toldWhole compares the feed with the jobs: each was queued once, and its end is told under the token that proves it. A process that
+// ended before it listened has nothing to tell.
+func toldWhole(ctx context.Context, s holdfast.Store) error {
+	for n := 1; n > 0; {
+		var err error
+		if n, err = s.Sequence(ctx, 1000); err != nil {
+			return err
+		}
+	}
+	type end struct {
+		job   holdfast.ID
+		token int
+		name  string
+	}
+	queued, ends := map[holdfast.ID]int{}, map[end]int{}
+	for after := int64(0); ; {
+		page, err := s.Feed(ctx, after, 1000)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Events {
+			if ends[end{e.Job, e.Token, e.Name}]++; e.Name == holdfast.EventQueued {
+				queued[e.Job]++
+			}
+		}
+		if after = page.Next; len(page.Events) == 0 {
+			break
+		}
+	}
+	jobs, _, err := s.Jobs(ctx, holdfast.Filter{Limit: 200})
+	if err != nil || len(queued) == 0 && len(jobs) == 0 {
+		return err
+	}
+	var broken []error
+	for _, job := range jobs {
+		name := string(job.State)
+		if job.LastFailure != nil && job.LastFailure.Code == "JOB_EXPIRED" {
+			name = holdfast.EventExpired
+		}
+		if queued[job.ID] != 1 || ends[end{job.ID, job.Token, name}] != 1 {
+			broken = append(broken, fmt.Errorf("job %s is %s under token %d, and the feed tells %d times that it was queued and %d times that it is %s",
+				job.ID, job.State, job.Token, queued[job.ID], ends[end{job.ID, job.Token, name}], name))
+		}
 	}
 	return errors.Join(broken...)
 }
@@ -223,7 +273,7 @@ func wipe(t *testing.T, url string) {
 	_, err = c.Exec(t.Context(), `DO $$ DECLARE tables text; BEGIN
 		SELECT string_agg(quote_ident(tablename), ', ') INTO tables FROM pg_tables
 		 WHERE schemaname = current_schema() AND tablename LIKE 'holdfast\_%' AND tablename <> 'holdfast_migration';
-		IF tables IS NOT NULL THEN EXECUTE 'TRUNCATE ' || tables; END IF; END $$`)
+		IF tables IS NOT NULL THEN EXECUTE 'TRUNCATE ' || tables; INSERT INTO holdfast_feed (one) VALUES (1); END IF; END $$`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,7 @@ func (s *scene) after(call string, errs ...error) {
 }
 
 func (s *scene) play(ctx context.Context) {
+	s.after("listen", s.store.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "matrix", Events: []string{"*"}}}}))
 	s.enqueue(ctx)
 	s.settle(ctx)
 	s.reclaim(ctx)

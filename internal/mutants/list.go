@@ -157,7 +157,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "wake-without-poll", Breaks: "losing every wake-up costs at most one poll (oban#493)",
-		Patches: []Patch{{"engine/engine.go", "round: e.claim, beat: e.cfg.Poll,", "round: e.claim, beat: 24 * time.Hour,"}},
+		Patches: []Patch{{"engine/duties.go", "round: e.claim, beat: e.cfg.Poll,", "round: e.claim, beat: 24 * time.Hour,"}},
 		Test:    []string{"-run", "TestLosingEveryWakeUp", "./engine"},
 	},
 	{

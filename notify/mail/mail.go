@@ -39,7 +39,7 @@ type Config struct {
 	Username  string
 	Password  string `json:"-"` // in no error, log or record
 	TLS       TLS
-	TLSConfig *tls.Config // when the server's certificate is not one the machine trusts anyway
+	TLSConfig *tls.Config `json:"-"` // when the server's certificate is not one the machine trusts anyway
 	From      string      // "Holdfast <holdfast@example.com>"
 	Hello     string      // how we introduce ourselves to the server; the machine's name when empty
 

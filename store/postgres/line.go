@@ -103,7 +103,7 @@ func (l *lines) arrived(entries []entry) {
 }
 
 // guestAge is how long a caller's transaction is expected to take at most. What a slower one brings is found like what others do.
-const guestAge = time.Second
+const guestAge = 2 * time.Second
 
 // invited adds the places of entries that are there when a caller's transaction commits.
 func (l *lines) invited(entries []entry) {
@@ -162,7 +162,7 @@ func (l *lines) walked(began time.Time, step int, found []place) {
 		}
 	}
 	now := time.Now()
-	l.aged = now.Add(max(markAge, markShare*now.Sub(began)))
+	l.aged = now.Add(min(guestAge/2, max(markAge, markShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
 	l.welcome()
 	for _, v := range l.views {
 		v.sort()

@@ -66,22 +66,24 @@ SELECT c.job, b.upstream, coalesce(b.state, '') FROM candidate c LEFT JOIN LATER
 SELECT l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation FROM holdfast_later l WHERE l.job = ANY ($1::uuid[]) AND l.hold IS NOT DISTINCT FROM '' ORDER BY l.job FOR UPDATE
 
 -- name: after_start
--- Their waiting is over. Who is due becomes claimable at once; the others wait for their own time. The rows are locked by now.
+-- Their waiting is over. Who is due, or never had a time of its own, becomes claimable at once, whatever became of the clock meanwhile; the others wait
+-- for their time. The rows are locked by now.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 free AS MATERIALIZED (
     SELECT l.ctid AS place, l.due_at - interval '8766000 hours' AS due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
-           CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END AS lane, j.priority, j.queue
+           CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END AS lane, j.priority, j.queue,
+           l.due_at - interval '8766000 hours' <= (SELECT now FROM clock) OR l.due_at - interval '8766000 hours' = j.created_at AS due
       FROM holdfast_later l JOIN holdfast_job j ON j.id = l.job WHERE l.job = ANY ($1::uuid[]) AND l.hold IS NOT DISTINCT FROM ''
 ), gone AS (
-    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM free, clock WHERE due_at <= now))
+    DELETE FROM holdfast_later WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE due))
 ), rest AS (
-    UPDATE holdfast_later SET due_at = due_at - interval '8766000 hours', hold = NULL WHERE ctid = ANY (ARRAY (SELECT place FROM free, clock WHERE due_at > now))
+    UPDATE holdfast_later SET due_at = due_at - interval '8766000 hours', hold = NULL WHERE ctid = ANY (ARRAY (SELECT place FROM free WHERE NOT due))
 ), start AS (
     INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
-    SELECT lane, priority, job, token, failures, crashes, interrupts, generation, due_at FROM free, clock WHERE due_at <= now
+    SELECT lane, priority, job, token, failures, crashes, interrupts, generation, due_at FROM free WHERE due
     ON CONFLICT DO NOTHING
 )
-SELECT DISTINCT queue, lane, priority FROM free, clock WHERE due_at <= now
+SELECT DISTINCT queue, lane, priority FROM free WHERE due
 
 -- name: after_cancel
 -- They never run, and say because of whom.

@@ -32,6 +32,9 @@ func TestDraftsThatDifferInAnythingDifferInDigest(t *testing.T) {
 		{Kind: "mail", RunAt: at}, {Kind: "mail", ExpireIn: 1}, {Kind: "mail", ExpireAt: at}, {Kind: "mail", MaxAttempts: 1}, {Kind: "mail", UniqueKey: "u"},
 		{Kind: "mail", UniqueKey: "u", UniqueDone: true},
 		{Kind: "mail", Dependency: "gateway"}, {Kind: "mail", Dependency: "gateway2"}, {Kind: "mail", RetryWithin: 1}, {Kind: "mail", Dependency: "gateway", RetryWithin: 1},
+		{Kind: "mail", Group: holdfast.ID{1}}, {Kind: "mail", Group: holdfast.ID{2}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}},
+		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}, {4}}}, {Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{4}, {3}}},
+		{Kind: "mail", Group: holdfast.ID{1}, After: []holdfast.ID{{3}}, AfterAll: true},
 	} {
 		digest := statement.Digest(d)
 		if before, twice := seen[digest]; twice {

@@ -1,0 +1,85 @@
+// A campaign: work that belongs together, one step after the other, and somebody who wants to know how it ended.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// Step is one step of the campaign.
+type Step struct{ Name string }
+
+// Kind names the jobs of this sort.
+func (Step) Kind() string { return "step" }
+
+// Outcome is what a job that continues a group is told.
+type Outcome struct {
+	Group      holdfast.ID         `json:"group"`
+	State      holdfast.GroupState `json:"state"`
+	Generation int                 `json:"generation"`
+}
+
+// Kind names the jobs of this sort.
+func (Outcome) Kind() string { return "announce" }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	jobs, err := store.Open(ctx, "campaign.db")
+	must(err)
+	defer jobs.Close()
+
+	group, err := jobs.Gather(ctx, holdfast.Group{Name: "spring campaign", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "announce"}}}})
+	must(err)
+	draw := step(group, "draw")
+	press := step(group, "print", draw.ID)
+	clean := step(group, "clean up", press.ID)
+	clean.AfterAll = true // however printing went
+	_, err = jobs.Enqueue(ctx, []holdfast.Draft{draw, press, clean})
+	must(err)
+	must(jobs.Seal(ctx, group.ID)) // no more members: now it can end
+
+	worker, err := engine.New(jobs, engine.Config{})
+	must(err)
+	var repaired atomic.Bool
+	engine.Handle(worker, func(_ context.Context, job *engine.Job[Step]) error {
+		if job.Args.Name == "print" && !repaired.Load() {
+			return failure.NeverRetry(fmt.Errorf("out of ink"))
+		}
+		fmt.Println(job.Args.Name)
+		return nil
+	}, engine.Kind{})
+	engine.Handle(worker, func(ctx context.Context, job *engine.Job[Outcome]) error {
+		fmt.Printf("the campaign is %s (generation %d)\n", job.Args.State, job.Args.Generation)
+		if job.Args.State == holdfast.GroupReady {
+			stop()
+			return nil
+		}
+		repaired.Store(true) // somebody brings ink, and retries what failed and all that follows
+		_, err := jobs.RetryGroup(ctx, holdfast.Intervention{Group: job.Args.Group, Actor: "ann", Reason: "the ink is there"})
+		return err
+	}, engine.Kind{})
+	must(worker.Run(ctx))
+}
+
+// step is a member that waits for others.
+func step(group holdfast.Group, name string, after ...holdfast.ID) holdfast.Draft {
+	draft, err := holdfast.NewDraft(Step{Name: name})
+	must(err)
+	draft.ID, draft.Group, draft.After = holdfast.NewID(), group.ID, after
+	return draft
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+var events = flag.Int("chaos.events", 100_000, "how many events a reader that stops and goes on is told")
+
+func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnSQLite(t *testing.T) { readOn(t, "sqlite") }
+func TestAReaderThatStopsAndGoesOnIsToldEverythingOnceOnPostgreSQL(t *testing.T) {
+	readOn(t, "postgres")
+}
+
+// readOn reads the feed while it is being written, forgets at times what it read last, and goes on from the last number it kept.
+func readOn(t *testing.T, storeName string) {
+	ctx := t.Context()
+	g, err := prepare(storeName, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.close() })
+	s, err := openPatiently(ctx, g.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "reader", Events: []string{holdfast.EventQueued}}}}); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error, 1)
+	go func() { wrote <- flood(ctx, s, *events) }()
+	began := time.Now()
+	random := rand.New(rand.NewPCG(1, 2))
+	kept, seen := int64(0), make(map[holdfast.ID]bool, *events)
+	for deadline := time.Now().Add(8 * time.Minute); len(seen) < *events; {
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d of %d events were told", len(seen), *events)
+		}
+		if _, err := s.Sequence(ctx, 1000); err != nil {
+			t.Fatal(err)
+		}
+		page, err := s.Feed(ctx, kept, 1+random.IntN(2000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Events) == 0 {
+			pause(ctx, 20*time.Millisecond)
+			continue
+		}
+		if random.IntN(50) == 0 { // it dies before it can keep what it read
+			continue
+		}
+		for i, e := range page.Events {
+			if e.Seq != kept+1+int64(i) {
+				t.Fatalf("event %d follows %d", e.Seq, kept+int64(i))
+			}
+			if e.Name == holdfast.EventQueued && e.Kind == (script{}).Kind() {
+				if seen[e.Job] {
+					t.Fatalf("job %s was queued twice", e.Job)
+				}
+				seen[e.Job] = true
+			}
+		}
+		kept = page.Next
+	}
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d events in %v", g.name, len(seen), time.Since(began).Round(time.Millisecond))
+	if findings, err := s.Audit(ctx); err != nil || len(findings) > 0 {
+		t.Errorf("the audit: %v %v", findings, err)
+	}
+}
+
+// flood enqueues as fast as it can.
+func flood(ctx context.Context, s holdfast.Store, jobs int) error {
+	for left := jobs; left > 0; {
+		drafts := make([]holdfast.Draft, min(left, 2000))
+		for i := range drafts {
+			drafts[i], _ = holdfast.NewDraft(script{Do: doNothing})
+		}
+		if _, err := s.Enqueue(ctx, drafts); err != nil {
+			return err
+		}
+		left -= len(drafts)
+	}
+	return nil
+}
