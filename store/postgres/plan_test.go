@@ -95,7 +95,8 @@ var plans = storetest.Plans{
 		"discard":        "finished(job)",
 		"ahead":          "ready(lane,priority,job)",
 
-		"group_add": "", "after_add": "", "wait_again": "", "events_add": "", "after_cancel_note": "",
+		"wait_again": "job(id)",
+		"group_add":  "", "after_add": "", "events_add": "", "after_cancel_note": "",
 		"group_listen": "",
 		"group_share":  "group(id)", "group_hold": "group(id)", "group_attend": "group(id)", "group_seal": "group(id)", "group_read": "group(id)",
 		"group_owner": "group(id)", "group_end": "group(id)", "group_reopen": "group(id)", "group_seen": "group(id)", "group_settle": "group(id)",

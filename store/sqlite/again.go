@@ -126,7 +126,7 @@ func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) e
 	if !waits {
 		return t.anew(i, job, "manual retry")
 	}
-	if _, err := t.exec("later-wait", t.now, id, job.token, job.generation+1); err != nil {
+	if _, err := t.exec("later-wait-again", t.now, id, job.token, job.generation+1); err != nil {
 		return err
 	}
 	if _, err := t.exec("operate-since", id, t.now); err != nil {

@@ -86,9 +86,9 @@ SELECT f.job, f.token, f.generation, f.upstream IS NOT NULL, coalesce(j.owner, '
  WHERE f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL ORDER BY f.job FOR UPDATE OF f
 
 -- name: wait_again
--- Back to wait for others, out of promotion's sight.
+-- Back to wait for others, out of promotion's sight. A time of its own that has not come yet still counts: it never ran.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT $1::timestamptz + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, ''
+SELECT greatest($1::timestamptz, (SELECT j.run_at FROM holdfast_job j WHERE j.id = d.job)) + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, ''
   FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[]) AS d (job, token, failures, crashes, interrupts, generation)
 
 -- name: events_add

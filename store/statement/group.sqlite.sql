@@ -127,6 +127,11 @@ UPDATE holdfast_later SET due_at = due_at - 31557600000000000, hold = NULL WHERE
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 VALUES ($1 + 31557600000000000, $2, $3, 0, 0, 0, $4, '')
 
+-- name: later-wait-again
+-- The same for one that waited before. A time of its own that has not come yet still counts: it never ran.
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
+SELECT max($1, coalesce(j.run_at, 0)) + 31557600000000000, j.id, $3, 0, 0, 0, $4, '' FROM holdfast_job j WHERE j.id = $2
+
 -- name: conclude-pages
 -- Who has ended since groups were last concluded.
 SELECT first, events, jobs FROM holdfast_outbox WHERE first > $1 AND name IN ('complete', 'failed', 'cancelled') ORDER BY first

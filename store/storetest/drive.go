@@ -80,6 +80,12 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	match(t, "receipts of a transaction", got, want)
 	if !commit {
 		*d.m = before
+		return
+	}
+	for _, receipt := range got {
+		if r := d.m.jobs[receipt.ID]; r != nil {
+			r.guest = true
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type record struct {
 	due        time.Time // zero while it has never waited
 	batch      holdfast.ID
 	started    bool
+	guest      bool // came by a caller's transaction: for a moment a claim may not know of it
 	expiry     bool // must start by ExpireAt, and has not been seen to end
 	after      []holdfast.ID
 	regardless bool // it starts however they ended

@@ -272,6 +272,9 @@ func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int)
 		case !r.Upstream.IsZero():
 			m.again(r, i.Actor)
 			r.place, r.Upstream = waiting, holdfast.ID{}
+			if r.RunAt.After(m.now) { // it never ran, so its own time still counts
+				r.due = r.RunAt
+			}
 		default:
 			continue
 		}
