@@ -108,7 +108,7 @@ func TestEventsAreToldInOrder(t *testing.T) {
 	address, failed, _ := shelf(t)
 	follow(t, address, []step{
 		{"events", exitOK, ""},
-		{"subscriptions add --sink webhook --target https://example.com/hook --event '*' --actor ada", exitOK, "subscribed"},
+		{"subscriptions add --sink webhook --target https://example.com/hook --secret shop --event '*' --actor ada", exitOK, "subscribed"},
 		{"retry " + failed.String() + " --actor ada", exitOK, "queued again"},
 	})
 	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
@@ -174,6 +174,9 @@ func TestSubscriptionsAndDeliveriesAreLookedAfter(t *testing.T) {
 		{"subscriptions", exitOK, "failed group.*; kinds mail"},
 		{"subscriptions list --json", exitOK, `"lag": `},
 		{"subscriptions add --sink webhook --target https://example.com/hook --secret whsec_c2VjcmV0c2VjcmV0c2VjcmV0 --actor ada", exitUsage, ""},
+		{"subscriptions add --sink webhook --target https://example.com/hook --actor ada", exitUsage, ""}, // without a secret
+		{"subscriptions add --sink webhook --target nowhere --secret shop --actor ada", exitUsage, ""},
+		{"subscriptions add --sink mail --target nobody --actor ada", exitUsage, ""},
 		{"subscriptions disable --actor ada " + id, exitUsage, ""},
 		{"subscriptions disable --actor ada --reason 'it moves' " + id, exitOK, "disabled"},
 		{"subscriptions", exitOK, "disabled: it moves"},

@@ -79,7 +79,7 @@ func withStore(c *cobra.Command, do func(ctx context.Context, s holdfast.Store, 
 		return err
 	}
 	defer s.Close()
-	return do(c.Context(), s, ops.New(s, ops.Config{Retention: engine.DefaultRetention}))
+	return do(c.Context(), s, ops.New(s, ops.Config{Retention: engine.DefaultRetention, CheckSubscription: checkSink}))
 }
 
 // sqliteFile reports whether an address names a file, and which.
