@@ -4,13 +4,14 @@
 GO       ?= go
 SECONDS  ?= 120
 JOBS     ?= 50000
+EVENTS   ?= 1000000
 # Stories of hours and of thousands of jobs in virtual time. The race detector itself dies of them (a SIGSEGV in its runtime, after
 # minutes), so it is spared these; they run without it.
 STORIES  = engine/breaker_test.go engine/circuit_test.go engine/ration_test.go engine/redrive_test.go
 LONG     = TestALongTimeLimit|TestASnoozeCostsNothing|TestWhicheverCallFails$(shell sed -n 's/^func \(Test[A-Za-z0-9]*\).*/|\1/p' $(STORIES) | tr -d '\n')
 PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
-RACE     ?= . ./engine/... ./store/postgres/... ./ops/...
+RACE     ?= . ./engine/... ./store/postgres/... ./ops/... ./notify/feed ./notify/mail ./notify/stream ./notify/webhook
 # The modules of the benchmark: each contender may need versions of its own.
 BENCHES  = bench bench/measure bench/riversqlite bench/asynq bench/goqite bench/backlite
 
@@ -25,7 +26,7 @@ STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## watch jobs fail and recover in the terminal, about a minute, nothing to set up
+run: ## watch jobs fail and recover, and a campaign end, in the terminal: about a minute, nothing to set up
 	@$(GO) run ./cmd/holdfast demo
 
 test: postgres lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
@@ -51,12 +52,13 @@ race: compiler ## the tests of everything concurrent under the race detector
 bench: postgres ## measure against River, Asynq and others, side by side, about 15 minutes; QUICK=1 for 4
 	cd bench && $(GO) run .
 
-chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each, and redrive JOBS=50000 dead letters
+chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each, redrive JOBS=50000 dead letters, follow EVENTS=1000000
 	@$(GO) build -o bin/ ./cmd/holdfast
 	bin/holdfast chaos --store sqlite --seconds $(SECONDS)
 	bin/holdfast chaos --store postgres --seconds $(SECONDS)
 	bin/holdfast chaos redrive --store sqlite --jobs $(JOBS)
 	bin/holdfast chaos redrive --store postgres --jobs $(JOBS)
+	$(GO) test -timeout 30m -count 1 -v ./internal/chaos -run 'TestEveryEventIsDelivered|TestTwentySchedulers|TestAGroupWhose|TestAReaderThatStops' -args -chaos.events $(EVENTS)
 
 mutants: postgres ## put known defects in, one at a time, and show that the tests catch each
 	$(GO) run ./internal/mutants
