@@ -212,8 +212,7 @@ func (d *driver) audit(t *rapid.T) {
 // refute ends a sequence. What is wrong is said in words that are the same whenever it happens, so that the sequence can be
 // made shorter; how it showed is said apart.
 func refute(t *rapid.T, what, format string, args ...any) {
-	t.Logf(format, args...)
-	t.Fatal(what)
+	t.Fatalf("%s\n%s", what, fmt.Sprintf(format, args...)) // in one text: of a failure that does not come again only this is left
 }
 
 // match compares what the store showed with what the model shows.
