@@ -67,12 +67,19 @@ func (b *outbox) take(ctx context.Context) []*outcome {
 }
 
 // settle is the last station: it alone asks failure.Decide, and it alone ends leases. It works until the outbox is closed
-// and empty, or the engine gives the store up.
+// and nothing is held any more, or the engine gives the store up.
 func (e *Engine) settle() {
 	for {
 		outcomes := e.outbox.take(e.keeping)
 		if len(outcomes) == 0 {
-			return
+			if _, left := e.book.busy(); left == 0 || e.keeping.Err() != nil {
+				return
+			}
+			select { // a handler has returned, and what became of its job is not in the outbox yet
+			case <-e.outbox.sign:
+			case <-e.keeping.Done():
+			}
+			continue
 		}
 		settlements := make([]holdfast.Settlement, len(outcomes))
 		for i := range outcomes {
