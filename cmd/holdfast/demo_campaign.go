@@ -166,7 +166,7 @@ func (d *demo) gatherCards(ctx context.Context) (holdfast.ID, error) {
 
 // awaitOutcome shows how the members fare until the group is settled so, and the mail and the webhook that say it have arrived.
 func (d *demo) awaitOutcome(ctx context.Context, group holdfast.ID, want holdfast.GroupState, a *audience) error {
-	last, told := "", false
+	last := ""
 	return d.patiently(ctx, fmt.Sprintf("the campaign is %s and everybody knows", want), func() (bool, error) {
 		g, err := d.store.Group(ctx, group)
 		if err != nil {
@@ -179,8 +179,7 @@ func (d *demo) awaitOutcome(ctx context.Context, group holdfast.ID, want holdfas
 		if g.State.Settled() && g.State != want {
 			return false, fmt.Errorf("the campaign is %s, expected %s", g.State, want)
 		}
-		told = g.State == want
-		return a.heard(d.stage) && told, nil
+		return g.State == want && a.heard(d.stage), nil // asked for in this order: what was heard is shown once
 	})
 }
 
