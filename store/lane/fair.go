@@ -122,6 +122,13 @@ func (t *Turns) Choose(owners []string, jobs int) []string {
 
 func (t *Turns) of(owner string) float64 { return max(t.had[owner], t.served) }
 
+// Had is how much an owner counts as having had: who has had least is next, and each job adds one over the owner's weight.
+func (t *Turns) Had(owner string) float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of(owner)
+}
+
 // An Order is what a pick goes by besides the heads.
 type Order struct {
 	Jobs    int
@@ -175,6 +182,25 @@ func (t *Turns) Undo() {
 		t.served = t.before.served
 	}
 	t.before = standing{}
+}
+
+// Return takes back what was counted for shares that came to nothing: the plan was void, or somebody else was faster.
+func (t *Turns) Return(missed []Share, weights map[string]float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, share := range missed {
+		if had, known := t.had[share.Lane.Owner]; known {
+			t.had[share.Lane.Owner] = had - float64(share.Jobs)/weightOf(weights, share.Lane.Owner)
+		}
+	}
+}
+
+// weightOf is an owner's weight: 1 where nothing is said.
+func weightOf(weights map[string]float64, owner string) float64 {
+	if w := weights[owner]; w > 0 {
+		return w
+	}
+	return 1
 }
 
 // serve counts a job against its owner's turn.
@@ -246,10 +272,7 @@ func (t *Turns) line(heads []Head, o Order) queue {
 		h.Jobs = 0
 		of := owners[h.Lane.Owner]
 		if of == nil {
-			of = &owner{name: h.Lane.Owner, had: t.of(h.Lane.Owner), weight: 1, order: len(line)}
-			if w := o.Weights[of.name]; w > 0 {
-				of.weight = w
-			}
+			of = &owner{name: h.Lane.Owner, had: t.of(h.Lane.Owner), weight: weightOf(o.Weights, h.Lane.Owner), order: len(line)}
 			owners[of.name] = of
 			line = append(line, of)
 		}

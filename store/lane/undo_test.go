@@ -40,6 +40,25 @@ func TestAPickThatWasUndoneCountsAgainstNobody(t *testing.T) {
 	}
 }
 
+func TestSharesThatCameToNothingCountAgainstNobody(t *testing.T) {
+	turns, valves, order := &Turns{}, NewValves(nil, time.Now()), Order{Jobs: 4, Weights: map[string]float64{"a": 2}}
+	alone := []Head{beginning("a", 1, 0, 9)}
+	for range 3 {
+		shares, _ := turns.Pick(alone, valves, order)
+		turns.Return(shares, order.Weights)
+	}
+	taken := map[string]int{}
+	for range 3 {
+		shares, _ := turns.Pick([]Head{beginning("a", 1, 0, 9), beginning("b", 2, 0, 9)}, valves, order)
+		for _, share := range shares {
+			taken[share.Lane.Owner] += share.Jobs
+		}
+	}
+	if taken["a"] != 8 || taken["b"] != 4 {
+		t.Errorf("an owner of weight two and one of weight one got %v", taken)
+	}
+}
+
 func TestEveryPriorityComesToItsTurnInEvenPicksOfOne(t *testing.T) {
 	turns, valves := &Turns{}, NewValves(nil, time.Now())
 	heads := []Head{beginning("a", 1, -5, 9), beginning("a", 1, 0, 9), beginning("a", 1, 5, 9)}

@@ -36,6 +36,7 @@ func (c *column) null()              { c.add("NULL") }
 func (c *column) id(id holdfast.ID)  { c.add(id.String()) }
 func (c *column) bool(b bool)        { c.add(strconv.FormatBool(b)) }
 func (c *column) int(n int)          { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
+func (c *column) float(f float64)    { c.next(); c.text = strconv.AppendFloat(c.text, f, 'g', -1, 64) }
 func (c *column) quoted(text []byte) { c.quote(string(text)) }
 
 func (c *column) quote(text string) {

@@ -146,6 +146,9 @@ func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfa
 			p.p = pipe
 			return p.run(ctx)
 		})
+		if err != nil {
+			s.turns.Return(p.shares, p.weights)
+		}
 		if errors.Is(err, errStale) {
 			continue
 		}
@@ -318,7 +321,7 @@ func (p *planning) head(at place) place {
 	return at
 }
 
-// remember keeps what the claim has shown. Where others were faster, the tokens of what was not had go back.
+// remember keeps what the claim has shown. Where others were faster, the turns and the tokens of what was not had go back.
 func (p *planning) remember(ctx context.Context) {
 	s := p.s
 	s.lines.emptied(p.step, p.empty)
@@ -337,6 +340,7 @@ func (p *planning) remember(ctx context.Context) {
 			missed = append(missed, share)
 		}
 	}
+	s.turns.Return(missed, p.weights)
 	back := lane.NewValves(p.holds, p.now).Spend(missed)
 	if len(back) == 0 {
 		return

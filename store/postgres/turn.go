@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
@@ -112,8 +111,8 @@ func (p *planning) count(taken *claimed) {
 	}
 }
 
-// parts are the parameters of a claim in one statement: what each owner would have if all of them had enough, as far as they are
-// looked into for that and a little more.
+// parts are the parameters of a claim in one statement: the owners with what they have had, and how far they are looked into: what each of
+// them would have if all had enough, and a little more.
 func (p *planning) parts(sign string) []any {
 	plenty := make([]lane.Key, p.left)
 	for i := range p.heads {
@@ -129,17 +128,17 @@ func (p *planning) parts(sign string) []any {
 		part[h.Lane.Owner] += h.Jobs
 		most = max(most, part[h.Lane.Owner])
 	}
-	var line, owner, share, weight column
+	var line, owner, had, weight column
 	for _, h := range p.heads {
 		line.int(int(h.Line))
 		owner.int(owners[h.Lane.Owner])
-		share.int(part[h.Lane.Owner])
+		had.float(p.s.turns.Had(h.Lane.Owner))
 		w := 1.0
 		if given := p.weights[h.Lane.Owner]; given > 0 {
 			w = min(max(given, 1e-6), 1e6) // the database does not divide by next to nothing
 		}
-		weight.add(strconv.FormatFloat(w, 'g', -1, 64))
+		weight.float(w)
 	}
 	depth := min(p.left, most+most/4+1) + 1
-	return append(literals([]column{line, owner, share, weight}), depth, p.left, sign)
+	return append(literals([]column{line, owner, had, weight}), depth, p.left, sign)
 }

@@ -154,15 +154,15 @@ SELECT encode(sha256(convert_to(concat(
 
 -- name: take_turns
 -- A whole plan in one statement, where no limit and no tag stands in the way. Of each line ($5) the first $9 are seen. Owner by owner
--- ($6) they have their turns, those first that are within the owner's part ($7), then one after the other by weight ($8), and of the
--- first $10 as many are taken from each line. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen,
+-- ($6) they have their turns, from what the owner has had ($7) on by weight ($8), as in any plan, and of the first $10 as many are
+-- taken from each line. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen,
 -- or when a line gave all that was seen of it: then a plan has to look around, or deeper.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false),
 planned AS MATERIALIZED (SELECT ({hold_sign}) <> $11::text AS needed),
 seen AS MATERIALIZED (
-    SELECT s.line, s.owner, (row_number() OVER (PARTITION BY s.owner ORDER BY q.priority, q.job) - s.part) / s.weight AS turn
-      FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::float8[]) AS s (line, owner, part, weight) CROSS JOIN LATERAL (
+    SELECT s.line, s.owner, s.had + (row_number() OVER (PARTITION BY s.owner ORDER BY q.priority, q.job) - 1) / s.weight AS turn
+      FROM unnest($5::integer[], $6::integer[], $7::float8[], $8::float8[]) AS s (line, owner, had, weight) CROSS JOIN LATERAL (
            SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = s.line ORDER BY r.priority, r.job LIMIT $9::integer) q
      WHERE NOT (SELECT needed FROM planned)
 ), share AS MATERIALIZED (

@@ -185,6 +185,12 @@ func (d *driver) conclude(t *rapid.T) {
 			refute(t, "conclude does not come to rest", "%d rounds", rounds)
 		}
 	}
+	d.m.seen = map[holdfast.ID]holdfast.GroupState{}
+	for id := range d.m.groups {
+		g, err := d.Store.Group(d.ctx, id)
+		matchErr(t, "group", err, nil)
+		d.m.seen[id] = g.State
+	}
 	d.m.conclude()
 	for _, r := range held {
 		d.adoptUpstream(t, r)

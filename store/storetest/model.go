@@ -82,7 +82,8 @@ type model struct {
 	records   map[recordName]holdfast.Record
 	redriven  map[redriveOf]*redriven
 	groups    map[holdfast.ID]*gathered
-	follow    []holdfast.Draft // what continues groups that were settled; the store makes the ids
+	seen      map[holdfast.ID]holdfast.GroupState // what the store says became of them
+	follow    []holdfast.Draft                    // what continues groups that were settled; the store makes the ids
 	errors    map[string]*errorGroup
 	deadlines map[deadline]int // the token that the promise was made with
 	stories   map[string][]holdfast.Event

@@ -139,9 +139,9 @@ func (o *offer) even() bool {
 	return true
 }
 
-// fair reports whether no owner got over three more than another that could have had more: a store goes by what owners had in earlier claims
-// too, and what one owner lacks goes to whoever is at hand. What a caller's transaction brought does not count: stores remember for a
-// moment who has something, and nobody tells them of another's commit.
+// fair reports whether no owner got over two more than another that could have had more: a store goes by what owners had in earlier claims
+// too. What a caller's transaction brought does not count: stores remember for a moment who has something, and nobody tells them of
+// another's commit.
 func (o *offer) fair() bool {
 	shares := map[string]int{}
 	for r := range o.taken {
@@ -149,7 +149,7 @@ func (o *offer) fair() bool {
 	}
 	for _, r := range o.jobs {
 		for _, n := range shares {
-			if !r.guest && o.open(r) && n > shares[r.Owner]+3 {
+			if !r.guest && o.open(r) && n > shares[r.Owner]+2 {
 				return false
 			}
 		}

@@ -13,8 +13,9 @@ import (
 // A gathered is a group, with what is to become of it.
 type gathered struct {
 	holdfast.Group
-	ending  holdfast.GroupState // what is left of it is to be cancelled
-	settled map[int]int         // how often it was settled in each generation
+	ending  holdfast.GroupState          // what is left of it is to be cancelled
+	may     map[holdfast.GroupState]bool // other endings that came at the same moment
+	settled map[int]int                  // how often it was settled in each generation
 }
 
 func (m *model) gather(g holdfast.Group) error {
@@ -124,6 +125,9 @@ func inTurn(all []holdfast.ID) []holdfast.ID {
 
 // conclude does what follows from the end of members, until nothing more does.
 func (m *model) conclude() {
+	for _, g := range m.groups {
+		g.may = nil
+	}
 	for m.follows() || m.ends() || m.settles() {
 	}
 }
@@ -175,10 +179,8 @@ func (m *model) stop(r *record) {
 // ends cancels what is left of groups that were cancelled or have expired.
 func (m *model) ends() (did bool) {
 	for _, g := range m.groups {
-		if g.ending == "" && !g.State.Settled() && g.Generation == 1 && !g.ExpireAt.IsZero() && !g.ExpireAt.After(m.now) {
-			g.ending = holdfast.GroupExpired
-			m.close(g)
-			did = true
+		if (g.ending == "" || g.may != nil) && !g.State.Settled() && g.Generation == 1 && !g.ExpireAt.IsZero() && !g.ExpireAt.After(m.now) {
+			did = m.finish(g, holdfast.GroupExpired) || did
 		}
 		if g.ending == "" || g.State.Settled() {
 			continue
@@ -190,14 +192,51 @@ func (m *model) ends() (did bool) {
 			}
 		}
 		for _, child := range m.groups {
-			if child.Parent == g.ID && child.ending == "" && !child.State.Settled() {
-				child.ending = g.ending
-				m.close(child)
-				did = true
+			if child.Parent == g.ID && (child.ending == "" || child.may != nil) && !child.State.Settled() {
+				did = m.finish(child, g.ending) || did
 			}
 		}
 	}
 	return did
+}
+
+// finish has a group end. When it is over anyway, or when two endings come at the same moment, a store is free to choose: nobody can say which came first.
+func (m *model) finish(g *gathered, as holdfast.GroupState) (did bool) {
+	if g.may == nil {
+		g.may = map[holdfast.GroupState]bool{"": m.over(g)}
+		g.ending = as
+	}
+	did = !g.may[as]
+	g.may[as] = true
+	m.close(g)
+	return did
+}
+
+// over reports whether nothing in a sealed group is live, however deep.
+func (m *model) over(g *gathered) bool {
+	for _, r := range m.jobs {
+		if r.Group == g.ID && r.place != finished {
+			return false
+		}
+	}
+	for _, child := range m.groups {
+		if child.Parent == g.ID && !child.State.Settled() && !m.over(child) {
+			return false
+		}
+	}
+	return g.State != holdfast.GroupOpen
+}
+
+// chosen is the outcome of a group: what the store says, where it is free to choose.
+func (m *model) chosen(g *gathered, members holdfast.Members) holdfast.GroupState {
+	own, seen := members.Outcome(g.Quorum), m.seen[g.ID]
+	switch {
+	case g.ending == "" || seen == own && g.may[""]:
+		return own
+	case seen != "" && g.may[seen]:
+		return seen
+	}
+	return g.ending
 }
 
 // settles gives every sealed group without a live member its outcome.
@@ -207,10 +246,7 @@ func (m *model) settles() (did bool) {
 		if g.State != holdfast.GroupProcessing || members.Live() > 0 {
 			continue
 		}
-		g.State, g.SettledAt = members.Outcome(g.Quorum), m.now
-		if g.ending != "" {
-			g.State = g.ending
-		}
+		g.State, g.SettledAt = m.chosen(g, members), m.now
 		g.settled[g.Generation]++
 		m.announce(g, string(g.State), "holdfast")
 		m.follow = append(m.follow, g.Continuations()...)
@@ -230,7 +266,7 @@ func (m *model) reopen(id holdfast.ID, actor string) {
 	if g == nil || !g.State.Settled() {
 		return
 	}
-	g.State, g.SettledAt, g.ending = holdfast.GroupProcessing, time.Time{}, ""
+	g.State, g.SettledAt, g.ending, g.may = holdfast.GroupProcessing, time.Time{}, "", nil
 	g.Generation++
 	m.announce(g, "reopened", actor)
 	m.reopen(g.Parent, actor)

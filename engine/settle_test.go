@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+)
+
+// Between the moment a handler gives up its slot and the moment its outcome is in the outbox nothing of its own can be seen from
+// outside, so this one test stands inside: a stop that comes just then waits, and the job is not left to be reclaimed.
+func TestAStopWaitsForAnOutcomeThatIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		store, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		if _, err := store.Enqueue(ctx, []holdfast.Draft{{Kind: "note", Queue: "default"}}); err != nil {
+			t.Fatal(err)
+		}
+		e, err := New(store, Config{})
+		if err == nil {
+			err = e.begin(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases, err := store.Claim(ctx, holdfast.Claim{Worker: e.worker, Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+		if err != nil || len(leases) != 1 {
+			t.Fatal(leases, err)
+		}
+		a := &attempt{engine: e, lease: &leases[0], asked: time.Now()}
+		e.book.admit([]*attempt{a}, time.Now().Add(time.Minute))
+
+		if _, _, valid := e.book.finish(a); !valid { // the handler has returned, and the slot is free
+			t.Fatal("the attempt was not at work")
+		}
+		var front, station sync.WaitGroup
+		station.Go(e.settle)
+		stopped := make(chan error, 1)
+		go func() { stopped <- e.drain(&front, &station) }()
+		synctest.Wait()
+		select {
+		case err := <-stopped:
+			t.Errorf("the stop did not wait for what became of the job: %v", err)
+		default:
+			e.end(a, failure.Outcome{Event: failure.Returned})
+			if err := <-stopped; err != nil {
+				t.Error(err)
+			}
+		}
+		e.letGo()
+		job, err := store.Job(ctx, leases[0].ID)
+		if err != nil || job.State != holdfast.Complete {
+			t.Errorf("the job is %s (%v), want complete: its outcome was known before the engine stopped", job.State, err)
+		}
+	})
+}
