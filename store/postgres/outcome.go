@@ -99,7 +99,13 @@ func (c *concluding) end(ctx context.Context, g *groupRow) error {
 			return nil
 		})
 	}
-	p.Queue(sql["group_end_inside"], g.ID.String(), g.ending, now, c.limit).Exec(func(tag pgconn.CommandTag) error { c.did += int(tag.RowsAffected()); return nil })
+	p.each(sql["group_end_inside"], []any{g.ID.String(), g.ending, now, c.limit}, []any{&id}, func() error {
+		c.did++
+		if inside := c.groups[id]; inside != nil { // looked at in this very step, and it is to be looked at again
+			inside.ending, inside.sealed, inside.left = g.ending, true, true
+		}
+		return nil
+	})
 	p.one(sql["group_left"], []any{g.ID.String(), g.live.String()}, &g.left)
 	return p.flush(ctx)
 }

@@ -145,6 +145,7 @@ SELECT w.job, $1::timestamptz, 'cancel', 'holdfast', $3::text, w.token, w.genera
 -- Groups inside one that is to end, end too. One that somebody holds is left to the next time.
 UPDATE holdfast_group SET ending = $2::text, sealed_at = coalesce(sealed_at, $3::timestamptz), state = 'processing', live = NULL, attend = true
  WHERE id = ANY (ARRAY (SELECT g.id FROM holdfast_group g WHERE g.parent = $1::uuid AND g.settled_at IS NULL AND g.ending IS NULL ORDER BY g.id DESC LIMIT $4::integer FOR UPDATE SKIP LOCKED))
+RETURNING id
 
 -- name: group_left
 -- Whether something of a group that is to end has not heard of it yet.

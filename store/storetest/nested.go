@@ -106,6 +106,19 @@ var nestedLaws = []law{
 			s.expectGroup(g, holdfast.GroupCancelled, 1)
 		}
 	}},
+	{"a group inside is cancelled also when something else happened in it at the same moment", func(s *scene) {
+		for _, late := range []func(child holdfast.ID){func(holdfast.ID) {}, s.seal} {
+			top := s.gather()
+			child := s.gather(inside(top))
+			members := s.enqueueMany(3, in(child))
+			s.cancel(members[0]) // whoever concludes looks at the group inside for this already
+			late(child)
+			s.cancelGroup(top)
+			s.conclude()
+			s.expectGroup(child, holdfast.GroupCancelled, 1)
+			s.expectGroup(top, holdfast.GroupCancelled, 1)
+		}
+	}},
 	{"a group inside that settles while the one around it is open is counted when that is sealed", func(s *scene) {
 		parent := s.gather()
 		_, members := s.gathered(1, inside(parent))
