@@ -72,6 +72,9 @@ type Draft struct {
 	// it has ended since; with another draft it is refused with ErrConflict. Scoped to the owner.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
+	// Trace is the W3C traceparent of whoever enqueues: attempts are linked to it. Empty: none.
+	Trace string `json:"trace,omitempty"`
+
 	proven json.RawMessage // the arguments as NewDraft wrote them
 }
 
@@ -141,6 +144,7 @@ func (d *Draft) Prepare() error {
 	p.text("owner", d.Owner)
 	p.text("unique key", d.UniqueKey)
 	p.text("idempotency key", d.IdempotencyKey)
+	p.text("trace", d.Trace)
 	if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
 		p.add("max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts)
 	}

@@ -1,7 +1,10 @@
 package holdfast
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -36,6 +39,7 @@ type Job struct {
 	MaxAttempts    int             `json:"max_attempts,omitempty"`
 	UniqueKey      string          `json:"unique_key,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	Trace          string          `json:"trace,omitempty"` // the traceparent of whoever enqueued it
 	CreatedAt      time.Time       `json:"created_at"`
 	RunAt          time.Time       `json:"run_at,omitzero"`    // when it was scheduled for, if it was
 	ExpireAt       time.Time       `json:"expire_at,omitzero"` // no attempt starts after this
@@ -70,6 +74,21 @@ type Job struct {
 	Upstream   ID              `json:"upstream,omitzero"` // when cancelled because this member, for which it waited, did not complete
 
 	AsOf time.Time `json:"as_of"` // the store's clock when it said all this
+}
+
+// Digest tells whether a job is still as somebody saw it: it changes with its facts and with its standing. What moves by itself while
+// a worker is at it (lease, progress) does not count.
+func (j Job) Digest() string {
+	j.AsOf, j.LeaseUntil, j.Progress, j.After = time.Time{}, time.Time{}, nil, nil
+	for _, at := range []*time.Time{&j.CreatedAt, &j.RunAt, &j.ExpireAt, &j.DueAt, &j.StartedAt, &j.FinishedAt} {
+		*at = at.UTC()
+	}
+	text, err := json.Marshal(j)
+	if err != nil { // arguments that are no JSON: such a job is damaged, and like no other
+		text = fmt.Appendf(nil, "%v %v %q", j.ID, j.Token, j.Args)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
 }
 
 // Progress is what a handler says about an attempt under way.

@@ -1,6 +1,10 @@
 package holdfast
 
-import "time"
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
 
 // An Intervention is a person's word on one job.
 type Intervention struct {
@@ -13,6 +17,52 @@ type Intervention struct {
 	Group   ID // with RetryGroup and CancelGroup, instead of Job
 	// StuckAfter lets Retry take a job from a worker that has been at it for longer than this. 0: only past its lease.
 	StuckAfter time.Duration
+}
+
+// An Edit changes a job that is queued: what it is about, and when and where it waits. Nil leaves a thing as it is. Its id, counts and
+// story stay.
+type Edit struct {
+	Intervention
+	Seen string // the Digest of the job as the editor saw it; ErrConflict when it has changed since. Empty: whatever it is now
+
+	Patch       json.RawMessage // a JSON merge patch (RFC 7396) of the arguments
+	Queue       *string
+	Priority    *int16
+	Tags        *[]string
+	MaxAttempts *int           // 0 leaves it to the policy
+	Delay       *time.Duration // start no sooner than this from now; 0: at once, also before a retry's time
+}
+
+// Check refuses an edit that makes no sense, naming every problem at once. Stores call it first.
+func (e *Edit) Check() error {
+	var p problems
+	if e.Actor == "" {
+		p.add("nobody is named as the actor: say who edits")
+	}
+	p.text("actor", e.Actor)
+	if e.Patch == nil && e.Queue == nil && e.Priority == nil && e.Tags == nil && e.MaxAttempts == nil && e.Delay == nil {
+		p.add("an edit that changes nothing: give a patch, queue, priority, tags, max attempts or delay")
+	}
+	if e.Patch != nil && !(json.Valid(e.Patch) && len(e.Patch) <= MaxArgs) {
+		p.add("a patch of the arguments that is not valid JSON of at most %d bytes", MaxArgs)
+	}
+	as := Draft{Kind: "any"} // what may stand in a draft may stand in an edit
+	if e.Queue != nil {
+		p.name("queue", *e.Queue)
+	}
+	if e.Tags != nil {
+		as.Tags = *e.Tags
+	}
+	if e.MaxAttempts != nil {
+		as.MaxAttempts = *e.MaxAttempts
+	}
+	if e.Delay != nil {
+		as.Delay = *e.Delay
+	}
+	if err := as.Prepare(); err != nil {
+		p = append(p, err)
+	}
+	return errors.Join(p...)
 }
 
 // Presence is a worker process as it last reported.

@@ -101,6 +101,9 @@ type Operator interface {
 	Cancel(ctx context.Context, i Intervention) (State, error)
 	// Discard takes a failed job off the dead letters, for good unless it is retried. A reason is required.
 	Discard(ctx context.Context, i Intervention) error
+	// Edit changes a queued job and answers with it as it is then. A job that is processing or has ended, or that is not as the editor saw
+	// it, is ErrConflict.
+	Edit(ctx context.Context, e Edit) (Job, error)
 	// Pause places a hold: what it holds stays queued and spends nothing. It replaces the hold of the same source.
 	Pause(ctx context.Context, h Hold) error
 	// Resume lifts a hold. Lifting one that is not there is no error.

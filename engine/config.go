@@ -67,6 +67,8 @@ type Config struct {
 
 	// Around wraps every handler, the first one outermost: the place for tracing and logging.
 	Around []func(next Handler) Handler
+	// Ended is told of every attempt that ended, after that was written, by those who settle: it must be quick.
+	Ended func(End)
 	// Failed is told of each job that failed for good, after that was written. It runs beside the work, one call at a time,
 	// and cannot hold it up; its context ends when the engine has stopped.
 	Failed func(ctx context.Context, job holdfast.Job, f holdfast.Failure)

@@ -65,3 +65,5 @@ type Service struct {
 
 // New opens the desk on a store.
 func New(store Store, cfg Config) *Service { return &Service{store: store, cfg: cfg} }
+
+var _ Desk = (*Service)(nil)

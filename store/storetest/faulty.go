@@ -189,6 +189,11 @@ func (f *Faulty) Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.
 	return ask(f, "Cancel", func() (holdfast.State, error) { return f.Store.Cancel(ctx, i) })
 }
 
+func (f *Faulty) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
+	err = f.do("Edit", func() error { job, err = f.Store.Edit(ctx, e); return err })
+	return job, err
+}
+
 func (f *Faulty) Discard(ctx context.Context, i holdfast.Intervention) error {
 	return f.do("Discard", func() error { return f.Store.Discard(ctx, i) })
 }

@@ -1,0 +1,232 @@
+package api
+
+import (
+	"encoding"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A param is a field of a request that is not its body.
+type param struct {
+	index []int
+	where string // path, query or header
+	name  string
+}
+
+// A shape is how a type of request is put on the wire.
+type shape struct {
+	params []param
+	body   []int // where the body is; nil: there is none
+}
+
+var shapes sync.Map // reflect.Type → *shape
+
+// shapeOf reads the tags of a request's type, once.
+func shapeOf(t reflect.Type) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
+	s := &shape{}
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous || !f.IsExported() {
+			continue
+		}
+		if f.Name == "Body" {
+			s.body = f.Index
+			continue
+		}
+		for _, where := range []string{"path", "query", "header"} {
+			if name, ok := f.Tag.Lookup(where); ok {
+				s.params = append(s.params, param{f.Index, where, name})
+			}
+		}
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+// HasBody reports whether requests of this type have a body.
+func HasBody(in any) bool { return shapeOf(reflect.TypeOf(in).Elem()).body != nil }
+
+// Decode reads a request's parameters and body into in, which is a pointer. A parameter that nobody knows is refused: a filter that is misspelled
+// must not select everything.
+func Decode(r *http.Request, body []byte, in any) error {
+	v := reflect.ValueOf(in).Elem()
+	s := shapeOf(v.Type())
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return invalid("the query cannot be read: escape what is not a letter or digit")
+	}
+	var known []string
+	for _, p := range s.params {
+		var given []string
+		switch p.where {
+		case "path":
+			given = []string{r.PathValue(p.name)}
+		case "query":
+			known, given = append(known, p.name), query[p.name]
+		case "header":
+			given = r.Header.Values(p.name)
+		}
+		if len(given) == 0 {
+			continue
+		}
+		if err := read(v.FieldByIndex(p.index), p, given); err != nil {
+			return err
+		}
+	}
+	for name := range query {
+		if !slices.Contains(known, name) {
+			return invalid("there is no parameter %.60q: known are %s", name, orNone(known))
+		}
+	}
+	if s.body == nil {
+		if len(body) > 0 {
+			return invalid("a body where none is expected: leave it out")
+		}
+		return nil
+	}
+	if len(body) == 0 {
+		body = []byte("{}")
+		if kind := v.FieldByIndex(s.body).Kind(); kind == reflect.Slice {
+			body = []byte("[]")
+		}
+	}
+	return Unmarshal(body, v.FieldByIndex(s.body).Addr().Interface())
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+func invalid(format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: clean(fmt.Sprintf(format, args...))}
+}
+
+// read sets one field from what was given.
+func read(to reflect.Value, p param, given []string) error {
+	if to.Kind() == reflect.Slice && to.Type().Elem().Kind() == reflect.String {
+		to.Set(reflect.ValueOf(given).Convert(to.Type()))
+		return nil
+	}
+	if len(given) > 1 {
+		return invalid("%s is given %d times: give it once", p.name, len(given))
+	}
+	if to.Kind() == reflect.Pointer {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
+	}
+	if err := parse(to, given[0]); err != nil {
+		return invalid("%s: %v", p.name, err)
+	}
+	return nil
+}
+
+func parse(to reflect.Value, text string) (err error) {
+	switch typed := to.Addr().Interface().(type) {
+	case *time.Duration:
+		*typed, err = ParseDuration(text)
+		return err
+	case encoding.TextUnmarshaler: // ids and moments
+		if err := typed.UnmarshalText([]byte(text)); err != nil {
+			return fmt.Errorf("%.60q cannot be read: %w", text, err)
+		}
+		return nil
+	}
+	switch to.Kind() {
+	case reflect.String:
+		to.SetString(text)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%.40q: give true or false", text)
+		}
+		to.SetBool(b)
+	case reflect.Int, reflect.Int16, reflect.Int64:
+		n, err := strconv.ParseInt(text, 10, to.Type().Bits())
+		if err != nil {
+			return fmt.Errorf("%.40q: give a whole number", text)
+		}
+		to.SetInt(n)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != f {
+			return fmt.Errorf("%.40q: give a number", text)
+		}
+		to.SetFloat(f)
+	default:
+		return fmt.Errorf("a parameter of type %v cannot be read", to.Type())
+	}
+	return nil
+}
+
+// Encode puts a request on the wire: the path with its names filled in, query and headers, and the body if there is one.
+func Encode(path string, in any) (target string, header http.Header, body any, err error) {
+	v := reflect.ValueOf(in)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	s := shapeOf(v.Type())
+	header, query := http.Header{}, url.Values{}
+	for _, p := range s.params {
+		f := v.FieldByIndex(p.index)
+		if p.where != "path" && f.IsZero() {
+			continue
+		}
+		texts, err := write(f)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		for _, text := range texts {
+			switch p.where {
+			case "path":
+				path = strings.Replace(path, "{"+p.name+"}", url.PathEscape(text), 1)
+			case "query":
+				query.Add(p.name, text)
+			case "header":
+				header.Add(p.name, text)
+			}
+		}
+	}
+	if s.body != nil {
+		body = v.FieldByIndex(s.body).Interface()
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return path, header, body, nil
+}
+
+// write is a field as texts.
+func write(f reflect.Value) ([]string, error) {
+	if f.Kind() == reflect.Pointer {
+		f = f.Elem()
+	}
+	switch typed := f.Interface().(type) {
+	case time.Duration:
+		return []string{typed.String()}, nil
+	case encoding.TextMarshaler:
+		text, err := typed.MarshalText()
+		return []string{string(text)}, err
+	}
+	if f.Kind() == reflect.Slice {
+		texts := make([]string, f.Len())
+		for i := range texts {
+			texts[i] = f.Index(i).String()
+		}
+		return texts, nil
+	}
+	return []string{fmt.Sprint(f.Interface())}, nil
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// A Caller is who asks, as far as the server knows.
+type Caller struct {
+	Key     string    // the id of its key; empty where no key is asked for
+	Name    string    // of the key
+	Scope   key.Scope // what it may do
+	Owner   string    // bound to this owner; empty: to nobody
+	Request string    // the id of this request
+}
+
+// actor is who is named in the story. Whoever has a key is known by its name, whatever they say; what they say comes before it.
+func (c Caller) actor(said string) string {
+	switch {
+	case c.Key == "" && said != "":
+		return said
+	case c.Key == "":
+		return "local"
+	case said != "" && said != c.Name:
+		return said + " (key " + c.Name + ")"
+	}
+	return c.Name
+}
+
+// by is who does something, and why, as it is kept.
+func (c Caller) by(w api.Word) ops.By {
+	return ops.By{Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
+}
+
+// on is a word on one job.
+func (c Caller) on(job holdfast.ID, w api.Word) holdfast.Intervention {
+	return holdfast.Intervention{Job: job, Owner: c.Owner, Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
+}

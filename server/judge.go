@@ -1,0 +1,12 @@
+package server
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast/engine"
+)
+
+// A Judge decides what becomes of attempts that were made elsewhere, and writes it down. An engine is one.
+type Judge interface {
+	Judge(ctx context.Context, reports []engine.Report) ([]error, error)
+}
