@@ -17,6 +17,7 @@ type Route[In, Out any] struct {
 	Method string
 	Path   string    // below /v1, with names in braces
 	Scope  key.Scope // who may ask; empty: everybody who may ask at all
+	Also   key.Scope // and who else
 	About  string    // one line, for the document
 	Tag    string    // the chapter it belongs to
 	Status int       // when all went well; 200 when zero, 204 when Out is Nothing

@@ -10,7 +10,7 @@ import (
 )
 
 // admit finds out who asks and whether they may ask this at all.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, scope key.Scope) (Caller, error) {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, to mounted) (Caller, error) {
 	caller := Caller{Scope: key.Admin, Request: holdfast.NewID().String()}
 	w.Header().Set("X-Request-Id", caller.Request)
 	return caller, nil

@@ -16,20 +16,20 @@ import (
 // A mounted route, as the gate and its test see it.
 type mounted struct {
 	name, method, path string
-	scope              key.Scope
+	scope, also        key.Scope
 	in                 any // a pointer to a request of its type
 }
 
 // mount puts a route on the mux, into the document and into the table of the gate.
 func mount[In, Out any](s *Server, r api.Route[In, Out], do func(ctx context.Context, c Caller, in *In) (Out, error)) {
 	s.describe(r.Name, r.Method, r.Path, r.About, r.Tag, statusOf[Out](r.Status), new(In), new(Out))
-	s.routes = append(s.routes, mounted{r.Name, r.Method, r.Path, r.Scope, new(In)})
-	limit := r.Limit
+	s.routes = append(s.routes, mounted{r.Name, r.Method, r.Path, r.Scope, r.Also, new(In)})
+	at, limit := len(s.routes)-1, r.Limit
 	if limit == 0 {
 		limit = api.DefaultLimit
 	}
 	s.mux.HandleFunc(r.Method+" "+api.Prefix+r.Path, func(w http.ResponseWriter, request *http.Request) {
-		caller, err := s.admit(w, request, r.Scope)
+		caller, err := s.admit(w, request, s.routes[at])
 		if err != nil {
 			s.refuse(w, request, err)
 			return
