@@ -20,16 +20,7 @@ func TestAGroupWhoseWorkersAreKilledSettlesOnceOnPostgreSQL(t *testing.T) {
 func killTheMembers(t *testing.T, storeName string) {
 	const members, groups = 200, 3
 	ctx, dir := t.Context(), t.TempDir()
-	g, err := prepare(storeName, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.close() })
-	s, err := openPatiently(ctx, g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	g, s := stand(t, storeName, dir)
 	first := holdfast.NewID()
 	var made []holdfast.ID
 	for range groups {

@@ -87,16 +87,7 @@ func (r *receiver) count() int {
 func killTheSender(t *testing.T, storeName string) {
 	t.Setenv("HOLDFAST_SECRET_CHAOS", chaosSecret)
 	ctx, dir := t.Context(), t.TempDir()
-	g, err := prepare(storeName, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.close() })
-	s, err := openPatiently(ctx, g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	g, s := stand(t, storeName, dir)
 	receivers := []*receiver{newReceiver(t), newReceiver(t)}
 	desk := ops.New(s, ops.Config{})
 	for i, r := range receivers {

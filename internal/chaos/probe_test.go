@@ -21,16 +21,7 @@ func TestAKilledProbeFreesItsSlotOnPostgreSQL(t *testing.T) { killTheProbe(t, "p
 // killTheProbe lets a breaker open, waits for the one job that may try, kills its process, and expects another to try.
 func killTheProbe(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
-	g, err := prepare(storeName, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.close() })
-	s, err := openPatiently(ctx, g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	g, s := stand(t, storeName, dir)
 	flag := func(name string, there bool) {
 		t.Helper()
 		path := filepath.Join(dir, name)

@@ -24,18 +24,9 @@ const slots = 12
 // crowdTheClock lets twenty processes keep one schedule, and freezes or kills some of them at every turn.
 func crowdTheClock(t *testing.T, storeName string) {
 	ctx, dir := t.Context(), t.TempDir()
-	g, err := prepare(storeName, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.close() })
-	s, err := openPatiently(ctx, g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	g, s := stand(t, storeName, dir)
 	desk := ops.New(s, ops.Config{})
-	_, err = desk.SetSchedule(ctx, schedule.Schedule{Name: "chaos", Every: time.Second, Missed: schedule.All, Most: 1000,
+	_, err := desk.SetSchedule(ctx, schedule.Schedule{Name: "chaos", Every: time.Second, Missed: schedule.All, Most: 1000,
 		Draft: holdfast.Draft{Kind: slotScript{}.Kind()}}, ops.By{Actor: "chaos"})
 	if err != nil {
 		t.Fatal(err)
