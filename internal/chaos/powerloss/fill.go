@@ -20,7 +20,8 @@ func fill(ctx context.Context, dir string) error {
 	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
 		return fmt.Errorf("no ballast on the small disk: %w", err)
 	}
-	s, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(dir, database)})
+	// The disk is to fill up to the last byte: the store must not stop before.
+	s, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(dir, database), MinFree: -1})
 	if err != nil {
 		return err
 	}
