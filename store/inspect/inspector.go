@@ -27,6 +27,11 @@ func New(q Querier, dialect string) *Inspector {
 	return &Inspector{q: q, dialect: dialect, statements: statement.Load(dialect)}
 }
 
+// On is the same Inspector with another way to ask: in a transaction, say, that has changed something.
+func (i *Inspector) On(q Querier) *Inspector {
+	return &Inspector{q: q, dialect: i.dialect, statements: i.statements}
+}
+
 // Job tells all about one job. Of one that was purged the error says when, and by which rule.
 func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
 	jobs, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}})

@@ -241,7 +241,7 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 type facts struct {
 	kind, queue, owner          word
 	unique, idempotency         word
-	dependency                  word
+	dependency, trace           word
 	within                      pgtype.Int8 // microseconds
 	group                       pgtype.UUID
 	priority                    pgtype.Int2
@@ -264,7 +264,7 @@ func (w *word) ScanBytes(text []byte) error {
 
 func (f *facts) fields() []any {
 	return []any{&f.kind, &f.queue, &f.priority, &f.owner, &f.tags, &f.maxAttempts, &f.unique, &f.idempotency,
-		&f.created, &f.run, &f.expire, &f.dependency, &f.within, &f.group, &f.args, &f.since, &f.checkpoint}
+		&f.created, &f.run, &f.expire, &f.dependency, &f.within, &f.group, &f.trace, &f.args, &f.since, &f.checkpoint}
 }
 
 // lease is the job in its holder's hands.
@@ -273,7 +273,7 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{
 			ID: m.job, Kind: f.kind.text, Queue: f.queue.text, Args: f.args, Priority: f.priority.Int16, Owner: f.owner.text,
-			Tags: f.tags, Dependency: f.dependency.text, RetryWithin: time.Duration(f.within.Int64) * time.Microsecond, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique.text, IdempotencyKey: f.idempotency.text, CreatedAt: f.created.Time.UTC(),
+			Tags: f.tags, Dependency: f.dependency.text, RetryWithin: time.Duration(f.within.Int64) * time.Microsecond, MaxAttempts: int(f.maxAttempts.Int32), UniqueKey: f.unique.text, IdempotencyKey: f.idempotency.text, Trace: f.trace.text, CreatedAt: f.created.Time.UTC(),
 			State: holdfast.Processing, Token: m.token, Failures: m.failures, Crashes: m.crashes, Interrupts: m.interrupts, Generation: m.generation,
 			Worker: l.worker, LeaseUntil: l.expires.UTC(), AsOf: now.UTC(),
 		},

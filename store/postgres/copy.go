@@ -39,7 +39,7 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 		rows []*entry
 		row  func(*tuple, *entry)
 	}{
-		{"holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, args)",
+		{"holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, trace, args)",
 			pointers(entries), func(t *tuple, e *entry) { t.facts(e, now) }},
 		{"holdfast_ready (lane, priority, job)", ready, func(t *tuple, e *entry) { t.fields(3).int(e.lane).small(e.Priority).id(e.ID) }},
 		{"holdfast_later (due_at, job)", later, func(t *tuple, e *entry) { t.fields(2).time(e.due(now)).id(e.ID) }},
@@ -241,7 +241,7 @@ func (t *tuple) member(m *member) *tuple {
 }
 
 func (t *tuple) facts(e *entry, now time.Time) {
-	t.fields(18).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
+	t.fields(19).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
 	t.time(now).time(e.due(now)).time(e.expire(now)).some(e.Owner).list(e.Tags)
 	t.some(e.UniqueKey).bool(e.UniqueDone).some(e.IdempotencyKey).some(e.Dependency).span(e.RetryWithin)
 	if e.Group.IsZero() {
@@ -249,5 +249,6 @@ func (t *tuple) facts(e *entry, now time.Time) {
 	} else {
 		t.id(e.Group)
 	}
+	t.some(e.Trace)
 	*t = append(*t.size(len(e.Args)), e.Args...)
 }

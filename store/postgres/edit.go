@@ -2,11 +2,182 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/inspect"
+	"github.com/holdfastdev/holdfast/store/statement"
 )
 
-// Edit changes a queued job.
-func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error) {
-	return holdfast.Job{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "not built yet"}
+// Edit changes a queued job and answers with it as it is then. A lane that nobody has used before is made first, apart from the rest.
+func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
+	if err := statement.CheckEdit(&e); err != nil {
+		return holdfast.Job{}, err
+	}
+	lane, err := s.laneOf(ctx, &e)
+	if err != nil {
+		return holdfast.Job{}, err
+	}
+	var back returned
+	err = s.intervene(ctx, "edit the job", e.Intervention, func(ctx context.Context, p *pipe, at *standing) error {
+		back = returned{}
+		shown := s.Inspector.On(inside{p, at.now})
+		if err := s.edit(ctx, editing{p, at, shown, &back}, &e, lane); err != nil {
+			return err
+		}
+		if err := p.flush(ctx); err != nil {
+			return err
+		}
+		job, err = shown.Job(ctx, e.Job)
+		return err
+	})
+	if err != nil {
+		return holdfast.Job{}, err
+	}
+	s.marks.lower(e.Job)
+	s.announce(&back)
+	return job, nil
+}
+
+// laneOf finds the lane that an edit moves its job to, if it moves it at all. Of somebody else's job nothing is found, or made.
+func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err error) {
+	if e.Queue == nil {
+		return nil, nil
+	}
+	to := entry{Draft: holdfast.Draft{Queue: *e.Queue}}
+	there := false
+	err = s.ask(ctx, "edit the job", true, func(ctx context.Context) error {
+		rows, err := s.work.Query(ctx, s.sql["edit_lane"], e.Job.String())
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, []any{&to.Kind, &to.Owner, &to.Dependency}, func() error { there = true; return nil })
+		return err
+	})
+	if err != nil || !there || e.Owner != "" && e.Owner != to.Owner {
+		return nil, err
+	}
+	found := []entry{to}
+	err = s.findLanes(ctx, found)
+	return &found[0].lane, err
+}
+
+// An editing is one edit under way: the job where it stands, locked, and where it waits in the end.
+type editing struct {
+	p     *pipe
+	at    *standing
+	shown *inspect.Inspector
+	back  *returned
+}
+
+// edit looks at the job, and queues all that becomes of it.
+func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *int32) error {
+	now, err := in.shown.Job(ctx, e.Job)
+	if err != nil {
+		return err
+	}
+	var args string
+	var aside bool
+	in.p.one(s.sql["edit_look"], []any{e.Job.String()}, &args, &aside)
+	if err := in.p.flush(ctx); err != nil {
+		return err
+	}
+	revised, err := statement.Revise(now, json.RawMessage(args), e)
+	if err != nil {
+		return err
+	}
+	leave := "leave_ready"
+	if in.at.place == inLater {
+		leave = "leave_later"
+	}
+	in.p.Queue(s.sql[leave], e.Job.String())
+	var patched, tags *string
+	if revised.Args != nil {
+		text := string(revised.Args)
+		patched = &text
+	}
+	if len(revised.Tags) > 0 {
+		text := texts(revised.Tags)
+		tags = &text
+	}
+	in.p.Queue(s.sql["edit_job"], e.Job.String(), patched, revised.Queue, lane, revised.Priority, tags, revised.MaxAttempts)
+	s.restand(in, now, e, aside)
+	i := e.Intervention
+	i.Reason = revised.Said
+	s.record(in.p, in.at, "edit", i)
+	return nil
+}
+
+// restand queues the way to where the job waits by its new facts. What was set aside behind a held tag is claimable again: the next claim
+// sees whether its tags are held now.
+func (s *Store) restand(in editing, now holdfast.Job, e *holdfast.Edit, aside bool) {
+	due, m := now.DueAt, &in.at.member
+	ready := in.at.place == inReady || aside
+	if e.Delay != nil {
+		due = in.at.now.Add(e.Delay.Truncate(time.Microsecond))
+		ready = !due.After(in.at.now)
+		var run *string
+		if !ready {
+			text := stamp(due)
+			run = &text
+		}
+		if m.token == 0 {
+			in.p.Queue(s.sql["edit_time"], e.Job.String(), run)
+		}
+		if in.at.waits && ready { // it has no time of its own any more
+			due = now.CreatedAt
+		}
+	}
+	var n narrow
+	n.add(m)
+	if !ready || in.at.waits {
+		in.p.Queue(s.sql["edit_later"], append([]any{stamp(due), in.at.waits}, n.args()...)...)
+		return
+	}
+	var since *string // none: it never waited
+	if !due.Equal(now.CreatedAt) {
+		text := stamp(due)
+		since = &text
+	}
+	var queue string
+	var spot place
+	in.p.each(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &spot.lane, &spot.priority}, func() error {
+		in.back.add(queue, spot)
+		return nil
+	})
+}
+
+// inside lends a transaction to the inspector.
+type inside struct {
+	p   *pipe
+	now time.Time
+}
+
+// Now is what the clock said when the transaction looked.
+func (q inside) Now(context.Context) (time.Time, error) { return q.now.UTC(), nil }
+
+// Query runs one statement on what the transaction sees.
+func (q inside) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	arguments := make([]any, len(args))
+	for i, arg := range args {
+		if id, ok := arg.(holdfast.ID); ok {
+			arg = pgtype.UUID{Bytes: id, Valid: true}
+		}
+		arguments[i] = arg
+	}
+	rows, err := q.p.conn.Query(ctx, sql, arguments...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(row{rows, rows.RawValues()}); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -202,7 +202,7 @@ func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
 
 // columns are the name of the statement that writes entries, and its parameters.
 func columns(entries []entry) (string, []any) {
-	var c [20]column
+	var c [21]column
 	plain := true
 	for i := range entries {
 		e := &entries[i]
@@ -220,27 +220,28 @@ func columns(entries []entry) (string, []any) {
 			c[7].quote(texts(e.Tags))
 		}
 		c[8].quoted(e.Args)
+		c[9].some(e.Trace)
 	}
 	if plain {
-		return "enqueue_plain", literals(c[:9])
+		return "enqueue_plain", literals(c[:10])
 	}
 	for i := range entries {
 		e := &entries[i]
-		c[9].time(e.RunAt)
-		c[10].span(e.Delay)
-		c[11].time(e.ExpireAt)
-		c[12].span(e.ExpireIn)
-		c[13].some(e.UniqueKey)
-		c[14].bool(e.UniqueDone)
-		c[15].some(e.IdempotencyKey)
-		c[16].some(e.Dependency)
-		c[17].span(e.RetryWithin)
+		c[10].time(e.RunAt)
+		c[11].span(e.Delay)
+		c[12].time(e.ExpireAt)
+		c[13].span(e.ExpireIn)
+		c[14].some(e.UniqueKey)
+		c[15].bool(e.UniqueDone)
+		c[16].some(e.IdempotencyKey)
+		c[17].some(e.Dependency)
+		c[18].span(e.RetryWithin)
 		if e.Group.IsZero() {
-			c[18].null()
+			c[19].null()
 		} else {
-			c[18].id(e.Group)
+			c[19].id(e.Group)
 		}
-		c[19].bool(len(e.After) > 0)
+		c[20].bool(len(e.After) > 0)
 	}
 	return "enqueue", literals(c[:])
 }

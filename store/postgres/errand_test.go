@@ -31,6 +31,9 @@ var errands = []struct {
 	{"reclaim 200", 3800, func(r *runner) { r.leases(200)(r.store.Reclaim(r.ctx, hundreds(2))) }},
 	{"enqueue 50 with keys", 1200, (*runner).enqueueKeyed},
 	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, by("ada", onlyReady))) }},
+	{"edit a queued job", 750, func(r *runner) {
+		r.done(r.store.Edit(r.ctx, holdfast.Edit{Intervention: by("ada", onlyReady+10), Patch: []byte(`{"n":1}`), Queue: new("alone"), Delay: new(time.Duration(0))}))
+	}},
 	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, by("ada", onlyFinished))) }},
 	{"redrive nine dead letters", 800, (*runner).redrive},
 	{"count what became of ten thousand", 35_000, func(r *runner) { r.done(r.store.Redriven(r.ctx, number(1))) }},

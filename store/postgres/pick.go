@@ -250,7 +250,7 @@ func (p *planning) take() {
 			priority.int(int(k.Priority))
 			job.id(k.Job)
 		}
-		p.taken.queue(p.p.Batch, p.s.sql["take_keys"], p.c, literals([]column{line, priority, job}))
+		p.taken.queue(p.p.Batch, p.s.sql["take_keys"], p.c, append(literals([]column{line, priority, job}), texts(p.tags)))
 	} else {
 		var line, low, high, jobs column
 		for i := range p.shares {

@@ -73,6 +73,11 @@ var plans = storetest.Plans{
 		"redrive_facts":   "job(id) redriven(redrive,job)",
 		"redrive_leave":   "finished(job)",
 		"redrive_change":  "job(id)",
+		"edit_lane":       "job(id)",
+		"edit_look":       "job(id) later(job)",
+		"edit_job":        "job(id)",
+		"edit_time":       "job(id)",
+		"edit_later":      "",
 		"redrive_discard": "finished(job)",
 		"redrive_begin":   "", "redrive_note": "",
 		"redriven":       "redriven(redrive) finished(job)",
@@ -180,7 +185,7 @@ var plans = storetest.Plans{
 // bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
 func bare(name string) bool {
 	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer now wake wake_missed durability lane_make lane_find
-		present leave depend enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find
+		present leave depend edit_lane enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find
 		group_listen group_add group_share group_hold group_attend group_seal after_stranger after_add feed_new size`), name)
 }
 

@@ -120,7 +120,7 @@ func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) e
 	if job.expired(t.now) {
 		return tooLate(id)
 	}
-	if err := t.unfinish(i, job); err != nil {
+	if err := t.unfinish(i, &job); err != nil {
 		return err
 	}
 	if !waits {

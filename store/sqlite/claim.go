@@ -87,6 +87,7 @@ var (
 // A sight is what a claim saw: the holds, what it would take from each line, and the facts of all that.
 type sight struct {
 	holds  []held
+	edits  int64 // how often facts of queued jobs had been changed
 	shares []share
 	leases []holdfast.Lease // in the order of the claim
 	sorted bool             // they are so already
@@ -176,9 +177,9 @@ func (v *sight) read(from *view, of *share) error {
 		v.leases = append(v.leases, holdfast.Lease{})
 		l := &v.leases[len(v.leases)-1]
 		readFacts(st, l)
-		l.Token, l.Failures, l.Crashes = st.ColumnInt(19), st.ColumnInt(20), st.ColumnInt(21)
-		l.Interrupts, l.Generation = st.ColumnInt(22), st.ColumnInt(23)
-		at := stand{st.ColumnInt64(18), l.ID, l.Token}
+		l.Token, l.Failures, l.Crashes = st.ColumnInt(20), st.ColumnInt(21), st.ColumnInt(22)
+		l.Interrupts, l.Generation = st.ColumnInt(23), st.ColumnInt(24)
+		at := stand{st.ColumnInt64(19), l.ID, l.Token}
 		if tag, held := from.valves.Held(l.Tags); held {
 			v.aside = append(v.aside, aside{at, of.number, tag})
 			v.leases = v.leases[:len(v.leases)-1]
@@ -222,8 +223,8 @@ func (p *planner) claim(t *tx, e errand, seen sight) ([]holdfast.Lease, error) {
 
 // stands reports whether everything is still as it was seen, and finds the runs of all shares.
 func (v *sight) stands(t *tx, p *planner) (bool, error) {
-	holds, err := readHolds(t.session)
-	if err != nil || !slices.Equal(holds, v.holds) {
+	holds, edits, err := readHolds(t.session)
+	if err != nil || edits != v.edits || !slices.Equal(holds, v.holds) {
 		return false, err
 	}
 	if v.live != nil {

@@ -11,9 +11,8 @@ import (
 )
 
 // overtaken lets a claim look, then lets somebody be faster than it, and answers with the jobs that it took after that.
-func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (jobs []holdfast.ID) {
+func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (leases []holdfast.Lease) {
 	t.Helper()
-	var leases []holdfast.Lease
 	errs := s.folded(t,
 		func() error { return s.writer.write(context.Background(), faster) },
 		func() (err error) {
@@ -23,10 +22,7 @@ func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (jobs
 	if errs[0] != nil || errs[1] != nil {
 		t.Fatal(errs)
 	}
-	for _, l := range leases {
-		jobs = append(jobs, l.ID)
-	}
-	return jobs
+	return leases
 }
 
 // inserted puts a draft in place, as another process would.
@@ -74,7 +70,8 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := store.overtaken(t, 2, c.faster); !slices.Equal(got, c.want) {
+			got := store.overtaken(t, 2, c.faster)
+			if !slices.EqualFunc(got, c.want, func(l holdfast.Lease, id holdfast.ID) bool { return l.ID == id }) {
 				t.Errorf("claimed %v, not %v", got, c.want)
 			}
 			findings, err := store.Audit(t.Context())
@@ -89,6 +86,30 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 				if name == "one came back from an attempt" && job.ID == ids[0] && job.Token != 2 {
 					t.Errorf("its token is %d", job.Token)
 				}
+			}
+		})
+	}
+}
+
+func TestAClaimHandsOutWhatWasEditedSinceItLooked(t *testing.T) {
+	for name, change := range map[string]func(*holdfast.Edit){
+		"arguments":    func(e *holdfast.Edit) { e.Patch = []byte(`"edited"`) },
+		"tags":         func(e *holdfast.Edit) { e.Tags = &[]string{"red"} },
+		"max attempts": func(e *holdfast.Edit) { e.MaxAttempts = new(3) },
+		"all of them":  func(e *holdfast.Edit) { e.Patch, e.Tags, e.MaxAttempts = []byte(`{}`), &[]string{"red"}, new(3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, _, _ := opened(t)
+			id := holdfast.NewID()
+			if err := store.enqueueOne(id); err != nil {
+				t.Fatal(err)
+			}
+			e := holdfast.Edit{Intervention: holdfast.Intervention{Job: id, Actor: "ada"}}
+			change(&e)
+			got := store.overtaken(t, 1, func(t *tx) error { return t.edit(store.Inspector.On(inside{t}), &e) })
+			job, err := store.Job(t.Context(), id)
+			if err != nil || len(got) != 1 || string(got[0].Args) != string(job.Args) || !slices.Equal(got[0].Tags, job.Tags) || got[0].MaxAttempts != job.MaxAttempts {
+				t.Errorf("claimed %+v, but the job is %+v (%v)", got, job, err)
 			}
 		})
 	}

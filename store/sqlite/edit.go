@@ -2,11 +2,141 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/inspect"
+	"github.com/holdfastdev/holdfast/store/statement"
+	"zombiezen.com/go/sqlite"
 )
 
-// Edit changes a queued job.
-func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error) {
-	return holdfast.Job{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "not built yet"}
+// Edit changes a queued job and answers with it as it is then.
+func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
+	if err := statement.CheckEdit(&e); err != nil {
+		return holdfast.Job{}, err
+	}
+	if err := checkIntervention(e.Intervention); err != nil {
+		return holdfast.Job{}, err
+	}
+	err = s.writer.write(ctx, func(t *tx) error {
+		shown := s.Inspector.On(inside{t})
+		if err := t.edit(shown, &e); err != nil {
+			return err
+		}
+		job, err = shown.Job(context.Background(), e.Job) // the transaction is taken: its outcome is waited for
+		return err
+	})
+	if err != nil {
+		return holdfast.Job{}, err
+	}
+	return job, nil
+}
+
+func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
+	job, err := t.standing(e.Intervention)
+	if err != nil {
+		return err
+	}
+	now, err := shown.Job(context.Background(), e.Job)
+	if err != nil {
+		return err
+	}
+	var args string
+	if _, err := t.one("redrive-args", []any{e.Job}, &args); err != nil {
+		return err
+	}
+	revised, err := statement.Revise(now, json.RawMessage(args), e)
+	if err != nil {
+		return err
+	}
+	if err := t.restand(job, now, revised, e); err != nil {
+		return err
+	}
+	if _, err := t.exec("edit-count"); err != nil {
+		return err
+	}
+	t.wake(revised.Queue)
+	i := e.Intervention
+	i.Reason = revised.Said
+	return t.event(i, "edit", job.token, job.generation)
+}
+
+// restand takes the job from where it waits, changes its facts, and puts it where it waits by these. What was set aside behind a held
+// tag is claimable again: the next claim sees whether its tags are held now.
+func (t *tx) restand(job standing, now holdfast.Job, revised statement.Revision, e *holdfast.Edit) error {
+	aside, err := t.one("edit-aside", []any{e.Job})
+	if err == nil {
+		err = t.leaveQueue(e.Job)
+	}
+	if err == nil {
+		err = t.revise(job, revised, e)
+	}
+	if err != nil {
+		return err
+	}
+	due := now.DueAt.UnixMicro()
+	ready := job.place == "ready" || aside
+	if e.Delay != nil {
+		due = t.at(*e.Delay)
+		ready = due <= t.now
+	}
+	switch {
+	case job.waiting && e.Delay != nil && due <= t.now: // it has no time of its own any more
+		_, err = t.exec("later-wait", job.created, e.Job, job.token, job.generation)
+	case job.waiting:
+		_, err = t.exec("later-wait", due, e.Job, job.token, job.generation)
+	case ready:
+		_, err = t.exec("ready-again", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, unless(due, job.created))
+	default:
+		_, err = t.exec("later-again", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
+	}
+	return err
+}
+
+// unless is a due time, or nothing when it is that of a job that never waited.
+func unless(due, created int64) any {
+	if due == created {
+		return nil
+	}
+	return due
+}
+
+// revise writes the facts.
+func (t *tx) revise(job standing, revised statement.Revision, e *holdfast.Edit) error {
+	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
+	if err != nil {
+		return err
+	}
+	var args, tags any
+	if revised.Args != nil {
+		args = revised.Args
+	}
+	if len(revised.Tags) > 0 {
+		text, _ := json.Marshal(revised.Tags) // strings always marshal
+		tags = string(text)
+	}
+	if _, err := t.exec("edit-job", e.Job, args, revised.Queue, lane, int64(revised.Priority), tags, revised.MaxAttempts); err != nil {
+		return err
+	}
+	if e.Delay == nil || job.token > 0 {
+		return nil
+	}
+	var run any
+	if due := t.at(*e.Delay); due > t.now {
+		run = due
+	}
+	_, err = t.exec("edit-time", e.Job, run)
+	return err
+}
+
+// inside lends one call's part of a transaction to the inspector.
+type inside struct{ t *tx }
+
+// Now is when the call began.
+func (q inside) Now(context.Context) (time.Time, error) { return instant(q.t.now), nil }
+
+// Query runs one statement on what the transaction sees.
+func (q inside) Query(_ context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	return q.t.read(sql, args, func(st *sqlite.Stmt) error { return each(row{st}) })
 }

@@ -213,7 +213,7 @@ func (e *intake) insert(d *holdfast.Draft) error {
 		group = &d.Group
 	}
 	added, err := e.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, &e.now, due, expire, orNull(d.Owner), tags,
-		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within, group)
+		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within, group, orNull(d.Trace))
 	if err != nil {
 		return err
 	}

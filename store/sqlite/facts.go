@@ -23,7 +23,7 @@ func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 		MaxAttempts: st.ColumnInt(7), UniqueKey: st.ColumnText(8), IdempotencyKey: st.ColumnText(9),
 		CreatedAt: instant(st.ColumnInt64(10)), RunAt: columnTime(st, 14), ExpireAt: columnTime(st, 11),
 		Dependency: st.ColumnText(15), RetryWithin: time.Duration(st.ColumnInt64(16)) * time.Microsecond,
-		Group: columnID(st, 17), State: holdfast.Processing,
+		Group: columnID(st, 17), Trace: st.ColumnText(18), State: holdfast.Processing,
 	}
 	var wrong []string
 	l.Args = json.RawMessage("null")

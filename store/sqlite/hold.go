@@ -128,13 +128,17 @@ func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
 	return before, there, err
 }
 
-func readHolds(s *session) (all []held, err error) {
+// readHolds reads the holds, and how often a queued job was edited: what a claim saw stands only while both are the same.
+func readHolds(s *session) (all []held, edits int64, err error) {
 	err = s.rows("claim-holds", nil, func(st *sqlite.Stmt) error {
-		all = append(all, held{scope: st.ColumnText(0), name: st.ColumnText(1), source: st.ColumnText(2), retries: st.ColumnInt(3) != 0, atMost: st.ColumnInt(4),
-			rated: !st.ColumnIsNull(5), perSecond: st.ColumnFloat(5), burst: st.ColumnFloat(6), level: st.ColumnFloat(7), levelAt: st.ColumnInt64(8), until: st.ColumnInt64(9)})
+		if edits = st.ColumnInt64(0); st.ColumnIsNull(1) {
+			return nil
+		}
+		all = append(all, held{scope: st.ColumnText(1), name: st.ColumnText(2), source: st.ColumnText(3), retries: st.ColumnInt(4) != 0, atMost: st.ColumnInt(5),
+			rated: !st.ColumnIsNull(6), perSecond: st.ColumnFloat(6), burst: st.ColumnFloat(7), level: st.ColumnFloat(8), levelAt: st.ColumnInt64(9), until: st.ColumnInt64(10)})
 		return nil
 	})
-	return all, err
+	return all, edits, err
 }
 
 func (h *held) inForce(now int64) bool { return h.until == 0 || h.until > now }

@@ -85,7 +85,7 @@ func (p *planner) undo(seen *sight) {
 
 // sight reads what a claim would take from the lines of a view.
 func (p *planner) sight(v *view, e errand) (seen sight, err error) {
-	seen.holds = v.holds
+	seen.holds, seen.edits = v.holds, v.edits
 	if len(v.lines) == 0 {
 		return seen, nil
 	}

@@ -17,7 +17,7 @@ var plans = storetest.Plans{
 	Want: map[string]string{
 		"begin": "", "look": "", "commit": "", "rollback": "", "savepoint": "", "savepoint-undo": "", "savepoint-release": "", "data-version": "",
 
-		"lane-find": "", "lane-add": "", "lane-list": "", "claim-holds": "", "claim-kinds": "", "present": "", "absent": "", "kind-keep": "",
+		"lane-find": "", "lane-add": "", "lane-list": "", "claim-kinds": "", "present": "", "absent": "", "kind-keep": "",
 		"hold-find": "", "hold-add": "", "hold-level": "", "hold-drop": "",
 
 		"idempotency-add": "", "unique-add": "", "job-add": "", "ready-add": "", "later-add": "", "expiry-add": "",
@@ -87,6 +87,13 @@ var plans = storetest.Plans{
 		"record-find":    "record(room,name)",
 		"record-keep":    "record(room,name)",
 		"record-drop":    "record(room,name)",
+		"claim-holds":    "feed(rowid)",
+		"restore-floor":  "feed(rowid)",
+		"restore-raise":  "feed(rowid)",
+		"edit-aside":     "later(job)",
+		"edit-job":       "job(id)",
+		"edit-time":      "job(id)",
+		"edit-count":     "feed(rowid)",
 		"redrive-args":   "job(id)",
 		"redrive-patch":  "job(id)",
 		"redrive-move":   "job(id)",
@@ -187,7 +194,11 @@ var plans = storetest.Plans{
 		"inspect counts": "it counts everything",
 		"forget-tallies": "a slow sweep looks through them, a few at a time",
 		"listen-list":    "listeners are few",
-		"listen-drop":    "listeners are few",
+
+		"restore-ready":    "a restore goes through all that is live, before anybody works with it",
+		"restore-later":    "a restore goes through all that is live, before anybody works with it",
+		"restore-deadline": "a restore goes through all that is live, before anybody works with it",
+		"listen-drop":      "listeners are few",
 
 		"inspect members":      "it counts the members of one group, and looks through the leases, which are few",
 		"inspect feed":         "the feed has one row, and its pages are found by their numbers",

@@ -76,7 +76,7 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	if err != nil {
 		return err
 	}
-	if err := t.reopen(i, job); err != nil {
+	if err := t.reopen(i, &job); err != nil {
 		return err
 	}
 	if err := change.write(t, id); err != nil {

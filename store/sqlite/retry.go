@@ -28,7 +28,7 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	}
 	switch job.place {
 	case "finished":
-		err = t.reopen(i, job)
+		err = t.reopen(i, &job)
 	case "later":
 		if job.waiting {
 			return 0, conflict(i.Job, "job %s waits for other members of its group: it starts when they have ended", i.Job)
@@ -76,15 +76,16 @@ func (t *tx) anew(i holdfast.Intervention, job standing, name string) error {
 }
 
 // reopen takes a failed job off its end.
-func (t *tx) reopen(i holdfast.Intervention, job standing) error {
+func (t *tx) reopen(i holdfast.Intervention, job *standing) error {
 	if job.state != holdfast.Failed {
 		return conflict(i.Job, "job %s is %s: only a failed job can be retried", i.Job, job.state)
 	}
 	return t.unfinish(i, job)
 }
 
-// unfinish takes a job off its end. It needs its unique key again, and does without the retry if somebody else has it.
-func (t *tx) unfinish(i holdfast.Intervention, job standing) error {
+// unfinish takes a job off its end. It needs its unique key again, and does without the retry if somebody else has it. In a restored store
+// its token grows beyond all that were given before: nobody knows which.
+func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 	if job.uniqueKey != "" {
 		won, err := t.exec("unique-add", job.owner, job.kind, job.uniqueKey, i.Job)
 		if err != nil {
@@ -100,6 +101,11 @@ func (t *tx) unfinish(i holdfast.Intervention, job standing) error {
 			return conflict(holder, "job %s has taken the unique key since: wait until it ends, or cancel it", holder)
 		}
 	}
+	var floor int
+	if _, err := t.one("restore-floor", nil, &floor); err != nil {
+		return err
+	}
+	job.token = max(job.token, floor)
 	_, err := t.exec("operate-unfinish", i.Job)
 	return err
 }

@@ -27,6 +27,7 @@ type view struct {
 	writes bool // the connection is the writer's: it may see lanes that are never committed
 
 	extra  map[int64]*lane.Lane // these
+	edits  int64                // how often facts of queued jobs were changed
 	holds  []held
 	kinds  map[string]string // what kinds depend on; nil: nobody asks
 	valves *lane.Valves      // before anything is counted
@@ -34,9 +35,9 @@ type view struct {
 	crowd  *crowd            // these, if they are many
 }
 
-// behold reads the holds.
+// behold reads the holds, and how often queued jobs were edited.
 func (v *view) behold() (err error) {
-	if v.holds, err = readHolds(v.session); err != nil {
+	if v.holds, v.edits, err = readHolds(v.session); err != nil {
 		return err
 	}
 	v.valves = v.newValves()

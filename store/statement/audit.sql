@@ -123,22 +123,27 @@ SELECT a.job, NULL, 'attempt ' || a.token || ' is number ' || a.count || ' of ' 
   FROM holdfast_attempt a WHERE a.cap > 0 AND a.count > a.cap
 
 -- name: audit: no attempt starts before the retry is due
--- An attempt that took no time never started: an expired job ends so, and one whose worker went silent before it started.
-SELECT t.job, NULL, 'attempt ' || t.token || ' started before the attempt before it allowed'
-  FROM (SELECT a.job, a.token, a.started_at, a.ended_at,
-               lag(a.due_at) OVER (PARTITION BY a.job, a.generation ORDER BY a.token) AS due_at
-          FROM holdfast_attempt a) AS t
- WHERE t.started_at < t.due_at AND t.started_at < t.ended_at
-UNION ALL
-SELECT m.job, NULL, 'it was started before its last attempt allowed'
-  FROM holdfast_leased m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
- WHERE m.started AND m.claimed_at < a.due_at
-   AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = m.job)
-UNION ALL
-SELECT f.job, NULL, 'it was completed by an attempt that started before the attempt before it allowed'
-  FROM holdfast_attempt a JOIN holdfast_finished f ON f.job = a.job AND f.generation = a.generation
- WHERE f.state = 'complete' AND f.started_at < a.due_at AND f.started_at < f.finished_at
-   AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = a.job)
+-- An attempt that took no time never started: an expired job ends so, and one whose worker went silent before it started. A person may
+-- have given the job another time in between, and an edit that old may be forgotten: then nobody can tell any more.
+SELECT t.job, NULL, t.what
+  FROM (SELECT s.job, s.token, s.before, s.told_at, 'attempt ' || s.token || ' started before the attempt before it allowed' AS what
+          FROM (SELECT a.job, a.token, a.started_at, a.ended_at, lag(a.token) OVER told AS before, lag(a.due_at) OVER told AS due_at,
+                       lag(a.ended_at) OVER told AS told_at
+                  FROM holdfast_attempt a
+                WINDOW told AS (PARTITION BY a.job, a.generation ORDER BY a.token)) AS s
+         WHERE s.started_at < s.due_at AND s.started_at < s.ended_at
+        UNION ALL
+        SELECT m.job, m.token, a.token, a.ended_at, 'it was started before its last attempt allowed'
+          FROM holdfast_leased m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
+         WHERE m.started AND m.claimed_at < a.due_at
+           AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = m.job)
+        UNION ALL
+        SELECT f.job, f.token, a.token, a.ended_at, 'it was completed by an attempt that started before the attempt before it allowed'
+          FROM holdfast_attempt a JOIN holdfast_finished f ON f.job = a.job AND f.generation = a.generation
+         WHERE f.state = 'complete' AND f.started_at < a.due_at AND f.started_at < f.finished_at
+           AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = a.job)) AS t
+ WHERE NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.job = t.job AND e.name = 'edit' AND e.token >= t.before AND e.token < t.token)
+   AND ({nothing is forgotten} OR t.told_at >= (SELECT e.at FROM holdfast_event e ORDER BY e.id LIMIT 1))
 
 -- name: audit: no scheduled job starts before its time
 -- Only the first token: whatever follows is bound by the attempt before it.

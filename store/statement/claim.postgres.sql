@@ -55,7 +55,7 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
        t.job, t.lane, t.token, nullif(t.failures, 0), nullif(t.crashes, 0), nullif(t.interrupts, 0), nullif(t.generation, 1),
        t.n <= $4::integer OR t.interrupts > 0 OR t.crashes > 0,
        j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
-       j.dependency, j.retry_within, j.group_id, j.args,
+       j.dependency, j.retry_within, j.group_id, j.trace, j.args,
        CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.since FROM holdfast_carry y WHERE y.job = t.job) END,
        CASE WHEN (t.token > 1 OR t.generation > 1) AND (SELECT EXISTS (SELECT FROM holdfast_carry)) THEN (SELECT y.checkpoint FROM holdfast_carry y WHERE y.job = t.job) END
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
@@ -136,12 +136,13 @@ open AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
 ), {claim_end}
 
 -- name: take_keys
--- The very jobs that were looked at: the next in line may have a tag that is held.
+-- The very jobs that were looked at: the next in line may have a tag that is held ($8), and so may one of these that was edited since.
 {take_from}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
               FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS k (line, priority, job)
               JOIN holdfast_ready r ON r.lane = k.line AND r.priority = k.priority AND r.job = k.job
+             WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = k.job AND j.tags && $8::text[])
                FOR UPDATE OF r SKIP LOCKED) t
 ), {claim_end}
 
@@ -229,20 +230,21 @@ SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
   JOIN holdfast_lane l ON l.id = c.lane
 
 -- name: set_aside
--- Behind the hold on a tag. Nothing is charged and no attempt is made; the time it was due is kept, out of promotion's sight.
+-- Behind the hold on a tag, if it still has that. Nothing is charged and no attempt is made; the time it was due is kept, out of
+-- promotion's sight.
 WITH held AS MATERIALIZED (
-    SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, r.due_at, d.tag
+    SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, coalesce(r.due_at, j.created_at) AS due_at, d.tag
       FROM unnest($1::integer[], $2::integer[], $3::uuid[], $4::text[]) AS d (line, priority, job, tag)
-      JOIN holdfast_ready r ON r.lane = d.line AND r.priority = d.priority AND r.job = d.job FOR UPDATE OF r SKIP LOCKED
+      JOIN holdfast_ready r ON r.lane = d.line AND r.priority = d.priority AND r.job = d.job
+      JOIN holdfast_job j ON j.id = d.job AND d.tag = ANY (j.tags) FOR UPDATE OF r SKIP LOCKED
 ), gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM held))
 )
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
-SELECT coalesce(g.due_at, j.created_at) + interval '8766000 hours', g.job, g.token, g.failures, g.crashes, g.interrupts, g.generation, g.tag
-  FROM held g JOIN holdfast_job j ON j.id = g.job
+SELECT due_at + interval '8766000 hours', job, token, failures, crashes, interrupts, generation, tag FROM held
 
 -- name: facts
 -- The facts of jobs whose places were found another way, in the form of a claim's answer.
 SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
-       j.dependency, j.retry_within, j.group_id, j.args, y.since, y.checkpoint
+       j.dependency, j.retry_within, j.group_id, j.trace, j.args, y.since, y.checkpoint
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id

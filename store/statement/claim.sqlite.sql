@@ -4,8 +4,9 @@ BEGIN
 
 -- name: claim-holds
 -- All holds: they are few. Levels and their instants come as they were written, so that a claim can tell whether a hold has
--- changed since it looked.
-SELECT scope, name, source, retries, at_most, per_second, burst, level, coalesce(level_at, 0), coalesce(until, 0) FROM holdfast_hold
+-- changed since it looked; and so does how often a queued job was edited, which is told even when nothing is held.
+SELECT (SELECT f.edits FROM holdfast_feed f WHERE f.one = 1), h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst, h.level, coalesce(h.level_at, 0), coalesce(h.until, 0)
+  FROM (SELECT 1) LEFT JOIN holdfast_hold h ON true
 
 -- name: claim-kinds
 -- What the kinds depend on, asked only when some dependency is held.
@@ -47,7 +48,7 @@ SELECT r.priority, r.job
 -- The facts of the first jobs of a line, between two priorities. The key order of ready is the order of the claim: nothing is
 -- sorted. A job that was never claimed and never retried carries nothing, and is not searched for.
 SELECT r.job, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id,
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace,
        r.priority, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
   LEFT JOIN holdfast_carry c ON c.job = CASE WHEN r.token > 0 OR r.generation > 1 THEN r.job END
@@ -62,7 +63,7 @@ SELECT priority, job, token + 1, failures, crashes, interrupts, generation FROM 
 -- name: claim-facts
 -- The facts of some jobs, in the columns of claim-read. Neighbours are read one after the other.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 

@@ -19,20 +19,20 @@ SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM holdfast_lane l WHERE l
 -- a thousand years late.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 draft AS MATERIALIZED (
-    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.dependency, d.retry_within, d.group_id, d.waits, d.args, c.now,
+    SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.dependency, d.retry_within, d.group_id, d.waits, d.trace, d.args, c.now,
            CASE WHEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') > c.now
                 THEN coalesce(d.run_at, c.now + d.delay * interval '1 microsecond') END AS due,
            coalesce(d.expire_at, c.now + d.expire_in * interval '1 microsecond') AS expire
       FROM clock c,
-           unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[],
-                  $10::timestamptz[], $11::bigint[], $12::timestamptz[], $13::bigint[], $14::text[], $15::boolean[], $16::text[], $17::text[], $18::bigint[], $19::uuid[], $20::boolean[])
-           AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args,
+           unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[], $10::text[],
+                  $11::timestamptz[], $12::bigint[], $13::timestamptz[], $14::bigint[], $15::text[], $16::boolean[], $17::text[], $18::text[], $19::bigint[], $20::uuid[], $21::boolean[])
+           AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args, trace,
                  run_at, delay, expire_at, expire_in, unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, waits)
 ), job AS (
     INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags,
-                              unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, args)
+                              unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, trace, args)
     SELECT id, lane, kind, queue, priority, max_attempts, now, due, expire, owner, tags::text[],
-           unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, args::json FROM draft
+           unique_key, unique_done, idempotency_key, dependency, retry_within, group_id, trace, args::json FROM draft
 ), expiry AS (
     INSERT INTO holdfast_expiry (expire_at, job) SELECT expire, id FROM draft WHERE expire IS NOT NULL
 ), later AS (
@@ -44,11 +44,11 @@ INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM 
 -- name: enqueue_plain
 -- The same for drafts that start at once, never expire, have no keys and promise nothing, which is nearly all of them: half the work.
 WITH draft AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[])
-        AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args)
+    SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[], $10::text[])
+        AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args, trace)
 ), job AS (
-    INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, owner, tags, args)
-    SELECT id, lane, kind, queue, priority, max_attempts, (SELECT holdfast_now()), owner, tags::text[], args::json FROM draft
+    INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, owner, tags, args, trace)
+    SELECT id, lane, kind, queue, priority, max_attempts, (SELECT holdfast_now()), owner, tags::text[], args::json, trace FROM draft
 )
 INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft
 

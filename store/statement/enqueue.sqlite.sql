@@ -33,8 +33,8 @@ SELECT job FROM holdfast_unique WHERE owner = $1 AND kind = $2 AND key = $3
 -- name: job-add
 -- An id that exists already changes nothing here, and is refused by the caller.
 INSERT INTO holdfast_job (id, lane, kind, queue, priority, max_attempts, created_at, run_at, expire_at, owner, tags, unique_key,
-                          unique_done, idempotency_key, args, dependency, retry_within, group_id)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT DO NOTHING
+                          unique_done, idempotency_key, args, dependency, retry_within, group_id, trace)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING
 
 -- name: ready-add
 -- A new job that may run at once. It has no due time: nobody ever waited for it.

@@ -22,7 +22,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        x.job, c.percent, c.note, c.noted_at,
        a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, j.run_at,
        coalesce(nullif(j.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = j.kind)), j.retry_within,
-       j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false)
+       j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), j.trace
   FROM page
   JOIN holdfast_job j ON j.id = page.id
   LEFT JOIN holdfast_ready r ON {line of a job} AND r.priority = j.priority AND r.job = j.id

@@ -69,7 +69,7 @@ SELECT j.id, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.dependency, ''),
 DELETE FROM holdfast_finished WHERE job = ANY ($1::uuid[])
 
 -- name: redrive_change
--- The one time that facts change: a person said so, and the job's story tells it. What is null stays.
+-- Facts change only when a person says so, and the job's story tells it. What is null stays.
 UPDATE holdfast_job j SET args = coalesce(d.args::json, j.args), queue = coalesce(d.queue, j.queue), lane = coalesce(d.lane, j.lane)
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::integer[]) AS d (id, args, queue, lane) WHERE j.id = d.id
 

@@ -66,7 +66,7 @@ DELETE FROM holdfast_later WHERE hold = $1 AND job <= $2 AND EXISTS (SELECT 1 FR
 -- name: facts
 -- The facts of a job, in the columns of claim-read.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
-       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id
+       j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id = $1
 

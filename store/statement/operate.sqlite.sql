@@ -110,11 +110,11 @@ SELECT count(*), coalesce(sum(outcome IS NULL), 0), coalesce(sum(outcome = 'comp
 SELECT args FROM holdfast_job WHERE id = $1
 
 -- name: redrive-patch
--- The one change of a job's arguments that there is: a person asked for it, and the story says so.
+-- The arguments of a job change only when a person asks for it, and the story says so.
 UPDATE holdfast_job SET args = $2 WHERE id = $1
 
 -- name: redrive-move
--- And the one change of its queue.
+-- And so does its queue.
 UPDATE holdfast_job SET queue = $2, lane = $3 WHERE id = $1
 
 -- name: error-group-find

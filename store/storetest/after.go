@@ -164,7 +164,7 @@ func (s *scene) handing(drafts []holdfast.Draft) map[string]func() error {
 		"in a change": func() error { return s.Store.Keep(s.ctx, holdfast.Change{Enqueue: slices.Clone(drafts)}) },
 		"in a transaction": func() error {
 			tx, end := s.Begin()
-			_, err := s.Store.In(tx).Enqueue(s.ctx, slices.Clone(drafts))
+			_, err := s.In(tx).Enqueue(s.ctx, slices.Clone(drafts))
 			return errors.Join(err, end(err == nil))
 		},
 	}

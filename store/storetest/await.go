@@ -80,7 +80,7 @@ var awaitLaws = []law{
 	}},
 	{"work handed in by a caller's transaction is found at the latest when patience runs out", func(s *scene) {
 		tx, end := s.Begin()
-		_, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft()})
+		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft()})
 		s.must(err)
 		s.must(end(true))
 		_, err = s.Store.Await(s.ctx, []string{"default"}, time.Millisecond)

@@ -103,12 +103,12 @@ type claims struct{ all, even int }
 // actions are the steps of a sequence; a name that occurs with numbers is that much likelier.
 func (d *driver) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){"": d.compare}
-	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2,
+	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2, "edit": 3,
 		"pause": 4, "resume": 2, "redrive": 2, "round": 2, "add": 3, "seal": 2, "conclude": 4, "retry group": 2, "campaign": 3}
 	for name, action := range map[string]func(*rapid.T){
 		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "stale": d.stale,
 		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
-		"retry": d.retry, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "round": d.round,
+		"retry": d.retry, "edit": d.edit, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "round": d.round,
 		"tally": d.tally, "breach": d.breach, "triage": d.triage, "present": d.present, "behind": d.behind,
 		"gather": d.gather, "add": d.add, "seal": d.seal, "conclude": d.conclude, "retry group": d.retryGroup, "campaign": d.campaign, "cancel group": d.cancelGroup,
 	} {

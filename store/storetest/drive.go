@@ -24,7 +24,7 @@ func (d *driver) draft(t *rapid.T) holdfast.Draft {
 		ExpireIn:    pick(t, "expire", 0, 0, 0, 30*time.Second, 10*time.Minute),
 		UniqueKey:   pick(t, "unique", "", "", "", "u1", "u2"),
 		UniqueDone:  pick(t, "unique when complete", false, false, true), IdempotencyKey: pick(t, "idempotency", "", "", "", "i1"),
-		Args: json.RawMessage(pick(t, "args", `{"n": 1}`, `null`)),
+		Args: json.RawMessage(pick(t, "args", `{"n": 1}`, `null`)), Trace: pick(t, "trace", "", traceparent),
 	}
 	if draft.Queue == "solo" { // where all jobs are one owner's there is a shorter way to claim them
 		draft.Owner = ""
@@ -71,7 +71,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	before := *d.m
 	want, wantErr := d.m.enqueue(drafts)
 	tx, end := d.Begin()
-	got, err := d.Store.In(tx).Enqueue(d.ctx, slices.Clone(drafts))
+	got, err := d.In(tx).Enqueue(d.ctx, slices.Clone(drafts))
 	commit = commit && err == nil
 	if ended := end(commit); ended != nil {
 		refute(t, "the caller's transaction does not end", "%v", ended)

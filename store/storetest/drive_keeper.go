@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -134,4 +135,43 @@ func (d *driver) retry(t *rapid.T) {
 func (d *driver) discard(t *rapid.T) {
 	i := d.intervention(t)
 	matchErr(t, "discard", d.Store.Discard(d.ctx, i), d.m.discard(i))
+}
+
+// edit draws a change of a job that is queued, most of the time.
+func (d *driver) edit(t *rapid.T) {
+	e := holdfast.Edit{Intervention: d.intervention(t)}
+	var queued []holdfast.ID
+	for id, r := range d.m.jobs {
+		if r.place != leased && r.place != finished {
+			queued = append(queued, id)
+		}
+	}
+	if queued = inTurn(queued); len(queued) > 0 && rapid.IntRange(0, 5).Draw(t, "any job") > 0 {
+		e.Job = queued[rapid.IntRange(0, len(queued)-1).Draw(t, "job that is queued")]
+		d.touch(e.Job)
+	}
+	queues := []*string{nil, nil, new("default"), new("slow")}
+	if r := d.m.jobs[e.Job]; r != nil && r.Owner == "" { // where all jobs are one owner's there is a shorter way to claim them
+		queues = append(queues, new("solo"))
+	}
+	e.Patch = pick(t, "patch", nil, nil, json.RawMessage(`{"n": 2.50}`), json.RawMessage(`{"n": null, "m": [1]}`), json.RawMessage(`"text"`))
+	e.Queue, e.Priority = pick(t, "queue", queues...), pick(t, "priority", nil, nil, new(int16(-1)), new(int16(0)), new(int16(2)))
+	e.Tags = pick(t, "tags", nil, nil, new([]string(nil)), new([]string{"red"}), new([]string{"blue"}))
+	e.MaxAttempts = pick(t, "max attempts", nil, nil, new(0), new(3))
+	e.Delay = pick(t, "delay", nil, nil, new(time.Duration(0)), new(time.Second), new(time.Hour))
+	if job, err := d.Store.Job(d.ctx, e.Job); err == nil {
+		e.Seen = pick(t, "seen", "", "", job.Digest(), "something else")
+	}
+	r, wantErr := d.m.edit(e)
+	got, err := d.Store.Edit(d.ctx, e)
+	matchErr(t, "edit", err, wantErr)
+	if err != nil {
+		return
+	}
+	if e.Patch != nil {
+		d.adoptArgs(t, e.Job)
+	}
+	want := d.m.view(r)
+	want.After, got.After = inTurn(r.after), inTurn(got.After)
+	match(t, "edited jobs", got, want)
 }

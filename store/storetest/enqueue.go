@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,53 @@ var enqueueLaws = []law{
 			ID: id, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: -3, Owner: "acme", Tags: d.Tags, MaxAttempts: 7, UniqueKey: "k",
 			IdempotencyKey: "once", CreatedAt: now, ExpireAt: now.Add(time.Hour), State: holdfast.Queued, DueAt: now, Generation: 1, AsOf: now,
 		})
+	}},
+	{"whose trace a job belongs to is known wherever the job is, however it came, and is no part of what a draft asks for", func(s *scene) {
+		s.expectTraced(s.enqueueAll(traced(draft()))[0].ID)
+		s.expectTraced(s.enqueue(at(time.Minute), func(d *holdfast.Draft) { d.Trace = traceparent }))
+		many := make([]holdfast.Draft, 150)
+		for i := range many {
+			many[i] = traced(draft())
+		}
+		s.expectTraced(s.enqueueAll(many...)[149].ID)
+		tx, end := s.Begin()
+		receipts, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{traced(draft())})
+		s.must(err)
+		s.must(end(true))
+		s.expectTraced(receipts[0].ID)
+		s.must(s.Store.Keep(s.ctx, holdfast.Change{Enqueue: []holdfast.Draft{traced(holdfast.Draft{Kind: "kept", Queue: "default"})}}))
+		s.expectTraced(s.jobs(holdfast.Filter{Kind: "kept"})[0].ID)
+		group := s.gather(func(g *holdfast.Group) {
+			g.Then = []holdfast.Then{{Draft: traced(holdfast.Draft{Kind: "continued", Queue: "next"})}}
+		})
+		s.expectTraced(s.enqueue(in(group), func(d *holdfast.Draft) { d.Trace = traceparent }))
+		s.seal(group)
+		s.Advance(time.Minute)
+		s.promote(9)
+		s.run()
+		s.expectTraced(s.jobs(holdfast.Filter{Kind: "continued"})[0].ID)
+		once := traced(draft())
+		once.IdempotencyKey = "once"
+		id := s.enqueueAll(once)[0].ID
+		once.Trace = ""
+		same(s, "the same draft from elsewhere", s.enqueueAll(once)[0], holdfast.Receipt{ID: id, Existing: true})
+	}},
+	{"leases carry the trace: of a claim, a reclaim and an expiry", func(s *scene) {
+		id := s.enqueueAll(traced(draft()))[0].ID
+		same(s, "claimed", s.claimOne().Trace, traceparent)
+		s.Advance(shortLease)
+		lost := s.reclaim()
+		same(s, "reclaimed", lost[0].Trace, traceparent)
+		s.settle(completes(lost[0]))
+		soon := traced(draft())
+		soon.ExpireIn = time.Second
+		s.enqueueAll(soon)
+		s.Advance(time.Second)
+		late := s.expire()
+		same(s, "expired", late[0].Trace, traceparent)
+		s.settle(fails(late[0], "EXPIRED"))
+		same(s, "ended", s.job(id).Trace, traceparent)
+		same(s, "untraced", s.start().Trace, "")
 	}},
 	{"a job without a queue waits in the default one, and without arguments carries null", func(s *scene) {
 		job := s.job(s.enqueueAll(holdfast.Draft{Kind: "mail"})[0].ID)
@@ -152,7 +200,7 @@ var enqueueLaws = []law{
 	{"jobs of a caller's transaction exist when it commits, and never when it rolls back", func(s *scene) {
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
-			receipts, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), {Kind: "fresh", Queue: "fresh"}})
+			receipts, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), {Kind: "fresh", Queue: "fresh"}})
 			s.must(err)
 			same(s, "receipts", len(receipts), 2)
 			s.must(end(commit))
@@ -196,4 +244,21 @@ var enqueueLaws = []law{
 			s.Fatalf("the refusal does not name the type: %v", err)
 		}
 	}},
+}
+
+// traceparent is a trace that somebody else began.
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func traced(d holdfast.Draft) holdfast.Draft {
+	d.Trace = traceparent
+	return d
+}
+
+// expectTraced looks for the trace wherever a job is shown.
+func (s *scene) expectTraced(id holdfast.ID) {
+	s.Helper()
+	job := s.job(id)
+	list := s.jobs(holdfast.Filter{Limit: 200, Kind: job.Kind})
+	listed := list[slices.IndexFunc(list, func(j holdfast.Job) bool { return j.ID == id })]
+	same(s, "traces", []string{job.Trace, listed.Trace, s.history(id).Job.Trace}, []string{traceparent, traceparent, traceparent})
 }

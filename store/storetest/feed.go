@@ -94,7 +94,7 @@ var feedLaws = []law{
 		s.listen("*")
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
-			_, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), draft()})
+			_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), draft()})
 			s.must(err)
 			s.must(end(commit))
 		}

@@ -59,7 +59,7 @@ var memberLaws = []law{
 		for range 2 {
 			same(s, "receipt", s.enqueueAll(once)[0], holdfast.Receipt{ID: member, Existing: true})
 			tx, end := s.Begin()
-			receipts, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{once})
+			receipts, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{once})
 			s.must(err)
 			s.must(end(true))
 			same(s, "receipt in a transaction", receipts, []holdfast.Receipt{{ID: member, Existing: true}})
@@ -70,7 +70,7 @@ var memberLaws = []law{
 	{"a group, its members and its seal in the caller's transaction exist if and when that commits", func(s *scene) {
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
-			in := s.Store.In(tx)
+			in := s.In(tx)
 			g, err := in.Gather(s.ctx, holdfast.Group{Name: "theirs"})
 			s.must(err)
 			receipts, err := in.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: g.ID}, {Kind: "mail", Group: g.ID}})
@@ -94,7 +94,7 @@ var memberLaws = []law{
 	{"members that are added in a transaction that is rolled back are none", func(s *scene) {
 		group := s.gather()
 		tx, end := s.Begin()
-		_, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: group}})
+		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: group}})
 		s.must(err)
 		s.must(end(false))
 		s.seal(group)
@@ -171,7 +171,7 @@ func (s *scene) ways() map[string]func(group holdfast.ID) error {
 		ways[name] = func(group holdfast.ID) error { _, err := s.Store.Enqueue(s.ctx, drafts(group)); return err }
 		ways[name+", in a transaction"] = func(group holdfast.ID) error {
 			tx, end := s.Begin()
-			_, err := s.Store.In(tx).Enqueue(s.ctx, drafts(group))
+			_, err := s.In(tx).Enqueue(s.ctx, drafts(group))
 			if ended := end(err == nil); err == nil {
 				err = ended
 			}

@@ -20,7 +20,7 @@ var keyLaws = []law{
 		bulk[70].UniqueKey = "k"
 		same(s, "in bulk", s.enqueueAll(bulk...)[70], twin)
 		tx, end := s.Begin()
-		receipts, err := s.Store.In(tx).Enqueue(s.ctx, []holdfast.Draft{d, draft()})
+		receipts, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{d, draft()})
 		s.must(err)
 		s.must(end(true))
 		same(s, "in a transaction", receipts[0], twin)

@@ -154,7 +154,7 @@ func (m *model) insert(d holdfast.Draft) {
 	r := &record{uniqueDone: d.UniqueDone, Job: holdfast.Job{
 		ID: d.ID, Kind: d.Kind, Queue: d.Queue, Args: d.Args, Priority: d.Priority, Owner: d.Owner, Tags: d.Tags,
 		MaxAttempts: d.MaxAttempts, UniqueKey: d.UniqueKey, IdempotencyKey: d.IdempotencyKey, CreatedAt: m.now,
-		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin, Group: d.Group,
+		ExpireAt: d.ExpireAt, Generation: 1, Dependency: d.Dependency, RetryWithin: d.RetryWithin, Group: d.Group, Trace: d.Trace,
 	}, after: d.After, regardless: d.AfterAll}
 	due := d.RunAt
 	if d.Delay > 0 {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -117,4 +118,59 @@ func (m *model) discard(i holdfast.Intervention) error {
 	r.discarded = true
 	m.tell(r, "discard", i)
 	return nil
+}
+
+// edit changes a queued job. What was set aside is claimable again for certain.
+func (m *model) edit(e holdfast.Edit) (*record, error) {
+	if e.Check() != nil {
+		return nil, holdfast.ErrInvalid
+	}
+	r, err := m.find(e.Intervention)
+	if err != nil {
+		return nil, err
+	}
+	if r.place == leased || r.place == finished || e.Seen != "" && e.Seen != m.view(r).Digest() {
+		return nil, conflict(r.ID)
+	}
+	if e.Patch != nil {
+		r.Args, _ = json.Marshal(patched(decode(r.Args), decode(e.Patch)))
+	}
+	if e.Queue != nil {
+		r.Queue = *e.Queue
+	}
+	if e.Priority != nil {
+		r.Priority = *e.Priority
+	}
+	if e.Tags != nil {
+		r.Tags = *e.Tags
+	}
+	if e.MaxAttempts != nil {
+		r.MaxAttempts = *e.MaxAttempts
+	}
+	if e.Delay != nil {
+		m.reschedule(r, *e.Delay)
+	}
+	r.aside = false
+	e.Reason = loose + e.Reason
+	m.tell(r, "edit", e.Intervention)
+	return r, nil
+}
+
+// reschedule gives a queued job another time. Whoever waits for others waits on.
+func (m *model) reschedule(r *record, delay time.Duration) {
+	run := time.Time{}
+	if delay > 0 {
+		run = m.now.Add(delay)
+	}
+	if r.Token == 0 {
+		r.RunAt = run
+	}
+	switch {
+	case r.place == waiting:
+		r.due = run
+	case delay > 0:
+		r.place, r.due = later, run
+	default:
+		r.place, r.due = ready, m.now
+	}
 }

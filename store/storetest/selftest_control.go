@@ -10,6 +10,15 @@ import (
 
 // controlDefects are what goes wrong with holds, records, redrives and error groups.
 var controlDefects = map[string]func(holdfast.Store) holdfast.Store{
+	"an edit of whatever the job has become": func(s holdfast.Store) holdfast.Store {
+		return editsAs{s, func(e *holdfast.Edit) { e.Seen = "" }}
+	},
+	"an edit that keeps the time": func(s holdfast.Store) holdfast.Store {
+		return editsAs{s, func(e *holdfast.Edit) { e.Delay = nil }}
+	},
+	"anybody may edit anybody's job": func(s holdfast.Store) holdfast.Store {
+		return editsAs{s, func(e *holdfast.Edit) { e.Owner = "" }}
+	},
 	"a limit kept as a counter":             func(s holdfast.Store) holdfast.Store { return &countsLimits{Store: s} },
 	"a bucket that is never charged":        func(s holdfast.Store) holdfast.Store { return freeTokens{s} },
 	"a hold on retries that holds all":      func(s holdfast.Store) holdfast.Store { return holdsAll{s} },
@@ -180,4 +189,14 @@ func (s stopsShort) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lea
 		return nil, err
 	}
 	return s.Store.Claim(ctx, c)
+}
+
+type editsAs struct {
+	holdfast.Store
+	change func(*holdfast.Edit)
+}
+
+func (s editsAs) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error) {
+	s.change(&e)
+	return s.Store.Edit(ctx, e)
 }

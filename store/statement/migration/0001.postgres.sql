@@ -1,4 +1,4 @@
--- The heart. A job's facts never change after enqueue; only narrow rows move between the places where a job can stand:
+-- The heart. A job's facts change after enqueue only when a person says so; else only narrow rows move between the places where a job can stand:
 -- ready, later, a lease, finished. Every move is a delete and an insert in one transaction, so a job stands in exactly one.
 
 -- The one clock. Everything that compares or writes an instant asks it, so that workers' clocks do not matter.
@@ -40,6 +40,7 @@ CREATE TABLE holdfast_job (
     unique_done     boolean NOT NULL DEFAULT false,
     idempotency_key text,
     group_id        uuid,
+    trace           text, -- the traceparent of whoever enqueued it
     args            json NOT NULL
 );
 CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT NULL;

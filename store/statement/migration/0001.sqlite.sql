@@ -1,4 +1,4 @@
--- The heart. A job's facts never change after enqueue; only narrow rows move between the places where a job can stand:
+-- The heart. A job's facts change after enqueue only when a person says so; else only narrow rows move between the places where a job can stand:
 -- ready, later, a lease, finished. Every move is a delete and an insert in one transaction, so a job stands in exactly one.
 
 -- A lane is what a hold can close as a whole: the jobs of one kind, owner and dependency in one queue. Its first attempts wait in
@@ -37,6 +37,7 @@ CREATE TABLE holdfast_job (
     unique_done     INTEGER NOT NULL DEFAULT 0,
     idempotency_key TEXT,
     group_id        BLOB,
+    trace           TEXT, -- the traceparent of whoever enqueued it
     args            TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX holdfast_job_owner ON holdfast_job (owner, id) WHERE owner IS NOT NULL;

@@ -58,7 +58,9 @@ CREATE TABLE holdfast_feed (
     link       INTEGER NOT NULL DEFAULT 0, -- the last line of the chain, and its hash
     hash       BLOB,
     anchor     INTEGER NOT NULL DEFAULT 0, -- the last line of the chain that was forgotten, and its hash
-    anchored   BLOB
+    anchored   BLOB,
+    edits      INTEGER NOT NULL DEFAULT 0, -- how often a queued job was edited: a claim that has looked before looks again
+    floor      INTEGER NOT NULL DEFAULT 0  -- in a restored store: tokens up to this may have been given before
 ) STRICT;
 INSERT INTO holdfast_feed (one) VALUES (1);
 

@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// An alteration is what an edit changes.
+type alteration = func(*holdfast.Edit)
+
+func toQueue(queue string) alteration { return func(e *holdfast.Edit) { e.Queue = &queue } }
+
+func patchBy(patch string) alteration { return func(e *holdfast.Edit) { e.Patch = raw(patch) } }
+
+func dueIn(d time.Duration) alteration { return func(e *holdfast.Edit) { e.Delay = &d } }
+
+func retagged(tags ...string) alteration { return func(e *holdfast.Edit) { e.Tags = &tags } }
+
+func ranked(priority int16) alteration { return func(e *holdfast.Edit) { e.Priority = &priority } }
+
+func (s *scene) tryEdit(id holdfast.ID, changes ...alteration) (holdfast.Job, error) {
+	e := holdfast.Edit{Intervention: by(id)}
+	for _, change := range changes {
+		change(&e)
+	}
+	return s.Store.Edit(s.ctx, e)
+}
+
+// edit insists that a job is edited, and that the answer is the job as it is shown.
+func (s *scene) edit(id holdfast.ID, changes ...alteration) holdfast.Job {
+	s.Helper()
+	job, err := s.tryEdit(id, changes...)
+	s.must(err)
+	same(s, "answer", job, s.job(id))
+	return job
+}
+
+var editLaws = []law{
+	{"an edit changes what it names and nothing else, and the story says who, why and what", func(s *scene) {
+		id := s.enqueue(unique("k"), func(d *holdfast.Draft) {
+			d.Args, d.Priority, d.Owner, d.Tags, d.MaxAttempts = raw(`{"to": "ada", "n": 1.00, "x": true}`), 3, "acme", []string{"red"}, 7
+			d.IdempotencyKey, d.ExpireIn, d.Dependency, d.RetryWithin, d.Trace = "once", time.Hour, "gateway", time.Minute, traceparent
+		})
+		want := s.job(id)
+		s.Advance(time.Minute)
+		job := s.edit(id, patchBy(`{"to":"bob","x":null,"new":[1]}`), toQueue("slow"), ranked(-2), retagged("blue", "green"), dueIn(time.Minute),
+			func(e *holdfast.Edit) { e.MaxAttempts, e.Request = new(2), "r-1" })
+		want.Args, want.Queue, want.Priority, want.Tags, want.MaxAttempts = raw(`{"to":"bob","n":1.00,"new":[1]}`), "slow", -2, []string{"blue", "green"}, 2
+		want.AsOf, want.DueAt, want.RunAt = job.AsOf, job.AsOf.Add(time.Minute), job.AsOf.Add(time.Minute)
+		same(s, "job", job, want)
+		events := s.history(id).Events
+		same(s, "lines", len(events), 1)
+		e := events[0]
+		same(s, "line", []any{e.Name, e.Actor, e.Request, e.Generation, e.At}, []any{"edit", "ada", "r-1", 1, job.AsOf})
+		for _, word := range []string{"because", "arguments", "queue default to slow", "priority 3 to -2", "tags", "attempts 7 to 2", "1m0s"} {
+			same(s, "the reason says "+word, strings.Contains(e.Reason, word), true)
+		}
+		s.Advance(time.Minute)
+		s.promote(10)
+		lease := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 5, Start: 5, Queues: []string{"slow", "default"}})[0]
+		same(s, "lease", []any{string(lease.Args), lease.Queue, lease.Priority, lease.Tags, lease.MaxAttempts, lease.RunAt, lease.Trace},
+			[]any{string(want.Args), "slow", int16(-2), want.Tags, 2, want.RunAt, traceparent})
+	}},
+	{"only a queued job is edited, and the refusal names its state", func(s *scene) {
+		states := map[holdfast.State]holdfast.ID{holdfast.Failed: s.fail().ID}
+		done := s.start()
+		s.settle(completes(done))
+		states[holdfast.Complete], states[holdfast.Processing] = done.ID, s.start().ID
+		states[holdfast.Cancelled] = s.enqueue()
+		s.cancel(states[holdfast.Cancelled])
+		for state, id := range states {
+			before := s.job(id)
+			_, err := s.tryEdit(id, ranked(5))
+			s.expectConflict(err, id)
+			same(s, "it names "+string(state), strings.Contains(err.Error(), string(state)), true)
+			same(s, "job", s.job(id), before)
+			for _, e := range s.history(id).Events {
+				same(s, "told", e.Name == "edit", false)
+			}
+		}
+	}},
+	{"another's job and no job at all are answered alike when they are edited", func(s *scene) {
+		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
+		owned := func(owner string) alteration { return func(e *holdfast.Edit) { e.Owner = owner } }
+		before, unknown := s.job(id), holdfast.NewID()
+		_, foreign := s.tryEdit(id, toQueue("slow"), owned("other"))
+		_, nobody := s.tryEdit(unknown, toQueue("slow"), owned("other"))
+		s.expectError(foreign, holdfast.ErrNotFound)
+		s.expectError(nobody, holdfast.ErrNotFound)
+		same(s, "words", strings.ReplaceAll(foreign.Error(), id.String(), "?"), strings.ReplaceAll(nobody.Error(), unknown.String(), "?"))
+		same(s, "job", s.job(id), before)
+		s.edit(id, toQueue("slow"), owned("acme"))
+	}},
+	{"an edit that makes no sense is refused and changes nothing", func(s *scene) {
+		id := s.enqueue()
+		before := s.job(id)
+		for _, bad := range []alteration{
+			func(*holdfast.Edit) {}, func(e *holdfast.Edit) { e.Actor, e.Patch = "", raw("1") }, patchBy(`{"a":`), patchBy("\"\xff\""),
+			patchBy(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`), toQueue("two words"), toQueue(""), dueIn(-1), retagged(""),
+			func(e *holdfast.Edit) { e.MaxAttempts = new(-1) }, func(e *holdfast.Edit) { e.Reason, e.Patch = "a\x00b", raw("1") },
+			func(e *holdfast.Edit) { e.Request, e.Patch = strings.Repeat("r", 256), raw("1") },
+		} {
+			_, err := s.tryEdit(id, bad)
+			s.expectError(err, holdfast.ErrInvalid)
+		}
+		same(s, "job", s.job(id), before)
+		same(s, "told", len(s.history(id).Events), 0)
+	}},
+	{"patched arguments stay within their limit", func(s *scene) {
+		id := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"a":"` + strings.Repeat("x", holdfast.MaxArgs/2) + `"}`) })
+		_, err := s.tryEdit(id, patchBy(`{"b":"`+strings.Repeat("x", holdfast.MaxArgs/2)+`"}`))
+		s.expectConflict(err, id)
+		same(s, "told", len(s.history(id).Events), 0)
+		same(s, "args", string(s.edit(id, patchBy(`null`)).Args), "null")
+	}},
+	{"who edits what it saw is refused when the job has changed since, and the answer is what to have seen next", func(s *scene) {
+		id := s.enqueue()
+		seen := func(digest string) alteration { return func(e *holdfast.Edit) { e.Seen = digest } }
+		first := s.job(id).Digest()
+		s.Advance(time.Minute) // time alone changes nothing
+		second := s.edit(id, ranked(1), seen(first)).Digest()
+		_, err := s.tryEdit(id, ranked(2), seen(first))
+		s.expectConflict(err, id)
+		third := s.edit(id, ranked(2), seen(second)).Digest()
+		s.settle(retries(s.claimOne(), time.Hour))
+		_, err = s.tryEdit(id, ranked(3), seen(third))
+		s.expectConflict(err, id)
+		same(s, "priority", s.edit(id, ranked(3), seen(s.job(id).Digest())).Priority, int16(3))
+	}},
+	{"a job that moves stands in its new lane by its id, and nowhere else", func(s *scene) {
+		older, moved, younger := s.enqueue(), s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Priority = "slow", 9 }), s.enqueue()
+		s.edit(moved, toQueue("default"), ranked(0))
+		same(s, "in the queue it left", len(s.claimAs(holdfast.Claim{Worker: "w1", Limit: 9, Queues: []string{"slow"}})), 0)
+		ahead, err := s.Store.Ahead(s.ctx, moved)
+		s.must(err)
+		same(s, "ahead", ahead, 1)
+		same(s, "in the queue it joined", ids(s.claim(9)), []holdfast.ID{older, moved, younger})
+	}},
+	{"holds of every kind apply where an edited job waits now", func(s *scene) {
+		for _, hold := range []holdfast.Hold{{Queue: "slow"}, {Tag: "red"}, {Queue: "s*"}, {Queue: "slow", Retries: true}, {Queue: "slow", Rate: &holdfast.Rate{Burst: 1}}} {
+			s.Wipe()
+			id := s.enqueue()
+			s.settle(retries(s.claimOne(), 0))
+			s.pause(hold)
+			claim := holdfast.Claim{Worker: "w1", Limit: 9, Start: 9, Queues: []string{"default", "slow"}}
+			s.edit(id, toQueue("slow"), retagged("red"))
+			same(s, "claimed behind the hold", len(s.claimAs(claim)), 0)
+			s.edit(id, toQueue("default"), retagged())
+			same(s, "claimed", ids(s.claimAs(claim)), []holdfast.ID{id})
+		}
+	}},
+	{"a job set aside behind a held tag is free when it loses that tag, and waits behind the next", func(s *scene) {
+		s.pause(holdfast.Hold{Tag: "red"})
+		s.pause(holdfast.Hold{Tag: "blue"})
+		id := s.enqueue(tagged("red"))
+		s.expectClaims(0)
+		s.edit(id, retagged("blue"))
+		s.expectClaims(0)
+		s.resume(holdfast.Hold{Tag: "red"})
+		s.promote(10)
+		s.expectClaims(0)
+		s.edit(id, patchBy(`1`))
+		s.expectClaims(0)
+		s.edit(id, retagged("green"))
+		same(s, "claimed", ids(s.claim(9)), []holdfast.ID{id})
+	}},
+}
