@@ -37,6 +37,14 @@ type sight struct {
 // open reports whether calls are not to be made at all.
 func (s *sight) open() bool { return s.state == breaker.Open || s.state == breaker.ForcedOpen }
 
+// state is how its circuit stands, as far as this process has seen.
+func (d *dependency) state() breaker.State {
+	if s := d.sight.Load(); s != nil {
+		return s.state
+	}
+	return breaker.Closed
+}
+
 // dependencies are all that this process knows.
 type dependencies struct {
 	mu   sync.RWMutex

@@ -70,8 +70,11 @@ type Engine struct {
 	circuitsRead time.Time // when the circuits were last read, and
 	keepings     int       // how often one was kept; the breakers' alone
 
-	declared atomic.Bool // the store knows what this worker's kinds call,
-	governed atomic.Bool // and what the policy limits: then it claims
+	declared atomic.Bool   // the store knows what this worker's kinds call,
+	governed atomic.Bool   // and what the policy limits: then it claims
+	ruled    chan struct{} // closed then
+
+	jury jury
 
 	stationing  sync.Mutex
 	stations    map[string]*station
@@ -121,6 +124,7 @@ func New(store Store, cfg Config) (*Engine, error) {
 		stations: make(map[string]*station),
 		ordered:  make(chan struct{}),
 		happened: make(chan struct{}, 1),
+		ruled:    make(chan struct{}),
 		endings:  make(chan struct{}, 1),
 	}
 	for name := range cfg.Dependencies {
@@ -168,6 +172,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	<-claiming.Done()
 	err := e.drain(&front, &station)
+	e.dismiss()
 	rest()
 	back.Wait()
 	e.await(&e.probes, e.cfg.Patience)
@@ -197,6 +202,7 @@ func (e *Engine) begin(ctx context.Context) error {
 	}
 	e.working = context.WithoutCancel(ctx)
 	e.keeping, e.letGo = context.WithCancel(e.working)
+	e.jury.sit()
 	return nil
 }
 

@@ -36,6 +36,7 @@ func (e *Engine) report(o *outcome, answer error) {
 		return
 	}
 	v := &o.verdict
+	e.tellEnd(o)
 	e.logEnd(o)
 	if v.To != holdfast.Failed || v.Failure == nil || e.cfg.Failed == nil || errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
 		return
@@ -81,9 +82,7 @@ func (e *Engine) logEnd(o *outcome) {
 		slog.String("queue", lease.Queue), slog.Int("attempt", numberOf(lease)), slog.String("status", string(v.To)),
 		slog.Float64("duration_ms", float64(o.Took)/float64(time.Millisecond)),
 	}
-	if v.Failure != nil {
-		attrs = append(attrs, slog.String("error_code", v.Failure.Code))
-	}
+	attrs = append(attrs, o.trouble()...)
 	if v.To == holdfast.Queued {
 		attrs = append(attrs, slog.Duration("delay", v.Delay))
 	}
@@ -91,6 +90,34 @@ func (e *Engine) logEnd(o *outcome) {
 		attrs = append(attrs, slog.String("why", v.Why))
 	}
 	e.cfg.Log.LogAttrs(ctx, level, "an attempt ended", attrs...)
+}
+
+// trouble is what a line says about a failure, and about what the attempt called.
+func (o *outcome) trouble() (attrs []slog.Attr) {
+	if f := o.verdict.Failure; f != nil {
+		attrs = append(attrs, slog.String("error_code", f.Code))
+		if status := f.Context["http_status"]; status != "" {
+			attrs = append(attrs, slog.String("gateway_status", status))
+		}
+	}
+	if d := o.attempt.dep; d != nil {
+		attrs = append(attrs, slog.String("dependency", d.name), slog.String("breaker_state", string(d.state())))
+	}
+	return attrs
+}
+
+// tellEnd tells whoever counts.
+func (e *Engine) tellEnd(o *outcome) {
+	if e.cfg.Ended == nil {
+		return
+	}
+	end := o.end()
+	if errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
+		end.To, end.Delay = holdfast.Cancelled, 0
+	}
+	if err := once(context.Background(), func(context.Context) error { e.cfg.Ended(end); return nil }); err != nil {
+		e.complain("ended", err)
+	}
 }
 
 // tell calls one hook after the other until there will be no more.

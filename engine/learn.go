@@ -30,7 +30,7 @@ func (h *hopes) of(kind string) map[string]map[int]failure.Hope {
 
 // learn looks at what became of retries, for kinds whose policy is to go by it.
 func (e *Engine) learn(context.Context) error {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(e.kinds)), e.learns) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(e.kinds)), e.learns) && !slices.ContainsFunc(e.jury.judged(), e.learns) {
 		e.hopes.known.Store(nil)
 		return nil
 	}
@@ -61,13 +61,15 @@ func (e *Engine) learn(context.Context) error {
 // learns reports whether some policy of a kind goes by experience. An owner's entry may say so too; that is found out when
 // it is asked for.
 func (e *Engine) learns(name string) bool {
-	k := e.kinds[name]
-	if k == nil {
+	own := e.rules.Policy
+	if k := e.kinds[name]; k != nil {
+		own = k.rules.Policy
+	} else if !e.jury.knows(name) {
 		return false
 	}
 	set := e.rulings.set.Load()
-	if set.Over(k.rules.Policy, name, "").Learned {
+	if set.Over(own, name, "").Learned {
 		return true
 	}
-	return slices.ContainsFunc(set.Owners(), func(owner string) bool { return set.Over(k.rules.Policy, name, owner).Learned })
+	return slices.ContainsFunc(set.Owners(), func(owner string) bool { return set.Over(own, name, owner).Learned })
 }

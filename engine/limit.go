@@ -43,6 +43,7 @@ func (e *Engine) policies(ctx context.Context) error {
 	set := e.rulings.set.Load()
 	err = e.placeLimits(set, holds)
 	if err == nil && e.governed.CompareAndSwap(false, true) {
+		close(e.ruled)
 		nudge(e.wakes)
 	}
 	if err == nil && e.control.adopted != set {

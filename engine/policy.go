@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -108,8 +109,9 @@ type judgement struct {
 	key  policy.Key
 }
 
-// judgements remembers policies that were worked out, for as long as the set is in force. They are the settling station's alone.
+// judgements remembers policies that were worked out, for as long as the set is in force.
 type judgements struct {
+	mu    sync.Mutex
 	set   *policy.Set
 	known map[judgement]failure.Policy
 }
@@ -127,19 +129,25 @@ func (e *Engine) rulesFor(o *outcome) failure.Rules {
 	if a.lease.Dependency != "" {
 		rules.Dependency = a.lease.Dependency
 	}
-	j, set := &e.judgements, e.rulings.set.Load()
+	rules.Policy = e.judgements.policy(e.rulings.set.Load(), rules.Policy, a)
+	if rules.Policy.Learned {
+		rules.Hopes = e.hopes.of(a.lease.Kind)
+	}
+	return rules
+}
+
+// policy is the one in force for an attempt, over what the code says.
+func (j *judgements) policy(set *policy.Set, own failure.Policy, a *attempt) failure.Policy {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.set != set || j.known == nil || len(j.known) > 10_000 {
 		j.set, j.known = set, make(map[judgement]failure.Policy)
 	}
 	key := judgement{a.kind, set.Key(a.lease.Kind, a.lease.Owner)}
 	merged, known := j.known[key]
 	if !known {
-		merged = set.Over(rules.Policy, a.lease.Kind, a.lease.Owner)
+		merged = set.Over(own, a.lease.Kind, a.lease.Owner)
 		j.known[key] = merged
 	}
-	rules.Policy = merged
-	if merged.Learned {
-		rules.Hopes = e.hopes.of(a.lease.Kind)
-	}
-	return rules
+	return merged
 }

@@ -108,23 +108,34 @@ func (e *Engine) hear() {
 	}
 }
 
-// decide turns an outcome into a settlement.
+// decide turns an outcome into a settlement, and takes from it what it says about others.
 func (e *Engine) decide(o *outcome) holdfast.Settlement {
+	s := e.settlement(o)
+	e.consider(o)
+	return s
+}
+
+// settlement turns an outcome into a settlement.
+func (e *Engine) settlement(o *outcome) holdfast.Settlement {
 	o.Roll = rand.Float64()
 	o.verdict = e.verdict(o)
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
 	}
+	s := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
+	s.Version = e.cfg.Version
+	return s
+}
+
+// consider takes from a verdict what it says about the attempt's dependency and owner, and what it promises.
+func (e *Engine) consider(o *outcome) {
 	e.observe(o)
 	if o.attempt.lease.Owner != "" {
 		e.charge(o)
 	}
-	s := o.verdict.Settlement(*o.attempt.lease, o.Outcome)
-	s.Version = e.cfg.Version
-	if s.Within > 0 {
-		e.promises.made(s.Within)
+	if o.verdict.Within > 0 {
+		e.promises.made(o.verdict.Within)
 	}
-	return s
 }
 
 // whyInterrupted tells the story of an interruption other than a stop, which only the engine knows.
@@ -199,10 +210,8 @@ func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement
 	refusals := answers[:0:0]
 	for i := range outcomes {
 		o, answer := outcomes[i], answers[i]
-		senseless := answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost)
-		if senseless && o.verdict.Why != unsettleable {
-			again, instead = append(again, o), append(instead, unsettled(settlements[i], answer))
-			o.verdict = failure.Verdict{To: holdfast.Failed, Failure: instead[len(instead)-1].Failure, Why: unsettleable, Alarm: true}
+		if senseless(answer) && o.verdict.Why != unsettleable {
+			again, instead = append(again, o), append(instead, o.unsettled(settlements[i], answer))
 			continue
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)
@@ -220,12 +229,14 @@ func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement
 
 const unsettleable = "the store refused the first settlement"
 
-// unsettled is the settlement of a job whose proper settlement the store refused.
-func unsettled(s holdfast.Settlement, refusal error) holdfast.Settlement {
-	return holdfast.Settlement{
-		Batch: s.Batch, Job: s.Job, Token: s.Token, To: holdfast.Failed, Took: s.Took, Why: unsettleable,
-		Failure: &holdfast.Failure{
-			Code: "SYSTEM_ERROR", Category: "system", Message: "What became of the job could not be written down.", Detail: refusal.Error(),
-		},
+// senseless reports whether the store refused a settlement although its lease is held.
+func senseless(answer error) bool { return answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost) }
+
+// unsettled is the settlement of a job whose proper settlement the store refused, and the verdict becomes what it says.
+func (o *outcome) unsettled(s holdfast.Settlement, refusal error) holdfast.Settlement {
+	f := &holdfast.Failure{
+		Code: "SYSTEM_ERROR", Category: "system", Message: "What became of the job could not be written down.", Detail: refusal.Error(),
 	}
+	o.verdict = failure.Verdict{To: holdfast.Failed, Failure: f, Why: unsettleable, Alarm: true}
+	return holdfast.Settlement{Batch: s.Batch, Job: s.Job, Token: s.Token, To: holdfast.Failed, Took: s.Took, Why: unsettleable, Failure: f}
 }

@@ -62,6 +62,8 @@ var builtin = []Code{
 	{"BAD_REQUEST", "input", final, Us, 502, "A service did not understand our request.", "Compare the request with the service's contract; it may have changed."},
 	{"NOT_FOUND", "input", final, User, 404, "What the job needs does not exist.", "Restore it, then retry the job; or discard the job."},
 	{"AUTH_MISSING", "auth", final, User, 401, "Credentials are missing.", "Find out why the request was accepted without them."},
+	{"ADDRESS_BLOCKED", "input", final, User, 422, "The address may not be called.", "Give a public address; or allow its network or host where the workers run, then retry the job."},
+	{"SECRET_MISSING", "auth", retryable, Us, 500, "A secret that the job needs is not there.", "Set the secret where the workers run, and name the hosts it may be sent to; the detail says how."},
 	{"AUTH_DENIED", "auth", final, Us, 502, "A service does not allow us to do this.", "Check the rights of the account we use there."},
 	{"UNAUTHORIZED", "auth", final, Us, 502, "A service did not accept our credentials.", "Renew the credentials, then retry the failed jobs."},
 

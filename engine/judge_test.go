@@ -1,0 +1,286 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// far is a queue that no engine of a scene claims from: its jobs are for workers elsewhere.
+const far = "far"
+
+func toFar(d *holdfast.Draft) { d.Queue = far }
+
+// claimsFar takes jobs as a worker elsewhere would.
+func (s *scene) claimsFar(n int) []holdfast.Lease {
+	s.Helper()
+	var leases []holdfast.Lease
+	s.until("jobs to claim", func() bool {
+		more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: n - len(leases), Start: n, Lease: time.Minute})
+		if err != nil {
+			s.Fatal(err)
+		}
+		leases = append(leases, more...)
+		return len(leases) == n
+	})
+	return leases
+}
+
+func returned(l holdfast.Lease, err error) engine.Report {
+	return engine.Report{Lease: l, Outcome: failure.Outcome{Event: failure.Returned, Err: err}}
+}
+
+// judges reports, and wants no error but those of single reports.
+func (s *scene) judges(w *worker, reports ...engine.Report) []error {
+	s.Helper()
+	synctest.Wait() // a worker that was just started runs by then
+	answers, err := w.Judge(context.Background(), reports)
+	if err != nil || len(answers) != len(reports) {
+		s.Fatalf("judging %d reports: %v, %v", len(reports), answers, err)
+	}
+	synctest.Wait()
+	return answers
+}
+
+// ends collects what the hook is told.
+type ends struct {
+	mu  sync.Mutex
+	all []engine.End
+}
+
+func (e *ends) told(end engine.End) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, end)
+}
+
+func (e *ends) list() []engine.End {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]engine.End(nil), e.all...)
+}
+
+func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
+	tell(t, func(s *scene) {
+		var told ends
+		w := s.works(engine.Config{Ended: told.told, Policies: set(s, "kinds:\n  note:\n    max_attempts: 2\n    backoff: {shape: fixed, delay: 30s}\n")})
+		id := s.enqueue(toFar)
+		lease := s.claimsFar(1)[0]
+		time.Sleep(4 * time.Second)
+		expect(s, "answer", s.judges(w, returned(lease, errTrouble))[0], nil)
+		job := s.job(id)
+		expect(s, "state", job.State, holdfast.Queued)
+		expect(s, "failures", job.Failures, 1)
+		expect(s, "next attempt in", job.DueAt.Sub(job.AsOf).Round(time.Second), 30*time.Second)
+		expect(s, "answer", s.judges(w, returned(s.claimsFar(1)[0], errTrouble))[0], nil)
+		expect(s, "state", s.job(id).State, holdfast.Failed)
+		expect(s, "code", code(s.job(id)), "UNKNOWN")
+		all := told.list()
+		if len(all) != 2 {
+			t.Fatalf("told of %d ends, want 2", len(all))
+		}
+		expect(s, "first end", all[0].To, holdfast.Queued)
+		expect(s, "took", all[0].Took.Round(time.Second), 4*time.Second)
+		expect(s, "delay", all[0].Delay, 30*time.Second)
+		expect(s, "left after the first", all[0].Left, 1)
+		expect(s, "second end", all[1].To, holdfast.Failed)
+		expect(s, "its number", all[1].Attempt, 2)
+	})
+}
+
+func TestAReportThatSaysNeverRetryIsADeadLetterAndOneThatCompletedKeepsItsResult(t *testing.T) {
+	tell(t, func(s *scene) {
+		failed := make(chan string, 10)
+		w := s.works(engine.Config{Failed: func(_ context.Context, _ holdfast.Job, f holdfast.Failure) { failed <- f.Code }})
+		bad, good := s.enqueue(toFar), s.enqueue(toFar)
+		leases := s.claimsFar(2)
+		answers := s.judges(w, returned(leases[0], failure.NeverRetry(failure.WithCode(errTrouble, "NOT_FOUND"))),
+			engine.Report{Lease: leases[1], Outcome: failure.Outcome{Event: failure.Returned, Result: json.RawMessage(`{"ok":true}`)}})
+		expect(s, "answers", errors.Join(answers...), nil)
+		expect(s, "the bad one", s.job(bad).State, holdfast.Failed)
+		expect(s, "the hook heard", <-failed, "NOT_FOUND")
+		expect(s, "the good one", s.job(good).State, holdfast.Complete)
+		expect(s, "its result", string(s.job(good).Result), `{"ok":true}`)
+	})
+}
+
+func TestFiveBadReportsOfADependencyOpenItsBreaker(t *testing.T) {
+	tell(t, func(s *scene) {
+		cfg := engine.Config{Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 5, OpenFor: 20 * time.Second}}}}
+		var before breaker.State // how the breaker stands when something is settled
+		w := s.worksOn(&mistreated{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) {
+			before = s.circuit("gateway").State
+			return nil, nil
+		}}, cfg)
+		calls := func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" }
+		s.enqueueAll(7, calls)
+		for _, lease := range s.claimsFar(5) {
+			s.judges(w, returned(lease, errGateway))
+		}
+		s.turns("gateway", breaker.Open)
+		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 2, Start: 2, Lease: time.Minute})
+		if err != nil || len(leases) != 0 {
+			t.Fatalf("claimed behind an open breaker: %d, %v", len(leases), err)
+		}
+		s.turns("gateway", breaker.HalfOpen)
+		s.judges(w, returned(s.claimsFar(1)[0], errGateway))
+		expect(s, "before the place of a probe that failed is free", before, breaker.Open)
+	})
+}
+
+func TestAStaleReportChangesNothing(t *testing.T) {
+	tell(t, func(s *scene) {
+		var told ends
+		w := s.works(engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 1}}}})
+		id := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
+		lease := s.claimsFar(1)[0]
+		s.until("the job to be reclaimed", func() bool { return s.job(id).State == holdfast.Queued })
+		before := len(told.list())
+		answer := s.judges(w, returned(lease, errGateway))[0]
+		if !errors.Is(answer, holdfast.ErrLeaseLost) {
+			t.Errorf("a stale report: %v, want ErrLeaseLost", answer)
+		}
+		expect(s, "ends told", len(told.list()), before)
+		expect(s, "of the lost worker", told.list()[0].Charge, holdfast.ChargeCrash)
+		time.Sleep(5 * time.Second)
+		expect(s, "breaker", s.circuit("gateway").State, "")
+		expect(s, "failures", s.job(id).Failures, 0)
+	})
+}
+
+func TestAReportedSnoozeIsFree(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{})
+		id := s.enqueue(toFar)
+		s.judges(w, returned(s.claimsFar(1)[0], failure.Snooze(time.Minute)))
+		job := s.job(id)
+		expect(s, "state", job.State, holdfast.Queued)
+		expect(s, "failures", job.Failures, 0)
+		expect(s, "interrupts", job.Interrupts, 1)
+		expect(s, "next in", job.DueAt.Sub(job.AsOf).Round(time.Second), time.Minute)
+	})
+}
+
+func TestAReportWhoseAnswerWasLostIsRepeatedAndCountsOnce(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		tell(t, func(s *scene) {
+			var told ends
+			w := s.worksOn(s.faulty, engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {}}})
+			id := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
+			report := returned(s.claimsFar(1)[0], errGateway)
+			s.judges(w) // the engine is at work
+			s.faulty.Plan(storetest.Fault{Verb: "Settle", After: after})
+			if _, err := w.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
+				t.Fatalf("the first time: %v", err)
+			}
+			s.faulty.Plan()
+			for range 3 {
+				expect(s, "again", s.judges(w, report)[0], nil)
+			}
+			report.Lease.Failures = 9 // as it may look to somebody who asks for the job now
+			expect(s, "once more", s.judges(w, report)[0], nil)
+			expect(s, "failures", s.job(id).Failures, 1)
+			expect(s, "attempts on record", len(s.attempts(id)), 1)
+			expect(s, "ends told", len(told.list()), 1)
+			s.until("the breaker to have heard", func() bool { return s.circuit("gateway").Code != "" })
+			expect(s, "calls counted", s.circuit("gateway").Recent, "x")
+			report.Outcome.Err = nil
+			if answer := s.judges(w, report)[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
+				t.Errorf("saying something else: %v, want ErrLeaseLost", answer)
+			}
+		})
+	}
+}
+
+// unhurried is a store that takes its time to say what the policy is.
+type unhurried struct{ holdfast.Store }
+
+func (u unhurried) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+	if room == "policy" {
+		time.Sleep(3 * time.Second)
+	}
+	return u.Store.Records(ctx, room)
+}
+
+func TestReportsAreJudgedByThePolicyThatWasAppliedAlsoRightAfterTheStart(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.applies("kinds:\n  note:\n    max_attempts: 1\n", 0)
+		id := s.enqueue(toFar)
+		lease := s.claimsFar(1)[0]
+		w := s.worksOn(unhurried{s.store}, engine.Config{})
+		expect(s, "answer", s.judges(w, returned(lease, errTrouble))[0], nil)
+		expect(s, "state", s.job(id).State, holdfast.Failed)
+	})
+}
+
+func TestAnEngineThatDoesNotRunJudgesNothing(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.enqueue(toFar)
+		report := returned(s.claimsFar(1)[0], nil)
+		idle, err := engine.New(s.store, engine.Config{Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.works(engine.Config{})
+		w.stop()
+		for _, e := range []*engine.Engine{idle, w.Engine} {
+			if _, err := e.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
+				t.Errorf("judging: %v, want ErrUnavailable", err)
+			}
+		}
+	})
+}
+
+func TestTheHookIsToldOfEveryAttemptOnceAndAPanicInItCostsNothing(t *testing.T) {
+	tell(t, func(s *scene) {
+		var told ends
+		var runs starts
+		cfg := engine.Config{Ended: func(end engine.End) { told.told(end); panic("a hook that panics") }}
+		s.works(cfg, handling(func(context.Context, *engine.Job[Note]) error {
+			if runs.mark() == 1 {
+				return errTrouble
+			}
+			return nil
+		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		s.becomes(s.enqueue(), holdfast.Complete)
+		all := told.list()
+		if len(all) != 2 || all[0].To != holdfast.Queued || all[1].To != holdfast.Complete || all[1].Attempt != 2 {
+			t.Errorf("told %+v", all)
+		}
+	})
+}
+
+func TestTheLineOfAFailedCallTellsItsStatusAndHowTheBreakerStands(t *testing.T) {
+	tell(t, func(s *scene) {
+		var out bytes.Buffer
+		log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		w := s.works(engine.Config{Log: log}, handling(func(context.Context, *engine.Job[Note]) error {
+			return failure.With(failure.NeverRetry(errGateway), "http_status", "502")
+		}, engine.Kind{Dependency: "gateway"}))
+		s.becomes(s.enqueue(), holdfast.Failed)
+		w.stop()
+		var line map[string]any
+		if err := json.Unmarshal([]byte(strings.Split(out.String(), "\n")[0]), &line); err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string]any{
+			"event": "failed", "status": "failed", "attempt": 1.0, "error_code": "GW_5XX", "gateway_status": "502",
+			"dependency": "gateway", "breaker_state": "closed",
+		} {
+			expect(s, key, line[key], want)
+		}
+	})
+}

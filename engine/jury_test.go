@@ -1,0 +1,164 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
+
+func TestReportedRetriesAreChargedToTheirOwner(t *testing.T) {
+	tell(t, func(s *scene) {
+		policies := set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 9}\nowners: {acme: {budget: {retries_per_day: 2}}}")
+		w := s.works(engine.Config{Policies: policies})
+		s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Owner = far, "acme" })
+		for range 3 { // a first attempt and two retries
+			s.judges(w, returned(s.claimsFar(1)[0], errTrouble))
+		}
+		s.until("the budget to be used up", func() bool { return s.hold(holdfast.SourceBudget) != nil })
+		expect(s, "whose retries wait", s.hold(holdfast.SourceBudget).Owner, "acme")
+	})
+}
+
+func TestExperienceWithReportsIsGoneByToo(t *testing.T) {
+	tell(t, func(s *scene) {
+		policies := set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 4, learned: true}")
+		w := s.works(engine.Config{Policies: policies})
+		s.enqueueAll(400, toFar)
+		for range 4 {
+			var reports []engine.Report
+			for _, lease := range s.claimsFar(400) {
+				reports = append(reports, returned(lease, errTrouble))
+			}
+			expect(s, "answers", errors.Join(s.judges(w, reports...)...), nil)
+		}
+		expect(s, "dead letters", s.counted(holdfast.Failed), 400)
+		time.Sleep(6 * time.Minute)
+		id := s.enqueue(toFar)
+		s.judges(w, returned(s.claimsFar(1)[0], errTrouble))
+		job := s.job(id)
+		expect(s, "state", job.State, holdfast.Failed)
+		expect(s, "failures with experience", job.Failures, 1)
+	})
+}
+
+func TestAReportTheStoreCannotMakeSenseOfEndsTheJobAndNotTheOthers(t *testing.T) {
+	tell(t, func(s *scene) {
+		odd := s.enqueue(toFar)
+		even := s.enqueue(toFar)
+		leases := s.claimsFar(2)
+		store := &mistreated{Store: s.store}
+		refused := false
+		store.settle = func(all []holdfast.Settlement) ([]error, error) {
+			if refused {
+				return nil, nil
+			}
+			refused = true
+			answers, err := s.store.Settle(context.Background(), all[1:])
+			return append([]error{&holdfast.Error{Kind: holdfast.ErrInvalid, Message: "senseless"}}, answers...), err
+		}
+		w := s.worksOn(store, engine.Config{})
+		expect(s, "answers", errors.Join(s.judges(w, returned(leases[0], nil), returned(leases[1], nil))...), nil)
+		expect(s, "the one", s.job(odd).State, holdfast.Failed)
+		expect(s, "its code", code(s.job(odd)), "SYSTEM_ERROR")
+		expect(s, "the other", s.job(even).State, holdfast.Complete)
+	})
+}
+
+func TestAStaleReportOfAProbeDoesNotOpenTheBreakerAgain(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{
+			Lease:        5 * time.Second,
+			Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 5, OpenFor: 20 * time.Second}}},
+		})
+		s.enqueueAll(7, func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
+		for _, lease := range s.claimsFar(5) {
+			s.judges(w, returned(lease, errGateway))
+		}
+		s.turns("gateway", breaker.HalfOpen)
+		probe := s.claimsFar(1)[0]
+		stale := probe
+		stale.Batch = holdfast.NewID() // of somebody who lost it
+		opens := len(s.circuit("gateway").History)
+		if answer := s.judges(w, returned(stale, errGateway))[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
+			t.Errorf("a stale report of a probe: %v", answer)
+		}
+		time.Sleep(2 * time.Second)
+		expect(s, "moves since", len(s.circuit("gateway").History), opens)
+		s.judges(w, returned(probe, errGateway))
+		expect(s, "after the true one", s.circuit("gateway").State, breaker.Open)
+	})
+}
+
+func TestAStopWaitsForReportsUnderWay(t *testing.T) {
+	tell(t, func(s *scene) {
+		id := s.enqueue(toFar)
+		report := returned(s.claimsFar(1)[0], nil)
+		gate := make(chan struct{})
+		store := &mistreated{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) { <-gate; return nil, nil }}
+		var told ends
+		w := s.worksOn(store, engine.Config{Ended: told.told})
+		s.judges(w)
+		var answers []error
+		var err error
+		var judging sync.WaitGroup
+		judging.Go(func() { answers, err = w.Judge(context.Background(), []engine.Report{report}) })
+		synctest.Wait()
+		judging.Go(w.stop)
+		synctest.Wait()
+		close(gate)
+		judging.Wait()
+		if err != nil || len(answers) != 1 || answers[0] != nil {
+			t.Errorf("the report under way: %v, %v", answers, err)
+		}
+		expect(s, "state", s.job(id).State, holdfast.Complete)
+		expect(s, "ends told", len(told.list()), 1)
+	})
+}
+
+func TestManyMayReportAtOnce(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 1}}")})
+		s.enqueueAll(200, func(d *holdfast.Draft) { d.Queue, d.Owner, d.Dependency = far, "acme", "gateway" })
+		var all sync.WaitGroup
+		for i, lease := range s.claimsFar(200) {
+			all.Go(func() {
+				outcome := failure.Outcome{Event: failure.Returned}
+				if i%2 == 0 {
+					outcome = failure.Outcome{Event: failure.Panicked, Err: errTrouble}
+				}
+				answers, err := w.Judge(context.Background(), []engine.Report{{Lease: lease, Outcome: outcome}})
+				if err != nil || answers[0] != nil {
+					t.Errorf("judging: %v, %v", answers, err)
+				}
+			})
+		}
+		all.Wait()
+		expect(s, "complete", s.counted(holdfast.Complete), 100)
+		expect(s, "failed", s.counted(holdfast.Failed), 100)
+	})
+}
+
+func TestAReportThatTellsNothingOfItsLeaseIsStillJudged(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{})
+		id := s.enqueue(toFar)
+		lease := s.claimsFar(1)[0]
+		bare := holdfast.Lease{Job: holdfast.Job{ID: lease.ID, Token: lease.Token, Kind: lease.Kind}, Batch: lease.Batch}
+		expect(s, "answer", s.judges(w, engine.Report{Lease: bare, Outcome: failure.Outcome{Event: failure.TimedOut}})[0], nil)
+		job := s.job(id)
+		expect(s, "state", job.State, holdfast.Queued)
+		expect(s, "code", code(job), "TIMEOUT")
+		if why := s.attempts(id)[0].Why; !strings.Contains(why, "time limit") {
+			t.Errorf("why: %s", why)
+		}
+	})
+}
