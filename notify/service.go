@@ -14,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/secret"
 )
 
 // kindPrefix begins the kind of every delivery; the sink's name is the rest.
@@ -69,7 +70,7 @@ func (c *Config) fill() {
 		c.Log = slog.Default()
 	}
 	if c.Secret == nil {
-		c.Secret = fromEnvironment
+		c.Secret = secret.FromEnvironment
 	}
 	if c.Source == "" {
 		c.Source = DefaultSource

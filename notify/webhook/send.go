@@ -9,14 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"code.dny.dev/ssrf"
-
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/guard"
 	"github.com/holdfastdev/holdfast/notify"
 )
 
@@ -42,7 +40,7 @@ func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 		return nil, err
 	}
 	began := time.Now()
-	answer, err := s.client.Do(request)
+	answer, err := s.guard.Do(request, 0)
 	if err != nil {
 		return nil, unreached(err)
 	}
@@ -112,15 +110,12 @@ func refused(answer *http.Response) error {
 	return because(errors.New("the receiver did not accept the event"))
 }
 
-// unreached is the error of a request without an answer. What http says is told without the address, whose query may be a secret.
+// unreached is the error of a request without an answer.
 func unreached(err error) error {
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
 	var late net.Error
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork):
-		return failure.NeverRetry(failure.WithCode(errors.New("the target leads into a network that may not be called: give a public address, or allow its network in webhook.Config"), "HANDLER_REFUSED"))
+	case errors.Is(err, guard.ErrBlocked):
+		return failure.NeverRetry(failure.WithCode(errors.New("the target leads into a network that may not be called: give a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return failure.WithCode(fmt.Errorf("the receiver did not answer in time: %w", err), "HTTP_TIMEOUT")
 	case errors.Is(err, context.Canceled):

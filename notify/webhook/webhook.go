@@ -8,17 +8,14 @@ package webhook
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
-	"code.dny.dev/ssrf"
-
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/guard"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
@@ -33,9 +30,8 @@ type Config struct {
 
 // Sink tells by HTTP requests.
 type Sink struct {
-	cfg    Config
-	guard  *ssrf.Guardian
-	client *http.Client
+	cfg   Config
+	guard *guard.Guard
 }
 
 // Unsigned is the option of a subscription that goes without a signature: its receiver believes whoever calls.
@@ -54,31 +50,16 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 15 * time.Second
 	}
-	var v4, v6 []netip.Prefix
-	for _, p := range cfg.Allow {
-		switch {
-		case !p.IsValid():
-			return nil, refusal("Allow holds a network that is none: use netip.ParsePrefix")
-		case p.Addr().Is4():
-			v4 = append(v4, p)
-		default:
-			v6 = append(v6, p)
-		}
+	// Receivers listen on whatever port they like: a signed request to a public address means nothing to anybody else.
+	g, err := guard.New(guard.Config{Allow: cfg.Allow, AnyPort: true, Timeout: cfg.Timeout})
+	if err != nil {
+		return nil, refusal("%v", err)
 	}
-	s := &Sink{cfg: cfg, guard: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))}
-	dialer := &net.Dialer{Timeout: min(5*time.Second, cfg.Timeout), Control: s.guard.Safe}
-	s.client = &http.Client{
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: min(5*time.Second, cfg.Timeout), ForceAttemptHTTP2: true, DisableCompression: true,
-			MaxIdleConnsPerHost: 4, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return s, nil
+	return &Sink{cfg: cfg, guard: g}, nil
 }
 
 // Close lets go of connections that are not in use.
-func (s *Sink) Close() { s.client.CloseIdleConnections() }
+func (s *Sink) Close() { s.guard.Close() }
 
 // Traits are one event a request, and attempts over three days. An answer that means "you are wrong" is tried again too: it is as often the
 // receiver that is being repaired.
@@ -131,8 +112,11 @@ func (s *Sink) target(sub subscription.Subscription) (*url.URL, error) {
 	case u.Fragment != "":
 		return nil, refusal("the target has a part after #, which never reaches a receiver: leave it out")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && s.guard.SafeAddr(ip) != nil {
-		return nil, refusal("the target %s is in a network that may not be called: give a public address, or allow its network in webhook.Config", ip)
+	switch _, err := s.guard.Check(sub.Target); {
+	case errors.Is(err, guard.ErrBlocked):
+		return nil, refusal("the target is in a network that may not be called: give a public address, or allow its network in webhook.Config")
+	case err != nil:
+		return nil, refusal("the target: %v", err)
 	}
 	return u, nil
 }
