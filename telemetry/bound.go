@@ -1,0 +1,37 @@
+package telemetry
+
+import (
+	"strings"
+	"sync"
+)
+
+// other stands for every value of a label beyond the first so many.
+const other = "other"
+
+// A bound keeps a label to so many values, whatever people choose to call things: each costs the watching machines a series for ever.
+type bound struct {
+	most int
+
+	mu    sync.Mutex
+	known map[string]string
+}
+
+func newBound(most int) *bound { return &bound{most: most, known: make(map[string]string)} }
+
+// of is the value under which something is counted.
+func (b *bound) of(value string) string {
+	if value == "" {
+		return "none"
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if as, ok := b.known[value]; ok {
+		return as
+	}
+	if len(b.known) >= b.most || len(value) > 200 {
+		return other
+	}
+	value = strings.Clone(value) // it may be a part of something large
+	b.known[value] = strings.ToValidUTF8(value, "?")
+	return b.known[value]
+}

@@ -1,0 +1,22 @@
+// Generate writes the dashboard and the alert rules from the names of the metrics. Run it at the root of the repository.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/holdfastdev/holdfast/telemetry"
+)
+
+func main() {
+	for file, text := range map[string][]byte{
+		"telemetry/dashboard.json": telemetry.Dashboard(),
+		"telemetry/alerts.yaml":    telemetry.Rules(),
+	} {
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println("wrote", file)
+	}
+}

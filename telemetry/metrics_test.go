@@ -1,0 +1,164 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+	"github.com/holdfastdev/holdfast/telemetry"
+)
+
+func TestWhatAnEngineDoesAndWhatTheStoreHoldsIsOnThePage(t *testing.T) {
+	text := everything(t)
+	wants(t, text,
+		`holdfast_jobs_enqueued_total{kind="mail",queue="default"} 23`,
+		`holdfast_jobs_completed_total{kind="mail",queue="default"} 2`,
+		`holdfast_success_attempts_total{attempt="1"} 1`,
+		`holdfast_success_attempts_total{attempt="2"} 1`,
+		`holdfast_jobs_failed_total{code="NOT_FOUND",kind="mail",queue="default"} 2`,
+		`holdfast_jobs_nonretryable_total{code="NOT_FOUND",kind="mail"} 2`,
+		`holdfast_manual_retries_total{kind="mail",queue="default"} 1`,
+		`holdfast_retries_scheduled_total{code="UNKNOWN",kind="mail"} 1`,
+		`holdfast_jobs_reclaimed_total{kind="mail",queue="elsewhere"} 1`,
+		`holdfast_attempts_total{kind="mail",outcome="crashed",queue="elsewhere"} 1`,
+		`holdfast_breaker_state{dependency="gateway",state="open"} 1`,
+		`holdfast_breaker_state{dependency="gateway",state="closed"} 0`,
+		`holdfast_dead_letters{queue="default"} 1`,
+		`holdfast_queue_held{queue="elsewhere"} 1`,
+		`holdfast_queue_held{queue="default"} 0`,
+		`holdfast_subscriptions{sink="webhook",state="told"} 1`,
+		`holdfast_redrives{state="running"} 1`,
+		`holdfast_http_requests_total{route="enqueue",status="201"} 1`,
+		`holdfast_workers 1`,
+		`holdfast_store_up 1`,
+	)
+	for _, private := range []string{"ada-lovelace", "secret-path"} {
+		if strings.Contains(text, private) {
+			t.Errorf("%s is on the page", private)
+		}
+	}
+}
+
+func TestPrometheusFindsNoFaultWithThePage(t *testing.T) {
+	promtool, err := need.Promtool.Ensure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(everything(t))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestHoweverManyNamesPeopleThinkOfThePageStaysSmall(t *testing.T) {
+	m := telemetry.New(telemetry.Config{})
+	for i := range 5000 {
+		name := fmt.Sprintf("name-%d", i)
+		lease := &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: name, Dependency: name}}
+		m.Ended(engine.End{Lease: lease, To: holdfast.Failed, Failure: &holdfast.Failure{Code: name}, Attempt: i, Took: time.Second})
+		m.Asked(name, i, time.Second)
+	}
+	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "bad \xff queue", Kind: strings.Repeat("x", 5000)}}, To: holdfast.Complete})
+	text := page(t, m)
+	if n := strings.Count(text, "\n"); n > 20_000 {
+		t.Errorf("a page of %d lines", n)
+	}
+	wants(t, text, `holdfast_attempts_total{kind="other",outcome="failed",queue="default"} 4900`, `holdfast_jobs_failed_total{code="other",kind="other",queue="default"} 4800`)
+}
+
+// away is a desk whose store does not answer.
+type away struct {
+	telemetry.Desk
+	asked atomic.Int64
+	hang  chan struct{} // until it is closed; nil: it refuses at once
+	err   atomic.Pointer[error]
+}
+
+func (a *away) Stats(ctx context.Context) (ops.Stats, error) {
+	a.asked.Add(1)
+	if a.hang != nil {
+		<-a.hang
+	}
+	if err := a.err.Load(); err != nil {
+		return ops.Stats{}, *err
+	}
+	return a.Desk.Stats(ctx)
+}
+
+// beside opens a desk on an empty store.
+func beside(t *testing.T) *away {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: t.TempDir() + "/jobs.db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return &away{Desk: ops.New(store, ops.Config{})}
+}
+
+func TestWhenTheStoreIsAwayThePageAnswersAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := beside(t)
+		m := telemetry.New(telemetry.Config{Desk: desk})
+		m.Asked("enqueue", 200, time.Second)
+		wants(t, page(t, m), "holdfast_store_up 1", "holdfast_workers 0")
+		gone := errors.New("connection refused")
+		desk.err.Store(&gone)
+		time.Sleep(6 * time.Second)
+		text := page(t, m)
+		wants(t, text, "holdfast_store_up 0", `holdfast_desk_errors_total{question="stats"} 1`, `holdfast_http_requests_total{route="enqueue",status="200"} 1`)
+		if strings.Contains(text, "\nholdfast_workers ") {
+			t.Error("what was true before the store went away is told as if it were true now")
+		}
+		desk.err.Store(nil)
+		time.Sleep(6 * time.Second)
+		wants(t, page(t, m), "holdfast_store_up 1", "holdfast_workers 0")
+	})
+}
+
+func TestAStoreThatHangsHoldsNoPageUpForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := beside(t)
+		desk.hang = make(chan struct{})
+		m := telemetry.New(telemetry.Config{Desk: desk})
+		for range 5 {
+			began := time.Now()
+			wants(t, page(t, m), "holdfast_store_up 0")
+			if took := time.Since(began); took > 1100*time.Millisecond {
+				t.Errorf("the page took %v", took)
+			}
+		}
+		if n := desk.asked.Load(); n != 1 {
+			t.Errorf("asked %d times although the first question is not answered", n)
+		}
+		close(desk.hang)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		wants(t, page(t, m), "holdfast_store_up 1")
+	})
+}
+
+func TestTheStoreIsAskedOnceForManyPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := beside(t)
+		m := telemetry.New(telemetry.Config{Desk: desk})
+		for range 100 {
+			page(t, m)
+		}
+		if n := desk.asked.Load(); n != 1 {
+			t.Errorf("a hundred pages at once asked the store %d times", n)
+		}
+	})
+}
