@@ -76,7 +76,7 @@ func call[In, Out any](ctx context.Context, c *Client, r Route[In, Out], in In, 
 		answer, err = c.send(ctx, r.Method, path, header, text)
 		if err == nil && len(answer) > 0 {
 			if err = UnmarshalLoose(answer, &out); err != nil {
-				err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server's answer cannot be read: is it a Holdfast server, and not older than this client?", Cause: err}
+				err = unreadableAnswer(err)
 			}
 		}
 		wait := pauseFor(err, try)
@@ -138,6 +138,10 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("the server answered with %s: is it a Holdfast server?", response.Status)}
 	}
 	return nil, p.Err()
+}
+
+func unreadableAnswer(err error) error {
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server's answer cannot be read: is it a Holdfast server, and not older than this client?", Cause: err}
 }
 
 // away says that the server could not be asked.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,10 +23,19 @@ const maxDepth = 64
 var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.RejectUnknownMembers(true),
-	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
+	jsontext.PreserveRawStrings(true),
+	json.WithMarshalers(json.JoinMarshalers(durationOut, rawOut, written)),
+	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, draftIn, leaseIn, understood)),
+)
+
+// lenient lets JSON pass that somebody else answers for: what a store holds was checked when it came in, and is told as it is.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+var (
+	durationOut = json.MarshalToFunc(func(e *jsontext.Encoder, d time.Duration) error {
 		return e.WriteToken(jsontext.String(d.String()))
-	})),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *time.Duration) error {
+	})
+	durationIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *time.Duration) error {
 		token, err := d.ReadToken()
 		if err != nil {
 			return err
@@ -35,7 +45,7 @@ var options = json.JoinOptions(
 		}
 		*to, err = ParseDuration(token.String())
 		return err
-	})),
+	})
 )
 
 // ParseDuration reads a duration as people and programs write it: 1m30s, 500ms, 36h.
@@ -48,14 +58,21 @@ func ParseDuration(text string) (time.Duration, error) {
 }
 
 // Marshal writes a value as it travels.
-func Marshal(value any) ([]byte, error) { return json.Marshal(value, options) }
+func Marshal(value any) ([]byte, error) {
+	if own, ok := value.(interface{ appendJSON([]byte) []byte }); ok { // what comes by the thousand is written by hand
+		return own.appendJSON(nil), nil
+	}
+	return json.Marshal(value, options, lenient)
+}
 
 // MarshalWrite writes a value as it travels, on the way.
-func MarshalWrite(to io.Writer, value any) error { return json.MarshalWrite(to, value, options) }
+func MarshalWrite(to io.Writer, value any) error {
+	return json.MarshalWrite(to, value, options, lenient)
+}
 
-// MarshalIndent writes a value as it travels, for people.
+// MarshalIndent writes a value as it travels, for people: the same value is the same text.
 func MarshalIndent(value any) ([]byte, error) {
-	return json.Marshal(value, options, jsontext.WithIndent("  "))
+	return json.Marshal(value, options, lenient, jsontext.WithIndent("  "), json.Deterministic(true))
 }
 
 // Unmarshal reads a value. What is wrong with the text is ErrInvalid, and says where; it never repeats what the text says.
@@ -66,12 +83,12 @@ func Unmarshal(text []byte, to any) error {
 	if err := json.Unmarshal(text, to, options); err != nil {
 		return unreadable(err)
 	}
-	return nil
+	return plain(text, to)
 }
 
 // UnmarshalLoose reads an answer: a newer server may say more than this program knows.
 func UnmarshalLoose(text []byte, to any) error {
-	return json.Unmarshal(text, to, options, json.RejectUnknownMembers(false))
+	return json.Unmarshal(text, to, options, lenient, json.RejectUnknownMembers(false))
 }
 
 // unreadable says what is wrong with JSON in a sentence.
@@ -104,15 +121,15 @@ func unreadable(err error) error {
 func clean(text string) string {
 	text = strings.ReplaceAll(text, "\n", "; ") // several problems come on several lines
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
 	}, text)
 	if len(text) > 400 {
-		text = strings.ToValidUTF8(text[:400], "") + "..."
+		text = text[:400] + "..."
 	}
-	return text
+	return strings.ToValidUTF8(text, "")
 }
 
 // shallow refuses JSON that is nested too deep, before anybody follows it down.

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 // A Selection selects jobs, in the query.
@@ -53,7 +55,8 @@ func selectionOf(f holdfast.Filter) Selection {
 // JobsIn asks for a list of jobs.
 type JobsIn struct {
 	Selection
-	State holdfast.State `query:"state" doc:"queued, processing, complete, failed or cancelled"`
+	State       holdfast.State `query:"state" doc:"only in this state"`
+	DeadLetters bool           `query:"dead_letters" doc:"only failed ones that nobody discarded"`
 }
 
 // JobsOut is a page of jobs.
@@ -62,8 +65,97 @@ type JobsOut struct {
 	Paged
 }
 
-// The routes of jobs: looking at them.
+// StoryOut is a job's story.
+type StoryOut struct {
+	Story []ops.Line `json:"story" doc:"every transition once, in order"`
+}
+
+// ArtifactsOut are a job's artifacts.
+type ArtifactsOut struct {
+	Artifacts []holdfast.Artifact `json:"artifacts"`
+}
+
+// OnJob is a word on one job.
+type OnJob struct {
+	ByID
+	Asked
+	Body WordOn
+}
+
+// WordOn is what people say about what they do to something that may be an owner's.
+type WordOn struct {
+	Word
+	Owner string `json:"owner,omitempty" doc:"do it only if it is this owner's"`
+}
+
+// RetryIn asks for a manual retry.
+type RetryIn struct {
+	ByID
+	Asked
+	Body RetryBody
+}
+
+// RetryBody says more about a manual retry.
+type RetryBody struct {
+	WordOn
+	StuckAfter time.Duration `json:"stuck_after,omitempty" doc:"take the job also from a worker that has been at it for longer than this; 0s: only past its lease"`
+}
+
+// RetryOut answers a manual retry.
+type RetryOut struct {
+	Ahead int `json:"ahead" doc:"how many jobs of the same queue are claimed before it"`
+}
+
+// CancelOut answers a request to cancel.
+type CancelOut struct {
+	State holdfast.State `json:"state" doc:"cancelled at once, or processing: then it was asked to stop, and will end cancelled"`
+}
+
+// EditIn changes a job that is queued.
+type EditIn struct {
+	ByID
+	Asked
+	Match string `header:"If-Match" doc:"the ETag of the job as the editor saw it"`
+	Body  EditBody
+}
+
+// EditBody says what changes. What is left out stays as it is.
+type EditBody struct {
+	WordOn
+	Args        json.RawMessage `json:"args,omitempty" doc:"a JSON merge patch (RFC 7396) of the arguments"`
+	Queue       *string         `json:"queue,omitempty"`
+	Priority    *int16          `json:"priority,omitempty" doc:"a lower number is claimed first"`
+	Tags        *[]string       `json:"tags,omitempty" doc:"instead of those it has"`
+	MaxAttempts *int            `json:"max_attempts,omitempty" doc:"0 leaves it to the policy"`
+	Delay       *time.Duration  `json:"delay,omitempty" doc:"start no sooner than this from now; 0s: at once"`
+}
+
+// StuckIn asks for jobs that are stuck.
+type StuckIn struct {
+	After time.Duration `query:"after" doc:"also those that a worker has been at for longer than this"`
+	Queue string        `query:"queue" doc:"only this queue"`
+	Kind  string        `query:"kind" doc:"only this kind"`
+}
+
+// StuckOut are jobs that are stuck.
+type StuckOut struct {
+	Jobs   []holdfast.Job `json:"jobs"`
+	Looked int            `json:"looked" doc:"so many jobs in process were looked at"`
+	More   bool           `json:"more,omitempty" doc:"there are more in process than were looked at: narrow it down"`
+}
+
+// The routes of jobs.
 var (
-	GetJob   = Route[ByID, holdfast.Job]{Name: "get-job", Method: "GET", Path: "/jobs/{id}", Scope: key.Viewer, Tag: "jobs", About: "All about one job. The ETag is for If-Match when it is edited."}
-	ListJobs = Route[JobsIn, JobsOut]{Name: "list-jobs", Method: "GET", Path: "/jobs", Scope: key.Viewer, Tag: "jobs", About: "Jobs, newest first."}
+	GetJob       = Route[ByID, holdfast.Job]{Name: "get-job", Method: "GET", Path: "/jobs/{id}", Scope: key.Viewer, Tag: "jobs", About: "All about one job. The ETag is for If-Match when it is edited."}
+	ListJobs     = Route[JobsIn, JobsOut]{Name: "list-jobs", Method: "GET", Path: "/jobs", Scope: key.Viewer, Tag: "jobs", About: "Jobs, newest first."}
+	GetStory     = Route[ByID, StoryOut]{Name: "get-story", Method: "GET", Path: "/jobs/{id}/story", Scope: key.Viewer, Tag: "jobs", About: "How a job came to stand where it stands: every transition exactly once, in order."}
+	ExplainJob   = Route[ByID, ops.Explanation]{Name: "explain-job", Method: "GET", Path: "/jobs/{id}/explain", Scope: key.Viewer, Tag: "jobs", About: "Why a job is not processed now: every reason, and what can be done about it."}
+	GetHistory   = Route[ByID, holdfast.History]{Name: "get-history", Method: "GET", Path: "/jobs/{id}/history", Scope: key.Viewer, Tag: "jobs", About: "Everything the store can prove about one job, oldest first."}
+	GetArtifacts = Route[ByID, ArtifactsOut]{Name: "get-artifacts", Method: "GET", Path: "/jobs/{id}/artifacts", Scope: key.Viewer, Tag: "jobs", About: "What a job needs or has made that lies elsewhere, and when it expires."}
+	RetryJob     = Route[RetryIn, RetryOut]{Name: "retry-job", Method: "POST", Path: "/jobs/{id}/retry", Scope: key.Operator, Tag: "jobs", About: "Send a job round again at once: a failed one, one that waits for a retry, or one that is stuck. Its counts start afresh."}
+	CancelJob    = Route[OnJob, CancelOut]{Name: "cancel-job", Method: "POST", Path: "/jobs/{id}/cancel", Scope: key.Operator, Tag: "jobs", About: "End a queued job at once, or ask one in process to stop."}
+	DiscardJob   = Route[OnJob, Nothing]{Name: "discard-job", Method: "POST", Path: "/jobs/{id}/discard", Scope: key.Operator, Tag: "jobs", About: "Take a failed job off the dead letters. A reason is required."}
+	EditJob      = Route[EditIn, holdfast.Job]{Name: "edit-job", Method: "PATCH", Path: "/jobs/{id}", Scope: key.Operator, Tag: "jobs", About: "Change a queued job: its arguments, and when and where it waits."}
+	ListStuck    = Route[StuckIn, StuckOut]{Name: "list-stuck", Method: "GET", Path: "/stuck", Scope: key.Viewer, Tag: "jobs", About: "Jobs in process past their lease, or for longer than is said."}
+	ProcessStuck = Route[Said, Nothing]{Name: "process-stuck", Method: "POST", Path: "/stuck/process", Scope: key.Operator, Tag: "jobs", About: "Have jobs past their lease taken over now: the duty reclaim runs out of turn."}
 )

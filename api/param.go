@@ -3,6 +3,7 @@ package api
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -20,7 +21,11 @@ type param struct {
 	index []int
 	where string // path, query or header
 	name  string
+	most  int64 // of a number; 0: whatever fits
 }
+
+// maxPage is how many things a page may have, where a parameter does not say otherwise by the tag max.
+const maxPage = 200
 
 // A shape is how a type of request is put on the wire.
 type shape struct {
@@ -46,12 +51,23 @@ func shapeOf(t reflect.Type) *shape {
 		}
 		for _, where := range []string{"path", "query", "header"} {
 			if name, ok := f.Tag.Lookup(where); ok {
-				s.params = append(s.params, param{f.Index, where, name})
+				s.params = append(s.params, param{f.Index, where, name, mostOf(f, name)})
 			}
 		}
 	}
 	shapes.Store(t, s)
 	return s
+}
+
+// mostOf is the largest number that a parameter may be.
+func mostOf(f reflect.StructField, name string) int64 {
+	if most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64); err == nil {
+		return most
+	}
+	if name == "limit" {
+		return maxPage
+	}
+	return 0
 }
 
 // HasBody reports whether requests of this type have a body.
@@ -117,6 +133,11 @@ func invalid(format string, args ...any) error {
 
 // read sets one field from what was given.
 func read(to reflect.Value, p param, given []string) error {
+	for _, text := range given {
+		if err := plainParam(p, text); err != nil {
+			return err
+		}
+	}
 	if to.Kind() == reflect.Slice && to.Type().Elem().Kind() == reflect.String {
 		to.Set(reflect.ValueOf(given).Convert(to.Type()))
 		return nil
@@ -131,13 +152,18 @@ func read(to reflect.Value, p param, given []string) error {
 	if err := parse(to, given[0]); err != nil {
 		return invalid("%s: %v", p.name, err)
 	}
+	if p.most > 0 && to.CanInt() && (to.Int() < 0 || to.Int() > p.most) {
+		return invalid("%s: %d is out of range; give at most %d", p.name, to.Int(), p.most)
+	}
 	return nil
 }
 
 func parse(to reflect.Value, text string) (err error) {
 	switch typed := to.Addr().Interface().(type) {
 	case *time.Duration:
-		*typed, err = ParseDuration(text)
+		if *typed, err = ParseDuration(text); err == nil && (*typed < 0 || *typed > holdfast.MaxDelay) {
+			err = fmt.Errorf("%.40q: give a duration between 0 and 100 years", text)
+		}
 		return err
 	case encoding.TextUnmarshaler: // ids and moments
 		if err := typed.UnmarshalText([]byte(text)); err != nil {
@@ -162,7 +188,7 @@ func parse(to reflect.Value, text string) (err error) {
 		to.SetInt(n)
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || f != f {
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 			return fmt.Errorf("%.40q: give a number", text)
 		}
 		to.SetFloat(f)
@@ -192,7 +218,10 @@ func Encode(path string, in any) (target string, header http.Header, body any, e
 		for _, text := range texts {
 			switch p.where {
 			case "path":
-				path = strings.Replace(path, "{"+p.name+"}", url.PathEscape(text), 1)
+				if text == "" {
+					return "", nil, nil, invalid("%s is empty: say which one", p.name)
+				}
+				path = strings.Replace(path, "{"+p.name+"}", segment(text), 1)
 			case "query":
 				query.Add(p.name, text)
 			case "header":
@@ -207,6 +236,14 @@ func Encode(path string, in any) (target string, header http.Header, body any, e
 		path += "?" + query.Encode()
 	}
 	return path, header, body, nil
+}
+
+// segment is a name as one step of a path, whatever it is called.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }
 
 // write is a field as texts.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"time"
@@ -40,10 +41,10 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrUnsupported: a body in a form that nobody here reads.
 	ErrUnsupported = errors.New("unsupported")
-	// ErrPrecondition: it is not as the asker saw it.
-	ErrPrecondition = errors.New("precondition failed")
-	// ErrReused: an idempotency key was used for something else before.
-	ErrReused = errors.New("idempotency key reused")
+	// ErrPrecondition: it is not as the asker saw it. It is a conflict, as stores see it.
+	ErrPrecondition = fmt.Errorf("precondition failed: %w", holdfast.ErrConflict)
+	// ErrReused: an idempotency key was used for something else before. It is a conflict, as stores see it.
+	ErrReused = fmt.Errorf("idempotency key reused: %w", holdfast.ErrConflict)
 	// ErrMethod: there is such a path, and not with this method.
 	ErrMethod = errors.New("method not allowed")
 	// ErrInternal: it is our fault. The log knows more, by the request's id.

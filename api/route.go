@@ -22,6 +22,7 @@ type Route[In, Out any] struct {
 	Tag    string    // the chapter it belongs to
 	Status int       // when all went well; 200 when zero, 204 when Out is Nothing
 	Limit  int64     // bytes of the body; DefaultLimit when zero
+	Long   bool      // it waits for something to happen, or streams: it is not hurried, and takes no place among those that run
 }
 
 // DefaultLimit is how many bytes a body may have where a route does not say.
@@ -42,6 +43,9 @@ type GroupNamer interface{ GroupID() holdfast.ID }
 // A Narrower can be narrowed to what belongs to an owner. It refuses, with ErrNotFound or ErrInvalid, when it asks for somebody else's.
 type Narrower interface{ Narrow(owner string) error }
 
+// A Joiner puts jobs into groups, which must belong to whoever does so.
+type Joiner interface{ Joins() []holdfast.ID }
+
 // Word is what people say about what they do. Who they are is decided by their key, if they have one.
 type Word struct {
 	Actor  string `json:"actor,omitempty"`  // who does this, on whose key it is done
@@ -54,7 +58,7 @@ type ByID struct {
 }
 
 // JobID makes it the affair of the job's owner.
-func (in ByID) JobID() holdfast.ID { return in.ID }
+func (b ByID) JobID() holdfast.ID { return b.ID }
 
 // An Announcer is an answer with headers of its own.
 type Announcer interface{ Announce(h http.Header) }

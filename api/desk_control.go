@@ -1,0 +1,169 @@
+package api
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// Holds lists the holds in force.
+func (d *Desk) Holds(ctx context.Context) ([]ops.Held, error) {
+	out, err := call(ctx, d.c, ListHolds, struct{}{})
+	return out.Holds, err
+}
+
+// Pause places a hold.
+func (d *Desk) Pause(ctx context.Context, h holdfast.Hold) error {
+	body := HoldBody{HoldName: holdName(h), Word: Word{h.Actor, h.Reason}, Retries: h.Retries, AtMost: h.AtMost, Rate: h.Rate, For: h.For, Expected: h.Expected}
+	_, err := act(ctx, d, PlaceHold, h.Actor, PauseIn{Body: body})
+	return err
+}
+
+// Resume lifts a hold.
+func (d *Desk) Resume(ctx context.Context, h holdfast.Hold) error {
+	_, err := act(ctx, d, LiftHold, h.Actor, LiftIn{Body: LiftBody{holdName(h), Word{h.Actor, h.Reason}}})
+	return err
+}
+
+// Shares lists the owners whose weight somebody has set.
+func (d *Desk) Shares(ctx context.Context) ([]ops.Share, error) {
+	out, err := call(ctx, d.c, ListShares, struct{}{})
+	return out.Shares, err
+}
+
+// SetShare sets the weight of an owner.
+func (d *Desk) SetShare(ctx context.Context, share ops.Share, by ops.By) error {
+	_, err := act(ctx, d, SetShare, by.Actor, ShareIn{share.Owner, Asked{by.Request}, ShareBody{Word{by.Actor, by.Reason}, share.Weight}})
+	return err
+}
+
+// Breakers lists every dependency, by name.
+func (d *Desk) Breakers(ctx context.Context) ([]ops.Breaker, error) {
+	out, err := call(ctx, d.c, ListBreakers, struct{}{})
+	return out.Breakers, err
+}
+
+// Breaker tells all about one.
+func (d *Desk) Breaker(ctx context.Context, dependency string) (ops.Breaker, error) {
+	return call(ctx, d.c, GetBreaker, ByName{dependency})
+}
+
+// OpenBreaker opens a breaker.
+func (d *Desk) OpenBreaker(ctx context.Context, dependency string, by ops.By) error {
+	_, err := act(ctx, d, OpenBreaker, by.Actor, named(dependency, by))
+	return err
+}
+
+// CloseBreaker lets a dependency recover now.
+func (d *Desk) CloseBreaker(ctx context.Context, dependency string, by ops.By) error {
+	_, err := act(ctx, d, CloseBreaker, by.Actor, named(dependency, by))
+	return err
+}
+
+// ForceBreaker forces a breaker open or closed.
+func (d *Desk) ForceBreaker(ctx context.Context, dependency string, open bool, by ops.By) error {
+	_, err := act(ctx, d, ForceBreaker, by.Actor, ForceIn{ByName{dependency}, Asked{by.Request}, ForceBody{Word{by.Actor, by.Reason}, open}})
+	return err
+}
+
+// AutoBreaker leaves a forced breaker to itself again.
+func (d *Desk) AutoBreaker(ctx context.Context, dependency string, by ops.By) error {
+	_, err := act(ctx, d, AutoBreaker, by.Actor, named(dependency, by))
+	return err
+}
+
+// PreviewRedrive says what a redrive would do.
+func (d *Desk) PreviewRedrive(ctx context.Context, o redrive.Order) (ops.Preview, error) {
+	return act(ctx, d, PreviewRedrive, o.Actor, PreviewIn{Asked{o.Request}, OrderBody{Order: o, Actor: o.Actor}})
+}
+
+// StartRedrive orders dead letters to be sent round again, or to be discarded. An answer that was lost is asked for again: it is one redrive.
+func (d *Desk) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, error) {
+	if o.Actor == "" {
+		return holdfast.ID{}, o.Check()
+	}
+	in := RedriveIn{Asked{o.Request}, holdfast.NewID().String(), OrderBody{Order: o, Actor: o.Actor}}
+	out, err := call(ctx, d.c, StartRedrive, in, true)
+	return out.ID, err
+}
+
+// Redrives lists redrives, the newest first.
+func (d *Desk) Redrives(ctx context.Context) ([]redrive.Progress, error) {
+	out, err := call(ctx, d.c, ListRedrives, struct{}{})
+	if err == nil {
+		err = out.err()
+	}
+	return out.Redrives, err
+}
+
+// Redrive tells all about one redrive.
+func (d *Desk) Redrive(ctx context.Context, id holdfast.ID) (ops.Redrive, error) {
+	return call(ctx, d.c, GetRedrive, ByRedrive{id})
+}
+
+// PauseRedrive keeps a redrive from taking more.
+func (d *Desk) PauseRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
+	_, err := act(ctx, d, PauseRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	return err
+}
+
+// ResumeRedrive lets a redrive go on.
+func (d *Desk) ResumeRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
+	_, err := act(ctx, d, ResumeRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	return err
+}
+
+// CancelRedrive ends a redrive for good.
+func (d *Desk) CancelRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
+	_, err := act(ctx, d, CancelRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	return err
+}
+
+// ErrorGroups lists what goes wrong over and over, the last seen first.
+func (d *Desk) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) (groups []holdfast.ErrorGroup, cursor string, err error) {
+	out, err := call(ctx, d.c, ListErrors, ErrorsIn(f))
+	return out.Errors, out.Cursor, err
+}
+
+// ErrorGroup tells all about one.
+func (d *Desk) ErrorGroup(ctx context.Context, fingerprint string) (ops.Trouble, error) {
+	return call(ctx, d.c, GetError, ByFingerprint{fingerprint})
+}
+
+// Triage keeps a person's word on an error group.
+func (d *Desk) Triage(ctx context.Context, t holdfast.Triage) error {
+	in := TriageIn{ByFingerprint: ByFingerprint{t.Fingerprint}, Body: TriageBody{Word{t.Actor, t.Reason}, t.Status, t.For, t.Count, t.Version}}
+	_, err := act(ctx, d, TriageError, t.Actor, in)
+	return err
+}
+
+// Policy tells which policy was applied.
+func (d *Desk) Policy(ctx context.Context) (ops.Policy, error) {
+	return call(ctx, d.c, GetPolicy, struct{}{})
+}
+
+// ApplyPolicy has workers follow a policy.
+func (d *Desk) ApplyPolicy(ctx context.Context, text string, by ops.By) (ops.Policy, error) {
+	return act(ctx, d, ApplyPolicy, by.Actor, PolicyIn{Asked{by.Request}, PolicyBody{Word{by.Actor, by.Reason}, text}})
+}
+
+// Keys lists the keys, the newest first.
+func (d *Desk) Keys(ctx context.Context) ([]key.Key, error) {
+	out, err := call(ctx, d.c, ListKeys, struct{}{})
+	return out.Keys, err
+}
+
+// MakeKey makes a key. Its text is told this once.
+func (d *Desk) MakeKey(ctx context.Context, o key.Order, by ops.By) (k key.Key, text string, err error) {
+	out, err := act(ctx, d, MakeKey, by.Actor, MakeKeyIn{Asked{by.Request}, KeyBody{o, Word{by.Actor, by.Reason}}})
+	return out.Key, out.Text, err
+}
+
+// RevokeKey ends a key.
+func (d *Desk) RevokeKey(ctx context.Context, id string, by ops.By) error {
+	_, err := act(ctx, d, RevokeKey, by.Actor, DropKey{id, Asked{by.Request}, dropped(by)})
+	return err
+}

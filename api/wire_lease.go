@@ -1,0 +1,251 @@
+package api
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Leases come by the thousand too, so they are written and read by hand. A test holds this against what the types say.
+
+func (p *pen) when(name string, at time.Time) {
+	if !at.IsZero() {
+		p.name(name)
+		p.out = append(at.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+	}
+}
+
+func (p *pen) count(name string, n int) {
+	p.name(name)
+	p.out = strconv.AppendInt(p.out, int64(n), 10)
+}
+
+// raw writes JSON that somebody else wrote, or what was to be some as a text.
+func (p *pen) raw(name string, raw stdjson.RawMessage) {
+	p.name(name)
+	switch {
+	case len(raw) == 0:
+		p.out = append(p.out, "null"...)
+	case jsontext.Value(raw).IsValid(lenient):
+		p.out = append(p.out, raw...)
+	default:
+		p.out = appendText(p.out, string(raw))
+	}
+}
+
+// appendJSON writes leases.
+func (c ClaimOut) appendJSON(out []byte) []byte {
+	p := pen{out: append(out, `{"leases":[`...)}
+	for i := range c.Leases {
+		if i > 0 {
+			p.out = append(p.out, ',')
+		}
+		p.lease(&c.Leases[i])
+	}
+	return append(p.out, "]}"...)
+}
+
+func (p *pen) lease(l *Lease) {
+	p.open()
+	p.out = append(append(append(p.out, `"id":"`...), l.ID.String()...), '"')
+	p.first = false
+	p.name("kind")
+	p.out = appendText(p.out, l.Kind)
+	p.name("queue")
+	p.out = appendText(p.out, l.Queue)
+	p.raw("args", l.Args)
+	p.count("priority", int(l.Priority))
+	p.text("owner", l.Owner)
+	p.text("dependency", l.Dependency)
+	p.id("group", l.Group)
+	p.duration("retry_within", l.RetryWithin)
+	p.number("max_attempts", l.MaxAttempts)
+	p.text("unique_key", l.UniqueKey)
+	p.text("idempotency_key", l.IdempotencyKey)
+	p.text("trace", l.Trace)
+	p.name("created_at")
+	p.out = append(l.CreatedAt.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+	p.when("run_at", l.RunAt)
+	p.when("expire_at", l.ExpireAt)
+	p.name("state")
+	p.out = appendText(p.out, string(l.State))
+	p.when("due_at", l.DueAt)
+	p.count("token", l.Token)
+	p.count("failures", l.Failures)
+	p.count("crashes", l.Crashes)
+	p.count("interrupts", l.Interrupts)
+	p.count("generation", l.Generation)
+	p.text("worker", l.Worker)
+	p.when("lease_until", l.LeaseUntil)
+	p.when("started_at", l.StartedAt)
+	p.when("finished_at", l.FinishedAt)
+	p.name("as_of")
+	p.out = append(l.AsOf.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+	p.rarely(l)
+	p.name("batch")
+	p.out = append(append(append(p.out, '"'), l.Batch.String()...), '"')
+	p.count("attempt", l.Attempt)
+	p.when("since", l.Since)
+	if len(l.Checkpoint) > 0 {
+		p.raw("checkpoint", l.Checkpoint)
+	}
+	p.text("lost", l.Lost)
+	p.text("corrupt", l.Corrupt)
+	p.close()
+}
+
+// rarely writes what few leases have.
+func (p *pen) rarely(l *Lease) {
+	type few struct {
+		Tags        []string           `json:"tags,omitempty"`
+		After       []holdfast.ID      `json:"after,omitempty"`
+		Waiting     bool               `json:"waiting,omitempty"`
+		Cancelling  bool               `json:"cancelling,omitempty"`
+		Progress    *holdfast.Progress `json:"progress,omitempty"`
+		LastFailure *holdfast.Failure  `json:"last_failure,omitempty"`
+		Result      stdjson.RawMessage `json:"result,omitempty"`
+		Discarded   bool               `json:"discarded,omitempty"`
+		Upstream    holdfast.ID        `json:"upstream,omitzero"`
+	}
+	if len(l.Tags) == 0 && len(l.After) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() {
+		return
+	}
+	text, err := json.Marshal(few{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream}, options, lenient)
+	if err == nil && len(text) > 2 {
+		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
+	}
+}
+
+// leaseIn reads a lease.
+var leaseIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *Lease) error {
+	if d.PeekKind() != '{' {
+		return errors.ErrUnsupported
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != '}' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := to.read(d, token.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+})
+
+// read reads the value of one member.
+func (l *Lease) read(d *jsontext.Decoder, name string) error {
+	field := l.field(name)
+	switch to := field.(type) {
+	case nil:
+		return d.SkipValue()
+	case *stdjson.RawMessage:
+		value, err := d.ReadValue()
+		*to = bytes.Clone(value)
+		return err
+	case *string, *holdfast.ID, *time.Time, *holdfast.State:
+		if d.PeekKind() == '"' {
+			return readText(d, to)
+		}
+	case *int:
+		if d.PeekKind() == '0' {
+			token, err := d.ReadToken()
+			if err == nil {
+				*to, err = strconv.Atoi(token.String())
+			}
+			return err
+		}
+	}
+	return json.UnmarshalDecode(d, field)
+}
+
+func readText(d *jsontext.Decoder, to any) error {
+	token, err := d.ReadToken()
+	if err != nil {
+		return err
+	}
+	text := token.String()
+	switch to := to.(type) {
+	case *string:
+		*to = text
+	case *holdfast.State:
+		*to = holdfast.State(text)
+	case *holdfast.ID:
+		*to, err = holdfast.ParseID(text)
+	case *time.Time:
+		*to, err = time.Parse(time.RFC3339Nano, text)
+	}
+	return err
+}
+
+// field is where a member goes.
+func (l *Lease) field(name string) any {
+	switch name {
+	case "id":
+		return &l.ID
+	case "args":
+		return &l.Args
+	case "created_at":
+		return &l.CreatedAt
+	case "due_at":
+		return &l.DueAt
+	case "token":
+		return &l.Token
+	case "failures":
+		return &l.Failures
+	case "crashes":
+		return &l.Crashes
+	case "interrupts":
+		return &l.Interrupts
+	case "generation":
+		return &l.Generation
+	case "worker":
+		return &l.Worker
+	case "lease_until":
+		return &l.LeaseUntil
+	case "started_at":
+		return &l.StartedAt
+	case "as_of":
+		return &l.AsOf
+	case "batch":
+		return &l.Batch
+	case "attempt":
+		return &l.Attempt
+	case "since":
+		return &l.Since
+	case "checkpoint":
+		return &l.Checkpoint
+	case "lost":
+		return &l.Lost
+	case "corrupt":
+		return &l.Corrupt
+	}
+	if fact, ok := leaseFacts[name]; ok {
+		return fact(l)
+	}
+	return nil
+}
+
+// leaseFacts are where members go that say what the job is.
+var leaseFacts = map[string]func(l *Lease) any{
+	"kind": func(l *Lease) any { return &l.Kind }, "queue": func(l *Lease) any { return &l.Queue }, "priority": func(l *Lease) any { return &l.Priority },
+	"owner": func(l *Lease) any { return &l.Owner }, "tags": func(l *Lease) any { return &l.Tags }, "dependency": func(l *Lease) any { return &l.Dependency },
+	"group": func(l *Lease) any { return &l.Group }, "after": func(l *Lease) any { return &l.After }, "retry_within": func(l *Lease) any { return &l.RetryWithin },
+	"max_attempts": func(l *Lease) any { return &l.MaxAttempts }, "unique_key": func(l *Lease) any { return &l.UniqueKey },
+	"idempotency_key": func(l *Lease) any { return &l.IdempotencyKey }, "trace": func(l *Lease) any { return &l.Trace },
+	"run_at": func(l *Lease) any { return &l.RunAt }, "expire_at": func(l *Lease) any { return &l.ExpireAt }, "state": func(l *Lease) any { return &l.State },
+	"waiting": func(l *Lease) any { return &l.Waiting }, "cancelling": func(l *Lease) any { return &l.Cancelling }, "progress": func(l *Lease) any { return &l.Progress },
+	"last_failure": func(l *Lease) any { return &l.LastFailure }, "finished_at": func(l *Lease) any { return &l.FinishedAt }, "result": func(l *Lease) any { return &l.Result },
+	"discarded": func(l *Lease) any { return &l.Discarded }, "upstream": func(l *Lease) any { return &l.Upstream },
+}

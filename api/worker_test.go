@@ -1,0 +1,236 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/server"
+)
+
+// late is an engine that is made once there is a store, and judges.
+type late struct{ *engine.Engine }
+
+// judging is a place whose server has an engine that judges and does nothing else for these queues.
+func judging(t testing.TB) *place {
+	t.Helper()
+	judge := &late{}
+	p := newPlace(t, func(c *server.Config) { c.Judge = judge })
+	e, err := engine.New(p.near, engine.Config{Queues: []string{"nobody"}, Log: silent, Policy: failure.Policy{Backoff: failure.Fixed(time.Minute), MaxAttempts: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge.Engine = e
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return p
+}
+
+func (p *place) enqueue(drafts ...holdfast.Draft) []holdfast.ID {
+	p.Helper()
+	receipts, err := p.near.Enqueue(p.Context(), drafts)
+	if err != nil {
+		p.Fatal(err)
+	}
+	var ids []holdfast.ID
+	for _, r := range receipts {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// until waits for a job to be as it should.
+func (p *place) until(id holdfast.ID, want func(holdfast.Job) bool) holdfast.Job {
+	p.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; {
+		job, err := p.near.Job(p.Context(), id)
+		if err != nil {
+			p.Fatal(err)
+		}
+		if want(job) {
+			return job
+		}
+		if time.Now().After(end) {
+			p.Fatalf("the job never becomes what it should: %+v", job)
+		}
+		_, _ = p.near.Await(p.Context(), []string{"never"}, 20*time.Millisecond)
+	}
+}
+
+// lease claims one job as a worker in another language does.
+func (p *place) lease() api.Lease {
+	p.Helper()
+	status, _, text := p.ask("POST", "/claims", `{"worker":"w1"}`)
+	var out api.ClaimOut
+	if err := api.UnmarshalLoose([]byte(text), &out); err != nil || status != http.StatusOK || len(out.Leases) != 1 {
+		p.Fatal(status, text, err)
+	}
+	return out.Leases[0]
+}
+
+func (p *place) report(l api.Lease, rest string) api.Answers {
+	p.Helper()
+	status, _, text := p.ask("POST", "/claims/outcomes", fmt.Sprintf(`{"outcomes":[{"batch":"%s","job":"%s","token":%d,%s}]}`, l.Batch, l.ID, l.Token, rest))
+	var out api.Answers
+	if err := api.UnmarshalLoose([]byte(text), &out); err != nil || status != http.StatusOK || len(out.Answers) != 1 {
+		p.Fatal(status, text, err)
+	}
+	return out
+}
+
+func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
+	p := judging(t)
+	for _, c := range []struct {
+		said  string
+		state holdfast.State
+		look  func(holdfast.Job) bool
+	}{
+		{`"outcome":"complete","result":{"pages":9007199254740993},"took":"1.5s"`, holdfast.Complete, func(j holdfast.Job) bool { return string(j.Result) == `{"pages":9007199254740993}` }},
+		{`"outcome":"failed","message":"no answer","code":"NETWORK_ERROR"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 1 && j.LastFailure.Code == "NETWORK_ERROR" }},
+		{`"outcome":"failed","message":"gone","http_status":404`, holdfast.Failed, func(j holdfast.Job) bool { return j.LastFailure.Code == "NOT_FOUND" }},
+		{`"outcome":"failed","message":"no","permanent":true,"context":{"proxy":"p7"},"detail":"line 7"`, holdfast.Failed, func(j holdfast.Job) bool {
+			return j.LastFailure.Context["proxy"] == "p7" && strings.Contains(j.LastFailure.Detail, "line 7")
+		}},
+		{`"outcome":"failed","message":"later","retry_after":"50m"`, holdfast.Queued, func(j holdfast.Job) bool { return j.DueAt.Sub(j.AsOf) > 40*time.Minute }},
+		{`"outcome":"snoozed","snooze":"3h"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.DueAt.Sub(j.AsOf) > 170*time.Minute }},
+		{`"outcome":"returned"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.Interrupts == 1 }},
+		{`"outcome":"timed_out","message":"30 s are over"`, holdfast.Queued, func(j holdfast.Job) bool { return j.LastFailure.Code == "TIMEOUT" }},
+		{`"outcome":"crashed","message":"IndexError","detail":"at line 3"`, holdfast.Failed, func(j holdfast.Job) bool { return j.LastFailure.Code == "SYSTEM_PANIC" }},
+		{`"outcome":"unreadable","message":"no name"`, holdfast.Failed, func(j holdfast.Job) bool { return j.LastFailure.Code == "UNREADABLE_JOB" }},
+	} {
+		id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
+		l := p.lease()
+		if l.ID != id || l.Attempt != 1 {
+			t.Fatalf("%s: claimed %+v", c.said, l)
+		}
+		for range 2 { // a report may be repeated
+			if out := p.report(l, c.said); out.Answers[0] != nil {
+				t.Errorf("%s: %+v", c.said, out.Answers[0])
+			}
+		}
+		job, err := p.near.Job(t.Context(), id)
+		if err != nil || job.State != c.state || !c.look(job) {
+			t.Errorf("%s: %+v %+v", c.said, job, job.LastFailure)
+		}
+		if job.State == holdfast.Queued {
+			if _, err := p.near.Cancel(t.Context(), holdfast.Intervention{Job: id, Actor: "the test"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAReportFromWhoNoLongerHoldsTheJobChangesNothing(t *testing.T) {
+	p := judging(t)
+	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
+	l := p.lease()
+	p.report(l, `"outcome":"returned"`)
+	second := p.lease()
+	if second.Token != l.Token+1 {
+		t.Fatal(second.Token)
+	}
+	if out := p.report(l, `"outcome":"complete"`); out.Answers[0] == nil || out.Answers[0].Code != "lease_lost" {
+		t.Fatal(out.Answers[0])
+	}
+	second.Token += 5 // a lease that nobody handed out
+	if out := p.report(second, `"outcome":"complete"`); out.Answers[0] == nil || out.Answers[0].Code != "lease_lost" {
+		t.Fatal(out.Answers[0])
+	}
+	if job, err := p.near.Job(t.Context(), id); err != nil || job.State != holdfast.Processing {
+		t.Fatal(job, err)
+	}
+	if out := p.report(l, `"outcome":"splendid"`); out.Answers[0] == nil || out.Answers[0].Code != "invalid" {
+		t.Fatal(out.Answers[0])
+	}
+}
+
+func TestAReportFindsAJobThatAnotherServerHandedOut(t *testing.T) {
+	p := judging(t)
+	id := p.enqueue(holdfast.Draft{Kind: "mail", MaxAttempts: 1})[0]
+	leases, err := p.near.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+	if err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
+	if out := p.report(api.LeaseOf(leases[0]), `"outcome":"failed","message":"no answer"`); out.Answers[0] != nil {
+		t.Fatal(out.Answers[0])
+	}
+	if job, err := p.near.Job(t.Context(), id); err != nil || job.State != holdfast.Failed {
+		t.Fatal(job, err)
+	}
+}
+
+func TestASettlementWhoseAnswerIsLostIsWrittenOnce(t *testing.T) {
+	p := newPlace(t)
+	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
+	store := p.dial(api.Config{HTTP: &http.Client{Transport: losesOnce("/claims/settle")}}).Store()
+	leases, err := store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
+	if err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
+	answers, err := store.Settle(t.Context(), []holdfast.Settlement{{Batch: leases[0].Batch, Job: id, Token: leases[0].Token, To: holdfast.Complete, Result: []byte(`{ "a": 1 }`)}})
+	if err != nil || len(answers) != 1 || answers[0] != nil {
+		t.Fatal(answers, err)
+	}
+	if job, err := p.near.Job(t.Context(), id); err != nil || string(job.Result) != `{ "a": 1 }` {
+		t.Fatal(job, err)
+	}
+}
+
+func TestAClaimIsNotRepeated(t *testing.T) {
+	p := newPlace(t)
+	way := losesOnce("/claims")
+	_, err := p.dial(api.Config{HTTP: &http.Client{Transport: way}}).Store().Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Lease: time.Minute})
+	if !errors.Is(err, holdfast.ErrUnavailable) || way.calls.Load() != 1 {
+		t.Fatal(err, way.calls.Load())
+	}
+}
+
+func TestWorkersInPythonAndNodeProcessJobs(t *testing.T) {
+	for program, file := range map[need.Program]string{need.Python: "python/worker.py", need.Node: "node/worker.mjs"} {
+		t.Run(program.Name, func(t *testing.T) {
+			path, err := program.Ensure()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := judging(t)
+			ids := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Ada"}`)}, holdfast.Draft{Kind: "nonsense"})
+			worker := exec.Command(path, "../examples/worker/"+file)
+			worker.Env = append(os.Environ(), "HOLDFAST_SERVER="+p.web.URL)
+			worker.Stderr = os.Stderr
+			if err := worker.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = worker.Process.Kill()
+				_ = worker.Wait()
+			})
+			ended := func(j holdfast.Job) bool { return j.State.Terminal() || j.Failures > 0 }
+			if job := p.until(ids[0], ended); job.State != holdfast.Complete || !strings.Contains(string(job.Result), "Hello, Ada!") {
+				t.Fatalf("%+v", job)
+			}
+			if job := p.until(ids[1], ended); job.State != holdfast.Queued || !strings.Contains(job.LastFailure.Detail, "nonsense") {
+				t.Fatalf("%+v %+v", job, job.LastFailure)
+			}
+			more := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Bob"}`)}) // it waits by now, and is woken
+			if job := p.until(more[0], ended); job.State != holdfast.Complete {
+				t.Fatalf("%+v", job)
+			}
+		})
+	}
+}
