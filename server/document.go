@@ -3,49 +3,80 @@ package server
 import (
 	"net/http"
 	"reflect"
-	"strconv"
-	"time"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/key"
 )
 
-// newDocument begins the OpenAPI document, which describes every route by the very types that travel.
-func newDocument() *huma.OpenAPI {
-	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	registry.RegisterTypeAlias(reflect.TypeFor[time.Duration](), reflect.TypeFor[string]())
-	return &huma.OpenAPI{
-		OpenAPI:    "3.1.0",
-		Info:       &huma.Info{Title: "Holdfast", Version: "1", Description: "Background jobs that do not get lost."},
-		Components: &huma.Components{Schemas: registry},
-	}
+// A document describes every route by the very types that travel. It is written when somebody asks for it first.
+type document struct {
+	routes []description
+
+	once sync.Once
+	api  *huma.OpenAPI
+	json []byte
+	yaml []byte
+	page []byte // for people
+	err  error
+}
+
+// A description is what a document says of one route.
+type description struct {
+	name, method, path string
+	about, tag         string
+	scope, also        key.Scope
+	status             int
+	in, out            reflect.Type
 }
 
 // describe puts a route into the document.
-func (s *Server) describe(name, method, path, about, tag string, status int, in, out any) {
-	registry := s.doc.Components.Schemas
-	o := &huma.Operation{
-		OperationID: name, Method: method, Path: api.Prefix + path, Summary: about, Tags: []string{tag},
-		Responses: map[string]*huma.Response{
-			"default": {Description: "what went wrong", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: registry.Schema(reflect.TypeFor[api.Problem](), true, "Problem")}}},
-		},
-	}
-	answer := &huma.Response{Description: http.StatusText(status)}
-	if status != http.StatusNoContent {
-		answer.Content = map[string]*huma.MediaType{"application/json": {Schema: registry.Schema(reflect.TypeOf(out).Elem(), true, name+"Out")}}
-	}
-	o.Responses[strconv.Itoa(status)] = answer
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(in).Elem()) {
-		if f.Name == "Body" && f.IsExported() {
-			o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: registry.Schema(f.Type, true, name+"In")}}}
-			continue
+func describe[In, Out any](s *Server, r api.Route[In, Out]) {
+	s.doc.routes = append(s.doc.routes, description{
+		name: r.Name, method: r.Method, path: r.Path, about: r.About, tag: r.Tag, scope: r.Scope, also: r.Also,
+		status: statusOf[Out](r.Status), in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
+	})
+}
+
+// write makes the document.
+func (d *document) write() error {
+	d.once.Do(func() {
+		w := newWriter()
+		for _, route := range d.routes {
+			w.operation(route)
 		}
-		for _, where := range []string{"path", "query", "header"} {
-			if param, ok := f.Tag.Lookup(where); ok {
-				o.Parameters = append(o.Parameters, &huma.Param{Name: param, In: where, Required: where == "path", Description: f.Tag.Get("doc"), Schema: registry.Schema(f.Type, true, param)})
+		d.api = w.finish()
+		if d.json, d.err = d.api.MarshalJSON(); d.err != nil {
+			return
+		}
+		if d.yaml, d.err = d.api.YAML(); d.err != nil {
+			return
+		}
+		d.page, d.err = docsPage(d.api)
+	})
+	return d.err
+}
+
+// mountDocument lets everybody read what can be asked here. It holds nothing but what is published anyway.
+func (s *Server) mountDocument() {
+	for path, form := range map[string]struct {
+		kind string
+		text func() []byte
+	}{
+		api.Prefix + "/openapi.json": {"application/vnd.oai.openapi+json;version=3.1", func() []byte { return s.doc.json }},
+		api.Prefix + "/openapi.yaml": {"application/yaml", func() []byte { return s.doc.yaml }},
+		"/docs":                      {"text/html; charset=utf-8", func() []byte { return s.doc.page }},
+	} {
+		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if err := s.doc.write(); err != nil {
+				s.refuse(w, r, err)
+				return
 			}
-		}
+			w.Header().Set("Content-Type", form.kind)
+			w.Header().Set("Content-Security-Policy", docsMay)
+			_, _ = w.Write(form.text())
+		})
 	}
-	s.doc.AddOperation(o)
 }

@@ -2,19 +2,114 @@ package server
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 func (s *Server) mountJobs() {
+	desk := s.cfg.Desk
 	mount(s, api.GetJob, func(ctx context.Context, _ Caller, in *api.ByID) (holdfast.Job, error) {
-		return s.cfg.Desk.Job(ctx, in.ID)
+		return desk.Job(ctx, in.ID)
 	})
 	mount(s, api.ListJobs, func(ctx context.Context, _ Caller, in *api.JobsIn) (out api.JobsOut, err error) {
 		f := in.Filter()
-		f.State = in.State
-		out.Jobs, out.Cursor, err = s.cfg.Desk.Jobs(ctx, f)
+		f.State, f.DeadLetters = in.State, in.DeadLetters
+		out.Jobs, out.Cursor, err = desk.Jobs(ctx, f)
 		return out, err
 	})
+	mount(s, api.GetStory, func(ctx context.Context, _ Caller, in *api.ByID) (out api.StoryOut, err error) {
+		out.Story, err = desk.Story(ctx, in.ID)
+		return out, err
+	})
+	mount(s, api.ExplainJob, func(ctx context.Context, _ Caller, in *api.ByID) (ops.Explanation, error) {
+		return desk.Explain(ctx, in.ID)
+	})
+	mount(s, api.GetHistory, func(ctx context.Context, _ Caller, in *api.ByID) (holdfast.History, error) {
+		return desk.History(ctx, in.ID)
+	})
+	mount(s, api.GetArtifacts, func(ctx context.Context, _ Caller, in *api.ByID) (out api.ArtifactsOut, err error) {
+		out.Artifacts, err = desk.Artifacts(ctx, in.ID)
+		return out, err
+	})
+	mount(s, api.RetryJob, func(ctx context.Context, c Caller, in *api.RetryIn) (out api.RetryOut, err error) {
+		i := c.onJob(in.ID, in.Body.WordOn)
+		i.StuckAfter = in.Body.StuckAfter
+		out.Ahead, err = desk.Retry(ctx, i)
+		return out, err
+	})
+	mount(s, api.CancelJob, func(ctx context.Context, c Caller, in *api.OnJob) (out api.CancelOut, err error) {
+		out.State, err = desk.Cancel(ctx, c.onJob(in.ID, in.Body))
+		return out, err
+	})
+	mount(s, api.DiscardJob, func(ctx context.Context, c Caller, in *api.OnJob) (nothing, error) {
+		return nothing{}, desk.Discard(ctx, c.onJob(in.ID, in.Body))
+	})
+	mount(s, api.EditJob, s.edit)
+	mount(s, api.ListStuck, s.stuck)
+	mount(s, api.ProcessStuck, func(ctx context.Context, c Caller, in *api.Said) (nothing, error) {
+		return nothing{}, desk.RunDuty(ctx, "reclaim", c.by(in.Body))
+	})
+}
+
+// edit changes a job. One that is not as the editor saw it is told from one that cannot be edited at all: the first may look again.
+func (s *Server) edit(ctx context.Context, c Caller, in *api.EditIn) (holdfast.Job, error) {
+	b := in.Body
+	e := holdfast.Edit{Intervention: c.onJob(in.ID, b.WordOn), Patch: b.Args, Queue: b.Queue, Priority: b.Priority, Tags: b.Tags, MaxAttempts: b.MaxAttempts, Delay: b.Delay}
+	var err error
+	if e.Seen, err = seen(in.Match); err != nil {
+		return holdfast.Job{}, err
+	}
+	job, err := s.cfg.Desk.Edit(ctx, e)
+	if e.Seen == "" || !errors.Is(err, holdfast.ErrConflict) {
+		return job, err
+	}
+	if now, failed := s.cfg.Desk.Job(ctx, in.ID); failed == nil && now.Digest() != e.Seen {
+		err = &holdfast.Error{Kind: api.ErrPrecondition, Message: err.Error(), Job: in.ID}
+	}
+	return job, err
+}
+
+// seen is the digest that If-Match names. A star means whatever it is now.
+func seen(match string) (string, error) {
+	if match == "" || match == "*" {
+		return "", nil
+	}
+	text, err := strconv.Unquote(match)
+	if err != nil || match[0] != '"' || text == "" || strings.ContainsAny(text, "\",") {
+		return "", &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "If-Match: give the one ETag of the job as it came, in quotes"}
+	}
+	return text, nil
+}
+
+// mostStuck bounds one look for stuck jobs.
+const mostStuck = 10_000
+
+// stuck looks through the jobs in process for those past their lease, or too long in one worker's hands.
+func (s *Server) stuck(ctx context.Context, _ Caller, in *api.StuckIn) (out api.StuckOut, err error) {
+	if in.After < 0 {
+		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "after: give a duration that is not negative, such as 10m"}
+	}
+	f := holdfast.Filter{State: holdfast.Processing, Queue: in.Queue, Kind: in.Kind, Limit: 200}
+	for {
+		jobs, cursor, err := s.cfg.Desk.Jobs(ctx, f)
+		if err != nil {
+			return out, err
+		}
+		for _, job := range jobs {
+			started := !job.StartedAt.IsZero()
+			if job.LeaseUntil.Before(job.AsOf) || in.After > 0 && started && job.AsOf.Sub(job.StartedAt) > in.After {
+				out.Jobs = append(out.Jobs, job)
+			}
+		}
+		out.Looked += len(jobs)
+		if f.Cursor = cursor; cursor == "" || out.Looked >= mostStuck {
+			out.More = cursor != ""
+			return out, nil
+		}
+	}
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
@@ -26,9 +26,12 @@ type Config struct {
 	Metrics http.Handler
 	// Checks say whether this server can serve, beside those of the store. All must be well.
 	Checks []Check
+	// Listen are the events of jobs that are written to the feed for those who follow /v1/events, "*" for all; none: what subscriptions listen for.
+	Listen []string
 	// Open lets everybody in as an admin who asks by a loopback name, without a key. It is for one's own machine.
-	Open bool
-	Log  *slog.Logger // slog.Default when nil
+	Open   bool
+	Limits Limits       // on what is taken on; ordinary ones when zero
+	Log    *slog.Logger // slog.Default when nil
 }
 
 // A Watcher is told of what a server does, for whoever counts.
@@ -48,10 +51,39 @@ type Check struct {
 // A Server answers requests. It is an http.Handler.
 type Server struct {
 	cfg    Config
-	mux    *http.ServeMux
-	doc    *huma.OpenAPI
+	mux    *table
+	doc    document
 	routes []mounted
+
+	keys      *keyring
+	strangers strangers
+	origins   *http.CrossOriginProtection
+	crowd     *crowd
+	quotas    sync.Map     // the id of a key → *quota
+	streams   atomic.Int64 // requests that wait or stream
+	bytes     atomic.Int64 // of bodies in memory
+	pulse     pulse
+	draining  atomic.Bool
+
+	lent    lent            // what workers hold that report outcomes
+	closing context.Context // ends when the server closes: whoever waits or listens is sent away
+	close   context.CancelFunc
 }
+
+// A table is a mux that remembers what is mounted, so that the test of the gate can find what has no line in its table.
+type table struct {
+	*http.ServeMux
+	patterns []string
+}
+
+// HandleFunc mounts.
+func (t *table) HandleFunc(pattern string, do func(http.ResponseWriter, *http.Request)) {
+	t.patterns = append(t.patterns, pattern)
+	t.ServeMux.HandleFunc(pattern, do)
+}
+
+// Handle mounts.
+func (t *table) Handle(pattern string, do http.Handler) { t.HandleFunc(pattern, do.ServeHTTP) }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
@@ -61,10 +93,30 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), doc: newDocument()}
-	s.mountJobs()
+	cfg.Limits = cfg.Limits.orDefaults()
+	s := &Server{cfg: cfg, mux: &table{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), crowd: newCrowd(cfg.Limits.Running)}
+	s.keys = &keyring{store: cfg.Store, used: map[string]time.Time{}}
+	s.closing, s.close = context.WithCancel(context.Background())
+	s.mux.ServeMux.HandleFunc("/", s.nowhere)
+	s.mountHealth()
+	s.mountDesk()
+	s.mountEnqueue()
+	s.mountClaims()
+	s.mountStore()
+	if err := s.mountFeed(); err != nil {
+		return nil, err
+	}
+	s.mountDocument()
 	return s, nil
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := s.begin(w, r)
+	defer s.end(a, r)
+	if err := s.sane(r); err != nil {
+		s.refuse(a, r, err)
+		return
+	}
+	s.mux.ServeHTTP(a, r)
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+)
+
+// usualLease is how long a lease is that nobody said the length of.
+const usualLease = 30 * time.Second
+
+func (s *Server) mountClaims() {
+	store := s.cfg.Store
+	mount(s, api.ClaimJobs, s.claim)
+	mount(s, api.RenewJobs, func(ctx context.Context, _ Caller, in *api.RenewIn) (api.RenewOut, error) {
+		renewals := make([]holdfast.Renewal, len(in.Body.Renewals))
+		for i, r := range in.Body.Renewals {
+			renewals[i] = holdfast.Renewal(r)
+		}
+		renewed, err := store.Renew(ctx, renewals, orElse(in.Body.Lease, usualLease))
+		return api.RenewOut(renewed), err
+	})
+	mount(s, api.SettleJobs, s.settle)
+	mount(s, api.NoteJobs, s.note)
+	mount(s, api.PutWorker, func(ctx context.Context, _ Caller, in *api.PresentIn) (nothing, error) {
+		p := in.Body
+		return nothing{}, store.Present(ctx, holdfast.Presence{Worker: in.Name, Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, For: p.For})
+	})
+	mount(s, api.AwaitWork, func(ctx context.Context, _ Caller, in *api.WakeIn) (api.Wake, error) {
+		ctx, over := s.untilClose(ctx)
+		defer over()
+		wake, err := store.Await(ctx, in.Body.Queues, max(0, min(in.Body.Patience, api.MostWait)))
+		if err != nil && s.closing.Err() != nil {
+			wake, err = holdfast.Wake{}, nil // the server stops: whoever waits asks the next one
+		}
+		return api.Wake(wake), err
+	})
+	mount(s, api.JobOutcome, s.report)
+}
+
+func orElse[T any](said *T, otherwise T) T {
+	if said == nil {
+		return otherwise
+	}
+	return *said
+}
+
+// tooMany refuses more than one call may bring.
+func tooMany(what string, n int) error {
+	if n <= api.MostLeases {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("%d %s in one call: send at most %d", n, what, api.MostLeases)}
+}
+
+// claim takes jobs on for a worker, and remembers them until the worker reports.
+func (s *Server) claim(ctx context.Context, _ Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
+	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease)}
+	c.Start = orElse(in.Body.Start, c.Limit)
+	if c.Queues == nil {
+		c.Queues = []string{holdfast.DefaultQueue}
+	}
+	if c.Worker == "" || len(c.Worker) > holdfast.MaxKey {
+		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker is named, or by more than %d bytes: give a name of this process and start alone", holdfast.MaxKey)}
+	}
+	if err := tooMany("jobs", c.Limit); err != nil {
+		return out, err
+	}
+	leases, err := s.cfg.Store.Claim(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	if s.cfg.Judge != nil && !in.Letter { // Go programs settle by themselves
+		s.lent.remember(leases, time.Now())
+	}
+	out.Leases = make([]api.Lease, len(leases))
+	for i := range leases {
+		out.Leases[i] = api.LeaseOf(leases[i])
+		if in.Letter {
+			l := &out.Leases[i]
+			l.Args, l.Checkpoint = api.Mark(l.Args), api.Mark(l.Checkpoint)
+		}
+	}
+	return out, nil
+}
+
+func (s *Server) settle(ctx context.Context, _ Caller, in *api.SettleIn) (out api.Answers, err error) {
+	if err := tooMany("settlements", len(in.Body.Settlements)); err != nil {
+		return out, err
+	}
+	settlements := make([]holdfast.Settlement, len(in.Body.Settlements))
+	for i := range settlements {
+		settlements[i] = holdfast.Settlement(in.Body.Settlements[i])
+		if in.Letter {
+			settlements[i].Result = api.Unmark(settlements[i].Result)
+		}
+	}
+	answers, err := s.cfg.Store.Settle(ctx, settlements)
+	return api.Answers{Answers: api.Problems(answers)}, err
+}
+
+func (s *Server) note(ctx context.Context, _ Caller, in *api.NoteIn) (out api.Answers, err error) {
+	if err := tooMany("notes", len(in.Body.Notes)); err != nil {
+		return out, err
+	}
+	notes := make([]holdfast.Note, len(in.Body.Notes))
+	for i, n := range in.Body.Notes {
+		notes[i] = holdfast.Note{Batch: n.Batch, Job: n.Job, Token: n.Token, Checkpoint: n.Checkpoint}
+		if in.Letter {
+			notes[i].Checkpoint = api.Unmark(n.Checkpoint)
+		}
+		if n.Progress != nil {
+			notes[i].Progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note}
+		}
+	}
+	answers, err := s.cfg.Store.Note(ctx, notes)
+	return api.Answers{Answers: api.Problems(answers)}, err
+}
+
+// actual is an intervention as it is kept: who has a key is known by it.
+func (c Caller) actual(d api.Deed) holdfast.Intervention {
+	i := holdfast.Intervention(d)
+	if c.Key != "" {
+		i.Actor, i.Request = c.actor(i.Actor), c.Request
+	}
+	i.Owner = cmp.Or(c.Owner, i.Owner)
+	return i
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// mountDesk mounts what an operator can ask and do.
+func (s *Server) mountDesk() {
+	s.mountJobs()
+	s.mountDeadLetters()
+	s.mountGroups()
+	s.mountHolds()
+	s.mountBreakers()
+	s.mountRedrives()
+	s.mountErrors()
+	s.mountSubscriptions()
+	s.mountDeliveries()
+	s.mountSchedules()
+	s.mountRetention()
+	s.mountDuties()
+	s.mountPolicy()
+	s.mountKeys()
+	s.mountStats()
+	s.mountTrail()
+}
+
+// nothing comes of it but that it was done.
+type nothing = api.Nothing
+
+// mountWord mounts a route that does something to what has a name, on somebody's word.
+func mountWord(s *Server, r api.Route[api.OnNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
+	mount(s, r, func(ctx context.Context, c Caller, in *api.OnNamed) (nothing, error) {
+		return nothing{}, do(ctx, in.Name, c.by(in.Body))
+	})
+}
+
+// mountPause mounts a route that pauses what has a name.
+func mountPause(s *Server, r api.Route[api.PauseNamed, nothing], do func(ctx context.Context, name string, lasting time.Duration, by ops.By) error) {
+	mount(s, r, func(ctx context.Context, c Caller, in *api.PauseNamed) (nothing, error) {
+		return nothing{}, do(ctx, in.Name, in.Body.For, c.by(in.Body.Word))
+	})
+}
+
+// mountDrop mounts a route that forgets what has a name.
+func mountDrop(s *Server, r api.Route[api.DropNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
+	mount(s, r, func(ctx context.Context, c Caller, in *api.DropNamed) (nothing, error) {
+		return nothing{}, do(ctx, in.Name, c.by(in.Word()))
+	})
+}
+
+// onJob is a word on a job that may have to be somebody's.
+func (c Caller) onJob(job holdfast.ID, w api.WordOn) holdfast.Intervention {
+	i := c.on(job, w.Word)
+	if i.Owner == "" {
+		i.Owner = w.Owner
+	}
+	return i
+}
+
+// onGroup is a word on a group that may have to be somebody's.
+func (c Caller) onGroup(group holdfast.ID, w api.WordOn) holdfast.Intervention {
+	i := c.onJob(holdfast.ID{}, w)
+	i.Group = group
+	return i
+}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+)
+
+func (s *Server) mountEnqueue() {
+	mount(s, api.EnqueueJob, func(ctx context.Context, _ Caller, in *api.EnqueueIn) (out api.Receipt, err error) {
+		draft, err := in.Draft()
+		if err != nil {
+			return out, err
+		}
+		receipts, err := s.enqueue(ctx, []holdfast.Draft{draft})
+		if err != nil {
+			return out, err
+		}
+		return api.Receipt(receipts[0]), nil
+	})
+	mountRaw(s, api.EnqueueBulk, func(w http.ResponseWriter, r *http.Request, c Caller, in *api.BulkIn) error {
+		if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind == "application/x-ndjson" {
+			return s.stream(w, r, c, in)
+		}
+		return s.bulk(w, r, c, in)
+	})
+	mount(s, api.GatherGroup, func(ctx context.Context, _ Caller, in *api.GatherIn) (holdfast.Group, error) {
+		return s.cfg.Store.Gather(ctx, in.Body.Group())
+	})
+	mount(s, api.SealGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (nothing, error) {
+		return nothing{}, s.cfg.Desk.SealGroup(ctx, c.onGroup(in.ID, in.Body))
+	})
+}
+
+// enqueue hands drafts in, and tells whoever counts what is new.
+func (s *Server) enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	to := s.cfg.Enqueue
+	if to == nil {
+		to = s.cfg.Store
+	}
+	receipts, err := to.Enqueue(ctx, drafts)
+	if err != nil {
+		return nil, reused(err)
+	}
+	if s.cfg.Watch != nil {
+		fresh := make([]holdfast.Draft, 0, len(drafts))
+		for i := range receipts {
+			if !receipts[i].Existing {
+				fresh = append(fresh, drafts[i])
+			}
+		}
+		s.cfg.Watch.Enqueued(fresh)
+	}
+	return receipts, nil
+}
+
+// reused tells apart, among what stands against a draft, an idempotency key that was used for another one: there is a status for that.
+func reused(err error) error {
+	said := (*holdfast.Error)(nil)
+	if errors.Is(err, holdfast.ErrConflict) && errors.As(err, &said) && strings.Contains(said.Message, "was used for another draft") {
+		return &holdfast.Error{Kind: api.ErrReused, Message: said.Message, Job: said.Job, Cause: err}
+	}
+	return err
+}
+
+// bulk enqueues an array, all or none.
+func (s *Server) bulk(w http.ResponseWriter, r *http.Request, c Caller, in *api.BulkIn) error {
+	body, free, err := s.bodyOf(w, r, api.WorkLimit)
+	defer free()
+	if err == nil {
+		err = api.Unmarshal(body, &in.Body)
+	}
+	if err != nil {
+		return err
+	}
+	if len(in.Body) > api.MostDrafts {
+		return nonsense("%d drafts in one array: send at most %d, or send lines as application/x-ndjson", len(in.Body), api.MostDrafts)
+	}
+	for i := range in.Body {
+		if err := in.Finish(&in.Body[i]); err != nil {
+			return fmt.Errorf("draft %d: %w", i+1, err)
+		}
+	}
+	receipts, err := s.hand(r.Context(), c, in.Body)
+	if err != nil {
+		return err
+	}
+	out := api.BulkOut{Receipts: make([]api.Receipt, len(receipts))}
+	for i := range receipts {
+		out.Receipts[i] = api.Receipt(receipts[i])
+	}
+	s.answer(w, r, http.StatusOK, out)
+	return nil
+}
+
+// hand enqueues drafts of a caller, in one of the places of those that run. Groups must be the caller's.
+func (s *Server) hand(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	if err := s.crowd.enter(ctx, false); err != nil {
+		return nil, err
+	}
+	defer s.crowd.leave(false)
+	if c.Owner != "" {
+		var last holdfast.ID
+		for i := range drafts {
+			if g := drafts[i].Group; !g.IsZero() && g != last {
+				if err := s.ownGroup(ctx, c, g); err != nil {
+					return nil, err
+				}
+				last = g
+			}
+		}
+	}
+	return s.enqueue(ctx, drafts)
+}

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/notify/feed"
+)
+
+// boundTo is under which the owner that a caller is bound to travels with the request.
+type boundTo struct{}
+
+func (s *Server) mountFeed() error {
+	handler, err := feed.New(s.cfg.Store, feed.Config{Listen: s.cfg.Listen, Log: s.cfg.Log, Owner: func(r *http.Request) (string, bool) {
+		owner, ok := r.Context().Value(boundTo{}).(string)
+		return owner, ok
+	}})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(s.closing, handler.Close)
+	mountRaw(s, api.Events, func(w http.ResponseWriter, r *http.Request, _ Caller, in *api.EventsIn) error {
+		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), boundTo{}, in.Bound)))
+		return nil
+	})
+	return nil
+}
+
+// untilClose is a context that also ends when the server is closed.
+func (s *Server) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.closing, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}

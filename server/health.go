@@ -1,0 +1,236 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/duty"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// Health is what /readyz tells. Those who may not look see the status alone.
+type Health struct {
+	Status string          `json:"status"` // ok, or not ready
+	Checks []Checked       `json:"checks,omitempty"`
+	Duties []duty.Standing `json:"duties,omitempty"`
+	Queues []QueueHealth   `json:"queues,omitempty"`
+	Stuck  *int            `json:"stuck,omitempty"` // processing, and past the end of the lease; counted up to 200
+	// RetryFailures is the share of retries within the last hour that failed again.
+	RetryFailures *float64 `json:"retry_failures,omitempty"`
+}
+
+// Checked is how one check went.
+type Checked struct {
+	Name   string `json:"name"`
+	Well   bool   `json:"well"`
+	Error  string `json:"error,omitempty"`
+	Detail any    `json:"detail,omitempty"`
+}
+
+// QueueHealth is how much waits in a queue.
+type QueueHealth struct {
+	Queue string        `json:"queue"`
+	Ready int           `json:"ready"`
+	Later int           `json:"later"`
+	Age   time.Duration `json:"age,omitempty"` // of the oldest that could run
+}
+
+// A pulse is what was found out about health a moment ago, so that whoever asks often costs little.
+type pulse struct {
+	mu       sync.Mutex
+	at       time.Time
+	checks   []Checked
+	well     bool
+	detail   Health
+	lookedAt time.Time
+}
+
+const (
+	pulseFresh  = 500 * time.Millisecond
+	detailFresh = 5 * time.Second
+	checkWithin = 2 * time.Second
+)
+
+// mountHealth mounts what watches over processes asks, and the page of metrics. None of it waits for a place or is sent away when there is much to do.
+func (s *Server) mountHealth() {
+	s.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) {
+		replyOf(w).route = "livez"
+		s.answer(w, r, http.StatusOK, Health{Status: "ok"})
+	})
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	if s.cfg.Metrics != nil {
+		s.mux.HandleFunc("GET /metrics", s.metrics)
+	}
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	replyOf(w).route = "metrics"
+	caller, err := s.identify(r)
+	if err == nil {
+		err = caller.may(mounted{scope: key.Viewer})
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	s.cfg.Metrics.ServeHTTP(w, r)
+}
+
+// ready says whether this server can serve: to everybody whether, to those who may look also what is the matter.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	replyOf(w).route = "readyz"
+	checks, well := s.check(r.Context())
+	told, status := Health{Status: "ok"}, http.StatusOK
+	if !well {
+		told.Status, status = "not ready", http.StatusServiceUnavailable
+	}
+	if len(r.Header["Authorization"]) > 0 || s.cfg.Open {
+		caller, err := s.identify(r)
+		if err == nil && caller.may(mounted{scope: key.Viewer}) == nil {
+			told = s.detail(r.Context(), told, well)
+			told.Checks = checks
+		}
+	}
+	s.answer(w, r, status, told)
+}
+
+// check asks all checks, unless that was done a moment ago.
+func (s *Server) check(ctx context.Context) ([]Checked, bool) {
+	if s.draining.Load() {
+		return []Checked{{Name: "serving", Error: "the server is shutting down"}}, false
+	}
+	p := &s.pulse
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) < pulseFresh {
+		return p.checks, p.well
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
+	defer cancel()
+	all := append([]Check{{Name: "store", Ask: func(ctx context.Context) (any, error) {
+		_, err := s.cfg.Store.Records(ctx, key.Room)
+		return nil, err
+	}}}, s.cfg.Checks...)
+	p.checks, p.well = nil, true
+	for _, c := range all {
+		detail, err := c.Ask(ctx)
+		told := Checked{Name: c.Name, Well: err == nil, Detail: detail}
+		if err != nil {
+			told.Error, p.well = tellable(err), false
+			s.cfg.Log.Warn("not ready", "event", "not_ready", "check", c.Name, "error", err.Error())
+		}
+		p.checks = append(p.checks, told)
+	}
+	p.at = time.Now()
+	return p.checks, p.well
+}
+
+// tellable is what may be told of an error: its own words if they are ours.
+func tellable(err error) string {
+	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
+		return said.Message
+	}
+	return "it does not work: the log says more"
+}
+
+// detail adds what there is to know: duties, how much waits, what is stuck, how retries fare. What cannot be found out is left out.
+func (s *Server) detail(ctx context.Context, told Health, well bool) Health {
+	if !well {
+		return told
+	}
+	p := &s.pulse
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.lookedAt) > detailFresh {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
+		defer cancel()
+		p.detail, p.lookedAt = s.look(ctx), time.Now()
+	}
+	detail := p.detail
+	detail.Status = told.Status
+	return detail
+}
+
+func (s *Server) look(ctx context.Context) (h Health) {
+	if duties, err := s.cfg.Desk.Duties(ctx); err == nil {
+		h.Duties = duties
+	}
+	if stats, err := s.cfg.Desk.Stats(ctx); err == nil {
+		for _, q := range stats.Queues {
+			one := QueueHealth{Queue: q.Queue, Ready: q.Ready, Later: q.Later}
+			if !q.Oldest.IsZero() {
+				one.Age = max(0, time.Since(q.Oldest).Truncate(time.Second))
+			}
+			h.Queues = append(h.Queues, one)
+		}
+	}
+	if jobs, _, err := s.cfg.Desk.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Limit: 200}); err == nil {
+		stuck := 0
+		for _, job := range jobs {
+			if job.LeaseUntil.Before(job.AsOf) {
+				stuck++
+			}
+		}
+		h.Stuck = &stuck
+	}
+	if figures, err := s.cfg.Desk.Analytics(ctx, time.Hour); err == nil {
+		h.RetryFailures = retryFailures(figures)
+	}
+	return h
+}
+
+// retryFailures is the share of retries that failed, or nil when there were none.
+func retryFailures(a ops.Analytics) *float64 {
+	made, complete := 0, 0
+	for _, k := range a.Kinds {
+		made += k.Retries
+	}
+	for _, r := range a.Retries {
+		complete += r.Complete
+	}
+	if made == 0 {
+		return nil
+	}
+	share := float64(max(0, made-complete)) / float64(made)
+	return &share
+}
+
+// DutiesRun is a check that some process performs the duties, and none of them is later than that, unless somebody paused it.
+func DutiesRun(desk interface {
+	Duties(ctx context.Context) ([]duty.Standing, error)
+}, late time.Duration) Check {
+	return Check{Name: "duties", Ask: func(ctx context.Context) (any, error) {
+		duties, err := desk.Duties(ctx)
+		if err != nil {
+			return nil, err
+		}
+		performed := 0
+		for _, d := range duties {
+			performed += d.Workers
+			if d.Lag > late {
+				return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("duty %s is late by %v: see 'holdfast duties'", d.Name, d.Lag.Round(time.Second))}
+			}
+		}
+		if performed == 0 {
+			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "nobody performs the duties: start a worker, or serve without --no-workers"}
+		}
+		return nil, nil
+	}}
+}
+
+// Drain says that the server is about to end: it is not ready any more, and answers on.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Close waits for what the server does by itself. It asks the store nothing after that.
+func (s *Server) Close() error {
+	s.draining.Store(true)
+	s.close()
+	s.keys.close()
+	return nil
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func (s *Server) mountHolds() {
+	desk := s.cfg.Desk
+	mount(s, api.ListHolds, func(ctx context.Context, _ Caller, _ *struct{}) (out api.HoldsOut, err error) {
+		out.Holds, err = desk.Holds(ctx)
+		return out, err
+	})
+	mount(s, api.PlaceHold, func(ctx context.Context, c Caller, in *api.PauseIn) (nothing, error) {
+		b, h := in.Body, in.Body.Hold()
+		h.Actor, h.Reason = c.actor(b.Actor), b.Reason
+		h.Retries, h.AtMost, h.Rate, h.For, h.Expected = b.Retries, b.AtMost, b.Rate, b.For, b.Expected
+		return nothing{}, desk.Pause(ctx, h)
+	})
+	mount(s, api.LiftHold, func(ctx context.Context, c Caller, in *api.LiftIn) (nothing, error) {
+		h := in.Body.Hold()
+		h.Actor, h.Reason = c.actor(in.Body.Actor), in.Body.Reason
+		return nothing{}, desk.Resume(ctx, h)
+	})
+	mount(s, api.ListQueues, func(ctx context.Context, _ Caller, _ *struct{}) (out api.QueuesOut, err error) {
+		stats, err := desk.Stats(ctx)
+		out.Queues = stats.Queues
+		return out, err
+	})
+	mountPause(s, api.PauseQueue, func(ctx context.Context, name string, lasting time.Duration, by ops.By) error {
+		return desk.Pause(ctx, holdfast.Hold{Queue: name, For: lasting, Actor: by.Actor, Reason: by.Reason})
+	})
+	mountWord(s, api.ResumeQueue, func(ctx context.Context, name string, by ops.By) error {
+		return desk.Resume(ctx, holdfast.Hold{Queue: name, Actor: by.Actor, Reason: by.Reason})
+	})
+	mount(s, api.ListShares, func(ctx context.Context, _ Caller, _ *struct{}) (out api.SharesOut, err error) {
+		out.Shares, err = desk.Shares(ctx)
+		return out, err
+	})
+	mount(s, api.SetShare, func(ctx context.Context, c Caller, in *api.ShareIn) (nothing, error) {
+		return nothing{}, desk.SetShare(ctx, ops.Share{Owner: in.Owner, Weight: in.Body.Weight}, c.by(in.Body.Word))
+	})
+}

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Limits say how much is taken on. The zero value works.
+type Limits struct {
+	PerSecond float64 // requests of one key; 10,000 when zero
+	Burst     int     // of one key; twice PerSecond when zero
+	InFlight  int     // requests of one key at once, and as many that wait or stream; 256 when zero
+	Running   int     // requests of all that run at once; more wait their turn, or are sent away; 256 when zero
+	Streams   int     // requests of all that wait or stream at once; 4096 when zero
+	Bytes     int64   // of bodies in memory at once; 64 MiB when zero
+	Idle      int     // connections that ask nothing: beyond these the one that was silent longest is closed; 1024 when zero
+}
+
+func (l Limits) orDefaults() Limits {
+	l.PerSecond = cmp.Or(l.PerSecond, 10_000)
+	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.PerSecond)))
+	l.InFlight = cmp.Or(l.InFlight, 256)
+	l.Running = cmp.Or(l.Running, 256)
+	l.Streams = cmp.Or(l.Streams, 4096)
+	l.Bytes = cmp.Or(l.Bytes, 64<<20)
+	l.Idle = cmp.Or(l.Idle, 1024)
+	return l
+}
+
+// A quota is what one key has used up of its limits.
+type quota struct {
+	rate          *rate.Limiter
+	running, long atomic.Int64
+}
+
+// limit takes a request on, or says that it is one too many. What it holds is given back when the answer is written.
+func (s *Server) limit(a *reply, c Caller, to mounted) error {
+	a.vital, a.long = vital(to.path), to.long
+	if !a.long && s.crowd.crowded(a.vital) {
+		return busy()
+	}
+	if a.long && s.streams.Add(1) > int64(s.cfg.Limits.Streams) {
+		s.streams.Add(-1)
+		return busy()
+	}
+	leave := func() {
+		if a.long {
+			s.streams.Add(-1)
+		}
+	}
+	if c.Key == "" {
+		a.leave = leave
+		return nil
+	}
+	found, ok := s.quotas.Load(c.Key)
+	if !ok {
+		found, _ = s.quotas.LoadOrStore(c.Key, &quota{rate: rate.NewLimiter(rate.Limit(s.cfg.Limits.PerSecond), s.cfg.Limits.Burst)})
+	}
+	q := found.(*quota)
+	held := &q.running
+	if a.long {
+		held = &q.long
+	}
+	a.leave = func() {
+		held.Add(-1)
+		leave()
+	}
+	if held.Add(1) > int64(s.cfg.Limits.InFlight) {
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too much at the same time: wait for answers first", RetryAfter: time.Second}
+	}
+	if !q.rate.Allow() {
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too often: ask less often, or for more at a time", RetryAfter: time.Second}
+	}
+	return nil
+}
+
+// vital reports whether a route is what workers need to keep and to end what they hold.
+func vital(path string) bool {
+	return strings.HasPrefix(path, "/claims") || strings.HasPrefix(path, "/workers/")
+}
+
+// strangers remembers addresses that came with a bad key, so that none can try on and on.
+type strangers struct {
+	mu   sync.Mutex
+	seen map[netip.Addr]*rate.Limiter
+}
+
+const (
+	strangersMost = 4096
+	strangerBurst = 20
+	strangerEach  = 2 * time.Second // one more try after this
+)
+
+// again counts one more bad key from an address, and reports whether that was not one too many.
+func (s *strangers) again(remote string) bool {
+	var from netip.Addr // what cannot be read is one and the same
+	if at, err := netip.ParseAddrPort(remote); err == nil {
+		from = at.Addr().Unmap().WithZone("")
+		if from.Is6() { // whoever has one has them all
+			prefix, _ := from.Prefix(64)
+			from = prefix.Addr()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.seen[from]
+	if l == nil {
+		s.makeRoom()
+		l = rate.NewLimiter(rate.Every(strangerEach), strangerBurst)
+		s.seen[from] = l
+	}
+	return l.Allow()
+}
+
+// makeRoom forgets those who have behaved for a while, or else just anybody.
+func (s *strangers) makeRoom() {
+	if s.seen == nil {
+		s.seen = map[netip.Addr]*rate.Limiter{}
+	}
+	if len(s.seen) < strangersMost {
+		return
+	}
+	for from, l := range s.seen {
+		if l.Tokens() >= strangerBurst {
+			delete(s.seen, from)
+		}
+	}
+	for from := range s.seen {
+		if len(s.seen) < strangersMost {
+			return
+		}
+		delete(s.seen, from)
+	}
+}
+
+// isLocal reports whether a request comes from this machine.
+func isLocal(r *http.Request) bool {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ Network() string }); ok && strings.HasPrefix(local.Network(), "unix") {
+		return true
+	}
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}

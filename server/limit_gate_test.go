@@ -1,0 +1,205 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// A slowDesk answers for a job when it is told to.
+type slowDesk struct {
+	ops.Desk
+	waiting atomic.Int64
+	slow    atomic.Bool
+	let     chan struct{}
+}
+
+func (d *slowDesk) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
+	if d.slow.Load() {
+		d.waiting.Add(1)
+		defer d.waiting.Add(-1)
+		select {
+		case <-d.let:
+		case <-ctx.Done():
+			return holdfast.Job{}, ctx.Err()
+		}
+	}
+	return d.Desk.Job(ctx, id)
+}
+
+func TestAKeyThatAsksTooOftenIsToldWhenToComeBack(t *testing.T) {
+	s := newGateScene(t, func(c *Config) { c.Limits = Limits{PerSecond: 0.01, Burst: 3} })
+	for i := range 6 {
+		a := s.ask("viewer", "GET", "/v1/jobs", "")
+		if i < 3 && a.status != http.StatusOK || i >= 3 && (a.status != http.StatusTooManyRequests || a.code() != "throttled" || a.header.Get("Retry-After") == "") {
+			t.Errorf("request %d: %d %s", i+1, a.status, a.body)
+		}
+	}
+	if a := s.ask("operator", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
+		t.Error("another key:", a.status, a.body)
+	}
+	for _, path := range []string{"/livez", "/readyz"} {
+		if a := s.ask("viewer", "GET", path, ""); a.status != http.StatusOK {
+			t.Error(path, a.status, a.body)
+		}
+	}
+}
+
+func TestAKeyThatAsksTooMuchAtOnceHoldsUpNobodyElse(t *testing.T) {
+	desk := &slowDesk{let: make(chan struct{})}
+	s := newGateScene(t, func(c *Config) {
+		desk.Desk, c.Desk = c.Desk, desk
+		c.Limits = Limits{InFlight: 2}
+	})
+	job := s.job("bob").String()
+	desk.slow.Store(true)
+	var asking sync.WaitGroup
+	for range 2 {
+		asking.Go(func() { s.ask("viewer", "GET", "/v1/jobs/"+job, "") })
+	}
+	eventually(t, "both are under way", func() bool { return desk.waiting.Load() == 2 })
+	if a := s.ask("viewer", "GET", "/v1/jobs", ""); a.status != http.StatusTooManyRequests {
+		t.Error(a.status, a.body)
+	}
+	if a := s.ask("operator", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
+		t.Error(a.status, a.body)
+	}
+	close(desk.let)
+	asking.Wait()
+	if a := s.ask("viewer", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
+		t.Error("after the others were answered:", a.status, a.body)
+	}
+}
+
+func TestWhenThereIsMoreToDoThanCanBeDoneSomeAreSentAwayAndHealthIsNot(t *testing.T) {
+	desk := &slowDesk{let: make(chan struct{})}
+	s := newGateScene(t, func(c *Config) {
+		desk.Desk, c.Desk = c.Desk, desk
+		c.Limits = Limits{Running: 4}
+	})
+	job := s.job("bob").String()
+	desk.slow.Store(true)
+	var asking sync.WaitGroup
+	var away atomic.Int64
+	for range 30 {
+		asking.Go(func() {
+			if a := s.ask("viewer", "GET", "/v1/jobs/"+job, ""); a.status == http.StatusServiceUnavailable && a.code() == "unavailable" && a.header.Get("Retry-After") != "" {
+				away.Add(1)
+			}
+		})
+	}
+	eventually(t, "those for whom there is no room are sent away", func() bool { return away.Load() == 27 })
+	for _, path := range []string{"/livez", "/readyz"} {
+		if a := s.ask("viewer", "GET", path, ""); a.status != http.StatusOK {
+			t.Error(path, a.status, a.body)
+		}
+	}
+	close(desk.let)
+	asking.Wait()
+	if s.srv.crowd.running != 0 || s.srv.crowd.ordinary != 0 {
+		t.Error("places were not given back:", s.srv.crowd.running, s.srv.crowd.ordinary)
+	}
+}
+
+func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
+	c := newCrowd(8)
+	for range 6 {
+		if err := c.enter(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := c.enter(t.Context(), false); err == nil {
+			t.Error("an ordinary one got a place that is reserved")
+		}
+		for range 2 {
+			if err := c.enter(t.Context(), true); err != nil {
+				t.Error("a vital one got none:", err)
+			}
+		}
+	})
+}
+
+func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(4)
+		for range 3 {
+			_ = c.enter(t.Context(), false)
+		}
+		wait := func() time.Duration {
+			begun := time.Now()
+			if err := c.enter(t.Context(), false); err == nil {
+				t.Error("there was a place")
+			}
+			return time.Since(begun)
+		}
+		if took := wait(); took != waitWell {
+			t.Errorf("the first waited %v", took)
+		}
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _ = c.enter(t.Context(), false) })
+		synctest.Wait()
+		time.Sleep(waitWell - time.Millisecond)
+		waiting.Go(func() { _ = c.enter(t.Context(), false) }) // comes just in time to keep the line
+		synctest.Wait()
+		time.Sleep(2 * time.Millisecond)
+		if took := wait(); took != waitBad {
+			t.Errorf("once waiting was the rule one waited %v", took)
+		}
+		c.leave(false)
+		waiting.Wait()
+	})
+}
+
+func TestWhoGivesUpWaitingLeavesNoGapInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(4)
+		for range 3 {
+			_ = c.enter(t.Context(), false)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var first, second error
+		var waiting sync.WaitGroup
+		waiting.Go(func() { first = c.enter(ctx, false) })
+		synctest.Wait()
+		waiting.Go(func() { second = c.enter(t.Context(), false) })
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		c.leave(false)
+		waiting.Wait()
+		if first == nil || second != nil || c.running != 3 || len(c.lines[1].waiting) != 0 {
+			t.Error(first, second, c.running, c.lines)
+		}
+	})
+}
+
+func TestBodiesTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {
+	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: 1 << 20} })
+	mount(s.srv, api.Route[struct{ Body map[string]string }, api.Nothing]{Name: "take", Method: "POST", Path: "/test/take", Tag: "test"},
+		func(context.Context, Caller, *struct{ Body map[string]string }) (api.Nothing, error) {
+			return api.Nothing{}, nil
+		})
+	large := `{"a":"` + strings.Repeat("x", 700<<10) + `"}`
+	if a := s.ask("admin", "POST", "/v1/test/take", large); a.status != http.StatusNoContent && a.status != http.StatusServiceUnavailable {
+		t.Error(a.status, a.body)
+	}
+	if a := s.ask("admin", "POST", "/v1/test/take", `{"a":"`+strings.Repeat("x", 1500<<10)+`"}`); a.status != http.StatusServiceUnavailable {
+		t.Error(a.status, a.body)
+	}
+	if a := s.ask("admin", "POST", "/v1/test/take", `{"a":"`+strings.Repeat("x", 5<<20)+`"}`); a.status != http.StatusRequestEntityTooLarge || a.code() != "too_large" {
+		t.Error(a.status, a.body)
+	}
+	if a := s.ask("admin", "POST", "/v1/test/take", `{}`); a.status != http.StatusNoContent || s.srv.bytes.Load() != 0 {
+		t.Error(a.status, a.body, s.srv.bytes.Load())
+	}
+}

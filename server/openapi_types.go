@@ -1,0 +1,268 @@
+package server
+
+import (
+	_ "embed"
+	"encoding/json"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/schedule"
+)
+
+// names are those that types have in the document where their own would be taken for another's.
+var names = map[reflect.Type]string{
+	reflect.TypeFor[ops.Line]():         "StoryLine",
+	reflect.TypeFor[ops.Held]():         "HoldInForce",
+	reflect.TypeFor[ops.Report]():       "DoctorReport",
+	reflect.TypeFor[ops.Value]():        "VariationValue",
+	reflect.TypeFor[api.Choice]():       "JobFilter",
+	reflect.TypeFor[api.Rule]():         "RetentionRule",
+	reflect.TypeFor[api.Code]():         "FailureCode",
+	reflect.TypeFor[redrive.Order]():    "RedriveOrder",
+	reflect.TypeFor[redrive.Progress](): "RedriveProgress",
+	reflect.TypeFor[redrive.Refusal]():  "RedriveRefusal",
+}
+
+// namer makes names for types: their own, and where that is another's, with the room before it that they come from.
+func namer() func(t reflect.Type, hint string) string {
+	taken := map[string]reflect.Type{}
+	return func(t reflect.Type, hint string) string {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if name, ok := names[t]; ok {
+			return name
+		}
+		if t.Name() == "" || strings.Contains(t.Name(), "[") {
+			return huma.DefaultSchemaNamer(t, hint)
+		}
+		name, room := t.Name(), path.Base(t.PkgPath())
+		switch room {
+		case "holdfast", "ops", "key", "subscription", "schedule":
+		case "api":
+			if other := taken[name]; other != nil && other != t {
+				name = "Wire" + name
+			}
+		default:
+			name = strings.ToUpper(room[:1]) + room[1:] + name
+		}
+		if taken[name] == nil && t.Kind() == reflect.Struct {
+			taken[name] = t
+		}
+		return name
+	}
+}
+
+// Types that are texts of a certain form. The document names the form; in Go they stand for types that cannot know of documents.
+type (
+	asDuration   string
+	asSpan       string
+	asID         string
+	asState      string
+	asGroupState string
+	asStatus     string
+	asCharge     string
+	asScope      string
+	asBreaker    string
+	asRedrive    string
+	asBlame      string
+	asMissed     string
+)
+
+func aliases() map[reflect.Type]reflect.Type {
+	return map[reflect.Type]reflect.Type{
+		reflect.TypeFor[time.Duration]():       reflect.TypeFor[asDuration](),
+		reflect.TypeFor[api.Span]():            reflect.TypeFor[asSpan](),
+		reflect.TypeFor[holdfast.ID]():         reflect.TypeFor[asID](),
+		reflect.TypeFor[holdfast.State]():      reflect.TypeFor[asState](),
+		reflect.TypeFor[holdfast.GroupState](): reflect.TypeFor[asGroupState](),
+		reflect.TypeFor[holdfast.Status]():     reflect.TypeFor[asStatus](),
+		reflect.TypeFor[holdfast.Charge]():     reflect.TypeFor[asCharge](),
+		reflect.TypeFor[key.Scope]():           reflect.TypeFor[asScope](),
+		reflect.TypeFor[breaker.State]():       reflect.TypeFor[asBreaker](),
+		reflect.TypeFor[redrive.State]():       reflect.TypeFor[asRedrive](),
+		reflect.TypeFor[failure.Blame]():       reflect.TypeFor[asBlame](),
+		reflect.TypeFor[schedule.Missed]():     reflect.TypeFor[asMissed](),
+	}
+}
+
+// length is how durations are written: 1m30s.
+const length = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0`
+
+func (asDuration) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "Duration", &huma.Schema{Type: huma.TypeString, Pattern: `^-?(` + length + `)$`, PatternDescription: "a duration such as 1m30s", Examples: []any{"1m30s"}})
+}
+
+func (asSpan) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "DurationOrForever", &huma.Schema{Type: huma.TypeString, Pattern: `^(forever|` + length + `)$`, PatternDescription: "a duration such as 720h, or forever", Examples: []any{"720h"}})
+}
+
+func (asID) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "ID", &huma.Schema{Type: huma.TypeString, Format: "uuid", Examples: []any{"01890a5d-ac96-774b-bcce-b302099a8057"}})
+}
+
+func (asState) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "State", oneOf(holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled))
+}
+
+func (asGroupState) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "GroupState", oneOf(holdfast.GroupOpen, holdfast.GroupProcessing, holdfast.GroupReady, holdfast.GroupPartial, holdfast.GroupFailed, holdfast.GroupCancelled, holdfast.GroupExpired))
+}
+
+func (asStatus) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "ErrorStatus", oneOf(holdfast.Open, holdfast.Acknowledged, holdfast.Ignored, holdfast.Resolved, holdfast.Regressed))
+}
+
+func (asCharge) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "Charge", oneOf(holdfast.ChargeNothing, holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt))
+}
+
+func (asScope) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "Scope", oneOf(key.Viewer, key.Worker, key.Operator, key.Admin))
+}
+
+func (asBreaker) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "BreakerState", oneOf(breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.Recovering, breaker.ForcedOpen, breaker.ForcedClosed))
+}
+
+func (asRedrive) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "RedriveState", oneOf(redrive.Running, redrive.Paused, redrive.Stopped, redrive.Cancelled, redrive.Done))
+}
+
+func (asBlame) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "Blame", oneOf(failure.User, failure.Dependency, failure.Us))
+}
+
+func (asMissed) Schema(r huma.Registry) *huma.Schema {
+	return shared(r, "MissedSlots", oneOf(schedule.Skip, schedule.One, schedule.All))
+}
+
+// shared is a schema that has a name of its own.
+func shared(r huma.Registry, name string, s *huma.Schema) *huma.Schema {
+	r.Map()[name] = s
+	return &huma.Schema{Ref: schemas + name}
+}
+
+func oneOf[S ~string](values ...S) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, value := range values {
+		s.Enum = append(s.Enum, string(value))
+	}
+	return s
+}
+
+// said is what the comments in the code say about types and their members, so that it is said once. A test keeps the file true.
+//
+//go:embed openapi_words.json
+var said []byte
+
+var comments = func() (all map[string]string) {
+	if err := json.Unmarshal(said, &all); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return all
+}()
+
+// polish adds to the schema of a type what its code says about it.
+func (w *writer) polish(s *huma.Schema, t reflect.Type) {
+	if t == nil || t.Kind() != reflect.Struct {
+		return
+	}
+	if s.Description == "" {
+		s.Description = comments[wordFor(t, "")]
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := s.Properties[name]
+		if f.Anonymous || p == nil {
+			continue
+		}
+		if p.Description == "" {
+			p.Description = comments[wordFor(declarer(t, f), f.Name)]
+		}
+		if el := f.Type; el.Kind() == reflect.Slice && el.Elem().Kind() == reflect.Pointer && p.Items != nil && p.Items.Ref != "" {
+			p.Items = &huma.Schema{AnyOf: []*huma.Schema{{Ref: p.Items.Ref}, {Type: "null"}}}
+		}
+	}
+	if t == reflect.TypeFor[api.Problem]() {
+		s.Properties["code"].Enum = oneOf(api.Codes()...).Enum
+	}
+}
+
+// declarer is the type in which a field stands, which may be embedded.
+func declarer(t reflect.Type, f reflect.StructField) reflect.Type {
+	for _, i := range f.Index[:len(f.Index)-1] {
+		t = t.Field(i).Type
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+	}
+	return t
+}
+
+// wordFor is under which name a comment is kept.
+func wordFor(t reflect.Type, field string) string {
+	return strings.TrimSuffix(path.Base(t.PkgPath())+"."+t.Name()+"."+field, ".")
+}
+
+// webhooks tell what receivers of subscriptions are sent. Durations in it are numbers: it is the JSON that CloudEvents have always had here.
+func (w *writer) webhooks() {
+	w.told = append(w.told, w.schema(reflect.TypeFor[holdfast.Event](), "Event"))
+	told := *w.registry.Map()["Event"]
+	told.Properties = map[string]*huma.Schema{}
+	for name, p := range w.registry.Map()["Event"].Properties {
+		told.Properties[name] = p
+	}
+	told.Properties["took"] = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "how long the attempt took, in nanoseconds"}
+	told.AdditionalProperties, told.Description = nil, "what happened, to what, and why"
+	w.registry.Map()["CloudEventData"] = &told
+	text := func(about string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: about} }
+	w.registry.Map()["CloudEvent"] = &huma.Schema{
+		Type: huma.TypeObject, Description: "An event in the JSON form of CloudEvents 1.0.",
+		Required: []string{"specversion", "id", "source", "type", "time", "datacontenttype", "sequence", "data"},
+		Properties: map[string]*huma.Schema{
+			"specversion":     {Type: huma.TypeString, Const: "1.0"},
+			"id":              text("its number in the feed: the same event has the same id, however often it is sent"),
+			"source":          text("the server it comes from"),
+			"type":            {Type: huma.TypeString, Description: "what happened", Examples: []any{"io.holdfast.job.failed"}},
+			"subject":         text("the id of a job, or what else it is about, such as group/<id>"),
+			"time":            {Type: huma.TypeString, Format: "date-time"},
+			"datacontenttype": {Type: huma.TypeString, Const: "application/json"},
+			"sequence":        text("the number, so wide that texts sort like numbers"),
+			"data":            {Ref: schemas + "CloudEventData"},
+		},
+	}
+	one := &huma.Schema{Ref: schemas + "CloudEvent"}
+	header := func(name, about string, required bool) *huma.Param {
+		return &huma.Param{Name: name, In: "header", Required: required, Description: about, Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	w.doc.Webhooks = map[string]*huma.PathItem{"event": {Post: &huma.Operation{
+		OperationID: "receive-event", Summary: "What receivers of a subscription with the sink webhook are sent", Tags: []string{"subscriptions"},
+		Description: "Signed by Standard Webhooks. A delivery is sent until a 2xx answers it, so a receiver may see one twice: go by webhook-id, or by the ids of the events.",
+		Security:    []map[string][]string{{}},
+		Parameters: []*huma.Param{
+			header("webhook-id", "of the delivery: the same when it is sent again", true),
+			header("webhook-timestamp", "when it was sent, in seconds since 1970", true),
+			header("webhook-signature", "one or more of v1,<base64>, with a space between; not there when the subscription has no secret", false),
+		},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/cloudevents+json":       {Schema: one},
+			"application/cloudevents-batch+json": {Schema: &huma.Schema{Type: huma.TypeArray, Items: one}},
+		}},
+		Responses: map[string]*huma.Response{
+			"2XX": {Description: "it was received"},
+			"410": {Description: "the receiver wants no more: the subscription is disabled"},
+		},
+	}}}
+}

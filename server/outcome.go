@@ -1,0 +1,162 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// report has the engine judge what workers say became of jobs.
+func (s *Server) report(ctx context.Context, _ Caller, in *api.OutcomesIn) (out api.Answers, err error) {
+	if s.cfg.Judge == nil {
+		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server has no engine that could judge: settle the jobs yourself, with /v1/claims/settle"}
+	}
+	said := in.Body.Outcomes
+	if err := tooMany("outcomes", len(said)); err != nil {
+		return out, err
+	}
+	answers := make([]error, len(said))
+	var reports []engine.Report
+	var of []int // which outcome a report is of
+	for i := range said {
+		o, err := outcomeOf(&said[i])
+		var held loan
+		if err == nil {
+			held, err = s.held(ctx, &said[i])
+		}
+		if errors.Is(err, holdfast.ErrUnavailable) {
+			return out, err
+		}
+		if answers[i] = err; err != nil {
+			continue
+		}
+		if o.Age = time.Since(held.at); !held.lease.Since.IsZero() {
+			o.Age += held.lease.AsOf.Sub(held.lease.Since)
+		}
+		reports, of = append(reports, engine.Report{Lease: held.lease, Outcome: o}), append(of, i)
+	}
+	if len(reports) > 0 {
+		judged, err := s.cfg.Judge.Judge(ctx, reports)
+		if err != nil {
+			return out, err
+		}
+		for n, i := range of {
+			answers[i] = judged[n]
+			s.lent.done(said[i].Job, said[i].Token)
+		}
+	}
+	return api.Answers{Answers: api.Problems(answers)}, nil
+}
+
+// held is the lease that an outcome ends: as it was handed out here, or else as the store knows the job now. Whether it is still held is for the store
+// to say; what comes too late is kept as evidence.
+func (s *Server) held(ctx context.Context, o *api.Outcome) (loan, error) {
+	l, known := s.lent.recall(o.Job, o.Token)
+	if !known {
+		job, err := s.cfg.Store.Job(ctx, o.Job)
+		if err != nil {
+			return l, err
+		}
+		l = loan{holdfast.Lease{Job: job, Since: job.CreatedAt}, time.Now()}
+		if job.Generation > 1 { // when it was retried is told by its story alone; this attempt's beginning is near enough
+			l.lease.Since = job.StartedAt
+		}
+		l.lease.Token = o.Token
+	}
+	l.lease.Batch = o.Batch
+	return l, nil
+}
+
+// outcomeOf makes what a worker says into what an engine would have seen.
+func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
+	seen.Took = o.Took
+	if o.Outcome != api.OutcomeComplete && len(o.Result) > 0 {
+		return seen, nonsense("a result with %q: only a complete job has one", o.Outcome)
+	}
+	if o.Took < 0 || o.Took > holdfast.MaxDelay {
+		return seen, nonsense("an attempt that took %v", o.Took)
+	}
+	switch o.Outcome {
+	case api.OutcomeComplete:
+		seen.Result = o.Result
+		if len(o.Result) > holdfast.MaxArgs {
+			err = nonsense("a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(o.Result), holdfast.MaxArgs)
+		}
+	case api.OutcomeFailed:
+		seen.Err = troubleOf(o)
+	case api.OutcomeTimedOut:
+		seen.Event, seen.Err = failure.TimedOut, troubleOf(o)
+	case api.OutcomeCrashed:
+		seen.Event, seen.Stack = failure.Panicked, o.Detail
+		plain := *o
+		plain.Detail = ""
+		seen.Err = troubleOf(&plain)
+	case api.OutcomeSnoozed:
+		seen.Err = failure.Snooze(o.Snooze)
+		if o.Hold > 0 {
+			seen.Err = failure.On(failure.HoldDependency(seen.Err, o.Hold), o.Dependency)
+		}
+	case api.OutcomeReturned:
+		seen.Event, seen.Err = failure.Interrupted, engine.ErrStopping
+	case api.OutcomeCancelled:
+		seen.Event, seen.Err = failure.CancelledByRequest, engine.ErrCancelled
+	case api.OutcomeUnreadable:
+		seen.Event, seen.Err = failure.Unreadable, troubleOf(o)
+	default:
+		err = nonsense("an outcome of %.40q: use complete, failed, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
+	}
+	return seen, err
+}
+
+func nonsense(format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// troubleOf is the error that a handler here would have returned.
+func troubleOf(o *api.Outcome) error {
+	text := strings.TrimSpace(o.Message)
+	if text == "" {
+		text = "the worker did not say what went wrong"
+	}
+	if o.Detail != "" {
+		text += "\n\n" + o.Detail
+	}
+	err := errors.New(text)
+	if o.HTTPStatus != 0 {
+		err = failure.HTTPError(o.HTTPStatus, "", err)
+	}
+	if o.ExitCode != nil {
+		err = failure.ExitError(*o.ExitCode, err)
+	}
+	if o.Code != "" {
+		err = failure.WithCode(err, o.Code)
+	}
+	if o.Dependency != "" {
+		err = failure.On(err, o.Dependency)
+	}
+	if o.Permanent {
+		err = failure.NeverRetry(err)
+	}
+	if o.Benign {
+		err = failure.Benign(err)
+	}
+	if o.RetryAfter > 0 {
+		err = failure.RetryAfter(err, o.RetryAfter)
+	}
+	if o.Hold > 0 {
+		err = failure.HoldDependency(err, o.Hold)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Context)) {
+		err = failure.With(err, name, o.Context[name])
+	}
+	return err
+}

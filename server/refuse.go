@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+)
+
+// refuse writes what went wrong. What is our fault goes to the log, whole.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	a := replyOf(w)
+	if gone := r.Context().Err(); gone != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the request was given up before it was answered", Cause: err}
+	}
+	p := api.ProblemOf(err)
+	p.Request = a.id
+	if p.Status == http.StatusInternalServerError {
+		s.cfg.Log.Error("a request failed", "event", "request_failed", "request_id", a.id, "method", r.Method, "path", pathOf(r), "error", err.Error())
+	}
+	if a.status != 0 { // an answer is under way: it can only be broken off, so that nobody takes it for whole
+		panic(http.ErrAbortHandler)
+	}
+	text, err := api.Marshal(p)
+	if err != nil {
+		text = []byte(`{"code":"internal","status":500}`)
+	}
+	header := w.Header()
+	if seconds := p.RetryAfter(); seconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	if p.Status == http.StatusUnauthorized {
+		header.Set("WWW-Authenticate", `Bearer realm="holdfast"`)
+	}
+	header.Set("Content-Type", "application/problem+json")
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	abandon(w, r)
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(text)
+}
+
+// abandon sees to it that a body nobody wants does not hold the connection: a small one is read off in a moment, a large one ends it.
+func abandon(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength < 0 || r.ContentLength > 1<<16 {
+		w.Header().Set("Connection", "close")
+	}
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * time.Second)) // a recorder of a test has no deadline
+	}
+}
+
+// nowhere answers for paths that lead nowhere, and for those that lead somewhere with another method.
+func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "" && pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: the API is below /v1, and /v1/openapi.json describes it"})
+		return
+	}
+	for _, method := range allowed {
+		w.Header().Add("Allow", method)
+	}
+	s.refuse(w, r, &holdfast.Error{Kind: api.ErrMethod, Message: "this path is not asked with this method: see the header Allow"})
+}

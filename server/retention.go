@@ -1,0 +1,29 @@
+package server
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func (s *Server) mountRetention() {
+	desk := s.cfg.Desk
+	mount(s, api.GetRetention, func(ctx context.Context, _ Caller, _ *struct{}) (ops.Retention, error) {
+		return desk.Retention(ctx)
+	})
+	mount(s, api.ApplyRetention, func(ctx context.Context, c Caller, in *api.RetentionIn) (nothing, error) {
+		if in.Body.Rules == nil { // to forget the rules altogether is asked for by another method: it must not happen by a slip
+			return nothing{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no rules: give a list, which may be empty; or go back to the workers' own with DELETE"}
+		}
+		return nothing{}, desk.ApplyRetention(ctx, in.Body.Rules, c.by(in.Body.Word))
+	})
+	mount(s, api.ResetRetention, func(ctx context.Context, c Caller, in *api.DropRetention) (nothing, error) {
+		return nothing{}, desk.ApplyRetention(ctx, nil, c.by(in.Word()))
+	})
+	mount(s, api.ListTombstones, func(ctx context.Context, _ Caller, in *api.TombstonesIn) (out api.TombstonesOut, err error) {
+		out.Tombstones, out.Cursor, err = desk.Tombstones(ctx, holdfast.TombstoneFilter(*in))
+		return out, err
+	})
+}

@@ -1,0 +1,249 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// A gateScene is a server as it is run, with a key of every sort.
+type gateScene struct {
+	t     testing.TB
+	store holdfast.Store
+	desk  ops.Desk
+	srv   *Server
+	addr  string
+	keys  map[string]string // by a word: viewer, worker, ..., own, foreign, revoked, expired
+	log   *safeBuffer
+}
+
+// A safeBuffer may be written and read by several.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *safeBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(text)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+var me = ops.By{Actor: "ada"}
+
+func newGateScene(t testing.TB, change ...func(*Config)) *gateScene {
+	t.Helper()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &gateScene{t: t, store: st, desk: ops.New(st, ops.Config{}), keys: map[string]string{}, log: &safeBuffer{}}
+	cfg := Config{Store: st, Desk: s.desk, Log: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if s.srv, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = listener.Addr().String()
+	web := s.srv.HTTP("")
+	go func() { _ = web.Serve(listener) }()
+	t.Cleanup(func() {
+		s.srv.Drain()
+		_ = web.Close()
+		_ = s.srv.Close()
+		_ = st.Close()
+	})
+	for _, scope := range []key.Scope{key.Viewer, key.Worker, key.Operator, key.Admin} {
+		s.keys[string(scope)] = s.makeKey(key.Order{Name: string(scope), Scope: scope})
+	}
+	s.keys["own"] = s.makeKey(key.Order{Name: "own", Scope: key.Operator, Owner: "bob"})
+	s.keys["foreign"] = s.makeKey(key.Order{Name: "foreign", Scope: key.Operator, Owner: "eve"})
+	s.keys["malformed"] = "hf_no_key_00000000"
+	s.keys["revoked"] = s.makeKey(key.Order{Name: "revoked", Scope: key.Admin})
+	id, _, _ := key.Parse(s.keys["revoked"])
+	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
+		t.Fatal(err)
+	}
+	s.keys["expired"] = s.keepKey(key.Order{Name: "expired", Scope: key.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
+	return s
+}
+
+func (s *gateScene) makeKey(o key.Order) string {
+	s.t.Helper()
+	_, text, err := s.desk.MakeKey(s.t.Context(), o, me)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text
+}
+
+// keepKey keeps a key that was made at another time.
+func (s *gateScene) keepKey(o key.Order, at time.Time) string {
+	s.t.Helper()
+	k, text := key.Make(o, at)
+	body, _ := json.Marshal(k)
+	if err := s.store.Keep(s.t.Context(), holdfast.Change{Records: []holdfast.Record{{Room: key.Room, Name: k.ID, Body: body}}}); err != nil {
+		s.t.Fatal(err)
+	}
+	return text
+}
+
+// An answerSeen is what came back.
+type answerSeen struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// whole is all of an answer but the date.
+func (a answerSeen) whole() string {
+	header := a.header.Clone()
+	header.Del("Date")
+	var b strings.Builder
+	_ = header.Write(&b)
+	return http.StatusText(a.status) + "\n" + b.String() + "\n" + a.body
+}
+
+func (a answerSeen) code() string {
+	var p struct{ Code, Detail string }
+	_ = json.Unmarshal([]byte(a.body), &p)
+	return p.Code
+}
+
+// ask asks with a key by its word. Headers are given as name, value, name, value.
+func (s *gateScene) ask(who, method, path, body string, headers ...string) answerSeen {
+	s.t.Helper()
+	return s.send(s.t.Context(), who, badAsk{method, path, body, headers})
+}
+
+func (s *gateScene) send(ctx context.Context, who string, b badAsk) answerSeen {
+	s.t.Helper()
+	body, headers := b.body, b.headers
+	var from io.Reader
+	if body != "" {
+		from = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, b.method, "http://"+s.addr+b.path, from)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if text, ok := s.keys[who]; ok {
+		r.Header.Set("Authorization", "Bearer "+text)
+	}
+	r.Header.Set("X-Request-Id", "the-same")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(r)
+	if err != nil {
+		return answerSeen{err: err}
+	}
+	defer response.Body.Close()
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		return answerSeen{status: response.StatusCode, header: response.Header}
+	}
+	text, err := io.ReadAll(response.Body)
+	return answerSeen{response.StatusCode, response.Header, string(text), err}
+}
+
+// job enqueues one for an owner.
+func (s *gateScene) job(owner string) holdfast.ID {
+	s.t.Helper()
+	receipts, err := s.store.Enqueue(s.t.Context(), []holdfast.Draft{{Kind: "mail", Owner: owner}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return receipts[0].ID
+}
+
+func (s *gateScene) group(owner string) holdfast.ID {
+	s.t.Helper()
+	g, err := s.store.Gather(s.t.Context(), holdfast.Group{ID: holdfast.NewID(), Owner: owner})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return g.ID
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !so(); {
+		if time.Now().After(end) {
+			t.Fatal("it never came about: " + what)
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// checkOf is the check of a key, as whoever forges one would make it.
+func checkOf(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
+
+// facts are what the store holds of jobs, groups, holds and the feed, as text.
+func (s *gateScene) facts() string {
+	s.t.Helper()
+	jobs, _, err := s.store.Jobs(s.t.Context(), holdfast.Filter{Limit: 200})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, job := range jobs {
+		fmt.Fprintln(&b, job.ID, job.Owner, job.Digest())
+	}
+	groups, _, err := s.store.Groups(s.t.Context(), holdfast.GroupFilter{Limit: 200})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, g := range groups {
+		fmt.Fprintln(&b, g.ID, g.Owner, g.State, g.Generation)
+	}
+	holds, err := s.store.Holds(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	fmt.Fprintln(&b, len(holds))
+	return b.String()
+}
+
+func keyID(text string) string {
+	id, _, _ := key.Parse(text)
+	return id
+}

@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/key"
+)
+
+// verb mounts a verb of the store.
+func verb[In, Out any](s *Server, r api.Route[api.Asks[In], api.Exact[Out]], do func(ctx context.Context, c Caller, in In) (Out, error)) {
+	mount(s, r, func(ctx context.Context, c Caller, in *api.Asks[In]) (out api.Exact[Out], err error) {
+		out.Value, err = do(ctx, c, in.Body.Value)
+		return out, err
+	})
+}
+
+// deed mounts a verb of the store that has no answer.
+func deed[In any](s *Server, r api.Route[api.Asks[In], nothing], do func(ctx context.Context, c Caller, in In) error) {
+	mount(s, r, func(ctx context.Context, c Caller, in *api.Asks[In]) (nothing, error) {
+		return nothing{}, do(ctx, c, in.Body.Value)
+	})
+}
+
+func (s *Server) mountStore() {
+	s.mountKeeper()
+	s.mountOperator()
+	s.mountInspector()
+	s.mountAnalyst()
+}
+
+// Rooms that only people change, and of those the ones that nobody but an admin reads.
+var (
+	peoplesRooms = []string{key.Room, "policy", "share", "subscription", "retention"}
+	secretRooms  = []string{key.Room, "subscription"}
+	// Stories that only people make: an engine has no part in them, and whoever works must not be able to tell them otherwise.
+	peoplesStories = []string{key.Room, "policy", "share"}
+)
+
+func roomFor(c Caller, rooms []string, room string) error {
+	if c.Scope != key.Admin && slices.Contains(rooms, room) {
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "the room " + room + " is for admins: use a key of that scope"}
+	}
+	return nil
+}
+
+// mountKeeper mounts what engines do besides running jobs.
+func (s *Server) mountKeeper() {
+	store := s.cfg.Store
+	verb(s, api.StoreGather, func(ctx context.Context, _ Caller, in api.NewGroup) (holdfast.Group, error) {
+		return store.Gather(ctx, in.Group())
+	})
+	deed(s, api.StoreSeal, func(ctx context.Context, _ Caller, in api.Which) error { return store.Seal(ctx, in.ID) })
+	verb(s, api.StorePromote, counted(store.Promote))
+	verb(s, api.StoreReclaim, taken(store.Reclaim))
+	verb(s, api.StoreExpire, taken(store.Expire))
+	verb(s, api.StoreBreach, func(ctx context.Context, _ Caller, in api.Few) ([]holdfast.ID, error) {
+		return store.Breach(ctx, in.Limit)
+	})
+	verb(s, api.StoreRecords, func(ctx context.Context, c Caller, in api.ARoom) ([]holdfast.Record, error) {
+		if err := roomFor(c, secretRooms, in.Room); err != nil {
+			return nil, err
+		}
+		return store.Records(ctx, in.Room)
+	})
+	deed(s, api.StoreKeep, func(ctx context.Context, c Caller, in api.Change) error {
+		for _, r := range in.Records {
+			if err := roomFor(c, peoplesRooms, r.Room); err != nil {
+				return err
+			}
+		}
+		for _, e := range in.Events {
+			room, _, _ := strings.Cut(e.Subject, "/")
+			if err := roomFor(c, peoplesStories, room); err != nil {
+				return err
+			}
+		}
+		return store.Keep(ctx, in.Change())
+	})
+	verb(s, api.StoreRedrive, func(ctx context.Context, _ Caller, in api.Step) (api.Answers, error) {
+		answers, err := store.Redrive(ctx, holdfast.Redrive(in))
+		return api.Answers{Answers: api.Problems(answers)}, err
+	})
+	verb(s, api.StoreRedriven, func(ctx context.Context, _ Caller, in api.Which) (holdfast.Tally, error) {
+		return store.Redriven(ctx, in.ID)
+	})
+	verb(s, api.StoreConclude, counted(store.Conclude))
+	verb(s, api.StoreSequence, counted(store.Sequence))
+	verb(s, api.StorePurge, func(ctx context.Context, _ Caller, in api.Sweep) (holdfast.Purged, error) {
+		return store.Purge(ctx, holdfast.Purge(in))
+	})
+	verb(s, api.StoreForget, func(ctx context.Context, _ Caller, in api.Aged) (out api.Counted, err error) {
+		out.Count, err = store.Forget(ctx, in.Shelf, in.Older, in.Limit)
+		return out, err
+	})
+}
+
+// counted is a verb that moves up to so many, and says how many.
+func counted(do func(ctx context.Context, limit int) (int, error)) func(context.Context, Caller, api.Few) (api.Counted, error) {
+	return func(ctx context.Context, _ Caller, in api.Few) (out api.Counted, err error) {
+		out.Count, err = do(ctx, in.Limit)
+		return out, err
+	}
+}
+
+// taken is a verb that hands over leases.
+func taken(do func(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error)) func(context.Context, Caller, api.Take) (api.ClaimOut, error) {
+	return func(ctx context.Context, _ Caller, in api.Take) (out api.ClaimOut, err error) {
+		leases, err := do(ctx, holdfast.Claim(in))
+		out.Leases = make([]api.Lease, len(leases))
+		for i := range leases {
+			out.Leases[i] = api.LeaseOf(leases[i])
+		}
+		return out, err
+	}
+}
+
+// mountOperator mounts what people do, for Go programs.
+func (s *Server) mountOperator() {
+	store := s.cfg.Store
+	verb(s, api.StoreRetry, func(ctx context.Context, c Caller, in api.Deed) (out api.Counted, err error) {
+		out.Count, err = store.Retry(ctx, c.actual(in))
+		return out, err
+	})
+	verb(s, api.StoreCancel, func(ctx context.Context, c Caller, in api.Deed) (holdfast.State, error) {
+		return store.Cancel(ctx, c.actual(in))
+	})
+	deed(s, api.StoreDiscard, func(ctx context.Context, c Caller, in api.Deed) error { return store.Discard(ctx, c.actual(in)) })
+	verb(s, api.StoreEdit, func(ctx context.Context, c Caller, in api.Alteration) (holdfast.Job, error) {
+		e := in.Edit()
+		e.Intervention = c.actual(in.Deed)
+		return store.Edit(ctx, e)
+	})
+	deed(s, api.StorePause, func(ctx context.Context, c Caller, in api.Placed) error { return store.Pause(ctx, c.placed(in)) })
+	deed(s, api.StoreResume, func(ctx context.Context, c Caller, in api.Placed) error { return store.Resume(ctx, c.placed(in)) })
+	deed(s, api.StoreTriage, func(ctx context.Context, c Caller, in api.Judgement) error {
+		if c.Key != "" {
+			in.Actor = c.actor(in.Actor)
+		}
+		return store.Triage(ctx, holdfast.Triage(in))
+	})
+	verb(s, api.StoreRetryGroup, func(ctx context.Context, c Caller, in api.Deed) (out api.Counted, err error) {
+		out.Count, err = store.RetryGroup(ctx, c.actual(in))
+		return out, err
+	})
+	deed(s, api.StoreCancelGroup, func(ctx context.Context, c Caller, in api.Deed) error {
+		return store.CancelGroup(ctx, c.actual(in))
+	})
+}
+
+// placed is a hold as it is kept: who has a key is known by it.
+func (c Caller) placed(p api.Placed) holdfast.Hold {
+	h := p.Placement()
+	if c.Key != "" {
+		h.Actor = c.actor(h.Actor)
+	}
+	return h
+}

@@ -1,0 +1,272 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+)
+
+const (
+	streamLine  = 4 << 20 // bytes of one line
+	streamBytes = 1 << 20 // of lines that wait to be enqueued
+	streamLines = 1000    // that wait to be enqueued
+	streamPause = time.Minute
+)
+
+// A line of a stream: a draft, or what is wrong with it.
+type draftLine struct {
+	number int
+	draft  holdfast.Draft
+	err    error
+}
+
+// A belt carries lines from who reads them to who enqueues them: what came while one load was written is the next load. It holds little, so a stream
+// of any length costs the same.
+type belt struct {
+	mu    sync.Mutex
+	moved sync.Cond
+	lines []draftLine
+	bytes int
+	ended bool
+	err   error // why reading ended, if not with the stream
+}
+
+// put waits for room, and reports whether anybody still wants lines.
+func (b *belt) put(l draftLine, size int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for !b.ended && (len(b.lines) >= streamLines || b.bytes > streamBytes) {
+		b.moved.Wait()
+	}
+	if b.ended {
+		return false
+	}
+	b.lines, b.bytes = append(b.lines, l), b.bytes+size
+	b.moved.Broadcast()
+	return true
+}
+
+// take waits for lines, and answers with all there are; none when the stream has ended.
+func (b *belt) take(last []draftLine) []draftLine {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.lines) == 0 && !b.ended {
+		b.moved.Wait()
+	}
+	lines := b.lines
+	b.lines, b.bytes = last[:0], 0
+	b.moved.Broadcast()
+	return lines
+}
+
+func (b *belt) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.ended, b.err = true, err
+	}
+	b.moved.Broadcast()
+}
+
+// stream enqueues lines as they come and answers them as they are durable. A bad line does not stop the others.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *api.BulkIn) error {
+	control := http.NewResponseController(w)
+	if err := control.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	b := &belt{}
+	b.moved.L = &b.mu
+	var reading sync.WaitGroup
+	reading.Go(func() { b.end(readLines(r.Body, control, in, b)) })
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	_ = control.Flush()
+	to := &loader{server: s, caller: c, quiet: in.Quiet}
+	var last []draftLine
+	for {
+		lines := b.take(last)
+		if len(lines) == 0 {
+			break
+		}
+		err := to.load(r.Context(), lines)
+		last = lines
+		_ = control.SetWriteDeadline(time.Now().Add(streamPause))
+		_, lost := w.Write(to.out)
+		to.out = to.out[:0]
+		_ = control.Flush()
+		if lost != nil || err != nil { // nobody listens, or it was said how far it came
+			b.end(nil)
+			_ = control.SetReadDeadline(time.Now()) // whoever still reads a body nobody wants stops
+			reading.Wait()
+			panic(http.ErrAbortHandler) // and nobody goes on with this connection
+		}
+	}
+	reading.Wait()
+	if b.err == nil {
+		_ = control.SetReadDeadline(time.Time{}) // what comes next on this connection has a time of its own
+	}
+	if b.err != nil {
+		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream ends before it was all there, or pauses too long: what comes before this line was answered", Cause: b.err})
+	} else {
+		to.tell(to.sum)
+	}
+	_, _ = w.Write(to.out)
+	return nil
+}
+
+// readLines puts each line on the belt until the stream ends.
+func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *belt) error {
+	from := bufio.NewReaderSize(body, 64<<10)
+	extended := time.Time{}
+	for number := 1; ; number++ {
+		if now := time.Now(); now.Sub(extended) > streamPause/12 {
+			_ = control.SetReadDeadline(now.Add(streamPause))
+			extended = now
+		}
+		text, err := oneLine(from)
+		size := len(text)
+		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errLong) {
+			l := draftLine{number: number, err: err}
+			if !errors.Is(err, errLong) {
+				l.err = api.Unmarshal(text, &l.draft)
+			}
+			if l.err == nil {
+				l.err = in.Finish(&l.draft)
+			}
+			if err != nil && !errors.Is(err, errLong) && !errors.Is(err, io.EOF) {
+				return err // half a line is none
+			}
+			if !to.put(l, size) {
+				return nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, errLong) {
+			return err
+		}
+	}
+}
+
+var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and pass a reference"}
+
+// oneLine reads a line. One that is too long is passed over.
+func oneLine(from *bufio.Reader) (line []byte, err error) {
+	long := false
+	for {
+		part, err := from.ReadSlice('\n')
+		if long = long || len(line)+len(part) > streamLine; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && (err == nil || errors.Is(err, io.EOF)):
+			return nil, errLong
+		}
+		return line, err
+	}
+}
+
+// A loader enqueues load after load, and writes down what became of each line.
+type loader struct {
+	server *Server
+	caller Caller
+	quiet  bool
+	drafts []holdfast.Draft
+	out    []byte
+	sum    api.Sum
+}
+
+// load enqueues lines. An error means that nothing more can be enqueued now; how far it came was written down.
+func (l *loader) load(ctx context.Context, lines []draftLine) error {
+	for len(lines) > 0 {
+		n := 0
+		for n < len(lines) && lines[n].err == nil {
+			n++
+		}
+		if err := l.hand(ctx, lines[:n]); err != nil {
+			return err
+		}
+		if n < len(lines) {
+			l.refuse(lines[n].number, lines[n].err)
+			n++
+		}
+		lines = lines[n:]
+	}
+	return nil
+}
+
+// hand enqueues sound lines together. When they are refused it is because of one of them: the halves are tried by themselves.
+func (l *loader) hand(ctx context.Context, lines []draftLine) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	l.drafts = l.drafts[:0]
+	for i := range lines {
+		l.drafts = append(l.drafts, lines[i].draft)
+	}
+	receipts, err := l.server.hand(ctx, l.caller, l.drafts)
+	switch p := api.ProblemOf(err); {
+	case err == nil:
+		for i := range receipts {
+			l.acknowledge(lines[i].number, receipts[i])
+		}
+		return nil
+	case p.Status >= http.StatusInternalServerError || ctx.Err() != nil:
+		l.refuse(lines[0].number, err)
+		return err
+	case len(lines) == 1:
+		l.refuse(lines[0].number, err)
+		return nil
+	}
+	half := len(lines) / 2
+	if err := l.hand(ctx, lines[:half]); err != nil {
+		return err
+	}
+	return l.hand(ctx, lines[half:])
+}
+
+func (l *loader) acknowledge(number int, r holdfast.Receipt) {
+	l.sum.Lines = number
+	if r.Existing {
+		l.sum.Existing++
+	} else {
+		l.sum.Enqueued++
+	}
+	if l.quiet {
+		return
+	}
+	l.out = strconv.AppendInt(append(l.out, `{"line":`...), int64(number), 10)
+	l.out = append(append(l.out, `,"id":"`...), r.ID.String()...)
+	if r.Existing {
+		l.out = append(l.out, `","existing":true}`+"\n"...)
+	} else {
+		l.out = append(l.out, "\"}\n"...)
+	}
+}
+
+func (l *loader) refuse(number int, err error) {
+	l.sum.Lines = number
+	l.sum.Refused++
+	l.tell(api.Line{Line: number, Problem: api.ProblemOf(err)})
+}
+
+// tell writes a line of the answer.
+func (l *loader) tell(value any) {
+	if text, err := api.Marshal(value); err == nil {
+		l.out = append(append(l.out, text...), '\n')
+	}
+}

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func (s *Server) mountSubscriptions() {
+	desk := s.cfg.Desk
+	mount(s, api.ListSubscriptions, func(ctx context.Context, _ Caller, _ *struct{}) (out api.SubscriptionsOut, err error) {
+		out.Subscriptions, err = desk.Subscriptions(ctx)
+		return out, out.Complain(err)
+	})
+	mount(s, api.GetSubscription, func(ctx context.Context, _ Caller, in *api.BySubscription) (ops.Subscribed, error) {
+		return desk.Subscription(ctx, in.ID)
+	})
+	mount(s, api.Subscribe, func(ctx context.Context, c Caller, in *api.SubscribeIn) (subscription.Subscription, error) {
+		return desk.Subscribe(ctx, in.Body.Subscription(holdfast.ID{}), c.by(in.Body.Word))
+	})
+	mount(s, api.Resubscribe, func(ctx context.Context, c Caller, in *api.ResubscribeIn) (subscription.Subscription, error) {
+		return desk.Subscribe(ctx, in.Body.Subscription(in.ID), c.by(in.Body.Word))
+	})
+	mount(s, api.Unsubscribe, func(ctx context.Context, c Caller, in *api.DropSubscription) (nothing, error) {
+		return nothing{}, desk.Unsubscribe(ctx, in.ID, c.by(in.Word()))
+	})
+	mount(s, api.EnableSubscription, func(ctx context.Context, c Caller, in *api.OnSubscription) (nothing, error) {
+		return nothing{}, desk.EnableSubscription(ctx, in.ID, c.by(in.Body))
+	})
+	mount(s, api.DisableSubscription, func(ctx context.Context, c Caller, in *api.OnSubscription) (nothing, error) {
+		return nothing{}, desk.DisableSubscription(ctx, in.ID, c.by(in.Body))
+	})
+	mount(s, api.RewindSubscription, func(ctx context.Context, c Caller, in *api.RewindIn) (nothing, error) {
+		return nothing{}, desk.RewindSubscription(ctx, in.ID, in.Body.After, c.by(in.Body.Word))
+	})
+}

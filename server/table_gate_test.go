@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+)
+
+// A row says who may ask a route: scopes by their first letters, and what keys that are bound to an owner see of it: "job" and "group" what is
+// theirs, "list" a list narrowed to it, "" nothing.
+type row struct{ scopes, bound string }
+
+// unguarded are the patterns that are not behind the gate, and why.
+var unguarded = map[string]string{
+	"GET /livez":   "says only that the process lives",
+	"GET /readyz":  "says only whether the server can serve; more to viewers",
+	"GET /metrics": "looks at the key itself",
+
+	"GET /docs":            "what can be asked is no secret",
+	"GET /v1/openapi.json": "what can be asked is no secret",
+	"GET /v1/openapi.yaml": "what can be asked is no secret",
+}
+
+func TestEveryPathIsBehindTheGateOrOnTheListOfThoseThatAreNot(t *testing.T) {
+	s := newGateScene(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
+	guarded := map[string]bool{}
+	for _, r := range s.srv.routes {
+		guarded[r.method+" "+api.Prefix+r.path] = true
+		if _, ok := gateTable[r.name]; !ok {
+			t.Errorf("the route %s (%s %s, scope %q also %q, %T) has no row in the table of the gate: say who may ask it", r.name, r.method, r.path, r.scope, r.also, r.in)
+		}
+	}
+	for _, pattern := range s.srv.mux.patterns {
+		if !guarded[pattern] && unguarded[pattern] == "" {
+			t.Errorf("%s is behind no gate: mount it with mount or mountRaw, or say here why not", pattern)
+		}
+	}
+	for name := range gateTable {
+		if !slices.ContainsFunc(s.srv.routes, func(m mounted) bool { return m.name == name }) {
+			t.Errorf("the table of the gate has a row for %s, and there is no such route", name)
+		}
+	}
+}
+
+var pathName = regexp.MustCompile(`\{[^}]*\}`)
+
+// at fills the names of a route's path in.
+func at(m mounted, job, group holdfast.ID) string {
+	return api.Prefix + pathName.ReplaceAllStringFunc(m.path, func(name string) string {
+		switch _, grouped := m.in.(api.GroupNamer); {
+		case name == "{id}" && grouped:
+			return group.String()
+		case name == "{id}":
+			return job.String()
+		}
+		return "nobody"
+	})
+}
+
+// try asks a route with nothing but its path. A long one that does not answer has let the asker in.
+func (s *gateScene) try(who string, m mounted, path string) answerSeen {
+	ctx := s.t.Context()
+	if m.long {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+	}
+	a := s.send(ctx, who, badAsk{method: m.method, path: path})
+	if m.long && errors.Is(a.err, context.DeadlineExceeded) {
+		return answerSeen{status: http.StatusOK}
+	}
+	return a
+}
+
+func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
+	s := newGateScene(t)
+	s.srv.strangers.seen = nil
+	for _, m := range s.srv.routes {
+		want, path := gateTable[m.name], at(m, holdfast.NewID(), holdfast.NewID())
+		for _, who := range []string{"", "malformed", "revoked", "expired"} {
+			s.srv.strangers = strangers{} // there are more bad keys here than one address may try
+			if a := s.try(who, m, path); a.status != http.StatusUnauthorized || a.code() != "unauthenticated" {
+				t.Errorf("%s %s with a key that is %q: %d %s", m.method, path, who, a.status, a.body)
+			}
+		}
+		for _, who := range []string{"viewer", "worker", "operator", "admin"} {
+			a, may := s.try(who, m, path), strings.Contains(want.scopes, who[:1])
+			if may == (a.status == http.StatusForbidden) || a.status == http.StatusUnauthorized || a.err != nil {
+				t.Errorf("%s %s as %s, who may: %v: %d %s %v", m.method, path, who, may, a.status, a.body, a.err)
+			}
+			if a.status >= 500 && a.status != http.StatusServiceUnavailable {
+				t.Errorf("%s %s as %s: %d %s", m.method, path, who, a.status, a.body)
+			}
+		}
+		a, may := s.try("own", m, path), want.bound != "" && strings.Contains(want.scopes, "o")
+		if may == (a.status == http.StatusForbidden) || a.status == http.StatusUnauthorized {
+			t.Errorf("%s %s with a bound key, that may: %v: %d %s", m.method, path, may, a.status, a.body)
+		}
+	}
+}
+
+func TestWhatIsForeignAnswersToTheByteLikeWhatIsUnknown(t *testing.T) {
+	s := newGateScene(t)
+	for _, m := range s.srv.routes {
+		want := gateTable[m.name]
+		if want.bound != "job" && want.bound != "group" {
+			continue
+		}
+		job, group := s.job("bob"), s.group("bob")
+		foreign := s.try("foreign", m, at(m, job, group))
+		unknownJob, unknownGroup := holdfast.NewID(), holdfast.NewID()
+		unknown := s.try("foreign", m, at(m, unknownJob, unknownGroup))
+		if foreign.status != http.StatusNotFound {
+			t.Errorf("%s: what is foreign answers %d %s", m.name, foreign.status, foreign.body)
+		}
+		same := strings.NewReplacer(unknownJob.String(), job.String(), unknownGroup.String(), group.String()).Replace(unknown.whole())
+		if foreign.whole() != same {
+			t.Errorf("%s: foreign\n%s\nunknown\n%s", m.name, foreign.whole(), same)
+		}
+		if own := s.try("own", m, at(m, job, group)); own.status == http.StatusNotFound && want.bound == "job" && !strings.Contains(m.path, "deliver") {
+			t.Errorf("%s: what is one's own answers %d %s", m.name, own.status, own.body)
+		}
+	}
+}
+
+func TestListsShowBoundKeysWhatIsTheirsAndNothingElse(t *testing.T) {
+	s := newGateScene(t)
+	bobs, eves := s.job("bob"), s.job("eve")
+	s.group("bob")
+	for _, m := range s.srv.routes {
+		if gateTable[m.name].bound != "list" || m.method != "GET" || m.long {
+			continue
+		}
+		path := at(m, bobs, bobs)
+		a := s.ask("own", "GET", path, "")
+		if a.status != http.StatusOK || strings.Contains(a.body, eves.String()) || strings.Contains(a.body, `"eve"`) {
+			t.Errorf("%s: %d %s", m.name, a.status, a.body)
+		}
+		if a := s.ask("own", "GET", path+"?owner=eve", ""); a.status != http.StatusNotFound && a.status != http.StatusBadRequest {
+			t.Errorf("%s of somebody else: %d %s", m.name, a.status, a.body)
+		}
+	}
+	if a := s.ask("own", "GET", "/v1/jobs", ""); !strings.Contains(a.body, bobs.String()) {
+		t.Error("what is one's own is not shown:", a.body)
+	}
+}
