@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -18,7 +17,7 @@ func analyticsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "analytics", Short: "Say whether retries help, what they cost, and how dependencies recovered", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				figures, err := o.Analytics(ctx, within)
 				if err != nil {
 					return err

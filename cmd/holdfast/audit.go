@@ -26,7 +26,7 @@ is kept; with one of them the story of that thing, which is kept longer. That no
 					return err
 				}
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				trail, err := o.Trail(ctx, f)
 				if err != nil {
 					return err

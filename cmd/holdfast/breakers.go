@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -20,15 +19,15 @@ func breakersCommand() *cobra.Command {
   holdfast breakers force-open gateway --store jobs.db --reason "maintenance until six"`
 	c.AddCommand(
 		listBreakersCommand("list", "List every dependency with the state of its breaker"), showBreakerCommand(),
-		breakerCommand("open", "Open a breaker as if calls had failed: it is probed in time", "open", (*ops.Service).OpenBreaker),
-		breakerCommand("close", "Close a breaker: its jobs come back little by little, and calls are the judge again", "closing: its jobs come back little by little", (*ops.Service).CloseBreaker),
-		breakerCommand("force-open", "Keep a breaker open whatever calls say, until 'auto'", "open until 'auto'", func(o *ops.Service, ctx context.Context, dependency string, by ops.By) error {
+		breakerCommand("open", "Open a breaker as if calls had failed: it is probed in time", "open", ops.Desk.OpenBreaker),
+		breakerCommand("close", "Close a breaker: its jobs come back little by little, and calls are the judge again", "closing: its jobs come back little by little", ops.Desk.CloseBreaker),
+		breakerCommand("force-open", "Keep a breaker open whatever calls say, until 'auto'", "open until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
 			return o.ForceBreaker(ctx, dependency, true, by)
 		}),
-		breakerCommand("force-closed", "Keep a breaker closed whatever calls say, until 'auto'", "closed until 'auto'", func(o *ops.Service, ctx context.Context, dependency string, by ops.By) error {
+		breakerCommand("force-closed", "Keep a breaker closed whatever calls say, until 'auto'", "closed until 'auto'", func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error {
 			return o.ForceBreaker(ctx, dependency, false, by)
 		}),
-		breakerCommand("auto", "Leave a forced state: calls are the judge again", "calls are the judge again", (*ops.Service).AutoBreaker),
+		breakerCommand("auto", "Leave a forced state: calls are the judge again", "calls are the judge again", ops.Desk.AutoBreaker),
 	)
 	return c
 }
@@ -37,7 +36,7 @@ func listBreakersCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				breakers, err := o.Breakers(ctx)
 				if err != nil {
 					return err
@@ -49,12 +48,12 @@ func listBreakersCommand(name, short string) *cobra.Command {
 }
 
 // breakerCommand makes a verb that decides on one breaker, with actor and reason.
-func breakerCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, dependency string, by ops.By) error) *cobra.Command {
+func breakerCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, dependency string, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " DEPENDENCY", Short: short, Args: exactly("dependency"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				err := act(o, ctx, args[0], *by)
 				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "the breaker of %s: %s\n", printable(args[0]), answer)
@@ -95,7 +94,7 @@ func showBreakerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show DEPENDENCY", Short: "Tell all about one breaker, with its history", Args: exactly("dependency"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				b, err := o.Breaker(ctx, args[0])
 				if err != nil {
 					return err

@@ -48,6 +48,9 @@ func TestWhatIsHeldOrLimitedIsListedAndLifted(t *testing.T) {
 		{"pause --kind mail --at-most 2 --actor ada --reason slowly", exitOK, "limited until resumed"},
 		{"pause --dependency gateway --retries --for 1h --actor ada", exitOK, "paused for 1h0m0s"},
 		{"pause --owner acme --per-second 0.5 --actor ada", exitOK, "limited until resumed"},
+		{"pause --owner '*' --at-most 3 --actor ada", exitError, ""},
+		{"pause --owner '*' --at-most 3 --yes --actor ada", exitOK, "limited until resumed"},
+		{"resume --owner '*' --actor ada", exitOK, "resumed"},
 		{"pause --tag vip --actor ada", exitOK, "paused until resumed"},
 		{"holds", exitOK, "nothing (of retries)"},
 		{"holds", exitOK, "2 at once"},
@@ -98,7 +101,7 @@ func TestARedriveIsPreviewedStartedAndLookedAfter(t *testing.T) {
 		{"redrive list", exitOK, "no redrive was ever started"},
 		{"redrive show " + failed.String(), exitNotFound, ""},
 	})
-	if code, _, talk := command(t, "redrive", "start", "--code", "GW_5XX", "--actor", "ada", "--store", address); code != exitError || !strings.Contains(talk, "not started: answer yes, or give --yes") {
+	if code, _, talk := command(t, "redrive", "start", "--code", "GW_5XX", "--actor", "ada", "--store", address); code != exitError || !strings.Contains(talk, "not done: answer yes, or give --yes") {
 		t.Errorf("nobody said yes, and the answer was %d: %s", code, talk)
 	}
 	code, out, talk := command(t, "redrive", "start", "--all", "--yes", "--canary", "1", "--stop-above", "20%", "--patch", `{"a": 1}`, "--actor", "ada", "--json", "--store", address)

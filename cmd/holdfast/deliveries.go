@@ -32,7 +32,7 @@ func listDeliveriesCommand(name, short string) *cobra.Command {
 				}
 			}
 			f.State = holdfast.State(state)
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				jobs, cursor, err := o.Deliveries(ctx, id, f)
 				if err != nil {
 					return err
@@ -63,7 +63,7 @@ func printDeliveries(out io.Writer, jobs []holdfast.Job, cursor string) {
 }
 
 func showDeliveryCommand() *cobra.Command {
-	ask := func(ctx context.Context, o *ops.Service, id holdfast.ID) (ops.Delivery, error) {
+	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Delivery, error) {
 		return o.Delivery(ctx, id)
 	}
 	return aboutJob("show", "Tell all about one delivery: every attempt, and what the receiver answered", ask, func(out io.Writer, d ops.Delivery) {
@@ -80,7 +80,7 @@ func showDeliveryCommand() *cobra.Command {
 }
 
 func resendCommand() *cobra.Command {
-	return onJob("resend", "Deliver once more: what failed as the same job, what was delivered as a new one, under the same event id", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+	return onJob("resend", "Deliver once more: what failed as the same job, what was delivered as a new one, under the same event id", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		id, err := o.Resend(ctx, i)
 		return fmt.Sprintf("queued as %s", id), err
 	})

@@ -18,7 +18,7 @@ func doctorCommand() *cobra.Command {
 		Long:  "Audits the store. Exit code 0 when no promise is broken, 1 with the rows named when one is.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				report, err := o.Doctor(ctx)
 				if err != nil {
 					return err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -20,14 +19,14 @@ func dutiesCommand() *cobra.Command {
   holdfast duties pause retention --store jobs.db --for 24h --reason "an audit is under way"
   holdfast duties run schedule --store jobs.db`
 	var pause time.Duration
-	pausing := onNamed("pause", "Have every worker leave a duty alone, for a while or until it is resumed", "paused", func(o *ops.Service, ctx context.Context, name string, by ops.By) error {
+	pausing := onNamed("pause", "Have every worker leave a duty alone, for a while or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
 		return o.PauseDuty(ctx, name, pause, by)
 	})
 	pausing.Flags().DurationVar(&pause, "for", 0, "how long; until resumed when left out")
 	c.AddCommand(
 		listDutiesCommand("list", "List duties with their last and next run"), pausing,
-		onNamed("resume", "End a pause", "resumed", (*ops.Service).ResumeDuty),
-		onNamed("run", "Have every worker perform a duty once, out of turn", "asked for: workers perform it within seconds", (*ops.Service).RunDuty),
+		onNamed("resume", "End a pause", "resumed", ops.Desk.ResumeDuty),
+		onNamed("run", "Have every worker perform a duty once, out of turn", "asked for: workers perform it within seconds", ops.Desk.RunDuty),
 	)
 	return c
 }
@@ -36,7 +35,7 @@ func listDutiesCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				list, err := o.Duties(ctx)
 				if err != nil {
 					return err

@@ -37,7 +37,7 @@ func errorsListCommand(name, short string) *cobra.Command {
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.Status = holdfast.Status(status)
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				groups, cursor, err := o.ErrorGroups(ctx, f)
 				if err != nil {
 					return err
@@ -86,7 +86,7 @@ func errorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show GROUP", Short: "Tell all about one error group: where, since when, what varies, what was said", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				trouble, err := o.ErrorGroup(ctx, args[0])
 				if err != nil {
 					return err
@@ -140,7 +140,7 @@ func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, 
 		Use: name + " GROUP", Short: short, Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
 			t.Fingerprint = args[0]
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				err := o.Triage(ctx, *t)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), cmp.Or(string(status), "noted"))

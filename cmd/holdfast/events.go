@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -42,7 +42,7 @@ With --json every event is one line.`,
 			if form.limit < 1 || form.limit > 1000 {
 				return usage(c, fmt.Errorf("--limit %d: give 1 to 1000", form.limit))
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error { return form.tell(ctx, c, o) })
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error { return form.tell(ctx, c, o) })
 		},
 	}
 	flags := c.Flags()
@@ -57,7 +57,7 @@ With --json every event is one line.`,
 	return c
 }
 
-func (f *eventsForm) tell(ctx context.Context, c *cobra.Command, o *ops.Service) error {
+func (f *eventsForm) tell(ctx context.Context, c *cobra.Command, o ops.Desk) error {
 	var page holdfast.Feed
 	var err error
 	if f.after < 0 {
@@ -94,7 +94,6 @@ func (f *eventsForm) print(c *cobra.Command, page holdfast.Feed) error {
 		fmt.Fprintf(c.ErrOrStderr(), "%d events up to number %d have been purged: they are missing here\n", page.Missed, page.Purged)
 	}
 	asJSON, _ := c.Flags().GetBool("json")
-	encoder := json.NewEncoder(c.OutOrStdout())
 	for _, e := range page.Events {
 		if f.narrow() && !f.wanted.Matches(e) {
 			continue
@@ -103,9 +102,11 @@ func (f *eventsForm) print(c *cobra.Command, page holdfast.Feed) error {
 			fmt.Fprintln(c.OutOrStdout(), printable(eventLine(e)))
 			continue
 		}
-		if err := encoder.Encode(e); err != nil {
+		text, err := api.Marshal(e)
+		if err != nil {
 			return err
 		}
+		fmt.Fprintln(c.OutOrStdout(), string(text))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -84,11 +86,12 @@ func TestAGroupIsLookedAfter(t *testing.T) {
 		{"groups show --json " + group, exitOK, `"state": "failed"`},
 		{"explain " + follower, exitOK, "for which it waited, did not complete"},
 		{"jobs --queue other", exitOK, "report"},
-		{"groups cancel " + group + " --actor ada", exitConflict, ""},
-		{"groups retry " + group + " --actor ada --request T-1 --reason 'paper again'", exitOK, "2 members are queued again"},
-		{"groups retry " + group + " --actor ada", exitConflict, ""},
+		{"groups cancel --yes " + group + " --actor ada", exitConflict, ""},
+		{"groups retry " + group + " --actor ada", exitError, ""},
+		{"groups retry --yes " + group + " --actor ada --request T-1 --reason 'paper again'", exitOK, "2 members are queued again"},
+		{"groups retry --yes " + group + " --actor ada", exitConflict, ""},
 		{"groups --json --state processing", exitOK, `"generation": 2`},
-		{"groups cancel " + group + " --actor ada", exitOK, "cancelling"},
+		{"groups cancel --yes " + group + " --actor ada", exitOK, "cancelling"},
 		{"groups show " + holdfast.NewID().String(), exitNotFound, ""},
 		{"groups show spring", exitUsage, ""},
 		{"audit --subject group/" + group, exitOK, "T-1"},
@@ -129,7 +132,7 @@ func TestEventsAreToldInOrder(t *testing.T) {
 	var last int64
 	for line := range strings.Lines(out) {
 		var e holdfast.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Seq != last+1 {
+		if err := api.Unmarshal([]byte(line), &e); err != nil || e.Seq != last+1 {
 			t.Errorf("event %d came after %d: %v", e.Seq, last, err)
 		}
 		last = e.Seq
@@ -145,10 +148,13 @@ func TestEventsAreToldInOrder(t *testing.T) {
 		followed <- run(ctx, []string{"events", "--follow", "--after", "0", "--json", "--store", address}, writer, writer)
 		_ = writer.Close()
 	}()
-	lines := json.NewDecoder(reader)
+	lines := bufio.NewScanner(reader)
 	for range last {
 		var e holdfast.Event
-		ok(t, lines.Decode(&e))
+		if lines.Scan() {
+			ok(t, api.Unmarshal(lines.Bytes(), &e))
+		}
+		ok(t, lines.Err())
 	}
 	enough()
 	if code := <-followed; code != exitOK {

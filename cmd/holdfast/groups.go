@@ -19,14 +19,14 @@ func groupsCommand() *cobra.Command {
   holdfast groups retry GROUP --store jobs.db --reason "the printer has paper again"`
 	c.AddCommand(
 		listGroupsCommand("list", "List groups, newest first"), showGroupCommand(),
-		onGroupCommand("retry", "Send round what failed in a group and all that was cancelled because of it", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+		onGroupCommand("retry", "Send round what failed in a group and all that was cancelled because of it", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 			n, err := o.RetryGroup(ctx, i)
 			return fmt.Sprintf("%d members are queued again; the group is processing", n), err
 		}),
-		onGroupCommand("cancel", "Cancel a group and what has not ended in it", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+		onGroupCommand("cancel", "Cancel a group and what has not ended in it", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 			return "cancelling: a worker ends what has not ended yet", o.CancelGroup(ctx, i)
 		}),
-		onGroupCommand("seal", "Say that a group has all its members, when the program that made it no longer can", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+		onGroupCommand("seal", "Say that a group has all its members, when the program that made it no longer can", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 			return "sealed: it settles when all its members have ended", o.SealGroup(ctx, i)
 		}),
 	)
@@ -44,7 +44,7 @@ func listGroupsCommand(name, short string) *cobra.Command {
 					return err
 				}
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				groups, cursor, err := o.Groups(ctx, f)
 				if err != nil {
 					return err
@@ -90,7 +90,7 @@ func showGroupCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				g, err := o.Group(ctx, id)
 				if err != nil {
 					return err
@@ -151,7 +151,7 @@ func sayer(out io.Writer) func(what, format string, args ...any) {
 }
 
 // onGroupCommand makes a verb that intervenes in one group, with actor, reason and request.
-func onGroupCommand(name, short string, act func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error)) *cobra.Command {
+func onGroupCommand(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
 	var by *ops.By
 	var owner string
 	c := &cobra.Command{
@@ -162,14 +162,36 @@ func onGroupCommand(name, short string, act func(ctx context.Context, o *ops.Ser
 				return err
 			}
 			i := holdfast.Intervention{Group: id, Owner: owner, Actor: by.Actor, Reason: by.Reason, Request: by.Request}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				if err := sureOfGroup(ctx, c, o, id); err != nil {
+					return err
+				}
 				return answered(c)(act(ctx, o, i))
 			})
 		},
 	}
 	by = byWhom(c)
 	c.Flags().StringVar(&owner, "owner", "", "refuse unless the group is this owner's")
+	if name != "seal" {
+		asks(c)
+	}
 	return c
+}
+
+// sureOfGroup asks before many members are moved.
+func sureOfGroup(ctx context.Context, c *cobra.Command, o ops.Grouping, id holdfast.ID) error {
+	if !mustAsk(c) {
+		return nil
+	}
+	g, err := o.Group(ctx, id)
+	if err != nil {
+		return err
+	}
+	m := g.Group.Members
+	if c.Name() == "cancel" {
+		return sure(c, fmt.Sprintf("cancel %d of %d members?", m.Live(), m.Total))
+	}
+	return sure(c, fmt.Sprintf("send round %d failed and up to %d cancelled of %d members?", m.Failed, m.Cancelled, m.Total))
 }
 
 // answered prints what was done, unless it was not.

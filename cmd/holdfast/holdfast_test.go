@@ -19,7 +19,7 @@ import (
 
 // TestMain lets the test binary be the command, so that verbs which start processes of their own can be tested.
 func TestMain(m *testing.M) {
-	if os.Getenv("HOLDFAST_TEST_AS_COMMAND") != "" {
+	if os.Getenv("HOLDFAST_TEST_AS_COMMAND") != "" || os.Args[0] == "holdfast-exec" {
 		main()
 		return
 	}

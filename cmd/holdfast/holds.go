@@ -16,7 +16,7 @@ func holdsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "holds", Short: "List what is held or limited, by whom, and how many jobs wait behind it", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				holds, err := o.Holds(ctx)
 				if err != nil {
 					return err

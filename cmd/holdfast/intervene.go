@@ -13,7 +13,7 @@ import (
 )
 
 // onJob makes a verb that intervenes in one job, with actor and reason.
-func onJob(name, short string, act func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error)) *cobra.Command {
+func onJob(name, short string, act func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error)) *cobra.Command {
 	var i holdfast.Intervention
 	c := &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
@@ -21,7 +21,7 @@ func onJob(name, short string, act func(ctx context.Context, o *ops.Service, i h
 			if i.Job, err = holdfast.ParseID(args[0]); err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				answer, err := act(ctx, o, i)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)
@@ -49,14 +49,14 @@ func me() string {
 }
 
 func retryCommand() *cobra.Command {
-	return onJob("retry", "Send a failed, waiting or stuck job round again at once", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+	return onJob("retry", "Send a failed, waiting or stuck job round again at once", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		ahead, err := o.Retry(ctx, i)
 		return fmt.Sprintf("queued again, %d ahead of it", ahead), err
 	})
 }
 
 func cancelCommand() *cobra.Command {
-	return onJob("cancel", "Cancel a queued job, or ask a processing one to stop", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+	return onJob("cancel", "Cancel a queued job, or ask a processing one to stop", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		state, err := o.Cancel(ctx, i)
 		if state == holdfast.Processing {
 			return "asked to stop: it ends cancelled as soon as its worker lets go", err
@@ -66,7 +66,7 @@ func cancelCommand() *cobra.Command {
 }
 
 func discardCommand() *cobra.Command {
-	return onJob("discard", "Take a failed job off the dead letters (a reason is required)", func(ctx context.Context, o *ops.Service, i holdfast.Intervention) (string, error) {
+	return onJob("discard", "Take a failed job off the dead letters (a reason is required)", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		return "discarded", o.Discard(ctx, i)
 	})
 }

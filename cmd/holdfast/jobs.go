@@ -33,7 +33,7 @@ func jobsCommand() *cobra.Command {
 					return err
 				}
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				jobs, cursor, err := o.Jobs(ctx, f)
 				if err != nil {
 					return err

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/kind/program"
 )
 
 // Exit codes, the only such table. A script can rely on them.
@@ -21,15 +23,21 @@ const (
 	exitUsage       = 2 // the command line or an argument makes no sense
 	exitNotFound    = 3
 	exitConflict    = 4  // what the store holds stands against it
-	exitUnavailable = 75 // the store cannot be used now: the same command may work later
+	exitUnavailable = 75 // the store or the server cannot be used now: the same command may work later
+	exitForbidden   = 77 // the key is missing, not good, or may not do this
 )
+
+// exitCodes is the table as people read it.
+const exitCodes = `Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 75 the store or the server cannot be used now, 77 the key
+is missing or may not do this.`
 
 // errFound ends a command whose findings are already printed.
 var errFound = errors.New("found something")
 
 func main() {
+	program.Main() // first: a process that sets limits on a program becomes it here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -51,13 +59,15 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage), errors.Is(err, holdfast.ErrInvalid):
+	case errors.As(err, &usage), errors.Is(err, holdfast.ErrInvalid), errors.Is(err, api.ErrTooLarge):
 		return exitUsage
 	case errors.Is(err, holdfast.ErrNotFound), errors.Is(err, holdfast.ErrPurged):
 		return exitNotFound
-	case errors.Is(err, holdfast.ErrConflict):
+	case errors.Is(err, holdfast.ErrConflict), errors.Is(err, api.ErrPrecondition), errors.Is(err, api.ErrReused), errors.Is(err, holdfast.ErrLeaseLost):
 		return exitConflict
-	case errors.Is(err, holdfast.ErrUnavailable):
+	case errors.Is(err, api.ErrUnauthenticated), errors.Is(err, api.ErrForbidden):
+		return exitForbidden
+	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrThrottled):
 		return exitUnavailable
 	}
 	return exitError

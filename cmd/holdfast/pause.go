@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 func pauseCommand() *cobra.Command {
 	var h holdfast.Hold
 	var rate holdfast.Rate
-	c := holdCommand("pause", "Hold a queue, kind, owner, dependency or tag, or let only so much of it through", &h, func(ctx context.Context, o *ops.Service) (string, error) {
+	c := holdCommand("pause", "Hold a queue, kind, owner, dependency or tag, or let only so much of it through", &h, func(ctx context.Context, o ops.Desk) (string, error) {
 		if rate.PerSecond > 0 || rate.Burst > 0 {
 			h.Rate = withBurst(rate)
 		}
@@ -57,7 +58,7 @@ func paused(h holdfast.Hold) string {
 
 func resumeCommand() *cobra.Command {
 	var h holdfast.Hold
-	c := holdCommand("resume", "Lift a hold", &h, func(ctx context.Context, o *ops.Service) (string, error) {
+	c := holdCommand("resume", "Lift a hold", &h, func(ctx context.Context, o ops.Desk) (string, error) {
 		return "resumed", o.Resume(ctx, h)
 	})
 	c.Example = `  holdfast resume --store jobs.db --queue mail
@@ -66,11 +67,14 @@ func resumeCommand() *cobra.Command {
 	return c
 }
 
-func holdCommand(name, short string, h *holdfast.Hold, act func(ctx context.Context, o *ops.Service) (string, error)) *cobra.Command {
+func holdCommand(name, short string, h *holdfast.Hold, act func(ctx context.Context, o ops.Desk) (string, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				if err := sureOfHold(ctx, c, o, *h); err != nil {
+					return err
+				}
 				answer, err := act(ctx, o)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)
@@ -85,7 +89,27 @@ func holdCommand(name, short string, h *holdfast.Hold, act func(ctx context.Cont
 	c.Flags().StringVar(&h.Dependency, "dependency", "", "or what the jobs call")
 	c.Flags().StringVar(&h.Tag, "tag", "", "or a tag")
 	whoAndWhy(c, &h.Actor, &h.Reason)
+	if name == "pause" {
+		asks(c)
+	}
 	return c
+}
+
+// sureOfHold asks before everything of a kind is held: a name that ends in * stands for many.
+func sureOfHold(ctx context.Context, c *cobra.Command, o ops.Figuring, h holdfast.Hold) error {
+	scope, name := h.On()
+	if !mustAsk(c) || !strings.HasSuffix(name, "*") {
+		return nil
+	}
+	stats, err := o.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	waiting := 0
+	for _, q := range stats.Queues {
+		waiting += q.Ready + q.Later
+	}
+	return sure(c, fmt.Sprintf("hold every %s like %s, of %d jobs that are queued now?", scope, name, waiting))
 }
 
 // whoAndWhy are the flags of every verb that changes something for a person.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -96,7 +97,7 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 	defer jobs.Close()
 	set, err := policy.Parse([]byte("defaults: {max_attempts: 4}\n"))
 	ok(t, err)
-	_, err = applyPolicy(ctx, jobs, set, holdfast.Event{Actor: "ada", Reason: "calmer"})
+	_, err = applyPolicy(ctx, deskOf(jobs, nil), set, ops.By{Actor: "ada", Reason: "calmer"})
 	ok(t, err)
 	events, err := jobs.Events(ctx, "policy", 10)
 	ok(t, err)
@@ -104,7 +105,7 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 		t.Errorf("%+v", events)
 	}
 	late := lateReader{jobs}
-	if _, err := applyPolicy(ctx, late, set, holdfast.Event{Actor: "bob"}); exitCode(err) != exitConflict {
+	if _, err := applyPolicy(ctx, deskOf(late, nil), set, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
 		t.Errorf("the slower one was not refused: %v", err)
 	}
 }

@@ -23,18 +23,12 @@ func withPolicy(c *cobra.Command, do func(*policy.Set) error) error {
 		}
 		return do(set)
 	}
-	if address, _ := c.Flags().GetString("store"); address == "" {
-		return usage(c, fmt.Errorf("no policy: give --file, or --store to try out the one that is applied"))
-	}
-	return withStore(c, func(ctx context.Context, s holdfast.Store, _ *ops.Service) error {
-		record, text, err := currentPolicy(ctx, s)
+	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+		applied, err := o.Policy(ctx)
 		if err != nil {
 			return err
 		}
-		if record.Version == 0 {
-			return noPolicy()
-		}
-		set, err := parsePolicy(c, "the applied policy", []byte(text))
+		set, err := parsePolicy(c, "the applied policy", []byte(applied.Text))
 		if err != nil {
 			return err
 		}
@@ -56,7 +50,7 @@ func policySimulateCommand() *cobra.Command {
 			if outage < 0 || from < 0 || scene.Take < 0 || !(scene.Traffic >= 0) {
 				return usage(c, fmt.Errorf("durations and traffic cannot be negative"))
 			}
-			if scene.At, err = when(at); err != nil {
+			if scene.At, err = when("--at", at); err != nil {
 				return usage(c, err)
 			}
 			scene.Outage = policy.Outage{From: from, To: from + outage}
@@ -83,13 +77,14 @@ func policySimulateCommand() *cobra.Command {
 	return c
 }
 
-func when(text string) (time.Time, error) {
+// when reads a moment that a flag names.
+func when(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, fmt.Errorf("--at %q: give a moment such as 2026-05-04T08:55:00Z", text)
+		return t, fmt.Errorf("%s %q: give a moment such as 2026-05-04T08:55:00Z", flag, text)
 	}
 	return t, nil
 }
@@ -143,8 +138,8 @@ func policyWhatIfCommand() *cobra.Command {
 				return usage(c, fmt.Errorf("--jobs %d: give 1 to 100000", jobs))
 			}
 			return withPolicy(c, func(set *policy.Set) error {
-				return withStore(c, func(ctx context.Context, s holdfast.Store, _ *ops.Service) error {
-					history, err := newest(ctx, s, f, jobs)
+				return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+					history, err := newest(ctx, o, f, jobs)
 					if err != nil {
 						return err
 					}
@@ -162,18 +157,18 @@ func policyWhatIfCommand() *cobra.Command {
 }
 
 // newest reads the histories of the newest jobs, page by page.
-func newest(ctx context.Context, s holdfast.Inspector, f holdfast.Filter, most int) ([]holdfast.History, error) {
+func newest(ctx context.Context, o ops.Looking, f holdfast.Filter, most int) ([]holdfast.History, error) {
 	var all []holdfast.History
 	for len(all) < most {
 		f.Limit = min(200, most-len(all))
-		page, cursor, err := s.Jobs(ctx, f)
+		page, cursor, err := o.Jobs(ctx, f)
 		if err != nil {
 			return nil, err
 		}
 		for _, job := range page {
 			h := holdfast.History{Job: job}
 			if job.Token > 1 || job.State != holdfast.Complete { // a job that completed at once has no story worth the question
-				if h, err = s.History(ctx, job.ID); err != nil {
+				if h, err = o.History(ctx, job.ID); err != nil {
 					return nil, err
 				}
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -9,14 +8,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast/api"
 )
 
-// show prints an answer: as JSON when asked to, else by the given function.
+// show prints an answer: as JSON when asked to, as it also travels, else by the given function.
 func show(c *cobra.Command, answer any, people func(out io.Writer)) error {
 	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
-		encoder := json.NewEncoder(c.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(answer)
+		text, err := api.MarshalIndent(answer)
+		if err == nil {
+			_, err = fmt.Fprintln(c.OutOrStdout(), string(text))
+		}
+		return err
 	}
 	people(c.OutOrStdout())
 	return nil

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,9 +28,9 @@ func redriveCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		startRedriveCommand(), previewRedriveCommand(), listRedrivesCommand(), showRedriveCommand(),
-		moveRedriveCommand("pause", "Keep a redrive from taking more; what it has taken goes on", "paused", (*ops.Service).PauseRedrive),
-		moveRedriveCommand("resume", "Let a paused or stopped redrive go on", "resumed", (*ops.Service).ResumeRedrive),
-		moveRedriveCommand("cancel", "End a redrive for good; what it has taken goes on", "cancelled", (*ops.Service).CancelRedrive),
+		moveRedriveCommand("pause", "Keep a redrive from taking more; what it has taken goes on", "paused", ops.Desk.PauseRedrive),
+		moveRedriveCommand("resume", "Let a paused or stopped redrive go on", "resumed", ops.Desk.ResumeRedrive),
+		moveRedriveCommand("cancel", "End a redrive for good; what it has taken goes on", "cancelled", ops.Desk.CancelRedrive),
 	)
 	return c
 }
@@ -94,7 +92,7 @@ func previewRedriveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				preview, err := o.PreviewRedrive(ctx, order)
 				if err != nil {
 					return err
@@ -109,7 +107,7 @@ func previewRedriveCommand() *cobra.Command {
 
 func startRedriveCommand() *cobra.Command {
 	var form orderForm
-	var dry, yes bool
+	var dry, watch bool
 	c := &cobra.Command{
 		Use: "start", Short: "Start a redrive: shows what it would do, and asks", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -117,7 +115,7 @@ func startRedriveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				preview, err := o.PreviewRedrive(ctx, order)
 				if err != nil {
 					return err
@@ -126,23 +124,34 @@ func startRedriveCommand() *cobra.Command {
 					return show(c, preview, func(out io.Writer) { printPreview(out, preview) })
 				}
 				printPreview(c.ErrOrStderr(), preview)
-				if !yes && !agreed(c, preview) {
-					return errors.New("not started: answer yes, or give --yes")
+				if err := sure(c, question(preview)); err != nil {
+					return err
 				}
-				return startRedrive(ctx, c, o, order)
+				return startRedrive(ctx, c, o, order, watch)
 			})
 		},
 	}
 	form.flags(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what it would do")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&watch, "watch", false, "stay until it ends, stops or is paused")
+	asks(c)
 	return c
 }
 
-func startRedrive(ctx context.Context, c *cobra.Command, o *ops.Service, order redrive.Order) error {
+func startRedrive(ctx context.Context, c *cobra.Command, o ops.Desk, order redrive.Order, watch bool) error {
 	id, err := o.StartRedrive(ctx, order)
 	if err != nil {
 		return err
+	}
+	if watch {
+		r, err := o.Redrive(ctx, id)
+		if err == nil {
+			r, err = watchRedrive(ctx, c.ErrOrStderr(), o, r)
+		}
+		if err != nil {
+			return err
+		}
+		return show(c, r, func(out io.Writer) { printRedrive(out, r) })
 	}
 	answer := struct {
 		ID holdfast.ID `json:"id"`
@@ -152,16 +161,13 @@ func startRedrive(ctx context.Context, c *cobra.Command, o *ops.Service, order r
 	})
 }
 
-// agreed asks a person.
-func agreed(c *cobra.Command, p ops.Preview) bool {
+// question is what is asked before a redrive starts.
+func question(p ops.Preview) string {
 	verb := "send"
 	if p.Order.Discard {
 		verb = "discard"
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s %s dead letters? (yes or no) ", verb, atMost(willTake(p)))
-	answer, _ := bufio.NewReader(c.InOrStdin()).ReadString('\n')
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "yes" || answer == "y"
+	return fmt.Sprintf("%s %s dead letters?", verb, atMost(willTake(p)))
 }
 
 func willTake(p ops.Preview) int {
@@ -190,7 +196,7 @@ func printPreview(out io.Writer, p ops.Preview) {
 }
 
 // moveRedriveCommand makes a verb that decides on one redrive, with actor and reason.
-func moveRedriveCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
+func moveRedriveCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " REDRIVE", Short: short, Args: exactly("redrive"),
@@ -199,7 +205,7 @@ func moveRedriveCommand(name, short, answer string, act func(o *ops.Service, ctx
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				err := act(o, ctx, id, *by)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)

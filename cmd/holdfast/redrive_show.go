@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ func listRedrivesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List redrives, the newest first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				redrives, err := o.Redrives(ctx)
 				if err != nil && len(redrives) == 0 {
 					return err
@@ -54,7 +53,7 @@ func showRedriveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				r, err := o.Redrive(ctx, id)
 				if watch && err == nil {
 					r, err = watchRedrive(ctx, c.ErrOrStderr(), o, r)
@@ -71,7 +70,7 @@ func showRedriveCommand() *cobra.Command {
 }
 
 // watchRedrive shows how a redrive goes on until it does not: as a bar on a terminal, elsewhere a line for every change.
-func watchRedrive(ctx context.Context, out io.Writer, o *ops.Service, r ops.Redrive) (ops.Redrive, error) {
+func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive) (ops.Redrive, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	bar := isTerminal(out)
@@ -105,16 +104,6 @@ func watchRedrive(ctx context.Context, out io.Writer, o *ops.Service, r ops.Redr
 		fmt.Fprintln(out)
 	}
 	return r, nil
-}
-
-// isTerminal reports whether somebody watches who can see a line being drawn again.
-func isTerminal(out io.Writer) bool {
-	file, isFile := out.(*os.File)
-	if !isFile || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // progressLine draws a redrive as one line.

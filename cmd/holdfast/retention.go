@@ -31,7 +31,7 @@ func showRetentionCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				r, err := o.Retention(ctx)
 				if err != nil {
 					return err
@@ -124,7 +124,7 @@ Before a rule deletes dead letters for the first time workers warn, and wait a d
 			if reset {
 				list, answer = nil, "reset: workers follow the rules in their code"
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				return answered(c)(answer, o.ApplyRetention(ctx, list, *by))
 			})
 		},
@@ -215,7 +215,7 @@ func tombstonesCommand() *cobra.Command {
 					return err
 				}
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				stones, cursor, err := o.Tombstones(ctx, f)
 				if err != nil {
 					return err

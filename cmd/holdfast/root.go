@@ -1,17 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/ops"
-	"github.com/holdfastdev/holdfast/store"
 )
 
 // A usageError is a command line that makes no sense.
@@ -23,10 +16,11 @@ func newRoot() *cobra.Command {
 		Short: "Background jobs that do not get lost",
 		Long: `Holdfast runs background jobs and takes care of what happens when they fail.
 
-The store is a file (jobs.db) or a database (postgres://user@host/name), named by --store or the environment
-variable DATABASE_URL.
+Every verb works near, on a store that --store names (a file such as jobs.db, or postgres://user@host/name), and far, at a server that
+--server names (http://127.0.0.1:4747), with the same words and the same answers. Without either the environment is asked:
+HOLDFAST_SERVER, HOLDFAST_STORE, DATABASE_URL; and at last the store in the user's data directory, which 'holdfast serve' makes.
 
-Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 75 the store cannot be used now.`,
+` + exitCodes,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(c *cobra.Command, args []string) error {
@@ -37,15 +31,18 @@ Exit codes: 0 fine, 1 an error or a finding, 2 usage, 3 not found, 4 conflict, 7
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.PersistentFlags().String("store", os.Getenv("DATABASE_URL"), "the store: a file or postgres://...")
+	wherePlaced(root)
 	root.PersistentFlags().Bool("json", false, "print JSON instead of a table")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
-		demoCommand(), jobsCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
+		demoCommand(), jobsCommand(), jobCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
 		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(), policyCommand(),
 		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
 		groupsCommand(), eventsCommand(), auditCommand(), subscriptionsCommand(), deliveriesCommand(), schedulesCommand(), retentionCommand(), dutiesCommand(),
+		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), backupCommand(), restoreCommand(),
+		stuckCommand(), workersCommand(), queuesCommand(), manCommand(), versionCommand(),
 	)
+	completed(root)
 	return root
 }
 
@@ -61,25 +58,6 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return usage(c, fmt.Errorf("expected %s, got %d argument(s)", strings.ToUpper(strings.Join(names, " ")), len(args)))
 	}
-}
-
-// withStore opens the store that the command names, which must exist: a misspelled file name is not an empty store.
-func withStore(c *cobra.Command, do func(ctx context.Context, s holdfast.Store, o *ops.Service) error) error {
-	address, _ := c.Flags().GetString("store")
-	if address == "" {
-		return usage(c, fmt.Errorf("no store: give --store jobs.db or --store postgres://..., or set DATABASE_URL"))
-	}
-	if file, isFile := sqliteFile(address); isFile {
-		if _, err := os.Stat(file); os.IsNotExist(err) {
-			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the name", file)}
-		}
-	}
-	s, err := store.Open(c.Context(), address)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return do(c.Context(), s, ops.New(s, ops.Config{Retention: engine.DefaultRetention, CheckSubscription: checkSink}))
 }
 
 // sqliteFile reports whether an address names a file, and which.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -21,15 +20,15 @@ func schedulesCommand() *cobra.Command {
   holdfast schedules pause report --store jobs.db --for 48h --reason holidays
   holdfast schedules next report --store jobs.db`
 	var pause time.Duration
-	pausing := onNamed("pause", "Let the slots of a schedule pass by, for a while or until it is resumed", "paused", func(o *ops.Service, ctx context.Context, name string, by ops.By) error {
+	pausing := onNamed("pause", "Let the slots of a schedule pass by, for a while or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
 		return o.PauseSchedule(ctx, name, pause, by)
 	})
 	pausing.Flags().DurationVar(&pause, "for", 0, "how long; until resumed when left out")
 	c.AddCommand(
 		listSchedulesCommand("list", "List schedules by name"), addScheduleCommand(), nextRunsCommand(), pausing,
-		onNamed("remove", "Forget a schedule; jobs it has made go on", "removed", (*ops.Service).RemoveSchedule),
-		onNamed("resume", "End a pause; its slots are not made up for", "resumed", (*ops.Service).ResumeSchedule),
-		onNamed("run", "Make a job out of turn", "asked for: a worker makes the job within seconds", (*ops.Service).RunSchedule),
+		onNamed("remove", "Forget a schedule; jobs it has made go on", "removed", ops.Desk.RemoveSchedule),
+		onNamed("resume", "End a pause; its slots are not made up for", "resumed", ops.Desk.ResumeSchedule),
+		onNamed("run", "Make a job out of turn", "asked for: a worker makes the job within seconds", ops.Desk.RunSchedule),
 	)
 	return c
 }
@@ -38,7 +37,7 @@ func listSchedulesCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				list, err := o.Schedules(ctx, 1)
 				if err != nil {
 					return err
@@ -93,7 +92,7 @@ or each made up for (--missed skip, one or all). An hour that summer time skips 
 			if args != "" {
 				s.Draft.Args = json.RawMessage(args)
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				kept, err := o.SetSchedule(ctx, s, *by)
 				if err != nil {
 					return err
@@ -130,7 +129,7 @@ func nextRunsCommand() *cobra.Command {
 			if most < 1 || most > 1000 {
 				return usage(c, fmt.Errorf("--count %d: give 1 to 1000", most))
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				s, err := o.Schedule(ctx, args[0], most)
 				if err != nil {
 					return err
@@ -161,12 +160,12 @@ func printRuns(out io.Writer, s ops.Scheduled) {
 }
 
 // onNamed makes a verb that decides on something that has a name, with actor, reason and request.
-func onNamed(verb, short, answer string, act func(o *ops.Service, ctx context.Context, name string, by ops.By) error) *cobra.Command {
+func onNamed(verb, short, answer string, act func(o ops.Desk, ctx context.Context, name string, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: verb + " NAME", Short: short, Args: exactly("name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				return answered(c)(args[0]+": "+answer, act(o, ctx, args[0], *by))
 			})
 		},

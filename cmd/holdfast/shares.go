@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -17,7 +16,7 @@ func sharesCommand() *cobra.Command {
 		Use: "shares", Short: "Show or set how much owners get where they compete", Args: cobra.NoArgs,
 		Long: "Where owners compete, each gets as much as the others; one of weight 3 gets three times as much as one of weight 1.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				shares, err := o.Shares(ctx)
 				if err != nil {
 					return err
@@ -52,7 +51,7 @@ func setShareCommand() *cobra.Command {
 			if err != nil {
 				return usage(c, fmt.Errorf("weight %q is no number", args[1]))
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				if err := o.SetShare(ctx, ops.Share{Owner: args[0], Weight: weight}, *by); err != nil {
 					return err
 				}

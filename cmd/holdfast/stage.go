@@ -20,12 +20,7 @@ type stage struct {
 }
 
 func newStage(out io.Writer) *stage {
-	file, isFile := out.(*os.File)
-	colour := isFile && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if colour {
-		info, err := file.Stat()
-		colour = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
+	colour := isTerminal(out) && os.Getenv("NO_COLOR") == ""
 	return &stage{out: out, began: time.Now(), colour: colour}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // aboutJob makes a verb that asks about one job and prints the answer.
-func aboutJob[T any](name, short string, ask func(ctx context.Context, o *ops.Service, id holdfast.ID) (T, error), people func(out io.Writer, answer T)) *cobra.Command {
+func aboutJob[T any](name, short string, ask func(ctx context.Context, o ops.Desk, id holdfast.ID) (T, error), people func(out io.Writer, answer T)) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -20,7 +20,7 @@ func aboutJob[T any](name, short string, ask func(ctx context.Context, o *ops.Se
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				answer, err := ask(ctx, o, id)
 				if err != nil {
 					return err
@@ -32,7 +32,7 @@ func aboutJob[T any](name, short string, ask func(ctx context.Context, o *ops.Se
 }
 
 func storyCommand() *cobra.Command {
-	ask := func(ctx context.Context, o *ops.Service, id holdfast.ID) ([]ops.Line, error) { return o.Story(ctx, id) }
+	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) ([]ops.Line, error) { return o.Story(ctx, id) }
 	return aboutJob("story", "Tell how a job came to stand where it stands", ask, printStory)
 }
 
@@ -45,7 +45,7 @@ func printStory(out io.Writer, lines []ops.Line) {
 }
 
 func explainCommand() *cobra.Command {
-	ask := func(ctx context.Context, o *ops.Service, id holdfast.ID) (ops.Explanation, error) {
+	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Explanation, error) {
 		return o.Explain(ctx, id)
 	}
 	return aboutJob("explain", "Say why a job is not running, and what can be done", ask, func(out io.Writer, e ops.Explanation) {

@@ -21,9 +21,9 @@ func subscriptionsCommand() *cobra.Command {
   holdfast subscriptions rewind ID 1200 --store jobs.db`
 	c.AddCommand(
 		listSubscriptionsCommand("list", "List subscriptions, the newest first, with how far behind each is"), addSubscriptionCommand(),
-		onSubscriptionCommand("remove", "Forget a subscription", "removed", (*ops.Service).Unsubscribe),
-		onSubscriptionCommand("disable", "Tell a subscription nothing more until it is enabled (a reason is required)", "disabled", (*ops.Service).DisableSubscription),
-		onSubscriptionCommand("enable", "Let a subscription go on where it was disabled", "enabled: what it missed comes first", (*ops.Service).EnableSubscription),
+		onSubscriptionCommand("remove", "Forget a subscription", "removed", ops.Desk.Unsubscribe),
+		onSubscriptionCommand("disable", "Tell a subscription nothing more until it is enabled (a reason is required)", "disabled", ops.Desk.DisableSubscription),
+		onSubscriptionCommand("enable", "Let a subscription go on where it was disabled", "enabled: what it missed comes first", ops.Desk.EnableSubscription),
 		rewindCommand(),
 	)
 	return c
@@ -33,7 +33,7 @@ func listSubscriptionsCommand(name, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				subs, err := o.Subscriptions(ctx)
 				if err != nil {
 					return err
@@ -99,7 +99,7 @@ HOLDFAST_SECRET_<NAME>_FILE names. Give the newest first: while a secret is bein
 				}
 				s.Groups = append(s.Groups, g)
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				kept, err := o.Subscribe(ctx, s, *by)
 				if err != nil {
 					return err
@@ -127,7 +127,7 @@ HOLDFAST_SECRET_<NAME>_FILE names. Give the newest first: while a secret is bein
 }
 
 // onSubscriptionCommand makes a verb that decides on one subscription.
-func onSubscriptionCommand(name, short, answer string, act func(o *ops.Service, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
+func onSubscriptionCommand(name, short, answer string, act func(o ops.Desk, ctx context.Context, id holdfast.ID, by ops.By) error) *cobra.Command {
 	var by *ops.By
 	c := &cobra.Command{
 		Use: name + " SUBSCRIPTION", Short: short, Args: exactly("subscription"),
@@ -136,7 +136,7 @@ func onSubscriptionCommand(name, short, answer string, act func(o *ops.Service, 
 			if err != nil {
 				return err
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				return answered(c)(answer, act(o, ctx, id, *by))
 			})
 		},
@@ -160,7 +160,7 @@ func rewindCommand() *cobra.Command {
 					return usage(c, fmt.Errorf("number %q: give the number of an event, 0 for all there are, or head", args[1]))
 				}
 			}
-			return withStore(c, func(ctx context.Context, _ holdfast.Store, o *ops.Service) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				return answered(c)("rewound to "+args[1], o.RewindSubscription(ctx, id, after, *by))
 			})
 		},

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func jobCommand() *cobra.Command {
+	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (holdfast.Job, error) { return o.Job(ctx, id) }
+	return aboutJob("job", "Tell all that is known of one job: its facts, where it stands, its result", ask, printJob)
+}
+
+func printJob(out io.Writer, job holdfast.Job) {
+	say := sayer(out)
+	known := func(what, text string) {
+		if text != "" {
+			say(what, "%s", text)
+		}
+	}
+	at := func(what string, t time.Time) {
+		if !t.IsZero() {
+			say(what, "%s", moment(t))
+		}
+	}
+	say("job", "%s", job.ID)
+	say("kind", "%s in queue %s, priority %d", job.Kind, job.Queue, job.Priority)
+	known("owner", job.Owner)
+	known("tags", strings.Join(job.Tags, " "))
+	known("calls", job.Dependency)
+	if !job.Group.IsZero() {
+		say("group", "%s", job.Group)
+	}
+	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, %d interrupts", standing(job), job.Token, job.Generation, job.Failures, job.Crashes, job.Interrupts)
+	at("created", job.CreatedAt)
+	at("due", job.DueAt)
+	at("started", job.StartedAt)
+	at("finished", job.FinishedAt)
+	at("expires", job.ExpireAt)
+	known("worker", job.Worker)
+	at("lease until", job.LeaseUntil)
+	if job.Progress != nil {
+		say("progress", "%.0f%% %s", job.Progress.Percent, job.Progress.Note)
+	}
+	if f := job.LastFailure; f != nil {
+		say("last failure", "%s: %s", f.Code, f.Message)
+		known("", f.Detail)
+	}
+	known("unique key", job.UniqueKey)
+	known("idempotency", job.IdempotencyKey)
+	known("trace", job.Trace)
+	say("digest", "%s", job.Digest())
+	fmt.Fprintf(out, "arguments\n  %s\n", printable(string(job.Args)))
+	if len(job.Result) > 0 {
+		fmt.Fprintf(out, "result\n  %s\n", printable(string(job.Result)))
+	}
+}

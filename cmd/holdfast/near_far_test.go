@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/server"
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// serving serves a store as 'holdfast serve' would, without an engine, and answers with the URL.
+func serving(t *testing.T, address string) string {
+	t.Helper()
+	s, err := store.Open(t.Context(), address)
+	ok(t, err)
+	srv, err := server.New(server.Config{Store: s, Desk: deskOf(s, nil), Enqueue: takesIn(s, nil), Open: true})
+	ok(t, err)
+	web := httptest.NewServer(srv)
+	t.Cleanup(func() {
+		web.Close()
+		_ = srv.Close()
+		_ = s.Close()
+	})
+	return web.URL
+}
+
+// moving is what differs between two questions whoever is asked: the store's clock, and the id that a server gives a request.
+var moving = regexp.MustCompile(`"as_of": "[^"]*"|,\s*"request": "[^"]*"`)
+
+func TestAVerbSaysTheSameNearAndFarToTheLetter(t *testing.T) {
+	address, failed, waiting := shelf(t)
+	url := serving(t, address)
+	for _, line := range []string{
+		"jobs", "jobs --json", "jobs --limit 1", "job " + failed.String(), "job --json " + waiting.String(), "jobs --state failed --json", "jobs --code GW_5XX", "jobs --state nonsense",
+		"story " + failed.String(), "story --json " + failed.String(), "explain " + waiting.String(), "explain --json " + waiting.String(), "explain " + holdfast.NewID().String(),
+		"dead-letters", "dead-letters --json", "holds", "holds --json", "breakers", "breakers --json", "breakers show gateway", "breakers show nothing",
+		"redrive list", "redrive list --json", "redrive preview --code GW_5XX --actor ada", "redrive preview --all --actor ada --json", "redrive preview --actor ada",
+		"errors", "errors --json", "errors show f1", "errors show f1 --json", "errors show f9", "analytics", "analytics --json", "shares", "shares --json",
+		"groups", "groups --json", "groups show " + failed.String(), "events", "events --json --after 0", "audit", "audit --json", "subscriptions", "subscriptions --json",
+		"deliveries", "schedules", "schedules --json", "retention", "retention --json", "retention tombstones", "duties", "duties --json", "policy show",
+		"workers", "workers --json", "queues", "queues --json", "stuck", "stuck --json", "keys", "keys --json", "doctor", "doctor --json",
+		"retry " + waiting.String() + " --actor ada", "retry --actor ada " + holdfast.NewID().String(), "discard --actor ada " + failed.String(), "pause --actor ada", "cancel --actor ada " + failed.String(),
+	} {
+		nearCode, near, nearTalk := command(t, append(words(line), "--store", address)...)
+		farCode, far, farTalk := command(t, append(words(line), "--server", url)...)
+		near, far = moving.ReplaceAllString(near, ""), moving.ReplaceAllString(far, "")
+		if nearCode != farCode || near != far || nearTalk != farTalk {
+			t.Errorf("holdfast %s\nnear: exit %d\n%s%s\nfar: exit %d\n%s%s", line, nearCode, near, nearTalk, farCode, far, farTalk)
+		}
+	}
+}
+
+func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
+	address, failed, waiting := shelf(t)
+	url := serving(t, address)
+	file := policyFile(t, "defaults: {max_attempts: 4}\n")
+	for _, s := range []step{
+		{"pause --queue default --actor ada --reason maintenance --for 1h", exitOK, "paused for 1h0m0s"},
+		{"explain " + waiting.String(), exitOK, "maintenance"},
+		{"resume --queue default --actor ada", exitOK, "resumed"},
+		{"pause --kind mail --per-second 2 --actor ada", exitOK, "limited until resumed"},
+		{"holds", exitOK, "2/s, 2 at hand"},
+		{"breakers open gateway --actor ada --reason 'it burns'", exitOK, "the breaker of gateway: open"},
+		{"breakers show gateway", exitOK, "it burns"},
+		{"breakers close gateway --actor ada", exitOK, "little by little"},
+		{"errors note f1 --actor ada --reason 'only at night'", exitOK, "noted"},
+		{"policy apply " + file + " --actor ada", exitOK, "applied as version 1"},
+		{"policy apply " + file + " --actor ada", exitOK, "nothing changed"},
+		{"policy show", exitOK, "max_attempts: 4"},
+		{"policy whatif", exitOK, "3 jobs looked at"},
+		{"retention apply --rule name=rest,for=forever --actor ada", exitOK, "applied: 1 rules"},
+		{"retention", exitOK, "rest"},
+		{"shares set acme 3 --actor ada", exitOK, "acme has weight 3 now"},
+		{"edit " + waiting.String() + " --queue slow --actor ada", exitOK, "slow"},
+		{"retry " + failed.String() + " --actor ada --reason fixed", exitOK, "queued again"},
+		{"story " + failed.String(), exitOK, "by ada"},
+		{"cancel " + waiting.String() + " --actor ada", exitOK, "cancelled"},
+		{"keys create --name bob --scope viewer --actor ada", exitOK, "hf_"},
+		{"keys", exitOK, "bob"},
+		{"enqueue mail --args '{\"n\": 9007199254740993}' --owner acme --idempotency-key k1 --delay 1h", exitOK, "enqueued "},
+		{"enqueue mail --args '{\"n\": 9007199254740993}' --owner acme --idempotency-key k1 --delay 1h", exitOK, "exists already: "},
+		{"enqueue mail --args '{\"n\": 2}' --owner acme --idempotency-key k1 --delay 1h", exitConflict, ""},
+		{"enqueue http --args '{\"url\": \"nonsense\"}'", exitUsage, ""},
+		{"enqueue http --args '{\"url\": \"https://example.com/x\"}' --json", exitOK, `"id"`},
+		{"jobs --queue http", exitOK, "http"},
+		{"doctor", exitOK, "no promise is broken"},
+	} {
+		code, out, talk := command(t, append(words(s.line), "--server", url)...)
+		if code != s.code || !strings.Contains(out, s.says) {
+			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", s.line, code, s.code, s.says, out, talk)
+		}
+	}
+}
+
+func TestManyAreEnqueuedFromAFileNearAndFar(t *testing.T) {
+	address, _, _ := shelf(t)
+	var file bytes.Buffer
+	for range 250 {
+		file.WriteString(`{"kind": "mail", "queue": "bulk", "args": {"to": "ada"}, "delay": "1h"}` + "\n")
+	}
+	file.WriteString("{oops\n\n" + `{"kind": "no spaces"}` + "\n" + `{"kind": "mail", "state": "complete"}` + "\n")
+	drafts := policyFile(t, file.String())
+	for _, where := range [][]string{{"--store", address}, {"--server", serving(t, address)}} {
+		code, out, talk := command(t, append([]string{"enqueue", "--ndjson", drafts}, where...)...)
+		if code != exitError || out != "250 enqueued, 0 existed already, 3 lines could not be used\n" {
+			t.Errorf("%v: exit %d\n%s", where, code, out)
+		}
+		for _, line := range []string{"line 251: ", "line 253: ", "line 254: "} {
+			if strings.Count(talk, line) != 1 {
+				t.Errorf("%v: %q is missing from\n%s", where, line, talk)
+			}
+		}
+	}
+	if _, out, _ := command(t, "queues", "--store", address); !strings.Contains(out, "500") {
+		t.Error(out)
+	}
+}
+
+func TestWhereAVerbWorksIsSaidOnce(t *testing.T) {
+	address, _, _ := shelf(t)
+	t.Setenv("DATABASE_URL", "")
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	refused := func(code int, says string, args ...string) {
+		t.Helper()
+		got, _, talk := command(t, args...)
+		if got != code || !strings.Contains(oneLine(talk), says) {
+			t.Errorf("%v: exit %d and %q, want %d and one line with %q", args, got, talk, code, says)
+		}
+	}
+	refused(exitUsage, "--store and --server: give one", "jobs", "--store", address, "--server", "http://127.0.0.1:1")
+	refused(exitUsage, "HOLDFAST_SERVER", "jobs")
+	refused(exitUsage, "give an address such as", "jobs", "--server", "127.0.0.1:4747")
+	t.Setenv("HOLDFAST_STORE", address)
+	if code, out, talk := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
+		t.Error(code, out, talk)
+	}
+	t.Setenv("HOLDFAST_SERVER", serving(t, address))
+	refused(exitUsage, "both set", "jobs")
+	t.Setenv("HOLDFAST_STORE", "")
+	if code, out, talk := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
+		t.Error(code, out, talk)
+	}
+	t.Setenv("HOLDFAST_SEVRER", "x")
+	refused(exitUsage, "did you mean HOLDFAST_SERVER?", "jobs")
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/kind/program"
+)
+
+// A programsFile is --exec-config as it is written: {"programs": {"thumbnail": {"path": "/usr/bin/convert", "args": ["--"], "timeout": "1m"}}}.
+type programsFile struct {
+	Programs map[string]programLine `json:"programs"`
+	Patience time.Duration          `json:"patience,omitempty"`
+}
+
+// A programLine is one program that jobs may run.
+type programLine struct {
+	Path      string         `json:"path"`
+	Args      []string       `json:"args,omitempty"`
+	Env       []string       `json:"env,omitempty"`
+	Dir       string         `json:"dir,omitempty"`
+	Timeout   time.Duration  `json:"timeout,omitempty"`
+	MaxOutput int            `json:"max_output,omitempty"`
+	Verbatim  bool           `json:"verbatim,omitempty"`
+	Codes     map[int]string `json:"codes,omitempty"`
+	Limits    struct {
+		CPU      time.Duration `json:"cpu,omitempty"`
+		Memory   int64         `json:"memory,omitempty"`
+		Files    int64         `json:"files,omitempty"`
+		FileSize int64         `json:"file_size,omitempty"`
+	} `json:"limits,omitzero"`
+}
+
+// registerPrograms lets the engine run the programs that are listed, if any are.
+func (s *site) registerPrograms() error {
+	name := s.set.Text("exec-config")
+	if name == "" {
+		return nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return &usageError{fmt.Errorf("the list of programs cannot be read: %w", err)}
+	}
+	var file programsFile
+	if err := api.Unmarshal(text, &file); err != nil {
+		return &usageError{fmt.Errorf("%s: %w", name, err)}
+	}
+	if len(file.Programs) == 0 {
+		return &usageError{fmt.Errorf("%s lists no programs: list some, or leave out --exec-config", name)}
+	}
+	cfg := program.Config{Programs: make(map[string]program.Program, len(file.Programs)), Patience: file.Patience}
+	for name, p := range file.Programs {
+		cfg.Programs[name] = program.Program{
+			Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Timeout: p.Timeout, MaxOutput: p.MaxOutput, Verbatim: p.Verbatim, Codes: p.Codes,
+			Limits: program.Limits(p.Limits),
+		}
+	}
+	if err := program.Register(s.engine, cfg); err != nil {
+		return &usageError{fmt.Errorf("%s: %w", name, err)}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patient is how long a test waits for what should take moments.
+const patient = time.Minute
+
+// A process is the command, started.
+type process struct {
+	cmd *exec.Cmd
+	url string
+	mu  sync.Mutex
+	out strings.Builder
+}
+
+// startServe starts a server and waits until it says where it is.
+func startServe(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	ctx, enough := context.WithTimeout(context.Background(), 2*patient)
+	p := &process{cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"serve"}, args...)...)}
+	p.cmd.Env = append(os.Environ(), append([]string{"HOLDFAST_TEST_AS_COMMAND=1", "HOLDFAST_LISTEN=127.0.0.1:0"}, env...)...)
+	pipe, err := p.cmd.StdoutPipe()
+	ok(t, err)
+	p.cmd.Stderr = os.Stderr
+	ok(t, p.cmd.Start())
+	t.Cleanup(func() {
+		enough()
+		_ = p.cmd.Wait()
+	})
+	lines := bufio.NewScanner(pipe)
+	for p.url == "" && lines.Scan() {
+		p.out.WriteString(lines.Text() + "\n")
+		if _, url, found := strings.Cut(lines.Text(), " at http://"); found {
+			p.url = "http://" + strings.Fields(url)[0]
+		}
+	}
+	if p.url == "" {
+		t.Fatalf("it did not say where it is: %s", p.out.String())
+	}
+	go func() {
+		for lines.Scan() {
+			p.mu.Lock()
+			p.out.WriteString(lines.Text() + "\n")
+			p.mu.Unlock()
+		}
+	}()
+	return p
+}
+
+// stop asks the server to stop, and answers with its exit code.
+func (p *process) stop(t *testing.T) int {
+	t.Helper()
+	ok(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// until asks again and again until it is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patient); ; {
+		if is() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("it never came to this: " + what)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+func TestAJobThatIsACallIsServedFromTheShellAlone(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	well := false
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !well {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer gateway.Close()
+	data := t.TempDir()
+	p := startServe(t, []string{"XDG_DATA_HOME=" + data, "STATE_DIRECTORY=", "DATABASE_URL=", "RETRY_BASE_DELAY_MS=10", "RETRY_JITTER_MAX_MS=1", "HOLDFAST_LOG_LEVEL=error"}, "--http-allow", "127.0.0.0/8", "--http-ports", "*")
+	far := func(line string) (int, string) {
+		code, out, talk := command(t, append(words(line), "--server", p.url)...)
+		return code, out + talk
+	}
+	if code, out := far(`enqueue http --args '{"url": "` + gateway.URL + `"}' --max-attempts 2`); code != exitOK {
+		t.Fatal(out)
+	}
+	until(t, "a dead letter", func() bool { _, out := far("dead-letters"); return strings.Contains(out, "HTTP_5XX") })
+	_, out := far("jobs --json")
+	var page struct {
+		Jobs []struct{ ID, Queue, Dependency string }
+	}
+	ok(t, json.Unmarshal([]byte(out), &page))
+	if page.Jobs[0].Queue != "http" || page.Jobs[0].Dependency != strings.TrimPrefix(gateway.URL, "http://") {
+		t.Error(out)
+	}
+	near := filepath.Join(data, "holdfast", "jobs.db")
+	for _, line := range []string{"story " + page.Jobs[0].ID, "breakers", "dead-letters", "redrive preview --code HTTP_5XX --actor ada"} {
+		_, farSays := far(line)
+		_, nearSays, talk := command(t, append(words(line), "--store", near)...)
+		if farSays != nearSays+talk {
+			t.Errorf("holdfast %s\nnear: %s\nfar: %s", line, nearSays+talk, farSays)
+		}
+	}
+	mu.Lock()
+	well = true
+	mu.Unlock()
+	if code, out := far("redrive start --code HTTP_5XX --yes --watch --actor ada --reason repaired"); code != exitOK || !strings.Contains(out, "1 complete") {
+		t.Error(out)
+	}
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+	if code, out, talk := command(t, "doctor", "--store", near); code != exitOK {
+		t.Error(out, talk)
+	}
+}
+
+func TestAJobThatIsAProgramRunsWhereItIsListed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address, list := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "programs.json")
+	ok(t, os.WriteFile(filepath.Join(dir, "greet"), []byte("#!/bin/sh\necho \"hello $1\"\n"), 0o700))
+	ok(t, os.WriteFile(list, []byte(`{"programs": {"greet": {"path": "`+filepath.Join(dir, "greet")+`", "timeout": "1m", "limits": {"cpu": "10s"}}}}`), 0o600))
+	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", address, "--exec-config", list)
+	for _, line := range []string{`enqueue exec --args '{"program": "greet", "args": ["$(id)"]}'`, `enqueue exec --args '{"program": "rm"}'`} {
+		if code, out, talk := command(t, append(words(line), "--server", p.url)...); code != exitOK {
+			t.Fatal(out, talk)
+		}
+	}
+	until(t, "one complete, one refused", func() bool {
+		_, complete, _ := command(t, "jobs", "--state", "complete", "--json", "--server", p.url)
+		_, failed, _ := command(t, "jobs", "--state", "failed", "--json", "--server", p.url)
+		return strings.Contains(complete, "hello $(id)") && strings.Contains(failed, `"program": "rm"`)
+	})
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+	for _, wrong := range []string{`{"programs": {}}`, `{"programs": {"x": {"path": "relative"}}}`, `{"programms": {}}`} {
+		ok(t, os.WriteFile(list, []byte(wrong), 0o600))
+		if code, _, talk := command(t, "serve", "--store", address, "--listen", "127.0.0.1:0", "--exec-config", list); code != exitUsage || talk == "" {
+			t.Errorf("%s: exit %d, %s", wrong, code, talk)
+		}
+	}
+}
+
+func TestABackupBecomesAStoreAgain(t *testing.T) {
+	address, failed, _ := shelf(t)
+	dir := t.TempDir()
+	copied, restored := filepath.Join(dir, "copy.db"), filepath.Join(dir, "new.db")
+	follow(t, address, []step{
+		{"backup " + copied, exitOK, "copied into"},
+		{"backup " + copied, exitConflict, ""},
+	})
+	follow(t, restored, []step{
+		{"restore " + copied, exitOK, "restored into"},
+		{"restore " + copied, exitConflict, ""},
+		{"story " + failed.String(), exitOK, "gave up"},
+		{"doctor", exitOK, "no promise is broken in 3 jobs"},
+	})
+	if code, _, talk := command(t, "backup", filepath.Join(dir, "far.db"), "--server", serving(t, address)); code != exitUsage || !strings.Contains(talk, "--store") {
+		t.Error(code, talk)
+	}
+}
+
+func TestOthersAreNotServedWithoutKeys(t *testing.T) {
+	dir := t.TempDir()
+	address := filepath.Join(dir, "jobs.db")
+	for _, refused := range [][]string{
+		{"--listen", "0.0.0.0:0"}, {"--listen", "0.0.0.0:0", "--auth", "keys"}, {"--listen", ":0"}, {"--auth", "keys"}, {"--listen", "[::]:0", "--auth", "off"}, {"--listen", "192.0.2.1:80", "--auth", "off"},
+	} {
+		code, out, talk := command(t, append([]string{"serve", "--store", address}, refused...)...)
+		if code != exitUsage || out != "" || !strings.Contains(oneLine(talk), "key") {
+			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, talk)
+		}
+	}
+	for _, refused := range [][]string{{"--server", "http://x"}, {"--lease", "1y"}, {"--workers", "-1"}, {"--http-allow", "10.0.0.0/99"}, {"--http-ports", "70000"}, {"--policy", dir + "/none"}, {"--demo"}, {"--auth", "maybe"}} {
+		code, out, talk := command(t, append([]string{"serve", "--store", address, "--listen", "127.0.0.1:0"}, refused...)...)
+		if code != exitUsage || out != "" || talk == "" {
+			t.Errorf("serve %v: exit %d\n%s%s", refused, code, out, talk)
+		}
+	}
+}
+
+func TestAServerWithKeysAsksForOneAndSystemdHearsHowItIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	address, socket := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "notify")
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	ok(t, err)
+	defer systemd.Close()
+	heard := make(chan string, 1000)
+	go func() {
+		for buffer := make([]byte, 1000); ; {
+			n, err := systemd.Read(buffer)
+			if err != nil {
+				return
+			}
+			heard <- string(buffer[:n])
+		}
+	}()
+	hear := func(what string) {
+		t.Helper()
+		for {
+			select {
+			case said := <-heard:
+				if said == what {
+					return
+				}
+			case <-time.After(patient):
+				t.Fatalf("systemd never heard %s", what)
+			}
+		}
+	}
+	p := startServe(t, []string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=300000", "HOLDFAST_STORE=" + address})
+	hear("READY=1")
+	hear("WATCHDOG=1")
+	_, key, _ := command(t, "keys", "create", "--name", "ada", "--scope", "viewer", "--server", p.url)
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+	hear("STOPPING=1")
+
+	p = startServe(t, []string{"HOLDFAST_STORE=" + address})
+	file := filepath.Join(dir, "key")
+	ok(t, os.WriteFile(file, []byte(key), 0o600))
+	for _, asked := range []struct {
+		code int
+		args []string
+	}{
+		{exitForbidden, []string{"jobs"}}, {exitForbidden, []string{"jobs", "--key", "hf_nonsense"}},
+		{exitOK, []string{"jobs", "--key", strings.TrimSpace(key)}}, {exitOK, []string{"jobs", "--key-file", file}},
+		{exitForbidden, []string{"pause", "--queue", "default", "--actor", "ada", "--key-file", file}},
+	} {
+		code, out, talk := command(t, append(asked.args, "--server", p.url)...)
+		if code != asked.code || code != exitOK && oneLine(talk) == "" {
+			t.Errorf("%v: exit %d, want %d\n%s%s", asked.args, code, asked.code, out, talk)
+		}
+	}
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+}
+
+func TestTheServedDemoHasSomethingToSee(t *testing.T) {
+	t.Parallel()
+	scratch := t.TempDir()
+	p := startServe(t, []string{"TMPDIR=" + scratch}, "--demo")
+	until(t, "dead letters and an open breaker", func() bool {
+		_, letters, _ := command(t, "dead-letters", "--server", p.url)
+		_, breakers, _ := command(t, "breakers", "--server", p.url)
+		return strings.Contains(letters, "NOT_FOUND") && strings.Contains(breakers, "open")
+	})
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+	if left, _ := os.ReadDir(scratch); len(left) > 0 {
+		t.Errorf("the demo left %v behind", left)
+	}
+}

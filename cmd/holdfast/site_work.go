@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/notify"
+	"github.com/holdfastdev/holdfast/notify/mail"
+	"github.com/holdfastdev/holdfast/notify/stream"
+	"github.com/holdfastdev/holdfast/notify/webhook"
+	"github.com/holdfastdev/holdfast/probe"
+)
+
+// noQueue is where a server looks for jobs that runs none. Nobody else enqueues there.
+const noQueue = "-"
+
+// makeEngine makes the engine that performs duties, judges what remote workers report, and runs the built-in kinds.
+func (s *site) makeEngine() (err error) {
+	policies, err := s.policies()
+	if err != nil {
+		return err
+	}
+	cfg := engine.Config{
+		Name: "server", Queues: s.queues(), Slots: s.set.Count("workers"), Lease: s.set.Span("lease"), Timeout: s.set.Span("timeout"), Grace: s.set.Span("grace"),
+		Taxonomy: s.taxonomy, Policy: s.retries(), Policies: policies, ProbeURL: probe.URL, Version: thisBuild().Version,
+		Around: s.watch.around(), Ended: s.watch.metrics.Ended, Log: s.log,
+	}
+	if s.set.On("no-workers") || cfg.Slots == 0 {
+		cfg.Queues, cfg.Slots = []string{noQueue}, 1
+	}
+	if s.engine, err = engine.New(s.pulse, cfg); err != nil {
+		return &usageError{err}
+	}
+	if s.set.On("no-workers") {
+		return nil
+	}
+	return s.registerKinds()
+}
+
+// retries is the policy of kinds that have none of their own.
+func (s *site) retries() (p failure.Policy) {
+	p.MaxAttempts = s.set.Count("retry-max-attempts")
+	if s.set.Said("retry-base-delay") || s.set.Said("retry-jitter-max") {
+		p.Backoff = failure.Exponential{Base: s.set.Span("retry-base-delay"), Factor: 2, Cap: time.Hour, Jitter: failure.Jitter{Plus: s.set.Span("retry-jitter-max")}}
+	}
+	return p
+}
+
+// policies is what the policy file says, or what the settings say of every dependency.
+func (s *site) policies() (*policy.Set, error) {
+	circuit := ""
+	for _, one := range []struct{ name, word, text string }{
+		{"circuit-window", "window", s.set.Text("circuit-window")},
+		{"circuit-fail-threshold", "failure_rate", strconv.FormatFloat(100*s.set.Share("circuit-fail-threshold"), 'f', -1, 64) + "%"},
+		{"circuit-cooldown", "open_for", s.set.Text("circuit-cooldown")},
+	} {
+		if s.set.Said(one.name) {
+			circuit += fmt.Sprintf("%s: %s, ", one.word, one.text)
+		}
+	}
+	text, name := []byte(nil), s.set.Text("policy")
+	switch {
+	case name != "" && circuit != "":
+		return nil, &usageError{fmt.Errorf("a policy file and circuit settings: say in %s what breakers do", name)}
+	case name != "":
+		var err error
+		if text, err = os.ReadFile(name); err != nil {
+			return nil, &usageError{fmt.Errorf("the policy cannot be read: %w", err)}
+		}
+	case circuit != "":
+		name, text = "the circuit settings", fmt.Appendf(nil, "dependencies: {\"*\": {breaker: {%s}}}\n", strings.TrimSuffix(circuit, ", "))
+	default:
+		return nil, nil
+	}
+	set, err := policy.ParseFor(text, s.taxonomy)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("%s cannot be used:\n%w", name, err)}
+	}
+	return set, nil
+}
+
+// makeNotify makes what delivers to subscriptions, by the sinks that are set up.
+func (s *site) makeNotify() error {
+	if s.set.On("no-notify") {
+		return nil
+	}
+	sinks, err := s.sinks()
+	if err != nil {
+		return &usageError{err}
+	}
+	s.notify, err = notify.New(s.store, notify.Config{
+		Sinks: sinks, Source: s.set.Text("source"), Log: s.log,
+		Engine: engine.Config{Name: "deliveries", Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Version: thisBuild().Version, Ended: s.watch.metrics.Ended},
+	})
+	return err
+}
+
+func (s *site) sinks() (map[string]notify.Sink, error) {
+	allow, err := networks(s.set.List("webhook-allow"))
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-allow: %w", err)
+	}
+	hook, err := webhook.New(webhook.Config{Allow: allow, AllowHTTP: s.set.On("webhook-http")})
+	if err != nil {
+		return nil, err
+	}
+	sinks := map[string]notify.Sink{"webhook": hook}
+	if host := s.set.Text("mail-host"); host != "" {
+		cfg := mail.Config{Host: host, From: s.set.Text("mail-from"), Username: s.set.Text("mail-user"), Password: s.set.Text("mail-password")}
+		if name, port, err := net.SplitHostPort(host); err == nil {
+			cfg.Host = name
+			cfg.Port, _ = strconv.Atoi(port)
+		}
+		if sinks["mail"], err = mail.New(cfg); err != nil {
+			return nil, err
+		}
+	}
+	if address := s.set.Text("nats-url"); address != "" {
+		if sinks["stream"], err = stream.New(stream.Config{URL: address, Stream: s.set.Text("nats-stream")}); err != nil {
+			return nil, err
+		}
+	}
+	return sinks, nil
+}
+
+// networks reads networks as people write them: 10.0.0.0/8, or one address.
+func networks(list []string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, text := range list {
+		p, err := netip.ParsePrefix(text)
+		if ip, one := netip.ParseAddr(text); err != nil && one == nil {
+			p, err = ip.Prefix(ip.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%.60q is no network: write it such as 10.0.0.0/8", text)
+		}
+		all = append(all, p.Masked())
+	}
+	return all, nil
+}
+
+// newLog makes the log: as text for people, as JSON for machines.
+func newLog(set config.Values, to io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(set.Text("log-level"))) // it is one of the choices
+	options := &slog.HandlerOptions{Level: level}
+	if how := set.Text("log"); how == "text" || how == "auto" && isTerminal(to) {
+		return slog.New(slog.NewTextHandler(to, options))
+	}
+	return slog.New(slog.NewJSONHandler(to, options))
+}
+
+// ownCodes adds what --own-code names to the built-in codes.
+func ownCodes(c *cobra.Command) (*failure.Taxonomy, error) {
+	names, _ := c.Flags().GetStringSlice("own-code")
+	return taxonomyOf(names)
+}
+
+// taxonomyOf knows the built-in codes and these. Only their names are known here, and that waiting may cure them.
+func taxonomyOf(names []string) (*failure.Taxonomy, error) {
+	codes := make([]failure.Code, len(names))
+	for i, name := range names {
+		codes[i] = failure.Code{Name: name, Category: "unknown", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "A failure of the application's own.", Remedy: "Ask whoever wrote the application."}
+	}
+	taxonomy, err := failure.NewTaxonomy(codes...)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return taxonomy, nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func workersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "workers", Short: "List workers that are alive, and what they work on", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				workers, err := o.Workers(ctx)
+				if err != nil {
+					return err
+				}
+				return show(c, workers, func(out io.Writer) { printWorkers(out, workers) })
+			})
+		},
+	}
+}
+
+func printWorkers(out io.Writer, workers []holdfast.Presence) {
+	if len(workers) == 0 {
+		fmt.Fprintln(out, "no worker is alive")
+		return
+	}
+	rows := make([][]string, len(workers))
+	for n, w := range workers {
+		rows[n] = []string{w.Worker, strconv.Itoa(w.Slots), orDash(strings.Join(w.Queues, " ")), short(orDash(strings.Join(w.Kinds, " ")), 60), orDash(w.Version), moment(w.StartedAt), moment(w.SeenAt)}
+	}
+	table(out, []string{"WORKER", "SLOTS", "QUEUES", "KINDS", "VERSION", "STARTED", "SEEN"}, rows)
+}
+
+func queuesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "queues", Aliases: []string{"stats"}, Short: "Say how many jobs stand where, by queue", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				stats, err := o.Stats(ctx)
+				if err != nil {
+					return err
+				}
+				return show(c, stats, func(out io.Writer) { printQueues(out, stats) })
+			})
+		},
+	}
+}
+
+func printQueues(out io.Writer, s ops.Stats) {
+	rows := make([][]string, len(s.Queues))
+	for n, q := range s.Queues {
+		held := "-"
+		if q.Held {
+			held = "paused"
+		}
+		rows[n] = []string{q.Queue, held, strconv.Itoa(q.Ready), strconv.Itoa(q.Later), strconv.Itoa(q.Processing), strconv.Itoa(q.Complete), strconv.Itoa(q.Failed), strconv.Itoa(q.Cancelled), moment(q.Oldest)}
+	}
+	table(out, []string{"QUEUE", "HELD", "READY", "LATER", "PROCESSING", "COMPLETE", "FAILED", "CANCELLED", "OLDEST READY"}, rows)
+	fmt.Fprintf(out, "%d workers with %d slots\n", s.Workers, s.Slots)
+}
+
+func stuckCommand() *cobra.Command {
+	var after time.Duration
+	c := &cobra.Command{
+		Use: "stuck", Short: "List jobs that a worker has had for too long, or whose worker went silent", Args: cobra.NoArgs,
+		Long: `Lists jobs that are processing past their lease, or for longer than --after. What is past its lease is reclaimed by itself, within seconds, where any
+worker or server is alive; 'holdfast stuck process' has that done now. A worker that hangs and still renews is no such case: 'holdfast retry JOB
+--stuck-after 10m' takes the job away from it.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				jobs, err := stuckJobs(ctx, o, after)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Jobs []holdfast.Job `json:"jobs"`
+				}{jobs}
+				return show(c, answer, func(out io.Writer) { printStuck(out, jobs) })
+			})
+		},
+	}
+	c.Flags().DurationVar(&after, "after", 0, "also those that have been at it for longer than this")
+	c.AddCommand(processStuckCommand())
+	return c
+}
+
+// mostStuck is how many jobs are looked at: beyond that it is no longer about single ones.
+const mostStuck = 10_000
+
+func stuckJobs(ctx context.Context, o ops.Looking, after time.Duration) (stuck []holdfast.Job, err error) {
+	f := holdfast.Filter{State: holdfast.Processing, Limit: 200}
+	for seen := 0; seen < mostStuck; {
+		page, cursor, err := o.Jobs(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, job := range page {
+			if job.LeaseUntil.Before(job.AsOf) || after > 0 && !job.StartedAt.IsZero() && job.AsOf.Sub(job.StartedAt) > after {
+				stuck = append(stuck, job)
+			}
+		}
+		if seen += len(page); cursor == "" {
+			break
+		}
+		f.Cursor = cursor
+	}
+	return stuck, nil
+}
+
+func printStuck(out io.Writer, jobs []holdfast.Job) {
+	if len(jobs) == 0 {
+		fmt.Fprintln(out, "nothing is stuck")
+		return
+	}
+	rows := make([][]string, len(jobs))
+	for n, job := range jobs {
+		rows[n] = []string{job.ID.String(), job.Kind, job.Queue, orDash(job.Worker), moment(job.StartedAt), moment(job.LeaseUntil)}
+	}
+	table(out, []string{"JOB", "KIND", "QUEUE", "WORKER", "STARTED", "LEASE UNTIL"}, rows)
+}
+
+func processStuckCommand() *cobra.Command {
+	var by *ops.By
+	c := &cobra.Command{
+		Use: "process", Short: "Have what is past its lease reclaimed now", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				return answered(c)("ordered: whoever performs the duty reclaim does so at once", o.RunDuty(ctx, "reclaim", *by))
+			})
+		},
+	}
+	by = byWhom(c)
+	return c
+}
