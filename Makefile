@@ -21,17 +21,22 @@ export CGO_ENABLED = 0
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench chaos mutants powerloss format postgres compiler cross race
+.PHONY: help run demo test lint bench chaos mutants powerloss format postgres programs compiler cross race
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## watch jobs fail and recover, and a campaign end, in the terminal: about a minute, nothing to set up
+run: ## serve a demo on a throw-away store, with jobs that call a misbehaving gateway: prints where, and what to try
+	@$(GO) build -o bin/ ./cmd/holdfast
+	@bin/holdfast serve --demo
+
+demo: ## watch jobs fail and recover, and a campaign end, in the terminal: about a minute, nothing to set up
 	@$(GO) run ./cmd/holdfast demo
 
-test: postgres lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
+test: postgres programs lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
 	$(GO) test -timeout 10m $(PACKAGES)
 	cd bench && $(GO) test . && cd measure && $(GO) test .
+	cd tools && $(GO) test ./...
 	@$(MAKE) --no-print-directory race
 
 lint: ## gofmt, go vet and staticcheck
@@ -69,6 +74,10 @@ powerloss: ## cut the power of a simulated disk at 200 moments and look for lost
 # Finds the PostgreSQL that the tests start, or installs it, or says what is missing.
 postgres:
 	@$(GO) run ./internal/pgtest/ensure
+
+# Finds the other programs that the tests run (Python and Node for workers, promtool for rules), or installs them, or says what is missing.
+programs:
+	@$(GO) run ./internal/need/ensure
 
 # The pure-Go promise: no C compiler, on every system we name.
 cross:

@@ -52,6 +52,8 @@ type Config struct {
 	Breakers map[string]breaker.Config
 	// Retention is what the workers have in code. Rules that were applied to the store go before it.
 	Retention []holdfast.Retain
+	// Prepare looks at a draft that is kept for later, in a schedule: it refuses, or completes, what it knows. Nil: drafts are kept as they are.
+	Prepare func(*holdfast.Draft) error
 	// CheckSubscription refuses a subscription that could not work, before it is kept: the sinks know. Nil: what is wrong shows at the
 	// first delivery.
 	CheckSubscription func(subscription.Subscription) error

@@ -24,9 +24,9 @@ func open(t *testing.T, url string) holdfast.Store {
 }
 
 func TestTheLawsOfInterventionsHoldOnSQLite(t *testing.T) {
-	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, filepath.Join(t.TempDir(), "jobs.db")) })
+	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, filepath.Join(t.TempDir(), "jobs.db")) }, opstest.Near)
 }
 
 func TestTheLawsOfInterventionsHoldOnPostgreSQL(t *testing.T) {
-	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, pgtest.Database(t)) })
+	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, pgtest.Database(t)) }, opstest.Near)
 }

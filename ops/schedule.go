@@ -87,6 +87,11 @@ func (s *Service) SetSchedule(ctx context.Context, plan schedule.Schedule, by By
 		return Scheduled{}, err
 	}
 	plan.CreatedAt = time.Time{}
+	if s.cfg.Prepare != nil {
+		if err := s.cfg.Prepare(&plan.Draft); err != nil {
+			return Scheduled{}, err
+		}
+	}
 	if err := plan.Prepare(now); err != nil {
 		return Scheduled{}, err
 	}

@@ -84,8 +84,10 @@ func (s *Service) Subscribe(ctx context.Context, sub subscription.Subscription, 
 		return sub, err
 	}
 	if s.cfg.CheckSubscription != nil {
-		if err := s.cfg.CheckSubscription(sub); err != nil {
+		if err := s.cfg.CheckSubscription(sub); errors.As(err, new(*holdfast.Error)) {
 			return sub, err
+		} else if err != nil { // whatever a sink refuses, it is the request that is wrong
+			return sub, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error(), Cause: err}
 		}
 	}
 	head, err := s.head(ctx)

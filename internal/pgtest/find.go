@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfastdev/holdfast/internal/need"
 )
 
 // binaries are the two programs a server is made of.
@@ -92,33 +94,15 @@ func number(path string) int {
 	return n
 }
 
-// install gets Debian's package. Test processes that arrive together wait for each other at the package manager's own
-// lock. The package would set up and start a cluster for everyday use, which nobody asked for here, so it is told not to.
+// install gets Debian's package, which would set up a cluster for everyday use unless it is told not to.
 func install() error {
-	apt, err := exec.LookPath("apt-get")
-	if err != nil {
-		return errors.New("there is no apt-get to install it with")
+	if os.Getuid() == 0 {
+		declineCluster("/etc/postgresql-common")
 	}
-	if os.Getuid() != 0 {
-		return errors.New("only root may install it")
-	}
-	fmt.Fprintln(os.Stderr, "pgtest: installing PostgreSQL for the tests, once")
-	declineCluster("/etc/postgresql-common")
-	if out, err := aptGet(apt, "install", "-y", "--no-install-recommends", "postgresql"); err == nil {
-		return errors.New("the package was installed without them")
-	} else if out2, err2 := aptGet(apt, "update"); err2 != nil {
-		return fmt.Errorf("apt-get could not: %w\n%s%s", err2, out, out2)
-	}
-	if out, err := aptGet(apt, "install", "-y", "--no-install-recommends", "postgresql"); err != nil {
-		return fmt.Errorf("apt-get could not: %w\n%s", err, out)
+	if err := need.Install("postgresql"); err != nil {
+		return err
 	}
 	return errors.New("the package was installed without them")
-}
-
-func aptGet(apt string, arguments ...string) ([]byte, error) {
-	cmd := exec.Command(apt, append([]string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"}, arguments...)...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	return cmd.CombinedOutput()
 }
 
 func declineCluster(dir string) {

@@ -61,7 +61,7 @@ func feedIsFollowed(s *scene) {
 func auditTrail(s *scene) {
 	bad := s.failed()
 	i := by(bad)
-	i.Request = "request 9"
+	i.Request = "request-9"
 	_, err := s.desk.Retry(s.ctx, i)
 	s.must(err)
 	s.must(s.desk.PauseDuty(s.ctx, "promote", 0, word("bob", "to look")))
@@ -76,7 +76,7 @@ func auditTrail(s *scene) {
 		}
 		return list
 	}
-	retried, paused, resumed := "ann/manual retry/because/request 9", "bob/paused/to look/request 7", "ann/resumed/seen/request 7"
+	retried, paused, resumed := "ann/manual retry/because/request-9", "bob/paused/to look/request-7", "ann/resumed/seen/request-7"
 	for _, c := range []struct {
 		filter ops.AuditFilter
 		want   []string

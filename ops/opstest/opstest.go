@@ -1,4 +1,4 @@
-// Package opstest holds the laws of interventions. They know a store only by its roles, so they hold near and far.
+// Package opstest holds the laws of interventions. They know a store only by its roles and a desk only as a desk, so they hold near and far.
 package opstest
 
 import (
@@ -13,14 +13,20 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// Run checks every law, each on a store of its own.
-func Run(t *testing.T, open func(t *testing.T) holdfast.Store) {
+// A Way puts an operator's desk in front of a store.
+type Way func(t *testing.T, store holdfast.Store, cfg ops.Config) ops.Desk
+
+// Near is the way within a process.
+func Near(_ *testing.T, store holdfast.Store, cfg ops.Config) ops.Desk { return ops.New(store, cfg) }
+
+// Run checks every law, each on a store of its own, with a desk by that way.
+func Run(t *testing.T, open func(t *testing.T) holdfast.Store, way Way) {
 	for _, law := range laws {
 		t.Run(law.sentence, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			s := &scene{T: t, ctx: ctx, store: open(t)}
-			s.desk = ops.New(s.store, ops.Config{})
+			s := &scene{T: t, ctx: ctx, store: open(t), way: way}
+			s.desk = s.another(ops.Config{})
 			law.check(s)
 			s.expectHealthy()
 		})
@@ -71,6 +77,12 @@ var laws = []struct {
 	{"a delivery is sent again", deliveriesAreSentAgain},
 	{"a schedule is added, paused, run out of turn, replaced and removed", schedulesByHand},
 	{"a duty is paused, resumed and run by hand, unless workers cannot do without it", dutiesByHand},
+	{"a queued job is edited, unless it is not as the editor saw it", editsOfAQueuedJob},
+	{"a policy is applied whole or not at all", policiesByHand},
+	{"a key is told once, listed without its secret and revoked", keysByHand},
+	{"names with slashes and colons are found, and so are dots alone", namesOfEverySort},
+	{"a list is read on where the page before it ended", pagesOfAList},
+	{"every question about one job is answered", everythingAboutAJob},
 	{"rules of retention are applied, and a purged job is explained by its tombstone", rulesOfRetention},
 }
 
@@ -79,8 +91,12 @@ type scene struct {
 	*testing.T
 	ctx   context.Context
 	store holdfast.Store
-	desk  *ops.Service
+	desk  ops.Desk
+	way   Way
 }
+
+// another is a desk on the same store that knows something of its own.
+func (s *scene) another(cfg ops.Config) ops.Desk { return s.way(s.T, s.store, cfg) }
 
 func (s *scene) enqueue(change ...func(*holdfast.Draft)) holdfast.ID {
 	s.Helper()
@@ -138,7 +154,7 @@ func by(id holdfast.ID) holdfast.Intervention {
 
 // word is what somebody says in a request of their own.
 func word(actor, reason string) ops.By {
-	return ops.By{Actor: actor, Reason: reason, Request: "request 7"}
+	return ops.By{Actor: actor, Reason: reason, Request: "request-7"}
 }
 
 func (s *scene) must(err error) {

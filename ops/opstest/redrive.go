@@ -25,7 +25,7 @@ func (s *scene) failedAs(change func(*holdfast.Draft)) holdfast.ID {
 }
 
 func previewByReason(s *scene) {
-	desk := ops.New(s.store, ops.Config{Sources: map[string]func(context.Context, holdfast.Job) error{
+	desk := s.another(ops.Config{Sources: map[string]func(context.Context, holdfast.Job) error{
 		"report": func(context.Context, holdfast.Job) error { return errors.New("the file was deleted") },
 	}})
 	first, second := s.failed(), s.failed()

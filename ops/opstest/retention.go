@@ -9,7 +9,7 @@ import (
 )
 
 func rulesOfRetention(s *scene) {
-	own := ops.New(s.store, ops.Config{Retention: []holdfast.Retain{{Name: "own", For: time.Hour}}})
+	own := s.another(ops.Config{Retention: []holdfast.Retain{{Name: "own", For: time.Hour}}})
 	r, err := own.Retention(s.ctx)
 	s.must(err)
 	if r.Applied || len(r.Rules) != 1 || r.Rules[0].Name != "own" {

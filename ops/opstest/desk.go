@@ -1,0 +1,182 @@
+package opstest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/schedule"
+)
+
+func editsOfAQueuedJob(s *scene) {
+	id := s.enqueue(func(d *holdfast.Draft) { d.Args = []byte(`{"to":"ann","cc":"bob"}`) })
+	seen := s.expectState(id, holdfast.Queued)
+	queue, tags, priority, attempts, delay := "bulk", []string{"vip"}, int16(-3), 7, time.Hour
+	edit := holdfast.Edit{Intervention: by(id), Seen: seen.Digest(), Patch: []byte(`{"cc":null,"bcc":"eve"}`), Queue: &queue, Tags: &tags, Priority: &priority, MaxAttempts: &attempts, Delay: &delay}
+	edit.Request = "request-8"
+	job, err := s.desk.Edit(s.ctx, edit)
+	s.must(err)
+	if string(job.Args) != `{"to":"ann","bcc":"eve"}` && string(job.Args) != `{"bcc":"eve","to":"ann"}` || job.Queue != "bulk" || job.Priority != -3 || len(job.Tags) != 1 || job.MaxAttempts != 7 || !job.DueAt.After(job.AsOf) {
+		s.Errorf("the job was edited to %+v", job)
+	}
+	if job.Digest() == seen.Digest() || job.Digest() != s.expectState(id, holdfast.Queued).Digest() {
+		s.Error("the digest does not tell whether the job was edited")
+	}
+	_, err = s.desk.Edit(s.ctx, edit)
+	s.expect(err, holdfast.ErrConflict)
+	none, zero := []string{}, time.Duration(0)
+	job, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Tags: &none, Delay: &zero})
+	s.must(err)
+	if len(job.Tags) != 0 || job.DueAt.After(job.AsOf) {
+		s.Errorf("without tags and delay the job is %+v", job)
+	}
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id)})
+	s.expect(err, holdfast.ErrInvalid)
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: holdfast.Intervention{Job: id}, Queue: &queue})
+	s.expect(err, holdfast.ErrInvalid)
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(holdfast.NewID()), Queue: &queue})
+	s.expect(err, holdfast.ErrNotFound)
+	foreign := by(id)
+	foreign.Owner = "eve"
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: foreign, Queue: &queue})
+	s.expect(err, holdfast.ErrNotFound)
+	_, err = s.desk.Cancel(s.ctx, by(id))
+	s.must(err)
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Queue: &queue})
+	s.expect(err, holdfast.ErrConflict)
+}
+
+func policiesByHand(s *scene) {
+	_, err := s.desk.Policy(s.ctx)
+	s.expect(err, holdfast.ErrNotFound)
+	_, err = s.desk.ApplyPolicy(s.ctx, "kinds: [", word("ann", ""))
+	s.expect(err, holdfast.ErrInvalid)
+	const text = "kinds: {mail: {cost: 2.5}}"
+	_, err = s.desk.ApplyPolicy(s.ctx, text, word("", ""))
+	s.expect(err, holdfast.ErrInvalid)
+	applied, err := s.desk.ApplyPolicy(s.ctx, text, word("ann", "prices"))
+	s.must(err)
+	now, err := s.desk.Policy(s.ctx)
+	s.must(err)
+	if applied.Version != 1 || applied.Text != text || now.Version != 1 || now.Text != text || now.KeptAt.IsZero() {
+		s.Errorf("the policy was applied as %+v and is told as %+v", applied, now)
+	}
+	s.expectSaid("policy", "applied")
+}
+
+func keysByHand(s *scene) {
+	_, _, err := s.desk.MakeKey(s.ctx, key.Order{Name: "shop"}, word("ann", ""))
+	s.expect(err, holdfast.ErrInvalid)
+	_, _, err = s.desk.MakeKey(s.ctx, key.Order{Name: "shop", Scope: key.Viewer}, word("", ""))
+	s.expect(err, holdfast.ErrInvalid)
+	made, text, err := s.desk.MakeKey(s.ctx, key.Order{Name: "shop", Scope: key.Operator, Owner: "acme", ExpireIn: time.Hour}, word("ann", "new"))
+	s.must(err)
+	id, secret, err := key.Parse(text)
+	s.must(err)
+	if id != made.ID || made.Hash != "" || made.Owner != "acme" || !made.ExpireAt.Equal(made.CreatedAt.Add(time.Hour)) {
+		s.Errorf("the key is %+v", made)
+	}
+	keys, err := s.desk.Keys(s.ctx)
+	s.must(err)
+	if len(keys) != 1 || keys[0] != made || strings.Contains(keys[0].ID+keys[0].Hash+keys[0].Name, secret) {
+		s.Errorf("the keys are %+v", keys)
+	}
+	s.expect(s.desk.RevokeKey(s.ctx, "ffffffffffff", word("ann", "")), holdfast.ErrNotFound)
+	s.must(s.desk.RevokeKey(s.ctx, id, word("bob", "lost")))
+	s.must(s.desk.RevokeKey(s.ctx, id, word("bob", "said twice")))
+	if keys, err = s.desk.Keys(s.ctx); err != nil || keys[0].RevokedAt.IsZero() {
+		s.Errorf("a revoked key is %+v, %v", keys, err)
+	}
+	s.expectSaid("key/"+id, "revoked", "made")
+}
+
+func namesOfEverySort(s *scene) {
+	for _, name := range []string{"https://x:443/a", "a/b//c/", ".", "..", "..:/..", "pause"} {
+		id := s.enqueue(func(d *holdfast.Draft) { d.Dependency, d.Queue = name, name })
+		s.must(s.desk.ForceBreaker(s.ctx, name, true, word("ann", "")))
+		b, err := s.desk.Breaker(s.ctx, name)
+		s.must(err)
+		if b.Dependency != name {
+			s.Errorf("asked for breaker %q, was told of %q", name, b.Dependency)
+		}
+		_, err = s.desk.SetSchedule(s.ctx, schedule.Schedule{Name: name, Cron: "0 9 * * *", Draft: holdfast.Draft{Kind: "report"}}, word("ann", ""))
+		s.must(err)
+		plan, err := s.desk.Schedule(s.ctx, name, 2)
+		s.must(err)
+		if plan.Name != name || len(plan.Next) != 2 {
+			s.Errorf("asked for schedule %q, was told of %+v", name, plan)
+		}
+		s.must(s.desk.RunSchedule(s.ctx, name, word("ann", "")))
+		s.must(s.desk.RemoveSchedule(s.ctx, name, word("ann", "")))
+		jobs, _, err := s.desk.Jobs(s.ctx, holdfast.Filter{Queue: name, Dependency: name})
+		s.must(err)
+		if len(jobs) != 1 || jobs[0].ID != id {
+			s.Errorf("the jobs of queue %q are %+v", name, jobs)
+		}
+	}
+	for n, owner := range []string{"a%2Fb", "a b?c#d&e=f", "..", "äöü/ß", "+"} {
+		s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: owner, Weight: 3}, word("ann", "")))
+		shares, err := s.desk.Shares(s.ctx)
+		s.must(err)
+		found := false
+		for _, share := range shares {
+			found = found || share.Owner == owner && share.Weight == 3
+		}
+		if !found || len(shares) != n+1 {
+			s.Errorf("owner %q has no share among %+v", owner, shares)
+		}
+	}
+	_, err := s.desk.Breaker(s.ctx, "nobody/knows")
+	s.expect(err, holdfast.ErrNotFound)
+}
+
+func pagesOfAList(s *scene) {
+	want := []holdfast.ID{s.failed(), s.failed(), s.failed()}
+	f := holdfast.Filter{Limit: 1, DeadLetters: true, Code: "TIMEOUT", YoungerThan: time.Hour}
+	for n := range want {
+		jobs, cursor, err := s.desk.Jobs(s.ctx, f)
+		s.must(err)
+		if len(jobs) != 1 || jobs[0].ID != want[len(want)-1-n] || (cursor == "") != (n == len(want)-1) {
+			s.Fatalf("page %d is %+v with cursor %q", n, jobs, cursor)
+		}
+		f.Cursor = cursor
+	}
+	letters, cursor, err := s.desk.DeadLetters(s.ctx, holdfast.Filter{Limit: 2})
+	s.must(err)
+	if len(letters) != 2 || cursor == "" {
+		s.Errorf("a page of dead letters is %+v with cursor %q", letters, cursor)
+	}
+	_, _, err = s.desk.Jobs(s.ctx, holdfast.Filter{Cursor: "nonsense"})
+	s.expect(err, holdfast.ErrInvalid)
+}
+
+func everythingAboutAJob(s *scene) {
+	id := s.failed()
+	history, err := s.desk.History(s.ctx, id)
+	s.must(err)
+	if history.Job.ID != id || len(history.Attempts) != 1 || history.Attempts[0].Failure.Fingerprint != "f1" || history.Attempts[0].Charge != holdfast.ChargeFailure {
+		s.Errorf("the history is %+v", history)
+	}
+	s.must(s.store.Keep(s.ctx, holdfast.Change{Artifacts: []holdfast.Artifact{{Job: id, Name: "source", Ref: "s3://bucket/a", Size: 1 << 53, ExpireIn: time.Hour}}}))
+	artifacts, err := s.desk.Artifacts(s.ctx, id)
+	s.must(err)
+	if len(artifacts) != 1 || artifacts[0].Size != 1<<53 || artifacts[0].Ref != "s3://bucket/a" || artifacts[0].ExpireAt.IsZero() {
+		s.Errorf("the artifacts are %+v", artifacts)
+	}
+	present := holdfast.Presence{Worker: "w1", Queues: []string{"default"}, Kinds: []string{"mail"}, Depends: map[string]string{"mail": "gateway"}, Version: "v1", Slots: 4, For: time.Hour}
+	s.must(s.store.Present(s.ctx, present))
+	workers, err := s.desk.Workers(s.ctx)
+	s.must(err)
+	if len(workers) != 1 || workers[0].Depends["mail"] != "gateway" || workers[0].Slots != 4 || workers[0].Until.IsZero() {
+		s.Errorf("the workers are %+v", workers)
+	}
+	unknown := holdfast.NewID()
+	_, err = s.desk.History(s.ctx, unknown)
+	s.expect(err, holdfast.ErrNotFound)
+	_, err = s.desk.Story(s.ctx, unknown)
+	s.expect(err, holdfast.ErrNotFound)
+	_, err = s.desk.Delivery(s.ctx, unknown)
+	s.expect(err, holdfast.ErrNotFound)
+}
