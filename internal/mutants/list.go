@@ -24,7 +24,7 @@ const anyLease = `	l, err := t.lease(batch)
 `
 
 // mutants are all of them.
-var mutants = slices.Concat(heart, control, told)
+var mutants = slices.Concat(heart, control, told, served)
 
 // heart are the defects that peers shipped, and a few that are as easily made.
 var heart = []Mutant{
