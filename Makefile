@@ -36,7 +36,7 @@ demo: ## watch jobs fail and recover, and a campaign end, in the terminal: about
 test: postgres programs lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
 	$(GO) test -timeout 10m $(PACKAGES)
 	cd bench && $(GO) test . && cd measure && $(GO) test .
-	cd tools && $(GO) test ./...
+	cd tools && $(GO) test -count=1 ./...
 	@$(MAKE) --no-print-directory race
 
 lint: ## gofmt, go vet and staticcheck

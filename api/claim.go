@@ -98,9 +98,7 @@ type Settlement struct {
 // SettleIn ends leases.
 type SettleIn struct {
 	Letter bool `query:"letter" doc:"results of the form {\"$text\": ...} are JSON to the letter; for Go programs"`
-	Body   struct {
-		Settlements []Settlement `json:"settlements" doc:"at most 10000"`
-	}
+	Body   settlements
 }
 
 // Answers tell what became of each thing that was sent, in order.

@@ -107,11 +107,11 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
+	answer := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, min(response.ContentLength, WorkLimit)))) // room enough to be read in one go
+	if _, err := answer.ReadFrom(response.Body); err != nil {
 		return nil, away(ctx, err)
 	}
-	return answer, nil
+	return answer.Bytes(), nil
 }
 
 // open begins a call and answers with a good answer, whose body is the caller's to read and close.

@@ -62,6 +62,9 @@ func Marshal(value any) ([]byte, error) {
 	if own, ok := value.(interface{ appendJSON([]byte) []byte }); ok { // what comes by the thousand is written by hand
 		return own.appendJSON(nil), nil
 	}
+	if own, ok := value.(settlements); ok {
+		return appendSettlements(own.Settlements)
+	}
 	return json.Marshal(value, options, lenient)
 }
 
@@ -80,14 +83,19 @@ func Unmarshal(text []byte, to any) error {
 	if err := shallow(text); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, to, options); err != nil {
-		return unreadable(err)
+	if !quickly(text, to) {
+		if err := json.Unmarshal(text, to, options); err != nil {
+			return unreadable(err)
+		}
 	}
 	return plain(text, to)
 }
 
 // UnmarshalLoose reads an answer: a newer server may say more than this program knows.
 func UnmarshalLoose(text []byte, to any) error {
+	if quickly(text, to) {
+		return nil
+	}
 	return json.Unmarshal(text, to, options, lenient, json.RejectUnknownMembers(false))
 }
 
@@ -134,19 +142,16 @@ func clean(text string) string {
 
 // shallow refuses JSON that is nested too deep, before anybody follows it down.
 func shallow(text []byte) error {
-	depth, quoted := 0, false
+	depth := 0
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		switch c := text[i]; c {
+		case '"':
+			i = afterText(text, i) - 1
+		case '{', '[':
 			if depth++; depth > maxDepth {
 				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the JSON is nested deeper than %d: flatten it, or send it as a text", maxDepth)}
 			}
-		case c == '}' || c == ']':
+		case '}', ']':
 			depth--
 		}
 	}

@@ -25,13 +25,7 @@ type GroupsIn struct {
 }
 
 // Narrow keeps the list to an owner.
-func (g *GroupsIn) Narrow(owner string) error {
-	if g.Owner != "" && g.Owner != owner {
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing of that owner"}
-	}
-	g.Owner = owner
-	return nil
-}
+func (g *GroupsIn) Narrow(owner string) error { return narrow(&g.Owner, owner) }
 
 // GroupsOut is a page of groups.
 type GroupsOut struct {

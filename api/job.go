@@ -28,11 +28,14 @@ type Selection struct {
 }
 
 // Narrow keeps the selection to an owner.
-func (s *Selection) Narrow(owner string) error {
-	if s.Owner != "" && s.Owner != owner {
+func (s *Selection) Narrow(owner string) error { return narrow(&s.Owner, owner) }
+
+// narrow puts the owner where one may be asked for. What is somebody else's does not exist.
+func narrow(asked *string, owner string) error {
+	if *asked != "" && *asked != owner {
 		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing of that owner"}
 	}
-	s.Owner = owner
+	*asked = owner
 	return nil
 }
 
@@ -135,7 +138,11 @@ type StuckIn struct {
 	After time.Duration `query:"after" doc:"also those that a worker has been at for longer than this"`
 	Queue string        `query:"queue" doc:"only this queue"`
 	Kind  string        `query:"kind" doc:"only this kind"`
+	Owner string        `query:"owner" doc:"only this owner's"`
 }
+
+// Narrow keeps it to an owner.
+func (i *StuckIn) Narrow(owner string) error { return narrow(&i.Owner, owner) }
 
 // StuckOut are jobs that are stuck.
 type StuckOut struct {

@@ -19,13 +19,17 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, ctx.Err()
 	}
-	named, text, err := nameAll(drafts)
+	ids, text, err := nameAll(drafts)
 	if err != nil {
 		return nil, err
 	}
 	for begun, try := time.Now(), 0; ; try++ {
 		receipts, err := s.enqueue(ctx, text, len(drafts))
 		if try > 0 && errors.Is(err, holdfast.ErrConflict) {
+			named := slices.Clone(drafts)
+			for i := range named {
+				named[i].ID = ids[i]
+			}
 			return s.resolve(ctx, drafts, named, err)
 		}
 		wait := pauseFor(err, try)
@@ -41,21 +45,25 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 }
 
 // nameAll gives every job its id, and writes all of them down as they travel.
-func nameAll(drafts []holdfast.Draft) (named []holdfast.Draft, text []byte, err error) {
-	named = slices.Clone(drafts)
-	text = append(make([]byte, 0, 200*len(drafts)), '[')
-	for i := range named {
-		if named[i].ID.IsZero() {
-			named[i].ID = holdfast.NewID()
+func nameAll(drafts []holdfast.Draft) (ids []holdfast.ID, text []byte, err error) {
+	ids = make([]holdfast.ID, len(drafts))
+	size := 2
+	for i := range drafts {
+		size += 200 + len(drafts[i].Args)
+	}
+	text = append(make([]byte, 0, size), '[')
+	for i := range drafts {
+		if ids[i] = drafts[i].ID; ids[i].IsZero() {
+			ids[i] = holdfast.NewID()
 		}
 		if i > 0 {
 			text = append(text, ',')
 		}
-		if text, err = appendDraft(text, &named[i]); err != nil {
+		if text, err = appendDraft(text, &drafts[i], ids[i]); err != nil {
 			return nil, nil, invalid("draft %d cannot be sent: %v", i+1, err)
 		}
 	}
-	return named, append(text, ']'), nil
+	return ids, append(text, ']'), nil
 }
 
 var (

@@ -96,7 +96,7 @@ var (
 	StoreHolds       = verb[struct{}, []holdfast.Hold]("holds", key.Viewer, key.Worker, "List holds.")
 	StoreWorkers     = verb[struct{}, []holdfast.Presence]("workers", key.Viewer, key.Worker, "List workers.")
 	StoreCounts      = verb[struct{}, []holdfast.Count]("counts", key.Viewer, key.Worker, "Count jobs.")
-	StoreAudit       = verb[struct{}, []holdfast.Finding]("audit", key.Viewer, key.Worker, "Look for broken promises.")
+	StoreAudit       = verb[struct{}, []holdfast.Finding]("audit", key.Operator, "", "Look for broken promises.")
 	StoreErrors      = verb[ErrorsWanted, Page[holdfast.ErrorGroup]]("error-groups", key.Viewer, key.Worker, "List error groups.")
 	StoreEvents      = verb[Stretch, []holdfast.Event]("events", key.Viewer, key.Worker, "The story of what is no job.")
 	StoreGroup       = verb[Which, holdfast.Group]("group", key.Viewer, key.Worker, "One group.")

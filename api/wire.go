@@ -54,25 +54,28 @@ func Unmark(raw stdjson.RawMessage) stdjson.RawMessage {
 
 // survives reports whether JSON stays as it is when it travels within other JSON.
 func survives(raw []byte) bool {
-	depth, quoted := 0, false
+	if bytes.HasPrefix(raw, []byte(letter)) {
+		return false
+	}
+	if tidy(raw) {
+		return true
+	}
+	depth := 0
 	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
+		switch raw[i] {
+		case '"':
+			i = afterText(raw, i) - 1
+		case ' ', '\n', '\t', '\r':
 			return false
-		case c == '{' || c == '[':
+		case '{', '[':
 			if depth++; depth > maxDepth/2 {
 				return false
 			}
-		case c == '}' || c == ']':
+		case '}', ']':
 			depth--
 		}
 	}
-	return !bytes.HasPrefix(raw, []byte(letter)) && jsontext.Value(raw).IsValid()
+	return jsontext.Value(raw).IsValid()
 }
 
 // An Exact value travels to the letter: every piece of JSON in it arrives as it was sent, and what was nothing is nothing.

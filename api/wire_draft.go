@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -121,8 +122,16 @@ func memberOf(name string, to *holdfast.Draft) any {
 
 // A pen writes one JSON object by hand.
 type pen struct {
-	out   []byte
-	first bool
+	out    []byte
+	first  bool
+	stamps [6]stamp
+	next   int // of them
+}
+
+// A stamp is an instant that was written before, and where.
+type stamp struct {
+	at       time.Time
+	from, to int
 }
 
 func (p *pen) open() { p.out, p.first = append(p.out, '{'), true }
@@ -169,21 +178,22 @@ func (p *pen) number(name string, n int) {
 func (p *pen) id(name string, id holdfast.ID) {
 	if !id.IsZero() {
 		p.name(name)
-		p.out = append(append(append(p.out, '"'), id.String()...), '"')
+		p.out = append(appendID(append(p.out, '"'), id), '"')
 	}
 }
 
 func (p *pen) duration(name string, d time.Duration) {
 	if d != 0 {
-		p.text(name, d.String())
+		p.name(name)
+		p.out = append(append(append(p.out, '"'), d.String()...), '"')
 	}
 }
 
-// appendDraft writes a draft to the letter.
-func appendDraft(out []byte, d *holdfast.Draft) ([]byte, error) {
+// appendDraft writes a draft to the letter, under the id that it is given.
+func appendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) {
 	p := pen{out: out}
 	p.open()
-	p.id("id", d.ID)
+	p.id("id", id)
 	p.name("kind")
 	p.out = appendText(p.out, d.Kind)
 	p.text("queue", d.Queue)
@@ -222,12 +232,12 @@ func appendDraft(out []byte, d *holdfast.Draft) ([]byte, error) {
 
 // appendJSON writes receipts.
 func (b BulkOut) appendJSON(out []byte) []byte {
-	out = append(out, `{"receipts":[`...)
+	out = append(slices.Grow(out, 20+64*len(b.Receipts)), `{"receipts":[`...)
 	for i := range b.Receipts {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, `{"id":"`...), b.Receipts[i].ID.String()...), '"')
+		out = append(appendID(append(out, `{"id":"`...), b.Receipts[i].ID), '"')
 		if b.Receipts[i].Existing {
 			out = append(out, `,"existing":true`...)
 		}

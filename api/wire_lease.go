@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,8 +19,22 @@ import (
 func (p *pen) when(name string, at time.Time) {
 	if !at.IsZero() {
 		p.name(name)
-		p.out = append(at.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+		p.stamp(at)
 	}
+}
+
+// stamp writes an instant. Leases of one claim share most of theirs.
+func (p *pen) stamp(at time.Time) {
+	for i := range p.stamps {
+		if s := &p.stamps[i]; s.at == at && s.to > 0 {
+			p.out = append(p.out, p.out[s.from:s.to]...)
+			return
+		}
+	}
+	from := len(p.out)
+	p.out = append(at.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+	p.stamps[p.next] = stamp{at, from, len(p.out)}
+	p.next = (p.next + 1) % len(p.stamps)
 }
 
 func (p *pen) count(name string, n int) {
@@ -33,7 +48,7 @@ func (p *pen) raw(name string, raw stdjson.RawMessage) {
 	switch {
 	case len(raw) == 0:
 		p.out = append(p.out, "null"...)
-	case jsontext.Value(raw).IsValid(lenient):
+	case tidy(raw) || jsontext.Value(raw).IsValid(lenient):
 		p.out = append(p.out, raw...)
 	default:
 		p.out = appendText(p.out, string(raw))
@@ -42,7 +57,11 @@ func (p *pen) raw(name string, raw stdjson.RawMessage) {
 
 // appendJSON writes leases.
 func (c ClaimOut) appendJSON(out []byte) []byte {
-	p := pen{out: append(out, `{"leases":[`...)}
+	size := 20
+	for i := range c.Leases {
+		size += 700 + len(c.Leases[i].Args)
+	}
+	p := pen{out: append(slices.Grow(out, size), `{"leases":[`...)}
 	for i := range c.Leases {
 		if i > 0 {
 			p.out = append(p.out, ',')
@@ -54,7 +73,7 @@ func (c ClaimOut) appendJSON(out []byte) []byte {
 
 func (p *pen) lease(l *Lease) {
 	p.open()
-	p.out = append(append(append(p.out, `"id":"`...), l.ID.String()...), '"')
+	p.out = append(appendID(append(p.out, `"id":"`...), l.ID), '"')
 	p.first = false
 	p.name("kind")
 	p.out = appendText(p.out, l.Kind)
@@ -71,7 +90,7 @@ func (p *pen) lease(l *Lease) {
 	p.text("idempotency_key", l.IdempotencyKey)
 	p.text("trace", l.Trace)
 	p.name("created_at")
-	p.out = append(l.CreatedAt.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+	p.stamp(l.CreatedAt)
 	p.when("run_at", l.RunAt)
 	p.when("expire_at", l.ExpireAt)
 	p.name("state")
@@ -87,10 +106,10 @@ func (p *pen) lease(l *Lease) {
 	p.when("started_at", l.StartedAt)
 	p.when("finished_at", l.FinishedAt)
 	p.name("as_of")
-	p.out = append(l.AsOf.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
+	p.stamp(l.AsOf)
 	p.rarely(l)
 	p.name("batch")
-	p.out = append(append(append(p.out, '"'), l.Batch.String()...), '"')
+	p.out = append(appendID(append(p.out, '"'), l.Batch), '"')
 	p.count("attempt", l.Attempt)
 	p.when("since", l.Since)
 	if len(l.Checkpoint) > 0 {

@@ -39,7 +39,7 @@ func TestADraftIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
 			reflect.ValueOf(&d).Elem().Field(i).Set(whole.Field(i))
 		}
 		for _, d := range []holdfast.Draft{d, full()} {
-			text, err := appendDraft(nil, &d)
+			text, err := appendDraft(nil, &d, d.ID)
 			if err != nil {
 				t.Fatal(err)
 			}

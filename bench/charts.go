@@ -9,19 +9,22 @@ import (
 
 // people is how the charts call an entry; the rest is called as it is.
 var people = map[string]string{
-	"holdfast postgres":      "Holdfast",
-	"holdfast postgres same": "Holdfast, one process",
-	"holdfast sqlite":        "Holdfast",
-	"holdfast sqlite apart":  "Holdfast, two processes",
-	"river":                  "River",
-	"river 2000":             "River, 2000 workers",
-	"river same":             "River, one process",
-	"river defaults":         "River, its defaults",
-	"river sqlite":           "River",
-	"river sqlite same":      "River, one process",
-	"asynq everysec":         "Asynq, fsync every second",
-	"asynq always":           "Asynq, fsync always",
-	"graphile-worker":        "Graphile Worker",
+	"holdfast postgres":          "Holdfast",
+	"holdfast postgres same":     "Holdfast, one process",
+	"holdfast postgres far":      "Holdfast over HTTP",
+	"holdfast sqlite":            "Holdfast",
+	"holdfast sqlite far":        "Holdfast over HTTP",
+	"holdfast sqlite apart":      "Holdfast, two processes",
+	"holdfast postgres same far": "Holdfast over HTTP, one process",
+	"river":                      "River",
+	"river 2000":                 "River, 2000 workers",
+	"river same":                 "River, one process",
+	"river defaults":             "River, its defaults",
+	"river sqlite":               "River",
+	"river sqlite same":          "River, one process",
+	"asynq everysec":             "Asynq, fsync every second",
+	"asynq always":               "Asynq, fsync always",
+	"graphile-worker":            "Graphile Worker",
 }
 
 var databases = []struct {

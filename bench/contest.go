@@ -36,7 +36,7 @@ func (e *entry) once(ctx context.Context, g *ground, contest string, round int) 
 		return
 	}
 	e.results = append(e.results, r)
-	if r.P50 > 0 {
+	if e.workload == "pickup" {
 		fmt.Fprintf(os.Stderr, "%-10s %-28s round %d: p50 %.2f ms, p99 %.2f ms\n", contest, e.name, round, r.P50, r.P99)
 		return
 	}

@@ -78,6 +78,13 @@ func (b book) entry(name string, full, quick int, flags ...string) *entry {
 	return e
 }
 
+// far is an entry that goes through a server, and is compared with the same one that does not.
+func (b book) far(base string, full, quick int, flags ...string) *entry {
+	e := b.entry(base+" far", full, quick, slices.Concat(flags, []string{"-far"})...)
+	e.base = base
+	return e
+}
+
 // minor is an entry that no target names.
 func (b book) minor(name string, full, quick int, flags ...string) *entry {
 	e := b.entry(name, full, quick, flags...)
@@ -104,9 +111,11 @@ func plan(quick bool) []*contest {
 func (b book) drain() *contest {
 	return &contest{"drain", []*entry{
 		b.entry("holdfast postgres", 200_000, 100_000),
+		b.far("holdfast postgres", 200_000, 100_000),
 		b.entry("river", 100_000, 40_000),
 		b.entry("river 2000", 100_000, 40_000, "-slots", "2000"),
 		b.entry("holdfast sqlite", 200_000, 100_000),
+		b.far("holdfast sqlite", 200_000, 100_000),
 		b.entry("river sqlite", 20_000, 8_000),
 		b.entry("asynq everysec", 50_000, 20_000),
 		b.minor("asynq always", 20_000, 10_000),
@@ -120,8 +129,10 @@ func (b book) drain() *contest {
 func (b book) bulk() *contest {
 	return &contest{"bulk", []*entry{
 		b.entry("holdfast postgres", 200_000, 100_000),
+		b.far("holdfast postgres", 200_000, 100_000),
 		b.entry("river", 200_000, 100_000),
 		b.entry("holdfast sqlite", 200_000, 100_000),
+		b.far("holdfast sqlite", 200_000, 100_000),
 		b.entry("river sqlite", 50_000, 20_000),
 		b.entry("asynq everysec", 50_000, 40_000),
 		b.minor("asynq always", 30_000, 10_000),
@@ -136,8 +147,10 @@ func (b book) enqueue1() *contest {
 	one := []string{"-goroutines", "1"}
 	return &contest{"enqueue1", []*entry{
 		b.entry("holdfast postgres", 10_000, 5_000, one...),
+		b.far("holdfast postgres", 10_000, 5_000, one...),
 		b.entry("river", 4_000, 2_000, one...),
 		b.entry("holdfast sqlite", 15_000, 8_000, one...),
+		b.far("holdfast sqlite", 15_000, 8_000, one...),
 		b.entry("river sqlite", 3_000, 1_500, one...),
 		b.minor("asynq everysec", 20_000, 10_000, one...),
 		b.minor("asynq always", 5_000, 2_000, one...),
@@ -151,8 +164,10 @@ func (b book) enqueue1() *contest {
 func (b book) enqueue16() *contest {
 	return &contest{"enqueue16", []*entry{
 		b.entry("holdfast postgres", 50_000, 25_000),
+		b.far("holdfast postgres", 50_000, 25_000),
 		b.entry("river", 10_000, 5_000),
 		b.entry("holdfast sqlite", 50_000, 25_000),
+		b.far("holdfast sqlite", 50_000, 25_000),
 		b.entry("river sqlite", 3_000, 1_500),
 		b.entry("asynq everysec", 50_000, 25_000),
 		b.minor("asynq always", 20_000, 10_000),
@@ -192,6 +207,8 @@ func (b book) pickup() *contest {
 		b.entry("backlite", 200, 100, "-same"),
 		b.entry("asynq everysec", 200, 100),
 		b.minor("holdfast postgres same", 200, 100, "-same"),
+		b.far("holdfast postgres same", 200, 100, "-same"),
+		b.far("holdfast sqlite", 200, 100, "-same"),
 		b.minor("holdfast sqlite apart", 200, 100),
 		b.minor("goqite", 200, 100, "-same"),
 		b.minor("graphile-worker", 200, 100),

@@ -11,7 +11,7 @@ import (
 // table prints medians. CPU time tells more than the rate when the machine is shared.
 func table(to io.Writer, contests []*contest) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "workload\tcontender\ton\tjobs\truns\tjobs/s\tmin - max\tCPU us/job: worker + database\tWAL B/job\tMB idle > peak\tholdfast is")
+	fmt.Fprintln(w, "workload\tcontender\ton\tjobs\truns\tjobs/s\tmin - max\tCPU us/job: worker + database\tWAL B/job\tMB idle > peak\tms a call: p50, p99\tholdfast is")
 	for _, c := range contests {
 		if c.name == "pickup" {
 			continue
@@ -22,8 +22,8 @@ func table(to io.Writer, contests []*contest) {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t0\t%s\n", c.name, e.name, e.database, e.jobs, e.absent())
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%.0f\t%.0f - %.0f\t%s\t%s\t%s\t%s\n", c.name, e.name, e.database, e.jobs, len(list), e.median(rate), list[0], list[len(list)-1],
-				e.cost(), dash("%.0f", e.median(wal)), e.room(), c.standing(e))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%.0f\t%.0f - %.0f\t%s\t%s\t%s\t%s\t%s\n", c.name, e.name, e.database, e.jobs, len(list), e.median(rate), list[0], list[len(list)-1],
+				e.cost(), dash("%.0f", e.median(wal)), e.room(), e.calls(), c.standing(e))
 		}
 	}
 	w.Flush()
@@ -70,6 +70,14 @@ func (e *entry) room() string {
 	}
 	last := e.results[len(e.results)-1]
 	return fmt.Sprintf("%.0f > %.0f", last.Idle, last.Peak)
+}
+
+// calls is how long single calls took, where they were timed.
+func (e *entry) calls() string {
+	if e.median(p99) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f, %.2f", e.median(p50), e.median(p99))
 }
 
 // standing says how much faster Holdfast is than a peer, or how an entry compares with its base.

@@ -68,6 +68,11 @@ var Settings = []Setting{
 		About: "Whether callers need a key. auto: yes, unless the address is loopback and no key was ever made. off is for loopback only."},
 	{Name: "tls-cert", Form: Text, Chapter: Serving, About: "A file with the server's certificate chain. Without it the server speaks plain HTTP: put a proxy before it."},
 	{Name: "tls-key", Form: Text, Chapter: Serving, About: "A file with the certificate's private key."},
+	{Name: "events", Form: List, Default: "*", Chapter: Serving,
+		About: "Which events of jobs are written to the feed for those who follow it (queued, processing, complete, failed, ...; * for all). What subscriptions and groups need is written whatever is said here. none: nothing else."},
+	{Name: "rate-per-key", Form: Count, Default: "10000", Chapter: Serving, About: "Requests a second that one key may make; twice as many at once."},
+	{Name: "in-flight-per-key", Form: Count, Default: "256", Chapter: Serving, About: "Requests of one key that may be under way at once."},
+	{Name: "in-flight", Form: Count, Default: "256", Chapter: Serving, About: "Requests of all that run at once. More wait their turn, or are sent away with a time to come back."},
 	{Name: "grace", Form: Span, Default: "30s", Chapter: Serving, About: "What work under way is given to finish when the server is asked to stop."},
 
 	{Name: "no-workers", Form: Switch, Default: "false", Chapter: Working, About: "Run no jobs here: only answer, and perform duties."},

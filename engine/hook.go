@@ -84,7 +84,7 @@ func (e *Engine) logEnd(o *outcome) {
 	}
 	attrs = append(attrs, o.trouble()...)
 	if v.To == holdfast.Queued {
-		attrs = append(attrs, slog.Duration("delay", v.Delay))
+		attrs = append(attrs, slog.Float64("delay_ms", float64(v.Delay)/float64(time.Millisecond)))
 	}
 	if v.Why != "" {
 		attrs = append(attrs, slog.String("why", v.Why))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -205,7 +206,7 @@ func (s *Service) failed(job holdfast.Job) []Reason {
 	code := s.code(job.LastFailure)
 	remedy := "retry it manually, or discard it with a reason"
 	if code.Remedy != "" {
-		remedy = code.Remedy + "; then " + remedy
+		remedy = strings.TrimSuffix(code.Remedy, ".") + "; then " + remedy
 	}
 	text := fmt.Sprintf("it failed for good %s with %s after %d failures and %d crashes", when(job.FinishedAt), code.Name, job.Failures, job.Crashes)
 	reasons := []Reason{{Name: "failed", Text: text, Remedy: remedy}}

@@ -1,82 +1,98 @@
 package server
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
-	"reflect"
 	"sync"
 
-	"github.com/danielgtaylor/huma/v2"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
 )
 
-// A document describes every route by the very types that travel. It is written when somebody asks for it first.
-type document struct {
-	routes []description
-
-	once sync.Once
-	api  *huma.OpenAPI
-	json []byte
-	yaml []byte
-	page []byte // for people
-	err  error
-}
-
-// A description is what a document says of one route.
-type description struct {
-	name, method, path string
-	about, tag         string
-	scope, also        key.Scope
-	status             int
-	in, out            reflect.Type
-}
-
-// describe puts a route into the document.
-func describe[In, Out any](s *Server, r api.Route[In, Out]) {
-	s.doc.routes = append(s.doc.routes, description{
-		name: r.Name, method: r.Method, path: r.Path, about: r.About, tag: r.Tag, scope: r.Scope, also: r.Also,
-		status: statusOf[Out](r.Status), in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](),
-	})
-}
-
-// write makes the document.
-func (d *document) write() error {
-	d.once.Do(func() {
-		w := newWriter()
-		for _, route := range d.routes {
-			w.operation(route)
-		}
-		d.api = w.finish()
-		if d.json, d.err = d.api.MarshalJSON(); d.err != nil {
-			return
-		}
-		if d.yaml, d.err = d.api.YAML(); d.err != nil {
-			return
-		}
-		d.page, d.err = docsPage(d.api)
-	})
-	return d.err
-}
+// The document is told as it is in package api; its other forms are made of that when somebody asks for the first time.
+var (
+	documentYAML = func() (string, error) { return api.Document, nil }
+	documentJSON = sync.OnceValues(func() (string, error) { return jsonOf(api.Document) })
+	documentPage = sync.OnceValues(func() (string, error) { return docsPage(api.Document) })
+)
 
 // mountDocument lets everybody read what can be asked here. It holds nothing but what is published anyway.
 func (s *Server) mountDocument() {
 	for path, form := range map[string]struct {
 		kind string
-		text func() []byte
+		text func() (string, error)
 	}{
-		api.Prefix + "/openapi.json": {"application/vnd.oai.openapi+json;version=3.1", func() []byte { return s.doc.json }},
-		api.Prefix + "/openapi.yaml": {"application/yaml", func() []byte { return s.doc.yaml }},
-		"/docs":                      {"text/html; charset=utf-8", func() []byte { return s.doc.page }},
+		api.Prefix + "/openapi.json": {"application/vnd.oai.openapi+json;version=3.1", documentJSON},
+		api.Prefix + "/openapi.yaml": {"application/yaml", documentYAML},
+		"/docs":                      {"text/html; charset=utf-8", documentPage},
 	} {
 		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			if err := s.doc.write(); err != nil {
+			text, err := form.text()
+			if err != nil {
 				s.refuse(w, r, err)
 				return
 			}
 			w.Header().Set("Content-Type", form.kind)
 			w.Header().Set("Content-Security-Policy", docsMay)
-			_, _ = w.Write(form.text())
+			_, _ = io.WriteString(w, text)
 		})
 	}
+}
+
+// jsonOf is YAML as JSON, with everything in the order in which it stands.
+func jsonOf(text string) (string, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	err := writeNode(&b, &root)
+	return b.String(), err
+}
+
+func writeNode(b *bytes.Buffer, n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return writeNode(b, n.Content[0])
+	case yaml.MappingNode:
+		return writeAll(b, n.Content, "{}", ":,")
+	case yaml.SequenceNode:
+		return writeAll(b, n.Content, "[]", ",,")
+	case yaml.ScalarNode:
+		return writeScalar(b, n)
+	}
+	return fmt.Errorf("line %d of the document: an alias has no form in JSON", n.Line)
+}
+
+// writeAll writes what is in a list, or names and values in turn. What stands between them alternates.
+func writeAll(b *bytes.Buffer, inside []*yaml.Node, around, between string) error {
+	b.WriteByte(around[0])
+	for i, n := range inside {
+		if i > 0 {
+			b.WriteByte(between[(i-1)%2])
+		}
+		if err := writeNode(b, n); err != nil {
+			return err
+		}
+	}
+	b.WriteByte(around[1])
+	return nil
+}
+
+// writeScalar writes numbers, truths and null as they stand, and everything else, a moment too, as a text.
+func writeScalar(b *bytes.Buffer, n *yaml.Node) error {
+	switch n.Tag {
+	case "!!int", "!!float", "!!bool", "!!null":
+		if json.Valid([]byte(n.Value)) {
+			b.WriteString(n.Value)
+			return nil
+		}
+	}
+	text, err := json.Marshal(n.Value)
+	b.Write(text)
+	return err
 }

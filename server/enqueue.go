@@ -72,21 +72,10 @@ func reused(err error) error {
 func (s *Server) bulk(w http.ResponseWriter, r *http.Request, c Caller, in *api.BulkIn) error {
 	body, free, err := s.bodyOf(w, r, api.WorkLimit)
 	defer free()
-	if err == nil {
-		err = api.Unmarshal(body, &in.Body)
-	}
 	if err != nil {
 		return err
 	}
-	if len(in.Body) > api.MostDrafts {
-		return nonsense("%d drafts in one array: send at most %d, or send lines as application/x-ndjson", len(in.Body), api.MostDrafts)
-	}
-	for i := range in.Body {
-		if err := in.Finish(&in.Body[i]); err != nil {
-			return fmt.Errorf("draft %d: %w", i+1, err)
-		}
-	}
-	receipts, err := s.hand(r.Context(), c, in.Body)
+	receipts, err := s.array(r.Context(), c, in, body)
 	if err != nil {
 		return err
 	}
@@ -98,15 +87,40 @@ func (s *Server) bulk(w http.ResponseWriter, r *http.Request, c Caller, in *api.
 	return nil
 }
 
-// hand enqueues drafts of a caller, in one of the places of those that run. Groups must be the caller's.
-func (s *Server) hand(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	if len(drafts) == 0 {
-		return nil, nil
-	}
+// array reads and enqueues an array, in one of the places of those that run: who is sent away has cost no reading.
+func (s *Server) array(ctx context.Context, c Caller, in *api.BulkIn, body []byte) ([]holdfast.Receipt, error) {
 	if err := s.crowd.enter(ctx, false); err != nil {
 		return nil, err
 	}
 	defer s.crowd.leave(false)
+	if err := api.Unmarshal(body, &in.Body); err != nil {
+		return nil, err
+	}
+	if len(in.Body) > api.MostDrafts {
+		return nil, nonsense("%d drafts in one array: send at most %d, or send lines as application/x-ndjson", len(in.Body), api.MostDrafts)
+	}
+	for i := range in.Body {
+		if err := in.Finish(&in.Body[i]); err != nil {
+			return nil, fmt.Errorf("draft %d: %w", i+1, err)
+		}
+	}
+	return s.takeIn(ctx, c, in.Body)
+}
+
+// hand enqueues drafts of a caller, in one of the places of those that run.
+func (s *Server) hand(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if err := s.crowd.enter(ctx, false); err != nil {
+		return nil, err
+	}
+	defer s.crowd.leave(false)
+	return s.takeIn(ctx, c, drafts)
+}
+
+// takeIn enqueues drafts of a caller. Groups must be the caller's.
+func (s *Server) takeIn(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
 	if c.Owner != "" {
 		var last holdfast.ID
 		for i := range drafts {

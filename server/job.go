@@ -94,7 +94,7 @@ func (s *Server) stuck(ctx context.Context, _ Caller, in *api.StuckIn) (out api.
 	if in.After < 0 {
 		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "after: give a duration that is not negative, such as 10m"}
 	}
-	f := holdfast.Filter{State: holdfast.Processing, Queue: in.Queue, Kind: in.Kind, Limit: 200}
+	f := holdfast.Filter{State: holdfast.Processing, Queue: in.Queue, Kind: in.Kind, Owner: in.Owner, Limit: 200}
 	for {
 		jobs, cursor, err := s.cfg.Desk.Jobs(ctx, f)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
 )
 
 // Limits say how much is taken on. The zero value works.
@@ -29,7 +30,7 @@ func (l Limits) orDefaults() Limits {
 	l.PerSecond = cmp.Or(l.PerSecond, 10_000)
 	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.PerSecond)))
 	l.InFlight = cmp.Or(l.InFlight, 256)
-	l.Running = cmp.Or(l.Running, 256)
+	l.Running = cmp.Or(l.Running, 64)
 	l.Streams = cmp.Or(l.Streams, 4096)
 	l.Bytes = cmp.Or(l.Bytes, 64<<20)
 	l.Idle = cmp.Or(l.Idle, 1024)
@@ -45,7 +46,7 @@ type quota struct {
 // limit takes a request on, or says that it is one too many. What it holds is given back when the answer is written.
 func (s *Server) limit(a *reply, c Caller, to mounted) error {
 	a.vital, a.long = vital(to.path), to.long
-	if !a.long && s.crowd.crowded(a.vital) {
+	if (!a.long || to.name == api.EnqueueBulk.Name) && s.crowd.crowded(a.vital) { // before anything of it is read
 		return busy()
 	}
 	if a.long && s.streams.Add(1) > int64(s.cfg.Limits.Streams) {

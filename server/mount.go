@@ -9,29 +9,30 @@ import (
 	"github.com/holdfastdev/holdfast/key"
 )
 
-// A mounted route, as the gate and its test see it.
+// A mounted route, as the gate, its test and the document's test see it.
 type mounted struct {
 	name, method, path string
 	scope, also        key.Scope
-	in                 any // a pointer to a request of its type
+	about, tag         string
+	status             int
+	in, out            any // pointers to a request and an answer of its types
 	long               bool
 }
 
-// mount puts a route on the mux, into the document and into the table of the gate.
+// mount puts a route on the mux and into the table of the gate.
 func mount[In, Out any](s *Server, r api.Route[In, Out], do func(ctx context.Context, c Caller, in *In) (Out, error)) {
-	describe(s, r)
 	s.put(api.Prefix, mountedOf(r), func(w http.ResponseWriter, request *http.Request, c Caller) error {
 		in := new(In)
 		body, free, err := s.bodyOf(w, request, r.Limit)
 		defer free()
-		if err == nil {
-			err = api.Decode(request, body, in)
-		}
 		if err != nil {
 			return err
 		}
-		out, err := running(s, w, request, func(ctx context.Context) (out Out, err error) {
-			if err = s.own(ctx, c, in); err == nil {
+		out, err := running(s, w, request, func(ctx context.Context) (out Out, err error) { // who is sent away has cost no reading
+			if err = api.Decode(request, body, in); err == nil {
+				err = s.own(ctx, c, in)
+			}
+			if err == nil {
 				out, err = do(ctx, c, in)
 			}
 			return out, err
@@ -47,7 +48,6 @@ func mount[In, Out any](s *Server, r api.Route[In, Out], do func(ctx context.Con
 // mountRaw mounts a route that reads its body, or writes its answer, by itself: as a stream, or in another form than JSON. The gate has looked at the
 // caller and at the parameters by then. An error is told as a problem, unless something was written before.
 func mountRaw[In, Out any](s *Server, r api.Route[In, Out], do func(w http.ResponseWriter, request *http.Request, c Caller, in *In) error) {
-	describe(s, r)
 	s.put(api.Prefix, mountedOf(r), func(w http.ResponseWriter, request *http.Request, c Caller) error {
 		in := new(In)
 		if err := api.Decode(request, nil, in); err != nil {
@@ -64,7 +64,10 @@ func mountRaw[In, Out any](s *Server, r api.Route[In, Out], do func(w http.Respo
 }
 
 func mountedOf[In, Out any](r api.Route[In, Out]) mounted {
-	return mounted{name: r.Name, method: r.Method, path: r.Path, scope: r.Scope, also: r.Also, in: new(In), long: r.Long}
+	return mounted{
+		name: r.Name, method: r.Method, path: r.Path, scope: r.Scope, also: r.Also,
+		about: r.About, tag: r.Tag, status: statusOf[Out](r.Status), in: new(In), out: new(Out), long: r.Long,
+	}
 }
 
 // put puts a route behind the gate.
@@ -77,6 +80,7 @@ func (s *Server) put(prefix string, to mounted, do func(w http.ResponseWriter, r
 		}
 		if err != nil {
 			s.refuse(w, r, err)
+			s.rest(w, r, err)
 		}
 	})
 }
@@ -103,6 +107,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, out 
 		s.refuse(w, r, err)
 		return
 	}
+	text = append(text, '\n') // for whoever asks from a shell
 	header := w.Header()
 	if own, ok := out.(interface{ StatusCode() int }); ok {
 		status = own.StatusCode()

@@ -25,7 +25,7 @@ import (
 )
 
 // documented is a server on a store of its own, with its document.
-func documented(t *testing.T) (*Server, *ops.Service, holdfast.Store) {
+func documented(t *testing.T) (*Server, *huma.OpenAPI, *ops.Service, holdfast.Store) {
 	t.Helper()
 	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
@@ -34,23 +34,20 @@ func documented(t *testing.T) (*Server, *ops.Service, holdfast.Store) {
 	t.Cleanup(func() { _ = s.Close() })
 	desk := ops.New(s, ops.Config{})
 	srv, err := New(Config{Store: s, Desk: desk, Open: true})
-	if err == nil {
-		err = srv.doc.write()
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return srv, desk, s
+	return srv, openapi(t, srv), desk, s
 }
 
 // conform checks JSON against a schema. Also what the schema does not know is wrong here: this server is not newer than its document.
-func conform(t *testing.T, srv *Server, schema *huma.Schema, what, text string) {
+func conform(t *testing.T, doc *huma.OpenAPI, schema *huma.Schema, what, text string) {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	registry := srv.doc.api.Components.Schemas
+	registry := doc.Components.Schemas
 	for _, s := range registry.Map() {
 		if s.Type == huma.TypeObject && s.AdditionalProperties == nil && len(s.Properties) > 0 {
 			s.AdditionalProperties = false
@@ -65,17 +62,17 @@ func conform(t *testing.T, srv *Server, schema *huma.Schema, what, text string) 
 	}
 }
 
-func (d *document) route(name string) (description, bool) {
-	for _, r := range d.routes {
-		if r.name == name {
-			return r, true
+func (s *Server) route(name string) (mounted, bool) {
+	for _, m := range s.routes {
+		if m.name == name {
+			return m, true
 		}
 	}
-	return description{}, false
+	return mounted{}, false
 }
 
 func TestTheExamplesAreWhatTheySay(t *testing.T) {
-	srv, _, _ := documented(t)
+	srv, doc, _, _ := documented(t)
 	for name, text := range examples {
 		if name == "problem" {
 			var p api.Problem
@@ -85,20 +82,20 @@ func TestTheExamplesAreWhatTheySay(t *testing.T) {
 			continue
 		}
 		route, way, _ := strings.Cut(name, " ")
-		r, ok := srv.doc.route(route)
+		r, ok := srv.route(route)
 		if !ok {
 			t.Errorf("there is no route %s for its example", route)
 			continue
 		}
-		of := r.out
+		of := r.answer()
 		if way == "in" {
-			body, _ := r.in.FieldByName("Body")
+			body, _ := r.request().FieldByName("Body")
 			of = body.Type
 		}
 		if err := api.Unmarshal([]byte(text), reflect.New(of).Interface()); err != nil {
 			t.Errorf("the example %s: %v", name, err)
 		}
-		conform(t, srv, srv.doc.api.Components.Schemas.Schema(of, true, name), "the example "+name, text)
+		conform(t, doc, doc.Components.Schemas.Schema(of, true, name), "the example "+name, text)
 	}
 }
 
@@ -150,12 +147,12 @@ func lively(t *testing.T, desk *ops.Service, s holdfast.Store) map[string]string
 }
 
 func TestAnswersAreAsTheyAreDocumented(t *testing.T) {
-	srv, desk, s := documented(t)
+	srv, doc, desk, s := documented(t)
 	names := lively(t, desk, s)
 	web := httptest.NewServer(srv)
 	defer web.Close()
 	looked := 0
-	for _, r := range srv.doc.routes {
+	for _, r := range srv.routes {
 		if r.method != http.MethodGet || strings.HasPrefix(r.path, "/events") {
 			continue
 		}
@@ -175,7 +172,7 @@ func TestAnswersAreAsTheyAreDocumented(t *testing.T) {
 			t.Errorf("GET %s was answered with %s: %s", path, response.Status, body)
 			continue
 		}
-		conform(t, srv, srv.doc.api.Components.Schemas.Schema(r.out, true, r.name), "the answer to GET "+path, string(body))
+		conform(t, doc, doc.Components.Schemas.Schema(described(r.answer()), true, r.name), "the answer to GET "+path, string(body))
 		looked++
 	}
 	if looked < 35 {
@@ -184,7 +181,7 @@ func TestAnswersAreAsTheyAreDocumented(t *testing.T) {
 }
 
 func TestWhatReceiversAreSentIsAsItIsDocumented(t *testing.T) {
-	srv, desk, s := documented(t)
+	_, doc, desk, s := documented(t)
 	lively(t, desk, s)
 	feed, err := s.Feed(t.Context(), 0, 100)
 	if err != nil || len(feed.Events) == 0 {
@@ -196,6 +193,6 @@ func TestWhatReceiversAreSentIsAsItIsDocumented(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conform(t, srv, &huma.Schema{Ref: schemas + "CloudEvent"}, "an event", string(text))
+		conform(t, doc, &huma.Schema{Ref: schemas + "CloudEvent"}, "an event", string(text))
 	}
 }

@@ -52,7 +52,6 @@ type Check struct {
 type Server struct {
 	cfg    Config
 	mux    *table
-	doc    document
 	routes []mounted
 
 	keys      *keyring

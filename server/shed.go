@@ -16,7 +16,11 @@ import (
 const (
 	waitWell = 500 * time.Millisecond
 	waitBad  = 25 * time.Millisecond
+	badFor   = time.Second // after somebody was sent away
 )
+
+// longestLine is how many may wait for each place. A burst is served, although it waits; only what goes on is sent away.
+const longestLine = 8
 
 // A crowd are the requests that run and those that wait to. A share of the places is kept for what is vital: a worker that cannot renew its leases
 // makes more work, not less.
@@ -33,6 +37,12 @@ type crowd struct {
 type line struct {
 	waiting []chan struct{} // each is closed when it may run
 	since   time.Time       // when the first came after nobody had waited
+	away    time.Time       // when somebody was last sent away
+}
+
+// bad reports whether there is more to do than can be done: somebody has been waiting for a while without a break, or was sent away a moment ago.
+func (l *line) bad() bool {
+	return len(l.waiting) > 0 && time.Since(l.since) > waitWell || time.Since(l.away) < badFor
 }
 
 func newCrowd(places int) *crowd { return &crowd{places: places, reserved: (places + 3) / 4} }
@@ -61,7 +71,11 @@ func (c *crowd) crowded(vital bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.line(vital)
-	return len(l.waiting) > c.places/4 && time.Since(l.since) > waitWell
+	if len(l.waiting) <= c.places/4 || !l.bad() {
+		return false
+	}
+	l.away = time.Now()
+	return true
 }
 
 // enter waits for a place. Who has one leaves.
@@ -77,10 +91,11 @@ func (c *crowd) enter(ctx context.Context, vital bool) error {
 		l.since = time.Now()
 	}
 	patience := waitWell
-	if time.Since(l.since) > waitWell {
+	if l.bad() {
 		patience = waitBad
 	}
-	if len(l.waiting) >= c.places {
+	if len(l.waiting) >= longestLine*c.places {
+		l.away = time.Now()
 		c.mu.Unlock()
 		return busy()
 	}
@@ -99,6 +114,7 @@ func (c *crowd) enter(ctx context.Context, vital bool) error {
 	at := slices.Index(l.waiting, turn)
 	if at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
+		l.away = time.Now()
 	}
 	c.mu.Unlock()
 	if at < 0 { // its turn came in the same moment

@@ -152,3 +152,47 @@ func TestListsShowBoundKeysWhatIsTheirsAndNothingElse(t *testing.T) {
 		t.Error("what is one's own is not shown:", a.body)
 	}
 }
+
+func TestStuckJobsAreShownToWhoseTheyAre(t *testing.T) {
+	s := newGateScene(t)
+	bobs, eves := s.job("bob"), s.job("eve")
+	leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 2, Start: 2, Lease: time.Hour})
+	if err != nil || len(leases) != 2 {
+		t.Fatal(leases, err)
+	}
+	eventually(t, "the clock of the store has moved on", func() bool {
+		all := s.ask("viewer", "GET", "/v1/stuck?after=1ns", "")
+		return strings.Contains(all.body, bobs.String()) && strings.Contains(all.body, eves.String())
+	})
+	if a := s.ask("own", "GET", "/v1/stuck?after=1ns", ""); !strings.Contains(a.body, bobs.String()) || strings.Contains(a.body, eves.String()) || !strings.Contains(a.body, `"looked":1`) {
+		t.Error("a key of bob's is shown:", a.status, a.body)
+	}
+}
+
+func TestWhatWasPurgedIsGoneToItsOwnerAndWasNeverThereToOthers(t *testing.T) {
+	s := newGateScene(t)
+	job := s.job("bob")
+	if _, err := s.store.Cancel(t.Context(), holdfast.Intervention{Job: job, Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job is purged", func() bool {
+		_, err := s.store.Purge(t.Context(), holdfast.Purge{Rules: []holdfast.Retain{{Name: "rest"}}, Scan: 100})
+		if err == nil {
+			_, err = s.store.Job(t.Context(), job)
+		}
+		return errors.Is(err, holdfast.ErrPurged)
+	})
+	for _, m := range s.srv.routes {
+		if gateTable[m.name].bound != "job" {
+			continue
+		}
+		unknown := holdfast.NewID()
+		never := strings.ReplaceAll(s.try("foreign", m, at(m, unknown, unknown)).whole(), unknown.String(), job.String())
+		if foreign := s.try("foreign", m, at(m, job, job)); foreign.status != http.StatusNotFound || foreign.whole() != never {
+			t.Errorf("%s: foreign\n%s\nunknown\n%s", m.name, foreign.whole(), never)
+		}
+	}
+	if own := s.ask("own", "GET", "/v1/jobs/"+job.String(), ""); own.status != http.StatusGone || own.code() != "purged" {
+		t.Error("to its owner it is:", own.status, own.body)
+	}
+}

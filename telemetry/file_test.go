@@ -81,6 +81,19 @@ func TestEveryAlertIsTriedOutAndHasItsPageInTheRunbook(t *testing.T) {
 			t.Errorf("%s is never tried out in testdata/alerts_test.yaml", name[1])
 		}
 	}
+	runbook, err := os.ReadFile("../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chapters := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(string(runbook), -1) {
+		chapters[strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")] = true
+	}
+	for _, page := range pages {
+		if !chapters[page[1]] {
+			t.Errorf("an alert leads to docs/runbook.md#%s, and there is no such chapter", page[1])
+		}
+	}
 }
 
 func TestTheDashboardIsOneThatGrafanaCanLayOut(t *testing.T) {

@@ -32,6 +32,7 @@ func (frozen) Kind() string { return "frozen" }
 
 type contender struct {
 	store      holdfast.Store
+	work       holdfast.Store // the way on which jobs come and go: the store itself, or a server in front of it
 	slots      int
 	owners     int
 	added      int
@@ -51,7 +52,12 @@ func open(ctx context.Context, o measure.Options) (measure.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contender{store: s, slots: o.Slots, owners: o.Owners}
+	c := &contender{store: s, work: s, slots: o.Slots, owners: o.Owners}
+	if o.Far {
+		if c.work, err = goFar(ctx, s); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
 	if o.Told {
 		if err := s.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "bench", Events: []string{"*"}}}}); err != nil {
 			return nil, err
@@ -120,18 +126,18 @@ func (c *contender) add(ctx context.Context, jobs int, args holdfast.Args, delay
 			}
 			drafts[i] = d
 		}
-		_, err := c.store.Enqueue(ctx, drafts)
+		_, err := c.work.Enqueue(ctx, drafts)
 		return err
 	})
 }
 
 func (c *contender) AddOne(ctx context.Context) error {
-	_, err := holdfast.Enqueue(ctx, c.store, noop{measure.Text})
+	_, err := holdfast.Enqueue(ctx, c.work, noop{measure.Text})
 	return err
 }
 
 func (c *contender) Work(ctx context.Context, do func(attempt int) error) error {
-	e, err := engine.New(c.store, engine.Config{Slots: c.slots, Log: slog.New(slog.DiscardHandler)})
+	e, err := engine.New(c.work, engine.Config{Slots: c.slots, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -161,7 +167,12 @@ func (c *contender) Settings() string {
 	return fmt.Sprintf("%d slots, all else default, retry delay 0; SQLite in WAL with synchronous=FULL", c.slots)
 }
 
-func (c *contender) Close() error { return c.store.Close() }
+func (c *contender) Close() error {
+	if c.work == c.store {
+		return c.store.Close()
+	}
+	return errors.Join(c.work.Close(), c.store.Close())
+}
 
 func (r remote) Settings() string {
 	return fmt.Sprintf("%d slots, all else default, retry delay 0; %s", r.slots, r.Version(context.Background()))

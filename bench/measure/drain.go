@@ -30,7 +30,7 @@ type line struct {
 
 // start starts a worker process and waits until it is ready. Only the first one writes a profile.
 func (r run) start(ctx context.Context, number int) (*child, error) {
-	arguments := []string{"-worker", "-workload", r.workload, "-store", r.Store, "-slots", strconv.Itoa(r.Slots), "-defaults=" + strconv.FormatBool(r.Defaults)}
+	arguments := []string{"-worker", "-workload", r.workload, "-store", r.Store, "-slots", strconv.Itoa(r.Slots), "-defaults=" + strconv.FormatBool(r.Defaults), "-far=" + strconv.FormatBool(r.Far)}
 	if number == 0 {
 		arguments = append(arguments, "-profile", r.profile)
 	}

@@ -71,6 +71,7 @@ type Options struct {
 	Slots    int    // handlers at once
 	Owners   int    // among so many owners jobs are divided, in turn; 0: they have none
 	Told     bool   // every transition of every job is an event
+	Far      bool   // through a server on loopback, in the same process, instead of straight to the store
 	Defaults bool   // leave everything else as the contender's authors set it, instead of as they would for speed
 }
 
@@ -78,7 +79,7 @@ type Options struct {
 type Open func(ctx context.Context, o Options) (Contender, error)
 
 // A Result is one run. CPU is the workers' alone; the database server's is apart, and absent where there is none. Memory is
-// that of the largest worker.
+// that of the largest worker. The percentiles are those of pick-up, or of the calls that enqueue one by one.
 type Result struct {
 	Jobs      int     `json:"jobs"`
 	Seconds   float64 `json:"seconds"`
@@ -129,6 +130,7 @@ func Main(open Open) {
 	flag.IntVar(&r.broken, "broken", 0, "prepare: jobs queued behind an open breaker")
 	flag.IntVar(&r.Owners, "owners", 0, "divide the jobs among so many owners")
 	flag.BoolVar(&r.Told, "told", false, "write an event for every transition of every job")
+	flag.BoolVar(&r.Far, "far", false, "enqueue and work through a server on loopback")
 	flag.IntVar(&r.retained, "retained", 0, "prepare: jobs that ended and are kept")
 	flag.BoolVar(&r.snapshot, "snapshot", false, "drain: while a transaction holds an old snapshot (PostgreSQL)")
 	flag.BoolVar(&r.same, "same", false, "pickup: enqueue and work in one process")

@@ -39,9 +39,14 @@ func (s *session) pickup(ctx context.Context) (Result, error) {
 		time.Sleep(10*time.Millisecond + time.Duration(rand.Int64N(int64(20*time.Millisecond))))
 	}
 	result.Seconds = time.Since(begin).Seconds()
-	slices.Sort(took)
-	result.P50, result.P95, result.P99 = percentile(took, 50), percentile(took, 95), percentile(took, 99)
+	result.spread(took)
 	return result, stop()
+}
+
+// spread says how milliseconds are spread.
+func (r *Result) spread(took []float64) {
+	slices.Sort(took)
+	r.P50, r.P95, r.P99 = percentile(took, 50), percentile(took, 95), percentile(took, 99)
 }
 
 // once is how many milliseconds pass between the call that adds a job and the start of its handler.

@@ -23,7 +23,7 @@ func (s *session) measure(ctx context.Context) (result Result, err error) {
 	case "prepare":
 		result, err = s.prepare(ctx)
 	case "enqueue":
-		result, err = s.timed(ctx, func() error { return s.together(ctx) })
+		result, err = s.enqueue(ctx)
 	case "bulk":
 		result, err = s.timed(ctx, func() error { return s.c.Add(ctx, s.jobs) })
 	case "drain", "failure":
@@ -136,19 +136,32 @@ func profile(file string) (stop func(), err error) {
 	return func() { pprof.StopCPUProfile(); f.Close() }, pprof.StartCPUProfile(f)
 }
 
-// together adds jobs one at a time from several goroutines.
-func (s *session) together(ctx context.Context) error {
+// enqueue adds jobs one at a time, and takes the time of each call as well as that of all.
+func (s *session) enqueue(ctx context.Context) (Result, error) {
+	took := make([]float64, s.jobs)
+	result, err := s.timed(ctx, func() error { return s.together(ctx, took) })
+	if err != nil {
+		return Result{}, err
+	}
+	result.spread(took)
+	return result, nil
+}
+
+// together adds jobs one at a time from several goroutines, and writes down how many milliseconds each took.
+func (s *session) together(ctx context.Context, took []float64) error {
 	var group sync.WaitGroup
 	var left atomic.Int64
 	var failed atomic.Pointer[error]
-	left.Store(int64(s.jobs))
+	left.Store(int64(len(took)))
 	for range s.goroutines {
 		group.Go(func() {
-			for left.Add(-1) >= 0 {
+			for i := left.Add(-1); i >= 0; i = left.Add(-1) {
+				begin := time.Now()
 				if err := s.c.AddOne(ctx); err != nil {
 					failed.Store(&err)
 					return
 				}
+				took[i] = time.Since(begin).Seconds() * 1000
 			}
 		})
 	}

@@ -57,8 +57,8 @@ func printJob(out io.Writer, job holdfast.Job) {
 	known("idempotency", job.IdempotencyKey)
 	known("trace", job.Trace)
 	say("digest", "%s", job.Digest())
-	fmt.Fprintf(out, "arguments\n  %s\n", printable(string(job.Args)))
+	fmt.Fprintf(out, "arguments\n  %s\n", printable(compact(job.Args)))
 	if len(job.Result) > 0 {
-		fmt.Fprintf(out, "result\n  %s\n", printable(string(job.Result)))
+		fmt.Fprintf(out, "result\n  %s\n", printable(compact(job.Result)))
 	}
 }

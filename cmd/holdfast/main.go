@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string, out, talk io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errFound) {
 		fmt.Fprintln(talk, "holdfast:", err)
+		if errors.Is(err, api.ErrUnauthenticated) {
+			fmt.Fprintln(talk, "holdfast: give the key by HOLDFAST_KEY, HOLDFAST_KEY_FILE, --key or --key-file")
+		}
 	}
 	return exitCode(err)
 }

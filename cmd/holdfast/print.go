@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -36,6 +38,15 @@ func table(out io.Writer, head []string, rows [][]string) {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush()
+}
+
+// compact is JSON without what means nothing, so that it looks the same near and far. What is no JSON is left as it is.
+func compact(text []byte) string {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return string(text)
+	}
+	return out.String()
 }
 
 // printable keeps what a job carries from moving the cursor or colouring the terminal.

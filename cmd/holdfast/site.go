@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -121,9 +122,18 @@ func (s *site) makeServer() (err error) {
 	s.server, err = server.New(server.Config{
 		Store: s.store, Desk: s.desk, Judge: s.engine, Enqueue: s.watch.enqueuer(takesIn(s.store, s.taxonomy)), Watch: s.watch.metrics, Metrics: s.watch.metrics.Handler(),
 		Checks: []server.Check{{Name: "engine", Ask: s.pulse.check(s.set.Span("lease"))}},
-		Open:   s.unlocked, Log: s.log,
+		Open:   s.unlocked, Log: s.log, Listen: s.events(),
+		Limits: server.Limits{PerSecond: float64(s.set.Count("rate-per-key")), InFlight: s.set.Count("in-flight-per-key"), Running: s.set.Count("in-flight")},
 	})
 	return err
+}
+
+// events are those of jobs that whoever follows the feed here is told.
+func (s *site) events() []string {
+	if events := s.set.List("events"); !slices.Equal(events, []string{"none"}) {
+		return events
+	}
+	return nil
 }
 
 func (s *site) listen(ctx context.Context) (err error) {

@@ -37,7 +37,7 @@ var rooms = []room{
 	{"key", "", "", "os net net/http database/sql log log/slog", "what a key is and may is pure, so that whoever keeps or asks may be anybody"},
 	{"ops", "failure schedule duty key notify/subscription", "", "net/http database/sql log", "intervenes through the roles a store plays, near or far"},
 	{"api", "ops key duty schedule failure notify/subscription", "github.com/go-json-experiment/json", "database/sql log log/slog", "the routes, what travels, and a client: it translates and decides nothing"},
-	{"server", "api ops key duty schedule failure engine notify/subscription notify/feed", "github.com/danielgtaylor/huma/v2 golang.org/x/time", "database/sql", "a face: it lets in who may come in, and calls the desk"},
+	{"server", "api ops key duty schedule failure engine notify/subscription notify/feed", "go.yaml.in/yaml/v3 golang.org/x/time", "database/sql", "a face: it lets in who may come in, and calls the desk"},
 	{"guard", "-", "code.dny.dev/ssrf", "database/sql log", "the one way out to addresses that others chose"},
 	{"secret", "-", "", "net net/http database/sql log log/slog", "secrets by their names: whoever needs one may be anybody"},
 	{"kind", "engine failure guard secret", "golang.org/x/sys", "database/sql", "kinds of jobs that need no code: a call, a program"},

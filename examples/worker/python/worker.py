@@ -26,7 +26,10 @@ def run(job):
     lease, over = {"batch": job["batch"], "job": job["id"], "token": job["token"]}, threading.Event()
     def renew():
         while not over.wait(10):  # a third of the lease
-            ask("/claims/renew", {"renewals": [{"batch": job["batch"], "running": [job["id"]]}], "lease": "30s"})
+            try:
+                ask("/claims/renew", {"renewals": [{"batch": job["batch"], "running": [job["id"]]}], "lease": "30s"})
+            except OSError as e:
+                print("not renewed this time:", e)
     threading.Thread(target=renew, daemon=True).start()
     begun = time.monotonic()
     try:

@@ -1,13 +1,13 @@
 package server
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"html/template"
 	"slices"
+	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
+	"go.yaml.in/yaml/v3"
 )
 
 const docsStyle = `body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a;background:#fff}
@@ -32,9 +32,10 @@ var docsTemplate = template.Must(template.New("docs").Parse(`<!DOCTYPE html>
 {{end}}</main></body></html>
 `))
 
+// A docsRoute is what the page tells of one route.
 type docsRoute struct {
 	Name, Method, Path, About string
-	Params                    []*huma.Param
+	Params                    []docsParam
 }
 
 type docsChapter struct {
@@ -42,24 +43,55 @@ type docsChapter struct {
 	Routes      []docsRoute
 }
 
+// A docsParam is one of a route, or leads to one that several routes have.
+type docsParam struct {
+	Ref         string `yaml:"$ref"`
+	Name, In    string
+	Description string
+	Required    bool
+}
+
+// A docsText is of the document what the page tells.
+type docsText struct {
+	Info  struct{ Title, Description string }
+	Tags  []struct{ Name, Description string }
+	Paths map[string]map[string]struct {
+		Name                 string `yaml:"operationId"`
+		Summary, Description string
+		Tags                 []string
+		Parameters           []docsParam
+	}
+	Components struct{ Parameters map[string]docsParam }
+}
+
 // docsPage is the document for people: what can be asked, by chapter. It needs no script and nothing from elsewhere.
-func docsPage(doc *huma.OpenAPI) ([]byte, error) {
-	var chapters []docsChapter
-	for _, tag := range doc.Tags {
-		chapter := docsChapter{Name: tag.Name, About: tag.Description}
-		for path, item := range doc.Paths {
-			for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-				if o != nil && slices.Contains(o.Tags, tag.Name) {
-					chapter.Routes = append(chapter.Routes, docsRoute{o.OperationID, o.Method, path, o.Description, o.Parameters})
+func docsPage(document string) (string, error) {
+	var doc docsText
+	if err := yaml.Unmarshal([]byte(document), &doc); err != nil {
+		return "", err
+	}
+	chapters := map[string][]docsRoute{}
+	for path, methods := range doc.Paths {
+		for method, o := range methods {
+			for i, p := range o.Parameters {
+				if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
+					o.Parameters[i] = doc.Components.Parameters[name]
 				}
 			}
+			for _, tag := range o.Tags {
+				chapters[tag] = append(chapters[tag], docsRoute{o.Name, strings.ToUpper(method), path, o.Summary + ". " + o.Description, o.Parameters})
+			}
 		}
-		slices.SortFunc(chapter.Routes, func(a, b docsRoute) int {
+	}
+	var told []docsChapter
+	for _, tag := range doc.Tags {
+		routes := chapters[tag.Name]
+		slices.SortFunc(routes, func(a, b docsRoute) int {
 			return slices.Compare([]string{a.Path, a.Method}, []string{b.Path, b.Method})
 		})
-		chapters = append(chapters, chapter)
+		told = append(told, docsChapter{tag.Name, tag.Description, routes})
 	}
-	var page bytes.Buffer
-	err := docsTemplate.Execute(&page, map[string]any{"Title": doc.Info.Title, "About": doc.Info.Description, "Style": template.CSS(docsStyle), "Chapters": chapters})
-	return page.Bytes(), err
+	var page strings.Builder
+	err := docsTemplate.Execute(&page, map[string]any{"Title": doc.Info.Title, "About": doc.Info.Description, "Style": template.CSS(docsStyle), "Chapters": told})
+	return page.String(), err
 }

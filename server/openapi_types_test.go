@@ -1,8 +1,6 @@
 package server
 
 import (
-	_ "embed"
-	"encoding/json"
 	"path"
 	"reflect"
 	"strings"
@@ -162,25 +160,13 @@ func oneOf[S ~string](values ...S) *huma.Schema {
 	return s
 }
 
-// said is what the comments in the code say about types and their members, so that it is said once. A test keeps the file true.
-//
-//go:embed openapi_words.json
-var said []byte
-
-var comments = func() (all map[string]string) {
-	if err := json.Unmarshal(said, &all); err != nil {
-		panic(err) // the file is part of the program
-	}
-	return all
-}()
-
 // polish adds to the schema of a type what its code says about it.
 func (w *writer) polish(s *huma.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return
 	}
 	if s.Description == "" {
-		s.Description = comments[wordFor(t, "")]
+		s.Description = w.words[wordFor(t, "")]
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -189,7 +175,7 @@ func (w *writer) polish(s *huma.Schema, t reflect.Type) {
 			continue
 		}
 		if p.Description == "" {
-			p.Description = comments[wordFor(declarer(t, f), f.Name)]
+			p.Description = w.words[wordFor(declarer(t, f), f.Name)]
 		}
 		if el := f.Type; el.Kind() == reflect.Slice && el.Elem().Kind() == reflect.Pointer && p.Items != nil && p.Items.Ref != "" {
 			p.Items = &huma.Schema{AnyOf: []*huma.Schema{{Ref: p.Items.Ref}, {Type: "null"}}}
@@ -213,7 +199,8 @@ func declarer(t reflect.Type, f reflect.StructField) reflect.Type {
 
 // wordFor is under which name a comment is kept.
 func wordFor(t reflect.Type, field string) string {
-	return strings.TrimSuffix(path.Base(t.PkgPath())+"."+t.Name()+"."+field, ".")
+	name, _, _ := strings.Cut(t.Name(), "[")
+	return strings.TrimSuffix(path.Base(t.PkgPath())+"."+name+"."+field, ".")
 }
 
 // webhooks tell what receivers of subscriptions are sent. Durations in it are numbers: it is the JSON that CloudEvents have always had here.

@@ -1,38 +1,37 @@
 package server
 
+import "github.com/danielgtaylor/huma/v2"
+
 // overview is what the document begins with.
 const overview = `Background jobs that do not get lost.
 
-Everything is below /v1 and speaks JSON. Durations are texts such as "1m30s"; moments are RFC 3339; ids are UUIDs. A member that nobody knows is refused,
-in the body as in the query, so that a slip of the pen is not taken for something else. Lists come in pages: read on with the cursor, or follow the Link.
+Everything is below /v1 and speaks JSON. Durations are texts such as "1m30s"; moments are RFC 3339; ids are UUIDs. A member that nobody knows is refused, in the body as in the query, so that a slip of the pen is not taken for something else. Lists come in pages: read on with the cursor, or follow the Link.
 
 What went wrong is told as application/problem+json: go by its code, and show its detail to people.
 
 A name in a path is escaped as one segment: the dependency https://x:443/a is /v1/breakers/https:%2F%2Fx:443%2Fa.
 
-A worker claims jobs, renews its claims while it works, and reports what came of each: see the chapter workers. Whoever enqueues sends an Idempotency-Key
-and may then repeat the call until it is answered: there will be one job.`
+A worker claims jobs, renews its claims while it works, and reports what came of each: see the chapter workers. Whoever enqueues sends an Idempotency-Key and may then repeat the call until it is answered: there will be one job.`
 
-// aboutChapters says what the chapters are about.
-var aboutChapters = map[string]string{
-	"jobs":          "Enqueueing jobs, looking at them, and intervening.",
-	"dead letters":  "Jobs that failed for good and wait for a person.",
-	"groups":        "Work that belongs together.",
-	"holds":         "Keeping jobs back, and dividing what there is between owners.",
-	"breakers":      "What is known about the things that jobs call, and what is let through to them.",
-	"redrives":      "Sending dead letters round again, many at a time.",
-	"errors":        "What goes wrong over and over, and what people made of it.",
-	"subscriptions": "Who is told what, and every message to them.",
-	"schedules":     "Jobs that are made at certain times.",
-	"retention":     "How long ended jobs are kept, and what remains of them.",
-	"duties":        "What workers do on a beat, and who they are.",
-	"policy":        "How failures are judged, as data.",
-	"keys":          "API keys.",
-	"figures":       "The store as a whole.",
-	"events":        "What happened, in order, and what people did.",
-	"workers":       "Claiming jobs and giving account of each: for workers in any language.",
-	"store":         "What only engines need: the rest of a store's roles.",
-	"health":        "Whether the server is well.",
+// chapters are in the order in which people come to need them.
+var chapters = []*huma.Tag{
+	{Name: "jobs", Description: "Enqueueing jobs, looking at them, and intervening."},
+	{Name: "groups", Description: "Work that belongs together."},
+	{Name: "schedules", Description: "Jobs that are made at certain times."},
+	{Name: "workers", Description: "Claiming jobs and giving account of each: for workers in any language."},
+	{Name: "dead letters", Description: "Jobs that failed for good and wait for a person."},
+	{Name: "redrives", Description: "Sending dead letters round again, many at a time."},
+	{Name: "errors", Description: "What goes wrong over and over, and what people made of it."},
+	{Name: "breakers", Description: "What is known about the things that jobs call, and what is let through to them."},
+	{Name: "holds", Description: "Keeping jobs back, and dividing what there is between owners."},
+	{Name: "subscriptions", Description: "Who is told what, and every message to them."},
+	{Name: "events", Description: "What happened, in order, and what people did."},
+	{Name: "retention", Description: "How long ended jobs are kept, and what remains of them."},
+	{Name: "duties", Description: "What workers do on a beat, and who they are."},
+	{Name: "policy", Description: "How failures are judged, as data."},
+	{Name: "figures", Description: "The store as a whole."},
+	{Name: "keys", Description: "API keys."},
+	{Name: "store", Description: "What only engines need: the rest of a store's roles."},
 }
 
 // examples are bodies that make sense, by the name of the route and the way they go. A test reads them as the types that they are of.

@@ -1,0 +1,307 @@
+package api
+
+import (
+	"bytes"
+	"encoding/hex"
+	stdjson "encoding/json"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A quick reader reads what the pens of this package write, and only that: no spaces, members in their order, texts that stand for themselves. It
+// gives up at the first thing that is otherwise, and leaves that to the reader that knows all of JSON; so both accept and refuse the same.
+type quick struct {
+	rest   []byte
+	failed bool
+	times  [6]seen
+	next   int // of them
+}
+
+// seen is an instant that was read before. Leases of one claim share most of theirs.
+type seen struct {
+	text []byte
+	at   time.Time
+}
+
+// quickly reads what comes by the thousand, and reports whether it could. What it could not read is left as it was.
+func quickly(text []byte, to any) (done bool) {
+	switch to := to.(type) {
+	case *[]holdfast.Draft:
+		*to, done = listOf(text, "[", "]", (*quick).draft, *to)
+	case *settlements:
+		to.Settlements, done = listOf(text, `{"settlements":[`, "]}", (*quick).settlement, to.Settlements)
+	case *ClaimOut:
+		to.Leases, done = listOf(text, `{"leases":[`, "]}", (*quick).lease, to.Leases)
+	case *Answers:
+		to.Answers, done = listOf(text, `{"answers":[`, "]}", (*quick).well, to.Answers)
+	}
+	return done
+}
+
+// listOf reads a list of at most as many things as any call has. A thing that cannot be read quickly is read slowly, for itself.
+func listOf[T any](text []byte, begin, end string, read func(q *quick, to, last *T), otherwise []T) ([]T, bool) {
+	q := quick{rest: text}
+	if !q.take(begin) {
+		return otherwise, false
+	}
+	list := make([]T, 1, 2) // the first is the last one of the one that follows
+	for !q.take(end) {
+		if len(list) > MostDrafts || len(list) > 1 && !q.take(",") {
+			return otherwise, false
+		}
+		before := q.rest
+		list = append(list, list[0])
+		one := &list[len(list)-1]
+		if read(&q, one, &list[len(list)-2]); q.failed {
+			n := afterValue(before)
+			if *one = list[0]; n <= 0 || json.Unmarshal(before[:n], one, options) != nil {
+				return otherwise, false
+			}
+			q.rest, q.failed = before[n:], false
+		}
+		if len(list) == 2 { // so long are the others too, most likely
+			list = slices.Grow(list, min(MostDrafts, len(q.rest)/(len(before)-len(q.rest))))
+		}
+	}
+	return list[1:], len(q.rest) == 0
+}
+
+// take steps over a text if it comes next.
+func (q *quick) take(text string) bool {
+	if len(q.rest) < len(text) || string(q.rest[:len(text)]) != text {
+		return false
+	}
+	q.rest = q.rest[len(text):]
+	return true
+}
+
+// must steps over a text, or fails.
+func (q *quick) must(text string) { q.failed = !q.take(text) || q.failed }
+
+// word reads a text that stands for itself.
+func (q *quick) word() []byte {
+	if len(q.rest) < 2 || q.rest[0] != '"' {
+		q.failed = true
+		return nil
+	}
+	i, wide := 1, false
+	for ; i < len(q.rest) && (ordinary[q.rest[i]] || q.rest[i] >= utf8.RuneSelf); i++ {
+		wide = wide || q.rest[i] >= utf8.RuneSelf
+	}
+	if i == len(q.rest) || q.rest[i] != '"' || wide && !utf8.Valid(q.rest[1:i]) {
+		q.failed = true
+		return nil
+	}
+	word := q.rest[1:i]
+	q.rest = q.rest[i+1:]
+	return word
+}
+
+// text reads a member that may be missing. What was said before is not copied again.
+func (q *quick) text(member string, to *string, last string) {
+	if !q.take(member) {
+		return
+	}
+	if word := q.word(); string(word) == last {
+		*to = last
+	} else {
+		*to = string(word)
+	}
+}
+
+func (q *quick) state(member string, to *holdfast.State, last holdfast.State) {
+	var text string
+	q.text(member, &text, string(last))
+	*to = holdfast.State(text)
+}
+
+func (q *quick) id(member string, to *holdfast.ID) {
+	if !q.take(member) {
+		return
+	}
+	if len(q.rest) < 38 || q.rest[0] != '"' || q.rest[37] != '"' {
+		q.failed = true
+		return
+	}
+	s := q.rest[1:37]
+	q.rest = q.rest[38:]
+	if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		q.failed = true
+		return
+	}
+	part := func(to, from []byte) {
+		if _, err := hex.Decode(to, from); err != nil {
+			q.failed = true
+		}
+	}
+	part(to[:4], s[:8])
+	part(to[4:6], s[9:13])
+	part(to[6:8], s[14:18])
+	part(to[8:10], s[19:23])
+	part(to[10:], s[24:])
+}
+
+// number reads a small one.
+func (q *quick) number(member string, to *int) {
+	if !q.take(member) {
+		return
+	}
+	minus := q.take("-")
+	n, i := 0, 0
+	for ; i < len(q.rest) && i < 16 && q.rest[i] >= '0' && q.rest[i] <= '9'; i++ {
+		n = 10*n + int(q.rest[i]-'0')
+	}
+	if i == 0 || i == 16 || q.rest[0] == '0' && (i > 1 || minus) {
+		q.failed = true
+		return
+	}
+	if q.rest = q.rest[i:]; minus {
+		n = -n
+	}
+	*to = n
+}
+
+func (q *quick) priority(member string, to *int16) {
+	var n int
+	q.number(member, &n)
+	if *to = int16(n); int(*to) != n {
+		q.failed = true
+	}
+}
+
+func (q *quick) duration(member string, to *time.Duration) {
+	if q.take(member) {
+		d, err := ParseDuration(string(q.word()))
+		*to, q.failed = d, q.failed || err != nil
+	}
+}
+
+func (q *quick) when(member string, to *time.Time) {
+	if !q.take(member) {
+		return
+	}
+	text := q.word()
+	for i := range q.times {
+		if string(q.times[i].text) == string(text) && text != nil {
+			*to = q.times[i].at
+			return
+		}
+	}
+	if to.UnmarshalText(text) != nil {
+		q.failed = true
+		return
+	}
+	q.times[q.next] = seen{text, *to}
+	q.next = (q.next + 1) % len(q.times)
+}
+
+// raw reads JSON of any kind, if it is sound. It is not copied.
+func (q *quick) raw(member string, to *stdjson.RawMessage) {
+	if !q.take(member) {
+		return
+	}
+	s := scan{text: q.rest}
+	n := 0
+	if s.value(1) && (!s.wide || utf8.Valid(q.rest[:s.at])) {
+		n = s.at
+	} else if n = afterValue(q.rest); n <= 0 || q.rest[0] <= ' ' || q.rest[n-1] <= ' ' || !sound(q.rest[:n]) {
+		q.failed = true
+		return
+	}
+	*to, q.rest = q.rest[:n:n], q.rest[n:]
+}
+
+// well reads that all is well.
+func (q *quick) well(_, _ **Problem) { q.must("null") }
+
+// draft reads what appendDraft writes.
+func (q *quick) draft(d, last *holdfast.Draft) {
+	q.must("{")
+	if q.id(`"id":`, &d.ID); !d.ID.IsZero() {
+		q.must(",")
+	}
+	q.must(`"kind":`)
+	q.text("", &d.Kind, last.Kind)
+	q.text(`,"queue":`, &d.Queue, last.Queue)
+	q.raw(`,"args":`, &d.Args)
+	q.priority(`,"priority":`, &d.Priority)
+	q.text(`,"owner":`, &d.Owner, last.Owner)
+	q.text(`,"dependency":`, &d.Dependency, last.Dependency)
+	q.id(`,"group":`, &d.Group)
+	q.duration(`,"delay":`, &d.Delay)
+	q.duration(`,"expire_in":`, &d.ExpireIn)
+	q.duration(`,"retry_within":`, &d.RetryWithin)
+	q.number(`,"max_attempts":`, &d.MaxAttempts)
+	q.text(`,"unique_key":`, &d.UniqueKey, "")
+	q.text(`,"idempotency_key":`, &d.IdempotencyKey, "")
+	q.text(`,"trace":`, &d.Trace, last.Trace)
+	q.must("}") // arguments stay where they are: drafts do not outlive the body they came in
+}
+
+// settlement reads what a pen writes of one that needs no explanation.
+func (q *quick) settlement(s, last *Settlement) {
+	q.must(`{"batch":`)
+	q.id("", &s.Batch)
+	q.must(`,"job":`)
+	q.id("", &s.Job)
+	q.must(`,"token":`)
+	q.number("", &s.Token)
+	q.must(`,"to":`)
+	q.state("", &s.To, last.To)
+	q.duration(`,"delay":`, &s.Delay)
+	charge := ""
+	q.text(`,"charge":`, &charge, string(last.Charge))
+	s.Charge = holdfast.Charge(charge)
+	q.number(`,"limit":`, &s.Limit)
+	q.duration(`,"within":`, &s.Within)
+	q.text(`,"version":`, &s.Version, last.Version)
+	q.duration(`,"took":`, &s.Took)
+	q.raw(`,"result":`, &s.Result)
+	q.must("}")
+}
+
+// lease reads what a pen writes, but for what few leases have.
+func (q *quick) lease(l, last *Lease) {
+	q.must(`{"id":`)
+	q.id("", &l.ID)
+	q.text(`,"kind":`, &l.Kind, last.Kind)
+	q.text(`,"queue":`, &l.Queue, last.Queue)
+	q.raw(`,"args":`, &l.Args)
+	q.priority(`,"priority":`, &l.Priority)
+	q.text(`,"owner":`, &l.Owner, last.Owner)
+	q.text(`,"dependency":`, &l.Dependency, last.Dependency)
+	q.id(`,"group":`, &l.Group)
+	q.duration(`,"retry_within":`, &l.RetryWithin)
+	q.number(`,"max_attempts":`, &l.MaxAttempts)
+	q.text(`,"unique_key":`, &l.UniqueKey, "")
+	q.text(`,"idempotency_key":`, &l.IdempotencyKey, "")
+	q.text(`,"trace":`, &l.Trace, last.Trace)
+	q.when(`,"created_at":`, &l.CreatedAt)
+	q.when(`,"run_at":`, &l.RunAt)
+	q.when(`,"expire_at":`, &l.ExpireAt)
+	q.state(`,"state":`, &l.State, last.State)
+	q.when(`,"due_at":`, &l.DueAt)
+	q.number(`,"token":`, &l.Token)
+	q.number(`,"failures":`, &l.Failures)
+	q.number(`,"crashes":`, &l.Crashes)
+	q.number(`,"interrupts":`, &l.Interrupts)
+	q.number(`,"generation":`, &l.Generation)
+	q.text(`,"worker":`, &l.Worker, last.Worker)
+	q.when(`,"lease_until":`, &l.LeaseUntil)
+	q.when(`,"started_at":`, &l.StartedAt)
+	q.when(`,"finished_at":`, &l.FinishedAt)
+	q.when(`,"as_of":`, &l.AsOf)
+	q.id(`,"batch":`, &l.Batch)
+	q.number(`,"attempt":`, &l.Attempt)
+	q.when(`,"since":`, &l.Since)
+	q.raw(`,"checkpoint":`, &l.Checkpoint)
+	l.Args, l.Checkpoint = bytes.Clone(l.Args), bytes.Clone(l.Checkpoint) // one job may run on long after all others of its claim
+	q.text(`,"lost":`, &l.Lost, "")
+	q.text(`,"corrupt":`, &l.Corrupt, "")
+	q.must("}")
+}

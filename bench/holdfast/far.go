@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/server"
+)
+
+// A far store is one behind a server. Both are in this process, so its CPU time is that of the two ends together.
+type far struct {
+	*api.Store
+	server *server.Server
+	web    *http.Server
+}
+
+// plenty are limits that nothing here reaches: what is measured is the way, not its gate keeper's patience.
+var plenty = server.Limits{PerSecond: math.MaxInt32, InFlight: 4096, Running: 4096, Bytes: 1 << 30}
+
+// goFar serves a store on loopback, and comes back to it with a key as any worker does.
+func goFar(ctx context.Context, near holdfast.Store) (*far, error) {
+	desk := ops.New(near, ops.Config{})
+	_, text, err := desk.MakeKey(ctx, key.Order{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: key.Worker}, ops.By{Actor: "bench", Reason: "a worker far from its store"})
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.New(server.Config{Store: near, Desk: desk, Limits: plenty, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	f := &far{server: s, web: s.HTTP("")}
+	go f.web.Serve(listener)
+	c, err := api.Dial("http://"+listener.Addr().String(), api.Config{Key: text})
+	if err != nil {
+		return nil, errors.Join(err, f.web.Close(), s.Close())
+	}
+	f.Store = c.Store()
+	return f, nil
+}
+
+// Close leaves the store that was served open.
+func (f *far) Close() error { return errors.Join(f.Store.Close(), f.web.Close(), f.server.Close()) }
