@@ -63,6 +63,9 @@ chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SE
 	bin/holdfast chaos --store postgres --seconds $(SECONDS)
 	bin/holdfast chaos redrive --store sqlite --jobs $(JOBS)
 	bin/holdfast chaos redrive --store postgres --jobs $(JOBS)
+	bin/holdfast chaos servers --store sqlite --seconds $(SECONDS)
+	bin/holdfast chaos servers --store postgres --servers 2 --seconds $(SECONDS)
+	bin/holdfast chaos overload --seconds 60
 	$(GO) test -timeout 30m -count 1 -v ./internal/chaos -run 'TestEveryEventIsDelivered|TestTwentySchedulers|TestAGroupWhose|TestAReaderThatStops' -args -chaos.events $(EVENTS)
 
 mutants: postgres ## put known defects in, one at a time, and show that the tests catch each

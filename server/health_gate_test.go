@@ -27,7 +27,7 @@ func TestEverybodyLearnsWhetherItIsWellAndViewersWhatIsTheMatter(t *testing.T) {
 	})
 	s.job("bob")
 	for _, who := range []string{"", "malformed", "revoked", "worker", "own"} {
-		if a := s.ask(who, "GET", "/readyz", ""); a.status != http.StatusOK || a.body != `{"status":"ok"}` {
+		if a := s.ask(who, "GET", "/readyz", ""); a.status != http.StatusOK || a.body != "{\"status\":\"ok\"}\n" {
 			t.Errorf("%q: %d %s", who, a.status, a.body)
 		}
 	}
@@ -49,7 +49,7 @@ func TestEverybodyLearnsWhetherItIsWellAndViewersWhatIsTheMatter(t *testing.T) {
 func TestAServerThatIsAboutToEndIsNotReadyAndAnswersOn(t *testing.T) {
 	s := newGateScene(t)
 	s.srv.Drain()
-	if a := s.ask("", "GET", "/readyz", ""); a.status != http.StatusServiceUnavailable || a.body != `{"status":"not ready"}` {
+	if a := s.ask("", "GET", "/readyz", ""); a.status != http.StatusServiceUnavailable || a.body != "{\"status\":\"not ready\"}\n" {
 		t.Error(a.status, a.body)
 	}
 	if a := s.ask("viewer", "GET", "/v1/jobs", ""); a.status != http.StatusOK {

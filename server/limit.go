@@ -76,10 +76,10 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 		leave()
 	}
 	if held.Add(1) > int64(s.cfg.Limits.InFlight) {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too much at the same time: wait for answers first", RetryAfter: time.Second}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too much at the same time: wait for answers first", RetryAfter: time.Second, Cause: errAway}
 	}
 	if !q.rate.Allow() {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too often: ask less often, or for more at a time", RetryAfter: time.Second}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too often: ask less often, or for more at a time", RetryAfter: time.Second, Cause: errAway}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -142,7 +143,36 @@ func (c *crowd) leave(vital bool) {
 
 // busy is what is said to those for whom there is no room. They do not all come back in the same moment.
 func busy() error {
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server has more to do than it can: ask again a little later", RetryAfter: time.Second + rand.N(2*time.Second)}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server has more to do than it can: ask again a little later", RetryAfter: time.Second + rand.N(2*time.Second), Cause: errAway}
+}
+
+// errAway is why somebody is refused who asked for too much, or at a bad moment.
+var errAway = errors.New("sent away")
+
+// restFor is how long nothing is read from a connection on which somebody was sent away. They were told to wait longer than that.
+const restFor = 250 * time.Millisecond
+
+// rest leaves the connection of who was sent away alone for a moment: a refusal is cheap, and ten thousand a second are not. Who waits as they were told does
+// not notice. What workers need to keep and end what they hold never rests.
+func (s *Server) rest(w http.ResponseWriter, r *http.Request, err error) {
+	a := replyOf(w)
+	if a.vital || !errors.Is(err, errAway) {
+		return
+	}
+	if a.leave != nil {
+		a.leave()
+		a.leave = nil
+	}
+	begun := time.Now()
+	a.Flush()
+	enough := time.NewTimer(restFor)
+	defer enough.Stop()
+	select {
+	case <-enough.C:
+	case <-r.Context().Done():
+	case <-s.closing.Done():
+	}
+	a.begun = a.begun.Add(time.Since(begun)) // it was answered before
 }
 
 // running does something in one of the places, and gives it up before the answer is written: who reads slowly holds up nobody. Long requests take

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ the audit found something.`,
 	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
 	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
 	flags.BoolVar(&quiet, "json", false, "print the line of JSON and nothing else")
-	cmd.AddCommand(childCommand(), chaosRedriveCommand())
+	cmd.AddCommand(childCommand(), chaosRedriveCommand(), chaosServersCommand(), chaosOverloadCommand())
 	return cmd
 }
 
@@ -89,13 +90,84 @@ func chaosRedriveCommand() *cobra.Command {
 	return cmd
 }
 
+// chaosServersCommand kills servers under those who work and enqueue by way of them.
+func chaosServersCommand() *cobra.Command {
+	var c chaos.Config
+	cmd := &cobra.Command{
+		Use:   "servers",
+		Short: "kill servers under producers and workers that go by way of them, then show that nothing was lost",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			}
+			c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
+			report, err := chaos.Run(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return tell(cmd, report, report.Clean(), report.Troubles)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
+	flags.IntVar(&c.Seconds, "seconds", 20, "how long the faults last; draining comes after")
+	flags.IntVar(&c.Servers, "servers", 1, "servers at once; more than one needs PostgreSQL")
+	flags.IntVar(&c.Workers, "workers", 2, "worker processes of each sort at once: engines, and workers that report outcomes")
+	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
+	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
+	return cmd
+}
+
+// leastGoodput is the share of its peak that a server must do when it is offered ten times of it.
+const leastGoodput = 0.9
+
+// chaosOverloadCommand offers a server ten times of what it can take.
+func chaosOverloadCommand() *cobra.Command {
+	var c chaos.Config
+	var each int
+	cmd := &cobra.Command{
+		Use:   "overload",
+		Short: "offer a server ten times of what it can take, then show that it went on doing what it can",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			}
+			c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
+			report, err := chaos.Overload(cmd.Context(), c, each)
+			if err != nil {
+				return err
+			}
+			if report.Ratio < leastGoodput {
+				report.Troubles = append(report.Troubles, fmt.Sprintf("under overload it did %.0f %% of what it can do", 100*report.Ratio))
+			}
+			return tell(cmd, report, report.Clean() && report.Ratio >= leastGoodput, report.Troubles)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
+	flags.IntVar(&c.Seconds, "seconds", 60, "how long it is overloaded")
+	flags.IntVar(&each, "each", 500, "jobs that one request brings")
+	return cmd
+}
+
 // childCommand is what a run starts this program with. Nobody else has a use for it.
 func childCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "child part",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		Run:    func(cmd *cobra.Command, args []string) { chaos.Child(cmd.Context(), args[0]) },
+		Run: func(cmd *cobra.Command, args []string) {
+			chaos.Child(cmd.Context(), args[0], func(ctx context.Context, line []string) error {
+				if code := run(ctx, line, os.Stdout, os.Stderr); code != exitOK {
+					return fmt.Errorf("it ended with %d", code)
+				}
+				return nil
+			})
+		},
 	}
 }
 

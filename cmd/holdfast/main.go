@@ -49,10 +49,11 @@ func run(ctx context.Context, args []string, out, talk io.Writer) int {
 	root.SetErr(talk)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errFound) {
-		fmt.Fprintln(talk, "holdfast:", err)
+		hint := ""
 		if errors.Is(err, api.ErrUnauthenticated) {
-			fmt.Fprintln(talk, "holdfast: give the key by HOLDFAST_KEY, HOLDFAST_KEY_FILE, --key or --key-file")
+			hint = "; here the key is given by HOLDFAST_KEY, HOLDFAST_KEY_FILE, --key or --key-file"
 		}
+		fmt.Fprintf(talk, "holdfast: %v%s\n", err, hint)
 	}
 	return exitCode(err)
 }

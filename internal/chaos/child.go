@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -35,10 +36,12 @@ type part struct {
 	Seed  uint64        `json:"seed"`
 	Lease time.Duration `json:"lease"`
 	First holdfast.ID   `json:"first"` // every job of the run comes after it
+	// Servers are where the servers listen, for those who go by way of them.
+	Servers []string `json:"servers,omitempty"`
 }
 
-// Child plays the part a run gave to this process, and ends the process.
-func Child(ctx context.Context, text string) {
+// Child plays the part a run gave to this process, and ends the process. Who cannot serve leaves that out.
+func Child(ctx context.Context, text string, serve Serve) {
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: this is not a part to play; run holdfast chaos without a subcommand:", err)
@@ -47,7 +50,7 @@ func Child(ctx context.Context, text string) {
 	go endWithParent()
 	ctx, stop := signal.NotifyContext(ctx, gracefulSignals...)
 	defer stop()
-	if err := p.play(ctx); err != nil {
+	if err := p.play(ctx, serve); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", p.Play, p.N, "ended:", err)
 		os.Exit(exitBroken)
 	}
@@ -60,8 +63,11 @@ func endWithParent() {
 	os.Exit(exitWell)
 }
 
-func (p part) play(ctx context.Context) error {
-	s, err := openPatiently(ctx, p.Store)
+func (p part) play(ctx context.Context, serve Serve) error {
+	if strings.HasPrefix(p.Play, partServer) {
+		return p.serve(ctx, serve)
+	}
+	s, err := p.reach(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -84,6 +90,8 @@ func (p part) play(ctx context.Context) error {
 		return keepTime(ctx, p, &recorder{Store: s, journal: j})
 	case partProducer:
 		return produce(ctx, p, s, j)
+	case partReporter:
+		return report(ctx, p, j)
 	}
 	return fmt.Errorf("no part is called %q", p.Play)
 }

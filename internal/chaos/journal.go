@@ -22,6 +22,7 @@ const (
 	sawReceipt = "receipt" // a job was acknowledged
 	sawCancel  = "cancel"  // a request to cancel was granted
 	sawRetry   = "retry"   // a manual retry was sent, or granted
+	sawEdit    = "edit"    // an edit was granted
 )
 
 // Answers to a settlement.

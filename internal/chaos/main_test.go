@@ -20,7 +20,7 @@ const (
 
 func TestMain(m *testing.M) {
 	parts := map[string]func(string){
-		asChild:  func(text string) { Child(context.Background(), text) },
+		asChild:  func(text string) { Child(context.Background(), text, nil) },
 		asMatrix: playMatrix,
 		asFull:   playFull,
 		asLocker: playLocker,

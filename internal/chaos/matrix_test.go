@@ -196,6 +196,8 @@ func keeps(ctx context.Context, s holdfast.Store, l line) error {
 	switch {
 	case l.Saw == sawRetry:
 		ok = h.Job.Generation > 1
+	case l.Saw == sawEdit:
+		ok = h.Job.Priority == -3 && strings.Contains(string(h.Job.Args), "two")
 	case l.Saw == sawCancel, l.Saw == sawAnswer && l.To == holdfast.Cancelled:
 		ok = h.Job.State == holdfast.Cancelled
 	case l.Saw == sawAnswer && l.To == holdfast.Complete:

@@ -17,12 +17,13 @@ type producer struct {
 	journal *journal
 	random  *rand.Rand
 	first   holdfast.ID
+	far     bool
 	mine    []holdfast.ID // acknowledged by me
 }
 
 func produce(ctx context.Context, part part, s holdfast.Store, j *journal) error {
 	r := rand.New(rand.NewPCG(part.Seed, uint64(part.N)))
-	p := &producer{store: s, journal: j, random: r, first: part.First}
+	p := &producer{store: s, journal: j, random: r, first: part.First, far: part.far()}
 	for ctx.Err() == nil {
 		switch roll := r.IntN(100); {
 		case roll < 60:
@@ -56,14 +57,20 @@ func (p *producer) drafts(n int) []holdfast.Draft {
 
 func (p *producer) draft() holdfast.Draft {
 	s := drawScript(p.random)
+	for p.far && s.Do == doPoison { // a server that takes it over keeps no journal of why it ends
+		s = drawScript(p.random)
+	}
 	d, err := holdfast.NewDraft(s.args())
 	if err != nil {
 		panic(err) // a script always marshals
 	}
 	d.Queue = []string{"left", "right"}[p.random.IntN(2)]
+	if p.far && p.random.IntN(3) == 0 {
+		d.Kind, d.Queue = reportScript{}.Kind(), reportQueue
+	}
 	d.Priority = int16(p.random.IntN(3))
 	d.Owner = []string{"", "", "acme", "zeta"}[p.random.IntN(4)]
-	if p.random.IntN(25) == 0 {
+	if p.random.IntN(25) == 0 && !p.far {
 		d.Dependency = scarce
 	}
 	switch p.random.IntN(10) {

@@ -21,6 +21,7 @@ type Config struct {
 	Seconds   int      // how long the faults last; healing and draining come after
 	Workers   int      // processes that work at once; 4 when zero
 	Producers int      // processes that enqueue at once; 2 when zero
+	Servers   int      // servers between all of them and the store, which are what is struck then; none when zero
 	Lease     time.Duration
 	Seed      uint64    // of every choice the run makes; the moments are the machine's own
 	Progress  io.Writer // told how it goes; nobody when nil
@@ -107,7 +108,12 @@ func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error)
 	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
 	defer f.killAll("")
 	weather := &storm{fleet: f, ground: g, random: rand.New(rand.NewPCG(c.Seed, 0)), lease: c.Lease}
-	c.say("%s: %d workers and %d producers for %d seconds, lease %v, seed %d", g.name, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
+	c.say("%s: %d servers, %d workers and %d producers for %d seconds, lease %v, seed %d", g.name, c.Servers, c.Workers, c.Producers, c.Seconds, c.Lease, c.Seed)
+	if c.Servers > 0 {
+		if err := errors.Join(f.manServers(ctx, c.Servers), f.man(partReporter, c.Workers)); err != nil {
+			return Report{}, err
+		}
+	}
 	if err := errors.Join(f.man(partWorker, c.Workers), f.man(partProducer, c.Producers)); err != nil {
 		return Report{}, err
 	}
@@ -120,7 +126,7 @@ func (c *Config) run(ctx context.Context, g *ground, dir string) (Report, error)
 	if err := c.drain(ctx, s, f); err != nil {
 		return Report{}, err
 	}
-	stubborn += f.retire(partWorker, time.Minute)
+	stubborn += f.retire(partWorker, time.Minute) + f.retire(partReporter, time.Minute) + f.retireServers(time.Minute)
 	c.say("%s: drained; looking at what is left", g.name)
 	report := Report{Store: g.name, Seconds: c.Seconds, Seed: c.Seed, Faults: weather.faults, Troubles: f.troubles()}
 	if stubborn > 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -188,8 +189,24 @@ func (s *scene) operate(ctx context.Context) {
 		s.after("cancel", err)
 		s.journal.write(line{Saw: sawCancel, Job: queued[0].ID})
 	}
+	s.edit(ctx)
 	s.after("pause", s.store.Pause(ctx, holdfast.Hold{Kind: "nobody", Actor: "scene"}))
 	s.after("resume", s.store.Resume(ctx, holdfast.Hold{Kind: "nobody", Actor: "scene"}))
+}
+
+// edit changes a job that waits: what it is about, and that it waits no longer.
+func (s *scene) edit(ctx context.Context) {
+	waiting := s.offer(ctx, holdfast.Draft{Kind: "scene", Args: json.RawMessage(`{"to":"one"}`), Delay: instantly, Priority: 20})
+	if len(waiting) != 1 {
+		return
+	}
+	soon, first := time.Duration(0), int16(-3)
+	job, err := s.store.Edit(ctx, holdfast.Edit{Intervention: s.word(waiting[0].ID), Patch: json.RawMessage(`{"to":"two"}`), Priority: &first, Delay: &soon})
+	if err == nil && !strings.Contains(string(job.Args), "two") {
+		err = fmt.Errorf("it was edited to %s", job.Args)
+	}
+	s.after("edit", err)
+	s.journal.write(line{Saw: sawEdit, Job: waiting[0].ID})
 }
 
 func (s *scene) word(id holdfast.ID) holdfast.Intervention {

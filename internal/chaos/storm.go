@@ -55,7 +55,11 @@ func (s *storm) rage(ctx context.Context, until time.Time) error {
 		if err := s.fleet.tend(); err != nil {
 			return err
 		}
-		if err := s.strike(ctx); err != nil {
+		strike := s.strike
+		if len(s.fleet.part.Servers) > 0 {
+			strike = s.strikeServers
+		}
+		if err := strike(ctx); err != nil {
 			return err
 		}
 	}

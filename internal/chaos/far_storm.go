@@ -1,0 +1,46 @@
+package chaos
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// strikeServers ends servers without warning and starts them again where they were, at moments of its own. Now and then one is asked to end, or stands
+// still for longer than a lease, and a worker is killed beside them.
+func (s *storm) strikeServers(ctx context.Context) error {
+	if time.Now().Before(s.nextBig) {
+		return nil
+	}
+	s.nextBig = time.Now().Add(time.Duration(150+s.random.IntN(900)) * time.Millisecond)
+	p := s.pick(partServer + strconv.Itoa(s.random.IntN(len(s.fleet.part.Servers))))
+	switch roll := s.random.IntN(100); {
+	case p == nil:
+	case roll < 75 || s.faults["sigkill_server"] == 0:
+		s.kill(p, "sigkill_server")
+		<-p.gone // its address is free
+	case roll < 80:
+		s.faults["sigterm_server"]++
+		p.asked = true
+		p.signal(sigTerm)
+		select {
+		case <-p.gone:
+		case <-time.After(stuckAfter): // then it cannot be started again, which is found
+		}
+	case roll < 86:
+		s.faults["sigstop_server"]++
+		p.signal(sigStop)
+		pause(ctx, s.lease+time.Duration(s.random.Int64N(int64(s.lease))))
+		p.signal(sigCont)
+	case roll < 95:
+		if w := s.pick(partWorker); w != nil {
+			s.kills = append(s.kills, kill{process: w.n, at: time.Now().UnixNano()})
+			s.kill(w, "sigkill")
+		}
+	default:
+		if r := s.pick(partReporter); r != nil {
+			s.kill(r, "sigkill_reporter")
+		}
+	}
+	return s.fleet.tend()
+}
