@@ -56,7 +56,7 @@ var rooms = []room{
 	{"internal/inbox", "-", "github.com/emersion/go-smtp github.com/standard-webhooks/standard-webhooks", "", "real receivers for the demo and for tests"},
 	{"internal/need", "-", "", "", "programs of others that tests run"},
 	{"internal/pgtest", "internal/need", "github.com/jackc/pgx/v5", "", "a server for the tests of everybody"},
-	{"internal", "*", "github.com/jackc/pgx/v5 zombiezen.com/go/sqlite pgregory.net/rapid github.com/google/go-cmp golang.org/x/sync github.com/standard-webhooks/standard-webhooks", "", "proof: it may look at everything"},
+	{"internal", "*", "github.com/jackc/pgx/v5 zombiezen.com/go/sqlite modernc.org/sqlite pgregory.net/rapid github.com/google/go-cmp golang.org/x/sync github.com/standard-webhooks/standard-webhooks", "", "proof: it may look at everything"},
 }
 
 func TestEveryRoomLeansOnlyOnWhatThePlanAllows(t *testing.T) {

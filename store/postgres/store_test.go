@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
+	"github.com/holdfastdev/holdfast/internal/subject"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -158,7 +159,7 @@ func TestEveryProtocolModeDoesWhatTheModelDoes(t *testing.T) {
 				if strings.Contains(base, "?") {
 					separator = "&"
 				}
-				return openSubjectAt(t, base+separator+"default_query_exec_mode="+mode)
+				return subject.PostgresAt(t, base+separator+"default_query_exec_mode="+mode)
 			}}, 25)
 		})
 	}
