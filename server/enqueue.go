@@ -30,20 +30,24 @@ func (s *Server) mountEnqueue() {
 		return s.bulk(w, r, c, in)
 	})
 	mount(s, api.GatherGroup, func(ctx context.Context, _ Caller, in *api.GatherIn) (holdfast.Group, error) {
-		return s.cfg.Store.Gather(ctx, in.Body.Group())
+		return s.enqueuer().Gather(ctx, in.Body.Group())
 	})
 	mount(s, api.SealGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (nothing, error) {
 		return nothing{}, s.cfg.Desk.SealGroup(ctx, c.onGroup(in.ID, in.Body))
 	})
 }
 
+// enqueuer is who takes in what callers bring.
+func (s *Server) enqueuer() holdfast.Enqueuer {
+	if s.cfg.Enqueue != nil {
+		return s.cfg.Enqueue
+	}
+	return s.cfg.Store
+}
+
 // enqueue hands drafts in, and tells whoever counts what is new.
 func (s *Server) enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	to := s.cfg.Enqueue
-	if to == nil {
-		to = s.cfg.Store
-	}
-	receipts, err := to.Enqueue(ctx, drafts)
+	receipts, err := s.enqueuer().Enqueue(ctx, drafts)
 	if err != nil {
 		return nil, reused(err)
 	}
