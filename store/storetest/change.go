@@ -69,12 +69,13 @@ var changeLaws = []law{
 		s.expectJobs(1)
 	}},
 	{"many jobs of one change are all there, and whoever waits for work is woken", func(s *scene) {
-		s.expectWork("a change enqueues", func() { s.keep(holdfast.Change{Enqueue: []holdfast.Draft{draft()}}) })
+		kept := 0 // it is done again when something else woke first
+		s.expectWork("a change enqueues", func() { s.keep(holdfast.Change{Enqueue: []holdfast.Draft{draft()}}); kept++ })
 		drafts := make([]holdfast.Draft, 500)
 		for i := range drafts {
 			drafts[i] = draft()
 		}
 		s.keep(holdfast.Change{Enqueue: drafts})
-		same(s, "claimed", len(s.claim(1000)), 501)
+		same(s, "claimed", len(s.claim(1000)), 500+kept)
 	}},
 }
