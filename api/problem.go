@@ -29,6 +29,7 @@ type trouble struct {
 	code   string
 	status int
 	title  string
+	remedy string // what whoever meets it can do
 }
 
 // Errors that only a server has.
@@ -52,25 +53,35 @@ var (
 )
 
 var troubles = []trouble{
-	{ErrUnauthenticated, "unauthenticated", http.StatusUnauthorized, "A key is needed"},
-	{ErrForbidden, "forbidden", http.StatusForbidden, "This key may not do that"},
-	{ErrTooLarge, "too_large", http.StatusRequestEntityTooLarge, "Too much was sent"},
-	{ErrUnsupported, "unsupported", http.StatusUnsupportedMediaType, "The body has a form that is not read here"},
-	{ErrPrecondition, "precondition_failed", http.StatusPreconditionFailed, "It has changed since"},
-	{ErrReused, "idempotency_key_reused", http.StatusUnprocessableEntity, "The idempotency key was used for something else"},
-	{ErrMethod, "method_not_allowed", http.StatusMethodNotAllowed, "Not with this method"},
-	{holdfast.ErrPurged, "purged", http.StatusGone, "It was deleted by retention"},
-	{holdfast.ErrNotFound, "not_found", http.StatusNotFound, "There is no such thing"},
-	{holdfast.ErrLeaseLost, "lease_lost", http.StatusConflict, "The job is in other hands"},
-	{holdfast.ErrConflict, "conflict", http.StatusConflict, "What is there stands against it"},
-	{holdfast.ErrThrottled, "throttled", http.StatusTooManyRequests, "Too often"},
-	{holdfast.ErrUnavailable, "unavailable", http.StatusServiceUnavailable, "Not now"},
-	{holdfast.ErrInvalid, "invalid", http.StatusBadRequest, "The request makes no sense as it stands"},
-	{ErrInternal, "internal", http.StatusInternalServerError, "Something is broken here"},
+	{ErrUnauthenticated, "unauthenticated", http.StatusUnauthorized, "A key is needed", "Send a key: Authorization: Bearer hf_... The first one is made beside the store, with holdfast keys create."},
+	{ErrForbidden, "forbidden", http.StatusForbidden, "This key may not do that", "Use a key whose scope allows it, and whose owner it is bound to, if any. The detail names what is missing."},
+	{ErrTooLarge, "too_large", http.StatusRequestEntityTooLarge, "Too much was sent", "Send less at once. The detail names the limit; jobs in great numbers travel as NDJSON to /v1/jobs/bulk."},
+	{ErrUnsupported, "unsupported", http.StatusUnsupportedMediaType, "The body has a form that is not read here", "Send JSON, not packed, and say so: Content-Type: application/json. Bulk may be application/x-ndjson."},
+	{ErrPrecondition, "precondition_failed", http.StatusPreconditionFailed, "It has changed since", "Read it again, look at what changed, and send the new ETag as If-Match."},
+	{ErrReused, "idempotency_key_reused", http.StatusUnprocessableEntity, "The idempotency key was used for something else", "Take a new key for a new request; the same key belongs to the same body."},
+	{ErrMethod, "method_not_allowed", http.StatusMethodNotAllowed, "Not with this method", "The header Allow says which methods there are."},
+	{holdfast.ErrPurged, "purged", http.StatusGone, "It was deleted by retention", "What is left of it is its tombstone: GET /v1/tombstones, or holdfast retention tombstones."},
+	{holdfast.ErrNotFound, "not_found", http.StatusNotFound, "There is no such thing", "Look at the id or the name. What belongs to somebody else answers the same."},
+	{holdfast.ErrLeaseLost, "lease_lost", http.StatusConflict, "The job is in other hands", "Drop what you hold of the job: another worker has it, or it has ended. What you say about it changes nothing."},
+	{holdfast.ErrConflict, "conflict", http.StatusConflict, "What is there stands against it", "The detail says what stands against it and names the job, if one does. Look at it, then decide."},
+	{holdfast.ErrThrottled, "throttled", http.StatusTooManyRequests, "Too often", "Wait for as long as Retry-After says. Limits are per key."},
+	{holdfast.ErrUnavailable, "unavailable", http.StatusServiceUnavailable, "Not now", "Ask again after Retry-After. Nothing of a refused request was done."},
+	{holdfast.ErrInvalid, "invalid", http.StatusBadRequest, "The request makes no sense as it stands", "The detail names the field and what is allowed. Asking again without a change does not help."},
+	{ErrInternal, "internal", http.StatusInternalServerError, "Something is broken here", "Give the request id to whoever runs the server: its log says more under it."},
 }
 
 // internal is told where nobody knows better: what lies underneath is for the log.
 const internalDetail = "this is a fault of the server; its log says more under the request's id"
+
+// ProblemPage is what the type of a problem leads to: what it means, and what can be done. False when there is no problem of that code.
+func ProblemPage(code string) (text string, ok bool) {
+	for _, t := range troubles {
+		if t.code == code {
+			return fmt.Sprintf("%s\n\nCode %s, HTTP status %d %s.\n\n%s\n", t.title, t.code, t.status, http.StatusText(t.status), t.remedy), true
+		}
+	}
+	return "", false
+}
 
 // ProblemOf tells an error over HTTP. What is not known to be safe to tell is told as internal.
 func ProblemOf(err error) *Problem {

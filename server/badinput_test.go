@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/holdfastdev/holdfast/api"
 )
 
 // A badAsk is one request that makes no sense, or that nobody may ask. It is answered with a problem, whatever it is.
@@ -49,6 +51,9 @@ func notAProblem(a answerSeen, method string) string {
 	}
 	if json.Unmarshal([]byte(a.body), &p) != nil || p.Status != a.status || p.Code == "" || p.Title == "" || p.Detail == "" || p.Type != "/problems/"+p.Code {
 		return "it lacks a status, a code or a sentence"
+	}
+	if page, ok := api.ProblemPage(p.Code); !ok || !strings.Contains(page, p.Title) {
+		return "its type leads nowhere"
 	}
 	if strings.ContainsFunc(p.Detail, unicode.IsControl) || len(p.Detail) > 500 || strings.Contains(p.Detail, "goroutine") || strings.Contains(p.Detail, ".go:") {
 		return "its sentence is not one"

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
 )
 
@@ -41,6 +42,15 @@ func (s *Server) mountDocument() {
 			_, _ = io.WriteString(w, text)
 		})
 	}
+	s.mux.HandleFunc("GET /problems/{code}", func(w http.ResponseWriter, r *http.Request) {
+		text, ok := api.ProblemPage(r.PathValue("code"))
+		if !ok {
+			s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no problem of this code: the type of a problem says where its page is"})
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, text)
+	})
 }
 
 // jsonOf is YAML as JSON, with everything in the order in which it stands.

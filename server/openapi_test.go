@@ -190,3 +190,10 @@ func TestEveryRouteIsDescribedToPeopleAndPrograms(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTypeOfAProblemLeadsToAPage(t *testing.T) {
+	srv, _, _, _ := documented(t)
+	if page := told(t, srv, "/problems/conflict"); !strings.Contains(page.Body.String(), "HTTP status 409") || !strings.HasPrefix(page.Header().Get("Content-Type"), "text/plain") {
+		t.Errorf("it leads to %q", page.Body)
+	}
+}

@@ -25,6 +25,7 @@ var unguarded = map[string]string{
 	"GET /metrics": "looks at the key itself",
 
 	"GET /docs":            "what can be asked is no secret",
+	"GET /problems/{code}": "what a problem means is no secret",
 	"GET /v1/openapi.json": "what can be asked is no secret",
 	"GET /v1/openapi.yaml": "what can be asked is no secret",
 }
