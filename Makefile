@@ -18,10 +18,10 @@ BENCHES  = bench bench/measure bench/riversqlite bench/asynq bench/goqite bench/
 # Pure Go everywhere, so that one build serves all checks. Only the race detector needs more.
 export CGO_ENABLED = 0
 
-STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint bench chaos mutants powerloss format postgres programs compiler cross race
+.PHONY: help run demo convert test lint bench chaos mutants powerloss format postgres programs compiler cross race
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,13 @@ run: ## serve a demo on a throw-away store, with jobs that call a misbehaving ga
 demo: ## watch jobs fail and recover, and a campaign end, in the terminal: about a minute, nothing to set up
 	@$(GO) run ./cmd/holdfast demo
 
+convert: ## the converter, an application on Holdfast: PDF to XML, in a browser at http://127.0.0.1:4750
+	@cd apps && $(GO) build -o ../bin/ ./convert
+	@bin/convert
+
 test: postgres programs lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
 	$(GO) test -timeout 10m $(PACKAGES)
+	cd apps && $(GO) test -timeout 15m ./...
 	cd bench && $(GO) test . && cd measure && $(GO) test .
 	cd tools && $(GO) test -count=1 ./...
 	@$(MAKE) --no-print-directory race
@@ -44,6 +49,7 @@ lint: ## gofmt, go vet and staticcheck
 		echo "not formatted, run 'make format':"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
+	cd apps && $(GO) vet ./... && $(STATICCHECK) ./...
 	@for module in $(BENCHES); do \
 		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
 	done
@@ -87,6 +93,7 @@ cross:
 	@for system in linux darwin windows; do \
 		echo "build for $$system"; \
 		CGO_ENABLED=0 GOOS=$$system $(GO) build ./... || exit 1; \
+		(cd apps && CGO_ENABLED=0 GOOS=$$system $(GO) build ./...) || exit 1; \
 	done
 
 # The race detector, and nothing else here, needs a C compiler.

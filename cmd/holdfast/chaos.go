@@ -34,13 +34,11 @@ the audit found something.`,
   holdfast chaos --store postgres://user@host/scratch --seconds 60 --workers 8`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			if err := equip(cmd, &c); err != nil {
+				return err
 			}
-			c.Command = []string{self, "chaos", "child"}
-			if !quiet {
-				c.Progress = cmd.ErrOrStderr()
+			if quiet {
+				c.Progress = nil
 			}
 			report, err := chaos.Run(cmd.Context(), c)
 			if err != nil {
@@ -49,12 +47,10 @@ the audit found something.`,
 			return tell(cmd, report, report.Clean(), report.Troubles)
 		},
 	}
+	chaosFlags(cmd, &c)
 	flags := cmd.Flags()
-	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
 	flags.IntVar(&c.Seconds, "seconds", 20, "how long the faults last; draining comes after")
 	flags.IntVar(&c.Workers, "workers", 4, "worker processes at once")
-	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
-	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
 	flags.BoolVar(&quiet, "json", false, "print the line of JSON and nothing else")
 	cmd.AddCommand(childCommand(), chaosRedriveCommand(), chaosServersCommand(), chaosOverloadCommand())
 	return cmd
@@ -69,11 +65,9 @@ func chaosRedriveCommand() *cobra.Command {
 		Short: "redrive dead letters while workers are killed, then show that each went once",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			if err := equip(cmd, &c); err != nil {
+				return err
 			}
-			c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
 			report, err := chaos.Redrive(cmd.Context(), c, jobs)
 			if err != nil {
 				return err
@@ -81,12 +75,10 @@ func chaosRedriveCommand() *cobra.Command {
 			return tell(cmd, report, report.Clean(), report.Troubles)
 		},
 	}
+	chaosFlags(cmd, &c)
 	flags := cmd.Flags()
-	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
 	flags.IntVar(&jobs, "jobs", 50_000, "how many dead letters")
 	flags.IntVar(&c.Workers, "workers", 4, "worker processes at once")
-	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
-	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one")
 	return cmd
 }
 
@@ -98,11 +90,9 @@ func chaosServersCommand() *cobra.Command {
 		Short: "kill servers under producers and workers that go by way of them, then show that nothing was lost",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			if err := equip(cmd, &c); err != nil {
+				return err
 			}
-			c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
 			report, err := chaos.Run(cmd.Context(), c)
 			if err != nil {
 				return err
@@ -110,13 +100,11 @@ func chaosServersCommand() *cobra.Command {
 			return tell(cmd, report, report.Clean(), report.Troubles)
 		},
 	}
+	chaosFlags(cmd, &c)
 	flags := cmd.Flags()
-	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
 	flags.IntVar(&c.Seconds, "seconds", 20, "how long the faults last; draining comes after")
 	flags.IntVar(&c.Servers, "servers", 1, "servers at once; more than one needs PostgreSQL")
 	flags.IntVar(&c.Workers, "workers", 2, "worker processes of each sort at once: engines, and workers that report outcomes")
-	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
-	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
 	return cmd
 }
 
@@ -132,11 +120,9 @@ func chaosOverloadCommand() *cobra.Command {
 		Short: "offer a server ten times of what it can take, then show that it went on doing what it can",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			self, err := os.Executable()
-			if err != nil {
-				return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+			if err := equip(cmd, &c); err != nil {
+				return err
 			}
-			c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
 			report, err := chaos.Overload(cmd.Context(), c, each)
 			if err != nil {
 				return err
@@ -147,11 +133,29 @@ func chaosOverloadCommand() *cobra.Command {
 			return tell(cmd, report, report.Clean() && report.Ratio >= leastGoodput, report.Troubles)
 		},
 	}
+	chaosFlags(cmd, &c)
+	flags := cmd.Flags()
+	flags.IntVar(&c.Seconds, "seconds", 60, "how long it is overloaded")
+	flags.IntVar(&each, "each", 1500, "jobs that one request brings; with fewer, a thousand clients that are kept waiting do not offer ten times as much")
+	return cmd
+}
+
+// chaosFlags are those that every run has.
+func chaosFlags(cmd *cobra.Command, c *chaos.Config) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.Store, "store", "sqlite", `where the jobs are kept: an address, or "sqlite" or "postgres" for one that is thrown away`)
-	flags.IntVar(&c.Seconds, "seconds", 60, "how long it is overloaded")
-	flags.IntVar(&each, "each", 500, "jobs that one request brings")
-	return cmd
+	flags.DurationVar(&c.Lease, "lease", 2*time.Second, "how long a silent worker is believed in")
+	flags.Uint64Var(&c.Seed, "seed", 0, "of the run's choices; 0 draws one and says which")
+}
+
+// equip says how a run starts this program again, and where it tells how it goes.
+func equip(cmd *cobra.Command, c *chaos.Config) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("this program does not know where it is, so it cannot start itself again: %w", err)
+	}
+	c.Command, c.Progress = []string{self, "chaos", "child"}, cmd.ErrOrStderr()
+	return nil
 }
 
 // childCommand is what a run starts this program with. Nobody else has a use for it.

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
@@ -41,6 +43,30 @@ func prepare(address, dir string) (*ground, error) {
 		return &ground{name: "postgres", address: address}, nil
 	}
 	return &ground{name: "sqlite", address: strings.TrimPrefix(address, "sqlite:")}, nil
+}
+
+// onGround makes the folder, the ground and the store for a run, and leaves nothing of them behind.
+func (c *Config) onGround(ctx context.Context, run func(dir string, g *ground, s holdfast.Store) error) error {
+	if err := able(); err != nil {
+		return err
+	}
+	c.fill()
+	dir, err := os.MkdirTemp("", "holdfast-chaos-")
+	if err != nil {
+		return fmt.Errorf("no folder for the run: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	g, err := prepare(c.Store, dir)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	s, err := openPatiently(ctx, g.address)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return run(dir, g, s)
 }
 
 func (g *ground) close() error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -56,39 +55,23 @@ const (
 // Overload finds out how much a server takes from a sane number of clients, and then offers it ten times as much. Requests bring several jobs, so that
 // what is offered is work: the clients share the machine with the server, and nothing is left of it for either where each question costs as much as its answer.
 func Overload(ctx context.Context, c Config, each int) (report OverloadReport, err error) {
-	if err := able(); err != nil {
-		return report, err
-	}
-	c.fill()
-	dir, err := os.MkdirTemp("", "holdfast-overload-")
-	if err != nil {
-		return report, fmt.Errorf("no folder for the run: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	g, err := prepare(c.Store, dir)
-	if err != nil {
-		return report, err
-	}
-	defer g.close()
-	s, err := openPatiently(ctx, g.address)
-	if err != nil {
-		return report, err
-	}
-	defer s.Close()
-	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
-	defer f.killAll("")
-	if err := f.manServers(ctx, 1); err != nil {
-		return report, err
-	}
-	report = OverloadReport{Store: g.name, Seconds: c.Seconds, Each: each}
-	l := newLoad(f.part.Servers[0], each)
-	if err := c.overload(ctx, l, &report); err != nil {
-		return report, err
-	}
-	c.say("%s: %.0f %% of it went on, %d requests taken and %d refused; looking for %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
-	report.Troubles = append(l.troubles, f.troubles()...)
-	report.Findings = len(f.troubles()) + f.retireServers(time.Minute)
-	return report, report.weigh(ctx, s, l)
+	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
+		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
+		defer f.killAll("")
+		if err := f.manServers(ctx, 1); err != nil {
+			return err
+		}
+		report = OverloadReport{Store: g.name, Seconds: c.Seconds, Each: each}
+		l := newLoad(f.part.Servers[0], each)
+		if err := c.overload(ctx, l, &report); err != nil {
+			return err
+		}
+		c.say("%s: %.0f %% of it went on, %d requests taken and %d refused; looking for %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
+		report.Troubles = append(l.troubles, f.troubles()...)
+		report.Findings = len(f.troubles()) + f.retireServers(time.Minute)
+		return report.weigh(ctx, s, l)
+	})
+	return report, err
 }
 
 // overload measures the peak, what is left of it under overload, and what it is afterwards.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -32,46 +31,30 @@ func (r RedriveReport) Clean() bool { return r.Lost+r.Twice+r.Findings == 0 && l
 
 // Redrive makes dead letters, orders a redrive of all of them and kills the workers that carry it out, again and again.
 func Redrive(ctx context.Context, c Config, jobs int) (report RedriveReport, err error) {
-	if err := able(); err != nil {
-		return report, err
-	}
-	c.fill()
-	dir, err := os.MkdirTemp("", "holdfast-redrive-")
-	if err != nil {
-		return report, fmt.Errorf("no folder for the run: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	g, err := prepare(c.Store, dir)
-	if err != nil {
-		return report, err
-	}
-	defer g.close()
-	s, err := openPatiently(ctx, g.address)
-	if err != nil {
-		return report, err
-	}
-	defer s.Close()
-	report = RedriveReport{Store: g.name, Jobs: jobs}
-	first := holdfast.NewID()
-	if err := bury(ctx, s, jobs); err != nil {
-		return report, err
-	}
-	c.say("%s: %d dead letters", g.name, jobs)
-	f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
-	defer f.killAll("")
-	began := time.Now()
-	id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Order{
-		Filter: holdfast.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "to see whether each goes once",
+	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
+		report = RedriveReport{Store: g.name, Jobs: jobs}
+		first := holdfast.NewID()
+		if err := bury(ctx, s, jobs); err != nil {
+			return err
+		}
+		c.say("%s: %d dead letters", g.name, jobs)
+		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: c.Lease, First: first}}
+		defer f.killAll("")
+		began := time.Now()
+		id, err := ops.New(s, ops.Config{}).StartRedrive(ctx, redrive.Order{
+			Filter: holdfast.Filter{Kind: script{}.Kind()}, Canary: min(10, jobs), PerSecond: redrive.MaxPerSecond, InFlight: 5000, Actor: "chaos", Reason: "to see whether each goes once",
+		})
+		if err != nil {
+			return err
+		}
+		if report.Kills, err = c.harass(ctx, s, f, id); err != nil {
+			return err
+		}
+		report.Seconds = time.Since(began).Seconds()
+		f.retire(partWorker, time.Minute)
+		return report.weigh(ctx, s, id, first)
 	})
-	if err != nil {
-		return report, err
-	}
-	if report.Kills, err = c.harass(ctx, s, f, id); err != nil {
-		return report, err
-	}
-	report.Seconds = time.Since(began).Seconds()
-	f.retire(partWorker, time.Minute)
-	return report, report.weigh(ctx, s, id, first)
+	return report, err
 }
 
 // bury makes jobs that have failed for good, as quickly as can be.

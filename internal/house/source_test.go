@@ -57,7 +57,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// files reads the files of the root module whose names end in one of the endings. Modules inside it keep their own house.
+// files reads the files of the root module and of the applications whose names end in one of the endings. Other modules inside keep their own house.
 func files(t *testing.T, endings ...string) []source {
 	t.Helper()
 	dir := root(t)
@@ -101,7 +101,7 @@ func shareBubbles(found []source) {
 
 // enter answers fs.SkipDir for a folder that is not the root module's.
 func enter(rel, name string) error {
-	if rel == "." {
+	if rel == "." || rel == "apps" {
 		return nil
 	}
 	_, err := os.Stat(filepath.Join(name, "go.mod"))
