@@ -69,7 +69,9 @@ type Config struct {
 	Beat   time.Duration // how often the feed is looked at; 200 ms when zero
 	Source string        // of events, as receivers see it; "/holdfast" when empty
 	Log    *slog.Logger  // slog.Default when nil
-	Engine engine.Config // of the deliveries: lease, grace and so on. Queues, Slots and Log are set from here
+	// Engine is that of the deliveries: lease, grace and so on. Queues, Slots and Log are set from here. It performs duties for all jobs, as every engine
+	// does, so give it the Taxonomy, Policy, Policies and Dependencies of your others.
+	Engine engine.Config
 }
 
 // A Call is a Go function that wants to be told.

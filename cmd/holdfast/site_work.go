@@ -29,15 +29,12 @@ const noQueue = "-"
 
 // makeEngine makes the engine that performs duties, judges what remote workers report, and runs the built-in kinds.
 func (s *site) makeEngine() (err error) {
-	policies, err := s.policies()
+	cfg, err := s.rules()
 	if err != nil {
 		return err
 	}
-	cfg := engine.Config{
-		Name: "server", Queues: s.queues(), Slots: s.set.Count("workers"), Lease: s.set.Span("lease"), Timeout: s.set.Span("timeout"), Grace: s.set.Span("grace"),
-		Taxonomy: s.taxonomy, Policy: s.retries(), Policies: policies, ProbeURL: probe.URL, Version: thisBuild().Version,
-		Around: s.watch.around(), Ended: s.watch.metrics.Ended, Log: s.log,
-	}
+	cfg.Name, cfg.Queues, cfg.Slots, cfg.Timeout = "server", s.queues(), s.set.Count("workers"), s.set.Span("timeout")
+	cfg.Around, cfg.Log = s.watch.around(), s.log
 	if s.set.On("no-workers") || cfg.Slots == 0 {
 		cfg.Queues, cfg.Slots = []string{noQueue}, 1
 	}
@@ -48,6 +45,15 @@ func (s *site) makeEngine() (err error) {
 		return nil
 	}
 	return s.registerKinds()
+}
+
+// rules are what both engines of a server go by: either may take over what a lost worker held, or move a breaker.
+func (s *site) rules() (engine.Config, error) {
+	policies, err := s.policies()
+	return engine.Config{
+		Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Taxonomy: s.taxonomy, Policy: s.retries(), Policies: policies, ProbeURL: probe.URL,
+		Version: thisBuild().Version, Ended: s.watch.metrics.Ended,
+	}, err
 }
 
 // retries is the policy of kinds that have none of their own.
@@ -101,10 +107,12 @@ func (s *site) makeNotify() error {
 	if err != nil {
 		return &usageError{err}
 	}
-	s.notify, err = notify.New(s.store, notify.Config{
-		Sinks: sinks, Source: s.set.Text("source"), Log: s.log,
-		Engine: engine.Config{Name: "deliveries", Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Version: thisBuild().Version, Ended: s.watch.metrics.Ended},
-	})
+	cfg, err := s.rules()
+	if err != nil {
+		return err
+	}
+	cfg.Name = "deliveries"
+	s.notify, err = notify.New(s.store, notify.Config{Sinks: sinks, Source: s.set.Text("source"), Log: s.log, Engine: cfg})
 	return err
 }
 
