@@ -21,7 +21,7 @@ export CGO_ENABLED = 0
 STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo convert test lint bench chaos mutants powerloss format postgres programs compiler cross race
+.PHONY: help run demo convert test lint bench load chaos mutants powerloss format postgres programs compiler cross race
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ race: compiler ## the tests of everything concurrent under the race detector
 
 bench: postgres ## measure against River, Asynq and others, side by side, about 15 minutes; QUICK=1 for 4
 	cd bench && $(GO) run .
+
+load: ## the converter under load: 200 uploads at once and 5,000 conversions; says how fast, and how much memory
+	cd apps && $(GO) test -timeout 60m -count 1 -v ./convert -run TestUnderLoad -args -load.uploads 200 -load.jobs 5000
 
 chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each, redrive JOBS=50000 dead letters, follow EVENTS=1000000
 	@$(GO) build -o bin/ ./cmd/holdfast

@@ -16,15 +16,24 @@ type Program struct {
 	Else    string // what to do elsewhere
 }
 
-// The programs: two languages in which workers are written, and Prometheus's own judge of rules.
+// The programs: two languages in which workers are written, Prometheus's own judge of rules; and for the applications a browser, what makes and reads PDFs, and a
+// judge of XML.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
 	Promtool = Program{"promtool", "prometheus", "macOS: brew install prometheus"}
+
+	Chromium    = Program{"chromium", "chromium", "macOS: brew install chromium"}
+	Npm         = Program{"npm", "npm", "macOS: brew install node"}
+	Poppler     = Program{"pdftotext", "poppler-utils", "macOS: brew install poppler"}
+	Rsvg        = Program{"rsvg-convert", "librsvg2-bin", "macOS: brew install librsvg"}
+	Qpdf        = Program{"qpdf", "qpdf", "macOS: brew install qpdf"}
+	Ghostscript = Program{"gs", "ghostscript", "macOS: brew install ghostscript"}
+	Xmllint     = Program{"xmllint", "libxml2-utils", "macOS has it"}
 )
 
 // All of them.
-var All = []Program{Python, Node, Promtool}
+var All = []Program{Python, Node, Promtool, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
 
 // Ensure answers with the program's path. It installs what is missing if it may, and says what to do if it may not.
 func (p Program) Ensure() (string, error) {

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"bufio"
+	"encoding/xml"
+	"strings"
+)
+
+// A writer writes XML 1.0 as it comes, indented, and remembers the first failure until the end. What XML cannot hold becomes U+FFFD.
+type writer struct {
+	to    *bufio.Writer
+	depth int
+	err   error
+}
+
+// An attribute of an element. One without a value is left out.
+type attribute struct{ name, value string }
+
+func (w *writer) raw(parts ...string) {
+	for _, p := range parts {
+		if w.err == nil {
+			_, w.err = w.to.WriteString(p)
+		}
+	}
+}
+
+func (w *writer) escaped(text string) {
+	if w.err == nil {
+		w.err = xml.EscapeText(w.to, []byte(text))
+	}
+}
+
+func (w *writer) begin() { w.raw(xml.Header) }
+
+// end reports whether everything was written.
+func (w *writer) end() error {
+	if w.err == nil {
+		w.err = w.to.Flush()
+	}
+	return w.err
+}
+
+func (w *writer) tag(name string, attributes []attribute) {
+	w.raw(strings.Repeat("  ", w.depth), "<", name)
+	for _, a := range attributes {
+		if a.value == "" {
+			continue
+		}
+		w.raw(" ", a.name, `="`)
+		w.escaped(a.value)
+		w.raw(`"`)
+	}
+}
+
+// open begins an element that holds others.
+func (w *writer) open(name string, attributes ...attribute) {
+	w.tag(name, attributes)
+	w.raw(">\n")
+	w.depth++
+}
+
+// close ends it.
+func (w *writer) close(name string) {
+	w.depth--
+	w.raw(strings.Repeat("  ", w.depth), "</", name, ">\n")
+}
+
+// leaf writes an element that holds text, or nothing.
+func (w *writer) leaf(name, text string, attributes ...attribute) {
+	w.tag(name, attributes)
+	if text == "" {
+		w.raw("/>\n")
+		return
+	}
+	w.raw(">")
+	w.escaped(text)
+	w.raw("</", name, ">\n")
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/user"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// keys is `convert key ...`: API keys, for programs that are no browser.
+func keys(ctx context.Context, set settings, args []string, out io.Writer, log *slog.Logger) (err error) {
+	if len(args) == 0 {
+		return fmt.Errorf("key: create, list or revoke: %w", errUsage)
+	}
+	if err := makeFolder(set.Store); err != nil {
+		return err
+	}
+	a, err := open(ctx, set, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	switch verb, args := args[0], args[1:]; {
+	case verb == "create":
+		return a.createKey(ctx, args, out)
+	case verb == "list" && len(args) == 0:
+		return a.listKeys(ctx, out)
+	case verb == "revoke" && len(args) == 1:
+		if err := a.desk.RevokeKey(ctx, args[0], ops.By{Actor: me(), Reason: "convert key revoke"}); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "Key %s opens nothing any more.\n", args[0])
+		return nil
+	}
+	return fmt.Errorf("key %s: %w", args[0], errUsage)
+}
+
+func (a *app) createKey(ctx context.Context, args []string, out io.Writer) error {
+	var order key.Order
+	var scope string
+	flags := flag.NewFlagSet("key create", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says it
+	flags.StringVar(&order.Name, "name", "", "for people")
+	flags.StringVar(&scope, "scope", string(key.Operator), "viewer, operator or admin")
+	flags.StringVar(&order.Owner, "owner", "", "whose files it sees; its own when empty")
+	flags.DurationVar(&order.ExpireIn, "for", 0, "how long it is good; for ever when zero")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		return errors.Join(err, fmt.Errorf("key create --name NAME: %w", errUsage))
+	}
+	order.Scope = key.Scope(scope)
+	made, text, err := a.desk.MakeKey(ctx, order, ops.By{Actor: me(), Reason: "convert key create"})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s\n", text)
+	fmt.Fprintf(out, "This is key %s. It is shown this once: keep it, and send it as  Authorization: Bearer ...\n", made.ID)
+	return nil
+}
+
+func (a *app) listKeys(ctx context.Context, out io.Writer) error {
+	all, err := a.desk.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tNAME\tSCOPE\tOWNER\tGOOD")
+	for _, k := range all {
+		good := "yes"
+		if !k.Good(time.Now()) {
+			good = "no"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Owner, good)
+	}
+	return table.Flush()
+}
+
+// me is who does this, for the story.
+func me() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "somebody at the command line"
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// asProgram makes the test's own binary into the program, so that tests run real processes without building another.
+const asProgram = "CONVERT_TEST_AS_PROGRAM"
+
+func init() {
+	if os.Getenv(asProgram) == "" {
+		return
+	}
+	if os.Getenv(tied) == "" { // a gateway has to end by itself
+		go orphaned(os.Getppid())
+	}
+	main()
+}
+
+// orphaned ends a process whose test was cut off: it leaves nobody behind.
+func orphaned(parent int) {
+	for range time.Tick(time.Second) {
+		if os.Getppid() != parent {
+			os.Exit(3)
+		}
+	}
+}
+
+// A process is the program, running.
+type process struct {
+	*exec.Cmd
+	t     *testing.T
+	mu    sync.Mutex
+	said  bytes.Buffer // by both of its mouths
+	heard *sync.Cond
+	ended chan struct{}
+}
+
+// launch starts the program with an environment of its own, and waits until it says something.
+func launch(t *testing.T, env []string, until string, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0], args...), t: t, ended: make(chan struct{})}
+	p.heard = sync.NewCond(&p.mu)
+	p.Env = append(append(os.Environ(), asProgram+"=1"), env...)
+	p.Stdout, p.Stderr = p, p
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.Wait() // most of them are killed
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(p.ended)
+		p.heard.Broadcast()
+	}()
+	t.Cleanup(p.kill)
+	if until != "" {
+		p.says(until)
+	}
+	return p
+}
+
+// Write hears what the process says.
+func (p *process) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard.Broadcast()
+	return p.said.Write(text)
+}
+
+// says waits for a line that begins so, and answers with the rest of it.
+func (p *process) says(begin string) string {
+	p.t.Helper()
+	late := time.AfterFunc(time.Minute, p.kill)
+	defer late.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		lines := bufio.NewScanner(bytes.NewReader(p.said.Bytes()))
+		for lines.Scan() {
+			if rest, ok := strings.CutPrefix(lines.Text(), begin); ok {
+				return rest
+			}
+		}
+		select {
+		case <-p.ended:
+			p.t.Fatalf("the program never said %q:\n%s", begin, p.said.String())
+		default:
+		}
+		p.heard.Wait()
+	}
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// output is all that was said so far.
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
+
+func TestACommandLineThatMakesNoSenseSaysWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		code int
+		says string
+	}{
+		{args: []string{"help"}, code: 0, says: "convert gateway"},
+		{args: []string{"help"}, code: 0, says: "RETRY_MAX_ATTEMPTS"},
+		{args: []string{"fly"}, code: 2, says: `there is no "fly"`},
+		{args: []string{"web", "now"}, code: 2, says: "set by environment"},
+		{args: []string{"key"}, code: 2, says: "create, list or revoke"},
+		{args: []string{"key", "burn"}, code: 2, says: "convert help"},
+		{args: []string{"key", "create", "--colour", "red"}, code: 2, says: "--name NAME"},
+		{args: []string{"key", "create"}, code: 1, says: "name"},
+		{args: []string{"key", "revoke", "nobody"}, code: 1, says: "nobody"},
+		{args: []string{"web"}, env: map[string]string{"RETRY_MAX_ATTEMPTS": "many"}, code: 2, says: "RETRY_MAX_ATTEMPTS"},
+		{args: []string{"web"}, env: map[string]string{"UPLOADS_DIR": "ftp://elsewhere"}, code: 1, says: "UPLOADS_DIR"},
+	} {
+		dir := t.TempDir()
+		env := func(name string) string {
+			if name == "DATA_DIR" {
+				return dir
+			}
+			return c.env[name]
+		}
+		var said bytes.Buffer
+		code := run(t.Context(), c.args, env, &said, &said)
+		if code != c.code || !strings.Contains(said.String(), c.says) {
+			t.Errorf("%v ends with %d and says %q; want %d and %q", c.args, code, said.String(), c.code, c.says)
+		}
+	}
+}
+
+func TestAPortThatIsTakenSaysSo(t *testing.T) {
+	busy, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	env := map[string]string{"DATA_DIR": t.TempDir(), "ADDR": busy.Addr().String(), "GATEWAY_URL": "http://127.0.0.1:1"}
+	var said bytes.Buffer
+	if code := run(t.Context(), []string{"web"}, func(name string) string { return env[name] }, &said, &said); code != 1 || !strings.Contains(said.String(), "choose another one") {
+		t.Errorf("%d: %s", code, said.String())
+	}
+}
+
+func TestAKeyIsMadeListedAndRevokedAtTheCommandLine(t *testing.T) {
+	env := map[string]string{"DATA_DIR": t.TempDir()}
+	do := func(args ...string) string {
+		t.Helper()
+		var said bytes.Buffer
+		if code := run(t.Context(), append([]string{"key"}, args...), func(name string) string { return env[name] }, &said, &said); code != 0 {
+			t.Fatalf("%v: %s", args, said.String())
+		}
+		return said.String()
+	}
+	made := do("create", "--name", "nightly", "--owner", "acme")
+	if !strings.HasPrefix(made, "hf_") {
+		t.Fatal(made)
+	}
+	id := strings.Split(made, "_")[1]
+	if list := do("list"); !strings.Contains(list, id) || !strings.Contains(list, "acme") || !strings.Contains(list, "yes") || strings.Contains(list, strings.Split(made, "_")[2]) {
+		t.Error(list)
+	}
+	do("revoke", id)
+	if list := do("list"); !strings.Contains(list, "no") {
+		t.Error(list)
+	}
+}
+
+// freeAddress is one that nobody has, a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := listen(t.Context(), "ADDR", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// poll asks until something is so.
+func poll(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// statusOf asks an address, and answers with 0 when nobody is there.
+func statusOf(client *http.Client, address string) (int, string) {
+	response, err := client.Get(address)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, fmt.Sprint(string(body), err)
+}
+
+// slowness is how long things take here that are to be interrupted.
+const slowness = 200 * time.Millisecond
+
+// over reports whether something has ended.
+func over(ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	default:
+		return false
+	}
+}

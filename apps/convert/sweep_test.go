@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// 000 section 11 (no double XML, and nothing left when a process dies): what a crash leaves between the steps of an upload is found.
+func TestTheSweepFindsWhatCrashesLeft(t *testing.T) {
+	eachShelf(t, func(s *shelf) {
+		s.old()
+		const long = 2 * time.Hour
+		orphan, young, foreign := holdfast.NewID(), holdfast.NewID(), holdfast.NewID()
+		s.lays(s.uploads, sourceKey(orphan), long)
+		s.lays(s.results, resultKey(orphan), long)
+		s.lays(s.uploads, sourceKey(young), 30*time.Minute)
+		s.lays(s.uploads, "notes.txt", long)
+		s.lays(s.uploads, resultKey(foreign), long) // an XML is no source
+		queued, ended := s.enters(1), s.enters(2)
+		s.works(queueConvert)
+		s.becomes(queued, holdfast.Complete)
+		s.becomes(ended, holdfast.Complete)
+		bare := s.unkeeps(3)
+		for _, key := range []string{sourceKey(queued), sourceKey(ended), sourceKey(bare)} {
+			s.ages(key, long)
+		}
+		s.ages(resultKey(ended), long)
+
+		for range 3 {
+			s.sweeps()
+		}
+		s.there(s.uploads, sourceKey(orphan), false)
+		s.there(s.results, resultKey(orphan), false)
+		for _, key := range []string{sourceKey(young), "notes.txt", resultKey(foreign), sourceKey(queued), sourceKey(ended), sourceKey(bare)} {
+			s.there(s.uploads, key, true)
+		}
+		s.there(s.results, resultKey(ended), true)
+		if f, err := s.standing(s.Context(), s.job(bare)); err != nil || f.Source.ExpireAt.IsZero() || f.Source.Size == 0 {
+			t.Errorf("a source that nobody kept is kept by now: %+v, %v", f, err)
+		}
+	})
+}
+
+// unkeeps enters a job as an upload does that is killed before the expiry of its source is written down.
+func (s *shelf) unkeeps(n int) holdfast.ID {
+	s.Helper()
+	id, text := holdfast.NewID(), string(samplePDF(n))
+	if _, err := s.uploads.Put(s.Context(), sourceKey(id), strings.NewReader(text)); err != nil {
+		s.Fatal(err)
+	}
+	args := Conversion{Name: "bare.pdf", Mapping: "text", SHA256: strings.Repeat("0", 64), Bytes: int64(len(text)), Source: sourceKey(id)}
+	if _, err := holdfast.Enqueue(s.Context(), s.store, args, func(d *holdfast.Draft) { d.ID, d.Queue, d.Owner = id, "nobody", "session:test" }); err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+// C10: a worker that dies after the XML was written and before that was said leaves it to the next attempt; one that was cancelled then leaves it to the sweep.
+func TestTheSweepKeepsAResultThatNobodySpokeOf(t *testing.T) {
+	eachShelf(t, func(s *shelf) {
+		s.old()
+		id := s.unkeeps(1)
+		s.lays(s.results, resultKey(id), 2*time.Hour)
+		s.sweeps()
+		if kept := s.keptNames(id); kept != "" {
+			t.Errorf("%q is kept already: the source is young, and the result belongs to whoever works on the job", kept)
+		}
+		if _, err := s.store.Cancel(s.Context(), holdfast.Intervention{Job: id, Actor: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		s.sweeps()
+		s.there(s.results, resultKey(id), true)
+		if kept := s.keptNames(id); kept != artifactResult+" " {
+			t.Errorf("%q is kept", kept)
+		}
+	})
+}
+
+func (s *shelf) keptNames(id holdfast.ID) (names string) {
+	s.Helper()
+	kept, err := s.store.Artifacts(s.Context(), holdfast.ArtifactFilter{Job: id})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, k := range kept {
+		names += k.Name + " "
+	}
+	return names
+}
+
+func TestTheSweepRemovesPartsThatAreOld(t *testing.T) {
+	s := newScene(t, "")
+	dir := filepath.Join(s.set.Uploads, "aa")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, ago := range map[string]time.Duration{".01-aa.pdf.old": 2 * time.Hour, ".01-aa.pdf.young": time.Minute} {
+		path, then := filepath.Join(dir, name), time.Now().Add(-ago)
+		if err := errors.Join(os.WriteFile(path, []byte("half"), 0o600), os.Chtimes(path, then, then)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := filesIn(t, s.set.Uploads); len(left) != 1 || left[".01-aa.pdf.young"] == "" {
+		t.Errorf("left are %v", left)
+	}
+}
+
+// Somebody who gives the wrong DATABASE_URL, or an empty one, does not lose what another store knows of.
+func TestTheSweepLeavesFilesThatAreOlderThanTheStore(t *testing.T) {
+	eachShelf(t, func(s *shelf) {
+		key := sourceKey(holdfast.NewID())
+		s.lays(s.uploads, key, 2*time.Hour)
+		s.sweeps()
+		s.sweeps()
+		s.there(s.uploads, key, true)
+	})
+}
+
+// A job that retention has purged is known to have been there: what is left of it is nobody else's.
+func TestTheSweepRemovesWhatAPurgedJobLeft(t *testing.T) {
+	eachShelf(t, func(s *shelf) {
+		id := s.enters(1)
+		s.works(queueConvert)
+		s.becomes(id, holdfast.Complete)
+		s.purges(id)
+		s.lays(s.results, resultKey(id), 2*time.Hour) // by somebody who had lost the job and did not know
+		s.sweeps()
+		s.there(s.results, resultKey(id), false)
+	})
+}
+
+// Rounds are bounded, and each goes on where the last one ended, whichever process it was.
+func TestTheSweepGoesOnWhereItEnded(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		s := &shelf{scene: newScene(t, address)}
+		s.dir = s.set.Uploads
+		s.old()
+		then := time.Now().Add(-2 * time.Hour)
+		for i := range sweepMost + 200 {
+			path := filepath.Join(s.set.Uploads, fmt.Sprintf("%02d", i%100), fmt.Sprintf("note-%06d.txt", i))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Chtimes(path, then, then)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := holdfast.NewID()
+		last[15] = 0xff // its folder comes after all others
+		s.lays(s.uploads, sourceKey(last), 2*time.Hour)
+		s.sweeps()
+		s.there(s.uploads, sourceKey(last), true)
+		other, _ := s.process()
+		if err := other.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.there(s.uploads, sourceKey(last), false)
+
+		var together sync.WaitGroup
+		for range 4 {
+			together.Go(s.sweeps) // it is no error that somebody else was faster
+		}
+		together.Wait()
+		if left := filesIn(t, s.set.Uploads); len(left) != sweepMost+200 {
+			t.Errorf("%d files are left", len(left))
+		}
+	})
+}
+
+// Where storage or store are away, nothing is taken for missing, and nothing is deleted.
+func TestASweepInTroubleDeletesNothing(t *testing.T) {
+	s := &shelf{scene: newScene(t, "")}
+	s.dir = s.set.Uploads
+	s.old()
+	id := s.unkeeps(1)
+	s.ages(sourceKey(id), 2*time.Hour)
+	for _, verb := range []string{"Records", "Artifacts", "Keep"} {
+		s.faulty.Plan(storetest.Fault{Verb: verb})
+		if err := s.sweep(t.Context()); err == nil {
+			t.Errorf("the store does not answer %s, and nobody says so", verb)
+		}
+		s.there(s.uploads, sourceKey(id), true)
+	}
+	if err := os.Rename(s.set.Uploads, s.set.Uploads+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("the folder is away: %v", err)
+	}
+	if f, err := s.standing(t.Context(), s.job(id)); err == nil {
+		t.Errorf("nobody can know what became of the files, and yet: %+v", f)
+	}
+	if err := os.Rename(s.set.Uploads+".away", s.set.Uploads); err != nil {
+		t.Fatal(err)
+	}
+	s.there(s.uploads, sourceKey(id), true)
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// What has become of a file, as views say it.
+const (
+	fileAvailable = "available"
+	fileExpired   = "expired" // removed when its time was up
+	fileMissing   = "missing" // should be there, and is not
+	fileNone      = "none"    // there never was one, or not yet
+)
+
+// A view is a job as its owner sees it. Absent values are null, never missing; what only some answers say is left out of the others.
+type view struct {
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Filename string `json:"filename"`
+	Mapping  string `json:"mapping"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"`
+
+	AttemptCount     int        `json:"attempt_count"`
+	MaxAttempts      int        `json:"max_attempts"`
+	ManualRetryCount int        `json:"manual_retry_count"`
+	RetryAfter       *time.Time `json:"retry_after"`
+	LastAttemptAt    *time.Time `json:"last_attempt_at"`
+	ErrorCode        *string    `json:"error_code"`
+	ErrorMessage     *string    `json:"error_message"`
+
+	CreatedAt   time.Time  `json:"created_at"`
+	QueuedAt    time.Time  `json:"queued_at"`
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+	FailedAt    *time.Time `json:"failed_at"`
+	UpdatedAt   time.Time  `json:"updated_at"`
+
+	Source          string     `json:"source"`
+	Result          string     `json:"result"`
+	SourceExpiresAt *time.Time `json:"source_expires_at"`
+	ResultExpiresAt *time.Time `json:"result_expires_at"`
+	ResultBytes     *int64     `json:"result_bytes"`
+	ResultSHA256    *string    `json:"result_sha256"`
+
+	CanRetry    bool    `json:"can_retry"`
+	RetryHint   *string `json:"retry_hint"` // why it cannot be retried
+	Held        bool    `json:"held"`       // its turn has come, and the gateway's breaker keeps it back
+	DownloadURL *string `json:"download_url"`
+
+	Duplicate     bool `json:"duplicate,omitempty"`      // of an upload: the job was there already
+	QueuePosition int  `json:"queue_position,omitempty"` // of a retry: 1 is next
+}
+
+// view tells one job, and asks the storage whether its files are there.
+func (a *app) view(ctx context.Context, job holdfast.Job) (view, error) {
+	held, err := a.held(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	return a.describe(ctx, job, held, true)
+}
+
+// views tells many. What became of their files is read from the store alone: storage is not asked about each of them.
+func (a *app) views(ctx context.Context, jobs []holdfast.Job) ([]view, error) {
+	held, err := a.held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]view, len(jobs))
+	for i, job := range jobs {
+		if list[i], err = a.describe(ctx, job, held, false); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// held reports whether the gateway's breaker lets nothing through.
+func (a *app) held(ctx context.Context) (bool, error) {
+	holds, err := a.jobs.Holds(ctx)
+	for _, h := range holds {
+		if h.Dependency == dependencyGateway && h.Source == holdfast.SourceBreaker && h.Closed() {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+func (a *app) describe(ctx context.Context, job holdfast.Job, held, certain bool) (view, error) {
+	if job.Kind == (Refusal{}).Kind() {
+		return a.describeRefusal(job)
+	}
+	var args Conversion
+	if err := json.Unmarshal(job.Args, &args); err != nil {
+		return view{}, err
+	}
+	v := a.outline(job)
+	v.Filename, v.Mapping, v.Bytes, v.SHA256 = args.Name, args.Mapping, args.Bytes, args.SHA256
+	if err := a.tellTimes(ctx, &v, job); err != nil {
+		return view{}, err
+	}
+	if err := a.tellFiles(ctx, &v, job, certain); err != nil {
+		return view{}, err
+	}
+	v.Held = held && job.State == holdfast.Queued && !job.DueAt.After(job.AsOf)
+	v.RetryHint = retryHint(&v)
+	v.CanRetry = v.RetryHint == nil
+	return v, nil
+}
+
+// outline is what the job's own row says.
+func (a *app) outline(job holdfast.Job) view {
+	v := view{
+		ID: job.ID.String(), Status: string(job.State), AttemptCount: job.Failures + job.Crashes, MaxAttempts: job.MaxAttempts, ManualRetryCount: job.Generation - 1,
+		CreatedAt: job.CreatedAt.UTC(), QueuedAt: job.CreatedAt.UTC(), UpdatedAt: job.CreatedAt.UTC(),
+		LastAttemptAt: instant(job.StartedAt), StartedAt: instant(job.StartedAt), Source: fileNone, Result: fileNone,
+	}
+	if v.MaxAttempts == 0 {
+		v.MaxAttempts = a.set.RetryMaxAttempts
+	}
+	switch job.State {
+	case holdfast.Queued:
+		if job.LastFailure != nil || job.DueAt.After(job.AsOf) {
+			v.RetryAfter = instant(job.DueAt)
+		}
+	case holdfast.Processing:
+		v.AttemptCount++
+	case holdfast.Complete:
+		v.AttemptCount++
+		v.CompletedAt = instant(job.FinishedAt)
+	case holdfast.Failed:
+		v.FailedAt = instant(job.FinishedAt)
+	}
+	if code, line := a.say(job); code != "" {
+		v.ErrorCode, v.ErrorMessage = &code, &line
+	}
+	return v
+}
+
+// describeRefusal tells of a file that was not taken. It has failed from the first moment, whether or not the engine has got to it: what is told does
+// not depend on that.
+func (a *app) describeRefusal(job holdfast.Job) (view, error) {
+	var args Refusal
+	if err := json.Unmarshal(job.Args, &args); err != nil {
+		return view{}, err
+	}
+	at := job.CreatedAt.UTC()
+	code, line := a.say(job)
+	hint := "This file was not taken: upload another one."
+	return view{
+		ID: job.ID.String(), Status: string(holdfast.Failed), Filename: args.Name, Mapping: args.Mapping, Bytes: args.Bytes, ErrorCode: &code, ErrorMessage: &line,
+		CreatedAt: at, QueuedAt: at, FailedAt: &at, UpdatedAt: at, Source: fileNone, Result: fileNone, RetryHint: &hint,
+	}, nil
+}
+
+// tellTimes adds what only the story knows. A job that went straight has none to read.
+func (a *app) tellTimes(ctx context.Context, v *view, job holdfast.Job) error {
+	moved := func(at time.Time) {
+		if at = at.UTC(); at.After(v.UpdatedAt) {
+			v.UpdatedAt = at
+		}
+	}
+	moved(job.StartedAt)
+	moved(job.FinishedAt)
+	if job.Generation <= 1 && job.Failures+job.Crashes+job.Interrupts == 0 {
+		return nil
+	}
+	h, err := a.jobs.History(ctx, job.ID)
+	if err != nil {
+		return err
+	}
+	for _, attempt := range h.Attempts {
+		if attempt.Late {
+			continue
+		}
+		moved(attempt.EndedAt)
+		if attempt.To == holdfast.Queued && attempt.EndedAt.After(v.QueuedAt) {
+			v.QueuedAt = attempt.EndedAt.UTC()
+		}
+		if started := instant(attempt.StartedAt); started != nil && (v.StartedAt == nil || started.Before(*v.StartedAt)) {
+			v.StartedAt = started
+		}
+		if started := instant(attempt.StartedAt); started != nil && (v.LastAttemptAt == nil || started.After(*v.LastAttemptAt)) {
+			v.LastAttemptAt = started
+		}
+	}
+	for _, event := range h.Events {
+		moved(event.At)
+		if (event.Name == "manual retry" || event.Name == "redrive") && event.At.After(v.QueuedAt) {
+			v.QueuedAt = event.At.UTC()
+		}
+	}
+	return nil
+}
+
+// tellFiles adds what became of the job's PDF and XML.
+func (a *app) tellFiles(ctx context.Context, v *view, job holdfast.Job, certain bool) error {
+	kept, err := a.keptFiles(ctx, job, certain)
+	if err != nil && certain { // how the job stands can be told all the same
+		a.log.Warn("storage cannot be asked about a job's files", "event", "storage_away", "job_id", v.ID, "error", err.Error())
+		kept, err = a.keptFiles(ctx, job, false)
+	}
+	if err != nil {
+		return err
+	}
+	v.Source, v.SourceExpiresAt = kept.Source.State, instant(kept.Source.ExpireAt)
+	if job.State != holdfast.Complete {
+		return nil
+	}
+	var result Result
+	if err := json.Unmarshal(job.Result, &result); err != nil {
+		return err
+	}
+	v.Result, v.ResultExpiresAt = kept.Result.State, instant(kept.Result.ExpireAt)
+	v.ResultBytes, v.ResultSHA256 = &result.Bytes, &result.SHA256
+	if v.Result == fileAvailable {
+		where := "/api/jobs/" + v.ID + "/download"
+		v.DownloadURL = &where
+	}
+	return nil
+}
+
+// retryHint says why a job cannot be retried; nil when it can.
+func retryHint(v *view) *string {
+	hint := ""
+	switch {
+	case v.Status != string(holdfast.Failed):
+		hint = "Only a failed conversion can be retried."
+	case v.Source == fileExpired:
+		hint = "The PDF was removed by retention: upload it again."
+	case v.Source != fileAvailable:
+		hint = "The PDF is not there any more: upload it again."
+	default:
+		return nil
+	}
+	return &hint
+}
+
+// instant is a time as views tell it: null when it has not come.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,29 @@
+package blob
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fill has this process be refused to write more than half a megabyte into a file, as a disk does that is full.
+func fill() {
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 512 << 10, Max: 512 << 10}); err != nil {
+		panic(err)
+	}
+}
+
+func TestADiskThatTakesNoMoreLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), victim+"="+dir, victim+"_FULL=yes", victim+"_WHOLE=yes")
+	out, _ := cmd.CombinedOutput()
+	if said := string(out); !strings.Contains(said, "ended a file could not be written") || strings.Contains(said, dir) {
+		t.Errorf("the process said %q", said)
+	}
+	nothingLeft(t, openHere(t, dir))
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package blob
+
+// fill is for Linux.
+func fill() {}

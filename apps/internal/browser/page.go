@@ -1,0 +1,281 @@
+package browser
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// A Page is one tab, with cookies and a memory of its own.
+type Page struct {
+	t         testing.TB
+	ctx       context.Context
+	downloads string
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// New opens an empty page. It is closed when the test ends.
+func New(t testing.TB) *Page {
+	t.Helper()
+	browser, err := join()
+	fatal(t, err, "there is no browser")
+	ctx, end := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	t.Cleanup(func() {
+		end()
+		leave()
+	})
+	p := &Page{t: t, ctx: ctx, downloads: t.TempDir()}
+	fatal(t, chromedp.Do(ctx), "an empty page") // the page lives as long as the context it was first used with
+	go p.listen()
+	_, err = chromedp.CallBrowser(ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: p.downloads, BrowserContextID: chromedp.FromContext(ctx).BrowserContextID,
+	})
+	fatal(t, err, "downloads cannot be kept")
+	p.Size(1280, 900)
+	return p
+}
+
+// Open opens a page and goes somewhere.
+func Open(t testing.TB, url string) *Page {
+	t.Helper()
+	p := New(t)
+	p.Go(url)
+	return p
+}
+
+// listen gathers what the page complains about.
+func (p *Page) listen() {
+	for message, err := range chromedp.Console(p.ctx) {
+		if err != nil {
+			return
+		}
+		if message.Type == chromedp.ConsoleError || message.Type == chromedp.ConsoleException {
+			p.mu.Lock()
+			p.complaints = append(p.complaints, fmt.Sprintf("%s: %s (%s)", message.Type, message.Text, message.URL))
+			p.mu.Unlock()
+		}
+	}
+}
+
+// Complaints are the errors that the console shows: exceptions, and what the browser refused.
+func (p *Page) Complaints() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.complaints...)
+}
+
+func (p *Page) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatalf("%s: %v\n%s", what, err, p.visible())
+	}
+}
+
+// Go goes somewhere and waits until it is loaded.
+func (p *Page) Go(url string) { p.t.Helper(); p.do("open "+url, chromedp.Navigate(url)) }
+
+// Reload loads the page anew.
+func (p *Page) Reload() { p.t.Helper(); p.do("reload", chromedp.Reload()) }
+
+// Click clicks on what the selector finds, once it can be seen.
+func (p *Page) Click(selector string) {
+	p.t.Helper()
+	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// Follow clicks on what leads elsewhere, and waits until that is loaded.
+func (p *Page) Follow(selector string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)); err != nil {
+		p.t.Fatalf("follow %s: %v\n%s", selector, err, p.visible())
+	}
+}
+
+// Press presses a key, or several.
+func (p *Page) Press(keys string) { p.t.Helper(); p.do("press", chromedp.KeyEvent(keys)) }
+
+// Choose gives files to a file picker.
+func (p *Page) Choose(selector string, files ...string) {
+	p.t.Helper()
+	p.do("choose files", chromedp.SetUploadFiles(chromedp.CSS(selector), files))
+}
+
+// Drop drops a file on what the selector finds, the way a person drags it there from a folder.
+func (p *Page) Drop(selector, name string, content []byte) {
+	p.t.Helper()
+	Eval[bool](p, fmt.Sprintf(`(() => {
+		const bytes = Uint8Array.from(atob(%s), (c) => c.charCodeAt(0));
+		const carried = new DataTransfer();
+		carried.items.add(new File([bytes], %s, { type: "application/pdf" }));
+		const on = document.querySelector(%s);
+		for (const type of ["dragenter", "dragover", "drop"]) on.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: carried }));
+		return true;
+	})()`, quote(base64.StdEncoding.EncodeToString(content)), quote(name), quote(selector)))
+}
+
+// Size makes the window as wide and high as said.
+func (p *Page) Size(width, height int64) {
+	p.t.Helper()
+	p.do("size", chromedp.EmulateViewport(width, height))
+}
+
+// Likes sets what the system prefers: the theme, light or dark, and less motion.
+func (p *Page) Likes(theme string, lessMotion bool) {
+	p.t.Helper()
+	motion := "no-preference"
+	if lessMotion {
+		motion = "reduce"
+	}
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: motion},
+	}})
+	fatal(p.t, err, "prefer %s", theme)
+}
+
+// WithoutScript runs no script from the next page on.
+func (p *Page) WithoutScript() {
+	p.t.Helper()
+	_, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	fatal(p.t, err, "without script")
+}
+
+// Slow limits how fast the page sends, in bytes a second. Zero: as fast as it can.
+func (p *Page) Slow(rate float64) {
+	p.t.Helper()
+	if rate == 0 {
+		rate = -1
+	}
+	_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: rate}},
+	})
+	fatal(p.t, err, "slow")
+}
+
+// Cookie is the value of a cookie of the page, also of one that scripts do not see.
+func (p *Page) Cookie(name string) string {
+	p.t.Helper()
+	all, err := chromedp.Call(p.ctx, network.GetCookies, network.GetCookiesParams{})
+	fatal(p.t, err, "cookies")
+	for _, c := range all.Cookies {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// See waits until something that the selector finds can be seen and has the text in it.
+func (p *Page) See(selector, text string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("see %q in %s", text, selector), seen(selector, text))
+}
+
+// SeeNot waits until nothing that the selector finds can be seen with the text in it.
+func (p *Page) SeeNot(selector, text string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("see %q in %s no more", text, selector), "!"+seen(selector, text))
+}
+
+// Until waits until an expression is true.
+func (p *Page) Until(expression string) { p.t.Helper(); p.until(expression, expression) }
+
+func seen(selector, text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))`, quote(selector), quote(text))
+}
+
+func (p *Page) until(what, expression string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		ctx, cancel := context.WithTimeout(p.ctx, patience)
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		cancel()
+		if err == nil && is {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("waited in vain to %s (last: %v)\n%s", what, err, p.visible())
+		}
+		<-time.After(30 * time.Millisecond)
+	}
+}
+
+// Eval answers with what an expression is in the page.
+func Eval[T any](p *Page, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("evaluate %.200s: %v", expression, err)
+	}
+	return value
+}
+
+// Text is what can be read on the page.
+func (p *Page) Text() string { p.t.Helper(); return Eval[string](p, "document.body.innerText") }
+
+// Downloaded waits until a file has been downloaded whole, and answers with its name and content.
+func (p *Page) Downloaded() (string, []byte) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(30 * time.Millisecond) {
+		entries, _ := os.ReadDir(p.downloads)
+		for _, entry := range entries {
+			if strings.HasSuffix(entry.Name(), ".crdownload") || strings.HasPrefix(entry.Name(), ".") {
+				continue
+			}
+			content, err := os.ReadFile(filepath.Join(p.downloads, entry.Name()))
+			if err == nil && len(content) > 0 {
+				return entry.Name(), content
+			}
+		}
+	}
+	p.t.Fatal("nothing was downloaded")
+	return "", nil
+}
+
+// Shot keeps a picture of the whole page.
+func (p *Page) Shot(file string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(file, picture, 0o644)
+	}
+	fatal(p.t, err, "picture %s", file)
+}
+
+// visible is what the page showed, for a message about a failed wait.
+func (p *Page) visible() string {
+	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	if err != nil {
+		return "the page cannot be read: " + err.Error()
+	}
+	return "the page: " + text + "\ncomplaints: " + strings.Join(p.Complaints(), "\n")
+}
+
+// quote writes a text as a script does.
+func quote(text string) string {
+	quoted, _ := json.Marshal(text)
+	return string(quoted)
+}

@@ -1,0 +1,195 @@
+package pdf
+
+import (
+	"unicode/utf16"
+)
+
+const (
+	manyCodes  = 200_000 // that one map may explain one by one
+	longTarget = 64      // bytes of what one code may mean
+)
+
+// A cmap says what the codes of a font mean: in characters, or in numbers of glyphs.
+type cmap struct {
+	lengths [5]bool // of codes, in bytes, that it knows
+	spaces  []codeSpace
+	texts   map[uint32]string
+	ranges  []textRange
+	glyphs  []glyphRange
+}
+
+type codeSpace struct {
+	length    int
+	low, high uint32
+}
+
+type textRange struct {
+	low, high uint32
+	text      []uint16 // of the first; the last unit counts up
+}
+
+type glyphRange struct {
+	low, high uint32
+	first     int
+}
+
+// parseCMap reads a map. What it does not understand it passes.
+func parseCMap(s *source, data []byte) (*cmap, error) {
+	m := &cmap{texts: map[uint32]string{}}
+	l := &lexer{data: data}
+	for t := l.next(); t.kind != tokenEnd; t = l.next() {
+		if err := s.step(); err != nil {
+			return nil, err
+		}
+		if t.kind != tokenWord {
+			continue
+		}
+		var err error
+		switch t.text {
+		case "begincodespacerange":
+			err = m.section(s, l, 2, m.addSpace)
+		case "beginbfchar":
+			err = m.section(s, l, 2, m.addText)
+		case "beginbfrange":
+			err = m.section(s, l, 3, m.addRange)
+		case "begincidchar":
+			err = m.section(s, l, 2, func(t []token) { m.addGlyphs([]token{t[0], t[0], t[1]}) })
+		case "begincidrange":
+			err = m.section(s, l, 3, m.addGlyphs)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// section reads entries of n tokens each until the section ends. An array counts as one token, and is given behind the others.
+func (m *cmap) section(s *source, l *lexer, n int, add func([]token)) error {
+	var entry []token
+	for {
+		if err := s.step(); err != nil {
+			return err
+		}
+		t := l.next()
+		switch t.kind {
+		case tokenEnd, tokenWord:
+			return nil
+		case tokenOpen:
+			entry = append(entry, t)
+			for t = l.next(); t.kind == tokenString; t = l.next() {
+				entry = append(entry, t)
+			}
+		default:
+			entry = append(entry, t)
+		}
+		if len(entry) >= n {
+			add(entry)
+			entry = entry[:0]
+		}
+	}
+}
+
+func (m *cmap) addSpace(e []token) {
+	if n := len(e[0].text); n >= 1 && n <= 4 && len(e[1].text) == n && len(m.spaces) < 100 {
+		m.lengths[n] = true
+		m.spaces = append(m.spaces, codeSpace{n, code(e[0].text), code(e[1].text)})
+	}
+}
+
+func (m *cmap) addText(e []token) {
+	if len(m.texts) < manyCodes && len(e[1].text) <= longTarget {
+		m.texts[code(e[0].text)] = string(utf16.Decode(units(e[1].text)))
+	}
+}
+
+func (m *cmap) addRange(e []token) {
+	low, high := code(e[0].text), code(e[1].text)
+	if e[2].kind == tokenOpen {
+		for i, t := range e[3:] {
+			m.addText([]token{{text: codeText(low + uint32(i))}, t})
+		}
+		return
+	}
+	if target := units(e[2].text); high >= low && len(target) > 0 && len(e[2].text) <= longTarget && len(m.ranges) < manyCodes {
+		m.ranges = append(m.ranges, textRange{low, high, target})
+	}
+}
+
+func (m *cmap) addGlyphs(e []token) {
+	low, high := code(e[0].text), code(e[1].text)
+	if high >= low && e[2].kind == tokenNumber && len(m.glyphs) < manyCodes {
+		m.glyphs = append(m.glyphs, glyphRange{low, high, int(max(0, min(e[2].number, 1<<20)))})
+	}
+}
+
+// text is what a code means; false when the map does not say.
+func (m *cmap) text(c uint32) (string, bool) {
+	if s, ok := m.texts[c]; ok {
+		return s, true
+	}
+	for i := len(m.ranges) - 1; i >= 0; i-- {
+		if r := m.ranges[i]; c >= r.low && c <= r.high {
+			u := append([]uint16(nil), r.text...)
+			u[len(u)-1] += uint16(c - r.low)
+			s := string(utf16.Decode(u))
+			if len(m.texts) < manyCodes {
+				m.texts[c] = s
+			}
+			return s, true
+		}
+	}
+	return "", false
+}
+
+// glyph is the number a code stands for.
+func (m *cmap) glyph(c uint32) int {
+	for i := len(m.glyphs) - 1; i >= 0; i-- {
+		if r := m.glyphs[i]; c >= r.low && c <= r.high {
+			return r.first + int(c-r.low)
+		}
+	}
+	return 0
+}
+
+// length is that of the code at the beginning of a string.
+func (m *cmap) length(s string) int {
+	for n := 1; n <= 4 && n <= len(s); n++ {
+		c := code(s[:n])
+		for _, space := range m.spaces {
+			if space.length == n && c >= space.low && c <= space.high {
+				return n
+			}
+		}
+	}
+	for n := 1; n <= 4; n++ {
+		if m.lengths[n] {
+			return n
+		}
+	}
+	return 1
+}
+
+func code(s string) uint32 {
+	n := uint32(0)
+	for i := range min(len(s), 4) {
+		n = n<<8 | uint32(s[i])
+	}
+	return n
+}
+
+func codeText(c uint32) string {
+	return string([]byte{byte(c >> 24), byte(c >> 16), byte(c >> 8), byte(c)})
+}
+
+// units are the halves of UTF-16 characters. A lone byte, which some write, is a character of its own.
+func units(s string) []uint16 {
+	if len(s) == 1 {
+		return []uint16{uint16(s[0])}
+	}
+	u := make([]uint16, 0, len(s)/2)
+	for i := 0; i+1 < len(s); i += 2 {
+		u = append(u, uint16(s[i])<<8|uint16(s[i+1]))
+	}
+	return u
+}
