@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,9 +95,9 @@ func (f *front) openResult(r *http.Request, owner string) (*opened, error) {
 	if err := errors.Join(json.Unmarshal(job.Args, &args), json.Unmarshal(job.Result, &result)); err != nil {
 		return nil, fmt.Errorf("job %s cannot be read: %w", job.ID, err)
 	}
-	if gone, err := f.resultExpired(r.Context(), job.ID); err != nil {
+	if kept, err := f.keptFiles(r.Context(), job, false); err != nil {
 		return nil, err
-	} else if gone {
+	} else if kept.Result.State == fileExpired {
 		return nil, removed
 	}
 	file, err := f.results.Open(r.Context(), result.Key)
@@ -110,17 +109,6 @@ func (f *front) openResult(r *http.Request, owner string) (*opened, error) {
 		return nil, storageAway(err)
 	}
 	return &opened{File: file, name: xmlName(args.Name), sum: result.SHA256, made: job.FinishedAt}, nil
-}
-
-// resultExpired reports whether retention has removed the XML.
-func (a *app) resultExpired(ctx context.Context, id holdfast.ID) (bool, error) {
-	artifacts, err := a.jobs.Artifacts(ctx, holdfast.ArtifactFilter{Job: id})
-	for _, kept := range artifacts {
-		if kept.Name == artifactResult && !kept.ExpiredAt.IsZero() {
-			return true, err
-		}
-	}
-	return false, err
 }
 
 // patience is after how long it makes sense to ask again; 0: never.

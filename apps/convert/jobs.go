@@ -190,7 +190,7 @@ func (a *app) retryJob(ctx context.Context, owner, id, request string) (view, er
 func (a *app) notRetried(ctx context.Context, job holdfast.Job, err error) error {
 	said := (*holdfast.Error)(nil)
 	switch {
-	case !errors.As(err, &said) || said.Kind != holdfast.ErrConflict: //nolint:errorlint // its kind is one of a few values
+	case !errors.As(err, &said) || said.Kind != holdfast.ErrConflict:
 		return err
 	case !said.Job.IsZero() && said.Job != job.ID:
 		return fault{code: codeNotReady, id: said.Job, line: "This file is being converted already, by another job."}

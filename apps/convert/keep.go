@@ -72,12 +72,12 @@ func (a *app) keptFiles(ctx context.Context, job holdfast.Job, certain bool) (fi
 	if err != nil {
 		return f, err
 	}
-	f.Source = recorded(kept, artifactSource)
+	f.Source = recorded(kept, artifactSource, job.AsOf)
 	if f.Source.State == fileExpired && !job.State.Terminal() {
 		f.Source.State = fileAvailable // see expire
 	}
 	if job.State == holdfast.Complete {
-		f.Result = recorded(kept, artifactResult)
+		f.Result = recorded(kept, artifactResult, job.AsOf)
 	}
 	if !certain {
 		return f, nil
@@ -85,12 +85,13 @@ func (a *app) keptFiles(ctx context.Context, job holdfast.Job, certain bool) (fi
 	return f, errors.Join(f.Source.confirm(ctx, a.uploads, sourceKey(job.ID)), f.Result.confirm(ctx, a.results, resultKey(job.ID)))
 }
 
-// recorded is what the store says of a file that was made. One it says nothing of will be kept by the sweep.
-func recorded(kept []holdfast.Artifact, name string) file {
+// recorded is what the store says of a file that was made. One whose time is up has expired, though it may take some seconds until it is deleted. One that the
+// store says nothing of will be kept by the sweep.
+func recorded(kept []holdfast.Artifact, name string, now time.Time) file {
 	f := file{State: fileAvailable}
 	if i := indexOf(kept, name); i >= 0 {
 		f.Size, f.ExpireAt = kept[i].Size, kept[i].ExpireAt
-		if !kept[i].ExpiredAt.IsZero() {
+		if due := f.ExpireAt; !kept[i].ExpiredAt.IsZero() || !due.IsZero() && !due.After(now) {
 			f.State = fileExpired
 		}
 	}

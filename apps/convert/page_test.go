@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
+	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/browser"
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
@@ -147,18 +149,36 @@ func TestAFileThatIsDroppedAnywhereOnThePageIsTaken(t *testing.T) {
 	v.quiet()
 }
 
+// A slowStore takes the first part of a file, and the rest when it is told to.
+type slowStore struct {
+	blob.Store
+	first int64
+	rest  chan struct{}
+}
+
+func (s slowStore) Put(ctx context.Context, key string, from io.Reader) (blob.Info, error) {
+	return s.Store.Put(ctx, key, io.MultiReader(io.LimitReader(from, s.first), s, from))
+}
+
+// Read waits for the word.
+func (s slowStore) Read([]byte) (int, error) {
+	<-s.rest
+	return 0, io.EOF
+}
+
 func TestAnUploadShowsHowFarItIsAndCanBeStopped(t *testing.T) {
 	s := newScene(t, "")
+	slow := slowStore{s.uploads, 1 << 20, make(chan struct{})}
+	s.uploads = slow
 	v := s.visited()
-	v.Slow(200 << 10)
-	large := append(bytes.Repeat([]byte("%PDF-1.4\n"), 1), bytes.Repeat([]byte("% a long comment\n"), 1<<17)...)
+	large := append([]byte("%PDF-1.4\n"), bytes.Repeat([]byte("% a long comment\n"), 2<<20)...) // more than lies between a browser and us
 	v.Choose("#file", v.file("large.pdf", append(large, "\n%%EOF\n"...)))
 	v.Until(`(() => { const bar = document.querySelector("#uploads progress"); return bar && bar.value > 0 && bar.value < 1; })()`)
 	v.See("#uploads .badge", "%")
 	v.Click(`#uploads [data-part="stop"]`)
 	v.Until(`document.querySelectorAll("#uploads li").length === 0`)
 	v.See("#empty", "Nothing here yet.")
-	v.Slow(0)
+	close(slow.rest)
 	s.until("nothing of it is left", func() bool { return len(filesIn(t, s.set.Uploads)) == 0 })
 	jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{})
 	if err != nil || len(jobs) != 0 {

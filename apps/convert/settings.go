@@ -85,7 +85,7 @@ var knobs = []knob{
 	{Name: "RETRY_JITTER_MAX_MS", Default: "5000", Meaning: "Up to how much is added to each wait, by chance.", set: span(func(s *settings) *time.Duration { return &s.RetryJitterMax }, time.Millisecond, 0, time.Hour)},
 	{Name: "RETRY_SCHEDULE", Default: "exponential", Meaning: "exponential, or table: 5, 15 and 45 s, each up to 20 % shorter or longer.", set: choice(func(s *settings) *bool { return &s.RetryTable }, "exponential", "table")},
 
-	{Name: "WORKER_LEASE_TTL_SEC", Default: "90", Meaning: "How long a silent worker is believed in. A lease is renewed at every third of it.", set: span(func(s *settings) *time.Duration { return &s.Lease }, time.Second, 3*time.Second, 24*time.Hour)},
+	{Name: "WORKER_LEASE_TTL_SEC", Default: "90", Meaning: "How long a silent worker is believed in. A lease is renewed at every third of it.", set: span(func(s *settings) *time.Duration { return &s.Lease }, time.Second, time.Second, 24*time.Hour)},
 	{Name: "GATEWAY_TIMEOUT_MS", Default: "60000", Meaning: "How long the gateway may take for one PDF, up to the last byte of its answer.", set: span(func(s *settings) *time.Duration { return &s.GatewayTimeout }, time.Millisecond, time.Millisecond, 24*time.Hour)},
 	{Name: "WORKER_CONCURRENCY", Default: "4", Meaning: "How many conversions a worker does at once.", set: number(func(s *settings) *int { return &s.Concurrency }, 1, 1000)},
 	{Name: "STOP_GRACE_SEC", Default: "30", Meaning: "What work under way is given to finish when a process is asked to stop. What cannot goes back to its queue.", set: span(func(s *settings) *time.Duration { return &s.Grace }, time.Second, time.Second, time.Hour)},

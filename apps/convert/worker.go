@@ -157,7 +157,10 @@ func (a *app) deskConfig() ops.Config {
 		Breakers: map[string]breaker.Config{dependencyGateway: a.set.breaker()},
 		Sources: map[string]func(context.Context, holdfast.Job) error{
 			(Conversion{}).Kind(): func(ctx context.Context, job holdfast.Job) error {
-				_, err := a.uploads.Stat(ctx, sourceKey(job.ID))
+				kept, err := a.standing(ctx, job)
+				if err == nil && kept.Source.State != fileAvailable {
+					err = errSourceGone
+				}
 				return err
 			},
 			(Refusal{}).Kind(): func(context.Context, holdfast.Job) error { return errSourceGone },

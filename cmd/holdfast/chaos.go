@@ -136,7 +136,7 @@ func chaosOverloadCommand() *cobra.Command {
 	chaosFlags(cmd, &c)
 	flags := cmd.Flags()
 	flags.IntVar(&c.Seconds, "seconds", 60, "how long it is overloaded")
-	flags.IntVar(&each, "each", 1500, "jobs that one request brings; with fewer, a thousand clients that are kept waiting do not offer ten times as much")
+	flags.IntVar(&each, "each", 3000, "jobs that one request brings; with fewer, a thousand clients that are kept waiting do not offer ten times as much")
 	return cmd
 }
 

@@ -157,18 +157,6 @@ func (p *Page) WithoutScript() {
 	fatal(p.t, err, "without script")
 }
 
-// Slow limits how fast the page sends, in bytes a second. Zero: as fast as it can.
-func (p *Page) Slow(rate float64) {
-	p.t.Helper()
-	if rate == 0 {
-		rate = -1
-	}
-	_, err := chromedp.Call(p.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-		MatchedNetworkConditions: []*network.Conditions{{DownloadThroughput: -1, UploadThroughput: rate}},
-	})
-	fatal(p.t, err, "slow")
-}
-
 // Cookie is the value of a cookie of the page, also of one that scripts do not see.
 func (p *Page) Cookie(name string) string {
 	p.t.Helper()
