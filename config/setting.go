@@ -72,7 +72,7 @@ var Settings = []Setting{
 		About: "Which events of jobs are written to the feed for those who follow it (queued, processing, complete, failed, ...; * for all). What subscriptions and groups need is written whatever is said here. none: nothing else."},
 	{Name: "rate-per-key", Form: Count, Default: "10000", Chapter: Serving, About: "Requests a second that one key may make; twice as many at once."},
 	{Name: "in-flight-per-key", Form: Count, Default: "256", Chapter: Serving, About: "Requests of one key that may be under way at once."},
-	{Name: "in-flight", Form: Count, Default: "64", Chapter: Serving, About: "Requests of all that run at once. More wait their turn, or are sent away with a time to come back."},
+	{Name: "in-flight", Form: Count, Default: "0", Chapter: Serving, About: "Requests of all that run at once; 0: twelve for each processor, and at least 24. More wait their turn, or are sent away with a time to come back."},
 	{Name: "grace", Form: Span, Default: "30s", Chapter: Serving, About: "What work under way is given to finish when the server is asked to stop."},
 
 	{Name: "no-workers", Form: Switch, Default: "false", Chapter: Working, About: "Run no jobs here: only answer, and perform duties."},

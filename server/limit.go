@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ type Limits struct {
 	PerSecond float64 // requests of one key; 10,000 when zero
 	Burst     int     // of one key; twice PerSecond when zero
 	InFlight  int     // requests of one key at once, and as many that wait or stream; 256 when zero
-	Running   int     // requests of all that run at once; more wait their turn, or are sent away; 256 when zero
+	Running   int     // requests of all that run at once; more wait their turn, or are sent away; 12 for each processor when zero, and at least 24
 	Streams   int     // requests of all that wait or stream at once; 4096 when zero
 	Bytes     int64   // of bodies in memory at once; 64 MiB when zero
 	Idle      int     // connections that ask nothing: beyond these the one that was silent longest is closed; 1024 when zero
@@ -30,7 +31,7 @@ func (l Limits) orDefaults() Limits {
 	l.PerSecond = cmp.Or(l.PerSecond, 10_000)
 	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.PerSecond)))
 	l.InFlight = cmp.Or(l.InFlight, 256)
-	l.Running = cmp.Or(l.Running, 64)
+	l.Running = cmp.Or(l.Running, max(24, 12*runtime.GOMAXPROCS(0))) // with 32 for each, ten times too many requests cost a tenth of the work
 	l.Streams = cmp.Or(l.Streams, 4096)
 	l.Bytes = cmp.Or(l.Bytes, 64<<20)
 	l.Idle = cmp.Or(l.Idle, 1024)
