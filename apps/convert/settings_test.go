@@ -80,7 +80,7 @@ func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 	bad := map[string]string{
 		"ADDR": "nowhere", "GATEWAY_URL": "ftp://me:hunter2@x", "MAX_UPLOAD_BYTES": "50MB", "MAX_UPLOADS": "0", "MAPPINGS": "a,../b",
 		"RETRY_MAX_ATTEMPTS": "0", "RETRY_BASE_DELAY_MS": "-1", "RETRY_JITTER_MAX_MS": "1e3", "RETRY_SCHEDULE": "linear",
-		"WORKER_LEASE_TTL_SEC": "1", "GATEWAY_TIMEOUT_MS": "0", "WORKER_CONCURRENCY": "many", "STOP_GRACE_SEC": "0",
+		"WORKER_LEASE_TTL_SEC": "0", "GATEWAY_TIMEOUT_MS": "0", "WORKER_CONCURRENCY": "many", "STOP_GRACE_SEC": "0",
 		"CIRCUIT_WINDOW": "0", "CIRCUIT_FAIL_THRESHOLD": "NaN", "CIRCUIT_COOLDOWN_MS": "9223372036854775807", "CIRCUIT_MODE": "half-open", "HEALTH_PROBE_MS": "x",
 		"RETENTION_SOURCE": "0", "RETENTION_RESULT": "7", "RETENTION_RECORD": "-1d", "METRICS": "yes", "TRUST_PROXY": "1",
 		"GATEWAY_ADDR": "127.0.0.1:99999", "GATEWAY_READER": "acrobat",
