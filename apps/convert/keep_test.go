@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -208,5 +209,15 @@ func TestOnlyTheFilesOfTheJobItselfExpire(t *testing.T) {
 	}
 	if left := filesIn(t, s.set.Uploads); len(left) != 2 {
 		t.Errorf("there are %v", left)
+	}
+}
+
+// C12: what was said to expire at an instant has expired then; that it is deleted some seconds later is nobody's business.
+func TestAFileWhoseTimeIsUpHasExpiredBeforeItIsDeleted(t *testing.T) {
+	now := time.Now()
+	for left, want := range map[time.Duration]string{-time.Second: fileExpired, 0: fileExpired, time.Second: fileAvailable} {
+		kept := []holdfast.Artifact{{Name: artifactSource}, {Name: artifactResult, ExpireAt: now.Add(left)}}
+		expect(t, fmt.Sprint("with ", left, " left"), recorded(kept, artifactResult, now).State, want)
+		expect(t, "without an end", recorded(kept, artifactSource, now).State, fileAvailable)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -240,4 +241,34 @@ func TestLargeUploadsAreNeverInMemory(t *testing.T) {
 		t.Errorf("%d uploads of %d bytes at once took %d bytes of memory", uploads, size, peak-before)
 	}
 	t.Logf("%d uploads of %d MiB at once: the heap grew by at most %.1f MiB", uploads, size>>20, float64(peak-min(peak, before))/(1<<20))
+}
+
+// Most programs send a whole request before they look for an answer: what is too large is read on, so that they hear why and not of a broken connection.
+func TestWhoSendsEverythingFirstHearsThatItIsTooLarge(t *testing.T) {
+	d := openDoor(t, "", func(set *settings) { set.MaxUpload = 12 << 20 })
+	kind, body := formOf("large.pdf", []byte(pdfOf(40<<20))) // more than lies between two ends of a connection
+	for _, length := range []string{fmt.Sprintf("Content-Length: %d", body.Len()), "Transfer-Encoding: chunked"} {
+		conn, err := net.Dial("tcp", d.server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /api/upload HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\n%s\r\n\r\n", kind, length)
+		if strings.HasPrefix(length, "Transfer") {
+			_, err = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", body.Len(), body.Bytes())
+		} else {
+			_, err = conn.Write(body.Bytes())
+		}
+		if err != nil {
+			t.Errorf("%s: it was cut off: %v", length, err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%s: nobody answers: %v", length, err)
+		}
+		var said refusalAnswer
+		if json.NewDecoder(response.Body).Decode(&said) != nil || response.StatusCode != http.StatusRequestEntityTooLarge || said.Code != codeTooLarge {
+			t.Errorf("%s: it is answered with %d %s", length, response.StatusCode, said.Code)
+		}
+		_ = conn.Close()
+	}
 }
