@@ -60,8 +60,9 @@ func (h *Hold) On() (scope, name string) {
 	return "tag", h.Tag
 }
 
-// HoldOn is a hold on something, by what On answers.
-func HoldOn(scope, name string) (h Hold) {
+// Upon is the hold on something else, by what On answers.
+func (h Hold) Upon(scope, name string) Hold {
+	h.Queue, h.Kind, h.Owner, h.Dependency, h.Tag = "", "", "", "", ""
 	switch scope {
 	case "queue":
 		h.Queue = name

@@ -70,7 +70,7 @@ func TestATriageIsRefusedWithEveryProblemAtOnce(t *testing.T) {
 
 func TestAHoldIsOnWhatItWasMadeOn(t *testing.T) {
 	for _, scope := range []string{"queue", "kind", "owner", "dependency", "tag"} {
-		h := holdfast.HoldOn(scope, "x")
+		h := holdfast.Hold{}.Upon(scope, "x")
 		if of, name := h.On(); of != scope || name != "x" {
 			t.Errorf("a hold on %s x is on %s %s", scope, of, name)
 		}

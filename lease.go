@@ -55,6 +55,8 @@ type Settlement struct {
 	Within time.Duration
 	// Version is of the application that ran the attempt; error groups tell versions apart by it.
 	Version string
+	// Queue is the job's, as its lease says: trends are told by it. Empty: of no queue in particular.
+	Queue string
 
 	Took    time.Duration   // how long the attempt ran; 0 when it never started
 	Result  json.RawMessage // only with Complete

@@ -20,7 +20,7 @@ type Intervention struct {
 }
 
 // An Edit changes a job that is queued: what it is about, and when and where it waits. Nil leaves a thing as it is. Its id, counts and
-// story stay.
+// story stay. Of a failed job it changes the arguments, the priority and the attempts: it stays failed until it is retried.
 type Edit struct {
 	Intervention
 	Seen string // the Digest of the job as the editor saw it; ErrConflict when it has changed since. Empty: whatever it is now
@@ -97,8 +97,13 @@ type Filter struct {
 	OlderThan   time.Duration
 	YoungerThan time.Duration
 	DeadLetters bool   // failed and not discarded
-	Limit       int    // at most 200; 50 when zero
-	Cursor      string // from the page before
+	Retrying    bool   // queued, and failed before in this generation
+	Worker      string // in this worker's hands
+	// Look bounds what is looked at where no index leads to what is wanted: a page may be short then, or empty, and its cursor goes on from
+	// where looking stopped. 0: as long as it takes.
+	Look   int
+	Limit  int    // at most 200; 50 when zero
+	Cursor string // from the page before
 }
 
 // History is everything a store can prove about one job, oldest first. Package ops folds it into the story.

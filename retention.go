@@ -113,7 +113,7 @@ type PurgeCount struct {
 const (
 	ShelfFeed       = "feed"       // events as the feed tells them; always the oldest first
 	ShelfStory      = "story"      // what people did, and what befell groups, breakers, ...; always the oldest first, so that the chain can be checked from there on
-	ShelfTallies    = "tallies"    // when and where an error group was seen
+	ShelfTallies    = "tallies"    // when and where an error group was seen, and what trends are told from
 	ShelfTombstones = "tombstones" // the counts remain
 )
 

@@ -138,6 +138,16 @@ type Analyst interface {
 	Experience(ctx context.Context, within time.Duration) ([]Experience, error)
 	// Behind counts the due jobs a hold stands before, up to ten thousand.
 	Behind(ctx context.Context, h Hold) (int, error)
+	// Count counts what matches a filter, up to most: there are that many, or more. It looks at no more than a list would.
+	Count(ctx context.Context, f Filter, most int) (int, error)
+	// Depths tells what stands in each queue, by name, without reading all of it.
+	Depths(ctx context.Context) ([]Depth, error)
+	// Trends tells what became of attempts within that time, the oldest step first and by queue within it. The step is rounded up to
+	// whole minutes; a step in which nothing ended is left out.
+	Trends(ctx context.Context, within, step time.Duration) ([]Trend, error)
+	// ErrorTrends tells how error groups come and go within that time, in the order in which they were named, at most 200. Steps are at least
+	// five minutes; unknown groups have none.
+	ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]ErrorTrend, error)
 }
 
 // A Grouper looks after groups.

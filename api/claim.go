@@ -89,6 +89,7 @@ type Settlement struct {
 	Limit   int               `json:"limit,omitempty" doc:"the cap that the charge was judged by"`
 	Within  time.Duration     `json:"within,omitempty" doc:"with queued: a promise that the next attempt starts within this time"`
 	Version string            `json:"version,omitempty" doc:"of the application"`
+	Queue   string            `json:"queue,omitempty" doc:"of the job, as its lease says: trends are told by it"`
 	Took    time.Duration     `json:"took,omitempty" doc:"how long the attempt ran"`
 	Result  json.RawMessage   `json:"result,omitempty" doc:"with complete: any JSON"`
 	Failure *holdfast.Failure `json:"failure,omitempty" doc:"what went wrong"`

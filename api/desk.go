@@ -25,7 +25,7 @@ func (d *Desk) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
 
 // Jobs lists what matches, newest first.
 func (d *Desk) Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error) {
-	out, err := call(ctx, d.c, ListJobs, JobsIn{Selection: selectionOf(f), State: f.State, DeadLetters: f.DeadLetters})
+	out, err := call(ctx, d.c, ListJobs, jobsIn(f))
 	return out.Jobs, out.Cursor, err
 }
 

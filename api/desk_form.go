@@ -72,6 +72,9 @@ type Choice struct {
 	OlderThan   time.Duration  `json:"older_than,omitempty" doc:"only enqueued longer ago than this, such as 24h"`
 	YoungerThan time.Duration  `json:"younger_than,omitempty" doc:"only enqueued less long ago than this"`
 	DeadLetters bool           `json:"dead_letters,omitempty" doc:"only failed ones that nobody discarded"`
+	Retrying    bool           `json:"retrying,omitempty" doc:"only queued ones that failed before in this generation"`
+	Worker      string         `json:"worker,omitempty" doc:"only those in this worker's hands"`
+	Look        int            `json:"look,omitempty" doc:"look at so many jobs at most where no index leads to what is wanted: then a page may be short, or empty, and its cursor goes on; 0: as many as it takes"`
 	Limit       int            `json:"limit,omitempty" doc:"how many, at most 200"`
 	Cursor      string         `json:"cursor,omitempty" doc:"go on after the page that gave this cursor"`
 }
@@ -79,7 +82,7 @@ type Choice struct {
 func choiceOf(f holdfast.Filter) Choice {
 	return Choice{
 		f.State, f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency, f.Generation, f.Redrive, f.Group,
-		f.OlderThan, f.YoungerThan, f.DeadLetters, f.Limit, f.Cursor,
+		f.OlderThan, f.YoungerThan, f.DeadLetters, f.Retrying, f.Worker, f.Look, f.Limit, f.Cursor,
 	}
 }
 
@@ -88,7 +91,7 @@ func (c Choice) filter() holdfast.Filter {
 		State: c.State, Kind: c.Kind, Queue: c.Queue, Owner: c.Owner, Tag: c.Tag, Code: c.Code, Fingerprint: c.Fingerprint, Dependency: c.Dependency,
 		Generation: c.Generation, Redrive: c.Redrive, Group: c.Group, OlderThan: c.OlderThan, YoungerThan: c.YoungerThan,
 	}
-	f.DeadLetters, f.Limit, f.Cursor = c.DeadLetters, c.Limit, c.Cursor
+	f.DeadLetters, f.Retrying, f.Worker, f.Look, f.Limit, f.Cursor = c.DeadLetters, c.Retrying, c.Worker, c.Look, c.Limit, c.Cursor
 	return f
 }
 

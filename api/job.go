@@ -23,6 +23,7 @@ type Selection struct {
 	Group       holdfast.ID   `query:"group" doc:"only members of this group"`
 	OlderThan   time.Duration `query:"older_than" doc:"only enqueued longer ago than this, such as 24h"`
 	YoungerThan time.Duration `query:"younger_than" doc:"only enqueued less long ago than this"`
+	Look        int           `query:"look" doc:"look at so many jobs at most where no index leads to what is wanted: then a page may be short, or empty, and its cursor goes on; 0: as many as it takes"`
 	Limit       int           `query:"limit" doc:"how many, at most 200"`
 	Cursor      string        `query:"cursor" doc:"go on after the page that gave this cursor"`
 }
@@ -43,7 +44,7 @@ func narrow(asked *string, owner string) error {
 func (s Selection) Filter() holdfast.Filter {
 	return holdfast.Filter{
 		Kind: s.Kind, Queue: s.Queue, Owner: s.Owner, Tag: s.Tag, Dependency: s.Dependency, Code: s.Code, Fingerprint: s.Fingerprint,
-		Generation: s.Generation, Redrive: s.Redrive, Group: s.Group, OlderThan: s.OlderThan, YoungerThan: s.YoungerThan, Limit: s.Limit, Cursor: s.Cursor,
+		Generation: s.Generation, Redrive: s.Redrive, Group: s.Group, OlderThan: s.OlderThan, YoungerThan: s.YoungerThan, Look: s.Look, Limit: s.Limit, Cursor: s.Cursor,
 	}
 }
 
@@ -51,7 +52,7 @@ func (s Selection) Filter() holdfast.Filter {
 func selectionOf(f holdfast.Filter) Selection {
 	return Selection{
 		Kind: f.Kind, Queue: f.Queue, Owner: f.Owner, Tag: f.Tag, Dependency: f.Dependency, Code: f.Code, Fingerprint: f.Fingerprint,
-		Generation: f.Generation, Redrive: f.Redrive, Group: f.Group, OlderThan: f.OlderThan, YoungerThan: f.YoungerThan, Limit: f.Limit, Cursor: f.Cursor,
+		Generation: f.Generation, Redrive: f.Redrive, Group: f.Group, OlderThan: f.OlderThan, YoungerThan: f.YoungerThan, Look: f.Look, Limit: f.Limit, Cursor: f.Cursor,
 	}
 }
 
@@ -60,6 +61,20 @@ type JobsIn struct {
 	Selection
 	State       holdfast.State `query:"state" doc:"only in this state"`
 	DeadLetters bool           `query:"dead_letters" doc:"only failed ones that nobody discarded"`
+	Retrying    bool           `query:"retrying" doc:"only queued ones that failed before in this generation"`
+	Worker      string         `query:"worker" doc:"only those in this worker's hands"`
+}
+
+// Filter is the question as a store knows it.
+func (i JobsIn) Filter() holdfast.Filter {
+	f := i.Selection.Filter()
+	f.State, f.DeadLetters, f.Retrying, f.Worker = i.State, i.DeadLetters, i.Retrying, i.Worker
+	return f
+}
+
+// jobsIn is a filter as it travels.
+func jobsIn(f holdfast.Filter) JobsIn {
+	return JobsIn{selectionOf(f), f.State, f.DeadLetters, f.Retrying, f.Worker}
 }
 
 // JobsOut is a page of jobs.

@@ -260,6 +260,7 @@ func (q *quick) settlement(s, last *Settlement) {
 	q.number(`,"limit":`, &s.Limit)
 	q.duration(`,"within":`, &s.Within)
 	q.text(`,"version":`, &s.Version, last.Version)
+	q.text(`,"queue":`, &s.Queue, last.Queue)
 	q.duration(`,"took":`, &s.Took)
 	q.raw(`,"result":`, &s.Result)
 	q.must("}")

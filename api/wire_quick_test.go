@@ -100,7 +100,7 @@ func TestAQuickReaderReadsAsTheOtherOrNotAtAll(t *testing.T) {
 // fullSettlement is a settlement in which every field says something.
 func fullSettlement() Settlement {
 	return Settlement{
-		Batch: holdfast.NewID(), Job: holdfast.NewID(), Token: 3, To: holdfast.Queued, Delay: time.Second, Charge: holdfast.ChargeFailure, Limit: 5, Within: time.Minute, Version: "v1 \"ü\"",
+		Batch: holdfast.NewID(), Job: holdfast.NewID(), Token: 3, To: holdfast.Queued, Delay: time.Second, Charge: holdfast.ChargeFailure, Limit: 5, Within: time.Minute, Version: "v1 \"ü\"", Queue: "mails \"ü\"",
 		Took: 1500 * time.Nanosecond, Result: []byte(`{"a":1}`), Failure: &holdfast.Failure{Code: "C", Category: "input", Message: "m", Context: map[string]string{"a": "b"}}, Why: "so\n",
 	}
 }

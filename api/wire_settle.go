@@ -38,6 +38,7 @@ func (p *pen) settlement(s *Settlement) error {
 	p.number("limit", s.Limit)
 	p.duration("within", s.Within)
 	p.text("version", s.Version)
+	p.text("queue", s.Queue)
 	p.duration("took", s.Took)
 	if len(s.Result) > 0 {
 		p.raw("result", s.Result)

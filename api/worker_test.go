@@ -173,6 +173,9 @@ func TestAReportFindsAJobThatAnotherServerHandedOut(t *testing.T) {
 	if job, err := p.near.Job(t.Context(), id); err != nil || job.State != holdfast.Failed {
 		t.Fatal(job, err)
 	}
+	if trends, err := p.near.Trends(t.Context(), time.Hour, time.Hour); err != nil || len(trends) != 1 || trends[0].Queue != "default" || trends[0].Failed != 1 {
+		t.Fatal(trends, err)
+	}
 }
 
 func TestASettlementWhoseAnswerIsLostIsWrittenOnce(t *testing.T) {

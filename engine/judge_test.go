@@ -98,6 +98,7 @@ func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
 		expect(s, "left after the first", all[0].Left, 1)
 		expect(s, "second end", all[1].To, holdfast.Failed)
 		expect(s, "its number", all[1].Attempt, 2)
+		expect(s, "the trend of its queue", s.trend(far), holdfast.Trend{Queue: far, Failed: 1, Retried: 1})
 	})
 }
 

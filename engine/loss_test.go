@@ -37,6 +37,7 @@ func TestAJobOfALostWorkerRunsAgainWithinLeaseAndSweep(t *testing.T) {
 		}
 		expect(s, "crashes", job.Crashes, 1)
 		expect(s, "failures", job.Failures, 0)
+		expect(s, "the trend of its queue", s.trend("default"), holdfast.Trend{Queue: "default", Retried: 1, Complete: 1})
 		<-w.ended
 		if !errors.Is(w.err, holdfast.ErrUnavailable) {
 			t.Errorf("Run of the cut-off engine: %v", w.err)

@@ -167,6 +167,22 @@ func (s *scene) job(id holdfast.ID) holdfast.Job {
 	return job
 }
 
+// trend is what became of a queue's attempts in all.
+func (s *scene) trend(queue string) holdfast.Trend {
+	s.Helper()
+	trends, err := s.store.Trends(context.Background(), 24*time.Hour, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	all := holdfast.Trend{Queue: queue}
+	for _, t := range trends {
+		if t.Queue == queue {
+			all.Complete, all.Failed, all.Retried, all.Cancelled = all.Complete+t.Complete, all.Failed+t.Failed, all.Retried+t.Retried, all.Cancelled+t.Cancelled
+		}
+	}
+	return all
+}
+
 func (s *scene) attempts(id holdfast.ID) []holdfast.Attempt {
 	s.Helper()
 	history, err := s.store.History(context.Background(), id)

@@ -238,5 +238,5 @@ func (o *outcome) unsettled(s holdfast.Settlement, refusal error) holdfast.Settl
 		Code: "SYSTEM_ERROR", Category: "system", Message: "What became of the job could not be written down.", Detail: refusal.Error(),
 	}
 	o.verdict = failure.Verdict{To: holdfast.Failed, Failure: f, Why: unsettleable, Alarm: true}
-	return holdfast.Settlement{Batch: s.Batch, Job: s.Job, Token: s.Token, To: holdfast.Failed, Took: s.Took, Why: unsettleable, Failure: f}
+	return holdfast.Settlement{Batch: s.Batch, Job: s.Job, Token: s.Token, To: holdfast.Failed, Queue: s.Queue, Took: s.Took, Why: unsettleable, Failure: f}
 }

@@ -96,7 +96,7 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 // Settlement writes a verdict down for the store, in the name of the lease it ends.
 func (v Verdict) Settlement(l holdfast.Lease, o Outcome) holdfast.Settlement {
 	s := holdfast.Settlement{
-		Batch: l.Batch, Job: l.ID, Token: l.Token,
+		Batch: l.Batch, Job: l.ID, Token: l.Token, Queue: l.Queue,
 		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: v.Limit, Within: v.Within,
 		Took: clampDelay(o.Took), Failure: v.Failure, Why: v.Why,
 	}

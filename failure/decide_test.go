@@ -254,8 +254,8 @@ func TestWhateverHappensTheStoreAcceptsTheVerdictAndNoLimitIsPassed(t *testing.T
 		}
 		v := Decide(rules, job, o)
 		settlement := v.Settlement(job, o)
-		if err := settlement.Check(); err != nil {
-			t.Fatalf("%v\n%+v", err, v)
+		if err := settlement.Check(); err != nil || settlement.Queue != job.Queue {
+			t.Fatalf("%v of queue %q\n%+v", err, settlement.Queue, v)
 		}
 		count := map[holdfast.Charge]int{holdfast.ChargeFailure: oneMore(job.Failures), holdfast.ChargeCrash: oneMore(job.Crashes)}[v.Charge]
 		if v.To == holdfast.Queued && count > 0 && count >= v.Limit || count > v.Limit || v.Limit > math.MaxInt32 {

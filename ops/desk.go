@@ -48,6 +48,9 @@ type Looking interface {
 // Figuring is asking about all of it.
 type Figuring interface {
 	Stats(ctx context.Context) (Stats, error)
+	Count(ctx context.Context, f holdfast.Filter) (int, error)
+	Depths(ctx context.Context) ([]holdfast.Depth, error)
+	Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error)
 	Workers(ctx context.Context) ([]holdfast.Presence, error)
 	Analytics(ctx context.Context, within time.Duration) (Analytics, error)
 	Doctor(ctx context.Context) (Report, error)
@@ -95,6 +98,7 @@ type Redriving interface {
 type Triaging interface {
 	ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) (groups []holdfast.ErrorGroup, cursor string, err error)
 	ErrorGroup(ctx context.Context, fingerprint string) (Trouble, error)
+	ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]holdfast.ErrorTrend, error)
 	Triage(ctx context.Context, t holdfast.Triage) error
 }
 

@@ -15,8 +15,8 @@ import (
 type Trouble struct {
 	Group  holdfast.ErrorGroup `json:"group"`
 	Code   failure.Code        `json:"code"`
-	Jobs   []holdfast.Job      `json:"jobs"`   // whose last failure was of this group, the newest first, at most twenty
-	Dead   int                 `json:"dead"`   // dead letters of this group, up to a page of 200
+	Jobs   []holdfast.Job      `json:"jobs"`   // whose last failure was of this group, the newest first, at most twenty, as far as it is worth looking
+	Dead   int                 `json:"dead"`   // dead letters of this group, up to MostCounted
 	Varies []Variation         `json:"varies"` // what differs between those jobs, what differs most first
 	Same   map[string]string   `json:"same"`   // what is the same in all of them
 	Story  []holdfast.Event    `json:"story"`  // what was said of it, the newest first
@@ -59,18 +59,34 @@ func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (Trouble, 
 		return Trouble{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %q", fingerprint)}
 	}
 	t := Trouble{Group: groups[0], Code: s.code(&holdfast.Failure{Code: groups[0].Code, Category: groups[0].Category, Message: groups[0].Message})}
-	if t.Jobs, _, err = s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, Limit: samples}); err != nil {
+	if t.Jobs, err = s.sample(ctx, fingerprint); err != nil {
 		return Trouble{}, err
 	}
-	dead, _, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, DeadLetters: true, Limit: mostListed})
-	if err != nil {
+	if t.Dead, err = s.store.Count(ctx, holdfast.Filter{Fingerprint: fingerprint, DeadLetters: true}, MostCounted); err != nil {
 		return Trouble{}, err
 	}
-	t.Dead = len(dead)
 	t.Varies, t.Same = compare(t.Jobs)
 	t.Story, err = s.store.Events(ctx, "error/"+fingerprint, 50)
 	return t, err
 }
+
+// sample lists jobs of an error group. Those that failed for good are found by key; others only as far as it is worth looking.
+func (s *Service) sample(ctx context.Context, fingerprint string) ([]holdfast.Job, error) {
+	jobs, cursor, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, Limit: samples, Look: mostLooked})
+	if err != nil || cursor == "" || len(jobs) == samples {
+		return jobs, err
+	}
+	failed, _, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, State: holdfast.Failed, Limit: samples, Look: mostLooked})
+	for _, job := range failed { // what was looked through is newer than where looking stopped
+		if len(jobs) < samples && !slices.ContainsFunc(jobs, func(j holdfast.Job) bool { return j.ID == job.ID }) {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, err
+}
+
+// mostLooked is how many jobs a page of a console looks at where no index leads to them.
+const mostLooked = 10_000
 
 // mostListed is the longest page a store gives.
 const mostListed = 200

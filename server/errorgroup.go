@@ -14,6 +14,10 @@ func (s *Server) mountErrors() {
 		out.Errors, out.Cursor, err = desk.ErrorGroups(ctx, holdfast.ErrorFilter(*in))
 		return out, err
 	})
+	mount(s, api.ListErrorTrends, func(ctx context.Context, _ Caller, in *api.ErrorTrendsIn) (out api.ErrorTrendsOut, err error) {
+		out.Trends, err = desk.ErrorTrends(ctx, in.Fingerprint, in.Within, in.Step)
+		return out, err
+	})
 	mount(s, api.GetError, func(ctx context.Context, _ Caller, in *api.ByFingerprint) (ops.Trouble, error) {
 		return desk.ErrorGroup(ctx, in.Fingerprint)
 	})

@@ -17,9 +17,7 @@ func (s *Server) mountJobs() {
 		return desk.Job(ctx, in.ID)
 	})
 	mount(s, api.ListJobs, func(ctx context.Context, _ Caller, in *api.JobsIn) (out api.JobsOut, err error) {
-		f := in.Filter()
-		f.State, f.DeadLetters = in.State, in.DeadLetters
-		out.Jobs, out.Cursor, err = desk.Jobs(ctx, f)
+		out.Jobs, out.Cursor, err = desk.Jobs(ctx, in.Filter())
 		return out, err
 	})
 	mount(s, api.GetStory, func(ctx context.Context, _ Caller, in *api.ByID) (out api.StoryOut, err error) {

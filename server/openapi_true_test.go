@@ -161,7 +161,7 @@ func TestAnswersAreAsTheyAreDocumented(t *testing.T) {
 			end := at + strings.IndexByte(path[at:], '}') + 1
 			path = path[:at] + names[path[:end]] + path[end:]
 		}
-		query := map[string]string{"get-analytics": "?within=1h", "get-latest": "?limit=10", "list-schedules": "?next=2"}[r.name]
+		query := map[string]string{"get-analytics": "?within=1h", "get-latest": "?limit=10", "list-schedules": "?next=2", "list-trends": "?within=1h", "list-error-trends": "?within=1h&fingerprint=f"}[r.name]
 		response, err := http.Get(web.URL + api.Prefix + path + query)
 		if err != nil {
 			t.Fatal(err)

@@ -60,6 +60,17 @@ func (s *Server) mountAnalyst() {
 		out.Count, err = store.Behind(ctx, in.Placement())
 		return out, err
 	})
+	verb(s, api.StoreCount, func(ctx context.Context, _ Caller, in api.CountWanted) (out api.Counted, err error) {
+		out.Count, err = store.Count(ctx, in.Filter, in.Most)
+		return out, err
+	})
+	verb(s, api.StoreDepths, listed(store.Depths))
+	verb(s, api.StoreTrends, func(ctx context.Context, _ Caller, in api.TrendsWanted) ([]holdfast.Trend, error) {
+		return store.Trends(ctx, in.Within, in.Step)
+	})
+	verb(s, api.StoreErrorTrends, func(ctx context.Context, _ Caller, in api.ErrorTrendsWanted) ([]holdfast.ErrorTrend, error) {
+		return store.ErrorTrends(ctx, in.Fingerprints, in.Within, in.Step)
+	})
 	verb(s, api.StoreFeed, func(ctx context.Context, _ Caller, in api.Stretch) (holdfast.Feed, error) {
 		return store.Feed(ctx, in.After, in.Limit)
 	})

@@ -29,8 +29,9 @@ func editCommand() *cobra.Command {
 	var form editForm
 	c := &cobra.Command{
 		Use: "edit JOB", Short: "Change a job that is queued: its arguments, and when and where it waits",
-		Long: `Changes a job that is queued. Its id, counts and story stay; the story says who changed it. A job that is processing or has ended is refused,
-and so is one that is not as it was under the digest that --seen gives, which 'holdfast job JOB' prints.`,
+		Long: `Changes a job that is queued. Its id, counts and story stay; the story says who changed it. Of a failed job its arguments, priority and
+attempts can be changed before it is retried. A job that is processing, complete or cancelled is refused, and so is one that is
+not as it was under the digest that --seen gives, which 'holdfast job JOB' prints.`,
 		Example: `  holdfast edit JOB --patch '{"size": "small"}' --reason "too big for the printer"
   holdfast edit JOB --queue slow --delay 1h`,
 		Args: exactly("job"),

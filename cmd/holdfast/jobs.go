@@ -52,6 +52,8 @@ func jobsCommand() *cobra.Command {
 	flags.StringVar(&taken, "redrive", "", "only what this redrive took")
 	flags.StringVar(&group, "group", "", "only members of this group")
 	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that nobody has discarded")
+	flags.BoolVar(&f.Retrying, "retrying", false, "only queued jobs that failed before")
+	flags.StringVar(&f.Worker, "worker", "", "only those in this worker's hands")
 	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")
 	flags.StringVar(&f.Cursor, "cursor", "", "go on after the page that gave this cursor")
 	return c

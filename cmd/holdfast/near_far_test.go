@@ -35,7 +35,7 @@ func TestAVerbSaysTheSameNearAndFarToTheLetter(t *testing.T) {
 	address, failed, waiting := shelf(t)
 	url := serving(t, address)
 	for _, line := range []string{
-		"jobs", "jobs --json", "jobs --limit 1", "job " + failed.String(), "job --json " + waiting.String(), "jobs --state failed --json", "jobs --code GW_5XX", "jobs --state nonsense",
+		"jobs", "jobs --json", "jobs --limit 1", "job " + failed.String(), "job --json " + waiting.String(), "jobs --state failed --json", "jobs --code GW_5XX", "jobs --retrying", "jobs --worker nobody", "jobs --state nonsense",
 		"story " + failed.String(), "story --json " + failed.String(), "explain " + waiting.String(), "explain --json " + waiting.String(), "explain " + holdfast.NewID().String(),
 		"dead-letters", "dead-letters --json", "holds", "holds --json", "breakers", "breakers --json", "breakers show gateway", "breakers show nothing",
 		"redrive list", "redrive list --json", "redrive preview --code GW_5XX --actor ada", "redrive preview --all --actor ada --json", "redrive preview --actor ada",

@@ -79,6 +79,9 @@ var defaults = Config{
 	OpenFor: 30 * time.Second, OpenMax: 10 * time.Minute, Probes: 2, Successes: 2, Ramp: 30 * time.Second,
 }
 
+// Filled is the config as circuits are judged by it.
+func (c Config) Filled() Config { return c.filled() }
+
 // filled is the config with its defaults, and everything within bounds.
 func (c Config) filled() Config {
 	c.Window = min(or(c.Window, defaults.Window), maxWindow)

@@ -120,7 +120,7 @@ func aftermath(ctx context.Context, s holdfast.Store, path string) error {
 	if err != nil || len(findings) > 0 {
 		return fmt.Errorf("the audit says: %w %v", err, findings)
 	}
-	if err := toldWhole(ctx, s); err != nil {
+	if err := errors.Join(toldWhole(ctx, s), countedWhole(ctx, s)); err != nil {
 		return err
 	}
 	f, err := os.Open(path)
@@ -184,6 +184,47 @@ func toldWhole(ctx context.Context, s holdfast.Store) error {
 		}
 	}
 	return errors.Join(broken...)
+}
+
+// countedWhole compares trends with what jobs and their attempts prove: each outcome was counted once, and nothing that was undone.
+func countedWhole(ctx context.Context, s holdfast.Store) error {
+	jobs, _, err := s.Jobs(ctx, holdfast.Filter{Limit: 200})
+	if err != nil {
+		return err
+	}
+	var proved, counted holdfast.Trend
+	for _, job := range jobs {
+		if job.State == holdfast.Complete {
+			proved.Complete++ // nobody retries what is complete here
+		}
+		if job.State == holdfast.Complete && job.Token == 1 {
+			continue
+		}
+		h, err := s.History(ctx, job.ID)
+		if err != nil {
+			return err
+		}
+		for _, a := range h.Attempts {
+			switch {
+			case a.Late:
+			case a.To == holdfast.Failed:
+				proved.Failed++
+			case a.To == holdfast.Cancelled:
+				proved.Cancelled++
+			case a.Charge == holdfast.ChargeFailure || a.Charge == holdfast.ChargeCrash:
+				proved.Retried++
+			}
+		}
+	}
+	trends, err := s.Trends(ctx, 24*time.Hour, 0)
+	for _, t := range trends {
+		counted.Complete, counted.Failed = counted.Complete+t.Complete, counted.Failed+t.Failed
+		counted.Retried, counted.Cancelled = counted.Retried+t.Retried, counted.Cancelled+t.Cancelled
+	}
+	if err == nil && proved != counted {
+		err = fmt.Errorf("jobs and attempts prove %+v, and trends tell %+v", proved, counted)
+	}
+	return err
 }
 
 // keeps compares one acknowledgement with what the store shows at the end.

@@ -17,6 +17,13 @@ var told = []Mutant{
 		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
 	},
 	{
+		Name: "trend-outside-the-transaction", Breaks: "an outcome is counted in the transaction in which it is settled, whoever dies",
+		Patches: []Patch{{"store/sqlite/writer.go",
+			"\tif err := tally(last, tallies); err != nil {\n\t\treturn err\n\t}\n",
+			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := tally(last, tallies); err != nil {\n\t\treturn err\n\t}\n"}},
+		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
+	},
+	{
 		Name: "purge-ignores-forever", Breaks: "-1 keeps for ever (river PR#1389 deleted everything)",
 		Patches: []Patch{{"retention.go", "return r.Name, r.For >= 0 && !t", "return r.Name, !t"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/purge", "./store/sqlite"},

@@ -39,6 +39,50 @@ func errorGroups(s *scene) {
 	s.expect(err, holdfast.ErrNotFound)
 }
 
+func figures(s *scene) {
+	failed := s.enqueue()
+	s.settle(s.claim(failed), fail)
+	again := s.enqueue()
+	s.settle(s.claim(again), postpone)
+	running := s.claim(s.enqueue())
+	for _, c := range []struct {
+		filter holdfast.Filter
+		want   holdfast.ID
+	}{
+		{holdfast.Filter{DeadLetters: true}, failed}, {holdfast.Filter{Retrying: true, Look: 1000}, again}, {holdfast.Filter{Worker: running.Worker}, running.ID},
+	} {
+		jobs, _, err := s.desk.Jobs(s.ctx, c.filter)
+		s.must(err)
+		n, err := s.desk.Count(s.ctx, c.filter)
+		s.must(err)
+		if n != 1 || len(jobs) != 1 || jobs[0].ID != c.want {
+			s.Errorf("%d jobs were counted for %+v, and found are %+v", n, c.filter, jobs)
+		}
+	}
+	_, err := s.desk.Count(s.ctx, holdfast.Filter{Look: -1})
+	s.expect(err, holdfast.ErrInvalid)
+	depths, err := s.desk.Depths(s.ctx)
+	s.must(err)
+	if len(depths) != 1 || depths[0].Dead != 1 || depths[0].Retrying != 1 || depths[0].Processing != 1 || depths[0].NextDue.IsZero() || depths[0].More {
+		s.Errorf("the depths are %+v", depths)
+	}
+	trends, err := s.desk.Trends(s.ctx, time.Hour, time.Hour)
+	s.must(err)
+	if n := len(trends); n == 0 || trends[n-1].Failed+trends[0].Failed == 0 {
+		s.Errorf("the trends are %+v", trends)
+	}
+	errors, err := s.desk.ErrorTrends(s.ctx, []string{"f0", "f1"}, time.Hour, 0)
+	s.must(err)
+	if len(errors) != 2 || len(errors[0].Failures) != 0 || len(errors[1].Failures) != 13 || errors[1].Dead != 1 {
+		s.Errorf("the error groups come and go like this: %+v", errors)
+	}
+	none, err := s.desk.ErrorTrends(s.ctx, nil, time.Hour, 0)
+	s.must(err)
+	if len(none) != 0 {
+		s.Errorf("the trends of no error group are %+v", none)
+	}
+}
+
 func analytics(s *scene) {
 	slow := func(end func(*holdfast.Settlement)) func(*holdfast.Settlement) {
 		return func(x *holdfast.Settlement) { end(x); x.Took = time.Second }

@@ -66,6 +66,7 @@ var laws = []struct {
 	{"a redrive tells what became of its jobs", redriveToItsEnd},
 	{"a redrive is paused, resumed and cancelled by hand", redrivesByHand},
 	{"an error group tells what varies and what was said", errorGroups},
+	{"numbers are known without reading everything", figures},
 	{"analytics tell whether it helped to try again", analytics},
 	{"analytics tell how long a dependency was away", analyticsOfABreaker},
 	{"a group is shown with its members, sealed and retried by hand", groupsByHand},

@@ -38,7 +38,7 @@ func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
 
 // readHold reads one row of the statement "inspect holds".
 func readHold(r Row, now time.Time) holdfast.Hold {
-	hold := holdfast.HoldOn(r.Text(0), r.Text(1))
+	hold := holdfast.Hold{}.Upon(r.Text(0), r.Text(1))
 	hold.Source, hold.Retries, hold.AtMost = r.Text(2), r.Bool(3), r.Int(4)
 	hold.Since, hold.Until, hold.Expected, hold.Actor, hold.Reason = r.Time(9), r.Time(10), r.Time(11), r.Text(12), r.Text(13)
 	if !r.Null(5) {

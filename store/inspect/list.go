@@ -17,7 +17,8 @@ const (
 	largestPage = 200
 )
 
-// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last.
+// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last. Where the filter bounds what is
+// looked at, the cursor may also lead on from where looking stopped.
 func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job, string, error) {
 	after, err := check(&f)
 	if err != nil {
@@ -28,19 +29,31 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 		return nil, "", err
 	}
 	// One more than the page tells whether there is another.
-	picker := &picker{dialect: i.dialect, filter: f, after: after, now: now, limit: f.Limit + 1}
-	pick := picker.pick()
-	if pick.text == "" {
-		return nil, "", nil
+	p := &picker{dialect: i.dialect, filter: f, after: after, now: now, limit: f.Limit + 1}
+	var pick query
+	if f.Look > 0 {
+		pick, err = i.look(ctx, p)
+	} else {
+		pick = p.pick()
+	}
+	if err != nil || pick.text == "" {
+		return nil, "", err
 	}
 	jobs, err := i.page(ctx, pick)
-	if err != nil || len(jobs) <= f.Limit {
-		return jobs, "", err
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(jobs) > f.Limit:
+		jobs = jobs[:f.Limit]
+		return jobs, cursorTo(jobs[f.Limit-1].ID), nil
+	case !p.floor.IsZero():
+		return jobs, cursorTo(p.floor), nil
 	}
-	jobs = jobs[:f.Limit]
-	last := jobs[f.Limit-1].ID
-	return jobs, base64.RawURLEncoding.EncodeToString(last[:]), nil
+	return jobs, "", nil
 }
+
+// cursorTo leads to what is older than this job.
+func cursorTo(id holdfast.ID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
 // check refuses a filter that cannot mean anything, and fills in its limit and the job its cursor names.
 func check(f *holdfast.Filter) (after holdfast.ID, err error) {
@@ -58,7 +71,10 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 	if f.Generation < 0 || f.Generation > math.MaxInt32 {
 		return after, invalid("generation %d: give 1 for the first, 2 after one manual retry, or 0 for any", f.Generation)
 	}
-	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency} {
+	if f.Look < 0 {
+		return after, invalid("look %d: say how many jobs may be looked at, or 0 for as many as it takes", f.Look)
+	}
+	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency, f.Worker} {
 		if err := isText(text); err != nil {
 			return after, err
 		}
@@ -80,8 +96,10 @@ type picker struct {
 	dialect string
 	filter  holdfast.Filter
 	after   holdfast.ID
+	floor   holdfast.ID // what is older is not looked at
 	now     time.Time
 	limit   int
+	any     bool // in whatever order: for those who only count
 	args    []any
 }
 
@@ -109,7 +127,7 @@ var (
 func (p *picker) pick() query {
 	places := p.places()
 	if places == nil {
-		if p.filter.State != "" || p.filter.DeadLetters {
+		if p.impossible() {
 			return query{}
 		}
 		table, id := "holdfast_job j", "j.id"
@@ -122,23 +140,50 @@ func (p *picker) pick() query {
 	for n, from := range places {
 		branches[n] = p.from(from)
 	}
+	return p.merged(branches)
+}
+
+// merged is the newest of all branches.
+func (p *picker) merged(branches []string) query {
 	if len(branches) == 1 {
 		return query{branches[0], p.args}
 	}
 	for n, branch := range branches {
 		branches[n] = fmt.Sprintf("SELECT id FROM (%s) AS branch%d", branch, n)
 	}
-	text := fmt.Sprintf("SELECT id FROM (%s) AS branches ORDER BY id DESC LIMIT %s", strings.Join(branches, " UNION ALL "), p.bind(p.limit))
-	return query{text, p.args}
+	text := "SELECT id FROM (" + strings.Join(branches, " UNION ALL ") + ") AS branches"
+	return query{text + p.newest("id"), p.args}
+}
+
+// newest ends a read of ids: with the newest, or those that come first when the order does not matter.
+func (p *picker) newest(id string) string {
+	if p.any {
+		return " LIMIT " + p.bind(p.limit)
+	}
+	return " ORDER BY " + id + " DESC LIMIT " + p.bind(p.limit)
+}
+
+// impossible says, when there is no place to start from, that nothing can match; or else all jobs are to be looked at.
+func (p *picker) impossible() bool {
+	f := p.filter
+	return f.State != "" || f.DeadLetters || f.Retrying || f.Worker != ""
 }
 
 // places names the tables to start from, so that asking for the few never reads the many. None: start from all jobs.
 func (p *picker) places() []place {
 	f := p.filter
-	if f.DeadLetters {
-		if f.State != "" && f.State != holdfast.Failed {
+	for _, only := range []struct {
+		asked bool
+		state holdfast.State
+	}{{f.DeadLetters, holdfast.Failed}, {f.Retrying, holdfast.Queued}, {f.Worker != "", holdfast.Processing}} {
+		if only.asked && f.State != "" && f.State != only.state {
 			return nil
 		}
+		if only.asked {
+			f.State = only.state
+		}
+	}
+	if f.DeadLetters {
 		return []place{deadLetter}
 	}
 	switch f.State {
@@ -167,6 +212,9 @@ func (p *picker) places() []place {
 
 // from builds the branch that starts at one place. Facts are joined only when the filter asks about them.
 func (p *picker) from(at place) string {
+	if at == leased {
+		return p.along(held)
+	}
 	table := at.table + " p"
 	var where []string
 	if at.where != "" {
@@ -192,16 +240,24 @@ func (p *picker) from(at place) string {
 		where = append(where, facts...)
 	}
 	id := "p.job"
-	switch {
-	case few && at == leased: // what is leased is few, and has no key
-		where = append(where, "EXISTS (SELECT 1 FROM "+p.chosen()+" WHERE v.job = p.job)")
-	case few:
+	if few {
 		table, id = table+" JOIN "+p.chosen()+" ON v.job = p.job", "v.job"
 	}
+	return p.branch(table, id, slices.Concat(where, p.standing(), p.trouble(at)))
+}
+
+// standing are the conditions on how a job stands where it stands.
+func (p *picker) standing() (where []string) {
 	if p.filter.Generation > 0 {
 		where = append(where, "p.generation = "+p.bind(p.filter.Generation))
 	}
-	return p.branch(table, id, append(where, p.trouble(at)...))
+	if p.filter.Retrying {
+		where = append(where, "p.failures > 0")
+	}
+	if p.filter.Worker != "" {
+		where = append(where, "p.worker = "+p.bind(p.filter.Worker))
+	}
+	return where
 }
 
 // either is a condition on a line of ready: one of the two of a lane. PostgreSQL needs an array to find the job in it by key;
@@ -234,11 +290,14 @@ func (p *picker) branch(table, id string, where []string) string {
 	if !p.after.IsZero() {
 		where = append(where, id+" < "+p.bind(p.after))
 	}
+	if !p.floor.IsZero() {
+		where = append(where, id+" >= "+p.bind(p.floor))
+	}
 	text := "SELECT " + id + " AS id FROM " + table
 	if len(where) > 0 {
 		text += " WHERE " + strings.Join(where, " AND ")
 	}
-	return text + " ORDER BY " + id + " DESC LIMIT " + p.bind(p.limit)
+	return text + p.newest(id)
 }
 
 // facts are the conditions on what never changes about a job and its lane does not know.

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
-// Edit changes a queued job and answers with it as it is then. A lane that nobody has used before is made first, apart from the rest.
+// Edit changes a job that is queued, or failed, and answers with it as it is then. A lane that nobody has used before is made first, apart from the rest.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
 	if err := statement.CheckEdit(&e); err != nil {
 		return holdfast.Job{}, err
@@ -90,11 +90,12 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 	if err != nil {
 		return err
 	}
-	leave := "leave_ready"
-	if in.at.place == inLater {
-		leave = "leave_later"
+	switch in.at.place {
+	case inReady:
+		in.p.Queue(s.sql["leave_ready"], e.Job.String())
+	case inLater:
+		in.p.Queue(s.sql["leave_later"], e.Job.String())
 	}
-	in.p.Queue(s.sql[leave], e.Job.String())
 	var patched, tags *string
 	if revised.Args != nil {
 		text := string(revised.Args)
@@ -105,7 +106,9 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 		tags = &text
 	}
 	in.p.Queue(s.sql["edit_job"], e.Job.String(), patched, revised.Queue, lane, revised.Priority, tags, revised.MaxAttempts)
-	s.restand(in, now, e, aside)
+	if in.at.place != inFinished { // a dead letter waits nowhere: whoever sends it round again does so by its new facts
+		s.restand(in, now, e, aside)
+	}
 	i := e.Intervention
 	i.Reason = revised.Said
 	s.record(in.p, in.at, "edit", i)

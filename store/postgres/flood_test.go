@@ -35,6 +35,8 @@ var floods = map[string]string{
 	"error_group": `(fingerprint, code, failures, first_seen, last_seen) SELECT 'fingerprint-' || n, 'GW_5XX', n, now(), now() - n * interval '1 second' FROM generate_series(1, 100000) n`,
 	"error_tally": `(fingerprint, step, kind, queue, dependency, version, failures)
 		SELECT 'fingerprint-' || n % 1000, timestamptz 'epoch' + n / 1000 * interval '5 minutes', 'kind-1', 'default', '', '', 1 FROM generate_series(1, 100000) n`,
+	"tally": `(step, queue, shard, complete, failed, retried, cancelled)
+		SELECT timestamptz 'epoch' + n / 100 * interval '1 minute', 'queue-' || n % 25, n % 100 / 25, 1, 0, 0, 0 FROM generate_series(1, 100000) n`,
 	"record": `(room, name, version, body, kept_at) SELECT 'room-' || n % 1000, 'name-' || n, 1, '{}', now() FROM generate_series(1, 100000) n`,
 	"carry":  `(job, since) SELECT id(n), now() FROM generate_series(1, 10000) n`,
 	"cancel": `(job, at, actor) SELECT id(n), now(), 'ada' FROM generate_series(300001, 302000) n`,

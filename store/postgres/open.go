@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,7 @@ type Store struct {
 	turns   turns
 	reach   reaches
 	size    gauge
+	shards  shards
 
 	life  context.Context // ends when the store is closed, after the writes under way
 	end   context.CancelFunc
@@ -79,7 +81,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Trace != nil {
 		config.ConnConfig.Tracer = tracer(c.Trace)
 	}
-	s := &Store{sql: statements()}
+	s := &Store{sql: statements(), shards: shards{seed: rand.Uint64()}}
 	if s.size.limit, err = maxSize(config, c.MaxSize); err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (p *planning) askHolds() {
 			if !scope.Valid {
 				return nil
 			}
-			h := holdfast.HoldOn(scope.String, name.String)
+			h := holdfast.Hold{}.Upon(scope.String, name.String)
 			h.Source, h.Retries, h.AtMost = source.String, retries.Bool, int(most.Int32)
 			if perSecond.Valid {
 				h.Rate = &holdfast.Rate{PerSecond: perSecond.Float64, Burst: burst.Float64, Level: level.Float64}

@@ -20,7 +20,7 @@ import (
 // event, which is called first and written twice here, so that it is not mistaken for the first row.
 var plans = storetest.Plans{
 	Want: map[string]string{
-		"steer": "", "now": "", "wake": "", "durability": "",
+		"steer": "", "interpret": "", "now": "", "wake": "", "durability": "",
 		"wake_missed": "ready(lane) cancel(first)",
 
 		"lane_make": "", "lane_find": "", "lane_read": "", "present": "", "leave": "", "depend": "",
@@ -83,7 +83,7 @@ var plans = storetest.Plans{
 		"redriven":       "redriven(redrive) finished(job)",
 		"redriven_count": "redriven(redrive) sorted",
 
-		"deadline_add": "", "error_count": "", "error_tally": "job(id)",
+		"deadline_add": "", "error_count": "", "error_tally": "job(id)", "tally_add": "",
 		"error_turn": "error_group(fingerprint)",
 		"triage":     "error_group(fingerprint)",
 
@@ -134,6 +134,7 @@ var plans = storetest.Plans{
 		"feed_old":    "outbox(first,first)", "feed_forget": "outbox(first,first) feed(one)",
 		"story_old": "event(link)", "story_forget": "event(link) feed(one)",
 		"tally_forget":     "error_tally(step) error_tally(ctid)",
+		"trend_forget":     "tally(step) tally(ctid)",
 		"tombstone_forget": "tombstone(purged_at) tombstone(ctid)",
 		"listen_add":       "", "listen_drop": "listen(listener)",
 
@@ -148,6 +149,14 @@ var plans = storetest.Plans{
 		"artifact_keep": "job(id)", "size": "",
 
 		"inspect holds": "", "inspect workers": "",
+		"inspect strands":          "ready(lane) ready(lane,priority) job(id)",
+		"inspect strands of lines": "ready(lane)",
+		"inspect depth of lines":   "ready(lane)",
+		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
+		"inspect codes":            "finished(code)",
+		"inspect error trends":     "error_tally(fingerprint,step) sorted",
+		"inspect error ends":       "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
+
 		"inspect after":         "after(job)",
 		"inspect artifacts":     "artifact(job)",
 		"inspect due artifacts": "artifact(expire_at)",
@@ -163,6 +172,7 @@ var plans = storetest.Plans{
 		"inspect events":        "event(job)",
 		"inspect story":         "event(subject)",
 		"inspect records":       "record(room)",
+		"inspect trends":        "tally(step) sorted",
 		"inspect kinds":         "",
 		"inspect newest":        "job(first)",
 
@@ -184,7 +194,7 @@ var plans = storetest.Plans{
 
 // bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
 func bare(name string) bool {
-	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer now wake wake_missed durability lane_make lane_find
+	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer interpret now wake wake_missed durability lane_make lane_find
 		present leave depend edit_lane enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find
 		group_listen group_add group_share group_hold group_attend group_seal after_stranger after_add feed_new size`), name)
 }

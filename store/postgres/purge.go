@@ -139,7 +139,7 @@ func (u *purging) write(ctx context.Context) error {
 // Forget deletes up to limit things of a shelf that are older than that, the oldest first.
 func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
 	forget := map[string]func(context.Context, *pipe, *feed, forgetting) (int, error){
-		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("tally_forget"), holdfast.ShelfTombstones: s.forgetRows("tombstone_forget"),
+		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("tally_forget", "trend_forget"), holdfast.ShelfTombstones: s.forgetRows("tombstone_forget"),
 	}[shelf]
 	switch {
 	case forget == nil:
@@ -214,10 +214,13 @@ func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting)
 	return n, nil
 }
 
-// forgetRows is for shelves of which nothing else has to know.
-func (s *Store) forgetRows(name string) func(context.Context, *pipe, *feed, forgetting) (int, error) {
+// forgetRows is for shelves of which nothing else has to know. Where there are several piles on one, each gives up to the limit, and the
+// answer is the largest number, so that it is 0 when all are done.
+func (s *Store) forgetRows(names ...string) func(context.Context, *pipe, *feed, forgetting) (int, error) {
 	return func(ctx context.Context, p *pipe, _ *feed, g forgetting) (n int, err error) {
-		p.Queue(s.sql[name], g.before, g.limit).Exec(func(tag pgconn.CommandTag) error { n = int(tag.RowsAffected()); return nil })
+		for _, name := range names {
+			p.Queue(s.sql[name], g.before, g.limit).Exec(func(tag pgconn.CommandTag) error { n = max(n, int(tag.RowsAffected())); return nil })
+		}
 		err = p.flush(ctx)
 		return n, err
 	}

@@ -30,7 +30,15 @@ func (q querier) Query(ctx context.Context, sql string, args []any, each func(in
 	seen := false // a row that was handed out cannot be taken back, so then nothing is repeated
 	var stopped error
 	err := q.s.ask(ctx, "read", true, func(ctx context.Context) error {
-		rows, err := q.s.work.Query(ctx, sql, arguments...)
+		send := &pgx.Batch{}
+		send.Queue(q.s.sql["interpret"])
+		send.Queue(sql, arguments...)
+		answers := q.s.work.SendBatch(ctx, send)
+		defer func() { _ = answers.Close() }()
+		if _, err := answers.Exec(); err != nil {
+			return err
+		}
+		rows, err := answers.Query()
 		if err != nil {
 			return err
 		}

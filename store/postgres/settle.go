@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
 )
 
 // Settle ends leases. It takes two round trips: the first locks the batches and reads what stands in the way, the second
@@ -37,8 +38,10 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	var back []holdfast.ID
 	err := s.ask(ctx, "settle", true, func(ctx context.Context) error {
 		to, back, answers = returned{}, nil, slices.Clone(checked)
+		t := &settling{s: s, settlements: settlements, answers: answers, careful: careful}
+		defer t.leave()
 		err := s.transact(ctx, s.work, func(p *pipe) error {
-			t := &settling{s: s, p: p, settlements: settlements, answers: answers, careful: careful}
+			t.p = p
 			if err := t.look(ctx, batches); err != nil {
 				return err
 			}
@@ -93,6 +96,9 @@ type settling struct {
 	honoured []holdfast.ID
 	promises promises
 	troubles troubles
+	tallies  statement.Tallies
+	counts   bool // in this shard
+	shard    int
 }
 
 // look locks the batches, and reads requests to cancel and unique keys after that.
@@ -154,6 +160,7 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 		t.promises.add(n, t.now)
 	}
 	t.troubles.add(n, to)
+	t.tallies.Add(n, to)
 	if to != holdfast.Complete {
 		t.attempts.add(m, a)
 	}
@@ -279,5 +286,6 @@ func (t *settling) write(ctx context.Context, back *returned) error {
 	t.s.keepOnly(p, t.held, func(m *member) bool { return m.said != "" })
 	t.promises.queue(p, sql)
 	t.troubles.queue(p, sql, t.now)
+	t.tally()
 	return nil
 }

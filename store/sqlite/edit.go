@@ -11,7 +11,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Edit changes a queued job and answers with it as it is then.
+// Edit changes a job that is queued, or failed, and answers with it as it is then.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
 	if err := statement.CheckEdit(&e); err != nil {
 		return holdfast.Job{}, err
@@ -50,7 +50,12 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	if err != nil {
 		return err
 	}
-	if err := t.restand(job, now, revised, e); err != nil {
+	if job.place == "finished" { // it waits nowhere: whoever sends it round again does so by its new facts
+		err = t.revise(job, revised, e)
+	} else {
+		err = t.restand(job, now, revised, e)
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := t.exec("edit-count"); err != nil {

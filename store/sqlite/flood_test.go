@@ -17,6 +17,7 @@ var floods = []string{
 	`INSERT INTO holdfast_redriven (redrive, job, generation, at) SELECT unhex(printf('%032x', created_at / 1000)), id, 2, 1 FROM holdfast_job`,
 	upTo + `10000) INSERT INTO holdfast_error_group (fingerprint, code, failures, first_seen, last_seen) SELECT 'f' || n, 'GW_5XX', 1, n, n FROM c`,
 	upTo + `100000) INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) SELECT 'f' || n % 10000, n, 'kind', 'default', '', '', 1 FROM c`,
+	upTo + `100000) INSERT INTO holdfast_tally (step, queue, shard, complete, failed, retried, cancelled) SELECT n / 10, 'queue-' || (n % 10), 0, 1, 0, 0, 0 FROM c`,
 	upTo + `100000) INSERT INTO holdfast_record (room, name, version, body, kept_at) SELECT 'room-' || n % 100, n, 1, '{}', 1 FROM c`,
 	`INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint)
 	 SELECT id, 1, 0, 0, 0, 1, 1, 2, CASE WHEN created_at % 10 = 0 THEN 'failed' ELSE 'complete' END, 'worker', CASE WHEN created_at % 10 = 0 THEN 'GW_5XX' END,

@@ -85,8 +85,18 @@ func (t *tx) forgetTombstones(before int64, limit int) (int, error) {
 	return t.exec("forget-tombstones", before, limit)
 }
 
-// forgetTallies deletes steps that lie wholly before a time.
+// forgetTallies deletes steps that lie wholly before a time. Those of error groups and those of trends are two piles on one shelf: each gives
+// up to limit, and the answer is the larger number, so that it is 0 when both are done.
 func (t *tx) forgetTallies(before int64, limit int) (int, error) {
+	groups, err := t.forgetErrorTallies(before, limit)
+	if err != nil {
+		return 0, err
+	}
+	trends, err := t.exec("forget-trends", before-minute, limit)
+	return max(groups, trends), err
+}
+
+func (t *tx) forgetErrorTallies(before int64, limit int) (int, error) {
 	var steps [][]any
 	err := t.rows("forget-tallies", []any{before - step, limit}, func(st *sqlite.Stmt) error {
 		steps = append(steps, []any{st.ColumnText(0), st.ColumnInt64(1), st.ColumnText(2), st.ColumnText(3), st.ColumnText(4), st.ColumnText(5)})

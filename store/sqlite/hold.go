@@ -149,7 +149,7 @@ func (h *held) levelNow(now int64) float64 {
 
 // hold is the row as others see it, with the level of this moment.
 func (h *held) hold(now int64) holdfast.Hold {
-	out := holdfast.HoldOn(h.scope, h.name)
+	out := holdfast.Hold{}.Upon(h.scope, h.name)
 	out.Source, out.Retries, out.AtMost = h.source, h.retries, h.atMost
 	if h.rated {
 		out.Rate = &holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.levelNow(now)}

@@ -59,7 +59,7 @@ var plans = storetest.Plans{
 		"later-wait-again": "job(id)",
 		"unique-free":      "unique(owner,kind,key) job(id)",
 
-		"deadline-add": "", "error-group-add": "", "error-group-tally": "",
+		"deadline-add": "", "error-group-add": "", "error-group-tally": "", "tally-add": "",
 		"error-group-of":     "job(id)",
 		"error-group-find":   "error_group(fingerprint)",
 		"error-group-again":  "error_group(fingerprint)",
@@ -124,6 +124,7 @@ var plans = storetest.Plans{
 		"forget-lines":      "event(link) feed(rowid)",
 		"forget-story":      "event(link)",
 		"forget-tally":      "error_tally(fingerprint,step,kind,queue,dependency,version)",
+		"forget-trends":     "tally(step)",
 		"forget-tombstones": "tombstone(job) tombstone(purged_at)",
 
 		"group-state":        "group(id)",
@@ -178,6 +179,15 @@ var plans = storetest.Plans{
 		"inspect late":     "late(job) sorted",
 		"inspect events":   "event(job)",
 		"inspect ahead":    "job(id) ready(lane,priority,job)",
+		"inspect trends":   "tally(step) sorted",
+
+		"inspect strands":          "ready(lane) ready(lane,priority) job(id)",
+		"inspect strands of lines": "ready(lane)",
+		"inspect depth of lines":   "ready(lane)",
+		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
+		"inspect codes":            "finished(code)",
+		"inspect error trends":     "error_tally(fingerprint,step) sorted",
+		"inspect error ends":       "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
 		"inspect after":         "after(job)",
 		"inspect artifacts":     "artifact(job)",

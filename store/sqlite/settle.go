@@ -100,6 +100,7 @@ func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
 		return nil, err
 	}
 	s.troubled(x)
+	s.tallied(x)
 	return nil, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
 )
 
 // A tx is one call's part of a transaction.
@@ -19,7 +20,8 @@ type tx struct {
 
 	sheaves *[]sheaf // not written yet
 	ears    *ears
-	pages   []page // what this call did, as far as somebody listens
+	pages   []page            // what this call did, as far as somebody listens
+	tallies statement.Tallies // what became of the attempts that it settled
 }
 
 // at is the instant a while from now.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/lane"
 	"zombiezen.com/go/sqlite"
 )
@@ -275,7 +276,7 @@ func (w *writer) again(group []*call) {
 // attempt runs each call, in a savepoint of its own when they are to be kept apart, and commits. An error means that nothing
 // of any of them was written.
 func (w *writer) attempt(group []*call, apart bool) error {
-	fresh, gathered, pages := map[where]int64{}, []sheaf{}, []page{}
+	fresh, gathered, pages, tallies := map[where]int64{}, []sheaf{}, []page{}, []holdfast.Trend{}
 	apart = apart && len(group) > 1
 	for _, c := range group {
 		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered, ears: &w.ears}
@@ -293,7 +294,7 @@ func (w *writer) attempt(group []*call, apart bool) error {
 		if c.news = (news{}); c.err == nil {
 			c.news = t.news
 			maps.Copy(fresh, t.fresh)
-			pages = join(pages, t.pages)
+			pages, tallies = join(pages, t.pages), append(tallies, t.tallies.All(instant(t.now))...)
 		} else if w.ears.unsure { // what it changed was undone
 			if err := w.ears.read(w.session); err != nil {
 				return err
@@ -302,6 +303,9 @@ func (w *writer) attempt(group []*call, apart bool) error {
 	}
 	last := &tx{session: w.session, sheaves: &gathered}
 	if err := last.flush(); err != nil {
+		return err
+	}
+	if err := tally(last, tallies); err != nil {
 		return err
 	}
 	if err := publish(last, pages); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Revision is a queued job's facts as an edit leaves them, and what the story says about it.
+// A Revision is a job's facts as an edit leaves them, and what the story says about it.
 type Revision struct {
 	Args        json.RawMessage // nil: as they were
 	Queue       string
@@ -34,8 +34,10 @@ func CheckEdit(e *holdfast.Edit) error {
 // keeps it so, and args are its arguments as they are stored.
 func Revise(job holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision, err error) {
 	switch {
-	case job.State != holdfast.Queued:
-		return r, against(job.ID, "is %s: only a job that is queued can be edited", job.State)
+	case job.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
+		return r, against(job.ID, "is failed: its arguments, priority and attempts can be edited; where and when it waits, only once it is queued again")
+	case job.State != holdfast.Queued && job.State != holdfast.Failed:
+		return r, against(job.ID, "is %s: only a job that is queued or failed can be edited", job.State)
 	case e.Seen != "" && e.Seen != job.Digest():
 		return r, against(job.ID, "has changed since it was looked at: look at it again, and edit what is there now")
 	}

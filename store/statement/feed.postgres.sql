@@ -54,6 +54,11 @@ UPDATE holdfast_feed SET anchor = $2::bigint, anchored = $3::bytea WHERE one = 1
 DELETE FROM holdfast_error_tally WHERE ctid = ANY (ARRAY (
     SELECT ctid FROM holdfast_error_tally WHERE step < $1::timestamptz ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
 
+-- name: trend_forget
+-- The oldest first, and none that is not over yet.
+DELETE FROM holdfast_tally WHERE ctid = ANY (ARRAY (
+    SELECT ctid FROM holdfast_tally WHERE step < $1::timestamptz - interval '1 minute' ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
+
 -- name: tombstone_forget
 -- The oldest first; the counts remain.
 DELETE FROM holdfast_tombstone WHERE ctid = ANY (ARRAY (

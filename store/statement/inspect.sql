@@ -24,7 +24,7 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
        coalesce(nullif(j.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = j.kind)), j.retry_within,
        j.group_id, f.upstream, f.job IS NULL AND m.job IS NULL AND coalesce(l.hold = '', false), j.trace
   FROM page
-  JOIN holdfast_job j ON j.id = page.id
+  {job of a page}
   LEFT JOIN holdfast_ready r ON {line of a job} AND r.priority = j.priority AND r.job = j.id
   LEFT JOIN holdfast_later l ON l.job = j.id
   LEFT JOIN holdfast_leased m ON m.job = j.id
@@ -122,6 +122,14 @@ SELECT j.queue, j.kind, f.state, false, count(*), min(j.created_at)
  GROUP BY j.queue, j.kind, f.state
  ORDER BY 1, 2, 3, 4
 
+-- name: inspect trends
+-- What became of attempts within a time, over all shards. Both ends of it are said, so that it is read by the key whatever is known of
+-- the table's size.
+SELECT {step of a trend}, t.queue, CAST(sum(t.complete) AS bigint), CAST(sum(t.failed) AS bigint), CAST(sum(t.retried) AS bigint), CAST(sum(t.cancelled) AS bigint)
+  FROM holdfast_tally t
+ WHERE t.step BETWEEN $1 AND $3
+ GROUP BY 1, 2
+
 -- name: inspect newest
 -- Ids are ordered by the time they were made, so the last one is the newest job, or nearly.
 SELECT j.id, j.created_at FROM holdfast_job j ORDER BY j.id DESC LIMIT 1
@@ -161,3 +169,72 @@ SELECT t.kind, t.code, t.number, count(*),
   LEFT JOIN holdfast_finished f ON f.job = t.job AND f.job BETWEEN $1 AND $2
  WHERE t.charge IN ('failure', 'crash')
  GROUP BY t.kind, t.code, t.number
+
+-- name: inspect strands
+-- The lanes and priorities of which something is ready, from one line to the next and within it from one priority to the next, with the oldest
+-- job of each: what waits behind it is not read.
+WITH RECURSIVE line (number, lane) AS (
+    SELECT 1, (SELECT min(r.lane) FROM holdfast_ready r WHERE r.lane > -2147483647)
+    UNION ALL
+    SELECT l.number + 1, (SELECT min(r.lane) FROM holdfast_ready r WHERE r.lane > l.lane) FROM line l WHERE l.lane IS NOT NULL AND l.number < $1),
+{strands} FROM line l WHERE l.lane IS NOT NULL {strands on}
+SELECT s.lane, s.priority, (SELECT n.queue FROM holdfast_lane n WHERE n.id = abs(s.lane)),
+       (SELECT j.created_at FROM holdfast_job j WHERE j.id = (
+               SELECT r.job FROM holdfast_ready r WHERE r.lane = s.lane AND r.priority = s.priority ORDER BY r.job LIMIT 1))
+  FROM strand s WHERE s.priority IS NOT NULL LIMIT $1
+
+-- part: strands
+strand (lane, priority) AS (SELECT l.lane, (SELECT min(r.priority) FROM holdfast_ready r WHERE r.lane = l.lane)
+
+-- part: strands on
+    UNION ALL
+    SELECT s.lane, (SELECT min(r.priority) FROM holdfast_ready r WHERE r.lane = s.lane AND r.priority > s.priority) FROM strand s WHERE s.priority IS NOT NULL)
+
+-- name: inspect strands of lines
+-- The same, of some lines.
+WITH RECURSIVE {strands} FROM {lines} AS l {strands on}
+SELECT s.lane, s.priority FROM strand s WHERE s.priority IS NOT NULL LIMIT $1
+
+-- name: inspect depth of lines
+-- How much is ready in lines that belong together, up to a number.
+SELECT v.number, (SELECT count(*) FROM (SELECT 1 FROM {lines of a number} LIMIT $2) AS counted) FROM {numbered lines} AS v
+
+-- name: inspect depths
+-- What stands elsewhere than in ready, by queue: of each place so many rows, and of these the facts by key. What was set aside behind a hold
+-- is ready but for the hold. The bounds leave nothing out: they are said so that rows come by the key, whatever is known of the tables' sizes.
+SELECT 'later', CASE WHEN l.hold <> '' THEN 'ready' WHEN l.hold IS NULL AND l.failures > 0 THEN 'retrying' ELSE 'later' END, j.queue,
+       count(*), min(CASE WHEN l.hold <> '' THEN j.created_at WHEN l.hold IS NULL THEN l.due_at END)
+  FROM (SELECT w.* FROM holdfast_later w WHERE w.due_at BETWEEN $2 AND $3 ORDER BY w.due_at, w.job LIMIT $1) AS l {facts of a row}
+ GROUP BY 2, 3
+UNION ALL
+SELECT 'leased', 'processing', j.queue, count(*), NULL FROM (SELECT m.job FROM holdfast_leased m LIMIT $1) AS l {facts of a row} GROUP BY j.queue
+UNION ALL
+SELECT 'dead', 'dead', j.queue, count(*), NULL
+  FROM (SELECT f.job FROM holdfast_finished f WHERE f.state = 'failed' AND f.discarded_at IS NULL AND f.job BETWEEN $4 AND $5 ORDER BY f.job DESC LIMIT $1) AS l {facts of a row}
+ GROUP BY j.queue
+
+-- name: inspect error trends
+-- When the failures of error groups were, in steps.
+SELECT t.fingerprint, {step of a trend}, CAST(sum(t.failures) AS bigint)
+  FROM {names} AS v {tallies of a name}
+ GROUP BY 1, 2
+
+-- name: inspect error ends
+-- Of each error group its dead letters, up to a number, and how the jobs of its newest failures stand, one after the other.
+SELECT g.fingerprint,
+       (SELECT count(*) FROM (SELECT 1 FROM holdfast_finished f
+                               WHERE f.state = 'failed' AND f.fingerprint = g.fingerprint AND f.discarded_at IS NULL LIMIT $2) AS d),
+       (SELECT string_agg(coalesce(f.state, 'live'), ' ')
+          FROM (SELECT DISTINCT n.job
+                  FROM (SELECT a.job FROM holdfast_attempt a WHERE a.fingerprint = g.fingerprint ORDER BY a.ended_at DESC LIMIT $3) AS n) AS m
+          LEFT JOIN holdfast_finished f ON f.job = m.job)
+  FROM holdfast_error_group g
+ WHERE g.fingerprint IN (SELECT v.name FROM {names} AS v)
+
+-- name: inspect codes
+-- The codes of what failed for good, from one to the next.
+WITH RECURSIVE strand (code) AS (
+    SELECT min(f.code) FROM holdfast_finished f WHERE f.state = 'failed' AND f.code >= ''
+    UNION ALL
+    SELECT (SELECT min(f.code) FROM holdfast_finished f WHERE f.state = 'failed' AND f.code > s.code) FROM strand s WHERE s.code IS NOT NULL)
+SELECT s.code FROM strand s WHERE s.code IS NOT NULL LIMIT $1

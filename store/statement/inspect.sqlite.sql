@@ -15,3 +15,33 @@ r.lane IN (n.id, -n.id)
 -- part: took
 -- How long an attempt took, in microseconds.
 a.ended_at - a.started_at
+
+-- part: step of a trend
+-- The step that a minute belongs to. Steps have so many microseconds and are counted from 1970.
+t.step - t.step % $2
+
+-- part: facts of a row
+-- By key, whatever is known of the tables' sizes.
+CROSS JOIN holdfast_job j ON j.id = l.job
+
+-- part: numbered lines
+-- Of a JSON list: a number and the lines that belong to it.
+(SELECT w.value ->> 0 AS number, w.value -> 1 AS lines FROM json_each($1) AS w)
+
+-- part: lines of a number
+json_each(v.lines) AS w CROSS JOIN holdfast_ready r ON r.lane = w.value
+
+-- part: names
+-- Of a JSON list.
+(SELECT w.value AS name FROM json_each($1) AS w)
+
+-- part: lines
+-- Of a JSON list.
+(SELECT w.value AS lane FROM json_each($2) AS w)
+
+-- part: job of a page
+-- From the page to the jobs, whatever is known of the tables' sizes.
+CROSS JOIN holdfast_job j ON j.id = page.id
+
+-- part: tallies of a name
+CROSS JOIN holdfast_error_tally t ON t.fingerprint = v.name AND t.step BETWEEN $3 AND $4

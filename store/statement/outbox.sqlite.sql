@@ -72,6 +72,10 @@ SELECT fingerprint, step, kind, queue, dependency, version FROM holdfast_error_t
 -- One step of one group at one place.
 DELETE FROM holdfast_error_tally WHERE fingerprint = $1 AND step = $2 AND kind = $3 AND queue = $4 AND dependency = $5 AND version = $6
 
+-- name: forget-trends
+-- The oldest.
+DELETE FROM holdfast_tally WHERE (step, queue, shard) IN (SELECT step, queue, shard FROM holdfast_tally WHERE step < $1 ORDER BY step LIMIT $2 + 0)
+
 -- name: forget-tombstones
 -- The oldest. The counts remain.
 DELETE FROM holdfast_tombstone WHERE job IN (SELECT job FROM holdfast_tombstone WHERE purged_at < $1 ORDER BY purged_at, job LIMIT $2 + 0)

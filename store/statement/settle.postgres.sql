@@ -132,3 +132,13 @@ SELECT d.fingerprint, date_bin('5 minutes', $1::timestamptz, timestamptz 'epoch'
   FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[]) AS d (fingerprint, job, dependency, version) LEFT JOIN holdfast_job j ON j.id = d.job
  GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = t.failures + excluded.failures
+
+-- name: tally_add
+-- What became of attempts, for trends. Whoever adds to the same shard of a queue waits for the commit, so it is the last statement, and
+-- has one order for everybody.
+INSERT INTO holdfast_tally AS t (step, queue, shard, complete, failed, retried, cancelled)
+SELECT $1::timestamptz, d.queue, $2::smallint, d.complete, d.failed, d.retried, d.cancelled
+  FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS d (queue, complete, failed, retried, cancelled)
+ ORDER BY d.queue
+ON CONFLICT (step, queue, shard) DO UPDATE SET complete = t.complete + excluded.complete, failed = t.failed + excluded.failed,
+   retried = t.retried + excluded.retried, cancelled = t.cancelled + excluded.cancelled

@@ -81,3 +81,9 @@ UPDATE holdfast_error_group SET status = $2, until = NULL, until_count = NULL WH
 -- Where and when, in steps.
 INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = failures + excluded.failures
+
+-- name: tally-add
+-- What became of attempts, for trends: a row for each step and queue of the whole transaction. Who writes is alone, so one shard will do.
+INSERT INTO holdfast_tally (step, queue, shard, complete, failed, retried, cancelled) VALUES ($1, $2, 0, $3, $4, $5, $6)
+    ON CONFLICT (step, queue, shard) DO UPDATE SET complete = complete + excluded.complete, failed = failed + excluded.failed,
+       retried = retried + excluded.retried, cancelled = cancelled + excluded.cancelled

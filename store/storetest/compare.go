@@ -27,6 +27,7 @@ func (d *driver) heal(t *rapid.T) {
 	d.compareCounts(t)
 	d.compareRecords(t)
 	d.compareErrorGroups(t)
+	d.compareTrends(t)
 	d.compareStories(t)
 	d.audit(t)
 }
@@ -126,6 +127,21 @@ func (d *driver) compareErrorGroups(t *rapid.T) {
 			refute(t, "an error group that nobody saw", "%+v", g)
 		}
 		d.compareErrorGroup(t, g, known)
+	}
+}
+
+// compareTrends looks at what became of attempts, unless the clock was set back: what is yet to come is no trend.
+func (d *driver) compareTrends(t *rapid.T) {
+	trends, err := d.Store.Trends(d.ctx, 8*24*time.Hour, 0)
+	if err != nil {
+		refute(t, "the store does not tell trends", "%v", err)
+	}
+	got := map[trendOf]*holdfast.Trend{}
+	for _, trend := range trends {
+		got[trendOf{trend.Step, trend.Queue}] = &trend
+	}
+	if !d.back {
+		match(t, "trends", got, d.m.trends)
 	}
 }
 

@@ -222,7 +222,7 @@ func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 	if rapid.IntRange(0, 5).Draw(t, "without a fingerprint") < 5 {
 		failure.Fingerprint = "print-" + failure.Code
 	}
-	s.Version = pick(t, "version", "", "v1", "v2")
+	s.Version, s.Queue = pick(t, "version", "", "v1", "v2"), l.Queue
 	s.To = pick(t, "to", holdfast.Complete, holdfast.Queued, holdfast.Queued, holdfast.Failed, holdfast.Cancelled)
 	switch s.To {
 	case holdfast.Complete:

@@ -63,8 +63,23 @@ var editLaws = []law{
 		same(s, "lease", []any{string(lease.Args), lease.Queue, lease.Priority, lease.Tags, lease.MaxAttempts, lease.RunAt, lease.Trace},
 			[]any{string(want.Args), "slow", int16(-2), want.Tags, 2, want.RunAt, traceparent})
 	}},
-	{"only a queued job is edited, and the refusal names its state", func(s *scene) {
-		states := map[holdfast.State]holdfast.ID{holdfast.Failed: s.fail().ID}
+	{"a dead letter is edited where it lies, and runs by what it is then", func(s *scene) {
+		id := s.fail(func(d *holdfast.Draft) { d.Args = raw(`{"n": 1.00, "m": 2}`) }).ID
+		want := s.job(id)
+		job := s.edit(id, patchBy(`{"m":3}`), ranked(4), func(e *holdfast.Edit) { e.MaxAttempts = new(9) })
+		want.Args, want.Priority, want.MaxAttempts, want.AsOf = raw(`{"n":1.00,"m":3}`), 4, 9, job.AsOf
+		same(s, "job", job, want)
+		for _, change := range []alteration{toQueue("slow"), retagged("red"), dueIn(time.Minute)} {
+			_, err := s.tryEdit(id, change)
+			s.expectConflict(err, id)
+		}
+		same(s, "claimed", len(s.claim(9)), 0)
+		s.retry(id)
+		lease := s.claimOne()
+		same(s, "lease", []any{string(lease.Args), lease.Priority, lease.MaxAttempts}, []any{string(want.Args), int16(4), 9})
+	}},
+	{"no other job than a queued or a failed one is edited, and the refusal names its state", func(s *scene) {
+		states := map[holdfast.State]holdfast.ID{}
 		done := s.start()
 		s.settle(completes(done))
 		states[holdfast.Complete], states[holdfast.Processing] = done.ID, s.start().ID

@@ -59,7 +59,7 @@ var chapters = []struct {
 	{"settle", settleLaws}, {"fence", fenceLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
 	{"operate", operateLaws}, {"retry", retryLaws}, {"edit", editLaws}, {"edit time", editTimeLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
 	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", errorGroupLaws},
-	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"await", awaitLaws},
+	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"trend", trendLaws}, {"error trend", errorTrendLaws}, {"count", countLaws}, {"await", awaitLaws},
 	{"group", groupLaws}, {"member", memberLaws}, {"generation", generationLaws}, {"ending", endingLaws}, {"nested", nestedLaws},
 	{"after", afterLaws}, {"wait", waitLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws},
 	{"purge", purgeLaws}, {"matrix", matrixLaws}, {"forget", forgetLaws}, {"artifact", artifactLaws},

@@ -85,6 +85,7 @@ type model struct {
 	seen      map[holdfast.ID]holdfast.GroupState // what the store says became of them
 	follow    []holdfast.Draft                    // what continues groups that were settled; the store makes the ids
 	errors    map[string]*errorGroup
+	trends    map[trendOf]*holdfast.Trend
 	deadlines map[deadline]int // the token that the promise was made with
 	stories   map[string][]holdfast.Event
 	vague     map[string]bool // subjects of whose story more than one is right
@@ -94,7 +95,7 @@ func newModel(now time.Time) *model {
 	return &model{
 		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*span{},
 		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, kinds: map[string]string{}, holds: map[holdName]*held{},
-		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*gathered{}, errors: map[string]*errorGroup{},
+		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*gathered{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*holdfast.Trend{},
 		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, vague: map[string]bool{},
 	}
 }

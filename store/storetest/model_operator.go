@@ -120,7 +120,7 @@ func (m *model) discard(i holdfast.Intervention) error {
 	return nil
 }
 
-// edit changes a queued job. What was set aside is claimable again for certain.
+// edit changes a queued job, or a dead letter's arguments, priority and attempts. What was set aside is claimable again for certain.
 func (m *model) edit(e holdfast.Edit) (*record, error) {
 	if e.Check() != nil {
 		return nil, holdfast.ErrInvalid
@@ -129,7 +129,8 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.place == leased || r.place == finished || e.Seen != "" && e.Seen != m.view(r).Digest() {
+	dead := r.place == finished && r.state == holdfast.Failed && e.Queue == nil && e.Tags == nil && e.Delay == nil
+	if r.place == leased || r.place == finished && !dead || e.Seen != "" && e.Seen != m.view(r).Digest() {
 		return nil, conflict(r.ID)
 	}
 	if e.Patch != nil {

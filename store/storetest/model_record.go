@@ -232,6 +232,35 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 	}
 }
 
+// trendOf is the minute and the queue that an attempt is counted in.
+type trendOf struct {
+	step  time.Time
+	queue string
+}
+
+// trend counts what became of an attempt, unless it was handed back for free.
+func (m *model) trend(s holdfast.Settlement, to holdfast.State) {
+	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt {
+		return
+	}
+	at := trendOf{m.now.Truncate(time.Minute), s.Queue}
+	t := m.trends[at]
+	if t == nil {
+		t = &holdfast.Trend{Step: at.step, Queue: at.queue}
+		m.trends[at] = t
+	}
+	switch to {
+	case holdfast.Complete:
+		t.Complete++
+	case holdfast.Failed:
+		t.Failed++
+	case holdfast.Cancelled:
+		t.Cancelled++
+	default:
+		t.Retried++
+	}
+}
+
 func (m *model) triage(t holdfast.Triage) error {
 	if t.Check() != nil {
 		return holdfast.ErrInvalid

@@ -127,6 +127,7 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 	}
 	m.leave(r)
 	m.trouble(r, s, to)
+	m.trend(s, to)
 	if to == holdfast.Queued {
 		if s.Within > 0 {
 			m.deadlines[deadline{m.now.Add(s.Within), r.ID}] = r.Token

@@ -1,0 +1,40 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// trendsBack is how far back trends are told: a week, and the same day a week ago.
+const trendsBack = 8 * day
+
+// Trends tells what became of attempts. A step that lies partly within the time is told whole.
+func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
+	if within <= 0 || within > trendsBack {
+		return nil, invalid("trends within %v: give a duration of up to 8 days (192h)", within)
+	}
+	if step < 0 || step > trendsBack {
+		return nil, invalid("trends in steps of %v: give a multiple of a minute of up to 8 days (192h)", step)
+	}
+	step = max(1, (step+statement.TrendStep-1)/statement.TrendStep) * statement.TrendStep
+	now, err := i.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var trends []holdfast.Trend
+	since := statement.StepOf(now.Add(-within), step)
+	err = i.q.Query(ctx, i.statements["inspect trends"], []any{since, int(step.Microseconds()), now}, func(r Row) error {
+		trends = append(trends, holdfast.Trend{Step: r.Time(0), Queue: r.Text(1), Complete: r.Int(2), Failed: r.Int(3), Retried: r.Int(4), Cancelled: r.Int(5)})
+		return nil
+	})
+	slices.SortFunc(trends, func(a, b holdfast.Trend) int { // here, because databases do not agree on the order of texts
+		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
+	})
+	return trends, err
+}

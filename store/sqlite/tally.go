@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
+)
+
+// minute is how finely trends are kept, in microseconds.
+var minute = statement.TrendStep.Microseconds()
+
+// tallied counts a settlement that was applied.
+func (s *settler) tallied(x *holdfast.Settlement) {
+	to := x.To
+	if s.overruled {
+		to = holdfast.Cancelled
+	}
+	s.tallies.Add(x, to)
+}
+
+// tally writes what became of attempts: a row for each step and queue of the transaction, however many calls added to it.
+func tally(t *tx, all []holdfast.Trend) error {
+	slices.SortFunc(all, func(a, b holdfast.Trend) int {
+		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
+	})
+	for len(all) > 0 {
+		sum, n := all[0], 1
+		for n < len(all) && all[n].Queue == sum.Queue && all[n].Step.Equal(sum.Step) {
+			sum.Complete, sum.Failed = sum.Complete+all[n].Complete, sum.Failed+all[n].Failed
+			sum.Retried, sum.Cancelled = sum.Retried+all[n].Retried, sum.Cancelled+all[n].Cancelled
+			n++
+		}
+		if _, err := t.exec("tally-add", sum.Step, sum.Queue, sum.Complete, sum.Failed, sum.Retried, sum.Cancelled); err != nil {
+			return err
+		}
+		all = all[n:]
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A crowd is many jobs of all sorts, and what the laws ask about them.
+type crowd struct {
+	*scene
+	dice    *rand.Rand
+	group   holdfast.ID
+	redrive holdfast.ID
+	taken   map[holdfast.ID]bool // by the redrive
+}
+
+// gatherCrowd makes the same crowd each time: in several queues, lanes and priorities, in every state and in several generations.
+func (s *scene) gatherCrowd() *crowd {
+	s.Helper()
+	c := &crowd{scene: s, dice: rand.New(rand.NewPCG(8, 16)), group: s.gather(), redrive: holdfast.NewID(), taken: map[holdfast.ID]bool{}}
+	s.depends("pdf", "printer")
+	c.enqueueCrowd(75)
+	c.settleCrowd()
+	var dead []holdfast.ID
+	for _, job := range s.jobs(holdfast.Filter{DeadLetters: true, Limit: 200}) {
+		dead = append(dead, job.ID)
+	}
+	s.must(s.Store.Discard(s.ctx, by(dead[0])))
+	s.must(s.Store.Discard(s.ctx, by(dead[5])))
+	s.retry(dead[1])
+	s.redrive(step(c.redrive, dead[2], dead[3]))
+	c.taken[dead[2]], c.taken[dead[3]] = true, true
+	s.Advance(time.Hour)
+	c.enqueueCrowd(75)
+	s.pause(holdfast.Hold{Tag: "red", Source: "person", Actor: "ada", Reason: "because"})
+	c.settleCrowd()
+	for _, worker := range []string{"w1", "w2"} {
+		s.claimAs(holdfast.Claim{Worker: worker, Queues: []string{"default", "slow"}, Limit: 4, Start: 2})
+	}
+	return c
+}
+
+func (c *crowd) enqueueCrowd(jobs int) {
+	c.Helper()
+	pick := func(words ...string) string { return words[c.dice.IntN(len(words))] }
+	drafts := make([]holdfast.Draft, jobs)
+	for n := range drafts {
+		drafts[n] = holdfast.Draft{
+			Kind: pick("mail", "pdf"), Queue: pick("default", "slow", "rare"), Owner: pick("", "acme", "omni"), Dependency: pick("", "", "gateway"),
+			Priority: int16(c.dice.IntN(3)), Delay: time.Duration(max(0, c.dice.IntN(8)-5)) * 24 * time.Hour,
+		}
+		if c.dice.IntN(4) == 0 {
+			drafts[n].Tags = []string{pick("red", "blue")}
+		}
+		if c.dice.IntN(4) == 0 {
+			drafts[n].Group = c.group
+		}
+	}
+	c.enqueueAll(drafts...)
+}
+
+// settleCrowd lets a third of what can be claimed make an attempt, of which each ends otherwise than the one before.
+func (c *crowd) settleCrowd() {
+	c.Helper()
+	limit := len(c.jobs(holdfast.Filter{State: holdfast.Queued, Limit: 200})) / 3
+	for n, l := range c.claimAs(holdfast.Claim{Worker: "w1", Queues: []string{"default", "slow"}, Limit: limit, Start: limit}) {
+		c.settle([]holdfast.Settlement{
+			completes(l), fails(l, "BROKEN"), fails(l, "FLAKY"), retries(l, 0), retries(l, 24*time.Hour), ends(l, holdfast.Cancelled),
+			hands(l, holdfast.ChargeCrash, 0), hands(l, holdfast.ChargeInterrupt, 24*time.Hour), fails(l, "BROKEN"),
+		}[n%9])
+	}
+}
+
+// matches says whether a filter means a job, from what the job says of itself.
+func (c *crowd) matches(f holdfast.Filter, j holdfast.Job) bool {
+	failure := holdfast.Failure{}
+	if j.LastFailure != nil {
+		failure = *j.LastFailure
+	}
+	for _, is := range [][2]string{
+		{string(f.State), string(j.State)}, {f.Kind, j.Kind}, {f.Queue, j.Queue}, {f.Owner, j.Owner}, {f.Dependency, j.Dependency},
+		{f.Code, failure.Code}, {f.Fingerprint, failure.Fingerprint}, {f.Worker, j.Worker},
+	} {
+		if is[0] != "" && is[0] != is[1] {
+			return false
+		}
+	}
+	age := j.AsOf.Sub(j.CreatedAt)
+	return (f.Worker == "" || j.State == holdfast.Processing) && (!f.Retrying || j.State == holdfast.Queued && j.Failures > 0) &&
+		(!f.DeadLetters || j.State == holdfast.Failed && !j.Discarded) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) &&
+		(f.Group.IsZero() || f.Group == j.Group) && (f.Generation == 0 || f.Generation == j.Generation) &&
+		(f.Redrive.IsZero() || c.taken[j.ID]) && (f.OlderThan == 0 || age >= f.OlderThan) && (f.YoungerThan == 0 || age < f.YoungerThan)
+}
+
+// filters are one of each sort alone, and many that were thrown together.
+func (c *crowd) filters() []holdfast.Filter {
+	sorts := []func(*holdfast.Filter){
+		func(f *holdfast.Filter) { f.State = holdfast.Queued }, func(f *holdfast.Filter) { f.State = holdfast.Processing },
+		func(f *holdfast.Filter) { f.State = holdfast.Complete }, func(f *holdfast.Filter) { f.State = holdfast.Failed },
+		func(f *holdfast.Filter) { f.State = holdfast.Cancelled }, func(f *holdfast.Filter) { f.DeadLetters = true },
+		func(f *holdfast.Filter) { f.Retrying = true }, func(f *holdfast.Filter) { f.Worker = "w2" },
+		func(f *holdfast.Filter) { f.Kind = "pdf" }, func(f *holdfast.Filter) { f.Queue = "slow" }, func(f *holdfast.Filter) { f.Owner = "acme" },
+		func(f *holdfast.Filter) { f.Dependency = "printer" }, func(f *holdfast.Filter) { f.Dependency = "gateway" },
+		func(f *holdfast.Filter) { f.Tag = "blue" }, func(f *holdfast.Filter) { f.Tag = "red" }, func(f *holdfast.Filter) { f.Group = c.group },
+		func(f *holdfast.Filter) { f.Code = "BROKEN" }, func(f *holdfast.Filter) { f.Fingerprint = flaky },
+		func(f *holdfast.Filter) { f.Generation = 2 }, func(f *holdfast.Filter) { f.Redrive = c.redrive },
+		func(f *holdfast.Filter) { f.OlderThan = 30 * time.Minute }, func(f *holdfast.Filter) { f.YoungerThan = 30 * time.Minute },
+	}
+	all := make([]holdfast.Filter, 1, 48)
+	for _, sort := range sorts {
+		var f holdfast.Filter
+		sort(&f)
+		all = append(all, f)
+	}
+	for len(all) < cap(all) {
+		var f holdfast.Filter
+		for range 2 + c.dice.IntN(2) {
+			sorts[c.dice.IntN(len(sorts))](&f)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// expectFound insists that a filter finds what it means, newest first and each once, however little is looked at at a time, but for the least.
+func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
+	c.Helper()
+	var want []holdfast.ID
+	for _, job := range everything {
+		if c.matches(f, job) {
+			want = append(want, job.ID)
+		}
+	}
+	for _, look := range []int{0, least + c.dice.IntN(2*least), 10 * least, 10_000} {
+		f.Look, f.Limit = look, 10+c.dice.IntN(20)
+		var got []holdfast.ID
+		for _, job := range c.jobs(f) {
+			got = append(got, job.ID)
+		}
+		same(c, fmt.Sprintf("jobs of %+v", f), got, want)
+	}
+	for _, look := range []int{0, 10_000} {
+		f.Look = look
+		same(c, fmt.Sprintf("count of %+v", f), []int{c.count(f, 10_000), c.count(f, 3)}, []int{len(want), min(3, len(want))})
+	}
+	f.Look = 1 + c.dice.IntN(40)
+	if n := c.count(f, 10_000); n > len(want) {
+		c.Fatalf("%d of %d jobs were counted for %+v", n, len(want), f)
+	}
+}
+
+func (s *scene) count(f holdfast.Filter, most int) int {
+	s.Helper()
+	n, err := s.Store.Count(s.ctx, f, most)
+	s.must(err)
+	return n
+}
+
+func (s *scene) depths() []holdfast.Depth {
+	s.Helper()
+	depths, err := s.Store.Depths(s.ctx)
+	s.must(err)
+	return depths
+}
+
+// depthsOf tells what stands in each queue, from what jobs say of themselves.
+func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
+	of := map[string]*holdfast.Depth{}
+	first := func(known *time.Time, at time.Time) {
+		if known.IsZero() || at.Before(*known) {
+			*known = at
+		}
+	}
+	for _, j := range jobs {
+		d := of[j.Queue]
+		if d == nil {
+			d = &holdfast.Depth{Queue: j.Queue}
+		}
+		switch {
+		case j.State == holdfast.Processing:
+			d.Processing++
+		case j.State == holdfast.Failed && !j.Discarded:
+			d.Dead++
+		case j.State != holdfast.Queued:
+			continue
+		case j.Waiting:
+			d.Later++
+		case !j.DueAt.After(j.AsOf):
+			d.Ready++
+			first(&d.Oldest, j.CreatedAt)
+		default:
+			*map[bool]*int{true: &d.Retrying, false: &d.Later}[j.Failures > 0]++
+			first(&d.NextDue, j.DueAt)
+		}
+		of[j.Queue] = d
+	}
+	all := []holdfast.Depth{}
+	for _, queue := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, *of[queue])
+	}
+	return all
+}
+
+var countLaws = []law{
+	{"every filter finds and counts what it means, however little is looked at at a time", func(s *scene) {
+		c := s.gatherCrowd()
+		everything := s.jobs(holdfast.Filter{Limit: 200})
+		same(s, "crowd", len(everything), 150)
+		for _, f := range c.filters() {
+			c.expectFound(f, everything, 10)
+		}
+		c.expectFound(holdfast.Filter{State: holdfast.Failed, Queue: "slow"}, everything, 1)
+	}},
+	{"so it is with more lanes than anybody would merge", func(s *scene) {
+		c := s.gatherCrowd()
+		drafts := make([]holdfast.Draft, 300)
+		for n := range drafts {
+			drafts[n] = holdfast.Draft{Kind: "mail", Queue: "default", Owner: fmt.Sprintf("owner-%d", n)}
+		}
+		s.enqueueAll(drafts...)
+		everything := s.jobs(holdfast.Filter{Limit: 200})
+		same(s, "crowd", len(everything), 450)
+		for _, f := range []holdfast.Filter{
+			{State: holdfast.Queued}, {State: holdfast.Queued, Queue: "default"}, {State: holdfast.Queued, Owner: "owner-7"}, {State: holdfast.Queued, Kind: "pdf"},
+			{Retrying: true}, {Code: "FLAKY"}, {State: holdfast.Queued, Tag: "blue"},
+		} {
+			c.expectFound(f, everything, 60)
+		}
+		same(s, "depths", s.depths(), depthsOf(everything))
+	}},
+	{"what is looked at is bounded: a page may be empty, and its cursor goes on", func(s *scene) {
+		red := s.enqueue(tagged("red"))
+		s.enqueueMany(30)
+		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{State: holdfast.Queued, Tag: "red", Look: 10})
+		s.must(err)
+		same(s, "page", []any{len(page), cursor != ""}, []any{0, true})
+		same(s, "following", s.jobs(holdfast.Filter{State: holdfast.Queued, Tag: "red", Look: 10})[0].ID, red)
+		for _, bad := range []holdfast.Filter{{Look: -1}, {State: "dead"}, {Worker: "\x00"}} {
+			_, _, err := s.Store.Jobs(s.ctx, bad)
+			s.expectError(err, holdfast.ErrInvalid)
+			_, err = s.Store.Count(s.ctx, bad, 10)
+			s.expectError(err, holdfast.ErrInvalid)
+		}
+		_, err = s.Store.Count(s.ctx, holdfast.Filter{}, 0)
+		s.expectError(err, holdfast.ErrInvalid)
+	}},
+	{"depths tell of each queue what its jobs say", func(s *scene) {
+		same(s, "of nothing", s.depths(), []holdfast.Depth{})
+		s.gatherCrowd()
+		same(s, "depths", s.depths(), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
+	}},
+	{"a job that waits for members of its group is due at no time", func(s *scene) {
+		group := s.gather()
+		first := s.enqueue(in(group))
+		s.enqueue(in(group), after(first))
+		depths := s.depths()
+		same(s, "depths", depths, []holdfast.Depth{{Queue: "default", Ready: 1, Later: 1, Oldest: s.job(first).CreatedAt}})
+	}},
+	{"numbers of depths stop at ten thousand, and say that there is more", func(s *scene) {
+		s.enqueueMany(10_000)
+		s.enqueue()
+		same(s, "count", s.count(holdfast.Filter{State: holdfast.Queued, Look: 20_000}, 10_000), 10_000)
+		depths := s.depths()
+		same(s, "ready", []any{len(depths), depths[0].Ready, depths[0].More}, []any{1, 10_000, true})
+	}},
+}
