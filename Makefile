@@ -21,12 +21,12 @@ export CGO_ENABLED = 0
 STATICCHECK = $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo convert test lint bench load chaos mutants powerloss format postgres programs compiler cross race
+.PHONY: help run demo convert test lint screenshots bench load chaos mutants powerloss format postgres programs compiler cross race
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## serve a demo on a throw-away store, with jobs that call a misbehaving gateway: prints where, and what to try
+run: ## serve a demo on a throw-away store, with an outage under way: open the console it names in a browser
 	@$(GO) build -o bin/ ./cmd/holdfast
 	@bin/holdfast serve --demo
 
@@ -40,6 +40,7 @@ convert: ## the converter, an application on Holdfast: PDF to XML, in a browser 
 test: postgres programs lint cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
 	$(GO) test -timeout 10m $(PACKAGES)
 	cd apps && $(GO) test -timeout 15m ./...
+	cd internal/walk && $(GO) test -timeout 15m ./...
 	cd bench && $(GO) test . && cd measure && $(GO) test .
 	cd tools && $(GO) test -count=1 ./...
 	@$(MAKE) --no-print-directory race
@@ -50,6 +51,7 @@ lint: ## gofmt, go vet and staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd apps && $(GO) vet ./... && $(STATICCHECK) ./...
+	cd internal/walk && $(GO) vet ./... && $(STATICCHECK) ./...
 	@for module in $(BENCHES); do \
 		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
 	done
@@ -65,6 +67,9 @@ bench: postgres ## measure against River, Asynq and others, side by side, about 
 
 load: ## the converter under load: 200 uploads at once and 5,000 conversions; says how fast, and how much memory
 	cd apps && $(GO) test -timeout 60m -count 1 -v ./convert -run TestUnderLoad -args -load.uploads 200 -load.jobs 5000
+
+screenshots: programs ## walk through the console in a real browser and keep its pictures in docs/console
+	cd internal/walk && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console
 
 chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each, redrive JOBS=50000 dead letters, follow EVENTS=1000000
 	@$(GO) build -o bin/ ./cmd/holdfast

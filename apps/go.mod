@@ -3,8 +3,6 @@ module github.com/holdfastdev/holdfast/apps
 go 1.26.0
 
 require (
-	github.com/chromedp/cdproto v0.157.8
-	github.com/chromedp/chromedp v0.21.0
 	github.com/google/go-cmp v0.7.0
 	github.com/holdfastdev/holdfast v0.0.0
 	github.com/minio/minio-go/v7 v7.4.1
@@ -12,6 +10,11 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.49.0
 	golang.org/x/text v0.43.0
+)
+
+require (
+	github.com/chromedp/cdproto v0.157.8 // indirect
+	github.com/chromedp/chromedp v0.21.0 // indirect
 )
 
 require (
@@ -24,6 +27,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hhrutter/tiff v1.0.6 // indirect
+	github.com/holdfastdev/holdfast/internal/walk v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.11.0 // indirect
@@ -66,3 +70,5 @@ require (
 )
 
 replace github.com/holdfastdev/holdfast => ../
+
+replace github.com/holdfastdev/holdfast/internal/walk => ../internal/walk

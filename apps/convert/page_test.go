@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
-	"github.com/holdfastdev/holdfast/apps/internal/browser"
+	"github.com/holdfastdev/holdfast/internal/walk/browser"
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
 )
 

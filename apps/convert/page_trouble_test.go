@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/apps/internal/browser"
+	"github.com/holdfastdev/holdfast/internal/walk/browser"
 )
 
 // 000 section 6: the queue page shows only the short line. When nobody tries again any more, it does not say so either.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/apps/internal/browser"
+	"github.com/holdfastdev/holdfast/internal/walk/browser"
 )
 
 func serve(t *testing.T, page string) string {
