@@ -1,0 +1,113 @@
+package console_test
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func TestAuditTellsWhoDidWhatAndWhy(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	s.sequence()
+	text := s.shows("/audit", "the vendor is on it", `href="/breakers/gateway"`, "hold on queue bulk", `href="/queues#q-bulk"`, "sent by hand", "That is all there is.")
+	if strings.Index(text, "schedule sweep") > strings.Index(text, "sent by hand") {
+		t.Error("the newest deed is not the first")
+	}
+	s.shows("/audit?subject=breaker%2Fgateway", "open", "The whole story of this one")
+	if text := s.shows("/audit?actor=nobody"); !strings.Contains(text, "No such deed") {
+		t.Error("somebody's deeds are shown as nobody's")
+	}
+	s.shows("/audit?subject=" + holdfast.NewID().String())
+	for _, bad := range []string{"/audit?since=soon", "/audit?cursor=x", "/audit?cursor=-1"} {
+		if status, _ := s.get(bad); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", bad, status)
+		}
+	}
+}
+
+// sequence has what happened numbered, as a worker would.
+func (s *scene) sequence() {
+	s.t.Helper()
+	for {
+		n, err := s.Store.Sequence(s.t.Context(), 1000)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+var auditOlder = regexp.MustCompile(`href="([^"]*)" rel="next"`)
+
+func TestAuditLeadsBackToTheFirstDeedPageByPage(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	const deeds = 120
+	for n := range deeds {
+		by := ops.By{Actor: "grace", Reason: fmt.Sprintf("reason %03d.", n)}
+		if err := s.Desk.SetShare(t.Context(), ops.Share{Owner: "ada", Weight: float64(n + 2)}, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sequence()
+	seen, at := map[string]bool{}, "/audit?actor=grace"
+	for range 20 {
+		text := s.shows(at)
+		for n := range deeds {
+			reason := fmt.Sprintf("reason %03d.", n)
+			if strings.Contains(text, reason) {
+				if seen[reason] {
+					t.Errorf("%s is there twice", reason)
+				}
+				seen[reason] = true
+			}
+		}
+		next := auditOlder.FindStringSubmatch(text)
+		if next == nil {
+			break
+		}
+		at = html.UnescapeString(next[1])
+	}
+	if len(seen) != deeds {
+		t.Errorf("%d of %d deeds are reached", len(seen), deeds)
+	}
+}
+
+func TestWhatWasDoneToManyJobsInOneGoIsOneDeed(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	for _, id := range s.Failed[:3] {
+		if _, err := s.Desk.Retry(t.Context(), holdfast.Intervention{Job: id, Actor: "grace", Reason: "all of them"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sequence()
+	if text := s.shows("/audit?actor=grace", "and 2 more"); strings.Count(text, "all of them") != 1 {
+		t.Error("every job has a line")
+	}
+}
+
+func TestHostileWordsStayWordsWhereThingsAreUnderstood(t *testing.T) {
+	const evil = `"><img src=x onerror=alert(1)>`
+	s := stage(t, key.Operator, func(_, text string) string { return text + evil })
+	s.sequence()
+	for _, path := range []string{"/audit", "/audit?actor=", "/audit?subject=", "/policies?kind=", "/policies?error=", "/policies?owner=", "/policies?tab=codes&find=", "/health", "/settings"} {
+		if strings.HasSuffix(path, "=") {
+			path += url.QueryEscape(evil)
+		}
+		if text := s.shows(path); strings.Contains(text, "<img src=x") {
+			t.Errorf("%s: words became a part of the page", path)
+		}
+	}
+	if text := s.addedUp("/analytics"); strings.Contains(text, "<img src=x") {
+		t.Error("analytics: words became a part of the page")
+	}
+}

@@ -1,0 +1,15 @@
+package console_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/holdfastdev/holdfast/key"
+)
+
+func TestNowhereIsSaid(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	if status, _ := s.get("/no-such-page"); status != http.StatusNotFound {
+		t.Errorf("a page that does not exist: %d", status)
+	}
+}

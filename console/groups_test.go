@@ -1,0 +1,130 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/key"
+)
+
+func TestAGroupIsShownWithItsMembersAndWhatFailed(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	list := s.shows("/groups", "november campaign", "december campaign", "3 of 4 complete, 1 failed", "0 of 4 complete, 4 queued", "/groups/"+s.Partial.String())
+	if strings.Contains(list, "No groups") {
+		t.Error("groups are listed, and said not to be there")
+	}
+	s.shows("/groups/"+s.Partial.String(), "VALIDATION_ERROR", "group%3A"+s.Partial.String()+"&#43;state%3Acomplete", "/redrives/new?group="+s.Partial.String(), "Retry failed")
+	if text := s.shows("/groups?state=open", "december campaign"); strings.Contains(text, "november campaign") {
+		t.Error("a settled group is listed as open")
+	}
+	s.shows("/groups?owner=nobody", "No groups match")
+	for path, want := range map[string]int{"/groups?state=lost": 400, "/groups?cursor=x": 400, "/groups/x": 404, "/groups/" + holdfast.NewID().String(): 404} {
+		if status, _ := s.get(path); status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
+		}
+	}
+}
+
+func TestAPartialGroupSaysWhatCanBeUsedAndIsRetried(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	id := s.partial()
+	path := "/groups/" + id.String()
+	s.shows("/groups?state=partial", "PARTIAL", "1 of 2 complete, 1 failed")
+	s.shows(path, "PARTIAL: 1 of 2 complete, 1 failed.", "What is there can be used. What is missing is 1 member", "report</strong> when it is ready, partial or failed", "Enqueued")
+	_, text := s.post(path+"/retry", url.Values{"reason": {"mended"}, "back": {path}})
+	if !strings.Contains(text, "1 job went round again") || !strings.Contains(text, "It is settled when the last member has ended") {
+		t.Error("the page after a retry does not say so")
+	}
+	if g, err := s.Desk.Group(t.Context(), id); err != nil || g.Group.State != holdfast.GroupProcessing || g.Group.Generation != 2 {
+		t.Errorf("%+v, %v", g.Group, err)
+	}
+	if _, text := s.post(path+"/cancel", url.Values{"back": {path}}); !strings.Contains(text, "say why") {
+		t.Error("a group is cancelled without a reason")
+	}
+	s.post(path+"/cancel", url.Values{"reason": {"enough"}, "back": {path}})
+	if g, err := s.Desk.Group(t.Context(), id); err != nil || len(g.Story) < 2 || g.Story[0].Actor != "ada" {
+		t.Errorf("%+v, %v", g.Story, err)
+	}
+}
+
+func TestAGroupInsideAnotherLeadsThereAndBack(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	inside, err := s.Store.Gather(t.Context(), holdfast.Group{Name: "the first week", Parent: s.Open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shows("/groups/"+s.Open.String(), "Groups inside", "the first week", "/groups/"+inside.ID.String())
+	s.shows("/groups/"+inside.ID.String(), "december campaign", "/groups/"+s.Open.String(), "Seal")
+}
+
+func TestAnOpenGroupIsSealedFromItsPage(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	path := "/groups/" + s.Open.String()
+	if _, text := s.post(path+"/seal", url.Values{"back": {path}}); !strings.Contains(text, "The group is sealed") {
+		t.Error("nothing is said of the seal")
+	}
+	if g, err := s.Desk.Group(t.Context(), s.Open); err != nil || g.Group.SealedAt.IsZero() {
+		t.Errorf("%+v, %v", g.Group, err)
+	}
+}
+
+func TestViewersLookAtGroupsQueuesWorkersAndSchedulesAndChangeNothing(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	for _, path := range []string{"/groups", "/groups/" + s.Partial.String(), "/queues", "/workers", "/schedules"} {
+		if text := s.shows(path); strings.Contains(text, `<form class="ask"`) {
+			t.Errorf("%s offers a viewer to change something", path)
+		}
+	}
+	for _, path := range []string{"/groups/" + s.Open.String() + "/seal", "/holds/place", "/holds/lift", "/shares/set", "/workers/duties/promote/pause", "/schedules/sweep/run", "/schedules/sweep/remove"} {
+		if status, _ := s.post(path, url.Values{"reason": {"x"}}); status != http.StatusForbidden {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+func TestHostileTextsAreInertOnThePagesOfWork(t *testing.T) {
+	const hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
+	s := stage(t, key.Operator, func(column, text string) string {
+		switch column {
+		case "group", "owner", "reason", "worker", "message", "actor", "tag", "version":
+			return text + hostile
+		}
+		return text
+	})
+	for _, path := range []string{"/groups", "/groups/" + s.Partial.String(), "/queues", "/workers", "/schedules"} {
+		if text := s.shows(path, "&lt;script&gt;"); strings.Contains(text, "<script>alert") || strings.Contains(text, "<img src=x") {
+			t.Errorf("%s carries a stranger's markup", path)
+		}
+	}
+}
+
+// partial makes a group of which one member completed and one failed, and that is followed by a job.
+func (s *scene) partial() holdfast.ID {
+	s.t.Helper()
+	ctx := s.t.Context()
+	must := func(err error) {
+		s.t.Helper()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	g, err := s.Store.Gather(ctx, holdfast.Group{Name: "both halves", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "report"}}}})
+	must(err)
+	_, err = s.Store.Enqueue(ctx, []holdfast.Draft{{Kind: "half", Queue: "halves", Group: g.ID}, {Kind: "half", Queue: "halves", Group: g.ID}})
+	must(err)
+	must(s.Store.Seal(ctx, g.ID))
+	leases, err := s.Store.Claim(ctx, holdfast.Claim{Worker: "w", Queues: []string{"halves"}, Limit: 2, Start: 2, Lease: 3600e9})
+	must(err)
+	failed := &holdfast.Failure{Code: "INTERNAL_ERROR", Message: "the other half is gone"}
+	_, err = s.Store.Settle(ctx, []holdfast.Settlement{
+		{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete},
+		{Batch: leases[1].Batch, Job: leases[1].ID, Token: leases[1].Token, To: holdfast.Failed, Failure: failed},
+	})
+	must(err)
+	_, err = s.Store.Conclude(ctx, 10)
+	must(err)
+	return g.ID
+}

@@ -1,0 +1,147 @@
+package console_test
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/key"
+)
+
+func TestAJobTellsHowItStandsAndWhy(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	page := "/jobs/" + s.Failed[0].String()
+	text := s.shows(page, "It failed for good", "Where the time went", "Attempt 1", "Why", "Classified", "9007199254740993", "&#34;&#34;: &#34;an empty key&#34;",
+		"holdfast retry "+s.Failed[0].String(), `/v1/jobs/`+s.Failed[0].String()+`/retry`, `data-key="r"`, `data-key="e"`, `data-key="d"`, `href="/breakers#b-gateway"`, `href="/failures/`)
+	if strings.Contains(text, `data-key="c"`) {
+		t.Error("a job that has failed offers to be cancelled")
+	}
+	s.shows("/jobs/"+s.Retrying[0].String(), "waits for retry", "The breaker of gateway is", "See the breaker of gateway", `data-state="held"`, "backoff", `data-key="c"`)
+	s.shows("/jobs/"+s.Waiting[0].String(), "No worker has had it yet", "there is nothing to retry", `data-key="e"`)
+	s.shows("/jobs/"+s.Running[0].String(), "It can be retried or edited when its attempt has ended", `data-key="c"`)
+	s.shows("/jobs/"+s.Complete[0].String(), "It is complete, and stays so", "What it returned", "9007199254740993")
+	s.shows("/jobs/"+s.Broken.String(), "Technical detail", "the parser gave up")
+	for path, want := range map[string]int{"/jobs/" + holdfast.NewID().String(): 404, "/jobs/nothing": 404, page + "/other": 404, "/jobs/" + s.Complete[0].String() + "/edit": 409} {
+		if status, _ := s.get(path); status != want {
+			t.Errorf("%s: %d, not %d", path, status, want)
+		}
+	}
+}
+
+func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	for _, c := range []struct {
+		id         holdfast.ID
+		verb, says string
+		state      holdfast.State
+	}{
+		{s.Failed[0], "retry", "Retried: it is queued again", holdfast.Queued}, {s.Retrying[0], "cancel", "Cancelled.", holdfast.Cancelled},
+		{s.Running[0], "cancel", "Asked to stop", holdfast.Processing}, {s.Failed[1], "discard", "Discarded", holdfast.Failed},
+		{s.Clash, "retry", "has taken the unique key", holdfast.Failed}, {s.Complete[0], "retry", "only a failed job can be retried", holdfast.Complete},
+	} {
+		page := "/jobs/" + c.id.String()
+		status, text := s.post(page+"/"+c.verb, url.Values{"back": {page}, "reason": {"because of it"}})
+		if status != http.StatusOK || !strings.Contains(text, c.says) {
+			t.Errorf("%s of a job: %d, and nothing says %q", c.verb, status, c.says)
+		}
+		job, err := s.Desk.Job(t.Context(), c.id)
+		if err != nil || job.State != c.state {
+			t.Errorf("%s left the job %s, %v", c.verb, job.State, err)
+		}
+	}
+	story, err := s.Desk.Story(t.Context(), s.Failed[1])
+	if err != nil || story[len(story)-1].Actor != "ada" || story[len(story)-1].Reason != "because of it" || story[len(story)-1].Request == "" {
+		t.Errorf("the story does not say who and why: %+v, %v", story, err)
+	}
+}
+
+var seenOnPage = regexp.MustCompile(`name="seen" value="([^"]*)"`)
+
+func TestADeadLetterIsEditedWithTheDifferenceShownAndRetried(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	job, err := s.Desk.Job(t.Context(), s.Failed[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/jobs/" + job.ID.String() + "/edit"
+	form := url.Values{
+		"step": {"preview"}, "seen": {seenOnPage.FindStringSubmatch(s.shows(path, "9007199254740993"))[1]}, "args": {strings.Replace(string(job.Args), "convert-0.pdf", "repaired.pdf", 1)},
+		"queue": {job.Queue}, "priority": {"0"}, "max_attempts": {"1"}, "reason": {"<b>typo</b>"}, "now": {"1"},
+	}
+	status, text := s.post(path, form)
+	text = html.UnescapeString(text)
+	if status != http.StatusOK || !strings.Contains(text, `<span class="diff-sign">-</span><code>  "document": "convert-0.pdf"`) || !strings.Contains(text, `<span class="diff-sign">+</span><code>  "document": "repaired.pdf"`) {
+		t.Errorf("%d, and the difference is not shown", status)
+	}
+	if same, err := s.Desk.Job(t.Context(), job.ID); err != nil || same.Digest() != job.Digest() {
+		t.Errorf("looking at the difference changed the job: %v", err)
+	}
+	form.Set("step", "do")
+	if status, text := s.post(path, form); status != http.StatusOK || !strings.Contains(text, "Edited and retried") {
+		t.Errorf("%d, and the job was not retried", status)
+	}
+	now, err := s.Desk.Job(t.Context(), job.ID)
+	if err != nil || now.State != holdfast.Queued || now.Generation != 2 || !strings.Contains(string(now.Args), `"repaired.pdf"`) || !strings.Contains(string(now.Args), "9007199254740993") {
+		t.Errorf("the job is %s in generation %d with %s, %v", now.State, now.Generation, now.Args, err)
+	}
+	if _, text := s.post(path, form); !strings.Contains(text, "has changed since you opened this form") || !strings.Contains(text, "repaired.pdf") || strings.Contains(text, "<b>typo</b>") {
+		t.Error("an old form is not refused, or what was written in it is lost")
+	}
+	form.Set("args", "{")
+	if status, text := s.post(path, form); status != http.StatusOK || !strings.Contains(text, "line 1 is no JSON") {
+		t.Errorf("%d for arguments that are no JSON", status)
+	}
+}
+
+func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	job, err := s.Desk.Job(t.Context(), s.Retrying[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"step": {"do"}, "seen": {job.Digest()}, "args": {string(job.Args)}, "queue": {"slow"}, "priority": {"-3"}, "tags": {"one two"}, "now": {"1"}}
+	if status, text := s.post("/jobs/"+job.ID.String()+"/edit", form); status != http.StatusOK || !strings.Contains(text, "Edited. It starts as soon as") {
+		t.Errorf("%d, and the job was not edited", status)
+	}
+	now, err := s.Desk.Job(t.Context(), job.ID)
+	if err != nil || now.Queue != "slow" || now.Priority != -3 || strings.Join(now.Tags, " ") != "one two" || now.DueAt.After(now.AsOf) || string(now.Args) != string(job.Args) {
+		t.Errorf("the job is %+v, %v", now, err)
+	}
+}
+
+func TestViewersLookAtAJobAndChangeNothing(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	page := "/jobs/" + s.Failed[0].String()
+	if text := s.shows(page, "It failed for good"); strings.Contains(text, `action="`+page) || strings.Contains(text, "holdfast retry") {
+		t.Error("a viewer is offered what only operators may do")
+	}
+	for _, verb := range []string{"retry", "cancel", "discard", "edit"} {
+		if status, _ := s.post(page+"/"+verb, url.Values{"reason": {"x"}}); status != http.StatusForbidden {
+			t.Errorf("%s by a viewer: %d", verb, status)
+		}
+	}
+	if status, _ := s.get(page + "/edit"); status != http.StatusForbidden {
+		t.Errorf("the form for a viewer: %d", status)
+	}
+}
+
+func TestTextsOfStrangersAreInert(t *testing.T) {
+	s := stage(t, key.Operator, func(column, text string) string {
+		switch column {
+		case "worker", "version", "tag", "unique_key":
+			return text
+		}
+		return text + `"'><script>alert(1)</script>`
+	})
+	for _, id := range []holdfast.ID{s.Failed[0], s.Broken, s.Clash, s.Retrying[0], s.Complete[0]} {
+		for _, path := range []string{"/jobs/" + id.String(), "/jobs/" + id.String() + "/edit"} {
+			if _, text := s.get(path); strings.Contains(text, "<script>alert") {
+				t.Errorf("%s runs what a stranger wrote", path)
+			}
+		}
+	}
+}

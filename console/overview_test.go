@@ -1,0 +1,60 @@
+package console_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/console"
+	"github.com/holdfastdev/holdfast/internal/trouble"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+)
+
+func TestTheOverviewSaysHowThingsAre(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "No worker for pictures",
+		"Failed for good", "data-readout=", "DEPENDENCY_DOWN", "/queues#q-convert", "The same as a table")
+	for _, path := range []string{"/overview?span=15m", "/overview?span=6h", "/overview?span=24h", "/overview?span=7d"} {
+		s.shows(path, "aria-current")
+	}
+	if strings.Contains(text, "All is calm") {
+		t.Error("a store in trouble is called calm")
+	}
+}
+
+// bare is a console over an empty store.
+func bare(t *testing.T) *scene {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s := &scene{Scene: &trouble.Scene{Store: store, Desk: ops.New(store, ops.Config{})}, t: t}
+	s.site = s.serve(console.Config{Who: func(*http.Request) (console.Visitor, error) {
+		return console.Visitor{Name: "ada", Scope: key.Operator}, nil
+	}})
+	return s
+}
+
+func TestAnEmptyStoreSaysWhatToDoFirst(t *testing.T) {
+	s := bare(t)
+	s.shows("/overview", "No job yet", "holdfast enqueue")
+	s.shows("/failures", "Nothing is wrong now", "No open error")
+}
+
+func TestACalmStoreSaysSo(t *testing.T) {
+	s := bare(t)
+	if err := s.Store.Present(t.Context(), holdfast.Presence{Worker: "w", Queues: []string{"default"}, Kinds: []string{"mail"}, Slots: 1, For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Store.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("/overview", "All is calm", "Every dependency answers")
+}

@@ -1,0 +1,65 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast/console"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+func TestPoliciesSayWhatBecomesOfAFailure(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	s.shows("/policies", "No policy is applied", "It is tried 3 times and is a dead letter 18 s to 28 s after it was enqueued.", "5–10 s", "10–15 s", "Its worker is lost")
+	s.shows("/policies?code=NOT_PDF", "The first failure is the last")
+	s.shows("/policies?error=dial+tcp%3A+connection+refused", "NETWORK_ERROR", "by the text &#34;connection refused&#34;")
+	s.shows("/policies?error=whatever", "UNKNOWN", "as no rule knows it")
+	s.shows("/policies?kind=convert&outage=10m", "When the trouble ends", "The job completes on attempt", "is held", "gateway")
+	for _, bad := range []string{"/policies?code=NO_SUCH", "/policies?take=soon", "/policies?outage=-1s", "/policies?tab=none"} {
+		if status, _ := s.get(bad); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", bad, status)
+		}
+	}
+}
+
+func TestPoliciesFollowWhatWasApplied(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	const file = `defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}
+codes: {RATE_LIMITED: {max_attempts: 2}}
+kinds: {mail: {backoff: {delays: [1s, 2m]}}}
+`
+	if _, err := s.Desk.ApplyPolicy(t.Context(), file, ops.By{Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("/policies", "version 1 of the policy", "It is tried 4 times and is a dead letter 34 s after it was enqueued.", "10 s, 10 s, 10 s")
+	s.shows("/policies?code=RATE_LIMITED", "It is tried 2 times")
+	s.shows("/policies?kind=mail", "1 s, 2 min, 2 min", "Rules for the kind mail")
+	s.shows("/policies?tab=file", "shape: fixed, delay: 10s", "Version 1")
+}
+
+func TestPoliciesThatNeverEndAreSaidToBe(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	if _, err := s.Desk.ApplyPolicy(t.Context(), "defaults: {max_attempts: 100000, backoff: {shape: fixed, delay: 1s}}", ops.By{Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("/policies", "after 1,000 attempts", "976 attempts more are not drawn", "over 50")
+}
+
+func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
+	s := stage(t, key.Viewer, nil)
+	own, err := failure.NewTaxonomy(failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "<b>The press</b> is stuck.", Remedy: "Open the lid."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.site = s.serve(console.Config{Taxonomy: own})
+	text := s.shows("/policies?tab=codes&find="+url.QueryEscape("press stuck"), "PRESS_JAM", "&lt;b&gt;The press", "1 of 56", "own")
+	if strings.Contains(text, "NOT_PDF") {
+		t.Error("a code that was not searched for")
+	}
+	s.shows("/policies?tab=codes&category=throttled", "RATE_LIMITED")
+	s.shows("/policies?tab=codes&find=zzz", "No such code")
+}

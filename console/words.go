@@ -1,0 +1,237 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// words are what templates can say beside what they are given.
+func (l *looks) words(c clock) template.FuncMap {
+	return template.FuncMap{
+		"link":   func(path string, pairs ...any) (string, error) { return link(l.prefix+path, pairs...) },
+		"asset":  func(name string) string { return l.prefix + "/asset/" + l.version + "/" + name },
+		"icon":   icon,
+		"num":    num,
+		"most":   most,
+		"plural": plural,
+		"share":  share,
+		"took":   took,
+		"when":   func(at time.Time) template.HTML { return c.when(at, time.Now()) },
+		"exact":  c.exact,
+		"short":  short,
+		"clip":   cut,
+		"json":   pretty,
+		"title":  title,
+		"list":   func(items ...any) []any { return items },
+		"dict":   dict,
+		"spark":  spark,
+		"parts":  parts,
+		"join":   strings.Join,
+		"add":    func(a, b int) int { return a + b },
+		"sub":    func(a, b int) int { return a - b },
+	}
+}
+
+// link is an address with a query made of pairs; pairs whose value says nothing are left out.
+func link(path string, pairs ...any) (string, error) {
+	if len(pairs)%2 != 0 {
+		return "", fmt.Errorf("link %s: names and values come in pairs", path)
+	}
+	query := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if value := fmt.Sprint(pairs[i+1]); value != "" && value != "0" && value != "false" {
+			query.Add(fmt.Sprint(pairs[i]), value)
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return path, nil
+}
+
+// dict makes a thing with names, for templates that are given several.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, fmt.Errorf("dict: names and values come in pairs")
+	}
+	made := make(map[string]any, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		made[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	return made, nil
+}
+
+// icon is a picture of the sprite. It says nothing by itself: a word stands beside it, or is there for those who do not see it.
+func icon(name string) template.HTML {
+	return template.HTML(`<svg class="icon" aria-hidden="true"><use href="#` + template.HTMLEscapeString(name) + `"></use></svg>`)
+}
+
+// num is a number with its thousands apart.
+func num(n any) string {
+	text := fmt.Sprint(n)
+	whole, rest, _ := strings.Cut(text, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if rest != "" {
+		whole += "." + rest
+	}
+	return sign + whole
+}
+
+// most is a count that stops at ops.MostCounted.
+func most(n int) string {
+	if n >= ops.MostCounted {
+		return num(ops.MostCounted) + "+"
+	}
+	return num(n)
+}
+
+// plural is a count with its noun: plural 2 "job" is "2 jobs".
+func plural(n int, noun string) string {
+	text := most(n) + " " + noun
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "y") && !strings.HasSuffix(noun, "ey"):
+		text = strings.TrimSuffix(text, "y") + "ies"
+	default:
+		text += "s"
+	}
+	return text
+}
+
+// share is a part of a whole, in percent.
+func share(part float64) string {
+	percent := part * 100
+	if percent > 0 && percent < 1 || percent > 99 && percent < 100 {
+		return strconv.FormatFloat(percent, 'f', 1, 64) + " %"
+	}
+	return strconv.FormatFloat(percent, 'f', 0, 64) + " %"
+}
+
+// took is a duration in at most two units. Clocks of several machines may make one negative: that is nothing.
+func took(d time.Duration) string {
+	day := 24 * time.Hour
+	switch {
+	case d <= 0:
+		return "0 s"
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return twoUnits(d, time.Minute, "min", time.Second, "s")
+	case d < day:
+		return twoUnits(d, time.Hour, "h", time.Minute, "min")
+	}
+	return twoUnits(d, day, "d", time.Hour, "h")
+}
+
+func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	text := fmt.Sprintf("%d %s", d/big, bigName)
+	if rest := d % big / small; rest > 0 && d/big < 10 {
+		text += fmt.Sprintf(" %d %s", rest, smallName)
+	}
+	return text
+}
+
+// when is an instant as the visitor likes it, with the other form and UTC to be looked at.
+func (c clock) when(at, now time.Time) template.HTML {
+	if at.IsZero() {
+		return `<span class="faint">never</span>`
+	}
+	text, other := ago(at, now), c.exact(at)
+	if c.absolute {
+		text, other = other, text
+	}
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s · %s UTC">%s</time>`,
+		at.UTC().Format(time.RFC3339Nano), other, at.UTC().Format("2006-01-02 15:04:05"), text))
+}
+
+// exact is an instant in the visitor's zone.
+func (c clock) exact(at time.Time) string {
+	if at.IsZero() {
+		return "never"
+	}
+	at = at.In(c.zone)
+	return at.Format("2006-01-02 15:04:05 ") + zoneName(at)
+}
+
+func zoneName(at time.Time) string {
+	name, _ := at.Zone()
+	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
+		return "UTC" + name
+	}
+	return name
+}
+
+// ago is how long ago something was, or how soon it will be.
+func ago(at, now time.Time) string {
+	switch d := now.Sub(at).Round(time.Second); {
+	case d == 0:
+		return "now"
+	case d > 0:
+		return coarse(d) + " ago"
+	default:
+		return "in " + coarse(-d)
+	}
+}
+
+// coarse is a duration in one unit: enough for how long ago.
+func coarse(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d d", int(d.Hours()/24))
+}
+
+// short is an id as a row shows it: the end, where ids differ.
+func short(id any) string {
+	text := fmt.Sprint(id)
+	if len(text) > 12 {
+		return "…" + text[len(text)-8:]
+	}
+	return text
+}
+
+// pretty is JSON in lines, to the letter: numbers and keys stay as they were written.
+func pretty(text json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Indent(&out, text, "", "  ") != nil {
+		return string(text)
+	}
+	return out.String()
+}
+
+// title is a word with a capital letter.
+func title(word any) string {
+	text := fmt.Sprint(word)
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
