@@ -66,6 +66,8 @@ var Settings = []Setting{
 	{Name: "listen", Form: Text, Default: "127.0.0.1:4747", Chapter: Serving, About: "Where the server listens. An address that others can reach needs keys."},
 	{Name: "auth", Form: Text, Default: "auto", Choices: []string{"auto", "keys", "off"}, Chapter: Serving,
 		About: "Whether callers need a key. auto: yes, unless the address is loopback and no key was ever made. off is for loopback only."},
+	{Name: "console", Form: Text, Default: "on", Choices: []string{"on", "read-only", "off"}, Chapter: Serving,
+		About: "The pages for people, at /console/. read-only: nobody changes anything there, whatever their key may. Where keys are asked for, a visitor signs in with one."},
 	{Name: "tls-cert", Form: Text, Chapter: Serving, About: "A file with the server's certificate chain. Without it the server speaks plain HTTP: put a proxy before it."},
 	{Name: "tls-key", Form: Text, Chapter: Serving, About: "A file with the certificate's private key."},
 	{Name: "events", Form: List, Default: "*", Chapter: Serving,

@@ -51,16 +51,7 @@ func (s *Server) identify(r *http.Request) (Caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...")
 	}
-	k, err := s.keys.open(r.Context(), strings.TrimSpace(text), func() error {
-		if s.strangers.again(r.RemoteAddr) {
-			return nil
-		}
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many bad keys from this address: see which key is used, and ask again later", RetryAfter: strangerEach}
-	})
-	if err != nil {
-		return Caller{}, err
-	}
-	return Caller{Key: k.ID, Name: k.Name, Scope: k.Scope, Owner: k.Owner}, nil
+	return s.Know(r.Context(), r.RemoteAddr, text)
 }
 
 // may reports whether the caller may ask this at all, whatever it is about.

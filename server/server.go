@@ -53,6 +53,7 @@ type Server struct {
 	cfg    Config
 	mux    *table
 	routes []mounted
+	pages  string // the prefix under which pages for people are; empty: there are none
 
 	keys      *keyring
 	strangers strangers
@@ -96,7 +97,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, mux: &table{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), crowd: newCrowd(cfg.Limits.Running)}
 	s.keys = &keyring{store: cfg.Store, used: map[string]time.Time{}}
 	s.closing, s.close = context.WithCancel(context.Background())
-	s.mux.ServeMux.HandleFunc("/", s.nowhere)
+	s.mux.ServeMux.HandleFunc("/", s.home)
 	s.mountHealth()
 	s.mountDesk()
 	s.mountEnqueue()

@@ -23,6 +23,7 @@ var unguarded = map[string]string{
 	"GET /livez":   "says only that the process lives",
 	"GET /readyz":  "says only whether the server can serve; more to viewers",
 	"GET /metrics": "looks at the key itself",
+	"/console/":    "pages find out who visits them",
 
 	"GET /docs":            "what can be asked is no secret",
 	"GET /problems/{code}": "what a problem means is no secret",
@@ -32,6 +33,9 @@ var unguarded = map[string]string{
 
 func TestEveryPathIsBehindTheGateOrOnTheListOfThoseThatAreNot(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
+	if err := s.srv.Mount("/console", http.NotFoundHandler()); err != nil {
+		t.Fatal(err)
+	}
 	guarded := map[string]bool{}
 	for _, r := range s.srv.routes {
 		guarded[r.method+" "+api.Prefix+r.path] = true

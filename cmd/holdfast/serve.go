@@ -15,12 +15,13 @@ import (
 func serveCommand() *cobra.Command {
 	var demo bool
 	c := &cobra.Command{
-		Use: "serve", Short: "Serve the HTTP API, perform duties, and run jobs of the built-in kinds", Args: cobra.NoArgs,
-		Long: `Serves the HTTP API on a store, performs what has to be done on a beat (promote, reclaim, schedules, retention, ...), runs jobs of the built-in kinds http
-and exec, and delivers to subscriptions. Any number of servers may share a PostgreSQL store.
+		Use: "serve", Short: "Serve the HTTP API and the console, perform duties, and run jobs of the built-in kinds", Args: cobra.NoArgs,
+		Long: `Serves the HTTP API on a store, and pages for people at /console/; performs what has to be done on a beat (promote, reclaim, schedules, retention, ...),
+runs jobs of the built-in kinds http and exec, and delivers to subscriptions. Any number of servers may share a PostgreSQL store.
 
 Without a store it makes one in the user's data directory. It listens on loopback, where no key is needed until there is one; an address that others
-can reach needs keys. The first is made beside the store: holdfast keys create --store ... --scope admin --name ...
+can reach needs keys. The first is made beside the store: holdfast keys create --store ... --scope admin --name ... People sign in to the console with a
+key too; --console read-only lets them look and change nothing, --console off leaves the pages away.
 
 Everything can be set by flag or by environment, as 'holdfast config' shows and docs/configuration.md tells. It stops gracefully when it is asked to
 (SIGTERM, Ctrl-C): it says that it is not ready any more, claims nothing more, lets work finish within --grace, and ends with 0. A second signal
@@ -99,6 +100,9 @@ func serve(c *cobra.Command, set config.Values) error {
 	}
 	return s.run(c.Context(), func(context.Context) error {
 		fmt.Fprintf(c.OutOrStdout(), "holdfast serves %s at %s\n", config.Redacted(address), s.url())
+		if pages := s.consoleURL(); pages != "" {
+			fmt.Fprintf(c.OutOrStdout(), "console  %s\n", pages)
+		}
 		return nil
 	})
 }

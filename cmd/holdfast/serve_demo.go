@@ -4,24 +4,48 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/config"
-	"github.com/holdfastdev/holdfast/kind/call"
+	"github.com/holdfastdev/holdfast/engine"
 )
 
 // demoSettings make things happen soon enough to be watched. What somebody set stays.
 var demoSettings = map[string]string{
-	"retry-base-delay": "2s", "retry-jitter-max": "1s", "circuit-window": "10", "circuit-cooldown": "8s", "http-allow": "127.0.0.0/8", "http-ports": "*", "auth": "off",
+	"retry-base-delay": "2s", "retry-jitter-max": "1s", "http-allow": "127.0.0.0/8", "http-ports": "*", "auth": "off",
+	"webhook-allow": "127.0.0.0/8", "webhook-http": "true", "grace": "2s",
+}
+
+// demoPolicy has breakers open and close while somebody watches.
+const demoPolicy = `# How the demo deals with failures.
+kinds:
+  thumbnail: {max_attempts: 2}
+  report: {give_up_after: 1h, backoff: {shape: fixed, delay: 5s}}
+codes:
+  RATE_LIMITED: {max_attempts: 5}
+dependencies:
+  "*":
+    breaker: {window: 10, failure_rate: 50%, open_for: 8s, open_max: 12s, ramp: 8s}
+`
+
+// followPolicy has the demo go by its policy, unless somebody said what to go by.
+func followPolicy(set config.Values, dir string) error {
+	for _, name := range []string{"policy", "circuit-window", "circuit-fail-threshold", "circuit-cooldown"} {
+		if set.Said(name) {
+			return nil
+		}
+	}
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte(demoPolicy), 0o600); err != nil {
+		return fmt.Errorf("the demo needs a temporary folder: %w", err)
+	}
+	return set.Set("policy", file)
 }
 
 // serveDemo serves a throw-away store with something to see in it.
@@ -47,12 +71,15 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 		return fmt.Errorf("the demo needs a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
+	if err := followPolicy(set, dir); err != nil {
+		return err
+	}
 	gateway, err := startMoody()
 	if err != nil {
 		return err
 	}
 	defer gateway.close()
-	s := &site{set: set, talk: io.Discard} // failures are what there is to see; the log would drown the invitation
+	s := &site{set: set, talk: io.Discard, codes: townCodes, shape: forgetSoon} // failures are what there is to see; the log would drown the invitation
 	if set.Said("log") || set.Said("log-level") {
 		s.talk = c.ErrOrStderr()
 	}
@@ -60,14 +87,27 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 	if err := s.open(c.Context(), filepath.Join(dir, "jobs.db")); err != nil {
 		return err
 	}
-	return s.run(c.Context(), func(ctx context.Context) error {
-		if err := enqueueSome(ctx, s, gateway.url, 40); err != nil {
+	t := &town{site: s, gateway: gateway, jobs: takesIn(s.store, s.taxonomy)}
+	living, leave := context.WithCancel(c.Context())
+	defer t.work.Wait() // before the store is closed
+	defer leave()
+	return s.run(c.Context(), func(context.Context) error {
+		if err := t.settle(living); err != nil {
 			return err
 		}
-		go keepEnqueueing(ctx, s, gateway.url)
-		invite(c.OutOrStdout(), s.url(), gateway.url)
+		invite(c.OutOrStdout(), s, gateway.url)
 		return nil
 	})
+}
+
+// forgetSoon keeps the throw-away store small, however long somebody looks.
+func forgetSoon(rules *engine.Config) {
+	rules.Retention = []holdfast.Retain{
+		{Name: "complete", State: holdfast.Complete, For: 15 * time.Minute}, {Name: "cancelled", State: holdfast.Cancelled, For: time.Hour},
+		{Name: "failed", State: holdfast.Failed, For: time.Hour},
+	}
+	rules.RetentionWarning = -1
+	rules.KeepFeed, rules.KeepStory, rules.KeepTallies, rules.KeepTombstones = time.Hour, 3*time.Hour, 24*time.Hour, 3*time.Hour
 }
 
 // taken reports whether somebody listens there already.
@@ -80,10 +120,23 @@ func taken(address string) bool {
 	return false
 }
 
-// invite says what there is to try.
-func invite(out io.Writer, url, gateway string) {
-	fmt.Fprintf(out, `holdfast serves a demo at %[1]s
-  A gateway at %[2]s misbehaves, and jobs call it; the store is thrown away at the end (Ctrl-C).
+// invite says where to look, what for, and what there is to try.
+func invite(out io.Writer, s *site, gateway string) {
+	fmt.Fprintf(out, "holdfast serves a demo at %s\n", s.url())
+	if pages := s.consoleURL(); pages != "" {
+		fmt.Fprintf(out, `
+  console  %s   open it in a browser
+
+  A town of jobs calls a gateway that misbehaves. What to look for:
+    Failures      what goes wrong, and how few different errors that is
+    Breakers      billing is out for 40 seconds of every 80: its jobs are held, none is lost
+    Dead letters  what gave up; once billing is back, bring its jobs back with a redrive
+    Groups        "Spring postcards" is partial: retry what failed, the ink has come
+    Queues        imports is paused: read who did it and why, and resume it
+`, pages)
+	}
+	fmt.Fprintf(out, `
+  The store is thrown away at the end (Ctrl-C). The gateway is at %[2]s.
 
 Try, in another terminal:
   curl -s %[1]s/v1/queues
@@ -91,92 +144,9 @@ Try, in another terminal:
   curl -s %[1]s/v1/jobs/JOB/story
   curl -s %[1]s/v1/breakers
   curl -s %[1]s/v1/dead-letters
-  curl -s %[1]s/v1/redrives -H 'Content-Type: application/json' -d '{"filter": {"code": "HTTP_5XX"}, "reason": "repaired"}'
+  curl -s %[1]s/v1/redrives -H 'Content-Type: application/json' -d '{"filter": {"code": "DEPENDENCY_DOWN"}, "reason": "billing is back"}'
   holdfast tail --server %[1]s
   holdfast dead-letters --server %[1]s
   holdfast breakers --server %[1]s
-`, url, gateway)
-}
-
-// demoCalls are what jobs of the demo call: where, on whose account, and what a breaker knows it as.
-var demoCalls = []struct{ path, owner, dependency string }{
-	{"/fine", "acme", "shop"}, {"/fine", "initech", "shop"}, {"/fine", "acme", "mailer"}, {"/flaky", "acme", "mailer"}, {"/flaky", "initech", "mailer"},
-	{"/tides", "acme", "billing"}, {"/tides", "initech", "billing"}, {"/missing", "initech", "shop"}, {"/busy", "acme", "search"},
-}
-
-func enqueueSome(ctx context.Context, s *site, gateway string, n int) error {
-	drafts := make([]holdfast.Draft, n)
-	for i := range drafts {
-		what := demoCalls[rand.IntN(len(demoCalls))]
-		d, err := call.Draft(call.Request{Method: http.MethodPost, URL: gateway + what.path, Body: "please"})
-		if err != nil {
-			return err
-		}
-		d.Owner, d.Dependency = what.owner, what.dependency
-		drafts[i] = d
-	}
-	_, err := takesIn(s.store, s.taxonomy).Enqueue(ctx, drafts)
-	return err
-}
-
-// keepEnqueueing keeps things moving. What cannot be enqueued now is left out: it is only a demo.
-func keepEnqueueing(ctx context.Context, s *site, gateway string) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = enqueueSome(ctx, s, gateway, 1+rand.IntN(3))
-		}
-	}
-}
-
-// A moody gateway is well, unwell, or away by turns.
-type moody struct {
-	url    string
-	server *http.Server
-	began  time.Time
-	asked  atomic.Int64
-}
-
-func startMoody() (*moody, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("the demo needs a port on loopback: %w", err)
-	}
-	m := &moody{url: "http://" + listener.Addr().String(), began: time.Now()}
-	m.server = &http.Server{Handler: http.HandlerFunc(m.answer), ReadHeaderTimeout: 5 * time.Second}
-	go m.server.Serve(listener) //nolint:errcheck // ends with Close
-	return m, nil
-}
-
-func (m *moody) close() { _ = m.server.Close() }
-
-// answer answers by the path. The tides are out for the first forty seconds of every eighty.
-func (m *moody) answer(w http.ResponseWriter, r *http.Request) {
-	n := m.asked.Add(1)
-	status := http.StatusOK
-	switch r.URL.Path {
-	case "/broken":
-		status = http.StatusInternalServerError
-	case "/missing":
-		status = http.StatusNotFound
-	case "/flaky":
-		if n%5 == 0 {
-			status = http.StatusBadGateway
-		}
-	case "/busy":
-		if n%4 == 0 {
-			w.Header().Set("Retry-After", "3")
-			status = http.StatusTooManyRequests
-		}
-	case "/tides":
-		if time.Since(m.began)%(80*time.Second) < 40*time.Second {
-			status = http.StatusServiceUnavailable
-		}
-	}
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "%s after %d requests\n", http.StatusText(status), n)
+`, s.url(), gateway)
 }

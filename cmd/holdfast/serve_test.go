@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -266,11 +267,19 @@ func TestTheServedDemoHasSomethingToSee(t *testing.T) {
 	t.Parallel()
 	scratch := t.TempDir()
 	p := startServe(t, []string{"TMPDIR=" + scratch}, "--demo")
-	until(t, "dead letters and an open breaker", func() bool {
-		_, letters, _ := command(t, "dead-letters", "--server", p.url)
-		_, breakers, _ := command(t, "breakers", "--server", p.url)
-		return strings.Contains(letters, "NOT_FOUND") && strings.Contains(breakers, "open")
-	})
+	for _, seen := range []struct{ line, words string }{
+		{"breakers", "billing open"}, {"dead-letters", "NOT_FOUND DEPENDENCY_DOWN INK_MISSING SYSTEM_PANIC"}, {"errors", "acknowledged ignored resolved"},
+		{"groups", "partial ready processing"}, {"queues", "paused images invoices"}, {"redrive list", "done"}, {"schedules", "running paused"}, {"deliveries", "complete"},
+		{"workers", "crew-harbour crew-mill deliveries"}, {"jobs --state cancelled", "report"}, {"jobs --state processing", "report"},
+	} {
+		until(t, seen.line+" tells of "+seen.words, func() bool {
+			_, out, _ := command(t, append(strings.Fields(seen.line), "--server", p.url)...)
+			return !slices.ContainsFunc(strings.Fields(seen.words), func(word string) bool { return !strings.Contains(out, word) })
+		})
+	}
+	if first := visits(t, p).get("/console/"); first.leads() != "/console/failures" {
+		t.Error("with an outage under way the console begins with", first.leads())
+	}
 	if code := p.stop(t); code != exitOK {
 		t.Errorf("it stopped with %d", code)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/config"
+	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/notify"
@@ -27,9 +28,11 @@ import (
 
 // A site is a server process: everything it is made of.
 type site struct {
-	set  config.Values
-	talk io.Writer // where log lines go
-	log  *slog.Logger
+	set   config.Values
+	talk  io.Writer // where log lines go
+	log   *slog.Logger
+	codes []failure.Code             // of kinds that run in this process and are not built in
+	shape func(rules *engine.Config) // changes what engines here go by; nil: nothing does
 
 	taxonomy *failure.Taxonomy
 	store    holdfast.Store
@@ -39,6 +42,7 @@ type site struct {
 	notify   *notify.Service // nil: others serve subscriptions
 	watch    *watch
 	server   *server.Server
+	console  *console.Console // nil: it is off
 	listener net.Listener
 	http     *http.Server
 
@@ -48,7 +52,7 @@ type site struct {
 // open makes everything that serving needs, and serves nothing yet. What cannot work is refused here.
 func (s *site) open(ctx context.Context, address string) (err error) {
 	s.log = newLog(s.set, s.talk)
-	if s.taxonomy, err = taxonomyOf(s.set.List("own-codes")); err != nil {
+	if s.taxonomy, err = taxonomyOf(s.set.List("own-codes"), s.codes...); err != nil {
 		return err
 	}
 	if s.store, err = store.Open(ctx, address); err != nil {
@@ -69,6 +73,9 @@ func (s *site) open(ctx context.Context, address string) (err error) {
 		return err
 	}
 	if err := s.makeServer(); err != nil {
+		return err
+	}
+	if err := s.makeConsole(); err != nil {
 		return err
 	}
 	return s.listen(ctx)
@@ -214,6 +221,9 @@ func (s *site) run(ctx context.Context, ready func(context.Context) error) error
 func (s *site) hangUp(ctx context.Context) error {
 	ctx, enough := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer enough()
+	if s.console != nil {
+		s.console.Close() // first: pages that listen would hold it up
+	}
 	if err := s.http.Shutdown(ctx); err != nil {
 		_ = s.http.Close() // streams of events do not end by themselves
 	}

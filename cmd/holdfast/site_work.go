@@ -50,10 +50,14 @@ func (s *site) makeEngine() (err error) {
 // rules are what both engines of a server go by: either may take over what a lost worker held, or move a breaker.
 func (s *site) rules() (engine.Config, error) {
 	policies, err := s.policies()
-	return engine.Config{
+	cfg := engine.Config{
 		Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Taxonomy: s.taxonomy, Policy: s.retries(), Policies: policies, ProbeURL: probe.URL,
 		Version: thisBuild().Version, Ended: s.watch.metrics.Ended,
-	}, err
+	}
+	if s.shape != nil {
+		s.shape(&cfg)
+	}
+	return cfg, err
 }
 
 // retries is the policy of kinds that have none of their own.
@@ -177,11 +181,10 @@ func ownCodes(c *cobra.Command) (*failure.Taxonomy, error) {
 	return taxonomyOf(names)
 }
 
-// taxonomyOf knows the built-in codes and these. Only their names are known here, and that waiting may cure them.
-func taxonomyOf(names []string) (*failure.Taxonomy, error) {
-	codes := make([]failure.Code, len(names))
-	for i, name := range names {
-		codes[i] = failure.Code{Name: name, Category: "unknown", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "A failure of the application's own.", Remedy: "Ask whoever wrote the application."}
+// taxonomyOf knows the built-in codes and these. Of those that are named only the names are known here, and that waiting may cure them.
+func taxonomyOf(names []string, codes ...failure.Code) (*failure.Taxonomy, error) {
+	for _, name := range names {
+		codes = append(codes, failure.Code{Name: name, Category: "unknown", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "A failure of the application's own.", Remedy: "Ask whoever wrote the application."})
 	}
 	taxonomy, err := failure.NewTaxonomy(codes...)
 	if err != nil {

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast/store"
+)
+
+// A visitor is a browser as far as these tests need one.
+type visitor struct {
+	t    *testing.T
+	at   string
+	http *http.Client
+}
+
+func visits(t *testing.T, p *process) *visitor {
+	jar, err := cookiejar.New(nil)
+	ok(t, err)
+	return &visitor{t, p.url, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// A view is what a visitor got to see.
+type view struct {
+	status int
+	header http.Header
+	text   string
+}
+
+func (v *visitor) send(method, path, accept string, form url.Values) view {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), method, v.at+path, strings.NewReader(form.Encode()))
+	ok(v.t, err)
+	r.Header.Set("Accept", accept)
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	response, err := v.http.Do(r)
+	ok(v.t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	ok(v.t, err)
+	return view{response.StatusCode, response.Header, string(text)}
+}
+
+func (v *visitor) get(path string) view { v.t.Helper(); return v.send("GET", path, "text/html", nil) }
+
+func (v *visitor) post(path string, form url.Values) view {
+	v.t.Helper()
+	return v.send("POST", path, "text/html", form)
+}
+
+func (s view) leads() string { return s.header.Get("Location") }
+
+func TestTheConsoleIsServedBesideTheAPI(t *testing.T) {
+	t.Parallel()
+	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
+	v := visits(t, p)
+	if home := v.get("/"); home.status != http.StatusSeeOther || home.leads() != "/console/" {
+		t.Error(home)
+	}
+	first := v.get("/console/")
+	if first.status != http.StatusSeeOther || first.leads() != "/console/overview" {
+		t.Error("nothing is wrong, and it begins with", first.leads())
+	}
+	page := v.get("/console/overview")
+	if page.status != http.StatusOK || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") || !strings.Contains(page.header.Get("Content-Security-Policy"), "script-src 'self'") {
+		t.Error(page.status, page.header)
+	}
+	if api := v.send("GET", "/", "application/json", nil); api.status != http.StatusNotFound || !strings.Contains(api.text, "not_found") {
+		t.Error("the API at the root:", api)
+	}
+	if api := v.send("GET", "/v1/jobs", "*/*", nil); api.status != http.StatusOK || !strings.Contains(api.text, `"jobs"`) {
+		t.Error("the API:", api)
+	}
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !strings.Contains(p.out.String(), "console  "+p.url+"/console/\n") {
+		t.Error("it does not say where the console is:", p.out.String())
+	}
+}
+
+func TestTheConsoleCanBeReadOnlyOrOff(t *testing.T) {
+	t.Parallel()
+	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error", "HOLDFAST_CONSOLE=read-only"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
+	v := visits(t, p)
+	if done := v.post("/console/jobs/bulk", url.Values{"do": {"retry"}}); done.status != http.StatusForbidden || !strings.Contains(done.text, "read-only") {
+		t.Error(done.status, done.text)
+	}
+	if page := v.get("/console/overview"); page.status != http.StatusOK {
+		t.Error(page.status)
+	}
+	p.stop(t)
+	p = startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--console", "off", "--store", filepath.Join(t.TempDir(), "jobs.db"))
+	v = visits(t, p)
+	for _, path := range []string{"/", "/console/", "/console/overview"} {
+		if page := v.get(path); page.status != http.StatusNotFound {
+			t.Errorf("%s, although it is off: %d", path, page.status)
+		}
+	}
+	p.stop(t)
+	if code, _, talk := command(t, "serve", "--console", "perhaps"); code != exitUsage || !strings.Contains(talk, "read-only") {
+		t.Error(code, talk)
+	}
+}
+
+func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
+	t.Parallel()
+	address := filepath.Join(t.TempDir(), "jobs.db")
+	fresh, err := store.Open(t.Context(), address)
+	ok(t, err)
+	ok(t, fresh.Close())
+	made := func(name, scope string) string {
+		code, text, talk := command(t, "keys", "create", "--name", name, "--scope", scope, "--store", address)
+		if code != exitOK {
+			t.Fatal(talk)
+		}
+		return strings.TrimSpace(text)
+	}
+	viewer, worker := made("vera", "viewer"), made("willy", "worker")
+	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", address)
+	v := visits(t, p)
+	if page := v.get("/console/overview"); page.status != http.StatusSeeOther || !strings.HasPrefix(page.leads(), "/console/sign-in") {
+		t.Error("a stranger sees", page.status, page.leads())
+	}
+	if page := v.get("/console/sign-in"); page.status != http.StatusOK || !strings.Contains(page.text, `name="key"`) {
+		t.Error(page.status, page.text)
+	}
+	if page := v.post("/console/sign-in", url.Values{"key": {worker}}); page.status != http.StatusForbidden {
+		t.Error("a worker's key:", page.status)
+	}
+	in := v.post("/console/sign-in", url.Values{"key": {viewer}})
+	if in.status != http.StatusSeeOther || !strings.Contains(in.header.Get("Set-Cookie"), "HttpOnly") || strings.Contains(in.header.Get("Set-Cookie"), viewer) {
+		t.Fatal(in.status, in.header)
+	}
+	if page := v.get("/console/overview"); page.status != http.StatusOK || !strings.Contains(page.text, "vera") {
+		t.Error("who signed in sees", page.status)
+	}
+	if done := v.post("/console/jobs/bulk", url.Values{"do": {"retry"}}); done.status != http.StatusForbidden {
+		t.Error("a viewer does something:", done.status)
+	}
+	if api := v.send("GET", "/v1/jobs", "*/*", nil); api.status != http.StatusUnauthorized {
+		t.Error("the cookie of the console opens the API:", api.status)
+	}
+	id := strings.Split(viewer, "_")[1]
+	if code, _, talk := command(t, "keys", "revoke", id, "--actor", "ada", "--store", address); code != exitOK {
+		t.Fatal(talk)
+	}
+	until(t, "the session of a revoked key is over", func() bool { return v.get("/console/overview").status == http.StatusSeeOther })
+	refused := v.post("/console/sign-in", url.Values{"key": {viewer}})
+	if refused.status != http.StatusUnauthorized || !strings.Contains(refused.text, "revoked") {
+		t.Error(refused.status, refused.text)
+	}
+	until(t, "an address with too many bad keys is told to wait", func() bool {
+		page := v.post("/console/sign-in", url.Values{"key": {"hf_nonsense"}})
+		return page.status/100 == 4 && strings.Contains(page.text, "oo many bad keys")
+	})
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+}
+
+// A server that shuts down waits for its requests, and breaks off what does not end. A page that listens ends in order.
+func TestAPageThatListensDoesNotHoldUpTheEnd(t *testing.T) {
+	t.Parallel()
+	p := startServe(t, []string{"HOLDFAST_LOG_LEVEL=error"}, "--store", filepath.Join(t.TempDir(), "jobs.db"))
+	ctx, enough := context.WithTimeout(context.Background(), patient)
+	defer enough()
+	r, err := http.NewRequestWithContext(ctx, "GET", p.url+"/console/live", nil)
+	ok(t, err)
+	response, err := http.DefaultClient.Do(r)
+	ok(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewReader(response.Body)
+	if line, err := lines.ReadString('\n'); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(line, err, response.StatusCode)
+	}
+	if code := p.stop(t); code != exitOK {
+		t.Errorf("it stopped with %d", code)
+	}
+	if _, err := io.Copy(io.Discard, lines); err != nil {
+		t.Error("the stream was broken off:", err)
+	}
+}
