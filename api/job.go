@@ -177,7 +177,7 @@ var (
 	RetryJob     = Route[RetryIn, RetryOut]{Name: "retry-job", Method: "POST", Path: "/jobs/{id}/retry", Scope: key.Operator, Tag: "jobs", About: "Send a job round again at once: a failed one, one that waits for a retry, or one that is stuck. Its counts start afresh."}
 	CancelJob    = Route[OnJob, CancelOut]{Name: "cancel-job", Method: "POST", Path: "/jobs/{id}/cancel", Scope: key.Operator, Tag: "jobs", About: "End a queued job at once, or ask one in process to stop."}
 	DiscardJob   = Route[OnJob, Nothing]{Name: "discard-job", Method: "POST", Path: "/jobs/{id}/discard", Scope: key.Operator, Tag: "jobs", About: "Take a failed job off the dead letters. A reason is required."}
-	EditJob      = Route[EditIn, holdfast.Job]{Name: "edit-job", Method: "PATCH", Path: "/jobs/{id}", Scope: key.Operator, Tag: "jobs", About: "Change a queued job: its arguments, and when and where it waits."}
+	EditJob      = Route[EditIn, holdfast.Job]{Name: "edit-job", Method: "PATCH", Path: "/jobs/{id}", Scope: key.Operator, Tag: "jobs", About: "Change a job that is queued: its arguments, and when and where it waits; or a dead letter, before it is retried: its arguments, priority and attempts."}
 	ListStuck    = Route[StuckIn, StuckOut]{Name: "list-stuck", Method: "GET", Path: "/stuck", Scope: key.Viewer, Tag: "jobs", About: "Jobs in process past their lease, or for longer than is said."}
 	ProcessStuck = Route[Said, Nothing]{Name: "process-stuck", Method: "POST", Path: "/stuck/process", Scope: key.Operator, Tag: "jobs", About: "Have jobs past their lease taken over now: the duty reclaim runs out of turn."}
 )

@@ -9,10 +9,25 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// pastSpan is how much of a breaker's past is drawn.
-const pastSpan = 24 * time.Hour
+// pastSpans are how much of a breaker's past is drawn: the shortest that has all of it in it.
+var pastSpans = []time.Duration{15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
 
-// A past is how a breaker stood over the last day.
+// pastSpan is the span for a breaker. One of which nothing is told has a quiet day behind it.
+func pastSpan(b ops.Breaker, now time.Time) time.Duration {
+	whole := pastSpans[len(pastSpans)-1]
+	if len(b.History) == 0 {
+		return whole
+	}
+	begun := now.Sub(b.History[len(b.History)-1].At)
+	for _, one := range pastSpans {
+		if begun < one*9/10 {
+			return one
+		}
+	}
+	return whole
+}
+
+// A past is how a breaker stood lately.
 type past struct {
 	From, To time.Time
 	Spells   []spell
@@ -28,7 +43,7 @@ type spell struct {
 
 // pastOf puts transitions together, which are given the newest first. Clocks may step back: a spell is never shorter than nothing.
 func pastOf(b ops.Breaker, now time.Time) past {
-	p := past{From: now.Add(-pastSpan), To: now}
+	p := past{From: now.Add(-pastSpan(b, now)), To: now}
 	state, from := b.State, p.From
 	if len(b.History) > 0 {
 		state = b.History[len(b.History)-1].From
@@ -54,17 +69,21 @@ func (p *past) add(s spell) {
 	}
 }
 
+// Span is how long ago the past begins.
+func (p past) Span() time.Duration { return p.To.Sub(p.From) }
+
 // Words tell the past in a line.
 func (p past) Words() string {
+	span := took(p.Span())
 	switch {
 	case p.Opened == 0 && p.Away == 0:
-		return "Not open in the last 24 h"
+		return "Not open in the last " + span
 	case p.Opened == 0:
-		return "Open for " + took(p.Away) + " of the last 24 h"
+		return "Open for " + took(p.Away) + " of the last " + span
 	case p.Opened == 1:
-		return "Opened once in the last 24 h, open for " + took(p.Away)
+		return "Opened once in the last " + span + ", open for " + took(p.Away)
 	}
-	return fmt.Sprintf("Opened %s times in the last 24 h, open for %s", num(p.Opened), took(p.Away))
+	return fmt.Sprintf("Opened %s times in the last %s, open for %s", num(p.Opened), span, took(p.Away))
 }
 
 // draw draws the past as a strip, the oldest on the left.

@@ -78,7 +78,7 @@ func TestViewersLookAtGroupsQueuesWorkersAndSchedulesAndChangeNothing(t *testing
 			t.Errorf("%s offers a viewer to change something", path)
 		}
 	}
-	for _, path := range []string{"/groups/" + s.Open.String() + "/seal", "/holds/place", "/holds/lift", "/shares/set", "/workers/duties/promote/pause", "/schedules/sweep/run", "/schedules/sweep/remove"} {
+	for _, path := range []string{"/groups/" + s.Open.String() + "/seal", "/holds/place", "/holds/lift", "/shares/set", "/health/duties/promote/pause", "/schedules/sweep/run", "/schedules/sweep/remove"} {
 		if status, _ := s.post(path, url.Values{"reason": {"x"}}); status != http.StatusForbidden {
 			t.Errorf("%s: %d", path, status)
 		}

@@ -183,7 +183,7 @@ func TestViewersStartNothing(t *testing.T) {
 
 func TestBreakersHaveCardsAndHearPeople(t *testing.T) {
 	s := stage(t, key.Operator, nil)
-	s.shows("/breakers", `id="b-gateway"`, "1 of 1 open", "the vendor is on it", "Jobs held", "state%3Aqueued", "Opened once in the last 24 h")
+	s.shows("/breakers", `id="b-gateway"`, "1 of 1 open", "the vendor is on it", "Jobs held", "state%3Aqueued", "Opened once in the last 15 min")
 	s.shows("/breakers/gateway", "What happened", "Stays open", "the last 20 calls")
 	if status, _ := s.get("/breakers/nobody"); status != http.StatusNotFound {
 		t.Errorf("a breaker that does not exist: %d", status)

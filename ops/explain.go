@@ -208,7 +208,10 @@ func (s *Service) failed(job holdfast.Job) []Reason {
 	if code.Remedy != "" {
 		remedy = strings.TrimSuffix(code.Remedy, ".") + "; then " + remedy
 	}
-	text := fmt.Sprintf("it failed for good %s with %s after %d failures and %d crashes", when(job.FinishedAt), code.Name, job.Failures, job.Crashes)
+	text := fmt.Sprintf("it failed for good %s with %s after %s", when(job.FinishedAt), code.Name, times(job.Failures, "failure"))
+	if job.Crashes > 0 {
+		text += " and " + times(job.Crashes, "crash")
+	}
 	reasons := []Reason{{Name: "failed", Text: text, Remedy: remedy}}
 	if job.Discarded {
 		reasons = append(reasons, Reason{Name: "discarded", Text: "somebody discarded it: it is no dead letter any more", Remedy: "retry it manually to take it up again"})
@@ -217,3 +220,14 @@ func (s *Service) failed(job holdfast.Job) []Reason {
 }
 
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// times is a number of failures or crashes, in words that agree with it.
+func times(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "sh"):
+		what += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
