@@ -98,7 +98,7 @@ func TestEveryRefusalToOpenIsOneLineThatSaysWhatToDo(t *testing.T) {
 			damage(t, path, 18, []byte{3}) // a format that may be read but not written, also by a privileged user
 			return path
 		}},
-		"newer": {holdfast.ErrUnavailable, "written by a newer holdfast (schema 99, this binary knows 2): upgrade the binary", func(t *testing.T) string {
+		"newer": {holdfast.ErrUnavailable, "written by a newer holdfast (schema 99, this binary knows 3): upgrade the binary", func(t *testing.T) string {
 			path := written(t)
 			run(t, raw(t, path), "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
 			return path
