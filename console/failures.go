@@ -216,7 +216,7 @@ func (q *ask) alarms() (all []alarm, err error) {
 		return nil, err
 	}
 	if n > 0 {
-		all = append(all, alarm{Tone: "bad", Icon: "icon-dead-letters", Title: plural(n, "dead letter") + ".", Text: "They failed for good and wait for a person: nothing tries them again by itself.", Link: q.link("/dead-letters"), Name: "See the dead letters", Act: "Bring them back", Go: q.link("/redrives/new")})
+		all = append(all, alarm{Tone: "bad", Icon: "icon-dead-letters", Title: plural(n, "dead letter") + ".", Text: "They failed for good and wait for a person: nothing tries them again by itself.", Link: q.link("/dead-letters"), Name: "See the dead letters", Act: "Bring them back", Go: q.link("/redrives/new?all=true")})
 	}
 	troubles, err := q.unseen()
 	return append(all, troubles...), err
