@@ -19,6 +19,9 @@ func pastSpan(b ops.Breaker, now time.Time) time.Duration {
 		return whole
 	}
 	begun := now.Sub(b.History[len(b.History)-1].At)
+	if len(b.History) >= breaker.Remembered && begun < whole {
+		return max(begun, time.Minute) // what was before that is not known any more
+	}
 	for _, one := range pastSpans {
 		if begun < one*9/10 {
 			return one

@@ -24,6 +24,7 @@ type holdRow struct {
 	Breaker string // the page of the breaker whose hold it is
 	Lift    bool   // a person may lift it, and it stays lifted
 	Jobs    string // finds the jobs behind it, when a search can say it
+	Due     bool   // its keeper is about to decide about it anew
 }
 
 // holdKeepers say who keeps the holds of a source.
@@ -35,7 +36,7 @@ var holdKeepers = map[string]string{
 // holdRow puts a hold into words.
 func (q *ask) holdRow(h ops.Held, n int) holdRow {
 	scope, name := h.On()
-	row := holdRow{Held: h, Row: "hold-" + strconv.Itoa(n), Scope: scope, Name: name, Pattern: strings.HasSuffix(name, "*"), Keeper: holdKeepers[h.Source], Lets: holdLets(h.Hold)}
+	row := holdRow{Held: h, Row: "hold-" + strconv.Itoa(n), Scope: scope, Name: name, Pattern: strings.HasSuffix(name, "*"), Keeper: holdKeepers[h.Source], Lets: holdLets(h.Hold), Due: !h.Expected.After(q.now)}
 	if h.Source == holdfast.SourceBreaker {
 		row.Breaker = q.link("/breakers/" + url.PathEscape(name))
 	}

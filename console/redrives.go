@@ -183,19 +183,23 @@ func gauge(share, limit float64, tone string) template.HTML {
 // canaryWords tells how the canary stands.
 func canaryWords(r ops.Redrive) string {
 	of, ended := r.Order.Canary, r.Tally.Taken-r.Tally.InFlight
+	first, goes, was, them := fmt.Sprintf("the first %d", of), "go", "were", "them"
+	if of == 1 {
+		first, goes, was, them = "the first", "goes", "was", "it"
+	}
 	switch {
 	case of == 0:
 		return "none"
 	case r.Passed:
-		return fmt.Sprintf("passed: the first %d ended well enough", of)
+		return "passed: " + first + " ended well enough"
 	case r.State == redrive.Stopped:
-		return fmt.Sprintf("did not pass: the first %d did not end well enough", of)
+		return "did not pass: " + first + " did not end well enough"
 	case r.State.Ended():
-		return fmt.Sprintf("the first %d were to go alone", of)
+		return first + " " + was + " to go alone"
 	case r.Tally.Taken == 0:
-		return fmt.Sprintf("the first %d go alone, and the others wait for them", of)
+		return first + " " + goes + " alone, and the others wait for " + them
 	}
-	return fmt.Sprintf("under way: %d of the first %d have ended, the others wait for them", min(ended, of), of)
+	return fmt.Sprintf("under way: %d of the first %d ended so far, the others wait for %s", min(ended, of), of, them)
 }
 
 // sortFailed counts codes, the most frequent first.

@@ -227,8 +227,8 @@ func (c Config) wait(n int) time.Duration {
 	return d
 }
 
-// historyLength bounds a circuit's memory of its transitions.
-const historyLength = 50
+// Remembered bounds a circuit's memory of its transitions.
+const Remembered = 50
 
 // move is the only place where a state changes: what belonged to the old one is forgotten and the change is written down. The
 // window is kept only from recovering to closed, which is the same life going on.
@@ -247,7 +247,7 @@ func (s *Circuit) move(t Transition, now time.Time) []Transition {
 	s.State, s.Since, s.Until = t.To, now, time.Time{}
 	s.Good, s.Slow, s.Probing, s.ProbingUntil = 0, 0, "", time.Time{}
 	s.History = append(s.History[:len(s.History):len(s.History)], t)
-	if extra := len(s.History) - historyLength; extra > 0 {
+	if extra := len(s.History) - Remembered; extra > 0 {
 		s.History = s.History[extra:]
 	}
 	return []Transition{t}

@@ -97,7 +97,7 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 				s = read
 			}
 		}
-		if d := diff.Diff(told[max(0, len(told)-historyLength):], s.History); d != "" && len(told) > 0 {
+		if d := diff.Diff(told[max(0, len(told)-Remembered):], s.History); d != "" && len(told) > 0 {
 			t.Fatalf("told -, remembered +:\n%s", d)
 		}
 	})
@@ -268,7 +268,7 @@ func TestHistoryRemembersTheLastFifty(t *testing.T) {
 		s, _, _ = Config{}.Force(s, ForcedOpen, "ada", "", t0.Add(time.Duration(i)*time.Minute))
 		s, _, _ = Config{}.Force(s, ForcedClosed, "ada", "", t0.Add(time.Duration(i)*time.Minute))
 	}
-	if len(s.History) != historyLength || s.History[historyLength-1].To != ForcedClosed {
+	if len(s.History) != Remembered || s.History[Remembered-1].To != ForcedClosed {
 		t.Errorf("%d", len(s.History))
 	}
 }
