@@ -14,8 +14,10 @@ import (
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A Page is one tab, with cookies and a memory of its own.
@@ -109,8 +111,24 @@ func (p *Page) Follow(selector string) {
 	}
 }
 
-// Press presses a key, or several.
-func (p *Page) Press(keys string) { p.t.Helper(); p.do("press", chromedp.KeyEvent(keys)) }
+// ArrowDown is the key of that name, for Press.
+const ArrowDown = kb.ArrowDown
+
+// Press presses a key, or several, one after the other.
+func (p *Page) Press(keys string) { p.t.Helper(); p.do("press", chromedp.KeyEvent(keys, byHand)) }
+
+// PressControl presses a key while Ctrl is held.
+func (p *Page) PressControl(key string) {
+	p.t.Helper()
+	p.do("press Ctrl and "+key, chromedp.KeyEvent(key, byHand, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+}
+
+// byHand has keys come as from a keyboard: what is done about one when it goes down keeps it from being typed.
+func byHand(k *input.DispatchKeyEventParams) {
+	if k.Type == kb.KeyDown {
+		k.Type = kb.KeyRawDown
+	}
+}
 
 // Choose gives files to a file picker.
 func (p *Page) Choose(selector string, files ...string) {
@@ -245,6 +263,21 @@ func (p *Page) Shot(file string) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(file, picture, 0o644)
+	}
+	fatal(p.t, err, "picture %s", file)
+}
+
+// ShotOf keeps a picture of the page from its top: as wide as said, and as high as the page is, but not higher than the most.
+func (p *Page) ShotOf(file string, width, most int64) {
+	p.t.Helper()
+	p.Size(width, 800)
+	high := Eval[int64](p, `document.documentElement.scrollHeight`)
+	p.Size(width, min(max(high, 800), most))
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(file, picture, 0o644)
 	}

@@ -17,6 +17,7 @@ func TestEveryScreenCanBeUsed(t *testing.T) {
 	s := stage(t, key.Admin, nil)
 	for name, path := range s.screens() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := browser.New(t)
 			for _, theme := range []string{"light", "dark"} {
 				p.Likes(theme, true)

@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/internal/trouble"
 	"github.com/holdfastdev/holdfast/internal/walk/browser"
@@ -21,14 +23,32 @@ type scene struct {
 	site string
 }
 
-// stage opens one for a visitor of a scope.
+// stage opens one for a visitor of a scope. It has tests run beside each other, as far as there are processors for it.
 func stage(t *testing.T, scope key.Scope, say func(column, text string) string) *scene {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
+	t.Parallel()
+	return stageBy(t, scope, say, nil)
+}
+
+// stageBy opens one over a store that has a clock of its own.
+func stageBy(t *testing.T, scope key.Scope, say func(column, text string) string, clock func() time.Time) *scene {
+	t.Helper()
+	return begin(t, openStore(t, clock), scope, say)
+}
+
+func openStore(t *testing.T, clock func() time.Time) holdfast.Store {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db"), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// begin brings a store into trouble and opens a console over it.
+func begin(t *testing.T, store holdfast.Store, scope key.Scope, say func(column, text string) string) *scene {
+	t.Helper()
 	made, err := trouble.Make(t.Context(), store, say)
 	if err != nil {
 		t.Fatal(err)
