@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -212,5 +211,3 @@ var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/ja
 
 // topics that pages may name. The stream of changes speaks of nothing else.
 var topics = []string{"jobs", "failures", "breakers", "redrives", "holds", "groups", "workers", "feed"}
-
-func isTopic(name string) bool { return slices.Contains(topics, name) }

@@ -39,19 +39,6 @@ func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&d.out, `<line class="%s" x1="%.2f" y1="%.2f" x2="%.2f" y2="%.2f"/>`, class, x1, y1, x2, y2)
 }
 
-// path draws through points.
-func (d *drawing) path(class string, points [][2]float64) {
-	d.out.WriteString(`<path class="` + class + `" d="`)
-	for i, p := range points {
-		verb := "L"
-		if i == 0 {
-			verb = "M"
-		}
-		fmt.Fprintf(&d.out, "%s%.2f %.2f", verb, p[0], p[1])
-	}
-	d.out.WriteString(`"/>`)
-}
-
 // text writes words.
 func (d *drawing) text(class string, x, y float64, words string) {
 	fmt.Fprintf(&d.out, `<text class="%s" x="%.2f" y="%.2f">%s</text>`, class, x, y, template.HTMLEscapeString(words))
