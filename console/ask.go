@@ -61,6 +61,8 @@ func (c *Console) do(pattern string, scope key.Scope, act deed) {
 			return
 		}
 		was, err := act(q)
+		c.pulse.forget()
+		c.counted.forget()
 		if err != nil {
 			was = done{text: sentence(err), bad: true, to: was.to, kept: was.kept}
 		}

@@ -48,6 +48,7 @@ type Console struct {
 	looks    looks
 	sessions sessions
 	pulse    pulse
+	counted  memo
 	live     live
 	acts     []string   // patterns that change something, for the test of roles
 	ordering sync.Mutex // redrives are started one after the other, so that a form that is sent twice starts one
@@ -66,7 +67,7 @@ func New(cfg Config) (*Console, error) {
 	}
 	c := &Console{cfg: cfg, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection()}
 	c.pulse.desk = cfg.Desk
-	c.live.begin(cfg.Desk, cfg.Log)
+	c.live.begin(&c.pulse, cfg.Log)
 	if err := c.looks.load(cfg.Prefix); err != nil {
 		return nil, err
 	}

@@ -17,8 +17,10 @@ func (c *Console) mountDeadLetters() { c.see("/dead-letters", deadLetters) }
 const (
 	lettersOnPage = 50
 	lettersLooked = 1000
+	lettersJudged = 400 // one by one, by a preview
+	lettersAsked  = 100 // what they failed with
 	troubleLooked = 500 // dead letters of one error group
-	troublesAsked = 60
+	troublesAsked = 30 // those seen last
 	troublesShown = 8
 )
 
@@ -73,12 +75,21 @@ func deadLetters(q *ask) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	if shown.Total, shown.Least, err = countLetters(q, f); err != nil {
-		return page{}, err
-	}
+	all := f
 	f.DeadLetters, f.Look = true, lettersLooked
 	f.Limit, f.Cursor = lettersOnPage, q.text("cursor")
-	rows, cursor, err := q.desk.DeadLetters(q.ctx, f)
+	var rows []ops.DeadLetter
+	var cursor string
+	err = atOnce(
+		func() (err error) { shown.Total, shown.Least, err = countLetters(q, all); return err },
+		func() (err error) { rows, cursor, err = q.desk.DeadLetters(q.ctx, f); return err },
+		func() error {
+			if f.Cursor != "" {
+				return nil
+			}
+			return shown.groups(q, f)
+		},
+	)
 	if err != nil {
 		return page{}, err
 	}
@@ -92,14 +103,10 @@ func deadLetters(q *ask) (page, error) {
 	shown.Stale = cursor != "" && len(rows) < lettersOnPage
 	shown.paths(q, f.Cursor, cursor)
 	if f.Cursor == "" && shown.Total > 0 {
-		if err := shown.ages(q); err != nil {
-			return page{}, err
-		}
-		if err := shown.groups(q, f); err != nil {
-			return page{}, err
-		}
+		shown.rest()
+		err = shown.ages(q)
 	}
-	return page{name: "dead-letters", title: "Dead letters", topics: []string{"jobs", "failures", "redrives"}, data: shown}, nil
+	return page{name: "dead-letters", title: "Dead letters", topics: []string{"jobs", "failures", "redrives"}, data: shown}, err
 }
 
 // countLetters counts the dead letters that match, among as many as may be looked at; there may be more where there are many dead letters.
@@ -204,29 +211,40 @@ func (l *letters) groups(q *ask, f holdfast.Filter) error {
 }
 
 // narrow counts each group's dead letters within the selection, and says where the group leads.
-func (l *letters) narrow(q *ask, f holdfast.Filter) (err error) {
-	exact, sum, within := true, 0, l.Pick
+func (l *letters) narrow(q *ask, f holdfast.Filter) error {
+	within, counts := l.Pick, []func() error{}
 	within.Fingerprint, within.Code = "", ""
 	f.Limit, f.Cursor, f.Look = 0, "", troubleLooked
 	for n := range l.Groups {
 		one := &l.Groups[n]
-		if !within.Empty() {
-			f.Fingerprint = one.Fingerprint
-			if one.Dead, err = q.desk.Count(q.ctx, f); err != nil {
-				return err
+		counts = append(counts, func() (err error) {
+			if within.Empty() {
+				return nil
 			}
+			f := f
+			f.Fingerprint = one.Fingerprint
+			one.Dead, err = q.desk.Count(q.ctx, f)
 			one.Many = one.Dead >= troubleLooked
-		}
+			return err
+		})
 		code, _ := q.c.cfg.Taxonomy.Code(one.Code)
 		one.Remedy = code.Remedy
 		of := l.Pick
 		of.Fingerprint = one.Fingerprint
 		one.Link, one.Redrive = q.pathTo("/dead-letters", of.values()), q.pathTo("/redrives/new", of.values())
+	}
+	err := atOnce(counts...)
+	l.Groups = slices.DeleteFunc(l.Groups, func(one letterGroup) bool { return one.Dead == 0 })
+	return err
+}
+
+// rest says how many dead letters are of none of the groups that are shown, where that is known.
+func (l *letters) rest() {
+	exact, sum := !l.Least && l.Total < ops.MostCounted, 0
+	for _, one := range l.Groups {
 		exact, sum = exact && !one.Many, sum+one.Dead
 	}
-	l.Groups = slices.DeleteFunc(l.Groups, func(one letterGroup) bool { return one.Dead == 0 })
-	if exact && !l.Least && l.Total < ops.MostCounted && sum > 0 {
+	if exact && sum > 0 {
 		l.Rest = max(0, l.Total-sum)
 	}
-	return nil
 }

@@ -30,7 +30,7 @@ func digest(ctx context.Context, desk ops.Desk) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	redrives, err := desk.Redrives(ctx)
+	redrives, err := readable(desk.Redrives(ctx))
 	if err != nil {
 		return nil, err
 	}

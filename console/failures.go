@@ -44,7 +44,7 @@ var sortings = []sorting{{"", "Last seen"}, {"hour", "Most in the last hour"}, {
 
 const (
 	troublePage = 25  // error groups on a page, about
-	mostSorted  = 200 // error groups that are put in another order than last seen,
+	mostSorted  = 100 // error groups that are put in another order than last seen,
 	mostOrdered = 50  // of which so many are shown
 	mostPages   = 6   // that are read to fill one
 )
@@ -75,13 +75,15 @@ func (c *Console) failures(q *ask) (page, error) {
 	if err := f.choose(q); err != nil {
 		return page{}, err
 	}
-	if err := f.list(q, at); err != nil {
-		return page{}, err
-	}
-	if f.Alarms, err = q.alarms(); err != nil {
-		return page{}, err
-	}
-	return page{name: "failures", title: "Failures", topics: []string{"failures", "breakers", "jobs"}, data: f}, nil
+	err = atOnce(
+		func() error { return f.list(q, at) },
+		func() error {
+			seen, err := c.pulse.now(q.ctx)
+			f.Alarms = q.alarms(seen)
+			return err
+		},
+	)
+	return page{name: "failures", title: "Failures", topics: []string{"failures", "breakers", "jobs"}, data: f}, err
 }
 
 // choose checks what was asked for and makes the tabs.
@@ -187,12 +189,8 @@ type alarm struct {
 }
 
 // alarms are what is wrong now.
-func (q *ask) alarms() (all []alarm, err error) {
-	breakers, err := q.desk.Breakers(q.ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range q.barrierRows(breakers) {
+func (q *ask) alarms(seen glance) (all []alarm) {
+	for _, row := range q.barrierRows(seen.breakers) {
 		a := alarm{Tone: "hold", Icon: "icon-breakers", Title: row.Dependency + " " + row.Words + ".", Link: row.Link, Name: "See the breaker of " + row.Dependency, Text: plural(row.Behind, "job") + " held, spending nothing."}
 		if row.Breaker.State.Refuses() {
 			a.Tone = "bad"
@@ -211,35 +209,23 @@ func (q *ask) alarms() (all []alarm, err error) {
 		}
 		all = append(all, a)
 	}
-	n, err := q.desk.Count(q.ctx, holdfast.Filter{DeadLetters: true})
-	if err != nil {
-		return nil, err
-	}
-	if n > 0 {
+	if n := seen.Dead; n > 0 {
 		all = append(all, alarm{Tone: "bad", Icon: "icon-dead-letters", Title: plural(n, "dead letter") + ".", Text: "They failed for good and wait for a person: nothing tries them again by itself.", Link: q.link("/dead-letters"), Name: "See the dead letters", Act: "Bring them back", Go: q.link("/redrives/new?all=true")})
 	}
-	troubles, err := q.unseen()
-	return append(all, troubles...), err
+	return append(all, q.unseen(seen)...)
 }
 
 // unseen are the error groups that came back, and those that are new.
-func (q *ask) unseen() (all []alarm, err error) {
-	regressed, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Status: holdfast.Regressed, Limit: 100})
-	if err != nil {
-		return nil, err
-	}
+func (q *ask) unseen(seen glance) (all []alarm) {
+	regressed := seen.regressed
 	if n := len(regressed); n > 0 {
 		all = append(all, alarm{Tone: "bad", Icon: "icon-redrives", Title: plural(n, "error group") + " came back.", Text: "Somebody had resolved " + them(n) + ": " + names(regressed) + ".", Link: q.link("/failures?status=regressed"), Name: "See what regressed"})
 	}
-	open, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Status: holdfast.Open, Limit: 100})
-	if err != nil {
-		return nil, err
-	}
-	open = slices.DeleteFunc(open, func(g holdfast.ErrorGroup) bool { return !isNew(g, q) })
+	open := slices.DeleteFunc(slices.Clone(seen.open), func(g holdfast.ErrorGroup) bool { return !isNew(g, q) })
 	if n := len(open); n > 0 {
 		all = append(all, alarm{Tone: "hold", Icon: "icon-failures", Title: plural(n, "new error group") + " within a day.", Text: names(open) + ".", Link: q.link("/failures?sort=hour"), Name: "See what fails most"})
 	}
-	return all, nil
+	return all
 }
 
 func them(n int) string {

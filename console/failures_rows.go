@@ -128,17 +128,11 @@ func fateWords(t holdfast.ErrorTrend) string {
 }
 
 // newTroubles are the error groups that came back or are new, and failed within a day.
-func (q *ask) newTroubles() ([]troubleRow, error) {
+func (q *ask) newTroubles(seen glance) ([]troubleRow, error) {
 	var rows []troubleRow
-	for _, status := range []holdfast.Status{holdfast.Regressed, holdfast.Open} {
-		groups, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Status: status, Limit: 50})
-		if err != nil {
-			return nil, err
-		}
-		for _, g := range groups {
-			if g.LastDay > 0 && (status == holdfast.Regressed || isNew(g, q)) {
-				rows = append(rows, q.row(g))
-			}
+	for _, g := range slices.Concat(seen.regressed, seen.open) {
+		if g.LastDay > 0 && (g.Status == holdfast.Regressed || isNew(g, q)) {
+			rows = append(rows, q.row(g))
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b troubleRow) int { return cmp.Compare(b.LastHour, a.LastHour) })

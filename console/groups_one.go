@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
@@ -14,6 +15,7 @@ import (
 type gatheringPage struct {
 	Gathering ops.Gathering
 	groupRow
+	Late    bool   // it was counted a while ago
 	Banner  string // what its outcome means, when somebody should know
 	Tone    string // of the banner
 	Missing string // what can be done about it
@@ -49,7 +51,7 @@ func groupScreen(q *ask) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	found, err := q.desk.Group(q.ctx, id)
+	found, err := q.c.counted.group(q, id)
 	if err != nil {
 		return page{}, err
 	}
@@ -64,6 +66,7 @@ func groupScreen(q *ask) (page, error) {
 		{"Cancelled", q.jobs(of, "state:cancelled"), g.Members.Cancelled, ""}, {"Processing", q.jobs(of, "state:processing"), g.Members.Processing, ""},
 		{"Queued", q.jobs(of, "state:queued"), g.Members.Queued, ""}, {"Waiting for others", q.jobs(of, "state:queued"), g.Members.Waiting, ""},
 	}
+	shown.Late = q.now.Sub(g.AsOf) > 2*time.Second
 	for _, one := range found.Inside {
 		shown.Inside = append(shown.Inside, groupRowOf(one))
 	}
@@ -84,7 +87,7 @@ func (q *ask) groupParent(shown *gatheringPage, id holdfast.ID) error {
 	if id.IsZero() {
 		return nil
 	}
-	parent, err := q.desk.Group(q.ctx, id)
+	parent, err := q.c.counted.group(q, id)
 	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) {
 		parent.Group, err = holdfast.Group{ID: id}, nil
 	}

@@ -11,7 +11,7 @@ func (c *Console) mountHome() {
 			return
 		}
 		to := "/overview"
-		if c.pulse.now(q.ctx).Wrong() {
+		if seen, _ := c.pulse.now(q.ctx); seen.Wrong() {
 			to = "/failures"
 		}
 		http.Redirect(w, r, c.cfg.Prefix+to, http.StatusSeeOther)

@@ -16,6 +16,9 @@ import (
 // lookedAt bounds what one page of a search looks at. A page that comes back short leads on from where looking stopped.
 const lookedAt = 5000
 
+// countedAt bounds what is looked at to count them, where no index leads to just what is meant.
+const countedAt = 5000
+
 // mountJobs mounts the list of jobs and what is done with many of them at once.
 func (c *Console) mountJobs() {
 	list := &jobsScreen{}
@@ -201,12 +204,12 @@ func (l *jobList) count(q *ask, search jobQuery, whole bool) error {
 
 // bounded counts without looking far. In a large store it may have seen only a part.
 func bounded(q *ask, f holdfast.Filter) (int, error) {
-	f.Look = ops.MostCounted
+	f.Look = countedAt
 	return q.desk.Count(q.ctx, f)
 }
 
 // fewJobs are so few that whoever counts has looked at all of them.
-const fewJobs = ops.MostCounted / 5
+const fewJobs = countedAt / 5
 
 // sure reports whether a bounded count of the search is the whole truth: an index leads to just what is meant, or there are few jobs in all.
 func (s jobQuery) sure(q *ask) (bool, error) {

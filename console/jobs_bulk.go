@@ -14,7 +14,7 @@ import (
 const (
 	mostPerPress  = 2000            // jobs that one press of a button acts on
 	mostPassed    = 10_000          // matching jobs that it looks at to find them
-	mostSampled   = 1000            // matching jobs that a preview looks at
+	mostSampled   = 400             // matching jobs that a preview looks at
 	mostListed    = 200             // jobs that are listed with their reasons
 	mostPreviewed = 20              // of them before anything is done
 	pressWithin   = 8 * time.Second // then it says how far it came
@@ -111,8 +111,8 @@ func (c bulkChoice) gather(q *ask, jobs, looks int) (*bulkLook, error) {
 		}
 		return g, nil
 	}
-	for at, begun := c.cursor, time.Now(); ; {
-		page, next, _, err := c.search.page(q, 200, at)
+	for at, begun, pages := c.cursor, time.Now(), 1; ; pages++ {
+		page, next, _, err := c.search.page(q, mostListed, at)
 		if err != nil {
 			return g, err
 		}
@@ -123,7 +123,7 @@ func (c bulkChoice) gather(q *ask, jobs, looks int) (*bulkLook, error) {
 		if at = next; at == "" {
 			return g, nil
 		}
-		if len(g.can) >= jobs || g.looked >= looks || time.Since(begun) > pressWithin/2 {
+		if len(g.can) >= jobs || g.looked >= looks || pages*mostListed >= looks || time.Since(begun) > pressWithin/2 {
 			g.more, g.cursor = true, at
 			return g, nil
 		}

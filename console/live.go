@@ -17,8 +17,9 @@ import (
 // live tells open pages that something has changed, and never what: the page fetches itself again, as its visitor may see it. One watcher
 // looks at the store for all of them, and only while somebody listens.
 type live struct {
-	desk ops.Desk
-	log  *slog.Logger
+	desk  ops.Desk
+	pulse *pulse
+	log   *slog.Logger
 
 	mu       sync.Mutex
 	version  int64 // grows with every change; begins anywhere, so that no page mistakes another process's for this one's
@@ -35,8 +36,8 @@ const (
 	heartEvery = 15 * time.Second
 )
 
-func (l *live) begin(desk ops.Desk, log *slog.Logger) {
-	l.desk, l.log, l.version = desk, log, time.Now().UnixMilli()
+func (l *live) begin(p *pulse, log *slog.Logger) {
+	l.desk, l.pulse, l.log, l.version = p.desk, p, log, time.Now().UnixMilli()
 	l.changed, l.wake, l.ended = map[string]int64{}, make(chan struct{}), make(chan struct{})
 	for _, topic := range topics {
 		l.changed[topic] = l.version
@@ -112,6 +113,7 @@ func (l *live) tell(changed []string) {
 	if len(changed) == 0 {
 		return
 	}
+	l.pulse.forget() // who comes because of it must not be shown how things were
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.version++

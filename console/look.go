@@ -131,7 +131,7 @@ func (c *Console) show(w http.ResponseWriter, q *ask, p page) {
 		v.Here = p.name
 	}
 	if v.Known {
-		v.Pulse = c.pulse.now(q.ctx)
+		v.Pulse, _ = c.pulse.now(q.ctx) // a page without it says that the store does not answer
 		v.Menu = menu(c.cfg.Prefix, v.Here, v.Pulse)
 	}
 	v.Said = c.heard(w, q.Request)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountOverview mounts the page that shows how things are.
@@ -46,14 +45,26 @@ const (
 	longRun     = 10 * time.Minute // an attempt that takes longer is shown
 	mostRows    = 5                // of each list
 	mostLooked  = 5000             // jobs that a question on a page may look at
-	mostAlone   = 200              // jobs that are read to find the oldest
+	mostAlone   = 100              // jobs that are read to find the oldest
 	newTroubles = 24 * time.Hour   // an error group that was first seen within this is new
 )
 
 // overview shows how things are.
 func (c *Console) overview(q *ask) (page, error) {
-	var o overview
-	at, trends, err := q.recent()
+	var (
+		o      overview
+		seen   glance
+		at     span
+		trends []holdfast.Trend
+		depths []holdfast.Depth
+		busy   []holdfast.Job
+	)
+	err := atOnce(
+		func() (err error) { at, trends, err = q.recent(); return err },
+		func() (err error) { depths, err = q.desk.Depths(q.ctx); return err },
+		func() (err error) { seen, err = c.pulse.now(q.ctx); return err },
+		func() (err error) { busy, err = q.longest(); return err },
+	)
 	if err != nil {
 		return page{}, err
 	}
@@ -62,38 +73,19 @@ func (c *Console) overview(q *ask) (page, error) {
 	if ended := o.Whole.Complete + o.Whole.Failed + o.Whole.Retried; ended > 0 {
 		o.Share = float64(o.Whole.Failed+o.Whole.Retried) / float64(ended)
 	}
-	depths, err := q.desk.Depths(q.ctx)
-	if err != nil {
-		return page{}, err
-	}
-	breakers, err := q.desk.Breakers(q.ctx)
-	if err != nil {
-		return page{}, err
-	}
-	glance := c.pulse.now(q.ctx)
-	if o.Tiles, err = q.tiles(depths, breakers, glance.Dead); err != nil {
-		return page{}, err
-	}
-	o.Breakers = q.barrierRows(breakers)
-	if o.Troubles, err = q.newTroubles(); err != nil {
-		return page{}, err
-	}
-	if o.Redrives, err = q.running(); err != nil {
-		return page{}, err
-	}
-	if err := q.manned(&o, depths); err != nil {
-		return page{}, err
-	}
-	o.Queues = q.depthRows(depths)
-	o.Calm = !glance.Wrong() && !glance.Blind && len(o.Slow) == 0 && len(o.Unmanned) == 0 && len(o.Breakers) == 0
-	if o.Whole == (bar{}) && len(depths) == 0 {
-		jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{Limit: 1})
-		if err != nil {
-			return page{}, err
-		}
+	o.Breakers, o.Redrives, o.Queues = q.barrierRows(seen.breakers), q.running(seen.redrives), q.depthRows(depths)
+	o.Workers, o.Unmanned, o.Slow = len(seen.workers), unmanned(depths, seen.workers), slowest(busy, seen.workers)
+	err = atOnce(
+		func() (err error) { o.Tiles, err = q.tiles(depths, seen); return err },
+		func() (err error) { o.Troubles, err = q.newTroubles(seen); return err },
+	)
+	o.Calm = !seen.Wrong() && len(o.Slow) == 0 && len(o.Unmanned) == 0 && len(o.Breakers) == 0
+	if err == nil && o.Whole == (bar{}) && len(depths) == 0 {
+		var jobs []holdfast.Job
+		jobs, _, err = q.desk.Jobs(q.ctx, holdfast.Filter{Limit: 1})
 		o.Fresh = len(jobs) == 0
 	}
-	return page{name: "overview", title: "Overview", topics: []string{"jobs", "failures", "breakers", "redrives", "workers"}, data: o}, nil
+	return page{name: "overview", title: "Overview", topics: []string{"jobs", "failures", "breakers", "redrives", "workers"}, data: o}, err
 }
 
 // recent are the trends of the span that was chosen. When none was, a store that has just begun is shown closely.
@@ -110,9 +102,9 @@ func (q *ask) recent() (span, []holdfast.Trend, error) {
 }
 
 // tiles are the numbers at the top.
-func (q *ask) tiles(depths []holdfast.Depth, breakers []ops.Breaker, letters int) ([]tile, error) {
+func (q *ask) tiles(depths []holdfast.Depth, seen glance) ([]tile, error) {
 	whole, lagging := together(depths)
-	dead, err := q.deadTile(letters)
+	dead, err := q.deadTile(seen.Dead)
 	if err != nil {
 		return nil, err
 	}
@@ -120,16 +112,13 @@ func (q *ask) tiles(depths []holdfast.Depth, breakers []ops.Breaker, letters int
 	if whole.Retrying > 0 {
 		tiles[1].Note = q.soon("Next due ", "The next is due now", whole.NextDue)
 	}
-	held, open := 0, 0
-	for _, one := range breakers {
+	held := 0
+	for _, one := range seen.breakers {
 		held += one.Behind
-		if one.State.Refuses() {
-			open++
-		}
 	}
 	tiles = append(tiles,
 		tile{Title: "Held by breakers", Value: most(held), Link: q.link("/breakers"), Note: "They spend no attempt", State: tone(held > 0, "hold")},
-		tile{Title: "Open breakers", Value: num(open), Link: q.link("/breakers"), Note: "of " + plural(len(breakers), "dependency"), State: tone(open > 0, "bad")},
+		tile{Title: "Open breakers", Value: num(seen.Open), Link: q.link("/breakers"), Note: "of " + plural(len(seen.breakers), "dependency"), State: tone(seen.Open > 0, "bad")},
 	)
 	lag := tile{Title: "Queue lag", Value: "0 s", Link: q.link("/queues"), Note: "No job waits for a worker"}
 	if !lagging.Oldest.IsZero() {
@@ -193,9 +182,8 @@ type runningRow struct {
 	Parts []part
 }
 
-// running are the redrives under way.
-func (q *ask) running() (rows []runningRow, err error) {
-	all, err := q.desk.Redrives(q.ctx)
+// running are the redrives under way, and those that stopped by themselves lately.
+func (q *ask) running(all []redrive.Progress) (rows []runningRow) {
 	for _, one := range all {
 		if one.State != redrive.Running && one.State != redrive.Paused && one.State != redrive.Stopped || len(rows) == mostRows {
 			continue
@@ -208,7 +196,7 @@ func (q *ask) running() (rows []runningRow, err error) {
 			{t.Complete, "good", plural(t.Complete, "job") + " complete"}, {t.InFlight, "accent", num(t.InFlight) + " under way"}, {t.Failed, "bad", num(t.Failed) + " failed again"},
 		}})
 	}
-	return rows, err
+	return rows
 }
 
 // A depthRow is a queue with what stands in it.

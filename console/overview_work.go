@@ -20,41 +20,43 @@ type slowRow struct {
 	Silent bool
 }
 
-// manned finds work that is stuck or slow, and queues that nobody works on.
-func (q *ask) manned(o *overview, depths []holdfast.Depth) error {
-	workers, err := q.desk.Workers(q.ctx)
-	if err != nil {
-		return err
-	}
-	o.Workers = len(workers)
+// unmanned are the queues with claimable jobs for which no worker lives.
+func unmanned(depths []holdfast.Depth, workers []holdfast.Presence) (names []string) {
 	for _, one := range depths {
 		if one.Ready > 0 && !slices.ContainsFunc(workers, func(w holdfast.Presence) bool { return slices.Contains(w.Queues, one.Queue) }) {
-			o.Unmanned = append(o.Unmanned, one.Queue)
+			names = append(names, one.Queue)
 		}
 	}
-	slow := map[holdfast.ID]slowRow{}
-	for _, older := range []time.Duration{longRun, 0} { // jobs that exist for long first: among very many, those would be the last
+	return names
+}
+
+// longest are jobs in workers' hands among which those are that take long: the ones that exist for long, as among very many they would be the last, and the others.
+func (q *ask) longest() (all []holdfast.Job, err error) {
+	for _, older := range []time.Duration{longRun, 0} {
 		jobs, _, err := q.desk.Jobs(q.ctx, holdfast.Filter{State: holdfast.Processing, OlderThan: older, Limit: mostAlone})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, job := range jobs {
-			if row, is := slowOf(job, workers); is {
-				slow[job.ID] = row
-			}
+		all = append(all, jobs...)
+	}
+	return all, nil
+}
+
+// slowest is the work that is stuck or slow, the work of silent workers first.
+func slowest(jobs []holdfast.Job, workers []holdfast.Presence) (rows []slowRow) {
+	met := map[holdfast.ID]bool{}
+	for _, job := range jobs {
+		if row, is := slowOf(job, workers); is && !met[job.ID] {
+			met[job.ID], rows = true, append(rows, row)
 		}
 	}
-	for _, row := range slow {
-		o.Slow = append(o.Slow, row)
-	}
-	slices.SortFunc(o.Slow, func(a, b slowRow) int {
+	slices.SortFunc(rows, func(a, b slowRow) int {
 		if a.Silent != b.Silent {
 			return map[bool]int{true: -1, false: 1}[a.Silent]
 		}
 		return int(min(max(b.For-a.For, -1), 1))
 	})
-	o.Slow = o.Slow[:min(len(o.Slow), mostRows)]
-	return nil
+	return rows[:min(len(rows), mostRows)]
 }
 
 // slowOf tells whether a job in a worker's hands is worth a look.

@@ -198,11 +198,16 @@ func (v *wizard) look(q *ask) (o outlook, err error) {
 			o.jobs = append(o.jobs, one.Job.ID)
 		}
 	} else {
-		if o.Preview, err = q.desk.PreviewRedrive(q.ctx, v.order(q)); err != nil {
+		order := v.order(q)
+		f := order.Filter
+		order.Filter.Look = lettersJudged
+		if o.Preview, err = q.desk.PreviewRedrive(q.ctx, order); err != nil {
 			return o, err
 		}
-		f := v.order(q).Filter
-		f.Limit, f.Look = 200, lettersLooked
+		if _, o.Many, err = countLetters(q, f); err != nil {
+			return o, err
+		}
+		f.Limit, f.Look = lettersAsked, lettersLooked
 		sample, _, err = q.desk.DeadLetters(q.ctx, f)
 	}
 	if err != nil {
@@ -211,7 +216,7 @@ func (v *wizard) look(q *ask) (o outlook, err error) {
 	if o.Going = o.Eligible; v.Limit > 0 {
 		o.Going = min(o.Going, v.Limit)
 	}
-	o.Many = o.Going >= ops.MostCounted
+	o.Many = (o.Many || o.Looked >= ops.MostCounted) && (v.Limit == 0 || o.Eligible < v.Limit)
 	for _, one := range o.Ineligible {
 		o.Not = append(o.Not, notTaken{one, whyNotTaken[one.Reason]})
 	}

@@ -69,16 +69,17 @@ func workersScreen(q *ask) (page, error) {
 		shown.Rows = append(shown.Rows, row)
 	}
 	shown.Versions = slices.Sorted(maps.Keys(versions))
-	depths, err := q.desk.Depths(q.ctx)
+	var depths []holdfast.Depth
+	var busy []holdfast.Job
+	err = atOnce(
+		func() (err error) { depths, err = q.desk.Depths(q.ctx); return err },
+		func() (err error) { busy, err = q.longest(); return err },
+	)
 	if err != nil {
 		return page{}, err
 	}
-	var seen overview
-	if err := q.manned(&seen, depths); err != nil {
-		return page{}, err
-	}
-	shown.Slow = seen.Slow
-	for _, name := range seen.Unmanned {
+	shown.Slow = slowest(busy, workers)
+	for _, name := range unmanned(depths, workers) {
 		shown.Alone = append(shown.Alone, workerAlone{name, q.queue(name)})
 	}
 	return page{name: "workers", title: "Workers", topics: []string{"workers", "jobs"}, data: shown}, nil
