@@ -37,8 +37,14 @@ const (
 
 var ineligible = []string{"not failed", "discarded", "expired", "unique key held by another", "source gone", "another generation"}
 
-// PreviewRedrive says what a redrive would do. It is a forecast: the store judges each job when it is taken.
+// PreviewRedrive says what a redrive would do. It is a forecast: the store judges each job when it is taken. Where the order's filter says how
+// many jobs may be looked at, so many dead letters are judged, and others that are found to match are counted as eligible; a note says so.
 func (s *Service) PreviewRedrive(ctx context.Context, o redrive.Order) (Preview, error) {
+	return s.previewRedrive(ctx, o, true)
+}
+
+// previewRedrive looks at dead letters, and at what matches and is none if that is wanted.
+func (s *Service) previewRedrive(ctx context.Context, o redrive.Order, others bool) (Preview, error) {
 	if err := o.Check(); err != nil {
 		return Preview{}, err
 	}
@@ -50,15 +56,18 @@ func (s *Service) PreviewRedrive(ctx context.Context, o redrive.Order) (Preview,
 	if err != nil {
 		return Preview{}, err
 	}
-	if more {
-		v.note("there are more than %d dead letters: the counts stop there", MostCounted)
+	if err := v.beyond(ctx, f, more); err != nil {
+		return Preview{}, err
 	}
 	f.DeadLetters = false
-	if more, err = s.walk(ctx, f, v.other); err != nil {
+	if more = false; others {
+		more, err = s.walk(ctx, f, v.other)
+	}
+	if err != nil {
 		return Preview{}, err
 	}
 	if more {
-		v.note("what is not failed or was discarded was counted among the newest %d jobs that match", MostCounted)
+		v.note("what is not failed or was discarded was counted among the newest %d jobs that match", furthest(f))
 	}
 	workers, err := s.store.Workers(ctx)
 	if err != nil {
@@ -68,10 +77,43 @@ func (s *Service) PreviewRedrive(ctx context.Context, o redrive.Order) (Preview,
 	return v.finish(), nil
 }
 
-// walk looks at what matches, newest first, and stops at MostCounted; it reports whether there is more.
+// beyond counts dead letters that were not judged one by one.
+func (v *viewer) beyond(ctx context.Context, f holdfast.Filter, more bool) error {
+	switch {
+	case !more:
+		return nil
+	case f.Look == 0:
+		v.note("there are more than %d dead letters: the counts stop there", MostCounted)
+		return nil
+	}
+	f.Look = max(f.Look, mostUnjudged)
+	judged, counted := v.Looked, v.Looked
+	if v.order.Filter.Generation > 0 { // those of another generation were judged, and are not counted again
+		f.Generation, counted = v.order.Filter.Generation, v.Eligible
+	}
+	matching, err := v.service.store.Count(ctx, f, MostCounted)
+	if unjudged := matching - counted; unjudged > 0 {
+		v.Looked, v.Eligible = v.Looked+unjudged, v.Eligible+unjudged
+	}
+	v.note("the newest %d of the dead letters that match were judged; the others are counted as eligible, and are judged when they are taken", judged)
+	return err
+}
+
+// mostUnjudged is how many dead letters are gone through to count those that are not judged one by one.
+const mostUnjudged = 1000
+
+// furthest is how many jobs are looked at for a preview.
+func furthest(f holdfast.Filter) int {
+	if f.Look > 0 {
+		return min(f.Look, MostCounted)
+	}
+	return MostCounted
+}
+
+// walk looks at what matches, newest first, and stops at MostCounted, or where the filter says; it reports whether there is more.
 func (s *Service) walk(ctx context.Context, f holdfast.Filter, look func(ctx context.Context, job holdfast.Job) error) (more bool, err error) {
-	f.Limit = mostListed
-	for looked := 0; looked < MostCounted; {
+	f.Limit = min(mostListed, furthest(f))
+	for looked := 0; looked < furthest(f); {
 		jobs, cursor, err := s.store.Jobs(ctx, f)
 		if err != nil {
 			return false, err
@@ -84,6 +126,9 @@ func (s *Service) walk(ctx context.Context, f holdfast.Filter, look func(ctx con
 		looked += len(jobs)
 		if f.Cursor = cursor; cursor == "" {
 			return false, nil
+		}
+		if f.Look > 0 && len(jobs) < f.Limit {
+			return true, nil // it went as far as it may
 		}
 	}
 	return true, nil

@@ -36,7 +36,8 @@ type start struct {
 // StartRedrive orders dead letters to be sent round again, or to be discarded, and answers with the name of the redrive. The
 // workers do it, in their own time and at the order's pace. An order that selects nothing is ErrConflict.
 func (s *Service) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, error) {
-	preview, err := s.PreviewRedrive(ctx, o)
+	o.Filter.Look = 0 // that is for previews: what matches is taken, wherever it is
+	preview, err := s.previewRedrive(ctx, o, false)
 	if err != nil {
 		return holdfast.ID{}, err
 	}

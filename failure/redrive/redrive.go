@@ -82,7 +82,7 @@ func (o Order) checkFilter(p *problems) {
 	p.refuse(f.State != "" && f.State != holdfast.Failed, "a filter for %s jobs: only dead letters can be redriven", f.State)
 	p.refuse(f.Cursor != "" || f.Limit != 0, "a page of a list: give the filter without cursor and limit; use the order's limit")
 	p.refuse(f.OlderThan < 0 || f.YoungerThan < 0, "a filter with a negative age")
-	f.State, f.DeadLetters, f.Cursor, f.Limit = "", false, "", 0
+	f.State, f.DeadLetters, f.Cursor, f.Limit, f.Look = "", false, "", 0, 0
 	p.refuse(f == holdfast.Filter{} && !o.All, "a redrive of everything: name a code, kind, queue, owner or error group, or say all")
 	p.refuse(f != holdfast.Filter{} && o.All, "all and a filter: give one of them")
 }

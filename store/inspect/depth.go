@@ -15,9 +15,9 @@ const (
 	// mostDeep is where counting what is ready in a queue stops.
 	mostDeep = 10_000
 	// mostElsewhere is how much is looked at where rows do not know their queue: of later, leases and dead letters each.
-	mostElsewhere = 5_000
+	mostElsewhere = 2_000
 	// mostStood is how much of ready is counted in all queues together, or nearly.
-	mostStood = 100_000
+	mostStood = 50_000
 	// mostLines is how many strands of ready are looked at.
 	mostLines = 1_000
 )

@@ -117,36 +117,74 @@ func readGroup(r Row) holdfast.ErrorGroup {
 	}
 }
 
-// tally says of each group where it was seen in the last week, and how often of late. A step counts until all of it is past.
+// tally says of each group where it was seen in the last week, and how often of late. A step counts until all of it is past: an hour that only
+// begins to lie within a time is read apart from the whole ones.
 func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now time.Time) error {
-	p := &picker{}
 	of := map[string]*holdfast.ErrorGroup{}
-	fingerprints := make([]string, len(groups))
+	names := make([]string, len(groups))
 	for n := range groups {
-		of[groups[n].Fingerprint] = &groups[n]
-		fingerprints[n] = p.bind(groups[n].Fingerprint)
+		names[n], of[groups[n].Fingerprint] = groups[n].Fingerprint, &groups[n]
 	}
-	since := func(window time.Duration) string {
-		return "CAST(sum(CASE WHEN t.step > " + p.bind(now.Add(-window-step)) + " THEN t.failures ELSE 0 END) AS bigint)"
+	rows, err := i.errorHours(ctx, groups, firstHour(begin(week, now)), now)
+	if err != nil {
+		return err
 	}
-	text := "SELECT t.fingerprint, t.kind, t.queue, t.dependency, t.version, CAST(sum(t.failures) AS bigint), " + since(day) + ", " + since(3*time.Hour) + ", " + since(time.Hour) +
-		" FROM holdfast_error_tally t WHERE t.fingerprint IN (" + strings.Join(fingerprints, ", ") + ") AND t.step > " + p.bind(now.Add(-week-step)) +
-		" GROUP BY t.fingerprint, t.kind, t.queue, t.dependency, t.version"
-	err := i.q.Query(ctx, text, p.args, func(r Row) error {
-		g := of[r.Text(0)]
-		g.Kinds, g.Queues, g.Dependencies, g.Versions = append(g.Kinds, r.Text(1)), append(g.Queues, r.Text(2)), append(g.Dependencies, r.Text(3)), append(g.Versions, r.Text(4))
-		g.LastWeek += r.Int(5)
-		g.LastDay += r.Int(6)
-		g.Last3Hours += r.Int(7)
-		g.LastHour += r.Int(8)
-		return nil
-	})
+	begins, whole := make([]time.Time, len(windows)), make([]time.Time, len(windows))
+	for n, window := range windows {
+		begins[n] = begin(window.lasts, now)
+		whole[n] = firstHour(begins[n])
+	}
+	for _, row := range rows {
+		g := of[row.fingerprint]
+		for n := 0; n < len(windows) && !row.hour.Before(whole[n]); n++ { // the longest first
+			*windows[n].of(g) += row.failures
+		}
+		row.seen(g)
+	}
+	for n, window := range windows {
+		rim, err := i.readErrorHours(ctx, names, begins[n], whole[n].Add(-time.Microsecond))
+		if err != nil {
+			return err
+		}
+		for _, row := range rim {
+			g := of[row.fingerprint]
+			*window.of(g) += row.failures
+			row.seen(g)
+		}
+	}
 	for n := range groups {
 		for _, names := range []*[]string{&groups[n].Kinds, &groups[n].Queues, &groups[n].Dependencies, &groups[n].Versions} {
 			*names = set(*names)
 		}
 	}
-	return err
+	return nil
+}
+
+// begin is where a time begins: a step that began earlier is past.
+func begin(lasts time.Duration, now time.Time) time.Time {
+	return now.Add(-lasts - step + time.Microsecond)
+}
+
+// windows are the times within which failures are counted, the longest first.
+var windows = []struct {
+	lasts time.Duration
+	of    func(g *holdfast.ErrorGroup) *int
+}{
+	{week, func(g *holdfast.ErrorGroup) *int { return &g.LastWeek }}, {day, func(g *holdfast.ErrorGroup) *int { return &g.LastDay }},
+	{3 * hour, func(g *holdfast.ErrorGroup) *int { return &g.Last3Hours }}, {hour, func(g *holdfast.ErrorGroup) *int { return &g.LastHour }},
+}
+
+// seen notes where a group was seen.
+func (e errorHour) seen(g *holdfast.ErrorGroup) {
+	g.Kinds, g.Queues = with(g.Kinds, e.kind), with(g.Queues, e.queue)
+	g.Dependencies, g.Versions = with(g.Dependencies, e.dependency), with(g.Versions, e.version)
+}
+
+func with(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // set sorts names and leaves out repetitions and what is empty.

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,6 @@ const (
 
 // ErrorTrends tells how error groups come and go. A step that lies partly within the time is told whole.
 func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, within, every time.Duration) ([]holdfast.ErrorTrend, error) {
-
 	switch {
 	case len(fingerprints) > mostGroups:
 		return nil, invalid("trends of %d error groups: name at most %d at a time", len(fingerprints), mostGroups)
@@ -30,13 +30,8 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 	case len(fingerprints) == 0:
 		return nil, nil
 	}
-	for _, fingerprint := range fingerprints {
-		if err := isText(fingerprint); err != nil {
-			return nil, err
-		}
-	}
 	now, err := i.now(ctx)
-	if err != nil {
+	if err = errors.Join(err, areTexts(fingerprints)); err != nil {
 		return nil, err
 	}
 	named, err := json.Marshal(set(slices.Clone(fingerprints)))
@@ -46,21 +41,33 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 	every = max(1, (every+step-1)/step) * step
 	since := statement.StepOf(now.Add(-within), every)
 	of := map[string]*holdfast.ErrorTrend{}
+	var groups []holdfast.ErrorGroup
 	err = i.q.Query(ctx, i.statements["inspect error ends"], []any{string(named), mostDead, newestFailures}, func(r Row) error {
 		trend := ends(r)
 		trend.Failures = make([]int, now.Sub(since)/every+1)
 		of[trend.Fingerprint] = &trend
+		groups = append(groups, holdfast.ErrorGroup{Fingerprint: trend.Fingerprint, FirstSeen: r.Time(3)})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = i.q.Query(ctx, i.statements["inspect error trends"], []any{string(named), int(every.Microseconds()), since, now}, func(r Row) error {
-		if trend := of[r.Text(0)]; trend != nil {
-			trend.Failures[r.Time(1).Sub(since)/every] += r.Int(2)
+	if every%hour == 0 {
+		var hours []errorHour
+		hours, err = i.errorHours(ctx, groups, since, now)
+		for _, one := range hours {
+			if !one.hour.After(now) {
+				of[one.fingerprint].Failures[one.hour.Sub(since)/every] += one.failures
+			}
 		}
-		return nil
-	})
+	} else {
+		err = i.q.Query(ctx, i.statements["inspect error trends"], []any{string(named), int(every.Microseconds()), since, now}, func(r Row) error {
+			if trend := of[r.Text(0)]; trend != nil {
+				trend.Failures[r.Time(1).Sub(since)/every] += r.Int(2)
+			}
+			return nil
+		})
+	}
 	trends := make([]holdfast.ErrorTrend, len(fingerprints))
 	for n, fingerprint := range fingerprints {
 		trends[n].Fingerprint = fingerprint
@@ -69,6 +76,15 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 		}
 	}
 	return trends, err
+}
+
+func areTexts(all []string) error {
+	for _, one := range all {
+		if err := isText(one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ends reads one row of the statement "inspect error ends".

@@ -15,6 +15,7 @@ type Inspector struct {
 	q          Querier
 	dialect    string
 	statements map[string]string
+	past       *past // nil: nothing is remembered
 }
 
 var (
@@ -24,7 +25,7 @@ var (
 
 // New makes the Inspector of a store that speaks the given dialect: SQLite or Postgres.
 func New(q Querier, dialect string) *Inspector {
-	return &Inspector{q: q, dialect: dialect, statements: statement.Load(dialect)}
+	return &Inspector{q: q, dialect: dialect, statements: statement.Load(dialect), past: &past{}}
 }
 
 // On is the same Inspector with another way to ask: in a transaction, say, that has changed something.
@@ -34,7 +35,7 @@ func (i *Inspector) On(q Querier) *Inspector {
 
 // Job tells all about one job. Of one that was purged the error says when, and by which rule.
 func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
-	jobs, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}})
+	jobs, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}}, i.leaseOfOne())
 	if err != nil {
 		return holdfast.Job{}, err
 	}

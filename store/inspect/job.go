@@ -9,14 +9,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// page reads the jobs whose ids the query picks, newest first.
-func (i *Inspector) page(ctx context.Context, pick query) ([]holdfast.Job, error) {
+// page reads the jobs whose ids the query picks, newest first. Beside the page the statement finds other common tables, if any are given.
+func (i *Inspector) page(ctx context.Context, pick query, beside string) ([]holdfast.Job, error) {
 	now, err := i.q.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var jobs []holdfast.Job
-	text := "WITH page AS (" + pick.text + ")\n" + i.statements["inspect jobs"]
+	text := "WITH page AS (" + pick.text + ")" + beside + "\n" + i.statements["inspect jobs"]
 	err = i.q.Query(ctx, text, pick.args, func(r Row) error {
 		job := readJob(r)
 		job.AsOf = now.UTC()
@@ -27,6 +27,14 @@ func (i *Inspector) page(ctx context.Context, pick query) ([]holdfast.Job, error
 		return nil
 	})
 	return jobs, err
+}
+
+// leaseOfOne stands in the place of all leases where one job is asked about: SQLite would read every member of each of them to find it.
+func (i *Inspector) leaseOfOne() string {
+	if i.dialect != SQLite {
+		return ""
+	}
+	return ", holdfast_leased AS (SELECT m.* FROM holdfast_lease h CROSS JOIN main.holdfast_leased m ON m.lease = h.id WHERE instr(h.jobs, $1) > 0 AND m.job = $1)"
 }
 
 // readJob reads one row of the statement "inspect jobs".

@@ -39,7 +39,7 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	if err != nil || pick.text == "" {
 		return nil, "", err
 	}
-	jobs, err := i.page(ctx, pick)
+	jobs, err := i.page(ctx, pick, "")
 	switch {
 	case err != nil:
 		return nil, "", err

@@ -187,6 +187,7 @@ var plans = storetest.Plans{
 		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
 		"inspect codes":            "finished(code)",
 		"inspect error trends":     "error_tally(fingerprint,step) sorted",
+		"inspect error hours":      "error_tally(fingerprint,step) sorted",
 		"inspect error ends":       "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
 		"inspect after":         "after(job)",

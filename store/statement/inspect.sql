@@ -219,6 +219,12 @@ SELECT t.fingerprint, {step of a trend}, CAST(sum(t.failures) AS bigint)
   FROM {names} AS v {tallies of a name}
  GROUP BY 1, 2
 
+-- name: inspect error hours
+-- The same, with where they were.
+SELECT t.fingerprint, {step of a trend}, t.kind, t.queue, t.dependency, t.version, CAST(sum(t.failures) AS bigint)
+  FROM {names} AS v {tallies of a name}
+ GROUP BY 1, 2, 3, 4, 5, 6
+
 -- name: inspect error ends
 -- Of each error group its dead letters, up to a number, and how the jobs of its newest failures stand, one after the other.
 SELECT g.fingerprint,
@@ -227,7 +233,8 @@ SELECT g.fingerprint,
        (SELECT string_agg(coalesce(f.state, 'live'), ' ')
           FROM (SELECT DISTINCT n.job
                   FROM (SELECT a.job FROM holdfast_attempt a WHERE a.fingerprint = g.fingerprint ORDER BY a.ended_at DESC LIMIT $3) AS n) AS m
-          LEFT JOIN holdfast_finished f ON f.job = m.job)
+          LEFT JOIN holdfast_finished f ON f.job = m.job),
+       g.first_seen
   FROM holdfast_error_group g
  WHERE g.fingerprint IN (SELECT v.name FROM {names} AS v)
 
