@@ -20,7 +20,7 @@ const (
 	lettersJudged = 400 // one by one, by a preview
 	lettersAsked  = 100 // what they failed with
 	troubleLooked = 500 // dead letters of one error group
-	troublesAsked = 30 // those seen last
+	troublesAsked = 30  // those seen last
 	troublesShown = 8
 )
 
