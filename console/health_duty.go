@@ -3,9 +3,7 @@ package console
 import (
 	"fmt"
 	"net/url"
-	"time"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
 )
 
@@ -43,18 +41,12 @@ func runHealthDuty(q *ask) (done, error) {
 }
 
 func pauseHealthDuty(q *ask) (done, error) {
-	name, lasting := q.PathValue("name"), time.Duration(0)
-	if text := q.text("for"); text != "" {
-		var err error
-		if lasting, err = time.ParseDuration(text); err != nil || lasting <= 0 {
-			return done{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("for %.20q: give how long, such as 30m or 2h, or nothing for until it is resumed", text)}
-		}
+	name := q.PathValue("name")
+	lasting, err := q.lasting()
+	if err != nil {
+		return done{}, err
 	}
-	text := fmt.Sprintf("The duty %s rests in every worker until somebody resumes it.", name)
-	if lasting > 0 {
-		text = fmt.Sprintf("The duty %s rests in every worker for %s.", name, took(lasting))
-	}
-	return done{text: text}, q.desk.PauseDuty(q.ctx, name, lasting, q.by())
+	return done{text: fmt.Sprintf("The duty %s rests in every worker%s.", name, untilWords(lasting))}, q.desk.PauseDuty(q.ctx, name, lasting, q.by())
 }
 
 func resumeHealthDuty(q *ask) (done, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
 // A jobQuery is a search for jobs, read from what somebody wrote. All of its parts apply together.
@@ -180,23 +181,18 @@ func freeWord(w queryWord) error {
 
 // unknown names the qualifier that was probably meant.
 func (q *jobQuery) unknown(w queryWord) error {
-	best, far := "", 3
-	for _, one := range qualifiers {
-		d := distance(strings.ToLower(w.name), one.name)
-		if len(w.name) > 1 && strings.HasPrefix(one.name, strings.ToLower(w.name)) {
-			d = 0
-		}
-		if d < far {
-			best, far = one.name, d
-		}
+	names := make([]string, len(qualifiers))
+	for i, one := range qualifiers {
+		names[i] = one.name
+	}
+	begun := slices.IndexFunc(names, func(name string) bool { return len(w.name) > 1 && strings.HasPrefix(name, strings.ToLower(w.name)) })
+	best := policy.Nearest(w.name, names)
+	if begun >= 0 {
+		best = names[begun]
 	}
 	if best != "" {
 		q.instead = strings.Replace(q.text, w.raw, queryPart{best, w.value}.String(), 1)
 		return amiss("There is no qualifier %q. Did you mean %s?", cut(w.name, 60), best)
-	}
-	names := make([]string, len(qualifiers))
-	for i, one := range qualifiers {
-		names[i] = one.name
 	}
 	return amiss("There is no qualifier %q. There are %s.", cut(w.name, 60), strings.Join(names, ", "))
 }
@@ -294,27 +290,4 @@ func parseAge(text string) (age time.Duration, err error) {
 		return 0, bad
 	}
 	return age, nil
-}
-
-// distance is how many letters must change to make one word of another.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost = min(before, row[j], row[j+1]) + 1
-			}
-			before, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -85,6 +85,14 @@ func (q *ask) lasting() (time.Duration, error) {
 	return d, nil
 }
 
+// untilWords say how long a pause lasts.
+func untilWords(lasting time.Duration) string {
+	if lasting == 0 {
+		return " until it is resumed"
+	}
+	return " for " + took(lasting)
+}
+
 // placeHold pauses something, or lets only so much of it through.
 func placeHold(q *ask) (done, error) {
 	h, err := q.holdMeant()

@@ -93,11 +93,3 @@ func signOfWorker(w holdfast.Presence, now time.Time) sign {
 	}
 	return sign{"alive", "good", "complete"}
 }
-
-// untilWords say how long a pause lasts.
-func untilWords(lasting time.Duration) string {
-	if lasting == 0 {
-		return " until it is resumed"
-	}
-	return " for " + took(lasting)
-}

@@ -144,7 +144,7 @@ func (r *reader) unknownCode(name string) string {
 	for _, code := range r.taxonomy.Codes() {
 		known = append(known, code.Name)
 	}
-	if meant := nearest(name, known); meant != "" {
+	if meant := Nearest(name, known); meant != "" {
 		return fmt.Sprintf("%.80q is no failure code; did you mean %s?", name, meant)
 	}
 	return fmt.Sprintf("%.80q is no failure code this application knows: correct it, or add the code to the taxonomy", name)

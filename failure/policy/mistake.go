@@ -35,8 +35,8 @@ func (m Mistakes) sorted() Mistakes {
 	return m
 }
 
-// nearest is the known word that was probably meant, or nothing.
-func nearest(word string, known []string) string {
+// Nearest is the known word that was probably meant, or nothing.
+func Nearest(word string, known []string) string {
 	best, least := "", 1+max(1, len(word)/3)
 	for _, candidate := range known {
 		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < least {

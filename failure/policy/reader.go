@@ -55,7 +55,7 @@ func (r *reader) object(at place, keys []key) {
 			keys[i].read(r, value)
 			return
 		}
-		if meant := nearest(word.Value, known); meant != "" {
+		if meant := Nearest(word.Value, known); meant != "" {
 			r.add(word, "%s is not known; did you mean %s?", value.path, meant)
 			return
 		}
