@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -39,15 +40,21 @@ func TestPauseReallyPauses(t *testing.T) {
 	s := stage(t, key.Viewer, nil)
 	p := s.open("/breakers")
 	p.See("#live-word", "Live")
+	other := s.open("/breakers")
+	other.See("#live-word", "Live")
 	p.Click("#live-pause")
 	p.See("#live-word", "Paused")
 	browser.Eval[bool](p, `window.since = performance.now(), true`)
-	if err := s.Desk.CloseBreaker(t.Context(), "gateway", ops.By{Actor: "grace", Reason: "it answers again"}); err != nil {
-		t.Fatal(err)
+	by := ops.By{Actor: "grace", Reason: "it comes and goes"}
+	for _, step := range []struct {
+		act   func(context.Context, string, ops.By) error
+		shown string
+	}{{s.Desk.CloseBreaker, "recovering"}, {s.Desk.OpenBreaker, "open"}, {s.Desk.CloseBreaker, "recovering"}} {
+		if err := step.act(t.Context(), "gateway", by); err != nil {
+			t.Fatal(err)
+		}
+		other.See("main .badge", step.shown) // live: what the one page must not ask for, the other was told
 	}
-	other := s.open("/breakers") // what the one page must not know, another does
-	other.See("#live-word", "Live")
-	other.See("main .badge", "recovering")
 	if n := browser.Eval[int](p, `performance.getEntriesByType("resource").filter((r) => r.startTime > window.since).length`); n != 0 {
 		t.Errorf("a paused page asked %d times", n)
 	}
