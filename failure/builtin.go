@@ -40,76 +40,93 @@ const (
 	final     = false
 )
 
+// A row is a built-in code. None of them is benign: only an application knows which ends it expects.
+type row struct {
+	name, category  string
+	retryable       bool
+	blame           Blame
+	status          int
+	message, remedy string
+}
+
+func rows(rows ...row) []Code {
+	codes := make([]Code, len(rows))
+	for i, r := range rows {
+		codes[i] = Code{Name: r.name, Category: r.category, Retryable: r.retryable, Blame: r.blame, HTTPStatus: r.status, Message: r.message, Remedy: r.remedy}
+	}
+	return codes
+}
+
 // builtin is the taxonomy every application starts from: name, category, retryable, blame, HTTP status, message, remedy.
 // A message promises no retry, because it is also what a person reads when there will be none.
-var builtin = []Code{
+var builtin = rows(
 	// What the converting and fetching applications share at their surface.
-	{"NOT_PDF", "input", final, User, 400, "The file is not a PDF.", "Nothing to repair: ask for a PDF."},
-	{"TOO_LARGE", "input", final, User, 413, "The file is larger than is accepted.", "Nothing to repair; raise the size limit if such files should pass."},
-	{"GW_4XX", "input", final, User, 422, "The converter did not accept this file and its settings.", "Compare the job's settings with what the converter accepts; many at once point to a wrong mapping."},
-	{"GW_5XX", "dependency", retryable, Dependency, 502, "The converter is having trouble.", "Look at the converter's health, its log, its processor and memory."},
-	{"GW_TIMEOUT", "timeout", retryable, Dependency, 504, "The converter took too long to answer.", "Look at the converter's load; raise the time limit if such files need longer."},
-	{"IO_ERROR", "storage", retryable, Us, 500, "A file could not be read or written.", "Look at free space, permissions and the health of the disk or bucket."},
-	{"NOT_READY", "input", retryable, User, 409, "The result is not there yet.", "Nothing to repair; if it stays so, look at the job that makes the result."},
-	{"EXPIRED", "expired", final, User, 404, "The file has passed its time and was removed. Send it again.", "Nothing to repair; lengthen retention if people come back later than this."},
-	{"FORBIDDEN", "auth", final, User, 403, "This belongs to somebody else.", "Nothing to repair; many from one owner may be probing."},
-	{"UNKNOWN", "unknown", retryable, Us, 500, "Something unexpected went wrong.", "Read the detail; then give this error a code of its own."},
+	row{"NOT_PDF", "input", final, User, 400, "The file is not a PDF.", "Nothing to repair: ask for a PDF."},
+	row{"TOO_LARGE", "input", final, User, 413, "The file is larger than is accepted.", "Nothing to repair; raise the size limit if such files should pass."},
+	row{"GW_4XX", "input", final, User, 422, "The converter did not accept this file and its settings.", "Compare the job's settings with what the converter accepts; many at once point to a wrong mapping."},
+	row{"GW_5XX", "dependency", retryable, Dependency, 502, "The converter is having trouble.", "Look at the converter's health, its log, its processor and memory."},
+	row{"GW_TIMEOUT", "timeout", retryable, Dependency, 504, "The converter took too long to answer.", "Look at the converter's load; raise the time limit if such files need longer."},
+	row{"IO_ERROR", "storage", retryable, Us, 500, "A file could not be read or written.", "Look at free space, permissions and the health of the disk or bucket."},
+	row{"NOT_READY", "input", retryable, User, 409, "The result is not there yet.", "Nothing to repair; if it stays so, look at the job that makes the result."},
+	row{"EXPIRED", "expired", final, User, 404, "The file has passed its time and was removed. Send it again.", "Nothing to repair; lengthen retention if people come back later than this."},
+	row{"FORBIDDEN", "auth", final, User, 403, "This belongs to somebody else.", "Nothing to repair; many from one owner may be probing."},
+	row{"UNKNOWN", "unknown", retryable, Us, 500, "Something unexpected went wrong.", "Read the detail; then give this error a code of its own."},
 
 	// Requests that cannot succeed as they are.
-	{"VALIDATION_MISSING_FIELD", "input", final, User, 400, "A required field is missing.", "Find out why the request was accepted without it."},
-	{"VALIDATION_FAILED", "input", final, User, 422, "The request does not pass its checks.", "Find out why the request was accepted; the detail names the check."},
-	{"INVALID_INPUT", "input", final, User, 422, "The input cannot be processed.", "Read the detail; correct the input and enqueue it anew."},
-	{"BAD_REQUEST", "input", final, Us, 502, "A service did not understand our request.", "Compare the request with the service's contract; it may have changed."},
-	{"NOT_FOUND", "input", final, User, 404, "What the job needs does not exist.", "Restore it, then retry the job; or discard the job."},
-	{"AUTH_MISSING", "auth", final, User, 401, "Credentials are missing.", "Find out why the request was accepted without them."},
-	{"ADDRESS_BLOCKED", "input", final, User, 422, "The address may not be called.", "Give a public address; or allow its network or host where the workers run, then retry the job."},
-	{"SECRET_MISSING", "auth", retryable, Us, 500, "A secret that the job needs is not there.", "Set the secret where the workers run, and name the hosts it may be sent to; the detail says how."},
-	{"AUTH_DENIED", "auth", final, Us, 502, "A service does not allow us to do this.", "Check the rights of the account we use there."},
-	{"UNAUTHORIZED", "auth", final, Us, 502, "A service did not accept our credentials.", "Renew the credentials, then retry the failed jobs."},
+	row{"VALIDATION_MISSING_FIELD", "input", final, User, 400, "A required field is missing.", "Find out why the request was accepted without it."},
+	row{"VALIDATION_FAILED", "input", final, User, 422, "The request does not pass its checks.", "Find out why the request was accepted; the detail names the check."},
+	row{"INVALID_INPUT", "input", final, User, 422, "The input cannot be processed.", "Read the detail; correct the input and enqueue it anew."},
+	row{"BAD_REQUEST", "input", final, Us, 502, "A service did not understand our request.", "Compare the request with the service's contract; it may have changed."},
+	row{"NOT_FOUND", "input", final, User, 404, "What the job needs does not exist.", "Restore it, then retry the job; or discard the job."},
+	row{"AUTH_MISSING", "auth", final, User, 401, "Credentials are missing.", "Find out why the request was accepted without them."},
+	row{"ADDRESS_BLOCKED", "input", final, User, 422, "The address may not be called.", "Give a public address; or allow its network or host where the workers run, then retry the job."},
+	row{"SECRET_MISSING", "auth", retryable, Us, 500, "A secret that the job needs is not there.", "Set the secret where the workers run, and name the hosts it may be sent to; the detail says how."},
+	row{"AUTH_DENIED", "auth", final, Us, 502, "A service does not allow us to do this.", "Check the rights of the account we use there."},
+	row{"UNAUTHORIZED", "auth", final, Us, 502, "A service did not accept our credentials.", "Renew the credentials, then retry the failed jobs."},
 
 	// Services and the way to them.
-	{"TIMEOUT", "timeout", retryable, Us, 504, "The work took longer than it was given.", "See what the time went into; raise the kind's time limit if the work needs it."},
-	{"NETWORK_ERROR", "network", retryable, Dependency, 502, "A service could not be reached.", "Check name resolution, routes and firewalls, and that the service listens."},
-	{"RATE_LIMITED", "throttled", retryable, Dependency, 503, "A service asked us to come back later.", "Lower the concurrency of this kind, or ask for a larger quota."},
-	{"DEPENDENCY_DOWN", "dependency", retryable, Dependency, 503, "A service is not available.", "Look at the service's health; pause the queue if it stays away."},
-	{"HTTP_TIMEOUT", "timeout", retryable, Dependency, 504, "A service took too long to answer.", "Look at the service's load and at the time limit of the call."},
-	{"HTTP_4XX", "input", final, Us, 502, "A service refused our request.", "Read the status and the detail; the request has to change."},
-	{"HTTP_5XX", "dependency", retryable, Dependency, 502, "A service is having trouble.", "Look at the service's health and log."},
-	{"DOWNLOAD_BAD_URL", "input", final, User, 400, "The address to download from is not valid.", "Correct the address and enqueue the job anew."},
-	{"DOWNLOAD_TIMEOUT", "timeout", retryable, Dependency, 504, "The download took too long.", "Look at the source's speed and at the time limit of a download."},
-	{"DOWNLOAD_NETWORK", "network", retryable, Dependency, 502, "The source of the download could not be reached.", "Check name resolution, proxies and that the source answers."},
-	{"DOWNLOAD_HTTP_4XX", "input", final, User, 502, "The source refused the download.", "Open the address by hand; it may have moved or need credentials."},
-	{"DOWNLOAD_HTTP_5XX", "dependency", retryable, Dependency, 502, "The source of the download is having trouble.", "Wait for the source to recover, then retry the failed jobs."},
-	{"DOWNLOAD_PROXY_EXHAUSTED", "network", retryable, Dependency, 502, "No proxy could fetch the download.", "Check the health of the proxies; add some or replace them."},
-	{"UPLOAD_S3_ERROR", "storage", retryable, Dependency, 502, "The result could not be stored.", "Look at the object store's health."},
-	{"UPLOAD_TIMEOUT", "timeout", retryable, Dependency, 504, "Storing the result took too long.", "Look at the object store's load and at the time limit of an upload."},
-	{"UPLOAD_DENIED", "auth", final, Us, 502, "The object store did not accept the result.", "Check the bucket's name and the rights of the account we use there."},
+	row{"TIMEOUT", "timeout", retryable, Us, 504, "The work took longer than it was given.", "See what the time went into; raise the kind's time limit if the work needs it."},
+	row{"NETWORK_ERROR", "network", retryable, Dependency, 502, "A service could not be reached.", "Check name resolution, routes and firewalls, and that the service listens."},
+	row{"RATE_LIMITED", "throttled", retryable, Dependency, 503, "A service asked us to come back later.", "Lower the concurrency of this kind, or ask for a larger quota."},
+	row{"DEPENDENCY_DOWN", "dependency", retryable, Dependency, 503, "A service is not available.", "Look at the service's health; pause the queue if it stays away."},
+	row{"HTTP_TIMEOUT", "timeout", retryable, Dependency, 504, "A service took too long to answer.", "Look at the service's load and at the time limit of the call."},
+	row{"HTTP_4XX", "input", final, Us, 502, "A service refused our request.", "Read the status and the detail; the request has to change."},
+	row{"HTTP_5XX", "dependency", retryable, Dependency, 502, "A service is having trouble.", "Look at the service's health and log."},
+	row{"DOWNLOAD_BAD_URL", "input", final, User, 400, "The address to download from is not valid.", "Correct the address and enqueue the job anew."},
+	row{"DOWNLOAD_TIMEOUT", "timeout", retryable, Dependency, 504, "The download took too long.", "Look at the source's speed and at the time limit of a download."},
+	row{"DOWNLOAD_NETWORK", "network", retryable, Dependency, 502, "The source of the download could not be reached.", "Check name resolution, proxies and that the source answers."},
+	row{"DOWNLOAD_HTTP_4XX", "input", final, User, 502, "The source refused the download.", "Open the address by hand; it may have moved or need credentials."},
+	row{"DOWNLOAD_HTTP_5XX", "dependency", retryable, Dependency, 502, "The source of the download is having trouble.", "Wait for the source to recover, then retry the failed jobs."},
+	row{"DOWNLOAD_PROXY_EXHAUSTED", "network", retryable, Dependency, 502, "No proxy could fetch the download.", "Check the health of the proxies; add some or replace them."},
+	row{"UPLOAD_S3_ERROR", "storage", retryable, Dependency, 502, "The result could not be stored.", "Look at the object store's health."},
+	row{"UPLOAD_TIMEOUT", "timeout", retryable, Dependency, 504, "Storing the result took too long.", "Look at the object store's load and at the time limit of an upload."},
+	row{"UPLOAD_DENIED", "auth", final, Us, 502, "The object store did not accept the result.", "Check the bucket's name and the rights of the account we use there."},
 
 	// Storage and programs of our own.
-	{"STORAGE_ERROR", "storage", retryable, Us, 500, "Stored data could not be read or written.", "Look at the storage's health and log."},
-	{"STORAGE_UNAVAILABLE", "storage", retryable, Us, 503, "The storage does not answer.", "Look at the database or disk; it may be locked, read-only or down."},
-	{"STORAGE_DENIED", "storage", final, Us, 500, "A file may not be read or written.", "Correct the owner or the permissions, then retry the failed jobs."},
-	{"STORAGE_NOT_FOUND", "storage", final, Us, 404, "A file the job needs is gone.", "Restore the file, then retry the job; or discard the job."},
-	{"DISK_FULL", "storage", retryable, Us, 507, "There is no space left to write to.", "Free or add space; shorten retention if this comes back."},
-	{"OUT_OF_MEMORY", "system", retryable, Us, 503, "There was not enough memory.", "Lower the concurrency of this kind, or give its workers more memory."},
-	{"PROCESS_KILLED", "system", retryable, Us, 500, "A program doing the work was killed.", "Most often memory ran out: look at the system's log at that time."},
-	{"EXIT_CODE", "handler", retryable, Us, 500, "A program doing the work ended with an error.", "Read the program's output; map the exit codes that waiting cannot cure to final codes."},
+	row{"STORAGE_ERROR", "storage", retryable, Us, 500, "Stored data could not be read or written.", "Look at the storage's health and log."},
+	row{"STORAGE_UNAVAILABLE", "storage", retryable, Us, 503, "The storage does not answer.", "Look at the database or disk; it may be locked, read-only or down."},
+	row{"STORAGE_DENIED", "storage", final, Us, 500, "A file may not be read or written.", "Correct the owner or the permissions, then retry the failed jobs."},
+	row{"STORAGE_NOT_FOUND", "storage", final, Us, 404, "A file the job needs is gone.", "Restore the file, then retry the job; or discard the job."},
+	row{"DISK_FULL", "storage", retryable, Us, 507, "There is no space left to write to.", "Free or add space; shorten retention if this comes back."},
+	row{"OUT_OF_MEMORY", "system", retryable, Us, 503, "There was not enough memory.", "Lower the concurrency of this kind, or give its workers more memory."},
+	row{"PROCESS_KILLED", "system", retryable, Us, 500, "A program doing the work was killed.", "Most often memory ran out: look at the system's log at that time."},
+	row{"EXIT_CODE", "handler", retryable, Us, 500, "A program doing the work ended with an error.", "Read the program's output; map the exit codes that waiting cannot cure to final codes."},
 
 	// Handlers.
-	{"HANDLER_ERROR", "handler", final, Us, 500, "The work ended with an error.", "Read the detail; the handler has to change."},
-	{"HANDLER_REFUSED", "handler", final, Us, 422, "The handler refused the job.", "Read the detail; correct what the job carries and enqueue it anew."},
-	{"HANDLER_RESULT", "handler", final, Us, 500, "The work ended, but its result cannot be kept.", "The result must be valid JSON of limited size: the handler has to change. The work itself was done."},
-	{"HANDLER_EXITED", "handler", final, Us, 500, "The work stopped without a result.", "The handler ended its goroutine (runtime.Goexit, or t.FailNow in a test): it has to return."},
-	{"SYSTEM_PANIC", "system", final, Us, 500, "The work stopped because of a defect.", "Read the stack in the detail; correct the handler, then retry the failed jobs."},
-	{"SYSTEM_ERROR", "system", final, Us, 500, "Something went wrong inside.", "Read the detail and report it."},
+	row{"HANDLER_ERROR", "handler", final, Us, 500, "The work ended with an error.", "Read the detail; the handler has to change."},
+	row{"HANDLER_REFUSED", "handler", final, Us, 422, "The handler refused the job.", "Read the detail; correct what the job carries and enqueue it anew."},
+	row{"HANDLER_RESULT", "handler", final, Us, 500, "The work ended, but its result cannot be kept.", "The result must be valid JSON of limited size: the handler has to change. The work itself was done."},
+	row{"HANDLER_EXITED", "handler", final, Us, 500, "The work stopped without a result.", "The handler ended its goroutine (runtime.Goexit, or t.FailNow in a test): it has to return."},
+	row{"SYSTEM_PANIC", "system", final, Us, 500, "The work stopped because of a defect.", "Read the stack in the detail; correct the handler, then retry the failed jobs."},
+	row{"SYSTEM_ERROR", "system", final, Us, 500, "Something went wrong inside.", "Read the detail and report it."},
 
 	// The engine's own.
-	{"LOST_WORKER", "lost", retryable, Us, 500, "The worker was lost while it did the work.", "See why the worker ended: killed, out of memory, or cut off."},
-	{"POISON", "lost", final, Us, 500, "The work was given up: workers kept getting lost while doing it.", "Presume that the job kills its worker. Run it alone and watch memory, before retrying it."},
-	{"JOB_EXPIRED", "expired", final, Us, 504, "The work could not start in time.", "Look at the queue's backlog; add workers or lengthen the expiry."},
-	{"UNREADABLE_JOB", "input", final, Us, 500, "The job cannot be read.", "Read the detail: arguments that its kind cannot decode, or a damaged row. Enqueue the job anew."},
-	{"UNKNOWN_KIND", "handler", retryable, Us, 501, "Nobody here knows how to do this.", "Deploy a worker with a handler for this kind, then retry the failed jobs."},
-}
+	row{"LOST_WORKER", "lost", retryable, Us, 500, "The worker was lost while it did the work.", "See why the worker ended: killed, out of memory, or cut off."},
+	row{"POISON", "lost", final, Us, 500, "The work was given up: workers kept getting lost while doing it.", "Presume that the job kills its worker. Run it alone and watch memory, before retrying it."},
+	row{"JOB_EXPIRED", "expired", final, Us, 504, "The work could not start in time.", "Look at the queue's backlog; add workers or lengthen the expiry."},
+	row{"UNREADABLE_JOB", "input", final, Us, 500, "The job cannot be read.", "Read the detail: arguments that its kind cannot decode, or a damaged row. Enqueue the job anew."},
+	row{"UNKNOWN_KIND", "handler", retryable, Us, 501, "Nobody here knows how to do this.", "Deploy a worker with a handler for this kind; the job waits for it."},
+)
 
 var builtinByName = func() map[string]Code {
 	byName := make(map[string]Code, len(builtin))

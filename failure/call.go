@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -20,6 +21,8 @@ const (
 func called(o Outcome, d diagnosis, dependency string) Call {
 	ran := o.Event == Returned || o.Event == TimedOut || o.Event == Panicked
 	switch {
+	case d.marks.blameless:
+		return NoCall
 	case ran && d.code.Blame == Dependency:
 		return BadCall
 	case o.Event == TimedOut && d.marks.code == "" && dependency != "":
@@ -73,13 +76,51 @@ func keep(within, delay time.Duration, b Backoff, roll float64) (time.Duration, 
 	return latest - portion(latest/5, roll), "the promise of a retry within " + span(within)
 }
 
+// probed decides on a failed call of a dependency whose breaker was not closed. The failure is recorded and counted against the
+// dependency, and the job spends no attempt: it was let through to find out, or was under way when the breaker opened. A final
+// code, the handler's NeverRetry and the time to give up end the job as they always do.
+func (r Rules) probed(job holdfast.Lease, o Outcome, d diagnosis, record *holdfast.Failure, t terms) Verdict {
+	count := oneMore(job.Failures)
+	delay, wait := t.delay(count, o.Roll, d)
+	if next := clampDelay(o.Wait); next > delay {
+		delay, wait = next, "the breaker"
+	}
+	if stop := t.uncounted().stop(d, count, o.Age, delay); stop != "" {
+		return r.report(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), BadCall, d)
+	}
+	return r.report(Verdict{
+		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: record,
+		Why: sentence("%snot charged: the breaker of %s was not closed; next attempt in %s by %s", d.words(), r.Dependency, span(delay), wait),
+	}, BadCall, d)
+}
+
+// uncounted are the same terms without a limit of attempts.
+func (t terms) uncounted() terms {
+	t.limit = math.MaxInt
+	return t
+}
+
+// LastAttempt reports whether another failure that blames the dependency could be the job's last, by its own number of attempts or by one that the
+// policy gives to such a code.
+func (r Rules) LastAttempt(job holdfast.Lease) bool {
+	limit := r.Policy.terms(Code{}, job.MaxAttempts).limit
+	if job.MaxAttempts <= 0 {
+		for name, over := range r.Policy.Codes {
+			if code, known := r.Taxonomy.Code(name); over.MaxAttempts > 0 && (!known || code.Blame == Dependency) {
+				limit = min(limit, over.MaxAttempts)
+			}
+		}
+	}
+	return oneMore(job.Failures) >= limit
+}
+
 // held hands a job back that was claimed and must not run now. It has done nothing and pays nothing.
 func (r Rules) held(job holdfast.Lease, o Outcome) Verdict {
 	why := "what it calls is held"
 	if o.Err != nil {
 		why = Scrub(textOf(o.Err))
 	}
-	return Verdict{To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Why: sentence("handed back for free: %s", why)}
+	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Why: sentence("handed back for free: %s", why)}
 }
 
 // fastFailed ends a job without an attempt, because somebody would rather know now than wait.

@@ -44,6 +44,7 @@ func TestOnlyWhatSaysSomethingAboutTheDependencyIsACall(t *testing.T) {
 		{"a cancel", Outcome{Event: CancelledByRequest, Err: errGateway}, NoCall},
 		{"unreadable", Outcome{Event: Unreadable, Err: errGateway}, NoCall},
 		{"unhandled", Outcome{Event: Unhandled}, NoCall},
+		{"unsettleable", Outcome{Event: Unsettleable}, NoCall},
 		{"failed fast", Outcome{Event: FastFailed, Code: "GW_5XX"}, NoCall},
 		{"held", Outcome{Event: Held}, NoCall},
 	}
@@ -159,5 +160,32 @@ func TestAPromisedRetryIsNotPutOffByOurOwnBackoff(t *testing.T) {
 	short := Rules{Policy: Policy{RetryWithin: time.Hour}}
 	if v := Decide(short, lease(0, 0), Outcome{Err: errPlain}); v.Delay != 5*time.Second {
 		t.Errorf("a backoff that keeps the promise was changed to %v", v.Delay)
+	}
+}
+
+func TestAFailedProbeIsRecordedAndNotCharged(t *testing.T) {
+	down := WithCode(errors.New("502"), "GW_5XX")
+	rules := Rules{Dependency: "gateway", Policy: Policy{MaxAttempts: 2, GiveUpAfter: time.Hour, Backoff: Fixed(time.Second)}}
+	last := holdfast.Lease{Job: holdfast.Job{Kind: "k", Failures: 1}}
+	for name, c := range map[string]struct {
+		o      Outcome
+		to     holdfast.State
+		charge holdfast.Charge
+	}{
+		"a probe":                   {Outcome{Err: down, Probe: true, Wait: time.Minute}, holdfast.Queued, holdfast.ChargeInterrupt},
+		"a call of a closed one":    {Outcome{Err: down}, holdfast.Failed, holdfast.ChargeFailure},
+		"another one is to blame":   {Outcome{Err: On(down, "printer"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
+		"the user is to blame":      {Outcome{Err: WithCode(errors.New("no"), "UNKNOWN"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
+		"the handler said never":    {Outcome{Err: NeverRetry(down), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
+		"older than its time limit": {Outcome{Err: down, Probe: true, Age: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
+		"probed after its time":     {Outcome{Err: down, Probe: true, Wait: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
+	} {
+		v := Decide(rules, last, c.o)
+		if v.To != c.to || v.Charge != c.charge || v.Failure == nil || v.Failure.Code == "" {
+			t.Errorf("%s: %s, charged %s, %+v: %s", name, v.To, v.Charge, v.Failure, v.Why)
+		}
+		if name == "a probe" && (v.Call != BadCall || v.Delay != time.Minute) {
+			t.Errorf("a failed probe is call %v and waits %v", v.Call, v.Delay)
+		}
 	}
 }

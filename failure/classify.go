@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,8 +158,8 @@ func Always(code string) Rule {
 	return func(error) (Class, bool) { return Class{Code: code, Rule: "the stated default"}, true }
 }
 
-// DefaultRule is asked after an application's own rules. It knows HTTP statuses, exit codes, timeouts, file errors, this
-// engine's own errors and a few texts that mean the same everywhere. What it does not know is UNKNOWN.
+// DefaultRule is asked after an application's own rules. It knows HTTP statuses, exit codes, timeouts, file errors,
+// databases that are busy, this engine's own errors and a few texts that mean the same everywhere. What it does not know is UNKNOWN.
 func DefaultRule(err error) (Class, bool) { return defaultRule(err) }
 
 var defaultRule = Chain(
@@ -168,9 +169,11 @@ var defaultRule = Chain(
 	ByTimeout(codeTimeout),
 	ByError(fs.ErrPermission, codeDenied),
 	ByError(fs.ErrNotExist, codeMissing),
+	byDatabase,
 	ByError(holdfast.ErrInvalid, codeInvalidInput),
 	ByError(holdfast.ErrNotFound, codeNotFound),
 	ByError(holdfast.ErrUnavailable, codeUnavailable),
+	byWords(codeUnavailable, "sqlite_busy", "sqlite_locked", "database is locked", "database table is locked", "driver: bad connection"),
 	byWords(codeDiskFull, "no space left", "disk full", "disk is full", "disk quota exceeded"),
 	byWords(codeOutOfMemory, "out of memory", "cannot allocate memory"),
 	byWords(codeNetwork, "connection refused", "connection reset", "broken pipe", "no route to host", "network is unreachable",
@@ -183,6 +186,33 @@ var defaultRule = Chain(
 func byAnyExitCode(err error) (Class, bool) {
 	exit, ok := exitCode(err)
 	return Class{Code: codeExitCode, Rule: "exit code " + strconv.Itoa(exit)}, ok
+}
+
+// passing are the beginnings of SQLSTATE codes that say nothing about the statement: connections, transactions that lost a race, locks, a server
+// that stops or is full of connections, and its own trouble.
+var passing = []string{"08", "40", "53", "55P03", "57", "58"}
+
+// byDatabase knows databases that say what happened by an SQLSTATE, as the drivers of PostgreSQL do, and SQLite's result codes for a file that another
+// connection writes to. Work that meets either is done again.
+func byDatabase(err error) (class Class, ok bool) {
+	walk(err, func(e error) bool {
+		switch e := e.(type) {
+		case interface{ SQLState() string }:
+			state := e.SQLState()
+			if state == "53100" {
+				class, ok = Class{Code: codeDiskFull, Rule: "SQLSTATE " + state}, true
+			} else if slices.ContainsFunc(passing, func(begin string) bool { return strings.HasPrefix(state, begin) }) {
+				class, ok = Class{Code: codeUnavailable, Rule: "SQLSTATE " + state}, true
+			}
+		case interface{ Code() int }:
+			// Other libraries number their errors too, so the text has to agree.
+			if primary := e.Code() & 0xff; (primary == 5 || primary == 6) && strings.Contains(textOf(err), "locked") {
+				class, ok = Class{Code: codeUnavailable, Rule: "SQLite result code " + strconv.Itoa(e.Code())}, true
+			}
+		}
+		return !ok
+	})
+	return class, ok
 }
 
 // byWords gives a code to errors whose text has any of some words, given in lower case.

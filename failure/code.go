@@ -3,6 +3,7 @@ package failure
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -19,13 +20,14 @@ const (
 // A Code is everything there is to know about one sort of failure. The same value serves the job's record, the API, logs,
 // metrics and pages.
 type Code struct {
-	Name       string // upper case, digits and underscores
-	Category   string // one of Categories
-	Retryable  bool   // whether waiting may cure it
-	Blame      Blame
-	HTTPStatus int    // what a face answers when this is the reason
-	Message    string // one line for people
-	Remedy     string // one line for operators: what to look at, what to do
+	Name       string `json:"name"`      // upper case, digits and underscores
+	Category   string `json:"category"`  // one of Categories
+	Retryable  bool   `json:"retryable"` // whether waiting may cure it
+	Blame      Blame  `json:"blame"`
+	HTTPStatus int    `json:"http_status"`      // what a face answers when this is the reason
+	Message    string `json:"message"`          // one line for people
+	Remedy     string `json:"remedy"`           // one line for operators: what to look at, what to do
+	Benign     bool   `json:"benign,omitempty"` // an expected end: failures with this code raise no alarm
 }
 
 // Categories lists the sorts of codes. The list is closed, so that a dashboard or an alert can name them all.
@@ -49,7 +51,7 @@ func NewTaxonomy(own ...Code) (*Taxonomy, error) {
 	t := &Taxonomy{own: make(map[string]Code, len(own))}
 	var problems []error
 	for _, code := range own {
-		problems = append(problems, code.check())
+		problems = append(problems, code.Check())
 		if _, twice := t.own[code.Name]; twice {
 			problems = append(problems, fmt.Errorf("failure code %q is given twice: keep one", code.Name))
 			continue
@@ -93,15 +95,25 @@ func (t *Taxonomy) Codes() []Code {
 	return codes
 }
 
-// check names everything that is missing from a code.
-func (c Code) check() error {
+// Own lists the codes that are not built in, or that replace a built-in one, by name.
+func (t *Taxonomy) Own() []Code {
+	if t == nil {
+		return nil
+	}
+	own := slices.Collect(maps.Values(t.own))
+	slices.SortFunc(own, func(a, b Code) int { return strings.Compare(a.Name, b.Name) })
+	return own
+}
+
+// Check names everything that is missing from a code, or wrong with it.
+func (c Code) Check() error {
 	var problems []error
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
 			problems = append(problems, fmt.Errorf("failure code %.80q: "+format, append([]any{c.Name}, args...)...))
 		}
 	}
-	refuse(!validName(c.Name), "the name must be 1 to %d of A-Z, 0-9 and _, and start with a letter", maxCodeName)
+	refuse(!ValidName(c.Name), "the name must be 1 to %d of A-Z, 0-9 and _, and start with a letter", maxCodeName)
 	refuse(!slices.Contains(Categories(), c.Category), "category %q: use one of %s", c.Category, strings.Join(Categories(), ", "))
 	refuse(c.Blame != User && c.Blame != Dependency && c.Blame != Us, "blame %q: use user, dependency or us", c.Blame)
 	refuse(c.HTTPStatus < 400 || c.HTTPStatus > 599, "HTTP status %d: use an error status, 400 to 599", c.HTTPStatus)
@@ -115,7 +127,8 @@ const (
 	maxLine     = 200
 )
 
-func validName(name string) bool {
+// ValidName reports whether a text can be the name of a code.
+func ValidName(name string) bool {
 	if name == "" || len(name) > maxCodeName || name[0] < 'A' || name[0] > 'Z' {
 		return false
 	}

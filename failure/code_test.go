@@ -8,7 +8,7 @@ import (
 func TestEveryBuiltInCodeIsCompleteAndNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, code := range builtin {
-		if err := code.check(); err != nil {
+		if err := code.Check(); err != nil {
 			t.Error(err)
 		}
 		if seen[code.Name] {
@@ -52,8 +52,8 @@ func TestEveryCodeTheRulesCanGiveIsBuiltIn(t *testing.T) {
 }
 
 func TestAnApplicationsCodeJoinsOrReplacesTheBuiltInOnes(t *testing.T) {
-	own := Code{"INVALID_MAPPING", "input", final, User, 422, "The mapping does not fit.", "Correct the mapping."}
-	replaced := Code{"IO_ERROR", "storage", final, Us, 500, "The disk is broken.", "Replace the disk."}
+	own := Code{"INVALID_MAPPING", "input", final, User, 422, "The mapping does not fit.", "Correct the mapping.", false}
+	replaced := Code{"IO_ERROR", "storage", final, Us, 500, "The disk is broken.", "Replace the disk.", false}
 	taxonomy, err := NewTaxonomy(own, replaced)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAnApplicationsCodeJoinsOrReplacesTheBuiltInOnes(t *testing.T) {
 }
 
 func TestABadTaxonomyIsRefusedWhole(t *testing.T) {
-	good := Code{"FINE", "input", final, User, 400, "Fine.", "Nothing."}
+	good := Code{"FINE", "input", final, User, 400, "Fine.", "Nothing.", false}
 	bad := Code{Name: "not upper", Category: "misc", Blame: "them", HTTPStatus: 200, Message: "two\nlines"}
 	_, err := NewTaxonomy(good, good, bad)
 	if err == nil {

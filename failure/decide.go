@@ -27,6 +27,7 @@ const (
 	Unhandled                       // no handler for this kind
 	FastFailed                      // not started, because its dependency's circuit is open and fails fast
 	Held                            // not started, because its dependency is held; Err says by what
+	Unsettleable                    // the store refused the settlement of the attempt although its lease is held; Err is the refusal
 )
 
 // An Outcome is what is known when an attempt ends. Everything a verdict could want from outside is in it.
@@ -39,6 +40,11 @@ type Outcome struct {
 	Took   time.Duration // how long the attempt ran; 0 when it never started
 	Age    time.Duration // since the generation began
 	Roll   float64       // chance, at least 0 and below 1
+
+	// Probe says that the breaker of the job's own dependency was open or half-open when the attempt began or when it ended. A
+	// failure that blames this dependency is then not charged.
+	Probe bool
+	Wait  time.Duration // with Probe and Held: the next attempt starts no sooner than this
 }
 
 // A Verdict is what becomes of the job, and why.
@@ -51,6 +57,8 @@ type Verdict struct {
 	Failure *holdfast.Failure
 	Why     string // a sentence for the job's story
 	Alarm   bool   // the job has failed for good, and nobody expected it
+
+	Throttled bool // with Queued: the other side asked to come back later, and no attempt is spent
 
 	Call       Call          // what the attempt says about its dependency
 	Hold       time.Duration // so long nobody is to call the dependency, because the handler said so
@@ -73,7 +81,7 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	case TimedOut:
 		return r.failed(job, o, r.diagnose(o, codeTimeout, "its time limit"), "the attempt ran out of time")
 	case Unhandled:
-		return r.failed(job, o, r.diagnose(o, codeUnknownKind, "its kind"), "no handler for kind "+job.Kind)
+		return r.unhandled(job, o)
 	case Lost:
 		return r.lost(job, o)
 	case Interrupted:
@@ -88,6 +96,8 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 		return r.expired(job, o)
 	case Unreadable:
 		return r.unreadable(job, o)
+	case Unsettleable:
+		return r.unsettleable(o)
 	default:
 		return r.failed(job, o, r.diagnose(o, codeSystem, "an outcome that makes no sense"), fmt.Sprintf("outcome %d is not one of the known events", o.Event))
 	}
@@ -97,7 +107,7 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 func (v Verdict) Settlement(l holdfast.Lease, o Outcome) holdfast.Settlement {
 	s := holdfast.Settlement{
 		Batch: l.Batch, Job: l.ID, Token: l.Token, Queue: l.Queue,
-		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: v.Limit, Within: v.Within,
+		To: v.To, Delay: v.Delay, Charge: v.Charge, Limit: max(0, min(v.Limit, math.MaxInt32)), Within: v.Within,
 		Took: clampDelay(o.Took), Failure: v.Failure, Why: v.Why,
 	}
 	if v.To == holdfast.Complete && len(o.Result) > 0 {
@@ -121,6 +131,9 @@ func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
 			Why: "handed back for free: the handler snoozed it for " + span(delay),
 		}, NoCall, d)
 	}
+	if v, throttled := r.throttled(job, o, d); throttled {
+		return v
+	}
 	return r.failed(job, o, d, "")
 }
 
@@ -142,6 +155,9 @@ func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise stri
 	count := oneMore(job.Failures)
 	record, call := r.record(d, o, otherwise), called(o, d, r.blamed(d))
 	delay, wait := t.delay(count, o.Roll, d)
+	if o.Probe && call == BadCall && r.Dependency != "" && r.blamed(d) == r.Dependency {
+		return r.probed(job, o, d, record, t)
+	}
 	stop := t.stop(d, count, o.Age, delay)
 	if stop == "" {
 		stop = r.hopeless(d.code.Name, count)
@@ -218,6 +234,17 @@ func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	}
 }
 
+// unhandled hands back a job that came to a worker without a handler for its kind: a worker of another version, or one that a store without
+// claims by kind gave it to. It has not run and pays nothing, however often that happens.
+func (r Rules) unhandled(job holdfast.Lease, o Outcome) Verdict {
+	d := r.diagnose(o, codeUnknownKind, "its kind")
+	delay := min(clampDelay(defaultBackoff.Delay(oneMore(job.Interrupts), o.Roll)), time.Minute)
+	return Verdict{
+		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
+		Why: sentence("handed back for free: this worker has no handler for kind %s; next attempt in %s", job.Kind, span(delay)),
+	}
+}
+
 func (r Rules) expired(_ holdfast.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeExpired, "its expiry")
 	return end(r.record(d, o, "the job's expiry passed before an attempt could start"), holdfast.ChargeNothing, 0, "not started: its expiry has passed")
@@ -231,6 +258,12 @@ func (r Rules) unreadable(job holdfast.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeUnreadable, "its contents")
 	limit := max(r.Policy.terms(d.code, job.MaxAttempts).limit, oneMore(job.Failures))
 	return end(r.record(d, o, text), holdfast.ChargeFailure, limit, "never retried: the job cannot be read")
+}
+
+// unsettleable ends a job whose result the store refuses to record. Nothing is charged: the attempt itself may have succeeded.
+func (r Rules) unsettleable(o Outcome) Verdict {
+	d := r.diagnose(o, codeSystem, "the store's refusal")
+	return end(r.record(d, o, "the store refused the settlement"), holdfast.ChargeNothing, 0, "never retried: the store refused to record the result of the attempt")
 }
 
 // end is a failure for good. The limit it is given is never below the count, because a cap that shrank while the job was

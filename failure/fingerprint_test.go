@@ -72,7 +72,7 @@ func TestDifferentTroublesHaveDifferentFingerprints(t *testing.T) {
 
 func TestMarksDoNotChangeAFingerprint(t *testing.T) {
 	err := errors.New("the gateway hiccuped")
-	if printOf(err) != printOf(Benign(RetryAfter(On(With(err, "a", "b"), "gw"), 5))) {
+	if printOf(err) != printOf(RetryAfter(On(With(err, "a", "b"), "gw"), 5)) {
 		t.Error("marks split a trouble")
 	}
 }

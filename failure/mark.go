@@ -13,8 +13,10 @@ type mark struct {
 	cause      error
 	never      bool
 	benign     bool
+	blameless  bool
 	after      *time.Duration
 	hold       *time.Duration
+	throttle   *time.Duration
 	code       string
 	dependency string
 	key, value string
@@ -33,6 +35,14 @@ func RetryAfter(err error, d time.Duration) error {
 	return put(err, mark{after: &d})
 }
 
+// Throttled says that the other side asked for less: a rate limit, a quota. The job waits for d and no attempt is spent; its code and message are
+// kept in its story. The policy caps d; when d is zero the wait is the other side's Retry-After, or else the policy's backoff. A job that is
+// throttled until its policy's GiveUpAfter, or for 7 days without one, fails with the error's code.
+func Throttled(err error, d time.Duration) error {
+	d = clampDelay(d)
+	return put(err, mark{throttle: &d})
+}
+
 // HoldDependency says that everything which calls the dependency should stay away for d: a gateway that is being restarted, an
 // account whose quota is used up. The attempt still counts as failed, and its own retry waits as long. The dependency is the
 // one named with On, or else the job's; the policy caps d as it caps RetryAfter.
@@ -41,8 +51,13 @@ func HoldDependency(err error, d time.Duration) error {
 	return put(err, mark{hold: &d})
 }
 
-// Benign says that the error was to be expected: it is recorded like any other and raises no alarm.
+// Benign says that the error was to be expected: it is recorded in the job's story and raises no alarm. It forms no error group unless the policy says
+// so. A job that it ends is failed and no dead letter: it counts in no failure metric or trend, and a subscription to job.failed is not told of it.
 func Benign(err error) error { return put(err, mark{benign: true}) }
+
+// Blameless says that the error tells nothing about any dependency, whatever its code: the caller gave up too early, or spoiled the
+// call itself. No breaker counts it.
+func Blameless(err error) error { return put(err, mark{blameless: true}) }
 
 // WithCode gives the error its code, before any rule is asked.
 func WithCode(err error, code string) error { return put(err, mark{code: code}) }
@@ -75,8 +90,9 @@ func Snooze(d time.Duration) error { return snooze(clampDelay(d)) }
 // marks is what all the marks on an error say together. The outermost mark of each sort wins.
 type marks struct {
 	never, benign    bool
+	blameless        bool
 	snooze, after    *time.Duration
-	hold             *time.Duration
+	hold, throttle   *time.Duration
 	code, dependency string
 	context          map[string]string
 }
@@ -102,11 +118,15 @@ func readMarks(err error) marks {
 func (a *marks) add(m *mark) {
 	a.never = a.never || m.never
 	a.benign = a.benign || m.benign
+	a.blameless = a.blameless || m.blameless
 	if a.after == nil {
 		a.after = m.after
 	}
 	if a.hold == nil {
 		a.hold = m.hold
+	}
+	if a.throttle == nil {
+		a.throttle = m.throttle
 	}
 	if a.code == "" {
 		a.code = m.code

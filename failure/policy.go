@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,11 +25,17 @@ type Policy struct {
 	// CrashBackoff is the wait after a worker was lost. When nil the job is taken up at once the first time, because the
 	// worker is the likelier culprit, and after 1 s, 2 s, 4 s up to a minute from then on.
 	CrashBackoff Backoff
-	// RetryAfterCap is the longest wait that somebody else may ask for; an hour when zero.
+	// RetryAfterCap is the longest wait that the handler or the other side may ask for; an hour when zero.
 	RetryAfterCap time.Duration
 	// RetryWithin is a promise: after a failed attempt the next one starts within this time. A backoff that is longer is
 	// shortened to keep it; a wait that somebody else asked for is not. A job's own word wins. No promise when zero.
 	RetryWithin time.Duration
+	// Throttle says what a request to come back later costs; by the handler's mark alone when empty.
+	Throttle Throttle
+	// ThrottleTripsBreaker says whether a throttle counts against the dependency in its breaker. When nil an answer 503 does and nothing else.
+	ThrottleTripsBreaker *bool
+	// GroupBenign lets benign failures form error groups. They form none when nil.
+	GroupBenign *bool
 	// Learned gives up early when experience says that another attempt is in vain: see Rules.Hopes.
 	Learned bool
 	// Hopeless is the share of retries that have to help, at the very best, for another to be made; 0.02 when zero.
@@ -43,6 +50,10 @@ type Override struct {
 	GiveUpAfter time.Duration
 	Backoff     Backoff
 	Retryable   *bool
+
+	Throttle             Throttle
+	ThrottleTripsBreaker *bool
+	GroupBenign          *bool
 }
 
 // Rules are all that a verdict depends on besides the job and the outcome. The zero value works.
@@ -76,7 +87,7 @@ func (r Rules) Check() error {
 	problems := []error{
 		refuseCount("MaxAttempts", p.MaxAttempts), refuseCount("MaxCrashes", p.MaxCrashes),
 		refuseSpan("GiveUpAfter", p.GiveUpAfter), refuseSpan("RetryAfterCap", p.RetryAfterCap),
-		refuseSpan("RetryWithin", p.RetryWithin),
+		refuseSpan("RetryWithin", p.RetryWithin), refuseThrottle("Throttle", p.Throttle),
 	}
 	if !(p.Hopeless >= 0 && p.Hopeless < 1) {
 		problems = append(problems, fmt.Errorf("Policy.Hopeless is %v: give a share above 0 and below 1, or 0 for the default", p.Hopeless))
@@ -86,7 +97,8 @@ func (r Rules) Check() error {
 			problems = append(problems, fmt.Errorf("Policy.Codes names %q, which is not in the taxonomy: add the code or correct the name", name))
 		}
 		o := p.Codes[name]
-		problems = append(problems, refuseCount("Codes["+name+"].MaxAttempts", o.MaxAttempts), refuseSpan("Codes["+name+"].GiveUpAfter", o.GiveUpAfter))
+		problems = append(problems, refuseCount("Codes["+name+"].MaxAttempts", o.MaxAttempts), refuseSpan("Codes["+name+"].GiveUpAfter", o.GiveUpAfter),
+			refuseThrottle("Codes["+name+"].Throttle", o.Throttle))
 	}
 	return errors.Join(problems...)
 }
@@ -105,6 +117,13 @@ func refuseSpan(field string, d time.Duration) error {
 	return nil
 }
 
+func refuseThrottle(field string, t Throttle) error {
+	if t != ThrottleByMark && t != ThrottleFree && t != ThrottleAttempt {
+		return fmt.Errorf("Policy.%s is %.40q: use free or attempt, or leave it empty", field, t)
+	}
+	return nil
+}
+
 // terms is a policy as it applies to one failure of one job.
 type terms struct {
 	retryable   bool
@@ -113,6 +132,10 @@ type terms struct {
 	backoff     Backoff
 	cap         time.Duration
 	within      time.Duration
+
+	forbidden     bool // the policy itself says that the code is never retried
+	throttled     Throttle
+	throttleTrips *bool
 }
 
 // terms works out the policy for one code and job: the job's own count wins over the code's, the code's over the policy's.
@@ -124,6 +147,10 @@ func (p Policy) terms(code Code, own int) terms {
 		giveUpAfter: orDefault(over.GiveUpAfter, max(p.GiveUpAfter, 0)),
 		backoff:     over.Backoff,
 		cap:         orDefault(p.RetryAfterCap, defaultRetryAfterCap),
+
+		forbidden:     over.Retryable != nil && !*over.Retryable,
+		throttled:     cmp.Or(over.Throttle, p.Throttle),
+		throttleTrips: cmp.Or(over.ThrottleTripsBreaker, p.ThrottleTripsBreaker),
 	}
 	if over.Retryable != nil {
 		t.retryable = *over.Retryable
@@ -135,6 +162,12 @@ func (p Policy) terms(code Code, own int) terms {
 		t.backoff = defaultBackoff
 	}
 	return t
+}
+
+// groupsBenign reports whether benign failures with a code form an error group.
+func (p Policy) groupsBenign(code string) bool {
+	asked := cmp.Or(p.Codes[code].GroupBenign, p.GroupBenign)
+	return asked != nil && *asked
 }
 
 // firstPositive is the first number above zero, within what a store can count.

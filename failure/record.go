@@ -69,7 +69,7 @@ func (r Rules) lookUp(name string) (code Code, strange bool) {
 		return code, false
 	}
 	code, _ = r.Taxonomy.Code(codeUnknown)
-	if validName(name) {
+	if ValidName(name) {
 		code.Name = name
 	}
 	return code, true
@@ -104,13 +104,22 @@ func (r Rules) record(d diagnosis, o Outcome, otherwise string) *holdfast.Failur
 		Context:     tidy(merge(d.marks.context, d.class.Context)),
 		Dependency:  r.dependency(d),
 		Fingerprint: guardedFingerprint(d.code.Name, o, detail),
-		Benign:      d.marks.benign,
+		Benign:      d.marks.benign || d.code.Benign,
+	}
+	if f.Benign && !r.Policy.groupsBenign(d.code.Name) {
+		f.Fingerprint = "" // in no error group
 	}
 	if o.Stack != "" {
 		detail = cut(detail+"\n\n"+Scrub(o.Stack), maxDetail)
 	}
 	f.Detail = detail
 	return f
+}
+
+// Summary is the error text at the beginning of a record's detail as one line, without the stack that may follow it. It is scrubbed like the detail.
+func Summary(detail string) string {
+	text, _, _ := strings.Cut(strings.TrimSpace(detail), "\n\n")
+	return line(text, maxWhy)
 }
 
 // dependency is what the handler named, then what the rule named, then what the kind depends on if the code blames it.
@@ -145,7 +154,7 @@ func tidy(facts map[string]string) map[string]string {
 			break
 		}
 		value := line(Scrub(facts[key]), maxContextValue)
-		if secretName(key) {
+		if SecretName(key) {
 			value = hidden
 		}
 		if key = line(key, maxContextKey); key != "" {

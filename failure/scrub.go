@@ -29,13 +29,21 @@ func scrub(text string) string {
 		text = text[:strings.LastIndexAny(text, " \t\r\n")+1]
 	}
 	text = clean(text)
+	text = apply(pathScrubbers, hideCredentials(text))
+	return cut(text, maxDetail)
+}
+
+// hideCredentials hides what looks like a credential, and nothing else.
+func hideCredentials(text string) string { return apply(scrubbers, text) }
+
+func apply(all []scrubber, text string) string {
 	small := strings.ToLower(text)
-	for _, s := range scrubbers {
+	for _, s := range all {
 		if s.worth(small) {
 			text = s.apply(text)
 		}
 	}
-	return cut(text, maxDetail)
+	return text
 }
 
 // clean escapes what a terminal, a database or a page could trip over.
@@ -115,6 +123,9 @@ var scrubbers = []scrubber{
 	{[]string{"passw", "passphrase", "pwd", "secret", "token", "credential", "signature", "key"}, hideAssignment},
 	{[]string{"?", "&", ";"}, replace(query, "${1}"+hidden)},
 	{[]string{"akia", "asia", "gh", "glpat-", "xox", "aiza", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "whs", "eyj"}, replace(shapes, hidden)},
+}
+
+var pathScrubbers = []scrubber{
 	{[]string{"/"}, replace(unixPath, "${1}…/${2}")},
 	{[]string{`\`}, replace(dosPath, `…\${1}`)},
 }
@@ -155,7 +166,7 @@ func secretive(word string) bool {
 	return len(word) >= 24 || len(word) >= 6 && strings.ContainsAny(word, "0123456789=+/_")
 }
 
-// secretName reports whether something of this name is a secret whatever its value.
-func secretName(name string) bool { return secretNames.MatchString(name) }
+// SecretName reports whether something of this name is taken for a secret whatever its value: password, api_key, Authorization.
+func SecretName(name string) bool { return secretNames.MatchString(name) }
 
 var secretNames = regexp.MustCompile(`(?i)^(?:` + secretWord + `|.*authorization|(?:set-)?cookie)$`)

@@ -35,6 +35,11 @@ func (s State) Refuses() bool { return s == Open || s == ForcedOpen }
 // System is the actor of transitions that nobody made.
 const System = "holdfast"
 
+// IsSystem reports whether an actor is an engine: System, or System and the key by which an engine works over HTTP. No person is named so.
+func IsSystem(actor string) bool {
+	return strings.EqualFold(actor, System) || len(actor) > len(System) && strings.EqualFold(actor[:len(System)+1], System+" ")
+}
+
 // A Circuit is everything known about one dependency. The zero value is a closed one that has seen nothing.
 type Circuit struct {
 	State State     `json:"state"`

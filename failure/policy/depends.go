@@ -131,11 +131,8 @@ func (r *reader) address(at place) string {
 // code reads the name of a failure code that the application knows.
 func (r *reader) code(at place) string {
 	text, ok := r.scalar(at, "a failure code such as RATE_LIMITED")
-	if ok && r.knownCode(text) {
+	if ok && r.checkCode(at.Node, at.path, text) {
 		return text
-	}
-	if ok {
-		r.wrong(at, "%s", r.unknownCode(text))
 	}
 	return ""
 }

@@ -7,15 +7,17 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 )
 
 // file reads the whole document.
 func (r *reader) file(at place, s *Set) {
+	r.define(at, s)
 	r.object(at, []key{
 		{"defaults", func(r *reader, at place) {
 			r.object(at, append(s.base.terms.keys(), r.windowKey(&s.base)))
 		}},
-		{"codes", func(r *reader, at place) { r.codes(at, &s.base) }},
+		{"codes", func(r *reader, at place) { r.codes(at, &s.base, definedElsewhere(nil)) }},
 		{"kinds", r.names(s, "kinds", func(name string, e *entry) []key {
 			keys := append(e.terms.keys(), codesKey(e), key{"cost", number(&e.cost, 1e9)})
 			return append(keys, r.limitKey(name, e), r.windowKey(e))
@@ -57,6 +59,9 @@ func (t *terms) keys() []key {
 		{"crash_backoff", backoff(&t.crashBackoff)},
 		{"retry_after_cap", span(&t.retryAfterCap)},
 		{"retry_within", span(&t.retryWithin)},
+		{"throttle", throttle(&t.throttle)},
+		{"throttle_trips_breaker", flag(&t.throttleTrips)},
+		{"group_benign", flag(&t.groupBenign)},
 		{"learned", flag(&t.learned)},
 		{"hopeless", func(r *reader, at place) {
 			if share(&t.hopeless)(r, at); t.hopeless == 1 {
@@ -66,10 +71,24 @@ func (t *terms) keys() []key {
 	}
 }
 
+// throttle reads what a request to come back later costs.
+func throttle(to *failure.Throttle) func(*reader, place) {
+	return func(r *reader, at place) {
+		text, ok := r.scalar(at, "free or attempt")
+		switch word := failure.Throttle(text); {
+		case !ok:
+		case word == failure.ThrottleFree, word == failure.ThrottleAttempt:
+			*to = word
+		default:
+			r.wrong(at, "%.40q is no way to throttle; use free (the wait spends nothing) or attempt (it spends an attempt)", text)
+		}
+	}
+}
+
 // names reads a section: names, each with an entry.
 func (r *reader) names(s *Set, kind string, keys func(name string, e *entry) []key) func(*reader, place) {
 	return func(r *reader, at place) {
-		sec := newSection()
+		sec := newSection(kind)
 		s.sections[kind] = sec
 		r.each(at, func(word *yaml.Node, value place) {
 			h := hold(kind, word.Value)
@@ -113,30 +132,39 @@ func (r *reader) onlyNamed(name, what string, read func(*reader, place)) func(*r
 }
 
 func codesKey(e *entry) key {
-	return key{"codes", func(r *reader, at place) { r.codes(at, e) }}
+	return key{"codes", func(r *reader, at place) { r.codes(at, e, nil) }}
 }
 
-// codes reads exceptions by failure code.
-func (r *reader) codes(at place, e *entry) {
+// codes reads exceptions by failure code. Other words that may stand there are given.
+func (r *reader) codes(at place, e *entry, others []key) {
 	e.codes = map[string]terms{}
 	r.each(at, func(word *yaml.Node, value place) {
-		if !r.knownCode(word.Value) {
-			r.add(word, "%s: %s", value.path, r.unknownCode(word.Value))
-		}
+		r.checkCode(word, value.path, word.Value)
 		var t terms
-		r.object(value, []key{
+		r.object(value, append([]key{
 			{"max_attempts", count(&t.maxAttempts, 1, math.MaxInt32)},
 			{"give_up_after", span(&t.giveUpAfter)},
 			{"backoff", backoff(&t.backoff)},
 			{"retryable", flag(&t.retryable)},
-		})
+			{"throttle", throttle(&t.throttle)},
+			{"throttle_trips_breaker", flag(&t.throttleTrips)},
+			{"group_benign", flag(&t.groupBenign)},
+		}, others...))
 		e.codes[word.Value] = t
 	})
 }
 
-func (r *reader) knownCode(name string) bool {
-	_, ok := r.taxonomy.Code(name)
-	return ok
+// checkCode refuses what cannot be the name of a code, and notes one that the taxonomy does not know.
+func (r *reader) checkCode(at *yaml.Node, path, name string) bool {
+	if _, known := r.taxonomy.Code(name); known || r.defined[name] {
+		return true
+	}
+	if failure.ValidName(name) {
+		r.unknown = append(r.unknown, Mistake{at.Line, path + ": " + r.unknownCode(name)})
+		return true
+	}
+	r.add(at, "%s: %.80q cannot be the name of a failure code: use A-Z, 0-9 and _, and start with a letter", path, name)
+	return false
 }
 
 func (r *reader) unknownCode(name string) string {
@@ -147,7 +175,7 @@ func (r *reader) unknownCode(name string) string {
 	if meant := Nearest(name, known); meant != "" {
 		return fmt.Sprintf("%.80q is no failure code; did you mean %s?", name, meant)
 	}
-	return fmt.Sprintf("%.80q is no failure code this application knows: correct it, or add the code to the taxonomy", name)
+	return fmt.Sprintf("%.80[1]q is a failure code that nothing defines: correct it, or define it: codes: {%.64[1]s: {message: ..., remedy: ..., category: ..., blame: ..., retryable: ...}}", name)
 }
 
 func (r *reader) ownerBudget(at place, b *OwnerBudget) {

@@ -2,7 +2,7 @@ package policy
 
 import (
 	"cmp"
-	"maps"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
@@ -18,6 +18,9 @@ type terms struct {
 	crashBackoff  failure.Backoff
 	retryAfterCap time.Duration
 	retryWithin   time.Duration
+	throttle      failure.Throttle
+	throttleTrips *bool
+	groupBenign   *bool
 	learned       *bool
 	hopeless      float64
 }
@@ -30,6 +33,9 @@ func (t *terms) onto(p *failure.Policy) {
 	p.RetryAfterCap = cmp.Or(t.retryAfterCap, p.RetryAfterCap)
 	p.RetryWithin = cmp.Or(t.retryWithin, p.RetryWithin)
 	p.Hopeless = cmp.Or(t.hopeless, p.Hopeless)
+	p.Throttle = cmp.Or(t.throttle, p.Throttle)
+	p.ThrottleTripsBreaker = cmp.Or(t.throttleTrips, p.ThrottleTripsBreaker)
+	p.GroupBenign = cmp.Or(t.groupBenign, p.GroupBenign)
 	if t.backoff != nil {
 		p.Backoff = t.backoff
 	}
@@ -45,6 +51,9 @@ func (t *terms) onto(p *failure.Policy) {
 func (t *terms) over(o *failure.Override) {
 	o.MaxAttempts = cmp.Or(t.maxAttempts, o.MaxAttempts)
 	o.GiveUpAfter = cmp.Or(t.giveUpAfter, o.GiveUpAfter)
+	o.Throttle = cmp.Or(t.throttle, o.Throttle)
+	o.ThrottleTripsBreaker = cmp.Or(t.throttleTrips, o.ThrottleTripsBreaker)
+	o.GroupBenign = cmp.Or(t.groupBenign, o.GroupBenign)
 	if t.backoff != nil {
 		o.Backoff = t.backoff
 	}
@@ -53,8 +62,7 @@ func (t *terms) over(o *failure.Override) {
 	}
 }
 
-// For is the policy for a kind and an owner, as the package's comment says who has the last word. Fields that nobody says
-// anything about are zero.
+// For is the policy for a kind and an owner by the file alone. Fields that the file says nothing about are zero.
 func (s *Set) For(kind, owner string) failure.Policy {
 	if s == nil {
 		return failure.Policy{}
@@ -63,49 +71,48 @@ func (s *Set) For(kind, owner string) failure.Policy {
 	if known, ok := s.merged.Load(k); ok {
 		return known.(failure.Policy)
 	}
-	p := s.Over(failure.Policy{}, kind, owner)
+	p := s.Over(Own{}, kind, owner)
 	s.merged.Store(k, p)
 	return p
 }
 
-// A Key names the entries that speak for a kind and an owner. Equal keys mean equal answers, and there are only as many as
-// the file has entries, so whoever works with the answers may remember them by it.
-type Key struct{ kind, owner string }
-
-// Key finds which entries speak.
-func (s *Set) Key(kind, owner string) Key {
-	return Key{s.section("kinds").nearest(kind), s.section("owners").nearest(owner)}
+// A Key names the entries that apply to a kind and an owner. Equal keys mean equal answers, and there are only as many as
+// the file has entries, so callers may remember answers by it.
+type Key struct {
+	kind, owner string
+	delivery    bool
 }
 
-// Over is the policy for a kind and an owner over one that was written in code: what the file says wins, and what it leaves
-// open stays as it was. A general word of the file also wins over an exception for a code that was written in code.
-func (s *Set) Over(own failure.Policy, kind, owner string) failure.Policy {
-	if s == nil {
-		return own
-	}
-	layers := []*entry{&s.base}
-	layers = append(layers, s.section("kinds").chain(kind)...)
-	layers = append(layers, s.section("owners").chain(owner)...)
-	p := own
+// Key finds which entries apply.
+func (s *Set) Key(kind, owner string) Key {
+	return Key{s.section("kinds").nearest(kind), s.section("owners").nearest(owner), delivers(kind)}
+}
+
+// Own are the policies that a program has in Go.
+type Own struct {
+	Engine failure.Policy // of all kinds
+	Kind   failure.Policy // of the kind
+}
+
+// Over is the policy for a kind and an owner: what the file says and what a program says in Go, in the order of precedence that the package's comment gives.
+func (s *Set) Over(own Own, kind, owner string) failure.Policy {
+	levels := s.levels(own, kind, owner)
+	var p failure.Policy
 	codes := map[string]failure.Override{}
-	maps.Copy(codes, own.Codes)
-	for _, layer := range layers {
-		layer.onto(&p)
-		for code := range layer.codes {
-			if _, known := codes[code]; !known {
-				codes[code] = failure.Override{}
-			}
+	for _, l := range levels {
+		l.entry.onto(&p)
+		for code := range l.entry.codes {
+			codes[code] = failure.Override{}
 		}
 	}
-	p.Codes = nil
 	if len(codes) == 0 {
 		return p
 	}
 	p.Codes = codes
 	for code, o := range codes {
-		for _, layer := range layers {
-			layer.terms.over(&o)
-			if said, ok := layer.codes[code]; ok {
+		for _, l := range levels {
+			l.entry.terms.over(&o)
+			if said, ok := l.entry.codes[code]; ok {
 				said.over(&o)
 			}
 		}
@@ -113,3 +120,68 @@ func (s *Set) Over(own failure.Policy, kind, owner string) failure.Policy {
 	}
 	return p
 }
+
+// A level is one place in the order of precedence.
+type level struct {
+	name  string // as explanations call it
+	codes string // what it says about a code: this, and the name of the code
+	entry *entry
+}
+
+// codeName is how explanations call what a level says about a code.
+func (l level) codeName(code string) string {
+	if l.name == levelKind || l.name == levelEngine {
+		return l.codes + "[" + code + "]"
+	}
+	return l.codes + "." + code
+}
+
+// Names of levels, as explanations show them. Those of a file's entries are their paths in it.
+const (
+	levelJob      = "the job"
+	levelKind     = "Go: Kind.Policy"
+	levelDefaults = "defaults"
+	levelEngine   = "Go: Config.Policy"
+	levelBuiltIn  = "built in"
+)
+
+// levels lists what applies to a kind and an owner, the highest last. This is the order of precedence: there is no other place that knows it.
+func (s *Set) levels(own Own, kind, owner string) []level {
+	engine, ofKind := entryOf(own.Engine), entryOf(own.Kind)
+	all := []level{{levelEngine, levelEngine + ".Codes", &engine}}
+	if s != nil && !delivers(kind) {
+		all = append(all, level{levelDefaults, "codes", &s.base})
+	}
+	all = append(all, level{levelKind, levelKind + ".Codes", &ofKind})
+	for _, named := range []struct{ section, name string }{{"kinds", kind}, {"owners", owner}} {
+		for _, found := range s.section(named.section).chain(named.name) {
+			path := named.section + "." + found.name
+			all = append(all, level{path, path + ".codes", found.entry})
+		}
+	}
+	return all
+}
+
+// entryOf is what a policy in Go says, as if it stood in a file.
+func entryOf(p failure.Policy) entry {
+	e := entry{terms: terms{
+		maxAttempts: p.MaxAttempts, giveUpAfter: p.GiveUpAfter, backoff: p.Backoff, maxCrashes: p.MaxCrashes, crashBackoff: p.CrashBackoff, retryAfterCap: p.RetryAfterCap,
+		retryWithin: p.RetryWithin, throttle: p.Throttle, throttleTrips: p.ThrottleTripsBreaker, groupBenign: p.GroupBenign, hopeless: p.Hopeless,
+	}}
+	if p.Learned {
+		e.learned = &p.Learned
+	}
+	for code, o := range p.Codes {
+		if e.codes == nil {
+			e.codes = map[string]terms{}
+		}
+		e.codes[code] = terms{maxAttempts: o.MaxAttempts, giveUpAfter: o.GiveUpAfter, backoff: o.Backoff, retryable: o.Retryable, throttle: o.Throttle, throttleTrips: o.ThrottleTripsBreaker, groupBenign: o.GroupBenign}
+	}
+	return e
+}
+
+// delivers reports whether jobs of a kind are deliveries of subscriptions.
+func delivers(kind string) bool { return strings.HasPrefix(kind, deliveries["kinds"]) }
+
+// deliveries are how names of deliveries begin, by section. Only entries that begin so too apply to them.
+var deliveries = map[string]string{"kinds": "holdfast.", "owners": "subscription/"}

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +17,8 @@ type life struct {
 	since    time.Time
 	until    time.Time
 	end      holdfast.State     // queued when it has not ended, or a person cut it short
-	failures []holdfast.Attempt // that were charged as failure or crash, in order
+	failures []holdfast.Attempt // that were charged as failure or crash, or were throttled, in order
+	spent    int                // of those, how many were charged
 	worked   time.Duration      // how long the completing attempt took
 }
 
@@ -33,10 +35,18 @@ func lives(h holdfast.History) []life {
 	}
 	for _, a := range h.Attempts {
 		i := a.Generation - 1
-		if i < 0 || i >= len(all) || a.Late || a.Failure == nil || a.Charge != holdfast.ChargeFailure && a.Charge != holdfast.ChargeCrash {
+		if i < 0 || i >= len(all) || a.Late || a.Failure == nil {
 			continue
 		}
-		all[i].failures = append(all[i].failures, a)
+		switch {
+		case a.Charge == holdfast.ChargeFailure || a.Charge == holdfast.ChargeCrash:
+			all[i].spent++
+		case !failure.IsThrottled(a.Failure) && !strings.Contains(a.Why, gaveUpThrottled):
+			continue
+		}
+		for range min(a.Repeats, mostTrials) + 1 {
+			all[i].failures = append(all[i].failures, a)
+		}
 		if a.To == holdfast.Failed {
 			all[i].end, all[i].until = holdfast.Failed, a.EndedAt
 		}
@@ -51,9 +61,9 @@ func lives(h holdfast.History) []life {
 // attempts counts those that were charged, and the one that completed.
 func (l life) attempts() int {
 	if l.end == holdfast.Complete {
-		return len(l.failures) + 1
+		return l.spent + 1
 	}
-	return len(l.failures)
+	return l.spent
 }
 
 // code is that of the last failure.
@@ -70,20 +80,22 @@ type ending struct {
 func (l life) under(s *Set) ending {
 	rules := failure.Rules{Taxonomy: s.known(), Policy: s.For(l.job.Kind, l.job.Owner), Dependency: l.job.Dependency}
 	lease := holdfast.Lease{Job: l.job}
-	lease.Failures, lease.Crashes = 0, 0
+	lease.Failures, lease.Crashes, lease.Interrupts = 0, 0, 0
 	e := ending{state: holdfast.Queued, after: max(0, l.failures[0].StartedAt.Sub(l.since))}
-	for e.attempts < mostTrials {
-		if e.attempts >= len(l.failures) && l.end == holdfast.Complete {
+	for n := 0; n < mostTrials+len(l.failures); n++ {
+		if n >= len(l.failures) && l.end == holdfast.Complete {
 			return ending{holdfast.Complete, e.attempts + 1, e.after + l.worked}
 		}
-		if e.attempts >= len(l.failures) && l.end != holdfast.Failed {
+		if n >= len(l.failures) && l.end != holdfast.Failed {
 			return e // it has not ended, and nobody knows how it goes on
 		}
-		a := l.failures[min(e.attempts, len(l.failures)-1)]
+		a := l.failures[min(n, len(l.failures)-1)]
 		took := max(0, a.EndedAt.Sub(a.StartedAt))
-		e.attempts++
 		e.after += took
 		v := failure.Decide(rules, lease, outcome(a, took, e.after))
+		if v.Charge != holdfast.ChargeInterrupt && !strings.Contains(v.Why, gaveUpThrottled) {
+			e.attempts++
+		}
 		if v.To != holdfast.Queued {
 			e.state = v.To
 			return e
@@ -93,6 +105,8 @@ func (l life) under(s *Set) ending {
 			lease.Failures++
 		case holdfast.ChargeCrash:
 			lease.Crashes++
+		case holdfast.ChargeInterrupt:
+			lease.Interrupts++
 		}
 		e.after += v.Delay
 	}
@@ -111,8 +125,16 @@ func outcome(a holdfast.Attempt, took, age time.Duration) failure.Outcome {
 	switch {
 	case strings.Contains(a.Why, "never retried: the handler said so"):
 		o.Err = failure.NeverRetry(o.Err)
+	case failure.IsThrottled(a.Failure), strings.Contains(a.Why, gaveUpThrottled):
+		o.Err = failure.Throttled(o.Err, a.DueAt.Sub(a.EndedAt))
 	case strings.Contains(a.Why, "by the other side's Retry-After"), strings.Contains(a.Why, "by the handler's "):
 		o.Err = failure.RetryAfter(o.Err, a.DueAt.Sub(a.EndedAt))
+		if status, err := strconv.Atoi(a.Failure.Context["http_status"]); err == nil {
+			o.Err = failure.HTTPError(status, "", o.Err)
+		}
 	}
 	return o
 }
+
+// gaveUpThrottled is how Decide begins to say that a throttled job has reached its limit.
+const gaveUpThrottled = "gave up: still throttled"

@@ -121,7 +121,7 @@ func TestNothingIsHalfAccepted(t *testing.T) {
 		"a table without delays":      {"defaults: {backoff: {shape: table}}\n", "no delays"},
 		"a base above the cap":        {"defaults: {backoff: {base: 2h, cap: 1h}}\n", "longer than cap"},
 		"strange jitter":              {"defaults: {backoff: {jitter: lots}}\n", "jitter"},
-		"an unknown code":             {"dependencies: {a: {breaker: {code: FROBNICATED}}}\n", "no failure code this application knows"},
+		"an unknown code":             {"dependencies: {a: {breaker: {code: FROBNICATED}}}\n", "a failure code that nothing defines"},
 		"a burst without a rate":      {"kinds: {a: {limit: {burst: 5}}}\n", "a burst without per_second"},
 		"a useless burst":             {"kinds: {a: {limit: {per_second: 5, burst: 0.5}}}\n", "give at least 1"},
 		"an enqueue rate of nothing":  {"owners: {a: {enqueue: {burst: 5}}}\n", "no per_second"},
@@ -220,4 +220,25 @@ func FuzzWhateverTheFileParsingItNeverPanics(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestAThrottleIsFreeOrAnAttempt(t *testing.T) {
+	_, err := Parse([]byte("defaults:\n  throttle: cheap\ncodes:\n  RATE_LIMITED:\n    throttle: [free]\n    throttle_trips_breaker: perhaps\n"))
+	for _, want := range []string{
+		`line 2: defaults.throttle: "cheap" is no way to throttle; use free (the wait spends nothing) or attempt (it spends an attempt)`,
+		`line 5: codes.RATE_LIMITED.throttle: `, `line 6: codes.RATE_LIMITED.throttle_trips_breaker: `,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %s", err, want)
+		}
+	}
+	s := parsed(t, "defaults: {throttle: free}\nkinds: {paid: {throttle: attempt, codes: {RATE_LIMITED: {throttle: free, throttle_trips_breaker: true}}}}\n")
+	if got := s.For("other", ""); got.Throttle != failure.ThrottleFree || got.ThrottleTripsBreaker != nil {
+		t.Errorf("other: %+v", got)
+	}
+	got := s.For("paid", "")
+	code := got.Codes["RATE_LIMITED"]
+	if got.Throttle != failure.ThrottleAttempt || code.Throttle != failure.ThrottleFree || code.ThrottleTripsBreaker == nil || !*code.ThrottleTripsBreaker {
+		t.Errorf("paid: %+v", got)
+	}
 }

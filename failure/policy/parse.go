@@ -23,23 +23,39 @@ func Parse(text []byte) (*Set, error) { return ParseFor(text, nil) }
 
 // ParseFor reads a file for an application with codes of its own.
 func ParseFor(text []byte, taxonomy *failure.Taxonomy) (*Set, error) {
+	s, unknown, err := ParseLenient(text, taxonomy)
+	if err == nil && len(unknown) > 0 {
+		err = unknown
+	} else if mistakes, are := err.(Mistakes); are {
+		err = append(mistakes, unknown...).sorted()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ParseLenient reads a file that may name codes the taxonomy does not know: they are told, and are no error. What the file says
+// about such a code applies to failures that have its name. Workers read the applied policy so, because in a rolling deploy an
+// older worker does not know the newest codes and must follow everything else.
+func ParseLenient(text []byte, taxonomy *failure.Taxonomy) (s *Set, unknown Mistakes, err error) {
 	if m := unreadable(text); m != nil {
-		return nil, m
+		return nil, nil, m
 	}
 	root, mistakes := document(text)
 	if len(mistakes) > 0 {
-		return nil, mistakes.sorted()
+		return nil, nil, mistakes.sorted()
 	}
 	r := &reader{taxonomy: taxonomy}
 	r.refuseReferences(root)
-	s := &Set{text: string(text), taxonomy: taxonomy, sections: map[string]*section{}}
+	s = &Set{text: string(text), taxonomy: taxonomy, sections: map[string]*section{}}
 	if len(r.mistakes) == 0 {
 		r.file(place{root, ""}, s)
 	}
 	if len(r.mistakes) > 0 {
-		return nil, r.mistakes.sorted()
+		return nil, r.unknown, r.mistakes.sorted()
 	}
-	return s, nil
+	return s, r.unknown.sorted(), nil
 }
 
 // unreadable finds what no YAML file contains, before anybody tries to make sense of it.

@@ -198,11 +198,11 @@ func TestTheNearestWordWins(t *testing.T) {
 func TestWhatIsWrittenInCodeStaysWhereTheFileIsSilent(t *testing.T) {
 	yes := true
 	own := failure.Policy{MaxAttempts: 9, MaxCrashes: 8, Codes: map[string]failure.Override{"GW_4XX": {Retryable: &yes, MaxAttempts: 6}}}
-	p := parsed(t, `defaults: {max_crashes: 2}`).Over(own, "convert", "acme")
+	p := parsed(t, `defaults: {max_crashes: 2}`).Over(Own{Engine: own}, "convert", "acme")
 	if p.MaxAttempts != 9 || p.MaxCrashes != 2 || p.Codes["GW_4XX"].MaxAttempts != 6 || p.Codes["GW_4XX"].Retryable != &yes {
 		t.Errorf("%+v", p)
 	}
-	p = parsed(t, whole).Over(own, "other", "")
+	p = parsed(t, whole).Over(Own{Engine: own}, "other", "")
 	if p.MaxAttempts != 5 || *p.Codes["GW_4XX"].Retryable || p.Codes["GW_4XX"].MaxAttempts != 5 {
 		t.Errorf("what the file says wins: %+v", p)
 	}
@@ -210,7 +210,7 @@ func TestWhatIsWrittenInCodeStaysWhereTheFileIsSilent(t *testing.T) {
 		t.Error("the application's own policy was changed")
 	}
 	for _, silent := range []*Set{nil, {}, parsed(t, "{}")} {
-		if p := silent.Over(own, "k", "o"); p.MaxAttempts != 9 || len(p.Codes) != 1 {
+		if p := silent.Over(Own{Engine: own}, "k", "o"); p.MaxAttempts != 9 || len(p.Codes) != 1 {
 			t.Errorf("a set that says nothing: %+v", p)
 		}
 		_, limited := silent.EnqueueRate("o")

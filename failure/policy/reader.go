@@ -18,7 +18,9 @@ import (
 type reader struct {
 	taxonomy *failure.Taxonomy
 	mistakes Mistakes
-	end      []func() // checks that need the whole file
+	defined  map[string]bool // codes that the file defines, well or not
+	unknown  Mistakes        // codes that the taxonomy does not know
+	end      []func()        // checks that need the whole file
 }
 
 func (r *reader) atTheEnd(check func()) { r.end = append(r.end, check) }

@@ -17,7 +17,8 @@ import (
 type Set struct {
 	text     string
 	taxonomy *failure.Taxonomy
-	base     entry // defaults, and codes
+	base     entry        // defaults, and codes
+	defined  []definition // codes that the file defines
 	sections map[string]*section
 	merged   sync.Map // Key to failure.Policy: what For has answered before
 }
@@ -69,6 +70,8 @@ type section struct {
 	named    map[string]*entry
 	patterns map[string]*entry // those whose names end in *, without it
 	lengths  []int             // of the patterns' beginnings, the longest first
+
+	deliveries string // how names of deliveries begin; empty: they have none here
 }
 
 func (s *Set) section(name string) *section {
@@ -80,8 +83,8 @@ func (s *Set) section(name string) *section {
 
 var nothing section
 
-func newSection() *section {
-	return &section{named: map[string]*entry{}, patterns: map[string]*entry{}}
+func newSection(kind string) *section {
+	return &section{deliveries: deliveries[kind], named: map[string]*entry{}, patterns: map[string]*entry{}}
 }
 
 func (s *section) put(name string, e *entry) {
@@ -111,33 +114,35 @@ func (s *section) begins(name string) iter.Seq[string] {
 	}
 }
 
-// nearest is the name of the entry that has the first word on a name, or nothing. It settles which others follow.
+// nearest is the name of the entry with the highest precedence for a name, or nothing. It settles which others follow.
 func (s *section) nearest(name string) string {
-	if name == "" || len(s.named) == 0 {
-		return ""
-	}
-	if _, own := s.named[name]; own {
-		return name
-	}
-	for begin := range s.begins(name) {
-		return begin + "*"
+	for _, found := range slices.Backward(s.chain(name)) {
+		return found.name
 	}
 	return ""
 }
 
-// chain lists the entries that speak about a name, the one with the last word last.
-func (s *section) chain(name string) (chain []*entry) {
+// A found is an entry that applies, and the name or pattern it has in the file.
+type found struct {
+	name string
+	*entry
+}
+
+// chain lists the entries that apply to a name, the one with the highest precedence last. To names of deliveries only entries apply that begin as these do.
+func (s *section) chain(name string) (chain []found) {
 	if name == "" || len(s.named) == 0 {
 		return nil
 	}
 	own := s.named[name]
 	if own != nil {
-		chain = append(chain, own)
+		chain = append(chain, found{name, own})
 	}
 	for begin := range s.begins(name) {
-		if e := s.patterns[begin]; e != own {
-			chain = append(chain, e)
+		e := s.patterns[begin]
+		if e == own || s.deliveries != "" && strings.HasPrefix(name, s.deliveries) && !strings.HasPrefix(begin, s.deliveries) {
+			continue
 		}
+		chain = append(chain, found{begin + "*", e})
 	}
 	slices.Reverse(chain)
 	return chain

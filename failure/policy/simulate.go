@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -21,6 +23,9 @@ type Scenario struct {
 	Take   time.Duration // how long each attempt takes
 	Outage Outage
 
+	// RetryAfter is the wait that the dependency asks for during the outage, with status 429, or 503 when the code is DEPENDENCY_DOWN. None when zero.
+	RetryAfter time.Duration
+
 	Breaker bool      // the dependency's circuit breaker watches
 	Traffic float64   // calls a second that other jobs make meanwhile, which is what a breaker mostly sees; 0: this job is alone
 	At      time.Time // when the job is enqueued; windows are left out when zero
@@ -37,7 +42,7 @@ func (o Outage) at(t time.Duration) bool { return t >= o.From && t < o.To }
 type Line struct {
 	At      time.Duration `json:"at"` // since the job was enqueued; of an attempt, its start
 	Attempt int           `json:"attempt,omitempty"`
-	What    string        `json:"what"`            // completes, fails, gives up, is held, is late, was not followed
+	What    string        `json:"what"`            // completes, fails, is throttled, gives up, is held, is late, was not followed
 	Took    time.Duration `json:"took,omitempty"`  // the attempt
 	Delay   time.Duration `json:"delay,omitempty"` // from its end to the next one, or how long the hold lasts
 	Why     string        `json:"why,omitempty"`
@@ -56,6 +61,8 @@ const (
 	horizon     = 30 * 24 * time.Hour
 	mostTrials  = 1000
 	defaultCode = "DEPENDENCY_DOWN"
+
+	http429, http503 = 429, 503
 )
 
 // Simulate plays a scenario under a set of policies, attempt by attempt. Every verdict is failure.Decide's own.
@@ -63,7 +70,7 @@ func Simulate(s *Set, scene Scenario) Trial {
 	p := player{set: s, scene: scene, chance: scene.Seed}
 	p.rules = failure.Rules{Taxonomy: s.known(), Policy: s.For(scene.Kind, scene.Owner), Dependency: scene.Dependency}
 	p.lease.Kind, p.lease.Owner, p.lease.Queue, p.lease.Dependency = scene.Kind, scene.Owner, scene.Queue, scene.Dependency
-	if scene.Breaker {
+	if scene.Breaker && !p.unseen() {
 		p.circuit = newWatch(s.Breaker(scene.Dependency), scene)
 	}
 	p.trial.End = holdfast.Queued
@@ -182,7 +189,7 @@ func (p *player) attempt() {
 		o.Took = max(0, p.scene.Take)
 		p.now += o.Took
 		if down {
-			o.Err = failure.WithCode(errors.New("simulated"), cmp.Or(p.scene.Code, defaultCode))
+			o.Err = p.scene.refusal()
 		}
 		p.circuit.sees(down, p.now)
 	}
@@ -190,14 +197,39 @@ func (p *player) attempt() {
 	p.obey(failure.Decide(p.rules, p.lease, o), o.Took)
 }
 
+// unseen reports whether the outage is a throttle that says nothing to a breaker.
+func (p *player) unseen() bool {
+	v := failure.Decide(p.rules, p.lease, failure.Outcome{Err: p.scene.refusal()})
+	return v.Throttled && v.Call != failure.BadCall
+}
+
+// refusal is the error of an attempt during the outage.
+func (s Scenario) refusal() error {
+	code, err := cmp.Or(s.Code, defaultCode), errors.New("simulated")
+	if s.RetryAfter > 0 {
+		status := http429
+		if code == defaultCode {
+			status = http503
+		}
+		err = failure.HTTPError(status, strconv.FormatInt(int64(math.Ceil(s.RetryAfter.Seconds())), 10), err)
+	}
+	return failure.WithCode(err, code)
+}
+
 func (p *player) obey(v failure.Verdict, took time.Duration) {
 	what := map[holdfast.State]string{holdfast.Complete: "completes", holdfast.Queued: "fails"}[v.To]
+	if v.Throttled {
+		what = "is throttled"
+	}
 	p.say(Line{What: cmp.Or(what, "gives up"), Took: took, Delay: v.Delay, Why: v.Why})
 	if p.trial.End, p.promised = v.To, 0; v.To != holdfast.Queued {
 		return
 	}
-	if v.Charge == holdfast.ChargeFailure {
+	switch v.Charge {
+	case holdfast.ChargeFailure:
 		p.lease.Failures++
+	case holdfast.ChargeInterrupt:
+		p.lease.Interrupts++
 	}
 	if v.Within > 0 {
 		p.promised = p.now + v.Within
@@ -215,6 +247,8 @@ func (p *player) assumptions() []string {
 		list = append(list, "no window holds it: the scenario has no time of day")
 	}
 	switch {
+	case p.scene.Breaker && p.circuit == nil:
+		list = append(list, "the breaker sees nothing: the dependency answers, and only asks for a wait")
 	case p.circuit == nil:
 		list = append(list, "no breaker watches")
 	case p.scene.Traffic > 0:

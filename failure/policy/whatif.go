@@ -43,6 +43,7 @@ func WhatIf(s *Set, history []holdfast.History) Review {
 		"the n-th attempt ends as the n-th attempt did, however much sooner or later it starts",
 		"where a job would be tried longer than it was, it goes on failing as it last failed",
 		"what the handler said then it says again: never to retry, or to wait so long",
+		"what was throttled then is throttled again, unless the file says throttle: attempt",
 		"handed-back attempts cost nothing then and now, holds and waiting for a worker are left out of the new times",
 		"delays are in the middle of their jitter, and nothing was learned",
 	}}

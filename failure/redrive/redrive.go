@@ -59,6 +59,8 @@ type Order struct {
 	Actor   string `json:"actor"`
 	Reason  string `json:"reason,omitempty"`
 	Request string `json:"request,omitempty"`
+	// Token identifies the order when it is given again. A server sets it, from the idempotency key and the order; what a caller gives is ignored.
+	Token string `json:"token,omitempty"`
 }
 
 // Check refuses an order that makes no sense, naming every problem at once.

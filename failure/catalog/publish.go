@@ -1,0 +1,200 @@
+package catalog
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
+)
+
+// Room is the room of the records in which workers publish their codes and policies: one for each program, named by what is in it.
+const Room = "code"
+
+const (
+	refreshAfter = 24 * time.Hour      // a running worker keeps its record again after this, so that its time tells when it was last in use
+	forgetAfter  = 30 * 24 * time.Hour // a record that was not kept for so long is forgotten once others define all its codes
+	mostCodes    = 10_000              // of one publication
+)
+
+// A Publication is the body of a record: the codes that a program has of its own, and its policies in Go.
+type Publication struct {
+	Version string         `json:"version,omitempty"` // of the application that published them first
+	Since   time.Time      `json:"since,omitzero"`    // when that was; zero until the record is kept a second time
+	Codes   []failure.Code `json:"codes"`
+	InGo    policy.InGo    `json:"policies,omitzero"`
+}
+
+// Name is the name under which a program's codes and policies are published; empty when it has neither.
+func Name(t *failure.Taxonomy, inGo policy.InGo) string {
+	own := t.Own()
+	if len(own) == 0 && inGo.IsZero() {
+		return ""
+	}
+	text, _ := json.Marshal(own) // texts, numbers and booleans always marshal
+	if !inGo.IsZero() {
+		more, _ := json.Marshal(inGo)
+		text = append(text, more...)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12])
+}
+
+// Publish answers with the records to keep so that a program is published: none when it is, by a record that was kept within a
+// day. Records that workers stopped using long ago are forgotten on the occasion, if others define all of their codes.
+func Publish(t *failure.Taxonomy, inGo policy.InGo, version string, records []holdfast.Record) []holdfast.Record {
+	name := Name(t, inGo)
+	if name == "" {
+		return nil
+	}
+	next := holdfast.Record{Room: Room, Name: name}
+	body := Publication{Version: version, Codes: t.Own(), InGo: inGo}
+	for _, r := range records {
+		if r.Name != name {
+			continue
+		}
+		var was Publication
+		sound := json.Unmarshal(r.Body, &was) == nil && len(was.Codes) == len(body.Codes)
+		if sound && r.AsOf.Sub(r.KeptAt) < refreshAfter {
+			return nil
+		}
+		next.Version = r.Version
+		if sound {
+			body.Version = was.Version
+		}
+		if body.Since = was.Since; body.Since.IsZero() {
+			body.Since = r.KeptAt
+		}
+	}
+	next.Body, _ = json.Marshal(body)
+	return append(forgotten(records, body.Codes), next)
+}
+
+// forgotten are records that nobody kept for long and whose codes are all defined elsewhere.
+func forgotten(records []holdfast.Record, now []failure.Code) (gone []holdfast.Record) {
+	elsewhere := map[string]int{}
+	for _, code := range now {
+		elsewhere[code.Name]++
+	}
+	codes := make([][]failure.Code, len(records))
+	for i, r := range records {
+		var p Publication
+		if json.Unmarshal(r.Body, &p) == nil {
+			codes[i] = p.Codes
+		}
+		for _, code := range codes[i] {
+			elsewhere[code.Name]++
+		}
+	}
+	for i, r := range records {
+		alone := slices.ContainsFunc(codes[i], func(c failure.Code) bool { return elsewhere[c.Name] < 2 })
+		if alone || r.AsOf.Sub(r.KeptAt) < forgetAfter {
+			continue
+		}
+		for _, code := range codes[i] {
+			elsewhere[code.Name]--
+		}
+		r.Body = nil
+		gone = append(gone, r)
+	}
+	return gone
+}
+
+// An Application is a program that works on a kind, as its workers published it.
+type Application struct {
+	InGo     policy.InGo
+	Versions []string
+	Workers  int       // live ones that work on the kind; 0: none does any more. Of Live: all live ones
+	SeenAt   time.Time // a worker of it ran then; exact to a day
+}
+
+// Applications lists the programs that work on a kind: those with live workers, the one with most of them first. When no live worker does, it lists those
+// that published a policy for the kind, the one that was seen last first.
+func Applications(records []holdfast.Record, workers []holdfast.Presence, kind string) (found []Application) {
+	for _, u := range append(published(records, workers), use{name: ""}) { // workers that published nothing have no policies in Go
+		p := Application{InGo: u.InGo, Versions: u.versions, SeenAt: u.seen}
+		for _, w := range workers {
+			if w.Codes == u.name && slices.Contains(w.Kinds, kind) {
+				p.Workers++
+			}
+		}
+		if _, says := u.InGo.Kinds[kind]; p.Workers > 0 || says {
+			found = append(found, p)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Application) int {
+		return cmp.Or(cmp.Compare(b.Workers, a.Workers), b.SeenAt.Compare(a.SeenAt))
+	})
+	if len(found) > 0 && found[0].Workers > 0 {
+		found = slices.DeleteFunc(found, func(p Application) bool { return p.Workers == 0 })
+	}
+	return found
+}
+
+// Live lists the programs with live workers that have policies in Go, whatever they work on.
+func Live(records []holdfast.Record, workers []holdfast.Presence) (found []Application) {
+	for _, u := range published(records, workers) {
+		if u.live && !u.InGo.IsZero() {
+			count := 0
+			for _, w := range workers {
+				if w.Codes == u.name {
+					count++
+				}
+			}
+			found = append(found, Application{u.InGo, u.versions, count, u.seen})
+		}
+	}
+	return found
+}
+
+// use is a publication as it is found in the store.
+type use struct {
+	Publication
+	name     string // of the record
+	versions []string
+	live     bool
+	seen     time.Time
+}
+
+// published lists what is published, that which goes before the others last.
+func published(records []holdfast.Record, workers []holdfast.Presence) []use {
+	var all []use
+	for _, r := range records {
+		u := use{name: r.Name, seen: r.KeptAt}
+		if json.Unmarshal(r.Body, &u.Publication) != nil || len(u.Codes) > mostCodes {
+			continue
+		}
+		if u.Since.IsZero() {
+			u.Since = r.KeptAt
+		}
+		for _, w := range workers {
+			if w.Codes != r.Name {
+				continue
+			}
+			u.live = true
+			if w.SeenAt.After(u.seen) {
+				u.seen = w.SeenAt
+			}
+			if w.Version != "" {
+				u.versions = append(u.versions, w.Version)
+			}
+		}
+		if len(u.versions) == 0 && u.Version != "" {
+			u.versions = []string{u.Version}
+		}
+		u.versions = distinct(u.versions, nil)
+		all = append(all, u)
+	}
+	slices.SortStableFunc(all, func(a, b use) int {
+		if a.live != b.live {
+			return map[bool]int{true: 1, false: -1}[a.live]
+		}
+		return cmp.Or(a.Since.Compare(b.Since), a.seen.Compare(b.seen))
+	})
+	return all
+}
