@@ -13,7 +13,9 @@ const (
 	failed21 = "DELETE FROM holdfast_lease; INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, code) VALUES ({id 21}, 1, 1, 'w1', {at -500}, {at -1}, 'failed', 'failure', 1, 'BAD'); " +
 		"INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, code) VALUES ({id 21}, 1, 1, 0, 0, 1, {at -500}, {at -1}, 'failed', 'BAD'); DELETE FROM holdfast_after WHERE job = {id 23} AND upstream = {id 21}; INSERT INTO holdfast_after (upstream, job, regardless) VALUES ({id 22}, {id 23}, TRUE);"
 	stone16 = "INSERT INTO holdfast_tombstone (job, kind, queue, group_id, state, finished_at, purged_at, rule) VALUES ({id 16}, 'mail', 'default', {id 201}, 'complete', {at -895}, {at -50}, 'a week');"
-	cutOff  = "UPDATE holdfast_feed SET anchor = 1, anchored = (SELECT hash FROM holdfast_event WHERE link = 1); DELETE FROM holdfast_event WHERE link = 1;"
+	wipedTo = "UPDATE holdfast_feed SET anchor = 1, anchored = (SELECT hash FROM holdfast_event WHERE link = 1); DELETE FROM holdfast_event WHERE link = 1;"
+	cutOff  = wipedTo + "INSERT INTO holdfast_event (id, subject, at, name, actor, reason, token, generation) {own} SELECT 99, 'audit', {at 0}, 'shortened', 'holdfast', '1 lines up to link 1 are forgotten, the newest of 2020-01-01T00:00:00Z; its hash is ' || {hex anchored}, 0, 0 FROM holdfast_feed;"
+	keyMade = "INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ('key', 'ada', 1, '{}', {at 0});"
 )
 
 // groupDamages break, in the campaign, the promise they are listed under.
@@ -40,6 +42,11 @@ var groupDamages = map[string][]string{
 	},
 	"a purged job is gone":    {"UPDATE holdfast_tombstone SET job = {id 11} WHERE job = {id 14}"},
 	"purged jobs are counted": {"UPDATE holdfast_purge_count SET jobs = 0", "DELETE FROM holdfast_purge_count WHERE rule = 'a day'"},
+	marked: {
+		wipedTo, wipedTo + "UPDATE holdfast_event SET subject = 'audit', job = NULL, name = 'shortened', reason = 'nothing' WHERE id = 3",
+		cutOff + "UPDATE holdfast_event SET reason = replace(reason, 'link 1', 'link 2') WHERE subject = 'audit'", cutOff + "UPDATE holdfast_feed SET anchored = {hash ab}", cutOff + "UPDATE holdfast_feed SET anchor = 0, anchored = NULL",
+	},
+	"the making of a key is in the audit log": {keyMade},
 	unbroken: {
 		"UPDATE holdfast_event SET reason = 'nobody' WHERE id = 1", "UPDATE holdfast_event SET at = {at 0} WHERE id = 2", "UPDATE holdfast_event SET request = NULL WHERE id = 2", "UPDATE holdfast_event SET job = {id 11} WHERE id = 3",
 		"DELETE FROM holdfast_event WHERE id = 1", "DELETE FROM holdfast_event WHERE id = 2", "DELETE FROM holdfast_event WHERE id = 3", "DELETE FROM holdfast_event WHERE link > 0",
@@ -57,6 +64,8 @@ var groupDamages = map[string][]string{
 var allowed = []string{
 	"",
 	cutOff,
+	cutOff + keyMade,
+	keyMade + "INSERT INTO holdfast_event (id, subject, at, name, actor, token, generation) {own} VALUES (98, 'key/ada', {at 0}, 'made', 'ada', 0, 0)",
 	"DELETE FROM holdfast_tombstone",
 	"DELETE FROM holdfast_outbox WHERE first < 10; UPDATE holdfast_feed SET purged = 9",
 	"DELETE FROM holdfast_outbox; UPDATE holdfast_feed SET purged = 18",

@@ -24,6 +24,7 @@ var damages = map[string][]string{
 	"a person asked for every generation after the first":              {"DELETE FROM holdfast_event WHERE name = 'manual retry'", "UPDATE holdfast_ready SET generation = 2"},
 	"a generation ends once":                                           {"UPDATE holdfast_attempt SET to_state = 'cancelled' WHERE job = J5 AND token = 1", "UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J3 AND token = 1"},
 	"an ended job stays ended":                                         {"UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J2", "UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J3 AND token = 2", "UPDATE holdfast_finished SET generation = 1 WHERE job = J9"},
+	"a benign end is no dead letter":                                   {"UPDATE holdfast_finished SET benign = 1 WHERE job = J5", "UPDATE holdfast_attempt SET benign = 1 WHERE job = J8 AND to_state = 'failed'"},
 	"a failed job has the attempt that failed it":                      {"DELETE FROM holdfast_attempt WHERE job = J8", "UPDATE holdfast_finished SET code = 'OTHER' WHERE job = J5"},
 	"attempts are counted":                                             {"UPDATE holdfast_later SET failures = 2 WHERE job = J2", "UPDATE holdfast_lease SET members = '[[3,1,0,0,1,1]]'", "UPDATE holdfast_ready SET failures = 1", "UPDATE holdfast_finished SET failures = 0 WHERE job = J5"},
 	"each attempt counts one":                                          {"UPDATE holdfast_attempt SET count = 1 WHERE job = J5 AND token = 2"},

@@ -95,7 +95,7 @@ func sealed(t *testing.T, i *Inspector) string {
 	return script.String()
 }
 
-var placeholder = regexp.MustCompile(`\{(own|id|at|late|lease|jobs|tokens|lines|hash)((?: [-\w]+)*)\}`)
+var placeholder = regexp.MustCompile(`\{(own|id|at|late|lease|jobs|tokens|lines|hash|hex)((?: [-\w]+)*)\}`)
 
 // inDialect says what a placeholder of a script stands for: ids, instants in milliseconds before or after noon, lists, and a lease.
 func inDialect(dialect, script string) string {
@@ -125,6 +125,8 @@ func inSQLite(what string, of []string) string {
 		return "'[" + strings.Join(of, ",") + "]'"
 	case "hash":
 		return "x'" + of[0] + "'"
+	case "hex":
+		return "lower(hex(" + of[0] + "))"
 	}
 	return ""
 }
@@ -145,6 +147,8 @@ func inPostgres(what string, of []string) string {
 	case "lease":
 		return fmt.Sprintf("INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, started) VALUES ('%s', 'w1', %s, %s, '{%[1]s}', '{true}');",
 			hexes(of)[0], at(instant("-500")), at(instant("9000")))
+	case "hex":
+		return "encode(" + of[0] + ", 'hex')"
 	case "tokens", "lines":
 		return "'{" + strings.Join(of, ",") + "}'"
 	}

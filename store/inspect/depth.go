@@ -12,18 +12,27 @@ import (
 )
 
 const (
-	// mostDeep is where counting what is ready in a queue stops.
-	mostDeep = 10_000
+	// mostReady is how much of ready is counted, in all queues together: entries of an index, some thousand of them a millisecond.
+	mostReady = 50_000
 	// mostElsewhere is how much is looked at where rows do not know their queue: of later, leases and dead letters each.
-	mostElsewhere = 2_000
-	// mostStood is how much of ready is counted in all queues together, or nearly.
-	mostStood = 50_000
+	mostElsewhere = 1_000
+	// worthCounting is for how many jobs more in each queue the lines are counted a second time.
+	worthCounting = 100
 	// mostLines is how many strands of ready are looked at.
-	mostLines = 1_000
+	mostLines = 5_000
+	// mostQueues is how many queues are told.
+	mostQueues = 5_000
 )
 
-// Depths tells what stands in each queue, of those in which something does. Of the jobs that wait for their time it looks at those that are due
-// next, of dead letters at the newest: if there are more of them, any queue may have more.
+// depthNumbers are the names of a depth's numbers, in the order in which AtLeast has them.
+var depthNumbers = []string{"ready", "later", "retrying", "processing", "dead"}
+
+// of each place outside ready, the numbers to which its rows add.
+var numbersOf = map[string][]string{"later": {"ready", "later", "retrying"}, "leased": {"processing"}, "dead": {"dead"}}
+
+// Depths tells what stands in each queue, of those in which something does. What it reads is bounded, whatever there is: what is ready is counted to
+// a number that the queues share. Of the jobs that wait for their time it looks at those that are due next, of dead letters at the newest: if there
+// are more of them, any queue may have more.
 func (i *Inspector) Depths(ctx context.Context) ([]holdfast.Depth, error) {
 	d := depths{of: map[string]*holdfast.Depth{}}
 	if err := i.deepen(ctx, &d); err != nil {
@@ -35,8 +44,10 @@ func (i *Inspector) Depths(ctx context.Context) ([]holdfast.Depth, error) {
 		stood[r.Text(0)] += r.Int(3)
 		return nil
 	})
-	for _, n := range stood {
-		d.more = d.more || n > mostElsewhere
+	for place, n := range stood {
+		if n > mostElsewhere {
+			d.everywhere(numbersOf[place]...)
+		}
 	}
 	return d.all(), err
 }
@@ -49,9 +60,11 @@ var (
 
 // depths are what was found so far.
 type depths struct {
-	of   map[string]*holdfast.Depth
-	more bool // of any queue
+	of    map[string]*holdfast.Depth
+	least []string // numbers that are lower bounds in every queue
 }
+
+func (d *depths) everywhere(names ...string) { d.least = append(d.least, names...) }
 
 // queue is the depth of one queue.
 func (d *depths) queue(name string) *holdfast.Depth {
@@ -78,27 +91,41 @@ func (d *depths) add(sort, queue string, jobs int, first time.Time) {
 	}
 }
 
+// kinds notes a kind that has claimable jobs in a queue.
+func (d *depths) kinds(queue, kind string) {
+	q := d.queue(queue)
+	if at, known := slices.BinarySearch(q.Kinds, kind); !known {
+		q.Kinds = slices.Insert(q.Kinds, at, kind)
+	}
+}
+
 // all are the depths by name.
 func (d *depths) all() []holdfast.Depth {
 	all := make([]holdfast.Depth, 0, len(d.of))
 	for _, name := range slices.Sorted(maps.Keys(d.of)) {
 		q := *d.of[name]
-		q.More = q.More || d.more || q.Ready > mostDeep
-		q.Ready = min(q.Ready, mostDeep)
+		least := append(q.AtLeast, d.least...)
+		q.AtLeast = nil
+		for _, number := range depthNumbers {
+			if slices.Contains(least, number) {
+				q.AtLeast = append(q.AtLeast, number)
+			}
+		}
 		all = append(all, q)
 	}
 	return all
 }
 
-// deepen counts what is ready: it goes from strand to strand for the oldest job of each, and then counts the lines of each queue until there
-// is enough.
+// deepen counts what is ready: it goes from strand to strand for the oldest job of each, and then counts the lines of each queue. Every queue is
+// counted to an equal share of half of what may be counted; the queues that have more share the rest. So one that is full leaves the others exact.
 func (i *Inspector) deepen(ctx context.Context, d *depths) error {
-	lines, found := map[string][]int{}, 0
+	lines, found, seen := map[string][]int{}, 0, map[int]bool{}
 	err := i.q.Query(ctx, i.statements["inspect strands"], []any{mostLines + 1}, func(r Row) error {
 		queue, line := r.Text(2), r.Int(0)
 		d.add("ready", queue, 0, r.Time(3))
-		if !slices.Contains(lines[queue], line) {
-			lines[queue] = append(lines[queue], line)
+		if !seen[line] {
+			seen[line], lines[queue] = true, append(lines[queue], line)
+			d.kinds(queue, r.Text(4))
 		}
 		found++
 		return nil
@@ -106,21 +133,65 @@ func (i *Inspector) deepen(ctx context.Context, d *depths) error {
 	if err != nil || found == 0 {
 		return err
 	}
-	d.more = found > mostLines
+	if found > mostLines {
+		if err := i.unseen(ctx, d); err != nil {
+			return err
+		}
+	}
 	queues := slices.Sorted(maps.Keys(lines))
+	counted, err := i.countLines(ctx, queues, lines, mostReady/2/len(queues))
+	if err != nil {
+		return err
+	}
+	left, full := mostReady, []string{}
+	for n, queue := range queues {
+		left -= counted[n]
+		if counted[n] > mostReady/2/len(queues) {
+			full = append(full, queue)
+		}
+		d.queue(queue).Ready += counted[n]
+	}
+	if len(full) == 0 || left/len(full) < worthCounting { // what they share would not tell much more
+		for _, queue := range full {
+			q := d.queue(queue)
+			q.Ready, q.AtLeast = q.Ready-1, append(q.AtLeast, "ready")
+		}
+		return nil
+	}
+	enough := max(1, left/len(full)+mostReady/2/len(queues))
+	counted, err = i.countLines(ctx, full, lines, enough)
+	for n, count := range counted {
+		q := d.queue(full[n])
+		q.Ready += min(count, enough) - mostReady/2/len(queues) - 1
+		if count > enough {
+			q.AtLeast = append(q.AtLeast, "ready")
+		}
+	}
+	return err
+}
+
+// countLines counts what is ready in the lines of each queue: at most one more than enough.
+func (i *Inspector) countLines(ctx context.Context, queues []string, lines map[string][]int, enough int) ([]int, error) {
 	numbered := make([][2]any, len(queues))
 	for n, queue := range queues {
 		numbered[n] = [2]any{n, lines[queue]}
 	}
 	text, err := json.Marshal(numbered)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	enough := min(mostDeep, max(1, mostStood/len(queues)))
-	return i.q.Query(ctx, i.statements["inspect depth of lines"], []any{string(text), enough + 1}, func(r Row) error {
-		queue := d.queue(queues[r.Int(0)])
-		queue.Ready += min(r.Int(1), enough)
-		queue.More = r.Int(1) > enough
+	counted := make([]int, len(queues))
+	return counted, i.q.Query(ctx, i.statements["inspect depth of lines"], []any{string(text), enough + 1}, func(r Row) error {
+		counted[r.Int(0)] = r.Int(1)
+		return nil
+	})
+}
+
+// unseen adds the queues whose lines may not have been looked at, because others have too many.
+func (i *Inspector) unseen(ctx context.Context, d *depths) error {
+	d.everywhere("ready")
+	return i.q.Query(ctx, i.statements["inspect queues"], []any{mostQueues}, func(r Row) error {
+		d.queue(r.Text(0))
 		return nil
 	})
 }

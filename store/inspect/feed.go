@@ -52,10 +52,14 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 	}
 	feed.Missed = from - after
 	feed.Next = max(from, feed.Head)
-	feed.Events = make([]holdfast.Event, len(tellings))
-	for n := range tellings {
-		feed.Events[n] = tellings[n].Event
-		feed.Next = tellings[n].Seq
+	feed.Events = make([]holdfast.Event, 0, len(tellings))
+	for n, bytes := 0, 0; n < len(tellings); n++ {
+		e := &tellings[n].Event
+		if bytes += len(e.Subject) + len(e.Reason) + len(e.Actor) + len(e.Owner); bytes > largestBytes && n > 0 {
+			break // the caller reads on after Next
+		}
+		feed.Events = append(feed.Events, *e)
+		feed.Next = e.Seq
 	}
 	return feed, nil
 }

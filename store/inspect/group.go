@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Group answers with a group and how its members stand. Of a settled one these are the counts of its settlement, which outlive members
@@ -20,7 +20,7 @@ func (i *Inspector) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, 
 		return holdfast.Group{}, err
 	}
 	if len(groups) == 0 {
-		return holdfast.Group{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s", id)}
+		return holdfast.Group{}, rule.NoGroup(id)
 	}
 	if !groups[0].State.Settled() {
 		groups[0].Members, err = i.members(ctx, id)

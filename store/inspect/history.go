@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
@@ -26,7 +27,7 @@ func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.Histo
 		before := job
 		job, err = i.Job(ctx, id)
 		history.Job = job
-		if err == nil && job.State == before.State && job.Token == before.Token && job.Generation == before.Generation && job.Discarded == before.Discarded {
+		if err == nil && job.Digest() == before.Digest() {
 			return history, nil
 		}
 	}
@@ -57,6 +58,9 @@ func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event,
 	err := i.q.Query(ctx, i.statements[name], args, func(r Row) error {
 		event := about
 		event.At, event.Name, event.Actor, event.Reason, event.Token, event.Generation, event.Request = r.Time(0), r.Text(1), r.Text(2), r.Text(3), r.Int(4), r.Int(5), r.Text(6)
+		if was := r.Text(7); was != "" {
+			event.Was = json.RawMessage(was)
+		}
 		events = append(events, event)
 		return nil
 	})
@@ -93,7 +97,7 @@ func (i *Inspector) spans(ctx context.Context, name string, id holdfast.ID) ([]h
 		spans = append(spans, holdfast.Attempt{
 			Job: id, Token: r.Int(0), Generation: r.Int(1), Worker: r.Text(2), StartedAt: r.Time(3), EndedAt: r.Time(4),
 			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10), Said: holdfast.State(r.Text(19)),
-			Failure: readFailure(r, 11),
+			Failure: readFailure(r, 11), Repeats: r.Int(20), Since: r.Time(21),
 		})
 		return nil
 	})

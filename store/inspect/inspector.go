@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
@@ -35,7 +36,7 @@ func (i *Inspector) On(q Querier) *Inspector {
 
 // Job tells all about one job. Of one that was purged the error says when, and by which rule.
 func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
-	jobs, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}}, i.leaseOfOne())
+	jobs, _, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}}, i.leaseOfOne())
 	if err != nil {
 		return holdfast.Job{}, err
 	}
@@ -83,6 +84,7 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 		worker := holdfast.Presence{
 			Worker: r.Text(0), Queues: r.Texts(1), Kinds: r.Texts(2), Slots: r.Int(3),
 			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6), Version: r.Text(7),
+			Codes: r.Text(8), Policy: r.Int(9), Misses: r.Text(10),
 		}
 		for _, kind := range worker.Kinds {
 			if depends[kind] != "" {
@@ -127,7 +129,7 @@ func (i *Inspector) now(ctx context.Context) (time.Time, error) {
 }
 
 func notFound(id holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s", id)}
+	return rule.NoJob(id)
 }
 
 func invalid(format string, args ...any) error {

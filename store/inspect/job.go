@@ -3,30 +3,53 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 )
 
-// page reads the jobs whose ids the query picks, newest first. Beside the page the statement finds other common tables, if any are given.
-func (i *Inspector) page(ctx context.Context, pick query, beside string) ([]holdfast.Job, error) {
+// errFull ends the reading of a page that is large enough.
+var errFull = errors.New("the page is full")
+
+// page reads the jobs whose ids the query picks, newest first, until they have largestBytes; then it is full. Beside the page the statement finds other
+// common tables, if any are given.
+func (i *Inspector) page(ctx context.Context, pick query, beside string) (jobs []holdfast.Job, full bool, err error) {
 	now, err := i.q.Now(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var jobs []holdfast.Job
+	bytes := 0
 	text := "WITH page AS (" + pick.text + ")" + beside + "\n" + i.statements["inspect jobs"]
 	err = i.q.Query(ctx, text, pick.args, func(r Row) error {
 		job := readJob(r)
 		job.AsOf = now.UTC()
 		// A damaged store may hold a job in two leases; it is still one job.
 		if len(jobs) == 0 || jobs[len(jobs)-1].ID != job.ID {
+			if bytes += sizeOf(&job); bytes > largestBytes && len(jobs) > 0 {
+				return errFull
+			}
 			jobs = append(jobs, job)
 		}
 		return nil
 	})
-	return jobs, err
+	if errors.Is(err, errFull) {
+		return jobs, true, nil
+	}
+	return jobs, false, err
+}
+
+// sizeOf is about how many bytes the texts of a job have.
+func sizeOf(job *holdfast.Job) int {
+	size := len(job.Args) + len(job.Result)
+	if f := job.LastFailure; f != nil {
+		size += len(f.Message) + len(f.Detail)
+	}
+	for _, tag := range job.Tags {
+		size += len(tag)
+	}
+	return size
 }
 
 // leaseOfOne stands in the place of all leases where one job is asked about: SQLite would read every member of each of them to find it.

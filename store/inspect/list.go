@@ -15,10 +15,12 @@ import (
 const (
 	usualPage   = 50
 	largestPage = 200
+	// largestBytes is where a page of jobs or events ends before its limit, with a cursor: 200 jobs may have 400 MiB of arguments and results.
+	largestBytes = 8 << 20
 )
 
-// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last. Where the filter bounds what is
-// looked at, the cursor may also lead on from where looking stopped.
+// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last. A page ends before its limit when its jobs
+// have about 8 MiB. Where the filter bounds what is looked at, the cursor may also lead on from where looking stopped.
 func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job, string, error) {
 	after, err := check(&f)
 	if err != nil {
@@ -39,13 +41,15 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	if err != nil || pick.text == "" {
 		return nil, "", err
 	}
-	jobs, err := i.page(ctx, pick, "")
+	jobs, full, err := i.page(ctx, pick, "")
 	switch {
 	case err != nil:
 		return nil, "", err
 	case len(jobs) > f.Limit:
 		jobs = jobs[:f.Limit]
 		return jobs, cursorTo(jobs[f.Limit-1].ID), nil
+	case full:
+		return jobs, cursorTo(jobs[len(jobs)-1].ID), nil
 	case !p.floor.IsZero():
 		return jobs, cursorTo(p.floor), nil
 	}
@@ -120,6 +124,8 @@ var (
 	cancelled  = place{table: "holdfast_finished", where: "p.state = 'cancelled'"}
 	ended      = place{table: "holdfast_finished"}
 	failed     = place{table: "holdfast_finished", where: "p.state = 'failed'", ended: true}
+	benign     = place{table: "holdfast_finished", where: "p.state = 'failed' AND p.benign = TRUE", ended: true}
+	unexpected = place{table: "holdfast_finished", where: "p.state = 'failed' AND p.benign = FALSE", ended: true}
 	deadLetter = place{table: "holdfast_finished", where: "p.state = 'failed' AND p.discarded_at IS NULL", ended: true}
 )
 
@@ -166,7 +172,7 @@ func (p *picker) newest(id string) string {
 // impossible says, when there is no place to start from, that nothing can match; or else all jobs are to be looked at.
 func (p *picker) impossible() bool {
 	f := p.filter
-	return f.State != "" || f.DeadLetters || f.Retrying || f.Worker != ""
+	return f.State != "" || f.DeadLetters || f.Benign != nil || f.Retrying || f.Worker != ""
 }
 
 // places names the tables to start from, so that asking for the few never reads the many. None: start from all jobs.
@@ -175,7 +181,7 @@ func (p *picker) places() []place {
 	for _, only := range []struct {
 		asked bool
 		state holdfast.State
-	}{{f.DeadLetters, holdfast.Failed}, {f.Retrying, holdfast.Queued}, {f.Worker != "", holdfast.Processing}} {
+	}{{f.DeadLetters, holdfast.Failed}, {f.Benign != nil, holdfast.Failed}, {f.Retrying, holdfast.Queued}, {f.Worker != "", holdfast.Processing}} {
 		if only.asked && f.State != "" && f.State != only.state {
 			return nil
 		}
@@ -183,8 +189,15 @@ func (p *picker) places() []place {
 			f.State = only.state
 		}
 	}
-	if f.DeadLetters {
+	switch {
+	case f.DeadLetters && f.Benign != nil && *f.Benign:
+		return nil // a benign end is no dead letter
+	case f.DeadLetters:
 		return []place{deadLetter}
+	case f.Benign != nil && *f.Benign:
+		return []place{benign}
+	case f.Benign != nil:
+		return []place{unexpected}
 	}
 	switch f.State {
 	case holdfast.Queued:

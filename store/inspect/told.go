@@ -44,8 +44,11 @@ func (t *telling) befell(r Row) {
 	case holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled:
 		t.ended(r)
 		t.attempted(r, holdfast.State(t.Name))
-		if t.Name == holdfast.EventFailed && t.Code == expiredCode {
+		switch {
+		case t.Name == holdfast.EventFailed && t.Code == expiredCode:
 			t.Name = holdfast.EventExpired
+		case t.Name == holdfast.EventFailed && !r.Null(24) && r.Bool(24) && holdfast.State(r.Text(7)) == holdfast.Failed:
+			t.Name = holdfast.EventBenign
 		}
 	}
 }

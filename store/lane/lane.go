@@ -44,6 +44,10 @@ type Valves struct {
 	closed []holdfast.Hold
 	caps   []valve
 	tags   map[string]bool
+
+	bounded bool           // the caller bounds what it runs of each owner
+	slots   int            // to so many
+	busy    map[string]int // and runs so many of them
 }
 
 // A valve is a hold that lets some through: so many in all, or so many for each name its pattern covers.
@@ -77,6 +81,14 @@ func Level(r holdfast.Rate, since time.Duration) float64 {
 	return min(r.Burst, r.Level+max(0, since.Seconds())*r.PerSecond)
 }
 
+// Bound makes the valves keep to the slots that a claim has for each owner. 0 slots: no bound.
+func (v *Valves) Bound(slots int, busy map[string]int) {
+	v.bounded, v.slots, v.busy = slots > 0, slots, map[string]int{}
+	for owner, n := range busy {
+		v.busy[owner] = max(n, 0)
+	}
+}
+
 // Open reports whether no hold closes a line.
 func (v *Valves) Open(l *Lane, retries bool) bool {
 	return !slices.ContainsFunc(v.closed, func(h holdfast.Hold) bool {
@@ -85,13 +97,13 @@ func (v *Valves) Open(l *Lane, retries bool) bool {
 	})
 }
 
-// Capped reports whether some hold lets only so much of a line through.
+// Capped reports whether some hold lets only so much of a line through, or the claim itself is bounded.
 func (v *Valves) Capped(l *Lane, retries bool) bool {
-	return slices.ContainsFunc(v.caps, func(c valve) bool { return c.covers(l, retries) })
+	return v.bounded || slices.ContainsFunc(v.caps, func(c valve) bool { return c.covers(l, retries) })
 }
 
-// Caps reports whether any hold lets through only so much of something.
-func (v *Valves) Caps() bool { return len(v.caps) > 0 }
+// Caps reports whether any hold lets through only so much of something, or the claim itself is bounded.
+func (v *Valves) Caps() bool { return v.bounded || len(v.caps) > 0 }
 
 // Tags are the tags that are held.
 func (v *Valves) Tags() map[string]bool { return v.tags }
@@ -136,7 +148,7 @@ func (c *valve) remaining(l *Lane) float64 {
 	return left
 }
 
-// Live counts jobs of a line that are in workers' hands. It must be told of all of them before anything is picked.
+// Live counts jobs of a line that are in any worker's hands. It must be told of all of them before anything is picked.
 func (v *Valves) Live(l *Lane, retries bool, jobs int) {
 	for i := range v.caps {
 		if c := &v.caps[i]; c.hold.AtMost > 0 && c.covers(l, retries) {
@@ -161,6 +173,9 @@ func (c *valve) within(live float64) float64 {
 // Room is how many more jobs of a line may be taken.
 func (v *Valves) Room(l *Lane, retries bool) int {
 	room := math.Inf(1)
+	if v.bounded {
+		room = float64(v.slots - v.busy[l.Owner])
+	}
 	for i := range v.caps {
 		if c := &v.caps[i]; c.covers(l, retries) {
 			room = min(room, c.remaining(l))
@@ -171,6 +186,9 @@ func (v *Valves) Room(l *Lane, retries bool) int {
 
 // take lets jobs of a line through every cap that covers it.
 func (v *Valves) take(l *Lane, retries bool, jobs int) {
+	if v.bounded {
+		v.busy[l.Owner] += jobs
+	}
 	for i := range v.caps {
 		if c := &v.caps[i]; c.covers(l, retries) {
 			c.left[c.key(l)] = c.remaining(l) - float64(jobs)

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // afterMax is how many rows of who waits for whom are written by one statement.
@@ -57,17 +57,12 @@ func (s *Store) openGroups(ctx context.Context, q session, how string, groups []
 	}
 	for _, id := range groups {
 		if done, there := sealed[id]; !there {
-			return noGroup(id)
+			return rule.NoGroup(id)
 		} else if done {
-			return &holdfast.Error{Kind: holdfast.ErrConflict,
-				Message: fmt.Sprintf("group %v is sealed and takes no members any more: seal it later, or make another group", id)}
+			return rule.Sealed(id)
 		}
 	}
 	return nil
-}
-
-func noGroup(id holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %v", id)}
 }
 
 // acquainted refuses an entry that waits for a job which is no member of its group, or comes later in the call.
@@ -90,8 +85,11 @@ func (s *Store) acquainted(ctx context.Context, q session, fresh []entry) error 
 	stranger := ""
 	err := q.query(ctx, s.sql["after_stranger"], []any{upstream.String(), group.String()}, func(scan func(...any) error) error { return scan(&stranger) })
 	if err == nil && stranger != "" {
-		err = &holdfast.Error{Kind: holdfast.ErrInvalid,
-			Message: fmt.Sprintf("waiting for job %s, which is no member of the same group: name members that exist, or drafts that come earlier in the call", stranger)}
+		id, err := holdfast.ParseID(stranger)
+		if err != nil {
+			return err
+		}
+		return rule.NotMember(id)
 	}
 	return err
 }

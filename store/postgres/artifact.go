@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // listenTo queues what somebody listens for from now on.
@@ -21,7 +21,7 @@ func (s *Store) listenTo(p *pipe, l holdfast.Listener) {
 func (s *Store) keepArtifact(p *pipe, a holdfast.Artifact, now time.Time, refused *error) {
 	p.Queue(s.sql["artifact_keep"], a.Job.String(), a.Name, clean(a.Ref), a.Size, micros(a.ExpireIn), a.Expired, stamp(now)).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
-			*refused = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", a.Job)}
+			*refused = rule.NoJob(a.Job)
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ func (h *hub) tell(queues []string, cancel bool) {
 	for w := range h.waiters {
 		wake := holdfast.Wake{Cancel: cancel}
 		for _, queue := range queues {
-			if queue == allQueues || slices.Contains(w.queues, queue) {
+			if queue == allQueues || len(w.queues) == 0 || slices.Contains(w.queues, queue) {
 				wake.Work, heard[queue] = true, true
 			}
 		}
@@ -109,6 +110,10 @@ func (h *hub) join(w *waiter) {
 		wake.Work = wake.Work || h.kept[queue]
 		delete(h.kept, queue)
 	}
+	if len(w.queues) == 0 && len(h.kept) > 0 {
+		wake.Work = true
+		clear(h.kept)
+	}
 	if wake != (holdfast.Wake{}) {
 		w.wake <- wake
 		return
@@ -122,7 +127,7 @@ func (h *hub) leave(w *waiter) {
 	delete(h.waiters, w)
 }
 
-// Await returns when there may be new work in the queues or a job to cancel, or when patience runs out.
+// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel, or when patience runs out.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if err := ctx.Err(); err != nil {
 		return holdfast.Wake{}, err
@@ -222,6 +227,10 @@ func (s *Store) send(ctx context.Context) (err error) {
 func (s *Store) listen() {
 	for n := 0; s.life.Err() == nil; {
 		err := s.hear(func() { n = 0 })
+		if errors.Is(err, errPooled) {
+			s.pooling.sayPolling()
+			return
+		}
 		if err != nil {
 			n = min(n+1, 9)
 			pause(s.life, n)
@@ -241,6 +250,11 @@ func (s *Store) hear(connected func()) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if behind, err := pooled(ctx, conn.PgConn()); err != nil {
+		return err
+	} else if behind {
+		return errPooled // and LISTEN would stay behind in a session of others
+	}
 	if err := conn.PgConn().Exec(ctx, "LISTEN holdfast").Close(); err != nil {
 		return err
 	}
@@ -266,15 +280,13 @@ func (s *Store) hear(connected func()) error {
 
 // catchUp makes good for what was said while nobody listened.
 func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, s.sql["wake_missed"])
-	if err != nil {
+	var work, cancel bool
+	if err := conn.QueryRow(ctx, s.sql["wake_missed"]).Scan(&work, &cancel); err != nil {
 		return err
 	}
-	var queue string
-	var cancel bool
 	var queues []string
-	if _, err := pgx.ForEachRow(rows, []any{&queue, &cancel}, func() error { queues = append(queues, queue); return nil }); err != nil {
-		return err
+	if work {
+		queues = []string{allQueues}
 	}
 	s.hub.tell(queues, cancel)
 	return nil

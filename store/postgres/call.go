@@ -73,7 +73,7 @@ func passes(err error, repeatable bool) bool {
 	var connecting *pgconn.ConnectError
 	switch {
 	case errors.As(err, &connecting):
-		return !errors.As(err, &refusal) || strings.HasPrefix(refusal.Code, "57P")
+		return !errors.As(err, &refusal) || strings.HasPrefix(refusal.Code, "57P") || strings.HasPrefix(refusal.Code, "08") // 08: a pooler without its server
 	case !errors.As(err, &refusal):
 		return repeatable // the connection broke; the driver is too sure of when, after a lost commit, to ask it
 	case refusal.Code == "40001" || refusal.Code == "40P01" || refusal.Code == "26000" || refusal.Code == "0A000":

@@ -10,23 +10,31 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
 )
 
 // Claim moves due jobs from queued to processing. Where one owner's jobs wait and holds are open or closed, that is one statement
-// and one round trip; elsewhere it is planned. When the marks let it see fewer than it may take, it looks behind them before it
-// says so.
+// and one round trip; elsewhere it is planned. When the marks, or the lines that the store remembers, let it see fewer than it may take, it looks at
+// everything before it says so.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	if err := checkClaim(c); err != nil {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	scope, err := lane.NewScope(c)
+	if err != nil {
 		return nil, err
 	}
 	l := s.marks.begin(false)
 	l.even = s.turns.Guard()
+	l.scope = scope
 	leases, err := s.take(ctx, c, l)
-	if err != nil || !l.marked || l.planned || len(leases) >= atMost(c.Limit) {
+	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= atMost(c.Limit) {
 		return leases, err
 	}
 	c.Limit, c.Start = c.Limit-len(leases), max(0, c.Start-len(leases))
-	rest, err := s.take(ctx, c, s.marks.begin(true))
+	l = s.marks.begin(true)
+	l.scope = scope
+	rest, err := s.take(ctx, c, l)
 	if err != nil && len(leases) > 0 { // what is held must reach its holder
 		return leases, nil
 	}
@@ -65,27 +73,13 @@ type claimed struct {
 	rows    int                   // how many were taken, those without facts among them
 	last    map[place]holdfast.ID // of each place, the last one taken
 	lines   map[int32]int         // how many of each line
+	lanes   int                   // how many lanes are in the claim's scope, when it was not planned
 	more    bool                  // nothing was taken although something is there
 	planned bool                  // nothing was taken because it takes a plan
 }
 
 // atMost keeps a count within what one statement should move.
 func atMost(n int) int { return min(n, 100_000) }
-
-func checkClaim(c holdfast.Claim) error {
-	message := ""
-	switch {
-	case c.Worker == "" || clean(c.Worker) != c.Worker:
-		message = "a claim without a worker: say who will hold the leases"
-	case c.Limit <= 0:
-		message = fmt.Sprintf("a claim of %d jobs: ask for at least one", c.Limit)
-	case c.Lease < time.Microsecond || c.Lease > holdfast.MaxDelay:
-		message = fmt.Sprintf("a lease of %v: give a positive duration", c.Lease)
-	default:
-		return nil
-	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
-}
 
 // fewClaims is for how many claims jobs in several lines are expected after they were seen there: asking in vain for a single
 // line costs a round trip.
@@ -95,15 +89,19 @@ const fewClaims = 8
 // When something is there and nothing came of it, because others were faster, it is asked once more with the lines sharing
 // evenly, so that a line others are at cannot hide the rest.
 func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, err error) {
-	l.planned = s.detours.take(c.Queues)
+	l.planned = c.OwnerSlots > 0 || s.detours.take(l.scope)
 	if !l.planned && l.even {
-		l.planned, err = s.starving(ctx)
+		l.planned, err = s.starving(ctx, l.scope)
 	}
 	if err != nil {
 		return taken, err
 	}
 	if l.planned {
-		return s.claimPlanned(ctx, c, batch, l.even)
+		return s.claimPlanned(ctx, c, batch, l)
+	}
+	known, err := s.narrow(ctx, l)
+	if err != nil {
+		return taken, err
 	}
 	ways := []string{"claim_lane", "claim", "claim"}
 	if s.several.Load() > 0 {
@@ -111,8 +109,12 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 	}
 	for n, way := range ways {
 		even := n == len(ways)-1
-		args := append([]any{clean(texts(c.Queues)), atMost(c.Limit), even}, l.marks...)
+		args := append([]any{clean(texts(l.scope.Queues)), atMost(c.Limit), even}, l.marks...)
+		args = append(args, clean(texts(l.scope.Kinds)), known)
 		taken, err = s.claimOnce(ctx, way, c, batch, args)
+		if taken.lanes > fewLanes {
+			s.wide.remember(l.scope)
+		}
 		if len(taken.lines) > 1 || way == "claim_lane" && taken.more {
 			s.several.Store(fewClaims)
 		} else if way == "claim" {
@@ -123,8 +125,8 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 		}
 		if taken.planned {
 			l.planned = true
-			s.detours.remember(c.Queues)
-			return s.claimPlanned(ctx, c, batch, l.even)
+			s.detours.remember(l.scope)
+			return s.claimPlanned(ctx, c, batch, l)
 		}
 	}
 	return taken, nil
@@ -152,11 +154,13 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 		var f facts
 		var now pgtype.Timestamptz
 		var planned, more, started pgtype.Bool
+		var lanes pgtype.Int8
 		var id pgtype.UUID
 		var lane, token, failures, crashes, interrupts, generation pgtype.Int4
 		in := lease{id: c.batch, worker: c.Worker}
-		into := append([]any{&now, &planned, &more, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
+		into := append([]any{&now, &planned, &more, &lanes, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
+			t.lanes = max(t.lanes, int(lanes.Int64))
 			if !id.Valid {
 				t.more, t.planned = more.Bool, planned.Bool
 				return nil

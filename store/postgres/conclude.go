@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // followMax is how many that waited are moved by one step.
@@ -21,8 +22,8 @@ var errLanes = errors.New("a lane is not there yet")
 // Conclude does what the end of members brings with it. One process does so at a time; who finds another at it has nothing to do. A step is one
 // transaction: either all of it was done and the pages are not looked at again, or none was.
 func (s *Store) Conclude(ctx context.Context, limit int) (did int, err error) {
-	if limit <= 0 {
-		return 0, nil
+	if err := rule.Batch("conclude", limit); err != nil {
+		return 0, err
 	}
 	limit = atMost(limit)
 	ctx, cancel := within(ctx, manyDeadline)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/inspect"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Edit changes a job that is queued, or failed, and answers with it as it is then. A lane that nobody has used before is made first, apart from the rest.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
-	if err := statement.CheckEdit(&e); err != nil {
+	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
 	}
 	lane, err := s.laneOf(ctx, &e)
@@ -86,7 +86,7 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 	if err := in.p.flush(ctx); err != nil {
 		return err
 	}
-	revised, err := statement.Revise(now, json.RawMessage(args), e)
+	revised, err := rule.Edit(&now, json.RawMessage(args), e)
 	if err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 		s.restand(in, now, e, aside)
 	}
 	i := e.Intervention
-	i.Reason = revised.Said
-	s.record(in.p, in.at, "edit", i)
+	i.Reason = revised.Reason
+	s.recordChange(in.p, in.at, "edit", i, revised.Was)
 	return nil
 }
 

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // bulk is how many drafts it takes for COPY to be worth its extra words.
@@ -35,7 +35,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	}
 	ctx, cancel := within(ctx, deadline+time.Duration(len(drafts))*time.Millisecond)
 	defer cancel()
-	entries, err := s.prepare(ctx, drafts)
+	entries, err := s.prepare(ctx, drafts, rule.Drafts)
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +63,14 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 }
 
 // prepare checks every draft, naming all problems, and finds their lanes.
-func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft) ([]entry, error) {
-	entries := make([]entry, len(drafts))
-	var problems []error
-	for i, draft := range drafts {
-		entries[i] = entry{Draft: draft, given: !draft.ID.IsZero()}
-		if err := entries[i].Prepare(); err != nil && len(drafts) > 1 {
-			problems = append(problems, fmt.Errorf("draft %d of %d: %w", i+1, len(drafts), err))
-		} else if err != nil {
-			problems = append(problems, err)
-		}
-	}
-	if err := errors.Join(problems...); err != nil {
+func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func([]holdfast.Draft) error) ([]entry, error) {
+	prepared := slices.Clone(drafts)
+	if err := check(prepared); err != nil {
 		return nil, err
+	}
+	entries := make([]entry, len(drafts))
+	for i := range prepared {
+		entries[i] = entry{Draft: prepared[i], given: !drafts[i].ID.IsZero()}
 	}
 	return entries, s.findLanes(ctx, entries)
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // promises are what settlements say of the next attempts.
@@ -39,6 +39,7 @@ type troubles struct {
 type trouble struct {
 	first    *holdfast.Failure
 	failures int
+	versions []string
 }
 
 // add counts an attempt that failed, or whose worker was lost, or that ended its job. What was handed back for free is no trouble.
@@ -56,20 +57,24 @@ func (t *troubles) add(n *holdfast.Settlement, to holdfast.State) {
 		t.groups[name] = &trouble{first: f}
 	}
 	t.groups[name].failures++
+	t.groups[name].versions = append(t.groups[name].versions, clean(n.Version))
 	t.fingerprint.quote(name)
 	t.job.id(n.Job)
 	t.dependency.quote(clean(f.Dependency))
 	t.version.quote(clean(n.Version))
 }
 
-// queue writes them: last of all, because many settlements may want the same rows at once.
-func (t *troubles) queue(p *pipe, sql map[string]string, now time.Time) {
-	if len(t.groups) == 0 {
-		return
+// write adds them to their groups: last of all, because many settlements may want the same rows at once. Only where a group was resolved or
+// ignored when the settlement began is another round trip spent to decide, under the lock of its row, whether it turns. A status that changes
+// in between stays until the next failure.
+func (t *settling) writeTroubles(ctx context.Context) error {
+	if len(t.troubles.groups) == 0 {
+		return nil
 	}
+	p, sql, at := t.p, t.s.sql, stamp(t.now)
 	var fingerprint, code, category, message, detail, failures column
-	for _, name := range slices.Sorted(maps.Keys(t.groups)) {
-		g := t.groups[name]
+	for _, name := range slices.Sorted(maps.Keys(t.troubles.groups)) {
+		g := t.troubles.groups[name]
 		fingerprint.quote(name)
 		code.quote(clean(g.first.Code))
 		category.some(clean(g.first.Category))
@@ -77,18 +82,46 @@ func (t *troubles) queue(p *pipe, sql map[string]string, now time.Time) {
 		detail.some(clean(g.first.Detail))
 		failures.int(g.failures)
 	}
-	at := stamp(now)
 	p.Queue(sql["error_count"], append([]any{at}, literals([]column{fingerprint, code, category, message, detail, failures})...)...)
-	p.Queue(sql["error_turn"], at, fingerprint.String(), t.fingerprint.String(), t.version.String())
-	p.Queue(sql["error_tally"], append([]any{at}, literals([]column{t.fingerprint, t.job, t.dependency, t.version})...)...)
+	if t.turnable {
+		if err := t.turn(ctx, fingerprint.String()); err != nil {
+			return err
+		}
+	}
+	p.Queue(sql["error_tally"], append([]any{at}, literals([]column{t.troubles.fingerprint, t.troubles.job, t.troubles.dependency, t.troubles.version})...)...)
+	return nil
+}
+
+// turn reads the groups, whose rows are locked by now, and changes the status of those that the rules turn.
+func (t *settling) turn(ctx context.Context, fingerprints string) error {
+	var name, status, resolvedIn string
+	var g rule.ErrorGroup
+	var until *time.Time
+	var which, to, event, reason column
+	into := []any{&name, &status, &g.Failures, &until, &g.UntilCount, &resolvedIn}
+	t.p.each(t.s.sql["error_stands"], []any{fingerprints}, into, func() error {
+		g.Status, g.ResolvedIn, g.Until = holdfast.Status(status), resolvedIn, time.Time{}
+		if until != nil {
+			g.Until = *until
+		}
+		if turn := g.Turn(t.now, t.troubles.groups[name].versions); turn.Status != "" {
+			which.quote(name)
+			to.quote(string(turn.Status))
+			event.quote(turn.Event)
+			reason.quote(turn.Reason)
+		}
+		return nil
+	})
+	if err := t.p.flush(ctx); err != nil || len(which.text) == 0 {
+		return err
+	}
+	t.p.Queue(t.s.sql["error_turn"], append([]any{stamp(t.now), rule.Machine}, literals([]column{which, to, event, reason})...)...)
+	return nil
 }
 
 // Triage keeps a person's word on an error group.
 func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
 	if err := t.Check(); err != nil {
-		return err
-	}
-	if err := checkPerson(t.Actor, t.Reason, "", ""); err != nil {
 		return err
 	}
 	name := string(t.Status)
@@ -109,7 +142,7 @@ func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
 				return err
 			}
 			if !there {
-				return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %.80q", t.Fingerprint)}
+				return rule.NoErrorGroup(t.Fingerprint)
 			}
 			s.tell(p.Batch, holdfast.Event{Subject: "error/" + clean(t.Fingerprint), Name: name, Actor: t.Actor, Reason: t.Reason}, now)
 			return nil

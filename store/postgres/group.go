@@ -3,12 +3,12 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // manyDeadline is for verbs that may move a hundred thousand members in one transaction.
@@ -16,7 +16,7 @@ const manyDeadline = time.Minute
 
 // Gather makes a group durable, so that drafts may name it.
 func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Group, err error) {
-	if err := g.Prepare(); err != nil {
+	if err := rule.Group(&g); err != nil {
 		return holdfast.Group{}, err
 	}
 	if err := s.hearMembers(ctx); err != nil {
@@ -33,11 +33,11 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Gro
 
 // Gather makes a group that exists if and when the caller's transaction commits.
 func (g guest) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
-	q, err := g.session()
+	q, err := g.session(ctx)
 	if err != nil {
 		return holdfast.Group{}, err
 	}
-	if err := group.Prepare(); err != nil {
+	if err := rule.Group(&group); err != nil {
 		return holdfast.Group{}, err
 	}
 	if err := g.s.hearMembers(ctx); err != nil {
@@ -91,7 +91,7 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 		return err
 	})
 	if err == nil && !added {
-		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("a group with the id %v is already there: leave the id to the store, or use another", g.ID)}
+		err = rule.GroupExists(g.ID)
 	}
 	if err != nil {
 		return holdfast.Group{}, err
@@ -109,7 +109,7 @@ func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
 
 // Seal seals a group if and when the caller's transaction commits.
 func (g guest) Seal(ctx context.Context, group holdfast.ID) error {
-	q, err := g.session()
+	q, err := g.session(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *Store) seal(ctx context.Context, q session, group holdfast.ID) error {
 	var id string
 	err := q.query(ctx, s.sql["group_seal"], []any{group.String()}, func(scan func(...any) error) error { there = true; return scan(&id) })
 	if err == nil && !there {
-		return noGroup(group)
+		return rule.NoGroup(group)
 	}
 	return err
 }
@@ -143,27 +143,25 @@ func (s *Store) reopen(ctx context.Context, p *pipe, jobs []holdfast.ID, now tim
 
 // CancelGroup seals the group and leaves word that its members are to be cancelled.
 func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
-	if err := checkPerson(i.Actor, i.Reason, i.Owner, i.Request); err != nil {
+	if err := i.Check(); err != nil {
 		return err
 	}
 	return s.ask(ctx, "cancel the group", false, func(ctx context.Context) error {
 		return s.transact(ctx, s.work, func(p *pipe) error {
-			var owner string
-			var there, settled, ending bool
+			var owner, state string
+			var there, ending bool
 			var generation int
 			var now time.Time
-			p.each(s.sql["group_read"], []any{i.Group.String()}, []any{&owner, &settled, &ending, &generation}, func() error { there = true; return nil })
+			p.each(s.sql["group_read"], []any{i.Group.String()}, []any{&owner, &state, &ending, &generation}, func() error { there = true; return nil })
 			p.one(s.sql["now"], nil, &now)
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
-			switch {
-			case !there || i.Owner != "" && i.Owner != owner:
-				return noGroup(i.Group)
-			case settled:
-				return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has settled: there is nothing left to cancel", i.Group)}
-			case ending: // only the first word is part of the story
-				return nil
+			if !there || i.Owner != "" && i.Owner != owner {
+				return rule.NoGroup(i.Group)
+			}
+			if err := rule.CancelGroup(i.Group, holdfast.GroupState(state)); err != nil || ending { // only the first word is part of the story
+				return err
 			}
 			p.Queue(s.sql["group_end"], i.Group.String(), stamp(now))
 			s.tell(p.Batch, groupEvent("cancel", i, generation), now)

@@ -2,16 +2,16 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // RetryGroup sends round the members that failed, and those that were cancelled because of them, also in groups inside it. However many they are,
 // that is a handful of statements.
 func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int, err error) {
-	if err := checkPerson(i.Actor, i.Reason, i.Owner, i.Request); err != nil {
+	if err := i.Check(); err != nil {
 		return 0, err
 	}
 	ctx, cancel := within(ctx, manyDeadline)
@@ -29,7 +29,7 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int,
 				return err
 			}
 			if len(r.broken) == 0 {
-				return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has no failed member that can be retried: look at its members", i.Group)}
+				return rule.NothingToRetry(i.Group, r.expired, r.keyed)
 			}
 			jobs = r.jobs()
 			return r.write(ctx, &back)
@@ -50,6 +50,8 @@ type groupRetry struct {
 	i      holdfast.Intervention
 	now    time.Time
 	broken []*brokenMember
+
+	expired, keyed int // members that stay as they are: past their expiry, or another job holds their unique key
 }
 
 // A brokenMember failed, or follows one that did.
@@ -67,7 +69,9 @@ func (r *groupRetry) look(ctx context.Context) error {
 	var late bool
 	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.follows, &b.owner, &b.kind, &b.key.key, &late}
 	r.p.each(r.s.sql["group_broken"], []any{r.i.Group.String()}, into, func() error {
-		if one := b; !late {
+		if one := b; late {
+			r.expired++
+		} else {
 			r.broken = append(r.broken, &one)
 		}
 		return nil
@@ -77,7 +81,7 @@ func (r *groupRetry) look(ctx context.Context) error {
 		return err
 	}
 	if !there || r.i.Owner != "" && r.i.Owner != owner {
-		return noGroup(r.i.Group)
+		return rule.NoGroup(r.i.Group)
 	}
 	return nil
 }
@@ -109,6 +113,8 @@ func (r *groupRetry) retake(ctx context.Context) error {
 	for _, b := range r.broken {
 		if b.key.key == "" || holders[b.key] == b.job.String() {
 			mine = append(mine, b)
+		} else {
+			r.keyed++
 		}
 	}
 	r.broken = mine
@@ -150,9 +156,10 @@ func (r *groupRetry) write(ctx context.Context, back *returned) error {
 		return err
 	}
 	var owner string
-	var settled, ending bool
+	var state string
+	var ending bool
 	var generation int
-	p.one(sql["group_read"], []any{r.i.Group.String()}, &owner, &settled, &ending, &generation)
+	p.one(sql["group_read"], []any{r.i.Group.String()}, &owner, &state, &ending, &generation)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
@@ -19,7 +19,7 @@ const shares = "share"
 
 // Pause places a hold, and says so in its story. After a lost answer it is not repeated: the story would tell it twice.
 func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
-	if err := checkHold(&h); err != nil {
+	if err := rule.Hold(&h); err != nil {
 		return err
 	}
 	name := "paused"
@@ -35,7 +35,7 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 
 // Resume lifts a hold, and says so in its story if there was one.
 func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
-	if err := checkHold(&h); err != nil {
+	if err := rule.Hold(&h); err != nil {
 		return err
 	}
 	return s.holding(ctx, "resume", func(ctx context.Context, p *pipe, now time.Time) error {
@@ -65,13 +65,6 @@ func (s *Store) holding(ctx context.Context, verb string, change func(context.Co
 		s.wake([]string{allQueues}, false)
 	}
 	return err
-}
-
-func checkHold(h *holdfast.Hold) error {
-	if err := h.Check(); err != nil {
-		return err
-	}
-	return checkPerson(h.Actor, h.Reason, "", "")
 }
 
 func subjectOf(h holdfast.Hold) string {
@@ -154,12 +147,17 @@ type keeping struct {
 
 // prepare checks the drafts, and finds their lanes before anything is locked.
 func (k *keeping) prepare(ctx context.Context) (err error) {
-	if len(k.c.Enqueue) == 0 {
+	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
 		return nil
 	}
-	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue); err != nil {
+	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue, rule.Drafts); err != nil {
 		return err
 	}
+	deliver, err := k.s.prepare(ctx, k.c.Deliver, rule.Deliveries)
+	if err != nil {
+		return err
+	}
+	k.entries = append(k.entries, deliver...)
 	return k.s.size.check(ctx, k.s)
 }
 
@@ -167,15 +165,23 @@ func (k *keeping) prepare(ctx context.Context) (err error) {
 func (k *keeping) write(ctx context.Context, p *pipe) error {
 	s, c := k.s, k.c
 	k.refused, k.fresh = nil, nil
-	records := slices.SortedStableFunc(slices.Values(c.Records), func(a, b holdfast.Record) int {
-		return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Name, b.Name))
+	stale := make([]error, len(c.Records)) // in the order in which they were given: the first of them is named
+	order := make([]int, len(c.Records))   // in which records are locked
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(c.Records[a].Room, c.Records[b].Room), cmp.Compare(c.Records[a].Name, c.Records[b].Name))
 	})
-	for _, r := range records {
-		s.keepRecord(p, r, &k.refused)
+	for _, i := range order {
+		s.keepRecord(p, c.Records[i], &stale[i])
 	}
 	p.one(s.sql["now"], nil, &k.now)
-	if err := p.flush(ctx); err != nil || k.refused != nil {
-		return cmp.Or(err, k.refused)
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	if k.refused = cmp.Or(stale...); k.refused != nil {
+		return k.refused
 	}
 	s.changeHolds(p, c, k.now)
 	for _, l := range c.Listen {
@@ -209,7 +215,7 @@ func (k *keeping) tell(p *pipe, e holdfast.Event) {
 	}
 	p.Queue(k.s.sql["job_event_add"], e.Job.String(), stamp(k.now), e.Name, e.Actor, clean(e.Reason), clean(e.Request)).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
-			k.refused = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", e.Job)}
+			k.refused = rule.NoJob(e.Job)
 		}
 		return nil
 	})
@@ -217,8 +223,7 @@ func (k *keeping) tell(p *pipe, e holdfast.Event) {
 
 // keepRecord queues the compare-and-set of one record.
 func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
-	stale := &holdfast.Error{Kind: holdfast.ErrConflict,
-		Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide anew", r.Room, r.Name)}
+	stale := rule.RecordChanged(r.Room, r.Name)
 	kept := func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
 			*refused = stale

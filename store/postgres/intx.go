@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // In binds an enqueuer to the caller's own transaction, a pgx.Tx or an *sql.Tx of any PostgreSQL driver.
@@ -25,14 +26,14 @@ type guest struct {
 const guestMax = 500
 
 func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	q, err := g.session()
+	q, err := g.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
 	}
-	entries, err := g.s.prepare(ctx, drafts)
+	entries, err := g.s.prepare(ctx, drafts, rule.Drafts)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +47,42 @@ func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast
 }
 
 // session is the caller's transaction, if it is of a kind that is known.
-func (g guest) session() (session, error) {
+func (g guest) session(ctx context.Context) (session, error) {
 	switch tx := g.tx.(type) {
 	case pgx.Tx:
-		return native{tx}, nil
+		return guestOf(ctx, tx)
 	case *sql.Tx:
 		return foreign{tx}, nil
 	}
 	return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
 		Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
+}
+
+// guestOf keeps names of statements out of a connection that goes through a pooler, whatever the caller's pool does with the caller's own.
+func guestOf(ctx context.Context, tx pgx.Tx) (session, error) {
+	conn := tx.Conn()
+	if conn == nil { // a transaction that the caller made up around another
+		return native{tx}, nil
+	}
+	behind, err := pooled(ctx, conn.PgConn())
+	if err != nil {
+		return nil, explain("enqueue", err)
+	}
+	if behind {
+		return native{unnamed{tx}}, nil
+	}
+	return native{tx}, nil
+}
+
+// unnamed sends statements without preparing them under a name.
+type unnamed struct{ speaker }
+
+func (u unnamed) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return u.speaker.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+}
+
+func (u unnamed) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return u.speaker.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 }
 
 // insert is guarded by a savepoint where a refusal is possible, because a refused call must leave nothing behind and a

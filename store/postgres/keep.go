@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Promote makes up to limit queued jobs claimable whose time has come, and reports how many.
 func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
-	if limit <= 0 {
-		return 0, nil
+	if err := rule.Batch("promote", limit); err != nil {
+		return 0, err
 	}
 	var total int
 	var back returned
@@ -45,6 +46,9 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 
 // Breach finds jobs whose next attempt did not start in time, and says so in the story of each, once.
 func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
+	if err := rule.Batch("breach", limit); err != nil {
+		return nil, err
+	}
 	broken := []holdfast.ID{}
 	for left := atMost(limit); left > 0; {
 		looked, found := 0, []holdfast.ID(nil)
@@ -79,7 +83,7 @@ func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
 
 // Reclaim takes over batches that have expired, whole ones, until it has collected as many jobs as asked for.
 func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	if err := checkClaim(c); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	var answer []holdfast.Lease
@@ -198,7 +202,7 @@ func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
 
 // Expire hands the caller queued jobs whose expiry has passed, in a batch of its own.
 func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	if err := checkClaim(c); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	var leases []holdfast.Lease

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
@@ -133,8 +133,7 @@ func (a *admission) refuse(ctx context.Context, i int, before []entry) error {
 	if err := a.s.firstTaken(ctx, a.q, before); err != nil {
 		return err
 	}
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: a.receipts[i].ID,
-		Message: fmt.Sprintf("the idempotency key %q was used for another draft: repeat that draft, or use a new key", a.entries[i].IdempotencyKey)}
+	return rule.KeyUsed(a.entries[i].IdempotencyKey, a.receipts[i].ID)
 }
 
 // firstTaken refuses the first entry whose id is another job's.
@@ -160,8 +159,7 @@ func (s *Store) firstTaken(ctx context.Context, q session, entries []entry) erro
 	}
 	for _, id := range given {
 		if there[id] {
-			return &holdfast.Error{Kind: holdfast.ErrConflict, Job: id,
-				Message: fmt.Sprintf("a job with the id %v is already there: leave the id to the store, or use another", id)}
+			return rule.JobExists(id)
 		}
 		there[id] = true
 	}

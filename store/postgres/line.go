@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,15 +19,15 @@ type lines struct {
 	mu    sync.Mutex
 	at    map[place]int // when it was added, in steps; nil: nothing is known
 	step  int
-	aged  time.Time           // from then on it is not trusted
-	guest map[place]time.Time // where a caller's own transaction puts something: until then it may commit
+	aged  map[string]time.Time // by scope: from then on what is known of its lanes is not trusted
+	guest map[place]time.Time  // where a caller's own transaction puts something: until then it may commit
 	lanes map[int32]*lane.Lane
 	own   map[int32]string  // the dependency that a lane's jobs name themselves
 	kinds map[string]string // what the other lanes' kinds were declared to call
 	told  int               // how often that has changed
 
 	unread map[int32][]place // where something waits in lanes that were not read yet
-	views  map[string]*view  // what is open, by the queues that are claimed
+	views  map[string]*view  // what is open, by scope
 }
 
 // put notes that something waits at a place.
@@ -128,11 +127,11 @@ func (l *lines) welcome() {
 	}
 }
 
-// recall reports whether the places that are known can be trusted.
-func (l *lines) recall() (step int, trusted bool) {
+// recall reports whether the places that are known in a scope can be trusted.
+func (l *lines) recall(scope *lane.Scope) (step int, trusted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at == nil || time.Now().After(l.aged) {
+	if l.at == nil || !time.Now().Before(l.aged[scope.Key()]) {
 		return l.now(), false
 	}
 	l.welcome()
@@ -142,13 +141,13 @@ func (l *lines) recall() (step int, trusted bool) {
 // now is the present step. What is added from here on is not forgotten by a walk that began before.
 func (l *lines) now() int {
 	if l.at == nil {
-		l.at, l.aged = map[place]int{}, time.Time{}
+		l.at, l.aged = map[place]int{}, nil
 	}
 	return l.step
 }
 
-// walked replaces what was known by what a walk found.
-func (l *lines) walked(began time.Time, step int, found []place) {
+// walked replaces what was known of a scope by what a walk found.
+func (l *lines) walked(scope *lane.Scope, began time.Time, step int, found []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	there := make(map[place]bool, len(found))
@@ -157,16 +156,25 @@ func (l *lines) walked(began time.Time, step int, found []place) {
 		l.put(p, max(l.at[p], step))
 	}
 	for p, added := range l.at {
-		if added <= step && !there[p] {
+		if added <= step && !there[p] && l.covers(scope, p) {
 			l.drop(p)
 		}
 	}
 	now := time.Now()
-	l.aged = now.Add(min(guestAge/2, max(markAge, markShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
+	if l.aged == nil || len(l.aged) > maxScopes {
+		l.aged = map[string]time.Time{}
+	}
+	l.aged[scope.Key()] = now.Add(min(guestAge/2, max(markAge, markShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
 	l.welcome()
 	for _, v := range l.views {
 		v.sort()
 	}
+}
+
+// covers reports whether a place is in a scope. One whose lane was not read yet is not.
+func (l *lines) covers(scope *lane.Scope, p place) bool {
+	known := l.lanes[max(p.lane, -p.lane)]
+	return known != nil && scope.Covers(known)
 }
 
 // strange are the lanes where something waits that were not read yet.
@@ -187,13 +195,16 @@ func (l *lines) emptied(step int, places []place) {
 	}
 }
 
-// mixed reports whether jobs of more than one priority wait.
-func (l *lines) mixed() bool {
+// mixed reports whether jobs of more than one priority wait in a scope. Those in lanes that were not read yet count.
+func (l *lines) mixed(scope *lane.Scope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := true
 	var priority int16
 	for p := range l.at {
+		if l.lanes[max(p.lane, -p.lane)] != nil && !l.covers(scope, p) {
+			continue
+		}
 		if !first && p.priority != priority {
 			return true
 		}
@@ -246,14 +257,14 @@ func (l *lines) declare(kinds map[string]string) (told int) {
 	return l.told
 }
 
-// walk finds the places where something waits, all of them.
-func (s *Store) walk(b *pgx.Batch, send func() error) error {
+// walk finds the places of a scope where something waits, and others that it meets on the way.
+func (s *Store) walk(b *pgx.Batch, scope *lane.Scope, send func() error) error {
 	s.lines.mu.Lock()
 	step := s.lines.now()
 	s.lines.mu.Unlock()
 	began := time.Now()
 	var found []place
-	b.Queue(s.sql["lines"]).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql["lines"], clean(texts(scope.Queues)), clean(texts(scope.Kinds))).Query(func(rows pgx.Rows) error {
 		var p place
 		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority}, func() error { found = append(found, p); return nil })
 		return err
@@ -261,7 +272,7 @@ func (s *Store) walk(b *pgx.Batch, send func() error) error {
 	if err := send(); err != nil {
 		return err
 	}
-	s.lines.walked(began, step, found)
+	s.lines.walked(scope, began, step, found)
 	return nil
 }
 
@@ -319,26 +330,29 @@ func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
 	})
 }
 
-// Detours remember for which queues one statement is not enough to claim.
+// Detours remember for which scopes one statement is not enough to claim.
 type detours struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
+// maxScopes is of how many scopes a store remembers when it looked at them.
+const maxScopes = 1000
+
 // detour is how long that is believed without another look.
 const detour = time.Second
 
-func (d *detours) take(queues []string) bool {
+func (d *detours) take(scope *lane.Scope) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return time.Now().Before(d.until[strings.Join(queues, " ")])
+	return time.Now().Before(d.until[scope.Key()])
 }
 
-func (d *detours) remember(queues []string) {
+func (d *detours) remember(scope *lane.Scope) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.until == nil || len(d.until) > 1000 {
+	if d.until == nil || len(d.until) > maxScopes {
 		d.until = map[string]time.Time{}
 	}
-	d.until[strings.Join(queues, " ")] = time.Now().Add(detour)
+	d.until[scope.Key()] = time.Now().Add(detour)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
 )
 
 const (
@@ -44,15 +45,18 @@ type look struct {
 	low    holdfast.ID
 	void   bool
 
-	even    bool // it is the claim in sixteen that shares evenly between priorities
-	planned bool // it went another way
+	scope    *lane.Scope
+	all      bool // it looks at everything
+	narrowed bool // it looked only at lines that the store remembers
+	even     bool // it is the claim in sixteen that shares evenly between priorities
+	planned  bool // it went another way
 }
 
 // begin starts a look: behind the marks as well when all is wanted, when they have aged, or when there are none.
 func (m *marks) begin(all bool) *look {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &look{began: time.Now()}
+	l := &look{began: time.Now(), all: all}
 	l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)
 	var lanes, priorities, jobs, before column
 	if l.marked {

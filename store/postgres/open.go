@@ -3,15 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfastdev/holdfast"
@@ -27,6 +25,8 @@ type Config struct {
 	MaxSize int64
 	// Trace hears of every statement before it is sent; nobody when nil. It may be called from many goroutines at once.
 	Trace func(statement string)
+	// Log is told when the database is reached through a pooler and wake-ups of other processes cannot be heard; slog.Default when nil.
+	Log *slog.Logger
 }
 
 // A Store is a holdfast.Store on PostgreSQL. All its methods may be called from many goroutines.
@@ -46,11 +46,13 @@ type Store struct {
 	lines   lines
 	weights weights
 	detours detours
+	wide    detours // scopes with many lanes
 	holds   holds
 	turns   turns
 	reach   reaches
 	size    gauge
 	shards  shards
+	pooling pooling
 
 	life  context.Context // ends when the store is closed, after the writes under way
 	end   context.CancelFunc
@@ -77,11 +79,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	} else if !strings.Contains(c.URL, "pool_max_conns") {
 		config.MaxConns = 8
 	}
-	config.ConnConfig.BuildContextWatcherHandler = cancelFirst
+	config.ConnConfig.BuildContextWatcherHandler = newCanceller
 	if c.Trace != nil {
 		config.ConnConfig.Tracer = tracer(c.Trace)
 	}
-	s := &Store{sql: statements(), shards: shards{seed: rand.Uint64()}}
+	s := &Store{sql: statements(), shards: shards{seed: rand.Uint64()}, pooling: pooling{log: c.Log}}
+	s.pooling.watch(config, c.URL)
 	if s.size.limit, err = maxSize(config, c.MaxSize); err != nil {
 		return nil, err
 	}
@@ -160,9 +163,4 @@ func statements() map[string]string {
 		texts[name] = text
 	}
 	return texts
-}
-
-// cancelFirst asks the server to stop when a deadline passes, so that a statement nobody waits for does not keep its locks.
-func cancelFirst(conn *pgconn.PgConn) ctxwatch.Handler {
-	return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: time.Second}
 }

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
-	"unicode/utf8"
+	"encoding/json"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Retry sends a job round again at once, as a new generation with fresh counts.
@@ -31,28 +31,20 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 
 // retry takes the job from where it stands, and answers with what it is when it begins anew.
 func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) (ready narrow, err error) {
+	if err := rule.Retry(at.rule(), i.StuckAfter, at.now); err != nil {
+		return ready, err
+	}
 	m := &at.member
-	switch {
-	case at.state == holdfast.Failed:
+	switch at.place {
+	case inFinished:
 		if err := s.retake(ctx, p, at); err != nil {
 			return ready, err
 		}
 		p.Queue(s.sql["leave_finished"], i.Job.String())
-	case at.waits:
-		return ready, against(i.Job, "waits for members of its group: retry those, or the group")
-	case at.place == inLater && m.failures+m.crashes+m.interrupts > 0:
+	case inLater:
 		p.Queue(s.sql["leave_later"], i.Job.String())
-	case at.place == inLease && at.stuck(i.StuckAfter):
+	case inLease:
 		s.wrest(p, at)
-	case at.place == inLease:
-		return ready, against(i.Job, "is being processed: cancel it, or retry it once it is stuck")
-	case at.place == inFinished:
-		return ready, against(i.Job, "is "+string(at.state)+": only a failed job can be retried")
-	default:
-		return ready, against(i.Job, "is already waiting to run")
-	}
-	if at.expire != nil && !at.expire.After(at.now) {
-		return ready, tooLate(i.Job)
 	}
 	m.failures, m.crashes, m.interrupts = 0, 0, 0
 	m.generation++
@@ -100,8 +92,7 @@ func (s *Store) retake(ctx context.Context, p *pipe, at *standing) error {
 			return nil
 		}
 		if id, err := holdfast.ParseID(holder); err == nil {
-			return &holdfast.Error{Kind: holdfast.ErrConflict, Job: id,
-				Message: fmt.Sprintf("job %v holds the unique key of job %v: wait for it to end, or cancel it", id, at.member.job)}
+			return rule.KeyHeld(id, at.member.job)
 		}
 	}
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not retry the job: its unique key changes hands too fast; try again"}
@@ -110,18 +101,18 @@ func (s *Store) retake(ctx context.Context, p *pipe, at *standing) error {
 // Cancel ends a queued job at once, and asks a processing one to stop.
 func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
 	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipe, at *standing) error {
+		var err error
+		if state, err = rule.Cancel(at.rule()); err != nil {
+			return err
+		}
 		switch at.place {
-		case inFinished:
-			return against(i.Job, "is already "+string(at.state))
 		case inLease:
-			state = holdfast.Processing
 			return s.askToStop(ctx, p, at, i)
 		case inReady:
 			p.Queue(s.sql["leave_ready"], i.Job.String())
 		case inLater:
 			p.Queue(s.sql["leave_later"], i.Job.String())
 		}
-		state = holdfast.Cancelled
 		var rows finishedRows
 		rows.add(&at.member, ending{state: holdfast.Cancelled})
 		rows.queue(p, s.sql["finish gently"], at.now)
@@ -153,15 +144,12 @@ func (s *Store) askToStop(ctx context.Context, p *pipe, at *standing, i holdfast
 
 // Discard takes a failed job off the dead letters.
 func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
-	if i.Reason == "" {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a discard without a reason: say why nobody needs this job any more"}
+	if err := rule.CheckDiscard(&i); err != nil {
+		return err
 	}
 	return s.intervene(ctx, "discard the job", i, func(_ context.Context, p *pipe, at *standing) error {
-		switch {
-		case at.state != holdfast.Failed:
-			return against(i.Job, "has not failed: only a failed job can be discarded")
-		case at.discarded:
-			return against(i.Job, "is already discarded")
+		if err := rule.Discard(at.rule()); err != nil {
+			return err
 		}
 		p.Queue(s.sql["discard"], i.Job.String(), stamp(at.now))
 		s.record(p, at, "discard", i)
@@ -171,42 +159,10 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 
 // record adds what a person did to the job's story.
 func (s *Store) record(p *pipe, at *standing, name string, i holdfast.Intervention) {
-	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, i.Request, at.member.token, at.member.generation)
+	s.recordChange(p, at, name, i, nil)
 }
 
-func tooLate(job holdfast.ID) error {
-	return against(job, "could not start in time any more: its expiry has passed; enqueue it anew")
-}
-
-func against(job holdfast.ID, what string) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v %s", job, what)}
-}
-
-// checkPerson refuses a person's word that does not say whose it is, or cannot be shown to others.
-func checkPerson(actor, reason, owner, request string) error {
-	switch {
-	case actor == "":
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "an intervention without an actor: say who you are"}
-	case !plain(actor, 255):
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the actor: use at most 255 bytes of UTF-8 without control characters"}
-	case !plain(reason, 1000):
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the reason: use at most 1000 bytes of UTF-8 without control characters"}
-	case !plain(owner, 255):
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the owner: use at most 255 bytes of UTF-8 without control characters"}
-	case !plain(request, 255):
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the request: use at most 255 bytes of UTF-8 without control characters"}
-	}
-	return nil
-}
-
-func plain(text string, limit int) bool {
-	if len(text) > limit || !utf8.ValidString(text) {
-		return false
-	}
-	for i := range len(text) {
-		if text[i] < ' ' || text[i] == 0x7f {
-			return false
-		}
-	}
-	return true
+// recordChange adds what a person did to the job's story, with the values that were replaced.
+func (s *Store) recordChange(p *pipe, at *standing, name string, i holdfast.Intervention, was json.RawMessage) {
+	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, i.Request, at.member.token, at.member.generation, string(was))
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // A groupRow is a group, locked.
@@ -24,6 +25,7 @@ type groupRow struct {
 	live            holdfast.ID // every member with a higher id has ended
 	left            bool        // it is to end, and not all of it has heard
 	inside          bool        // a group inside it has not settled
+	unreadable      error       // its continuations are damaged
 }
 
 // highest is above every id, and nobody below the one that is zero.
@@ -42,7 +44,9 @@ func scanGroup(rows pgx.Rows) (*groupRow, error) {
 		g.live = live.Bytes
 	}
 	if then != nil {
-		err = json.Unmarshal([]byte(*then), &g.Then)
+		if json.Unmarshal([]byte(*then), &g.Then) != nil {
+			g.Then, g.unreadable = nil, rule.ErrThenUnreadable
+		}
 	}
 	return g, err
 }
@@ -81,10 +85,7 @@ func (c *concluding) judge(ctx context.Context) error {
 // end cancels the next members of a group that is to end: those that wait at once, those at work when they have answered.
 func (c *concluding) end(ctx context.Context, g *groupRow) error {
 	p, sql, now := c.p, c.s.sql, stamp(c.now)
-	reason := "its group was cancelled"
-	if g.ending == string(holdfast.GroupExpired) {
-		reason = "the time of its group was up"
-	}
+	reason := rule.EndedWith(holdfast.GroupState(g.ending))
 	var rest []holdfast.ID
 	var id [16]byte
 	p.each(sql["group_rest"], []any{g.ID.String(), g.live.String(), c.limit}, []any{&id}, func() error { rest = append(rest, id); return nil })
@@ -170,10 +171,10 @@ func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
 		if g.ending != "" {
 			g.State = holdfast.GroupState(g.ending)
 		}
-		entries, trouble := c.continuations(g)
-		next = append(next, entries...)
+		drafts, refused := rule.Continuations(&g.Group)
+		next = append(next, c.entries(drafts)...)
 		m := g.Members
-		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), stamp(c.now), m.Complete, m.Failed, m.Cancelled, summary(m)+trouble)
+		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), stamp(c.now), m.Complete, m.Failed, m.Cancelled, rule.Outcome(m, errors.Join(g.unreadable, refused)))
 		if !g.Parent.IsZero() {
 			c.p.Queue(c.s.sql["group_attend_around"], g.Parent.String())
 		}
@@ -190,26 +191,10 @@ func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
 	return err
 }
 
-// summary says how many of how many.
-func summary(m holdfast.Members) string {
-	text := fmt.Sprintf("%d of %d complete", m.Complete, m.Total)
-	if m.Failed > 0 {
-		text += fmt.Sprintf(", %d failed", m.Failed)
-	}
-	if m.Cancelled > 0 {
-		text += fmt.Sprintf(", %d cancelled", m.Cancelled)
-	}
-	return text
-}
-
-// continuations are the jobs that follow an outcome. One that no store takes any more is told, and does not keep the group from settling.
-func (c *concluding) continuations(g *groupRow) (entries []entry, trouble string) {
-	for _, draft := range g.Continuations() {
+// entries are drafts on their way into their lanes, as far as these are known.
+func (c *concluding) entries(drafts []holdfast.Draft) (entries []entry) {
+	for _, draft := range drafts {
 		e := entry{Draft: draft}
-		if err := e.Prepare(); err != nil {
-			trouble += fmt.Sprintf("; what was to follow could not be enqueued: %.200s", clean(err.Error()))
-			continue
-		}
 		if lane, known := c.s.lanes.Load(e.path()); known {
 			e.lane = lane.(int32)
 		} else {
@@ -217,5 +202,5 @@ func (c *concluding) continuations(g *groupRow) (entries []entry, trouble string
 		}
 		entries = append(entries, e)
 	}
-	return entries, trouble
+	return entries
 }

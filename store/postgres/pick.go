@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -215,9 +216,15 @@ func (p *planning) valves() *lane.Valves {
 	for _, l := range p.live {
 		valves.Live(l.lane, l.retries, l.jobs)
 	}
+	busy := maps.Clone(p.c.Busy)
+	if busy == nil {
+		busy = map[string]int{}
+	}
 	for _, s := range p.shares {
 		valves.Live(s.Lane, s.Retries(), s.Jobs)
+		busy[s.Lane.Owner] = max(busy[s.Lane.Owner], 0) + s.Jobs
 	}
+	valves.Bound(p.c.OwnerSlots, busy)
 	return valves
 }
 

@@ -83,6 +83,8 @@ type planning struct {
 	c    claiming
 	even bool
 
+	scope *lane.Scope
+
 	now     time.Time
 	holds   []holdfast.Hold
 	sign    string
@@ -95,7 +97,7 @@ type planning struct {
 
 	declared int // how often kinds had been declared
 
-	waiting *view          // all that is open, in the claimed queues
+	waiting *view          // all that is open, in the claim's scope
 	done    map[place]bool // heads that were looked into
 	empty   []place
 	heads   []lane.Head
@@ -133,15 +135,15 @@ type aside struct {
 }
 
 // claimPlanned claims where owners share, or holds let some through and not others.
-func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfast.ID, even bool) (taken claimed, err error) {
+func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, err error) {
 	c.Limit = atMost(c.Limit)
-	if !even {
-		if taken, err = s.takeTurns(ctx, c, batch); err != nil || taken.rows > 0 {
+	if !l.even && c.OwnerSlots == 0 {
+		if taken, err = s.takeTurns(ctx, c, batch, l.scope); err != nil || taken.rows > 0 {
 			return taken, err
 		}
 	}
 	for tries := planTries; tries > 0 && ctx.Err() == nil; {
-		p := &planning{s: s, c: claiming{c, batch}, even: even, left: c.Limit, done: map[place]bool{}}
+		p := &planning{s: s, c: claiming{c, batch}, scope: l.scope, even: l.even, left: c.Limit, done: map[place]bool{}}
 		err = s.transact(ctx, s.work, func(pipe *pipe) error {
 			p.p = pipe
 			return p.run(ctx)
@@ -206,7 +208,7 @@ func (p *planning) run(ctx context.Context) error {
 func (p *planning) recall(ctx context.Context) error {
 	s := p.s
 	believed, known := s.holds.recall()
-	step, trusted := s.lines.recall()
+	step, trusted := s.lines.recall(p.scope)
 	weights, fresh := s.weights.recall()
 	p.holds, p.step, p.weights = believed, step, weights
 	if !fresh {
@@ -220,7 +222,7 @@ func (p *planning) recall(ctx context.Context) error {
 	switch {
 	case !trusted:
 		p.walked = true
-		err = s.walk(p.p.Batch, func() error { return p.p.flush(ctx) })
+		err = s.walk(p.p.Batch, p.scope, func() error { return p.p.flush(ctx) })
 	case !fresh || !known:
 		err = p.p.flush(ctx)
 	}
@@ -239,7 +241,7 @@ func (p *planning) recall(ctx context.Context) error {
 // walk finds out where something waits by now. If a limit stands before it that was not locked, the plan begins anew.
 func (p *planning) walk(ctx context.Context) error {
 	p.walked = true
-	if err := p.s.walk(p.p.Batch, func() error { return p.p.flush(ctx) }); err != nil {
+	if err := p.s.walk(p.p.Batch, p.scope, func() error { return p.p.flush(ctx) }); err != nil {
 		return err
 	}
 	if err := p.survey(ctx); err != nil {
@@ -253,7 +255,7 @@ func (p *planning) walk(ctx context.Context) error {
 	return nil
 }
 
-// survey finds out which places are open, in the claimed queues.
+// survey finds out which places are open, in the claim's scope.
 func (p *planning) survey(ctx context.Context) error {
 	if unknown := p.s.lines.strange(); len(unknown) > 0 {
 		p.s.readLanes(p.p.Batch, unknown)
@@ -261,7 +263,7 @@ func (p *planning) survey(ctx context.Context) error {
 			return err
 		}
 	}
-	p.waiting, p.declared = p.s.lines.view(p.c.Queues, p.holds)
+	p.waiting, p.declared = p.s.lines.view(p.scope, p.holds)
 	p.tags = slices.Sorted(maps.Keys(lane.NewValves(p.holds, p.now).Tags()))
 	return nil
 }
@@ -271,8 +273,10 @@ func (p *planning) choose() bool {
 	p.s.lines.mu.Lock()
 	defer p.s.lines.mu.Unlock()
 	owners := p.waiting.owners()
-	if p.round > 0 {
-		owners = slices.DeleteFunc(slices.Clone(owners), p.seen)
+	if slots := p.c.OwnerSlots; p.round > 0 || slots > 0 {
+		owners = slices.DeleteFunc(slices.Clone(owners), func(owner string) bool {
+			return p.round > 0 && p.seen(owner) || slots > 0 && p.c.Busy[owner] >= slots
+		})
 	}
 	jobs := float64(p.left<<min(2*p.round, 16)) * max(p.factor, 1) // more owners each round
 	turn, _ := p.s.turns.Next(owners, int(min(jobs, 1<<20)))
@@ -326,7 +330,7 @@ func (p *planning) remember(ctx context.Context) {
 	s := p.s
 	s.lines.emptied(p.step, p.empty)
 	if p.s.lines.owners(p.waiting) > 1 || len(p.tags) > 0 || len(p.limits()) > 0 {
-		s.detours.remember(p.c.Queues)
+		s.detours.remember(p.scope)
 	}
 	had := make(map[int32]int, len(p.taken.lines))
 	for line, n := range p.taken.lines {
@@ -354,14 +358,20 @@ func (p *planning) remember(ctx context.Context) {
 	})
 }
 
-// starving reports whether jobs of several priorities wait, so that the last may never have its turn.
-func (s *Store) starving(ctx context.Context) (bool, error) {
-	if _, trusted := s.lines.recall(); !trusted {
-		send := &pgx.Batch{}
-		send.Queue(s.sql["steer"])
-		if err := s.walk(send, func() error { return s.work.SendBatch(ctx, send).Close() }); err != nil {
-			return false, err
-		}
+// starving reports whether jobs of several priorities wait in a scope, so that the last may never have its turn.
+func (s *Store) starving(ctx context.Context, scope *lane.Scope) (bool, error) {
+	if err := s.trust(ctx, scope); err != nil {
+		return false, err
 	}
-	return s.lines.mixed(), nil
+	return s.lines.mixed(scope), nil
+}
+
+// trust makes sure that the lines of a scope are known.
+func (s *Store) trust(ctx context.Context, scope *lane.Scope) error {
+	if _, trusted := s.lines.recall(scope); trusted {
+		return nil
+	}
+	send := &pgx.Batch{}
+	send.Queue(s.sql["steer"])
+	return s.walk(send, scope, func() error { return s.work.SendBatch(ctx, send).Close() })
 }

@@ -21,7 +21,7 @@ import (
 var plans = storetest.Plans{
 	Want: map[string]string{
 		"steer": "", "interpret": "", "now": "", "wake": "", "durability": "",
-		"wake_missed": "ready(lane) cancel(first)",
+		"wake_missed": "ready(first) cancel(first)",
 
 		"lane_make": "", "lane_find": "", "lane_read": "", "present": "", "leave": "", "depend": "",
 		"hold_lock": "", "hold_patience": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
@@ -41,7 +41,7 @@ var plans = storetest.Plans{
 		"take_turns": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
 		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
 		"peek":       "ready(lane,priority) job(id)",
-		"lines":      "ready(first) ready(lane,priority)",
+		"lines":      "ready(first) ready(lane)",
 		"live":       "lease(all) job(id)",
 		"set_aside":  "ready(lane,priority,job) ready(ctid) job(id)",
 		"facts":      "job(id) carry(job)",
@@ -56,13 +56,14 @@ var plans = storetest.Plans{
 
 		"finish": "", "attempt_add": "", "later_add": "", "late_add": "", "note": "",
 		"finish gently": "", "attempt_add gently": "", "later_add gently": "", "ready_add gently": "job(id)",
-		"cancel_find": "cancel(job)",
-		"cancel_drop": "cancel(job)",
-		"cancel_in":   "cancel(first) lease(id) cancel(job)",
-		"unique_held": "unique(first) lease(id) unique(job) job(id)",
-		"unique_free": "unique(job)",
-		"ready_add":   "job(id)",
-		"settled":     "job(id) attempt(job,token) finished(job)",
+		"cancel_find":  "cancel(job)",
+		"cancel_drop":  "cancel(job)",
+		"cancel_in":    "cancel(first) lease(id) cancel(job)",
+		"unique_held":  "unique(first) lease(id) unique(job) job(id)",
+		"unique_free":  "unique(job)",
+		"ready_add":    "job(id)",
+		"settled":      "job(id) attempt(job,token) finished(job)",
+		"attempt_fold": "attempt(job,token)",
 
 		"promote":      "later(due_at) later(ctid) job(id) later(first) later(hold)",
 		"breach":       "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",
@@ -84,8 +85,8 @@ var plans = storetest.Plans{
 		"redriven_count": "redriven(redrive) sorted",
 
 		"deadline_add": "", "error_count": "", "error_tally": "job(id)", "tally_add": "",
-		"error_turn": "error_group(fingerprint)",
-		"triage":     "error_group(fingerprint)",
+		"error_turn": "error_group(fingerprint)", "error_turnable": "error_group(fingerprint)", "error_stands": "error_group(fingerprint)",
+		"triage": "error_group(fingerprint)",
 
 		"begin_generation": "", "event_add": "", "cancel_add": "", "subject_event_add": "",
 		"job_event_add":  "job(id) ready(lane,priority,job) later(job) lease(all) finished(job)",
@@ -132,7 +133,7 @@ var plans = storetest.Plans{
 		"feed_new":    "outbox(first) event(first)",
 		"feed_number": "outbox(first) feed(one) outbox(id)",
 		"feed_old":    "outbox(first,first)", "feed_forget": "outbox(first,first) feed(one)",
-		"story_old": "event(link)", "story_forget": "event(link) feed(one)",
+		"story_old": "event(link)", "story_forget": "event(link) feed(one)", "story_mark": "event(subject)",
 		"tally_forget":     "error_tally(step) error_tally(ctid)",
 		"trend_forget":     "tally(step) tally(ctid)",
 		"tombstone_forget": "tombstone(purged_at) tombstone(ctid)",
@@ -152,6 +153,7 @@ var plans = storetest.Plans{
 		"inspect strands":          "ready(lane) ready(lane,priority) job(id)",
 		"inspect strands of lines": "ready(lane)",
 		"inspect depth of lines":   "ready(lane)",
+		"inspect queues":           "",
 		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
 		"inspect codes":            "finished(code)",
 		"inspect error trends":     "error_tally(fingerprint,step) sorted",
@@ -161,7 +163,7 @@ var plans = storetest.Plans{
 		"inspect after":         "after(job)",
 		"inspect artifacts":     "artifact(job)",
 		"inspect due artifacts": "artifact(expire_at)",
-		"inspect chain":         "event(link) feed(first)",
+		"inspect chain":         "event(link) event(subject) feed(first)",
 		"inspect group names":   "group(id)",
 		"inspect lines":         "event(id)",
 		"inspect members":       "job(group_id) finished(job) later(job) lease(all) tombstone(group_id) group(parent) sorted",
@@ -200,6 +202,15 @@ func bare(name string) bool {
 		group_listen group_add group_share group_hold group_attend group_seal after_stranger after_add feed_new size`), name)
 }
 
+// unsteered are the settings of a statement that runs without those of steer. The plan that is looked at serves all parameters.
+func unsteered(name string, texts map[string]string) string {
+	generic := "SET LOCAL plan_cache_mode = force_generic_plan"
+	if strings.HasPrefix(name, "inspect ") {
+		return generic + "; " + texts["interpret"]
+	}
+	return generic
+}
+
 // A plan is cached when tables are empty and used when they are full, or made when nobody has counted the rows yet: neither
 // may send a statement through a whole table.
 func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
@@ -216,7 +227,7 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 		case empty:
 			return storetest.Plan{} // whoever runs it plans it, and knows how large the tables are
 		}
-		return w.plan(name, text, "")
+		return w.plan(name, text, unsteered(name, texts))
 	}
 	check := func(t *testing.T) { plans.Check(t, texts, explain) }
 	w.part("planned while the tables were empty", check)
@@ -225,6 +236,8 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	w.part("planned before anybody counted the rows", check)
 	w.exec("ANALYZE")
 	w.part("planned after", check)
+	w.exec("VACUUM ANALYZE") // reading a whole index looks cheap only now
+	w.part("planned after a vacuum", check)
 	w.part("and the verbs touch little", w.tryErrands)
 }
 
@@ -245,9 +258,6 @@ func (w *world) plan(name, text, steer string) storetest.Plan {
 	w.Helper()
 	if name == "inspect jobs" {
 		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
-	}
-	if steer == "" {
-		steer = "SET LOCAL plan_cache_mode = force_generic_plan"
 	}
 	seen := parameter.FindAllString(text, -1)
 	slices.Sort(seen)

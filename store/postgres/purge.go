@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Purge deletes ended jobs whose time is up, in one transaction with what remains of them.
@@ -141,13 +141,8 @@ func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, l
 	forget := map[string]func(context.Context, *pipe, *feed, forgetting) (int, error){
 		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("tally_forget", "trend_forget"), holdfast.ShelfTombstones: s.forgetRows("tombstone_forget"),
 	}[shelf]
-	switch {
-	case forget == nil:
-		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no shelf is called %.60q: use feed, story, tallies or tombstones", shelf)}
-	case older < 0:
-		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("older than %v: give a duration that is not negative", older)}
-	case limit <= 0:
-		return 0, nil
+	if err := rule.Forget(shelf, older, limit); err != nil {
+		return 0, err
 	}
 	ctx, cancel := within(ctx, manyDeadline)
 	defer cancel()
@@ -194,24 +189,26 @@ func (s *Store) forgetFeed(ctx context.Context, p *pipe, f *feed, g forgetting) 
 	return n, nil
 }
 
-// forgetStory takes sealed lines from the beginning of the chain.
+// forgetStory takes sealed lines from the beginning of the chain. A mark tells of it.
 func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting) (n int, err error) {
-	last, cut := f.anchor, false
-	var link int64
-	var old bool
-	var hash, anchored []byte
-	p.each(s.sql["story_old"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash}, func() error {
+	var mark rule.Mark
+	var link int
+	var at, last time.Time
+	var old, cut bool
+	var hash []byte
+	p.each(s.sql["story_mark"], []any{rule.MarkSubject, rule.MarkName}, []any{&last}, func() error { return nil })
+	p.each(s.sql["story_old"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash, &at}, func() error {
 		if cut = cut || !old; !cut {
-			last, anchored = link, append([]byte(nil), hash...)
-			n++
+			mark = rule.Mark{Lines: mark.Lines + 1, Link: link, Newest: at, Hash: append([]byte(nil), hash...)}
 		}
 		return nil
 	})
-	if err := p.flush(ctx); err != nil || n == 0 {
+	if err := p.flush(ctx); err != nil || !rule.Shortens(mark.Lines, g.limit, last, f.now) {
 		return 0, err
 	}
-	p.Queue(s.sql["story_forget"], f.anchor, last, anchored)
-	return n, nil
+	p.Queue(s.sql["story_forget"], f.anchor, mark.Link, mark.Hash)
+	s.tell(p.Batch, mark.Line(), f.now)
+	return mark.Lines, nil
 }
 
 // forgetRows is for shelves of which nothing else has to know. Where there are several piles on one, each gives up to the limit, and the

@@ -4,21 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Redrive takes dead letters on their way, each on its own account, all in one transaction. Who was taken before by this redrive
 // is passed over, so that it may be repeated.
 func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
-	if err := checkRedrive(&r); err != nil {
+	if err := r.Check(); err != nil {
 		return nil, err
 	}
 	answers := make([]error, len(r.Jobs))
@@ -53,27 +51,6 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	return answers, nil
 }
 
-func checkRedrive(r *holdfast.Redrive) error {
-	message := ""
-	switch {
-	case r.ID.IsZero():
-		message = "a redrive without an id: give it one, and the same at every step"
-	case r.Discard && (r.Patch != nil || r.Queue != ""):
-		message = "a redrive that discards and changes jobs: do one of them"
-	case r.Discard && r.Reason == "":
-		message = "discarding jobs without a reason: say why nobody needs them any more"
-	case r.Patch != nil && (len(r.Patch) > holdfast.MaxArgs || !json.Valid(r.Patch) || !utf8.Valid(r.Patch)):
-		message = fmt.Sprintf("a patch of %d bytes: give valid JSON of at most %d", len(r.Patch), holdfast.MaxArgs)
-	}
-	if probe := (holdfast.Draft{Kind: "probe", Queue: r.Queue}); message == "" && probe.Prepare() != nil {
-		message = fmt.Sprintf("queue %.140q: use 1 to %d letters, digits and _ - . : /", r.Queue, holdfast.MaxName)
-	}
-	if message != "" {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message}
-	}
-	return checkPerson(r.Actor, r.Reason, "", "")
-}
-
 // A letter is a job that a redrive asks for.
 type letter struct {
 	member                                 // as it ended, and then as it begins anew
@@ -85,8 +62,7 @@ type letter struct {
 	before  bool // this redrive took it in an earlier step
 	chosen  bool // this step takes it
 	refused error
-	patched json.RawMessage
-	moved   string // from which queue
+	revised rule.Revision
 }
 
 // lanesFor makes the lanes of the queue that jobs are to be moved to, before anything is locked.
@@ -157,35 +133,26 @@ func (d *redriving) judge(job holdfast.ID) error {
 	l := d.letters[job]
 	switch {
 	case l == nil:
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", job)}
+		return rule.NoJob(job)
 	case l.before || l.chosen:
 		return nil
-	case !l.dead:
-		return against(job, "is no dead letter any more: leave it out")
-	case !d.r.Discard && l.expire != nil && !l.expire.After(d.now):
-		return tooLate(job)
 	}
-	if err := d.revise(l); err != nil {
+	j := rule.Job{ID: job}
+	if l.dead {
+		j.State = holdfast.Failed
+	}
+	if l.expire != nil {
+		j.ExpireAt = *l.expire
+	}
+	var args json.RawMessage
+	if l.args != nil {
+		args = json.RawMessage(*l.args)
+	}
+	revised, err := rule.Redrive(j, l.queue, args, d.r, d.now)
+	if err != nil {
 		return err
 	}
-	l.chosen = true
-	return nil
-}
-
-// revise finds out what the redrive changes in a job's facts.
-func (d *redriving) revise(l *letter) error {
-	if d.r.Patch != nil {
-		if l.args == nil || !json.Valid([]byte(*l.args)) {
-			return against(l.job, "has arguments that cannot be read, so they cannot be patched: run the doctor")
-		}
-		l.patched = statement.Merge(json.RawMessage(*l.args), d.r.Patch)
-		if len(l.patched) > holdfast.MaxArgs {
-			return against(l.job, fmt.Sprintf("would have patched arguments of %d bytes: the limit is %d", len(l.patched), holdfast.MaxArgs))
-		}
-	}
-	if d.r.Queue != "" && d.r.Queue != l.queue {
-		l.moved = l.queue
-	}
+	l.chosen, l.revised = true, revised
 	return nil
 }
 
@@ -239,7 +206,7 @@ func (d *redriving) write(ctx context.Context, back *returned) error {
 	ready.queue(d.p, d.s.sql["ready_add gently"], stamp(d.now), back)
 	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), stamp(d.now))
 	d.note(chosen, "redrive", "")
-	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, holdfast.Intervention{Actor: d.r.Actor, Reason: d.r.ID.String()})
+	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, holdfast.Intervention{Actor: d.r.Actor, Reason: rule.RedriveReason(d.r)})
 }
 
 func jobsOf(letters []*letter) []holdfast.ID {
@@ -254,12 +221,13 @@ func jobsOf(letters []*letter) []holdfast.ID {
 func (d *redriving) change(chosen []*letter) {
 	var id, args, queue, lane column
 	for _, l := range chosen {
-		if l.patched == nil && l.moved == "" {
+		moved := l.revised.Queue != l.queue
+		if l.revised.Args == nil && !moved {
 			continue
 		}
 		id.id(l.job)
-		args.some(string(l.patched))
-		if l.moved == "" {
+		args.some(string(l.revised.Args))
+		if !moved {
 			queue.null()
 			lane.null()
 			continue
@@ -274,25 +242,16 @@ func (d *redriving) change(chosen []*letter) {
 
 // note queues the rows that say which jobs were taken, and the lines of their stories.
 func (d *redriving) note(chosen []*letter, name, outcome string) {
-	var job, token, generation, reason column
+	var job, token, generation, reason, was column
 	for _, l := range chosen {
 		job.id(l.job)
 		token.int(l.token)
 		generation.int(l.generation)
-		why := d.r.ID.String()
-		if d.r.Reason != "" {
-			why += ": " + d.r.Reason
-		}
-		if l.patched != nil {
-			why += "; arguments patched"
-		}
-		if l.moved != "" {
-			why += fmt.Sprintf("; moved from queue %s to %s", l.moved, d.r.Queue)
-		}
-		reason.quote(clean(why))
+		reason.quote(clean(l.revised.Reason))
+		was.some(string(l.revised.Was))
 	}
 	args := append([]any{d.r.ID.String(), stamp(d.now), outcome}, literals([]column{job, token, generation, reason})...)
-	d.p.Queue(d.s.sql["redrive_note"], append(args, name, d.r.Actor)...)
+	d.p.Queue(d.s.sql["redrive_note"], append(args, name, d.r.Actor, was.String())...)
 }
 
 // Redriven counts what has become of the jobs a redrive took.

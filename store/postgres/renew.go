@@ -2,23 +2,17 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
-
-// checkpointMax is how large a cursor may be.
-const checkpointMax = 64 << 10
 
 // Renew extends batches, all in one go, over a connection that no other work can occupy.
 func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (answer holdfast.Renewed, err error) {
-	if lease < time.Microsecond || lease > holdfast.MaxDelay {
-		return answer, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a lease of %v: give a positive duration", lease)}
+	if err := rule.Lease(lease); err != nil {
+		return answer, err
 	}
 	if len(renewals) == 0 {
 		return answer, nil
@@ -120,44 +114,36 @@ func (s *Store) note(p *pipe, n *holdfast.Note, now time.Time) {
 		checkpoint = string(n.Checkpoint)
 	}
 	if n.Progress != nil {
-		percent, text = n.Progress.Percent, clean(n.Progress.Note)
+		percent, text = min(max(n.Progress.Percent, 0), 100), clean(n.Progress.Note)
 	}
 	p.Queue(s.sql["note"], n.Job.String(), checkpoint, percent, text, stamp(now))
 }
 
 func checkNote(held []*lease, n *holdfast.Note) error {
+	if err := n.Check(); err != nil {
+		return err
+	}
 	i := slices.IndexFunc(held, func(l *lease) bool { return l.id == n.Batch })
 	if i < 0 {
-		return lost(n.Job)
+		return rule.LeaseLost(n.Job)
 	}
 	if m := held[i].find(n.Job); m == nil || m.token != n.Token {
-		return lost(n.Job)
+		return rule.LeaseLost(n.Job)
 	}
-	message := ""
-	switch {
-	case len(n.Checkpoint) > checkpointMax:
-		message = fmt.Sprintf("a checkpoint of %d bytes: the limit is %d; store the data elsewhere and keep a reference", len(n.Checkpoint), checkpointMax)
-	case n.Checkpoint != nil && !(json.Valid(n.Checkpoint) && utf8.Valid(n.Checkpoint)):
-		message = "the checkpoint is not valid JSON"
-	case n.Progress != nil && (math.IsNaN(n.Progress.Percent) || math.IsInf(n.Progress.Percent, 0)):
-		message = "progress that is not a number: give a percentage from 0 to 100"
-	default:
-		return nil
-	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Job: n.Job, Message: message}
+	return nil
 }
 
 // Present says that a worker process is alive, or is leaving.
 func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	if p.Worker == "" || clean(p.Worker) != p.Worker || p.For < 0 || p.For > holdfast.MaxDelay || p.Slots < 0 || p.Slots > math.MaxInt32 {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a worker's report needs a name, its slots, and for how long to believe it"}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	return s.ask(ctx, "report the worker", true, func(ctx context.Context) (err error) {
 		if p.For == 0 {
 			_, err = s.renews.Exec(ctx, s.sql["leave"], p.Worker)
 			return err
 		}
-		_, err = s.renews.Exec(ctx, s.sql["present"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For), clean(p.Version))
+		_, err = s.renews.Exec(ctx, s.sql["present"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For), clean(p.Version), clean(p.Codes), p.Policy, clean(p.Misses))
 		if err != nil || len(p.Depends) == 0 {
 			return err
 		}

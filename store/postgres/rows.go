@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/statement"
 )
 
 // The rows that a transaction appends, gathered as columns.
@@ -34,13 +35,14 @@ func (f finishedRows) queue(p *pipe, sql string, now time.Time) {
 		return
 	}
 	var n narrow
-	var started, state, worker, code, fingerprint, result column
+	var started, state, worker, code, fingerprint, result, benign column
 	for _, r := range f {
 		n.add(r.member)
 		started.micros(r.ending.started)
 		state.add(string(r.state))
 		worker.some(r.worker)
 		result.some(r.result)
+		benign.bool(r.failure != nil && r.failure.Benign)
 		if r.failure == nil {
 			code.null()
 			fingerprint.null()
@@ -49,21 +51,26 @@ func (f finishedRows) queue(p *pipe, sql string, now time.Time) {
 			fingerprint.some(clean(r.failure.Fingerprint))
 		}
 	}
-	p.Queue(sql, append(append([]any{stamp(now)}, n.args()...), literals([]column{started, state, worker, code, fingerprint, result})...)...)
+	p.Queue(sql, append(append([]any{stamp(now)}, n.args()...), literals([]column{started, state, worker, code, fingerprint, result, benign})...)...)
 }
 
 // copy writes many of them at once, at half the cost.
 func (f finishedRows) copy(ctx context.Context, p *pipe, now time.Time) error {
-	const into = "holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result)"
+	const into = "holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)"
 	return p.copy(ctx, into, len(f), func(t *tuple, i int) {
 		r := &f[i]
-		t.fields(13).member(r.member).time(r.ending.started).time(now).text(string(r.state)).some(r.worker)
+		t.fields(15).member(r.member).time(r.ending.started).time(now).text(string(r.state)).some(r.worker)
 		if r.failure == nil {
 			t.null().null()
 		} else {
 			t.text(clean(r.failure.Code)).some(clean(r.failure.Fingerprint))
 		}
 		t.some(r.result)
+		if r.failure != nil && r.failure.Benign {
+			t.time(now).bool(true)
+		} else {
+			t.null().bool(false)
+		}
 	})
 }
 
@@ -158,6 +165,22 @@ func (r attemptRows) copy(ctx context.Context, p *pipe, now time.Time) error {
 		}
 		t.some(clean(a.why)).some(string(a.attempt.said))
 	})
+}
+
+// folds are the released attempts of jobs that were released over and over: each stands for the one before it.
+type folds struct{ job, token column }
+
+func (f *folds) add(n *holdfast.Settlement, m *member, to holdfast.State) {
+	if to == holdfast.Queued && n.Charge == holdfast.ChargeInterrupt && m.interrupts > statement.KeptReleases {
+		f.job.id(n.Job)
+		f.token.int(n.Token)
+	}
+}
+
+func (f *folds) queue(p *pipe, sql string) {
+	if len(f.job.text) > 0 {
+		p.Queue(sql, f.job.String(), f.token.String())
+	}
 }
 
 // lateRows are settlements that came after their lease was lost.

@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
@@ -17,8 +19,8 @@ const sealMax = 1000
 // Sequence numbers what was committed since it was last asked, and seals the lines of stories into the chain. Only one process does so at a
 // time, which is why the numbers are consecutive and no reader passes one that is still to come.
 func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) {
-	if limit <= 0 {
-		return 0, nil
+	if err := rule.Batch("sequence", limit); err != nil {
+		return 0, err
 	}
 	limit = atMost(limit)
 	err = s.ask(ctx, "number what happened", true, func(ctx context.Context) error {
@@ -60,10 +62,11 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 	}
 	var lines []line
 	var one line
+	var was string
 	var job pgtype.UUID
-	into := []any{&one.id, &job, &one.Subject, &one.At, &one.Name, &one.Actor, &one.Reason, &one.Request, &one.Token, &one.Generation}
+	into := []any{&one.id, &job, &one.Subject, &one.At, &one.Name, &one.Actor, &one.Reason, &one.Request, &one.Token, &one.Generation, &was}
 	p.each(s.sql["chain_open"], []any{limit}, into, func() error {
-		one.Job = job.Bytes
+		one.Job, one.Was = job.Bytes, json.RawMessage(was)
 		if !job.Valid {
 			one.Job = holdfast.ID{}
 		}

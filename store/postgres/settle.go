@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
@@ -88,6 +88,7 @@ type settling struct {
 	careful  bool // a job of this call has an end already
 	finished finishedRows
 	attempts attemptRows
+	folds    folds
 	late     lateRows
 	ready    narrow
 	later    narrow
@@ -96,6 +97,7 @@ type settling struct {
 	honoured []holdfast.ID
 	promises promises
 	troubles troubles
+	turnable bool // a failure of this call belongs to an error group that it may turn
 	tallies  statement.Tallies
 	counts   bool // in this shard
 	shard    int
@@ -110,7 +112,24 @@ func (t *settling) look(ctx context.Context, batches []holdfast.ID) error {
 	var done bool
 	t.p.each(t.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
 	t.p.each(t.s.sql["unique_held"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
+	if failed := t.fingerprints(); failed != "" {
+		t.p.one(t.s.sql["error_turnable"], []any{failed}, &t.turnable)
+	}
 	return t.p.flush(ctx)
+}
+
+// fingerprints are those of the failures of the call, as far as its settlements pass their check.
+func (t *settling) fingerprints() string {
+	var all column
+	for i := range t.settlements {
+		if f := t.settlements[i].Failure; f != nil && f.Fingerprint != "" && t.answers[i] == nil {
+			all.quote(clean(f.Fingerprint))
+		}
+	}
+	if len(all.text) == 0 {
+		return ""
+	}
+	return all.String()
 }
 
 // decide applies what is held, in order, and sets the rest aside.
@@ -123,7 +142,7 @@ func (t *settling) decide() {
 		at, ok := t.seat(n)
 		switch {
 		case n.Token < 0 || n.Token > math.MaxInt32: // a token that nobody was ever given
-			t.answers[i] = lost(n.Job)
+			t.answers[i] = rule.LeaseLost(n.Job)
 		case ok && at.member.said == "":
 			t.apply(n, at)
 		case ok && at.member.said == n.To: // said before, in this very call
@@ -154,7 +173,7 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 	}
 	m.said = n.To
 	a := attempt{worker: at.lease.who(), started: t.began(n, at), to: to, said: said, charge: n.Charge, count: count,
-		limit: max(0, min(n.Limit, math.MaxInt32)), failure: n.Failure, why: n.Why}
+		limit: n.Limit, failure: n.Failure, why: n.Why}
 	if to == holdfast.Queued {
 		a.due = t.now.Add(n.Delay)
 		t.promises.add(n, t.now)
@@ -163,6 +182,7 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 	t.tallies.Add(n, to)
 	if to != holdfast.Complete {
 		t.attempts.add(m, a)
+		t.folds.add(n, m, to)
 	}
 	switch {
 	case to == holdfast.Queued && a.due.Truncate(time.Microsecond).After(t.now):
@@ -229,7 +249,7 @@ func (t *settling) weigh(ctx context.Context) error {
 		token.int(t.settlements[i].Token)
 	}
 	for _, i := range t.strays {
-		t.answers[i] = lost(t.settlements[i].Job)
+		t.answers[i] = rule.LeaseLost(t.settlements[i].Job)
 	}
 	t.p.Queue(t.s.sql["settled"], index.String(), job.String(), token.String()).Query(func(rows pgx.Rows) error {
 		var i int
@@ -249,11 +269,6 @@ func (t *settling) weigh(ctx context.Context) error {
 	return t.p.flush(ctx)
 }
 
-func lost(job holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Job: job,
-		Message: fmt.Sprintf("job %v is in other hands by now: what was done is kept as evidence and changes nothing", job)}
-}
-
 // write writes everything that was decided: many rows of a sort at once, the rest in the round trip of the commit.
 func (t *settling) write(ctx context.Context, back *returned) error {
 	p, sql, how := t.p, t.s.sql, ""
@@ -270,6 +285,7 @@ func (t *settling) write(ctx context.Context, back *returned) error {
 	} else if err := t.attempts.copy(ctx, p, t.now); err != nil {
 		return err
 	}
+	t.folds.queue(p, sql["attempt_fold"])
 	t.late.queue(p, sql["late_add"], t.now)
 	if len(t.ready.job) > 0 {
 		t.ready.queue(p, sql["ready_add"+how], stamp(t.now), back)
@@ -285,7 +301,9 @@ func (t *settling) write(ctx context.Context, back *returned) error {
 	}
 	t.s.keepOnly(p, t.held, func(m *member) bool { return m.said != "" })
 	t.promises.queue(p, sql)
-	t.troubles.queue(p, sql, t.now)
+	if err := t.writeTroubles(ctx); err != nil {
+		return err
+	}
 	t.tally()
 	return nil
 }

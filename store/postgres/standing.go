@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // The places where a job can stand.
@@ -33,15 +33,26 @@ type standing struct {
 	discarded bool
 }
 
-// stuck reports whether a person may take the job from its worker.
-func (a *standing) stuck(after time.Duration) bool {
-	return !a.lease.expires.After(a.now) || after > 0 && !a.lease.claimed.After(a.now.Add(-after))
+// rule is what decides whether a person may change the job.
+func (a *standing) rule() rule.Job {
+	j := rule.Job{ID: a.member.job, State: holdfast.Queued, Ready: a.place == inReady, Waits: a.waits, Discarded: a.discarded,
+		Tried: a.member.failures+a.member.crashes+a.member.interrupts > 0}
+	switch a.place {
+	case inLease:
+		j.State, j.Claimed, j.Until = holdfast.Processing, a.lease.claimed, a.lease.expires
+	case inFinished:
+		j.State = a.state
+	}
+	if a.expire != nil {
+		j.ExpireAt = *a.expire
+	}
+	return j
 }
 
 // intervene finds the job, locks it where it stands, and lets act change it, all in one transaction. A refusal changes
 // nothing. A lost answer is not repeated: the second time would be refused by what the first did.
 func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervention, act func(context.Context, *pipe, *standing) error) error {
-	if err := checkPerson(i.Actor, i.Reason, i.Owner, i.Request); err != nil {
+	if err := i.Check(); err != nil {
 		return err
 	}
 	return s.ask(ctx, verb, false, func(ctx context.Context) error {
@@ -64,12 +75,12 @@ func (s *Store) locate(ctx context.Context, p *pipe, i holdfast.Intervention) (*
 		case err != nil:
 			return nil, err
 		case !there || i.Owner != "" && at.owner != i.Owner:
-			return nil, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %v", i.Job)}
+			return nil, rule.NoJob(i.Job)
 		case at.place != nowhere:
 			return at, nil
 		}
 	}
-	return nil, against(i.Job, "stands nowhere: run an audit")
+	return nil, rule.NoState(i.Job)
 }
 
 // search sends one look at each place, in one round trip.

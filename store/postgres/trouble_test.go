@@ -219,7 +219,7 @@ func TestNumbersTheDatabaseCannotHoldHurtNobodyElse(t *testing.T) {
 	capped.To, capped.Charge, capped.Limit = holdfast.Queued, holdfast.ChargeInterrupt, math.MaxInt
 	answers, err := w.store.Settle(w.ctx, []holdfast.Settlement{forged, complete(leases[0]), capped})
 	w.ok(err)
-	if !errors.Is(answers[0], holdfast.ErrLeaseLost) || answers[1] != nil || answers[2] != nil {
+	if !errors.Is(answers[0], holdfast.ErrLeaseLost) || answers[1] != nil || !errors.Is(answers[2], holdfast.ErrInvalid) {
 		t.Fatal(answers)
 	}
 	_, err = w.store.Promote(w.ctx, math.MaxInt)
@@ -265,7 +265,7 @@ func TestAClosedStoreRefusesWork(t *testing.T) {
 	w.ok(w.store.Close())
 	w.ok(w.store.Close())
 	_, enqueue := w.store.Enqueue(w.ctx, []holdfast.Draft{{Kind: "mail"}})
-	_, claim := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Limit: 1, Lease: time.Second})
+	_, claim := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second})
 	_, await := w.store.Await(w.ctx, nil, time.Minute)
 	for _, err := range []error{enqueue, claim, await} {
 		if !errors.Is(err, holdfast.ErrUnavailable) {

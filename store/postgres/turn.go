@@ -53,14 +53,14 @@ func (r *reaches) learn(enough bool) {
 
 // takeTurns claims in one statement where owners share and nothing else stands in the way, going by what is remembered. When that
 // comes to nothing, for whatever reason, it takes a plan.
-func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID) (taken claimed, err error) {
+func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimed, err error) {
 	holds, sign, told := s.holds.signed()
-	step, trusted := s.lines.recall()
+	step, trusted := s.lines.recall(scope)
 	weights, fresh := s.weights.recall()
 	if sign == "" || !trusted || !fresh || len(s.lines.strange()) > 0 {
 		return taken, nil
 	}
-	open, declared := s.lines.view(c.Queues, holds)
+	open, declared := s.lines.view(scope, holds)
 	valves := open.valves
 	if declared != told || len(valves.Tags()) > 0 || valves.Caps() && s.lines.some(open, valves.Capped) {
 		return taken, nil
@@ -70,7 +70,7 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 		if !try {
 			return taken, nil
 		}
-		p := &planning{s: s, c: claiming{c, batch}, waiting: open, weights: weights, step: step, left: c.Limit, factor: factor, done: map[place]bool{}}
+		p := &planning{s: s, c: claiming{c, batch}, scope: scope, waiting: open, weights: weights, step: step, left: c.Limit, factor: factor, done: map[place]bool{}}
 		if !p.choose() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // which came just now
 			return taken, nil
 		}
@@ -107,7 +107,7 @@ func (p *planning) count(taken *claimed) {
 	p.s.turns.pick(p.heads, p.waiting.valves, lane.Order{Jobs: taken.rows, Weights: p.weights})
 	p.s.lines.emptied(p.step, p.empty)
 	if p.s.lines.owners(p.waiting) > 1 {
-		p.s.detours.remember(p.c.Queues)
+		p.s.detours.remember(p.scope)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -14,7 +13,7 @@ import (
 // A view is what is open of what waits, by owner. It is the same from claim to claim but for what comes and goes, so it is kept
 // up to date instead of being made anew. Whoever uses it has locked the lines.
 type view struct {
-	queues []string
+	scope  *lane.Scope
 	holds  []holdfast.Hold
 	valves *lane.Valves
 	of     map[string]*group
@@ -37,18 +36,18 @@ type spot struct {
 	lane  *lane.Lane
 }
 
-// maxViews is how many sets of queues are worth remembering.
+// maxViews is how many scopes are worth remembering.
 const maxViews = 8
 
-// view answers with what is open in some queues behind some holds, and with how often kinds had been declared by then.
-func (l *lines) view(queues []string, holds []holdfast.Hold) (*view, int) {
+// view answers with what is open in a scope behind some holds, and with how often kinds had been declared by then.
+func (l *lines) view(scope *lane.Scope, holds []holdfast.Hold) (*view, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name := strings.Join(queues, " ")
-	if known := l.views[name]; known != nil && slices.Equal(known.queues, queues) && alike(known.holds, holds) {
+	name := scope.Key()
+	if known := l.views[name]; known != nil && alike(known.holds, holds) {
 		return known, l.told
 	}
-	v := &view{queues: slices.Clone(queues), holds: holds, valves: lane.NewValves(holds, time.Time{}), of: map[string]*group{}}
+	v := &view{scope: scope, holds: holds, valves: lane.NewValves(holds, time.Time{}), of: map[string]*group{}}
 	for p := range l.at {
 		if known := l.lanes[max(p.lane, -p.lane)]; known != nil {
 			v.add(p, known)
@@ -83,7 +82,7 @@ func (l *lines) some(v *view, such func(l *lane.Lane, retries bool) bool) bool {
 
 // add puts a place that is not there yet into the view, if it is open.
 func (v *view) add(p place, l *lane.Lane) {
-	if !slices.Contains(v.queues, l.Queue) || !v.valves.Open(l, p.lane < 0) {
+	if !v.scope.Covers(l) || !v.valves.Open(l, p.lane < 0) {
 		return
 	}
 	g := v.of[l.Owner]

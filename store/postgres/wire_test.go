@@ -13,19 +13,29 @@ import (
 )
 
 // A wire sits between a store and its database, and counts what is said. Only what runs a statement counts: preparing one,
-// a look at whether a connection lives, and the paced hints to other processes do not.
+// the looks at a new connection and at whether one lives, and the paced hints to other processes do not.
 type wire struct {
 	to    string
 	conns sync.WaitGroup
 
 	mu                              sync.Mutex
 	trips, statements, transactions int
+	parses, named                   int // how often a statement was prepared, and how often under a name
 }
 
 func (w *wire) counts() (trips, statements, transactions int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trips, w.statements, w.transactions
+}
+
+func (w *wire) parsed(named bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.parses++
+	if named {
+		w.named++
+	}
 }
 
 // through is the address of the same database by way of the wire.
@@ -109,6 +119,7 @@ func (l *line) asked(kind byte, body []byte) {
 	switch words := bytes.SplitN(body, []byte{0}, 3); kind {
 	case 'P': // parse: name, text
 		l.prepared[string(words[0])] = string(words[1])
+		l.wire.parsed(len(words[0]) > 0)
 	case 'B': // bind: portal, name of the statement that will be executed
 		l.said += counted(l.prepared[string(words[1])])
 	case 'Q': // a simple query: text
@@ -121,7 +132,7 @@ func (l *line) asked(kind byte, body []byte) {
 }
 
 func counted(text string) int {
-	if strings.Contains(text, "pg_notify") || strings.HasPrefix(text, "--") || strings.TrimSpace(text) == ";" {
+	if strings.Contains(text, "pg_notify") || strings.Contains(text, "pg_backend_pid") || strings.HasPrefix(text, "--") || strings.TrimSpace(text) == ";" {
 		return 0
 	}
 	return 1

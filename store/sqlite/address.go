@@ -32,3 +32,18 @@ func Parse(address string) (Config, error) {
 	}
 	return cfg, nil
 }
+
+// DSN is what an application's own handle on the store's file is opened with, so that its transactions wait for their turn to write instead of
+// failing at once:
+//
+//	db, err := sql.Open("sqlite", sqlite.DSN("jobs.db")) // import _ "modernc.org/sqlite"
+//
+// It takes what [Open] and [Parse] take as an address. Transactions take the write lock when they begin and wait for it up to thirty seconds, and a
+// commit is on disk when it returns, as it is in the store. Use the handle for transactions that write, and end them soon: SQLite has one writer.
+func DSN(address string) string {
+	cfg, err := Parse(address)
+	if err != nil {
+		cfg.Path = address // opening it says what is wrong
+	}
+	return "file:" + (&url.URL{Path: cfg.Path}).EscapedPath() + "?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)"
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -58,7 +59,7 @@ func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error
 		return id, err
 	}
 	if !found || group != d.Group {
-		return id, invalid("job %s is no member of group %s: wait for members of the same group, that exist or come earlier in the same call", id, d.Group)
+		return id, rule.NotMember(id)
 	}
 	if ended && !e.attended[d.Group] { // nobody will tell that it has ended, so the group is to be looked at
 		if e.attended == nil {
@@ -172,6 +173,6 @@ func (t *tx) cancelFollower(job standing, j judgement) error {
 	if j.how == string(holdfast.Cancelled) {
 		how = "was cancelled"
 	}
-	i := holdfast.Intervention{Job: job.job, Actor: machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.bad, how)}
+	i := holdfast.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.bad, how)}
 	return t.event(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
 }

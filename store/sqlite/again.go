@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -35,7 +36,7 @@ func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
 
 // RetryGroup sends round the members that failed, and those that were cancelled because of them.
 func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retried int, err error) {
-	if err := checkIntervention(i); err != nil {
+	if err := i.Check(); err != nil {
 		return 0, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
@@ -51,10 +52,10 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retrie
 	return retried, nil
 }
 
-// retryGroup takes the members of the group and of those inside it. A member that cannot be retried (its time is up, another has its
-// unique key) stays failed, unless it is all there is.
+// retryGroup takes the members of the group and of those inside it. A member that cannot be retried (it has expired, or another job has its
+// unique key) stays failed.
 func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
-	var refused error
+	var expired, keyed int
 	for groups := []holdfast.ID{i.Group}; len(groups) > 0; groups = groups[1:] {
 		failed, cancelled, err := t.retryable(groups[0])
 		if err != nil {
@@ -62,17 +63,17 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 		}
 		before := retried
 		for n, job := range append(failed, cancelled...) {
-			err := t.retryMember(i, job, n >= len(failed))
-			if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-				if refused == nil {
-					refused = err
-				}
-				continue
-			}
-			if err != nil {
+			late, err := t.retryMember(i, job, n >= len(failed))
+			switch said := (*holdfast.Error)(nil); {
+			case late:
+				expired++
+			case errors.As(err, &said):
+				keyed++
+			case err != nil:
 				return 0, err
+			default:
+				retried++
 			}
-			retried++
 		}
 		if retried > before {
 			if _, err := t.exec("group-attend", groups[0]); err != nil {
@@ -84,10 +85,7 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 		}
 	}
 	if retried == 0 {
-		if refused == nil {
-			refused = conflict(holdfast.ID{}, "group %s has no failed members: there is nothing to retry", i.Group)
-		}
-		return 0, refused
+		return 0, rule.NothingToRetry(i.Group, expired, keyed)
 	}
 	g, _, err := t.group(i.Group)
 	if err == nil {
@@ -110,32 +108,32 @@ func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err 
 }
 
 // retryMember begins the next generation of a member: at once, or, if it never ran because of another, when those have ended for
-// which it waits. Whatever may refuse it is asked before the first row is written.
-func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) error {
+// which it waits. A refusal comes before the first row is written; late says that the member has expired.
+func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (late bool, err error) {
 	i := holdfast.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}
 	job, err := t.standing(i)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if job.expired(t.now) {
-		return tooLate(id)
+	if err := rule.InTime(job.rule(), instant(t.now)); err != nil {
+		return true, err
 	}
 	if err := t.unfinish(i, &job); err != nil {
-		return err
+		return false, err
 	}
 	if !waits {
-		return t.anew(i, job, "manual retry")
+		return false, t.anew(i, job, "manual retry", rule.Revision{Reason: i.Reason})
 	}
 	if _, err := t.exec("later-wait-again", t.now, id, job.token, job.generation+1); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := t.exec("operate-since", id, t.now); err != nil {
-		return err
+		return false, err
 	}
 	if err := t.revive(i, job.group); err != nil {
-		return err
+		return false, err
 	}
-	return t.event(i, "manual retry", job.token, job.generation+1)
+	return false, t.event(i, "manual retry", job.token, job.generation+1)
 }
 
 // ids adds the ids that a statement answers with.

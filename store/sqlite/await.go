@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Await returns when there may be new work in the queues or a job to cancel. Work of this process wakes it at once; work of
+// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel. Work of this process wakes it at once; work of
 // another process, or of the caller's own transaction, within a twentieth of a second.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if err := ctx.Err(); err != nil {
@@ -78,6 +78,10 @@ func (b *bell) join(queues []string) (*waiter, holdfast.Wake) {
 	for _, queue := range queues {
 		wake.Work = wake.Work || b.work[queue]
 		delete(b.work, queue)
+	}
+	if len(queues) == 0 {
+		wake.Work = len(b.work) > 0
+		clear(b.work)
 	}
 	b.cancel = false
 	if wake.Work || wake.Cancel {
@@ -153,5 +157,5 @@ func (b *bell) ring(n news, known *lanes) {
 }
 
 func (n *news) reaches(queues []string) bool {
-	return n.all && len(queues) > 0 || slices.ContainsFunc(n.work, func(queue string) bool { return slices.Contains(queues, queue) })
+	return n.all || len(queues) == 0 && len(n.work) > 0 || slices.ContainsFunc(n.work, func(queue string) bool { return slices.Contains(queues, queue) })
 }

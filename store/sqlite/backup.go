@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err := unused(path); err != nil {
 		return err
 	}
-	return explain(appear(path, 0o600, func(part string) error { // it is for whoever made it: there are secrets in arguments
+	return explain(appear(path, func(part string) error {
 		return duplicate(ctx, s.writer.cfg.Path, part)
 	}))
 }
@@ -39,7 +40,7 @@ func Restore(ctx context.Context, backup, path string) error {
 	if err := sound(ctx, backup); err != nil {
 		return explain(err)
 	}
-	return explain(appear(path, 0o644, func(part string) error {
+	return explain(appear(path, func(part string) error {
 		if err := duplicate(ctx, backup, part); err != nil {
 			return err
 		}
@@ -87,14 +88,14 @@ func sound(ctx context.Context, path string) error {
 }
 
 // appear lets a file be written under another name, and gives it its own when it is complete and on disk. If that fails nothing is left.
-func appear(path string, mode fs.FileMode, write func(part string) error) (err error) {
+func appear(path string, write func(part string) error) (err error) {
 	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+holdfast.NewID().String()+".part")
 	defer func() {
 		for _, left := range []string{"", "-journal", "-wal", "-shm"} {
 			_ = os.Remove(part + left) // by now the file has its own name, or is of no use
 		}
 	}()
-	empty, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
+	empty, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, private)
 	if err != nil {
 		return unavailable("the file cannot be made there: check the permissions of its directory", err)
 	}
@@ -193,7 +194,7 @@ func raise(ctx context.Context, path string) error {
 				return err
 			}
 		}
-		return t.tellOf("store", "restore", machine, "from a backup: tokens go on beyond all that were given before")
+		return t.tellOf("store", "restore", rule.Machine, "from a backup: tokens go on beyond all that were given before")
 	})
 	return errors.Join(err, s.Close())
 }

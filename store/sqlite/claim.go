@@ -15,13 +15,16 @@ import (
 // Claim moves due jobs into the caller's hands. What it takes is read in the caller's own time, on a connection beside the
 // writer; the writer only moves what was seen. A claim that sees nothing does not trouble the writer at all.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if err := checkClaim(c); err != nil {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	scope, err := lane.NewScope(c)
+	if err != nil {
 		return nil, err
 	}
 	rings := s.bell.rings()
 	err = s.claims.with(ctx, func(beside *session) error { // one claim at a time: two would see the same jobs
-		e := errand{c, s.plan.turns.Guard()}
-		e.Queues = distinct(c.Queues)
+		e := errand{c, scope, s.plan.turns.Guard()}
 		seen, err := s.plan.lookBeside(beside, e, s.now().UnixMicro())
 		if s.plan.brought = len(seen.leases); err != nil || seen.nothing() {
 			return err
@@ -34,32 +37,10 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.
 	if err != nil {
 		return nil, explain(err)
 	}
-	if len(leases) < c.Limit {
+	if len(leases) < c.Limit && len(c.Kinds) == 0 { // jobs of other kinds may wait there
 		s.bell.drained(c.Queues, rings)
 	}
 	return leases, nil
-}
-
-// distinct leaves out names that come twice.
-func distinct(names []string) []string {
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			return slices.Compact(slices.Sorted(slices.Values(names)))
-		}
-	}
-	return names
-}
-
-func checkClaim(c holdfast.Claim) error {
-	switch {
-	case c.Worker == "":
-		return invalid("a claim without a worker: say who will hold the leases")
-	case c.Limit <= 0:
-		return invalid("a claim for %d jobs: give a positive limit", c.Limit)
-	case c.Lease <= 0:
-		return invalid("a lease of %v: give a positive duration", c.Lease)
-	}
-	return nil
 }
 
 // A key is a place in the order of claims within ready: priority first, then age.
@@ -147,7 +128,7 @@ func (p *planner) lookBeside(s *session, e errand, now int64) (seen sight, err e
 	if _, err := s.exec("look"); err != nil {
 		return sight{}, err
 	}
-	seen, err = p.look(&view{session: s, now: now, lanes: p.lanes, queues: e.Queues}, e)
+	seen, err = p.look(e.view(s, now, p.lanes), e)
 	if _, ended := s.exec("rollback"); err == nil {
 		err = ended
 	}
@@ -214,7 +195,9 @@ func (p *planner) claim(t *tx, e errand, seen sight) ([]holdfast.Lease, error) {
 			refused++
 		}
 		p.undo(&seen)
-		if seen, err = p.look(&view{session: t.session, now: t.now, lanes: p.lanes, queues: e.Queues, writes: true}, e); err != nil || seen.nothing() {
+		v := e.view(t.session, t.now, p.lanes)
+		v.writes = true
+		if seen, err = p.look(v, e); err != nil || seen.nothing() {
 			return nil, err
 		}
 	}

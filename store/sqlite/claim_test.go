@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // overtaken lets a claim look, then lets somebody be faster than it, and answers with the jobs that it took after that.
@@ -28,7 +29,7 @@ func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (leas
 // inserted puts a draft in place, as another process would.
 func inserted(d holdfast.Draft) func(*tx) error {
 	return func(t *tx) error {
-		prepared, err := prepareAll([]holdfast.Draft{d})
+		prepared, err := prepareAll([]holdfast.Draft{d}, rule.Drafts)
 		if err == nil {
 			_, err = enqueue(alone{t}, t.now, prepared)
 		}

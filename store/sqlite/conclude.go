@@ -4,18 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
 // Conclude does what the end of members brings with it. What is to be done is found beside the writer, which only does it, if it is
 // still to be done. A step that finds nothing does not trouble the writer at all.
 func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
-	if limit <= 0 {
-		return 0, invalid("a conclusion of %d members: give a positive limit", limit)
+	if err := rule.Batch("conclude", limit); err != nil {
+		return 0, err
 	}
 	s.concluding.Lock()
 	defer s.concluding.Unlock()
@@ -139,10 +138,7 @@ func (m *matter) end(t *tx) (done int, err error) {
 		}
 	}
 	for _, id := range m.leftover {
-		i := holdfast.Intervention{Job: id, Actor: machine, Reason: fmt.Sprintf("group %s was %s", m.ID, m.ending)}
-		if m.ending == string(holdfast.GroupExpired) {
-			i.Reason = fmt.Sprintf("the time of group %s was up", m.ID)
-		}
+		i := holdfast.Intervention{Job: id, Actor: rule.Machine, Reason: rule.EndedWith(holdfast.GroupState(m.ending))}
 		job, err := t.standing(i)
 		if said := (*holdfast.Error)(nil); errors.As(err, &said) {
 			continue // it is the audit's
@@ -168,6 +164,7 @@ func (m *matter) end(t *tx) (done int, err error) {
 
 // settle gives a group its outcome, once per generation, and enqueues what follows.
 func (m *matter) settle(t *tx) (done int, err error) {
+	var refused error
 	g := &m.Group
 	if g.State = g.Members.Outcome(g.Quorum); m.ending != "" {
 		g.State = holdfast.GroupState(m.ending)
@@ -176,45 +173,21 @@ func (m *matter) settle(t *tx) (done int, err error) {
 	if err != nil || done == 0 {
 		return 0, err
 	}
-	reason := outcome(g.Members)
-	if m.then != "" {
-		if err := json.Unmarshal([]byte(m.then), &g.Then); err != nil {
-			reason += "; what was to follow cannot be read: run the doctor"
+	if m.then != "" && json.Unmarshal([]byte(m.then), &g.Then) != nil {
+		g.Then = nil
+		refused = rule.ErrThenUnreadable
+	}
+	drafts, problems := rule.Continuations(g)
+	if err := t.tellGroup(holdfast.Intervention{Actor: rule.Machine, Reason: rule.Outcome(g.Members, errors.Join(refused, problems))}, g.ID, string(g.State), g.Generation); err != nil {
+		return 0, err
+	}
+	if len(drafts) > 0 {
+		if err := t.enqueueAll(drafts); err != nil {
+			return 0, err
 		}
-	}
-	if err := t.tellGroup(holdfast.Intervention{Actor: machine, Reason: reason}, g.ID, string(g.State), g.Generation); err != nil {
-		return 0, err
-	}
-	if err := m.continued(t); err != nil {
-		return 0, err
 	}
 	if !g.Parent.IsZero() {
 		_, err = t.exec("group-attend", g.Parent)
 	}
 	return done, err
-}
-
-// continued enqueues what follows the outcome. What cannot be enqueued must not keep the group from settling: its story says so.
-func (m *matter) continued(t *tx) error {
-	drafts := m.Continuations()
-	if len(drafts) == 0 {
-		return nil
-	}
-	err := t.guarded(func() error { return t.enqueueAll(drafts) })
-	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-		return t.tellGroup(holdfast.Intervention{Actor: machine, Reason: said.Message}, m.ID, "continuation refused", m.Generation)
-	}
-	return err
-}
-
-// outcome is how the members of a group have ended, for people.
-func outcome(m holdfast.Members) string {
-	parts := []string{fmt.Sprintf("%d of %d complete", m.Complete, m.Total)}
-	if m.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", m.Failed))
-	}
-	if m.Cancelled > 0 {
-		parts = append(parts, fmt.Sprintf("%d cancelled", m.Cancelled))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -15,16 +15,16 @@ import (
 // Going through all lines takes long when there are many. So that is done once in a while: a line that fills up in between is
 // met that much later, unless the others are not enough.
 const (
-	crowded = 64
-	recent  = 100 * time.Millisecond // at least; and a twentieth of the time
-	rarely  = 20
-	spare   = 4 // times as many owners are chosen as there should be: some have little left
+	crowded    = 64
+	recent     = 100 * time.Millisecond // at least; and a twentieth of the time
+	rarely     = 20
+	mostCrowds = 8 // scopes that are worth remembering
+	spare      = 4 // times as many owners are chosen as there should be: some have little left
 )
 
 // A crowd is many lines, as they were seen behind some holds, by owner.
 type crowd struct {
 	until  time.Time
-	queues []string
 	holds  []held
 	kinds  map[string]string
 	lines  []line
@@ -34,7 +34,7 @@ type crowd struct {
 
 func newCrowd(v *view, began time.Time) *crowd {
 	now := time.Now()
-	c := &crowd{until: now.Add(max(recent, rarely*now.Sub(began))), queues: v.queues, holds: v.holds, kinds: v.kinds}
+	c := &crowd{until: now.Add(max(recent, rarely*now.Sub(began))), holds: v.holds, kinds: v.kinds}
 	c.gather(v.lines)
 	return c
 }
@@ -69,7 +69,7 @@ func (c *crowd) leave(empty map[int64]bool, owners []string) {
 
 // fits reports whether a view would see the same.
 func (c *crowd) fits(v *view) bool {
-	return c != nil && time.Now().Before(c.until) && slices.Equal(c.queues, v.queues) && maps.Equal(c.kinds, v.kinds) &&
+	return c != nil && time.Now().Before(c.until) && maps.Equal(c.kinds, v.kinds) &&
 		slices.EqualFunc(c.holds, v.holds, func(a, b held) bool {
 			a.level, a.levelAt = b.level, b.levelAt // whether a line is open is not a matter of tokens
 			return a == b

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
 // Breach finds jobs whose next attempt did not start in time.
 func (s *Store) Breach(ctx context.Context, limit int) (jobs []holdfast.ID, err error) {
-	if limit <= 0 {
-		return nil, invalid("a search for %d broken promises: give a positive limit", limit)
+	if err := rule.Batch("breach", limit); err != nil {
+		return nil, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
 		jobs, err = breach(t, limit)
@@ -51,7 +52,7 @@ func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
 				continue
 			}
 			why := "its next attempt did not start by " + instant(p.at).Format(time.RFC3339)
-			if err := t.event(holdfast.Intervention{Job: p.job, Actor: machine, Reason: why}, "breach", p.token, p.generation); err != nil {
+			if err := t.event(holdfast.Intervention{Job: p.job, Actor: rule.Machine, Reason: why}, "breach", p.token, p.generation); err != nil {
 				return nil, err
 			}
 			jobs = append(jobs, p.job)

@@ -7,16 +7,13 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/inspect"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
 // Edit changes a job that is queued, or failed, and answers with it as it is then.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
-	if err := statement.CheckEdit(&e); err != nil {
-		return holdfast.Job{}, err
-	}
-	if err := checkIntervention(e.Intervention); err != nil {
+	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
@@ -46,7 +43,7 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	if _, err := t.one("redrive-args", []any{e.Job}, &args); err != nil {
 		return err
 	}
-	revised, err := statement.Revise(now, json.RawMessage(args), e)
+	revised, err := rule.Edit(&now, json.RawMessage(args), e)
 	if err != nil {
 		return err
 	}
@@ -63,13 +60,13 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	}
 	t.wake(revised.Queue)
 	i := e.Intervention
-	i.Reason = revised.Said
-	return t.event(i, "edit", job.token, job.generation)
+	i.Reason = revised.Reason
+	return t.changed(i, "edit", job.token, job.generation, revised.Was)
 }
 
 // restand takes the job from where it waits, changes its facts, and puts it where it waits by these. What was set aside behind a held
 // tag is claimable again: the next claim sees whether its tags are held now.
-func (t *tx) restand(job standing, now holdfast.Job, revised statement.Revision, e *holdfast.Edit) error {
+func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
 	aside, err := t.one("edit-aside", []any{e.Job})
 	if err == nil {
 		err = t.leaveQueue(e.Job)
@@ -108,7 +105,7 @@ func unless(due, created int64) any {
 }
 
 // revise writes the facts.
-func (t *tx) revise(job standing, revised statement.Revision, e *holdfast.Edit) error {
+func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error {
 	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
 		return err

@@ -5,18 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
 // Enqueue makes the drafts durable, all or none.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	prepared, err := prepareAll(drafts)
+	prepared, err := prepareAll(drafts, rule.Drafts)
 	if err == nil {
 		err = s.space.check()
 	}
@@ -47,13 +46,10 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
-// enqueueAll enqueues what nobody waits to be answered about. A draft whose keys are taken is left out.
-func (t *tx) enqueueAll(drafts []holdfast.Draft) error {
-	prepared, err := prepareAll(drafts)
-	if err == nil {
-		_, err = (&intake{sink: alone{t}, now: t.now, lenient: true}).take(prepared)
-		t.tell(prepared)
-	}
+// enqueueAll enqueues prepared drafts that nobody waits to be answered about. A draft whose keys are taken is left out.
+func (t *tx) enqueueAll(prepared []holdfast.Draft) error {
+	_, err := (&intake{sink: alone{t}, now: t.now, lenient: true}).take(prepared)
+	t.tell(prepared)
 	return err
 }
 
@@ -72,16 +68,10 @@ func (t *tx) wake(queue string) {
 }
 
 // prepareAll checks every draft before the first is written, and leaves the caller's alone.
-func prepareAll(drafts []holdfast.Draft) ([]holdfast.Draft, error) {
+func prepareAll(drafts []holdfast.Draft, prepare func([]holdfast.Draft) error) ([]holdfast.Draft, error) {
 	prepared := slices.Clone(drafts)
-	for i := range prepared {
-		if err := prepared[i].Prepare(); err != nil {
-			message := strings.ReplaceAll(err.Error(), "\n", "; ")
-			if len(drafts) > 1 {
-				message = fmt.Sprintf("draft %d of %d: %s", i+1, len(drafts), message)
-			}
-			return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: message, Cause: err}
-		}
+	if err := prepare(prepared); err != nil {
+		return nil, err
 	}
 	return prepared, nil
 }
@@ -167,7 +157,7 @@ func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error)
 		return twin, err
 	}
 	if !bytes.Equal(other, digest[:]) && !e.lenient {
-		return holdfast.ID{}, conflict(twin, "idempotency key %q was used for another draft, job %s: use a new key, or send the same draft", d.IdempotencyKey, twin)
+		return holdfast.ID{}, rule.KeyUsed(d.IdempotencyKey, twin)
 	}
 	return twin, nil
 }
@@ -218,7 +208,7 @@ func (e *intake) insert(d *holdfast.Draft) error {
 		return err
 	}
 	if !added {
-		return conflict(d.ID, "job %s exists already: leave the id out, or make a new one", d.ID)
+		return rule.JobExists(d.ID)
 	}
 	switch {
 	case len(after) > 0:

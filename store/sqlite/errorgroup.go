@@ -2,20 +2,17 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
 // step is how finely the tally of error groups is kept.
 const step = int64(5 * time.Minute / time.Microsecond)
-
-// machine is the actor of what the store itself has to say.
-const machine = "holdfast"
 
 // A trouble is a settlement whose failure counts in its error group.
 type trouble struct {
@@ -126,34 +123,24 @@ func (t *tx) trouble(fingerprint string) (stand groupStanding, there bool, err e
 	return stand, there, err
 }
 
-// turn opens a group again that was resolved, or ignored for long enough.
+// turn changes the status of a group as the rules say.
 func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
-	status, name, reason := holdfast.Status(""), "", ""
-	switch holdfast.Status(was.status) {
-	case holdfast.Resolved:
-		for at := range g.spots {
-			if was.resolvedIn == "" || at.version == was.resolvedIn {
-				status, name, reason = holdfast.Regressed, "regressed", "it was resolved, and happened again"
-			}
-		}
-		if status != "" && was.resolvedIn != "" {
-			reason += " in version " + was.resolvedIn
-		}
-	case holdfast.Ignored:
-		switch {
-		case was.until != 0 && was.until <= s.now:
-			status, name, reason = holdfast.Open, "open again", "it was to be ignored until "+instant(was.until).Format(time.RFC3339)
-		case was.untilCount != 0 && was.failures+g.failures >= was.untilCount:
-			status, name, reason = holdfast.Open, "open again", fmt.Sprintf("it was to be ignored until it had failed %d times", was.untilCount)
-		}
+	met := rule.ErrorGroup{Status: holdfast.Status(was.status), Failures: was.failures + g.failures, UntilCount: was.untilCount, ResolvedIn: was.resolvedIn}
+	if was.until != 0 {
+		met.Until = instant(was.until)
 	}
-	if status == "" {
+	var versions []string
+	for at := range g.spots {
+		versions = append(versions, at.version)
+	}
+	turn := met.Turn(instant(s.now), versions)
+	if turn.Status == "" {
 		return nil
 	}
-	if _, err := s.exec("error-group-turn", fingerprint, string(status)); err != nil {
+	if _, err := s.exec("error-group-turn", fingerprint, string(turn.Status)); err != nil {
 		return err
 	}
-	return s.tellOf("error/"+fingerprint, name, machine, reason)
+	return s.tellOf("error/"+fingerprint, turn.Event, rule.Machine, turn.Reason)
 }
 
 // Triage keeps a person's word on an error group.
@@ -167,7 +154,7 @@ func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
 			return err
 		}
 		if !there {
-			return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %.80q: check the fingerprint", g.Fingerprint)}
+			return rule.NoErrorGroup(g.Fingerprint)
 		}
 		name := "note"
 		if g.Status != "" {

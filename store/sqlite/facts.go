@@ -41,7 +41,7 @@ func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 		l.Since = l.CreatedAt
 	}
 	if !st.ColumnIsNull(13) {
-		if problem := readJSON(st, 13, maxCheckpoint, &l.Checkpoint); problem != "" {
+		if problem := readJSON(st, 13, holdfast.MaxCheckpoint, &l.Checkpoint); problem != "" {
 			wrong = append(wrong, "its checkpoint is "+problem)
 		}
 	}

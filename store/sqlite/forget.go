@@ -6,21 +6,19 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
 // Forget deletes what is older from a shelf, the oldest first.
 func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (forgotten int, err error) {
-	if limit <= 0 || older < 0 {
-		return 0, invalid("forgetting %d things older than %v: give a positive limit and a duration that is not negative", limit, older)
+	if err := rule.Forget(shelf, older, limit); err != nil {
+		return 0, err
 	}
 	act := map[string]func(t *tx, before int64, limit int) (int, error){
 		holdfast.ShelfFeed: (*tx).forgetFeed, holdfast.ShelfStory: (*tx).forgetStory,
 		holdfast.ShelfTallies: (*tx).forgetTallies, holdfast.ShelfTombstones: (*tx).forgetTombstones,
 	}[shelf]
-	if act == nil {
-		return 0, invalid("no shelf is called %.40q: use feed, story, tallies or tombstones", shelf)
-	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
 		forgotten, err = act(t, t.at(-older), limit)
 		return err
@@ -59,26 +57,32 @@ func ignore(err error) error {
 	return err
 }
 
-// forgetStory deletes lines from the beginning of the chain, and keeps the hash of the last, so that the rest can be checked.
+// forgetStory deletes lines from the beginning of the chain, and keeps the hash of the last, so that the rest can be checked. A mark tells of it.
 func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
-	var last int64
-	var hash []byte
+	var mark rule.Mark
 	err = t.rows("forget-lines", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
 			return errEnough
 		}
-		lines, last = lines+1, st.ColumnInt64(0)
-		scan(st, 1, &hash)
+		mark.Lines, mark.Link, mark.Newest = mark.Lines+1, st.ColumnInt(0), instant(st.ColumnInt64(2))
+		scan(st, 1, &mark.Hash)
 		return nil
 	})
-	if err = ignore(err); err != nil || lines == 0 {
+	if err = ignore(err); err != nil {
 		return 0, err
 	}
-	if _, err := t.exec("forget-story", last); err != nil {
+	var last int64
+	if _, err := t.one("forget-mark", []any{rule.MarkSubject, rule.MarkName}, &last); err != nil || !rule.Shortens(mark.Lines, limit, instant(last), instant(t.now)) {
 		return 0, err
 	}
-	_, err = t.exec("chain-anchor", last, hash)
-	return lines, err
+	if _, err := t.exec("forget-story", mark.Link); err != nil {
+		return 0, err
+	}
+	if _, err := t.exec("chain-anchor", mark.Link, mark.Hash); err != nil {
+		return 0, err
+	}
+	line := mark.Line()
+	return mark.Lines, t.tellAll(&line)
 }
 
 func (t *tx) forgetTombstones(before int64, limit int) (int, error) {

@@ -5,10 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Gather makes a group durable, so that drafts may name it.
@@ -76,8 +75,8 @@ func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
 }
 
 func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
-	if err := g.Prepare(); err != nil {
-		return g, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Cause: err}
+	if err := rule.Group(&g); err != nil {
+		return g, err
 	}
 	g.State, g.Generation, g.Members = holdfast.GroupOpen, 1, holdfast.Members{}
 	return g, nil
@@ -104,7 +103,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		return err
 	}
 	if added == 0 {
-		return conflict(holdfast.ID{}, "group %s exists already: leave the id out, or make a new one", g.ID)
+		return rule.GroupExists(g.ID)
 	}
 	for _, event := range []string{holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled} {
 		if _, err := to.exec("listen-add", event, "group"); err != nil {
@@ -126,15 +125,11 @@ func takesMembers(to sink, group holdfast.ID) error {
 	case err != nil:
 		return err
 	case !found:
-		return noGroup(group)
+		return rule.NoGroup(group)
 	case holdfast.GroupState(state) != holdfast.GroupOpen:
-		return conflict(holdfast.ID{}, "group %s is sealed: it takes no more members; seal it later, or make another group", group)
+		return rule.Sealed(group)
 	}
 	return nil
-}
-
-func noGroup(group holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s: check the id, or make the group first", group)}
 }
 
 func seal(to sink, now int64, group holdfast.ID) error {
@@ -146,7 +141,7 @@ func seal(to sink, now int64, group holdfast.ID) error {
 	if found, err := to.one("group-state", []any{group}, &state); err != nil || found {
 		return err
 	}
-	return noGroup(group)
+	return rule.NoGroup(group)
 }
 
 // A grouped is how a group stands.
@@ -174,7 +169,7 @@ func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
 func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
 	g, found, err := t.group(i.Group)
 	if err == nil && (!found || i.Owner != "" && i.Owner != g.Owner) {
-		err = &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s: check the id", i.Group)}
+		err = rule.NoGroup(i.Group)
 	}
 	return g, err
 }
@@ -186,7 +181,7 @@ func (t *tx) tellGroup(i holdfast.Intervention, group holdfast.ID, name string, 
 
 // CancelGroup seals the group and has its members cancelled.
 func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
-	if err := checkIntervention(i); err != nil {
+	if err := i.Check(); err != nil {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
@@ -194,8 +189,8 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 		if err != nil {
 			return err
 		}
-		if g.State.Settled() {
-			return conflict(holdfast.ID{}, "group %s is %s already: there is nothing to cancel", i.Group, g.State)
+		if err := rule.CancelGroup(i.Group, g.State); err != nil {
+			return err
 		}
 		first, err := t.exec("group-end", i.Group, string(holdfast.GroupCancelled), t.now)
 		if err != nil || first == 0 {

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/lane"
 	"zombiezen.com/go/sqlite"
 )
 
 // Pause places a hold.
 func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
-	if err := checkHold(&h); err != nil {
+	if err := rule.Hold(&h); err != nil {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
@@ -28,7 +29,7 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 
 // Resume lifts a hold.
 func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
-	if err := checkHold(&h); err != nil {
+	if err := rule.Hold(&h); err != nil {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
@@ -38,13 +39,6 @@ func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 		}
 		return t.tellOf(holdSubject(h), "resumed", h.Actor, h.Reason)
 	})
-}
-
-func checkHold(h *holdfast.Hold) error {
-	if err := h.Check(); err != nil {
-		return err
-	}
-	return checkActor(h.Actor, h.Reason)
 }
 
 func holdSubject(h holdfast.Hold) string {

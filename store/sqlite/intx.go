@@ -8,10 +8,11 @@ import (
 	"fmt"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // In binds an enqueuer to the caller's own *sql.Tx on the same file: the jobs exist if and when it commits. Open that handle
-// with the pure-Go driver (modernc.org/sqlite): two different builds of SQLite in one process drop each other's file locks.
+// with [DSN] and the pure-Go driver (modernc.org/sqlite): two different builds of SQLite in one process drop each other's file locks.
 // Anything but a *sql.Tx is refused by the first Enqueue.
 func (s *Store) In(tx any) holdfast.Enqueuer {
 	return &bound{store: s, tx: tx}
@@ -24,7 +25,7 @@ type bound struct {
 
 // Enqueue adds the drafts to the caller's transaction, all or none. A refusal leaves the transaction usable.
 func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	prepared, err := prepareAll(drafts)
+	prepared, err := prepareAll(drafts, rule.Drafts)
 	if err == nil {
 		err = b.store.space.check()
 	}

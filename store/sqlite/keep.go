@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
 // Promote makes queued jobs claimable whose time has come.
 func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error) {
-	if limit <= 0 {
-		return 0, invalid("a promotion of %d jobs: give a positive limit", limit)
+	if err := rule.Batch("promote", limit); err != nil {
+		return 0, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
 		promoted, err = promote(t, limit)
@@ -63,7 +64,7 @@ func (t *tx) bringBack(limit int) (back int, err error) {
 
 // Reclaim takes over batches that have expired.
 func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if err := checkClaim(c); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
@@ -187,7 +188,7 @@ func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error
 
 // Expire hands out queued jobs whose expiry has passed.
 func (s *Store) Expire(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if err := checkClaim(c); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {

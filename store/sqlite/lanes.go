@@ -16,8 +16,8 @@ type lanes struct {
 	mu    sync.RWMutex
 	ids   map[where]int64
 	lanes map[int64]*lane.Lane
-	of    map[string][]*lane.Lane // by queue
-	last  int64                   // all up to this one are known; some beyond it may be
+	of    map[string]map[string][]*lane.Lane // by queue and kind
+	last  int64                              // all up to this one are known; some beyond it may be
 }
 
 func newLanes() *lanes {
@@ -30,7 +30,7 @@ func newLanes() *lanes {
 func (l *lanes) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ids, l.lanes, l.of, l.last = map[where]int64{}, map[int64]*lane.Lane{}, map[string][]*lane.Lane{}, 0
+	l.ids, l.lanes, l.of, l.last = map[where]int64{}, map[int64]*lane.Lane{}, map[string]map[string][]*lane.Lane{}, 0
 }
 
 func (l *lanes) find(w where) (id int64, known bool) {
@@ -46,24 +46,34 @@ func (l *lanes) lane(id int64) *lane.Lane {
 	return l.lanes[id]
 }
 
-// in are the lanes of some queues.
-func (l *lanes) in(queues []string) (all []*lane.Lane) {
+// in are the lanes in a scope.
+func (l *lanes) in(s *lane.Scope) (all []*lane.Lane) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for _, queue := range queues {
-		all = append(all, l.of[queue]...)
-	}
+	l.each(s, func(some []*lane.Lane) { all = append(all, some...) })
 	return all
 }
 
-// many is how many lanes some queues have.
-func (l *lanes) many(queues []string) (n int) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	for _, queue := range queues {
-		n += len(l.of[queue])
+// each visits the lanes of a scope, those of one queue and kind together.
+func (l *lanes) each(s *lane.Scope, visit func([]*lane.Lane)) {
+	queue := func(of map[string][]*lane.Lane) {
+		if len(s.Kinds) == 0 {
+			for _, some := range of {
+				visit(some)
+			}
+		}
+		for _, kind := range s.Kinds {
+			visit(of[kind])
+		}
 	}
-	return n
+	if len(s.Queues) == 0 {
+		for _, of := range l.of {
+			queue(of)
+		}
+	}
+	for _, name := range s.Queues {
+		queue(l.of[name])
+	}
 }
 
 // queues are the names of all queues.
@@ -84,7 +94,10 @@ func (l *lanes) add(committed ...lane.Lane) {
 		if l.lanes[c.ID] == nil {
 			l.ids[where{c.Queue, c.Kind, c.Owner, c.Dependency}] = c.ID
 			l.lanes[c.ID] = &c
-			l.of[c.Queue] = append(l.of[c.Queue], &c)
+			if l.of[c.Queue] == nil {
+				l.of[c.Queue] = map[string][]*lane.Lane{}
+			}
+			l.of[c.Queue][c.Kind] = append(l.of[c.Queue][c.Kind], &c)
 		}
 	}
 }

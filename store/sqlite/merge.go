@@ -17,10 +17,11 @@ func (v *view) divide(limit int, seen *sight) error {
 		seen.pick([]lane.Share{{Lane: v.lines[0].lane, Line: v.lines[0].number, Jobs: limit}})
 		return nil
 	}
-	m := &merge{chunk: limit/len(v.lines) + 8}
+	first := limit/len(v.lines) + 1 // every line is looked into, and most of many lines give little
+	m := &merge{chunk: first + 7}
 	for _, l := range v.lines {
 		next := &stream{share: lane.Share{Lane: l.lane, Line: l.number}, seen: lowest}
-		if err := next.fill(v.session, m.chunk); err != nil {
+		if err := next.fill(v.session, first); err != nil {
 			return err
 		}
 		if len(next.ahead) > 0 {

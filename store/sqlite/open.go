@@ -116,8 +116,34 @@ func unavailable(message string, cause error) error {
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: cause}
 }
 
+// private is the mode of every file that the store makes: only its user reads and writes it, because arguments of jobs hold secrets. SQLite
+// gives the log and the index beside the file the file's own mode.
+const private fs.FileMode = 0o600
+
+// create makes an empty file when there is none. SQLite would make it readable by every user of the machine. A file that exists is not opened:
+// closing it again would end the locks that other connections of this process have on it.
+func create(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil // the first connection says what is wrong with it
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, private)
+	if errors.Is(err, fs.ErrExist) { // another process was faster, or it is a symbolic link whose target does not exist yet
+		if _, err = os.Stat(path); err == nil {
+			return nil
+		}
+		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, private)
+	}
+	if err != nil {
+		return unavailable("the database cannot be made there: check the permissions of its directory", err)
+	}
+	return file.Close()
+}
+
 // prepare opens the first connection and makes the file ready for all others.
 func prepare(ctx context.Context, cfg Config) (*session, error) {
+	if err := create(cfg.Path); err != nil {
+		return nil, err
+	}
 	var first *session
 	err := patiently(ctx, func() (err error) {
 		first, err = connect(cfg, sqlite.OpenReadWrite|sqlite.OpenCreate)

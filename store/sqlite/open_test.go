@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -98,7 +99,7 @@ func TestEveryRefusalToOpenIsOneLineThatSaysWhatToDo(t *testing.T) {
 			damage(t, path, 18, []byte{3}) // a format that may be read but not written, also by a privileged user
 			return path
 		}},
-		"newer": {holdfast.ErrUnavailable, "written by a newer holdfast (schema 99, this binary knows 3): upgrade the binary", func(t *testing.T) string {
+		"newer": {holdfast.ErrUnavailable, "written by a newer holdfast (schema 99, this binary knows ", func(t *testing.T) string {
 			path := written(t)
 			run(t, raw(t, path), "INSERT INTO holdfast_migration (version, at) VALUES (99, 0)")
 			return path
@@ -222,4 +223,55 @@ func TestAClosedStoreRefusesAndLeavesNothingRunning(t *testing.T) {
 		_, err = store.Counts(t.Context())
 		expectLine(t, err, holdfast.ErrUnavailable, "closed")
 	})
+}
+
+// modes are the modes of the files of a store, by the end of their names.
+func modes(t testing.TB, path string) map[string]os.FileMode {
+	t.Helper()
+	files, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := map[string]os.FileMode{}
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes[strings.TrimPrefix(name, path)] = info.Mode().Perm()
+	}
+	return modes
+}
+
+func TestTheFilesOfAStoreAreForTheirUserAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // where files inherit who may read them
+	}
+	v := newVault(t)
+	v.enqueue(3)
+	v.must(v.store.Backup(t.Context(), v.at("backup.db")))
+	v.restored("backup.db")
+	if err := os.Symlink(v.at("elsewhere.db"), v.at("link.db")); err != nil {
+		t.Fatal(err)
+	}
+	v.open("link.db", 0)
+	for name, want := range map[string][]string{"jobs.db": {"", "-wal", "-shm"}, "backup.db": {""}, "restored from backup.db": {"", "-wal", "-shm"}, "elsewhere.db": {""}} {
+		found := modes(t, v.at(name))
+		for _, end := range want {
+			if mode := found[end]; mode != 0o600 {
+				t.Errorf("%s%s has mode %04o", name, end, mode)
+			}
+		}
+	}
+}
+
+func TestTheModeOfAFileThatIsThereIsLeftAlone(t *testing.T) {
+	path := written(t)
+	if err := os.Chmod(path, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	reopen(t, path)
+	if mode := modes(t, path)[""]; runtime.GOOS != "windows" && mode != 0o660 {
+		t.Errorf("its mode is now %04o", mode)
+	}
 }

@@ -2,15 +2,17 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
-	"unicode/utf8"
+	"encoding/json"
+	"math"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+	"github.com/holdfastdev/holdfast/store/lane"
 )
 
 // Cancel ends a queued job at once, and asks a processing one to stop.
 func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
-	if err := checkIntervention(i); err != nil {
+	if err := i.Check(); err != nil {
 		return "", err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
@@ -18,14 +20,12 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 		if err != nil {
 			return err
 		}
-		switch job.place {
-		case "leased":
-			state = holdfast.Processing
-			return t.askToStop(i, job)
-		case "finished":
-			return conflict(i.Job, "job %s is %s already: there is nothing to cancel", i.Job, job.state)
+		if state, err = rule.Cancel(job.rule()); err != nil {
+			return err
 		}
-		state = holdfast.Cancelled
+		if state == holdfast.Processing {
+			return t.askToStop(i, job)
+		}
 		return t.cancelQueued(i, job)
 	})
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
 	if err := t.leaveQueue(i.Job); err != nil {
 		return err
 	}
-	_, err := t.exec("settle-finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil)
+	_, err := t.exec("settle-finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
 	if err != nil {
 		return err
 	}
@@ -61,22 +61,16 @@ func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
 
 // Discard takes a failed job off the dead letters.
 func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
-	if err := checkIntervention(i); err != nil {
+	if err := rule.CheckDiscard(&i); err != nil {
 		return err
-	}
-	if i.Reason == "" {
-		return invalid("discarding a job without a reason: say why nobody needs it any more")
 	}
 	return s.writer.write(ctx, func(t *tx) error {
 		job, err := t.standing(i)
 		if err != nil {
 			return err
 		}
-		if job.state != holdfast.Failed {
-			return conflict(i.Job, "job %s is %s: only a failed job can be discarded", i.Job, job.state)
-		}
-		if job.discarded {
-			return conflict(i.Job, "job %s was discarded already", i.Job)
+		if err := rule.Discard(job.rule()); err != nil {
+			return err
 		}
 		return t.discard(i, job)
 	})
@@ -108,6 +102,19 @@ type standing struct {
 	lease     *lease // while it is processed
 }
 
+// rule is what decides whether a person may change the job.
+func (s *standing) rule() rule.Job {
+	j := rule.Job{ID: s.job, State: s.state, Ready: s.place == "ready", Waits: s.waiting, Discarded: s.discarded,
+		Tried: s.failures+s.crashes+s.interrupts > 0}
+	if s.expireAt != 0 {
+		j.ExpireAt = instant(s.expireAt)
+	}
+	if s.lease != nil {
+		j.Claimed, j.Until = instant(s.lease.claimed), instant(s.lease.expires)
+	}
+	return j
+}
+
 // standing finds the job. One that is not there and one that is somebody else's get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	job.job = i.Job
@@ -117,7 +124,7 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 		return job, err
 	}
 	if !found || i.Owner != "" && i.Owner != job.owner {
-		return job, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s: check the id", i.Job)}
+		return job, rule.NoJob(i.Job)
 	}
 	var state string
 	_, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
@@ -132,13 +139,18 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 		}
 	}
 	if err == nil && job.place == "" {
-		err = conflict(i.Job, "job %s stands nowhere: run the doctor", i.Job)
+		err = rule.NoState(i.Job)
 	}
 	return job, err
 }
 
 func (t *tx) event(i holdfast.Intervention, name string, token, generation int) error {
-	if _, err := t.exec("operate-event", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request)); err != nil {
+	return t.changed(i, name, token, generation, nil)
+}
+
+// changed appends what a person did to a job to its story, with the values that were replaced.
+func (t *tx) changed(i holdfast.Intervention, name string, token, generation int, was json.RawMessage) error {
+	if _, err := t.exec("operate-event", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request), orNull(string(was))); err != nil {
 		return err
 	}
 	t.line()
@@ -147,8 +159,8 @@ func (t *tx) event(i holdfast.Intervention, name string, token, generation int) 
 
 // ahead counts the claimable jobs of a queue that are claimed before a key, up to a thousand.
 func (t *tx) ahead(queue string, k key) (total int, err error) {
-	v := &view{session: t.session, now: t.now, lanes: t.known, queues: []string{queue}, writes: true}
-	if _, err := v.survey(0); err != nil {
+	v := &view{session: t.session, now: t.now, lanes: t.known, scope: &lane.Scope{Queues: []string{queue}}, writes: true}
+	if _, _, err := v.survey(math.MaxInt); err != nil { // the lines of this queue, one by one: there may be many elsewhere
 		return 0, err
 	}
 	for i := 0; i < len(v.lines) && total < 1000; i++ {
@@ -159,45 +171,4 @@ func (t *tx) ahead(queue string, k key) (total int, err error) {
 		total += n
 	}
 	return min(total, 1000), nil
-}
-
-func checkIntervention(i holdfast.Intervention) error {
-	if err := checkActor(i.Actor, i.Reason); err != nil {
-		return err
-	}
-	if !plainText(i.Owner, holdfast.MaxKey) {
-		return invalid("the owner: use at most %d bytes of UTF-8 without control characters", holdfast.MaxKey)
-	}
-	if !plainText(i.Request, holdfast.MaxKey) {
-		return invalid("the id of the request: use at most %d bytes of UTF-8 without control characters", holdfast.MaxKey)
-	}
-	if i.StuckAfter < 0 {
-		return invalid("stuck after %v: give a duration that is not negative", i.StuckAfter)
-	}
-	return nil
-}
-
-func checkActor(actor, reason string) error {
-	if actor == "" {
-		return invalid("nobody is named as the actor: say who intervenes")
-	}
-	if !plainText(actor, 255) {
-		return invalid("the actor: use at most 255 bytes of UTF-8 without control characters")
-	}
-	if !plainText(reason, 1000) {
-		return invalid("the reason: use at most 1000 bytes of UTF-8 without control characters")
-	}
-	return nil
-}
-
-func plainText(text string, limit int) bool {
-	if len(text) > limit || !utf8.ValidString(text) {
-		return false
-	}
-	for _, c := range []byte(text) {
-		if c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }

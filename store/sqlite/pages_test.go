@@ -26,7 +26,8 @@ var questions = []struct {
 	statement string
 	args      []any
 }{
-	{"claim-lines", nil},
+	{"inspect queues", []any{5_000}},
+	{"claim-lines", []any{1000}},
 	{"claim-probe", []any{"[1,-1,2,-2,150,-150]"}},
 	{"claim-priorities", []any{1}},
 	{"claim-peek", []any{1, int64(math.MinInt64), []byte{}, math.MaxInt16, 100}},

@@ -20,7 +20,7 @@ type planner struct {
 	lanes   *lanes
 	turns   lane.Turns
 	brought int               // by the last claim
-	crowd   *crowd            // the lines that were not empty, when all were looked at last and there were many
+	crowds  map[string]*crowd // by scope: the lines that were not empty, when all were looked at last and there were many
 	many    int               // how many these were
 	surveys int               // since the store was opened
 	live    map[attempt]int64 // the lanes of jobs in workers' hands, as far as they were asked for
@@ -33,7 +33,13 @@ type planner struct {
 // An errand is one claim with what is decided before it looks.
 type errand struct {
 	holdfast.Claim
+	scope *lane.Scope
 	guard bool // it shares evenly between priorities
+}
+
+// view is what the claim may see of lanes and holds, on one connection.
+func (e *errand) view(s *session, now int64, known *lanes) *view {
+	return &view{session: s, now: now, lanes: known, scope: e.scope, slots: e.OwnerSlots, busy: e.Busy}
 }
 
 // look finds what a claim would take now.
@@ -47,7 +53,8 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	}
 	if seen, err = p.sight(v, e); err == nil && old && len(seen.leases)+len(seen.aside) < e.Limit {
 		p.undo(&seen)
-		p.crowd, v.lines = nil, nil // what was remembered is not enough: look again
+		delete(p.crowds, v.scope.Key()) // what was remembered is not enough: look again
+		v.lines = nil
 		if _, err = p.survey(v); err == nil {
 			seen, err = p.sight(v, e)
 		}
@@ -57,21 +64,24 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 
 // survey finds the lines of a view, and reports whether it did so from memory.
 func (p *planner) survey(v *view) (old bool, err error) {
-	if !v.writes && p.crowd.fits(v) {
-		v.lines, v.crowd = p.crowd.lines, p.crowd
+	name := v.scope.Key()
+	if known := p.crowds[name]; !v.writes && known.fits(v) {
+		v.lines, v.crowd = known.lines, known
 		return true, nil
 	}
 	if p.surveys++; p.surveys%64 == 0 {
 		p.many = 0 // look at all of them: they may have become few
 	}
 	began := time.Now()
-	all, err := v.survey(p.many)
-	if p.crowd = nil; all != nil {
-		p.many = len(all)
-	}
+	all, many, err := v.survey(p.many)
+	p.many = many
+	delete(p.crowds, name)
 	if len(all) > crowded && !v.writes { // most of them may be held: then it is a long way past them
-		p.crowd = newCrowd(v, began)
-		v.crowd = p.crowd
+		if p.crowds == nil || len(p.crowds) >= mostCrowds {
+			p.crowds = map[string]*crowd{}
+		}
+		v.crowd = newCrowd(v, began)
+		p.crowds[name] = v.crowd
 	}
 	return false, err
 }

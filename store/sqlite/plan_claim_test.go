@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
 )
 
 func (s *Store) put(t testing.TB, n int, draft func(i int) holdfast.Draft) {
@@ -40,8 +41,8 @@ func (s *Store) hold(t testing.TB, h holdfast.Hold) {
 func (s *Store) rival(limit int) func(*tx) error {
 	return func(t *tx) error {
 		p := &planner{lanes: s.plan.lanes}
-		e := errand{Claim: holdfast.Claim{Worker: "rival", Queues: []string{"default"}, Limit: limit, Lease: time.Minute}}
-		seen, err := p.look(&view{session: t.session, now: t.now, lanes: p.lanes, queues: e.Queues, writes: true}, e)
+		e := errand{Claim: holdfast.Claim{Worker: "rival", Queues: []string{"default"}, Limit: limit, Lease: time.Minute}, scope: &lane.Scope{Queues: []string{"default"}}}
+		seen, err := p.look(&view{session: t.session, now: t.now, lanes: p.lanes, scope: e.scope, writes: true}, e)
 		if err == nil {
 			_, err = p.claim(t, e, seen)
 		}

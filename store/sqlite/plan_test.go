@@ -54,6 +54,8 @@ var plans = storetest.Plans{
 		"settle-any":       "cancel(first) unique(first)",
 		"settle-cancel":    "cancel(job)",
 		"settle-said":      "attempt(job,token) finished(job)",
+		"attempt-fold":     "attempt(job,token)",
+		"attempt-stands":   "attempt(job,token)",
 		"settle-late":      "job(id)",
 		"ready-again":      "job(id)",
 		"later-wait-again": "job(id)",
@@ -122,6 +124,7 @@ var plans = storetest.Plans{
 		"forget-pages":      "outbox(rowid) feed(rowid)",
 		"forget-feed":       "outbox(rowid)",
 		"forget-lines":      "event(link) feed(rowid)",
+		"forget-mark":       "event(subject)",
 		"forget-story":      "event(link)",
 		"forget-tally":      "error_tally(fingerprint,step,kind,queue,dependency,version)",
 		"forget-trends":     "tally(step)",
@@ -184,6 +187,7 @@ var plans = storetest.Plans{
 		"inspect strands":          "ready(lane) ready(lane,priority) job(id)",
 		"inspect strands of lines": "ready(lane)",
 		"inspect depth of lines":   "ready(lane)",
+		"inspect queues":           "",
 		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
 		"inspect codes":            "finished(code)",
 		"inspect error trends":     "error_tally(fingerprint,step) sorted",
@@ -193,7 +197,7 @@ var plans = storetest.Plans{
 		"inspect after":         "after(job)",
 		"inspect artifacts":     "artifact(job)",
 		"inspect due artifacts": "artifact(expire_at)",
-		"inspect empty chain":   "feed(rowid) event(link)",
+		"inspect empty chain":   "feed(rowid) event(link) event(subject)",
 		"inspect group names":   "group(id)",
 		"inspect lines":         "event(rowid)",
 		"inspect told":          "job(id) attempt(job,token) finished(job) tombstone(job)",
@@ -238,6 +242,9 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	t.Run("with rows that nobody counted", check)
 	f.run("PRAGMA analysis_limit = 1000; ANALYZE")
 	t.Run("with rows that were counted", check)
+	// Few lanes invite a skip-scan: it tries every lane there is by then.
+	f.run(`DROP TABLE sqlite_stat4; UPDATE sqlite_stat1 SET stat = '1000000 1000000 1000000 1' WHERE tbl = 'holdfast_ready'; ANALYZE sqlite_schema`)
+	t.Run("with rows that were counted while all of them waited in one lane", check)
 	t.Run("and reads little", func(t *testing.T) { readLittle(t, path, texts) })
 }
 
@@ -257,6 +264,7 @@ var (
 	reached = regexp.MustCompile(`^(SCAN|SEARCH) (\w+)`)
 	columns = regexp.MustCompile(`[a-z_]+`)
 	within  = regexp.MustCompile(`^(?:MATERIALIZE|CO-ROUTINE) (holdfast_\w+)$`)
+	skipped = regexp.MustCompile(`ANY\(\w+\)( AND )?`) // a skip-scan: every value of this column is tried, so it is no key
 	peeked  = regexp.MustCompile(`EXISTS \(SELECT 1 FROM holdfast_(\w+)\)`)
 )
 
@@ -311,7 +319,7 @@ func (f *full) viewText(view string) string {
 // reads everything first.
 func access(table, detail, text string) storetest.Access {
 	a := storetest.Access{Table: table}
-	_, keys, found := strings.Cut(detail, "(")
+	_, keys, found := strings.Cut(skipped.ReplaceAllString(detail, ""), "(")
 	if found && !strings.Contains(detail, "AUTOMATIC") {
 		for _, key := range columns.FindAllString(keys, -1) {
 			if !slices.Contains(a.Keys, key) {

@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 )
 
@@ -55,13 +55,19 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 
 // checkMore refuses drafts that cannot be stored, or for which there is no room.
 func (s *Store) checkMore(c *holdfast.Change) (err error) {
-	if len(c.Enqueue) == 0 {
+	if len(c.Enqueue)+len(c.Deliver) == 0 {
 		return nil
 	}
-	if c.Enqueue, err = prepareAll(c.Enqueue); err == nil {
-		err = s.space.check()
+	enqueue, err := prepareAll(c.Enqueue, rule.Drafts)
+	if err != nil {
+		return err
 	}
-	return err
+	deliver, err := prepareAll(c.Deliver, rule.Deliveries)
+	if err != nil {
+		return err
+	}
+	c.Enqueue, c.Deliver = append(enqueue, deliver...), nil
+	return s.space.check()
 }
 
 // record keeps or forgets one record, if it is still as its keeper read it.
@@ -81,7 +87,7 @@ func (t *tx) record(r *holdfast.Record) (err error) {
 		kept, err = t.exec("record-keep", r.Room, r.Name, r.Body, t.now, r.Version)
 	}
 	if err == nil && kept == 0 {
-		err = &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide anew", r.Room, r.Name)}
+		err = rule.RecordChanged(r.Room, r.Name)
 	}
 	return err
 }

@@ -4,22 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
-// maxCheckpoint is how much an attempt may leave for the next one.
-const maxCheckpoint = 64 << 10
-
 // Renew extends batches, all in one go, and tells only bad news.
 func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (told holdfast.Renewed, err error) {
-	if lease <= 0 {
-		return told, invalid("a lease of %v: give a positive duration", lease)
+	if err := rule.Lease(lease); err != nil {
+		return told, err
 	}
 	if len(renewals) == 0 {
 		return told, nil
@@ -95,22 +91,18 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 
 // note keeps one note if its lease is held. The answer is for the caller; the error is the database's.
 func note(t *tx, n *holdfast.Note) (answer, err error) {
-	if n.Checkpoint != nil && (len(n.Checkpoint) > maxCheckpoint || !json.Valid(n.Checkpoint) || !utf8.Valid(n.Checkpoint)) {
-		return invalid("a checkpoint of %d bytes: give valid JSON of at most %d", len(n.Checkpoint), maxCheckpoint), nil
+	if err := n.Check(); err != nil {
+		return err, nil
 	}
 	_, held, err := t.held(n.Batch, n.Job, n.Token)
 	if err != nil {
 		return nil, err
 	}
 	if held == nil {
-		return leaseLost(n.Job), nil
+		return rule.LeaseLost(n.Job), nil
 	}
 	if p := n.Progress; p != nil {
-		percent := p.Percent
-		if math.IsNaN(percent) {
-			percent = 0
-		}
-		if _, err := t.exec("note-progress", n.Job, min(max(percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
+		if _, err := t.exec("note-progress", n.Job, min(max(p.Percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
 			return nil, err
 		}
 	}
@@ -122,13 +114,8 @@ func note(t *tx, n *holdfast.Note) (answer, err error) {
 
 // Present says that a worker process is alive.
 func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	if p.Worker == "" || p.For < 0 || p.For > holdfast.MaxDelay {
-		return invalid("the report of worker %q for %v: give a name and a duration that is not negative", p.Worker, p.For)
-	}
-	for kind, dependency := range p.Depends {
-		if probe := (holdfast.Draft{Kind: kind, Dependency: dependency}); probe.Prepare() != nil {
-			return invalid("kind %.140q that depends on %.140q: use 1 to %d letters, digits and _ - . : / for both", kind, dependency, holdfast.MaxName)
-		}
+	if err := p.Check(); err != nil {
+		return err
 	}
 	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
 	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
@@ -136,7 +123,7 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 		if p.For == 0 {
 			_, err = t.exec("absent", p.Worker)
 		} else {
-			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)))
+			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
 			if err == nil && p.For > 0 {

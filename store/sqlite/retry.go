@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 // Retry sends a job round again at once, as a new generation with fresh counts.
 func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
-	if err := checkIntervention(i); err != nil {
+	if err := i.Check(); err != nil {
 		return 0, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
@@ -26,42 +27,28 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := rule.Retry(job.rule(), i.StuckAfter, instant(t.now)); err != nil {
+		return 0, err
+	}
 	switch job.place {
 	case "finished":
-		err = t.reopen(i, &job)
-	case "later":
-		if job.waiting {
-			return 0, conflict(i.Job, "job %s waits for other members of its group: it starts when they have ended", i.Job)
-		}
-		if job.failures == 0 && job.crashes == 0 && job.interrupts == 0 {
-			return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
-		}
-		_, err = t.exec("later-drop", i.Job)
+		err = t.unfinish(i, &job)
 	case "leased":
 		err = t.seize(i, &job)
 	default:
-		return 0, conflict(i.Job, "job %s is already waiting to run", i.Job)
-	}
-	if err == nil && job.expired(t.now) {
-		err = tooLate(i.Job)
+		_, err = t.exec("later-drop", i.Job)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if err := t.anew(i, job, "manual retry"); err != nil {
+	if err := t.anew(i, job, "manual retry", rule.Revision{Reason: i.Reason}); err != nil {
 		return 0, err
 	}
 	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
 }
 
-func (s *standing) expired(now int64) bool { return s.expireAt != 0 && s.expireAt <= now }
-
-func tooLate(job holdfast.ID) error {
-	return conflict(job, "job %s could not start in time any more: its expiry has passed; enqueue it anew", job)
-}
-
-// anew begins the next generation of a job that waits nowhere any more, at once and with fresh counts.
-func (t *tx) anew(i holdfast.Intervention, job standing, name string) error {
+// anew begins the next generation of a job that waits nowhere any more, at once and with fresh counts. The revision says the reason of its event and what was replaced.
+func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised rule.Revision) error {
 	if _, err := t.exec("ready-again", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
 		return err
 	}
@@ -72,15 +59,8 @@ func (t *tx) anew(i holdfast.Intervention, job standing, name string) error {
 	if err := t.revive(i, job.group); err != nil {
 		return err
 	}
-	return t.event(i, name, job.token, job.generation+1)
-}
-
-// reopen takes a failed job off its end.
-func (t *tx) reopen(i holdfast.Intervention, job *standing) error {
-	if job.state != holdfast.Failed {
-		return conflict(i.Job, "job %s is %s: only a failed job can be retried", i.Job, job.state)
-	}
-	return t.unfinish(i, job)
+	i.Reason = revised.Reason
+	return t.changed(i, name, job.token, job.generation+1, revised.Was)
 }
 
 // unfinish takes a job off its end. It needs its unique key again, and does without the retry if somebody else has it. In a restored store
@@ -98,7 +78,7 @@ func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 			}
 		}
 		if won == 0 && holder != i.Job {
-			return conflict(holder, "job %s has taken the unique key since: wait until it ends, or cancel it", holder)
+			return rule.KeyHeld(holder, i.Job)
 		}
 	}
 	var floor int
@@ -113,10 +93,6 @@ func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 // seize takes a job from a worker that is stuck. The token grows, so that the worker's own word comes too late.
 func (t *tx) seize(i holdfast.Intervention, job *standing) error {
 	l := job.lease
-	stuck := l.expires <= t.now || i.StuckAfter > 0 && l.claimed <= t.at(-i.StuckAfter)
-	if !stuck {
-		return conflict(i.Job, "job %s is being processed: cancel it, or wait until it ends", i.Job)
-	}
 	l.find(i.Job).left = true
 	if err := t.keep(l); err != nil {
 		return err

@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"github.com/holdfastdev/holdfast/store/statement"
 	"zombiezen.com/go/sqlite"
 )
@@ -11,8 +13,8 @@ import (
 // Sequence seals the lines of stories into a chain of hashes. Pages have their numbers from the start here: who writes is alone. While
 // there is nothing to seal the writer is not troubled.
 func (s *Store) Sequence(ctx context.Context, limit int) (sealed int, err error) {
-	if limit <= 0 {
-		return 0, invalid("a sequence of %d pages: give a positive limit", limit)
+	if err := rule.Batch("sequence", limit); err != nil {
+		return 0, err
 	}
 	open := false
 	err = s.reader.with(ctx, func(beside *session) (err error) {
@@ -42,7 +44,7 @@ func (t *tx) seal(limit int) (int, error) {
 	var lines []sealed
 	err := t.rows("chain-open", []any{limit}, func(st *sqlite.Stmt) error {
 		lines = append(lines, sealed{st.ColumnInt64(0), holdfast.Event{Job: columnID(st, 1), Subject: st.ColumnText(2), At: instant(st.ColumnInt64(3)), Name: st.ColumnText(4),
-			Actor: st.ColumnText(5), Reason: st.ColumnText(6), Request: st.ColumnText(7), Token: st.ColumnInt(8), Generation: st.ColumnInt(9)}})
+			Actor: st.ColumnText(5), Reason: st.ColumnText(6), Request: st.ColumnText(7), Token: st.ColumnInt(8), Generation: st.ColumnInt(9), Was: json.RawMessage(st.ColumnText(10))}})
 		return nil
 	})
 	if err != nil || len(lines) == 0 {

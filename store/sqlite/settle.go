@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+	"github.com/holdfastdev/holdfast/store/statement"
 )
 
 // Settle ends leases, each on its own account, all in one transaction.
@@ -16,7 +18,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	}
 	refused := make([]error, len(settlements))
 	for i := range settlements {
-		refused[i] = checkSettlement(&settlements[i])
+		refused[i] = settlements[i].Check()
 	}
 	answers := make([]error, len(settlements))
 	err := s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, false) })
@@ -28,17 +30,6 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 		return nil, err
 	}
 	return answers, nil
-}
-
-func checkSettlement(s *holdfast.Settlement) error {
-	if err := s.Check(); err != nil {
-		return err
-	}
-	switch s.Charge {
-	case holdfast.ChargeNothing, holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt:
-		return nil
-	}
-	return invalid("a charge of %q: use failure, crash, interrupt or nothing", s.Charge)
 }
 
 func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
@@ -171,10 +162,14 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	case holdfast.Complete:
 		err = s.gather("settle-complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
 	case holdfast.Failed:
+		var off any // the dead letters, from the start
+		if x.Failure.Benign {
+			off = s.now
+		}
 		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
-			clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint)))
+			clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
 	default:
-		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil)
+		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
 	}
 	s.happened(string(to), &x.Job, x.Token)
 	if err == nil && s.uniques {
@@ -198,7 +193,28 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 		s.goesRound(&x.Job, x.Token, x.Charge)
 	}
 	args := []any{&x.Job, x.Token, m.generation, l.who(), s.began(x, l), &s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
-	return s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...)
+	if err := s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...); err != nil {
+		return err
+	}
+	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > statement.KeptReleases {
+		return s.fold(x)
+	}
+	return nil
+}
+
+// fold lets a released attempt stand for the one before it.
+func (s *settler) fold(x *holdfast.Settlement) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	var repeats int
+	var since int64
+	there, err := s.one("attempt-fold", []any{x.Job, x.Token - 1}, &repeats, &since)
+	if err != nil || !there {
+		return err
+	}
+	_, err = s.exec("attempt-stands", x.Job, x.Token, repeats+1, since)
+	return err
 }
 
 // goesRound tells that an attempt was not the job's last.
@@ -241,11 +257,7 @@ func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
 	if _, err := s.exec("settle-late", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)))...); err != nil {
 		return nil, err
 	}
-	return leaseLost(x.Job), nil
-}
-
-func leaseLost(job holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Message: fmt.Sprintf("the lease on job %s is no longer held: stop working on it; what was reported is kept as evidence and changes nothing", job)}
+	return rule.LeaseLost(x.Job), nil
 }
 
 // shrink makes the leases match who is left in them.

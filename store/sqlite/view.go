@@ -23,8 +23,10 @@ type view struct {
 	*session
 	now    int64
 	lanes  *lanes
-	queues []string
-	writes bool // the connection is the writer's: it may see lanes that are never committed
+	scope  *lane.Scope
+	slots  int            // that the claim has for each owner; 0: no bound
+	busy   map[string]int // how many of them are taken
+	writes bool           // the connection is the writer's: it may see lanes that are never committed
 
 	extra  map[int64]*lane.Lane // these
 	edits  int64                // how often facts of queued jobs were changed
@@ -58,7 +60,9 @@ func (v *view) newValves() *lane.Valves {
 			holds = append(holds, v.holds[i].hold(v.now))
 		}
 	}
-	return lane.NewValves(holds, instant(v.now))
+	valves := lane.NewValves(holds, instant(v.now))
+	valves.Bound(v.slots, v.busy)
+	return valves
 }
 
 // lane is a lane as holds see it: with what its kind depends on, unless its jobs say something else.
@@ -75,37 +79,64 @@ func (v *view) lane(id int64) *lane.Lane {
 	return &resolved
 }
 
-// survey finds the lines of the view's queues that are not empty and, by the valves, open. It goes from line to line through
-// ready, or asks for its own lines one by one when there are fewer of these; many is how many lines were not empty of late.
-// The answer is all lines that it met, if it went through all.
-func (v *view) survey(many int) (all []int64, err error) {
+// farther is how many times as many lines as its own lanes a survey walks past, at most, before it asks for its own lines one by one.
+const farther = 4
+
+// survey finds the lines in the view's scope that are not empty and, by the valves, open. It walks from line to line through ready, or probes the lines of
+// its own lanes when more lines than that are not empty: lanes of others cost it nothing. Many is how many lines were not empty of late. The answer is
+// all lines that are not empty, if it met all of them, and at least how many there are.
+func (v *view) survey(many int) (all []int64, n int, err error) {
 	if err := v.learn(); err != nil {
-		return nil, err
+		return nil, many, err
 	}
-	own := v.lanes.many(v.queues) + len(v.extra)
-	if own == 0 {
-		return nil, nil
+	own := v.own()
+	if len(own) == 0 {
+		return nil, many, nil
 	}
-	if 4*own < many {
-		lines := numbers(slices.AppendSeq(v.lanes.in(v.queues), maps.Values(v.extra)))
-		return nil, v.rows("claim-probe", []any{lines}, func(st *sqlite.Stmt) error {
-			v.admit(st.ColumnInt64(0))
-			return nil
-		})
+	if most := farther * len(own); many <= most {
+		if all, err = v.walk(most + 1); err != nil || len(all) <= most {
+			return all, len(all), err
+		}
+		many = len(all)
 	}
-	all = []int64{}
-	err = v.rows("claim-lines", nil, func(st *sqlite.Stmt) error {
-		all = append(all, st.ColumnInt64(0))
+	return nil, many, v.rows("claim-probe", []any{numbers(own)}, func(st *sqlite.Stmt) error {
 		v.admit(st.ColumnInt64(0))
 		return nil
 	})
-	return all, err
 }
 
-// admit adds a line to the view, if it is one of its queues' and open.
+// own are the lanes in the view's scope, but for those whose lines are all closed.
+func (v *view) own() []*lane.Lane {
+	all := slices.AppendSeq(v.lanes.in(v.scope), maps.Values(v.extra))
+	if v.valves == nil || len(v.holds) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(l *lane.Lane) bool {
+		l = v.lane(l.ID)
+		return !v.valves.Open(l, false) && !v.valves.Open(l, true)
+	})
+}
+
+// walk finds lines that are not empty, so many at most, and admits them if these are all.
+func (v *view) walk(most int) (all []int64, err error) {
+	all = []int64{}
+	err = v.rows("claim-lines", []any{most}, func(st *sqlite.Stmt) error {
+		all = append(all, st.ColumnInt64(0))
+		return nil
+	})
+	if err != nil || len(all) == most {
+		return all, err
+	}
+	for _, number := range all {
+		v.admit(number)
+	}
+	return all, nil
+}
+
+// admit adds a line to the view, if it is in the scope and open.
 func (v *view) admit(number int64) {
 	l := v.lane(max(number, -number))
-	if l != nil && slices.Contains(v.queues, l.Queue) && (v.valves == nil || v.valves.Open(l, number < 0)) {
+	if l != nil && v.scope.Covers(l) && (v.valves == nil || v.valves.Open(l, number < 0)) {
 		v.lines = append(v.lines, line{number, l})
 	}
 }

@@ -101,6 +101,12 @@ SELECT f.job, NULL, 'it failed with code ' || coalesce(f.code, 'none') || ' at t
   FROM holdfast_finished f LEFT JOIN holdfast_attempt a ON a.job = f.job AND a.token = f.token
  WHERE f.state = 'failed' AND (a.job IS NULL OR a.to_state <> 'failed' OR a.generation <> f.generation OR a.code IS NULL OR a.code <> f.code)
 
+-- name: audit: a benign end is no dead letter
+-- What was to be expected is off the dead letters from the start, and the attempt that ended the job says the same.
+SELECT f.job, NULL, CASE WHEN f.discarded_at IS NULL THEN 'it ended as was to be expected, and is a dead letter' ELSE 'its end and its last attempt differ in whether it was to be expected' END
+  FROM holdfast_finished f LEFT JOIN holdfast_attempt a ON a.job = f.job AND a.token = f.token
+ WHERE f.state = 'failed' AND (f.benign = TRUE AND f.discarded_at IS NULL OR a.job IS NOT NULL AND a.benign <> f.benign)
+
 -- name: audit: attempts are counted
 -- Failures and crashes of the present generation are as many as the attempts that were charged so.
 SELECT s.job, NULL, 'it counts ' || s.failures || ' failures and ' || s.crashes || ' crashes, its attempts say ' || coalesce(a.failures, 0) || ' and ' || coalesce(a.crashes, 0)
@@ -271,3 +277,8 @@ SELECT v.job, NULL, CASE WHEN s.job IS NULL THEN 'it does not stand anywhere' EL
 -- name: audit: a record has a version
 -- The table checks it too; this finds what was written around it. Without a version nobody can keep the record again.
 SELECT NULL, 'record ' || c.room || '/' || c.name, 'its version is ' || c.version FROM holdfast_record c WHERE c.version < 1
+
+-- name: audit: the making of a key is in the audit log
+-- As long as nothing was forgotten. A log that was wiped together with the place where it ends says nothing of keys that are there.
+SELECT NULL, 'key ' || r.name, 'no line tells of its making: lines were taken away'
+  FROM holdfast_record r WHERE r.room = 'key' AND {nothing is forgotten} AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.subject = 'key/' || r.name)

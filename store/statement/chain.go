@@ -31,5 +31,8 @@ func Link(before []byte, e holdfast.Event) []byte {
 		binary.BigEndian.PutUint64(size[:], uint64(n))
 		h.Write(size[:])
 	}
+	if len(e.Was) > 0 { // lines from before there were such values are sealed without them
+		part(e.Was)
+	}
 	return h.Sum(nil)
 }

@@ -104,7 +104,7 @@ func checkEvent(e holdfast.Event) error {
 
 // plain reports whether a text is there, short enough, and free of what no terminal should be sent.
 func plain(text string, limit int) bool {
-	return text != "" && len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return text != "" && len(text) <= limit && holdfast.PlainText(text)
 }
 
 func invalid(format string, args ...any) error {

@@ -6,24 +6,52 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
        set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)
 
 -- part: claim_open
--- The lines that no hold closes, empty lines of retries aside, and in each the stretches to look at: what its marks ($8-$11: after this key, before that
--- priority) leave out is the dead rows of what was claimed before. Where owners have to share, or a hold lets some through and
+-- The lines of the claim's queues ($5, none: all) and kinds ($12, none: all; a few are searched for one by one, more are filtered) that no hold closes (the lanes of a closed queue are not even read), empty lines of retries aside, and in each the stretches to look at: what its marks ($8-$11: after this key, before that
+-- priority) leave out is the dead rows of what was claimed before. Whether a line is empty is asked by a subquery with a limit, line by line: an
+-- EXISTS becomes a join, and where all jobs wait in one lane that join reads the whole index, since the lane tells nothing apart. With $13 only these lines are looked at: the store remembers them where it has
+-- many lanes, most of them empty. Where owners have to share, or a hold lets some through and
 -- not others, that is more than one statement can see to: then there are none, and "planned" says so.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 hold AS MATERIALIZED (
     SELECT h.scope, h.name, h.retries, h.at_most = 0 AND h.per_second IS NULL AS closed
       FROM holdfast_hold h WHERE h.until IS NULL OR h.until > (SELECT now FROM clock)
+), queue AS MATERIALIZED (
+    SELECT ARRAY (SELECT n.queue FROM unnest(CASE WHEN cardinality($5::text[]) > 0 THEN $5::text[] ELSE ARRAY (
+                       WITH RECURSIVE known AS (
+                           (SELECT a.queue FROM holdfast_lane a ORDER BY a.queue LIMIT 1)
+                            UNION ALL
+                           SELECT b.queue FROM known k CROSS JOIN LATERAL (SELECT a.queue FROM holdfast_lane a WHERE a.queue > k.queue ORDER BY a.queue LIMIT 1) b)
+                       SELECT k.queue FROM known k) END) AS n (queue)
+                   WHERE NOT EXISTS (SELECT FROM hold h WHERE h.scope = 'queue' AND h.closed AND NOT h.retries
+                                        AND (h.name = n.queue OR h.name LIKE '%*' AND starts_with(n.queue, left(h.name, -1))))) AS names
 ), lane AS MATERIALIZED (
     SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '') AS dependency
-      FROM holdfast_lane l LEFT JOIN holdfast_kind k ON k.kind = l.kind WHERE l.queue = ANY ($5::text[])
+      FROM queue q CROSS JOIN LATERAL unnest(q.names) AS n (queue) CROSS JOIN unnest($12::text[]) AS w (kind)
+     CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.queue = n.queue AND a.kind = w.kind OFFSET 0) AS l
+      LEFT JOIN holdfast_kind k ON k.kind = l.kind
+     WHERE cardinality($12::text[]) BETWEEN 1 AND 16 AND NOT cardinality($13::integer[]) BETWEEN 1 AND 16
+     UNION ALL
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '')
+      FROM (SELECT DISTINCT abs(n) AS id FROM unnest($13::integer[]) AS n) AS n CROSS JOIN LATERAL (SELECT * FROM holdfast_lane a WHERE a.id = n.id OFFSET 0) AS l
+      LEFT JOIN holdfast_kind k ON k.kind = l.kind
+     WHERE cardinality($13::integer[]) BETWEEN 1 AND 16 AND l.queue = ANY ((SELECT names FROM queue)::text[])
+       AND (cardinality($12::text[]) = 0 OR l.kind IN (SELECT unnest($12::text[])))
+     UNION ALL
+    SELECT l.id, l.queue, l.kind, l.owner, coalesce(nullif(l.dependency, ''), k.dependency, '')
+      FROM holdfast_lane l LEFT JOIN holdfast_kind k ON k.kind = l.kind
+     WHERE l.queue = ANY ((SELECT names FROM queue)::text[]) AND NOT cardinality($12::text[]) BETWEEN 1 AND 16 AND NOT cardinality($13::integer[]) BETWEEN 1 AND 16
+       AND (cardinality($12::text[]) = 0 OR l.kind IN (SELECT unnest($12::text[])))
 ), held AS MATERIALIZED (
     SELECT l.id, h.closed, h.retries FROM hold h CROSS JOIN lane l CROSS JOIN LATERAL (
         SELECT CASE h.scope WHEN 'queue' THEN l.queue WHEN 'kind' THEN l.kind WHEN 'owner' THEN l.owner WHEN 'dependency' THEN l.dependency ELSE '' END AS name) x
      WHERE x.name = h.name OR h.name LIKE '%*' AND x.name <> '' AND starts_with(x.name, left(h.name, -1))
 ), line AS MATERIALIZED (
     SELECT id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed AND NOT retries)
+       AND (cardinality($13::integer[]) = 0 OR id IN (SELECT unnest($13::integer[])))
      UNION ALL
-    SELECT -id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed) AND EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = -id)
+    SELECT -id, owner FROM lane WHERE id NOT IN (SELECT id FROM held WHERE closed)
+       AND (cardinality($13::integer[]) = 0 OR -id IN (SELECT unnest($13::integer[])))
+       AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)
 ), planned AS MATERIALIZED (
     SELECT EXISTS (SELECT FROM hold WHERE scope = 'tag') OR EXISTS (SELECT FROM held WHERE NOT closed)
         OR coalesce((SELECT min(owner) <> max(owner) FROM line), false) AS needed
@@ -51,7 +79,9 @@ gone AS (
      WHERE m.jobs IS NOT NULL
 )
 SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN (SELECT needed FROM planned) END,
-       CASE WHEN t.job IS NULL THEN EXISTS (SELECT FROM open o JOIN holdfast_ready r ON r.lane = o.id) END,
+       CASE WHEN t.job IS NULL THEN coalesce((SELECT true FROM open o CROSS JOIN LATERAL (
+           SELECT FROM holdfast_ready r WHERE r.lane = o.id ORDER BY r.priority, r.job LIMIT 1) r LIMIT 1), false) END,
+       CASE WHEN t.n > 1 THEN NULL ELSE (SELECT count(*) FROM lane) END,
        t.job, t.lane, t.token, nullif(t.failures, 0), nullif(t.crashes, 0), nullif(t.interrupts, 0), nullif(t.generation, 1),
        t.n <= $4::integer OR t.interrupts > 0 OR t.crashes > 0,
        j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
@@ -122,7 +152,7 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
 -- part: take_from
 -- A planned claim knows what it takes: nothing is left to find out.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
-open AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
+open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
 
 -- name: take
 -- What was picked is taken from the lines as they are now, skipping what others are taking.
@@ -159,7 +189,7 @@ SELECT encode(sha256(convert_to(concat(
 -- taken from each line. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen,
 -- or when a line gave all that was seen of it: then a plan has to look around, or deeper.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
-open AS (SELECT 0 AS id WHERE false),
+open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false),
 planned AS MATERIALIZED (SELECT ({hold_sign}) <> $11::text AS needed),
 seen AS MATERIALIZED (
     SELECT s.line, s.owner, s.had + (row_number() OVER (PARTITION BY s.owner ORDER BY q.priority, q.job) - 1) / s.weight AS turn
@@ -177,14 +207,36 @@ seen AS MATERIALIZED (
 ), {claim_end}
 
 -- name: lines
--- Which lines have something in them, and of which priorities: from each to the next along the key, whatever stands between.
-WITH RECURSIVE line AS (
-    (SELECT r.lane, r.priority FROM holdfast_ready r ORDER BY r.lane, r.priority LIMIT 1)
+-- Which lines of the claim's queues ($1, none: all) and kinds ($2, none: all) have something in them, and of which priorities. It walks from each line to
+-- the next along the key, whatever stands between. When there are four times as many as the claim has lanes, these belong to others mostly: it
+-- stops, and probes the claim's own lines instead.
+WITH RECURSIVE own AS MATERIALIZED (
+    SELECT l.id FROM holdfast_lane l WHERE l.queue = ANY ($1::text[]) AND l.kind = ANY ($2::text[])
      UNION ALL
-    SELECT n.lane, n.priority FROM line l CROSS JOIN LATERAL (
+    SELECT l.id FROM holdfast_lane l WHERE l.queue = ANY ($1::text[]) AND cardinality($2::text[]) = 0
+     UNION ALL
+    SELECT l.id FROM holdfast_lane l WHERE cardinality($1::text[]) = 0 AND (cardinality($2::text[]) = 0 OR l.kind = ANY ($2::text[]))
+), size AS MATERIALIZED (
+    SELECT 4 * count(*) AS most FROM own
+), line AS (
+    (SELECT r.lane, r.priority, 1 AS n FROM holdfast_ready r ORDER BY r.lane, r.priority LIMIT 1)
+     UNION ALL
+    SELECT n.lane, n.priority, l.n + 1 FROM line l CROSS JOIN LATERAL (
         SELECT r.lane, r.priority FROM holdfast_ready r WHERE (r.lane, r.priority) > (l.lane, l.priority) ORDER BY r.lane, r.priority LIMIT 1) n
+     WHERE l.n <= (SELECT most FROM size)
+), walked AS MATERIALIZED (
+    SELECT count(*) <= (SELECT most FROM size) AS whole FROM line
+), probed AS (
+    SELECT o.line AS lane, r.priority FROM (SELECT id AS line FROM own UNION ALL SELECT -id FROM own) AS o CROSS JOIN LATERAL (
+        SELECT r.priority FROM holdfast_ready r WHERE r.lane = o.line ORDER BY r.priority, r.job LIMIT 1) r
+     WHERE NOT (SELECT whole FROM walked)
+     UNION ALL
+    SELECT p.lane, n.priority FROM probed p CROSS JOIN LATERAL (
+        SELECT r.priority FROM holdfast_ready r WHERE r.lane = p.lane AND r.priority > p.priority ORDER BY r.priority, r.job LIMIT 1) n
 )
-SELECT lane, priority FROM line
+SELECT lane, priority FROM line WHERE (SELECT whole FROM walked)
+ UNION ALL
+SELECT lane, priority FROM probed
 
 -- name: peek
 -- The first $4 jobs of each stretch, without locks, and with each the tag behind which it has to be set aside, if any of $5 is its own.

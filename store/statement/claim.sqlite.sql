@@ -17,12 +17,12 @@ SELECT kind, dependency FROM holdfast_kind
 SELECT name, body FROM holdfast_record WHERE room = 'share'
 
 -- name: claim-lines
--- The lines of ready that are not empty, from one to the next: what waits in them is not read.
+-- The lines of ready that are not empty, from one to the next and so many at most: what waits in them is not read.
 WITH RECURSIVE line (n) AS (
     SELECT min(lane) FROM holdfast_ready WHERE lane >= -9223372036854775807
     UNION ALL
     SELECT (SELECT min(r.lane) FROM holdfast_ready r WHERE r.lane > line.n) FROM line WHERE line.n IS NOT NULL)
-SELECT n FROM line WHERE n IS NOT NULL
+SELECT n FROM line WHERE n IS NOT NULL LIMIT $1 + 0
 
 -- name: claim-probe
 -- Which of these lines are not empty, when they are fewer than all there are.

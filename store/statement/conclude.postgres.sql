@@ -11,8 +11,10 @@ SELECT EXISTS (SELECT FROM holdfast_group)
 SELECT o.first, o.events FROM holdfast_outbox o WHERE o.first > (SELECT concluded FROM holdfast_feed WHERE one = 1) ORDER BY o.first LIMIT $1::integer
 
 -- name: conclude_ended
--- The members among those who ended.
-SELECT j.id, j.group_id FROM holdfast_outbox o CROSS JOIN LATERAL unnest(o.jobs) AS m (job) JOIN holdfast_job j ON j.id = m.job
+-- The members among those who ended. Each is found by its id, and its group is looked at afterwards: where no job had a group when the rows were counted, the
+-- index of members looks empty, and a plan would read all of it.
+SELECT j.id, j.group_id FROM holdfast_outbox o CROSS JOIN LATERAL unnest(o.jobs) AS m (job)
+ CROSS JOIN LATERAL (SELECT k.id, k.group_id FROM holdfast_job k WHERE k.id = m.job OFFSET 0) AS j
  WHERE o.first > (SELECT concluded FROM holdfast_feed WHERE one = 1) AND o.first <= $1::bigint AND o.name IN ('complete', 'failed', 'cancelled') AND j.group_id IS NOT NULL
 
 -- name: conclude_done

@@ -20,7 +20,7 @@ SELECT count(*)::integer FROM page
 
 -- name: chain_open
 -- Lines of stories that are not sealed yet.
-SELECT id, job, coalesce(subject, ''), at, name, actor, coalesce(reason, ''), coalesce(request, ''), token, generation
+SELECT id, job, coalesce(subject, ''), at, name, actor, coalesce(reason, ''), coalesce(request, ''), token, generation, coalesce(was::text, '')
   FROM holdfast_event WHERE link IS NULL ORDER BY link, id LIMIT $1::integer
 
 -- name: chain_seal
@@ -42,7 +42,11 @@ UPDATE holdfast_feed SET purged = $2::bigint WHERE one = 1
 
 -- name: story_old
 -- The oldest lines of the chain.
-SELECT link, at < $1::timestamptz, hash FROM holdfast_event WHERE link > $2::bigint ORDER BY link LIMIT $3::integer
+SELECT link, at < $1::timestamptz, hash, at FROM holdfast_event WHERE link > $2::bigint ORDER BY link LIMIT $3::integer
+
+-- name: story_mark
+-- When the audit log was last shortened.
+SELECT at FROM holdfast_event WHERE subject = $1::text AND name = $2::text ORDER BY id DESC LIMIT 1
 
 -- name: story_forget
 -- From the beginning: the chain can be checked from there on.

@@ -33,8 +33,8 @@ UPDATE holdfast_group SET sealed_at = coalesce(sealed_at, (SELECT holdfast_now()
 
 -- name: after_stranger
 -- Which of these are no members of these groups.
-SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) AS d (upstream, group_id)
- WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = d.upstream AND j.group_id = d.group_id) LIMIT 1
+SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS d (upstream, group_id, n)
+ WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = d.upstream AND j.group_id = d.group_id) ORDER BY d.n LIMIT 1
 
 -- name: after_add
 -- Facts: written with the job that waits.
@@ -44,7 +44,8 @@ SELECT d.upstream, d.job, d.regardless FROM unnest($1::uuid[], $2::uuid[], $3::b
 -- name: group_line_lock
 -- The groups of these jobs and those around them, the youngest first.
 WITH RECURSIVE line AS (
-    SELECT g.id, g.parent FROM holdfast_group g WHERE g.id = ANY (ARRAY (SELECT j.group_id FROM holdfast_job j WHERE j.id = ANY ($1::uuid[]) AND j.group_id IS NOT NULL))
+    SELECT g.id, g.parent FROM holdfast_group g WHERE g.id = ANY (ARRAY (
+        SELECT m.group_id FROM (SELECT j.group_id FROM holdfast_job j WHERE j.id = ANY ($1::uuid[]) OFFSET 0) AS m WHERE m.group_id IS NOT NULL))
      UNION
     SELECT g.id, g.parent FROM line l JOIN holdfast_group g ON g.id = l.parent
 )
@@ -64,7 +65,7 @@ SELECT 'group/' || id, $2::timestamptz, 'reopened', $3::text, nullif($4::text, '
 
 -- name: group_read
 -- One group, for whoever intervenes.
-SELECT coalesce(owner, ''), settled_at IS NOT NULL, ending IS NOT NULL, generation FROM holdfast_group WHERE id = $1::uuid FOR UPDATE
+SELECT coalesce(owner, ''), state, ending IS NOT NULL, generation FROM holdfast_group WHERE id = $1::uuid FOR UPDATE
 
 -- name: group_owner
 -- Whose it is, without a lock: job rows are locked before groups.

@@ -1,8 +1,9 @@
 -- What the questions of inspect.sql need in PostgreSQL's own words.
 
 -- name: interpret
--- A question is answered sooner than it would be compiled. The setting ends with the transaction.
-SELECT set_config('jit', 'off', true)
+-- A question is answered sooner than it would be compiled. And most ask for the first rows by a key: a bitmap finds all of them before it gives one,
+-- which the planner believes to be cheap as long as nobody counted the rows; and a scan of the table is no way out. The settings end with the transaction.
+SELECT set_config('jit', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
 
 -- part: due
 -- When a waiting job was due: one that was set aside behind a hold says it a thousand years late.

@@ -39,7 +39,8 @@ SELECT j.id, j.kind, j.queue, CAST(j.args AS text), j.priority, j.owner, j.tags,
 -- name: inspect attempts
 -- Every attempt that ended other than by completing, in the order of its tokens: clocks may step back, tokens never do.
 SELECT a.token, a.generation, a.worker, a.started_at, a.ended_at, a.to_state, a.charge, a.count, a.cap, a.due_at, a.why,
-       a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, a.said
+       a.code, a.category, a.message, a.detail, CAST(a.context AS text), a.dependency, a.fingerprint, a.benign, a.said,
+       a.repeats, a.since
   FROM holdfast_attempt a
  WHERE a.job = $1
  ORDER BY a.token
@@ -47,21 +48,21 @@ SELECT a.token, a.generation, a.worker, a.started_at, a.ended_at, a.to_state, a.
 -- name: inspect late
 -- What arrived too late. It has the shape of an attempt; what its row does not know is left empty.
 SELECT t.token, 0, '', t.at - t.took, t.at, t.to_state, t.charge, 0, 0, NULL, t.why,
-       t.code, t.category, t.message, t.detail, CAST(t.context AS text), t.dependency, t.fingerprint, t.benign
+       t.code, t.category, t.message, t.detail, CAST(t.context AS text), t.dependency, t.fingerprint, t.benign, NULL, 0, NULL
   FROM holdfast_late t
  WHERE t.job = $1
  ORDER BY t.at, t.token
 
 -- name: inspect events
 -- What people did to one job, and what time did.
-SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation, e.request
+SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation, e.request, CAST(e.was AS text)
   FROM holdfast_event e
  WHERE e.job = $1
  ORDER BY e.id
 
 -- name: inspect story
 -- The story of a subject that is no job, the newest first.
-SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation, e.request
+SELECT e.at, e.name, e.actor, e.reason, e.token, e.generation, e.request, CAST(e.was AS text)
   FROM holdfast_event e
  WHERE e.subject = $1
  ORDER BY e.id DESC
@@ -92,7 +93,7 @@ SELECT c.name, c.version, CAST(c.body AS text), c.kept_at
 
 -- name: inspect workers
 -- Workers whose last report is still to be believed.
-SELECT w.name, w.queues, w.kinds, w.slots, w.started_at, w.seen_at, w.until, w.version
+SELECT w.name, w.queues, w.kinds, w.slots, w.started_at, w.seen_at, w.until, w.version, w.codes, w.policy, w.misses
   FROM holdfast_worker w
  WHERE w.until > $1
  ORDER BY w.name
@@ -180,7 +181,8 @@ WITH RECURSIVE line (number, lane) AS (
 {strands} FROM line l WHERE l.lane IS NOT NULL {strands on}
 SELECT s.lane, s.priority, (SELECT n.queue FROM holdfast_lane n WHERE n.id = abs(s.lane)),
        (SELECT j.created_at FROM holdfast_job j WHERE j.id = (
-               SELECT r.job FROM holdfast_ready r WHERE r.lane = s.lane AND r.priority = s.priority ORDER BY r.job LIMIT 1))
+               SELECT r.job FROM holdfast_ready r WHERE r.lane = s.lane AND r.priority = s.priority ORDER BY r.job LIMIT 1)),
+       (SELECT n.kind FROM holdfast_lane n WHERE n.id = abs(s.lane))
   FROM strand s WHERE s.priority IS NOT NULL LIMIT $1
 
 -- part: strands
@@ -194,6 +196,14 @@ strand (lane, priority) AS (SELECT l.lane, (SELECT min(r.priority) FROM holdfast
 -- The same, of some lines.
 WITH RECURSIVE {strands} FROM {lines} AS l {strands on}
 SELECT s.lane, s.priority FROM strand s WHERE s.priority IS NOT NULL LIMIT $1
+
+-- name: inspect queues
+-- The names of queues that ever had a job, from one to the next.
+WITH RECURSIVE known (name) AS (
+    SELECT min(n.queue) FROM holdfast_lane n WHERE n.queue >= ''
+    UNION ALL
+    SELECT (SELECT min(n.queue) FROM holdfast_lane n WHERE n.queue > k.name) FROM known k WHERE k.name IS NOT NULL)
+SELECT k.name FROM known k WHERE k.name IS NOT NULL LIMIT $1
 
 -- name: inspect depth of lines
 -- How much is ready in lines that belong together, up to a number.
@@ -226,14 +236,14 @@ SELECT t.fingerprint, {step of a trend}, t.kind, t.queue, t.dependency, t.versio
  GROUP BY 1, 2, 3, 4, 5, 6
 
 -- name: inspect error ends
--- Of each error group its dead letters, up to a number, and how the jobs of its newest failures stand, one after the other.
+-- Of each error group its dead letters, up to a number (found by the fingerprint: the order says so, whatever is known of the tables), and how the jobs of its newest failures stand, one after the other.
 SELECT g.fingerprint,
        (SELECT count(*) FROM (SELECT 1 FROM holdfast_finished f
-                               WHERE f.state = 'failed' AND f.fingerprint = g.fingerprint AND f.discarded_at IS NULL LIMIT $2) AS d),
-       (SELECT string_agg(coalesce(f.state, 'live'), ' ')
+                               WHERE f.state = 'failed' AND f.fingerprint BETWEEN g.fingerprint AND g.fingerprint AND f.discarded_at IS NULL
+                               ORDER BY f.fingerprint, f.job LIMIT $2) AS d),
+       (SELECT string_agg(coalesce((SELECT f.state FROM holdfast_finished f WHERE f.job = m.job), 'live'), ' ')
           FROM (SELECT DISTINCT n.job
-                  FROM (SELECT a.job FROM holdfast_attempt a WHERE a.fingerprint = g.fingerprint ORDER BY a.ended_at DESC LIMIT $3) AS n) AS m
-          LEFT JOIN holdfast_finished f ON f.job = m.job),
+                  FROM (SELECT a.job FROM holdfast_attempt a WHERE a.fingerprint = g.fingerprint ORDER BY a.ended_at DESC LIMIT $3) AS n) AS m),
        g.first_seen
   FROM holdfast_error_group g
  WHERE g.fingerprint IN (SELECT v.name FROM {names} AS v)

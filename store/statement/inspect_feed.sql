@@ -15,7 +15,7 @@ SELECT f.head, f.purged, o.first, o.events, o.name, o.at, {jobs of a page}, {tok
 SELECT t.n, coalesce(j.kind, s.kind), coalesce(j.queue, s.queue), coalesce(j.owner, s.owner), coalesce(j.group_id, s.group_id), j.created_at,
        a.generation, a.to_state, a.started_at, a.ended_at, a.count, a.due_at, a.code, a.message, CAST(a.context AS text),
        f.generation, f.state, f.started_at, f.finished_at, f.failures, f.code,
-       s.state, s.finished_at, s.code
+       s.state, s.finished_at, s.code, a.benign
   FROM ({named jobs}) AS t
   LEFT JOIN holdfast_job j ON j.id = t.job
   LEFT JOIN holdfast_attempt a ON a.job = t.job AND a.token = t.token
@@ -72,14 +72,17 @@ SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
   FROM holdfast_artifact t WHERE t.expired_at IS NULL AND t.expire_at IS NOT NULL AND t.expire_at <= $1 ORDER BY t.expire_at LIMIT $2
 
 -- name: inspect chain
--- Every sealed line after the anchor, in its place, with where the chain begins and ends, all of one moment. The key gives the order.
+-- Every sealed line after the anchor, in its place, with where the chain begins and ends and the last mark of a shortened log, all of one moment. The key gives
+-- the order.
 SELECT (SELECT f.link FROM holdfast_feed f), (SELECT {hash of the head} FROM holdfast_feed f), (SELECT f.anchor FROM holdfast_feed f), (SELECT {hash of the anchor} FROM holdfast_feed f),
-       e.link, {hash of a line}, e.id, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation
+       (SELECT m.reason FROM holdfast_event m WHERE m.subject = 'audit' AND m.name = 'shortened' ORDER BY m.id DESC LIMIT 1),
+       e.link, {hash of a line}, e.id, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation, CAST(e.was AS text)
   FROM holdfast_event e
  WHERE e.link > (SELECT f.anchor FROM holdfast_feed f)
  ORDER BY e.link
 
 -- name: inspect empty chain
 -- Where the chain begins and ends, if no line is in it.
-SELECT f.link, {hash of the head}, f.anchor, {hash of the anchor}
+SELECT f.link, {hash of the head}, f.anchor, {hash of the anchor},
+       (SELECT m.reason FROM holdfast_event m WHERE m.subject = 'audit' AND m.name = 'shortened' ORDER BY m.id DESC LIMIT 1)
   FROM holdfast_feed f WHERE f.one = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.link > f.anchor)

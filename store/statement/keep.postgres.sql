@@ -89,9 +89,9 @@ WITH taken AS (
     SELECT $1::uuid, d.job, d.generation, $2::timestamptz, nullif($3::text, '')
       FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS d (job, token, generation, reason)
 )
-INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
-SELECT d.job, $2::timestamptz, $8::text, $9::text, d.reason, d.token, d.generation
-  FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[]) AS d (job, token, generation, reason)
+INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, was)
+SELECT d.job, $2::timestamptz, $8::text, $9::text, d.reason, d.token, d.generation, d.was::json
+  FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[], $10::text[]) AS d (job, token, generation, reason, was)
 
 -- name: redriven
 -- What has become of those of whom nothing was known yet. A job that went round once more after that had ended before.

@@ -76,16 +76,16 @@ DELETE FROM holdfast_expiry
  WHERE expire_at <= $1 AND EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = holdfast_expiry.job)
 
 -- name: expire-queued
--- Queued jobs that can no longer start in time, wherever they wait. What is being processed is left alone.
-SELECT e.expire_at, e.job, r.token, r.failures, r.crashes, r.interrupts, r.generation
+-- Queued jobs that can no longer start in time, wherever they wait. What is being processed is left alone. Each due expiry is looked up by key in all three
+-- places: among first attempts, among retries and among those that wait.
+SELECT e.expire_at, e.job, coalesce(r.token, t.token, l.token), coalesce(r.failures, t.failures, l.failures), coalesce(r.crashes, t.crashes, l.crashes),
+       coalesce(r.interrupts, t.interrupts, l.interrupts), coalesce(r.generation, t.generation, l.generation)
   FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job
-  CROSS JOIN holdfast_ready r ON r.lane IN (j.lane, -j.lane) AND r.priority = j.priority AND r.job = j.id
- WHERE e.expire_at <= $1
-UNION ALL
-SELECT e.expire_at, e.job, l.token, l.failures, l.crashes, l.interrupts, l.generation
-  FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job CROSS JOIN holdfast_later l ON l.job = e.job
- WHERE e.expire_at <= $1
- ORDER BY 1, 2 LIMIT $2 + 0
+  LEFT JOIN holdfast_ready r ON r.lane = j.lane AND r.priority = j.priority AND r.job = j.id
+  LEFT JOIN holdfast_ready t ON t.lane = -j.lane AND t.priority = j.priority AND t.job = j.id
+  LEFT JOIN holdfast_later l ON l.job = e.job
+ WHERE e.expire_at <= $1 AND coalesce(r.token, t.token, l.token) IS NOT NULL
+ ORDER BY e.expire_at, e.job LIMIT $2 + 0
 
 -- name: ready-drop
 -- Out of its lane. Its key is in the facts.
@@ -112,9 +112,10 @@ DELETE FROM holdfast_deadline WHERE (at, job) <= ($1, $2)
 
 -- name: present
 -- The first report says since when, the last one until when.
-INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until, version) VALUES ($1, $2, $3, $4, $5, $5, $6, $7)
+INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until, version, codes, policy, misses) VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9, $10)
     ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots,
-                                     seen_at = excluded.seen_at, until = excluded.until, version = excluded.version
+                                     seen_at = excluded.seen_at, until = excluded.until, version = excluded.version,
+                                     codes = excluded.codes, policy = excluded.policy, misses = excluded.misses
 
 -- name: kind-keep
 -- What a kind depends on, written only when it is new.

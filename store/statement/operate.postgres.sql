@@ -38,8 +38,8 @@ INSERT INTO holdfast_carry (job, since) VALUES ($1::uuid, $2::timestamptz) ON CO
 
 -- name: event_add
 -- What a person did, in the transaction that did it.
-INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation)
-VALUES ($1::uuid, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6::text, ''), $7::integer, $8::integer)
+INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation, was)
+VALUES ($1::uuid, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6::text, ''), $7::integer, $8::integer, nullif($9::text, '')::json)
 
 -- name: cancel_add
 -- The first request stands; repeating it is fine.

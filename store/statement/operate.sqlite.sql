@@ -27,7 +27,7 @@ INSERT INTO holdfast_carry (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPD
 
 -- name: operate-event
 -- What a person did, and how the job stood after it.
-INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, request, was) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
 -- name: operate-tell
 -- The same of something that is no job.

@@ -28,7 +28,7 @@ SELECT head, purged, concluded, link, coalesce(hash, x'') FROM holdfast_feed WHE
 
 -- name: chain-open
 -- Lines of stories that are not in the chain yet, in the order in which they were written.
-SELECT id, coalesce(job, zeroblob(16)), coalesce(subject, ''), at, name, actor, coalesce(reason, ''), coalesce(request, ''), token, generation
+SELECT id, coalesce(job, zeroblob(16)), coalesce(subject, ''), at, name, actor, coalesce(reason, ''), coalesce(request, ''), token, generation, coalesce(was, '')
   FROM holdfast_event WHERE link IS NULL ORDER BY id LIMIT $1 + 0
 
 -- name: chain-seal
@@ -55,6 +55,10 @@ UPDATE holdfast_feed SET purged = $1 WHERE one = 1 AND purged < $1
 -- name: forget-lines
 -- The oldest lines of the chain.
 SELECT link, hash, at FROM holdfast_event WHERE link > (SELECT anchor FROM holdfast_feed WHERE one = 1) ORDER BY link LIMIT $1 + 0
+
+-- name: forget-mark
+-- When the audit log was last shortened.
+SELECT at FROM holdfast_event WHERE subject = $1 AND name = $2 ORDER BY id DESC LIMIT 1
 
 -- name: forget-story
 -- Sealed lines only, from the beginning.

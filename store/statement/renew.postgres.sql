@@ -18,9 +18,10 @@ ON CONFLICT (job) DO UPDATE SET checkpoint = coalesce(excluded.checkpoint, y.che
 -- name: present
 -- The first report fixes when the worker started.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
-INSERT INTO holdfast_worker AS w (name, queues, kinds, slots, version, started_at, seen_at, until)
-SELECT $1::text, $2::text[], $3::text[], $4::integer, nullif($6::text, ''), now, now, now + $5::bigint * interval '1 microsecond' FROM clock
-ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots, version = excluded.version, seen_at = excluded.seen_at, until = excluded.until
+INSERT INTO holdfast_worker AS w (name, queues, kinds, slots, version, codes, policy, misses, started_at, seen_at, until)
+SELECT $1::text, $2::text[], $3::text[], $4::integer, nullif($6::text, ''), nullif($7::text, ''), $8::integer, nullif($9::text, ''), now, now, now + $5::bigint * interval '1 microsecond' FROM clock
+ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots, version = excluded.version,
+    codes = excluded.codes, policy = excluded.policy, misses = excluded.misses, seen_at = excluded.seen_at, until = excluded.until
 
 -- name: depend
 -- What the jobs of these kinds call. Every worker says it with every report, so nothing is written, or locked, unless it is news.

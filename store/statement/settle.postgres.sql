@@ -39,12 +39,12 @@ DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])
 -- name: finish
 -- What is written "{gently}" refuses a row that is already there, which is cheaper than to allow for it; when that happens the
 -- call is repeated gently. A row that is there proves an end, and a damaged twin must not keep others from ending.
-INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result)
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)
 SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz,
-       d.state, d.worker, d.code, d.fingerprint, d.result::json
+       d.state, d.worker, d.code, d.fingerprint, d.result::json, CASE WHEN d.benign THEN $1::timestamptz END, d.benign
   FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[], $8::bigint[], $9::text[],
-              $10::text[], $11::text[], $12::text[], $13::text[])
-    AS d (job, token, failures, crashes, interrupts, generation, started, state, worker, code, fingerprint, result)
+              $10::text[], $11::text[], $12::text[], $13::text[], $14::boolean[])
+    AS d (job, token, failures, crashes, interrupts, generation, started, state, worker, code, fingerprint, result, benign)
 {gently}
 
 -- name: attempt_add
@@ -58,6 +58,15 @@ SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started *
     AS d (job, token, generation, worker, started, to_state, charge, count, cap,
           due, code, category, message, detail, context, dependency, fingerprint, benign, why, said)
 {gently}
+
+-- name: attempt_fold
+-- A released attempt of a job that was released over and over stands for the one before it, which goes.
+WITH gone AS (
+    DELETE FROM holdfast_attempt p USING unnest($1::uuid[], $2::integer[]) AS d (job, token)
+     WHERE p.job = d.job AND p.token = d.token - 1 AND p.charge = 'interrupt' AND p.to_state = 'queued'
+    RETURNING p.job, p.token, p.repeats, coalesce(p.since, p.ended_at) AS since
+)
+UPDATE holdfast_attempt a SET repeats = g.repeats + 1, since = g.since FROM gone g WHERE a.job = g.job AND a.token = g.token + 1
 
 -- name: ready_add
 -- Back to where it is claimed from: lane and priority are facts of the job, and who has failed waits in the lane's line for
@@ -80,11 +89,11 @@ SELECT timestamptz 'epoch' + d.due * interval '1 microsecond', d.job, d.token, d
 {gently}
 
 -- name: settled
--- What earlier settlements of these very tokens said. Only a completion has no attempt to prove it.
+-- What earlier settlements of these very tokens said. Only a completion has no attempt to prove it; one attempt can stand for several tokens.
 SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THEN f.state ELSE '' END, j.id IS NOT NULL
   FROM unnest($1::integer[], $2::uuid[], $3::integer[]) AS d (n, job, token)
   LEFT JOIN holdfast_job j ON j.id = d.job
-  LEFT JOIN holdfast_attempt a ON a.job = d.job AND a.token = d.token
+  LEFT JOIN holdfast_attempt a ON a.job = d.job AND a.token >= d.token AND a.token - a.repeats <= d.token
   LEFT JOIN holdfast_finished f ON f.job = d.job AND f.token = d.token
 
 -- name: late_add
@@ -111,19 +120,24 @@ SELECT d.fingerprint, d.code, d.category, d.message, d.detail, d.failures, $1::t
  ORDER BY d.fingerprint
 ON CONFLICT (fingerprint) DO UPDATE SET failures = g.failures + excluded.failures, last_seen = greatest(g.last_seen, excluded.last_seen)
 
+-- name: error_turnable
+-- Whether a failure of these groups may change a status. Most calls meet none, and spend no further round trip.
+SELECT EXISTS (SELECT FROM holdfast_error_group g WHERE g.fingerprint = ANY ($1::text[]) AND g.status IN ('resolved', 'ignored'))
+
+-- name: error_stands
+-- How the groups stand after these failures were counted. The rows are locked by now.
+SELECT g.fingerprint, g.status, g.failures, g.until, coalesce(g.until_count, 0), coalesce(g.resolved_in, '')
+  FROM holdfast_error_group g WHERE g.fingerprint = ANY ($1::text[]) ORDER BY g.fingerprint
+
 -- name: error_turn
--- What was resolved and happened again, in that version if one was named, has regressed; what was to be ignored for a while is
--- open again when that is over. The rows are locked by now.
-WITH turned AS (
-    UPDATE holdfast_error_group g SET status = CASE g.status WHEN 'resolved' THEN 'regressed' ELSE 'open' END, until = NULL, until_count = NULL
-     WHERE g.fingerprint = ANY ($2::text[])
-       AND (g.status = 'resolved' AND (g.resolved_in IS NULL OR EXISTS (
-                SELECT FROM unnest($3::text[], $4::text[]) AS d (fingerprint, version) WHERE d.fingerprint = g.fingerprint AND d.version = g.resolved_in))
-            OR g.status = 'ignored' AND (g.until <= $1::timestamptz OR g.failures >= g.until_count))
-    RETURNING g.fingerprint, g.status
+-- The rules have decided; the rows are locked by now.
+WITH turn AS MATERIALIZED (
+    SELECT d.* FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS d (fingerprint, status, event, reason)
+), turned AS (
+    UPDATE holdfast_error_group g SET status = t.status, until = NULL, until_count = NULL FROM turn t WHERE g.fingerprint = t.fingerprint
 )
-INSERT INTO holdfast_event (subject, at, name, actor, token, generation)
-SELECT 'error/' || fingerprint, $1::timestamptz, CASE status WHEN 'open' THEN 'open again' ELSE status END, 'holdfast', 0, 0 FROM turned
+INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
+SELECT 'error/' || t.fingerprint, $1::timestamptz, t.event, $2::text, t.reason, 0, 0 FROM turn t ORDER BY t.fingerprint
 
 -- name: error_tally
 -- Where and when, in steps of five minutes.

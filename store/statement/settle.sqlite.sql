@@ -13,16 +13,24 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'complete', $9, $10)
 DELETE FROM holdfast_cancel WHERE job = $1
 
 -- name: settle-finish
--- Any other end of a generation.
+-- Any other end of a generation. A benign one is no dead letter from the start.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code,
-                               fingerprint)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                               fingerprint, discarded_at, benign)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 
 -- name: settle-attempt
 -- The attempt's own line, in the transaction that ends it.
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at, code, category,
                               message, detail, context, dependency, fingerprint, benign, why, said)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+
+-- name: attempt-fold
+-- A released attempt that the one after it will stand for.
+DELETE FROM holdfast_attempt WHERE job = $1 AND token = $2 AND charge = 'interrupt' AND to_state = 'queued' RETURNING repeats, coalesce(since, ended_at)
+
+-- name: attempt-stands
+-- The attempt that stands for those released before it.
+UPDATE holdfast_attempt SET repeats = $3, since = $4 WHERE job = $1 AND token = $2
 
 -- name: ready-again
 -- Back to its lane, at once; retries have a line of their own there.
@@ -43,8 +51,8 @@ DELETE FROM holdfast_unique
 
 -- name: settle-said
 -- Whether this very settlement was applied before: the caller may not have heard the answer. Only a completion has no
--- attempt to prove it.
-SELECT 1 FROM holdfast_attempt WHERE job = $1 AND token = $2 AND coalesce(said, to_state) = $3
+-- attempt to prove it; one attempt can stand for several tokens.
+SELECT 1 FROM holdfast_attempt WHERE job = $1 AND token >= $2 AND token - repeats <= $2 AND coalesce(said, to_state) = $3
 UNION ALL
 SELECT 1 FROM holdfast_finished WHERE job = $1 AND token = $2 AND state = 'complete' AND state = $3
 LIMIT 1

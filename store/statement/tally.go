@@ -8,6 +8,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
+// KeptReleases is how many attempts of a generation that were released (handed back at no cost) are kept one by one. Of each run of releases
+// after that the last attempt is kept, and says for how many it stands: a job that is throttled or snoozed ten thousand times must not have a story
+// of ten thousand lines.
+const KeptReleases = 100
+
 // TrendStep is how finely trends are kept: every step that is answered with is a multiple of it.
 const TrendStep = time.Minute
 
@@ -20,11 +25,12 @@ type Tallies struct {
 }
 
 // Add counts a settlement that was applied, by where it led: a request to cancel may have overruled it. An attempt that was handed back
-// for free counts nowhere.
+// for free counts nowhere, and neither does a benign end.
 func (t *Tallies) Add(s *holdfast.Settlement, to holdfast.State) {
 	switch {
 	case to == holdfast.Complete:
 		t.of(s.Queue).Complete++
+	case to == holdfast.Failed && s.Failure != nil && s.Failure.Benign:
 	case to == holdfast.Failed:
 		t.of(s.Queue).Failed++
 	case to == holdfast.Cancelled:

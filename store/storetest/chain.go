@@ -48,32 +48,91 @@ var chainLaws = []law{
 	}},
 	{"the oldest lines are forgotten by age, and the chain holds from there on", func(s *scene) {
 		old := s.sealed()
-		s.Advance(time.Hour)
+		s.Advance(25 * time.Hour)
 		young := s.sealed()
-		n, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, 30*time.Minute, 2)
-		s.must(err)
-		same(s, "forgotten", n, 2)
+		s.forget(holdfast.ShelfStory, day, 2, 2)
 		s.expectHealthy()
-		n, err = s.Store.Forget(s.ctx, holdfast.ShelfStory, 30*time.Minute, 100)
-		s.must(err)
-		same(s, "forgotten", n, 1)
+		s.forget(holdfast.ShelfStory, day, 100, 0) // so little, so soon after, is not worth a mark
+		s.Advance(time.Hour)
+		s.forget(holdfast.ShelfStory, day+time.Hour, 100, 1)
 		same(s, "events", []int{len(s.history(old[0]).Events), len(s.history(young[0]).Events)}, []int{0, 1})
 		s.expectHealthy()
 		told := s.feed(0)
-		same(s, "told", eventNames(told), []string{"forgotten", "forgotten", "forgotten", "discard", "discard", "discard"})
+		same(s, "told", eventNames(told), []string{"forgotten", "forgotten", "forgotten", "discard", "discard", "discard", "shortened", "shortened"})
+		s.must(sequenceOn(s, s.Store))
+		s.expectHealthy()
 		if !s.corrupt("event.actor", young[1], "mallory") {
 			s.Fatal("the row could not be changed")
 		}
 		s.expectTampered("a line after the forgotten ones")
 	}},
+	{"a shortened log says how far, in a line that is forgotten in its turn", func(s *scene) {
+		for range 3 {
+			s.sealed()
+			s.Advance(25 * time.Hour)
+			_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day, 1000)
+			s.must(err)
+			marks := s.events("audit")
+			same(s, "marks", []any{len(marks), marks[0].Name, marks[0].Actor, strings.Contains(marks[0].Reason, " are forgotten, the newest of ")}, []any{1, "shortened", "holdfast", true})
+			s.expectHealthy()
+			s.must(sequenceOn(s, s.Store))
+			s.expectHealthy()
+		}
+	}},
+	{"young lines are not forgotten, whatever age the caller gives", func(s *scene) {
+		_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day-time.Second, 100)
+		s.expectError(err, holdfast.ErrInvalid)
+	}},
+	{"an audit log that was wiped by hand is found, also where its ends were moved with it", func(s *scene) {
+		key := holdfast.Change{Records: []holdfast.Record{{Room: "key", Name: "ada", Body: []byte("{}")}}, Events: []holdfast.Event{{Subject: "key/ada", Name: "made", Actor: "ada"}}}
+		for _, wipe := range []string{
+			"DELETE FROM holdfast_event",
+			"DELETE FROM holdfast_event; UPDATE holdfast_feed SET anchor = link, anchored = hash",
+			"UPDATE holdfast_feed SET anchor = 2, anchored = (SELECT hash FROM holdfast_event WHERE link = 2); DELETE FROM holdfast_event WHERE link <= 2",
+			"DELETE FROM holdfast_event; UPDATE holdfast_feed SET link = 0, hash = NULL, anchor = 0, anchored = NULL",
+			"UPDATE holdfast_event SET reason = replace(reason, 'link 3', 'link 2') WHERE subject = 'audit'",
+			"DELETE FROM holdfast_event WHERE subject = 'audit'",
+			"INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation) SELECT subject, at, name, actor, replace(reason, 'link 3', 'link 4'), token, generation FROM holdfast_event WHERE subject = 'audit'",
+		} {
+			s.Wipe()
+			s.must(s.Store.Keep(s.ctx, key))
+			s.sealed()
+			if strings.Contains(wipe, "'audit'") {
+				s.Advance(25 * time.Hour)
+				s.forget(holdfast.ShelfStory, day, 3, 3)
+			}
+			s.expectHealthy()
+			if !s.corrupt(SQL, holdfast.ID{}, wipe) {
+				s.Fatal("the database refused: " + wipe)
+			}
+			s.expectWiped(wipe)
+			s.must(sequenceOn(s, s.Store)) // what is written next does not cover it
+			s.expectWiped(wipe)
+		}
+	}},
 	{"a line that is not sealed yet is not forgotten", func(s *scene) {
 		lease := s.fail()
 		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
-		s.Advance(time.Hour)
-		n, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, time.Minute, 100)
+		s.Advance(25 * time.Hour)
+		n, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day, 100)
 		s.must(err)
 		same(s, "forgotten", []int{n, len(s.history(lease.ID).Events)}, []int{0, 1})
 	}},
+}
+
+const day = 24 * time.Hour
+
+// expectWiped insists that the audit finds that lines were taken away.
+func (s *scene) expectWiped(how string) {
+	s.Helper()
+	findings, err := s.Store.Audit(s.ctx)
+	s.must(err)
+	for _, f := range findings {
+		if strings.Contains(f.Rule, "chain of stories") || strings.Contains(f.Rule, "audit log") {
+			return
+		}
+	}
+	s.Fatalf("%s: the audit finds no wiped log: %+v", how, findings)
 }
 
 // sealed makes three jobs with a line each, sealed.

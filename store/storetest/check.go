@@ -225,7 +225,16 @@ func match(t *rapid.T, what string, got, want any, options ...cmp.Option) {
 	}
 }
 
-// matchErr compares refusals: of the same sort, and naming the same job if the model names one.
+// textOf is what a refusal of the model says. One that is a sentinel promises no text.
+func textOf(err error) string {
+	switch err {
+	case nil, holdfast.ErrInvalid, holdfast.ErrNotFound, holdfast.ErrConflict, holdfast.ErrLeaseLost:
+		return ""
+	}
+	return err.Error()
+}
+
+// matchErr compares refusals: of the same sort, in the same words, and naming the same job if the model names one.
 func matchErr(t *rapid.T, what string, got, want error) {
 	for _, kind := range []error{holdfast.ErrInvalid, holdfast.ErrNotFound, holdfast.ErrConflict, holdfast.ErrLeaseLost} {
 		if errors.Is(got, kind) != errors.Is(want, kind) {
@@ -234,6 +243,9 @@ func matchErr(t *rapid.T, what string, got, want error) {
 	}
 	if (got == nil) != (want == nil) {
 		refute(t, what+" is answered otherwise", "the store says %v, the model %v", got, want)
+	}
+	if text := textOf(want); text != "" && got.Error() != text {
+		refute(t, what+" is refused in other words", "the store says %q, the model %q", got, text)
 	}
 	var theirs, ours *holdfast.Error
 	if errors.As(want, &ours) && !ours.Job.IsZero() && (!errors.As(got, &theirs) || theirs.Job != ours.Job) {

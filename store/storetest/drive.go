@@ -90,11 +90,21 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 }
 
 func (d *driver) worker(t *rapid.T) holdfast.Claim {
-	return holdfast.Claim{
+	c := holdfast.Claim{
 		Worker: pick(t, "worker", "w1", "w2"), Queues: pick(t, "queues", []string{"default"}, []string{"slow", "default"}, []string{"solo"}),
+		Kinds: pick(t, "kinds", nil, nil, []string{"pdf"}, []string{"mail", "never-heard-of"}, []string{"pdf", "mail"}),
 		Limit: rapid.IntRange(1, 4).Draw(t, "limit"), Start: rapid.IntRange(0, 3).Draw(t, "start"),
 		Lease: pick(t, "lease", 10*time.Second, 30*time.Second, time.Minute),
+
+		OwnerSlots: pick(t, "slots per owner", 0, 0, 0, 1, 3),
 	}
+	if len(c.Kinds) > 0 && rapid.Bool().Draw(t, "all queues") {
+		c.Queues = nil
+	}
+	if c.OwnerSlots > 0 {
+		c.Busy = pick(t, "busy", nil, map[string]int{"acme": 1, "": 1}, map[string]int{"zeta": 3})
+	}
+	return c
 }
 
 // matchLeases compares leases but for what a worker does not need to know.
@@ -218,7 +228,7 @@ func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 	if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) && r.started && rapid.Bool().Draw(t, "it took all the time") {
 		s.Took = max(0, d.m.now.Sub(d.m.leases[r.batch].claimedAt))
 	}
-	failure := &holdfast.Failure{Code: pick(t, "code", "FLAKY", "BROKEN"), Category: "test", Message: "it broke", Dependency: pick(t, "dependency", "", "gateway")}
+	failure := &holdfast.Failure{Code: pick(t, "code", "FLAKY", "BROKEN"), Category: "test", Message: "it broke", Dependency: pick(t, "dependency", "", "gateway"), Benign: rapid.IntRange(0, 3).Draw(t, "benign") == 0}
 	if rapid.IntRange(0, 5).Draw(t, "without a fingerprint") < 5 {
 		failure.Fingerprint = "print-" + failure.Code
 	}

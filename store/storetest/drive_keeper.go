@@ -155,6 +155,7 @@ func (d *driver) edit(t *rapid.T) {
 		queues = append(queues, new("solo"))
 	}
 	e.Patch = pick(t, "patch", nil, nil, json.RawMessage(`{"n": 2.50}`), json.RawMessage(`{"n": null, "m": [1]}`), json.RawMessage(`"text"`))
+	e.Args = pick(t, "whole arguments", nil, nil, nil, json.RawMessage(`{"n": 1.00, "whole": null}`))
 	e.Queue, e.Priority = pick(t, "queue", queues...), pick(t, "priority", nil, nil, new(int16(-1)), new(int16(0)), new(int16(2)))
 	e.Tags = pick(t, "tags", nil, nil, new([]string(nil)), new([]string{"red"}), new([]string{"blue"}))
 	e.MaxAttempts = pick(t, "max attempts", nil, nil, new(0), new(3))
@@ -168,7 +169,7 @@ func (d *driver) edit(t *rapid.T) {
 	if err != nil {
 		return
 	}
-	if e.Patch != nil {
+	if e.Patch != nil || e.Args != nil {
 		d.adoptArgs(t, e.Job)
 	}
 	want := d.m.view(r)

@@ -14,6 +14,8 @@ func toQueue(queue string) alteration { return func(e *holdfast.Edit) { e.Queue 
 
 func patchBy(patch string) alteration { return func(e *holdfast.Edit) { e.Patch = raw(patch) } }
 
+func replaceArgs(args string) alteration { return func(e *holdfast.Edit) { e.Args = raw(args) } }
+
 func dueIn(d time.Duration) alteration { return func(e *holdfast.Edit) { e.Delay = &d } }
 
 func retagged(tags ...string) alteration { return func(e *holdfast.Edit) { e.Tags = &tags } }
@@ -62,6 +64,28 @@ var editLaws = []law{
 		lease := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 5, Start: 5, Queues: []string{"slow", "default"}})[0]
 		same(s, "lease", []any{string(lease.Args), lease.Queue, lease.Priority, lease.Tags, lease.MaxAttempts, lease.RunAt, lease.Trace},
 			[]any{string(want.Args), "slow", int16(-2), want.Tags, 2, want.RunAt, traceparent})
+	}},
+	{"an edit keeps what it replaced, to the letter, and whole arguments put it back", func(s *scene) {
+		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Tags = raw(`{"amount":5,"note":null,"to":"ada"}`), []string{"red"} })
+		before := s.job(id)
+		s.edit(id, patchBy(`{"amount":7,"note":"x"}`), toQueue("slow"), ranked(2), retagged(), func(e *holdfast.Edit) { e.MaxAttempts = new(3) })
+		s.edit(id, ranked(2)) // nothing is different
+		events := s.history(id).Events
+		same(s, "replaced", string(events[0].Was), `{"args":{"amount":5,"note":null,"to":"ada"},"queue":"default","priority":0,"tags":["red"],"max_attempts":0}`)
+		same(s, "replaced by nothing", len(events[1].Was), 0)
+		s.edit(id, func(e *holdfast.Edit) { e.Args = before.Args })
+		same(s, "arguments", string(s.job(id).Args), string(before.Args))
+		same(s, "replaced", string(s.history(id).Events[2].Was), `{"args":{"amount":7,"note":"x","to":"ada"}}`)
+		_, err := s.tryEdit(id, patchBy(`{}`), func(e *holdfast.Edit) { e.Args = raw(`{}`) })
+		s.expectError(err, holdfast.ErrInvalid)
+	}},
+	{"a redrive that patches or moves keeps what it replaced", func(s *scene) {
+		id := s.fail(func(d *holdfast.Draft) { d.Args = raw(`{"n":1}`) }).ID
+		answers, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada", Patch: raw(`{"n":2}`), Queue: "slow"})
+		s.must(err)
+		s.must(answers[0])
+		events := s.history(id).Events
+		same(s, "replaced", string(events[len(events)-1].Was), `{"args":{"n":1},"queue":"default"}`)
 	}},
 	{"a dead letter is edited where it lies, and runs by what it is then", func(s *scene) {
 		id := s.fail(func(d *holdfast.Draft) { d.Args = raw(`{"n": 1.00, "m": 2}`) }).ID

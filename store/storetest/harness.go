@@ -12,6 +12,9 @@ import (
 // Null is the value that makes [Subject.Corrupt] write SQL's NULL.
 const Null = "\x00null"
 
+// SQL is the column that makes [Subject.Corrupt] run its value as statements, which every database here understands.
+const SQL = "\x00sql"
+
 // A Harness makes stores to test.
 type Harness struct {
 	// Open makes a fresh, empty store under a clock of its own, and cleans up when the test ends.
@@ -55,13 +58,13 @@ var chapters = []struct {
 	name string
 	laws []law
 }{
-	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"claim", claimLaws}, {"lease", leaseLaws},
-	{"settle", settleLaws}, {"fence", fenceLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
-	{"operate", operateLaws}, {"retry", retryLaws}, {"edit", editLaws}, {"edit time", editTimeLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
+	{"enqueue", enqueueLaws}, {"keys", keyLaws}, {"claim", claimLaws}, {"scope", scopeLaws}, {"lease", leaseLaws},
+	{"settle", settleLaws}, {"release", releaseLaws}, {"benign", benignLaws}, {"fence", fenceLaws}, {"note", noteLaws}, {"keep", keepLaws}, {"reclaim", reclaimLaws},
+	{"operate", operateLaws}, {"retry", retryLaws}, {"edit", editLaws}, {"edit time", editTimeLaws}, {"refusal", refusalLaws}, {"hold", holdLaws}, {"limit", limitLaws}, {"bucket", bucketLaws},
 	{"tag", tagLaws}, {"fair", fairLaws}, {"record", recordLaws}, {"redrive", redriveLaws}, {"error group", errorGroupLaws},
 	{"deadline", deadlineLaws}, {"experience", experienceLaws}, {"trend", trendLaws}, {"error trend", errorTrendLaws}, {"count", countLaws}, {"await", awaitLaws},
 	{"group", groupLaws}, {"member", memberLaws}, {"generation", generationLaws}, {"ending", endingLaws}, {"nested", nestedLaws},
-	{"after", afterLaws}, {"wait", waitLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws},
+	{"after", afterLaws}, {"wait", waitLaws}, {"feed", feedLaws}, {"reader", readerLaws}, {"chain", chainLaws}, {"change", changeLaws}, {"reserve", reserveLaws},
 	{"purge", purgeLaws}, {"matrix", matrixLaws}, {"forget", forgetLaws}, {"artifact", artifactLaws},
 	{"inspect", inspectLaws}, {"poison", poisonLaws}, {"race", raceLaws},
 }

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -47,6 +49,22 @@ var inspectLaws = []law{
 		if page, _, err := s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 100000}); err == nil && len(page) > 200 {
 			s.Fatalf("a page of %d", len(page))
 		}
+	}},
+	{"a page of large jobs ends at about 8 MiB, and its cursor leads on", func(s *scene) {
+		large, _ := json.Marshal(strings.Repeat("x", 900<<10))
+		var want []holdfast.ID
+		for range 20 {
+			want = append(want, s.enqueue(func(d *holdfast.Draft) { d.Args = large }))
+		}
+		slices.Reverse(want)
+		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{Limit: 200})
+		s.must(err)
+		same(s, "page", []any{len(page), cursor != ""}, []any{9, true})
+		var got []holdfast.ID
+		for _, job := range s.jobs(holdfast.Filter{Limit: 200}) {
+			got = append(got, job.ID)
+		}
+		same(s, "order", got, want)
 	}},
 	{"each filter narrows to what it says", func(s *scene) {
 		queued := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Tags = "slow", []string{"red", "blue"} })

@@ -136,11 +136,11 @@ var keepLaws = []law{
 		same(s, "handed over", len(s.reclaim()), 1)
 	}},
 	{"a worker that reports is seen until it said, and one that leaves is gone at once", func(s *scene) {
-		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, For: time.Minute}
+		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, Codes: "c1", Policy: 2, Misses: "line 3: a word it does not know", For: time.Minute}
 		s.must(s.Store.Present(s.ctx, p))
 		now := s.job(s.enqueue()).AsOf
 		s.Advance(30 * time.Second)
-		p.Slots = 4
+		p.Slots, p.Policy, p.Misses = 4, 3, ""
 		s.must(s.Store.Present(s.ctx, p))
 		workers, err := s.Store.Workers(s.ctx)
 		s.must(err)

@@ -100,11 +100,6 @@ func newModel(now time.Time) *model {
 	}
 }
 
-// conflict is the refusal that names the job in the way.
-func conflict(holder holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: holder}
-}
-
 // enqueue adds the drafts, all or none. Each draft brings its id.
 func (m *model) enqueue(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	undo := *m
@@ -130,7 +125,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	facts.ID = holdfast.ID{}
 	if seen, ok := m.once[key]; ok && key.key != "" {
 		if !sameDraft(seen.draft, facts) {
-			return holdfast.Receipt{}, conflict(seen.job)
+			return holdfast.Receipt{}, refuse(holdfast.ErrConflict, seen.job, sayKeyUsed, key.key, seen.job)
 		}
 		return holdfast.Receipt{ID: seen.job, Existing: true}, nil
 	}
@@ -139,7 +134,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	if taken && d.UniqueKey != "" {
 		receipt = holdfast.Receipt{ID: holder, Existing: true}
 	} else if _, used := m.jobs[id]; used {
-		return holdfast.Receipt{}, conflict(id)
+		return holdfast.Receipt{}, refuseJob(id, sayExists)
 	} else if err := m.join(d); err != nil {
 		return holdfast.Receipt{}, err
 	} else {

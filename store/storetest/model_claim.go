@@ -14,15 +14,16 @@ import (
 type offer struct {
 	m     *model
 	claim holdfast.Claim
-	jobs  []*record // ready, in its queues, behind no closed hold and no held tag; in order
+	jobs  []*record // ready, in its queues, of its kinds, behind no closed hold and no held tag; in order
 	tags  bool      // others wait behind held tags
 	taken map[*record]bool
-	rooms map[limit]int // what is left of each limit after what was taken
+	rooms map[limit]int  // what is left of each limit after what was taken
+	slots map[string]int // what is left of each owner's slots, when the claim bounds them
 }
 
 func (m *model) offer(c holdfast.Claim) *offer {
 	o := &offer{m: m, claim: c, taken: map[*record]bool{}}
-	for _, r := range m.where(ready, func(r *record) bool { return slices.Contains(c.Queues, r.Queue) && !m.closed(r) }) {
+	for _, r := range m.where(ready, func(r *record) bool { return covers(c, r) && !m.closed(r) }) {
 		if m.tagHeld(r) {
 			o.tags, r.aside = true, true
 		} else {
@@ -30,8 +31,22 @@ func (m *model) offer(c holdfast.Claim) *offer {
 		}
 	}
 	o.rooms = m.rooms(o.jobs)
+	if c.OwnerSlots > 0 {
+		o.slots = map[string]int{}
+		for _, r := range o.jobs {
+			o.slots[r.Owner] = c.OwnerSlots - c.Busy[r.Owner]
+		}
+	}
 	return o
 }
+
+// covers reports whether a claim asks for jobs of this queue and kind.
+func covers(c holdfast.Claim, r *record) bool {
+	return (len(c.Queues) == 0 || slices.Contains(c.Queues, r.Queue)) && (len(c.Kinds) == 0 || slices.Contains(c.Kinds, r.Kind))
+}
+
+// full reports whether the claim takes no more of an owner.
+func (o *offer) full(owner string) bool { return o.slots != nil && o.slots[owner] < 1 }
 
 // judge holds the answer of a store against the laws of a claim. It answers with the records of what was taken; or with what is
 // wrong. Even is set when the order is only right for a claim that shares evenly between priorities.
@@ -44,6 +59,12 @@ func (o *offer) judge(got []holdfast.Lease) (taken []*record, even bool, wrong s
 		}
 		if before := last[r.Owner]; before != nil && inOrder(before, r) > 0 {
 			return nil, false, "a claim does not keep an owner's jobs in order"
+		}
+		if o.full(r.Owner) {
+			return nil, false, "a claim took more of an owner than it has slots for"
+		}
+		if o.slots != nil {
+			o.slots[r.Owner]--
 		}
 		o.taken[r], last[r.Owner] = true, r
 		taken = append(taken, r)
@@ -69,7 +90,7 @@ func (o *offer) judge(got []holdfast.Lease) (taken []*record, even bool, wrong s
 
 // open reports whether a job that was not taken could still have been.
 func (o *offer) open(r *record) bool {
-	return !o.taken[r] && !r.aside && !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return o.rooms[l] < 1 })
+	return !o.taken[r] && !r.aside && !o.full(r.Owner) && !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return o.rooms[l] < 1 })
 }
 
 // short reports whether the claim left something behind that it had room for. One that had to set jobs aside may do so, if it

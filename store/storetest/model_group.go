@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,14 +26,14 @@ func (m *model) gather(g holdfast.Group) error {
 	if !g.Parent.IsZero() {
 		parent := m.groups[g.Parent]
 		if parent == nil {
-			return holdfast.ErrNotFound
+			return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, g.Parent)
 		}
 		if parent.State != holdfast.GroupOpen {
-			return holdfast.ErrConflict
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, saySealed, g.Parent)
 		}
 	}
 	if m.groups[g.ID] != nil {
-		return holdfast.ErrConflict
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, sayGroupExists, g.ID)
 	}
 	if g.ExpireIn > 0 {
 		g.ExpireAt, g.ExpireIn = m.now.Add(g.ExpireIn), 0
@@ -49,14 +50,14 @@ func (m *model) join(d holdfast.Draft) error {
 	}
 	g := m.groups[d.Group]
 	if g == nil {
-		return holdfast.ErrNotFound
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, d.Group)
 	}
 	if g.State != holdfast.GroupOpen {
-		return holdfast.ErrConflict
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, saySealed, d.Group)
 	}
 	for _, id := range d.After {
 		if r := m.jobs[id]; r == nil || r.Group != d.Group {
-			return holdfast.ErrInvalid
+			return refuse(holdfast.ErrInvalid, holdfast.ID{}, sayStranger, id)
 		}
 	}
 	return nil
@@ -65,7 +66,7 @@ func (m *model) join(d holdfast.Draft) error {
 func (m *model) seal(id holdfast.ID) error {
 	g := m.groups[id]
 	if g == nil {
-		return holdfast.ErrNotFound
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, id)
 	}
 	m.close(g)
 	return nil
@@ -141,11 +142,11 @@ func (m *model) follows() (did bool) {
 		live, bad := m.upstream(r)
 		switch {
 		case len(bad) > 0 && !r.regardless:
-			m.stop(r)
+			m.stop(r, loose) // a store names one of those that ended badly, or the end of the group
 			r.Upstream = bad[0]
 		case live == 0:
 			r.place = ready
-			if r.due.After(m.now) {
+			if r.due.After(m.now) && !r.due.Equal(r.CreatedAt) { // due at its creation: it has no time of its own, wherever the clock was set to
 				r.place = later
 			}
 		default:
@@ -170,8 +171,8 @@ func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
 }
 
 // stop cancels a job that is not at work, in the store's own name.
-func (m *model) stop(r *record) {
-	if _, err := m.cancel(holdfast.Intervention{Job: r.ID, Actor: "holdfast", Reason: loose}); err != nil {
+func (m *model) stop(r *record, reason string) {
+	if _, err := m.cancel(holdfast.Intervention{Job: r.ID, Actor: "holdfast", Reason: reason}); err != nil {
 		panic("the model cannot cancel what is live: " + err.Error())
 	}
 }
@@ -187,7 +188,7 @@ func (m *model) ends() (did bool) {
 		}
 		for _, r := range m.jobs {
 			if r.Group == g.ID && r.place != finished && !r.cancel {
-				m.stop(r)
+				m.stop(r, loose)
 				did = true
 			}
 		}
@@ -248,38 +249,50 @@ func (m *model) settles() (did bool) {
 		}
 		g.State, g.SettledAt = m.chosen(g, members), m.now
 		g.settled[g.Generation]++
-		m.announce(g, string(g.State), "holdfast")
+		m.announce(g, string(g.State), "holdfast", outcomeOf(members))
 		m.follow = append(m.follow, g.Continuations()...)
 		did = true
 	}
 	return did
 }
 
-func (m *model) announce(g *gathered, name, actor string) {
+func (m *model) announce(g *gathered, name, actor, reason string) {
 	subject := "group/" + g.ID.String()
-	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Generation: g.Generation})
+	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason, Generation: g.Generation})
+}
+
+// outcomeOf says how members ended.
+func outcomeOf(n holdfast.Members) string {
+	text := fmt.Sprintf("%d of %d complete", n.Complete, n.Total)
+	if n.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", n.Failed)
+	}
+	if n.Cancelled > 0 {
+		text += fmt.Sprintf(", %d cancelled", n.Cancelled)
+	}
+	return text
 }
 
 // reopen begins a new generation of a settled group, and of those around it.
-func (m *model) reopen(id holdfast.ID, actor string) {
+func (m *model) reopen(id holdfast.ID, i holdfast.Intervention) {
 	g := m.groups[id]
 	if g == nil || !g.State.Settled() {
 		return
 	}
 	g.State, g.SettledAt, g.ending, g.may = holdfast.GroupProcessing, time.Time{}, "", nil
 	g.Generation++
-	m.announce(g, "reopened", actor)
-	m.reopen(g.Parent, actor)
+	m.announce(g, "reopened", i.Actor, i.Reason)
+	m.reopen(g.Parent, i)
 }
 
 // findGroup answers with the group of an intervention, if it is there and the asker's.
 func (m *model) findGroup(i holdfast.Intervention) (*gathered, error) {
-	if i.Actor == "" {
-		return nil, holdfast.ErrInvalid
+	if err := i.Check(); err != nil {
+		return nil, err
 	}
 	g := m.groups[i.Group]
 	if g == nil || i.Owner != "" && g.Owner != i.Owner {
-		return nil, holdfast.ErrNotFound
+		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, i.Group)
 	}
 	return g, nil
 }
@@ -291,7 +304,7 @@ func (m *model) retryGroup(i holdfast.Intervention) (int, error) {
 	}
 	sent := m.sendRound(g.ID, i)
 	if sent == 0 {
-		return 0, holdfast.ErrConflict
+		return 0, refuse(holdfast.ErrConflict, holdfast.ID{}, sayNoFailed, i.Group)
 	}
 	return sent, nil
 }
@@ -304,9 +317,9 @@ func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int)
 		}
 		switch {
 		case r.state == holdfast.Failed && !r.discarded:
-			m.again(r, i.Actor)
+			m.again(r, i)
 		case !r.Upstream.IsZero():
-			m.again(r, i.Actor)
+			m.again(r, i)
 			r.place, r.Upstream = waiting, holdfast.ID{}
 			if r.RunAt.After(m.now) { // it never ran, so its own time still counts
 				r.due = r.RunAt
@@ -331,7 +344,7 @@ func (m *model) cancelGroup(i holdfast.Intervention) error {
 		return err
 	}
 	if g.State.Settled() {
-		return holdfast.ErrConflict
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, sayGroupSettled, g.ID, g.State)
 	}
 	g.ending = holdfast.GroupCancelled
 	m.close(g)

@@ -52,21 +52,21 @@ func (m *model) place(h holdfast.Hold) {
 }
 
 func (m *model) pause(h holdfast.Hold) error {
-	if h.Check() != nil {
-		return holdfast.ErrInvalid
+	if err := h.Check(); err != nil {
+		return err
 	}
 	m.place(h)
 	word := "paused"
 	if !h.Closed() {
 		word = "limited"
 	}
-	m.say(subjectOf(h), word, h.Actor)
+	m.say(subjectOf(h), word, h.Actor, h.Reason)
 	return nil
 }
 
 func (m *model) resume(h holdfast.Hold) error {
-	if h.Check() != nil {
-		return holdfast.ErrInvalid
+	if err := h.Check(); err != nil {
+		return err
 	}
 	old := m.holds[nameOf(h)]
 	if old == nil {
@@ -76,7 +76,7 @@ func (m *model) resume(h holdfast.Hold) error {
 		m.vague[subjectOf(h)] = true
 	}
 	delete(m.holds, nameOf(h))
-	m.say(subjectOf(h), "resumed", h.Actor)
+	m.say(subjectOf(h), "resumed", h.Actor, h.Reason)
 	return nil
 }
 
@@ -86,8 +86,8 @@ func subjectOf(h holdfast.Hold) string {
 }
 
 // say adds a line to the story of something that is no job.
-func (m *model) say(subject, name, actor string) {
-	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor})
+func (m *model) say(subject, name, actor, reason string) {
+	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason})
 }
 
 // dependency is what a job calls: its own word, or else its kind's.

@@ -2,6 +2,10 @@ package storetest
 
 import (
 	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -11,12 +15,12 @@ import (
 
 // find answers with the job of an intervention, if it is there and the asker's.
 func (m *model) find(i holdfast.Intervention) (*record, error) {
-	if i.Actor == "" {
-		return nil, holdfast.ErrInvalid
+	if err := i.Check(); err != nil {
+		return nil, err
 	}
 	r, ok := m.jobs[i.Job]
 	if !ok || i.Owner != "" && r.Owner != i.Owner {
-		return nil, holdfast.ErrNotFound
+		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoJob, i.Job)
 	}
 	return r, nil
 }
@@ -27,28 +31,35 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 		return 0, err
 	}
 	switch {
-	case !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now):
-		return 0, holdfast.ErrConflict
-	case r.place == finished && r.state == holdfast.Failed:
+	case r.place == finished && r.state != holdfast.Failed:
+		return 0, refuseJob(r.ID, sayNotFailed, r.state)
+	case r.place == waiting:
+		return 0, refuseJob(r.ID, sayWaits)
+	case r.place == ready || r.place == later && r.Failures+r.Crashes+r.Interrupts == 0:
+		return 0, refuseJob(r.ID, sayQueued)
+	case r.place == leased && !m.stuck(r, i):
+		return 0, refuseJob(r.ID, sayRunning)
+	case m.expired(r):
+		return 0, refuseJob(r.ID, sayExpired)
+	}
+	if r.place == finished {
 		if err := m.claimKey(r); err != nil {
 			return 0, err
 		}
-	case r.place == later && r.Failures+r.Crashes+r.Interrupts > 0:
-	case r.place == leased && m.stuck(r, i):
+	}
+	if r.place == leased {
 		r.Token++
 		r.cancel = false
 		m.stray(r, "taken from its worker by a manual retry")
-	default:
-		return 0, holdfast.ErrConflict
 	}
-	m.again(r, i.Actor)
+	m.again(r, i)
 	m.tell(r, "manual retry", i)
 	return m.ahead(r), nil
 }
 
 // again makes a job claimable in a new generation, and opens its group if that had settled.
-func (m *model) again(r *record, actor string) {
-	m.reopen(r.Group, actor)
+func (m *model) again(r *record, i holdfast.Intervention) {
+	m.reopen(r.Group, i)
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
 	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
 	r.Generation++
@@ -61,11 +72,13 @@ func (m *model) claimKey(r *record) error {
 	}
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
 	if holder, taken := m.unique[key]; taken && holder != r.ID {
-		return conflict(holder)
+		return refuse(holdfast.ErrConflict, holder, sayKeyHeld, holder, r.ID)
 	}
 	m.unique[key] = r.ID
 	return nil
 }
+
+func (m *model) expired(r *record) bool { return !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now) }
 
 func (m *model) stuck(r *record, i holdfast.Intervention) bool {
 	s := m.leases[r.batch]
@@ -90,7 +103,7 @@ func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
 	}
 	switch r.place {
 	case finished:
-		return "", holdfast.ErrConflict
+		return "", refuseJob(r.ID, sayEnded, r.state)
 	case leased:
 		if !r.cancel {
 			r.cancel = true
@@ -105,15 +118,20 @@ func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
 }
 
 func (m *model) discard(i holdfast.Intervention) error {
+	if err := i.Check(); err != nil {
+		return err
+	}
 	if i.Reason == "" {
-		return holdfast.ErrInvalid
+		return refuse(holdfast.ErrInvalid, holdfast.ID{}, sayNoReason)
 	}
 	r, err := m.find(i)
 	switch {
 	case err != nil:
 		return err
-	case r.place != finished || r.state != holdfast.Failed || r.discarded:
-		return holdfast.ErrConflict
+	case r.place != finished || r.state != holdfast.Failed:
+		return refuseJob(r.ID, sayUndiscarded, m.view(r).State)
+	case r.discarded:
+		return refuseJob(r.ID, sayDiscarded)
 	}
 	r.discarded = true
 	m.tell(r, "discard", i)
@@ -122,19 +140,27 @@ func (m *model) discard(i holdfast.Intervention) error {
 
 // edit changes a queued job, or a dead letter's arguments, priority and attempts. What was set aside is claimable again for certain.
 func (m *model) edit(e holdfast.Edit) (*record, error) {
-	if e.Check() != nil {
-		return nil, holdfast.ErrInvalid
+	if err := e.Check(); err != nil {
+		return nil, err
 	}
 	r, err := m.find(e.Intervention)
 	if err != nil {
 		return nil, err
 	}
-	dead := r.place == finished && r.state == holdfast.Failed && e.Queue == nil && e.Tags == nil && e.Delay == nil
-	if r.place == leased || r.place == finished && !dead || e.Seen != "" && e.Seen != m.view(r).Digest() {
-		return nil, conflict(r.ID)
+	was := m.view(r)
+	switch {
+	case was.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
+		return nil, refuseJob(r.ID, sayDeadEdit)
+	case was.State != holdfast.Failed && was.State != holdfast.Queued:
+		return nil, refuseJob(r.ID, sayUneditable, was.State)
+	case e.Seen != "" && e.Seen != was.Digest():
+		return nil, refuseJob(r.ID, sayStale)
 	}
 	if e.Patch != nil {
 		r.Args, _ = json.Marshal(patched(decode(r.Args), decode(e.Patch)))
+	}
+	if e.Args != nil {
+		r.Args = e.Args
 	}
 	if e.Queue != nil {
 		r.Queue = *e.Queue
@@ -152,9 +178,60 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 		m.reschedule(r, *e.Delay)
 	}
 	r.aside = false
-	e.Reason = loose + e.Reason
+	e.Reason = editReason(was, e)
 	m.tell(r, "edit", e.Intervention)
+	m.replaced(r, was, e.Delay != nil)
 	return r, nil
+}
+
+// replaced adds to the newest event of a job the values that it replaced.
+func (m *model) replaced(r *record, was holdfast.Job, rescheduled bool) {
+	former := map[string]any{}
+	put := func(name string, before, after any) {
+		if !reflect.DeepEqual(before, after) {
+			former[name] = before
+		}
+	}
+	put("args", decode(was.Args), decode(r.Args))
+	put("queue", was.Queue, r.Queue)
+	put("priority", was.Priority, r.Priority)
+	put("tags", slices.Concat([]string{}, was.Tags), slices.Concat([]string{}, r.Tags))
+	put("max_attempts", was.MaxAttempts, r.MaxAttempts)
+	if rescheduled {
+		former["due_at"] = was.DueAt.UTC()
+	}
+	if len(former) > 0 {
+		r.events[len(r.events)-1].Was, _ = json.Marshal(former)
+	}
+}
+
+// editReason is what the story says about an edit: the editor's own reason, and what changed.
+func editReason(was holdfast.Job, e holdfast.Edit) string {
+	var said []string
+	add := func(changed bool, text string, args ...any) {
+		if changed {
+			said = append(said, fmt.Sprintf(text, args...))
+		}
+	}
+	add(e.Reason != "", "%s", e.Reason)
+	add(e.Args != nil, "arguments replaced")
+	add(e.Patch != nil, "arguments patched")
+	if e.Queue != nil {
+		add(*e.Queue != was.Queue, "moved from queue %s to %s", was.Queue, *e.Queue)
+	}
+	if e.Priority != nil {
+		add(*e.Priority != was.Priority, "priority %d to %d", was.Priority, *e.Priority)
+	}
+	if e.Tags != nil {
+		add(true, "%d tags instead of %d", len(*e.Tags), len(was.Tags))
+	}
+	if e.MaxAttempts != nil {
+		add(*e.MaxAttempts != was.MaxAttempts, "max attempts %d to %d", was.MaxAttempts, *e.MaxAttempts)
+	}
+	if e.Delay != nil {
+		add(true, "due in %v", *e.Delay)
+	}
+	return strings.Join(said, "; ")
 }
 
 // reschedule gives a queued job another time. Whoever waits for others waits on.

@@ -3,7 +3,9 @@ package storetest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -18,13 +20,13 @@ type recordName struct{ room, name string }
 // keep does all of a change or none.
 func (m *model) keep(c holdfast.Change) error {
 	for i := range c.Place {
-		if c.Place[i].Check() != nil {
-			return holdfast.ErrInvalid
+		if err := c.Place[i].Check(); err != nil {
+			return err
 		}
 	}
 	for _, r := range c.Records {
 		if m.records[recordName{r.Room, r.Name}].Version != r.Version {
-			return holdfast.ErrConflict
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, sayRecord, r.Room, r.Name)
 		}
 	}
 	for _, r := range c.Records {
@@ -50,7 +52,7 @@ func (m *model) keep(c holdfast.Change) error {
 		if r := m.jobs[e.Job]; r != nil {
 			m.tell(r, e.Name, holdfast.Intervention{Actor: e.Actor, Reason: e.Reason})
 		} else {
-			m.say(e.Subject, e.Name, e.Actor)
+			m.say(e.Subject, e.Name, e.Actor, e.Reason)
 		}
 	}
 	return nil
@@ -65,11 +67,11 @@ type redriven struct {
 }
 
 // loose begins the reason of an event of which only a part is promised.
-const loose = "\x00"
+const loose = "(in part) "
 
 func (m *model) redrive(step holdfast.Redrive) ([]error, error) {
-	if step.Actor == "" {
-		return nil, holdfast.ErrInvalid
+	if err := step.Check(); err != nil {
+		return nil, err
 	}
 	var answers []error
 	for _, id := range step.Jobs {
@@ -83,35 +85,39 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	r := m.jobs[id]
 	switch {
 	case r == nil:
-		return holdfast.ErrNotFound
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoJob, id)
 	case m.redriven[of] != nil:
 		return nil
 	case r.place != finished || r.state != holdfast.Failed || r.discarded:
-		return holdfast.ErrConflict
+		return refuseJob(id, sayNoLetter)
 	}
-	i := holdfast.Intervention{Job: id, Actor: step.Actor, Reason: loose + step.Reason}
+	i := holdfast.Intervention{Job: id, Actor: step.Actor, Reason: step.ID.String() + ": " + step.Reason}
 	if step.Discard {
 		r.discarded = true
 		m.redriven[of] = &redriven{r.Generation, "discarded"}
 		m.tell(r, "discard", i)
 		return nil
 	}
-	if !r.ExpireAt.IsZero() && !r.ExpireAt.After(m.now) {
-		return holdfast.ErrConflict
+	if m.expired(r) {
+		return refuseJob(id, sayExpired)
 	}
 	if err := m.claimKey(r); err != nil {
 		return err
 	}
+	said, was := i.Reason, m.view(r)
 	if step.Patch != nil {
+		said += "; arguments patched"
 		r.Args, _ = json.Marshal(patched(decode(r.Args), decode(step.Patch)))
 	}
-	if step.Queue != "" {
+	if step.Queue != "" && step.Queue != r.Queue {
+		said += "; moved from queue " + r.Queue + " to " + step.Queue
 		r.Queue = step.Queue
 	}
-	m.again(r, step.Actor)
+	m.again(r, i)
 	m.redriven[of] = &redriven{r.Generation, ""}
-	i.Reason = loose + step.ID.String() + ": " + step.Reason
+	i.Reason = said
 	m.tell(r, "redrive", i)
+	m.replaced(r, was, false)
 	return nil
 }
 
@@ -149,6 +155,9 @@ func patched(value, patch any) any {
 func loosely(got, want []holdfast.Event) []holdfast.Event {
 	got = slices.Clone(got)
 	for i := range min(len(got), len(want)) {
+		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare the letters
+			got[i].Was = want[i].Was
+		}
 		if part, is := strings.CutPrefix(want[i].Reason, loose); is && strings.Contains(got[i].Reason, part) {
 			got[i].Reason = want[i].Reason
 		}
@@ -187,7 +196,7 @@ func (m *model) breach() (broken []holdfast.ID) {
 		}
 		delete(m.deadlines, d)
 		if r := m.jobs[d.job]; (r.place == ready || r.place == later) && r.Token == token {
-			m.tell(r, "breach", holdfast.Intervention{Actor: "holdfast", Reason: loose + "its next attempt did not start by "})
+			m.tell(r, "breach", holdfast.Intervention{Actor: "holdfast", Reason: "its next attempt did not start by " + d.at.UTC().Format(time.RFC3339)})
 			broken = append(broken, r.ID)
 		}
 	}
@@ -225,10 +234,18 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 	switch {
 	case g.Status == holdfast.Resolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
 		g.Status = holdfast.Regressed
-		m.say("error/"+g.Fingerprint, "regressed", "holdfast")
+		reason := "it was resolved, and failed again"
+		if g.ResolvedIn != "" {
+			reason += " in version " + g.ResolvedIn
+		}
+		m.say("error/"+g.Fingerprint, "regressed", "holdfast", reason)
 	case g.Status == holdfast.Ignored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
 		g.Status = holdfast.Open
-		m.say("error/"+g.Fingerprint, "open again", "holdfast")
+		reason := fmt.Sprintf("it was ignored until it had failed %d times", g.UntilCount)
+		if !g.Until.IsZero() && !g.Until.After(m.now) {
+			reason = "it was ignored until " + g.Until.UTC().Format(time.RFC3339)
+		}
+		m.say("error/"+g.Fingerprint, "open again", "holdfast", reason)
 	}
 }
 
@@ -240,7 +257,7 @@ type trendOf struct {
 
 // trend counts what became of an attempt, unless it was handed back for free.
 func (m *model) trend(s holdfast.Settlement, to holdfast.State) {
-	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt {
+	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt || to == holdfast.Failed && s.Failure.Benign {
 		return
 	}
 	at := trendOf{m.now.Truncate(time.Minute), s.Queue}
@@ -262,15 +279,15 @@ func (m *model) trend(s holdfast.Settlement, to holdfast.State) {
 }
 
 func (m *model) triage(t holdfast.Triage) error {
-	if t.Check() != nil {
-		return holdfast.ErrInvalid
+	if err := t.Check(); err != nil {
+		return err
 	}
 	g := m.errors[t.Fingerprint]
 	if g == nil {
-		return holdfast.ErrNotFound
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoErrorGroup, t.Fingerprint)
 	}
 	if t.Status == "" {
-		m.say("error/"+t.Fingerprint, "note", t.Actor)
+		m.say("error/"+t.Fingerprint, "note", t.Actor, t.Reason)
 		return nil
 	}
 	g.Status, g.Until, g.UntilCount, g.ResolvedIn = t.Status, time.Time{}, 0, t.Version
@@ -280,6 +297,6 @@ func (m *model) triage(t holdfast.Triage) error {
 	if t.Count > 0 {
 		g.UntilCount = g.Failures + t.Count
 	}
-	m.say("error/"+t.Fingerprint, string(t.Status), t.Actor)
+	m.say("error/"+t.Fingerprint, string(t.Status), t.Actor, t.Reason)
 	return nil
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -40,12 +39,12 @@ func (m *model) renew(renewals []holdfast.Renewal, lease time.Duration) holdfast
 }
 
 func (m *model) note(n holdfast.Note) error {
+	if err := n.Check(); err != nil {
+		return err
+	}
 	r, ok := m.jobs[n.Job]
 	if !ok || !r.holds(n.Batch, n.Token) {
-		return holdfast.ErrLeaseLost
-	}
-	if n.Checkpoint != nil && !json.Valid(n.Checkpoint) {
-		return holdfast.ErrInvalid
+		return refuse(holdfast.ErrLeaseLost, n.Job, sayLost, n.Job)
 	}
 	if n.Progress != nil {
 		r.progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note, At: m.now}
@@ -57,13 +56,13 @@ func (m *model) note(n holdfast.Note) error {
 }
 
 func (m *model) settle(s holdfast.Settlement) error {
-	if s.Check() != nil {
-		return holdfast.ErrInvalid
+	if err := s.Check(); err != nil {
+		return err
 	}
 	r, ok := m.jobs[s.Job]
 	switch {
 	case !ok:
-		return holdfast.ErrLeaseLost
+		return refuse(holdfast.ErrLeaseLost, s.Job, sayLost, s.Job)
 	case r.holds(s.Batch, s.Token):
 		m.apply(r, s)
 		return nil
@@ -72,11 +71,11 @@ func (m *model) settle(s holdfast.Settlement) error {
 	}
 	for _, known := range r.late {
 		if known.Token == s.Token && known.To == s.To {
-			return holdfast.ErrLeaseLost
+			return refuse(holdfast.ErrLeaseLost, s.Job, sayLost, s.Job)
 		}
 	}
 	r.late = append(r.late, holdfast.Attempt{Job: r.ID, Token: s.Token, To: s.To})
-	return holdfast.ErrLeaseLost
+	return refuse(holdfast.ErrLeaseLost, s.Job, sayLost, s.Job)
 }
 
 // told reports whether a settlement of this token has already made the job what it asks for.
@@ -143,6 +142,7 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 		r.result = s.Result
 	}
 	m.end(r, to)
+	r.discarded = to == holdfast.Failed && s.Failure.Benign // it is no dead letter
 }
 
 // end finishes a job and frees its unique key.

@@ -97,6 +97,26 @@ var defects = map[string]func(holdfast.Store) holdfast.Store{
 	"a hold that holds nothing":              func(s holdfast.Store) holdfast.Store { return neverHolds{s} },
 	"a hold that no one can lift":            func(s holdfast.Store) holdfast.Store { return neverResumes{s} },
 	"a promotion that takes all but the one": func(s holdfast.Store) holdfast.Store { return promotesLess{s} },
+	"a claim that ignores its kinds": func(s holdfast.Store) holdfast.Store {
+		return claimsAs{s, func(c *holdfast.Claim) {
+			if len(c.Queues) > 0 {
+				c.Kinds = nil
+			}
+		}}
+	},
+	"a claim that ignores an owner's slots": func(s holdfast.Store) holdfast.Store {
+		return claimsAs{s, func(c *holdfast.Claim) { c.OwnerSlots, c.Busy = 0, nil }}
+	},
+}
+
+type claimsAs struct {
+	holdfast.Store
+	change func(*holdfast.Claim)
+}
+
+func (s claimsAs) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	s.change(&c)
+	return s.Store.Claim(ctx, c)
 }
 
 type claimsTwice struct {

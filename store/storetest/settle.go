@@ -121,6 +121,8 @@ var settleLaws = []law{
 			func(e *holdfast.Settlement) { e.To, e.Charge = holdfast.Queued, holdfast.ChargeNothing }, func(e *holdfast.Settlement) { e.Took = -1 },
 			func(e *holdfast.Settlement) { e.Charge = holdfast.ChargeFailure }, func(e *holdfast.Settlement) { e.Delay = 1 << 62 },
 			func(e *holdfast.Settlement) { e.Result = raw(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`) },
+			func(e *holdfast.Settlement) { e.To, e.Charge = holdfast.Cancelled, "favour" }, func(e *holdfast.Settlement) { e.Limit = -1 },
+			func(e *holdfast.Settlement) { e.Limit = 1 << 31 },
 		} {
 			e := completes(lease)
 			bad(&e)
@@ -148,6 +150,19 @@ var settleLaws = []law{
 		s.expectError(answers[77], holdfast.ErrLeaseLost)
 		same(s, "complete", len(s.jobs(holdfast.Filter{State: holdfast.Complete, Limit: 200})), 97)
 		same(s, "processing", len(s.jobs(holdfast.Filter{State: holdfast.Processing, Limit: 200})), 3)
+	}},
+	{"a settlement with an unknown charge is refused alone, and the others of its call are applied", func(s *scene) {
+		s.enqueueAll(draft(), draft())
+		l := s.claim(2)
+		bad := retries(l[0], time.Second)
+		bad.Charge = "favour"
+		answers := s.trySettle(bad, completes(l[1]))
+		s.expectError(answers[0], holdfast.ErrInvalid)
+		same(s, "refusal", answers[0].Error(), `a charge of "favour": use failure, crash, interrupt, or none`)
+		s.must(answers[1])
+		s.expectState(l[1].ID, holdfast.Complete)
+		s.expectCounts(l[0].ID, [5]int{1, 0, 0, 0, 1})
+		s.settle(completes(l[0]))
 	}},
 	{"settlements of every kind go together, across batches, each answered in its place", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft(), draft(), draft())

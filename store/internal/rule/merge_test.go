@@ -1,10 +1,10 @@
-package statement_test
+package rule_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
 func TestAMergePatchChangesWhatItNamesAndNothingElse(t *testing.T) {
@@ -31,7 +31,7 @@ func TestAMergePatchChangesWhatItNamesAndNothingElse(t *testing.T) {
 		{`{}`, `{"a":1,"a":2}`, `{"a":2}`},
 		{`{"a,":{"x":[1, 2]}}`, `{}`, `{"a,":{"x":[1, 2]}}`},
 	} {
-		got := statement.Merge(json.RawMessage(c.target), json.RawMessage(c.patch))
+		got := rule.Merge(json.RawMessage(c.target), json.RawMessage(c.patch))
 		if string(got) != c.want {
 			t.Errorf("%s with %s is %s, not %s", c.target, c.patch, got, c.want)
 		}

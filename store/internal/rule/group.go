@@ -1,0 +1,86 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Group checks a group and completes it as it begins.
+func Group(g *holdfast.Group) error {
+	if err := g.Prepare(); err != nil {
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Cause: err}
+	}
+	return nil
+}
+
+// Sealed refuses a member of a group that takes no more of them.
+func Sealed(group holdfast.ID) error {
+	return &holdfast.Error{Kind: holdfast.ErrConflict,
+		Message: fmt.Sprintf("group %v is sealed: it takes no more members; seal it later, or make another group", group)}
+}
+
+// NotMember refuses a draft that waits for a job outside its group.
+func NotMember(upstream holdfast.ID) error {
+	return invalid("job %v is no member of the same group: wait for members that exist, or for drafts that come earlier in the call", upstream)
+}
+
+// CancelGroup refuses to cancel a group that has settled.
+func CancelGroup(group holdfast.ID, state holdfast.GroupState) error {
+	if !state.Settled() {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v is %s already: there is nothing to cancel", group, state)}
+}
+
+// NothingToRetry refuses to retry a group of which no member can be retried: so many have expired, and of so many others another job holds the unique key.
+func NothingToRetry(group holdfast.ID, expired, keyed int) error {
+	if expired+keyed == 0 {
+		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has no failed members: there is nothing to retry", group)}
+	}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf(
+		"no failed member of group %v can be retried: %d passed their expiry, and other jobs hold the unique keys of %d", group, expired, keyed)}
+}
+
+// EndedWith is the reason for which a live member is cancelled when its group ends as cancelled or expired.
+func EndedWith(state holdfast.GroupState) string {
+	if state == holdfast.GroupExpired {
+		return "its group expired"
+	}
+	return "its group was cancelled"
+}
+
+// Outcome says how the members of a group ended, and which of the continuations cannot be enqueued any more.
+func Outcome(m holdfast.Members, refused error) string {
+	parts := []string{fmt.Sprintf("%d of %d complete", m.Complete, m.Total)}
+	if m.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", m.Failed))
+	}
+	if m.Cancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", m.Cancelled))
+	}
+	text := strings.Join(parts, ", ")
+	if refused != nil {
+		text += fmt.Sprintf("; continuations were not enqueued: %.400s", strings.ReplaceAll(refused.Error(), "\n", "; "))
+	}
+	return text
+}
+
+// ErrThenUnreadable says that the continuations of a group are damaged.
+var ErrThenUnreadable = errors.New("they cannot be read: run holdfast doctor")
+
+// Continuations are the drafts that follow the outcome of a group. Those that no store accepts are left out, and named by the error: they do not keep the
+// group from settling.
+func Continuations(g *holdfast.Group) (drafts []holdfast.Draft, refused error) {
+	var problems []error
+	for _, draft := range g.Continuations() {
+		if err := draft.Prepare(); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		drafts = append(drafts, draft)
+	}
+	return drafts, errors.Join(problems...)
+}

@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// loadJobs is storetest.Load in SQL. Only failed jobs have facts: no operation looks at those of the others. Rows are as wide as usual ones: the width decides
+// from how many rows on a tree has another level.
+const loadJobs = `
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; PRAGMA temp_store = MEMORY; BEGIN;
+CREATE TEMP TABLE numbers (n INTEGER PRIMARY KEY);
+INSERT INTO numbers WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT max($rows$, $held$)) SELECT n FROM c;
+CREATE TEMP TABLE loaded AS SELECT q.queue, 'mail' AS kind, CASE WHEN $lanes$ > 1 THEN 'owner-' || n ELSE '' END AS owner, n - 1 AS place
+  FROM (SELECT '$ready$' AS queue UNION ALL SELECT 'held' UNION ALL SELECT 'ended') AS q CROSS JOIN numbers WHERE n <= $lanes$;
+INSERT INTO holdfast_lane (queue, kind, owner) SELECT queue, kind, owner FROM loaded WHERE true ON CONFLICT DO NOTHING;
+CREATE TEMP TABLE lanes AS SELECT l.id, d.queue, d.place FROM loaded d CROSS JOIN holdfast_lane l ON l.queue = d.queue AND l.kind = d.kind AND l.owner = d.owner AND l.dependency = '';
+CREATE INDEX temp.lanes_place ON lanes (queue, place, id);
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation)
+SELECT l.id, 0, unhex(printf('$prefix$%030x', l.place * ($rows$ / $lanes$) + n)), 0, 0, 0, 0, 1 FROM lanes l CROSS JOIN numbers WHERE l.queue = '$ready$' AND n <= $rows$ / $lanes$;
+INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation)
+SELECT l.id, 0, unhex(printf('$prefix$%030x', $rows$ + l.place * ($held$ / $lanes$) + n)), 0, 0, 0, 0, 1 FROM lanes l CROSS JOIN numbers WHERE l.queue = 'held' AND n <= $held$ / $lanes$;
+INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
+SELECT 4000000000000000 + n, unhex(printf('$prefix$%030x', $held$ + $rows$ + n)), 0, 0, 0, 0, 1 FROM numbers WHERE n <= $rows$;
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker)
+SELECT unhex(printf('$prefix$%030x', $held$ + 2 * $rows$ + n)), 1, 0, 0, 0, 1, 1, 2, 'complete', 'worker-of-some-host-0001' FROM numbers WHERE n <= $rows$;
+INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint)
+SELECT unhex(printf('$prefix$%030x', $held$ + 3 * $rows$ + n)), 1, 1, 0, 0, 1, 1, 2, 'failed', 'worker-of-some-host-0001', 'BROKEN', 'print-BROKEN' FROM numbers WHERE n <= $rows$;
+INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, code, category, message, fingerprint)
+SELECT unhex(printf('$prefix$%030x', $held$ + 3 * $rows$ + n)), 1, 1, 'w', 1, 2, 'failed', 'failure', 1, 1, 'BROKEN', 'test', 'it broke', 'print-BROKEN' FROM numbers WHERE n <= $rows$;
+INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, owner, args)
+SELECT unhex(printf('$prefix$%030x', $held$ + 3 * $rows$ + n)), l.id, 'mail', 'ended', 0, 1, CASE WHEN $lanes$ > 1 THEN 'owner-' || l.place + 1 END, '{"to":"ada@example.org","template":"welcome"}'
+  FROM numbers CROSS JOIN lanes l WHERE l.queue = 'ended' AND l.place = n % $lanes$ AND n <= $rows$;
+DROP TABLE lanes; DROP TABLE loaded; DROP TABLE numbers;
+COMMIT; PRAGMA journal_mode = WAL`
+
+func TestOtherJobsCostNothing(t *testing.T) {
+	storetest.Flat(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")))
+}
+
+func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) {
+	storetest.Kinds(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")))
+}
+
+// newMeter counts the pages of a new file.
+func newMeter(t *testing.T, path string) *storetest.BlockMeter {
+	pages(t, path, func(holdfast.Store) {})
+	return &storetest.BlockMeter{
+		Run:     func(work func(holdfast.Store)) int { return pages(t, path, work) },
+		Load:    func(l storetest.Load) { load(t, path, l) },
+		Analyze: func() { beside(t, path, "ANALYZE") },
+		// The writer looks every twentieth of a second for what other processes wrote.
+		Patience: 200 * time.Millisecond,
+	}
+}
+
+func load(t testing.TB, path string, l storetest.Load) {
+	t.Helper()
+	ready := "settled"
+	if l.Lanes > 1 {
+		ready = "backlog"
+	}
+	beside(t, path, strings.NewReplacer("$ready$", ready, "$prefix$", l.Prefix, "$rows$", strconv.Itoa(l.Rows), "$held$", strconv.Itoa(l.Held), "$lanes$", strconv.Itoa(l.Lanes)).Replace(loadJobs))
+}
+
+// beside runs a script on a connection of its own.
+func beside(t testing.TB, path, script string) {
+	t.Helper()
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := (&session{conn: conn}).run(script); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pages counts the pages that the connections of a store look at, in their caches or in the file.
+func pages(t testing.TB, path string, work func(holdfast.Store)) int {
+	t.Helper()
+	store, err := Open(context.Background(), Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first claim of a process reads the names of all lanes. That is paid once.
+	if _, err := store.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"none"}, Limit: 1, Lease: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	before := store.pages()
+	work(store)
+	n := store.pages() - before
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// pages is how many pages the connections of an idle store have looked at.
+func (s *Store) pages() (n int) {
+	n = looked(s.writer.session)
+	for _, r := range []*reader{s.reader, s.claims} {
+		var lent []*session
+		for range cap(r.idle) {
+			lent = append(lent, <-r.idle)
+		}
+		for _, one := range lent {
+			n += looked(one)
+			r.idle <- one
+		}
+	}
+	return n
+}
+
+// looked asks a connection how often it looked for a page. The driver does not tell, so the library behind it is asked.
+func looked(s *session) (n int) {
+	if s == nil || s.conn == nil {
+		return 0
+	}
+	conn := reflect.ValueOf(s.conn).Elem().FieldByName("conn")
+	tls := libc.NewTLS()
+	defer tls.Close()
+	room := tls.Alloc(16)
+	defer tls.Free(16)
+	for _, counter := range []int32{lib.SQLITE_DBSTATUS_CACHE_HIT, lib.SQLITE_DBSTATUS_CACHE_MISS} {
+		lib.Xsqlite3_db_status(tls, uintptr(conn.Uint()), counter, room, room+8, 0)
+		n += int(binary.NativeEndian.Uint32(libc.GoBytes(room, 4)))
+	}
+	return n
+}

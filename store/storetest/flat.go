@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// A BlockMeter counts the blocks of a database (PostgreSQL) or the pages of a file (SQLite) that a store touches, in memory or on disk.
+type BlockMeter struct {
+	// Run opens a store, runs work on it, closes it and returns the number of blocks that it touched.
+	Run func(work func(holdfast.Store)) int
+	// Load adds jobs by SQL.
+	Load func(Load)
+	// Analyze has the database collect statistics, after a vacuum where it has one, as autovacuum does in production.
+	Analyze func()
+	// Vacuum clears tables that Load does not fill of dead rows, so that one round does not pay for the round before it. It may be nil.
+	Vacuum func()
+	// Plans checks the plans of all statements on the rows and statistics that are there. It may be nil.
+	Plans func(t *testing.T)
+	// Patience is how long Await has to wait to be sure that the store looked for work whose wake-up it missed.
+	Patience time.Duration
+}
+
+// A Load is jobs in bulk: Rows each of ready, future, complete and failed jobs, and Held jobs that are ready in the queue "held". Their ids begin with
+// Prefix and sort behind those of enqueued jobs. Ready and held jobs are spread over Lanes lanes each: with one lane, ready jobs wait in the queue
+// "settled" as kind "mail"; with more, they wait in the queue "backlog" and every lane has an owner.
+type Load struct {
+	Rows, Held, Lanes int
+	Prefix            string // two hex digits
+}
+
+// What other jobs may cost: a fifth more, and a few blocks whatever the operation. The constant covers splits of pages and the last, partly filled pages of tables.
+const (
+	flatFactor = 1.2
+	flatBlocks = 20
+)
+
+// The rows of each sort that are there from the beginning, and those that come. "None" is measured with some, because a search in an empty store is
+// shorter by the levels its trees do not have yet: with these, trees have as many levels as with all.
+const (
+	flatBase = 80_000
+	flatMore = 300_000
+)
+
+// Flat checks that no operation of a worker and no duty costs more because other jobs are ready, held, retained, scheduled or failed, in one lane or in a
+// thousand. It counts blocks, so the speed of the machine does not matter. Each crowd is measured twice: with statistics from before it came, and after the
+// database collected new ones. The first has all that is ready in a single lane: only then a planner thinks that a lane tells nothing apart (PostgreSQL
+// reads the whole index for an EXISTS), or that all lanes are tried as fast as one (SQLite's skip-scan), and the thousand lanes come upon these statistics.
+func Flat(t *testing.T, m *BlockMeter) {
+	f := &flat{TB: t, BlockMeter: m}
+	m.Run(f.settleDown)
+	m.Load(Load{Rows: flatBase, Lanes: 1, Prefix: "fd"})
+	m.Analyze()
+	f.measure() // the first round makes lanes and meets tables without free space
+	m.Analyze()
+	base := f.measure()
+	for _, crowd := range []struct {
+		name string
+		Load
+	}{
+		{"in one lane", Load{Rows: flatMore, Lanes: 1, Prefix: "fe"}},
+		{"in a thousand lanes each", Load{Rows: flatMore, Held: flatMore, Lanes: 1000, Prefix: "ff"}},
+		{"held in one lane", Load{Held: flatMore, Lanes: 1, Prefix: "fc"}},
+	} {
+		m.Load(crowd.Load)
+		t.Run(crowd.name+", statistics from before", func(t *testing.T) { f.compare(t, base) })
+		m.Analyze()
+		t.Run(crowd.name+", statistics collected", func(t *testing.T) { f.compare(t, base) })
+	}
+}
+
+// flat is a worker whose operations are measured.
+type flat struct {
+	testing.TB
+	*BlockMeter
+	store holdfast.Store
+	held  map[string][]holdfast.Lease
+	jobs  map[string][]holdfast.ID
+}
+
+// compare measures every operation beside other jobs and compares it with the base. Whatever else the database does at the time only adds
+// blocks, so an operation that is too expensive is measured again, and the cheapest round counts.
+func (f *flat) compare(t *testing.T, base []int) {
+	whole := f.TB
+	f.TB = t
+	defer func() { f.TB = whole }()
+	got := f.measure()
+	for range 2 {
+		if firstAbove(base, got) < 0 {
+			break
+		}
+		for i, again := range f.measure() {
+			got[i] = min(got[i], again)
+		}
+	}
+	for i, op := range flatOperations {
+		t.Logf("%-40s %6d blocks, %6d without", op.name, got[i], base[i])
+		if got[i] > allowed(base[i]) {
+			t.Errorf("%s touches %d blocks beside other jobs and %d without, and %d are allowed: find the statement that reads more than it needs", op.name, got[i], base[i], allowed(base[i]))
+		}
+	}
+	if f.Plans != nil {
+		t.Run("plans", f.Plans)
+	}
+}
+
+func allowed(base int) int { return int(flatFactor*float64(base)) + flatBlocks }
+
+// firstAbove is the first operation that costs more than is allowed, or -1.
+func firstAbove(base, got []int) int {
+	for i := range base {
+		if got[i] > allowed(base[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// measure runs every operation once, each on a store of its own, and returns the blocks that each touched. What the operations need is prepared before,
+// and what they leave is removed.
+func (f *flat) measure() []int {
+	f.held, f.jobs = map[string][]holdfast.Lease{}, map[string][]holdfast.ID{}
+	f.Run(func(s holdfast.Store) {
+		f.store = s
+		for _, op := range flatOperations {
+			if op.prepare != nil {
+				op.prepare(f)
+			}
+		}
+		f.follow()
+	})
+	if f.Vacuum != nil {
+		f.Vacuum()
+	}
+	blocks := make([]int, len(flatOperations))
+	for i, op := range flatOperations {
+		blocks[i] = f.Run(func(s holdfast.Store) { f.store = s; op.run(f) })
+	}
+	f.Run(func(s holdfast.Store) { f.store = s; f.clear() })
+	return blocks
+}
+
+// follow numbers the feed and concludes groups to its end.
+func (f *flat) follow() {
+	for _, duty := range []func(context.Context, int) (int, error){f.store.Sequence, f.store.Conclude} {
+		for n := 1; n > 0; {
+			var err error
+			n, err = duty(context.Background(), 10_000)
+			f.ok(err)
+		}
+	}
+}
+
+// settleDown enqueues the jobs that stand in front of a backlog, and places the hold of the queue "held". Half of the jobs fail and are redriven, so that the
+// trees of what failures and interventions write have two levels from the beginning.
+func (f *flat) settleDown(s holdfast.Store) {
+	f.store, f.jobs, f.held = s, map[string][]holdfast.ID{}, map[string][]holdfast.Lease{}
+	for range 4 {
+		f.put("settled", 500)
+		f.held["settled"] = f.claim("settled", 500, holdfast.Claim{})
+		f.settle("settled", broken)
+		_, err := s.Redrive(context.Background(), holdfast.Redrive{ID: holdfast.NewID(), Jobs: f.jobs["settled"], Actor: "ada", Reason: "mended"})
+		f.ok(err)
+		delete(f.jobs, "settled")
+	}
+	f.put("settled", 2000)
+	f.follow()
+	f.hold(holdfast.Hold{Queue: "held"})
+}

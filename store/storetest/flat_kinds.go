@@ -1,0 +1,61 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// kindsFactor is how much more two hundred kinds in one queue may cost a claim than one kind.
+const kindsFactor = 1.1
+
+// Kinds checks what a claim costs in a queue with two hundred kinds: a worker that handles one of them pays for that one, and a worker that handles all
+// of them pays for those of which jobs wait. What is compared is the claims after the first few, by which a store has learned how many lanes there are.
+func Kinds(t *testing.T, m *BlockMeter) {
+	f := &flat{TB: t, BlockMeter: m, jobs: map[string][]holdfast.ID{}, held: map[string][]holdfast.Lease{}}
+	all, one := kindNames(200), []string{"kind-7"}
+	m.Run(func(s holdfast.Store) {
+		f.store = s
+		for _, kind := range all {
+			f.put("crowded", 2, ofKind(kind))
+			f.put("idle", 1, ofKind(kind))
+		}
+		f.held["idle"] = f.claim("idle", len(all), holdfast.Claim{})
+		f.settle("idle", completes)
+		for _, queue := range []string{"alone", "crowded", "idle"} {
+			f.put(queue, 4000, ofKind(one[0]))
+		}
+	})
+	m.Analyze()
+	base := f.perClaims("alone", holdfast.Claim{Kinds: one})
+	for _, c := range []struct {
+		name, queue string
+		claim       holdfast.Claim
+	}{
+		{"no kinds named, one kind in the queue", "alone", holdfast.Claim{}},
+		{"one kind, jobs of two hundred wait", "crowded", holdfast.Claim{Kinds: one}},
+		{"one kind, two hundred known, jobs of it wait", "idle", holdfast.Claim{Kinds: one}},
+		{"two hundred kinds, jobs of one wait", "idle", holdfast.Claim{Kinds: all}},
+		{"no kinds named, two hundred known, jobs of one wait", "idle", holdfast.Claim{}},
+	} {
+		got := f.perClaims(c.queue, c.claim)
+		t.Logf("%-55s %5d blocks a hundred jobs, %5d with one kind", c.name, got, base)
+		if float64(got) > kindsFactor*float64(base) {
+			t.Errorf("%s: a hundred jobs are claimed with %d blocks, and with %d in a queue with one kind; %g times as many are allowed", c.name, got, base, kindsFactor)
+		}
+	}
+}
+
+// perClaims is how many blocks five more claims of twenty jobs touch. The cheapest of three rounds counts, since a round on a slow machine may include a
+// look at all lanes, which a store takes once in a while.
+func (f *flat) perClaims(queue string, c holdfast.Claim) int {
+	f.Helper()
+	var rounds []int
+	for range 3 {
+		first := f.Run(func(s holdfast.Store) { f.store = s; f.take(queue, 8, c) })
+		more := f.Run(func(s holdfast.Store) { f.store = s; f.take(queue, 13, c) })
+		rounds = append(rounds, more-first)
+	}
+	return slices.Min(rounds)
+}

@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// The texts of refusals, byte for byte the same on every store and over HTTP. The laws below provoke each; the model check compares them whenever a
+// random sequence meets one. Verbs stand for ids and states.
+const (
+	sayNoJob        = "there is no job %v: check the id"
+	sayNoGroup      = "there is no group %v: check the id"
+	sayNoErrorGroup = "there is no error group %q: check the fingerprint"
+	sayNoActor      = "no actor is named: say who intervenes"
+	sayNoReason     = "a discard without a reason: say why the job is not needed any more"
+
+	sayRunning     = "job %v is being processed: cancel it, or retry it once its lease has expired"
+	sayNotFailed   = "job %v is %s: only a failed job can be retried"
+	sayWaits       = "job %v waits for other members of its group: it starts when they have ended"
+	sayQueued      = "job %v is already waiting to run"
+	sayExpired     = "job %v has passed its expiry, so no attempt could start: enqueue it anew"
+	sayEnded       = "job %v is %s already: there is nothing to cancel"
+	sayUndiscarded = "job %v is %s: only a failed job can be discarded"
+	sayDiscarded   = "job %v is already discarded"
+	sayNoLetter    = "job %v is no dead letter any more: leave it out"
+	sayKeyHeld     = "job %v holds the unique key of job %v: wait until it ends, or cancel it"
+
+	sayUneditable = "job %v is %s: only a job that is queued or failed can be edited"
+	sayDeadEdit   = "job %v is failed: its arguments, priority and attempts can be edited; where and when it waits, only once it is queued again"
+	sayStale      = "job %v has changed since it was looked at: look at it again, and edit what is there now"
+
+	sayLost     = "the lease on job %v is no longer held: stop working on it; the report is kept as evidence and changes nothing"
+	sayKeyUsed  = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
+	sayExists   = "job %v exists already: leave the id out, or use a new one"
+	sayStranger = "job %v is no member of the same group: wait for members that exist, or for drafts that come earlier in the call"
+
+	saySealed       = "group %v is sealed: it takes no more members; seal it later, or make another group"
+	sayGroupExists  = "group %v exists already: leave the id out, or use a new one"
+	sayGroupSettled = "group %v is %s already: there is nothing to cancel"
+	sayNoFailed     = "group %v has no failed members: there is nothing to retry"
+	sayNoneReady    = "no failed member of group %v can be retried: %d passed their expiry, and other jobs hold the unique keys of %d"
+	sayRecord       = "record %s/%s has changed since it was read: read it again and decide again"
+)
+
+// refuse is a refusal that names the job in the way, if one is.
+func refuse(kind error, job holdfast.ID, text string, args ...any) error {
+	return &holdfast.Error{Kind: kind, Job: job, Message: fmt.Sprintf(text, args...)}
+}
+
+func refuseJob(job holdfast.ID, text string, more ...any) error {
+	return refuse(holdfast.ErrConflict, job, text, append([]any{job}, more...)...)
+}
+
+// expectRefusal holds an answer against a refusal: its kind, its text, and the job it names.
+func (s *scene) expectRefusal(got error, kind error, text string, args ...any) {
+	s.Helper()
+	s.expectError(got, kind)
+	same(s, "refusal", got.Error(), fmt.Sprintf(text, args...))
+}
+
+var refusalLaws = []law{
+	{"what is not there is refused in the same words everywhere", func(s *scene) {
+		id := holdfast.NewID()
+		i := by(id)
+		i.Reason = "gone"
+		_, retry := s.Store.Retry(s.ctx, i)
+		_, cancel := s.Store.Cancel(s.ctx, i)
+		_, edit := s.Store.Edit(s.ctx, holdfast.Edit{Intervention: i, Priority: new(int16(1))})
+		_, shown := s.Store.Job(s.ctx, id)
+		_, told := s.Store.History(s.ctx, id)
+		redrive, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
+		s.must(err)
+		event := s.Store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Job: id, Name: "noted", Actor: "ada"}}})
+		for _, got := range []error{retry, cancel, s.Store.Discard(s.ctx, i), edit, shown, told, redrive[0], event} {
+			s.expectRefusal(got, holdfast.ErrNotFound, sayNoJob, id)
+		}
+		i.Group = id
+		_, group := s.Store.Group(s.ctx, id)
+		_, again := s.Store.RetryGroup(s.ctx, i)
+		_, member := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: id}})
+		for _, got := range []error{group, again, s.Store.CancelGroup(s.ctx, i), s.Store.Seal(s.ctx, id), member} {
+			s.expectRefusal(got, holdfast.ErrNotFound, sayNoGroup, id)
+		}
+		s.expectRefusal(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved, Actor: "ada"}), holdfast.ErrNotFound, sayNoErrorGroup, "none")
+	}},
+	{"an intervention without an actor, and a discard without a reason, are refused before anything is looked at", func(s *scene) {
+		id := s.fail().ID
+		nobody := holdfast.Intervention{Job: id, Group: id, Reason: "why"}
+		_, retry := s.Store.Retry(s.ctx, nobody)
+		_, cancel := s.Store.Cancel(s.ctx, nobody)
+		_, edit := s.Store.Edit(s.ctx, holdfast.Edit{Intervention: nobody, Priority: new(int16(1))})
+		_, redrive := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}})
+		_, group := s.Store.RetryGroup(s.ctx, nobody)
+		for _, got := range []error{retry, cancel, s.Store.Discard(s.ctx, nobody), edit, redrive, group, s.Store.CancelGroup(s.ctx, nobody),
+			s.Store.Pause(s.ctx, holdfast.Hold{Queue: "slow"}), s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved})} {
+			s.expectRefusal(got, holdfast.ErrInvalid, sayNoActor)
+		}
+		i := by(id)
+		i.Reason = ""
+		s.expectRefusal(s.Store.Discard(s.ctx, i), holdfast.ErrInvalid, sayNoReason)
+	}},
+	{"a job that cannot be retried says why", func(s *scene) {
+		retry := func(id holdfast.ID) error { _, err := s.Store.Retry(s.ctx, by(id)); return err }
+		queued := s.enqueue(at(time.Hour))
+		s.expectRefusal(retry(queued), holdfast.ErrConflict, sayQueued, queued)
+		lease := s.start()
+		s.expectRefusal(retry(lease.ID), holdfast.ErrConflict, sayRunning, lease.ID)
+		s.settle(completes(lease))
+		s.expectRefusal(retry(lease.ID), holdfast.ErrConflict, sayNotFailed, lease.ID, "complete")
+		late := s.fail(func(d *holdfast.Draft) { d.ExpireIn = time.Minute }).ID
+		s.Advance(2 * time.Minute)
+		s.expectRefusal(retry(late), holdfast.ErrConflict, sayExpired, late)
+		first := s.fail(unique("k")).ID
+		second := s.enqueue(unique("k"))
+		s.expectRefusal(retry(first), holdfast.ErrConflict, sayKeyHeld, second, first)
+		s.expectConflict(retry(first), second)
+	}},
+	{"a job that cannot be cancelled, discarded, redriven or edited says why", func(s *scene) {
+		why := func(id holdfast.ID) holdfast.Intervention { i := by(id); i.Reason = "not needed"; return i }
+		redrive := func(id holdfast.ID) error {
+			answers, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
+			s.must(err)
+			return answers[0]
+		}
+		edit := func(e holdfast.Edit) error { _, err := s.Store.Edit(s.ctx, e); return err }
+		done := s.start()
+		s.settle(completes(done))
+		_, cancel := s.Store.Cancel(s.ctx, by(done.ID))
+		s.expectRefusal(cancel, holdfast.ErrConflict, sayEnded, done.ID, "complete")
+		s.expectRefusal(s.Store.Discard(s.ctx, why(done.ID)), holdfast.ErrConflict, sayUndiscarded, done.ID, "complete")
+		s.expectRefusal(redrive(done.ID), holdfast.ErrConflict, sayNoLetter, done.ID)
+		s.expectRefusal(edit(holdfast.Edit{Intervention: by(done.ID), Priority: new(int16(1))}), holdfast.ErrConflict, sayUneditable, done.ID, "complete")
+		dead := s.fail().ID
+		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Queue: new("slow")}), holdfast.ErrConflict, sayDeadEdit, dead)
+		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Priority: new(int16(1)), Seen: "before"}), holdfast.ErrConflict, sayStale, dead)
+		s.must(s.Store.Discard(s.ctx, why(dead)))
+		s.expectRefusal(s.Store.Discard(s.ctx, why(dead)), holdfast.ErrConflict, sayDiscarded, dead)
+		s.expectRefusal(redrive(dead), holdfast.ErrConflict, sayNoLetter, dead)
+	}},
+	{"a draft that stands against what is there says against what", func(s *scene) {
+		enqueue := func(d holdfast.Draft) error { _, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{d}); return err }
+		id := s.enqueue(func(d *holdfast.Draft) { d.IdempotencyKey = "once" })
+		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", IdempotencyKey: "once"}), holdfast.ErrConflict, sayKeyUsed, "once", id)
+		s.expectRefusal(enqueue(holdfast.Draft{ID: id, Kind: "pdf"}), holdfast.ErrConflict, sayExists, id)
+		group := s.gather()
+		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group, After: []holdfast.ID{id}}), holdfast.ErrInvalid, sayStranger, id)
+		_, twice := s.Store.Gather(s.ctx, holdfast.Group{ID: group})
+		s.expectRefusal(twice, holdfast.ErrConflict, sayGroupExists, group)
+		s.must(s.Store.Seal(s.ctx, group))
+		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group}), holdfast.ErrConflict, saySealed, group)
+	}},
+	{"a group that cannot be retried or cancelled says why", func(s *scene) {
+		group := s.gather()
+		of := holdfast.Intervention{Group: group, Actor: "ada"}
+		retry := func() error { _, err := s.Store.RetryGroup(s.ctx, of); return err }
+		in := func(d *holdfast.Draft) { d.Group = group }
+		s.expectRefusal(retry(), holdfast.ErrConflict, sayNoFailed, group)
+		s.fail(in, func(d *holdfast.Draft) { d.ExpireIn = time.Minute })
+		s.fail(in, unique("k"))
+		s.enqueue(unique("k"))
+		s.must(s.Store.Seal(s.ctx, group))
+		s.Advance(2 * time.Minute)
+		s.expectRefusal(retry(), holdfast.ErrConflict, sayNoneReady, group, 1, 1)
+		s.conclude()
+		s.expectRefusal(s.Store.CancelGroup(s.ctx, of), holdfast.ErrConflict, sayGroupSettled, group, "failed")
+	}},
+	{"a worker that has lost its lease is told so, and a record that has changed is refused", func(s *scene) {
+		lease := s.start()
+		s.settle(completes(lease))
+		late := s.trySettle(fails(lease, "BROKEN"))[0]
+		s.expectRefusal(late, holdfast.ErrLeaseLost, sayLost, lease.ID)
+		notes, err := s.Store.Note(s.ctx, []holdfast.Note{{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}})
+		s.must(err)
+		s.expectRefusal(notes[0], holdfast.ErrLeaseLost, sayLost, lease.ID)
+		stale := holdfast.Change{Records: []holdfast.Record{{Room: "breaker", Name: "a", Version: 7, Body: json.RawMessage(`1`)}}}
+		s.expectRefusal(s.Store.Keep(s.ctx, stale), holdfast.ErrConflict, sayRecord, "breaker", "a")
+	}},
+	{"the story of an error group says why it regressed or is open again", func(s *scene) {
+		broken := func(version string) {
+			e := fails(s.start(), "BROKEN")
+			e.Failure.Fingerprint, e.Version = "print", version
+			s.settle(e)
+		}
+		judge := func(t holdfast.Triage) { t.Fingerprint, t.Actor = "print", "ada"; s.must(s.Store.Triage(s.ctx, t)) }
+		broken("v1")
+		judge(holdfast.Triage{Status: holdfast.Resolved})
+		broken("v1")
+		judge(holdfast.Triage{Status: holdfast.Resolved, Version: "v2"})
+		broken("v1")
+		broken("v2")
+		judge(holdfast.Triage{Status: holdfast.Ignored, Count: 2})
+		broken("v2")
+		broken("v2")
+		judge(holdfast.Triage{Status: holdfast.Ignored, For: time.Minute})
+		groups, _, err := s.Store.ErrorGroups(s.ctx, holdfast.ErrorFilter{})
+		s.must(err)
+		s.Advance(2 * time.Minute)
+		broken("v2")
+		events, err := s.Store.Events(s.ctx, "error/print", 20)
+		s.must(err)
+		var told []string
+		for _, e := range events {
+			if e.Actor == "holdfast" {
+				told = append(told, e.Name+": "+e.Reason)
+			}
+		}
+		same(s, "turns", told, []string{
+			"open again: it was ignored until " + groups[0].Until.UTC().Format(time.RFC3339),
+			"open again: it was ignored until it had failed 6 times",
+			"regressed: it was resolved, and failed again in version v2",
+			"regressed: it was resolved, and failed again",
+		})
+	}},
+}
