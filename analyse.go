@@ -76,14 +76,8 @@ func (t *Triage) Check() error {
 	if t.Status == "" && t.Reason == "" {
 		p.add("neither a status nor a note: say something")
 	}
-	if t.Actor == "" {
-		p.add("nobody is named as the actor: say who judges")
-	}
-	p.text("actor", t.Actor)
+	p.actor(t.Actor, t.Reason)
 	p.text("version", t.Version)
-	if len(t.Reason) > 1000 {
-		p.add("a reason of %d bytes: the limit is 1000", len(t.Reason))
-	}
 	return errors.Join(p...)
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -19,6 +21,9 @@ const (
 	MaxTags  = 32
 	MaxAfter = 1000 // members that one waits for
 	MaxDelay = 100 * 365 * 24 * time.Hour
+
+	MaxReason     = 1000     // bytes of the reason of an intervention
+	MaxCheckpoint = 64 << 10 // bytes of a checkpoint
 
 	DefaultQueue = "default"
 )
@@ -111,8 +116,15 @@ func Enqueue(ctx context.Context, to Enqueuer, args Args, options ...func(*Draft
 }
 
 // Prepare fills in what was left to default and refuses what cannot be stored, naming every problem at once. Stores call
-// it on each draft before they write the first.
+// it on each draft before they write the first. Names that are Holdfast's own (Draft.Reserved) are refused.
 func (d *Draft) Prepare() error {
+	if err := d.Reserved(); err != nil {
+		return err
+	}
+	return d.prepare()
+}
+
+func (d *Draft) prepare() error {
 	if d.ID.IsZero() {
 		d.ID = NewID()
 	}
@@ -229,12 +241,39 @@ func (p *problems) name(what, name string) {
 	}
 }
 
-func (p *problems) text(what, text string) {
-	ok := len(text) <= MaxKey && utf8.ValidString(text)
-	for i := 0; i < len(text) && ok; i++ {
-		ok = text[i] >= ' ' && text[i] != 0x7f
+// actor admits who intervenes and why: a name that is there, and a line of text.
+func (p *problems) actor(actor, reason string) {
+	if actor == "" {
+		p.add("no actor is named: say who intervenes")
 	}
-	if !ok {
+	p.text("actor", actor)
+	if !plainText(reason, MaxReason) {
+		p.add("reason %.60q: use at most %d bytes of UTF-8 without control characters", reason, MaxReason)
+	}
+}
+
+func (p *problems) text(what, text string) {
+	if !plainText(text, MaxKey) {
 		p.add("%s %.60q: use at most %d bytes of UTF-8 without control characters", what, text, MaxKey)
 	}
+}
+
+// plainText reports whether a text is short enough and plain.
+func plainText(text string, limit int) bool { return len(text) <= limit && PlainText(text) }
+
+// PlainText reports whether a text is UTF-8 without characters that act instead of being shown: control characters (C0, C1), the ends of lines and paragraphs, and
+// those that turn the order of letters round. Owners, tags, keys and names that people read in terminals and on pages must be so.
+func PlainText(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c == 0x7f {
+			return false
+		} else if c >= utf8.RuneSelf {
+			return utf8.ValidString(text) && !strings.ContainsFunc(text[i:], acts)
+		}
+	}
+	return true
+}
+
+func acts(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

@@ -1,6 +1,9 @@
 package holdfast
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Names of what befalls a job, as the feed tells it. Whatever else has a name is written in words: what people did, what became of
 // groups, breakers and duties.
@@ -12,6 +15,7 @@ const (
 	EventReturned   = "returned"   // handed back for free: a stop, a snooze, a hold
 	EventComplete   = "complete"
 	EventFailed     = "failed"
+	EventBenign     = "benign"  // failed, as was to be expected: written to the feed while a listener asks for failed
 	EventExpired    = "expired" // failed because it could not start in time; of a group: its time was up; of an artifact: it is gone
 	EventCancelled  = "cancelled"
 )
@@ -30,6 +34,9 @@ type Event struct {
 	Request    string    `json:"request,omitempty"` // the id of the request in which a person asked for it
 	Token      int       `json:"token"`             // the job's at that time
 	Generation int       `json:"generation"`        // the job's or the group's after it
+	// Was is what an edit or a redrive replaced in its job, as a JSON object of the former values: args, queue, priority, tags, max_attempts, due_at. The
+	// history of a job has it; the feed does not.
+	Was json.RawMessage `json:"was,omitempty"`
 
 	// Of a job, in the feed.
 	Kind    string            `json:"kind,omitempty"`

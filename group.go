@@ -87,6 +87,9 @@ func (g *Group) Prepare() error {
 	var p problems
 	p.text("group name", g.Name)
 	p.text("owner", g.Owner)
+	if err := (&Draft{Owner: g.Owner}).Reserved(); err != nil {
+		p = append(p, err)
+	}
 	if g.Quorum < 0 || g.Quorum > 100_000_000 {
 		p.add("a quorum of %d: give the number of members that must complete, or 0 for all", g.Quorum)
 	}

@@ -130,7 +130,7 @@ func (h *Hold) Check() error {
 		p.add("a hold on a tag closes it for all its jobs: a limit, a pattern or retries alone need a queue, kind, owner or dependency")
 	}
 	if h.Actor == "" {
-		p.add("nobody is named as the actor: say who holds")
+		p.add("no actor is named: say who intervenes")
 	}
 	p.text("actor", h.Actor)
 	if len(h.Reason) > 1000 {

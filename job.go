@@ -69,9 +69,9 @@ type Job struct {
 
 	// When ended.
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
-	Result     json.RawMessage `json:"result,omitempty"` // only when complete
-	Discarded  bool            `json:"discarded,omitempty"`
-	Upstream   ID              `json:"upstream,omitzero"` // when cancelled because this member, for which it waited, did not complete
+	Result     json.RawMessage `json:"result,omitempty"`    // only when complete
+	Discarded  bool            `json:"discarded,omitempty"` // failed, and no dead letter: discarded by a person, or benign
+	Upstream   ID              `json:"upstream,omitzero"`   // when cancelled because this member, for which it waited, did not complete
 
 	AsOf time.Time `json:"as_of"` // the store's clock when it said all this
 }
@@ -108,7 +108,17 @@ type Failure struct {
 	Context     map[string]string `json:"context,omitempty"` // http_status, exit_code, proxy, worker, ...
 	Dependency  string            `json:"dependency,omitempty"`
 	Fingerprint string            `json:"fingerprint,omitempty"` // equal for failures that are one and the same trouble
-	Benign      bool              `json:"benign,omitempty"`      // expected: recorded, raises no alarm
+	Benign      bool              `json:"benign,omitempty"`      // expected: recorded and no more. A job that it ends is no dead letter
+}
+
+// Attempt is the number of the attempt that runs, or of the last one that ran, counting from 1 in each generation; 0 before the first. It is
+// not Token, which also grows when a lost worker's job is taken over.
+func (j *Job) Attempt() int {
+	n := j.Failures + j.Crashes + j.Interrupts
+	if j.State == Processing || j.State == Complete {
+		n++
+	}
+	return n
 }
 
 // A Charge says which count an attempt that did not complete adds to.
@@ -139,4 +149,9 @@ type Attempt struct {
 	Late       bool      `json:"late,omitempty"`  // arrived after the lease was lost: evidence, never applied
 	Limit      int       `json:"limit,omitempty"` // the cap the charge was counted against
 	Count      int       `json:"count,omitempty"` // the count after this attempt: failures or crashes
+
+	// Repeats is how many released attempts right before this one it stands for: of a job that is released over and over the store keeps the first
+	// hundred attempts of a generation one by one, and of each run of releases after that the last. Since is when the first of them ended.
+	Repeats int       `json:"repeats,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }

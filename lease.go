@@ -3,6 +3,7 @@ package holdfast
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 	"unicode/utf8"
 )
@@ -10,10 +11,36 @@ import (
 // A Claim asks for due jobs. Every claim makes one batch; its leases are renewed together and settled one by one.
 type Claim struct {
 	Worker string        // who will hold the leases: unique to this process and start
-	Queues []string      // from which queues; Reclaim and Expire look at all of them
+	Queues []string      // from which queues; empty with Kinds: from all of them. Reclaim and Expire ignore it
+	Kinds  []string      // of which kinds; empty: of all. Reclaim and Expire ignore it
 	Limit  int           // at most so many jobs
 	Start  int           // so many of them start at once, in order; the rest count as unstarted until a Renewal says otherwise
 	Lease  time.Duration // how long until they may be reclaimed unless renewed
+
+	// OwnerSlots bounds how many jobs of one owner the caller runs at once: the claim takes at most OwnerSlots - Busy[owner] of each. Jobs without
+	// an owner count as one owner. 0: no bound.
+	OwnerSlots int
+	Busy       map[string]int // with OwnerSlots: how many jobs of each owner the caller runs already
+}
+
+// Check refuses a claim that makes no sense, naming every problem at once. Stores call it first in Claim, Reclaim and Expire. That a claim names queues
+// or kinds is checked where they count: by Claim alone.
+func (c *Claim) Check() error {
+	var p problems
+	if c.Worker == "" {
+		p.add("a claim without a worker: say who will hold the leases")
+	}
+	p.text("worker", c.Worker)
+	if c.Limit <= 0 {
+		p.add("a claim of %d jobs: ask for at least one", c.Limit)
+	}
+	if c.Lease < time.Microsecond || c.Lease > MaxDelay {
+		p.add("a lease of %v: give a duration between a microsecond and %v", c.Lease, MaxDelay)
+	}
+	if c.OwnerSlots < 0 {
+		p.add("%d slots per owner: give a positive number, or 0 for no bound", c.OwnerSlots)
+	}
+	return errors.Join(p...)
 }
 
 // A Lease is a job in a worker's hands. Job.Token is the fence: it is this claim's alone.
@@ -80,6 +107,21 @@ type Wake struct {
 	Cancel bool // somebody may have asked a job to stop
 }
 
+// Check refuses a note that cannot be kept, naming every problem at once. Stores call it on each before they look at the lease.
+func (n *Note) Check() error {
+	var p problems
+	if len(n.Checkpoint) > MaxCheckpoint {
+		p.add("a checkpoint of %d bytes: the limit is %d; store the data elsewhere and keep a reference", len(n.Checkpoint), MaxCheckpoint)
+	}
+	if n.Checkpoint != nil && !(json.Valid(n.Checkpoint) && utf8.Valid(n.Checkpoint)) {
+		p.add("the checkpoint is not valid JSON")
+	}
+	if n.Progress != nil && (math.IsNaN(n.Progress.Percent) || math.IsInf(n.Progress.Percent, 0)) {
+		p.add("progress that is not a number: give a percentage from 0 to 100")
+	}
+	return errors.Join(p...)
+}
+
 // Check refuses a settlement that makes no sense, before a store looks at the lease. Stores call it on each. What is in order
 // costs nothing: it is on the path of every job.
 func (s *Settlement) Check() error {
@@ -98,6 +140,14 @@ func (s *Settlement) Check() error {
 	}
 	if s.Failure != nil && s.Failure.Code == "" {
 		p.add("a failure record without a code")
+	}
+	switch s.Charge {
+	case ChargeNothing, ChargeFailure, ChargeCrash, ChargeInterrupt:
+	default:
+		p.add("a charge of %.40q: use failure, crash, interrupt, or none", string(s.Charge))
+	}
+	if s.Limit < 0 || s.Limit > math.MaxInt32 {
+		p.add("a charge against a limit of %d: give a number between 0 and %d", s.Limit, math.MaxInt32)
 	}
 	if s.To == Complete && s.Charge != ChargeNothing {
 		p.add("a complete attempt charged as %s", s.Charge)

@@ -3,7 +3,11 @@ package holdfast
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"math"
+	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // An Intervention is a person's word on one job.
@@ -19,6 +23,22 @@ type Intervention struct {
 	StuckAfter time.Duration
 }
 
+// Check refuses an intervention that does not say whose it is or cannot be shown to others, naming every problem at once. Stores call it first.
+func (i *Intervention) Check() error {
+	var p problems
+	i.check(&p)
+	return errors.Join(p...)
+}
+
+func (i *Intervention) check(p *problems) {
+	p.actor(i.Actor, i.Reason)
+	p.text("owner", i.Owner)
+	p.text("request", i.Request)
+	if i.StuckAfter < 0 {
+		p.add("stuck after %v: give a duration that is not negative", i.StuckAfter)
+	}
+}
+
 // An Edit changes a job that is queued: what it is about, and when and where it waits. Nil leaves a thing as it is. Its id, counts and
 // story stay. Of a failed job it changes the arguments, the priority and the attempts: it stays failed until it is retried.
 type Edit struct {
@@ -26,6 +46,8 @@ type Edit struct {
 	Seen string // the Digest of the job as the editor saw it; ErrConflict when it has changed since. Empty: whatever it is now
 
 	Patch       json.RawMessage // a JSON merge patch (RFC 7396) of the arguments
+	Args        json.RawMessage // the arguments whole, instead of Patch
+	Restore     time.Time       // put back what the edit or redrive at this time replaced, instead of the others. Package ops looks it up; a store refuses it
 	Queue       *string
 	Priority    *int16
 	Tags        *[]string
@@ -36,19 +58,28 @@ type Edit struct {
 // Check refuses an edit that makes no sense, naming every problem at once. Stores call it first.
 func (e *Edit) Check() error {
 	var p problems
-	if e.Actor == "" {
-		p.add("nobody is named as the actor: say who edits")
-	}
-	p.text("actor", e.Actor)
-	if e.Patch == nil && e.Queue == nil && e.Priority == nil && e.Tags == nil && e.MaxAttempts == nil && e.Delay == nil {
+	e.Intervention.check(&p)
+	if e.Patch == nil && e.Args == nil && e.Queue == nil && e.Priority == nil && e.Tags == nil && e.MaxAttempts == nil && e.Delay == nil {
 		p.add("an edit that changes nothing: give a patch, queue, priority, tags, max attempts or delay")
 	}
-	if e.Patch != nil && !(json.Valid(e.Patch) && len(e.Patch) <= MaxArgs) {
+	if e.Patch != nil && !(json.Valid(e.Patch) && utf8.Valid(e.Patch) && len(e.Patch) <= MaxArgs) {
 		p.add("a patch of the arguments that is not valid JSON of at most %d bytes", MaxArgs)
+	}
+	if !e.Restore.IsZero() {
+		p.add("an edit that restores former values: make it with package ops, which looks them up")
+	}
+	if e.Patch != nil && e.Args != nil {
+		p.add("a patch and whole arguments: give one of them")
+	}
+	if e.Args != nil && !(json.Valid(e.Args) && utf8.Valid(e.Args) && len(e.Args) <= MaxArgs) {
+		p.add("arguments that are not valid JSON of at most %d bytes", MaxArgs)
 	}
 	as := Draft{Kind: "any"} // what may stand in a draft may stand in an edit
 	if e.Queue != nil {
 		p.name("queue", *e.Queue)
+		if err := (&Draft{Queue: *e.Queue}).Reserved(); err != nil {
+			p = append(p, err)
+		}
 	}
 	if e.Tags != nil {
 		as.Tags = *e.Tags
@@ -75,10 +106,33 @@ type Presence struct {
 	Depends   map[string]string `json:"depends,omitempty"`
 	Version   string            `json:"version,omitempty"` // of the application
 	Slots     int               `json:"slots"`
-	StartedAt time.Time         `json:"started_at"` // set by the store at the first report
-	SeenAt    time.Time         `json:"seen_at"`    // set by the store
-	Until     time.Time         `json:"until"`      // set by the store: believed gone after this
-	For       time.Duration     `json:"-"`          // how long to believe this report; 0: it is leaving
+	Codes     string            `json:"codes,omitempty"`  // names the record of room "code" with its own failure codes; empty: it has none
+	Policy    int               `json:"policy,omitempty"` // version of the applied policy that it follows; 0: none
+	Misses    string            `json:"misses,omitempty"` // what of the applied policy it does not follow or know, and why; empty: it follows all of it
+	StartedAt time.Time         `json:"started_at"`       // set by the store at the first report
+	SeenAt    time.Time         `json:"seen_at"`          // set by the store
+	Until     time.Time         `json:"until"`            // set by the store: believed gone after this
+	For       time.Duration     `json:"-"`                // how long to believe this report; 0: it is leaving
+}
+
+// Check refuses a report that makes no sense, naming every problem at once. Stores call it first.
+func (r *Presence) Check() error {
+	var p problems
+	if r.Worker == "" {
+		p.add("a report without a worker: give the name of the process")
+	}
+	p.text("worker", r.Worker)
+	if r.For < 0 || r.For > MaxDelay {
+		p.add("a report for %v: give a duration between 0 and 100 years", r.For)
+	}
+	if r.Slots < 0 || r.Slots > math.MaxInt32 {
+		p.add("%d slots: give a number between 0 and %d", r.Slots, math.MaxInt32)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Depends)) {
+		p.name("kind", kind)
+		p.name("dependency", r.Depends[kind])
+	}
+	return errors.Join(p...)
 }
 
 // A Filter narrows a list. Empty fields do not narrow.
@@ -96,7 +150,8 @@ type Filter struct {
 	Group       ID  // member of this group
 	OlderThan   time.Duration
 	YoungerThan time.Duration
-	DeadLetters bool   // failed and not discarded
+	DeadLetters bool   // failed, not discarded and not benign
+	Benign      *bool  // true: failed as was to be expected; false: failed otherwise
 	Retrying    bool   // queued, and failed before in this generation
 	Worker      string // in this worker's hands
 	// Look bounds what is looked at where no index leads to what is wanted: a page may be short then, or empty, and its cursor goes on from

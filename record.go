@@ -2,7 +2,9 @@ package holdfast
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
+	"unicode/utf8"
 )
 
 // A Record is what those who decide remember between decisions, cluster-wide: a breaker's circuit, a budget's account, a
@@ -26,6 +28,7 @@ type Change struct {
 	Events   []Event   // Job or Subject, Name, Actor, Reason and Request; the store sets the rest
 
 	Enqueue   []Draft    // answered by nobody; a draft whose idempotency key was used before is left out, whatever it says
+	Deliver   []Draft    // deliveries of subscriptions, which the notifier makes and no other caller: their names are reserved (Reserved)
 	Listen    []Listener // each replaces what the listener of that name listens for
 	Artifacts []Artifact // each replaces the one of the same job and name
 }
@@ -46,6 +49,31 @@ type Redrive struct {
 	Queue   string          // where they go; their own when empty
 	Actor   string          // required
 	Reason  string
+}
+
+// Check refuses a redrive that makes no sense, naming every problem at once. Stores call it first.
+func (r *Redrive) Check() error {
+	var p problems
+	p.actor(r.Actor, r.Reason)
+	if r.ID.IsZero() {
+		p.add("a redrive without an id: give it one, and the same at every step")
+	}
+	if r.Discard && (r.Patch != nil || r.Queue != "") {
+		p.add("a redrive that discards and changes jobs: do one of them")
+	}
+	if r.Discard && r.Reason == "" {
+		p.add("a discard without a reason: say why the jobs are not needed any more")
+	}
+	if r.Patch != nil && !(json.Valid(r.Patch) && utf8.Valid(r.Patch) && len(r.Patch) <= MaxArgs) {
+		p.add("a patch of the arguments that is not valid JSON of at most %d bytes", MaxArgs)
+	}
+	if r.Queue != "" {
+		p.name("queue", r.Queue)
+		if err := (&Draft{Queue: r.Queue}).Reserved(); err != nil {
+			p = append(p, err)
+		}
+	}
+	return errors.Join(p...)
 }
 
 // A Tally is what has become of the jobs a redrive took, in the generation it began.

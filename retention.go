@@ -115,6 +115,9 @@ const (
 	ShelfStory      = "story"      // what people did, and what befell groups, breakers, ...; always the oldest first, so that the chain can be checked from there on
 	ShelfTallies    = "tallies"    // when and where an error group was seen, and what trends are told from
 	ShelfTombstones = "tombstones" // the counts remain
+
+	// MinKeepStory is how long lines of stories are kept at least: they are the audit log. Forget refuses to delete younger ones.
+	MinKeepStory = 24 * time.Hour
 )
 
 // An Artifact is something a job needs or has made that lies elsewhere: a file, an object. It expires on its own clock.

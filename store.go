@@ -58,7 +58,7 @@ type Worker interface {
 	Note(ctx context.Context, notes []Note) ([]error, error)
 	// Present says that a worker process is alive, what it works on, and for how long to believe it.
 	Present(ctx context.Context, p Presence) error
-	// Await returns when there may be new work in the queues or a job to cancel, or when patience runs out. It is a hint:
+	// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel, or when patience runs out. It is a hint:
 	// losing every wake-up costs at most one poll.
 	Await(ctx context.Context, queues []string, patience time.Duration) (Wake, error)
 }
@@ -123,6 +123,7 @@ type Inspector interface {
 	Ahead(ctx context.Context, id ID) (int, error)
 	Holds(ctx context.Context) ([]Hold, error)
 	Workers(ctx context.Context) ([]Presence, error)
+	// Counts reads every row, for the integrity check and for tests. Nothing periodic may ask it: ask Depths.
 	Counts(ctx context.Context) ([]Count, error)
 	// Audit looks for broken promises and names the rows. A healthy store answers with none.
 	Audit(ctx context.Context) ([]Finding, error)

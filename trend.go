@@ -22,7 +22,9 @@ type Depth struct {
 	Dead       int       `json:"dead"`              // dead letters
 	Oldest     time.Time `json:"oldest,omitzero"`   // creation of the oldest claimable job
 	NextDue    time.Time `json:"next_due,omitzero"` // of what waits for its time: when the first may start
-	More       bool      `json:"more,omitempty"`    // there is more than was counted: every number is "at least"
+	Kinds      []string  `json:"kinds,omitempty"`   // of claimable jobs, by name: the first five thousand lanes are looked at
+	// AtLeast names the numbers (ready, later, retrying, processing, dead) beyond which the store did not count: there may be more. The others are exact.
+	AtLeast []string `json:"at_least,omitempty"`
 }
 
 // An ErrorTrend is how one error group comes and goes, and what became of the jobs that met it.

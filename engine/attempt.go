@@ -37,6 +37,8 @@ type attempt struct {
 	batch  *batch
 	asked  time.Time // when the store was asked for it, by this process's clock
 
+	rationed bool // it is a retry that was counted against its owner's budget before it started
+
 	// Guarded by the book.
 	phase  phase
 	began  time.Time // when its handler was given the slot
@@ -46,6 +48,7 @@ type attempt struct {
 	told   time.Time // when its context was first seen to have ended
 
 	// Written by the handler, read after it returned.
+	calls     string // the dependency that it calls, if it said so
 	result    json.RawMessage
 	resultErr error
 
@@ -54,6 +57,14 @@ type attempt struct {
 
 // elapsed is how much time has passed since the store said lease.AsOf: at least so much, so that nothing runs late.
 func (a *attempt) elapsed() time.Duration { return time.Since(a.asked) }
+
+// beganAt is when the handler was given the slot, by the store's clock; when it never was, when the job was claimed.
+func (a *attempt) beganAt() time.Time {
+	if a.began.IsZero() {
+		return a.lease.AsOf
+	}
+	return a.lease.AsOf.Add(a.began.Sub(a.asked))
+}
 
 // age is how long the job's generation has lasted, by the store's clock.
 func (a *attempt) age() time.Duration {
@@ -90,6 +101,11 @@ func (j *Job[A]) Resume(cursor any) bool {
 	saved := j.Lease.Checkpoint
 	return len(saved) > 0 && json.Unmarshal(saved, cursor) == nil
 }
+
+// Calls names the dependency that this attempt really calls. Its breaker hears of a good call, and not the breaker of the
+// dependency that the job names. A handler whose target follows from the arguments says so: whoever enqueues or edits a job then
+// cannot have calls of one dependency counted for another.
+func (j *Job[A]) Calls(dependency string) { j.attempt.calls = dependency }
 
 // Result is kept with the job if the attempt completes. A value that cannot be kept fails the attempt for good, because
 // another attempt would make the same one.

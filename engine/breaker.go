@@ -27,6 +27,7 @@ type circuit struct {
 	Flow   *breaker.Flow  `json:"flow,omitempty"`   // what its hold lets through; nil: not known
 	Budget *holdfast.Rate `json:"budget,omitempty"` // of its retries, if they are limited
 	Failed time.Time      `json:"failed,omitzero"`  // the last bad call
+	Probed []holdfast.ID  `json:"probed,omitempty"` // jobs whose calls failed since it was last closed, the latest last
 	By     []string       `json:"by,omitempty"`     // who kept it of late, and which time: an answer that was lost is found again by it
 }
 
@@ -237,6 +238,7 @@ func (e *Engine) judge(d *dependency) (circuit, []breaker.Transition, *holdfast.
 	if l.due.bad > 0 {
 		next.Failed = now
 	}
+	next.Probed = probedBy(&next, l.due.all)
 	change := holdfast.Change{}
 	e.holdFlow(d, &next, how, &change)
 	e.holdRetries(d, &next, how, &change)
@@ -297,6 +299,7 @@ func reasonOf(c *circuit) string {
 // show lets the gate see a circuit. When it has opened, what is held ahead of a slot goes back.
 func (e *Engine) show(d *dependency, c circuit) {
 	was := d.sight.Load()
+	e.showProbes(d, &c)
 	if c.State == breaker.Closed || c.State == breaker.ForcedClosed || c.State == "" {
 		if was != nil {
 			d.sight.Store(nil)
@@ -306,7 +309,7 @@ func (e *Engine) show(d *dependency, c circuit) {
 	}
 	how := e.howTo(d)
 	now := &sight{
-		state: c.State, since: c.Since, fast: how.Breaker.FailFast && !how.Breaker.Disabled, code: how.Breaker.Code,
+		state: c.State, since: c.Since, until: c.Until, fast: how.Breaker.FailFast && !how.Breaker.Disabled, code: how.Breaker.Code,
 		text: fmt.Sprintf("%s is not called: %s", d.name, reasonOf(&c)),
 	}
 	if was != nil && *was == *now {

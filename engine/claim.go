@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -13,6 +14,9 @@ const maxUnsettled = 4000
 // claim takes jobs until there is no room for more or nothing more to take. An answer that was nearly full is no proof that
 // nothing is left, so the next free slot asks again.
 func (e *Engine) claim(ctx context.Context) error {
+	if len(e.kinds) == 0 {
+		return nil
+	}
 	if !e.declared.Load() || !e.governed.Load() {
 		return nil // what kinds call, and what the policy limits, is known to the store before the first claim
 	}
@@ -36,7 +40,10 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 	ctx, done := e.call(e.cfg.Lease)
 	defer done()
 	asked := time.Now()
-	leases, err := e.store.Claim(ctx, holdfast.Claim{Worker: e.worker, Queues: e.cfg.Queues, Limit: limit, Start: free, Lease: e.cfg.Lease})
+	leases, err := e.store.Claim(ctx, holdfast.Claim{
+		Worker: e.worker, Queues: e.queues(), Kinds: e.handled, Limit: limit, Start: free, Lease: e.cfg.Lease,
+		OwnerSlots: e.cfg.OwnerSlots, Busy: e.book.busyOwners(e.cfg.OwnerSlots),
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -51,6 +58,30 @@ func (e *Engine) claimOnce(free, limit int) (int, error) {
 	}
 	e.handBack(release)
 	return len(leases), nil
+}
+
+// queues are those to claim from; none: all.
+func (e *Engine) queues() []string {
+	if slices.Equal(e.cfg.Queues, []string{AllQueues}) {
+		return nil
+	}
+	return e.cfg.Queues
+}
+
+// busyOwners counts the jobs of each owner that run or wait for a slot, when there is a bound to them.
+func (b *book) busyOwners(bound int) map[string]int {
+	if bound == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	busy := make(map[string]int)
+	for a := range b.held {
+		if a.phase != over {
+			busy[a.lease.Owner]++
+		}
+	}
+	return busy
 }
 
 // room answers how many slots are free and how many jobs to ask for. Ahead of the free slots it asks for twice as many as

@@ -18,9 +18,14 @@ import (
 
 // Config says how an engine works. The zero value works: every field says what it then means.
 type Config struct {
-	Name   string   // how people call this worker; the host's name when empty. The engine adds what makes it unique
-	Queues []string // claimed from; holdfast.DefaultQueue when empty
-	Slots  int      // handlers at work at once; 10 when zero
+	Name string // how people call this worker; the host's name when empty. The engine adds what makes it unique
+	// Queues are claimed from; holdfast.DefaultQueue when empty. AllQueues alone stands for every queue. Of these queues an engine claims only jobs of
+	// kinds that it has a handler for; one without handlers claims none.
+	Queues []string
+	Slots  int // handlers at work at once; 10 when zero
+	// OwnerSlots is how many handlers of one owner's jobs are at work at once, so that slow jobs of one owner do not delay the others; jobs without an owner count as one owner.
+	// No bound when zero.
+	OwnerSlots int
 
 	// Prefetch caps how many jobs are held ahead of a free slot; 1000 when zero, none when negative. Held ahead are only as
 	// many as the slots work off while the store answers a claim, so a worker of slow jobs keeps none from others; and what
@@ -36,11 +41,11 @@ type Config struct {
 
 	Taxonomy *failure.Taxonomy // which codes exist; the built-in ones when nil
 	Classify failure.Rule      // names the error of a kind that has no rule of its own
-	Policy   failure.Policy    // of a kind that has none of its own
+	Policy   failure.Policy    // of all kinds: each field applies where neither a policy file nor the kind's own Policy gives it
 
 	// Version is the application's: error groups tell versions apart by it.
 	Version string
-	// Policies are what a policy file says; it wins over what the code says. A policy that was applied to the store replaces
+	// Policies are what a policy file says; package failure/policy gives the order of precedence. A policy that was applied to the store replaces
 	// it, in every process, within seconds.
 	Policies *policy.Set
 	// Dependencies says how to deal with what jobs call. Each that a kind or a job names is looked after without being here.
@@ -83,7 +88,7 @@ type Config struct {
 // Kind says how the jobs of one kind are run. The zero value leaves everything to the engine's Config.
 type Kind struct {
 	Timeout    time.Duration  // how long an attempt may take; from a minute on, up to a five-hundredth longer
-	Policy     failure.Policy // when to try again and when to give up
+	Policy     failure.Policy // when to try again and when to give up; what it leaves zero is looked up as package failure/policy says
 	Classify   failure.Rule   // names the errors of this kind
 	Dependency string         // what its jobs call, unless they name another: its failures are blamed on it, and its breaker holds them
 }
@@ -101,6 +106,9 @@ type Dependency struct {
 	ProbeEvery time.Duration // 5 s when zero
 }
 
+// AllQueues, as the only one of Config.Queues, stands for every queue.
+const AllQueues = "*"
+
 const (
 	defaultPrefetch = 1000
 	maxSlots        = 100_000
@@ -112,6 +120,7 @@ const (
 func (c *Config) prepare() error {
 	problems := []error{
 		refuse(c.Slots < 0 || c.Slots > maxSlots, "Slots is %d: give 1 to %d, or 0 for 10", c.Slots, maxSlots),
+		refuse(c.OwnerSlots < 0, "OwnerSlots is %d: give a positive number, or 0 for no bound", c.OwnerSlots),
 		refuse(c.Lease != 0 && (c.Lease < minLease || c.Lease > maxLease), "Lease is %v: give %v to %v, or 0 for 30s", c.Lease, minLease, maxLease),
 		refuse(c.Timeout < 0 || c.Timeout > holdfast.MaxDelay, "Timeout is %v: give a positive duration, or 0 for 10m", c.Timeout),
 		refuse(c.Patience < 0, "Patience is %v: give a positive duration, or 0 for 5s", c.Patience),
@@ -134,9 +143,11 @@ func (c *Config) prepare() error {
 		problems = append(problems, refuse(around == nil, "Around[%d] is nil: leave it out", i))
 	}
 	for i, queue := range c.Queues {
-		probe := holdfast.Draft{Kind: "probe", Queue: queue}
-		err := probe.Prepare()
-		problems = append(problems, refuse(queue == "" || err != nil, "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, holdfast.MaxName))
+		if queue == AllQueues && len(c.Queues) == 1 {
+			continue
+		}
+		probe := holdfast.Hold{Queue: queue, Actor: actorSystem} // not as a draft: the notifier works on a queue that no draft may name
+		problems = append(problems, refuse(queue == "" || probe.Check() != nil || strings.HasSuffix(queue, "*"), "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, holdfast.MaxName))
 	}
 	c.fill()
 	return errors.Join(problems...)
@@ -148,6 +159,7 @@ func (c *Config) checkRetention() error {
 	for name, keep := range map[string]time.Duration{"KeepFeed": c.KeepFeed, "KeepStory": c.KeepStory, "KeepTallies": c.KeepTallies, "KeepTombstones": c.KeepTombstones} {
 		problems = append(problems, refuse(keep < 0 && keep != holdfast.Forever, "%s is %v: give a positive duration, 0 for the default, or -1 for ever", name, keep))
 	}
+	problems = append(problems, refuse(c.KeepStory > 0 && c.KeepStory < holdfast.MinKeepStory, "KeepStory is %v: lines of stories are the audit log, and are kept for at least %v", c.KeepStory, holdfast.MinKeepStory))
 	rules := holdfast.Purge{Rules: c.Retention, Scan: 1}
 	if err := rules.Check(); err != nil {
 		problems = append(problems, refuse(true, "Retention: %v", err))
@@ -171,9 +183,9 @@ func (c *Config) checkDuties() error {
 		problems = append(problems, refuse(!named[name] || !duty.Pausable(name), "Leave names %q: no engine can do without it, or there is no such duty", name))
 	}
 	for i, d := range c.Duties {
-		probe := holdfast.Draft{Kind: d.Name}
+		probe := holdfast.Draft{Kind: "probe", Dependency: d.Name}
 		problems = append(problems,
-			refuse(probe.Prepare() != nil, "Duties[%d] is called %q: use 1 to %d letters, digits and _ - . : /", i, d.Name, holdfast.MaxName),
+			refuse(d.Name == "" || probe.Prepare() != nil, "Duties[%d] is called %q: use 1 to %d letters, digits and _ - . : /", i, d.Name, holdfast.MaxName),
 			refuse(named[d.Name], "Duties[%d] is called %q like another: give it its own name", i, d.Name),
 			refuse(d.Beat <= 0, "Duties[%d], %q, has a beat of %v: give a positive duration", i, d.Name, d.Beat),
 			refuse(d.Round == nil, "Duties[%d], %q, does nothing: give it a round", i, d.Name))

@@ -80,7 +80,8 @@ func (s *endless) Redriven(context.Context, holdfast.ID) (holdfast.Tally, error)
 func (s *endless) Jobs(context.Context, holdfast.Filter) ([]holdfast.Job, string, error) {
 	return nil, "", nil
 }
-func (s *endless) Holds(context.Context) ([]holdfast.Hold, error) { return nil, nil }
+func (s *endless) Holds(context.Context) ([]holdfast.Hold, error)       { return nil, nil }
+func (s *endless) Workers(context.Context) ([]holdfast.Presence, error) { return nil, nil }
 func (s *endless) Experience(context.Context, time.Duration) ([]holdfast.Experience, error) {
 	return nil, nil
 }

@@ -18,8 +18,12 @@ type dependency struct {
 
 	sight atomic.Pointer[sight] // what the gate goes by; nil: nothing is known against it
 
-	mu    sync.Mutex
-	calls calls // gathered since the breakers last looked
+	rota atomic.Pointer[rota] // while its circuit is not closed: which jobs have probed
+
+	mu      sync.Mutex
+	calls   calls     // gathered since the breakers last looked
+	lastBad time.Time // when the last call ended, if it was a bad one, by this process's clock
+	closed  time.Time // since when its circuit is closed, if it was not before, by the store's clock
 
 	ledger ledger    // the breakers' alone
 	opened time.Time // when this process saw it open, by its own clock; likewise
@@ -29,6 +33,7 @@ type dependency struct {
 type sight struct {
 	state breaker.State
 	since time.Time // by the store's clock
+	until time.Time // likewise: when it is probed, if it is open
 	fast  bool      // jobs fail at once instead of waiting
 	code  string
 	text  string

@@ -152,7 +152,8 @@ func TestDutiesReportHowTheyGoAndAWorkerThatLeavesTakesItsReportAlong(t *testing
 
 func TestTheReportOfAWorkerThatDiedIsRemoved(t *testing.T) {
 	tell(t, func(s *scene) {
-		cut := storetest.NewFaulty(s.store)
+		cut := storetest.NewFaulty(s.store) // the store of a worker that dies before it can report
+		cut.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
 		s.worksOn(cut, engine.Config{}).crash(cut)
 		dying := storetest.NewFaulty(s.store)
 		w := s.worksOn(dying, engine.Config{})

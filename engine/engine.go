@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -12,22 +13,28 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 )
 
 // A Store is what an engine needs of one.
 type Store interface {
 	holdfast.Worker
 	holdfast.Keeper
-
-	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
-	Holds(ctx context.Context) ([]holdfast.Hold, error)
-	Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error)
+	reader
 
 	Conclude(ctx context.Context, limit int) (int, error)
 	Sequence(ctx context.Context, limit int) (int, error)
 	Purge(ctx context.Context, p holdfast.Purge) (holdfast.Purged, error)
 	Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
 	Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error)
+}
+
+// A reader answers what an engine asks about jobs and other workers. It is a part of holdfast.Inspector.
+type reader interface {
+	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
+	Holds(ctx context.Context) ([]holdfast.Hold, error)
+	Workers(ctx context.Context) ([]holdfast.Presence, error)
+	Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error)
 }
 
 // An Engine runs the jobs of its kinds until it is stopped. Any number of engines, in any number of processes, may share a
@@ -39,7 +46,8 @@ type Engine struct {
 	rules  failure.Rules // of kinds that have none of their own
 
 	mu       sync.Mutex
-	kinds    map[string]*kind // fixed once started
+	kinds    map[string]*kind // fixed once started,
+	handled  []string         // and so are their names, in order
 	problems []error
 	started  bool
 
@@ -64,6 +72,7 @@ type Engine struct {
 	rulings    *rulings
 	judgements judgements
 	spending   spending
+	accounts   accounts
 	recovering atomic.Bool // some circuit lets through more and more
 	hopes      hopes
 
@@ -90,6 +99,8 @@ type Engine struct {
 	pass       pass
 
 	presented time.Time // when this worker last said it is alive; renew's alone
+	published string    // the name of the record with this engine's own codes and policies; empty: it has none
+	codesRead time.Time // when the codes of others were last read; the policy duty's alone
 
 	stop, hurry func()          // ask for a graceful stop; ask for it to be quick
 	stopping    context.Context // ended by stop
@@ -197,6 +208,8 @@ func (e *Engine) begin(ctx context.Context) error {
 		return err
 	}
 	e.started = true
+	e.handled = slices.Sorted(maps.Keys(e.kinds))
+	e.published = catalog.Name(e.cfg.Taxonomy, e.inGo())
 	for _, d := range slices.Concat(e.frontDuties(), e.backDuties()) {
 		e.station(d.name) // before the first order is read: it must find everybody
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
@@ -35,10 +34,9 @@ type Limits struct {
 }
 
 // NewLimits makes the limits of one process. A policy that was applied to the store replaces the one given here, within
-// seconds, if it makes sense to the taxonomy; nil stands for the built-in one. A policy that says nothing of an owner does not
-// limit it.
-func NewLimits(ledger Ledger, policies *policy.Set, taxonomy *failure.Taxonomy) *Limits {
-	return &Limits{ledger: ledger, rulings: newRulings(policies, taxonomy), owners: make(map[string]*allowance)}
+// seconds. A policy that says nothing of an owner does not limit it.
+func NewLimits(ledger Ledger, policies *policy.Set) *Limits {
+	return &Limits{ledger: ledger, rulings: newRulings(policies, nil), owners: make(map[string]*allowance)}
 }
 
 // policies are those in force. While the store's cannot be read the last ones stay.

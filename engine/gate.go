@@ -26,18 +26,15 @@ func (e *Engine) gate(a *attempt) (o failure.Outcome, refused bool) {
 	return failure.Outcome{}, false
 }
 
-// circuitGate stops what would call a dependency whose circuit is open. In every other state the claim has decided already.
+// circuitGate stops what would call a dependency whose circuit is open, or out of turn. All else the claim has decided already.
 func (e *Engine) circuitGate(a *attempt) (o failure.Outcome, refused bool) {
-	d := a.dep
-	if d == nil {
-		d = e.deps.find(a.lease.Dependency) // it may have become known since the claim
-	}
+	d := e.ownOf(a)
 	if d == nil {
 		return o, false
 	}
 	s := d.sight.Load()
 	if s == nil || !s.open() {
-		return o, false
+		return e.turnGate(a, d, s)
 	}
 	if !s.fast && a.lease.AsOf.After(s.since.Add(circuitRead)) {
 		// The store let it through, so the circuit may have moved on since this process last looked.

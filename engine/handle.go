@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -102,7 +103,8 @@ func (e *Engine) register(name string, work Handler, how []Kind) error {
 }
 
 func (e *Engine) checkKind(name string, work Handler, how []Kind) error {
-	probe := holdfast.Draft{Kind: name}
+	named := holdfast.Hold{Kind: name, Actor: actorSystem} // not as a draft: the notifier handles kinds that no draft may have
+	probe := holdfast.Draft{Kind: "probe"}
 	if len(how) == 1 {
 		probe.Dependency = how[0].Dependency
 	}
@@ -110,6 +112,8 @@ func (e *Engine) checkKind(name string, work Handler, how []Kind) error {
 		return err
 	}
 	switch {
+	case name == "" || named.Check() != nil || strings.HasSuffix(name, "*"):
+		return refuse(true, "kind %.140q: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName)
 	case e.started:
 		return refuse(true, "kind %q: register handlers before Run", name)
 	case work == nil:
@@ -137,9 +141,7 @@ func checkRules(where string, rules failure.Rules) error {
 // rulesOf completes a kind's rules from the engine's.
 func (e *Engine) rulesOf(given Kind) failure.Rules {
 	rules := e.rules
-	if !reflect.ValueOf(given.Policy).IsZero() {
-		rules.Policy = given.Policy
-	}
+	rules.Policy = given.Policy
 	if given.Classify != nil {
 		rules.Classify = given.Classify
 	}

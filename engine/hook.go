@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 )
 
 // maxTold bounds what waits to be told to the hooks of the Config. Beyond it the log is told instead.
@@ -38,7 +39,7 @@ func (e *Engine) report(o *outcome, answer error) {
 	v := &o.verdict
 	e.tellEnd(o)
 	e.logEnd(o)
-	if v.To != holdfast.Failed || v.Failure == nil || e.cfg.Failed == nil || errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
+	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || e.cfg.Failed == nil || errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
 		return
 	}
 	job := o.attempt.lease.Job
@@ -66,7 +67,9 @@ func (e *Engine) logEnd(o *outcome) {
 		level = slog.LevelError
 	case v.To == holdfast.Failed:
 		level = slog.LevelWarn
-	case v.To == holdfast.Queued && v.Failure != nil:
+	case v.Throttled:
+		event, level = "throttled", slog.LevelInfo
+	case v.To == holdfast.Queued && v.Failure != nil && v.Charge != holdfast.ChargeInterrupt:
 		event, level = "retry", slog.LevelWarn
 	case v.To == holdfast.Queued:
 		event, level = "interrupted", slog.LevelInfo
@@ -96,6 +99,9 @@ func (e *Engine) logEnd(o *outcome) {
 func (o *outcome) trouble() (attrs []slog.Attr) {
 	if f := o.verdict.Failure; f != nil {
 		attrs = append(attrs, slog.String("error_code", f.Code))
+		if text := failure.Summary(f.Detail); text != "" {
+			attrs = append(attrs, slog.String("error", text))
+		}
 		if status := f.Context["http_status"]; status != "" {
 			attrs = append(attrs, slog.String("gateway_status", status))
 		}
@@ -113,7 +119,7 @@ func (e *Engine) tellEnd(o *outcome) {
 	}
 	end := o.end()
 	if errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
-		end.To, end.Delay = holdfast.Cancelled, 0
+		end.To, end.Delay, end.Throttled = holdfast.Cancelled, 0, false
 	}
 	if err := once(context.Background(), func(context.Context) error { e.cfg.Ended(end); return nil }); err != nil {
 		e.complain("ended", err)

@@ -15,6 +15,8 @@ import (
 type Report struct {
 	Lease   holdfast.Lease
 	Outcome failure.Outcome
+
+	Rationed bool // the claim of this lease passed Ration
 }
 
 // Judge decides what becomes of attempts that were made elsewhere, exactly as if they had been made here, and writes it down. It answers for each
@@ -61,14 +63,14 @@ func (e *Engine) judgeNew(ctx context.Context, outcomes []*outcome, settlements 
 	if len(outcomes) == 0 {
 		return nil, nil
 	}
-	if err := e.hearProbes(ctx, outcomes); err != nil {
+	if err := e.hearProbes(ctx, outcomes, settlements); err != nil {
 		return nil, err
 	}
 	answers, err := e.settleReports(ctx, settlements)
 	if err != nil {
 		return nil, err
 	}
-	e.settleSenseless(ctx, outcomes, settlements, answers)
+	e.settleSenseless(ctx, outcomes, answers)
 	e.judged(outcomes, answers)
 	return answers, nil
 }
@@ -105,6 +107,7 @@ func (e *Engine) reported(r *Report) *outcome {
 		e.jury.meet(a.lease.Kind)
 	}
 	o, now := r.Outcome, e.clock.now()
+	a.rationed = r.Rationed && a.lease.Failures > 0
 	if a.lease.AsOf.IsZero() {
 		a.lease.AsOf = now
 	}
@@ -143,13 +146,13 @@ func ran(event failure.Event) bool {
 	return false
 }
 
-// hearProbes lets the breakers hear of calls that were let through to find out, and failed, while their leases are still held: so their
-// places are not free in between. A lease that is lost already proves nothing.
-func (e *Engine) hearProbes(ctx context.Context, outcomes []*outcome) error {
+// hearProbes lets the breakers judge failed calls, where that matters, while their leases are still held, and decides again as the engine's own
+// attempts are decided. A lease that is lost already proves nothing.
+func (e *Engine) hearProbes(ctx context.Context, outcomes []*outcome, settlements []holdfast.Settlement) error {
 	var probes []*outcome
 	var notes []holdfast.Note
 	for _, o := range outcomes {
-		if l := o.attempt.lease; probeFailed(o) {
+		if l := o.attempt.lease; e.needsBreaker(o) {
 			probes, notes = append(probes, o), append(notes, holdfast.Note{Batch: l.Batch, Job: l.ID, Token: l.Token})
 		}
 	}
@@ -166,6 +169,7 @@ func (e *Engine) hearProbes(ctx context.Context, outcomes []*outcome) error {
 		}
 	}
 	e.hear()
+	e.decideAgain(outcomes, settlements)
 	return nil
 }
 
@@ -178,12 +182,12 @@ func (e *Engine) settleReports(ctx context.Context, settlements []holdfast.Settl
 }
 
 // settleSenseless settles as failures, once, what the store could not make sense of, so that no job hangs on it.
-func (e *Engine) settleSenseless(ctx context.Context, outcomes []*outcome, settlements []holdfast.Settlement, answers []error) {
+func (e *Engine) settleSenseless(ctx context.Context, outcomes []*outcome, answers []error) {
 	var which []int
 	var instead []holdfast.Settlement
 	for i, answer := range answers {
 		if senseless(answer) {
-			which, instead = append(which, i), append(instead, outcomes[i].unsettled(settlements[i], answer))
+			which, instead = append(which, i), append(instead, e.unsettled(outcomes[i], answer))
 		}
 	}
 	if len(which) == 0 {
@@ -224,12 +228,14 @@ type End struct {
 	Left    int           // with a failure: how many more its policy would have given it
 	Took    time.Duration // 0 when it never started
 	Delay   time.Duration // with Queued: until the next one
+
+	Throttled bool // with Queued: the other side asked to come back later, and no attempt was spent
 }
 
 // end tells what was written of an outcome.
 func (o *outcome) end() End {
 	v, lease := &o.verdict, o.attempt.lease
-	end := End{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: numberOf(lease), Took: o.Took, Delay: v.Delay}
+	end := End{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: numberOf(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
 	if v.Charge == holdfast.ChargeFailure {
 		end.Left = max(0, v.Limit-lease.Failures-1)
 	}

@@ -278,7 +278,7 @@ func TestTheLineOfAFailedCallTellsItsStatusAndHowTheBreakerStands(t *testing.T) 
 			t.Fatal(err)
 		}
 		for key, want := range map[string]any{
-			"event": "failed", "status": "failed", "attempt": 1.0, "error_code": "GW_5XX", "gateway_status": "502",
+			"event": "failed", "status": "failed", "attempt": 1.0, "error_code": "GW_5XX", "error": failure.Summary(errGateway.Error()), "gateway_status": "502",
 			"dependency": "gateway", "breaker_state": "closed",
 		} {
 			expect(s, key, line[key], want)

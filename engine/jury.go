@@ -34,6 +34,7 @@ type fence struct {
 type entry struct {
 	to     holdfast.State
 	charge holdfast.Charge
+	failed bool // with a failure record
 }
 
 // A memory knows what became of the last few attempts it was shown. The zero value knows none.
@@ -88,7 +89,7 @@ func (j *jury) tells(o *outcome) bool { return j.news(o, &j.told) }
 func (j *jury) news(o *outcome, to *memory) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return !to.shown(o.fence(), entry{o.verdict.To, o.verdict.Charge})
+	return !to.shown(o.fence(), entry{o.verdict.To, o.verdict.Charge, o.verdict.Failure != nil})
 }
 
 func (o *outcome) fence() fence { return fence{o.attempt.lease.ID, o.attempt.lease.Token} }
@@ -99,11 +100,14 @@ func (j *jury) recalls(o *outcome) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	was, known := j.told.known[o.fence()]
-	if !known || was.charge != o.verdict.Charge {
+	crash := o.verdict.Charge == holdfast.ChargeCrash
+	switch {
+	case !known || crash != (was.charge == holdfast.ChargeCrash):
 		return false
+	case was.failed && o.verdict.Failure != nil: // whether it was charged depends on a breaker, which may have moved since
+		return true
 	}
-	failed := was.charge == holdfast.ChargeFailure || was.charge == holdfast.ChargeCrash
-	return failed || was.to == o.verdict.To
+	return was.charge == o.verdict.Charge && was.to == o.verdict.To
 }
 
 // meet remembers a kind that has no handler here: experience with it may be wanted.

@@ -28,6 +28,49 @@ func TestReportedRetriesAreChargedToTheirOwner(t *testing.T) {
 	})
 }
 
+func TestRetriesClaimedElsewhereAreRationed(t *testing.T) {
+	tell(t, func(s *scene) {
+		w := s.works(engine.Config{Policies: set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 9}\nowners: {acme: {budget: {retries_per_day: 3}}}")})
+		s.enqueueAll(5, func(d *holdfast.Draft) { d.Queue, d.Owner = far, "acme" })
+		report := func(leases []holdfast.Lease, o failure.Outcome) {
+			var reports []engine.Report
+			for _, l := range leases {
+				reports = append(reports, engine.Report{Lease: l, Outcome: o, Rationed: true})
+			}
+			s.judges(w, reports...)
+		}
+		failed := failure.Outcome{Event: failure.Returned, Err: errTrouble}
+		first := w.Ration(context.Background(), s.claimsFar(5))
+		expect(s, "first attempts that may go", len(first), 5)
+		report(first, failed)
+		retries := s.claimsFar(5)
+		allowed := w.Ration(context.Background(), retries)
+		expect(s, "retries that may go", len(allowed), 3)
+		report(allowed[:1], failure.Outcome{Event: failure.Interrupted}) // it is given back
+		report(allowed[1:], failed)
+		s.until("one more to go", func() bool {
+			more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
+			if err != nil {
+				s.Fatal(err)
+			}
+			allowed = w.Ration(context.Background(), more)
+			return len(allowed) > 0
+		})
+		expect(s, "retries that may go after one was given back", len(allowed), 1)
+		report(allowed, failed)
+		time.Sleep(time.Minute)
+		more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
+		if err != nil || len(w.Ration(context.Background(), more)) > 0 {
+			t.Errorf("a fourth retry is let through: %v, %v", more, err)
+		}
+		for _, l := range retries {
+			if job := s.job(l.ID); job.Crashes > 0 || job.Failures > 2 {
+				t.Errorf("a retry that was refused cost something: %+v", job)
+			}
+		}
+	})
+}
+
 func TestExperienceWithReportsIsGoneByToo(t *testing.T) {
 	tell(t, func(s *scene) {
 		policies := set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 4, learned: true}")
@@ -69,6 +112,7 @@ func TestAReportTheStoreCannotMakeSenseOfEndsTheJobAndNotTheOthers(t *testing.T)
 		expect(s, "answers", errors.Join(s.judges(w, returned(leases[0], nil), returned(leases[1], nil))...), nil)
 		expect(s, "the one", s.job(odd).State, holdfast.Failed)
 		expect(s, "its code", code(s.job(odd)), "SYSTEM_ERROR")
+		expect(s, "an error group shows it", s.job(odd).LastFailure.Fingerprint != "", true)
 		expect(s, "the other", s.job(even).State, holdfast.Complete)
 	})
 }

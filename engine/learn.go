@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
 const (
@@ -61,9 +62,9 @@ func (e *Engine) learn(context.Context) error {
 // learns reports whether some policy of a kind goes by experience. An owner's entry may say so too; that is found out when
 // it is asked for.
 func (e *Engine) learns(name string) bool {
-	own := e.rules.Policy
+	own := policy.Own{Engine: e.rules.Policy}
 	if k := e.kinds[name]; k != nil {
-		own = k.rules.Policy
+		own.Kind = k.rules.Policy
 	} else if !e.jury.knows(name) {
 		return false
 	}

@@ -26,6 +26,9 @@ type control struct {
 
 // policies follows the policy that is in force: its limits and windows become holds, its shares become records.
 func (e *Engine) policies(ctx context.Context) error {
+	if err := e.codes(); err != nil {
+		return err
+	}
 	records, err := e.records(roomPolicy)
 	if err != nil {
 		return err
@@ -114,9 +117,9 @@ func (e *Engine) placeLimits(set *policy.Set, holds []holdfast.Hold) error {
 	return err
 }
 
-// saysNothing reports whether this process was never given a policy. It leaves alone what others were told.
+// saysNothing reports whether this process was never given a policy, and none was ever applied. It leaves alone what others were told.
 func (e *Engine) saysNothing(set *policy.Set) bool {
-	return set == e.rulings.own && e.cfg.Policies == nil && e.control.adopted == nil
+	return set == e.rulings.own && e.cfg.Policies == nil && e.control.adopted == nil && e.rulings.version == 0
 }
 
 type holdKey struct{ scope, name, source string }

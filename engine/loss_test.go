@@ -248,7 +248,12 @@ func TestASettlementTheStoreCallsSenselessBecomesAFailure(t *testing.T) {
 			}
 			return answers, nil
 		}}, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		expect(s, "code", code(s.becomes(s.enqueue(), holdfast.Failed)), "SYSTEM_ERROR")
+		job := s.becomes(s.enqueue(), holdfast.Failed)
+		expect(s, "code", code(job), "SYSTEM_ERROR")
+		groups, _, err := s.store.ErrorGroups(context.Background(), holdfast.ErrorFilter{})
+		if err != nil || len(groups) != 1 || groups[0].Fingerprint == "" || groups[0].Fingerprint != job.LastFailure.Fingerprint {
+			t.Errorf("error groups: %+v, %v; want the group of fingerprint %q", groups, err, job.LastFailure.Fingerprint)
+		}
 		w.stop()
 	})
 }

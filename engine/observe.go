@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
@@ -12,6 +13,7 @@ const maxCalls = 10_000
 
 // A call is what one attempt says about its dependency.
 type call struct {
+	job   holdfast.ID
 	began time.Time // by the store's clock
 	took  time.Duration
 	bad   bool
@@ -93,7 +95,7 @@ func (e *Engine) observe(o *outcome) {
 	if v.Hold > 0 {
 		e.holdDependency(o)
 	}
-	d := a.dep
+	var d *dependency
 	switch v.Call {
 	case failure.NoCall:
 		return
@@ -102,8 +104,8 @@ func (e *Engine) observe(o *outcome) {
 			return
 		}
 	default:
-		if d == nil {
-			d = e.deps.find(a.lease.Dependency) // it may have become known since the claim
+		if d = e.ownOf(a); a.calls != "" && a.calls != ownDependency(a) {
+			d = e.deps.find(a.calls)
 		}
 		if d == nil {
 			return
@@ -134,12 +136,12 @@ func ownDependency(a *attempt) string {
 
 func (e *Engine) note(d *dependency, o *outcome) {
 	a, bad := o.attempt, o.verdict.Call == failure.BadCall
-	began := a.lease.AsOf
-	if !a.began.IsZero() {
-		began = began.Add(a.began.Sub(a.asked))
-	}
 	d.mu.Lock()
-	d.calls.add(call{began: began, took: o.Took, bad: bad}, a.lease.Failures > 0)
+	d.calls.add(call{job: a.lease.ID, began: a.beganAt(), took: o.Took, bad: bad}, a.lease.Failures > 0)
+	d.lastBad = time.Time{}
+	if bad {
+		d.lastBad = time.Now()
+	}
 	if f := o.verdict.Failure; bad && f != nil {
 		d.calls.code, d.calls.message = f.Code, f.Message
 	}

@@ -182,18 +182,6 @@ func TestALongTimeLimitIsSharedAndNeverCutShort(t *testing.T) {
 	})
 }
 
-func TestAnUnknownKindIsRetriedBecauseADeployMayBringItsHandler(t *testing.T) {
-	tell(t, func(s *scene) {
-		old := s.works(engine.Config{Policy: failure.Policy{Backoff: failure.Fixed(30 * time.Second)}})
-		id := s.enqueue()
-		s.until("the failure", func() bool { return s.job(id).Failures == 1 })
-		expect(s, "code", code(s.job(id)), "UNKNOWN_KIND")
-		old.stop()
-		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		s.becomes(id, holdfast.Complete)
-	})
-}
-
 func TestArgumentsThatCannotBeDecodedFailAtOnceAndNeverReachTheHandler(t *testing.T) {
 	tell(t, func(s *scene) {
 		var runs starts
@@ -323,6 +311,28 @@ func TestACancelledJobWhoseHandlerIgnoresItEndsCancelledAllTheSame(t *testing.T)
 		s.becomes(id, holdfast.Cancelled)
 		if took := time.Since(asked); took > 10*time.Second {
 			t.Errorf("it ended after %v, want patience", took)
+		}
+	})
+}
+
+func TestTheHookIsNotToldOfABenignEnd(t *testing.T) {
+	tell(t, func(s *scene) {
+		told := make(chan holdfast.ID, 10)
+		s.works(engine.Config{Failed: func(_ context.Context, job holdfast.Job, _ holdfast.Failure) { told <- job.ID }}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+			err := failure.NeverRetry(failure.WithCode(errTrouble, "NOT_FOUND"))
+			if job.Owner == "expected" {
+				err = failure.Benign(err)
+			}
+			return err
+		}))
+		benign := s.enqueue(func(d *holdfast.Draft) { d.Owner = "expected" })
+		s.becomes(benign, holdfast.Failed)
+		other := s.enqueue()
+		expect(s, "the one told of", <-told, other)
+		expect(s, "failed, by the trend", s.trend("default").Failed, 1)
+		letters, _, err := s.store.Jobs(context.Background(), holdfast.Filter{DeadLetters: true})
+		if err != nil || len(letters) != 1 || letters[0].ID != other {
+			t.Errorf("dead letters %+v: %v", letters, err)
 		}
 	})
 }

@@ -43,7 +43,6 @@ func TestARowCorruptedByHandFailsAloneWhileOthersFlow(t *testing.T) {
 	for _, damage := range []string{
 		"UPDATE holdfast_job SET args = '{' WHERE id = ?1",
 		"UPDATE holdfast_job SET args = '\"' || hex(zeroblob(5000000)) || '\"' WHERE id = ?1",
-		"UPDATE holdfast_job SET kind = 'nobody knows' WHERE id = ?1",
 		"UPDATE holdfast_job SET kind = '' WHERE id = ?1",
 	} {
 		tell(t, func(s *scene) {
@@ -55,6 +54,20 @@ func TestARowCorruptedByHandFailsAloneWhileOthersFlow(t *testing.T) {
 			s.until("the bad one to fail", func() bool { return s.counted(holdfast.Failed) == 1 })
 		})
 	}
+}
+
+// A kind without a handler is not damage: another worker may have one. The job is released for free, again and again, and the others flow.
+func TestAJobWhoseKindIsChangedByHandWaitsWhileOthersFlow(t *testing.T) {
+	tell(t, func(s *scene) {
+		s.broken = true
+		ids := s.enqueueMany(9)
+		s.damage("UPDATE holdfast_job SET kind = 'elsewhere' WHERE id = ?1", ids[4])
+		s.works(engine.Config{Policy: failure.Policy{MaxAttempts: 1}}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.until("the others to complete", func() bool { return s.counted(holdfast.Complete) == 8 })
+		s.until("the one of another kind to be released twice", func() bool { return s.job(ids[4]).Interrupts >= 2 })
+		expect(s, "state", s.job(ids[4]).State, holdfast.Queued)
+		expect(s, "failures charged", s.job(ids[4]).Failures, 0)
+	})
 }
 
 func (s *scene) damage(sql string, id holdfast.ID) {

@@ -22,19 +22,31 @@ const (
 
 // A policyBody is what was applied to the store.
 type policyBody struct {
-	Text string `json:"text"`
+	Text    string `json:"text"`
+	Removed bool   `json:"removed,omitempty"` // the Config's is in force again
 }
 
 // rulings are the policies in force: what was applied to the store, or else what the Config says.
 type rulings struct {
-	own      *policy.Set // the Config's; never nil
-	taxonomy *failure.Taxonomy
+	own      *policy.Set       // the Config's; never nil
+	taxonomy *failure.Taxonomy // the Config's
+
+	known   atomic.Pointer[failure.Taxonomy] // the Config's, and codes that others published; nil: the built-in ones
+	decides atomic.Pointer[failure.Taxonomy] // known, and what the policy in force defines
 
 	set     atomic.Pointer[policy.Set] // never nil
 	budgets atomic.Bool                // it gives some owner a budget
 
 	version int       // of the record that was read last, good or bad; 0: none
 	keptAt  time.Time // likewise
+
+	following atomic.Pointer[following] // never nil
+}
+
+// following is how far this process follows the applied policy, for its presence.
+type following struct {
+	version int    // of the applied policy that is in force here; 0: none
+	misses  string // what of the applied policy is not followed or not known here
 }
 
 func newRulings(own *policy.Set, taxonomy *failure.Taxonomy) *rulings {
@@ -42,8 +54,19 @@ func newRulings(own *policy.Set, taxonomy *failure.Taxonomy) *rulings {
 		own = new(policy.Set)
 	}
 	r := &rulings{own: own, taxonomy: taxonomy}
+	r.known.Store(taxonomy)
+	r.following.Store(&following{})
 	r.put(own)
 	return r
+}
+
+// learn takes in which codes are known now. A policy that was read with others is read again.
+func (r *rulings) learn(known *failure.Taxonomy) {
+	if !slices.Equal(known.Own(), r.known.Load().Own()) {
+		r.known.Store(known)
+		r.decides.Store(r.set.Load().Taxonomy(known))
+		r.version = -1
+	}
 }
 
 // put brings a policy into force, and reports whether it is another one.
@@ -52,6 +75,7 @@ func (r *rulings) put(set *policy.Set) bool {
 		_, limited := set.OwnerBudget(owner)
 		return limited
 	}))
+	r.decides.Store(set.Taxonomy(r.known.Load()))
 	return r.set.Swap(set) != set
 }
 
@@ -68,22 +92,33 @@ func (r *rulings) read(records []holdfast.Record) (changed bool, err error) {
 		return false, nil
 	}
 	r.version, r.keptAt = current.Version, current.KeptAt
-	next := r.own
-	if current.Version > 0 {
-		if next, err = parsePolicy(current.Body, r.taxonomy); err != nil {
-			return false, fmt.Errorf("the policy in the store makes no sense, the last good one stays in force: %w", err)
-		}
+	var body policyBody
+	err = json.Unmarshal(current.Body, &body)
+	if current.Version == 0 || err == nil && body.Removed {
+		r.following.Store(&following{})
+		return r.put(r.own), nil
 	}
+	var next *policy.Set
+	var unknown policy.Mistakes
+	if err == nil {
+		// Codes that this process does not know are no reason not to follow the rest of it.
+		next, unknown, err = policy.ParseLenient([]byte(body.Text), r.known.Load())
+	}
+	if err != nil {
+		stays := r.following.Load().version
+		r.following.Store(&following{stays, clip(fmt.Sprintf("version %d cannot be read here: %v", current.Version, err), maxMisses)})
+		return false, fmt.Errorf("the policy in the store makes no sense, the last good one stays in force: %w", err)
+	}
+	now := following{version: current.Version}
+	if len(unknown) > 0 {
+		now.misses = clip(unknown.Error(), maxMisses)
+	}
+	r.following.Store(&now)
 	return r.put(next), nil
 }
 
-func parsePolicy(body json.RawMessage, taxonomy *failure.Taxonomy) (*policy.Set, error) {
-	var b policyBody
-	if err := json.Unmarshal(body, &b); err != nil {
-		return nil, err
-	}
-	return policy.ParseFor([]byte(b.Text), taxonomy)
-}
+// maxMisses bounds what a presence says about the policy, in bytes.
+const maxMisses = 1000
 
 // A howTo is everything said about dealing with one dependency.
 type howTo struct {
@@ -119,25 +154,26 @@ type judgements struct {
 // rulesFor are the rules by which an outcome is decided. What completed needs none, and pays for none.
 func (e *Engine) rulesFor(o *outcome) failure.Rules {
 	a := o.attempt
-	rules := e.rules
+	rules, own := e.rules, policy.Own{Engine: e.rules.Policy}
 	if a.kind != nil {
-		rules = a.kind.rules
+		rules, own.Kind = a.kind.rules, a.kind.rules.Policy
 	}
 	if o.Event == failure.Returned && o.Err == nil {
 		return rules
 	}
+	rules.Taxonomy = e.rulings.decides.Load()
 	if a.lease.Dependency != "" {
 		rules.Dependency = a.lease.Dependency
 	}
-	rules.Policy = e.judgements.policy(e.rulings.set.Load(), rules.Policy, a)
+	rules.Policy = e.judgements.policy(e.rulings.set.Load(), own, a)
 	if rules.Policy.Learned {
 		rules.Hopes = e.hopes.of(a.lease.Kind)
 	}
 	return rules
 }
 
-// policy is the one in force for an attempt, over what the code says.
-func (j *judgements) policy(set *policy.Set, own failure.Policy, a *attempt) failure.Policy {
+// policy is the one in force for an attempt.
+func (j *judgements) policy(set *policy.Set, own policy.Own, a *attempt) failure.Policy {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.set != set || j.known == nil || len(j.known) > 10_000 {

@@ -106,9 +106,7 @@ func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
 		s.enqueueAll(5, func(d *holdfast.Draft) { d.Owner = "acme" })
 		s.enqueueAll(1, func(d *holdfast.Draft) { d.Owner = "other" })
 		time.Sleep(30 * time.Minute)
-		if n := runs.count(); n < 15 || n > 17 {
-			t.Errorf("%d attempts of an owner with 5 jobs and 10 retries a day", n)
-		}
+		expect(s, "attempts of an owner with 5 jobs and 10 retries a day", runs.count(), 15)
 		expect(s, "attempts of an owner without a budget", others.count(), 20)
 		s.enqueueAll(1, func(d *holdfast.Draft) { d.Owner = "acme" })
 		before := runs.count()
@@ -119,9 +117,46 @@ func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
 			t.Fatalf("hold %+v", hold)
 		}
 		time.Sleep(time.Hour)
-		if n := runs.count(); n < before+10 || n > before+14 {
-			t.Errorf("%d more attempts on the second day", n-before)
+		expect(s, "attempts on the second day", runs.count(), before+1+10)
+	})
+}
+
+func TestAnOwnersBudgetIsNeverExceededHoweverManyWorkersThereAre(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		text := `owners: {"*": {budget: {retries_per_day: 3}}}`
+		for range 4 {
+			s.works(engine.Config{Policies: set(s, text), Slots: 5}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+				runs.mark()
+				time.Sleep(time.Second) // many are under way at once
+				return errTrouble
+			}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(0)}}))
 		}
+		s.enqueueAll(20, func(d *holdfast.Draft) { d.Owner = "acme" })
+		time.Sleep(10 * time.Minute)
+		expect(s, "attempts of 20 jobs with 3 retries a day", runs.count(), 23)
+		hold := s.hold(holdfast.SourceBudget)
+		if hold == nil || hold.Owner != "acme" || !strings.Contains(hold.Reason, "3 of 3 retries today") {
+			t.Fatalf("hold %+v", hold)
+		}
+	})
+}
+
+func TestARetryThatDoesNotStartIsGivenBackToItsOwnersBudget(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		snoozes := 3
+		s.works(engine.Config{Policies: set(s, `owners: {acme: {budget: {retries_per_day: 1}}}`)}, handling(func(context.Context, *engine.Job[Note]) error {
+			runs.mark()
+			if runs.count() > 1 && snoozes > 0 {
+				snoozes--
+				return failure.Snooze(time.Minute)
+			}
+			return errTrouble
+		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(time.Second)}}))
+		s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
+		time.Sleep(time.Hour)
+		expect(s, "attempts: the first, three that were released for free, and one retry", runs.count(), 5)
 	})
 }
 
@@ -262,7 +297,7 @@ func TestAnOwnerCannotEnqueueFasterThanItsPolicySaysInAllProcessesTogether(t *te
 		accepted := make([]int, 3)
 		var all sync.WaitGroup
 		for i := range accepted {
-			to := engine.NewLimits(s.store, policies, nil).Limited(s.store)
+			to := engine.NewLimits(s.store, policies).Limited(s.store)
 			all.Go(func() {
 				for range 1000 {
 					_, err := to.Enqueue(context.Background(), draft("acme"))

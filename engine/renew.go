@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -58,9 +56,10 @@ func (e *Engine) stopAll(listed map[holdfast.ID]*attempt, named []holdfast.ID, c
 func (e *Engine) present(believe time.Duration) error {
 	ctx, done := e.call(e.cfg.Lease / 3)
 	defer done()
+	policy := e.rulings.following.Load()
 	return e.store.Present(ctx, holdfast.Presence{
-		Worker: e.worker, Queues: e.cfg.Queues, Kinds: slices.Sorted(maps.Keys(e.kinds)), Depends: e.depends(),
-		Version: e.cfg.Version, Slots: e.cfg.Slots, For: believe,
+		Worker: e.worker, Queues: e.cfg.Queues, Kinds: e.handled, Depends: e.depends(),
+		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.published, Policy: policy.version, Misses: policy.misses, For: believe,
 	})
 }
 

@@ -53,7 +53,7 @@ func (e *Engine) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rules, err := e.retentionRules(records)
+	rules, err := e.cfg.retentionRules(records)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (e *Engine) retain(ctx context.Context) error {
 }
 
 // retentionRules are those a person applied to the store, or else the Config's. Rules nobody can read purge nothing.
-func (e *Engine) retentionRules(records []holdfast.Record) ([]holdfast.Retain, error) {
+func (c *Config) retentionRules(records []holdfast.Record) ([]holdfast.Retain, error) {
 	for _, r := range records {
 		if r.Name != retentionRules {
 			continue
@@ -83,7 +83,40 @@ func (e *Engine) retentionRules(records []holdfast.Record) ([]holdfast.Retain, e
 		}
 		return rules, nil
 	}
-	return e.cfg.Retention, nil
+	return c.Retention, nil
+}
+
+// Purge is a step of retention as an engine with this Config takes it, whatever rules p names: by the rules that were applied to the store, or else
+// the Config's, and without dead letters of a rule that has not warned long enough. The records are those of the room "retention". A server calls it for
+// workers far away, which do not choose what is purged.
+func (c Config) Purge(p holdfast.Purge, records []holdfast.Record) (holdfast.Purge, error) {
+	c.fill()
+	rules, err := c.retentionRules(records)
+	if err != nil {
+		return p, err
+	}
+	if p.Rules = rules; !p.SpareDeadLetters {
+		var now time.Time
+		if len(records) > 0 {
+			now = records[0].AsOf
+		}
+		p.Rules = guarded(rules, c.warned(rules, records, now))
+	}
+	return p, nil
+}
+
+// Keep is how long a shelf is kept by this Config; holdfast.Forever: for ever.
+func (c Config) Keep(shelf string) time.Duration {
+	c.fill()
+	switch shelf {
+	case holdfast.ShelfFeed:
+		return c.KeepFeed
+	case holdfast.ShelfTallies:
+		return c.KeepTallies
+	case holdfast.ShelfTombstones:
+		return c.KeepTombstones
+	}
+	return c.KeepStory
 }
 
 // purgeStep takes the pass a step further, and reports whether it came to its end.
@@ -91,7 +124,7 @@ func (e *Engine) purgeStep(records []holdfast.Record) (jobs int, ended bool, err
 	p := &e.pass
 	order := holdfast.Purge{Rules: p.rules, After: p.cursor, Scan: retentionScan, SpareDeadLetters: !p.deleting}
 	if p.deleting {
-		order.Rules = guarded(p.rules, e.warned(records))
+		order.Rules = guarded(p.rules, e.cfg.warned(p.rules, records, e.clock.now()))
 	}
 	done, err := e.purgeOnce(order)
 	if err != nil {
@@ -139,21 +172,16 @@ func guarded(rules []holdfast.Retain, ripe map[string]bool) []holdfast.Retain {
 
 // forgetShelves deletes what is old on each shelf.
 func (e *Engine) forgetShelves(ctx context.Context) error {
-	for _, shelf := range []struct {
-		name string
-		keep time.Duration
-	}{
-		{holdfast.ShelfFeed, e.cfg.KeepFeed}, {holdfast.ShelfStory, e.cfg.KeepStory},
-		{holdfast.ShelfTallies, e.cfg.KeepTallies}, {holdfast.ShelfTombstones, e.cfg.KeepTombstones},
-	} {
-		if shelf.keep == holdfast.Forever {
+	for _, shelf := range []string{holdfast.ShelfFeed, holdfast.ShelfStory, holdfast.ShelfTallies, holdfast.ShelfTombstones} {
+		keep := e.cfg.Keep(shelf)
+		if keep == holdfast.Forever {
 			continue
 		}
 		_, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) {
-			return e.store.Forget(ctx, shelf.name, shelf.keep, retentionScan)
+			return e.store.Forget(ctx, shelf, keep, retentionScan)
 		})
 		if err != nil {
-			return fmt.Errorf("what is old of the %s could not be forgotten: %w", shelf.name, err)
+			return fmt.Errorf("what is old of the %s could not be forgotten: %w", shelf, err)
 		}
 	}
 	return nil

@@ -36,12 +36,13 @@ func readWarnings(records []holdfast.Record) (map[string]warning, map[string]hol
 	return all, kept
 }
 
-// warned are the rules that have warned long enough ago.
-func (e *Engine) warned(records []holdfast.Record) map[string]bool {
-	warnings, _ := readWarnings(records)
-	ripe, now := make(map[string]bool), e.clock.now()
-	for _, rule := range e.pass.rules {
-		if w, ok := warnings[rule.Name]; ok && w.Rule == rule && !now.Before(w.Until) {
+// warned are the rules that have warned long enough ago. When a warning was kept is the store's word: a worker far away that keeps one with an earlier
+// time gains nothing.
+func (c *Config) warned(rules []holdfast.Retain, records []holdfast.Record, now time.Time) map[string]bool {
+	warnings, kept := readWarnings(records)
+	ripe := make(map[string]bool)
+	for _, rule := range rules {
+		if w, ok := warnings[rule.Name]; ok && w.Rule == rule && !now.Before(w.Until) && now.Sub(kept[rule.Name].KeptAt) >= c.RetentionWarning-time.Millisecond {
 			ripe[rule.Name] = true
 		}
 	}
@@ -51,7 +52,7 @@ func (e *Engine) warned(records []holdfast.Record) map[string]bool {
 // warn says of each rule that would delete dead letters for the first time that it will, and reports whether one may do so by now.
 func (e *Engine) warn(records []holdfast.Record, spared map[string]int) (ripe bool, err error) {
 	warnings, kept := readWarnings(records)
-	may := e.warned(records)
+	may := e.cfg.warned(e.pass.rules, records, e.clock.now())
 	for _, name := range sortedKeys(spared) {
 		i := slices.IndexFunc(e.pass.rules, func(r holdfast.Retain) bool { return r.Name == name })
 		if i < 0 {

@@ -49,7 +49,10 @@ func (e *Engine) run(a *attempt) (next *attempt) {
 			e.start(next)
 		}
 	}()
-	refusal, refused := e.gate(a)
+	refusal, refused := e.ration(a)
+	if !refused {
+		refusal, refused = e.gate(a)
+	}
 	if refused {
 		o = refusal
 	} else {
@@ -121,7 +124,7 @@ func (e *Engine) finish(a *attempt, o failure.Outcome) *attempt {
 			"event", "stray_returned", "job_id", a.lease.ID.String(), "kind", a.lease.Kind)
 		return nil
 	}
-	if hungry {
+	if hungry || e.cfg.OwnerSlots > 0 { // a job of the same owner may have waited for this slot
 		nudge(e.wakes)
 	}
 	e.end(a, o)

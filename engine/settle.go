@@ -85,26 +85,11 @@ func (e *Engine) settle() {
 		for i := range outcomes {
 			settlements[i] = e.decide(outcomes[i])
 		}
-		if slices.ContainsFunc(outcomes, probeFailed) {
+		if slices.ContainsFunc(outcomes, e.needsBreaker) {
 			e.hear()
+			e.decideAgain(outcomes, settlements)
 		}
 		e.write(outcomes, settlements)
-	}
-}
-
-// probeFailed reports whether a call went wrong that was let through to find out.
-func probeFailed(o *outcome) bool {
-	if o.verdict.Call != failure.BadCall || o.attempt.dep == nil {
-		return false
-	}
-	s := o.attempt.dep.sight.Load()
-	return s != nil && !s.open()
-}
-
-// hear lets the breakers judge before the lease of a failed probe ends: its place is not free for another job in between.
-func (e *Engine) hear() {
-	if err := once(e.keeping, e.breakers); err != nil {
-		e.complain("breakers", err)
 	}
 }
 
@@ -118,6 +103,7 @@ func (e *Engine) decide(o *outcome) holdfast.Settlement {
 // settlement turns an outcome into a settlement.
 func (e *Engine) settlement(o *outcome) holdfast.Settlement {
 	o.Roll = rand.Float64()
+	e.probing(o)
 	o.verdict = e.verdict(o)
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
@@ -178,7 +164,7 @@ func (e *Engine) write(outcomes []*outcome, settlements []holdfast.Settlement) {
 	for tries := 1; ; tries++ {
 		answers, err := e.settleOnce(settlements, tries)
 		if err == nil {
-			again, settlements := e.answered(outcomes, settlements, answers)
+			again, settlements := e.answered(outcomes, answers)
 			if len(again) > 0 {
 				e.write(again, settlements)
 			}
@@ -205,13 +191,13 @@ func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answe
 
 // answered closes the book on what was settled, and answers with what must be settled otherwise: a settlement the store
 // calls senseless becomes a failure, once, so that no job hangs on it.
-func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement, answers []error) (again []*outcome, instead []holdfast.Settlement) {
+func (e *Engine) answered(outcomes []*outcome, answers []error) (again []*outcome, instead []holdfast.Settlement) {
 	applied := outcomes[:0:0]
 	refusals := answers[:0:0]
 	for i := range outcomes {
 		o, answer := outcomes[i], answers[i]
-		if senseless(answer) && o.verdict.Why != unsettleable {
-			again, instead = append(again, o), append(instead, o.unsettled(settlements[i], answer))
+		if senseless(answer) && o.Event != failure.Unsettleable {
+			again, instead = append(again, o), append(instead, e.unsettled(o, answer))
 			continue
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)
@@ -227,16 +213,11 @@ func (e *Engine) answered(outcomes []*outcome, settlements []holdfast.Settlement
 	return again, instead
 }
 
-const unsettleable = "the store refused the first settlement"
-
 // senseless reports whether the store refused a settlement although its lease is held.
 func senseless(answer error) bool { return answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost) }
 
-// unsettled is the settlement of a job whose proper settlement the store refused, and the verdict becomes what it says.
-func (o *outcome) unsettled(s holdfast.Settlement, refusal error) holdfast.Settlement {
-	f := &holdfast.Failure{
-		Code: "SYSTEM_ERROR", Category: "system", Message: "What became of the job could not be written down.", Detail: refusal.Error(),
-	}
-	o.verdict = failure.Verdict{To: holdfast.Failed, Failure: f, Why: unsettleable, Alarm: true}
-	return holdfast.Settlement{Batch: s.Batch, Job: s.Job, Token: s.Token, To: holdfast.Failed, Queue: s.Queue, Took: s.Took, Why: unsettleable, Failure: f}
+// unsettled decides again about an attempt whose settlement the store refused: the refusal is its outcome now.
+func (e *Engine) unsettled(o *outcome, refusal error) holdfast.Settlement {
+	o.Outcome = failure.Outcome{Event: failure.Unsettleable, Err: refusal, Took: o.Took, Age: o.Age}
+	return e.settlement(o)
 }

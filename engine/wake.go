@@ -7,7 +7,7 @@ import "context"
 func (e *Engine) wake(ctx context.Context) error {
 	within, enough := context.WithTimeout(ctx, e.cfg.Poll+e.cfg.Lease)
 	defer enough()
-	heard, err := e.store.Await(within, e.cfg.Queues, e.cfg.Poll)
+	heard, err := e.store.Await(within, e.queues(), e.cfg.Poll)
 	if err != nil {
 		return err
 	}

@@ -215,8 +215,13 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 	if err := hold.Check(); err != nil {
 		return err
 	}
-	if err := s.known(ctx, dependency); err != nil {
-		return err
+	if strings.HasSuffix(dependency, "*") {
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a breaker of %q: name one dependency", dependency)}
+	}
+	if !to.Forced() { // what is forced may be forced before its first call: a typing error shows in the list of breakers
+		if err := s.known(ctx, dependency); err != nil {
+			return err
+		}
 	}
 	config, err := s.breakerConfig(ctx, dependency)
 	if err != nil {

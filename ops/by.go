@@ -1,6 +1,9 @@
 package ops
 
-import "github.com/holdfastdev/holdfast"
+import (
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
 
 // By is who wants something, why, and in which request it was asked for. It is kept with what was done.
 type By struct {
@@ -13,6 +16,9 @@ type By struct {
 func (b By) check() error {
 	if b.Actor == "" {
 		return invalid("nobody is named as the actor: say who decides")
+	}
+	if breaker.IsSystem(b.Actor) {
+		return invalid("an actor named %.60q: that is how engines are named, and what engines do is not in the audit trail; give the name of a person", b.Actor)
 	}
 	return nil
 }

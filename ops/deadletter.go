@@ -17,24 +17,20 @@ type DeadLetter struct {
 func (s *Service) DeadLetters(ctx context.Context, f holdfast.Filter) (letters []DeadLetter, cursor string, err error) {
 	f.DeadLetters = true
 	jobs, cursor, err := s.store.Jobs(ctx, f)
-	for _, job := range jobs {
-		letters = append(letters, DeadLetter{Job: job, Code: s.code(job.LastFailure)})
+	if err != nil || len(jobs) == 0 {
+		return nil, cursor, err
 	}
-	return letters, cursor, err
+	known, err := s.taxonomy(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, job := range jobs {
+		letters = append(letters, DeadLetter{Job: job, Code: codeOf(known, job.LastFailure)})
+	}
+	return letters, cursor, nil
 }
 
 // Discard takes a failed job off the dead letters, for good unless it is retried. A reason is required.
 func (s *Service) Discard(ctx context.Context, i holdfast.Intervention) error {
 	return s.store.Discard(ctx, i)
-}
-
-// code explains a failure. A name that nobody registered keeps its name and says what is known.
-func (s *Service) code(f *holdfast.Failure) failure.Code {
-	if f == nil {
-		return failure.Code{}
-	}
-	if code, known := s.cfg.Taxonomy.Code(f.Code); known {
-		return code
-	}
-	return failure.Code{Name: f.Code, Category: f.Category, Message: f.Message, Remedy: "register this code with what an operator can do about it"}
 }

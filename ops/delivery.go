@@ -53,7 +53,7 @@ func (s *Service) Resend(ctx context.Context, i holdfast.Intervention) (holdfast
 		return holdfast.ID{}, err
 	}
 	if i.Owner != "" && i.Owner != job.Owner {
-		return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s", i.Job)}
+		return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no job %s: check the id", i.Job)}
 	}
 	switch job.State {
 	case holdfast.Failed:
@@ -63,7 +63,7 @@ func (s *Service) Resend(ctx context.Context, i holdfast.Intervention) (holdfast
 		again := holdfast.Draft{ID: holdfast.NewID(), Kind: job.Kind, Queue: job.Queue, Args: job.Args, Priority: job.Priority, Owner: job.Owner, Tags: job.Tags, Dependency: job.Dependency, MaxAttempts: job.MaxAttempts}
 		said := by.says("", "resend")
 		said.Job, said.Reason = job.ID, resent(again.ID, i.Reason)
-		return again.ID, s.store.Keep(ctx, holdfast.Change{Enqueue: []holdfast.Draft{again}, Events: []holdfast.Event{said}})
+		return again.ID, s.store.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{again}, Events: []holdfast.Event{said}})
 	}
 	return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("delivery %s is under way (%s): wait for its end, or retry it at once: holdfast retry %s", job.ID, job.State, job.ID), Job: job.ID}
 }

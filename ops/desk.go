@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
+	"github.com/holdfastdev/holdfast/failure/catalog"
+	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/notify/subscription"
@@ -163,10 +165,13 @@ type Performing interface {
 	RunDuty(ctx context.Context, name string, by By) error
 }
 
-// Ruling is about the policy that workers follow.
+// Ruling is about the policy that workers follow, and the failure codes it is about.
 type Ruling interface {
 	Policy(ctx context.Context) (Policy, error)
-	ApplyPolicy(ctx context.Context, text string, by By) (Policy, error)
+	ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy, error)
+	RemovePolicy(ctx context.Context, version int, by By) error
+	ExplainPolicy(ctx context.Context, q PolicyQuestion) (policy.Explanation, error)
+	Codes(ctx context.Context) ([]catalog.Entry, error)
 }
 
 // Locking is about keys.

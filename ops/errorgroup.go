@@ -56,9 +56,13 @@ func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (Trouble, 
 		return Trouble{}, err
 	}
 	if len(groups) == 0 {
-		return Trouble{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %q", fingerprint)}
+		return Trouble{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no error group %.80q: check the fingerprint", fingerprint)}
 	}
-	t := Trouble{Group: groups[0], Code: s.code(&holdfast.Failure{Code: groups[0].Code, Category: groups[0].Category, Message: groups[0].Message})}
+	known, err := s.taxonomy(ctx)
+	if err != nil {
+		return Trouble{}, err
+	}
+	t := Trouble{Group: groups[0], Code: codeOf(known, &holdfast.Failure{Code: groups[0].Code, Category: groups[0].Category, Message: groups[0].Message})}
 	if t.Jobs, err = s.sample(ctx, fingerprint); err != nil {
 		return Trouble{}, err
 	}

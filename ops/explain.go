@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 )
 
 // A Reason is one thing that keeps a job from being processed now, and what an operator can do about it.
 type Reason struct {
-	// Name is one of: scheduled, retry, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring, next,
-	// processing, claimed, worker silent, cancelling, complete, failed, discarded, cancelled, nowhere, members, upstream, purged,
+	// Name is one of: scheduled, retry, throttled, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring, next,
+	// processing, claimed, worker silent, cancelling, complete, failed, benign, discarded, cancelled, nowhere, members, upstream, purged,
 	// duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
 	Text   string    `json:"text"`
@@ -37,6 +38,11 @@ func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, err
 	if err != nil {
 		return Explanation{}, err
 	}
+	known, err := s.taxonomy(ctx)
+	if err != nil {
+		return Explanation{}, err
+	}
+	code := codeOf(known, job.LastFailure)
 	switch {
 	case job.State == holdfast.Queued && job.Waiting:
 		reasons, err := s.explainMember(ctx, job)
@@ -46,11 +52,12 @@ func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, err
 		if err != nil {
 			return Explanation{}, err
 		}
+		queue.code = code
 		return Explanation{job, s.waiting(job, queue)}, nil
 	case job.State == holdfast.Processing:
 		return Explanation{job, processing(job)}, nil
 	default:
-		return Explanation{job, s.over(job)}, nil
+		return Explanation{job, s.over(job, code)}, nil
 	}
 }
 
@@ -60,6 +67,7 @@ type scene struct {
 	barriers []barrier
 	workers  []holdfast.Presence
 	busy     []holdfast.Job // of the same queue
+	code     failure.Code   // of its last failure
 	idle     []Reason       // duties that the job needs and that somebody paused
 }
 
@@ -86,7 +94,7 @@ func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err erro
 func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
 	var reasons []Reason
 	if job.DueAt.After(job.AsOf) {
-		reasons = append(reasons, s.notDue(job))
+		reasons = append(reasons, s.notDue(job, q.code))
 	}
 	if !job.ExpireAt.IsZero() && !job.ExpireAt.After(job.AsOf) {
 		reasons = append(reasons, Reason{Name: "expiring", Text: "it could not start by " + when(job.ExpireAt) + " and will be failed as expired", Remedy: "enqueue it again, with more time"})
@@ -108,14 +116,16 @@ func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
 }
 
 // notDue tells what the job's time is for.
-func (s *Service) notDue(job holdfast.Job) Reason {
+func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 	switch {
+	case job.Interrupts > 0 && failure.IsThrottled(job.LastFailure):
+		return throttled(job, code)
 	case job.Failures+job.Crashes > 0:
 		reason := Reason{Name: "retry", Until: job.DueAt, Remedy: "retry it manually to start now"}
 		reason.Text = fmt.Sprintf("it waits for retry %d until %s", job.Failures+job.Crashes, when(job.DueAt))
 		if job.LastFailure != nil {
 			reason.Text = fmt.Sprintf("it waits for retry %d after %s until %s", job.Failures+job.Crashes, job.LastFailure.Code, when(job.DueAt))
-			if remedy := s.code(job.LastFailure).Remedy; remedy != "" {
+			if remedy := code.Remedy; remedy != "" {
 				reason.Remedy += "; the cause: " + remedy
 			}
 		}
@@ -126,12 +136,22 @@ func (s *Service) notDue(job holdfast.Job) Reason {
 	return Reason{Name: "scheduled", Until: job.DueAt, Text: "it is scheduled for " + when(job.DueAt), Remedy: "wait, or cancel it and enqueue it without a time"}
 }
 
+// throttled tells that the other side asked the job to come back later.
+func throttled(job holdfast.Job, code failure.Code) Reason {
+	reason := Reason{Name: "throttled", Until: job.DueAt, Remedy: "wait; or retry it manually to start now"}
+	reason.Text = fmt.Sprintf("it was throttled with %s (%s) and waits until %s; no attempt was spent", code.Name, job.LastFailure.Message, when(job.DueAt))
+	if code.Remedy != "" {
+		reason.Remedy += "; the cause: " + code.Remedy
+	}
+	return reason
+}
+
 // manning names what is wrong with the workers of the job's queue.
 func manning(job holdfast.Job, q scene) []Reason {
 	var on []holdfast.Presence
 	slots, knows := 0, false
 	for _, worker := range q.workers {
-		if slices.Contains(worker.Queues, job.Queue) {
+		if worksOn(worker, job.Queue) {
 			on = append(on, worker)
 			slots += worker.Slots
 			knows = knows || slices.Contains(worker.Kinds, job.Kind)
@@ -143,7 +163,7 @@ func manning(job holdfast.Job, q scene) []Reason {
 	}
 	var reasons []Reason
 	if !knows {
-		reasons = append(reasons, Reason{Name: "unknown kind", Text: fmt.Sprintf("no live worker of queue %s knows the kind %s: an attempt would fail", job.Queue, job.Kind), Remedy: "deploy a worker that handles " + job.Kind})
+		reasons = append(reasons, Reason{Name: "unknown kind", Text: fmt.Sprintf("no live worker of queue %s handles kind %s: it waits at no cost", job.Queue, job.Kind), Remedy: "deploy a worker that handles " + job.Kind})
 	}
 	// With more slots than a page of jobs is long, nobody is told that all of them are busy.
 	busy := 0
@@ -187,7 +207,7 @@ func processing(job holdfast.Job) []Reason {
 }
 
 // over tells how an ended job ended.
-func (s *Service) over(job holdfast.Job) []Reason {
+func (s *Service) over(job holdfast.Job, code failure.Code) []Reason {
 	switch job.State {
 	case holdfast.Complete:
 		return []Reason{{Name: "complete", Text: "it is complete since " + when(job.FinishedAt)}}
@@ -197,13 +217,12 @@ func (s *Service) over(job holdfast.Job) []Reason {
 		}
 		return []Reason{{Name: "cancelled", Text: "it was cancelled " + when(job.FinishedAt), Remedy: "enqueue it again: a cancelled job stays cancelled"}}
 	case holdfast.Failed:
-		return s.failed(job)
+		return s.failed(job, code)
 	}
 	return []Reason{{Name: "nowhere", Text: "its row is damaged: it stands nowhere", Remedy: "run doctor"}}
 }
 
-func (s *Service) failed(job holdfast.Job) []Reason {
-	code := s.code(job.LastFailure)
+func (s *Service) failed(job holdfast.Job, code failure.Code) []Reason {
 	remedy := "retry it manually, or discard it with a reason"
 	if code.Remedy != "" {
 		remedy = strings.TrimSuffix(code.Remedy, ".") + "; then " + remedy
@@ -213,6 +232,9 @@ func (s *Service) failed(job holdfast.Job) []Reason {
 		text += " and " + times(job.Crashes, "crash")
 	}
 	reasons := []Reason{{Name: "failed", Text: text, Remedy: remedy}}
+	if job.LastFailure != nil && job.LastFailure.Benign {
+		return []Reason{{Name: "benign", Text: text + ", as was to be expected: it is no dead letter", Remedy: "nothing; retry it manually to take it up again"}}
+	}
 	if job.Discarded {
 		reasons = append(reasons, Reason{Name: "discarded", Text: "somebody discarded it: it is no dead letter any more", Remedy: "retry it manually to take it up again"})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 )
 
 func expectNames(t *testing.T, what string, reasons []Reason, want ...string) {
@@ -61,5 +62,5 @@ func TestASilentWorkerIsExplained(t *testing.T) {
 }
 
 func TestADamagedJobIsSentToTheDoctor(t *testing.T) {
-	expectNames(t, "a job that stands nowhere", New(nil, Config{}).over(holdfast.Job{}), "nowhere")
+	expectNames(t, "a job that stands nowhere", New(nil, Config{}).over(holdfast.Job{}, failure.Code{}), "nowhere")
 }

@@ -63,7 +63,7 @@ func (s *Service) SealGroup(ctx context.Context, i holdfast.Intervention) error 
 		return err
 	}
 	if i.Owner != "" && i.Owner != g.Owner {
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s", i.Group)}
+		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no group %s: check the id", i.Group)}
 	}
 	if !g.SealedAt.IsZero() {
 		return nil

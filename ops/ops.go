@@ -38,7 +38,8 @@ type Chronicle interface {
 
 // Config adapts the service to an application. The zero value works.
 type Config struct {
-	// Taxonomy knows the application's own failure codes, and with them what an operator can do. Nil knows the built-in ones.
+	// Taxonomy knows failure codes that no worker has published to the store yet. It is not needed for those that are published: see
+	// package catalog.
 	Taxonomy *failure.Taxonomy
 	// Sources tell for a kind whether what a job works on still exists. A manual retry of a job whose source answers with an
 	// error is refused: it could only fail again.

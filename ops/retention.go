@@ -69,6 +69,10 @@ func (s *Service) ApplyRetention(ctx context.Context, rules []holdfast.Retain, b
 			r.Body = nil
 			return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says(retentionRoom, "reset")}}, nil
 		}
+		var was []holdfast.Retain
+		if r.Version > 0 && json.Unmarshal(r.Body, &was) == nil && same(was, rules) {
+			return c, nil
+		}
 		if r.Body, err = json.Marshal(rules); err != nil {
 			return c, err
 		}

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,8 @@ func scheduled(r holdfast.Record) (plan schedule.Schedule, err error) {
 }
 
 // SetSchedule adds a schedule, or replaces the one of that name. A replaced one goes on where it is: a pause stays, and as long as its
-// times stay the same no slot is missed or made twice. With other times it begins anew.
+// times stay the same no slot is missed or made twice. With other times it begins anew. One that is the same already is left as it is, and nothing is
+// written to the audit log.
 func (s *Service) SetSchedule(ctx context.Context, plan schedule.Schedule, by By) (Scheduled, error) {
 	if err := by.check(); err != nil {
 		return Scheduled{}, err
@@ -99,10 +101,20 @@ func (s *Service) SetSchedule(ctx context.Context, plan schedule.Schedule, by By
 		name := "added"
 		if was, err := scheduled(r); err == nil {
 			name, plan = "replaced", succeed(was, plan)
+			if same(was, plan) {
+				return holdfast.Change{}, nil
+			}
 		}
 		return keepSchedule(r, plan, by.says(schedule.Room+"/"+plan.Name, name))
 	})
 	return coming(plan, now, 1), err
+}
+
+// same reports whether two values are kept as the same JSON.
+func same(a, b any) bool {
+	one, err := json.Marshal(a)
+	other, failed := json.Marshal(b)
+	return err == nil && failed == nil && bytes.Equal(one, other)
 }
 
 // succeed takes over from the schedule of the same name what it has done so far.

@@ -56,6 +56,12 @@ func (s *Service) SetShare(ctx context.Context, share Share, by By) error {
 		return err
 	}
 	return s.keep(ctx, shareRoom, share.Owner, func(r holdfast.Record) (holdfast.Change, error) {
+		was := weight{1}
+		if r.Version == 0 || json.Unmarshal(r.Body, &was) == nil {
+			if was.Weight == share.Weight {
+				return holdfast.Change{}, nil
+			}
+		}
 		r.Body = body
 		if share.Weight == 1 {
 			r.Body = nil

@@ -17,22 +17,23 @@ type Stats struct {
 	Slots   int          `json:"slots"` // of all workers: so many jobs can be processed at once
 }
 
-// QueueStats tells how many jobs of one queue stand where.
+// QueueStats tells how many jobs of one queue stand where, of what has not ended well: ended jobs that are only kept are not counted.
 type QueueStats struct {
 	Queue      string    `json:"queue"`
 	Ready      int       `json:"ready"` // claimable now, but for holds
-	Later      int       `json:"later"` // scheduled, or waiting for a retry
+	Later      int       `json:"later"` // scheduled, waiting for a retry, or for members of its group
 	Processing int       `json:"processing"`
-	Complete   int       `json:"complete"`
-	Failed     int       `json:"failed"`
-	Cancelled  int       `json:"cancelled"`
+	Dead       int       `json:"dead"`            // dead letters
 	Oldest     time.Time `json:"oldest,omitzero"` // creation of the oldest claimable job
 	Held       bool      `json:"held"`            // the queue is paused: nothing of it is claimed
+	// AtLeast names the numbers (ready, later, processing, dead) beyond which the store did not count: there may be more. The others are exact.
+	AtLeast []string `json:"at_least,omitempty"`
 }
 
-// Stats counts jobs by queue, and who works on them.
+// Stats tells how much waits, runs and has failed for good, by queue, and the workers. Queues in which nothing stands are told while a worker serves
+// them. What it reads is bounded, however much there is.
 func (s *Service) Stats(ctx context.Context) (Stats, error) {
-	counts, err := s.store.Counts(ctx)
+	depths, err := s.store.Depths(ctx)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -45,41 +46,35 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	queues := map[string]QueueStats{}
-	for _, count := range counts {
-		queues[count.Queue] = queues[count.Queue].add(count)
-	}
 	stats := Stats{Workers: len(workers)}
 	for _, worker := range workers {
 		stats.Slots += worker.Slots
+		for _, queue := range worker.Queues {
+			queues[queue] = QueueStats{Queue: queue}
+		}
 	}
-	for queue := range queues {
-		q := queues[queue]
-		q.Held = slices.ContainsFunc(holds, func(h holdfast.Hold) bool { return h.Queue != "" && h.Closed() && !h.Retries && h.Covers(queue) })
+	for _, depth := range depths {
+		queues[depth.Queue] = statsOf(depth)
+	}
+	pauses := slices.DeleteFunc(holds, func(h holdfast.Hold) bool { return h.Queue == "" || !h.Closed() || h.Retries })
+	for queue, q := range queues {
+		q.Held = slices.ContainsFunc(pauses, func(h holdfast.Hold) bool { return h.Covers(queue) })
 		queues[queue] = q
 	}
 	stats.Queues = slices.SortedFunc(maps.Values(queues), func(a, b QueueStats) int { return cmp.Compare(a.Queue, b.Queue) })
 	return stats, nil
 }
 
-// add counts one more line in.
-func (q QueueStats) add(c holdfast.Count) QueueStats {
-	q.Queue = c.Queue
-	switch {
-	case c.State == holdfast.Queued && c.Due:
-		q.Ready += c.Jobs
-		if q.Oldest.IsZero() || c.Oldest.Before(q.Oldest) {
-			q.Oldest = c.Oldest
+// statsOf has one number for all that waits, for whatever reason.
+func statsOf(d holdfast.Depth) QueueStats {
+	q := QueueStats{Queue: d.Queue, Ready: d.Ready, Later: d.Later + d.Retrying, Processing: d.Processing, Dead: d.Dead, Oldest: d.Oldest}
+	for _, number := range d.AtLeast {
+		if number == "retrying" {
+			number = "later"
 		}
-	case c.State == holdfast.Queued:
-		q.Later += c.Jobs
-	case c.State == holdfast.Processing:
-		q.Processing += c.Jobs
-	case c.State == holdfast.Complete:
-		q.Complete += c.Jobs
-	case c.State == holdfast.Failed:
-		q.Failed += c.Jobs
-	case c.State == holdfast.Cancelled:
-		q.Cancelled += c.Jobs
+		if !slices.Contains(q.AtLeast, number) {
+			q.AtLeast = append(q.AtLeast, number)
+		}
 	}
 	return q
 }

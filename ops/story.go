@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 )
 
 // A Line is one transition of a job's story, or a word somebody said about it.
 type Line struct {
 	At time.Time `json:"at"`
-	// Name is one of: queued, scheduled, processing, retry, released, reclaimed, complete, failed, expired, cancelled,
+	// Name is one of: queued, scheduled, processing, retry, throttled, released, reclaimed, complete, failed, expired, cancelled,
 	// manual retry, redrive, cancel requested, discard, breach, late result, resend, artifact expired.
 	Name       string        `json:"name"`
 	Text       string        `json:"text"`              // the line as a sentence
@@ -22,12 +23,15 @@ type Line struct {
 	Token      int           `json:"token"`
 	Generation int           `json:"generation"`
 	Code       string        `json:"code,omitempty"`
+	Error      string        `json:"error,omitempty"` // what went wrong, in the words of the error, on one line
 	Worker     string        `json:"worker,omitempty"`
 	Actor      string        `json:"actor,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
 	Request    string        `json:"request,omitempty"`  // in which a person asked for it
 	Duration   time.Duration `json:"duration,omitempty"` // how long the attempt ran
 	DueAt      time.Time     `json:"due_at,omitzero"`    // when the next attempt may start
+	Repeats    int           `json:"repeats,omitempty"`  // for how many released attempts right before it the line also stands
+	Changes    []Difference  `json:"changes,omitempty"`  // of an edit or a redrive: what it changed. [Service.Edit] restores it
 }
 
 // Story tells how a job came to stand where it stands: every transition exactly once, in order.
@@ -48,8 +52,9 @@ func Tell(h holdfast.History) []Line {
 			t.attempt(attempt)
 		}
 	}
-	for _, event := range h.Events {
-		t.event(event)
+	changes := differences(h)
+	for n, event := range h.Events {
+		t.event(event, changes[n])
 	}
 	t.present()
 	slices.SortStableFunc(t.steps, func(a, b step) int {
@@ -93,6 +98,7 @@ func (t *teller) add(order int, line Line) { t.steps = append(t.steps, step{line
 // begin tells how the job came to be.
 func (t *teller) begin() {
 	job := t.history.Job
+	job.Queue = firstQueue(t.history)
 	line := Line{At: job.CreatedAt, Name: "queued", Generation: 1, Text: fmt.Sprintf("queued as %s in queue %s", job.Kind, job.Queue)}
 	if !job.RunAt.IsZero() {
 		line.Name, line.DueAt = "scheduled", job.RunAt
@@ -110,7 +116,7 @@ func (t *teller) attempt(a holdfast.Attempt) {
 	line := Line{At: a.EndedAt, Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(took, 0), DueAt: a.DueAt}
 	what := ""
 	if a.Failure != nil {
-		line.Code = a.Failure.Code
+		line.Code, line.Error = a.Failure.Code, failure.Summary(a.Failure.Detail)
 		what = " with " + a.Failure.Code
 		if a.Failure.Message != "" {
 			what += " (" + a.Failure.Message + ")"
@@ -121,12 +127,17 @@ func (t *teller) attempt(a holdfast.Attempt) {
 		line.Name, line.Text = "retry", "failed"+what+", next attempt "+clock(a.DueAt)
 	case a.To == holdfast.Queued && a.Charge == holdfast.ChargeCrash:
 		line.Name, line.Text = "reclaimed", fmt.Sprintf("worker %s was lost, next attempt %s", a.Worker, clock(a.DueAt))
+	case a.To == holdfast.Queued && failure.IsThrottled(a.Failure):
+		line.Name, line.Text = "throttled", "throttled"+what+", next attempt "+clock(a.DueAt)
 	case a.To == holdfast.Queued:
-		line.Name, line.Text = "released", "handed back, next attempt "+clock(a.DueAt)
+		line.Name, line.Text = "released", "handed back"+what+", next attempt "+clock(a.DueAt)
 	case a.To == holdfast.Failed && line.Code == expired:
 		line.Name, line.Text = "expired", "not started in time"
 	case a.To == holdfast.Failed:
 		line.Name, line.Text = "failed", "failed for good"+what
+		if a.Failure != nil && a.Failure.Benign {
+			line.Text += ", as was to be expected"
+		}
 	case a.Said != "" && a.Said != a.To:
 		line.Name, line.Text = string(a.To), fmt.Sprintf("%s, as it was asked to be; its attempt said %s%s", a.To, a.Said, what)
 	default:
@@ -134,6 +145,9 @@ func (t *teller) attempt(a holdfast.Attempt) {
 	}
 	if a.Why != "" {
 		line.Text += ": " + a.Why
+	}
+	if line.Repeats = a.Repeats; a.Repeats > 0 {
+		line.Text += fmt.Sprintf(" (the last of %d releases in a row since %s; the others are not kept one by one)", a.Repeats+1, a.Since.UTC().Format(momentLayout))
 	}
 	t.add(ended, line)
 }
@@ -146,8 +160,8 @@ func (t *teller) start(at time.Time, token, generation int, worker string) {
 }
 
 // event tells what a person did.
-func (t *teller) event(e holdfast.Event) {
-	line := Line{At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, Request: e.Request}
+func (t *teller) event(e holdfast.Event, changes []Difference) {
+	line := Line{Changes: changes, At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, Request: e.Request}
 	order, verb := after, e.Name
 	switch {
 	case e.Name == "manual retry":
@@ -158,6 +172,8 @@ func (t *teller) event(e holdfast.Event) {
 		line.Name, verb = "cancelled", "cancelled"
 	case e.Name == "discard":
 		verb = "discarded"
+	case e.Name == "edit":
+		verb = "edited"
 	case e.Name == "resend":
 		verb = "sent again"
 	}
@@ -219,18 +235,27 @@ func (t *teller) present() {
 	}
 }
 
-// number counts the attempts of each generation.
+// A place is an attempt: its generation and its token.
+type place struct{ generation, token int }
+
+// number counts the attempts of each generation, those that a line stands for too.
 func number(lines []Line) {
 	attempt, generation, token := 0, 0, 0
+	repeated := map[place]int{} // the line of an attempt's start comes before the one that says so
+	for _, line := range lines {
+		if line.Repeats > 0 {
+			repeated[place{line.Generation, line.Token}] = line.Repeats
+		}
+	}
 	for n := range lines {
 		line := &lines[n]
 		if line.Generation != generation {
 			attempt, generation, token = 0, line.Generation, 0
 		}
 		switch line.Name {
-		case "processing", "retry", "released", "reclaimed", "complete", "failed":
+		case "processing", "retry", "throttled", "released", "reclaimed", "complete", "failed":
 			if line.Token != token {
-				attempt, token = attempt+1, line.Token
+				attempt, token = attempt+1+repeated[place{line.Generation, line.Token}], line.Token
 			}
 			line.Attempt = attempt
 		}
@@ -242,7 +267,7 @@ func insertLate(lines []Line, a holdfast.Attempt) []Line {
 	line := Line{At: a.EndedAt, Name: "late result", Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(a.EndedAt.Sub(a.StartedAt), 0)}
 	said := string(a.To)
 	if a.Failure != nil {
-		line.Code = a.Failure.Code
+		line.Code, line.Error = a.Failure.Code, failure.Summary(a.Failure.Detail)
 		said = strings.TrimSpace(said + " " + a.Failure.Code)
 	}
 	line.Text = fmt.Sprintf("a worker that had lost the job said %s: kept as evidence, not applied", said)

@@ -107,3 +107,29 @@ func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
 		t.Errorf("a redrive without a name is told as %q", text)
 	}
 }
+
+func TestAThrottleIsToldWithItsErrorAndReleasesThatWereNotKeptAreCounted(t *testing.T) {
+	limited := &holdfast.Failure{Code: "RATE_LIMITED", Message: "A service asked us to come back later.", Context: map[string]string{"throttled": "1m30s"}}
+	probe := &holdfast.Failure{Code: "HTTP_5XX"}
+	lines := Tell(holdfast.History{
+		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Complete, Token: 33, Generation: 1, StartedAt: at(200), FinishedAt: at(201), Interrupts: 32},
+		Attempts: []holdfast.Attempt{
+			{Token: 1, Generation: 1, Worker: "w1", StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(92), Failure: limited, Why: "throttled: waits 1m30s"},
+			{Token: 31, Generation: 1, Worker: "w1", StartedAt: at(100), EndedAt: at(101), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(150), Failure: limited, Repeats: 29, Since: at(3)},
+			{Token: 32, Generation: 1, Worker: "w1", StartedAt: at(160), EndedAt: at(161), To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: at(190), Failure: probe},
+		},
+	})
+	want := "queued 1/0/0, processing 1/1/1, throttled 1/1/1, processing 1/31/31, throttled 1/31/31, processing 1/32/32, released 1/32/32, processing 1/33/33, complete 1/33/33"
+	if diff := cmp.Diff(want, told(lines)); diff != "" {
+		t.Error(diff)
+	}
+	for n, want := range map[int]string{
+		2: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:01:32.000: throttled: waits 1m30s",
+		4: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:02:30.000 (the last of 30 releases in a row since 2026-05-04 12:00:03.000; the others are not kept one by one)",
+		6: "handed back with HTTP_5XX, next attempt at 2026-05-04 12:03:10.000",
+	} {
+		if lines[n].Text != want {
+			t.Errorf("line %d: %s", n, lines[n].Text)
+		}
+	}
+}

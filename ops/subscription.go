@@ -75,7 +75,7 @@ func subscribed(r holdfast.Record) (sub subscription.Subscription, err error) {
 }
 
 // Subscribe keeps a subscription and has written to the feed what it wants to be told of, both at once. A new one is told what
-// happens from now on; one whose id is known is replaced, and goes on where it is.
+// happens from now on; one whose id is known is replaced, and goes on where it is; one that is the same already is left as it is, and nothing is written to the audit log.
 func (s *Service) Subscribe(ctx context.Context, sub subscription.Subscription, by By) (subscription.Subscription, error) {
 	if err := by.check(); err != nil {
 		return sub, err
@@ -110,6 +110,9 @@ func (s *Service) Subscribe(ctx context.Context, sub subscription.Subscription, 
 			sub = was
 			sub.Name, sub.Sink, sub.Target, sub.Secrets, sub.Options = change.Name, change.Sink, change.Target, change.Secrets, change.Options
 			sub.Events, sub.Kinds, sub.Owners, sub.Codes, sub.Groups = change.Events, change.Kinds, change.Owners, change.Codes, change.Groups
+			if same(was, sub) {
+				return holdfast.Change{}, nil
+			}
 		}
 		return keepSubscription(r, sub, by.says(subscription.Owner(sub.ID), name))
 	})

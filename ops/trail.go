@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/breaker"
@@ -12,7 +13,7 @@ import (
 type AuditFilter struct {
 	Subject string      // "group/<id>", "duty/promote", "retention", ...: as far back as stories are kept
 	Job     holdfast.ID // or a job: as far back as it is kept
-	Actor   string      // only this person's
+	Actor   string      // only this person's, whatever the case of the letters
 	After   int64       // in the feed
 	Limit   int         // at most so many; 200 when zero
 }
@@ -52,8 +53,14 @@ func (f AuditFilter) pick(events []holdfast.Event) Trail {
 }
 
 func (f AuditFilter) wants(e holdfast.Event) bool {
-	return e.Actor != "" && e.Actor != breaker.System && (f.Actor == "" || f.Actor == e.Actor)
+	if e.Subject == trailSubject && f.Actor == "" {
+		return true
+	}
+	return e.Actor != "" && !breaker.IsSystem(e.Actor) && (f.Actor == "" || strings.EqualFold(f.Actor, e.Actor))
 }
+
+// trailSubject is the audit log itself: that lines of it were forgotten is told beside what people did.
+const trailSubject = "audit"
 
 // mostWalked bounds one look into the feed: it may hold millions of events of jobs between two deeds.
 const mostWalked = 20_000

@@ -110,8 +110,8 @@ func (s *Schedule) Prepare(now time.Time) error {
 
 // checkName goes by the rules for names, which drafts know.
 func (s *Schedule) checkName(p *problems) {
-	probe := holdfast.Draft{Kind: s.Name}
-	if probe.Prepare() != nil {
+	probe := holdfast.Draft{Kind: "probe", Dependency: s.Name}
+	if s.Name == "" || probe.Prepare() != nil {
 		p.add("schedule name %.140q: use 1 to %d letters, digits and _ - . : /", s.Name, holdfast.MaxName)
 	}
 }

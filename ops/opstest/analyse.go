@@ -63,7 +63,7 @@ func figures(s *scene) {
 	s.expect(err, holdfast.ErrInvalid)
 	depths, err := s.desk.Depths(s.ctx)
 	s.must(err)
-	if len(depths) != 1 || depths[0].Dead != 1 || depths[0].Retrying != 1 || depths[0].Processing != 1 || depths[0].NextDue.IsZero() || depths[0].More {
+	if len(depths) != 1 || depths[0].Dead != 1 || depths[0].Retrying != 1 || depths[0].Processing != 1 || depths[0].NextDue.IsZero() || len(depths[0].AtLeast) > 0 {
 		s.Errorf("the depths are %+v", depths)
 	}
 	trends, err := s.desk.Trends(s.ctx, time.Hour, time.Hour)

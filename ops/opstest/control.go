@@ -111,6 +111,12 @@ func retriesAloneAreHeld(s *scene) {
 func breakersByHand(s *scene) {
 	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
 	s.expect(s.desk.OpenBreaker(s.ctx, "gatewya", word("ann", "")), holdfast.ErrNotFound)
+	s.expect(s.desk.ForceBreaker(s.ctx, "gate*", true, word("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.ForceBreaker(s.ctx, "not-called-yet", true, word("ann", "it opens on Monday")))
+	if b, err := s.desk.Breaker(s.ctx, "not-called-yet"); err != nil || b.State != breaker.ForcedOpen || b.Lets == nil {
+		s.Errorf("a breaker that was forced open before its first call: %+v, %v", b, err)
+	}
+	s.must(s.desk.AutoBreaker(s.ctx, "not-called-yet", word("ann", "")))
 	s.expect(s.desk.OpenBreaker(s.ctx, "gateway", word("", "")), holdfast.ErrInvalid)
 
 	s.must(s.desk.OpenBreaker(s.ctx, "gateway", word("ann", "it burns")))
@@ -191,6 +197,9 @@ func sharesOfOwners(s *scene) {
 	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 0}, word("ann", "")), holdfast.ErrInvalid)
 	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 2}, word("", "")), holdfast.ErrInvalid)
 	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, word("ann", "pays")))
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, word("bob", "nothing changes")))
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "other", Weight: 1}, word("bob", "nothing changes")))
+	s.expectSaid("share/other")
 	shares, err := s.desk.Shares(s.ctx)
 	s.must(err)
 	if len(shares) != 1 || shares[0].Owner != "acme" || shares[0].Weight != 3 || shares[0].Since.IsZero() {

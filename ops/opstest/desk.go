@@ -1,6 +1,8 @@
 package opstest
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,12 +53,12 @@ func editsOfAQueuedJob(s *scene) {
 func policiesByHand(s *scene) {
 	_, err := s.desk.Policy(s.ctx)
 	s.expect(err, holdfast.ErrNotFound)
-	_, err = s.desk.ApplyPolicy(s.ctx, "kinds: [", word("ann", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "kinds: ["}, word("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	const text = "kinds: {mail: {cost: 2.5}}"
-	_, err = s.desk.ApplyPolicy(s.ctx, text, word("", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, word("", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	applied, err := s.desk.ApplyPolicy(s.ctx, text, word("ann", "prices"))
+	applied, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, word("ann", "prices"))
 	s.must(err)
 	now, err := s.desk.Policy(s.ctx)
 	s.must(err)
@@ -80,7 +82,7 @@ func keysByHand(s *scene) {
 	}
 	keys, err := s.desk.Keys(s.ctx)
 	s.must(err)
-	if len(keys) != 1 || keys[0] != made || strings.Contains(keys[0].ID+keys[0].Hash+keys[0].Name, secret) {
+	if len(keys) != 1 || !reflect.DeepEqual(keys[0], made) || strings.Contains(keys[0].ID+keys[0].Hash+keys[0].Name, secret) {
 		s.Errorf("the keys are %+v", keys)
 	}
 	s.expect(s.desk.RevokeKey(s.ctx, "ffffffffffff", word("ann", "")), holdfast.ErrNotFound)
@@ -179,4 +181,49 @@ func everythingAboutAJob(s *scene) {
 	s.expect(err, holdfast.ErrNotFound)
 	_, err = s.desk.Delivery(s.ctx, unknown)
 	s.expect(err, holdfast.ErrNotFound)
+}
+
+func restoreOfAnEdit(s *scene) {
+	id := s.enqueue(func(d *holdfast.Draft) {
+		d.Args = []byte(`{"amount":5,"to":{"name":"ada"},"api_key":"old-word","none":null}`)
+	})
+	before, err := s.desk.Job(s.ctx, id)
+	s.must(err)
+	queue := "slow"
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Patch: []byte(`{"amount":7,"to":{"name":"bob","cc":"eve"},"api_key":"new-word","none":"https://bob:word@example.com/"}`), Queue: &queue})
+	s.must(err)
+	lines, err := s.desk.Story(s.ctx, id)
+	s.must(err)
+	edit := lines[len(lines)-1]
+	if !strings.Contains(lines[0].Text, "in queue default") {
+		s.Errorf("a job that was moved is told as %q", lines[0].Text)
+	}
+	var shown []string
+	for _, change := range edit.Changes {
+		shown = append(shown, change.String())
+	}
+	want := []string{"args.amount: 5 → 7", `args.api_key: "***" → "***"`, `args.none: null → "https://***@example.com/"`, `args.to.cc: added "eve"`, `args.to.name: "ada" → "bob"`, `queue: "default" → "slow"`}
+	if !slices.Equal(shown, want) {
+		s.Errorf("the story shows %q, want %q", shown, want)
+	}
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Restore: edit.At, Seen: before.Digest()})
+	s.expect(err, holdfast.ErrConflict)
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Restore: edit.At.Add(-time.Hour)})
+	s.expect(err, holdfast.ErrInvalid)
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Restore: edit.At, Queue: &queue})
+	s.expect(err, holdfast.ErrInvalid)
+	foreign := by(id)
+	foreign.Owner = "somebody else"
+	_, err = s.desk.Edit(s.ctx, holdfast.Edit{Intervention: foreign, Restore: edit.At})
+	s.expect(err, holdfast.ErrNotFound)
+	job, err := s.desk.Edit(s.ctx, holdfast.Edit{Intervention: by(id), Restore: edit.At})
+	s.must(err)
+	if string(job.Args) != string(before.Args) || job.Queue != before.Queue {
+		s.Errorf("restored to %s in %s, want %s in %s", job.Args, job.Queue, before.Args, before.Queue)
+	}
+	lines, err = s.desk.Story(s.ctx, id)
+	s.must(err)
+	if last := lines[len(lines)-1]; last.Name != "edit" || !strings.Contains(last.Reason, "restored what was there before") || len(last.Changes) != 6 {
+		s.Errorf("the last line: %+v", last)
+	}
 }

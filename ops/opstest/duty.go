@@ -22,6 +22,12 @@ func schedulesByHand(s *scene) {
 	if len(added.Next) != 1 || !added.Next[0].After(added.CreatedAt) {
 		s.Errorf("a new schedule is %+v", added)
 	}
+	again, err := s.desk.SetSchedule(s.ctx, daily, word("bob", "a restart"))
+	s.must(err)
+	s.expectSaid("schedule/report", "added")
+	if !again.CreatedAt.Equal(added.CreatedAt) {
+		s.Errorf("the same schedule once more is %+v, it was %+v", again, added)
+	}
 	list, err := s.desk.Schedules(s.ctx, 3)
 	s.must(err)
 	if len(list) != 1 || len(list[0].Next) != 3 || !strings.Contains(list[0].Words, "Europe/Berlin") || list[0].Next[1].Sub(list[0].Next[0]) < 23*time.Hour {

@@ -66,7 +66,8 @@ func auditTrail(s *scene) {
 	s.must(err)
 	s.must(s.desk.PauseDuty(s.ctx, "promote", 0, word("bob", "to look")))
 	s.must(s.desk.ResumeDuty(s.ctx, "promote", word("ann", "seen")))
-	s.must(s.store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Subject: "duty/promote", Name: "resumed", Actor: "holdfast"}}}))
+	s.must(s.store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Subject: "duty/promote", Name: "resumed", Actor: "holdfast"}, {Subject: "duty/promote", Name: "resumed", Actor: "holdfast (key far)"}}}))
+	s.expect(s.desk.PauseDuty(s.ctx, "promote", 0, word("Holdfast", "not to be seen")), holdfast.ErrInvalid)
 	s.sequence()
 	deeds := func(f ops.AuditFilter) (list []string) {
 		trail, err := s.desk.Trail(s.ctx, f)
@@ -83,6 +84,7 @@ func auditTrail(s *scene) {
 	}{
 		{ops.AuditFilter{}, []string{retried, paused, resumed}},
 		{ops.AuditFilter{Actor: "ann"}, []string{retried, resumed}},
+		{ops.AuditFilter{Actor: "ANN"}, []string{retried, resumed}},
 		{ops.AuditFilter{Limit: 1}, []string{retried}},
 		{ops.AuditFilter{Job: bad}, []string{retried}},
 		{ops.AuditFilter{Subject: "duty/promote"}, []string{paused, resumed}},

@@ -242,7 +242,7 @@ func story(s *scene) {
 	if retry := lines[2]; retry.Actor != "ann" || retry.Reason != "because" || retry.Generation != 2 {
 		s.Errorf("the manual retry: %+v", retry)
 	}
-	if failed := lines[4]; failed.Code != "TIMEOUT" || failed.Attempt != 2 || failed.Token != 3 || failed.Worker != "w1" {
+	if failed := lines[4]; failed.Code != "TIMEOUT" || failed.Attempt != 2 || failed.Token != 3 || failed.Worker != "w1" || failed.Error != "dial tcp:  no answer" {
 		s.Errorf("the failed attempt: %+v", failed)
 	}
 }
@@ -296,7 +296,7 @@ func stats(s *scene) {
 	if bulk.Queue != "bulk" || bulk.Ready != 1 || !bulk.Held || bulk.Oldest.IsZero() {
 		s.Errorf("stats of bulk: %+v", bulk)
 	}
-	if usual.Ready != 1 || usual.Later != 1 || usual.Failed != 1 || usual.Held {
+	if usual.Ready != 1 || usual.Later != 1 || usual.Dead != 1 || len(usual.AtLeast) > 0 || usual.Held {
 		s.Errorf("stats of the default queue: %+v", usual)
 	}
 }

@@ -79,7 +79,13 @@ var laws = []struct {
 	{"a schedule is added, paused, run out of turn, replaced and removed", schedulesByHand},
 	{"a duty is paused, resumed and run by hand, unless workers cannot do without it", dutiesByHand},
 	{"a queued job is edited, unless it is not as the editor saw it", editsOfAQueuedJob},
+	{"an edit shows what it changed, and can be taken back", restoreOfAnEdit},
 	{"a policy is applied whole or not at all", policiesByHand},
+	{"every setting is explained by its source, also those that workers have in Go", policiesExplained},
+	{"a policy is removed, and versions go on", policiesRemoved},
+	{"a policy that names a code which nothing defines is refused unless the operator vouches for it", policiesOfUnknownCodes},
+	{"a policy is shown with the workers that do not follow it", policiesNotFollowed},
+	{"a code that a worker published is explained wherever it shows", publishedCodes},
 	{"a key is told once, listed without its secret and revoked", keysByHand},
 	{"names with slashes and colons are found, and so are dots alone", namesOfEverySort},
 	{"a list is read on where the page before it ended", pagesOfAList},
@@ -134,7 +140,7 @@ func (s *scene) settle(l holdfast.Lease, change func(*holdfast.Settlement)) {
 func complete(*holdfast.Settlement) {}
 
 func fail(s *holdfast.Settlement) {
-	s.To, s.Charge, s.Limit, s.Failure = holdfast.Failed, holdfast.ChargeFailure, 9, &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "it took too long", Fingerprint: "f1"}
+	s.To, s.Charge, s.Limit, s.Failure = holdfast.Failed, holdfast.ChargeFailure, 9, &holdfast.Failure{Code: "TIMEOUT", Category: "timeout", Message: "it took too long", Detail: "dial tcp:\n\tno answer\n\ngoroutine 1 [running]:", Fingerprint: "f1"}
 }
 
 func postpone(s *holdfast.Settlement) {

@@ -21,6 +21,7 @@ func rulesOfRetention(s *scene) {
 	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x", For: -5}}, word("ann", "")), holdfast.ErrInvalid)
 	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x"}, {Name: "x"}}, word("ann", "")), holdfast.ErrInvalid)
 	s.must(s.desk.ApplyRetention(s.ctx, rules, word("ann", "the disk is small")))
+	s.must(s.desk.ApplyRetention(s.ctx, rules, word("bob", "nothing changes")))
 	if r, err = own.Retention(s.ctx); err != nil || !r.Applied || r.Version != 1 || len(r.Rules) != 2 || r.Rules[1].For != holdfast.Forever || len(r.Story) != 1 {
 		s.Errorf("the rules are %+v, %v", r, err)
 	}

@@ -40,7 +40,11 @@ func subscriptionsByHand(s *scene) {
 		s.Errorf("%d failures are told since somebody listens, wanted 1", failures)
 	}
 
-	wanted.ID, wanted.Target, wanted.Secrets = sub.ID, "other pager", []string{"pager"}
+	wanted.ID = sub.ID
+	_, err = s.desk.Subscribe(s.ctx, wanted, word("bob", "a restart"))
+	s.must(err)
+	s.expectSaid(subscription.Owner(sub.ID), "subscribed")
+	wanted.Target, wanted.Secrets = "other pager", []string{"pager"}
 	_, err = s.desk.Subscribe(s.ctx, wanted, word("bob", "moved"))
 	s.must(err)
 	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "")), holdfast.ErrInvalid)
@@ -70,10 +74,9 @@ func subscriptionsByHand(s *scene) {
 // delivery makes a delivery and claims it.
 func (s *scene) delivery(of holdfast.ID) holdfast.Lease {
 	s.Helper()
-	s.enqueue(func(d *holdfast.Draft) {
-		d.Kind, d.Queue, d.Owner, d.Args = "holdfast.call", subscription.Queue, subscription.Owner(of), []byte(`{"seq":[17]}`)
-		d.IdempotencyKey = "subscription/17/" + holdfast.NewID().String()
-	})
+	s.must(s.store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{{
+		Kind: "holdfast.call", Queue: subscription.Queue, Owner: subscription.Owner(of), Args: []byte(`{"seq":[17]}`), IdempotencyKey: "subscription/17/" + holdfast.NewID().String(),
+	}}}))
 	return s.claimDelivery()
 }
 

@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// mailboxUnknown is a final code of an application.
+var mailboxUnknown = failure.Code{
+	Name: "MAILBOX_UNKNOWN", Category: "input", Blame: failure.User, HTTPStatus: 422,
+	Message: "There is no such mailbox.", Remedy: "Ask the customer for another address.",
+}
+
+func knowing(s *scene, codes ...failure.Code) *failure.Taxonomy {
+	s.Helper()
+	known, err := failure.NewTaxonomy(codes...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return known
+}
+
+// published lists the records in which engines publish codes.
+func (s *scene) published() []holdfast.Record {
+	s.Helper()
+	records, err := s.store.Records(context.Background(), catalog.Room)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return records
+}
+
+func (s *scene) presence(worker string) (found holdfast.Presence) {
+	s.Helper()
+	workers, err := s.store.Workers(context.Background())
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, w := range workers {
+		if w.Worker == worker {
+			found = w
+		}
+	}
+	return found
+}
+
+func TestAnEnginePublishesItsCodesOnceAndOperatorsElsewhereReadTheRemedy(t *testing.T) {
+	tell(t, func(s *scene) {
+		cfg := engine.Config{Version: "v1", Taxonomy: knowing(s, mailboxUnknown)}
+		var runs starts
+		work := handling(func(context.Context, *engine.Job[Note]) error {
+			runs.mark()
+			return failure.WithCode(errTrouble, "MAILBOX_UNKNOWN")
+		})
+		first := s.works(cfg, work)
+		s.until("the codes are published", func() bool { return len(s.published()) == 1 })
+		id := s.enqueue()
+		s.becomes(id, holdfast.Failed)
+		expect(s, "attempts at a final code", runs.count(), 1)
+		elsewhere := ops.New(s.store, ops.Config{})
+		why, err := elsewhere.Explain(context.Background(), id)
+		if err != nil || !strings.Contains(why.Reasons[0].Remedy, "Ask the customer for another address") {
+			t.Errorf("%+v, %v", why.Reasons, err)
+		}
+		first.stop()
+		s.works(cfg, work)
+		time.Sleep(time.Minute)
+		records := s.published()
+		expect(s, "records after a restart", len(records), 1)
+		expect(s, "times it was kept", records[0].Version, 1)
+	})
+}
+
+func TestAnAttemptMadeElsewhereEndsAsTheProgramThatPublishedItsCodeSays(t *testing.T) {
+	tell(t, func(s *scene) {
+		server := s.works(engine.Config{Name: "server"})
+		time.Sleep(3 * time.Second) // it has read the codes when there were none
+		s.works(engine.Config{Name: "app", Taxonomy: knowing(s, mailboxUnknown)})
+		time.Sleep(time.Minute)
+		id := s.enqueue(toFar)
+		s.judges(server, returned(s.claimsFar(1)[0], failure.WithCode(errTrouble, "MAILBOX_UNKNOWN")))
+		job := s.job(id)
+		expect(s, "state", job.State, holdfast.Failed)
+		expect(s, "message", job.LastFailure.Message, mailboxUnknown.Message)
+		expect(s, "category", job.LastFailure.Category, "input")
+	})
+}
+
+func TestAWorkerFollowsAPolicyWithACodeItDoesNotKnowAndSaysSo(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		w := s.works(engine.Config{}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		s.applies("kinds: {note: {max_attempts: 2}}\ncodes: {NO_SUCH_CODE: {max_attempts: 1}}", 0)
+		s.until("the worker reports", func() bool { return s.presence(w.Worker()).Policy == 1 })
+		if misses := s.presence(w.Worker()).Misses; !strings.Contains(misses, "line 2") || !strings.Contains(misses, "NO_SUCH_CODE") {
+			t.Errorf("it misses %q", misses)
+		}
+		expect(s, "failures", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
+		s.applies("kinds: {note: {max_attempts: 9}}\nfrobnicate: 1", 1)
+		s.until("the worker complains", func() bool { return strings.Contains(s.presence(w.Worker()).Misses, "version 2 cannot be read here") })
+		expect(s, "the version it follows", s.presence(w.Worker()).Policy, 1)
+	})
+}
+
+func TestWithoutAnAppliedPolicyTheOneGivenAtTheStartIsInForceAgain(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		w := s.works(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 4, backoff: {shape: fixed, delay: 1s}}}")}, handling(failing(&runs)))
+		desk, by := ops.New(s.store, ops.Config{}), ops.By{Actor: "ann"}
+		if _, err := desk.ApplyPolicy(context.Background(), ops.PolicyOrder{Text: "kinds: {note: {max_attempts: 2, backoff: {shape: fixed, delay: 1s}, limit: {at_most: 5}}}"}, by); err != nil {
+			t.Fatal(err)
+		}
+		s.until("it is followed", func() bool { return s.presence(w.Worker()).Policy == 1 })
+		expect(s, "failures", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
+		if err := desk.RemovePolicy(context.Background(), 1, by); err != nil {
+			t.Fatal(err)
+		}
+		s.until("it is not followed any more", func() bool { return s.presence(w.Worker()).Policy == 0 })
+		expect(s, "failures after the removal", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		if hold := s.hold(holdfast.SourceLimit); hold != nil {
+			t.Errorf("a limit of the removed policy is left: %+v", hold)
+		}
+	})
+}
+
+func TestLimitsOfAPolicyThatWasRemovedWhileNoWorkerRanAreLiftedByTheNext(t *testing.T) {
+	tell(t, func(s *scene) {
+		desk, by := ops.New(s.store, ops.Config{}), ops.By{Actor: "ann"}
+		if _, err := desk.ApplyPolicy(context.Background(), ops.PolicyOrder{Text: "kinds: {note: {limit: {at_most: 5}}}"}, by); err != nil {
+			t.Fatal(err)
+		}
+		w := s.works(engine.Config{})
+		s.until("the limit is placed", func() bool { return s.hold(holdfast.SourceLimit) != nil })
+		w.stop()
+		if err := desk.RemovePolicy(context.Background(), 0, by); err != nil {
+			t.Fatal(err)
+		}
+		s.works(engine.Config{})
+		s.until("the limit is lifted", func() bool { return s.hold(holdfast.SourceLimit) == nil })
+	})
+}
+
+func TestACodeThatAPolicyDefinesMeansWhatItSaysInReportsOfWorkersElsewhere(t *testing.T) {
+	tell(t, func(s *scene) {
+		server := s.works(engine.Config{})
+		desk := ops.New(s.store, ops.Config{})
+		order := ops.PolicyOrder{Text: "codes: {MAILBOX_UNKNOWN: {message: There is no such mailbox., remedy: Ask for another., category: input, blame: user, retryable: false}}"}
+		if _, err := desk.ApplyPolicy(context.Background(), order, ops.By{Actor: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		s.until("it is followed", func() bool { return s.presence(server.Worker()).Policy == 1 })
+		id := s.enqueue(toFar)
+		s.judges(server, returned(s.claimsFar(1)[0], failure.WithCode(errTrouble, "MAILBOX_UNKNOWN")))
+		job := s.job(id)
+		expect(s, "state", job.State, holdfast.Failed)
+		expect(s, "message", job.LastFailure.Message, "There is no such mailbox.")
+		expect(s, "category", job.LastFailure.Category, "input")
+		letters, _, err := desk.DeadLetters(context.Background(), holdfast.Filter{})
+		if err != nil || letters[0].Code.Remedy != "Ask for another." || letters[0].Code.Blame != failure.User {
+			t.Errorf("%+v, %v", letters, err)
+		}
+	})
+}
+
+func TestDefaultsOfAPolicyDoNotReplaceWhatAKindSaysInGo(t *testing.T) {
+	tell(t, func(s *scene) {
+		var runs starts
+		w := s.works(engine.Config{Version: "v1", Policy: failure.Policy{MaxAttempts: 9, Backoff: failure.Fixed(time.Second)}}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 4}}))
+		s.applies("defaults: {max_attempts: 2}\ncodes: {UNKNOWN: {max_attempts: 3}}", 0)
+		s.until("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 1 })
+		expect(s, "failures", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		e, err := ops.New(s.store, ops.Config{}).ExplainPolicy(context.Background(), ops.PolicyQuestion{Kind: "note", Code: "UNKNOWN"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources := map[string]string{}
+		for _, one := range e.Settings {
+			sources[one.Name] = one.Value + " of " + one.Source
+		}
+		expect(s, "attempts elsewhere", sources["max_attempts"], "4 of Go: Kind.Policy")
+		expect(s, "backoff elsewhere", sources["backoff"], "fixed: 1s of Go: Config.Policy")
+		s.applies("kinds: {note: {max_attempts: 2}}", 1)
+		s.until("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 2 })
+		expect(s, "failures when the file names the kind", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
+	})
+}

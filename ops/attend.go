@@ -1,0 +1,122 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
+
+// Unattended is a kind whose jobs could be claimed, and that no live worker handles in their queue. They wait at no cost.
+type Unattended struct {
+	Queue string    `json:"queue"`
+	Kind  string    `json:"kind"`
+	Since time.Time `json:"since,omitzero"` // when Attend first saw it
+	Told  bool      `json:"told,omitempty"` // its event was written
+}
+
+// UnattendedOf are the kinds of claimable jobs that none of the workers handles, by queue and kind.
+func UnattendedOf(depths []holdfast.Depth, workers []holdfast.Presence) []Unattended {
+	all := []Unattended{}
+	for _, d := range depths {
+		for _, kind := range d.Kinds {
+			if !slices.ContainsFunc(workers, func(w holdfast.Presence) bool { return worksOn(w, d.Queue) && slices.Contains(w.Kinds, kind) }) {
+				all = append(all, Unattended{Queue: d.Queue, Kind: kind})
+			}
+		}
+	}
+	return all
+}
+
+// worksOn reports whether a worker claims from a queue.
+func worksOn(w holdfast.Presence, queue string) bool {
+	return slices.Contains(w.Queues, queue) || slices.Equal(w.Queues, []string{"*"})
+}
+
+const (
+	roomAttendance   = "attendance"
+	recordUnattended = "unattended"
+	// unattendedFor is how long a kind is without a worker before that is an event: workers that are deployed anew are away for a moment.
+	unattendedFor = time.Minute
+	// mostUnattended is how many kinds are remembered: a caller can make up kinds without end.
+	mostUnattended = 1000
+)
+
+// Attend looks which kinds have claimable jobs and no live worker, and writes one event when a kind has had none for a minute (kind.unattended) and one when that is
+// over (kind.attended). It is a duty: any number of processes may call it every half minute; the store lets one of them write each event.
+func (s *Service) Attend(ctx context.Context) error {
+	depths, err := s.store.Depths(ctx)
+	if err != nil {
+		return err
+	}
+	workers, err := s.store.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := s.store.Records(ctx, roomAttendance)
+	if err != nil {
+		return err
+	}
+	r := holdfast.Record{Room: roomAttendance, Name: recordUnattended}
+	var known []Unattended
+	for _, one := range records {
+		if one.Name == recordUnattended {
+			r = one
+			_ = json.Unmarshal(one.Body, &known) // one that cannot be read is begun anew
+		}
+	}
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	found, events := attendance(known, UnattendedOf(depths, workers), now)
+	if slices.Equal(found, known) {
+		return nil
+	}
+	if r.Body, err = json.Marshal(found); err != nil {
+		return err
+	}
+	err = s.store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{r}, Events: events})
+	if errors.Is(err, holdfast.ErrConflict) { // another process was faster
+		return nil
+	}
+	return err
+}
+
+// attendance is what is to be remembered, and the events for what has changed.
+func attendance(known, seen []Unattended, now time.Time) (found []Unattended, events []holdfast.Event) {
+	name := func(u Unattended) string { return u.Queue + "\n" + u.Kind }
+	before := map[string]Unattended{}
+	for _, u := range known {
+		before[name(u)] = u
+	}
+	for _, u := range seen[:min(len(seen), mostUnattended)] {
+		if was, there := before[name(u)]; there {
+			u = was
+		} else {
+			u.Since = now.UTC().Truncate(time.Millisecond)
+		}
+		delete(before, name(u))
+		if !u.Told && now.Sub(u.Since) >= unattendedFor {
+			u.Told = true
+			events = append(events, attendanceEvent(u, "unattended", fmt.Sprintf("jobs of kind %s wait in queue %s since %s, and no live worker handles it there: start one", u.Kind, u.Queue, u.Since.Format(time.RFC3339))))
+		}
+		found = append(found, u)
+	}
+	for _, gone := range slices.Sorted(maps.Keys(before)) {
+		if u := before[gone]; u.Told {
+			events = append(events, attendanceEvent(u, "attended", fmt.Sprintf("a worker handles kind %s in queue %s again, or none of its jobs waits there any more", u.Kind, u.Queue)))
+		}
+	}
+	return found, events
+}
+
+func attendanceEvent(u Unattended, what, reason string) holdfast.Event {
+	return holdfast.Event{Subject: "kind/" + u.Kind, Name: what, Actor: breaker.System, Reason: reason}
+}

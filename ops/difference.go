@@ -1,0 +1,137 @@
+package ops
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+)
+
+// A Difference is one value that an edit or a redrive changed in a job, as it may be shown: credentials are hidden, see [failure.Redact].
+type Difference struct {
+	Path string `json:"path"`           // args.amount, args.items[2], queue, priority, tags, max_attempts, due_at
+	From string `json:"from,omitempty"` // as JSON; empty: it was not there
+	To   string `json:"to,omitempty"`   // as JSON; empty: it is gone, or not known any more (due_at)
+}
+
+// What a line shows of a change.
+const (
+	mostDifferences = 50
+	mostDifferent   = 200 // bytes of one value
+	hiddenValue     = `"***"`
+)
+
+// String is the difference on one line.
+func (d Difference) String() string {
+	switch {
+	case d.From == "":
+		return d.Path + ": added " + d.To
+	case d.To == "":
+		return d.Path + ": was " + d.From
+	}
+	return d.Path + ": " + d.From + " → " + d.To
+}
+
+// differences says for every event of a history what it changed. What a value became is what the next change of it replaced, or what the job has now.
+func differences(h holdfast.History) map[int][]Difference {
+	found := map[int][]Difference{}
+	now := valuesOf(h.Job)
+	for n := len(h.Events) - 1; n >= 0; n-- {
+		var was map[string]json.RawMessage
+		if len(h.Events[n].Was) == 0 || json.Unmarshal(h.Events[n].Was, &was) != nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(was)) {
+			found[n] = append(found[n], compareJSON(name, was[name], now[name], false)...)
+			if name != "due_at" { // what it became is not known: attempts change it too
+				now[name] = was[name]
+			}
+		}
+		if len(found[n]) > mostDifferences {
+			found[n] = found[n][:mostDifferences]
+		}
+	}
+	return found
+}
+
+// valuesOf are the values of a job that an edit can change. The time at which it was due is not among them: attempts change it too.
+func valuesOf(job holdfast.Job) map[string]json.RawMessage {
+	values := map[string]json.RawMessage{"args": job.Args}
+	for name, value := range map[string]any{"queue": job.Queue, "priority": job.Priority, "tags": slices.Concat([]string{}, job.Tags), "max_attempts": job.MaxAttempts} {
+		values[name], _ = json.Marshal(value) // texts and numbers always marshal
+	}
+	return values
+}
+
+// compareJSON descends into objects, and into arrays of one length, and names what differs. What is in a secret is hidden.
+func compareJSON(path string, from, to json.RawMessage, secret bool) []Difference {
+	var before, after map[string]json.RawMessage
+	if json.Unmarshal(from, &before) == nil && json.Unmarshal(to, &after) == nil && before != nil && after != nil {
+		names := slices.Collect(maps.Keys(before))
+		for name := range after {
+			if _, both := before[name]; !both {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		var found []Difference
+		for _, name := range names {
+			found = append(found, compareJSON(path+"."+name, before[name], after[name], secret || failure.SecretName(name))...)
+		}
+		return found
+	}
+	var was, is []json.RawMessage
+	if json.Unmarshal(from, &was) == nil && json.Unmarshal(to, &is) == nil && len(was) == len(is) {
+		var found []Difference
+		for n := range was {
+			found = append(found, compareJSON(path+"["+strconv.Itoa(n)+"]", was[n], is[n], secret)...)
+		}
+		return found
+	}
+	if bytes.Equal(compactJSON(from), compactJSON(to)) {
+		return nil
+	}
+	return []Difference{{path, shortJSON(from, secret), shortJSON(to, secret)}}
+}
+
+func compactJSON(value json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, value) != nil {
+		return value
+	}
+	return out.Bytes()
+}
+
+// shortJSON is a value as a line shows it; empty: there is none.
+func shortJSON(value json.RawMessage, secret bool) string {
+	if len(value) == 0 {
+		return ""
+	}
+	if secret {
+		return hiddenValue
+	}
+	text := string(failure.Redact(value))
+	if len(text) > mostDifferent {
+		return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:mostDifferent], ""), len(text))
+	}
+	return text
+}
+
+// firstQueue is the queue in which a job was enqueued: what the first edit or redrive that moved it replaced.
+func firstQueue(h holdfast.History) string {
+	for _, e := range h.Events {
+		var was struct {
+			Queue *string `json:"queue"`
+		}
+		if len(e.Was) > 0 && json.Unmarshal(e.Was, &was) == nil && was.Queue != nil {
+			return *was.Queue
+		}
+	}
+	return h.Job.Queue
+}
