@@ -20,10 +20,14 @@ const WorkLimit = 16 << 20
 // A Claim asks for due jobs, as it travels.
 type Claim struct {
 	Worker string         `json:"worker" doc:"who will hold the leases: a name of this process and start alone, such as host-4711-1"`
-	Queues []string       `json:"queues" required:"false" doc:"from which queues; the queue default when left out"`
+	Queues []string       `json:"queues" required:"false" doc:"from which queues; when left out, the queue default, or all queues if kinds are named"`
+	Kinds  []string       `json:"kinds,omitempty" doc:"of which kinds: name those that the worker handles, so that it gets no others. All when left out"`
 	Limit  *int           `json:"limit,omitempty" doc:"at most so many jobs, up to 10000; 1 when left out"`
 	Start  *int           `json:"start,omitempty" doc:"so many of them start at once, in their order; the others count as not started until a renewal names them as running. All when left out"`
 	Lease  *time.Duration `json:"lease,omitempty" doc:"how long until others may take the jobs over unless they are renewed, such as 30s, which it is when left out"`
+
+	OwnerSlots int            `json:"owner_slots,omitempty" doc:"how many jobs of one owner the worker runs at once: the claim takes at most so many of each, less those in busy. No bound when left out"`
+	Busy       map[string]int `json:"busy,omitempty" doc:"with owner_slots: how many jobs of each owner the worker runs already; jobs without an owner count under the empty name"`
 }
 
 // ClaimIn asks for jobs.
@@ -143,13 +147,16 @@ type Present struct {
 	Depends map[string]string `json:"depends,omitempty" doc:"for kinds that call something: what they call. Breakers and limits act on it"`
 	Version string            `json:"version,omitempty" doc:"of the application"`
 	Slots   int               `json:"slots,omitempty" doc:"how many jobs it runs at once"`
+	Codes   string            `json:"codes,omitempty" doc:"the name of the record of room code with its own failure codes"`
+	Policy  int               `json:"policy,omitempty" doc:"the version of the applied policy that it follows; 0: none"`
+	Misses  string            `json:"misses,omitempty" doc:"what of the applied policy it does not follow or know, and why"`
 	For     time.Duration     `json:"for,omitempty" doc:"how long to believe this; nothing when the worker is leaving"`
 }
 
 // WakeIn waits for work.
 type WakeIn struct {
 	Body struct {
-		Queues   []string      `json:"queues" doc:"which ones"`
+		Queues   []string      `json:"queues" required:"false" doc:"which ones; all when left out"`
 		Patience time.Duration `json:"patience,omitempty" doc:"how long at most, up to 30s"`
 	}
 }

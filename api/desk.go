@@ -98,7 +98,8 @@ func (d *Desk) Discard(ctx context.Context, i holdfast.Intervention) error {
 
 // Edit changes a job that is queued.
 func (d *Desk) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error) {
-	in := EditIn{ByID: ByID{e.Job}, Asked: Asked{e.Request}, Body: EditBody{wordOn(e.Intervention), e.Patch, e.Queue, e.Priority, e.Tags, e.MaxAttempts, e.Delay}}
+	in := EditIn{ByID: ByID{e.Job}, Asked: Asked{e.Request}, Body: EditBody{WordOn: wordOn(e.Intervention), Args: e.Patch, Whole: e.Args, Restore: e.Restore,
+		Queue: e.Queue, Priority: e.Priority, Tags: e.Tags, MaxAttempts: e.MaxAttempts, Delay: e.Delay}}
 	if e.Seen != "" {
 		in.Match = strconv.Quote(e.Seen)
 	}

@@ -2,8 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
+	"strconv"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/catalog"
+	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
@@ -146,8 +150,43 @@ func (d *Desk) Policy(ctx context.Context) (ops.Policy, error) {
 }
 
 // ApplyPolicy has workers follow a policy.
-func (d *Desk) ApplyPolicy(ctx context.Context, text string, by ops.By) (ops.Policy, error) {
-	return act(ctx, d, ApplyPolicy, by.Actor, PolicyIn{Asked{by.Request}, PolicyBody{Word{by.Actor, by.Reason}, text}})
+func (d *Desk) ApplyPolicy(ctx context.Context, o ops.PolicyOrder, by ops.By) (ops.Policy, error) {
+	in := PolicyIn{Asked: Asked{by.Request}, Match: matching(o.Replaces), Body: PolicyBody{Word{by.Actor, by.Reason}, o.Text, o.Codes}}
+	out, err := act(ctx, d, ApplyPolicy, by.Actor, in)
+	return out, asConflict(err)
+}
+
+// ExplainPolicy says which settings apply to failures, and the source of each.
+func (d *Desk) ExplainPolicy(ctx context.Context, q ops.PolicyQuestion) (policy.Explanation, error) {
+	return call(ctx, d.c, ExplainPolicy, ExplainPolicyIn(q))
+}
+
+// RemovePolicy has workers go back to what they were given.
+func (d *Desk) RemovePolicy(ctx context.Context, version int, by ops.By) error {
+	_, err := act(ctx, d, RemovePolicy, by.Actor, PolicyDrop{Asked{by.Request}, dropped(by), matching(version)})
+	return asConflict(err)
+}
+
+// matching is a version as If-Match names it; nothing when any will do.
+func matching(version int) string {
+	if version == 0 {
+		return ""
+	}
+	return strconv.Quote(strconv.Itoa(version))
+}
+
+// asConflict makes a failed precondition the conflict that it is near the store.
+func asConflict(err error) error {
+	if errors.Is(err, ErrPrecondition) {
+		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: err.Error(), Cause: err}
+	}
+	return err
+}
+
+// Codes lists every failure code that is known.
+func (d *Desk) Codes(ctx context.Context) ([]catalog.Entry, error) {
+	out, err := call(ctx, d.c, ListCodes, struct{}{})
+	return out.Codes, err
 }
 
 // Keys lists the keys, the newest first.

@@ -71,7 +71,8 @@ type Choice struct {
 	Group       holdfast.ID    `json:"group,omitzero" doc:"only members of this group"`
 	OlderThan   time.Duration  `json:"older_than,omitempty" doc:"only enqueued longer ago than this, such as 24h"`
 	YoungerThan time.Duration  `json:"younger_than,omitempty" doc:"only enqueued less long ago than this"`
-	DeadLetters bool           `json:"dead_letters,omitempty" doc:"only failed ones that nobody discarded"`
+	DeadLetters bool           `json:"dead_letters,omitempty" doc:"only failed ones that are neither discarded nor benign"`
+	Benign      *bool          `json:"benign,omitempty" doc:"true: only jobs that failed as was to be expected; false: only jobs that failed otherwise"`
 	Retrying    bool           `json:"retrying,omitempty" doc:"only queued ones that failed before in this generation"`
 	Worker      string         `json:"worker,omitempty" doc:"only those in this worker's hands"`
 	Look        int            `json:"look,omitempty" doc:"look at so many jobs at most where no index leads to what is wanted: then a page may be short, or empty, and its cursor goes on; 0: as many as it takes"`
@@ -82,7 +83,7 @@ type Choice struct {
 func choiceOf(f holdfast.Filter) Choice {
 	return Choice{
 		f.State, f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency, f.Generation, f.Redrive, f.Group,
-		f.OlderThan, f.YoungerThan, f.DeadLetters, f.Retrying, f.Worker, f.Look, f.Limit, f.Cursor,
+		f.OlderThan, f.YoungerThan, f.DeadLetters, f.Benign, f.Retrying, f.Worker, f.Look, f.Limit, f.Cursor,
 	}
 }
 
@@ -91,7 +92,7 @@ func (c Choice) filter() holdfast.Filter {
 		State: c.State, Kind: c.Kind, Queue: c.Queue, Owner: c.Owner, Tag: c.Tag, Code: c.Code, Fingerprint: c.Fingerprint, Dependency: c.Dependency,
 		Generation: c.Generation, Redrive: c.Redrive, Group: c.Group, OlderThan: c.OlderThan, YoungerThan: c.YoungerThan,
 	}
-	f.DeadLetters, f.Retrying, f.Worker, f.Look, f.Limit, f.Cursor = c.DeadLetters, c.Retrying, c.Worker, c.Look, c.Limit, c.Cursor
+	f.DeadLetters, f.Benign, f.Retrying, f.Worker, f.Look, f.Limit, f.Cursor = c.DeadLetters, c.Benign, c.Retrying, c.Worker, c.Look, c.Limit, c.Cursor
 	return f
 }
 
@@ -104,6 +105,7 @@ type Code struct {
 	HTTPStatus int           `json:"http_status,omitempty" doc:"what a face answers when this is the reason"`
 	Message    string        `json:"message,omitempty" doc:"one line for people"`
 	Remedy     string        `json:"remedy,omitempty" doc:"one line for operators: what to look at, what to do"`
+	Benign     bool          `json:"benign,omitempty" doc:"an expected end: failures with this code raise no alarm"`
 }
 
 // A Rule says how long ended jobs are kept. Empty fields match everything.

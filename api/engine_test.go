@@ -3,9 +3,13 @@ package api_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +19,10 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
+	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
+	"github.com/holdfastdev/holdfast/schedule"
 	"github.com/holdfastdev/holdfast/server"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
@@ -24,8 +31,22 @@ import (
 type host struct {
 	*place
 	addr string
+	key  string // a worker's: engines far away have one
+	log  logged
 	web  *http.Server
 	srv  *server.Server
+}
+
+// logged are the lines that engines far away logged.
+type logged struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
 }
 
 func newHost(t testing.TB) *host {
@@ -35,17 +56,24 @@ func newHost(t testing.TB) *host {
 		t.Fatal(err)
 	}
 	h := &host{place: &place{TB: t, near: near}, addr: "127.0.0.1:0"}
+	_, h.key, err = ops.New(near, ops.Config{}).MakeKey(t.Context(), key.Order{Name: "far", Scope: key.Worker}, ops.By{Actor: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.start()
 	t.Cleanup(func() {
 		h.kill()
 		_ = near.Close()
+		if said := h.log.lines.String(); strings.Contains(said, "use a key of") || strings.Contains(said, "key is bound") || strings.Contains(said, "this key") || strings.Contains(said, "a worker") {
+			t.Error("an engine was refused a part of its work:", said)
+		}
 	})
 	return h
 }
 
 func (h *host) start() {
 	h.Helper()
-	srv, err := server.New(server.Config{Store: h.near, Desk: ops.New(h.near, ops.Config{}), Open: true, Log: silent})
+	srv, err := server.New(server.Config{Store: h.near, Desk: ops.New(h.near, ops.Config{}), Engine: engine.Config{RetentionWarning: -1}, Log: silent})
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -66,11 +94,11 @@ func (h *host) kill() {
 // engine runs an engine far from the store until the test ends.
 func (h *host) engine(cfg engine.Config, prepare func(e *engine.Engine)) {
 	h.Helper()
-	c, err := api.Dial("http://"+h.addr, api.Config{})
+	c, err := api.Dial("http://"+h.addr, api.Config{Key: h.key})
 	if err != nil {
 		h.Fatal(err)
 	}
-	cfg.Log = silent
+	cfg.Log = slog.New(slog.NewTextHandler(&h.log, nil))
 	e, err := engine.New(c.Store(), cfg)
 	if err != nil {
 		h.Fatal(err)
@@ -172,5 +200,91 @@ func TestABreakerOpensAndClosesFromFar(t *testing.T) {
 	down.Store(false)
 	for _, id := range ids {
 		h.until(id, complete)
+	}
+}
+
+// eventually waits until something is so.
+func (h *host) eventually(what string, so func() bool) {
+	h.Helper()
+	for end := time.Now().Add(3 * time.Minute); !so(); {
+		if time.Now().After(end) {
+			h.Fatalf("it never came about: %s\n%s", what, h.log.lines.String())
+		}
+		_, _ = h.near.Await(h.Context(), []string{"never"}, 20*time.Millisecond)
+	}
+}
+
+func (h *host) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func TestAnEngineWithAWorkersKeyDoesAllThatEnginesDo(t *testing.T) {
+	h := newHost(t)
+	desk, ada, ctx := ops.New(h.near, ops.Config{}), ops.By{Actor: "ada"}, t.Context()
+	_, err := desk.ApplyPolicy(ctx, ops.PolicyOrder{Text: "dependencies:\n  gateway:\n    limit: {at_most: 3}\nowners:\n  acme: {share: 3}\n"}, ada)
+	h.must(err)
+	var heal atomic.Bool
+	h.engine(engine.Config{RetentionWarning: -1, Policy: failure.Policy{MaxAttempts: 1}}, func(e *engine.Engine) {
+		_ = engine.HandleRaw(e, "broken", func(context.Context, *engine.Raw) error {
+			if heal.Load() {
+				return nil
+			}
+			return errors.New("not today")
+		})
+		_ = engine.HandleRaw(e, "fine", func(context.Context, *engine.Raw) error { return nil })
+	})
+	h.eventually("a limit of the policy is placed, under the policy's name", func() bool {
+		holds, err := h.near.Holds(ctx)
+		return err == nil && len(holds) == 1 && holds[0].Source == holdfast.SourceLimit && holds[0].Actor == "policy"
+	})
+	dead := h.enqueue(holdfast.Draft{Kind: "broken"}, holdfast.Draft{Kind: "broken"})
+	for _, id := range dead {
+		h.until(id, func(j holdfast.Job) bool { return j.State == holdfast.Failed })
+	}
+	heal.Store(true)
+	order, err := desk.StartRedrive(ctx, redrive.Order{Filter: holdfast.Filter{Kind: "broken"}, PerSecond: 100, Actor: "olga", Reason: "mended"})
+	h.must(err)
+	for _, id := range dead {
+		h.until(id, complete)
+	}
+	h.eventually("the redrive is done", func() bool {
+		r, err := desk.Redrive(ctx, order)
+		return err == nil && r.State == redrive.Done
+	})
+	history, err := h.near.History(ctx, dead[0])
+	h.must(err)
+	if i := slices.IndexFunc(history.Events, func(e holdfast.Event) bool { return e.Name == "redrive" }); i < 0 || history.Events[i].Actor != "olga" {
+		t.Error("a redriven job does not name the operator:", history.Events)
+	}
+	h.must(desk.PauseDuty(ctx, "promote", time.Millisecond, ada))
+	_, err = desk.SetSchedule(ctx, schedule.Schedule{Name: "often", Every: time.Second, Draft: holdfast.Draft{Kind: "fine"}}, ada)
+	h.must(err)
+	h.must(h.near.Keep(ctx, holdfast.Change{Artifacts: []holdfast.Artifact{{Job: dead[1], Name: "result", Ref: "r", ExpireIn: time.Microsecond}}}))
+	h.eventually("a slot has made a job, a pause has ended and an artifact is gone", func() bool {
+		plans, err := desk.Schedules(ctx, 1)
+		things, lost := h.near.Artifacts(ctx, holdfast.ArtifactFilter{Job: dead[1]})
+		story, gone := h.near.Events(ctx, "duty/promote", 10)
+		return err == nil && lost == nil && gone == nil && len(plans) == 1 && plans[0].Runs > 0 && len(things) == 1 && !things[0].ExpiredAt.IsZero() &&
+			slices.ContainsFunc(story, func(e holdfast.Event) bool { return e.Name == "resumed" && e.Actor == "holdfast (key far)" })
+	})
+	heal.Store(false)
+	letter := h.enqueue(holdfast.Draft{Kind: "broken"})[0]
+	h.until(letter, func(j holdfast.Job) bool { return j.State == holdfast.Failed })
+	h.must(desk.ApplyRetention(ctx, []holdfast.Retain{{Name: "all", For: 0}}, ada))
+	h.must(desk.RunDuty(ctx, "retention", ada))
+	h.eventually("a rule warns that it will delete dead letters", func() bool {
+		story, err := h.near.Events(ctx, "retention", 10)
+		return err == nil && slices.ContainsFunc(story, func(e holdfast.Event) bool { return e.Name == "warning" })
+	})
+	h.must(desk.RunDuty(ctx, "retention", ada))
+	h.eventually("then it deletes them", func() bool {
+		_, err := h.near.Job(ctx, letter)
+		return errors.Is(err, holdfast.ErrPurged)
+	})
+	if shares, err := desk.Shares(ctx); err != nil || len(shares) != 1 || shares[0].Weight != 3 {
+		t.Error("shares of the policy:", shares, err)
 	}
 }

@@ -48,9 +48,15 @@ func narrowDraft(d *holdfast.Draft, owner string) error {
 	if d.Owner != "" && d.Owner != owner {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a job for another owner than the one this key is bound to: leave the owner out"}
 	}
+	if !d.ID.IsZero() {
+		return errChosenID
+	}
 	d.Owner = owner
 	return nil
 }
+
+// errChosenID refuses the id that a caller bound to an owner chose: whether it is taken would tell what others have.
+var errChosenID = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a key that is bound to an owner cannot choose ids: leave the id out, and use an idempotency key to repeat a request safely"}
 
 // joined names the groups that drafts join, each once when they stand together.
 func joined(drafts []holdfast.Draft) (groups []holdfast.ID) {
@@ -158,6 +164,9 @@ type GatherIn struct{ Body NewGroup }
 func (i *GatherIn) Narrow(owner string) error {
 	if i.Body.Owner != "" && i.Body.Owner != owner {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a group for another owner than the one this key is bound to: leave the owner out"}
+	}
+	if !i.Body.ID.IsZero() {
+		return errChosenID
 	}
 	i.Body.Owner = owner
 	for n := range i.Body.Then {

@@ -60,7 +60,8 @@ func selectionOf(f holdfast.Filter) Selection {
 type JobsIn struct {
 	Selection
 	State       holdfast.State `query:"state" doc:"only in this state"`
-	DeadLetters bool           `query:"dead_letters" doc:"only failed ones that nobody discarded"`
+	DeadLetters bool           `query:"dead_letters" doc:"only failed ones that are neither discarded nor benign"`
+	Benign      *bool          `query:"benign" doc:"true: only jobs that failed as was to be expected; false: only jobs that failed otherwise"`
 	Retrying    bool           `query:"retrying" doc:"only queued ones that failed before in this generation"`
 	Worker      string         `query:"worker" doc:"only those in this worker's hands"`
 }
@@ -68,13 +69,13 @@ type JobsIn struct {
 // Filter is the question as a store knows it.
 func (i JobsIn) Filter() holdfast.Filter {
 	f := i.Selection.Filter()
-	f.State, f.DeadLetters, f.Retrying, f.Worker = i.State, i.DeadLetters, i.Retrying, i.Worker
+	f.State, f.DeadLetters, f.Benign, f.Retrying, f.Worker = i.State, i.DeadLetters, i.Benign, i.Retrying, i.Worker
 	return f
 }
 
 // jobsIn is a filter as it travels.
 func jobsIn(f holdfast.Filter) JobsIn {
-	return JobsIn{selectionOf(f), f.State, f.DeadLetters, f.Retrying, f.Worker}
+	return JobsIn{selectionOf(f), f.State, f.DeadLetters, f.Benign, f.Retrying, f.Worker}
 }
 
 // JobsOut is a page of jobs.
@@ -141,6 +142,8 @@ type EditIn struct {
 type EditBody struct {
 	WordOn
 	Args        json.RawMessage `json:"args,omitempty" doc:"a JSON merge patch (RFC 7396) of the arguments"`
+	Whole       json.RawMessage `json:"whole_args,omitempty" doc:"the arguments whole, instead of a patch"`
+	Restore     time.Time       `json:"restore,omitzero" doc:"put back what the edit or redrive at this time replaced, as the story tells it; instead of the other fields"`
 	Queue       *string         `json:"queue,omitempty"`
 	Priority    *int16          `json:"priority,omitempty" doc:"a lower number is claimed first"`
 	Tags        *[]string       `json:"tags,omitempty" doc:"instead of those it has"`

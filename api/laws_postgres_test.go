@@ -10,5 +10,5 @@ import (
 // Where the two databases could differ by what travels: times, texts, JSON, errors and long waits.
 func TestAStoreOnPostgreSQLAtAServerKeepsTheLaws(t *testing.T) {
 	open := func(t testing.TB) *storetest.Subject { return afar(t, subject.Postgres(t)) }
-	storetest.Laws(t, storetest.Harness{Open: open}, "enqueue", "keys", "claim", "settle", "fence", "note", "record", "await", "member", "inspect")
+	storetest.Laws(t, storetest.Harness{Open: open}, "enqueue", "keys", "claim", "settle", "fence", "refusal", "note", "record", "await", "member", "inspect")
 }

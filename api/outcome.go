@@ -13,6 +13,7 @@ const (
 	OutcomeFailed     = "failed"
 	OutcomeTimedOut   = "timed_out"  // its time was up
 	OutcomeCrashed    = "crashed"    // the program broke: a panic, an exception nobody expected
+	OutcomeThrottled  = "throttled"  // the other side asked for less: no attempt is spent
 	OutcomeSnoozed    = "snoozed"    // nothing was wrong, it is only too early
 	OutcomeReturned   = "returned"   // handed back for free: the worker stops, or never started it
 	OutcomeCancelled  = "cancelled"  // a person asked it to stop, and it did
@@ -25,7 +26,7 @@ type Outcome struct {
 	Batch   holdfast.ID `json:"batch" doc:"of the lease"`
 	Job     holdfast.ID `json:"job" doc:"the job"`
 	Token   int         `json:"token" doc:"of the lease"`
-	Outcome string      `json:"outcome" enum:"complete,failed,timed_out,crashed,snoozed,returned,cancelled,unreadable" doc:"how it ended. snoozed: nothing was wrong, it is only too early. returned: handed back for free, because the worker stops or never started it"`
+	Outcome string      `json:"outcome" enum:"complete,failed,throttled,timed_out,crashed,snoozed,returned,cancelled,unreadable" doc:"how it ended. throttled: the other side asked to come back later; the job waits for retry_after, keeps code and message in its story, and no attempt is spent. snoozed: nothing was wrong, it is only too early. returned: handed back for free, because the worker stops or never started it"`
 
 	Took   time.Duration   `json:"took,omitempty" doc:"how long the attempt ran, such as 1.5s"`
 	Result json.RawMessage `json:"result,omitempty" doc:"with complete: any JSON, up to 1 MiB"`
@@ -40,7 +41,7 @@ type Outcome struct {
 
 	Permanent  bool          `json:"permanent,omitempty" doc:"waiting cannot cure it: the job fails for good"`
 	Benign     bool          `json:"benign,omitempty" doc:"it was to be expected: recorded, raises no alarm"`
-	RetryAfter time.Duration `json:"retry_after,omitempty" doc:"try again no sooner than this"`
+	RetryAfter time.Duration `json:"retry_after,omitempty" doc:"try again no sooner than this; with throttled: how long to wait, by the policy's backoff when left out"`
 	Hold       time.Duration `json:"hold,omitempty" doc:"nobody is to call the dependency for so long"`
 	Snooze     time.Duration `json:"snooze,omitempty" doc:"with snoozed: for how long"`
 }

@@ -85,7 +85,7 @@ func (s *Store) open(ctx context.Context) error {
 
 // Claim takes due jobs on.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	in := ClaimIn{Letter: true, Body: Claim{Worker: c.Worker, Queues: c.Queues, Limit: &c.Limit, Start: &c.Start, Lease: &c.Lease}}
+	in := ClaimIn{Letter: true, Body: Claim{Worker: c.Worker, Queues: c.Queues, Kinds: c.Kinds, Limit: &c.Limit, Start: &c.Start, Lease: &c.Lease, OwnerSlots: c.OwnerSlots, Busy: c.Busy}}
 	out, err := tell(ctx, s, ClaimJobs, in, once)
 	return leases(out, err, Unmark)
 }
@@ -155,7 +155,7 @@ func portions[T any](all []T, weight func(T) int, send func([]T) (Answers, error
 
 // Present says that a worker process is alive.
 func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	_, err := tell(ctx, s, PutWorker, PresentIn{p.Worker, Present{p.Queues, p.Kinds, p.Depends, p.Version, p.Slots, p.For}}, again)
+	_, err := tell(ctx, s, PutWorker, PresentIn{p.Worker, Present{p.Queues, p.Kinds, p.Depends, p.Version, p.Slots, p.Codes, p.Policy, p.Misses, p.For}}, again)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -25,7 +26,14 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	}
 	for begun, try := time.Now(), 0; ; try++ {
 		receipts, err := s.enqueue(ctx, text, len(drafts))
-		if try > 0 && errors.Is(err, holdfast.ErrConflict) {
+		if ids != nil && errors.Is(err, holdfast.ErrInvalid) && strings.Contains(err.Error(), errChosenID.Message) {
+			if text, err = keyAll(drafts, ids); err != nil {
+				return nil, err
+			}
+			ids = nil
+			receipts, err = s.enqueue(ctx, text, len(drafts))
+		}
+		if try > 0 && ids != nil && errors.Is(err, holdfast.ErrConflict) {
 			named := slices.Clone(drafts)
 			for i := range named {
 				named[i].ID = ids[i]
@@ -64,6 +72,27 @@ func nameAll(drafts []holdfast.Draft) (ids []holdfast.ID, text []byte, err error
 		}
 	}
 	return ids, append(text, ']'), nil
+}
+
+// keyAll writes drafts down for a key that may not choose ids: the id that this call would have chosen becomes the idempotency key, so that the call can
+// still be repeated. What the caller named itself stays refused.
+func keyAll(drafts []holdfast.Draft, ids []holdfast.ID) (text []byte, err error) {
+	text = append(text, '[')
+	for i, d := range drafts {
+		if !d.ID.IsZero() {
+			return nil, errChosenID
+		}
+		if d.IdempotencyKey == "" {
+			d.IdempotencyKey = "call/" + ids[i].String()
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if text, err = appendDraft(text, &d, holdfast.ID{}); err != nil {
+			return nil, invalid("draft %d cannot be sent: %v", i+1, err)
+		}
+	}
+	return append(text, ']'), nil
 }
 
 var (

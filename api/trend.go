@@ -70,10 +70,10 @@ type (
 
 // The verbs of a store that answer them.
 var (
-	StoreCount       = verb[CountWanted, Counted]("count", key.Viewer, key.Worker, "Count jobs that match, up to a number.")
-	StoreDepths      = verb[struct{}, []holdfast.Depth]("depths", key.Viewer, key.Worker, "What stands in each queue.")
-	StoreTrends      = verb[TrendsWanted, []holdfast.Trend]("trends", key.Viewer, key.Worker, "What became of attempts.")
-	StoreErrorTrends = verb[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", key.Viewer, key.Worker, "How error groups come and go.")
+	StoreCount       = verb[CountWanted, Counted]("count", key.Viewer, "", "Count jobs that match, up to a number.")
+	StoreDepths      = verb[struct{}, []holdfast.Depth]("depths", key.Viewer, "", "What stands in each queue.")
+	StoreTrends      = verb[TrendsWanted, []holdfast.Trend]("trends", key.Viewer, "", "What became of attempts.")
+	StoreErrorTrends = verb[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", key.Viewer, "", "How error groups come and go.")
 )
 
 // Count counts the jobs that match.

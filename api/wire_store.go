@@ -58,9 +58,13 @@ type Page[T any] struct {
 type Take struct {
 	Worker string        `json:"worker"`
 	Queues []string      `json:"queues"`
+	Kinds  []string      `json:"kinds,omitempty"`
 	Limit  int           `json:"limit"`
 	Start  int           `json:"start"`
 	Lease  time.Duration `json:"lease"`
+
+	OwnerSlots int            `json:"owner_slots,omitempty"`
+	Busy       map[string]int `json:"busy,omitempty"`
 }
 
 // A Deed is a holdfast.Intervention.
@@ -79,6 +83,7 @@ type Alteration struct {
 	Deed
 	Seen        string          `json:"seen,omitempty"`
 	Patch       json.RawMessage `json:"patch,omitempty"`
+	Args        json.RawMessage `json:"args,omitempty"`
 	Queue       *string         `json:"queue,omitempty"`
 	Priority    *int16          `json:"priority,omitempty"`
 	Tags        *[]string       `json:"tags,omitempty"`
@@ -158,6 +163,7 @@ type Change struct {
 	Deposits  []Deposit         `json:"deposits,omitempty"`
 	Events    []holdfast.Event  `json:"events,omitempty"`
 	Enqueue   []holdfast.Draft  `json:"enqueue,omitempty"`
+	Deliver   []holdfast.Draft  `json:"deliver,omitempty"`
 	Listen    []Listener        `json:"listen,omitempty"`
 	Artifacts []Thing           `json:"artifacts,omitempty"`
 }
@@ -176,7 +182,7 @@ func each[From, To any](of []From, make func(From) To) []To {
 
 func changeOf(c holdfast.Change) Change {
 	return Change{
-		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Place: each(c.Place, PlacedOf), Lift: each(c.Lift, PlacedOf),
+		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: each(c.Place, PlacedOf), Lift: each(c.Lift, PlacedOf),
 		Deposits:  each(c.Deposits, func(d holdfast.Deposit) Deposit { return Deposit{PlacedOf(d.Hold), d.Tokens} }),
 		Listen:    each(c.Listen, func(l holdfast.Listener) Listener { return Listener(l) }),
 		Artifacts: each(c.Artifacts, func(a holdfast.Artifact) Thing { return Thing{a, a.ExpireIn, a.Expired} }),
@@ -186,7 +192,7 @@ func changeOf(c holdfast.Change) Change {
 // Change is the change again.
 func (c Change) Change() holdfast.Change {
 	return holdfast.Change{
-		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Place: each(c.Place, Placed.Placement), Lift: each(c.Lift, Placed.Placement),
+		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: each(c.Place, Placed.Placement), Lift: each(c.Lift, Placed.Placement),
 		Deposits: each(c.Deposits, func(d Deposit) holdfast.Deposit { return holdfast.Deposit{Hold: d.Hold.Placement(), Tokens: d.Tokens} }),
 		Listen:   each(c.Listen, func(l Listener) holdfast.Listener { return holdfast.Listener(l) }),
 		Artifacts: each(c.Artifacts, func(t Thing) holdfast.Artifact {
@@ -197,10 +203,10 @@ func (c Change) Change() holdfast.Change {
 }
 
 func alterationOf(e holdfast.Edit) Alteration {
-	return Alteration{Deed(e.Intervention), e.Seen, e.Patch, e.Queue, e.Priority, e.Tags, e.MaxAttempts, e.Delay}
+	return Alteration{Deed(e.Intervention), e.Seen, e.Patch, e.Args, e.Queue, e.Priority, e.Tags, e.MaxAttempts, e.Delay}
 }
 
 // Edit is the edit again.
 func (a Alteration) Edit() holdfast.Edit {
-	return holdfast.Edit{Intervention: holdfast.Intervention(a.Deed), Seen: a.Seen, Patch: a.Patch, Queue: a.Queue, Priority: a.Priority, Tags: a.Tags, MaxAttempts: a.MaxAttempts, Delay: a.Delay}
+	return holdfast.Edit{Intervention: holdfast.Intervention(a.Deed), Seen: a.Seen, Patch: a.Patch, Args: a.Args, Queue: a.Queue, Priority: a.Priority, Tags: a.Tags, MaxAttempts: a.MaxAttempts, Delay: a.Delay}
 }

@@ -39,7 +39,16 @@ func judging(t testing.TB) *place {
 		cancel()
 		<-ended
 	})
-	return p
+	for { // an engine judges while it runs
+		if _, err := e.Judge(ctx, nil); err == nil {
+			return p
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the engine ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 func (p *place) enqueue(drafts ...holdfast.Draft) []holdfast.ID {
@@ -108,6 +117,12 @@ func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
 			return j.LastFailure.Context["proxy"] == "p7" && strings.Contains(j.LastFailure.Detail, "line 7")
 		}},
 		{`"outcome":"failed","message":"later","retry_after":"50m"`, holdfast.Queued, func(j holdfast.Job) bool { return j.DueAt.Sub(j.AsOf) > 40*time.Minute }},
+		{`"outcome":"throttled","message":"quota used up","http_status":429,"retry_after":"30m"`, holdfast.Queued, func(j holdfast.Job) bool {
+			return j.Failures == 0 && j.Interrupts == 1 && j.DueAt.Sub(j.AsOf) > 25*time.Minute && j.LastFailure.Code == "RATE_LIMITED" && strings.Contains(j.LastFailure.Detail, "quota used up")
+		}},
+		{`"outcome":"throttled","message":"quota used up","code":"GW_5XX"`, holdfast.Queued, func(j holdfast.Job) bool {
+			return j.Failures == 0 && j.DueAt.After(j.AsOf) && j.LastFailure.Code == "GW_5XX"
+		}},
 		{`"outcome":"snoozed","snooze":"3h"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.DueAt.Sub(j.AsOf) > 170*time.Minute }},
 		{`"outcome":"returned"`, holdfast.Queued, func(j holdfast.Job) bool { return j.Failures == 0 && j.Interrupts == 1 }},
 		{`"outcome":"timed_out","message":"30 s are over"`, holdfast.Queued, func(j holdfast.Job) bool { return j.LastFailure.Code == "TIMEOUT" }},

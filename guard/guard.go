@@ -236,7 +236,23 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil && len(blocked) > 0 { // whatever else went wrong on the way to its other addresses
 		return nil, ErrBlocked
 	}
-	return conn, err
+	return conn, withoutResolver(err)
+}
+
+// withoutResolver is the error of a failed lookup without the resolver's address: it is told to callers who chose the name.
+func withoutResolver(err error) error {
+	lookup := (*net.DNSError)(nil)
+	if !errors.As(err, &lookup) {
+		return err
+	}
+	plain := &net.DNSError{Err: "the name could not be resolved", Name: lookup.Name, IsTimeout: lookup.IsTimeout, IsTemporary: lookup.IsTemporary, IsNotFound: lookup.IsNotFound}
+	switch {
+	case lookup.IsNotFound:
+		plain.Err = "no such host"
+	case lookup.IsTimeout:
+		plain.Err = "the resolver did not answer in time"
+	}
+	return plain
 }
 
 func (g *Guard) connect(ctx context.Context, dialer *net.Dialer, network, address string) (net.Conn, error) {

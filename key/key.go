@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,19 +50,25 @@ type Key struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"` // for people: it is the actor of what is done with it
 	Scope     Scope     `json:"scope"`
-	Owner     string    `json:"owner,omitempty"` // bound to this owner: it sees and touches nobody else's
-	Hash      string    `json:"hash,omitempty"`  // of the secret; never shown
+	Owner     string    `json:"owner,omitempty"`  // bound to this owner: it sees and touches nobody else's
+	Queues    []string  `json:"queues,omitempty"` // a worker's, bound to these queues; empty: to all
+	Kinds     []string  `json:"kinds,omitempty"`  // a worker's, bound to these kinds; empty: to all
+	Hash      string    `json:"hash,omitempty"`   // of the secret; never shown
 	CreatedAt time.Time `json:"created_at"`
 	ExpireAt  time.Time `json:"expire_at,omitzero"`
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	UsedAt    time.Time `json:"used_at,omitzero"` // about when it was last used
 }
 
+const maxBound = 100 // queues, and kinds, that a key is bound to
+
 // An Order asks for a key.
 type Order struct {
 	Name     string        `json:"name"`
 	Scope    Scope         `json:"scope"`
 	Owner    string        `json:"owner,omitempty"`
+	Queues   []string      `json:"queues,omitempty"`    // a worker's: it works on these alone
+	Kinds    []string      `json:"kinds,omitempty"`     // a worker's: it works on these alone
 	ExpireIn time.Duration `json:"expire_in,omitempty"` // 0: never
 }
 
@@ -71,8 +78,11 @@ func (o Order) Check() error {
 	add := func(format string, args ...any) {
 		wrong = append(wrong, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
 	}
-	if o.Name == "" || len(o.Name) > holdfast.MaxKey || strings.ContainsFunc(o.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if o.Name == "" || len(o.Name) > holdfast.MaxKey || !holdfast.PlainText(o.Name) {
 		add("a key named %.60q: use 1 to %d bytes without control characters, so that people know whose it is", o.Name, holdfast.MaxKey)
+	}
+	if first, _, _ := strings.Cut(strings.ToLower(o.Name), " "); first == "holdfast" || first == "policy" {
+		add("a key named %.60q: engines and policies are named so in the audit trail; give another name", o.Name)
 	}
 	switch o.Scope {
 	case Viewer, Worker, Operator, Admin:
@@ -81,6 +91,17 @@ func (o Order) Check() error {
 	}
 	if o.Owner != "" && (o.Scope == Worker || o.Scope == Admin) {
 		add("a key of scope %s that is bound to an owner: workers and admins deal with everybody's jobs; use viewer or operator", o.Scope)
+	}
+	if len(o.Queues)+len(o.Kinds) > 0 && o.Scope != Worker {
+		add("a key of scope %s that is bound to queues or kinds: only a worker's is; bind a viewer's or an operator's to an owner", o.Scope)
+	}
+	if len(o.Queues) > maxBound || len(o.Kinds) > maxBound {
+		add("a key that is bound to %d queues and %d kinds: the limit is %d of each", len(o.Queues), len(o.Kinds), maxBound)
+	}
+	for _, name := range slices.Concat(o.Queues, o.Kinds) {
+		if probe := (holdfast.Draft{Kind: "probe", Dependency: name}); name == "" || probe.Prepare() != nil {
+			add("a key bound to %.140q: name queues and kinds, of 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName)
+		}
 	}
 	if len(o.Owner) > holdfast.MaxKey {
 		add("an owner of %d bytes: the limit is %d", len(o.Owner), holdfast.MaxKey)
@@ -97,7 +118,7 @@ func Make(o Order, now time.Time) (k Key, text string) {
 	var secret [32]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	_, _ = rand.Read(secret[:])
-	k = Key{ID: hex.EncodeToString(id[:]), Name: o.Name, Scope: o.Scope, Owner: o.Owner, CreatedAt: now.UTC()}
+	k = Key{ID: hex.EncodeToString(id[:]), Name: o.Name, Scope: o.Scope, Owner: o.Owner, Queues: o.Queues, Kinds: o.Kinds, CreatedAt: now.UTC()}
 	if o.ExpireIn > 0 {
 		k.ExpireAt = k.CreatedAt.Add(o.ExpireIn)
 	}

@@ -3,6 +3,7 @@ package key
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestAKeyIsKeptAsItIsRead(t *testing.T) {
 	k, _ := Make(Order{Name: "ci", Scope: Viewer, Owner: "bob", ExpireIn: time.Hour}, noon)
 	text, err := json.Marshal(k)
 	var again Key
-	if err != nil || json.Unmarshal(text, &again) != nil || again != k {
+	if err != nil || json.Unmarshal(text, &again) != nil || !reflect.DeepEqual(again, k) {
 		t.Errorf("%s %+v", text, again)
 	}
 }

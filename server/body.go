@@ -16,7 +16,8 @@ import (
 // bodyOf reads a JSON body, so far and no further. What it holds of the memory for bodies is given back by free.
 func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, free func(), err error) {
 	var held int64
-	free = func() { s.bytes.Add(-held) }
+	a := replyOf(w)
+	free = func() { s.giveBody(a, held) }
 	if limit == 0 {
 		limit = api.DefaultLimit
 	}
@@ -34,8 +35,7 @@ func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, limit int64) (bo
 	for from := http.MaxBytesReader(w, r.Body, limit); ; {
 		if len(body) == cap(body) { // memory is taken as the body comes, never on its word
 			more := max(int64(cap(body)), 4<<10)
-			if s.bytes.Add(more) > s.cfg.Limits.Bytes {
-				s.bytes.Add(-more)
+			if !s.takeBody(a, more) {
 				return nil, free, busy()
 			}
 			held += more

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"strings"
+
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -13,17 +16,20 @@ type Caller struct {
 	Name    string    // of the key
 	Scope   key.Scope // what it may do
 	Owner   string    // bound to this owner; empty: to nobody
+	Queues  []string  // a worker bound to these queues; empty: to all
+	Kinds   []string  // a worker bound to these kinds; empty: to all
 	Request string    // the id of this request
 }
 
-// actor is who is named in the story. Whoever has a key is known by its name, whatever they say; what they say comes before it.
+// actor is the name in the story. A caller with a key is named by its key; the name that the request gives stands before it. No caller can be named like an
+// engine, because the audit log leaves out what engines do.
 func (c Caller) actor(said string) string {
 	switch {
 	case c.Key == "" && said != "":
 		return said
 	case c.Key == "":
 		return "local"
-	case said != "" && said != c.Name:
+	case said != "" && !strings.EqualFold(said, c.Name) && !breaker.IsSystem(said):
 		return said + " (key " + c.Name + ")"
 	}
 	return c.Name

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -16,24 +18,27 @@ const usualLease = 30 * time.Second
 func (s *Server) mountClaims() {
 	store := s.cfg.Store
 	mount(s, api.ClaimJobs, s.claim)
-	mount(s, api.RenewJobs, func(ctx context.Context, _ Caller, in *api.RenewIn) (api.RenewOut, error) {
-		renewals := make([]holdfast.Renewal, len(in.Body.Renewals))
-		for i, r := range in.Body.Renewals {
-			renewals[i] = holdfast.Renewal(r)
-		}
-		renewed, err := store.Renew(ctx, renewals, orElse(in.Body.Lease, usualLease))
-		return api.RenewOut(renewed), err
-	})
+	mount(s, api.RenewJobs, s.renew)
 	mount(s, api.SettleJobs, s.settle)
 	mount(s, api.NoteJobs, s.note)
-	mount(s, api.PutWorker, func(ctx context.Context, _ Caller, in *api.PresentIn) (nothing, error) {
+	mount(s, api.PutWorker, func(ctx context.Context, c Caller, in *api.PresentIn) (nothing, error) {
 		p := in.Body
-		return nothing{}, store.Present(ctx, holdfast.Presence{Worker: in.Name, Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, For: p.For})
+		if err := c.mayWorkOn(p.Queues, slices.AppendSeq(slices.Clone(p.Kinds), maps.Keys(p.Depends))); err != nil {
+			return nothing{}, err
+		}
+		return nothing{}, store.Present(ctx, holdfast.Presence{Worker: in.Name, Queues: p.Queues, Kinds: p.Kinds, Depends: p.Depends, Version: p.Version, Slots: p.Slots, Codes: p.Codes, Policy: p.Policy, Misses: p.Misses, For: p.For})
 	})
-	mount(s, api.AwaitWork, func(ctx context.Context, _ Caller, in *api.WakeIn) (api.Wake, error) {
+	mount(s, api.AwaitWork, func(ctx context.Context, c Caller, in *api.WakeIn) (api.Wake, error) {
+		queues := in.Body.Queues
+		if len(queues) == 0 {
+			queues = c.Queues
+		}
+		if err := c.mayWorkOn(queues, nil); err != nil {
+			return api.Wake{}, err
+		}
 		ctx, over := s.untilClose(ctx)
 		defer over()
-		wake, err := store.Await(ctx, in.Body.Queues, max(0, min(in.Body.Patience, api.MostWait)))
+		wake, err := store.Await(ctx, queues, max(0, min(in.Body.Patience, api.MostWait)))
 		if err != nil && s.closing.Err() != nil {
 			wake, err = holdfast.Wake{}, nil // the server stops: whoever waits asks the next one
 		}
@@ -58,10 +63,14 @@ func tooMany(what string, n int) error {
 }
 
 // claim takes jobs on for a worker, and remembers them until the worker reports.
-func (s *Server) claim(ctx context.Context, _ Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
-	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease)}
+func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
+	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
+		OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
 	c.Start = orElse(in.Body.Start, c.Limit)
-	if c.Queues == nil {
+	if c, err = who.narrowed(c); err != nil {
+		return out, err
+	}
+	if c.Queues == nil && len(c.Kinds) == 0 {
 		c.Queues = []string{holdfast.DefaultQueue}
 	}
 	if c.Worker == "" || len(c.Worker) > holdfast.MaxKey {
@@ -70,11 +79,17 @@ func (s *Server) claim(ctx context.Context, _ Caller, in *api.ClaimIn) (out api.
 	if err := tooMany("jobs", c.Limit); err != nil {
 		return out, err
 	}
-	leases, err := s.cfg.Store.Claim(ctx, c)
+	if !s.roomForAnswer(who) {
+		return out, busy()
+	}
+	leases, err := s.small.inParts(ctx, s.cfg.Store.Claim, c)
 	if err != nil {
 		return out, err
 	}
-	if s.cfg.Judge != nil && !in.Letter { // Go programs settle by themselves
+	if s.cfg.Judge != nil && !in.Letter { // Go programs ration by themselves
+		leases = s.cfg.Judge.Ration(ctx, leases)
+	}
+	if s.cfg.Judge != nil && !in.Letter || who.narrow() { // Go programs settle by themselves; what bound keys settle is compared with what they claimed
 		s.lent.remember(leases, time.Now())
 	}
 	out.Leases = make([]api.Lease, len(leases))
@@ -88,7 +103,7 @@ func (s *Server) claim(ctx context.Context, _ Caller, in *api.ClaimIn) (out api.
 	return out, nil
 }
 
-func (s *Server) settle(ctx context.Context, _ Caller, in *api.SettleIn) (out api.Answers, err error) {
+func (s *Server) settle(ctx context.Context, c Caller, in *api.SettleIn) (out api.Answers, err error) {
 	if err := tooMany("settlements", len(in.Body.Settlements)); err != nil {
 		return out, err
 	}
@@ -99,11 +114,11 @@ func (s *Server) settle(ctx context.Context, _ Caller, in *api.SettleIn) (out ap
 			settlements[i].Result = api.Unmark(settlements[i].Result)
 		}
 	}
-	answers, err := s.cfg.Store.Settle(ctx, settlements)
+	answers, err := sifted(ctx, touching{s, c}, settlements, func(one *holdfast.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
-func (s *Server) note(ctx context.Context, _ Caller, in *api.NoteIn) (out api.Answers, err error) {
+func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.Answers, err error) {
 	if err := tooMany("notes", len(in.Body.Notes)); err != nil {
 		return out, err
 	}
@@ -117,7 +132,7 @@ func (s *Server) note(ctx context.Context, _ Caller, in *api.NoteIn) (out api.An
 			notes[i].Progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note}
 		}
 	}
-	answers, err := s.cfg.Store.Note(ctx, notes)
+	answers, err := sifted(ctx, touching{s, c}, notes, func(one *holdfast.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 func (s *Server) mountEnqueue() {
-	mount(s, api.EnqueueJob, func(ctx context.Context, _ Caller, in *api.EnqueueIn) (out api.Receipt, err error) {
+	mount(s, api.EnqueueJob, func(ctx context.Context, c Caller, in *api.EnqueueIn) (out api.Receipt, err error) {
 		draft, err := in.Draft()
 		if err != nil {
 			return out, err
 		}
-		receipts, err := s.enqueue(ctx, []holdfast.Draft{draft})
+		receipts, err := s.enqueue(ctx, c, []holdfast.Draft{draft})
 		if err != nil {
 			return out, err
 		}
@@ -29,7 +29,10 @@ func (s *Server) mountEnqueue() {
 		}
 		return s.bulk(w, r, c, in)
 	})
-	mount(s, api.GatherGroup, func(ctx context.Context, _ Caller, in *api.GatherIn) (holdfast.Group, error) {
+	mount(s, api.GatherGroup, func(ctx context.Context, c Caller, in *api.GatherIn) (holdfast.Group, error) {
+		if err := c.mayContinue(in.Body.Group().Then); err != nil {
+			return holdfast.Group{}, err
+		}
 		return s.enqueuer().Gather(ctx, in.Body.Group())
 	})
 	mount(s, api.SealGroup, func(ctx context.Context, c Caller, in *api.OnGroup) (nothing, error) {
@@ -46,7 +49,10 @@ func (s *Server) enqueuer() holdfast.Enqueuer {
 }
 
 // enqueue hands drafts in, and tells whoever counts what is new.
-func (s *Server) enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if err := c.mayEnqueue(drafts); err != nil {
+		return nil, err
+	}
 	receipts, err := s.enqueuer().Enqueue(ctx, drafts)
 	if err != nil {
 		return nil, reused(err)
@@ -136,5 +142,5 @@ func (s *Server) takeIn(ctx context.Context, c Caller, drafts []holdfast.Draft) 
 			}
 		}
 	}
-	return s.enqueue(ctx, drafts)
+	return s.enqueue(ctx, c, drafts)
 }

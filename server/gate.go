@@ -40,10 +40,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to mounted) (Call
 func (s *Server) identify(r *http.Request) (Caller, error) {
 	given := r.Header["Authorization"]
 	switch {
-	case len(given) == 0 && s.cfg.Open:
-		return Caller{Scope: key.Admin}, nil
 	case len(given) == 0:
-		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...; 'holdfast keys create' makes one")
+		return s.keyless(r.Context())
 	case len(given) > 1:
 		return Caller{}, unauthenticated("give the header Authorization once")
 	}
@@ -52,6 +50,30 @@ func (s *Server) identify(r *http.Request) (Caller, error) {
 		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...")
 	}
 	return s.Know(r.Context(), r.RemoteAddr, text)
+}
+
+// keyless is a caller without a key: an admin while the server is open, and otherwise a stranger.
+func (s *Server) keyless(ctx context.Context) (Caller, error) {
+	open := s.cfg.Open
+	if open && !s.cfg.IgnoreKeys {
+		var err error
+		if open, err = s.keys.unlocked(ctx); err != nil {
+			return Caller{}, err
+		}
+	}
+	if !open {
+		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...; 'holdfast keys create' makes one")
+	}
+	return Caller{Scope: key.Admin}, nil
+}
+
+// asksNoKey reports whether callers without a key may be let in: then it matters where they come from.
+func (s *Server) asksNoKey() bool { return s.cfg.Open && (s.cfg.IgnoreKeys || !s.keys.locked.Load()) }
+
+func (s *Server) saysLocked() {
+	if s.cfg.Open && !s.cfg.IgnoreKeys {
+		s.cfg.Log.Info("a key was made: from now on every caller needs one", "event", "locked")
+	}
 }
 
 // may reports whether the caller may ask this at all, whatever it is about.
@@ -135,13 +157,13 @@ func (s *Server) ownGroup(ctx context.Context, c Caller, id holdfast.ID) error {
 	}
 	group, err := s.cfg.Store.Group(ctx, id)
 	if errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged) || err == nil && group.Owner != c.Owner {
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no group " + id.String()}
+		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no group " + id.String() + ": check the id"}
 	}
 	return err
 }
 
 func noSuchJob(id holdfast.ID) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no job " + id.String()}
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no job " + id.String() + ": check the id"}
 }
 
 // sane refuses what no honest program sends: before anybody is asked who they are.
@@ -157,7 +179,7 @@ func (s *Server) sane(r *http.Request) error {
 	case at != clean || !utf8.ValidString(r.URL.Path) || strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: write it without empty parts, dots and control characters"}
 	}
-	if s.cfg.Open {
+	if s.asksNoKey() {
 		if err := local(r); err != nil {
 			return err
 		}
@@ -175,6 +197,9 @@ func local(r *http.Request) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
+	if proxy := proxied(r); proxy != "" {
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this request came through a proxy (it has the header " + proxy + "), and without keys this server answers only its own machine: make a key with 'holdfast keys create --scope admin --name NAME', and give it in the header Authorization"}
+	}
 	at, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if !isLocal(r) || !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") && (err != nil || !at.Unmap().IsLoopback()) {
 		return &holdfast.Error{Kind: api.ErrForbidden, Message: "without keys this server answers only on its own machine, as localhost or 127.0.0.1: start it with keys to reach it otherwise"}
@@ -184,6 +209,21 @@ func local(r *http.Request) error {
 		return &holdfast.Error{Kind: api.ErrForbidden, Message: "a page of another origin may not ask this"}
 	}
 	return nil
+}
+
+// proxied is the header by which a proxy shows that it passed the request on; empty: none does. A proxy on this machine would make its own address the
+// caller's, and every caller an admin.
+func proxied(r *http.Request) string {
+	for name := range r.Header {
+		switch name {
+		case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address":
+			return name
+		}
+		if strings.HasPrefix(name, "X-Forwarded") {
+			return name
+		}
+	}
+	return ""
 }
 
 // HTTP makes the http.Server of this server, with limits on how long and how much anybody may talk before being known. Whoever starts it calls

@@ -17,9 +17,11 @@ type reply struct {
 	id     string // of the request
 	route  string // by name; empty while none was found
 	key    string // the id of the caller's key
+	remote string // where the request comes from
 	begun  time.Time
 	status int    // 0: nothing was written yet
 	leave  func() // gives back what the request holds of the limits
+	quota  *quota // of the caller's key; nil without one
 	vital  bool
 	long   bool
 }
@@ -71,12 +73,15 @@ var always = map[string][]string{
 
 // begin starts an answer: its request has an id, and what is true of every answer is said.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *reply {
-	a := &reply{ResponseWriter: w, id: requestID(r), begun: time.Now()}
+	a := &reply{ResponseWriter: w, id: requestID(r), remote: r.RemoteAddr, begun: time.Now()}
 	header := w.Header()
 	for name, value := range always {
 		header[name] = value[:1:1]
 	}
 	header["X-Request-Id"] = []string{a.id}
+	if r.TLS != nil {
+		header["Strict-Transport-Security"] = []string{"max-age=31536000"}
+	}
 	hurry(a, r, false)
 	return a
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/key"
-	"github.com/holdfastdev/holdfast/ops"
 )
 
 // Health is what /readyz tells. Those who may not look see the status alone.
@@ -21,8 +20,8 @@ type Health struct {
 	Duties []duty.Standing `json:"duties,omitempty"`
 	Queues []QueueHealth   `json:"queues,omitempty"`
 	Stuck  *int            `json:"stuck,omitempty"` // processing, and past the end of the lease; counted up to 200
-	// RetryFailures is the share of retries within the last hour that failed again.
-	RetryFailures *float64 `json:"retry_failures,omitempty"`
+	// FailedAttempts is the share of the attempts that ended within the last hour without completing or being cancelled.
+	FailedAttempts *float64 `json:"failed_attempts,omitempty"`
 }
 
 // Checked is how one check went.
@@ -39,6 +38,8 @@ type QueueHealth struct {
 	Ready int           `json:"ready"`
 	Later int           `json:"later"`
 	Age   time.Duration `json:"age,omitempty"` // of the oldest that could run
+	// AtLeast names the numbers beyond which the store did not count.
+	AtLeast []string `json:"at_least,omitempty"`
 }
 
 // A pulse is what was found out about health a moment ago, so that whoever asks often costs little.
@@ -90,7 +91,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !well {
 		told.Status, status = "not ready", http.StatusServiceUnavailable
 	}
-	if len(r.Header["Authorization"]) > 0 || s.cfg.Open {
+	if len(r.Header["Authorization"]) > 0 || s.asksNoKey() {
 		caller, err := s.identify(r)
 		if err == nil && caller.may(mounted{scope: key.Viewer}) == nil {
 			told = s.detail(r.Context(), told, well)
@@ -163,7 +164,7 @@ func (s *Server) look(ctx context.Context) (h Health) {
 	}
 	if stats, err := s.cfg.Desk.Stats(ctx); err == nil {
 		for _, q := range stats.Queues {
-			one := QueueHealth{Queue: q.Queue, Ready: q.Ready, Later: q.Later}
+			one := QueueHealth{Queue: q.Queue, Ready: q.Ready, Later: q.Later, AtLeast: q.AtLeast}
 			if !q.Oldest.IsZero() {
 				one.Age = max(0, time.Since(q.Oldest).Truncate(time.Second))
 			}
@@ -179,25 +180,23 @@ func (s *Server) look(ctx context.Context) (h Health) {
 		}
 		h.Stuck = &stuck
 	}
-	if figures, err := s.cfg.Desk.Analytics(ctx, time.Hour); err == nil {
-		h.RetryFailures = retryFailures(figures)
+	if trends, err := s.cfg.Desk.Trends(ctx, time.Hour, time.Hour); err == nil {
+		h.FailedAttempts = failedAttempts(trends)
 	}
 	return h
 }
 
-// retryFailures is the share of retries that failed, or nil when there were none.
-func retryFailures(a ops.Analytics) *float64 {
-	made, complete := 0, 0
-	for _, k := range a.Kinds {
-		made += k.Retries
+// failedAttempts is the share of attempts that failed, or nil when none ended.
+func failedAttempts(trends []holdfast.Trend) *float64 {
+	failed, ended := 0, 0
+	for _, t := range trends {
+		failed += t.Failed + t.Retried
+		ended += t.Complete + t.Failed + t.Retried
 	}
-	for _, r := range a.Retries {
-		complete += r.Complete
-	}
-	if made == 0 {
+	if ended == 0 {
 		return nil
 	}
-	share := float64(max(0, made-complete)) / float64(made)
+	share := float64(failed) / float64(ended)
 	return &share
 }
 

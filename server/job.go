@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -24,11 +26,16 @@ func (s *Server) mountJobs() {
 		out.Story, err = desk.Story(ctx, in.ID)
 		return out, err
 	})
-	mount(s, api.ExplainJob, func(ctx context.Context, _ Caller, in *api.ByID) (ops.Explanation, error) {
-		return desk.Explain(ctx, in.ID)
+	mount(s, api.ExplainJob, func(ctx context.Context, c Caller, in *api.ByID) (ops.Explanation, error) {
+		told, err := desk.Explain(ctx, in.ID)
+		if c.Owner != "" {
+			told.Reasons = withoutOperators(told.Reasons)
+		}
+		return told, err
 	})
-	mount(s, api.GetHistory, func(ctx context.Context, _ Caller, in *api.ByID) (holdfast.History, error) {
-		return desk.History(ctx, in.ID)
+	mount(s, api.GetHistory, func(ctx context.Context, c Caller, in *api.ByID) (holdfast.History, error) {
+		h, err := desk.History(ctx, in.ID)
+		return forCaller(c, h), err
 	})
 	mount(s, api.GetArtifacts, func(ctx context.Context, _ Caller, in *api.ByID) (out api.ArtifactsOut, err error) {
 		out.Artifacts, err = desk.Artifacts(ctx, in.ID)
@@ -54,10 +61,36 @@ func (s *Server) mountJobs() {
 	})
 }
 
+// forCaller is a history as a caller may read it. Former values may hold a secret that an edit removed: only callers that can restore them read them. All others read
+// the differences in the story, in which credentials are hidden.
+func forCaller(c Caller, h holdfast.History) holdfast.History {
+	if !c.Scope.Allows(key.Operator) {
+		for i := range h.Events {
+			h.Events[i].Was = nil
+		}
+	}
+	return h
+}
+
+// plainReasons are the reasons that say nothing but what a job's owner may know. All others are holds, which name operators and repeat their words.
+var plainReasons = []string{"scheduled", "retry", "handed back", "jobs ahead", "no worker", "unknown kind", "slots busy", "expiring", "next", "processing", "claimed", "worker silent",
+	"cancelling", "complete", "failed", "discarded", "cancelled", "nowhere", "members", "upstream", "purged"}
+
+// withoutOperators are reasons as a key that is bound to an owner is told them: what holds a job and until when, and neither who holds it nor why.
+func withoutOperators(reasons []ops.Reason) []ops.Reason {
+	told := slices.Clone(reasons)
+	for i := range told {
+		if r := &told[i]; !slices.Contains(plainReasons, r.Name) {
+			r.Text, r.Remedy = "it is held back ("+r.Name+")", "wait, or ask the operators of this server"
+		}
+	}
+	return told
+}
+
 // edit changes a job. One that is not as the editor saw it is told from one that cannot be edited at all: the first may look again.
 func (s *Server) edit(ctx context.Context, c Caller, in *api.EditIn) (holdfast.Job, error) {
 	b := in.Body
-	e := holdfast.Edit{Intervention: c.onJob(in.ID, b.WordOn), Patch: b.Args, Queue: b.Queue, Priority: b.Priority, Tags: b.Tags, MaxAttempts: b.MaxAttempts, Delay: b.Delay}
+	e := holdfast.Edit{Intervention: c.onJob(in.ID, b.WordOn), Patch: b.Args, Args: b.Whole, Restore: b.Restore, Queue: b.Queue, Priority: b.Priority, Tags: b.Tags, MaxAttempts: b.MaxAttempts, Delay: b.Delay}
 	var err error
 	if e.Seen, err = seen(in.Match); err != nil {
 		return holdfast.Job{}, err

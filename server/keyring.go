@@ -16,14 +16,21 @@ import (
 // A keyring knows the keys that are in the store, as they were a moment ago: so asking costs nothing, and what is revoked is refused within a
 // second by every server.
 type keyring struct {
-	store ledger
-	last  atomic.Pointer[ring]
+	store  ledger
+	last   atomic.Pointer[ring]
+	locked atomic.Bool // a key record was seen: from then on every caller needs a key, also after the records are gone
+	onLock func()      // called once, when locked becomes true
 
 	mu      sync.Mutex
 	reading *reading
 	used    map[string]time.Time // when the use of a key was last written down from here
-	closed  bool
+	lives   map[string]*life     // by the key's id; "" is the life of callers without a key
+	closed  chan struct{}
 	work    sync.WaitGroup
+}
+
+func newKeyring(store ledger, onLock func()) *keyring {
+	return &keyring{store: store, onLock: onLock, used: map[string]time.Time{}, lives: map[string]*life{}, closed: make(chan struct{})}
 }
 
 // A ledger keeps records. Every store is one.
@@ -147,7 +154,7 @@ func (k *keyring) refresh() *reading {
 		return k.reading
 	}
 	r := &reading{over: make(chan struct{})}
-	if k.closed {
+	if k.isClosed() {
 		r.begun, r.err = time.Now(), &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is closing"}
 		close(r.over)
 		return r
@@ -166,6 +173,9 @@ func (k *keyring) read(r *reading) {
 	r.begun = time.Now()
 	records, err := k.store.Records(ctx, key.Room)
 	if err == nil {
+		if len(records) > 0 {
+			k.lock()
+		}
 		fresh := &ring{keys: make(map[string]kept, len(records)), begun: r.begun}
 		for _, record := range records {
 			var one key.Key
@@ -175,6 +185,7 @@ func (k *keyring) read(r *reading) {
 			}
 		}
 		k.last.Store(fresh)
+		k.endLives(fresh)
 	} else if !errors.Is(err, holdfast.ErrUnavailable) {
 		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the keys cannot be read now: ask again a little later", Cause: err}
 	}
@@ -192,7 +203,7 @@ func (k *keyring) touch(found kept, now time.Time) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed || now.Sub(k.used[found.ID]) < usedEvery {
+	if k.isClosed() || now.Sub(k.used[found.ID]) < usedEvery {
 		return
 	}
 	k.used[found.ID] = now
@@ -209,10 +220,21 @@ func (k *keyring) touch(found kept, now time.Time) {
 	})
 }
 
+func (k *keyring) isClosed() bool {
+	select {
+	case <-k.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // close waits for what is under way.
 func (k *keyring) close() {
 	k.mu.Lock()
-	k.closed = true
+	if !k.isClosed() {
+		close(k.closed)
+	}
 	k.mu.Unlock()
 	k.work.Wait()
 }

@@ -14,6 +14,9 @@ func (s *Server) mountKeys() {
 	})
 	mount(s, api.MakeKey, func(ctx context.Context, c Caller, in *api.MakeKeyIn) (out api.KeyMade, err error) {
 		out.Key, out.Text, err = desk.MakeKey(ctx, in.Body.Order, c.by(in.Body.Word))
+		if err == nil {
+			s.keys.lock()
+		}
 		return out, err
 	})
 	mount(s, api.RevokeKey, func(ctx context.Context, c Caller, in *api.DropKey) (nothing, error) {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,16 +13,17 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
 // Limits say how much is taken on. The zero value works.
 type Limits struct {
 	PerSecond float64 // requests of one key; 10,000 when zero
 	Burst     int     // of one key; twice PerSecond when zero
-	InFlight  int     // requests of one key at once, and as many that wait or stream; 256 when zero
+	InFlight  int     // requests of one key at once, and as many that wait or stream, half of which may listen for events; 256 when zero
 	Running   int     // requests of all that run at once; more wait their turn, or are sent away; 12 for each processor when zero, and at least 24
-	Streams   int     // requests of all that wait or stream at once; 4096 when zero
-	Bytes     int64   // of bodies in memory at once; 64 MiB when zero
+	Streams   int     // requests of all that wait or stream at once; 4096 when zero. Half of them may listen for events, a quarter is kept for workers that wait for jobs
+	Bytes     int64   // of bodies in memory at once, and as many of answers; one key may have half of them; 64 MiB when zero
 	Idle      int     // connections that ask nothing: beyond these the one that was silent longest is closed; 1024 when zero
 }
 
@@ -40,8 +40,9 @@ func (l Limits) orDefaults() Limits {
 
 // A quota is what one key has used up of its limits.
 type quota struct {
-	rate          *rate.Limiter
-	running, long atomic.Int64
+	rate            *rate.Limiter
+	running, long   atomic.Int64
+	bodies, answers budget
 }
 
 // limit takes a request on, or says that it is one too many. What it holds is given back when the answer is written.
@@ -50,13 +51,11 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 	if (!a.long || to.name == api.EnqueueBulk.Name) && s.crowd.crowded(a.vital) { // before anything of it is read
 		return busy()
 	}
-	if a.long && s.streams.Add(1) > int64(s.cfg.Limits.Streams) {
-		s.streams.Add(-1)
-		return busy()
-	}
-	leave := func() {
-		if a.long {
-			s.streams.Add(-1)
+	leave := func() {}
+	if a.long {
+		var err error
+		if leave, err = s.streams.join(s.cfg.Limits, streamOf(to.name), "key "+c.Key, a.remote); err != nil {
+			return err
 		}
 	}
 	if c.Key == "" {
@@ -68,6 +67,7 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 		found, _ = s.quotas.LoadOrStore(c.Key, &quota{rate: rate.NewLimiter(rate.Limit(s.cfg.Limits.PerSecond), s.cfg.Limits.Burst)})
 	}
 	q := found.(*quota)
+	a.quota = q
 	held := &q.running
 	if a.long {
 		held = &q.long
@@ -90,59 +90,14 @@ func vital(path string) bool {
 	return strings.HasPrefix(path, "/claims") || strings.HasPrefix(path, "/workers/")
 }
 
-// strangers remembers addresses that came with a bad key, so that none can try on and on.
-type strangers struct {
-	mu   sync.Mutex
-	seen map[netip.Addr]*rate.Limiter
-}
-
+// An address may come with so many bad keys, and with one more after each strangerEach.
 const (
-	strangersMost = 4096
 	strangerBurst = 20
-	strangerEach  = 2 * time.Second // one more try after this
+	strangerEach  = 2 * time.Second
 )
 
-// again counts one more bad key from an address, and reports whether that was not one too many.
-func (s *strangers) again(remote string) bool {
-	var from netip.Addr // what cannot be read is one and the same
-	if at, err := netip.ParseAddrPort(remote); err == nil {
-		from = at.Addr().Unmap().WithZone("")
-		if from.Is6() { // whoever has one has them all
-			prefix, _ := from.Prefix(64)
-			from = prefix.Addr()
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.seen[from]
-	if l == nil {
-		s.makeRoom()
-		l = rate.NewLimiter(rate.Every(strangerEach), strangerBurst)
-		s.seen[from] = l
-	}
-	return l.Allow()
-}
-
-// makeRoom forgets those who have behaved for a while, or else just anybody.
-func (s *strangers) makeRoom() {
-	if s.seen == nil {
-		s.seen = map[netip.Addr]*rate.Limiter{}
-	}
-	if len(s.seen) < strangersMost {
-		return
-	}
-	for from, l := range s.seen {
-		if l.Tokens() >= strangerBurst {
-			delete(s.seen, from)
-		}
-	}
-	for from := range s.seen {
-		if len(s.seen) < strangersMost {
-			return
-		}
-		delete(s.seen, from)
-	}
-}
+// newStrangers counts the bad keys of each address, so that none can try on and on.
+func newStrangers() *limit.Rates { return &limit.Rates{Burst: strangerBurst, Every: strangerEach} }
 
 // isLocal reports whether a request comes from this machine.
 func isLocal(r *http.Request) bool {

@@ -199,7 +199,7 @@ func TestBodiesTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {
 	if a := s.ask("admin", "POST", "/v1/test/take", `{"a":"`+strings.Repeat("x", 5<<20)+`"}`); a.status != http.StatusRequestEntityTooLarge || a.code() != "too_large" {
 		t.Error(a.status, a.body)
 	}
-	if a := s.ask("admin", "POST", "/v1/test/take", `{}`); a.status != http.StatusNoContent || s.srv.bytes.Load() != 0 {
-		t.Error(a.status, a.body, s.srv.bytes.Load())
+	if a := s.ask("admin", "POST", "/v1/test/take", `{}`); a.status != http.StatusNoContent || s.srv.bodies.held.Load() != 0 {
+		t.Error(a.status, a.body, s.srv.bodies.held.Load())
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -21,10 +22,14 @@ type mounted struct {
 
 // mount puts a route on the mux and into the table of the gate.
 func mount[In, Out any](s *Server, r api.Route[In, Out], do func(ctx context.Context, c Caller, in *In) (Out, error)) {
-	s.put(api.Prefix, mountedOf(r), func(w http.ResponseWriter, request *http.Request, c Caller) error {
+	to := mountedOf(r)
+	s.put(api.Prefix, to, func(w http.ResponseWriter, request *http.Request, c Caller) error {
 		in := new(In)
 		body, free, err := s.bodyOf(w, request, r.Limit)
 		defer free()
+		if err == nil {
+			err = s.stillMay(w, request, to)
+		}
 		if err != nil {
 			return err
 		}
@@ -75,8 +80,16 @@ func (s *Server) put(prefix string, to mounted, do func(w http.ResponseWriter, r
 	s.routes = append(s.routes, to)
 	s.mux.HandleFunc(to.method+" "+prefix+to.path, func(w http.ResponseWriter, r *http.Request) {
 		caller, err := s.admit(w, r, to)
+		if err == nil && to.long {
+			ctx, over := s.during(r.Context(), caller)
+			defer over()
+			r = r.WithContext(ctx)
+		}
 		if err == nil {
 			err = do(w, r, caller)
+		}
+		if ended := (*keyEnded)(nil); err != nil && errors.As(context.Cause(r.Context()), &ended) {
+			err = ended.error
 		}
 		if err != nil {
 			s.refuse(w, r, err)
@@ -108,6 +121,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, out 
 		return
 	}
 	text = append(text, '\n') // for whoever asks from a shell
+	a := replyOf(w)
+	if !s.takeAnswer(a, int64(len(text)), r.Method == http.MethodGet) {
+		s.refuse(w, r, busy())
+		return
+	}
+	defer s.giveAnswer(a, int64(len(text)))
 	header := w.Header()
 	if own, ok := out.(interface{ StatusCode() int }); ok {
 		status = own.StatusCode()

@@ -211,7 +211,6 @@ func (w *writer) webhooks() {
 	for name, p := range w.registry.Map()["Event"].Properties {
 		told.Properties[name] = p
 	}
-	told.Properties["took"] = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "how long the attempt took, in nanoseconds"}
 	told.AdditionalProperties, told.Description = nil, "what happened, to what, and why"
 	w.registry.Map()["CloudEventData"] = &told
 	text := func(about string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: about} }

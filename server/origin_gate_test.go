@@ -8,7 +8,7 @@ import (
 )
 
 func TestWithoutKeysOnlyThisMachineByItsOwnNamesIsServed(t *testing.T) {
-	s := newGateScene(t, func(c *Config) { c.Open = true })
+	s := newGateScene(t, func(c *Config) { c.Open, c.IgnoreKeys = true, true })
 	_, port, _ := strings.Cut(s.addr, ":")
 	for _, host := range []string{"localhost", "localhost:" + port, "LOCALHOST:1", "127.0.0.1:" + port, "127.8.9.1", "[::1]:" + port, "[::1]", "localhost."} {
 		if a := s.ask("", "GET", "/v1/jobs", "", "Host", host); a.status != http.StatusOK {
@@ -39,7 +39,7 @@ func TestWithoutKeysOnlyThisMachineByItsOwnNamesIsServed(t *testing.T) {
 
 func TestPagesOfOthersChangeNothing(t *testing.T) {
 	for _, open := range []bool{true, false} {
-		s := newGateScene(t, func(c *Config) { c.Open = open })
+		s := newGateScene(t, func(c *Config) { c.Open, c.IgnoreKeys = open, open })
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 			for _, site := range []string{"cross-site", "same-site", "same-origin", "none", ""} {
 				s.fromPages(open, method, site)

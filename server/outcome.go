@@ -16,7 +16,7 @@ import (
 )
 
 // report has the engine judge what workers say became of jobs.
-func (s *Server) report(ctx context.Context, _ Caller, in *api.OutcomesIn) (out api.Answers, err error) {
+func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out api.Answers, err error) {
 	if s.cfg.Judge == nil {
 		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server has no engine that could judge: settle the jobs yourself, with /v1/claims/settle"}
 	}
@@ -33,6 +33,9 @@ func (s *Server) report(ctx context.Context, _ Caller, in *api.OutcomesIn) (out 
 		if err == nil {
 			held, err = s.held(ctx, &said[i])
 		}
+		if c.narrow() && (err == nil && !c.worksOn(held.lease.Queue, held.lease.Kind) || errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged)) {
+			err = noSuchJob(said[i].Job)
+		}
 		if errors.Is(err, holdfast.ErrUnavailable) {
 			return out, err
 		}
@@ -42,7 +45,7 @@ func (s *Server) report(ctx context.Context, _ Caller, in *api.OutcomesIn) (out 
 		if o.Age = time.Since(held.at); !held.lease.Since.IsZero() {
 			o.Age += held.lease.AsOf.Sub(held.lease.Since)
 		}
-		reports, of = append(reports, engine.Report{Lease: held.lease, Outcome: o}), append(of, i)
+		reports, of = append(reports, engine.Report{Lease: held.lease, Outcome: o, Rationed: true}), append(of, i)
 	}
 	if len(reports) > 0 {
 		judged, err := s.cfg.Judge.Judge(ctx, reports)
@@ -93,6 +96,8 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 		}
 	case api.OutcomeFailed:
 		seen.Err = troubleOf(o)
+	case api.OutcomeThrottled:
+		seen.Err, err = throttleOf(o)
 	case api.OutcomeTimedOut:
 		seen.Event, seen.Err = failure.TimedOut, troubleOf(o)
 	case api.OutcomeCrashed:
@@ -112,13 +117,23 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	case api.OutcomeUnreadable:
 		seen.Event, seen.Err = failure.Unreadable, troubleOf(o)
 	default:
-		err = nonsense("an outcome of %.40q: use complete, failed, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
+		err = nonsense("an outcome of %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
 	}
 	return seen, err
 }
 
 func nonsense(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// throttleOf is the error that a handler here would have returned for a throttled attempt.
+func throttleOf(o *api.Outcome) (error, error) {
+	if o.Permanent {
+		return nil, nonsense("a throttled attempt that is permanent: say failed, or leave permanent out")
+	}
+	plain := *o
+	plain.RetryAfter = 0
+	return failure.Throttled(troubleOf(&plain), o.RetryAfter), nil
 }
 
 // troubleOf is the error that a handler here would have returned.

@@ -10,13 +10,18 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/limit"
+	"github.com/holdfastdev/holdfast/key"
 )
 
 // Know finds out whose key a text is, as the gate does, for pages that let their visitors in themselves: one that is revoked is refused within a second,
-// and an address that comes with too many bad ones is told to wait.
+// and an address that comes with too many bad ones is told to wait. An empty text asks for a visitor without a key, who is let in while the server is open.
 func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) {
-	k, err := s.keys.open(ctx, strings.TrimSpace(text), func() error {
-		if s.strangers.again(remote) {
+	if text = strings.TrimSpace(text); text == "" {
+		return s.keyless(ctx)
+	}
+	k, err := s.keys.open(ctx, text, func() error {
+		if s.strangers.Allow(limit.Network(remote)) {
 			return nil
 		}
 		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many bad keys from this address: see which key is used, and ask again later", RetryAfter: strangerEach}
@@ -24,7 +29,16 @@ func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) 
 	if err != nil {
 		return Caller{}, err
 	}
-	return Caller{Key: k.ID, Name: k.Name, Scope: k.Scope, Owner: k.Owner}, nil
+	return Caller{Key: k.ID, Name: k.Name, Scope: k.Scope, Owner: k.Owner, Queues: k.Queues, Kinds: k.Kinds}, nil
+}
+
+// Life is a context that ends, with the reason as its cause, when the caller's key is revoked, expires or is changed, or, for a caller without a key, when the
+// first key is made. Streams last no longer.
+func (s *Server) Life(c Caller) context.Context {
+	if c.Key == "" && s.cfg.IgnoreKeys {
+		return context.Background()
+	}
+	return s.keys.lifeOf(key.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
 }
 
 // pagesPlaces is how many pages are made at once. They are places of their own: who looks what is the matter is not sent away because there is much to do.
@@ -55,6 +69,13 @@ func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) err
 			defer places.leave(true)
 			pages.ServeHTTP(page, r)
 		}()
+		a, size := replyOf(w), int64(page.body.Len())
+		if !s.takeAnswer(a, size, r.Method == http.MethodGet) {
+			clear(w.Header())
+			s.refuse(w, r, busy())
+			return
+		}
+		defer s.giveAnswer(a, size)
 		page.writeTo(w)
 	})
 	return nil
@@ -80,12 +101,12 @@ func readAhead(r *http.Request) {
 func (s *Server) listen(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	a := replyOf(w)
 	a.route = "pages-stream"
-	if s.streams.Add(1) > int64(s.cfg.Limits.Streams) {
-		s.streams.Add(-1)
-		s.refuse(w, r, busy())
+	leave, err := s.streams.join(s.cfg.Limits, listening, "", r.RemoteAddr) // pages limit each visitor by themselves
+	if err != nil {
+		s.refuse(w, r, err)
 		return
 	}
-	a.leave = func() { s.streams.Add(-1) }
+	a.leave = leave
 	hurry(w, r, true)
 	ctx, enough := context.WithCancel(r.Context())
 	defer enough()

@@ -2,10 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"mime"
 	"net/http"
+	"strconv"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -13,6 +17,14 @@ func (s *Server) mountPolicy() {
 	mount(s, api.GetPolicy, func(ctx context.Context, _ Caller, _ *struct{}) (ops.Policy, error) {
 		return s.cfg.Desk.Policy(ctx)
 	})
+	mount(s, api.ListCodes, func(ctx context.Context, _ Caller, _ *struct{}) (api.CodesOut, error) {
+		codes, err := s.cfg.Desk.Codes(ctx)
+		return api.CodesOut{Codes: codes}, err
+	})
+	mount(s, api.ExplainPolicy, func(ctx context.Context, _ Caller, in *api.ExplainPolicyIn) (policy.Explanation, error) {
+		return s.cfg.Desk.ExplainPolicy(ctx, ops.PolicyQuestion(*in))
+	})
+	mount(s, api.RemovePolicy, s.removePolicy)
 	mountRaw(s, api.ApplyPolicy, s.applyPolicy)
 }
 
@@ -35,9 +47,42 @@ func (s *Server) applyPolicy(w http.ResponseWriter, r *http.Request, c Caller, i
 			return err
 		}
 	}
-	out, err := s.cfg.Desk.ApplyPolicy(r.Context(), in.Body.Text, c.by(in.Body.Word))
+	order := ops.PolicyOrder{Text: in.Body.Text, Codes: in.Body.Codes}
+	if order.Replaces, err = versionSeen(in.Match); err != nil {
+		return err
+	}
+	out, err := s.cfg.Desk.ApplyPolicy(r.Context(), order, c.by(in.Body.Word))
 	if err == nil {
 		s.answer(w, r, http.StatusOK, out)
+	}
+	return preconditioned(err, order.Replaces)
+}
+
+func (s *Server) removePolicy(ctx context.Context, c Caller, in *api.PolicyDrop) (nothing, error) {
+	version, err := versionSeen(in.Match)
+	if err == nil {
+		err = s.cfg.Desk.RemovePolicy(ctx, version, c.by(in.Word()))
+	}
+	return nothing{}, preconditioned(err, version)
+}
+
+// versionSeen is the version that If-Match names; 0 when any will do.
+func versionSeen(match string) (int, error) {
+	text, err := seen(match)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	version, err := strconv.Atoi(text)
+	if err != nil || version < 1 {
+		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: `If-Match: give the version of the policy in quotes, such as "3"`}
+	}
+	return version, nil
+}
+
+// preconditioned tells a version that is not applied any more from other conflicts.
+func preconditioned(err error, version int) error {
+	if version > 0 && errors.Is(err, holdfast.ErrConflict) {
+		return &holdfast.Error{Kind: api.ErrPrecondition, Message: err.Error()}
 	}
 	return err
 }

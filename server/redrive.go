@@ -39,18 +39,21 @@ func (s *Server) mountRedrives() {
 
 func orderOf(c Caller, b api.OrderBody) redrive.Order {
 	o := b.Order
-	o.Actor, o.Request = c.actor(b.Actor), c.Request
+	o.Actor, o.Request, o.Token = c.actor(b.Actor), c.Request, ""
 	return o
 }
+
+// redriveRoom is where redrives are kept, as records.
+const redriveRoom = "redrive"
 
 // orderRoom remembers under which keys redrives were ordered.
 const orderRoom = "redrive-order"
 
-// An ordered redrive is remembered before it is started, with the request it is started in: so it can be found again by that when whoever started it
-// died before it could say more.
+// An ordered redrive is remembered before it is started. Its token is made from the idempotency key and the order, so that the redrive can be found again when
+// the process that started it died before it could remember the redrive's id. The request id does not identify it: callers choose that.
 type ordered struct {
 	Digest  string      `json:"digest"` // of the order
-	Request string      `json:"request"`
+	Token   string      `json:"token"`
 	Redrive holdfast.ID `json:"redrive,omitzero"`
 }
 
@@ -68,7 +71,8 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 	if err != nil {
 		return out, err
 	}
-	name, mine := digest(c.Key+"\n"+in.Key), ordered{Digest: digest(string(text)), Request: o.Request}
+	name, mine := digest(c.Key+"\n"+in.Key), ordered{Digest: digest(string(text))}
+	mine.Token = digest(name + mine.Digest)
 	record, known, err := s.orderedBefore(ctx, name)
 	if err == nil && record.Version > 0 {
 		mine, out.ID, err = known, known.Redrive, s.sameOrder(record, known, mine)
@@ -79,8 +83,8 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 	if record, err = s.remember(ctx, record, mine); err != nil {
 		return out, err
 	}
-	if out.ID, err = s.startedIn(ctx, mine.Request); err == nil && out.ID.IsZero() {
-		o.Request = mine.Request
+	if out.ID, err = s.startedBy(ctx, mine.Token); err == nil && out.ID.IsZero() {
+		o.Token = mine.Token
 		out.ID, err = s.cfg.Desk.StartRedrive(ctx, o)
 	}
 	if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrInvalid) {
@@ -135,11 +139,11 @@ func (s *Server) remember(ctx context.Context, r holdfast.Record, o ordered) (ho
 	return r, err
 }
 
-// startedIn finds the redrive that was started in a request; none is no error.
-func (s *Server) startedIn(ctx context.Context, request string) (holdfast.ID, error) {
+// startedBy finds the redrive that an order has started; none is no error.
+func (s *Server) startedBy(ctx context.Context, token string) (holdfast.ID, error) {
 	list, err := s.cfg.Desk.Redrives(ctx)
 	for _, p := range list {
-		if p.Order.Request == request {
+		if token != "" && p.Order.Token == token {
 			return p.ID, nil
 		}
 	}

@@ -56,6 +56,25 @@ var me = ops.By{Actor: "ada"}
 
 func newGateScene(t testing.TB, change ...func(*Config)) *gateScene {
 	t.Helper()
+	s := newBareScene(t, change...)
+	for _, scope := range []key.Scope{key.Viewer, key.Worker, key.Operator, key.Admin} {
+		s.keys[string(scope)] = s.makeKey(key.Order{Name: string(scope), Scope: scope})
+	}
+	s.keys["own"] = s.makeKey(key.Order{Name: "own", Scope: key.Operator, Owner: "bob"})
+	s.keys["foreign"] = s.makeKey(key.Order{Name: "foreign", Scope: key.Operator, Owner: "eve"})
+	s.keys["malformed"] = "hf_no_key_00000000"
+	s.keys["revoked"] = s.makeKey(key.Order{Name: "revoked", Scope: key.Admin})
+	id, _, _ := key.Parse(s.keys["revoked"])
+	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
+		t.Fatal(err)
+	}
+	s.keys["expired"] = s.keepKey(key.Order{Name: "expired", Scope: key.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
+	return s
+}
+
+// newBareScene is a server whose store has no keys.
+func newBareScene(t testing.TB, change ...func(*Config)) *gateScene {
+	t.Helper()
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,18 +100,6 @@ func newGateScene(t testing.TB, change ...func(*Config)) *gateScene {
 		_ = s.srv.Close()
 		_ = st.Close()
 	})
-	for _, scope := range []key.Scope{key.Viewer, key.Worker, key.Operator, key.Admin} {
-		s.keys[string(scope)] = s.makeKey(key.Order{Name: string(scope), Scope: scope})
-	}
-	s.keys["own"] = s.makeKey(key.Order{Name: "own", Scope: key.Operator, Owner: "bob"})
-	s.keys["foreign"] = s.makeKey(key.Order{Name: "foreign", Scope: key.Operator, Owner: "eve"})
-	s.keys["malformed"] = "hf_no_key_00000000"
-	s.keys["revoked"] = s.makeKey(key.Order{Name: "revoked", Scope: key.Admin})
-	id, _, _ := key.Parse(s.keys["revoked"])
-	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
-		t.Fatal(err)
-	}
-	s.keys["expired"] = s.keepKey(key.Order{Name: "expired", Scope: key.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
 	return s
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -18,6 +20,9 @@ type Config struct {
 	Store holdfast.Store
 	Desk  ops.Desk
 	Judge Judge // of what remote workers report; without one they settle by themselves
+	// Engine is how engines beside the store are configured. Its rules of retention, its warning and how long it keeps what happened hold for workers that
+	// purge and forget through this server, whatever they ask for. The zero Config has an engine's defaults.
+	Engine engine.Config
 	// Enqueue takes drafts in; the store's own when nil. engine.Limits makes one that keeps owners to their rate.
 	Enqueue holdfast.Enqueuer
 	// Watch is told of what is asked and enqueued here; nil: nobody is.
@@ -28,10 +33,17 @@ type Config struct {
 	Checks []Check
 	// Listen are the events of jobs that are written to the feed for those who follow /v1/events, "*" for all; none: what subscriptions listen for.
 	Listen []string
-	// Open lets everybody in as an admin who asks by a loopback name, without a key. It is for one's own machine.
-	Open   bool
-	Limits Limits       // on what is taken on; ordinary ones when zero
-	Log    *slog.Logger // slog.Default when nil
+	// Open lets in callers without a key as admins, if they ask from this machine by a loopback name and through no proxy. It is for one's own machine. It
+	// ends, within a second, when the first key is made, and does not begin again.
+	Open bool
+	// IgnoreKeys, with Open, lets callers in without a key although there are keys.
+	IgnoreKeys bool
+
+	// TrustProxy says that every request comes through a proxy that sets X-Forwarded-For: its last entry is who asks, for limits by address. Without such a proxy it
+	// must be false, because callers could set the header themselves.
+	TrustProxy bool
+	Limits     Limits       // on what is taken on; ordinary ones when zero
+	Log        *slog.Logger // slog.Default when nil
 }
 
 // A Watcher is told of what a server does, for whoever counts.
@@ -56,12 +68,14 @@ type Server struct {
 	pages  string // the prefix under which pages for people are; empty: there are none
 
 	keys      *keyring
-	strangers strangers
+	strangers *limit.Rates
+	small     smallRun
 	origins   *http.CrossOriginProtection
 	crowd     *crowd
-	quotas    sync.Map     // the id of a key → *quota
-	streams   atomic.Int64 // requests that wait or stream
-	bytes     atomic.Int64 // of bodies in memory
+	quotas    sync.Map // the id of a key → *quota
+	streams   streams
+	bodies    budget // of bodies and lines in memory
+	answers   budget // that are not written yet
 	pulse     pulse
 	draining  atomic.Bool
 
@@ -94,8 +108,8 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.Default()
 	}
 	cfg.Limits = cfg.Limits.orDefaults()
-	s := &Server{cfg: cfg, mux: &table{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), crowd: newCrowd(cfg.Limits.Running)}
-	s.keys = &keyring{store: cfg.Store, used: map[string]time.Time{}}
+	s := &Server{cfg: cfg, mux: &table{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), crowd: newCrowd(cfg.Limits.Running), strangers: newStrangers()}
+	s.keys = newKeyring(cfg.Store, s.saysLocked)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mux.ServeMux.HandleFunc("/", s.home)
 	s.mountHealth()
@@ -112,6 +126,9 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.TrustProxy {
+		r = limit.FromProxy(r)
+	}
 	a := s.begin(w, r)
 	defer s.end(a, r)
 	if err := s.sane(r); err != nil {

@@ -2,12 +2,9 @@ package server
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
 )
 
 // verb mounts a verb of the store.
@@ -32,56 +29,45 @@ func (s *Server) mountStore() {
 	s.mountAnalyst()
 }
 
-// Rooms that only people change, and of those the ones that nobody but an admin reads.
-var (
-	peoplesRooms = []string{key.Room, "policy", "share", "subscription", "retention"}
-	secretRooms  = []string{key.Room, "subscription"}
-	// Stories that only people make: an engine has no part in them, and whoever works must not be able to tell them otherwise.
-	peoplesStories = []string{key.Room, "policy", "share"}
-)
-
-func roomFor(c Caller, rooms []string, room string) error {
-	if c.Scope != key.Admin && slices.Contains(rooms, room) {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "the room " + room + " is for admins: use a key of that scope"}
-	}
-	return nil
-}
-
 // mountKeeper mounts what engines do besides running jobs.
 func (s *Server) mountKeeper() {
 	store := s.cfg.Store
-	verb(s, api.StoreGather, func(ctx context.Context, _ Caller, in api.NewGroup) (holdfast.Group, error) {
+	verb(s, api.StoreGather, func(ctx context.Context, c Caller, in api.NewGroup) (holdfast.Group, error) {
+		if err := c.mayContinue(in.Group().Then); err != nil {
+			return holdfast.Group{}, err
+		}
 		return store.Gather(ctx, in.Group())
 	})
 	deed(s, api.StoreSeal, func(ctx context.Context, _ Caller, in api.Which) error { return store.Seal(ctx, in.ID) })
 	verb(s, api.StorePromote, counted(store.Promote))
-	verb(s, api.StoreReclaim, taken(store.Reclaim))
-	verb(s, api.StoreExpire, taken(store.Expire))
-	verb(s, api.StoreBreach, func(ctx context.Context, _ Caller, in api.Few) ([]holdfast.ID, error) {
+	verb(s, api.StoreReclaim, s.taken(store.Reclaim))
+	verb(s, api.StoreExpire, s.taken(store.Expire))
+	verb(s, api.StoreBreach, func(ctx context.Context, c Caller, in api.Few) ([]holdfast.ID, error) {
+		if c.narrow() { // it names jobs of every queue: engines whose keys are not bound ask
+			return nil, nil
+		}
 		return store.Breach(ctx, in.Limit)
 	})
 	verb(s, api.StoreRecords, func(ctx context.Context, c Caller, in api.ARoom) ([]holdfast.Record, error) {
-		if err := roomFor(c, secretRooms, in.Room); err != nil {
+		some, err := c.roomToRead(in.Room)
+		if err != nil || !some {
 			return nil, err
 		}
 		return store.Records(ctx, in.Room)
 	})
 	deed(s, api.StoreKeep, func(ctx context.Context, c Caller, in api.Change) error {
-		for _, r := range in.Records {
-			if err := roomFor(c, peoplesRooms, r.Room); err != nil {
-				return err
-			}
+		change := in.Change()
+		if err := s.mayKeep(ctx, c, &change); err != nil {
+			return err
 		}
-		for _, e := range in.Events {
-			room, _, _ := strings.Cut(e.Subject, "/")
-			if err := roomFor(c, peoplesStories, room); err != nil {
-				return err
-			}
-		}
-		return store.Keep(ctx, in.Change())
+		return store.Keep(ctx, change)
 	})
-	verb(s, api.StoreRedrive, func(ctx context.Context, _ Caller, in api.Step) (api.Answers, error) {
-		answers, err := store.Redrive(ctx, holdfast.Redrive(in))
+	verb(s, api.StoreRedrive, func(ctx context.Context, c Caller, in api.Step) (api.Answers, error) {
+		step, err := s.redriveStep(ctx, c, holdfast.Redrive(in))
+		if err != nil {
+			return api.Answers{}, err
+		}
+		answers, err := store.Redrive(ctx, step)
 		return api.Answers{Answers: api.Problems(answers)}, err
 	})
 	verb(s, api.StoreRedriven, func(ctx context.Context, _ Caller, in api.Which) (holdfast.Tally, error) {
@@ -89,11 +75,11 @@ func (s *Server) mountKeeper() {
 	})
 	verb(s, api.StoreConclude, counted(store.Conclude))
 	verb(s, api.StoreSequence, counted(store.Sequence))
-	verb(s, api.StorePurge, func(ctx context.Context, _ Caller, in api.Sweep) (holdfast.Purged, error) {
-		return store.Purge(ctx, holdfast.Purge(in))
+	verb(s, api.StorePurge, func(ctx context.Context, c Caller, in api.Sweep) (holdfast.Purged, error) {
+		return s.purge(ctx, c, holdfast.Purge(in))
 	})
-	verb(s, api.StoreForget, func(ctx context.Context, _ Caller, in api.Aged) (out api.Counted, err error) {
-		out.Count, err = store.Forget(ctx, in.Shelf, in.Older, in.Limit)
+	verb(s, api.StoreForget, func(ctx context.Context, c Caller, in api.Aged) (out api.Counted, err error) {
+		out.Count, err = s.forget(ctx, c, in.Shelf, in.Older, in.Limit)
 		return out, err
 	})
 }
@@ -107,9 +93,15 @@ func counted(do func(ctx context.Context, limit int) (int, error)) func(context.
 }
 
 // taken is a verb that hands over leases.
-func taken(do func(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error)) func(context.Context, Caller, api.Take) (api.ClaimOut, error) {
-	return func(ctx context.Context, _ Caller, in api.Take) (out api.ClaimOut, err error) {
-		leases, err := do(ctx, holdfast.Claim(in))
+func (s *Server) taken(do func(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error)) func(context.Context, Caller, api.Take) (api.ClaimOut, error) {
+	return func(ctx context.Context, who Caller, in api.Take) (out api.ClaimOut, err error) {
+		if who.narrow() { // a claim of this sort takes jobs of every queue: engines whose keys are not bound make it
+			return api.ClaimOut{Leases: []api.Lease{}}, nil
+		}
+		if !s.roomForAnswer(who) {
+			return out, busy()
+		}
+		leases, err := s.small.inParts(ctx, do, holdfast.Claim(in))
 		out.Leases = make([]api.Lease, len(leases))
 		for i := range leases {
 			out.Leases[i] = api.LeaseOf(leases[i])

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
@@ -17,28 +18,49 @@ func listed[T any](do func(ctx context.Context) ([]T, error)) func(context.Conte
 	return func(ctx context.Context, _ Caller, _ struct{}) ([]T, error) { return do(ctx) }
 }
 
-// which is a verb that asks about one thing.
-func which[T any](do func(ctx context.Context, id holdfast.ID) (T, error)) func(context.Context, Caller, api.Which) (T, error) {
-	return func(ctx context.Context, _ Caller, in api.Which) (T, error) { return do(ctx, in.ID) }
-}
-
 // mountInspector mounts questions about jobs, to the letter.
 func (s *Server) mountInspector() {
 	store := s.cfg.Store
-	verb(s, api.StoreJob, which(store.Job))
-	verb(s, api.StoreJobs, func(ctx context.Context, _ Caller, in holdfast.Filter) (api.Page[holdfast.Job], error) {
-		return page(store.Jobs(ctx, in))
+	verb(s, api.StoreJob, func(ctx context.Context, c Caller, in api.Which) (holdfast.Job, error) {
+		if err := s.mayTouch(ctx, c, in.ID, 0); err != nil {
+			return holdfast.Job{}, err
+		}
+		return store.Job(ctx, in.ID)
 	})
-	verb(s, api.StoreHistory, which(store.History))
+	verb(s, api.StoreJobs, func(ctx context.Context, c Caller, in holdfast.Filter) (api.Page[holdfast.Job], error) {
+		if c.confined() && !in.DeadLetters {
+			return api.Page[holdfast.Job]{}, forbidden("a worker lists dead letters alone, for redrives: use a key of scope viewer to look around")
+		}
+		jobs, cursor, err := store.Jobs(ctx, in)
+		if c.confined() {
+			jobs = c.outlines(jobs)
+		}
+		return page(jobs, cursor, err)
+	})
+	verb(s, api.StoreHistory, func(ctx context.Context, c Caller, in api.Which) (holdfast.History, error) {
+		h, err := store.History(ctx, in.ID)
+		return forCaller(c, h), err
+	})
 	verb(s, api.StoreAhead, func(ctx context.Context, _ Caller, in api.Which) (out api.Counted, err error) {
 		out.Count, err = store.Ahead(ctx, in.ID)
 		return out, err
 	})
-	verb(s, api.StoreHolds, listed(store.Holds))
-	verb(s, api.StoreWorkers, listed(store.Workers))
+	verb(s, api.StoreHolds, func(ctx context.Context, c Caller, _ struct{}) ([]holdfast.Hold, error) {
+		holds, err := store.Holds(ctx)
+		return c.heldFrom(holds), err
+	})
+	verb(s, api.StoreWorkers, func(ctx context.Context, c Caller, _ struct{}) ([]holdfast.Presence, error) {
+		all, err := store.Workers(ctx)
+		return c.presentFrom(all), err
+	})
 	verb(s, api.StoreCounts, listed(store.Counts))
 	verb(s, api.StoreAudit, listed(store.Audit))
-	verb(s, api.StoreGroup, which(store.Group))
+	verb(s, api.StoreGroup, func(ctx context.Context, c Caller, in api.Which) (holdfast.Group, error) {
+		if c.narrow() {
+			return holdfast.Group{}, c.beyond("groups may have members elsewhere")
+		}
+		return store.Group(ctx, in.ID)
+	})
 	verb(s, api.StoreGroups, func(ctx context.Context, _ Caller, in api.GroupsWanted) (api.Page[holdfast.Group], error) {
 		return page(store.Groups(ctx, holdfast.GroupFilter(in)))
 	})
@@ -53,8 +75,12 @@ func (s *Server) mountAnalyst() {
 	verb(s, api.StoreEvents, func(ctx context.Context, _ Caller, in api.Stretch) ([]holdfast.Event, error) {
 		return store.Events(ctx, in.Subject, in.Limit)
 	})
-	verb(s, api.StoreExperience, func(ctx context.Context, _ Caller, in api.Lately) ([]holdfast.Experience, error) {
-		return store.Experience(ctx, in.Within)
+	verb(s, api.StoreExperience, func(ctx context.Context, c Caller, in api.Lately) ([]holdfast.Experience, error) {
+		all, err := store.Experience(ctx, in.Within)
+		if c.narrow() { // it is summed up by kind: a key that is bound to queues alone is shown none
+			all = slices.DeleteFunc(all, func(e holdfast.Experience) bool { return !slices.Contains(c.Kinds, e.Kind) })
+		}
+		return all, err
 	})
 	verb(s, api.StoreBehind, func(ctx context.Context, _ Caller, in api.Placed) (out api.Counted, err error) {
 		out.Count, err = store.Behind(ctx, in.Placement())
@@ -78,7 +104,13 @@ func (s *Server) mountAnalyst() {
 		return page(store.Tombstones(ctx, holdfast.TombstoneFilter(in)))
 	})
 	verb(s, api.StorePurgeCounts, listed(store.PurgeCounts))
-	verb(s, api.StoreArtifacts, func(ctx context.Context, _ Caller, in api.ThingsWanted) ([]holdfast.Artifact, error) {
+	verb(s, api.StoreArtifacts, func(ctx context.Context, c Caller, in api.ThingsWanted) ([]holdfast.Artifact, error) {
+		if c.narrow() && in.Due {
+			return nil, nil // it is of jobs of every queue: engines whose keys are not bound delete it
+		}
+		if err := s.mayTouch(ctx, c, in.Job, 0); err != nil {
+			return nil, err
+		}
 		return store.Artifacts(ctx, holdfast.ArtifactFilter(in))
 	})
 }

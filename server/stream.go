@@ -19,12 +19,15 @@ const (
 	streamLine  = 4 << 20 // bytes of one line
 	streamBytes = 1 << 20 // of lines that wait to be enqueued
 	streamLines = 1000    // that wait to be enqueued
-	streamPause = time.Minute
+	// streamBuffer is what a stream reads at a time. It counts as long as the stream lasts.
+	streamBuffer = 16 << 10
+	streamPause  = time.Minute
 )
 
 // A line of a stream: a draft, or what is wrong with it.
 type draftLine struct {
 	number int
+	size   int // bytes that it holds of the memory for bodies
 	draft  holdfast.Draft
 	err    error
 }
@@ -36,12 +39,13 @@ type belt struct {
 	moved sync.Cond
 	lines []draftLine
 	bytes int
+	held  *lineBudget
 	ended bool
 	err   error // why reading ended, if not with the stream
 }
 
 // put waits for room, and reports whether anybody still wants lines.
-func (b *belt) put(l draftLine, size int) bool {
+func (b *belt) put(l draftLine) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for !b.ended && (len(b.lines) >= streamLines || b.bytes > streamBytes) {
@@ -50,7 +54,7 @@ func (b *belt) put(l draftLine, size int) bool {
 	if b.ended {
 		return false
 	}
-	b.lines, b.bytes = append(b.lines, l), b.bytes+size
+	b.lines, b.bytes = append(b.lines, l), b.bytes+l.size
 	b.moved.Broadcast()
 	return true
 }
@@ -63,9 +67,20 @@ func (b *belt) take(last []draftLine) []draftLine {
 		b.moved.Wait()
 	}
 	lines := b.lines
+	clear(last) // what they held is free
 	b.lines, b.bytes = last[:0], 0
 	b.moved.Broadcast()
 	return lines
+}
+
+// drop gives back what lines hold that are not enqueued any more.
+func (b *belt) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.lines {
+		b.held.give(b.lines[i].size)
+	}
+	b.lines = nil
 }
 
 func (b *belt) end(err error) {
@@ -83,21 +98,33 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	if err := control.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	b := &belt{}
+	b := &belt{held: &lineBudget{s, replyOf(w), r.Context()}}
 	b.moved.L = &b.mu
+	if err := b.held.take(streamBuffer); err != nil {
+		return err
+	}
+	defer b.held.give(streamBuffer)
+	defer b.drop()
 	var reading sync.WaitGroup
 	reading.Go(func() { b.end(readLines(r.Body, control, in, b)) })
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	_ = control.Flush()
+	defer context.AfterFunc(r.Context(), func() { // whoever waits for the next line stops
+		b.end(context.Cause(r.Context()))
+		_ = control.SetReadDeadline(time.Now())
+	})()
 	to := &loader{server: s, caller: c, quiet: in.Quiet}
 	var last []draftLine
 	for {
 		lines := b.take(last)
-		if len(lines) == 0 {
+		if len(lines) == 0 || r.Context().Err() != nil {
 			break
 		}
 		err := to.load(r.Context(), lines)
+		for i := range lines {
+			b.held.give(lines[i].size)
+		}
 		last = lines
 		_ = control.SetWriteDeadline(time.Now().Add(streamPause))
 		_, lost := w.Write(to.out)
@@ -114,7 +141,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	if b.err == nil {
 		_ = control.SetReadDeadline(time.Time{}) // what comes next on this connection has a time of its own
 	}
-	if b.err != nil {
+	if ended := (*keyEnded)(nil); errors.As(b.err, &ended) {
+		to.refuse(to.sum.Lines+1, ended.error)
+	} else if errors.Is(b.err, errAway) { // it asked for more memory than there is
+		to.refuse(to.sum.Lines+1, b.err)
+	} else if b.err != nil {
 		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream ends before it was all there, or pauses too long: what comes before this line was answered", Cause: b.err})
 	} else {
 		to.tell(to.sum)
@@ -125,17 +156,19 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 
 // readLines puts each line on the belt until the stream ends.
 func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *belt) error {
-	from := bufio.NewReaderSize(body, 64<<10)
+	from := bufio.NewReaderSize(body, streamBuffer)
 	extended := time.Time{}
 	for number := 1; ; number++ {
 		if now := time.Now(); now.Sub(extended) > streamPause/12 {
 			_ = control.SetReadDeadline(now.Add(streamPause))
 			extended = now
 		}
-		text, err := oneLine(from)
-		size := len(text)
+		text, err := oneLine(from, to.held)
+		l := draftLine{number: number, size: cap(text), err: err}
+		if errors.Is(err, errAway) {
+			return err
+		}
 		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errLong) {
-			l := draftLine{number: number, err: err}
 			if !errors.Is(err, errLong) {
 				l.err = api.Unmarshal(text, &l.draft)
 			}
@@ -143,11 +176,15 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 				l.err = in.Finish(&l.draft)
 			}
 			if err != nil && !errors.Is(err, errLong) && !errors.Is(err, io.EOF) {
+				to.held.give(l.size)
 				return err // half a line is none
 			}
-			if !to.put(l, size) {
+			if !to.put(l) {
+				to.held.give(l.size)
 				return nil
 			}
+		} else {
+			to.held.give(l.size)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -160,13 +197,25 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 
 var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and pass a reference"}
 
-// oneLine reads a line. One that is too long is passed over.
-func oneLine(from *bufio.Reader) (line []byte, err error) {
+// oneLine reads a line. One that is too long is passed over. What it holds, its capacity, is counted as it grows: memory is taken as a line comes.
+func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	long := false
 	for {
 		part, err := from.ReadSlice('\n')
 		if long = long || len(line)+len(part) > streamLine; long {
+			held.give(cap(line))
 			line = nil
+		} else if need := len(line) + len(part); need > cap(line) {
+			if len(line) > 0 {
+				need = max(need, min(2*cap(line), streamLine))
+			}
+			if err := held.take(need); err != nil {
+				held.give(cap(line))
+				return nil, err
+			}
+			grown := append(make([]byte, 0, need), line...)
+			held.give(cap(line))
+			line = append(grown, part...)
 		} else {
 			line = append(line, part...)
 		}

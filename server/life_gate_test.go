@@ -1,0 +1,276 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/key"
+)
+
+// locks waits until callers without a key are refused, which must be so within a second.
+func (s *gateScene) locks(what string) {
+	s.t.Helper()
+	for begun := time.Now(); ; {
+		asked := time.Now()
+		if a := s.ask("", "GET", "/v1/keys", ""); a.status == http.StatusUnauthorized {
+			return
+		}
+		if asked.Sub(begun) > time.Second {
+			s.t.Fatalf("%s: a caller without a key is still let in after %v", what, asked.Sub(begun))
+		}
+	}
+}
+
+func openUntilKeys(c *Config) { c.Open = true }
+
+func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
+	for what, makeFirst := range map[string]func(s *gateScene){
+		"made beside the store": func(s *gateScene) { s.makeKey(key.Order{Name: "ada", Scope: key.Admin}) },
+		"made over HTTP": func(s *gateScene) {
+			if a := s.ask("", "POST", "/v1/keys", `{"name":"ada","scope":"admin"}`); a.status != http.StatusCreated {
+				s.t.Fatal(a.status, a.body)
+			}
+			if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusUnauthorized {
+				s.t.Error("the server that made the key does not ask for it at once:", a.status)
+			}
+		},
+	} {
+		s := newBareScene(t, openUntilKeys)
+		if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusOK {
+			t.Fatal(a.status, a.body)
+		}
+		if who, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err != nil || who.Scope != key.Admin {
+			t.Fatal("a visitor of the pages:", who, err)
+		}
+		makeFirst(s)
+		s.locks(what)
+		if _, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err == nil {
+			t.Error(what + ": a visitor of the pages is let in without a key")
+		}
+		if !strings.Contains(s.log.String(), "every caller needs one") {
+			t.Error(what+": the log does not say it:", s.log.String())
+		}
+	}
+}
+
+func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
+	s := newBareScene(t, openUntilKeys)
+	id := keyID(s.makeKey(key.Order{Name: "ada", Scope: key.Admin}))
+	s.locks("after the first key")
+	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
+		t.Fatal(err)
+	}
+	records, err := s.store.Records(t.Context(), key.Room)
+	if err != nil || len(records) != 1 {
+		t.Fatal(records, err)
+	}
+	records[0].Body = nil
+	if err := s.store.Keep(t.Context(), holdfast.Change{Records: records}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.srv.keys.since(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusUnauthorized {
+		t.Error("without its keys the server is open again:", a.status, a.body)
+	}
+}
+
+func TestWhileTheKeysCannotBeReadAnOpenServerLetsNobodyIn(t *testing.T) {
+	var blind *blindStore
+	s := newBareScene(t, openUntilKeys, func(c *Config) { blind = &blindStore{Store: c.Store}; c.Store = blind })
+	blind.blind.Store(true)
+	if a := s.ask("", "GET", "/v1/jobs", ""); a.status != http.StatusServiceUnavailable {
+		t.Error(a.status, a.body)
+	}
+}
+
+func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
+	s := newBareScene(t, openUntilKeys)
+	proxies := []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded", "Via", "X-Real-Ip", "x-real-ip", "True-Client-IP", "CF-Connecting-IP"}
+	for _, name := range proxies {
+		for _, path := range []string{"/v1/jobs", "/livez", "/docs"} {
+			a := s.ask("", "GET", path, "", name, "for=192.0.2.1")
+			if a.status != http.StatusForbidden || !strings.Contains(a.body, "holdfast keys create") {
+				t.Errorf("%s with %s: %d %s", path, name, a.status, a.body)
+			}
+		}
+	}
+	s.keys["ada"] = s.makeKey(key.Order{Name: "ada", Scope: key.Admin})
+	s.locks("after the first key")
+	for _, name := range proxies {
+		if a := s.ask("ada", "GET", "/v1/jobs", "", name, "for=192.0.2.1"); a.status != http.StatusOK {
+			t.Errorf("with a key, through a proxy (%s): %d %s", name, a.status, a.body)
+		}
+	}
+}
+
+// ends are the ways in which a key loses its rights.
+func (s *gateScene) ends() map[string]func(text string) {
+	once := func(text string, do func(k *key.Key)) error {
+		records, err := s.store.Records(s.t.Context(), key.Room)
+		for _, r := range records {
+			var k key.Key
+			if r.Name == keyID(text) && json.Unmarshal(r.Body, &k) == nil {
+				do(&k)
+				r.Body, _ = json.Marshal(k)
+				err = s.store.Keep(s.t.Context(), holdfast.Change{Records: []holdfast.Record{r}})
+			}
+		}
+		return err
+	}
+	change := func(do func(k *key.Key)) func(string) {
+		return func(text string) {
+			eventually(s.t, "the key is changed", func() bool { return once(text, do) == nil }) // its use may be written down at the same time
+		}
+	}
+	return map[string]func(string){
+		"revoked": func(text string) {
+			if err := s.desk.RevokeKey(s.t.Context(), keyID(text), me); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+		"expired":            change(func(k *key.Key) { k.ExpireAt = k.CreatedAt }),
+		"of another scope":   change(func(k *key.Key) { k.Scope = key.Viewer }),
+		"bound to a new one": change(func(k *key.Key) { k.Queues = []string{"other"} }),
+	}
+}
+
+// opens sends a request that waits or streams, and answers with its response.
+func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http.Response {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if r.Header.Set("Content-Type", kind); text != "" {
+		r.Header.Set("Authorization", "Bearer "+text)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// A stream of events has no end of its own: that reading ends is the proof.
+func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
+	s := newBareScene(t)
+	for how, end := range s.ends() {
+		text := s.makeKey(key.Order{Name: "streams", Scope: key.Operator})
+		response := s.opens(text, "GET", "/v1/events", "", nil)
+		if response.StatusCode != http.StatusOK {
+			t.Fatal(how, response.Status)
+		}
+		end(text)
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Error(how, err)
+		}
+	}
+}
+
+func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
+	s := newBareScene(t)
+	for how, end := range s.ends() {
+		text := s.makeKey(key.Order{Name: "bulk", Scope: key.Worker})
+		from, to := io.Pipe()
+		go func() { _, _ = io.WriteString(to, `{"kind":"mail"}`+"\n") }()
+		response := s.opens(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
+		lines := bufio.NewReader(response.Body)
+		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"id"`) {
+			t.Fatal(how, line, err)
+		}
+		end(text)
+		rest, _ := io.ReadAll(lines)
+		if !strings.Contains(string(rest), "unauthenticated") {
+			t.Errorf("%s: the stream ends with %s", how, rest)
+		}
+		_ = to.Close()
+	}
+}
+
+func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
+	s := newBareScene(t)
+	for how, end := range s.ends() {
+		text := s.makeKey(key.Order{Name: "waits", Scope: key.Worker})
+		answered := make(chan answerSeen, 1)
+		s.keys["waits"] = text
+		go func() {
+			answered <- s.ask("waits", "POST", "/v1/wakes", `{"queues":["none"],"patience":"1h"}`)
+		}()
+		eventually(t, "it waits", func() bool { return s.srv.streams.count() == 1 })
+		end(text)
+		if a := <-answered; a.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s %v", how, a.status, a.body, a.err)
+		}
+		eventually(t, "it waits no more", func() bool { return s.srv.streams.count() == 0 })
+	}
+}
+
+func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
+	s := newBareScene(t, openUntilKeys)
+	response := s.opens("", "GET", "/v1/events", "", nil)
+	if response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status)
+	}
+	s.makeKey(key.Order{Name: "ada", Scope: key.Admin})
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Error(err)
+	}
+}
+
+// A body that comes slowly is not taken from a key that was revoked while it came.
+func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
+	s := newBareScene(t)
+	text := s.makeKey(key.Order{Name: "slow", Scope: key.Worker})
+	s.keys["slow"] = text
+	from, to := io.Pipe()
+	answered, begun := make(chan int, 1), time.Now()
+	go func() { answered <- s.opens(text, "POST", "/v1/jobs", "application/json", from).StatusCode }()
+	if _, err := io.WriteString(to, `{"kind":`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.desk.RevokeKey(t.Context(), keyID(text), me); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server knows", func() bool { return s.ask("slow", "GET", "/v1/jobs", "").status == http.StatusUnauthorized })
+	eventually(t, "the body is late", func() bool { return time.Since(begun) > 3*ringStale })
+	_, _ = io.WriteString(to, `"mail"}`)
+	_ = to.Close()
+	if status := <-answered; status != http.StatusUnauthorized {
+		t.Error("it was taken:", status)
+	}
+}
+
+func TestTheLifeOfAVisitorEndsWithTheKey(t *testing.T) {
+	s := newBareScene(t)
+	text := s.makeKey(key.Order{Name: "looks", Scope: key.Viewer})
+	who, err := s.srv.Know(t.Context(), "192.0.2.1:1", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	life := s.srv.Life(who)
+	if life.Err() != nil {
+		t.Fatal(context.Cause(life))
+	}
+	if err := s.desk.RevokeKey(t.Context(), keyID(text), me); err != nil {
+		t.Fatal(err)
+	}
+	<-life.Done()
+	if cause := context.Cause(life); !strings.Contains(cause.Error(), "revoked") {
+		t.Error(cause)
+	}
+	eventually(t, "nothing is read for nobody", func() bool {
+		s.srv.keys.mu.Lock()
+		defer s.srv.keys.mu.Unlock()
+		return len(s.srv.keys.lives) == 0
+	})
+}

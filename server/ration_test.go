@@ -1,0 +1,49 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+)
+
+// rationing lets nothing of one owner through.
+type rationing struct {
+	refused  string
+	rationed []bool // what reports say
+}
+
+func (r *rationing) Judge(_ context.Context, reports []engine.Report) ([]error, error) {
+	for _, one := range reports {
+		r.rationed = append(r.rationed, one.Rationed)
+	}
+	return make([]error, len(reports)), nil
+}
+
+func (r *rationing) Ration(_ context.Context, leases []holdfast.Lease) (allowed []holdfast.Lease) {
+	for _, l := range leases {
+		if l.Owner != r.refused {
+			allowed = append(allowed, l)
+		}
+	}
+	return allowed
+}
+
+func TestAWorkerOverHTTPGetsOnlyWhatBudgetsAllow(t *testing.T) {
+	judge := &rationing{refused: "eve"}
+	s := newGateScene(t, func(c *Config) { c.Judge = judge })
+	receipts, err := s.store.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail", Owner: "bob"}, {Kind: "mail", Owner: "eve"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := s.ask("worker", "POST", "/v1/claims", `{"worker":"w","queues":["default"],"limit":5}`, "Content-Type", "application/json")
+	if claimed.status != 200 || !strings.Contains(claimed.body, receipts[0].ID.String()) || strings.Contains(claimed.body, receipts[1].ID.String()) {
+		t.Fatalf("%d %s", claimed.status, claimed.body)
+	}
+	said := s.ask("worker", "POST", "/v1/claims/outcomes", `{"outcomes":[{"job":"`+receipts[0].ID.String()+`","token":1,"outcome":"complete"}]}`, "Content-Type", "application/json")
+	if said.status != 200 || len(judge.rationed) != 1 || !judge.rationed[0] {
+		t.Errorf("%d %s, and the reports say %v", said.status, said.body, judge.rationed)
+	}
+}
