@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,10 @@ type letter struct {
 func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 	var l letter
 	if err := json.Unmarshal(job.Args, &l); err != nil || len(l.Events) == 0 {
-		return failure.NeverRetry(failure.WithCode(errors.New("the delivery carries no events: it was not made by a notifier"), "HANDLER_REFUSED"))
+		return refused("the delivery carries no events: it was not made by a notifier")
+	}
+	if err := s.genuine(ctx, job, &l); err != nil {
+		return err
 	}
 	sub, err := s.receiver(ctx, l.Subscription)
 	if err != nil {
@@ -68,6 +72,41 @@ func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 		time.AfterFunc(settled, s.relay.nudge)
 	}
 	return nil
+}
+
+// genuine refuses a delivery that the notifier did not make: its job must belong to the subscription that it names, and what it tells must be what the feed
+// says, as far as the feed still remembers it. Whatever is delivered is signed with the subscription's secret.
+func (s *Service) genuine(ctx context.Context, job *engine.Raw, l *letter) error {
+	if job.Owner != subscription.Owner(l.Subscription) || job.Queue != subscription.Queue {
+		return refused("the delivery belongs to owner %q in queue %q, and not to subscription %s: it was not made by a notifier", job.Owner, job.Queue, l.Subscription)
+	}
+	page, err := s.store.Feed(ctx, max(0, l.Events[0].Seq-1), pageSize)
+	switch {
+	case errors.Is(err, holdfast.ErrInvalid):
+		return refused("the delivery tells of event %d, and the feed ends before it: it was not made by a notifier", l.Events[0].Seq)
+	case err != nil:
+		return err
+	}
+	for i := range l.Events {
+		told := &l.Events[i]
+		if told.Seq > 0 && told.Seq <= page.Purged || told.Seq > page.Next && told.Seq <= page.Head { // forgotten, or on a later page
+			continue
+		}
+		at := slices.IndexFunc(page.Events, func(e holdfast.Event) bool { return e.Seq == told.Seq })
+		if at < 0 || !sameEvent(page.Events[at], *told) {
+			return refused("the delivery tells of event %d, %s, which is not what the feed says: it was not made by a notifier", told.Seq, subscription.Type(*told))
+		}
+	}
+	return nil
+}
+
+// sameEvent reports whether two events are one. What is only known of a job for as long as it is kept, such as its code, does not count.
+func sameEvent(a, b holdfast.Event) bool {
+	return a.Job == b.Job && a.Subject == b.Subject && a.Name == b.Name && a.Actor == b.Actor
+}
+
+func refused(format string, args ...any) error {
+	return failure.NeverRetry(failure.WithCode(fmt.Errorf(format, args...), "HANDLER_REFUSED"))
 }
 
 // receiver finds the subscription of a delivery. One that is gone or disabled ends the delivery: a person meant it.

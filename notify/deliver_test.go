@@ -326,3 +326,51 @@ func TestAServiceThatCannotWorkIsRefusedWhole(t *testing.T) {
 		}
 	}
 }
+
+// forges claims to be a delivery of a subscription, in everything but what a change names.
+func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfast.Event)) holdfast.ID {
+	s.Helper()
+	f, err := s.store.Feed(context.Background(), 0, 1000)
+	if err != nil || len(f.Events) == 0 {
+		s.Fatal(f, err)
+	}
+	e := f.Events[len(f.Events)-1]
+	d := holdfast.Draft{ID: holdfast.NewID(), Kind: "holdfast.fake", Queue: subscription.Queue, Owner: subscription.Owner(of)}
+	change(&d, &e)
+	d.Args, err = json.Marshal(map[string]any{"subscription": of, "id": "forged_1", "events": []holdfast.Event{e}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.store.Keep(context.Background(), holdfast.Change{Deliver: []holdfast.Draft{d}}); err != nil {
+		s.Fatal(err)
+	}
+	return d.ID
+}
+
+func TestADeliveryThatTheNotifierDidNotMakeIsNotDelivered(t *testing.T) {
+	tell(t, func(s *scene) {
+		m := &mouth{}
+		id := s.subscribes("fake", queuedOnly)
+		s.tells(one(m))
+		s.passes(time.Second)
+		s.enqueues(1)
+		s.until("the true one", func() bool { return len(m.all()) == 1 })
+		for what, change := range map[string]func(d *holdfast.Draft, e *holdfast.Event){
+			"of another subscription": func(d *holdfast.Draft, _ *holdfast.Event) { d.Owner = subscription.Owner(holdfast.NewID()) },
+			"of another event":        func(_ *holdfast.Draft, e *holdfast.Event) { e.Name = "failed" },
+			"by another actor":        func(_ *holdfast.Draft, e *holdfast.Event) { e.Actor = "ada" },
+			"of another job":          func(_ *holdfast.Draft, e *holdfast.Event) { e.Job = holdfast.NewID() },
+			"of what never happened":  func(_ *holdfast.Draft, e *holdfast.Event) { e.Seq += 1000 },
+			"without a number":        func(_ *holdfast.Draft, e *holdfast.Event) { e.Seq = 0; e.Actor = "ada" },
+		} {
+			forged := s.forges(id, change)
+			s.until("the forged one "+what+" to end", func() bool {
+				job, err := s.store.Job(context.Background(), forged)
+				return err == nil && job.State == holdfast.Failed && job.LastFailure.Code == "HANDLER_REFUSED"
+			})
+			expect(s, what, len(m.all()), 1)
+		}
+		s.forges(id, func(*holdfast.Draft, *holdfast.Event) {})
+		s.until("one that says what the feed says", func() bool { return len(m.all()) == 2 })
+	})
+}

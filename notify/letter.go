@@ -51,7 +51,7 @@ func (s *stretch) post(events []holdfast.Event, more int) {
 		ID: holdfast.NewID(), Kind: kindPrefix + s.sub.Sink, Queue: subscription.Queue, Owner: subscription.Owner(s.sub.ID),
 		Dependency: dependency(s.sink.Host(s.sub), s.sub), Args: body,
 	}
-	s.change.Enqueue = append(s.change.Enqueue, draft)
+	s.change.Deliver = append(s.change.Deliver, draft)
 	if s.traits.Ordered {
 		s.sub.Sending = draft.ID
 	}

@@ -270,7 +270,7 @@ func (s *stretch) matching(page holdfast.Feed) (matched []holdfast.Event) {
 
 // keepIfWorth keeps what came of a page. A cursor alone is kept now and then.
 func (t *turn) keepIfWorth(ctx context.Context, s *stretch) error {
-	if len(s.change.Enqueue) == 0 && len(s.change.Events) == 0 {
+	if len(s.change.Deliver) == 0 && len(s.change.Events) == 0 {
 		inRecord := s.sub
 		if was, err := readSubscription(s.record); err == nil {
 			inRecord.Cursor = was.Cursor

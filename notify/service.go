@@ -49,7 +49,7 @@ func New(store Store, cfg Config) (*Service, error) {
 		refuse(cfg.Beat < 0, "Beat is %v: give a positive duration, or 0 for 200ms", cfg.Beat),
 	}
 	for name, sink := range cfg.Sinks {
-		probe := holdfast.Draft{Kind: kindPrefix + name}
+		probe := holdfast.Draft{Kind: "delivery." + name} // as long as the kind that it makes
 		problems = append(problems,
 			refuse(name == "" || probe.Prepare() != nil, "Sinks names %.60q: use letters, digits and _ - . : /", name),
 			refuse(sink == nil, "Sinks[%q] is nil: leave it out", name))
@@ -118,6 +118,7 @@ func (s *Service) makeEngine() error {
 // defaultPolicy tries for about three days.
 var defaultPolicy = failure.Policy{
 	MaxAttempts:   12,
+	GiveUpAfter:   4 * 24 * time.Hour,
 	Backoff:       failure.Exponential{Base: 5 * time.Second, Factor: 5, Cap: 12 * time.Hour, Jitter: failure.Jitter{Percent: 10}},
 	RetryAfterCap: 24 * time.Hour,
 }

@@ -12,8 +12,23 @@ const other = "other"
 type bound struct {
 	most int
 
-	mu    sync.Mutex
-	known map[string]string
+	mu       sync.Mutex
+	known    map[string]string
+	declared int // of those: they leave the others as much room as before
+}
+
+// declare admits values that workers have declared. They have room of their own, as much again as all others, so that callers who choose names
+// freely cannot use it up.
+func (b *bound) declare(values []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, value := range values {
+		if _, ok := b.known[value]; ok || value == "" || b.declared >= b.most || len(value) > 200 {
+			continue
+		}
+		b.known[value] = strings.ToValidUTF8(strings.Clone(value), "?")
+		b.declared++
+	}
 }
 
 func newBound(most int) *bound { return &bound{most: most, known: make(map[string]string)} }
@@ -28,7 +43,7 @@ func (b *bound) of(value string) string {
 	if as, ok := b.known[value]; ok {
 		return as
 	}
-	if len(b.known) >= b.most || len(value) > 200 {
+	if len(b.known)-b.declared >= b.most || len(value) > 200 {
 		return other
 	}
 	value = strings.Clone(value) // it may be a part of something large

@@ -16,6 +16,12 @@ func (l *lookout) stats(ctx context.Context, s sheet) error {
 	if err != nil {
 		return err
 	}
+	if alive, err := l.desk.Workers(ctx); err == nil { // without them every name is counted as one that a caller chose
+		for _, w := range alive {
+			l.names.queues.declare(w.Queues)
+			l.names.kinds.declare(w.Kinds)
+		}
+	}
 	s.set(workers, float64(stats.Workers))
 	s.set(slots, float64(stats.Slots))
 	for _, q := range stats.Queues {
@@ -23,7 +29,8 @@ func (l *lookout) stats(ctx context.Context, s sheet) error {
 		s.add(queueDepth, float64(q.Ready), queue, "ready")
 		s.add(queueDepth, float64(q.Later), queue, "later")
 		s.add(processing, float64(q.Processing), queue)
-		s.add(deadLetters, float64(q.Failed), queue)
+		s.add(deadLetters, float64(q.Dead), queue)
+		s.most(queueAtLeast, flag(len(q.AtLeast) > 0), queue)
 		s.most(queueHeld, flag(q.Held), queue)
 		age := 0.0
 		if !q.Oldest.IsZero() {

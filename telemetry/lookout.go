@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
@@ -22,6 +23,7 @@ type Desk interface {
 	Duties(ctx context.Context) ([]duty.Standing, error)
 	Subscriptions(ctx context.Context) ([]ops.Subscribed, error)
 	Redrives(ctx context.Context) ([]redrive.Progress, error)
+	Workers(ctx context.Context) ([]holdfast.Presence, error)
 }
 
 // A lookout asks the desk now and then, and tells what it said. However many pages are asked for, one question is under way at a time; a

@@ -29,8 +29,9 @@ type Metrics struct {
 
 	queues, kinds, codes, dependencies, routes, duties, words *bound
 
-	enqueued, completed, failed, cancelled, reclaimed, final, manual *prometheus.CounterVec
-	attempts, successes, retries, requests                           *prometheus.CounterVec
+	enqueued, completed, failed, benign, cancelled, reclaimed, final *prometheus.CounterVec
+	manual                                                           *prometheus.CounterVec
+	attempts, successes, retries, throttled, requests                *prometheus.CounterVec
 	attemptTime, callTime, retryDelay, requestTime                   *prometheus.HistogramVec
 }
 
@@ -47,15 +48,15 @@ func New(cfg Config) *Metrics {
 		queues:   newBound(100), kinds: newBound(100), codes: newBound(200), dependencies: newBound(100), routes: newBound(300),
 		duties: newBound(100), words: newBound(50),
 
-		enqueued: jobsEnqueued.counter(), completed: jobsComplete.counter(), failed: jobsFailed.counter(), cancelled: jobsStopped.counter(),
+		enqueued: jobsEnqueued.counter(), completed: jobsComplete.counter(), failed: jobsFailed.counter(), benign: jobsBenign.counter(), cancelled: jobsStopped.counter(),
 		reclaimed: jobsLost.counter(), final: jobsFinal.counter(), manual: jobsManual.counter(),
-		attempts: attempts.counter(), successes: successes.counter(), retries: retries.counter(), requests: requests.counter(),
+		attempts: attempts.counter(), successes: successes.counter(), retries: retries.counter(), throttled: throttled.counter(), requests: requests.counter(),
 		attemptTime: attemptTime.histogram(longBuckets), callTime: callTime.histogram(longBuckets), retryDelay: retryDelay.histogram(delayBuckets),
 		requestTime: requestTime.histogram(prometheus.DefBuckets),
 	}
 	build := buildInfo.gauge()
 	build.WithLabelValues(cfg.Version, runtime.Version()).Set(1)
-	m.registry.MustRegister(build, m.enqueued, m.completed, m.failed, m.cancelled, m.reclaimed, m.final, m.manual, m.attempts, m.successes, m.retries,
+	m.registry.MustRegister(build, m.enqueued, m.completed, m.failed, m.benign, m.cancelled, m.reclaimed, m.final, m.manual, m.attempts, m.successes, m.retries, m.throttled,
 		m.requests, m.attemptTime, m.callTime, m.retryDelay, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if cfg.Desk != nil {
@@ -111,6 +112,10 @@ func (m *Metrics) Ended(end engine.End) {
 		m.completed.WithLabelValues(queue, kind).Inc()
 		m.successes.WithLabelValues(ordinal(end.Attempt)).Inc()
 	case holdfast.Failed:
+		if end.Failure != nil && end.Failure.Benign {
+			m.benign.WithLabelValues(queue, kind, code).Inc()
+			return
+		}
 		m.failed.WithLabelValues(queue, kind, code).Inc()
 		if end.Charge == holdfast.ChargeFailure && end.Left > 0 {
 			m.final.WithLabelValues(kind, code).Inc()
@@ -118,7 +123,10 @@ func (m *Metrics) Ended(end engine.End) {
 	case holdfast.Cancelled:
 		m.cancelled.WithLabelValues(queue, kind).Inc()
 	case holdfast.Queued:
-		if end.Failure != nil {
+		if end.Throttled {
+			m.throttled.WithLabelValues(queue, kind, code).Inc()
+		}
+		if end.Failure != nil && end.Charge != holdfast.ChargeInterrupt {
 			m.retries.WithLabelValues(kind, code).Inc()
 			m.retryDelay.WithLabelValues().Observe(end.Delay.Seconds())
 		}
@@ -150,13 +158,18 @@ func observe(in prometheus.Observer, took time.Duration, example prometheus.Labe
 
 // outcomeOf says in a word what became of the job.
 func outcomeOf(end engine.End) string {
+	if end.To == holdfast.Failed && end.Failure != nil && end.Failure.Benign {
+		return "benign"
+	}
 	if end.To != holdfast.Queued {
 		return string(end.To)
 	}
-	switch end.Charge {
-	case holdfast.ChargeCrash:
+	switch {
+	case end.Throttled:
+		return "throttled"
+	case end.Charge == holdfast.ChargeCrash:
 		return "crashed"
-	case holdfast.ChargeInterrupt:
+	case end.Charge == holdfast.ChargeInterrupt:
 		return "returned"
 	}
 	return "retry"

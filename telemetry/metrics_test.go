@@ -71,11 +71,18 @@ func TestHoweverManyNamesPeopleThinkOfThePageStaysSmall(t *testing.T) {
 		m.Asked(name, i, time.Second)
 	}
 	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "bad \xff queue", Kind: strings.Repeat("x", 5000)}}, To: holdfast.Complete})
+	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: "name-1"}}, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Throttled: true, Failure: &holdfast.Failure{Code: "name-2"}})
+	m.Ended(engine.End{Lease: &holdfast.Lease{Job: holdfast.Job{Queue: "default", Kind: "name-1"}}, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Left: 2, Failure: &holdfast.Failure{Code: "name-3", Benign: true}})
 	text := page(t, m)
 	if n := strings.Count(text, "\n"); n > 20_000 {
 		t.Errorf("a page of %d lines", n)
 	}
-	wants(t, text, `holdfast_attempts_total{kind="other",outcome="failed",queue="default"} 4900`, `holdfast_jobs_failed_total{code="other",kind="other",queue="default"} 4800`)
+	wants(t, text, `holdfast_attempts_total{kind="other",outcome="failed",queue="default"} 4900`, `holdfast_jobs_failed_total{code="other",kind="other",queue="default"} 4800`,
+		`holdfast_jobs_benign_total{code="name-3",kind="name-1",queue="default"} 1`, `holdfast_attempts_total{kind="name-1",outcome="benign",queue="default"} 1`,
+		`holdfast_throttled_total{code="name-2",kind="name-1",queue="default"} 1`, `holdfast_attempts_total{kind="name-1",outcome="throttled",queue="default"} 1`)
+	if strings.Contains(text, "holdfast_retries_scheduled_total{") {
+		t.Error("a throttle is counted as a retry")
+	}
 }
 
 // away is a desk whose store does not answer.

@@ -15,7 +15,8 @@ func (n name) String() string { return n.metric }
 var (
 	jobsEnqueued = name{"holdfast_jobs_enqueued_total", "Jobs that were acknowledged and are new.", by("queue", "kind")}
 	jobsComplete = name{"holdfast_jobs_completed_total", "Jobs that completed.", by("queue", "kind")}
-	jobsFailed   = name{"holdfast_jobs_failed_total", "Jobs that failed for good.", by("queue", "kind", "code")}
+	jobsFailed   = name{"holdfast_jobs_failed_total", "Jobs that failed for good, without those that were to be expected.", by("queue", "kind", "code")}
+	jobsBenign   = name{"holdfast_jobs_benign_total", "Jobs that failed for good as was to be expected: no dead letters.", by("queue", "kind", "code")}
 	jobsStopped  = name{"holdfast_jobs_cancelled_total", "Jobs whose worker stopped because a person asked for it.", by("queue", "kind")}
 	jobsLost     = name{"holdfast_jobs_reclaimed_total", "Attempts taken over from workers that went silent.", by("queue", "kind")}
 	jobsFinal    = name{"holdfast_jobs_nonretryable_total", "Jobs that failed for good with attempts left: retrying could not help.", by("kind", "code")}
@@ -26,6 +27,7 @@ var (
 	callTime     = name{"holdfast_dependency_call_seconds", "How long attempts ran that call a dependency.", by("dependency")}
 	successes    = name{"holdfast_success_attempts_total", "Jobs that completed, by the number of the attempt that did it.", by("attempt")}
 	retries      = name{"holdfast_retries_scheduled_total", "Attempts that failed and will be made again.", by("kind", "code")}
+	throttled    = name{"holdfast_throttled_total", "Attempts that the other side asked to come back later; they spent nothing.", by("queue", "kind", "code")}
 	retryDelay   = name{"holdfast_retry_delay_seconds", "How long jobs wait for their next attempt.", nil}
 	requests     = name{"holdfast_http_requests_total", "Requests that were answered.", by("route", "status")}
 	requestTime  = name{"holdfast_http_request_duration_seconds", "How long requests took.", by("route")}
@@ -37,13 +39,14 @@ var (
 var (
 	storeUp = name{"holdfast_store_up", "1 while the store answers in time.", nil}
 
-	queueDepth  = name{"holdfast_queue_depth", "Queued jobs: ready to be claimed, or due later.", by("queue", "place")}
-	queueOldest = name{"holdfast_queue_oldest_seconds", "Age of the oldest job that is ready to be claimed.", by("queue")}
-	queueHeld   = name{"holdfast_queue_held", "1 while the queue is paused.", by("queue")}
-	processing  = name{"holdfast_jobs_processing", "Jobs in the hands of workers.", by("queue")}
-	deadLetters = name{"holdfast_dead_letters", "Jobs that failed for good and are kept.", by("queue")}
-	workers     = name{"holdfast_workers", "Workers that are alive.", nil}
-	slots       = name{"holdfast_worker_slots", "How many jobs all workers can process at once.", nil}
+	queueDepth   = name{"holdfast_queue_depth", "Queued jobs: ready to be claimed, or due later.", by("queue", "place")}
+	queueOldest  = name{"holdfast_queue_oldest_seconds", "Age of the oldest job that is ready to be claimed.", by("queue")}
+	queueAtLeast = name{"holdfast_queue_at_least", "1 while the store has more than it counts: depths, jobs in the hands of workers and dead letters of this queue may be more than is told.", by("queue")}
+	queueHeld    = name{"holdfast_queue_held", "1 while the queue is paused.", by("queue")}
+	processing   = name{"holdfast_jobs_processing", "Jobs in the hands of workers.", by("queue")}
+	deadLetters  = name{"holdfast_dead_letters", "Jobs that failed for good and are kept.", by("queue")}
+	workers      = name{"holdfast_workers", "Workers that are alive.", nil}
+	slots        = name{"holdfast_worker_slots", "How many jobs all workers can process at once.", nil}
 
 	holds    = name{"holdfast_holds", "Holds in force, by what placed them.", by("source")}
 	heldJobs = name{"holdfast_held_jobs", "Due jobs that holds stand before, up to ten thousand for each.", by("source")}
@@ -70,7 +73,7 @@ func by(labels ...string) []string { return labels }
 
 // told are the metrics that come from the store.
 var told = []name{
-	storeUp, queueDepth, queueOldest, queueHeld, processing, deadLetters, workers, slots, holds, heldJobs, breakerState, breakerOpen, breakerWaiting,
+	storeUp, queueDepth, queueOldest, queueAtLeast, queueHeld, processing, deadLetters, workers, slots, holds, heldJobs, breakerState, breakerOpen, breakerWaiting,
 	dutyLag, dutyErred, dutyPaused, feedLag, subscriptions, behind, redrives, redriving, glanceAge, glanceTook,
 }
 

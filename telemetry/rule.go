@@ -32,6 +32,10 @@ func (a alert) anchor() string {
 // unheld leaves out queues that somebody paused.
 var unheld = fmt.Sprintf("unless on (queue) (max by (queue) (%s) == 1)", queueHeld)
 
+// growing is by how many dead letters a queue has more than half an hour ago. Where the store has more than it counts, what workers reported is added up.
+var growing = fmt.Sprintf("(max by (queue) (%s) - max by (queue) (%s offset 30m) > 10) or on (queue) "+
+	"(sum by (queue) (increase(%s[30m])) > 10 and on (queue) max by (queue) (%s) == 1)", deadLetters, deadLetters, jobsFailed, queueAtLeast)
+
 var alerts = []alert{
 	{"HoldfastGone", "page", "5m", fmt.Sprintf("absent(%s)", buildInfo),
 		"No Holdfast server is scraped", "No server tells its metrics: all are down, or Prometheus cannot reach them. Look at the process and its log."},
@@ -43,8 +47,8 @@ var alerts = []alert{
 		"Nothing completes in queue {{ $labels.queue }} although jobs wait", "Workers are stuck, missing, or everything fails: see the error groups and the workers."},
 	{"HoldfastQueueOld", "ticket", "5m", fmt.Sprintf("(max by (queue) (%s) > 900) %s", queueOldest, unheld),
 		"The oldest job of queue {{ $labels.queue }} has waited {{ $value | humanizeDuration }}", "More comes in than goes out, or a hold stands before it: explain the job, then add slots or lift the hold."},
-	{"HoldfastDeadLettersGrow", "ticket", "5m", fmt.Sprintf("max by (queue) (%s) - max by (queue) (%s offset 30m) > 10", deadLetters, deadLetters),
-		"{{ $value }} more dead letters in queue {{ $labels.queue }} within half an hour", "See the error groups for what they have in common; redrive when the cause is gone."},
+	{"HoldfastDeadLettersGrow", "ticket", "5m", growing,
+		"{{ $value | humanize }} more dead letters in queue {{ $labels.queue }} within half an hour", "See the error groups for what they have in common; redrive when the cause is gone."},
 	{"HoldfastBreakerOpen", "ticket", "1m", fmt.Sprintf("max by (dependency) (%s) > 600", breakerOpen),
 		"{{ $labels.dependency }} has not been called for {{ $value | humanizeDuration }}", "The dependency is down, or somebody forced its breaker open. Its jobs wait and spend nothing."},
 	{"HoldfastLeasesLost", "ticket", "1m", fmt.Sprintf("sum(increase(%s[15m])) > 5", jobsLost),

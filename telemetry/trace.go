@@ -128,6 +128,10 @@ func conclude(ctx context.Context, span trace.Span, job *engine.Raw, err error) 
 		span.SetAttributes(attrOutcome.String("snoozed"))
 		return
 	}
+	if verdict.Throttled {
+		span.SetAttributes(attrOutcome.String("throttled"), semconv.ErrorTypeKey.String(verdict.Failure.Code))
+		return
+	}
 	span.SetAttributes(attrOutcome.String("failed"), semconv.ErrorTypeKey.String(verdict.Failure.Code))
 	span.SetStatus(codes.Error, verdict.Failure.Detail) // scrubbed of secrets, and short
 }

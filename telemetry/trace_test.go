@@ -190,3 +190,18 @@ func TestARequestIsASpanNamedByItsRouteInsideTheCallersTrace(t *testing.T) {
 		}
 	}
 }
+
+func TestASpanOfAnEnqueueNamesTheQueueOfItsJobs(t *testing.T) {
+	tracing, spans, _ := recorder()
+	play(t, engine.Config{}, func(r *run) {
+		for n, want := range []string{"slow", "default", "several queues"} {
+			drafts := [][]holdfast.Draft{{{Kind: "mail", Queue: "slow"}}, {{Kind: "http"}}, {{Kind: "mail", Queue: "slow"}, {Kind: "mail"}}}[n]
+			_, err := tracing.Enqueuer(r.store).Enqueue(r.ctx, drafts)
+			r.must(err)
+			span := spans.Ended()[n]
+			if got := attributes(span)["messaging.destination.name"]; span.Name() != "send "+want || got != want {
+				t.Errorf("span %q to %q, want %q", span.Name(), got, want)
+			}
+		}
+	})
+}

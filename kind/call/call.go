@@ -33,6 +33,8 @@ type Config struct {
 	// Secret finds a secret by its name and decides whether it may be sent to a host, given as scheme://host; FromEnvironment when nil. Its errors must
 	// not hold the secret.
 	Secret func(name, host string) (string, error)
+	// Dependencies maps hosts to the names of dependencies; a host that is not in it is a dependency of its own.
+	Dependencies Dependencies
 	// Policy is the kind's; the engine's when zero.
 	Policy failure.Policy
 	// Lookup resolves names; the system's way when nil.
@@ -58,6 +60,9 @@ type caller struct {
 func Register(e *engine.Engine, cfg Config) error {
 	if cfg.Timeout < 0 || cfg.Timeout > MaxTimeout {
 		return fmt.Errorf("Timeout is %v: give a duration up to %v, or 0 for %v", cfg.Timeout, MaxTimeout, defaultTimeout)
+	}
+	if err := cfg.Dependencies.Check(); err != nil {
+		return err
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -85,9 +90,12 @@ func (c *caller) work(ctx context.Context, job *engine.Raw) error {
 		return failure.NeverRetry(failure.WithCode(err, "INVALID_INPUT"))
 	}
 	s := &secrets{find: c.cfg.Secret, host: originOf(target)}
+	// Whatever the job says it depends on, and whatever became of its address since, it is this host that is called.
+	host := c.cfg.Dependencies.of(target)
+	job.Calls(host)
 	answer, err := c.call(ctx, job, r, target, s)
-	if err != nil && job.Dependency == "" {
-		err = failure.On(err, dependencyOf(target))
+	if err != nil {
+		err = failure.On(err, host)
 	}
 	if err == nil {
 		job.Result(answer)
@@ -102,13 +110,14 @@ func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *u
 	}
 	bounded, done := context.WithTimeout(ctx, timeout)
 	defer done()
+	hasty := timeout < c.cfg.Timeout/hastyShare // then a time-out says nothing about the host
 	request, err := r.build(bounded, job.Lease, target, s)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := c.guard.Do(request, r.Redirects)
 	if err != nil {
-		return nil, unreached(err, s)
+		return nil, unreached(err, s, hasty)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	text, more, err := readBody(answer.Body, r.most(), s)
@@ -117,7 +126,7 @@ func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *u
 		return nil, failure.With(refused(answer), "answer", strings.ToValidUTF8(text[:min(len(text), 1<<10)], "\uFFFD"))
 	}
 	if err != nil {
-		return nil, unreached(err, s)
+		return nil, unreached(err, s, hasty)
 	}
 	return r.keep(answer, text, more, s), nil
 }
@@ -232,17 +241,31 @@ func refused(answer *http.Response) error {
 	case status < 400:
 		return failure.NeverRetry(failure.WithCode(because("the address has moved: give the new one, or say how many redirects to follow"), "HTTP_4XX"))
 	}
-	return because("the call was refused")
+	err := because("the call was refused")
+	if after, ok := failure.ParseRetryAfter(answer.Header.Get("Retry-After"), date); ok && after > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		err = failure.Throttled(err, 0)
+	}
+	return err
 }
 
+// hastyShare: a call that its own timeout cuts in less than this share of the usual time says nothing about the host.
+const hastyShare = 10
+
 // unreached is the error of a call without an answer.
-func unreached(err error, s *secrets) error {
+func unreached(err error, s *secrets, hasty bool) error {
 	var late net.Error
+	var lookup *net.DNSError
 	switch {
+	case errors.As(err, &lookup) && lookup.IsNotFound: // as a name that leads inside: the difference would tell which names exist there
+		return failure.NeverRetry(failure.WithCode(guard.ErrBlocked, "ADDRESS_BLOCKED"))
 	case errors.Is(err, guard.ErrBlocked):
 		return failure.NeverRetry(failure.WithCode(err, "ADDRESS_BLOCKED"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
-		return failure.WithCode(errors.New("there was no answer in time"), "HTTP_TIMEOUT")
+		err = failure.WithCode(errors.New("there was no answer in time"), "HTTP_TIMEOUT")
+		if hasty {
+			err = failure.Blameless(err)
+		}
+		return err
 	case errors.Is(err, context.Canceled):
 		return err
 	}

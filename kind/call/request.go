@@ -113,9 +113,17 @@ func Draft(r Request) (holdfast.Draft, error) {
 	return d, Prepare(&d)
 }
 
-// Prepare refuses a draft of kind "http" that cannot be carried out, naming every problem at once, and fills in the host as its dependency if it names
-// none. Drafts of other kinds are left alone. Whether an address may be called is decided where the workers run.
-func Prepare(d *holdfast.Draft) error {
+// Prepare refuses a draft of kind "http" that cannot be carried out, naming every problem at once, and fills in the host as its dependency. A
+// draft that names another dependency is refused: its failures would count against a dependency that it does not call. Drafts of other kinds are left
+// alone. Whether an address may be called is decided where the workers run.
+func Prepare(d *holdfast.Draft) error { return Dependencies(nil).Prepare(d) }
+
+// Dependencies maps hosts to names of dependencies. A host is written as host or host:port; *.example.org stands for every host under it, and
+// the longest pattern that fits counts. Several hosts with one name share a breaker, a budget and limits.
+type Dependencies map[string]string
+
+// Prepare is like the function Prepare, and the dependency is the name that the host is mapped to.
+func (m Dependencies) Prepare(d *holdfast.Draft) error {
 	if d.Kind != Kind {
 		return nil
 	}
@@ -123,10 +131,43 @@ func Prepare(d *holdfast.Draft) error {
 	if err != nil {
 		return err
 	}
-	if d.Dependency == "" {
-		d.Dependency = dependencyOf(target)
+	host := m.of(target)
+	if d.Dependency != "" && d.Dependency != host {
+		return kind.Refuse("dependency %.60q: a job of kind http depends on the host that it calls, %s; leave the dependency out", d.Dependency, host)
 	}
+	d.Dependency = host
 	return nil
+}
+
+// Check refuses patterns and names that cannot be any, naming every problem at once.
+func (m Dependencies) Check() error {
+	var problems []error
+	for pattern, name := range m {
+		probe := holdfast.Draft{Kind: Kind, Dependency: name}
+		host := strings.TrimPrefix(pattern, "*.")
+		if host == "" || host != strings.ToLower(host) || strings.ContainsAny(host, "*/@ ") || name == "" || probe.Prepare() != nil {
+			problems = append(problems, kind.Refuse("%.60q=%.60q: give a host in lower case (host, host:port or *.host) and a name of letters, digits and _ - . : /", pattern, name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// of is the name of the dependency at an address.
+func (m Dependencies) of(u *url.URL) string {
+	host := dependencyOf(u)
+	if name, ok := m[host]; ok {
+		return name
+	}
+	for rest := host; ; {
+		_, parent, more := strings.Cut(rest, ".")
+		if !more {
+			return host
+		}
+		if name, ok := m["*."+parent]; ok {
+			return name
+		}
+		rest = parent
+	}
 }
 
 // read reads arguments and looks at all of them.

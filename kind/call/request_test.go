@@ -37,7 +37,7 @@ func TestPrepareRefusesWhatCannotBeCarriedOutAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestPrepareNamesTheHostAsDependencyUnlessTheDraftNamesOne(t *testing.T) {
+func TestTheDependencyOfACallIsItsHostAndAnotherIsRefused(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://API.example.org/x?y": "api.example.org", "https://api.example.org.:443/": "api.example.org", "http://api.example.org:80/": "api.example.org", "http://api.example.org:443/": "api.example.org:443",
 		"https://api.example.org:8443/": "api.example.org:8443", "https://1.1.1.1/": "1.1.1.1", "https://[2606:4700::1111]:8443/": "2606:4700::1111:8443", "http://[fe80::1%25eth0]/": "fe80::1",
@@ -48,12 +48,37 @@ func TestPrepareNamesTheHostAsDependencyUnlessTheDraftNamesOne(t *testing.T) {
 		}
 	}
 	d := holdfast.Draft{Kind: call.Kind, Dependency: "orders", Args: json.RawMessage(`{"url": "https://example.org", "expect": [200, "3xx", "404-410"], "timeout": "1m30s", "json": null}`)}
-	if err := call.Prepare(&d); err != nil || d.Dependency != "orders" {
-		t.Error(d.Dependency, err)
+	if err := call.Prepare(&d); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), "example.org") {
+		t.Error("a dependency that is not the host:", err)
+	}
+	d.Dependency = "example.org"
+	if err := call.Prepare(&d); err != nil {
+		t.Error("a dependency that is the host:", err)
 	}
 	other := holdfast.Draft{Kind: "mail", Args: json.RawMessage(`{"anything": 1}`)}
 	if err := call.Prepare(&other); err != nil || other.Dependency != "" {
 		t.Error(other.Dependency, err)
+	}
+}
+
+func TestOperatorsNameTheDependenciesBehindHosts(t *testing.T) {
+	names := call.Dependencies{"*.example.org": "example", "pay.example.org": "payments", "*.eu.example.org": "europe", "other.test:8443": "other"}
+	if err := names.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{
+		"https://a.b.example.org/": "example", "https://pay.example.org/x": "payments", "https://a.eu.example.org/": "europe", "https://example.org/": "example.org",
+		"https://other.test:8443/": "other", "https://other.test/": "other.test", "https://evilexample.org/": "evilexample.org", "https://1.1.1.1/": "1.1.1.1",
+	} {
+		d := holdfast.Draft{Kind: call.Kind, Args: json.RawMessage(`{"url": "` + url + `"}`)}
+		if err := names.Prepare(&d); err != nil || d.Dependency != want {
+			t.Errorf("%s: %q, want %q, %v", url, d.Dependency, want, err)
+		}
+	}
+	for host, name := range map[string]string{"": "x", "*": "x", "A.test": "x", "a.test": "", "a.test/x": "y", "b.test": "two words"} {
+		if (call.Dependencies{host: name}).Check() == nil {
+			t.Errorf("%q=%q is accepted", host, name)
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ func Register(e *engine.Engine, cfg Config) error {
 	if len(cfg.Programs) == 0 {
 		return nil
 	}
+	hideEnvironment()
 	r := &runner{programs: make(map[string]Program), patience: cfg.Patience}
 	if r.patience == 0 {
 		r.patience = defaultPatience

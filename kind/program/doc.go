@@ -8,8 +8,12 @@
 // directory that is deleted afterwards, unless it was given one.
 //
 // A program ends with its attempt. When its time is up, the job is cancelled or the worker stops, all of its process group is asked to end (SIGTERM), and
-// killed a little later; what it started and left running is killed as well. A program that moves to a session of its own gets away: give such to a
-// service manager instead.
+// killed a little later; what it started and left running is killed as well. On Linux that includes what moved to a session of its own: it is found by the
+// variables HOLDFAST_JOB_ID and HOLDFAST_ATTEMPT. Elsewhere, and with an environment that was cleared, such a program gets away: give it to a service manager
+// instead.
+//
+// On Linux, Register makes this process one whose environment and memory no other process of the same user can read (PR_SET_DUMPABLE), so that programs cannot
+// read its secrets in /proc. It leaves no core dumps then. A worker that runs as root hides nothing from its programs, which are root too.
 //
 // # Limits
 //

@@ -17,5 +17,6 @@ func bury(cmd *exec.Cmd) error {
 	for errors.Is(unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 	killGroup(cmd)
+	endDescendants(marksOf(cmd)) // before the outputs are waited for, which they may hold
 	return cmd.Wait()
 }

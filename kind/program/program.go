@@ -126,6 +126,9 @@ func (p Program) environment(job *engine.Raw) []string {
 	return env
 }
 
+// marksOf are the variables by which the processes of one attempt are known.
+func marksOf(cmd *exec.Cmd) []string { return cmd.Env[:min(2, len(cmd.Env))] }
+
 // run runs the program to its end, or ends it when the context does. All of its group has ended when it returns.
 func (r *runner) run(ctx context.Context, cmd *exec.Cmd) error {
 	if ctx.Err() != nil {

@@ -127,6 +127,7 @@ func (s *Sink) Traits() notify.Traits {
 		Together: s.cfg.Together, Burst: s.cfg.Burst, Every: s.cfg.Every, Timeout: s.cfg.Timeout,
 		Policy: failure.Policy{
 			MaxAttempts: len(delays) + 1,
+			GiveUpAfter: 24 * time.Hour, // a mail server that is away is probed for no longer
 			Backoff:     failure.Spread{Of: delays, Jitter: failure.Jitter{Percent: 10}},
 		},
 	}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/holdfastdev/holdfast"
 )
@@ -38,7 +36,7 @@ func (p *problems) add(format string, args ...any) {
 
 // text admits what is safe in a log, a mail header and a terminal.
 func (p *problems) text(what, text string, limit int) {
-	if len(text) > limit || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+	if len(text) > limit || !holdfast.PlainText(text) {
 		p.add("%s of %d bytes: use at most %d bytes of UTF-8 without control characters", what, len(text), limit)
 	}
 	if looksSecret(text) {
@@ -63,7 +61,7 @@ func (s *Subscription) Prepare() error {
 	p.text("the target", s.Target, maxTarget)
 	p.text("the actor", s.Actor, holdfast.MaxKey)
 	p.text("the reason it is disabled", s.Disabled, 1000)
-	if probe := (holdfast.Draft{Kind: "holdfast." + s.Sink}); s.Sink == "" || probe.Prepare() != nil {
+	if probe := (holdfast.Draft{Kind: "delivery." + s.Sink}); s.Sink == "" || probe.Prepare() != nil {
 		p.add("sink %.60q: name the way to tell, such as webhook, mail or stream", s.Sink)
 	}
 	for _, pattern := range s.Events {

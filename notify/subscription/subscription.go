@@ -114,6 +114,9 @@ func (s *Subscription) Listener() holdfast.Listener {
 			l.Events = append(l.Events, name)
 		}
 	}
+	if !slices.Contains(l.Events, holdfast.EventFailed) && among(s.Events, func(pattern string) bool { return covers(full(pattern), "job."+holdfast.EventBenign) }) {
+		l.Events = append(l.Events, holdfast.EventFailed) // the feed tells a benign end from a failed one when it is read
+	}
 	if len(l.Events) == len(inFeed) {
 		l.Events = []string{"*"}
 	}

@@ -150,3 +150,17 @@ func TestPrepareNamesEveryProblemAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestABenignEndIsToldOnlyToThoseWhoAskForIt(t *testing.T) {
+	benign := holdfast.Event{Job: holdfast.ID{1}, Name: holdfast.EventBenign}
+	for events, wants := range map[string]bool{"failed": false, "job.failed": false, "benign": true, "job.benign": true, "*": true} {
+		s := subscription.Subscription{Events: []string{events}}
+		if s.Matches(benign) != wants {
+			t.Errorf("%s: told of a benign end %v, want %v", events, !wants, wants)
+		}
+	}
+	s := subscription.Subscription{Events: []string{"job.benign"}}
+	if l := s.Listener(); len(l.Events) != 1 || l.Events[0] != holdfast.EventFailed {
+		t.Errorf("the feed does not hold what it wants: %v", l.Events)
+	}
+}

@@ -23,9 +23,9 @@ const maxAnswer = 2 << 10
 
 // A Receipt is what a delivery log keeps of an answer that meant yes.
 type Receipt struct {
-	Status int           `json:"status"`
-	Took   time.Duration `json:"took"`
-	Answer string        `json:"answer,omitempty"` // its beginning, without what looks like a secret
+	Status int    `json:"status"`
+	Took   string `json:"took"`             // a duration as texts have it: 120ms
+	Answer string `json:"answer,omitempty"` // its beginning, without what looks like a secret
 }
 
 // Deliver sends one signed request. Only a status of 2xx means that the receiver has it.
@@ -49,7 +49,7 @@ func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	said := clean(string(text), d.Secrets)
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond), Answer: said}, nil
+		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond).String(), Answer: said}, nil
 	}
 	return nil, failure.With(refused(answer), "answer", said)
 }

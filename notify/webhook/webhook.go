@@ -66,7 +66,7 @@ func (s *Sink) Close() { s.guard.Close() }
 func (s *Sink) Traits() notify.Traits {
 	again := true
 	policy := failure.Policy{
-		MaxAttempts: len(schedule) + 1, RetryAfterCap: 24 * time.Hour,
+		MaxAttempts: len(schedule) + 1, GiveUpAfter: 4 * 24 * time.Hour, RetryAfterCap: 24 * time.Hour,
 		Backoff: failure.Spread{Of: schedule, Jitter: failure.Jitter{Percent: 10}}, Codes: make(map[string]failure.Override),
 	}
 	for _, code := range []string{"BAD_REQUEST", "UNAUTHORIZED", "AUTH_DENIED", "NOT_FOUND", "TOO_LARGE", "HTTP_4XX"} {

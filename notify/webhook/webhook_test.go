@@ -83,7 +83,7 @@ func TestAReceiverVerifiesWithEitherSecretAndReadsACloudEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := receipt.(webhook.Receipt); r.Status != 202 || r.Answer != "thank you" {
+	if r := receipt.(webhook.Receipt); r.Status != 202 || r.Answer != "thank you" || !isDuration(r.Took) {
 		t.Errorf("%+v", r)
 	}
 	for _, secret := range []string{newSecret, oldSecret} {
@@ -348,4 +348,10 @@ func TestAProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 		t.Errorf("%v: %+v", err, v)
 	}
 	silent(t, err)
+}
+
+// isDuration reports whether a text is a duration, as documented.
+func isDuration(text string) bool {
+	_, err := time.ParseDuration(text)
+	return err == nil
 }
