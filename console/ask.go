@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -22,6 +24,23 @@ type ask struct {
 	prefs   prefs
 	request string // its id: kept with what was done
 	now     time.Time
+	known   []catalog.Entry // the codes, once they were asked for
+}
+
+// codes lists the failure codes that are known. The desk is asked once a request.
+func (q *ask) codes() ([]catalog.Entry, error) {
+	if q.known != nil {
+		return q.known, nil
+	}
+	known, err := q.desk.Codes(q.ctx)
+	q.known = known
+	return known, err
+}
+
+// taxonomy is codes as the parser and the simulator need them.
+func (q *ask) taxonomy() (*failure.Taxonomy, error) {
+	known, err := q.codes()
+	return catalog.TaxonomyOf(known), err
 }
 
 // A screen answers with a page, and changes nothing.
@@ -77,13 +96,22 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request, scope key.Scope)
 	case err != nil:
 		return nil, err
 	case c.cfg.ReadOnly && !q.visitor.Scope.Allows(scope):
-		return nil, &forbidden{"This console is read-only. Use the command line, or a console that is not."}
+		return nil, &forbidden{text: "This console is read-only. Use the command line, or a console that is not."}
 	case !q.visitor.Scope.Allows(scope):
-		return nil, &forbidden{"You may look, and not do this: it needs the scope " + string(scope) + "."}
+		return nil, &forbidden{text: "You may look, and not do this: it needs the scope " + string(scope) + "."}
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<20)
 	if err := r.ParseForm(); err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the form cannot be read: send it again", Cause: err}
+	}
+	if c.cfg.Open != nil { // the form may have been long in coming, and the key revoked meanwhile
+		again, err := c.who(r)
+		if err != nil {
+			return nil, err
+		}
+		if !again.Scope.Allows(scope) {
+			return nil, &forbidden{text: "You may look, and not do this: it needs the scope " + string(scope) + "."}
+		}
 	}
 	return q, nil
 }
@@ -112,12 +140,12 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request) (*ask, error) {
 		return nil, err
 	}
 	if visitor.Owner != "" || visitor.Scope == key.Worker {
-		return nil, &forbidden{"These pages show everybody's jobs. A key that is bound to an owner, or a worker's, does not open them."}
+		return nil, &forbidden{text: "These pages show everybody's jobs. A key that is bound to an owner, or a worker's, does not open them."}
 	}
 	if c.cfg.ReadOnly {
 		visitor.Scope = key.Viewer
 	}
-	return &ask{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk, visitor: visitor, prefs: prefsOf(r), request: requestID(w), now: time.Now()}, nil
+	return &ask{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk, visitor: visitor, prefs: prefsOf(r, true), request: requestID(w), now: time.Now()}, nil
 }
 
 // requestID is the one that the server around the console gave the request, or a new one.
@@ -155,12 +183,18 @@ func (q *ask) id() (holdfast.ID, error) {
 // may reports whether the visitor may intervene, so that pages offer what can be done.
 func (q *ask) may(scope key.Scope) bool { return q.visitor.Scope.Allows(scope) }
 
-// back is where the visitor was: a page of this console, or its beginning. Nothing else is ever followed.
+// back is where the visitor was: a page of this console, or its beginning. Nothing else is ever followed. A browser resolves dots in a path, escaped ones too, so
+// a path with dots could lead out of the console.
 func (q *ask) back() string {
 	to := q.FormValue("back")
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(to, q.c.cfg.Prefix+"/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
 		return q.c.cfg.Prefix + "/"
+	}
+	for part := range strings.SplitSeq(u.Path, "/") {
+		if part == "." || part == ".." {
+			return q.c.cfg.Prefix + "/"
+		}
 	}
 	return to
 }

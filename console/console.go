@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
@@ -21,14 +20,17 @@ type Config struct {
 	Prefix string
 	// Who tells who asks, for applications that have let their visitors in themselves. An error keeps the visitor out and is shown.
 	Who func(r *http.Request) (Visitor, error)
-	// Open lets in who has a key: the console then has a page to sign in. Without Who and Open everybody is an admin: that is for one's own machine.
+	// Open lets in who has a key: the console then has a page to sign in. An empty text asks for a visitor without a key. Without Who and Open everybody
+	// is an admin: that is for one's own machine.
 	Open func(ctx context.Context, remote, text string) (Visitor, error)
+	// TrustProxy says that every request comes through a proxy that sets X-Forwarded-Proto: where it says https, cookies are for TLS alone and browsers are told to
+	// stay with TLS. Without such a proxy it must be false, because visitors could set the header themselves.
+	TrustProxy bool
 	// ReadOnly has nobody change anything, whoever they are.
 	ReadOnly bool
 	// Version of the application, for the page about health.
 	Version string
-	// Taxonomy and Policies are the workers' own, for the page about policies. Nil: the built-in ones.
-	Taxonomy *failure.Taxonomy
+	// Policies are what the workers were given at their start, for the page about policies. Nil: nothing.
 	Policies *policy.Set
 	Log      *slog.Logger // slog.Default when nil
 }
@@ -38,20 +40,25 @@ type Visitor struct {
 	Name  string    // the actor of what they do
 	Scope key.Scope // viewers look, operators intervene, admins do everything
 	Owner string    // who is bound to an owner is not let in: pages show everybody's jobs
+	// Ended is closed when the visitor's rights end, or change: pages that listen are then told to go. Nil: the console asks again now and then.
+	Ended <-chan struct{}
+
+	signedIn bool // with a key
 }
 
 // A Console serves pages. It is safe for concurrent use.
 type Console struct {
-	cfg      Config
-	mux      *http.ServeMux
-	origins  *http.CrossOriginProtection
-	looks    looks
-	sessions sessions
-	pulse    pulse
-	counted  memo
-	live     live
-	acts     []string   // patterns that change something, for the test of roles
-	ordering sync.Mutex // redrives are started one after the other, so that a form that is sent twice starts one
+	cfg       Config
+	mux       *http.ServeMux
+	origins   *http.CrossOriginProtection
+	looks     looks
+	sessions  sessions
+	pulse     pulse
+	counted   memo
+	live      live
+	listeners listeners
+	acts      []string   // patterns that change something, for the test of roles
+	ordering  sync.Mutex // redrives are started one after the other, so that a form that is sent twice starts one
 }
 
 // New makes a console.
@@ -115,8 +122,11 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
+	if c.secure(r) {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
 	if err := c.origins.Check(r); err != nil {
-		c.refuse(w, r, &forbidden{"A page of another site tried to do this. Do it from here."})
+		c.refuse(w, r, &forbidden{text: "A page of another site tried to do this. Do it from here."})
 		return
 	}
 	path, under := strings.CutPrefix(r.URL.Path, c.cfg.Prefix)

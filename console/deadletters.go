@@ -212,6 +212,10 @@ func (l *letters) groups(q *ask, f holdfast.Filter) error {
 
 // narrow counts each group's dead letters within the selection, and says where the group leads.
 func (l *letters) narrow(q *ask, f holdfast.Filter) error {
+	known, err := q.taxonomy()
+	if err != nil {
+		return err
+	}
 	within, counts := l.Pick, []func() error{}
 	within.Fingerprint, within.Code = "", ""
 	f.Limit, f.Cursor, f.Look = 0, "", troubleLooked
@@ -227,13 +231,13 @@ func (l *letters) narrow(q *ask, f holdfast.Filter) error {
 			one.Many = one.Dead >= troubleLooked
 			return err
 		})
-		code, _ := q.c.cfg.Taxonomy.Code(one.Code)
+		code, _ := known.Code(one.Code)
 		one.Remedy = code.Remedy
 		of := l.Pick
 		of.Fingerprint = one.Fingerprint
 		one.Link, one.Redrive = q.pathTo("/dead-letters", of.values()), q.pathTo("/redrives/new", of.values())
 	}
-	err := atOnce(counts...)
+	err = atOnce(counts...)
 	l.Groups = slices.DeleteFunc(l.Groups, func(one letterGroup) bool { return one.Dead == 0 })
 	return err
 }

@@ -222,14 +222,26 @@ type posted struct {
 
 // A receipt is what receivers answered, whatever the sink.
 type receipt struct {
-	Status    int           `json:"status"`
-	Took      time.Duration `json:"took"`
-	MessageID string        `json:"message_id"`
+	Status    int             `json:"status"`
+	Took      json.RawMessage `json:"took"` // a text; of old deliveries a number of nanoseconds
+	MessageID string          `json:"message_id"`
+}
+
+// took is how long the receiver took; 0 when the receipt does not say.
+func (r receipt) took() time.Duration {
+	var text string
+	var old int64
+	if json.Unmarshal(r.Took, &text) == nil {
+		d, _ := time.ParseDuration(text)
+		return d
+	}
+	_ = json.Unmarshal(r.Took, &old) // 0 when it is neither
+	return time.Duration(old)
 }
 
 // deliveryOf puts a delivery into a row.
 func deliveryOf(job holdfast.Job, known []ops.Subscribed) deliveryRow {
-	row := deliveryRow{Job: job, Attempts: job.Token, Name: strings.TrimPrefix(job.Kind, "holdfast."), Can: job.State.Terminal()}
+	row := deliveryRow{Job: job, Attempts: job.Attempt(), Name: strings.TrimPrefix(job.Kind, "holdfast."), Can: job.State.Terminal()}
 	for _, one := range known {
 		if subscription.Owner(one.ID) == job.Owner {
 			row.Name, row.Target = subscriptionName(one.Subscription), shownTarget(one.Target)
@@ -275,8 +287,8 @@ func (r *deliveryRow) answered(job holdfast.Job) {
 		}
 	case json.Unmarshal(job.Result, &said) == nil && said.Status > 0:
 		r.Answer = fmt.Sprint(said.Status)
-		if said.Took > 0 {
-			r.Took = said.Took
+		if took := said.took(); took > 0 {
+			r.Took = took
 		}
 	case job.State == holdfast.Complete:
 		r.Answer = "accepted"

@@ -28,7 +28,7 @@ func (s *scene) tell(o failure.Outcome) (of, delivery holdfast.ID) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	made, err := s.Store.Enqueue(ctx, []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID), Args: args, MaxAttempts: 1}})
+	err = s.Store.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID), Args: args, MaxAttempts: 1}}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (s *scene) tell(o failure.Outcome) (of, delivery holdfast.ID) {
 	if _, err := s.Store.Settle(ctx, []holdfast.Settlement{failure.Decide(failure.Rules{}, leases[0], o).Settlement(leases[0], o)}); err != nil {
 		s.t.Fatal(err)
 	}
-	return sub.ID, made[0].ID
+	return sub.ID, leases[0].ID
 }
 
 func TestDeliveriesSayWhatWasToldToWhomAndAreSentAgain(t *testing.T) {
@@ -72,6 +72,8 @@ func TestWhatWasDeliveredIsSentAsANewDelivery(t *testing.T) {
 	s := stage(t, key.Operator, nil)
 	_, told := s.tell(failure.Outcome{Result: json.RawMessage(`{"status":204,"took":12000000}`), Took: 12 * time.Millisecond})
 	s.shows("/deliveries", "204", "12 ms")
+	s.tell(failure.Outcome{Result: json.RawMessage(`{"status":200,"took":"34ms"}`), Took: 12 * time.Millisecond})
+	s.shows("/deliveries", "34 ms")
 	s.shows("/deliveries/"+told.String(), "Told:", "The answer was 204.")
 	if _, text := s.post("/deliveries/"+told.String()+"/resend", url.Values{"reason": {"they lost it"}}); !strings.Contains(text, "Queued as a new delivery") || strings.Contains(text, "/deliveries/"+told.String()+"/resend") {
 		t.Error("no new delivery is shown")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,6 +109,9 @@ func (c *Console) job(q *ask) (page, error) {
 	}
 	shown.Attempts, shown.Left = attempts(history, lines)
 	shown.Story, shown.Untold = storyOf(lines, q.prefs.clock())
+	if canDo(history.Job).Edit && q.may(key.Operator) {
+		restorable(shown.Story, id)
+	}
 	shown.explain(explained.Reasons, q.prefs.clock())
 	return page{name: "job", title: job.Kind + " " + short(job.ID), here: "jobs", topics: []string{"jobs", "breakers", "holds"}, data: shown}, nil
 }
@@ -207,8 +211,9 @@ func canDo(job holdfast.Job) can {
 // A storyLine is a line of the story, and whether a person said it.
 type storyLine struct {
 	ops.Line
-	Said   string
-	Person bool
+	Said    string
+	Person  bool
+	Restore string // the form that puts back what the line changed; empty: it cannot be edited, or not by this person
 }
 
 // mostTold is how many lines of a story are shown, and mostWords how much of each.
@@ -230,6 +235,15 @@ func storyOf(lines []ops.Line, c clock) (all []storyLine, untold int) {
 		all = append(all, storyLine{Line: one, Said: said, Person: one.Actor != "" && one.Actor != breaker.System})
 	}
 	return all, 0
+}
+
+// restorable says of each line that changed its job where that is put back.
+func restorable(lines []storyLine, job holdfast.ID) {
+	for n := range lines {
+		if len(lines[n].Changes) > 0 {
+			lines[n].Restore = "/jobs/" + job.String() + "/edit?restore=" + url.QueryEscape(lines[n].At.UTC().Format(time.RFC3339Nano))
+		}
+	}
 }
 
 // jobLinks are searches for jobs that are like this one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -35,6 +36,8 @@ type attempt struct {
 	Limit       int
 	Crash       bool // the count is of workers lost
 	Late        bool
+	Repeats     int       // for how many released attempts right before it stands too
+	Since       time.Time // when the first of them ended
 }
 
 // A fact is a name and what it is.
@@ -71,6 +74,7 @@ func attemptOf(a holdfast.Attempt) attempt {
 	shown := attempt{
 		Anchor: anchor(a), Generation: a.Generation, Worker: a.Worker, Theirs: queryPart{"worker", a.Worker}.String(), StartedAt: a.StartedAt, Took: max(a.EndedAt.Sub(a.StartedAt), 0),
 		Why: phrase(a.Why), Count: a.Count, Limit: a.Limit, Crash: a.Charge == holdfast.ChargeCrash, Late: a.Late, Badge: ending(a),
+		Repeats: a.Repeats, Since: a.Since,
 	}
 	shown.Started = shown.Took > 0 || shown.Crash
 	if f := a.Failure; f != nil {
@@ -94,6 +98,8 @@ func ending(a holdfast.Attempt) badge {
 		return badge{"processing", "processing", "processing"}
 	case a.Charge == holdfast.ChargeCrash:
 		return badge{"failed", "failed", "worker lost"}
+	case a.Charge == holdfast.ChargeInterrupt && failure.IsThrottled(a.Failure):
+		return badge{"queued", "held", "throttled"}
 	case a.Charge == holdfast.ChargeInterrupt:
 		return badge{"queued", "held", "handed back"}
 	case a.To == holdfast.Cancelled:

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountEdit mounts the form in which a job is edited. Its first step shows what would change and changes nothing.
@@ -20,13 +23,24 @@ func (c *Console) mountEdit() {
 			return page{}, errNowhere
 		}
 		if !q.may(key.Operator) {
-			return page{}, &forbidden{"You may look, and not edit: it needs the scope " + string(key.Operator) + "."}
+			return page{}, &forbidden{text: "You may look, and not edit: it needs the scope " + string(key.Operator) + "."}
 		}
 		job, err := q.editable()
 		if err != nil {
 			return page{}, err
 		}
-		return editPage(editForm{Job: job, Was: editWishOf(job), Wish: editWishOf(job), Seen: job.Digest()}), nil
+		form := editForm{Job: job, Was: editWishOf(job), Wish: editWishOf(job), Seen: job.Digest()}
+		if at := q.text("restore"); at != "" {
+			if err := q.restoreInto(&form, at); err != nil {
+				return page{}, err
+			}
+			if _, err := form.read(q); err != nil {
+				form.Problem = sentence(err)
+			} else {
+				form.Ready = true
+			}
+		}
+		return editPage(form), nil
 	})
 	c.acts = append(c.acts, pattern)
 	c.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -53,6 +67,8 @@ type editForm struct {
 	Was     editWish // the job as it is
 	Wish    editWish // as somebody wants it
 	Seen    string
+	Restore string          // the time of the change that is taken back; empty: none is
+	Former  json.RawMessage // the arguments that it replaced
 	Problem string
 	Diff    []diffLine
 	Facts   []editChange
@@ -74,6 +90,42 @@ func editWishOf(job holdfast.Job) editWish {
 		w.MaxAttempts = strconv.Itoa(job.MaxAttempts)
 	}
 	return w
+}
+
+// restoreInto writes into the form what the edit or redrive at a time replaced, for the person to look at first.
+func (q *ask) restoreInto(form *editForm, at string) error {
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "there is no such edit: take the link from the job's story"}
+	}
+	history, err := q.desk.History(q.ctx, form.Job.ID)
+	if err != nil {
+		return err
+	}
+	former, err := ops.Former(history, when)
+	if err != nil {
+		return err
+	}
+	was := form.Job
+	if former.Args != nil {
+		was.Args, form.Former = former.Args, former.Args
+	}
+	if former.Priority != nil {
+		was.Priority = *former.Priority
+	}
+	if former.MaxAttempts != nil {
+		was.MaxAttempts = *former.MaxAttempts
+	}
+	if former.Queue != nil {
+		was.Queue = *former.Queue
+	}
+	if former.Tags != nil {
+		was.Tags = *former.Tags
+	}
+	form.Restore = at
+	form.Wish = editWishOf(was)
+	form.Wish.Now, form.Wish.Reason = false, former.Reason
+	return nil
 }
 
 func editPage(form editForm) page {
@@ -105,6 +157,13 @@ func (q *ask) edit() (page, *done, error) {
 		Args: strings.ReplaceAll(q.FormValue("args"), "\r\n", "\n"), Queue: q.text("queue"), Priority: q.text("priority"), Tags: strings.Join(strings.Fields(q.text("tags")), " "),
 		MaxAttempts: q.text("max_attempts"), Reason: q.text("reason"), Now: q.text("now") != "",
 	}}
+	if at := q.text("restore"); at != "" {
+		wish := form.Wish
+		if err := q.restoreInto(&form, at); err != nil {
+			return page{}, nil, err
+		}
+		form.Wish = wish
+	}
 	e, err := form.read(q)
 	switch {
 	case err == nil && form.Seen != job.Digest():
@@ -132,12 +191,17 @@ func (f *editForm) read(q *ask) (e holdfast.Edit, err error) {
 	if err != nil {
 		return e, err
 	}
-	made, err := blended(f.Job.Args, is, "args")
-	if err != nil {
-		return e, err
-	}
-	if e.Patch = made.patch; e.Patch != nil {
-		f.Diff = difference(pretty(f.Job.Args), pretty(made.after))
+	if len(f.Former) > 0 && bytes.Equal(compacted(is), compacted(f.Former)) { // they come back to the letter, also what no patch can write
+		e.Args = f.Former
+		f.Diff = difference(pretty(f.Job.Args), pretty(f.Former))
+	} else {
+		made, err := blended(f.Job.Args, is, "args")
+		if err != nil {
+			return e, err
+		}
+		if e.Patch = made.patch; e.Patch != nil {
+			f.Diff = difference(pretty(f.Job.Args), pretty(made.after))
+		}
 	}
 	if err := f.readFacts(&e); err != nil {
 		return e, err
@@ -186,7 +250,7 @@ func (f *editForm) readFacts(e *holdfast.Edit) error {
 
 // changesMore reports whether an edit changes more than the time.
 func changesMore(e holdfast.Edit) bool {
-	return e.Patch != nil || e.Queue != nil || e.Priority != nil || e.Tags != nil || e.MaxAttempts != nil
+	return e.Patch != nil || e.Args != nil || e.Queue != nil || e.Priority != nil || e.Tags != nil || e.MaxAttempts != nil
 }
 
 // carryOut edits the job and sends it round again. A dead letter is edited first, so that no attempt ever meets the old arguments.

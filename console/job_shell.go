@@ -37,7 +37,7 @@ func curl(q *ask, method, path string, body any) string {
 	if method != "GET" {
 		line += " -X " + method
 	}
-	if q.c.cfg.Open != nil || q.c.cfg.Who != nil { // elsewhere nobody asks for a key, and one that is empty is refused
+	if q.visitor.signedIn || q.c.cfg.Who != nil { // elsewhere nobody asks for a key, and one that is empty is refused
 		line += ` -H "Authorization: Bearer $HOLDFAST_KEY"`
 	}
 	if body != nil {

@@ -41,7 +41,7 @@ func TestAJobIsRetriedCancelledAndDiscarded(t *testing.T) {
 	}{
 		{s.Failed[0], "retry", "Retried: it is queued again", holdfast.Queued}, {s.Retrying[0], "cancel", "Cancelled.", holdfast.Cancelled},
 		{s.Running[0], "cancel", "Asked to stop", holdfast.Processing}, {s.Failed[1], "discard", "Discarded", holdfast.Failed},
-		{s.Clash, "retry", "has taken the unique key", holdfast.Failed}, {s.Complete[0], "retry", "only a failed job can be retried", holdfast.Complete},
+		{s.Clash, "retry", "holds the unique key of job", holdfast.Failed}, {s.Complete[0], "retry", "only a failed job can be retried", holdfast.Complete},
 	} {
 		page := "/jobs/" + c.id.String()
 		status, text := s.post(page+"/"+c.verb, url.Values{"back": {page}, "reason": {"because of it"}})
@@ -110,6 +110,39 @@ func TestAQueuedJobIsEditedWhereItWaits(t *testing.T) {
 	now, err := s.Desk.Job(t.Context(), job.ID)
 	if err != nil || now.Queue != "slow" || now.Priority != -3 || strings.Join(now.Tags, " ") != "one two" || now.DueAt.After(now.AsOf) || string(now.Args) != string(job.Args) {
 		t.Errorf("the job is %+v, %v", now, err)
+	}
+}
+
+func TestTheStoryOfAJobShowsWhatAnEditChangedAndRestoresIt(t *testing.T) {
+	s := stage(t, key.Operator, nil)
+	id := s.Retrying[0]
+	before, err := s.Desk.Job(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := "slow"
+	if _, err := s.Desk.Edit(t.Context(), holdfast.Edit{Intervention: holdfast.Intervention{Job: id, Actor: "ada"}, Args: []byte(`{"n":null,"password":"new-word"}`), Queue: &queue}); err != nil {
+		t.Fatal(err)
+	}
+	text := s.shows("/jobs/"+id.String(), `queue: &#34;`+before.Queue+`&#34; → &#34;slow&#34;`)
+	if strings.Contains(text[strings.Index(text, `class="story"`):], "new-word") {
+		t.Error("the story shows a secret")
+	}
+	path := html.UnescapeString(regexp.MustCompile(`href="([^"]*/edit\?restore=[^"]*)"`).FindStringSubmatch(text)[1])
+	text = s.shows(path, `<ins class="diff-word">`+before.Queue+`</ins>`)
+	form := url.Values{}
+	for _, field := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`).FindAllStringSubmatch(text[strings.Index(text, `class="edit-do"`):strings.Index(text, "Change it further")], -1) {
+		form.Set(field[1], html.UnescapeString(field[2]))
+	}
+	if status, text := s.post(strings.Split(path, "?")[0], form); status != http.StatusOK || !strings.Contains(text, "Edited. It waits as before.") {
+		t.Errorf("%d, and the job was not restored", status)
+	}
+	now, err := s.Desk.Job(t.Context(), id)
+	if err != nil || now.Digest() != before.Digest() {
+		t.Errorf("the job is %+v, %v; it was %+v", now, err, before)
+	}
+	if status, _ := s.get("/jobs/" + id.String() + "/edit?restore=yesterday"); status != http.StatusBadRequest {
+		t.Errorf("a time that is none: %d", status)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -156,6 +157,12 @@ func (f *faller) attempt(a holdfast.Attempt) {
 	}
 	if a.Failure != nil {
 		end = a.Failure.Code
+	}
+	if failure.IsThrottled(a.Failure) {
+		end = "throttled with " + end
+	}
+	if a.Repeats > 0 {
+		end += fmt.Sprintf(" and %s releases before it", num(a.Repeats))
 	}
 	if run.took() > 0 || a.Charge == holdfast.ChargeCrash {
 		row.Text = dotted(row.Text, "ran "+took(run.took()))

@@ -158,7 +158,7 @@ type bulkState struct {
 // preview shows what would happen. It is for those who may do it.
 func (s *bulkScreen) preview(q *ask) (page, error) {
 	if !q.may(key.Operator) {
-		return page{}, &forbidden{"You may look, and not do this: it needs the scope " + string(key.Operator) + "."}
+		return page{}, &forbidden{text: "You may look, and not do this: it needs the scope " + string(key.Operator) + "."}
 	}
 	chosen, err := bulkChoiceOf(q)
 	if err != nil {

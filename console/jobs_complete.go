@@ -97,8 +97,12 @@ func (q *ask) values(name string) (known []string, err error) {
 // troubleValues are those of error groups, and all codes that are registered.
 func (q *ask) troubleValues(name string) (known []string, err error) {
 	if name == "code" {
-		for _, one := range q.c.cfg.Taxonomy.Codes() {
-			known = append(known, one.Name)
+		codes, err := q.codes()
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range codes {
+			known = append(known, one.Code.Name)
 		}
 	}
 	groups, _, err := q.desk.ErrorGroups(q.ctx, holdfast.ErrorFilter{Limit: 100})

@@ -46,7 +46,8 @@ type qualifier struct {
 // qualifiers are all there are, in the order in which they are explained.
 var qualifiers = []qualifier{
 	{"state", "state:failed", "queued, processing, complete, failed or cancelled", takeState},
-	{"is", "is:dead", "dead: failed and not discarded. retrying: queued after a failure", takeIs},
+	{"is", "is:dead", "dead: failed, not discarded and not benign. retrying: queued after a failure", takeIs},
+	{"benign", "benign:true", "true: failed as was to be expected. false: failed otherwise", takeBenign},
 	{"kind", "kind:mail", "what the job does", func(q *jobQuery, v string) error { q.filter.Kind = v; return nil }},
 	{"queue", "queue:default", "where it waits", func(q *jobQuery, v string) error { q.filter.Queue = v; return nil }},
 	{"owner", "owner:ada", "whose it is", func(q *jobQuery, v string) error { q.filter.Owner = v; return nil }},
@@ -195,6 +196,15 @@ func (q *jobQuery) unknown(w queryWord) error {
 		return amiss("There is no qualifier %q. Did you mean %s?", cut(w.name, 60), best)
 	}
 	return amiss("There is no qualifier %q. There are %s.", cut(w.name, 60), strings.Join(names, ", "))
+}
+
+func takeBenign(q *jobQuery, value string) error {
+	benign, err := strconv.ParseBool(value)
+	if err != nil {
+		return amiss("benign is true or false, not %q.", cut(value, 60))
+	}
+	q.filter.Benign = &benign
+	return nil
 }
 
 func takeState(q *jobQuery, value string) error {

@@ -42,7 +42,7 @@ func TestASearchThatCannotBeReadSaysWhatToDo(t *testing.T) {
 		"timeout":                 "Free text is not searched",
 		"knd:fetch":               "Did you mean kind?",
 		"dep:gateway":             "Did you mean dependency?",
-		"zebra:x":                 "There are state, is, kind",
+		"zebra:x":                 "There are state, is, benign, kind",
 		"-kind:x":                 "Leaving something out is not supported",
 		"!kind:x":                 "Leaving something out is not supported",
 		"kind:x OR kind:y":        "OR is not understood",

@@ -157,7 +157,7 @@ func TestWhatCouldNotBeDoneStaysSelectedAndSaysWhy(t *testing.T) {
 	}
 	for _, word := range []string{
 		"1 job retried, 3 could not be: 1 is waiting to run already, 1 has a unique key that another job has taken, 1 is not there any more.",
-		"has taken the unique key since", `value="` + s.Clash.String() + `" checked`, `href="/jobs?q=is%3Adead"`,
+		"holds the unique key of job", `value="` + s.Clash.String() + `" checked`, `href="/jobs?q=is%3Adead"`,
 	} {
 		if !strings.Contains(text, word) {
 			t.Errorf("the summary does not say %q", word)

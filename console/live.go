@@ -139,7 +139,8 @@ func (l *live) since(version int64) (changed []string, now int64, wake <-chan st
 
 // listen streams changes to one page. Who was away says where they were, and is told what changed meanwhile, once.
 func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
-	if _, err := c.admit(w, r); err != nil {
+	q, err := c.admit(w, r)
+	if err != nil {
 		c.refuse(w, r, err)
 		return
 	}
@@ -147,6 +148,12 @@ func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
 	if last, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
 		version = min(version, last)
 	}
+	leave, err := c.listeners.join(c.limitsOf(q))
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer leave()
 	defer c.live.join()()
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a stream has no end of its own
@@ -172,6 +179,8 @@ func (c *Console) listen(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		case <-r.Context().Done():
+			return
+		case <-q.visitor.Ended:
 			return
 		case <-c.live.ended:
 			return

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
+	"unicode"
 
 	"github.com/holdfastdev/holdfast/key"
 )
@@ -23,20 +23,15 @@ var pages embed.FS
 //go:embed asset
 var assets embed.FS
 
-// looks are the templates, parsed once for each way of telling the time.
+// looks are the templates, parsed once for all visitors: what differs between visitors is data.
 type looks struct {
 	prefix  string
 	version string // of the assets: it is in their addresses, so that a new binary never meets old scripts
 	style   []byte // the one style sheet: all of asset/style, in the order of their names
-
-	mu   sync.Mutex
-	sets map[clock]map[string]*template.Template
+	pages   map[string]*template.Template
 }
 
-// mostLooks bounds how many ways of telling the time are remembered.
-const mostLooks = 32
-
-// load reads the assets and proves that every page can be parsed.
+// load reads the assets and parses every page.
 func (l *looks) load(prefix string) error {
 	sum := sha256.New()
 	err := fs.WalkDir(assets, "asset", func(name string, entry fs.DirEntry, err error) error {
@@ -53,42 +48,26 @@ func (l *looks) load(prefix string) error {
 	if err != nil {
 		return err
 	}
-	l.prefix, l.version, l.sets = prefix, hex.EncodeToString(sum.Sum(nil))[:10], map[clock]map[string]*template.Template{}
-	_, err = l.of(clock{zone: time.UTC})
-	return err
-}
-
-// of answers with the pages for one way of telling the time.
-func (l *looks) of(c clock) (map[string]*template.Template, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if set := l.sets[c]; set != nil {
-		return set, nil
-	}
-	common, err := template.New("").Funcs(l.words(c)).ParseFS(pages, "page/layout.html", "page/part_*.html")
+	l.prefix, l.version, l.pages = prefix, hex.EncodeToString(sum.Sum(nil))[:10], map[string]*template.Template{}
+	common, err := template.New("").Funcs(l.words()).ParseFS(pages, "page/layout.html", "page/part_*.html")
 	if err != nil {
-		return nil, fmt.Errorf("the pages of the console: %w", err)
+		return fmt.Errorf("the pages of the console: %w", err)
 	}
 	names, err := fs.Glob(pages, "page/*.html")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	set := map[string]*template.Template{}
 	for _, file := range names {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if name == "layout" || strings.HasPrefix(name, "part_") {
 			continue
 		}
 		one := template.Must(common.Clone())
-		if set[name], err = one.ParseFS(pages, file); err != nil {
-			return nil, fmt.Errorf("the page %s of the console: %w", name, err)
+		if l.pages[name], err = one.ParseFS(pages, file); err != nil {
+			return fmt.Errorf("the page %s of the console: %w", name, err)
 		}
 	}
-	if len(l.sets) >= mostLooks {
-		clear(l.sets)
-	}
-	l.sets[c] = set
-	return set, nil
+	return nil
 }
 
 // A view is what every template is given.
@@ -111,21 +90,22 @@ type view struct {
 	Said    *said // what the last deed did
 	Version string
 	Now     time.Time
+	Clock   clock // how the visitor likes times, for when and exact
 	Data    any
 }
 
 // show renders a page.
 func (c *Console) show(w http.ResponseWriter, q *ask, p page) {
-	set, err := c.looks.of(q.prefs.clock())
-	if err != nil || set[p.name] == nil {
-		c.cfg.Log.Error("a page cannot be rendered", "event", "page_failed", "page", p.name, "error", err)
+	look := c.looks.pages[p.name]
+	if look == nil {
+		c.cfg.Log.Error("a page cannot be rendered", "event", "page_failed", "page", p.name, "error", "there is no such template")
 		http.Error(w, "The console has no such page: "+p.name, http.StatusInternalServerError)
 		return
 	}
 	v := view{
 		Title: p.title, Here: p.here, Topics: strings.Join(p.topics, " "), Base: c.cfg.Prefix, Assets: c.cfg.Prefix + "/asset/" + c.looks.version,
-		Address: c.cfg.Prefix + q.URL.RequestURI(), Visitor: q.visitor, Known: q.visitor.Scope != "", Leave: c.cfg.Open != nil && c.cfg.Who == nil,
-		May: q.may(key.Operator), Admin: q.may(key.Admin), Fixed: c.cfg.ReadOnly, Prefs: q.prefs, Version: c.cfg.Version, Now: q.now, Data: p.data,
+		Address: c.cfg.Prefix + q.URL.RequestURI(), Visitor: q.visitor, Known: q.visitor.Scope != "", Leave: q.visitor.signedIn,
+		May: q.may(key.Operator), Admin: q.may(key.Admin), Fixed: c.cfg.ReadOnly, Prefs: q.prefs, Version: c.cfg.Version, Now: q.now, Clock: q.prefs.clock(), Data: p.data,
 	}
 	if v.Here == "" {
 		v.Here = p.name
@@ -136,7 +116,7 @@ func (c *Console) show(w http.ResponseWriter, q *ask, p page) {
 	}
 	v.Said = c.heard(w, q.Request)
 	var out bytes.Buffer
-	if err := set[p.name].ExecuteTemplate(&out, "layout", v); err != nil {
+	if err := look.ExecuteTemplate(&out, "layout", v); err != nil {
 		c.cfg.Log.Error("a page cannot be rendered", "event", "page_failed", "page", p.name, "error", err)
 		http.Error(w, "The console had trouble with this page. Its log says more.", http.StatusInternalServerError)
 		return
@@ -145,7 +125,26 @@ func (c *Console) show(w http.ResponseWriter, q *ask, p page) {
 	if p.status != 0 {
 		w.WriteHeader(p.status)
 	}
-	_, _ = w.Write(out.Bytes())
+	_, _ = w.Write(visible(out.Bytes()))
+}
+
+// visible shows what would act on a page's text instead of being shown: each character that turns the order of letters round, in a text that a job or a person chose,
+// is replaced by �. Pages have none of their own. In JSON such a character is shown as its escape instead.
+func visible(page []byte) []byte {
+	if !bytes.ContainsFunc(page, acts) {
+		return page
+	}
+	return bytes.Map(func(r rune) rune {
+		if acts(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, page)
+}
+
+// acts reports whether a character is a control character (but the ends of lines and tabs), or changes the direction of text.
+func acts(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
 // A section is a part of the menu.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountOverview mounts the page that shows how things are.
@@ -28,7 +29,7 @@ type overview struct {
 	Queues   []depthRow
 	Slow     []slowRow
 	Workers  int
-	Unmanned []string // queues with claimable jobs for which no worker lives
+	Unmanned []ops.Unattended // kinds with claimable jobs that no live worker handles
 	Redrives []runningRow
 }
 
@@ -74,7 +75,7 @@ func (c *Console) overview(q *ask) (page, error) {
 		o.Share = float64(o.Whole.Failed+o.Whole.Retried) / float64(ended)
 	}
 	o.Breakers, o.Redrives, o.Queues = q.barrierRows(seen.breakers), q.running(seen.redrives), q.depthRows(depths)
-	o.Workers, o.Unmanned, o.Slow = len(seen.workers), unmanned(depths, seen.workers), slowest(busy, seen.workers)
+	o.Workers, o.Unmanned, o.Slow = len(seen.workers), ops.UnattendedOf(depths, seen.workers), slowest(busy, seen.workers)
 	err = atOnce(
 		func() (err error) { o.Tiles, err = q.tiles(depths, seen); return err },
 		func() (err error) { o.Troubles, err = q.newTroubles(seen); return err },
@@ -108,7 +109,7 @@ func (q *ask) tiles(depths []holdfast.Depth, seen glance) ([]tile, error) {
 	if err != nil {
 		return nil, err
 	}
-	tiles := []tile{dead, {Title: "Waiting for retry", Value: most(whole.Retrying), Link: q.jobs("is:retrying"), Note: "Nothing waits for a retry"}}
+	tiles := []tile{dead, {Title: "Waiting for retry", Value: least(whole, "retrying", whole.Retrying), Link: q.jobs("is:retrying"), Note: "Nothing waits for a retry"}}
 	if whole.Retrying > 0 {
 		tiles[1].Note = q.soon("Next due ", "The next is due now", whole.NextDue)
 	}
@@ -124,7 +125,7 @@ func (q *ask) tiles(depths []holdfast.Depth, seen glance) ([]tile, error) {
 	if !lagging.Oldest.IsZero() {
 		lag.Value, lag.Note, lag.Link = coarse(max(0, q.now.Sub(lagging.Oldest))), "Oldest claimable job, in "+lagging.Queue, q.queue(lagging.Queue)
 	}
-	busy := tile{Title: "Processing", Value: most(whole.Processing), Link: q.jobs("state:processing"), Note: "of " + plural(whole.Ready+whole.Processing, "job") + " that could be"}
+	busy := tile{Title: "Processing", Value: least(whole, "processing", whole.Processing), Link: q.jobs("state:processing"), Note: "of " + plural(whole.Ready+whole.Processing, "job") + " that could be"}
 	return append(tiles, lag, busy), nil
 }
 
@@ -144,6 +145,7 @@ func together(depths []holdfast.Depth) (whole, lagging holdfast.Depth) {
 		whole.Retrying += one.Retrying
 		whole.Processing += one.Processing
 		whole.Dead += one.Dead
+		whole.AtLeast = append(whole.AtLeast, one.AtLeast...)
 		if one.Retrying > 0 && !one.NextDue.IsZero() && (whole.NextDue.IsZero() || one.NextDue.Before(whole.NextDue)) {
 			whole.NextDue = one.NextDue
 		}

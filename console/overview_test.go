@@ -17,7 +17,7 @@ import (
 
 func TestTheOverviewSaysHowThingsAre(t *testing.T) {
 	s := stage(t, key.Viewer, nil)
-	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "No worker for pictures",
+	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "no live worker handles them there",
 		"Failed for good", "data-readout=", "DEPENDENCY_DOWN", "/queues#q-convert", "The same as a table")
 	for _, path := range []string{"/overview?span=15m", "/overview?span=6h", "/overview?span=24h", "/overview?span=7d"} {
 		s.shows(path, "aria-current")

@@ -20,16 +20,6 @@ type slowRow struct {
 	Silent bool
 }
 
-// unmanned are the queues with claimable jobs for which no worker lives.
-func unmanned(depths []holdfast.Depth, workers []holdfast.Presence) (names []string) {
-	for _, one := range depths {
-		if one.Ready > 0 && !slices.ContainsFunc(workers, func(w holdfast.Presence) bool { return slices.Contains(w.Queues, one.Queue) }) {
-			names = append(names, one.Queue)
-		}
-	}
-	return names
-}
-
 // longest are jobs in workers' hands among which those are that take long: the ones that exist for long, as among very many they would be the last, and the others.
 func (q *ask) longest() (all []holdfast.Job, err error) {
 	for _, older := range []time.Duration{longRun, 0} {

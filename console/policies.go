@@ -5,16 +5,32 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountPolicies mounts what becomes of failures, and why.
-func (c *Console) mountPolicies() { c.see("/policies", policiesScreen) }
+func (c *Console) mountPolicies() {
+	c.see("/policies", policiesScreen)
+	c.do("/policies/remove", key.Admin, removePolicy)
+}
+
+// removePolicy has workers go back to what they were given. It removes the version that the visitor saw, and no other.
+func removePolicy(q *ask) (done, error) {
+	version, err := strconv.Atoi(q.text("version"))
+	if err != nil || version < 1 {
+		return done{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no version is named: open the page again, and remove what it shows"}
+	}
+	return done{text: "The policy is removed: workers go back, within seconds, to the file they were given at their start, or to what is written in their code."}, q.desk.RemovePolicy(q.ctx, version, q.by())
+}
 
 // A policiesPage shows the policy in force: what it does to a kind, every code there is, and the file as it was written.
 type policiesPage struct {
@@ -33,6 +49,7 @@ type policiesPage struct {
 	Trial *policiesTrial
 	Rules policiesRules
 	Kinds []policiesKind
+	Given *policy.Explanation // where each setting comes from, for the kind that was chosen
 
 	Find     string
 	Category string
@@ -88,7 +105,9 @@ func policiesScreen(q *ask) (page, error) {
 	p := page{name: "policies", title: "Policies"}
 	switch shown.Tab {
 	case "codes":
-		q.policiesCodes(&shown)
+		if err := q.policiesCodes(&shown); err != nil {
+			return page{}, err
+		}
 	case "":
 		if err := q.policiesTry(&shown, set); err != nil {
 			return page{}, err
@@ -113,7 +132,11 @@ func (q *ask) policiesInForce(shown *policiesPage) (*policy.Set, error) {
 		return nil, err
 	}
 	shown.Applied, shown.Version, shown.Since, shown.Text = true, applied.Version, applied.KeptAt, cut(applied.Text, policiesText)
-	set, err := policy.ParseFor([]byte(applied.Text), q.c.cfg.Taxonomy)
+	known, err := q.taxonomy()
+	if err != nil {
+		return nil, err
+	}
+	set, _, err := policy.ParseLenient([]byte(applied.Text), known)
 	if err != nil {
 		shown.Problem = cut(err.Error(), 2000)
 		return own, nil
@@ -127,8 +150,12 @@ func (q *ask) policiesTry(shown *policiesPage, set *policy.Set) error {
 	if err != nil {
 		return err
 	}
+	known, err := q.taxonomy()
+	if err != nil {
+		return err
+	}
 	form := &shown.Form
-	tried := policiesCase{set: set, taxonomy: q.c.cfg.Taxonomy, kind: form.Kind, owner: form.Owner, code: form.Code, text: form.Error, dependency: form.Dependency, now: q.now, most: policiesTried}
+	tried := policiesCase{set: set, taxonomy: known, kind: form.Kind, owner: form.Owner, code: form.Code, text: form.Error, dependency: form.Dependency, now: q.now, most: policiesTried}
 	if tried.dependency == "" {
 		tried.dependency = depends[form.Kind]
 	}
@@ -137,6 +164,13 @@ func (q *ask) policiesTry(shown *policiesPage, set *policy.Set) error {
 		shown.Trial = &trial
 	}
 	shown.Rules = q.policiesRules(tried)
+	if form.Kind != "" && shown.Wrong == "" {
+		given, err := q.desk.ExplainPolicy(q.ctx, ops.PolicyQuestion{Kind: form.Kind, Code: form.Code, Owner: form.Owner, Dependency: form.Dependency})
+		if err != nil {
+			return err
+		}
+		shown.Given = &given
+	}
 	for _, kind := range append([]string{""}, form.Kinds...) {
 		shown.Kinds = append(shown.Kinds, q.policiesKind(tried, kind))
 	}
@@ -160,7 +194,11 @@ func (q *ask) policiesForm(form *policiesForm, set *policy.Set) (depends map[str
 		}
 	}
 	form.Kinds, form.Dependencies = policiesDistinct(kinds), policiesDistinct(called)
-	for _, code := range q.c.cfg.Taxonomy.Codes() {
+	known, err := q.taxonomy()
+	if err != nil {
+		return nil, err
+	}
+	for _, code := range known.Codes() {
 		words := "may be retried"
 		if !code.Retryable {
 			words = "final"
@@ -180,27 +218,45 @@ func policiesDistinct(names []string) []string {
 // A policiesCode is a code as the table shows it.
 type policiesCode struct {
 	failure.Code
-	Own  bool // the application's
-	Jobs string
-	Try  string
+	Source string // of the definition; empty: it is built in
+	Others int    // definitions that do not apply
+	Jobs   string
+	Try    string
 }
 
 // policiesCodes lists the codes that a search finds.
-func (q *ask) policiesCodes(shown *policiesPage) {
+func (q *ask) policiesCodes(shown *policiesPage) error {
 	shown.Find, shown.Category, shown.Sorts = q.text("find"), q.text("category"), failure.Categories()
-	var builtin *failure.Taxonomy
+	known, err := q.codes()
+	if err != nil {
+		return err
+	}
 	words := strings.Fields(strings.ToLower(shown.Find))
-	for _, code := range q.c.cfg.Taxonomy.Codes() {
+	for _, one := range known {
+		code := one.Code
 		shown.All++
 		text := strings.ToLower(strings.Join([]string{code.Name, code.Category, string(code.Blame), code.Message, code.Remedy}, " "))
 		if shown.Category != "" && code.Category != shown.Category || !policiesHas(text, words) {
 			continue
 		}
-		known, is := builtin.Code(code.Name)
-		row := policiesCode{Code: code, Own: !is || known != code, Jobs: q.jobs(queryPart{"code", code.Name}.String())}
+		row := policiesCode{Code: code, Source: codeSource(one.Definition), Others: len(one.Others), Jobs: q.jobs(queryPart{"code", code.Name}.String())}
 		row.Try, _ = link(q.link("/policies"), "code", code.Name) // a pair is a pair
 		shown.Codes = append(shown.Codes, row)
 	}
+	return nil
+}
+
+// codeSource says where a definition comes from; nothing when it is built in.
+func codeSource(d catalog.Definition) string {
+	switch {
+	case d.Source == catalog.BuiltIn:
+		return ""
+	case d.Source == catalog.Policy:
+		return "the policy"
+	case d.Source == catalog.Worker && !d.Live:
+		return strings.TrimSpace("a worker that is gone " + strings.Join(d.Versions, ", "))
+	}
+	return strings.TrimSpace("worker " + strings.Join(d.Versions, ", "))
 }
 
 func policiesHas(text string, words []string) bool {

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/console"
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
+	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -32,7 +34,7 @@ func TestPoliciesFollowWhatWasApplied(t *testing.T) {
 codes: {RATE_LIMITED: {max_attempts: 2}}
 kinds: {mail: {backoff: {delays: [1s, 2m]}}}
 `
-	if _, err := s.Desk.ApplyPolicy(t.Context(), file, ops.By{Actor: "ada"}); err != nil {
+	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: file}, ops.By{Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	s.shows("/policies", "version 1 of the policy", "It is tried 4 times and is a dead letter 34 s after it was enqueued.", "10 s, 10 s, 10 s")
@@ -43,7 +45,7 @@ kinds: {mail: {backoff: {delays: [1s, 2m]}}}
 
 func TestPoliciesThatNeverEndAreSaidToBe(t *testing.T) {
 	s := stage(t, key.Viewer, nil)
-	if _, err := s.Desk.ApplyPolicy(t.Context(), "defaults: {max_attempts: 100000, backoff: {shape: fixed, delay: 1s}}", ops.By{Actor: "ada"}); err != nil {
+	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: "defaults: {max_attempts: 100000, backoff: {shape: fixed, delay: 1s}}"}, ops.By{Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	s.shows("/policies", "after 1,000 attempts", "976 attempts more are not drawn", "over 50")
@@ -55,11 +57,40 @@ func TestPoliciesListTheCodesThatASearchFinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.site = s.serve(console.Config{Taxonomy: own})
-	text := s.shows("/policies?tab=codes&find="+url.QueryEscape("press stuck"), "PRESS_JAM", "&lt;b&gt;The press", "1 of 56", "own")
+	if err := s.Store.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(own, policy.InGo{}, "v7", nil)}); err != nil {
+		t.Fatal(err)
+	}
+	text := s.shows("/policies?tab=codes&find="+url.QueryEscape("press stuck"), "PRESS_JAM", "&lt;b&gt;The press", "1 of 56", "a worker that is gone v7")
 	if strings.Contains(text, "NOT_PDF") {
 		t.Error("a code that was not searched for")
 	}
 	s.shows("/policies?tab=codes&category=throttled", "RATE_LIMITED")
 	s.shows("/policies?tab=codes&find=zzz", "No such code")
+}
+
+func TestPoliciesShowTheSourceOfEachSettingAndCanBeRemoved(t *testing.T) {
+	s := stage(t, key.Admin, nil)
+	inGo := policy.InGo{Kinds: map[string]policy.Said{"fax": policy.Say(failure.Policy{MaxAttempts: 7})}}
+	if err := s.Store.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(nil, inGo, "v7", nil)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Desk.ApplyPolicy(t.Context(), ops.PolicyOrder{Text: "defaults: {max_attempts: 4}"}, ops.By{Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	s.shows("/policies?kind=fax&code=TIMEOUT", "Where each setting comes from", "Go: Kind.Policy", "4 <span class=\"mono\">(defaults)</span>", "No live worker works on this kind")
+	s.shows("/policies?tab=file", "Remove version 1 of the policy?")
+	for _, bad := range []url.Values{{"reason": {"x"}}, {"version": {"2"}, "reason": {"x"}}} {
+		s.post("/policies/remove", bad)
+	}
+	if _, err := s.Desk.Policy(t.Context()); err != nil {
+		t.Errorf("a form that names no version, or another, removed the policy: %v", err)
+	}
+	if status, text := s.post("/policies/remove", url.Values{"version": {"1"}, "reason": {"the file is right again"}, "back": {"/policies?tab=file"}}); status != http.StatusOK || !strings.Contains(text, "The policy is removed") {
+		t.Errorf("%d, and the policy was not removed", status)
+	}
+	s.shows("/policies?tab=file", "No policy is applied")
+	operator := stage(t, key.Operator, nil)
+	if status, _ := operator.post("/policies/remove", url.Values{"version": {"1"}, "reason": {"x"}}); status != http.StatusForbidden {
+		t.Errorf("an operator removes the policy: %d", status)
+	}
 }

@@ -26,16 +26,19 @@ type clock struct {
 
 func (p prefs) clock() clock { return clock{p.zone, p.Clock == "absolute"} }
 
-// prefsOf reads the cookie. What makes no sense in it is left out.
-func prefsOf(r *http.Request) prefs {
+// prefsOf reads the cookie. What makes no sense in it is left out. Times are in UTC for a visitor who has not signed in: strangers choose no zone.
+func prefsOf(r *http.Request, known bool) prefs {
 	p := prefs{zone: time.UTC}
 	cookie, err := r.Cookie(prefsCookie)
-	if err != nil {
+	if err != nil || len(cookie.Value) > 1024 {
 		return p
 	}
 	said, err := url.ParseQuery(cookie.Value)
 	if err != nil {
 		return p
+	}
+	if !known {
+		said.Del("zone")
 	}
 	return p.with(said)
 }

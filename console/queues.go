@@ -86,7 +86,7 @@ func queuesScreen(q *ask) (page, error) {
 	rows := queueLines{}
 	for _, one := range depths {
 		rows.of(one.Queue).Depth = one
-		shown.More = shown.More || one.More
+		shown.More = shown.More || len(one.AtLeast) > 0
 	}
 	rows.work(workers)
 	rows.measure(trends, q.now)

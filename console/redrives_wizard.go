@@ -257,6 +257,10 @@ func (o *outlook) sort(sample []ops.DeadLetter) {
 
 // lookAtJobs foresees what would become of jobs that are named one by one.
 func lookAtJobs(q *ask, w wish) (p ops.Preview, letters []ops.DeadLetter, err error) {
+	known, err := q.taxonomy()
+	if err != nil {
+		return p, nil, err
+	}
 	not := map[string]int{}
 	for _, id := range w.Jobs {
 		job, err := q.desk.Job(q.ctx, id)
@@ -273,7 +277,7 @@ func lookAtJobs(q *ask, w wish) (p ops.Preview, letters []ops.DeadLetter, err er
 			p.Eligible++
 			letter := ops.DeadLetter{Job: job}
 			if job.LastFailure != nil {
-				letter.Code, _ = q.c.cfg.Taxonomy.Code(job.LastFailure.Code)
+				letter.Code, _ = known.Code(job.LastFailure.Code)
 				letter.Code.Name = job.LastFailure.Code
 			}
 			letters = append(letters, letter)

@@ -13,8 +13,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// forbidden: the visitor is known, and may not do this.
-type forbidden struct{ text string }
+// forbidden: the visitor may not do this, or is kept out altogether by the application.
+type forbidden struct {
+	text string
+	kept error // what Config.Who said
+}
 
 func (f *forbidden) Error() string { return f.text }
 
@@ -59,6 +62,10 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		shown = refusal{Status: http.StatusUnauthorized, Title: "Sign in", Text: "You are not signed in any more. Sign in and do it again: nothing was done."}
 	case errors.As(err, &not):
 		shown = refusal{Status: http.StatusForbidden, Title: "Not yours to do", Text: not.text}
+		if not.kept != nil {
+			shown.Title = "Not let in"
+			c.cfg.Log.Info("a visitor was kept out", "event", "visitor_refused", "path", r.URL.Path, "error", not.kept)
+		}
 	case r.Context().Err() != nil:
 		return // nobody is there to read it
 	default:
@@ -77,8 +84,9 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if shown.Status >= 500 {
 		c.cfg.Log.Error("a page could not be shown", "event", "page_failed", "path", r.URL.Path, "error", err)
 	}
-	q := &ask{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk, prefs: prefsOf(r)}
-	if visitor, err := c.who(r); err == nil {
+	q := &ask{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk}
+	visitor, stranger := c.who(r)
+	if q.prefs = prefsOf(r, stranger == nil); stranger == nil {
 		q.visitor = visitor
 	}
 	c.show(w, q, page{name: "refusal", title: shown.Title, data: shown, status: shown.Status})
@@ -103,6 +111,14 @@ func sentence(err error) string {
 				text = err.Error()
 			}
 		}
+	}
+	return asSentence(text)
+}
+
+// asSentence is a text with a capital letter and a full stop.
+func asSentence(text string) string {
+	if text == "" {
+		return "No reason was given."
 	}
 	first, size := utf8.DecodeRuneInString(text)
 	text = string(unicode.ToUpper(first)) + text[size:]

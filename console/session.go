@@ -37,38 +37,48 @@ func (c *Console) who(r *http.Request) (Visitor, error) {
 	case c.cfg.Who != nil:
 		visitor, err := c.cfg.Who(r)
 		if err != nil {
-			return Visitor{}, &forbidden{sentence(err)}
+			return Visitor{}, &forbidden{text: asSentence(err.Error()), kept: err}
 		}
 		return visitor, nil
 	case c.cfg.Open == nil:
 		return Visitor{Name: "local", Scope: key.Admin}, nil
 	}
-	text, ok := c.sessions.find(r, time.Now())
-	if !ok {
-		return Visitor{}, errStranger
-	}
-	visitor, err := c.cfg.Open(r.Context(), r.RemoteAddr, text)
+	text, signedIn := c.sessions.find(r, c.cookieOf(r).Name, time.Now())
+	visitor, err := c.cfg.Open(r.Context(), r.RemoteAddr, text) // without a session: as a visitor without a key
 	switch {
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, holdfast.ErrThrottled), r.Context().Err() != nil:
 		return Visitor{}, err // nothing is said about the key
 	case err != nil:
-		c.sessions.end(r) // it was revoked, and is not tried again
+		c.sessions.end(r, c.cookieOf(r).Name) // it was revoked, and is not tried again
 		return Visitor{}, errStranger
+	}
+	visitor.signedIn = signedIn
+	if visitor.Name == "" {
+		visitor.Name = "local"
 	}
 	return visitor, nil
 }
 
-// cookieOf is the name of the cookie: over TLS one that no other site of the same host can set.
-func cookieOf(r *http.Request, prefix string) *http.Cookie {
-	if r.TLS != nil {
+// keyless reports whether visitors are let in without a key.
+func (c *Console) keyless(r *http.Request) bool {
+	if c.cfg.Open == nil {
+		return true
+	}
+	_, err := c.cfg.Open(r.Context(), r.RemoteAddr, "")
+	return err == nil
+}
+
+// cookieOf is the cookie of a session without its value: over TLS one that no other site of the same host can set.
+func (c *Console) cookieOf(r *http.Request) *http.Cookie {
+	if c.secure(r) {
 		return &http.Cookie{Name: "__Host-holdfast_session", Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	}
-	return &http.Cookie{Name: "holdfast_session", Path: prefix + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: "holdfast_session", Path: c.cfg.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
 // find looks a session up and remembers that it was used.
-func (s *sessions) find(r *http.Request, now time.Time) (string, bool) {
-	cookie, err := r.Cookie(cookieOf(r, "").Name)
+func (s *sessions) find(r *http.Request, name string, now time.Time) (string, bool) {
+	cookie, err := r.Cookie(name)
 	if err != nil {
 		return "", false
 	}
@@ -100,8 +110,8 @@ func (s *sessions) begin(text string, now time.Time) (cookie string) {
 }
 
 // end forgets a session.
-func (s *sessions) end(r *http.Request) {
-	if cookie, err := r.Cookie(cookieOf(r, "").Name); err == nil {
+func (s *sessions) end(r *http.Request, name string) {
+	if cookie, err := r.Cookie(name); err == nil {
 		s.mu.Lock()
 		delete(s.all, sha256.Sum256([]byte(cookie.Value)))
 		s.mu.Unlock()
@@ -115,8 +125,8 @@ func (c *Console) mountSession() {
 	})
 	c.mux.HandleFunc("POST /sign-in", c.signIn)
 	c.mux.HandleFunc("POST /sign-out", func(w http.ResponseWriter, r *http.Request) {
-		c.sessions.end(r)
-		gone := cookieOf(r, c.cfg.Prefix)
+		c.sessions.end(r, c.cookieOf(r).Name)
+		gone := c.cookieOf(r)
 		gone.MaxAge = -1
 		http.SetCookie(w, gone)
 		http.Redirect(w, r, c.cfg.Prefix+"/sign-in", http.StatusSeeOther)
@@ -127,8 +137,8 @@ func (c *Console) mountSession() {
 type signIn struct{ Back, Problem string }
 
 func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	q := &ask{Request: r, ctx: r.Context(), c: c, prefs: prefsOf(r), now: time.Now()}
-	if c.cfg.Open == nil {
+	q := &ask{Request: r, ctx: r.Context(), c: c, prefs: prefsOf(r, false), now: time.Now()}
+	if c.keyless(r) {
 		http.Redirect(w, r, c.cfg.Prefix+"/", http.StatusSeeOther)
 		return
 	}
@@ -138,7 +148,7 @@ func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request, status int,
 // signIn lets in who has a key.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 8<<10)
-	if c.cfg.Open == nil || r.ParseForm() != nil {
+	if c.keyless(r) || r.ParseForm() != nil {
 		c.showSignIn(w, r, http.StatusBadRequest, "The form cannot be read. Send it again.")
 		return
 	}
@@ -156,8 +166,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.showSignIn(w, r, http.StatusForbidden, "This key is bound to an owner, or a worker's: it does not open these pages, which show everybody's jobs.")
 		return
 	}
-	c.sessions.end(r) // what a stranger may have put there is worth nothing
-	fresh := cookieOf(r, c.cfg.Prefix)
+	c.sessions.end(r, c.cookieOf(r).Name) // what a stranger may have put there is worth nothing
+	fresh := c.cookieOf(r)
 	fresh.Value, fresh.MaxAge = c.sessions.begin(text, time.Now()), int(sessionWhole.Seconds())
 	http.SetCookie(w, fresh)
 	http.Redirect(w, r, q.back(), http.StatusSeeOther)

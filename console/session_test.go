@@ -14,7 +14,7 @@ func TestASessionEnds(t *testing.T) {
 	visit := func(cookie string, after time.Duration) bool {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.AddCookie(&http.Cookie{Name: "holdfast_session", Value: cookie})
-		_, known := all.find(r, begun.Add(after))
+		_, known := all.find(r, "holdfast_session", begun.Add(after))
 		return known
 	}
 	idle, busy := all.begin("a key", begun), all.begin("a key", begun)

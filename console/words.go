@@ -6,28 +6,32 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
 // words are what templates can say beside what they are given.
-func (l *looks) words(c clock) template.FuncMap {
+func (l *looks) words() template.FuncMap {
 	return template.FuncMap{
 		"link":   func(path string, pairs ...any) (string, error) { return link(l.prefix+path, pairs...) },
 		"asset":  func(name string) string { return l.prefix + "/asset/" + l.version + "/" + name },
 		"icon":   icon,
 		"num":    num,
 		"most":   most,
+		"least":  least,
 		"plural": plural,
 		"share":  share,
 		"took":   took,
-		"when":   func(at time.Time) template.HTML { return c.when(at, time.Now()) },
-		"exact":  c.exact,
+		"when":   func(c clock, at time.Time) template.HTML { return c.when(at, time.Now()) },
+		"exact":  clock.exact,
+		"timed":  func(c clock, of any) timed { return timed{c, of} },
 		"short":  short,
 		"clip":   cut,
 		"json":   pretty,
@@ -40,6 +44,12 @@ func (l *looks) words(c clock) template.FuncMap {
 		"add":    func(a, b int) int { return a + b },
 		"sub":    func(a, b int) int { return a - b },
 	}
+}
+
+// timed is what a part of a page is given that shows times: $.Clock is the page's in the page itself only.
+type timed struct {
+	Clock clock
+	Of    any
 }
 
 // link is an address with a query made of pairs; pairs whose value says nothing are left out.
@@ -91,6 +101,14 @@ func num(n any) string {
 		whole += "." + rest
 	}
 	return sign + whole
+}
+
+// least is a number of a queue's depth, with a plus where the store did not count beyond it.
+func least(d holdfast.Depth, number string, jobs int) string {
+	if slices.Contains(d.AtLeast, number) {
+		return num(jobs) + "+"
+	}
+	return num(jobs)
 }
 
 // most is a count that stops at ops.MostCounted.
@@ -217,13 +235,25 @@ func short(id any) string {
 	return text
 }
 
-// pretty is JSON in lines, to the letter: numbers and keys stay as they were written.
+// pretty is JSON in lines, to the letter: numbers and keys stay as they were written. Characters that would act instead of being shown are escaped; that is the same
+// JSON, also when it comes back from a form.
 func pretty(text json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, text, "", "  ") != nil {
 		return string(text)
 	}
-	return out.String()
+	if !bytes.ContainsFunc(out.Bytes(), acts) {
+		return out.String()
+	}
+	var shown strings.Builder
+	for _, r := range out.String() {
+		if acts(r) {
+			fmt.Fprintf(&shown, `\u%04x`, r)
+		} else {
+			shown.WriteRune(r)
+		}
+	}
+	return shown.String()
 }
 
 // title is a word with a capital letter.

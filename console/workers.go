@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountWorkers mounts the page of workers. What they do on a beat is on the page about health.
@@ -24,12 +25,9 @@ type workerPage struct {
 	Used     int
 	Silent   int
 	Versions []string
-	Alone    []workerAlone
+	Alone    []ops.Unattended // kinds with claimable jobs that no live worker handles
 	Slow     []slowRow
 }
-
-// A workerAlone is a queue in which jobs wait and that nobody works on.
-type workerAlone struct{ Queue, Link string }
 
 // A workerRow is one worker.
 type workerRow struct {
@@ -79,9 +77,7 @@ func workersScreen(q *ask) (page, error) {
 		return page{}, err
 	}
 	shown.Slow = slowest(busy, workers)
-	for _, name := range unmanned(depths, workers) {
-		shown.Alone = append(shown.Alone, workerAlone{name, q.queue(name)})
-	}
+	shown.Alone = ops.UnattendedOf(depths, workers)
 	return page{name: "workers", title: "Workers", topics: []string{"workers", "jobs"}, data: shown}, nil
 }
 

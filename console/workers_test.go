@@ -8,5 +8,5 @@ import (
 
 func TestWorkersSayWhatTheyHaveInTheirHands(t *testing.T) {
 	s := stage(t, key.Operator, nil)
-	s.shows("/workers", "worker-a/1", "worker-b/1", "1.3.2, 1.4.0", "2 of 6", "worker%3Aworker-b%2F1", "Jobs wait in queues that no worker is on", "/queues#q-pictures")
+	s.shows("/workers", "worker-a/1", "worker-b/1", "1.3.2, 1.4.0", "2 of 6", "worker%3Aworker-b%2F1", "Jobs wait that no live worker handles", "queue%3Apictures")
 }

@@ -87,7 +87,7 @@ func (s *scene) screens() map[string]string {
 	return map[string]string{
 		"overview": "/overview", "failures": "/failures", "failure": "/failures/" + groups[0].Fingerprint, "jobs": "/jobs", "job": "/jobs/" + s.Failed[0].String(),
 		"job-edit": "/jobs/" + s.Failed[0].String() + "/edit", "dead-letters": "/dead-letters", "redrives": "/redrives", "redrive-new": "/redrives/new", "breakers": "/breakers", "groups": "/groups",
-		"group": "/groups/" + s.Partial.String(), "queues": "/queues", "workers": "/workers", "schedules": "/schedules", "policies": "/policies", "analytics": "/analytics",
+		"group": "/groups/" + s.Partial.String(), "queues": "/queues", "workers": "/workers", "schedules": "/schedules", "policies": "/policies", "policy-of-a-kind": "/policies?kind=convert", "analytics": "/analytics",
 		"deliveries": "/deliveries", "audit": "/audit", "health": "/health", "settings": "/settings",
 	}
 }
