@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -31,21 +32,46 @@ func (v Values) Shown() []Line {
 	return lines
 }
 
-// Redacted is an address without what is secret in it.
+// unreadable stands for an address of which no part can be told from a password.
+const unreadable = "(an address that cannot be read)"
+
+// Redacted is an address without what is secret in it. Where that cannot be told apart, as in a connection string of keywords or in a URL that
+// is not well formed, nothing of the address is left.
 func Redacted(address string) string {
 	if !strings.Contains(address, "://") {
+		if mayBeSecret.MatchString(address) {
+			return unreadable
+		}
 		return address
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(an address that cannot be read)"
+	parts := []string{address}
+	if strings.Count(address, "://") > 1 { // NATS takes several
+		parts = strings.Split(address, ",")
 	}
-	if _, has := u.User.Password(); has {
+	for i, part := range parts {
+		parts[i] = redactedURL(part)
+	}
+	return strings.Join(parts, ",")
+}
+
+// mayBeSecret finds keywords with values (host=db password=x), a scheme without its slashes (postgres:user:password@host) and a user with a password.
+// A single letter before a colon is a drive on Windows.
+var mayBeSecret = regexp.MustCompile(`(?i)(^|\s)[a-z_]+\s*=|^\w{2,}:.*@|^postgres(ql)?:|pass(word|wd)?\s*=`)
+
+func redactedURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme == "" || u.Opaque != "" {
+		return unreadable
+	}
+	switch _, has := u.User.Password(); {
+	case has:
 		u.User = url.UserPassword(u.User.Username(), "xxxxx")
+	case u.User != nil && !strings.HasPrefix(u.Scheme, "postgres"):
+		u.User = url.User("xxxxx") // NATS takes a token in the place of a user
 	}
 	if q := u.Query(); len(q) > 0 {
-		for _, name := range []string{"password", "sslpassword"} {
-			if q.Has(name) {
+		for name := range q {
+			if secretOption.MatchString(name) {
 				q.Set(name, "xxxxx")
 			}
 		}
@@ -53,6 +79,8 @@ func Redacted(address string) string {
 	}
 	return u.String()
 }
+
+var secretOption = regexp.MustCompile(`(?i)pass|secret|token`)
 
 // Reference is docs/configuration.md.
 func Reference() string {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
@@ -62,8 +63,11 @@ worker that still holds a job from before cannot settle it: what it did is done 
 		Example: `  holdfast restore jobs-monday.db --store jobs-new.db`,
 		RunE: func(c *cobra.Command, args []string) error {
 			address, _ := c.Flags().GetString("store")
-			file, isFile := sqliteFile(address)
-			if address == "" || !isFile {
+			file, err := store.File(address)
+			if address != "" && err != nil {
+				return err
+			}
+			if file == "" {
 				return usage(c, fmt.Errorf("name the new store by --store: a file that is not there yet"))
 			}
 			if err := sqlite.Restore(c.Context(), args[0], file); err != nil {

@@ -1,54 +1,41 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/kind"
 	"github.com/holdfastdev/holdfast/kind/call"
 	"github.com/holdfastdev/holdfast/kind/program"
 )
 
-// builtIn are the kinds that a server runs by itself.
-var builtIn = []string{call.Kind, program.Kind}
-
 // takesIn is who takes drafts in beside a store, the same in a server and in a verb: owners are kept to their rate, and drafts of built-in kinds are
 // looked at before they are kept.
-func takesIn(s holdfast.Store, taxonomy *failure.Taxonomy) holdfast.Enqueuer {
-	limits := engine.NewLimits(s, nil, taxonomy)
-	return kind.Prepared(limits.Limited(s), prepareBuiltIn)
+func takesIn(s holdfast.Store, names call.Dependencies) holdfast.Enqueuer {
+	limits := engine.NewLimits(s, nil)
+	return kind.Prepared(limits.Limited(s), prepareBuiltIn(names))
 }
 
 // prepareBuiltIn looks at a draft of a built-in kind, wherever it is kept: refuses it, or completes it.
-func prepareBuiltIn(d *holdfast.Draft) error {
-	for _, look := range []func(*holdfast.Draft) error{ownQueue, call.Prepare, program.Prepare} {
-		if err := look(d); err != nil {
-			return err
-		}
-	}
-	return nil
+func prepareBuiltIn(names call.Dependencies) func(d *holdfast.Draft) error {
+	return func(d *holdfast.Draft) error { return errors.Join(names.Prepare(d), program.Prepare(d)) }
 }
 
-// ownQueue puts jobs of built-in kinds into a queue named like their kind, unless they name another: whoever claims a job must know its kind, and
-// workers of an application do not know these.
-func ownQueue(d *holdfast.Draft) error {
-	if d.Queue == "" && slices.Contains(builtIn, d.Kind) {
-		d.Queue = d.Kind
+// httpDependencies are the names that operators gave to hosts.
+func httpDependencies(list []string) (call.Dependencies, error) {
+	names := make(call.Dependencies)
+	for _, text := range list {
+		host, name, _ := strings.Cut(text, "=")
+		names[strings.TrimSpace(host)] = strings.TrimSpace(name)
 	}
-	return nil
-}
-
-// queues are those that the built-in workers take jobs from. A server that may run no programs leaves jobs of that kind to those that may.
-func (s *site) queues() []string {
-	queues := s.set.List("queues")
-	if s.set.Text("exec-config") == "" && !s.set.Said("queues") {
-		queues = slices.DeleteFunc(queues, func(queue string) bool { return queue == program.Kind })
+	if err := names.Check(); err != nil {
+		return nil, &usageError{fmt.Errorf("--http-dependencies: %w", err)}
 	}
-	return queues
+	return names, nil
 }
 
 // registerKinds lets the engine run the built-in kinds.
@@ -57,7 +44,7 @@ func (s *site) registerKinds() error {
 	if err != nil {
 		return &usageError{fmt.Errorf("--http-allow: %w", err)}
 	}
-	cfg := call.Config{Allow: allow, Hosts: s.set.List("http-hosts"), Log: s.log}
+	cfg := call.Config{Allow: allow, Hosts: s.set.List("http-hosts"), Dependencies: s.names, Log: s.log}
 	for _, text := range s.set.List("http-ports") {
 		port, err := strconv.ParseUint(text, 10, 16)
 		switch {

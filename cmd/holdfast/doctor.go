@@ -18,10 +18,13 @@ func doctorCommand() *cobra.Command {
 		Long:  "Audits the store. Exit code 0 when no promise is broken, 1 with the rows named when one is.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				report, err := o.Doctor(ctx)
+			return withPlace(c, func(ctx context.Context, p *place) error {
+				report, err := p.desk.Doctor(ctx)
 				if err != nil {
 					return err
+				}
+				if warning := exposed(p.at); warning != "" {
+					fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", printable(warning))
 				}
 				if err := show(c, report, func(out io.Writer) { printReport(out, report) }); err != nil {
 					return err

@@ -137,11 +137,11 @@ func (p *pile) tell(lines []int, receipts []holdfast.Receipt) error {
 		if !asJSON {
 			continue
 		}
-		text, err := api.Marshal(receipt{lines[i], r.ID, r.Existing})
+		text, err := jsonLine(receipt{lines[i], r.ID, r.Existing})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(p.c.OutOrStdout(), string(text))
+		fmt.Fprintln(p.c.OutOrStdout(), text)
 	}
 	return nil
 }

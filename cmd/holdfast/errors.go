@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -66,9 +67,9 @@ func printGroups(out io.Writer, groups []holdfast.ErrorGroup, cursor string) {
 	}
 	rows := make([][]string, len(groups))
 	for n, g := range groups {
-		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), moment(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60)}
+		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), moment(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60), short(orDash(failure.Summary(g.Detail)), 80)}
 	}
-	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "EVER", "LAST SEEN", "KINDS", "MESSAGE"}, rows)
+	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "EVER", "LAST SEEN", "KINDS", "MESSAGE", "ERROR"}, rows)
 	if cursor != "" {
 		fmt.Fprintf(out, "more: --cursor %s\n", cursor)
 	}
@@ -87,7 +88,11 @@ func errorCommand() *cobra.Command {
 		Use: "show GROUP", Short: "Tell all about one error group: where, since when, what varies, what was said", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				trouble, err := o.ErrorGroup(ctx, args[0])
+				which, err := fingerprint(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
+				trouble, err := o.ErrorGroup(ctx, which)
 				if err != nil {
 					return err
 				}
@@ -104,6 +109,9 @@ func printTrouble(out io.Writer, t ops.Trouble) {
 	}
 	say("group", "%s, %s", g.Fingerprint, g.Status)
 	say("code", "%s (%s): %s", g.Code, g.Category, g.Message)
+	if text := failure.Summary(g.Detail); text != "" {
+		say("error", "%s", text)
+	}
 	if t.Code.Remedy != "" {
 		say("remedy", "%s", t.Code.Remedy)
 	}
@@ -123,12 +131,33 @@ func printTrouble(out io.Writer, t ops.Trouble) {
 	for _, e := range t.Story {
 		say("said", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
 	}
+	for _, job := range distinct(t.Jobs) {
+		say("sample", "job %s: %s", job.ID, failure.Summary(job.LastFailure.Detail))
+	}
 	if len(t.Jobs) > 0 {
 		printJobs(out, t.Jobs, "")
 	}
 	if t.Dead > 0 {
 		fmt.Fprintf(out, "%d dead letters; to send them round again: holdfast redrive start --fingerprint %s\n", t.Dead, printable(g.Fingerprint))
 	}
+}
+
+// mostSamples is how many error texts of a group are shown.
+const mostSamples = 5
+
+// distinct picks jobs whose last failures say different things.
+func distinct(jobs []holdfast.Job) (some []holdfast.Job) {
+	seen := map[string]bool{}
+	for _, job := range jobs {
+		if job.LastFailure == nil || len(some) == mostSamples {
+			continue
+		}
+		if text := failure.Summary(job.LastFailure.Detail); text != "" && !seen[text] {
+			seen[text] = true
+			some = append(some, job)
+		}
+	}
+	return some
 }
 
 func list(names []string) string { return orDash(strings.Join(names, ", ")) }
@@ -139,9 +168,10 @@ func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, 
 	c := &cobra.Command{
 		Use: name + " GROUP", Short: short, Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			t.Fingerprint = args[0]
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				err := o.Triage(ctx, *t)
+			return withDesk(c, func(ctx context.Context, o ops.Desk) (err error) {
+				if t.Fingerprint, err = fingerprint(ctx, o, args[0]); err == nil {
+					err = o.Triage(ctx, *t)
+				}
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), cmp.Or(string(status), "noted"))
 				}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -102,11 +101,11 @@ func (f *eventsForm) print(c *cobra.Command, page holdfast.Feed) error {
 			fmt.Fprintln(c.OutOrStdout(), printable(eventLine(e)))
 			continue
 		}
-		text, err := api.Marshal(e)
+		text, err := jsonLine(e)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(c.OutOrStdout(), string(text))
+		fmt.Fprintln(c.OutOrStdout(), text)
 	}
 	return nil
 }

@@ -172,8 +172,7 @@ func TestSubscriptionsAndDeliveriesAreLookedAfter(t *testing.T) {
 	id := sub.ID.String()
 	var delivery string
 	onStore(t, address, func(ctx context.Context, s holdfast.Store) {
-		_, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID)}})
-		ok(t, err)
+		ok(t, s.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{{Kind: "holdfast.webhook", Queue: subscription.Queue, Owner: subscription.Owner(sub.ID)}}}))
 		delivery = end(t, ctx, s, subscription.Queue, holdfast.Failed).String()
 	})
 	follow(t, address, []step{

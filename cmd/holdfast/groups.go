@@ -86,11 +86,11 @@ func showGroupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show GROUP", Short: "Tell all about one group: how its members stand, what failed, what was said", Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := groupID(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
 				g, err := o.Group(ctx, id)
 				if err != nil {
 					return err
@@ -157,12 +157,12 @@ func onGroupCommand(name, short string, act func(ctx context.Context, o ops.Desk
 	c := &cobra.Command{
 		Use: name + " GROUP", Short: short, Args: exactly("group"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			i := holdfast.Intervention{Group: id, Owner: owner, Actor: by.Actor, Reason: by.Reason, Request: by.Request}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := groupID(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
+				i := holdfast.Intervention{Group: id, Owner: owner, Actor: by.Actor, Reason: by.Reason, Request: by.Request}
 				if err := sureOfGroup(ctx, c, o, id); err != nil {
 					return err
 				}

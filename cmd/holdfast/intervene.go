@@ -18,10 +18,10 @@ func onJob(name, short string, act func(ctx context.Context, o ops.Desk, i holdf
 	c := &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if i.Job, err = holdfast.ParseID(args[0]); err != nil {
-				return err
-			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				if i.Job, err = jobID(ctx, o, args[0]); err != nil {
+					return err
+				}
 				answer, err := act(ctx, o, i)
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)

@@ -38,7 +38,7 @@ func printJob(out io.Writer, job holdfast.Job) {
 	if !job.Group.IsZero() {
 		say("group", "%s", job.Group)
 	}
-	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, %d interrupts", standing(job), job.Token, job.Generation, job.Failures, job.Crashes, job.Interrupts)
+	say("state", "%s, attempt %d of generation %d; %d failures, %d crashes, %d interrupts", standing(job), job.Attempt(), job.Generation, job.Failures, job.Crashes, job.Interrupts)
 	at("created", job.CreatedAt)
 	at("due", job.DueAt)
 	at("started", job.StartedAt)
@@ -51,7 +51,7 @@ func printJob(out io.Writer, job holdfast.Job) {
 	}
 	if f := job.LastFailure; f != nil {
 		say("last failure", "%s: %s", f.Code, f.Message)
-		known("", f.Detail)
+		printLines(out, "", f.Detail)
 	}
 	known("unique key", job.UniqueKey)
 	known("idempotency", job.IdempotencyKey)

@@ -15,6 +15,7 @@ import (
 func jobsCommand() *cobra.Command {
 	var f holdfast.Filter
 	var state, taken, group string
+	var expected bool
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs, newest first",
@@ -23,6 +24,9 @@ func jobsCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			f.State = holdfast.State(state)
+			if c.Flags().Changed("benign") {
+				f.Benign = &expected
+			}
 			if taken != "" {
 				if f.Redrive, err = holdfast.ParseID(taken); err != nil {
 					return err
@@ -51,7 +55,8 @@ func jobsCommand() *cobra.Command {
 	selector(c, &f)
 	flags.StringVar(&taken, "redrive", "", "only what this redrive took")
 	flags.StringVar(&group, "group", "", "only members of this group")
-	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that nobody has discarded")
+	flags.BoolVar(&f.DeadLetters, "dead-letters", false, "only failed jobs that are neither discarded nor benign")
+	flags.BoolVar(&expected, "benign", false, "only jobs that failed as was to be expected; --benign=false: only those that failed otherwise")
 	flags.BoolVar(&f.Retrying, "retrying", false, "only queued jobs that failed before")
 	flags.StringVar(&f.Worker, "worker", "", "only those in this worker's hands")
 	flags.IntVar(&f.Limit, "limit", 50, "how many, at most 200")

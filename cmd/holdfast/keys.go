@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,9 +44,24 @@ func printKeys(out io.Writer, keys []key.Key) {
 	}
 	rows := make([][]string, len(keys))
 	for n, k := range keys {
-		rows[n] = []string{k.ID, k.Name, string(k.Scope), orDash(k.Owner), keyState(k), moment(k.CreatedAt), moment(k.ExpireAt), moment(k.UsedAt)}
+		rows[n] = []string{k.ID, k.Name, string(k.Scope), orDash(boundTo(k)), keyState(k), moment(k.CreatedAt), moment(k.ExpireAt), moment(k.UsedAt)}
 	}
-	table(out, []string{"KEY", "NAME", "SCOPE", "OWNER", "STATE", "MADE", "EXPIRES", "USED"}, rows)
+	table(out, []string{"KEY", "NAME", "SCOPE", "BOUND TO", "STATE", "MADE", "EXPIRES", "USED"}, rows)
+}
+
+// boundTo says what a key is bound to.
+func boundTo(k key.Key) string {
+	var parts []string
+	if k.Owner != "" {
+		parts = append(parts, "owner "+printable(k.Owner))
+	}
+	if len(k.Queues) > 0 {
+		parts = append(parts, "queues "+strings.Join(k.Queues, " "))
+	}
+	if len(k.Kinds) > 0 {
+		parts = append(parts, "kinds "+strings.Join(k.Kinds, " "))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func keyState(k key.Key) string {
@@ -66,10 +82,14 @@ func makeKeyCommand() *cobra.Command {
 		Use: "create", Short: "Make a key and show it, this once", Args: cobra.NoArgs,
 		Long: `Makes a key. It is printed this once and kept nowhere: of its secret the store keeps a hash. Scopes: viewer (look), worker (enqueue, claim and
 settle), operator (look, enqueue and intervene), admin (everything). A key of a viewer or operator may be bound to an owner: it sees and touches nobody
-else's jobs.`,
+else's jobs. A worker's key may be bound to queues and kinds: it enqueues, claims and sees nothing else.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			order.Scope = key.Scope(scope)
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				known, err := o.Keys(ctx)
+				if err != nil {
+					return err
+				}
 				k, text, err := o.MakeKey(ctx, order, *by)
 				if err != nil {
 					return err
@@ -81,6 +101,9 @@ else's jobs.`,
 				return show(c, answer, func(out io.Writer) {
 					fmt.Fprintln(out, text)
 					fmt.Fprintf(c.ErrOrStderr(), "made key %s for %s, scope %s; it is shown this once\n", k.ID, printable(k.Name), k.Scope)
+					if len(known) == 0 {
+						fmt.Fprintln(c.ErrOrStderr(), "it is the first key: servers of this store ask every caller for a key from now on (except with --auth off)")
+					}
 				})
 			})
 		},
@@ -88,6 +111,8 @@ else's jobs.`,
 	c.Flags().StringVar(&order.Name, "name", "", "whose it is: the actor of what is done with it")
 	c.Flags().StringVar(&scope, "scope", "", "viewer, worker, operator or admin")
 	c.Flags().StringVar(&order.Owner, "owner", "", "bind it to this owner")
+	c.Flags().StringSliceVar(&order.Queues, "queues", nil, "bind a worker's key to these queues")
+	c.Flags().StringSliceVar(&order.Kinds, "kinds", nil, "bind a worker's key to these kinds")
 	c.Flags().DurationVar(&order.ExpireIn, "expire-in", 0, "good for this long; for ever when left out")
 	by = byWhom(c)
 	return c

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/holdfastdev/holdfast"
@@ -45,6 +46,7 @@ func main() {
 func run(ctx context.Context, args []string, out, talk io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
+	out, talk = &plainWriter{to: out}, &plainWriter{to: talk}
 	root.SetOut(out)
 	root.SetErr(talk)
 	err := root.ExecuteContext(ctx)
@@ -53,7 +55,11 @@ func run(ctx context.Context, args []string, out, talk io.Writer) int {
 		if errors.Is(err, api.ErrUnauthenticated) {
 			hint = "; here the key is given by HOLDFAST_KEY, HOLDFAST_KEY_FILE, --key or --key-file"
 		}
-		fmt.Fprintf(talk, "holdfast: %v%s\n", err, hint)
+		said := err.Error()
+		if usage := (*usageError)(nil); !errors.As(err, &usage) { // a server or a store said it: it is one line
+			said = strings.ReplaceAll(said, "\n", "; ")
+		}
+		fmt.Fprintf(talk, "holdfast: %s%s\n", said, hint)
 	}
 	return exitCode(err)
 }

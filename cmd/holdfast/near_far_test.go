@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -17,7 +18,7 @@ func serving(t *testing.T, address string) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), address)
 	ok(t, err)
-	srv, err := server.New(server.Config{Store: s, Desk: deskOf(s, nil), Enqueue: takesIn(s, nil), Open: true})
+	srv, err := server.New(server.Config{Store: s, Desk: deskOf(s, ops.Config{}, nil), Enqueue: takesIn(s, nil), Open: true, IgnoreKeys: true})
 	ok(t, err)
 	web := httptest.NewServer(srv)
 	t.Cleanup(func() {
@@ -37,6 +38,7 @@ func TestAVerbSaysTheSameNearAndFarToTheLetter(t *testing.T) {
 	for _, line := range []string{
 		"jobs", "jobs --json", "jobs --limit 1", "job " + failed.String(), "job --json " + waiting.String(), "jobs --state failed --json", "jobs --code GW_5XX", "jobs --retrying", "jobs --worker nobody", "jobs --state nonsense",
 		"story " + failed.String(), "story --json " + failed.String(), "explain " + waiting.String(), "explain --json " + waiting.String(), "explain " + holdfast.NewID().String(),
+		"codes", "codes --json", "codes --own", "codes show TIMEOUT", "codes show TIMEOUTT", "policy show", "policy explain mail", "policy explain mail TIMEOUT acme --json", "policy explain mail TIMEOUTT", "policy explain", "policy explain --job " + waiting.String(), "policy remove --actor ada --reason trial",
 		"dead-letters", "dead-letters --json", "holds", "holds --json", "breakers", "breakers --json", "breakers show gateway", "breakers show nothing",
 		"redrive list", "redrive list --json", "redrive preview --code GW_5XX --actor ada", "redrive preview --all --actor ada --json", "redrive preview --actor ada",
 		"errors", "errors --json", "errors show f1", "errors show f1 --json", "errors show f9", "analytics", "analytics --json", "shares", "shares --json",
@@ -71,11 +73,20 @@ func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
 		{"policy apply " + file + " --actor ada", exitOK, "applied as version 1"},
 		{"policy apply " + file + " --actor ada", exitOK, "nothing changed"},
 		{"policy show", exitOK, "max_attempts: 4"},
+		{"policy explain mail TIMEOUT acme", exitOK, "order: the job > Go: Kind.Policy > codes > defaults > Go: Config.Policy > built in"},
+		{"policy explain holdfast.webhook", exitOK, "order: the job > Go: Kind.Policy > Go: Config.Policy > built in"},
 		{"policy whatif", exitOK, "3 jobs looked at"},
 		{"retention apply --rule name=rest,for=forever --actor ada", exitOK, "applied: 1 rules"},
 		{"retention", exitOK, "rest"},
 		{"shares set acme 3 --actor ada", exitOK, "acme has weight 3 now"},
 		{"edit " + waiting.String() + " --queue slow --actor ada", exitOK, "slow"},
+		{"story " + waiting.String(), exitOK, `queue: "default" → "slow"`},
+		{"story " + waiting.String(), exitOK, "to restore: holdfast edit JOB --restore 2"},
+		{"edit " + waiting.String() + " --restore yesterday --actor ada", exitUsage, ""},
+		{"edit " + waiting.String() + " --restore 2001-02-03T04:05:06Z --actor ada", exitUsage, ""},
+		{"edit " + waiting.String() + " --restore last --actor ada --reason 'wrong job'", exitOK, "default"},
+		{"story " + waiting.String(), exitOK, "wrong job; restored what was there before"},
+		{"edit " + failed.String() + " --restore last --actor ada", exitConflict, ""},
 		{"retry " + failed.String() + " --actor ada --reason fixed", exitOK, "queued again"},
 		{"story " + failed.String(), exitOK, "by ada"},
 		{"cancel " + waiting.String() + " --actor ada", exitOK, "cancelled"},
@@ -86,7 +97,7 @@ func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
 		{"enqueue mail --args '{\"n\": 2}' --owner acme --idempotency-key k1 --delay 1h", exitConflict, ""},
 		{"enqueue http --args '{\"url\": \"nonsense\"}'", exitUsage, ""},
 		{"enqueue http --args '{\"url\": \"https://example.com/x\"}' --json", exitOK, `"id"`},
-		{"jobs --queue http", exitOK, "http"},
+		{"jobs --kind http", exitOK, "http"},
 		{"doctor", exitOK, "no promise is broken"},
 	} {
 		code, out, talk := command(t, append(words(s.line), "--server", url)...)

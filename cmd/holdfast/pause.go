@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -105,11 +106,14 @@ func sureOfHold(ctx context.Context, c *cobra.Command, o ops.Figuring, h holdfas
 	if err != nil {
 		return err
 	}
-	waiting := 0
+	waiting, more := 0, ""
 	for _, q := range stats.Queues {
 		waiting += q.Ready + q.Later
+		if slices.Contains(q.AtLeast, "ready") || slices.Contains(q.AtLeast, "later") {
+			more = " or more"
+		}
 	}
-	return sure(c, fmt.Sprintf("hold every %s like %s, of %d jobs that are queued now?", scope, name, waiting))
+	return sure(c, fmt.Sprintf("hold every %s like %s, of %d%s jobs that are queued now?", scope, name, waiting, more))
 }
 
 // whoAndWhy are the flags of every verb that changes something for a person.

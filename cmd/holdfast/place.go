@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/config"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/kind/call"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -34,6 +34,7 @@ type place struct {
 	desk  ops.Desk
 	jobs  holdfast.Enqueuer
 	near  holdfast.Store // nil at a server
+	at    string         // the address of the store; empty at a server
 	close func() error
 }
 
@@ -122,25 +123,26 @@ func homeStore() (string, error) {
 
 // openStore opens a store, which must exist: a misspelled file name is not an empty store.
 func openStore(c *cobra.Command, address string) (*place, error) {
-	if file, isFile := sqliteFile(address); isFile {
+	file, err := store.File(address)
+	if err != nil {
+		return nil, err
+	}
+	if file != "" {
 		if _, err := os.Stat(file); os.IsNotExist(err) {
 			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the name", file)}
 		}
-	}
-	taxonomy, err := ownCodes(c)
-	if err != nil {
-		return nil, err
 	}
 	s, err := store.Open(c.Context(), address)
 	if err != nil {
 		return nil, err
 	}
-	return &place{desk: deskOf(s, taxonomy), jobs: takesIn(s, taxonomy), near: s, close: s.Close}, nil
+	return &place{desk: deskOf(s, ops.Config{}, nil), jobs: takesIn(s, nil), near: s, at: address, close: s.Close}, nil
 }
 
 // deskOf is the desk beside a store, the same in a server and in a verb.
-func deskOf(s holdfast.Store, taxonomy *failure.Taxonomy) *ops.Service {
-	return ops.New(s, ops.Config{Retention: engine.DefaultRetention, CheckSubscription: checkSink, Taxonomy: taxonomy, Prepare: prepareBuiltIn})
+func deskOf(s holdfast.Store, cfg ops.Config, names call.Dependencies) *ops.Service {
+	cfg.Retention, cfg.CheckSubscription, cfg.Prepare = engine.DefaultRetention, checkSink, prepareBuiltIn(names)
+	return ops.New(s, cfg)
 }
 
 func openServer(c *cobra.Command, address string, set config.Values) (*place, error) {

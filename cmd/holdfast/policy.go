@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -27,21 +30,20 @@ func policyCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.PersistentFlags().StringSlice("own-code", nil, "failure codes of the application's own that the file may name")
-	c.AddCommand(policyCheckCommand(), policyApplyCommand(), policyShowCommand(), policySimulateCommand(), policyWhatIfCommand())
+	c.PersistentFlags().StringSlice("own-code", nil, "failure codes that the file may name although nothing defines them")
+	c.AddCommand(policyCheckCommand(), policyApplyCommand(), policyRemoveCommand(), policyShowCommand(), policyExplainCommand(), policySimulateCommand(), policyWhatIfCommand())
 	return c
 }
 
 func policyCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check FILE", Short: "Name every mistake in a file, with its line; needs no store", Args: exactly("file"),
+		Long: "Without --store or --server only the built-in failure codes, and those that the file defines, are known. With one of them the codes\nthat its workers published are known too.",
 		RunE: func(c *cobra.Command, args []string) error {
-			set, err := readPolicy(c, args[0])
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s is sound: %s\n", args[0], contents(set))
-			return nil
+			return withPolicyFile(c, args[0], func(set *policy.Set) error {
+				fmt.Fprintf(c.OutOrStdout(), "%s is sound: %s\n", args[0], contents(set))
+				return nil
+			})
 		},
 	}
 }
@@ -52,8 +54,33 @@ func contents(s *policy.Set) string {
 		len(s.Kinds()), len(s.Owners()), len(s.Dependencies()), len(s.Queues()), len(s.Holds()), len(s.Windows()))
 }
 
-// readPolicy reads a file, or says everything that is wrong with it.
-func readPolicy(c *cobra.Command, name string) (*policy.Set, error) {
+// withPolicyFile reads a file, or says everything that is wrong with it. The codes of a store are asked for only if one is named.
+func withPolicyFile(c *cobra.Command, name string, do func(*policy.Set) error) error {
+	text, err := policyText(name)
+	if err != nil {
+		return err
+	}
+	read := func(codes []catalog.Entry) error {
+		set, err := parsePolicy(c, name, text, codes)
+		if err != nil {
+			return err
+		}
+		return do(set)
+	}
+	if !c.Flags().Changed("store") && !c.Flags().Changed("server") {
+		return read(nil)
+	}
+	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+		codes, err := o.Codes(ctx)
+		if err != nil {
+			return err
+		}
+		return read(codes)
+	})
+}
+
+// policyText is what a file says.
+func policyText(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("the policy cannot be read: %w", err)}
@@ -63,11 +90,13 @@ func readPolicy(c *cobra.Command, name string) (*policy.Set, error) {
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("the policy cannot be read: %w", err)}
 	}
-	return parsePolicy(c, name, text)
+	return text, nil
 }
 
-func parsePolicy(c *cobra.Command, name string, text []byte) (*policy.Set, error) {
-	taxonomy, err := ownCodes(c)
+// parsePolicy reads a policy that may name these codes, those it defines itself, and those of --own-code.
+func parsePolicy(c *cobra.Command, name string, text []byte, codes []catalog.Entry) (*policy.Set, error) {
+	names, _ := c.Flags().GetStringSlice("own-code")
+	taxonomy, err := ops.Accepting(catalog.TaxonomyOf(catalog.WithoutPolicy(codes)), names)
 	if err != nil {
 		return nil, err
 	}
@@ -80,31 +109,69 @@ func parsePolicy(c *cobra.Command, name string, text []byte) (*policy.Set, error
 
 func policyApplyCommand() *cobra.Command {
 	var by *ops.By
+	var order ops.PolicyOrder
 	c := &cobra.Command{
 		Use: "apply FILE", Short: "Let the workers of a store follow a file, within seconds and without a restart", Args: exactly("file"),
+		Long: `A file that names a failure code is refused unless the code is built in, was published by a worker of the store, or is defined by the file
+itself. Name with --own-code what is to be accepted all the same, for workers that are yet to start.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			set, err := readPolicy(c, args[0])
-			if err != nil {
-				return err
-			}
 			if strings.TrimSpace(by.Actor) == "" {
 				return usage(c, fmt.Errorf("nobody is named as the actor: give --actor"))
 			}
+			text, err := policyText(args[0])
+			if err != nil {
+				return err
+			}
+			order.Codes, _ = c.Flags().GetStringSlice("own-code")
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				return answered(c)(applyPolicy(ctx, o, set, *by))
+				codes, err := o.Codes(ctx)
+				if err != nil {
+					return err
+				}
+				set, err := parsePolicy(c, args[0], text, codes)
+				if err != nil {
+					return err
+				}
+				order.Text = set.Text()
+				return answered(c)(applyPolicy(ctx, o, set, order, *by))
 			})
 		},
 	}
 	by = byWhom(c)
+	c.Flags().IntVar(&order.Replaces, "replaces", 0, "refuse unless this version is applied; 0: whatever is applied")
 	return c
 }
 
-func applyPolicy(ctx context.Context, o ops.Ruling, set *policy.Set, by ops.By) (string, error) {
+func policyRemoveCommand() *cobra.Command {
+	var by *ops.By
+	version := 0
+	c := &cobra.Command{
+		Use: "remove", Short: "Let the workers of a store go back to the policy file they were given, or to their code", Args: cobra.NoArgs,
+		Example: "  holdfast policy remove --store jobs.db --reason 'the file in git is right again'",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if strings.TrimSpace(by.Actor) == "" {
+				return usage(c, fmt.Errorf("nobody is named as the actor: give --actor"))
+			}
+			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+				if err := o.RemovePolicy(ctx, version, *by); err != nil {
+					return err
+				}
+				fmt.Fprintln(c.OutOrStdout(), "removed: workers follow the policy file they were given, or their code, within seconds")
+				return nil
+			})
+		},
+	}
+	by = byWhom(c)
+	c.Flags().IntVar(&version, "version", 0, "refuse unless this version is applied; 0: whatever is applied")
+	return c
+}
+
+func applyPolicy(ctx context.Context, o ops.Ruling, set *policy.Set, order ops.PolicyOrder, by ops.By) (string, error) {
 	before, err := o.Policy(ctx)
 	if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 		return "", err
 	}
-	now, err := o.ApplyPolicy(ctx, set.Text(), by)
+	now, err := o.ApplyPolicy(ctx, order, by)
 	if err != nil {
 		return "", err
 	}
@@ -124,12 +191,61 @@ func policyShowCommand() *cobra.Command {
 					return err
 				}
 				return show(c, p, func(out io.Writer) {
-					fmt.Fprintf(out, "# version %d, applied %s\n", p.Version, moment(p.KeptAt))
+					fmt.Fprintf(out, "# version %d, applied to the store %s\n", p.Version, moment(p.KeptAt))
 					for line := range strings.Lines(p.Text) {
 						fmt.Fprintln(out, printable(strings.TrimRight(line, "\r\n")))
 					}
+					printInGo(out, p.InGo)
+					printFollowers(out, p)
 				})
 			})
 		},
 	}
+}
+
+// printInGo says what live workers have in Go besides the file, and when it applies.
+func printInGo(out io.Writer, all []ops.InGo) {
+	for _, g := range all {
+		where, when := "Go: Kind.Policy of kind "+g.Kind, "before codes and defaults"
+		if g.Kind == "" {
+			where, when = "Go: Config.Policy", "after defaults"
+		}
+		if len(g.Versions) > 0 {
+			where += ", version " + strings.Join(g.Versions, ", ")
+		}
+		fmt.Fprintf(out, "# %s (%s):\n", printable(where), when)
+		say := func(path string, settings map[string]string) {
+			for _, name := range slices.Sorted(maps.Keys(settings)) {
+				fmt.Fprintf(out, "#   %s: %s\n", printable(path+name), printable(settings[name]))
+			}
+		}
+		say("", g.Settings)
+		for _, code := range slices.Sorted(maps.Keys(g.Codes)) {
+			say("codes."+code+".", g.Codes[code])
+		}
+	}
+	if len(all) > 0 {
+		fmt.Fprintln(out, "# what applies to a kind, and from where: holdfast policy explain KIND [CODE [OWNER]]")
+	}
+}
+
+// printFollowers says which live workers follow the policy, and what those miss that do not.
+func printFollowers(out io.Writer, p ops.Policy) {
+	follow, behind := 0, 0
+	for _, w := range p.Workers {
+		switch {
+		case w.Misses != "":
+			behind++
+			fmt.Fprintf(out, "# worker %s follows version %d, and misses:\n", printable(w.Worker), w.Version)
+			for line := range strings.Lines(w.Misses) {
+				fmt.Fprintf(out, "#   %s\n", printable(strings.TrimRight(line, "\r\n")))
+			}
+		case w.Version != p.Version:
+			behind++
+			fmt.Fprintf(out, "# worker %s follows version %d, and has not read version %d yet\n", printable(w.Worker), w.Version, p.Version)
+		default:
+			follow++
+		}
+	}
+	fmt.Fprintf(out, "# followed by %d of %d live workers\n", follow, follow+behind)
 }

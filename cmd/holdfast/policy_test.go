@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
@@ -77,6 +80,10 @@ func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 		{[]string{"policy", "whatif", "--file", file, "--jobs", "0", "--store", address}, exitUsage, ""},
 		{[]string{"policy", "check", file + ".missing"}, exitUsage, ""},
 		{[]string{"policy", "apply", file, "--store", address, "--actor", ""}, exitUsage, ""},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--version", "7"}, exitConflict, ""},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--version", "1", "--reason", "trial over"}, exitOK, "removed"},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada"}, exitNotFound, ""},
+		{[]string{"policy", "show", "--store", address}, exitNotFound, ""},
 		{[]string{"policy", "frobnicate"}, exitUsage, ""},
 	} {
 		code, out, talk := command(t, append(step.args, own...)...)
@@ -97,7 +104,7 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 	defer jobs.Close()
 	set, err := policy.Parse([]byte("defaults: {max_attempts: 4}\n"))
 	ok(t, err)
-	_, err = applyPolicy(ctx, deskOf(jobs, nil), set, ops.By{Actor: "ada", Reason: "calmer"})
+	_, err = applyPolicy(ctx, deskOf(jobs, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "ada", Reason: "calmer"})
 	ok(t, err)
 	events, err := jobs.Events(ctx, "policy", 10)
 	ok(t, err)
@@ -105,7 +112,7 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 		t.Errorf("%+v", events)
 	}
 	late := lateReader{jobs}
-	if _, err := applyPolicy(ctx, deskOf(late, nil), set, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
+	if _, err := applyPolicy(ctx, deskOf(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
 		t.Errorf("the slower one was not refused: %v", err)
 	}
 }
@@ -114,3 +121,64 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 type lateReader struct{ holdfast.Store }
 
 func (r lateReader) Records(context.Context, string) ([]holdfast.Record, error) { return nil, nil }
+
+// publishes does what a worker with codes of its own does when it starts.
+func publishes(t *testing.T, address string, codes ...failure.Code) {
+	t.Helper()
+	jobs, err := store.Open(t.Context(), address)
+	ok(t, err)
+	defer jobs.Close()
+	own, err := failure.NewTaxonomy(codes...)
+	ok(t, err)
+	ok(t, jobs.Keep(t.Context(), holdfast.Change{Records: catalog.Publish(own, policy.InGo{}, "v1", nil)}))
+}
+
+func TestCodesThatAWorkerPublishedAreKnownToEveryVerbNearAndFar(t *testing.T) {
+	address, _, _ := shelf(t)
+	publishes(t, address, failure.Code{Name: "PRESS_JAM", Category: "handler", Blame: failure.Us, HTTPStatus: 500, Message: "The press is stuck.", Remedy: "Open the lid."})
+	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\nkinds: {print: {codes: {PRESS_JAM: {max_attempts: 2}}}}\n")
+	for _, at := range [][]string{{"--store", address}, {"--server", serving(t, address)}} {
+		for _, step := range []struct {
+			line string
+			code int
+			says string
+		}{
+			{"codes --own", exitOK, "Open the lid."},
+			{"codes show PRESS_JAM", exitOK, "worker v1, gone since"},
+			{"codes show PRES_JAM", exitNotFound, "did you mean PRESS_JAM?"},
+			{"policy check " + file, exitOK, "is sound"},
+			{"policy simulate --kind mail --code PRESS_JAM --file " + file, exitOK, "failed after 1s and 1 attempts"},
+			{"policy apply " + file + " --actor ada", exitOK, ""},
+			{"policy simulate --kind mail --code PRESS_JAM", exitOK, "failed after 1s and 1 attempts"},
+			{"policy show", exitOK, "# followed by 0 of 0 live workers"},
+		} {
+			code, out, talk := command(t, append(words(step.line), at...)...)
+			if code != step.code || !strings.Contains(out+talk, step.says) {
+				t.Errorf("holdfast %s %s: exit %d, want %d with %q\n%s%s", step.line, at[0], code, step.code, step.says, out, talk)
+			}
+		}
+	}
+	if code, _, talk := command(t, "policy", "check", file); code != exitUsage || !strings.Contains(talk, "nothing defines") {
+		t.Errorf("without a store: exit %d, %s", code, talk)
+	}
+}
+
+func TestWhatIfJudgesACodeOfAnApplicationAsItsWorkersDo(t *testing.T) {
+	address, _, _ := shelf(t)
+	publishes(t, address, failure.Code{Name: "SMTP_REFUSED", Category: "input", Blame: failure.User, HTTPStatus: 422, Message: "The address was refused.", Remedy: "Ask for another."})
+	jobs, err := store.Open(t.Context(), address)
+	ok(t, err)
+	defer jobs.Close()
+	_, err = jobs.Enqueue(t.Context(), []holdfast.Draft{{Kind: "letter", Queue: "letters"}})
+	ok(t, err)
+	leases, err := jobs.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{"letters"}, Limit: 1, Start: 1, Lease: time.Minute})
+	ok(t, err)
+	_, err = jobs.Settle(t.Context(), []holdfast.Settlement{{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Failed, Charge: holdfast.ChargeFailure, Limit: 3,
+		Failure: &holdfast.Failure{Code: "SMTP_REFUSED", Category: "input", Message: "refused", Fingerprint: "f7"}}})
+	ok(t, err)
+	file := policyFile(t, "defaults: {max_attempts: 6}\n")
+	code, out, talk := command(t, "policy", "whatif", "--file", file, "--kind", "letter", "--store", address)
+	if code != exitOK || !strings.Contains(out, "1 -> 1") {
+		t.Errorf("exit %d\n%s%s", code, out, talk)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -17,20 +18,20 @@ import (
 // withPolicy hands over the policy of --file, or else the one that a store's workers follow.
 func withPolicy(c *cobra.Command, do func(*policy.Set) error) error {
 	if name, _ := c.Flags().GetString("file"); name != "" {
-		set, err := readPolicy(c, name)
-		if err != nil {
-			return err
-		}
-		return do(set)
+		return withPolicyFile(c, name, do)
 	}
 	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 		applied, err := o.Policy(ctx)
 		if err != nil {
 			return err
 		}
-		set, err := parsePolicy(c, "the applied policy", []byte(applied.Text))
+		codes, err := o.Codes(ctx)
 		if err != nil {
 			return err
+		}
+		set, _, err := policy.ParseLenient([]byte(applied.Text), catalog.TaxonomyOf(codes))
+		if err != nil {
+			return &usageError{fmt.Errorf("the applied policy cannot be used:\n%w", err)}
 		}
 		return do(set)
 	})
@@ -44,10 +45,11 @@ func policySimulateCommand() *cobra.Command {
 		Use:   "simulate",
 		Short: "Play one job through an outage: when each attempt runs, what holds it, when it gives up",
 		Example: `  holdfast policy simulate --file policy.yaml --kind convert --code GW_5XX --outage 10m --take 1s
-  holdfast policy simulate --file policy.yaml --kind convert --outage 1h --breaker --dependency gateway --traffic 5`,
+  holdfast policy simulate --file policy.yaml --kind convert --outage 1h --breaker --dependency gateway --traffic 5
+  holdfast policy simulate --file policy.yaml --kind convert --code RATE_LIMITED --outage 30m --retry-after 90s`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if outage < 0 || from < 0 || scene.Take < 0 || !(scene.Traffic >= 0) {
+			if outage < 0 || from < 0 || scene.Take < 0 || scene.RetryAfter < 0 || !(scene.Traffic >= 0) {
 				return usage(c, fmt.Errorf("durations and traffic cannot be negative"))
 			}
 			if scene.At, err = when("--at", at); err != nil {
@@ -67,6 +69,7 @@ func policySimulateCommand() *cobra.Command {
 	flags.StringVar(&scene.Queue, "queue", "", "its queue")
 	flags.StringVar(&scene.Dependency, "dependency", "", "what it calls")
 	flags.StringVar(&scene.Code, "code", "DEPENDENCY_DOWN", "how its attempts fail during the outage")
+	flags.DurationVar(&scene.RetryAfter, "retry-after", 0, "the wait that the dependency asks for during the outage; none when left out")
 	flags.DurationVar(&outage, "outage", time.Hour, "how long the dependency is away")
 	flags.DurationVar(&from, "outage-from", 0, "how long after the job's enqueue that begins")
 	flags.DurationVar(&scene.Take, "take", time.Second, "how long an attempt takes")

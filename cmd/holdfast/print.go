@@ -19,7 +19,7 @@ func show(c *cobra.Command, answer any, people func(out io.Writer)) error {
 	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
 		text, err := api.MarshalIndent(answer)
 		if err == nil {
-			_, err = fmt.Fprintln(c.OutOrStdout(), string(text))
+			_, err = fmt.Fprintln(c.OutOrStdout(), escaped(text))
 		}
 		return err
 	}
@@ -49,14 +49,13 @@ func compact(text []byte) string {
 	return out.String()
 }
 
-// printable keeps what a job carries from moving the cursor or colouring the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '�'
-		}
-		return r
-	}, text)
+// printLines prints a text of several lines, a stack for example, line by line, each after what it is. A tab is printed as spaces.
+func printLines(out io.Writer, what, text string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
+		line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
+		fmt.Fprintf(out, "%-14s %s\n", what, printable(line))
+		what = ""
+	}
 }
 
 func moment(t time.Time) string {

@@ -17,14 +17,14 @@ import (
 
 func redriveCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "redrive", Short: "Send dead letters round again, carefully, or discard them",
+		Use: "redrive", Short: "Send dead letters round again, carefully, or discard them; alone it lists redrives",
 		Long: `Sends selected dead letters round again at a steady pace: a few first (--canary), then the rest, and no further when too many fail again
 (--stop-above). The workers do it: with none alive nothing moves. Every job is taken at most once by a redrive, whatever is killed meanwhile.`,
 		Example: `  holdfast redrive preview --store jobs.db --code GW_5XX
   holdfast redrive start --store jobs.db --code GW_5XX --canary 10 --rate 20 --stop-above 20% --reason "the gateway is repaired"
   holdfast redrive show REDRIVE --store jobs.db --watch`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: listRedrives,
 	}
 	c.AddCommand(
 		startRedriveCommand(), previewRedriveCommand(), listRedrivesCommand(), showRedriveCommand(),
@@ -201,12 +201,11 @@ func moveRedriveCommand(name, short, answer string, act func(o ops.Desk, ctx con
 	c := &cobra.Command{
 		Use: name + " REDRIVE", Short: short, Args: exactly("redrive"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				err := act(o, ctx, id, *by)
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := redriveID(ctx, o, args[0])
+				if err == nil {
+					err = act(o, ctx, id, *by)
+				}
 				if err == nil {
 					fmt.Fprintln(c.OutOrStdout(), answer)
 				}

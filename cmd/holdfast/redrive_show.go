@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure/redrive"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -19,16 +18,18 @@ import (
 func listRedrivesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List redrives, the newest first", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				redrives, err := o.Redrives(ctx)
-				if err != nil && len(redrives) == 0 {
-					return err
-				}
-				return errors.Join(show(c, redrives, func(out io.Writer) { printRedrives(out, redrives) }), err)
-			})
-		},
+		RunE: listRedrives,
 	}
+}
+
+func listRedrives(c *cobra.Command, _ []string) error {
+	return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+		redrives, err := o.Redrives(ctx)
+		if err != nil && len(redrives) == 0 {
+			return err
+		}
+		return errors.Join(show(c, redrives, func(out io.Writer) { printRedrives(out, redrives) }), err)
+	})
 }
 
 func printRedrives(out io.Writer, redrives []redrive.Progress) {
@@ -49,11 +50,11 @@ func showRedriveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show REDRIVE", Short: "Tell how far a redrive is, what was refused and what failed again", Args: exactly("redrive"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := redriveID(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
 				r, err := o.Redrive(ctx, id)
 				if watch && err == nil {
 					r, err = watchRedrive(ctx, c.ErrOrStderr(), o, r)
@@ -79,7 +80,7 @@ func watchRedrive(ctx context.Context, out io.Writer, o ops.Desk, r ops.Redrive)
 		text := progressLine(r)
 		switch {
 		case bar:
-			fmt.Fprintf(out, "\r%s\x1b[K", text)
+			fmt.Fprintf(rawWriter(out), "\r%s\x1b[K", printable(text))
 		case text != last:
 			fmt.Fprintln(out, text)
 		}

@@ -36,7 +36,7 @@ HOLDFAST_SERVER, HOLDFAST_STORE, DATABASE_URL; and at last the store in the user
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(
 		demoCommand(), jobsCommand(), jobCommand(), storyCommand(), explainCommand(), retryCommand(), cancelCommand(), discardCommand(),
-		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(), policyCommand(),
+		pauseCommand(), resumeCommand(), doctorCommand(), chaosCommand(), policyCommand(), codesCommand(),
 		holdsCommand(), breakersCommand(), redriveCommand(), errorsCommand(), analyticsCommand(), sharesCommand(),
 		groupsCommand(), eventsCommand(), auditCommand(), subscriptionsCommand(), deliveriesCommand(), schedulesCommand(), retentionCommand(), dutiesCommand(),
 		serveCommand(), configCommand(), enqueueCommand(), editCommand(), tailCommand(), deadLettersCommand(), keysCommand(), backupCommand(), restoreCommand(),
@@ -58,15 +58,4 @@ func exactly(names ...string) cobra.PositionalArgs {
 		}
 		return usage(c, fmt.Errorf("expected %s, got %d argument(s)", strings.ToUpper(strings.Join(names, " ")), len(args)))
 	}
-}
-
-// sqliteFile reports whether an address names a file, and which.
-func sqliteFile(address string) (string, bool) {
-	if strings.Contains(address, "://") && !strings.HasPrefix(address, "file:") && !strings.HasPrefix(address, "sqlite:") {
-		return "", false
-	}
-	for _, scheme := range []string{"sqlite:", "file:"} {
-		address = strings.TrimPrefix(address, scheme)
-	}
-	return strings.TrimPrefix(address, "//"), true
 }

@@ -96,6 +96,9 @@ func serve(c *cobra.Command, set config.Values) error {
 	s := &site{set: set, talk: c.ErrOrStderr()}
 	defer s.close()
 	if err := s.open(c.Context(), address); err != nil {
+		if c.Context().Err() != nil { // it was asked to stop before it served
+			return nil
+		}
 		return err
 	}
 	return s.run(c.Context(), func(context.Context) error {

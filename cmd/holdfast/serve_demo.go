@@ -79,6 +79,11 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 		return err
 	}
 	defer gateway.close()
+	if !set.Said("http-dependencies") {
+		if err := set.Set("http-dependencies", gateway.dependencies()); err != nil {
+			return err
+		}
+	}
 	s := &site{set: set, talk: io.Discard, codes: townCodes, shape: forgetSoon} // failures are what there is to see; the log would drown the invitation
 	if set.Said("log") || set.Said("log-level") {
 		s.talk = c.ErrOrStderr()
@@ -87,7 +92,7 @@ func serveDemo(c *cobra.Command, set config.Values) error {
 	if err := s.open(c.Context(), filepath.Join(dir, "jobs.db")); err != nil {
 		return err
 	}
-	t := &town{site: s, gateway: gateway, jobs: takesIn(s.store, s.taxonomy)}
+	t := &town{site: s, gateway: gateway, jobs: takesIn(s.store, s.names)}
 	living, leave := context.WithCancel(c.Context())
 	defer t.work.Wait() // before the store is closed
 	defer leave()
@@ -107,7 +112,7 @@ func forgetSoon(rules *engine.Config) {
 		{Name: "failed", State: holdfast.Failed, For: time.Hour},
 	}
 	rules.RetentionWarning = -1
-	rules.KeepFeed, rules.KeepStory, rules.KeepTallies, rules.KeepTombstones = time.Hour, 3*time.Hour, 24*time.Hour, 3*time.Hour
+	rules.KeepFeed, rules.KeepStory, rules.KeepTallies, rules.KeepTombstones = time.Hour, holdfast.MinKeepStory, 24*time.Hour, 3*time.Hour
 }
 
 // taken reports whether somebody listens there already.

@@ -112,7 +112,7 @@ func TestAJobThatIsACallIsServedFromTheShellAlone(t *testing.T) {
 		Jobs []struct{ ID, Queue, Dependency string }
 	}
 	ok(t, json.Unmarshal([]byte(out), &page))
-	if page.Jobs[0].Queue != "http" || page.Jobs[0].Dependency != strings.TrimPrefix(gateway.URL, "http://") {
+	if page.Jobs[0].Queue != "default" || page.Jobs[0].Dependency != strings.TrimPrefix(gateway.URL, "http://") {
 		t.Error(out)
 	}
 	near := filepath.Join(data, "holdfast", "jobs.db")
@@ -268,7 +268,7 @@ func TestTheServedDemoHasSomethingToSee(t *testing.T) {
 	scratch := t.TempDir()
 	p := startServe(t, []string{"TMPDIR=" + scratch}, "--demo")
 	for _, seen := range []struct{ line, words string }{
-		{"breakers", "billing open"}, {"dead-letters", "NOT_FOUND DEPENDENCY_DOWN INK_MISSING SYSTEM_PANIC"}, {"errors", "acknowledged ignored resolved"},
+		{"breakers", "billing open"}, {"dead-letters --limit 200", "NOT_FOUND DEPENDENCY_DOWN INK_MISSING SYSTEM_PANIC"}, {"errors", "acknowledged ignored resolved"},
 		{"groups", "partial ready processing"}, {"queues", "paused images invoices"}, {"redrive list", "done"}, {"schedules", "running paused"}, {"deliveries", "complete"},
 		{"workers", "crew-harbour crew-mill deliveries"}, {"jobs --state cancelled", "report"}, {"jobs --state processing", "report"},
 	} {
@@ -285,5 +285,14 @@ func TestTheServedDemoHasSomethingToSee(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(scratch); len(left) > 0 {
 		t.Errorf("the demo left %v behind", left)
+	}
+}
+
+func TestAServerThatIsAskedToStopBeforeItServesEndsWithZero(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, talk strings.Builder
+	if code := run(ctx, []string{"serve", "--store", filepath.Join(t.TempDir(), "jobs.db"), "--listen", "127.0.0.1:0"}, &out, &talk); code != exitOK {
+		t.Errorf("%d %s %s", code, out.String(), talk.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,8 @@ import (
 	"github.com/holdfastdev/holdfast/console"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/kind/call"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
@@ -35,6 +38,8 @@ type site struct {
 	shape func(rules *engine.Config) // changes what engines here go by; nil: nothing does
 
 	taxonomy *failure.Taxonomy
+	names    call.Dependencies // of the hosts that http jobs call
+	given    *policy.Set       // what the policy file or the settings say; nil: nothing
 	store    holdfast.Store
 	pulse    *pulse
 	desk     *ops.Service
@@ -46,20 +51,33 @@ type site struct {
 	listener net.Listener
 	http     *http.Server
 
-	unlocked bool // no keys are asked for
+	unlocked bool // no keys are asked for, until the first is made
 }
 
 // open makes everything that serving needs, and serves nothing yet. What cannot work is refused here.
 func (s *site) open(ctx context.Context, address string) (err error) {
 	s.log = newLog(s.set, s.talk)
-	if s.taxonomy, err = taxonomyOf(s.set.List("own-codes"), s.codes...); err != nil {
+	if rawOf(s.talk) == any(os.Stderr) { // the process is this server's alone: what a store logs belongs here too
+		slog.SetDefault(s.log)
+	}
+	if s.taxonomy, err = failure.NewTaxonomy(s.codes...); err != nil {
+		return err
+	}
+	if s.names, err = httpDependencies(s.set.List("http-dependencies")); err != nil {
 		return err
 	}
 	if s.store, err = store.Open(ctx, address); err != nil {
 		return err
 	}
+	if warning := exposed(address); warning != "" {
+		s.log.Warn(warning, "event", "store_exposed")
+	}
 	s.pulse = &pulse{Store: s.store}
-	s.desk = deskOf(s.store, s.taxonomy)
+	s.desk = deskOf(s.store, ops.Config{Taxonomy: s.taxonomy}, s.names)
+	if s.given, err = s.policies(ctx); err != nil {
+		return err
+	}
+	s.desk = deskOf(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.given}, s.names)
 	if err := s.decideAuth(ctx); err != nil {
 		return err
 	}
@@ -127,9 +145,9 @@ func isLoopback(address string) bool {
 
 func (s *site) makeServer() (err error) {
 	s.server, err = server.New(server.Config{
-		Store: s.store, Desk: s.desk, Judge: s.engine, Enqueue: s.watch.enqueuer(takesIn(s.store, s.taxonomy)), Watch: s.watch.metrics, Metrics: s.watch.metrics.Handler(),
+		Store: s.store, Desk: s.desk, Judge: s.engine, Engine: s.rules(), Enqueue: s.watch.enqueuer(takesIn(s.store, s.names)), Watch: s.watch.metrics, Metrics: s.watch.metrics.Handler(),
 		Checks: []server.Check{{Name: "engine", Ask: s.pulse.check(s.set.Span("lease"))}},
-		Open:   s.unlocked, Log: s.log, Listen: s.events(),
+		Open:   s.unlocked, IgnoreKeys: s.set.Text("auth") == "off", TrustProxy: s.set.On("trust-proxy"), Log: s.log, Listen: s.events(),
 		Limits: server.Limits{PerSecond: float64(s.set.Count("rate-per-key")), InFlight: s.set.Count("in-flight-per-key"), Running: s.set.Count("in-flight")},
 	})
 	return err

@@ -14,17 +14,14 @@ func (s *site) makeConsole() error {
 	if s.set.Text("console") == "off" {
 		return nil
 	}
-	policies, err := s.policies()
-	if err != nil {
-		return err
-	}
 	cfg := console.Config{
-		Desk: s.desk, Prefix: consoleAt, ReadOnly: s.set.Text("console") == "read-only", Version: thisBuild().Version,
-		Taxonomy: s.taxonomy, Policies: policies, Log: s.log,
+		Desk: s.desk, Prefix: consoleAt, TrustProxy: s.set.On("trust-proxy"), ReadOnly: s.set.Text("console") == "read-only", Version: thisBuild().Version,
+		Policies: s.given, Log: s.log,
 	}
-	if !s.unlocked {
+	if s.set.Text("auth") != "off" {
 		cfg.Open = s.letIn
 	}
+	var err error
 	if s.console, err = console.New(cfg); err != nil {
 		return err
 	}
@@ -34,7 +31,10 @@ func (s *site) makeConsole() error {
 // letIn finds out whose key it is that a visitor signs in with, and at every request whether it still is good.
 func (s *site) letIn(ctx context.Context, remote, text string) (console.Visitor, error) {
 	who, err := s.server.Know(ctx, remote, text)
-	return console.Visitor{Name: who.Name, Scope: who.Scope, Owner: who.Owner}, err
+	if err != nil {
+		return console.Visitor{}, err
+	}
+	return console.Visitor{Name: who.Name, Scope: who.Scope, Owner: who.Owner, Ended: s.server.Life(who).Done()}, nil
 }
 
 // consoleURL is where people look, or nothing.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,11 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/holdfastdev/holdfast/config"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/mail"
@@ -24,40 +24,34 @@ import (
 	"github.com/holdfastdev/holdfast/probe"
 )
 
-// noQueue is where a server looks for jobs that runs none. Nobody else enqueues there.
-const noQueue = "-"
-
 // makeEngine makes the engine that performs duties, judges what remote workers report, and runs the built-in kinds.
 func (s *site) makeEngine() (err error) {
-	cfg, err := s.rules()
-	if err != nil {
-		return err
+	cfg := s.rules()
+	cfg.Name, cfg.Queues, cfg.Slots, cfg.OwnerSlots = "server", s.set.List("queues"), s.set.Count("workers"), s.set.Count("owner-workers")
+	cfg.Timeout, cfg.Around, cfg.Log = s.set.Span("timeout"), s.watch.around(), s.log
+	if s.set.Text("exec-config") != "" && !s.set.Said("workers") {
+		cfg.Slots = 10 // programs cost more than calls
 	}
-	cfg.Name, cfg.Queues, cfg.Slots, cfg.Timeout = "server", s.queues(), s.set.Count("workers"), s.set.Span("timeout")
-	cfg.Around, cfg.Log = s.watch.around(), s.log
-	if s.set.On("no-workers") || cfg.Slots == 0 {
-		cfg.Queues, cfg.Slots = []string{noQueue}, 1
-	}
+	cfg.Duties = append(cfg.Duties, engine.Duty{Name: "attend", Beat: 30 * time.Second, Round: s.desk.Attend})
 	if s.engine, err = engine.New(s.pulse, cfg); err != nil {
 		return &usageError{err}
 	}
-	if s.set.On("no-workers") {
+	if s.set.On("no-workers") || cfg.Slots == 0 {
 		return nil
 	}
 	return s.registerKinds()
 }
 
 // rules are what both engines of a server go by: either may take over what a lost worker held, or move a breaker.
-func (s *site) rules() (engine.Config, error) {
-	policies, err := s.policies()
+func (s *site) rules() engine.Config {
 	cfg := engine.Config{
-		Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Taxonomy: s.taxonomy, Policy: s.retries(), Policies: policies, ProbeURL: probe.URL,
+		Lease: s.set.Span("lease"), Grace: s.set.Span("grace"), Taxonomy: s.taxonomy, Policy: s.retries(), Policies: s.given, ProbeURL: probe.URL,
 		Version: thisBuild().Version, Ended: s.watch.metrics.Ended,
 	}
 	if s.shape != nil {
 		s.shape(&cfg)
 	}
-	return cfg, err
+	return cfg
 }
 
 // retries is the policy of kinds that have none of their own.
@@ -70,7 +64,7 @@ func (s *site) retries() (p failure.Policy) {
 }
 
 // policies is what the policy file says, or what the settings say of every dependency.
-func (s *site) policies() (*policy.Set, error) {
+func (s *site) policies(ctx context.Context) (*policy.Set, error) {
 	circuit := ""
 	for _, one := range []struct{ name, word, text string }{
 		{"circuit-window", "window", s.set.Text("circuit-window")},
@@ -95,9 +89,17 @@ func (s *site) policies() (*policy.Set, error) {
 	default:
 		return nil, nil
 	}
-	set, err := policy.ParseFor(text, s.taxonomy)
+	codes, err := s.desk.Codes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, unknown, err := policy.ParseLenient(text, catalog.TaxonomyOf(codes))
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("%s cannot be used:\n%w", name, err)}
+	}
+	if len(unknown) > 0 {
+		// Its workers may start after the server does, and publish them then.
+		s.log.Warn("the policy names failure codes that nothing defines yet", "event", "policy", "file", name, "codes", unknown.Error())
 	}
 	return set, nil
 }
@@ -111,10 +113,7 @@ func (s *site) makeNotify() error {
 	if err != nil {
 		return &usageError{err}
 	}
-	cfg, err := s.rules()
-	if err != nil {
-		return err
-	}
+	cfg := s.rules()
 	cfg.Name = "deliveries"
 	s.notify, err = notify.New(s.store, notify.Config{Sinks: sinks, Source: s.set.Text("source"), Log: s.log, Engine: cfg})
 	return err
@@ -131,19 +130,23 @@ func (s *site) sinks() (map[string]notify.Sink, error) {
 	}
 	sinks := map[string]notify.Sink{"webhook": hook}
 	if host := s.set.Text("mail-host"); host != "" {
-		cfg := mail.Config{Host: host, From: s.set.Text("mail-from"), Username: s.set.Text("mail-user"), Password: s.set.Text("mail-password")}
+		cfg := mail.Config{Host: host, TLS: mail.TLS(s.set.Text("mail-tls")), From: s.set.Text("mail-from"), Username: s.set.Text("mail-user"), Password: s.set.Text("mail-password")}
 		if name, port, err := net.SplitHostPort(host); err == nil {
 			cfg.Host = name
 			cfg.Port, _ = strconv.Atoi(port)
 		}
-		if sinks["mail"], err = mail.New(cfg); err != nil {
+		letters, err := mail.New(cfg)
+		if err != nil {
 			return nil, err
 		}
+		sinks["mail"] = letters
 	}
 	if address := s.set.Text("nats-url"); address != "" {
-		if sinks["stream"], err = stream.New(stream.Config{URL: address, Stream: s.set.Text("nats-stream")}); err != nil {
+		events, err := stream.New(stream.Config{URL: address, Stream: s.set.Text("nats-stream")})
+		if err != nil {
 			return nil, err
 		}
+		sinks["stream"] = events
 	}
 	return sinks, nil
 }
@@ -173,22 +176,4 @@ func newLog(set config.Values, to io.Writer) *slog.Logger {
 		return slog.New(slog.NewTextHandler(to, options))
 	}
 	return slog.New(slog.NewJSONHandler(to, options))
-}
-
-// ownCodes adds what --own-code names to the built-in codes.
-func ownCodes(c *cobra.Command) (*failure.Taxonomy, error) {
-	names, _ := c.Flags().GetStringSlice("own-code")
-	return taxonomyOf(names)
-}
-
-// taxonomyOf knows the built-in codes and these. Of those that are named only the names are known here, and that waiting may cure them.
-func taxonomyOf(names []string, codes ...failure.Code) (*failure.Taxonomy, error) {
-	for _, name := range names {
-		codes = append(codes, failure.Code{Name: name, Category: "unknown", Retryable: true, Blame: failure.Us, HTTPStatus: 500, Message: "A failure of the application's own.", Remedy: "Ask whoever wrote the application."})
-	}
-	taxonomy, err := failure.NewTaxonomy(codes...)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return taxonomy, nil
 }

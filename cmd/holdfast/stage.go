@@ -21,7 +21,7 @@ type stage struct {
 
 func newStage(out io.Writer) *stage {
 	colour := isTerminal(out) && os.Getenv("NO_COLOR") == ""
-	return &stage{out: out, began: time.Now(), colour: colour}
+	return &stage{out: rawWriter(out), began: time.Now(), colour: colour}
 }
 
 // Colours by what a line means.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +17,11 @@ func aboutJob[T any](name, short string, ask func(ctx context.Context, o ops.Des
 	return &cobra.Command{
 		Use: name + " JOB", Short: short, Args: exactly("job"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := jobID(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
 				answer, err := ask(ctx, o, id)
 				if err != nil {
 					return err
@@ -37,9 +38,18 @@ func storyCommand() *cobra.Command {
 }
 
 func printStory(out io.Writer, lines []ops.Line) {
-	rows := make([][]string, len(lines))
-	for n, line := range lines {
-		rows[n] = []string{moment(line.At), line.Name, line.Text}
+	var rows [][]string
+	for _, line := range lines {
+		rows = append(rows, []string{moment(line.At), line.Name, line.Text})
+		for _, change := range line.Changes {
+			rows = append(rows, []string{"", "", "changed " + change.String()})
+		}
+		if len(line.Changes) > 0 {
+			rows = append(rows, []string{"", "", "to restore: holdfast edit JOB --restore " + line.At.UTC().Format(time.RFC3339Nano)})
+		}
+		if line.Error != "" {
+			rows = append(rows, []string{"", "", "error: " + line.Error})
+		}
 	}
 	table(out, []string{"WHEN", "WHAT", "HOW"}, rows)
 }

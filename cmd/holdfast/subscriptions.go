@@ -132,11 +132,11 @@ func onSubscriptionCommand(name, short, answer string, act func(o ops.Desk, ctx 
 	c := &cobra.Command{
 		Use: name + " SUBSCRIPTION", Short: short, Args: exactly("subscription"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := subscriptionID(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
 				return answered(c)(answer, act(o, ctx, id, *by))
 			})
 		},
@@ -150,17 +150,17 @@ func rewindCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rewind SUBSCRIPTION NUMBER", Short: "Tell a subscription once more what came after a number, or with 'head' only what comes now", Args: exactly("subscription", "number"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := holdfast.ParseID(args[0])
-			if err != nil {
-				return err
-			}
-			after := subscription.FromHead
+			after, err := subscription.FromHead, error(nil)
 			if args[1] != "head" {
 				if after, err = strconv.ParseInt(args[1], 10, 64); err != nil || after < 0 {
 					return usage(c, fmt.Errorf("number %q: give the number of an event, 0 for all there are, or head", args[1]))
 				}
 			}
-			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
+			return withID(c, args[0], func(ctx context.Context, o ops.Desk) error {
+				id, err := subscriptionID(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
 				return answered(c)("rewound to "+args[1], o.RewindSubscription(ctx, id, after, *by))
 			})
 		},

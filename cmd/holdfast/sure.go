@@ -37,6 +37,6 @@ func sure(c *cobra.Command, question string) error {
 
 // isTerminal reports whether somebody sits there who can answer, and see a line being drawn again.
 func isTerminal(stream any) bool {
-	file, isFile := stream.(*os.File)
+	file, isFile := rawOf(stream).(*os.File)
 	return isFile && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }

@@ -57,8 +57,8 @@ var townCalls = []struct{ path, owner, dependency string }{
 
 // callOf is a job that calls the gateway.
 func (t *town) callOf(path, owner, dependency string) (holdfast.Draft, error) {
-	d, err := call.Draft(call.Request{Method: http.MethodPost, URL: t.gateway.url + path, Body: "please"})
-	d.Owner, d.Dependency, d.Tags = owner, dependency, []string{"region:eu"}
+	d, err := holdfast.NewDraft(call.Request{Method: http.MethodPost, URL: t.gateway.services[dependency] + path, Body: "please"})
+	d.Owner, d.Tags = owner, []string{"region:eu"}
 	return d, err
 }
 

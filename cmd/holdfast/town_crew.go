@@ -51,10 +51,7 @@ func (t *town) hireCrew() (crew []*engine.Engine, err error) {
 		name   string
 		queues []string
 	}{{"crew-harbour", []string{"invoices", "reports", "imports"}}, {"crew-mill", []string{"images", "campaigns", "invoices"}}} {
-		cfg, err := t.site.rules()
-		if err != nil {
-			return nil, err
-		}
+		cfg := t.site.rules()
 		cfg.Name, cfg.Queues, cfg.Slots, cfg.Timeout, cfg.Log = one.name, one.queues, 4, 5*time.Minute, t.site.log
 		worker, err := engine.New(t.site.store, cfg)
 		if err != nil {

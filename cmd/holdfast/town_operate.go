@@ -41,7 +41,6 @@ func (t *town) arrange(ctx context.Context) error {
 
 func (t *town) plans() []schedule.Schedule {
 	check, _ := t.callOf("/fine", "acme", "shop") // it was made before: it is in order
-	check.Queue = "http"
 	return []schedule.Schedule{
 		{Name: "check-the-shop", Every: 20 * time.Second, Draft: check},
 		{Name: "nightly-report", Cron: "30 2 * * *", Zone: "Europe/Berlin", Draft: holdfast.Draft{Kind: "report", Queue: "reports", Owner: "acme", Args: []byte(`{"pages": 30}`)}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,9 +64,15 @@ func printQueues(out io.Writer, s ops.Stats) {
 		if q.Held {
 			held = "paused"
 		}
-		rows[n] = []string{q.Queue, held, strconv.Itoa(q.Ready), strconv.Itoa(q.Later), strconv.Itoa(q.Processing), strconv.Itoa(q.Complete), strconv.Itoa(q.Failed), strconv.Itoa(q.Cancelled), moment(q.Oldest)}
+		number := func(name string, jobs int) string {
+			if slices.Contains(q.AtLeast, name) {
+				return strconv.Itoa(jobs) + "+"
+			}
+			return strconv.Itoa(jobs)
+		}
+		rows[n] = []string{q.Queue, held, number("ready", q.Ready), number("later", q.Later), number("processing", q.Processing), number("dead", q.Dead), moment(q.Oldest)}
 	}
-	table(out, []string{"QUEUE", "HELD", "READY", "LATER", "PROCESSING", "COMPLETE", "FAILED", "CANCELLED", "OLDEST READY"}, rows)
+	table(out, []string{"QUEUE", "HELD", "READY", "LATER", "PROCESSING", "DEAD LETTERS", "OLDEST READY"}, rows)
 	fmt.Fprintf(out, "%d workers with %d slots\n", s.Workers, s.Slots)
 }
 
