@@ -15,6 +15,7 @@ require (
 require (
 	github.com/chromedp/cdproto v0.157.8 // indirect
 	github.com/chromedp/chromedp v0.21.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 )
 
 require (

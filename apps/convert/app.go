@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 	"github.com/holdfastdev/holdfast/telemetry"
@@ -27,8 +27,11 @@ type app struct {
 	log     *slog.Logger
 	watch   *telemetry.Metrics
 
-	uploading atomic.Int64 // so many uploads are under way
-	keys      keyring
+	uploading, following limit.AtOnce
+	perOwner, perAddress *limit.Rates // of uploads
+	badKeys              *limit.Rates // of addresses
+	keys                 keyring
+	seal                 sealKeeper
 }
 
 // open opens the store and the places for files.
@@ -37,7 +40,10 @@ func open(ctx context.Context, set settings, log *slog.Logger) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &app{set: set, jobs: jobs, http: &http.Client{}, log: log}
+	a := &app{
+		set: set, jobs: jobs, http: &http.Client{}, log: log,
+		perOwner: newRates(set.UploadsPerMinute), perAddress: newRates(addressRates * set.UploadsPerMinute), badKeys: newRates(badKeysPerMinute),
+	}
 	for _, place := range []struct {
 		to   *blob.Store
 		name string

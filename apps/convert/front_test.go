@@ -118,7 +118,7 @@ func TestAPanicIsAnsweredAndToldToTheLogAlone(t *testing.T) {
 	f := handler.(*front)
 	f.mux.HandleFunc("GET /api/broken", func(http.ResponseWriter, *http.Request) { panic("the secret of /tmp/somewhere") })
 	w := httptest.NewRecorder()
-	f.ServeHTTP(w, httptest.NewRequest("GET", "/api/broken", nil))
+	f.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/api/broken", nil))
 	outcome{TB: t, what: "a panic", status: w.Code, header: w.Header(), body: w.Body.String()}.is(500, "UNKNOWN")
 	if !strings.Contains(s.logged.String(), "request_panicked") {
 		t.Error("the log does not know")
@@ -134,7 +134,7 @@ func TestHealthTellsWhetherFilesCanBeTaken(t *testing.T) {
 	f := handler.(*front)
 	ask := func(path string) (int, string) {
 		w := httptest.NewRecorder()
-		f.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		f.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path, nil))
 		return w.Code, w.Body.String()
 	}
 	if code, body := ask("/healthz"); code != 200 {
@@ -175,7 +175,7 @@ func TestMetricsAreForThisMachineUnlessSomebodySaysOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		handler.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
 		expect(t, fmt.Sprint("metrics on ", c.addr), w.Code, c.want)
 	}
 }

@@ -46,7 +46,7 @@ func field(name, value string) string {
 }
 
 func (q ask) text(session string) string {
-	head := []string{"POST /api/upload " + q.proto, "Host: convert.example", "Cookie: " + sessionCookie + "=" + session}
+	head := []string{"POST /api/upload " + q.proto, "Host: localhost", "Cookie: " + sessionCookie + "=" + session}
 	if q.proto == "" {
 		head[0] += "HTTP/1.1"
 	}

@@ -195,7 +195,7 @@ func newFleet(t *testing.T, storeURL, gateway string, each int) *fleet {
 	}
 	f := &fleet{t: t, results: filepath.Join(dir, "results"), client: &http.Client{Jar: jar}}
 	f.env = []string{
-		"DATA_DIR=" + dir, "DATABASE_URL=" + storeURL, "UPLOADS_DIR=" + filepath.Join(dir, "uploads"), "RESULTS_DIR=" + f.results, "GATEWAY_URL=" + gateway,
+		"UPLOADS_PER_MINUTE=1000000", "DATA_DIR=" + dir, "DATABASE_URL=" + storeURL, "UPLOADS_DIR=" + filepath.Join(dir, "uploads"), "RESULTS_DIR=" + f.results, "GATEWAY_URL=" + gateway,
 		"WORKER_LEASE_TTL_SEC=3", "RETRY_BASE_DELAY_MS=100", "RETRY_JITTER_MAX_MS=100", "WORKER_CONCURRENCY=3",
 	}
 	for n := range each {

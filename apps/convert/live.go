@@ -41,6 +41,11 @@ func (f *front) follow(w http.ResponseWriter, r *http.Request, owner string) err
 	if n, err := strconv.ParseInt(after, 10, 64); r.Method != http.MethodGet || after != "" && (err != nil || n < 0) {
 		return senseless("Follow events with GET, after the id of the last one you saw, or without one.")
 	}
+	leave, err := f.mayFollow(owner, r.RemoteAddr)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	answerOf(w).own = true // it waits longer than others, and knows how long
 	asked := r.Clone(context.WithValue(r.Context(), following{}, owner))
 	asked.URL.RawQuery = url.Values{"after": {after}}.Encode()

@@ -36,7 +36,7 @@ type load struct {
 func TestUnderLoadNothingIsLostAndMemoryStaysFlat(t *testing.T) {
 	gateway := freeAddress(t)
 	data := t.TempDir()
-	env := []string{"DATA_DIR=" + data, "DATABASE_URL=" + os.Getenv("LOAD_DATABASE_URL"), "UPLOADS_DIR=", "RESULTS_DIR=", "GATEWAY_URL=http://" + gateway, "GATEWAY_ADDR=" + gateway, "ADDR=127.0.0.1:0"}
+	env := []string{"UPLOADS_PER_MINUTE=1000000", "DATA_DIR=" + data, "DATABASE_URL=" + os.Getenv("LOAD_DATABASE_URL"), "UPLOADS_DIR=", "RESULTS_DIR=", "GATEWAY_URL=http://" + gateway, "GATEWAY_ADDR=" + gateway, "ADDR=127.0.0.1:0"}
 	web := launch(t, env, "The page is at ", "web")
 	l := &load{at: web.says("The page is at "), client: newClient(t)}
 	l.client.Transport = &http.Transport{MaxIdleConnsPerHost: *loadUploads}

@@ -54,7 +54,7 @@ func TestAnUploadThatIsAbortedLeavesNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	d.until("every upload came to its end", func() bool { return d.uploading.Load() == 0 && len(d.files(t)) == 0 })
+	d.until("every upload came to its end", func() bool { return d.uploading.Count("all") == 0 && len(d.files(t)) == 0 })
 	for i, owner := range owners {
 		if jobs := d.jobsOf(t, owner); len(jobs) != 0 {
 			t.Errorf("aborted at %d: %+v", aborts[i].at, jobs)
@@ -72,7 +72,7 @@ func TestMoreUploadsAtOnceThanAllowedAreSentAwayForAWhile(t *testing.T) {
 		answered <- response.StatusCode
 	}()
 	_, _ = io.WriteString(to, smallPDF)
-	d.until("the first is under way", func() bool { return d.uploading.Load() == 1 })
+	d.until("the first is under way", func() bool { return d.uploading.Count("all") == 1 })
 	response, text := d.posts(t, session, strings.NewReader(smallPDF), "text")
 	after, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if response.StatusCode != http.StatusServiceUnavailable || err != nil || after < 1 || decode[refusalAnswer](t, text).Line == "" {
@@ -180,7 +180,7 @@ func TestAnUploadThatComesToAHaltIsCut(t *testing.T) {
 					t.Errorf("after %v: %s", took, text)
 				}
 				<-time.After(time.Minute) // the server lets go of the connection
-				expect(t, "under way", s.uploading.Load(), 0)
+				expect(t, "under way", s.uploading.Count("all"), 0)
 				expect(t, "files", len(filesIn(t, s.set.Uploads)), 0)
 			})
 		})
@@ -252,7 +252,7 @@ func TestWhoSendsEverythingFirstHearsThatItIsTooLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "POST /api/upload HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\n%s\r\n\r\n", kind, length)
+		fmt.Fprintf(conn, "POST /api/upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n%s\r\n\r\n", kind, length)
 		if strings.HasPrefix(length, "Transfer") {
 			_, err = fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", body.Len(), body.Bytes())
 		} else {

@@ -76,7 +76,7 @@ func quick(set *settings) {
 func openScene(t *testing.T, address string, g *script, change []func(*settings)) *scene {
 	t.Helper()
 	data := t.TempDir()
-	env := map[string]string{"DATA_DIR": data, "DATABASE_URL": address, "GATEWAY_URL": g.url}
+	env := map[string]string{"UPLOADS_PER_MINUTE": "1000000", "DATA_DIR": data, "DATABASE_URL": address, "GATEWAY_URL": g.url}
 	set, err := readSettings(func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func (s *scene) process() (*app, *storetest.Faulty) {
 		s.Fatal(err)
 	}
 	faulty := storetest.NewFaulty(a.jobs)
-	a.jobs, a.http = faulty, &http.Client{Transport: s.gateway}
+	a.jobs, a.http, a.seal.seal = faulty, &http.Client{Transport: s.gateway}, sealOfTests
 	if s.faulty != nil {
 		s.Cleanup(func() { _ = a.close() })
 	}

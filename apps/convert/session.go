@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,12 +13,12 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/key"
 )
 
 const (
 	sessionCookie = "convert_session"
-	sessionBytes  = 32                   // of chance
 	sessionAge    = 400 * 24 * time.Hour // as long as browsers keep a cookie; it outlives every record
 )
 
@@ -29,30 +27,33 @@ const (
 func (a *app) owner(w http.ResponseWriter, r *http.Request) (string, error) {
 	if given := r.Header["Authorization"]; len(given) > 0 {
 		owner, err := a.holder(r, given)
+		if errors.Is(err, badKey) && !a.badKeys.Allow(limit.Network(r.RemoteAddr)) {
+			err = tooManyBadKeys
+		}
 		if errors.As(err, new(fault)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="convert"`)
 		}
 		return owner, err
 	}
-	for _, c := range r.CookiesNamed(sessionCookie) {
-		if wellFormed(c.Value) {
+	seal, err := a.seal.read(r.Context(), a.jobs)
+	if err != nil {
+		return "", err
+	}
+	name := sessionCookie
+	if a.overTLS(r) {
+		name = "__Host-" + name // browsers take it from this very host alone, over TLS
+	}
+	for _, c := range r.CookiesNamed(name) {
+		if seal.fits(c.Value) {
 			return ownerOf(c.Value), nil
 		}
 	}
-	var chance [sessionBytes]byte
-	_, _ = rand.Read(chance[:]) // it never fails
-	value := base64.RawURLEncoding.EncodeToString(chance[:])
+	value := seal.session()
 	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: value, Path: "/", MaxAge: int(sessionAge / time.Second),
+		Name: name, Value: value, Path: "/", MaxAge: int(sessionAge / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: a.overTLS(r),
 	})
 	return ownerOf(value), nil
-}
-
-// wellFormed reports whether a cookie is of our making, or could be. Anything else is replaced.
-func wellFormed(value string) bool {
-	chance, err := base64.RawURLEncoding.Strict().DecodeString(value)
-	return err == nil && len(chance) == sessionBytes && len(value) == base64.RawURLEncoding.EncodedLen(sessionBytes)
 }
 
 // ownerOf is what the store knows a session by. It opens nothing: nobody can get from it to the cookie.
@@ -75,6 +76,9 @@ func (a *app) holder(r *http.Request, given []string) (string, error) {
 	id, secret, err := key.Parse(strings.TrimSpace(text))
 	if err != nil {
 		return "", badKey
+	}
+	if !a.keys.knows(id) && a.badKeys.Exhausted(limit.Network(r.RemoteAddr)) {
+		return "", tooManyBadKeys // the store is not asked
 	}
 	k, err := a.keys.open(r.Context(), a.jobs, id, secret)
 	if err != nil {
@@ -134,6 +138,12 @@ func (k *keyring) open(ctx context.Context, from holdfast.Keeper, id, secret str
 		return key.Key{}, badKey
 	}
 	return found, nil
+}
+
+// knows reports whether a key was there when the keys were last read.
+func (k *keyring) knows(id string) bool {
+	last := k.last.Load()
+	return last != nil && last.keys[id].ID != ""
 }
 
 // since answers with what was read at that time or later. Those who ask at once are served by one reading.

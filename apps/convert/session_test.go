@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -66,8 +67,10 @@ func TestAFirstVisitBeginsASession(t *testing.T) {
 func TestACookieThatIsNoneOfOursIsReplaced(t *testing.T) {
 	s := newScene(t, "")
 	good, owner := newSession()
-	for _, bad := range []string{"", "x", "../../etc/passwd", good[:42], good + "A", good[:42] + "!", "session:0123", strings.Repeat("A", 10_000), good[:42] + "="} {
-		if got, set, err := s.visit("GET", wears(bad)); err != nil || set == nil || set.Value == bad || !wellFormed(set.Value) || got != ownerOf(set.Value) {
+	other := seal(bytes.Repeat([]byte{8}, sealBytes)).session() // of another store
+	planted := strings.Repeat("A", 43)                          // chance enough, and no mark
+	for _, bad := range []string{"", "x", other, planted, planted + ".", planted + "." + strings.Repeat("A", 22), "../../etc/passwd", good[:42], good + "A", good[:42] + "!", "session:0123", strings.Repeat("A", 10_000), good[:42] + "="} {
+		if got, set, err := s.visit("GET", wears(bad)); err != nil || set == nil || set.Value == bad || !sealOfTests.fits(set.Value) || got != ownerOf(set.Value) {
 			t.Errorf("%.50q: %q %v %v", bad, got, set, err)
 		}
 		if got, set, err := s.visit("GET", wears(bad, good, bad)); err != nil || set != nil || got != owner {
@@ -90,7 +93,8 @@ func TestACookieIsForTLSAloneWhereTheVisitorCameByIt(t *testing.T) {
 		{true, forwarded("https"), true}, {true, forwarded("HTTPS, http"), true}, {true, forwarded("http"), false}, {true, nil, false},
 	} {
 		s.app.set.TrustProxy = c.trust
-		if _, set, err := s.visit("GET", c.dress); err != nil || set.Secure != c.secure {
+		_, set, err := s.visit("GET", c.dress)
+		if err != nil || set.Secure != c.secure || strings.HasPrefix(set.Name, "__Host-") != c.secure {
 			t.Errorf("%+v: %v %v", c, set, err)
 		}
 	}

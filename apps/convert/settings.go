@@ -48,6 +48,9 @@ type settings struct {
 
 	KeepSource, KeepResult, KeepRecord time.Duration // RETENTION_SOURCE, RETENTION_RESULT, RETENTION_RECORD; 0: for ever
 
+	Hosts            []string // HOSTS: the names by which visitors reach the page
+	UploadsPerMinute int      // UPLOADS_PER_MINUTE: of one session or key
+
 	Metrics    bool // METRICS=on: /metrics answers others than this machine too
 	TrustProxy bool // TRUST_PROXY=on: X-Forwarded-Proto is believed
 
@@ -77,7 +80,8 @@ var knobs = []knob{
 	{Name: "GATEWAY_URL", Meaning: "The gateway that makes XML of PDFs. When left out: one of our own, at GATEWAY_ADDR.", secret: true, set: (*settings).setGateway},
 
 	{Name: "MAX_UPLOAD_BYTES", Default: "52428800", Meaning: "How large a PDF may be.", set: (*settings).setMaxUpload},
-	{Name: "MAX_UPLOADS", Default: "256", Meaning: "How many uploads may be under way at once in a process.", set: number(func(s *settings) *int { return &s.MaxUploads }, 1, 100_000)},
+	{Name: "MAX_UPLOADS", Default: "512", Meaning: "How many uploads may be under way at once in a process.", set: number(func(s *settings) *int { return &s.MaxUploads }, 1, 100_000)},
+	{Name: "UPLOADS_PER_MINUTE", Default: "300", Meaning: "How many uploads one session or key may send in a minute; one address may send four times as many. A quarter of MAX_UPLOADS is for one session at once, half for one address.", set: number(func(s *settings) *int { return &s.UploadsPerMinute }, 1, 1_000_000)},
 	{Name: "MAPPINGS", Default: "text,layout,fields", Meaning: "The mappings that the page offers while the gateway cannot be asked.", set: (*settings).setMappings},
 
 	{Name: "RETRY_MAX_ATTEMPTS", Default: "3", Meaning: "After how many failed attempts a conversion has failed for good.", set: number(func(s *settings) *int { return &s.RetryMaxAttempts }, 1, 1000)},
@@ -101,7 +105,8 @@ var knobs = []knob{
 	{Name: "RETENTION_RECORD", Default: "30d", Meaning: "How long it is known what became of a conversion.", set: keeping(func(s *settings) *time.Duration { return &s.KeepRecord })},
 
 	{Name: "METRICS", Default: "off", Meaning: "on: /metrics is served to others than this machine too.", set: choice(func(s *settings) *bool { return &s.Metrics }, "off", "on")},
-	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: a proxy before us says by X-Forwarded-Proto whether the visitor came by TLS.", set: choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
+	{Name: "HOSTS", Meaning: "The host names by which visitors reach the page, separated by commas. When left out: this machine's own names alone while ADDR is a loopback address, else any.", set: (*settings).setHosts},
+	{Name: "TRUST_PROXY", Default: "off", Meaning: "on: a proxy before us says by X-Forwarded-Proto whether the visitor came by TLS, and by X-Forwarded-For from where.", set: choice(func(s *settings) *bool { return &s.TrustProxy }, "off", "on")},
 	{Name: "GATEWAY_ADDR", Default: "127.0.0.1:4751", Meaning: "Where the gateway of our own listens.", set: address(func(s *settings) *string { return &s.GatewayAddr })},
 	{Name: "GATEWAY_READER", Meaning: "What it reads PDFs with: poppler or go. When left out: the best there is.", set: (*settings).setReader},
 	{Name: "GATEWAY_SLOTS", Default: "4", Meaning: "How many PDFs it converts at once. Others wait for a few seconds, and are answered with 503 then.", set: number(func(s *settings) *int { return &s.GatewaySlots }, 1, 1000)},
@@ -182,6 +187,20 @@ func (s *settings) setGateway(text string) error {
 		return errors.New("give an address such as http://127.0.0.1:4751")
 	}
 	s.GatewayURL, s.GatewayGiven = strings.TrimRight(text, "/"), true
+	return nil
+}
+
+// hostName is what a name may be that visitors use.
+var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$|^[0-9a-f:]{2,39}$`)
+
+func (s *settings) setHosts(text string) error {
+	for _, name := range strings.Split(text, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if !hostName.MatchString(name) {
+			return errors.New("give host names without ports, separated by commas, such as convert.example.com")
+		}
+		s.Hosts = append(s.Hosts, name)
+	}
 	return nil
 }
 

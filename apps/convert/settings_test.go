@@ -23,7 +23,7 @@ func TestWhoSetsNothingGetsTheDefaults(t *testing.T) {
 	want := settings{
 		Addr: "127.0.0.1:4750", Store: filepath.Join("data", "jobs.db"), Uploads: filepath.Join("data", "uploads"), Results: filepath.Join("data", "results"),
 		GatewayURL: "http://127.0.0.1:4751", GatewayAddr: "127.0.0.1:4751", GatewaySlots: 4,
-		MaxUpload: 50 << 20, MaxUploads: 256, Mappings: []string{"text", "layout", "fields"},
+		MaxUpload: 50 << 20, MaxUploads: 512, UploadsPerMinute: 300, Mappings: []string{"text", "layout", "fields"},
 		RetryMaxAttempts: 3, RetryBaseDelay: 5 * time.Second, RetryJitterMax: 5 * time.Second,
 		Lease: 90 * time.Second, GatewayTimeout: time.Minute, Concurrency: 4, Grace: 30 * time.Second,
 		CircuitWindow: 20, CircuitFailThreshold: 0.5, CircuitCooldown: 30 * time.Second, ProbeEvery: 5 * time.Second,
@@ -47,7 +47,7 @@ func TestWithoutADataDirectoryFilesLieInTheUsers(t *testing.T) {
 func TestEveryKnobTurns(t *testing.T) {
 	got, err := settingsFrom(map[string]string{
 		"ADDR": ":80", "DATABASE_URL": "postgres://me:secret@db/x", "UPLOADS_DIR": "s3://in/a", "RESULTS_DIR": "/out", "GATEWAY_URL": "https://gw.example/x/",
-		"MAX_UPLOAD_BYTES": "1048576", "MAX_UPLOADS": "9", "MAPPINGS": "text, invoice,text",
+		"MAX_UPLOAD_BYTES": "1048576", "MAX_UPLOADS": "9", "UPLOADS_PER_MINUTE": "7", "HOSTS": "Convert.example.com, ::1", "MAPPINGS": "text, invoice,text",
 		"RETRY_MAX_ATTEMPTS": "5", "RETRY_BASE_DELAY_MS": "250", "RETRY_JITTER_MAX_MS": "0", "RETRY_SCHEDULE": "table",
 		"WORKER_LEASE_TTL_SEC": "45", "GATEWAY_TIMEOUT_MS": "1500", "WORKER_CONCURRENCY": "12", "STOP_GRACE_SEC": "7",
 		"CIRCUIT_WINDOW": "50", "CIRCUIT_FAIL_THRESHOLD": "60", "CIRCUIT_COOLDOWN_MS": "1000", "CIRCUIT_MODE": "fail-fast", "HEALTH_PROBE_MS": "200",
@@ -59,7 +59,7 @@ func TestEveryKnobTurns(t *testing.T) {
 	}
 	want := settings{
 		Addr: ":80", Store: "postgres://me:secret@db/x", Uploads: "s3://in/a", Results: "/out", GatewayURL: "https://gw.example/x", GatewayGiven: true,
-		MaxUpload: 1 << 20, MaxUploads: 9, Mappings: []string{"text", "invoice"},
+		MaxUpload: 1 << 20, MaxUploads: 9, UploadsPerMinute: 7, Hosts: []string{"convert.example.com", "::1"}, Mappings: []string{"text", "invoice"},
 		RetryMaxAttempts: 5, RetryBaseDelay: 250 * time.Millisecond, RetryTable: true,
 		Lease: 45 * time.Second, GatewayTimeout: 1500 * time.Millisecond, Concurrency: 12, Grace: 7 * time.Second,
 		CircuitWindow: 50, CircuitFailThreshold: 0.6, CircuitCooldown: time.Second, FailFast: true, ProbeEvery: 200 * time.Millisecond,
@@ -78,7 +78,7 @@ func TestEveryKnobTurns(t *testing.T) {
 
 func TestAllThatMakesNoSenseIsRefusedAtOnceByNameValueAndRemedy(t *testing.T) {
 	bad := map[string]string{
-		"ADDR": "nowhere", "GATEWAY_URL": "ftp://me:hunter2@x", "MAX_UPLOAD_BYTES": "50MB", "MAX_UPLOADS": "0", "MAPPINGS": "a,../b",
+		"ADDR": "nowhere", "GATEWAY_URL": "ftp://me:hunter2@x", "MAX_UPLOAD_BYTES": "50MB", "MAX_UPLOADS": "0", "UPLOADS_PER_MINUTE": "0", "HOSTS": "a b", "MAPPINGS": "a,../b",
 		"RETRY_MAX_ATTEMPTS": "0", "RETRY_BASE_DELAY_MS": "-1", "RETRY_JITTER_MAX_MS": "1e3", "RETRY_SCHEDULE": "linear",
 		"WORKER_LEASE_TTL_SEC": "0", "GATEWAY_TIMEOUT_MS": "0", "WORKER_CONCURRENCY": "many", "STOP_GRACE_SEC": "0",
 		"CIRCUIT_WINDOW": "0", "CIRCUIT_FAIL_THRESHOLD": "NaN", "CIRCUIT_COOLDOWN_MS": "9223372036854775807", "CIRCUIT_MODE": "half-open", "HEALTH_PROBE_MS": "x",

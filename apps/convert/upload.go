@@ -56,11 +56,12 @@ type received struct {
 // receive takes the upload of a request for an owner: the file is durable first, then the job exists. A file that is not taken leaves nothing but
 // a refusal, which the error names.
 func (a *app) receive(w http.ResponseWriter, r *http.Request, owner string) (received, error) {
-	defer a.uploading.Add(-1)
-	if a.uploading.Add(1) > int64(a.set.MaxUploads) {
+	leave, err := a.mayUpload(owner, r.RemoteAddr)
+	if err != nil {
 		w.Header().Set("Connection", "close")
-		return received{}, crowded
+		return received{}, err
 	}
+	defer leave()
 	in, err := a.newIntake(w, r)
 	if err != nil {
 		w.Header().Set("Connection", "close")

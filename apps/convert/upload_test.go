@@ -1,9 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,11 +40,12 @@ func openDoor(t *testing.T, address string, change ...func(*settings)) *door {
 	return d
 }
 
+// sealOfTests is the seal of every scene, so that tests can make sessions.
+var sealOfTests = seal(bytes.Repeat([]byte{7}, sealBytes))
+
 // newSession is a cookie that nobody had before, and whom it makes its holder.
 func newSession() (session, owner string) {
-	chance := make([]byte, sessionBytes)
-	_, _ = rand.Read(chance)
-	session = base64.RawURLEncoding.EncodeToString(chance)
+	session = sealOfTests.session()
 	return session, ownerOf(session)
 }
 
@@ -119,7 +119,7 @@ func (d *door) jobsOf(t testing.TB, owner string) []holdfast.Job {
 // quiet waits until no upload is under way.
 func (d *door) quiet(t testing.TB) {
 	t.Helper()
-	d.until("no upload under way", func() bool { return d.uploading.Load() == 0 })
+	d.until("no upload under way", func() bool { return d.uploading.Count("all") == 0 })
 }
 
 func TestAnUploadBecomesAJobWithItsFile(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfastdev/holdfast/internal/limit"
 	"github.com/holdfastdev/holdfast/notify/feed"
 )
 
@@ -70,8 +71,15 @@ func (f *front) mountAPI() {
 
 // ServeHTTP answers a request, and closes the books on it.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.set.TrustProxy {
+		r = limit.FromProxy(r)
+	}
 	a := begin(w, r)
 	defer f.end(a, r)
+	if !f.knownHost(r) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+		f.fail(a, otherHost)
+		return
+	}
 	f.inner.ServeHTTP(a, r)
 }
 
