@@ -53,7 +53,7 @@ func killTheProbe(t *testing.T, storeName string) {
 		held := processing(ctx, t, s)
 		starts := startsOf(t, f)
 		i := slices.IndexFunc(starts, func(l line) bool {
-			return slices.Contains(held, l.Job) && circuitOf(ctx, t, s).State == breaker.HalfOpen
+			return held[l.Job] == l.Token && circuitOf(ctx, t, s).State == breaker.HalfOpen
 		})
 		if len(held) > 1 {
 			t.Fatalf("%d jobs try at once: one may", len(held))
@@ -110,15 +110,16 @@ func circuitOf(ctx context.Context, t *testing.T, s holdfast.Store) (c breaker.C
 	return c
 }
 
-// processing are the jobs that somebody holds.
-func processing(ctx context.Context, t *testing.T, s holdfast.Store) (held []holdfast.ID) {
+// processing are the jobs that a worker holds, with the tokens of their attempts.
+func processing(ctx context.Context, t *testing.T, s holdfast.Store) map[holdfast.ID]int {
 	t.Helper()
 	jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: holdfast.Processing})
 	if err != nil {
 		t.Fatal(err)
 	}
+	held := map[holdfast.ID]int{}
 	for _, job := range jobs {
-		held = append(held, job.ID)
+		held[job.ID] = job.Token
 	}
 	return held
 }

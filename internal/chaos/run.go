@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/ops"
 )
 
 // Config says what to put through what. Command and Seconds are required.
@@ -165,12 +166,30 @@ func (c *Config) drain(ctx context.Context, s holdfast.Store, f *fleet) error {
 			}
 		}
 		if time.Since(since) > stuckAfter {
-			c.say("nothing has moved for %v", stuckAfter)
-			return nil
+			c.say("nothing has moved for %v: %v", stuckAfter, before)
+			return c.describeStuck(ctx, s)
 		}
 		pause(ctx, 200*time.Millisecond)
 	}
 	return ctx.Err()
+}
+
+// describeStuck says which holds are in force and why the first jobs that have not ended do not run.
+func (c *Config) describeStuck(ctx context.Context, s holdfast.Store) error {
+	service := ops.New(s, ops.Config{})
+	holds, err := s.Holds(ctx)
+	c.say("holds: %+v (%v)", holds, err)
+	for _, state := range []holdfast.State{holdfast.Processing, holdfast.Queued} {
+		jobs, _, err := s.Jobs(ctx, holdfast.Filter{State: state, Limit: 5})
+		if err != nil {
+			return fmt.Errorf("the jobs that are stuck cannot be listed: %w", err)
+		}
+		for _, job := range jobs {
+			why, err := service.Explain(ctx, job.ID)
+			c.say("%s %s of queue %s, attempt %d, leased by %s until %v: %+v (%v)", state, job.ID, job.Queue, job.Token, job.Worker, job.LeaseUntil, why, err)
+		}
+	}
+	return nil
 }
 
 // weigh audits the store, judges the evidence and writes both into the report.

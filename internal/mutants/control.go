@@ -3,6 +3,23 @@ package main
 // control are the defects that breakers, limits, budgets and redrives are known for.
 var control = []Mutant{
 	{
+		Name: "retries-not-rationed", Breaks: "an owner's budget of retries is never exceeded",
+		Patches: []Patch{{"engine/budget.go", "if _, why := a.exhausted(limit, now); asks && why != \"\" {", "if _, why := a.exhausted(limit, now); asks && why == \"never\" {"}},
+		Test:    []string{"-run", "TestAnOwnersBudgetIsNeverExceeded", "./engine"},
+	},
+	{
+		Name: "defaults-beat-the-kind", Breaks: "a kind's own policy in Go goes before defaults of a policy file",
+		Patches: []Patch{{"failure/policy/layer.go",
+			"\tif s != nil && !delivers(kind) {\n\t\tall = append(all, level{levelDefaults, \"codes\", &s.base})\n\t}\n\tall = append(all, level{levelKind, levelKind + \".Codes\", &ofKind})\n",
+			"\tall = append(all, level{levelKind, levelKind + \".Codes\", &ofKind})\n\tif s != nil && !delivers(kind) {\n\t\tall = append(all, level{levelDefaults, \"codes\", &s.base})\n\t}\n"}},
+		Test: []string{"-run", "TestEachLevelAppliesWhere", "./failure/policy"},
+	},
+	{
+		Name: "defaults-reach-deliveries", Breaks: "only entries that name deliveries reach them",
+		Patches: []Patch{{"failure/policy/layer.go", "if s != nil && !delivers(kind) {", "if s != nil {"}},
+		Test:    []string{"-run", "TestOnlyEntriesThatNameDeliveries", "./failure/policy"},
+	},
+	{
 		Name: "half-open-without-permits", Breaks: "while a circuit is half-open only its probes go (Hystrix#1647)",
 		Patches: []Patch{{"failure/breaker/flow.go", "return Flow{AtMost: c.Probes}", "return Flow{Free: true}"}},
 		Test:    []string{"-run", "TestADependencyThatIsDownForTenMinutes", "./engine"},
@@ -23,8 +40,33 @@ var control = []Mutant{
 		Test:    []string{"-run", "TestOnlyWhatSaysSomethingAboutTheDependency", "./failure"},
 	},
 	{
+		Name: "probe-charged", Breaks: "a failed probe that blames the dependency spends nothing",
+		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.renewed(job), Failure: record,"}},
+		Test:    []string{"-run", "TestAFailedProbeSpendsNothing", "./engine"},
+	},
+	{
+		Name: "engine-claims-all-kinds", Breaks: "a worker claims only kinds it handles",
+		Patches: []Patch{{"engine/claim.go", "Kinds: e.handled, ", ""}},
+		Test:    []string{"-run", "TestAnEngineClaimsOnlyKindsItHandles", "./engine"},
+	},
+	{
+		Name: "owner-slots-ignored", Breaks: "slow jobs of one owner do not delay another",
+		Patches: []Patch{{"engine/claim.go", "OwnerSlots: e.cfg.OwnerSlots, ", ""}},
+		Test:    []string{"-run", "TestSlowJobsOfOneOwner", "./engine"},
+	},
+	{
+		Name: "tenant-names-the-breaker", Breaks: "the dependency of a call is the host that it calls",
+		Patches: []Patch{{"kind/call/call.go", "err = failure.On(err, host)", "_ = host"}},
+		Test:    []string{"-run", "TestOnlyTheHostThatIsCalledIsBlamed", "./kind/call"},
+	},
+	{
+		Name: "probes-without-turns", Breaks: "jobs take turns to probe",
+		Patches: []Patch{{"engine/turn.go", "place := slices.Index(r.probed, job)", "place := -1"}},
+		Test:    []string{"-run", "TestJobsThatAlwaysFailDoNotKeep", "./engine"},
+	},
+	{
 		Name: "no-budget", Breaks: "retries of a dead dependency stay few",
-		Patches: []Patch{{"engine/budget.go", "if how.NoBudget || !troubled {", "if how.NoBudget || !troubled || true {"}},
+		Patches: []Patch{{"engine/budget.go", "if how.NoBudget || !troubled || probing {", "if how.NoBudget || !troubled || probing || true {"}},
 		Test:    []string{"-run", "TestABudgetAloneKeepsRetries", "./engine"},
 	},
 	{
@@ -46,6 +88,36 @@ var control = []Mutant{
 		Name: "record-without-compare-and-set", Breaks: "a transition is announced once, by whoever was first",
 		Patches: []Patch{{"store/statement/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: record_forget", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: record_forget"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/record", "./store/postgres"},
+	},
+	{
+		Name: "claim-ignores-kinds", Breaks: "a worker claims only kinds it handles",
+		Patches: []Patch{{"store/lane/scope.go", "return s.kinds[l.Kind]", "return true"}, {"store/lane/scope.go", "return len(s.Kinds) == 0 || slices.Contains(s.Kinds, l.Kind)", "return true"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/sqlite"},
+	},
+	{
+		Name: "claim-ignores-kinds-in-its-statement", Breaks: "the same, on the way of one statement on PostgreSQL",
+		Patches: []Patch{{"store/statement/claim.postgres.sql", " AND a.kind = w.kind OFFSET 0) AS l", " AND w.kind <> '' OFFSET 0) AS l"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/postgres"},
+	},
+	{
+		Name: "claim-ignores-slots-of-owners", Breaks: "a claim takes no more of an owner than it has slots for",
+		Patches: []Patch{{"store/lane/lane.go", "v.busy[l.Owner] += jobs", "v.busy[l.Owner] += 0 * jobs"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/sqlite"},
+	},
+	{
+		Name: "claim-joins-all-that-is-ready", Breaks: "other jobs cost a claim nothing, after the database collected statistics too",
+		Patches: []Patch{{"store/statement/claim.postgres.sql", "AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)", "AND EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = -id)"}},
+		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/postgres"},
+	},
+	{
+		Name: "expiry-tries-every-lane", Breaks: "lanes of other jobs cost a duty nothing",
+		Patches: []Patch{{"store/statement/keep.sqlite.sql", "ON r.lane = j.lane AND", "ON abs(r.lane) = j.lane AND"}},
+		Test:    []string{"-run", "TestEveryStatementFindsItsRowsByKeyInAMillion", "./store/sqlite"},
+	},
+	{
+		Name: "claim-walks-past-every-lane", Breaks: "lanes of other jobs cost a claim nothing",
+		Patches: []Patch{{"store/sqlite/view.go", "const farther = 4\n", "const farther = 4_000_000\n"}},
+		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/sqlite"},
 	},
 	{
 		Name: "no-turns", Breaks: "one noisy owner does not keep others waiting",

@@ -52,4 +52,64 @@ var served = []Mutant{
 		Patches: []Patch{{"guard/guard.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
 		Test:    []string{"-run", "TestASecondAnswerOfTheNameServer|TestNoNameLeadsInside", "./guard"},
 	},
+	{
+		Name: "first-key-locks-nothing", Breaks: "a server that was open asks for keys as soon as there is one",
+		Patches: []Patch{{"server/keyring.go", "if len(records) > 0 {", "if len(records) < 0 {"}},
+		Test:    []string{"-run", "TestTheFirstKeyLocks", "./server"},
+	},
+	{
+		Name: "proxy-is-local", Breaks: "without keys, what came through a proxy is refused",
+		Patches: []Patch{{"server/gate.go", "if proxy := proxied(r); proxy != \"\" {", "if proxy := proxied(r); proxy == \"?\" {"}},
+		Test:    []string{"-run", "TestWithoutKeysWhatCameThroughAProxy", "./server"},
+	},
+	{
+		Name: "upload-outlives-its-key", Breaks: "a revoked or expired key ends what is open",
+		Patches: []Patch{{"server/keyring_life.go", "\t\t\tl.end(err)\n\t\t\tdelete(k.lives, id)", "\t\t\tdelete(k.lives, id)"}},
+		Test:    []string{"-run", "TestTheLifeOfAVisitor|TestABulkStream", "-timeout", "30s", "./server"},
+	},
+	{
+		Name: "anybody-delivers", Breaks: "no caller makes a job that is signed as a notification",
+		Patches: []Patch{{"reserve.go", "if strings.EqualFold(queue, reservedQueue) {", "if queue == reservedQueue+\"?\" {"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reserve", "./store/sqlite"},
+	},
+	{
+		Name: "forged-delivery-is-signed", Breaks: "a delivery belongs to its subscription and tells what the feed says",
+		Patches: []Patch{{"notify/deliver.go", "if job.Owner != subscription.Owner(l.Subscription) || job.Queue", "if job.Queue"}},
+		Test:    []string{"-run", "TestADeliveryThatTheNotifierDidNotMake", "./notify"},
+	},
+	{
+		Name: "request-id-swallows-a-redrive", Breaks: "a redrive is identified by its idempotency key and its order",
+		Patches: []Patch{{"server/redrive.go", "mine.Token = digest(name + mine.Digest)", "mine.Token = o.Request"}},
+		Test:    []string{"-run", "TestTwoOrdersOfOneRequestId", "./server"},
+	},
+	{
+		Name: "body-names-the-actor", Breaks: "over HTTP the actor of what a worker keeps is its key",
+		Patches: []Patch{{"server/worker.go", "if c.confined() {\n\t\treturn breaker.System + \" (key \" + c.Name + \")\"\n\t}\n\treturn c.actor(said)", "return said"}},
+		Test:    []string{"-run", "TestTheActorOfWhatAWorkerKeepsIsItsKey", "./server"},
+	},
+	{
+		Name: "worker-lifts-an-operators-hold", Breaks: "holds of operators are placed and lifted by operators",
+		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, circuits); err != nil {", "if err := s.mayHold(ctx, c, &holdfast.Change{Place: change.Place}, circuits); err != nil {"}},
+		Test:    []string{"-run", "TestAWorkerNeitherPlacesNorLiftsAnOperatorsHold", "./server"},
+	},
+	{
+		Name: "bound-key-reads-elsewhere", Breaks: "a key that is bound to queues sees jobs of these alone",
+		Patches: []Patch{{"server/bind.go", "err == nil && !c.worksOn(job.Queue, job.Kind) {", "err == nil && !c.worksOn(c.Queues[0], job.Kind) {"}},
+		Test:    []string{"-run", "TestABoundKeySettlesRenewsAndReadsNoJobElsewhere", "./server"},
+	},
+	{
+		Name: "worker-chooses-what-is-forgotten", Breaks: "the server's ages decide what a worker forgets",
+		Patches: []Patch{{"server/worker.go", "older = max(older, keep)", "_ = keep"}},
+		Test:    []string{"-run", "TestAWorkerChoosesNeitherWhatIsPurgedNorWhatIsForgotten", "./server"},
+	},
+	{
+		Name: "wiped-audit-log-passes", Breaks: "a wiped audit log is a finding",
+		Patches: []Patch{{"store/inspect/chain.go", "\t\tc.wiped()\n", ""}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
+	},
+	{
+		Name: "forgetting-leaves-no-mark", Breaks: "the audit log tells what it has forgotten",
+		Patches: []Patch{{"store/sqlite/forget.go", "return mark.Lines, t.tellAll(&line)", "_ = line\n\treturn mark.Lines, nil"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
+	},
 }

@@ -3,6 +3,16 @@ package main
 // told are the defects that groups, feeds, schedules and retention are known for.
 var told = []Mutant{
 	{
+		Name: "edit-without-former-values", Breaks: "edits and redrives keep what they replace",
+		Patches: []Patch{{"store/internal/rule/edit.go", "\t\twas.add(\"args\", args)\n\t}\n\tif e.Queue", "\t}\n\tif e.Queue"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/edit", "./store/sqlite"},
+	},
+	{
+		Name: "former-values-for-viewers", Breaks: "a secret that an edit removed is read only by keys that can restore it",
+		Patches: []Patch{{"server/job.go", "if !c.Scope.Allows(key.Operator) {", "if !c.Scope.Allows(key.Viewer) {"}},
+		Test:    []string{"-run", "TestOnlyKeysThatCanEdit", "./server"},
+	},
+	{
 		Name: "outcome-by-counter", Breaks: "a group's outcome is a function of its members; a counter remembers what was mended since (sidekiq#6852, good_job#1450)",
 		Patches: []Patch{{"store/statement/group.sqlite.sql",
 			"SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f",

@@ -16,12 +16,14 @@ type Program struct {
 	Else    string // what to do elsewhere
 }
 
-// The programs: two languages in which workers are written, Prometheus's own judge of rules; and for the applications a browser, what makes and reads PDFs, and a
+// The programs: two languages in which workers are written, Prometheus's own judge of rules, a connection pooler; and for the applications a browser, what makes and reads PDFs, and a
 // judge of XML.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
 	Promtool = Program{"promtool", "prometheus", "macOS: brew install prometheus"}
+
+	Pgbouncer = Program{"pgbouncer", "pgbouncer", "macOS: brew install pgbouncer"}
 
 	Chromium    = Program{"chromium", "chromium", "macOS: brew install chromium"}
 	Npm         = Program{"npm", "npm", "macOS: brew install node"}
@@ -33,21 +35,30 @@ var (
 )
 
 // All of them.
-var All = []Program{Python, Node, Promtool, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
+var All = []Program{Python, Node, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
 
 // Ensure answers with the program's path. It installs what is missing if it may, and says what to do if it may not.
 func (p Program) Ensure() (string, error) {
-	if path, err := exec.LookPath(p.Name); err == nil {
+	if path, err := p.find(); err == nil {
 		return path, nil
 	}
 	tried := Install(p.Package)
-	if path, err := exec.LookPath(p.Name); err == nil {
+	if path, err := p.find(); err == nil {
 		return path, nil
 	}
 	if tried == nil {
 		tried = errors.New("the package was installed without it")
 	}
 	return "", fmt.Errorf("the tests need %s and found none in the PATH, and %w. Install it (Debian: apt-get install %s; %s)", p.Name, tried, p.Package, p.Else)
+}
+
+// find looks in the PATH, and then where Debian puts the programs of services, which is not in everybody's PATH.
+func (p Program) find() (string, error) {
+	path, err := exec.LookPath(p.Name)
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + p.Name)
+	}
+	return path, err
 }
 
 // Install gets a package of Debian's. Test processes that arrive together wait for each other at the package manager's own lock. A package may come

@@ -84,6 +84,10 @@ func (b *base) deletes() string {
 }
 
 func (b *base) corrupt(column string, id holdfast.ID, value string) error {
+	if column == storetest.SQL {
+		_, err := b.conn.Exec(context.Background(), value, pgx.QueryExecModeSimpleProtocol)
+		return err
+	}
 	table, name, one := strings.Cut(column, ".")
 	key := "job"
 	if table == "job" {

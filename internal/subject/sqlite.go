@@ -79,6 +79,10 @@ func (f *file) deletes() string {
 }
 
 func (f *file) corrupt(column string, id holdfast.ID, value string) error {
+	if column == storetest.SQL {
+		_, err := f.db.Exec(value)
+		return err
+	}
 	table, name, one := strings.Cut(column, ".")
 	key := "job"
 	if table == "job" {
