@@ -11,7 +11,7 @@ STORIES  = engine/breaker_test.go engine/circuit_test.go engine/ration_test.go e
 LONG     = TestOtherJobsCostNothing|TestTwoHundredKindsInOneQueueCostLikeOne|TestTheStoreKeepsTheLawsBehindATransactionPooler|TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler|TestFiguresReadABoundedPartOfTheStore|TestALongTimeLimit|TestAHundredThousandMembers|TestASnoozeCostsNothing|TestWhicheverCallFails$(shell sed -n 's/^func \(Test[A-Za-z0-9]*\).*/|\1/p' $(STORIES) | tr -d '\n')
 PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
-RACE     ?= . ./engine/... ./store/postgres/... ./ops/... ./notify/feed ./notify/mail ./notify/stream ./notify/webhook
+RACE     ?= . ./store/postgres/... ./ops/... ./notify/feed ./notify/mail ./notify/stream ./notify/webhook
 # The modules of the benchmark: each contender may need versions of its own.
 BENCHES  = bench bench/measure bench/riversqlite bench/asynq bench/goqite bench/backlite
 
@@ -72,6 +72,7 @@ format: ## rewrite every Go file the way gofmt wants it
 
 race: compiler ## the tests of everything concurrent under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 25m -skip '$(LONG)' $(RACE)
+	$(GO) run ./internal/race -skip '$(LONG)' ./engine
 
 bench: postgres ## measure against River, Asynq and others, side by side, about 15 minutes; QUICK=1 for 4
 	cd bench && $(GO) run .

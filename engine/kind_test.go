@@ -20,7 +20,7 @@ func TestAnEngineClaimsOnlyKindsItHandles(t *testing.T) {
 		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
 		id, known := s.enqueue(other), s.enqueue()
 		s.becomes(known, holdfast.Complete)
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		job := s.job(id)
 		expect(s, "claims of a job that no worker handles", job.Token, 0)
 		expect(s, "its state", job.State, holdfast.Queued)
