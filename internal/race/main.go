@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,8 +51,33 @@ func run(ctx context.Context, pkg, skip string, timeout time.Duration) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "race.test")
-	build := exec.CommandContext(ctx, "go", "test", "-race", "-c", "-o", binary, pkg)
+	p := pack{binary: filepath.Join(dir, "race.test"), timeout: timeout}
+	if err := p.build(ctx, pkg); err != nil {
+		return err
+	}
+	names, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, skipped.MatchString)
+	if len(names) == 0 {
+		return fmt.Errorf("%s has no test that -skip leaves", pkg)
+	}
+	if failed := p.tests(ctx, names); len(failed) > 0 {
+		return fmt.Errorf("%s: %d of %d tests failed: %s", pkg, len(failed), len(names), strings.Join(failed, " "))
+	}
+	fmt.Printf("ok  \t%s\t%d tests, each in a process of its own\t%.1fs\n", pkg, len(names), time.Since(began).Seconds())
+	return nil
+}
+
+// A pack is the built tests of one package.
+type pack struct {
+	binary, dir string
+	timeout     time.Duration
+}
+
+func (p *pack) build(ctx context.Context, pkg string) error {
+	build := exec.CommandContext(ctx, "go", "test", "-race", "-c", "-o", p.binary, pkg)
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, out)
@@ -60,24 +86,28 @@ func run(ctx context.Context, pkg, skip string, timeout time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("finding %s: %w", pkg, err)
 	}
-	p := pack{binary: binary, dir: strings.TrimSpace(string(home)), timeout: timeout}
-	names, err := p.list(ctx)
-	if err != nil {
-		return err
-	}
+	p.dir = strings.TrimSpace(string(home))
+	return nil
+}
 
+func (p *pack) list(ctx context.Context) ([]string, error) {
+	cmd := exec.CommandContext(ctx, p.binary, "-test.list", "^(Test|Example)")
+	cmd.Dir = p.dir
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the tests: %w", err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// tests runs as many tests at once as there are processors, and returns the names of those that failed.
+func (p *pack) tests(ctx context.Context, names []string) (failed []string) {
 	var (
-		wg     sync.WaitGroup
-		mu     sync.Mutex
-		failed []string
-		ran    int
-		slots  = make(chan struct{}, runtime.NumCPU())
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		slots = make(chan struct{}, runtime.NumCPU())
 	)
 	for _, name := range names {
-		if skipped.MatchString(name) {
-			continue
-		}
-		ran++
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -92,34 +122,11 @@ func run(ctx context.Context, pkg, skip string, timeout time.Duration) error {
 		})
 	}
 	wg.Wait()
-	if ran == 0 {
-		return fmt.Errorf("%s has no test that -skip leaves", pkg)
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%s: %d of %d tests failed: %s", pkg, len(failed), ran, strings.Join(failed, " "))
-	}
-	fmt.Printf("ok  \t%s\t%d tests, each in a process of its own\t%.1fs\n", pkg, ran, time.Since(began).Seconds())
-	return nil
-}
-
-// A pack is the built tests of one package.
-type pack struct {
-	binary, dir string
-	timeout     time.Duration
-}
-
-func (p pack) list(ctx context.Context) ([]string, error) {
-	cmd := exec.CommandContext(ctx, p.binary, "-test.list", "^(Test|Example)")
-	cmd.Dir = p.dir
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("listing the tests: %w", err)
-	}
-	return strings.Fields(string(out)), nil
+	return failed
 }
 
 // test runs one test, and again when nothing but the detector itself failed.
-func (p pack) test(ctx context.Context, name string) ([]byte, error) {
+func (p *pack) test(ctx context.Context, name string) ([]byte, error) {
 	for try := 1; ; try++ {
 		cmd := exec.CommandContext(ctx, p.binary, "-test.run", "^"+name+"$", "-test.timeout", p.timeout.String())
 		cmd.Dir = p.dir
