@@ -43,7 +43,8 @@ type Worker interface {
 	// Claim moves due jobs from queued to processing, skipping what is held. Owners share fairly, by their weights (records of
 	// room "share"): no owner gets more than another while both have jobs that may run. The jobs of one owner are taken
 	// lowest priority number first and oldest first within it; but one claim in sixteen shares evenly between priorities,
-	// so that none starves. Each claimed job's token grows by one. Nobody else can claim them until they are settled or the
+	// so that none starves. Where they wait in more than sixteen lanes, age counts within a lane, and between lanes in runs: a job may be
+	// overtaken by up to sixteen younger ones of each other lane. Each claimed job's token grows by one. Nobody else can claim them until they are settled or the
 	// batch expires and is reclaimed.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
 	// Renew extends batches, all in one go. A batch that has expired but was not reclaimed yet is revived.

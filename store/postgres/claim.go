@@ -59,9 +59,12 @@ func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) ([]holdfast
 		lost = lost || err != nil && unsure(err)
 		return err
 	})
-	if l.planned { // it has a memory of its own
+	switch {
+	case l.planned: // it has a memory of its own
 		s.marks.drop(l)
-	} else {
+	case l.ran:
+		s.marks.begins(l, taken.last)
+	default:
 		s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
 	}
 	return taken.leases, err
@@ -73,6 +76,7 @@ type claimed struct {
 	rows    int                   // how many were taken, those without facts among them
 	last    map[place]holdfast.ID // of each place, the last one taken
 	lines   map[int32]int         // how many of each line
+	each    map[place]int         // how many of each place
 	lanes   int                   // how many lanes are in the claim's scope, when it was not planned
 	more    bool                  // nothing was taken although something is there
 	planned bool                  // nothing was taken because it takes a plan
@@ -98,6 +102,11 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 	}
 	if l.planned {
 		return s.claimPlanned(ctx, c, batch, l)
+	}
+	if !l.all && s.wide.take(l.scope) {
+		if taken, done, err := s.takeRuns(ctx, c, batch, l); done || err != nil {
+			return taken, err
+		}
 	}
 	known, err := s.narrow(ctx, l)
 	if err != nil {
@@ -166,14 +175,17 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 				return nil
 			}
 			if t.rows++; t.rows == 1 { // leases are large: room is made once, and not for an empty answer
-				t.leases, t.last, t.lines = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}, map[int32]int{}
+				t.leases, t.last = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
+				t.lines, t.each = map[int32]int{}, map[place]int{}
 			}
 			if now.Valid {
 				in.claimed, in.expires = now.Time, now.Time.Add(c.Lease.Truncate(time.Microsecond))
 			}
 			t.lines[lane.Int32]++
 			if f.created.Valid { // or else it is a row without its job
-				t.last[place{lane.Int32, f.priority.Int16}] = id.Bytes
+				at := place{lane.Int32, f.priority.Int16}
+				t.last[at] = id.Bytes
+				t.each[at]++
 				m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), 1, started.Bool, ""}
 				if generation.Valid {
 					m.generation = int(generation.Int32)

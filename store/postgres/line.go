@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/lane"
 )
 
@@ -101,6 +102,9 @@ func (l *lines) arrived(entries []entry) {
 	}
 }
 
+// walkShare says that a walk along the lines may take a fortieth of the time.
+const walkShare = 40
+
 // guestAge is how long a caller's transaction is expected to take at most. What a slower one brings is found like what others do.
 const guestAge = 2 * time.Second
 
@@ -164,7 +168,7 @@ func (l *lines) walked(scope *lane.Scope, began time.Time, step int, found []pla
 	if l.aged == nil || len(l.aged) > maxScopes {
 		l.aged = map[string]time.Time{}
 	}
-	l.aged[scope.Key()] = now.Add(min(guestAge/2, max(markAge, markShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
+	l.aged[scope.Key()] = now.Add(min(guestAge/2, max(markAge, walkShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
 	l.welcome()
 	for _, v := range l.views {
 		v.sort()
@@ -264,14 +268,23 @@ func (s *Store) walk(b *pgx.Batch, scope *lane.Scope, send func() error) error {
 	s.lines.mu.Unlock()
 	began := time.Now()
 	var found []place
+	heads := map[place]holdfast.ID{}
+	look := s.marks.watch()
 	b.Queue(s.sql["lines"], clean(texts(scope.Queues)), clean(texts(scope.Kinds))).Query(func(rows pgx.Rows) error {
 		var p place
-		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority}, func() error { found = append(found, p); return nil })
+		var first [16]byte
+		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority, &first}, func() error {
+			found = append(found, p)
+			heads[p] = before(first)
+			return nil
+		})
 		return err
 	})
 	if err := send(); err != nil {
+		s.marks.drop(look)
 		return err
 	}
+	s.marks.begins(look, heads)
 	s.lines.walked(scope, began, step, found)
 	return nil
 }

@@ -29,6 +29,8 @@ type marks struct {
 	at    map[place]holdfast.ID
 	aged  time.Time          // from then on they are not trusted
 	looks map[*look]struct{} // claims under way
+
+	heads map[place]holdfast.ID // no job at the place has a lower id, or one as low; for claims in runs
 }
 
 // A place is where jobs wait in the order of their ids: one priority of a line.
@@ -50,6 +52,7 @@ type look struct {
 	narrowed bool // it looked only at lines that the store remembers
 	even     bool // it is the claim in sixteen that shares evenly between priorities
 	planned  bool // it went another way
+	ran      bool // it took runs
 }
 
 // begin starts a look: behind the marks as well when all is wanted, when they have aged, or when there are none.
@@ -136,9 +139,11 @@ func (m *marks) sink(low holdfast.ID) {
 	if low.IsZero() {
 		return
 	}
-	for p, at := range m.at {
-		if bytes.Compare(low[:], at[:]) <= 0 {
-			m.at[p] = before(low)
+	for _, marks := range []map[place]holdfast.ID{m.at, m.heads} {
+		for p, at := range marks {
+			if bytes.Compare(low[:], at[:]) <= 0 {
+				marks[p] = before(low)
+			}
 		}
 	}
 }
@@ -158,7 +163,7 @@ func before(id holdfast.ID) holdfast.ID {
 func (m *marks) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.at = nil
+	m.at, m.heads = nil, nil
 	for l := range m.looks {
 		l.void = true
 	}

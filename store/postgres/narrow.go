@@ -26,13 +26,8 @@ func (s *Store) narrow(ctx context.Context, l *look) (string, error) {
 	if err := s.trust(ctx, l.scope); err != nil {
 		return "", err
 	}
-	if unknown := s.lines.strange(); len(unknown) > 0 {
-		send := &pgx.Batch{}
-		send.Queue(s.sql["steer"])
-		s.readLanes(send, unknown)
-		if err := s.work.SendBatch(ctx, send).Close(); err != nil {
-			return "", err
-		}
+	if err := s.acquaint(ctx); err != nil {
+		return "", err
 	}
 	known := s.lines.in(l.scope)
 	if len(known) > mostLines {
@@ -40,6 +35,18 @@ func (s *Store) narrow(ctx context.Context, l *look) (string, error) {
 	}
 	l.narrowed = len(known) > 0
 	return numbers(known), nil
+}
+
+// acquaint reads the lanes where something waits that were not read yet.
+func (s *Store) acquaint(ctx context.Context) error {
+	unknown := s.lines.strange()
+	if len(unknown) == 0 {
+		return nil
+	}
+	send := &pgx.Batch{}
+	send.Queue(s.sql["steer"])
+	s.readLanes(send, unknown)
+	return s.work.SendBatch(ctx, send).Close()
 }
 
 // in are the lines of a scope where something waits, and those in lanes that were not read yet.

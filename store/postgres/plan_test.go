@@ -39,6 +39,7 @@ var plans = storetest.Plans{
 		"claim_lane": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
 		"take":       "ready(lane,priority) ready(ctid) job(id) carry(first) carry(job)",
 		"take_turns": "ready(lane) ready(ctid) job(id) carry(first) carry(job)",
+		"take_runs":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
 		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
 		"peek":       "ready(lane,priority) job(id)",
 		"lines":      "ready(first) ready(lane)",

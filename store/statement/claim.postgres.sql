@@ -206,8 +206,24 @@ seen AS MATERIALIZED (
              WHERE (SELECT sum(n) = $10::integer AND max(n) < $9::integer FROM share)) t
 ), {claim_end}
 
+-- name: take_runs
+-- A claim from many lines of one owner, where no limit and no tag stands in the way. The places ($5 the line, $6 the priority) come in the order of their first
+-- jobs. From each in turn at most $8 jobs are taken, those after the id $7, until there are $9: the places behind are not even looked at. Nothing
+-- is taken when the holds are no longer those of the sign $10.
+WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
+open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false),
+planned AS MATERIALIZED (SELECT ({hold_sign}) <> $10::text AS needed),
+taken AS MATERIALIZED (
+    SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
+      FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS s (line, priority, after) CROSS JOIN LATERAL (
+                SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
+                  FROM holdfast_ready r WHERE r.lane = s.line AND r.priority = s.priority AND r.job > s.after
+                 ORDER BY r.job LIMIT $8::integer FOR UPDATE SKIP LOCKED) q
+             WHERE NOT (SELECT needed FROM planned) LIMIT $9::integer) t
+), {claim_end}
+
 -- name: lines
--- Which lines of the claim's queues ($1, none: all) and kinds ($2, none: all) have something in them, and of which priorities. It walks from each line to
+-- Which lines of the claim's queues ($1, none: all) and kinds ($2, none: all) have something in them, of which priorities, and the first job of each. It walks from each line to
 -- the next along the key, whatever stands between. When there are four times as many as the claim has lanes, these belong to others mostly: it
 -- stops, and probes the claim's own lines instead.
 WITH RECURSIVE own AS MATERIALIZED (
@@ -219,24 +235,24 @@ WITH RECURSIVE own AS MATERIALIZED (
 ), size AS MATERIALIZED (
     SELECT 4 * count(*) AS most FROM own
 ), line AS (
-    (SELECT r.lane, r.priority, 1 AS n FROM holdfast_ready r ORDER BY r.lane, r.priority LIMIT 1)
+    (SELECT r.lane, r.priority, r.job, 1 AS n FROM holdfast_ready r ORDER BY r.lane, r.priority, r.job LIMIT 1)
      UNION ALL
-    SELECT n.lane, n.priority, l.n + 1 FROM line l CROSS JOIN LATERAL (
-        SELECT r.lane, r.priority FROM holdfast_ready r WHERE (r.lane, r.priority) > (l.lane, l.priority) ORDER BY r.lane, r.priority LIMIT 1) n
+    SELECT n.lane, n.priority, n.job, l.n + 1 FROM line l CROSS JOIN LATERAL (
+        SELECT r.lane, r.priority, r.job FROM holdfast_ready r WHERE (r.lane, r.priority) > (l.lane, l.priority) ORDER BY r.lane, r.priority, r.job LIMIT 1) n
      WHERE l.n <= (SELECT most FROM size)
 ), walked AS MATERIALIZED (
     SELECT count(*) <= (SELECT most FROM size) AS whole FROM line
 ), probed AS (
-    SELECT o.line AS lane, r.priority FROM (SELECT id AS line FROM own UNION ALL SELECT -id FROM own) AS o CROSS JOIN LATERAL (
-        SELECT r.priority FROM holdfast_ready r WHERE r.lane = o.line ORDER BY r.priority, r.job LIMIT 1) r
+    SELECT o.line AS lane, r.priority, r.job FROM (SELECT id AS line FROM own UNION ALL SELECT -id FROM own) AS o CROSS JOIN LATERAL (
+        SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = o.line ORDER BY r.priority, r.job LIMIT 1) r
      WHERE NOT (SELECT whole FROM walked)
      UNION ALL
-    SELECT p.lane, n.priority FROM probed p CROSS JOIN LATERAL (
-        SELECT r.priority FROM holdfast_ready r WHERE r.lane = p.lane AND r.priority > p.priority ORDER BY r.priority, r.job LIMIT 1) n
+    SELECT p.lane, n.priority, n.job FROM probed p CROSS JOIN LATERAL (
+        SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = p.lane AND r.priority > p.priority ORDER BY r.priority, r.job LIMIT 1) n
 )
-SELECT lane, priority FROM line WHERE (SELECT whole FROM walked)
+SELECT lane, priority, job FROM line WHERE (SELECT whole FROM walked)
  UNION ALL
-SELECT lane, priority FROM probed
+SELECT lane, priority, job FROM probed
 
 -- name: peek
 -- The first $4 jobs of each stretch, without locks, and with each the tag behind which it has to be set aside, if any of $5 is its own.

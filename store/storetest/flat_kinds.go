@@ -11,7 +11,7 @@ import (
 const kindsFactor = 1.1
 
 // Kinds checks what a claim costs in a queue with two hundred kinds: a worker that handles one of them pays for that one, and a worker that handles all
-// of them pays for those of which jobs wait. What is compared is the claims after the first few, by which a store has learned how many lanes there are.
+// of them pays little more, whether jobs of one of them wait or jobs of all. What is compared is the claims after the first few, by which a store has learned how many lanes there are.
 func Kinds(t *testing.T, m *BlockMeter) {
 	f := &flat{TB: t, BlockMeter: m, jobs: map[string][]holdfast.ID{}, held: map[string][]holdfast.Lease{}}
 	all, one := kindNames(200), []string{"kind-7"}
@@ -20,6 +20,11 @@ func Kinds(t *testing.T, m *BlockMeter) {
 		for _, kind := range all {
 			f.put("crowded", 2, ofKind(kind))
 			f.put("idle", 1, ofKind(kind))
+		}
+		for range 20 {
+			for _, kind := range all {
+				f.put("full", 1, ofKind(kind))
+			}
 		}
 		f.held["idle"] = f.claim("idle", len(all), holdfast.Claim{})
 		f.settle("idle", completes)
@@ -38,6 +43,8 @@ func Kinds(t *testing.T, m *BlockMeter) {
 		{"one kind, two hundred known, jobs of it wait", "idle", holdfast.Claim{Kinds: one}},
 		{"two hundred kinds, jobs of one wait", "idle", holdfast.Claim{Kinds: all}},
 		{"no kinds named, two hundred known, jobs of one wait", "idle", holdfast.Claim{}},
+		{"two hundred kinds, jobs of all wait", "full", holdfast.Claim{Kinds: all}},
+		{"no kinds named, jobs of two hundred wait", "full", holdfast.Claim{}},
 	} {
 		got := f.perClaims(c.queue, c.claim)
 		t.Logf("%-55s %5d blocks a hundred jobs, %5d with one kind", c.name, got, base)

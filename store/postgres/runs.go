@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/lane"
+)
+
+// A worker that handles two hundred kinds claims from two hundred lanes. To merge them by age, a claim of twenty jobs would look into all of them and take
+// the twenty from as many pages. So where the jobs of one owner wait in many places, a claim takes them in runs: it goes to the place whose first job is
+// the most urgent and oldest, takes up to sixteen jobs there, and goes on to the next such place. Urgency is exact, as far as the store knows what waits. Age is
+// exact within a kind; between kinds a job is overtaken by less than a run of each other kind.
+//
+// Where the first jobs are, the store remembers from its last walk along the lines and from its own claims. An id that is remembered is never above a job that
+// this store made claimable since: marks.lower sees to that. What other processes put before it is found by the next walk, within a second.
+const runJobs = 16
+
+// watch begins a look that a walk sets the heads by.
+func (m *marks) watch() *look {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &look{began: time.Now()}
+	if m.looks == nil {
+		m.looks = map[*look]struct{}{}
+	}
+	m.looks[l] = struct{}{}
+	return l
+}
+
+// maxHeads is how many places are worth remembering.
+const maxHeads = 100_000
+
+// begins ends a look that has found the heads of places, or moved them. What was put before them meanwhile lowers them.
+func (m *marks) begins(l *look, heads map[place]holdfast.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.looks, l)
+	if l.void {
+		return
+	}
+	if m.heads == nil || len(m.heads) > maxHeads {
+		m.heads = make(map[place]holdfast.ID, len(heads))
+	}
+	for p, id := range heads {
+		m.heads[p] = id
+	}
+	m.sink(l.low)
+}
+
+// A start is a place and the id after which a claim looks for its first jobs.
+type start struct {
+	place place
+	after holdfast.ID
+}
+
+// order sorts places by priority and by their first jobs. One of which nothing is known comes first within its priority.
+func (m *marks) order(places []place) []start {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	starts := make([]start, len(places))
+	for i, p := range places {
+		starts[i] = start{p, m.heads[p]}
+	}
+	slices.SortFunc(starts, func(a, b start) int {
+		return cmp.Or(cmp.Compare(a.place.priority, b.place.priority), bytes.Compare(a.after[:], b.after[:]))
+	})
+	return starts
+}
+
+// takeRuns claims in runs, if that is the way for this claim: the jobs of one owner wait in many places, and no hold lets some through and not others.
+func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, done bool, err error) {
+	for range 2 { // the holds may have changed since the store read them
+		places, sign, step, err := s.runs(ctx, l.scope)
+		if err != nil || len(places) <= fewLanes {
+			return taken, false, err
+		}
+		limit := atMost(c.Limit)
+		run := max(runJobs, (limit+len(places)-1)/len(places))
+		starts := s.marks.order(places)
+		starts = starts[:min(len(starts), 2*limit/run+14)] // more than are needed, unless most have little left
+		var line, priority, after column
+		for i := range starts {
+			line.int(int(starts[i].place.lane))
+			priority.int(int(starts[i].place.priority))
+			after.id(starts[i].after)
+		}
+		taken, err = s.claimOnce(ctx, "take_runs", c, batch, append(literals([]column{line, priority, after}), run, limit, sign))
+		if err != nil || !taken.planned {
+			l.ran, l.narrowed = true, true
+			s.wide.remember(l.scope)
+			s.lines.emptied(step, exhausted(starts, &taken, run, limit))
+			return taken, true, err
+		}
+		if err := s.readHolds(ctx); err != nil {
+			return taken, false, err
+		}
+	}
+	return claimed{}, false, nil
+}
+
+// exhausted are the places that gave less than their run: those before the last that gave something, and all when the claim came back short.
+func exhausted(starts []start, taken *claimed, run, limit int) (empty []place) {
+	left := taken.rows
+	for i := range starts {
+		p := starts[i].place
+		if left <= 0 && taken.rows >= limit {
+			break
+		}
+		left -= taken.each[p]
+		if taken.each[p] < run && (left > 0 || taken.rows < limit) {
+			empty = append(empty, p)
+		}
+	}
+	return empty
+}
+
+// runs are the places that a claim may take from, if they are all of one owner and no hold counts what is taken or looks at tags.
+func (s *Store) runs(ctx context.Context, scope *lane.Scope) (places []place, sign string, step int, err error) {
+	if err := s.trust(ctx, scope); err != nil {
+		return nil, "", 0, err
+	}
+	if err := s.acquaint(ctx); err != nil {
+		return nil, "", 0, err
+	}
+	holds, sign, told := s.holds.signed()
+	if sign == "" {
+		if err := s.readHolds(ctx); err != nil {
+			return nil, "", 0, err
+		}
+		holds, sign, told = s.holds.signed()
+	}
+	step, _ = s.lines.recall(scope)
+	open, declared := s.lines.view(scope, holds)
+	if declared != told || sign == "" || len(open.valves.Tags()) > 0 || open.valves.Caps() && s.lines.some(open, open.valves.Capped) {
+		return nil, "", 0, nil
+	}
+	return s.lines.ofOne(open), sign, step, nil
+}
+
+// ofOne are the places of a view, if they are all of one owner.
+func (l *lines) ofOne(v *view) (places []place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(v.of) != 1 {
+		return nil
+	}
+	for _, g := range v.of {
+		for _, at := range g.places {
+			places = append(places, at.place)
+		}
+	}
+	return places
+}
+
+// readHolds reads the holds in force, and what kinds were declared to call.
+func (s *Store) readHolds(ctx context.Context) error {
+	p := &planning{s: s, p: &pipe{Batch: &pgx.Batch{}}}
+	p.p.Queue(s.sql["steer"])
+	p.askHolds()
+	kinds := map[string]string{}
+	var kind, dependency string
+	p.p.each(s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
+	if err := s.work.SendBatch(ctx, p.p.Batch).Close(); err != nil {
+		return err
+	}
+	s.holds.keepAll(p.holds, p.sign, &s.lines, kinds)
+	return nil
+}
