@@ -29,10 +29,14 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.
 		if s.plan.brought = len(seen.leases); err != nil || seen.nothing() {
 			return err
 		}
-		return s.writer.write(ctx, func(t *tx) (err error) {
+		err = s.writer.write(ctx, func(t *tx) (err error) {
 			leases, err = s.plan.claim(t, e, seen)
 			return err
 		})
+		if err != nil {
+			s.plan.forget(scope)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, explain(err)
@@ -83,7 +87,8 @@ type sight struct {
 type share struct {
 	line
 	limit    int
-	from, to int64 // priorities
+	from, to int64  // priorities
+	after    []byte // a job of the first of them that the share begins behind; nil: none
 	row      []stand
 	runs     []run // as it stands when it is taken
 }
@@ -154,7 +159,7 @@ func (v *sight) sort() {
 // read reads the facts of a share, and narrows the share to what is there and not behind a held tag.
 func (v *sight) read(from *view, of *share) error {
 	of.row = make([]stand, 0, min(of.limit, max(cap(v.leases), 16)))
-	return from.rows("claim-read", []any{of.number, of.limit, of.from, of.to}, func(st *sqlite.Stmt) error {
+	return from.rows("claim-read", []any{of.number, of.limit, of.from, of.to, of.after}, func(st *sqlite.Stmt) error {
 		v.leases = append(v.leases, holdfast.Lease{})
 		l := &v.leases[len(v.leases)-1]
 		readFacts(st, l)
@@ -193,6 +198,7 @@ func (p *planner) claim(t *tx, e errand, seen sight) ([]holdfast.Lease, error) {
 			}
 		} else {
 			refused++
+			p.forget(e.scope)
 		}
 		p.undo(&seen)
 		v := e.view(t.session, t.now, p.lanes)

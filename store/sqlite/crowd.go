@@ -15,7 +15,7 @@ import (
 // Going through all lines takes long when there are many. So that is done once in a while: a line that fills up in between is
 // met that much later, unless the others are not enough.
 const (
-	crowded    = 64
+	crowded    = 64                     // lines of several owners; those of one owner are a crowd when they are more than manyLines
 	recent     = 100 * time.Millisecond // at least; and a twentieth of the time
 	rarely     = 20
 	mostCrowds = 8 // scopes that are worth remembering
@@ -30,6 +30,8 @@ type crowd struct {
 	lines  []line
 	owners []string
 	of     map[string][]line
+	heads  *heads // of these lines; nil: nobody took runs yet
+	even   bool   // a claim of the one owner found jobs of one priority only
 }
 
 func newCrowd(v *view, began time.Time) *crowd {

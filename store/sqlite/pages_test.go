@@ -31,7 +31,7 @@ var questions = []struct {
 	{"claim-probe", []any{"[1,-1,2,-2,150,-150]"}},
 	{"claim-priorities", []any{1}},
 	{"claim-peek", []any{1, int64(math.MinInt64), []byte{}, math.MaxInt16, 100}},
-	{"claim-read", []any{1, 100, math.MinInt16, math.MaxInt16}},
+	{"claim-read", []any{1, 100, math.MinInt16, math.MaxInt16, []byte{}}},
 	{"promote-bound", []any{2000, 99}},
 	{"expire-queued", []any{2000, 100}},
 	{"promote-aside", []any{2000, ""}},

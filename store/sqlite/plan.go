@@ -53,7 +53,7 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	}
 	if seen, err = p.sight(v, e); err == nil && old && len(seen.leases)+len(seen.aside) < e.Limit {
 		p.undo(&seen)
-		delete(p.crowds, v.scope.Key()) // what was remembered is not enough: look again
+		p.forget(v.scope) // what was remembered is not enough: look again
 		v.lines = nil
 		if _, err = p.survey(v); err == nil {
 			seen, err = p.sight(v, e)
@@ -76,7 +76,7 @@ func (p *planner) survey(v *view) (old bool, err error) {
 	all, many, err := v.survey(p.many)
 	p.many = many
 	delete(p.crowds, name)
-	if len(all) > crowded && !v.writes { // most of them may be held: then it is a long way past them
+	if !v.writes && (len(all) > crowded || len(v.lines) > manyLines && v.alone()) { // most of them may be held: then it is a long way past them
 		if p.crowds == nil || len(p.crowds) >= mostCrowds {
 			p.crowds = map[string]*crowd{}
 		}
@@ -85,6 +85,9 @@ func (p *planner) survey(v *view) (old bool, err error) {
 	}
 	return false, err
 }
+
+// forget drops the crowd of a scope. Its heads and lines are those after a claim: they are wrong when the claim was not taken.
+func (p *planner) forget(of *lane.Scope) { delete(p.crowds, of.Key()) }
 
 // undo forgets that a claim was divided: nothing of it is taken.
 func (p *planner) undo(seen *sight) {
@@ -104,15 +107,16 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	}
 	if e.guard || v.fussy() {
 		err = p.divide(v, e, &seen)
+	} else if len(v.lines) > manyLines {
+		seen.reserve(e.Limit, p.brought)
+		err = v.takeRuns(e.Limit, &seen)
 	} else {
 		err = v.divide(e.Limit, &seen)
 	}
 	if err != nil {
 		return seen, err
 	}
-	if p.brought > 0 && seen.leases == nil { // leases are large: room for as many as there may be is made at once
-		seen.leases = make([]holdfast.Lease, 0, min(e.Limit, p.brought+p.brought/8))
-	}
+	seen.reserve(e.Limit, p.brought)
 	for i := range seen.shares {
 		if seen.shares[i].row != nil {
 			continue // read already
@@ -128,9 +132,16 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	return seen, nil
 }
 
+// reserve makes room for the leases of a claim at once, by what the last claim brought: leases are large.
+func (v *sight) reserve(limit, brought int) {
+	if brought > 0 && v.leases == nil {
+		v.leases = make([]holdfast.Lease, 0, min(limit, brought+brought/8))
+	}
+}
+
 // uneven reports whether a claim that is to share between priorities finds more than one, among those whose turn it is.
 func (p *planner) uneven(v *view, e errand) (bool, error) {
-	if !e.guard {
+	if !e.guard || v.crowd != nil && v.crowd.even {
 		return false, nil
 	}
 	first, known := int16(0), false
@@ -147,15 +158,23 @@ func (p *planner) uneven(v *view, e errand) (bool, error) {
 			first, known = priority, true
 		}
 	}
+	if v.crowd != nil && len(v.crowd.owners) == 1 {
+		v.crowd.even = true
+	}
 	return false, nil
 }
 
 // fussy reports whether the order of keys is not all that matters: several owners share, or some hold lets some through.
 func (v *view) fussy() bool {
 	capped := v.valves.Caps()
-	return len(v.valves.Tags()) > 0 || slices.ContainsFunc(v.lines, func(l line) bool {
-		return l.lane.Owner != v.lines[0].lane.Owner || capped && v.valves.Capped(l.lane, l.retries())
+	return len(v.valves.Tags()) > 0 || !v.alone() || capped && slices.ContainsFunc(v.lines, func(l line) bool {
+		return v.valves.Capped(l.lane, l.retries())
 	})
+}
+
+// alone reports whether all lines are of one owner.
+func (v *view) alone() bool {
+	return !slices.ContainsFunc(v.lines, func(l line) bool { return l.lane.Owner != v.lines[0].lane.Owner })
 }
 
 // divide lets the owners take turns within what the holds let through.

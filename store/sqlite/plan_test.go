@@ -36,7 +36,7 @@ var plans = storetest.Plans{
 		"claim-peek":   "ready(lane,priority,job) job(id)",
 		"claim-stands": "ready(lane)",
 		"claim-facts":  "job(id) carry(job)",
-		"claim-read":   "ready(lane,priority) job(id) carry(job)",
+		"claim-read":   "ready(lane,priority,job) job(id) carry(job)",
 		"claim-stand":  "ready(lane,priority,job)",
 		"claim-leave":  "ready(lane,priority,job)",
 		"facts":        "job(id) carry(job)",

@@ -175,7 +175,12 @@ func numbers(of []*lane.Lane) string {
 
 // peek reads the first keys of a line, from one priority to another.
 func (v *view) peek(l line, from, to int64, depth int) (keys []lane.Key, err error) {
-	err = v.rows("claim-peek", []any{l.number, from, []byte{}, to, depth}, func(st *sqlite.Stmt) error {
+	return v.peekAfter(l, from, nil, to, depth)
+}
+
+// peekAfter reads the first keys of a line behind a job of the first of these priorities, up to the last of them.
+func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) (keys []lane.Key, err error) {
+	err = v.rows("claim-peek", []any{l.number, from, after, to, depth}, func(st *sqlite.Stmt) error {
 		keys = append(keys, lane.Key{Priority: int16(st.ColumnInt64(0)), Job: columnID(st, 1)})
 		return nil
 	})

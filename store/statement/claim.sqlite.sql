@@ -45,14 +45,14 @@ SELECT r.priority, r.job
  ORDER BY r.priority, r.job LIMIT $5 + 0
 
 -- name: claim-read
--- The facts of the first jobs of a line, between two priorities. The key order of ready is the order of the claim: nothing is
+-- The facts of the first jobs of a line, between two priorities and behind a job of the first of them. The key order of ready is the order of the claim: nothing is
 -- sorted. A job that was never claimed and never retried carries nothing, and is not searched for.
 SELECT r.job, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
        j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace,
        r.priority, r.token + 1, r.failures, r.crashes, r.interrupts, r.generation
   FROM holdfast_ready r CROSS JOIN holdfast_job j ON j.id = r.job
   LEFT JOIN holdfast_carry c ON c.job = CASE WHEN r.token > 0 OR r.generation > 1 THEN r.job END
- WHERE r.lane = $1 AND r.priority >= $3 AND r.priority <= $4 AND length(r.job) = 16
+ WHERE r.lane = $1 AND (r.priority, r.job) > ($3, $5) AND r.priority <= $4 AND length(r.job) = 16
  ORDER BY r.priority, r.job LIMIT $2 + 0
 
 -- name: claim-stands

@@ -1,0 +1,92 @@
+package sqlite
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// drain claims everything in a queue. It ends before the sixteenth claim, which shares between priorities.
+func (s *Store) drain(t *testing.T, limit int, between func(claims int)) (all []holdfast.Lease) {
+	t.Helper()
+	for claims := 1; claims < 16; claims++ {
+		some := s.taken(t, limit, "default")
+		if all = append(all, some...); len(some) == 0 {
+			return all
+		}
+		between(claims)
+	}
+	t.Fatalf("fifteen claims of %d are not enough", limit)
+	return nil
+}
+
+func before(a, b *holdfast.Lease) bool {
+	return a.Priority < b.Priority || a.Priority == b.Priority && bytes.Compare(a.ID[:], b.ID[:]) < 0
+}
+
+// ordered checks that jobs were claimed by priority, each kind by age, none twice, and none after more than a run of younger jobs of one other kind.
+func ordered(t *testing.T, all []holdfast.Lease) {
+	t.Helper()
+	met, last := map[holdfast.ID]bool{}, map[string]*holdfast.Lease{}
+	for i := range all {
+		l := &all[i]
+		if met[l.ID] {
+			t.Errorf("job %v was claimed twice", l.ID)
+		}
+		met[l.ID] = true
+		if i > 0 && l.Priority < all[i-1].Priority {
+			t.Errorf("claim number %d has priority %d, after one of %d", i, l.Priority, all[i-1].Priority)
+		}
+		if of := last[l.Kind]; of != nil && before(l, of) {
+			t.Errorf("%s: %v was claimed after %v", l.Kind, l.ID, of.ID)
+		}
+		last[l.Kind] = l
+		overtaken := map[string]int{}
+		for j := range all[:i] {
+			if before(l, &all[j]) {
+				overtaken[all[j].Kind]++
+			}
+		}
+		for kind, jobs := range overtaken {
+			if jobs > runLength {
+				t.Fatalf("%s: %d younger jobs of %s were claimed before %v", l.Kind, jobs, kind, l.ID)
+			}
+		}
+	}
+}
+
+func TestJobsOfManyKindsAreClaimedByPriorityAndInShortRuns(t *testing.T) {
+	for _, limit := range []int{170, 250, 1000} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			store, _, _ := opened(t)
+			random := rand.New(rand.NewPCG(1, uint64(limit)))
+			store.put(t, 1900, func(int) holdfast.Draft {
+				// Some kinds have many jobs and some have few.
+				return holdfast.Draft{Kind: fmt.Sprint("kind", min(random.IntN(40), random.IntN(40))), Priority: int16(random.IntN(3)*7 - 5)}
+			})
+			for i := range 40 { // each has one job at least, and these come last
+				store.put(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: fmt.Sprint("kind", i), Priority: 20} })
+			}
+			all := store.drain(t, limit, func(int) {})
+			if len(all) != 1940 {
+				t.Errorf("%d of 1940 jobs were claimed", len(all))
+			}
+			ordered(t, all)
+		})
+	}
+}
+
+func TestAClaimOfManyKindsIsFullWhenEnoughWaits(t *testing.T) {
+	store, _, _ := opened(t)
+	store.put(t, 3000, func(i int) holdfast.Draft {
+		return holdfast.Draft{Kind: fmt.Sprint("kind", i%(manyLines+4)), Priority: int16(i % 2)}
+	})
+	for i := range 6 {
+		if got := store.taken(t, 500, "default"); len(got) != 500 {
+			t.Errorf("claim %d of 500 brought %d jobs", i, len(got))
+		}
+	}
+}
