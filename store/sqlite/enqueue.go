@@ -43,6 +43,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	if err != nil {
 		return nil, err
 	}
+	s.plan.arrived(prepared)
 	return receipts, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -25,6 +26,9 @@ type planner struct {
 	surveys int               // since the store was opened
 	live    map[attempt]int64 // the lanes of jobs in workers' hands, as far as they were asked for
 
+	top     atomic.Pointer[int64] // the least urgent of the lowest heads of all crowds; nil: no heads are remembered
+	stirred atomic.Bool           // a job came that is more urgent than this
+
 	mu      sync.Mutex
 	weights map[string]float64
 	weighed time.Time
@@ -44,6 +48,9 @@ func (e *errand) view(s *session, now int64, known *lanes) *view {
 
 // look finds what a claim would take now.
 func (p *planner) look(v *view, e errand) (seen sight, err error) {
+	if p.stirred.Swap(false) { // before the first read: what comes after it is the next claim's
+		clear(p.crowds)
+	}
 	if err := v.behold(); err != nil {
 		return seen, err
 	}
@@ -110,6 +117,7 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	} else if len(v.lines) > manyLines {
 		seen.reserve(e.Limit, p.brought)
 		err = v.takeRuns(e.Limit, &seen)
+		p.setTop()
 	} else {
 		err = v.divide(e.Limit, &seen)
 	}

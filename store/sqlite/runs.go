@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"container/heap"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -132,4 +133,25 @@ func (v *sight) extend(s share) {
 		return
 	}
 	v.shares = append(v.shares, s)
+}
+
+// setTop tells those who enqueue which jobs would come before what claims remember.
+func (p *planner) setTop() {
+	var top *int64
+	for _, c := range p.crowds {
+		if c.heads != nil && len(*c.heads) > 0 && (top == nil || (*c.heads)[0].priority > *top) {
+			priority := (*c.heads)[0].priority
+			top = &priority
+		}
+	}
+	p.top.Store(top)
+}
+
+// arrived makes the next claim look at all lines again if one of these jobs, which are committed, is more urgent than all that a claim remembers: so a claim
+// after an enqueue of the same process takes the most urgent job first, in whatever line it is. Other jobs are met in their turn, or when a crowd has aged.
+func (p *planner) arrived(drafts []holdfast.Draft) {
+	top := p.top.Load()
+	if top != nil && slices.ContainsFunc(drafts, func(d holdfast.Draft) bool { return int64(d.Priority) < *top }) {
+		p.stirred.Store(true)
+	}
 }

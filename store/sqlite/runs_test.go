@@ -90,3 +90,15 @@ func TestAClaimOfManyKindsIsFullWhenEnoughWaits(t *testing.T) {
 		}
 	}
 }
+
+func TestAnUrgentJobIsClaimedBeforeTheRunsOfManyKinds(t *testing.T) {
+	store, _, _ := opened(t)
+	store.put(t, 2000, func(i int) holdfast.Draft { return holdfast.Draft{Kind: fmt.Sprint("kind", i%40)} })
+	for _, kind := range []string{"kind7", "kind39", "a-kind-of-which-no-job-waits"} {
+		store.taken(t, 20, "default")
+		store.put(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: kind, Priority: -3} })
+		if got := store.taken(t, 20, "default"); len(got) != 20 || got[0].Kind != kind || got[0].Priority != -3 {
+			t.Errorf("%s: not the first of %d jobs", kind, len(got))
+		}
+	}
+}
