@@ -70,7 +70,7 @@ func (i *Inspector) timed(ctx context.Context, promise, text string, overdue boo
 func (i *Inspector) broken(ctx context.Context, promise, text string, args []any) ([]holdfast.Finding, error) {
 	var findings []holdfast.Finding
 	text = "WITH standing AS (" + i.statements["audit standing"] + ")\nSELECT * FROM (" + text + ") AS broken LIMIT " + enoughFindings
-	err := i.q.Query(ctx, text, args, func(r Row) error {
+	err := i.whole(ctx, text, args, func(r Row) error {
 		finding := holdfast.Finding{Rule: promise, Job: r.Text(1), Detail: r.Text(2)}
 		if !r.Null(0) {
 			finding.Job = r.ID(0).String()

@@ -104,7 +104,7 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 // holds.
 func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 	var counts []holdfast.Count
-	err := i.q.Query(ctx, i.statements["inspect counts"], nil, func(r Row) error {
+	err := i.whole(ctx, i.statements["inspect counts"], nil, func(r Row) error {
 		counts = append(counts, holdfast.Count{
 			Queue: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Due: r.Bool(3), Jobs: r.Int(4), Oldest: r.Time(5),
 		})

@@ -32,6 +32,22 @@ type Querier interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// A WholeQuerier is a Querier whose database has to be told that a statement
+// reads whole tables: it plans other statements so that they find the first
+// rows by a key, and such a plan takes time by the square of the rows when all
+// of them are wanted.
+type WholeQuerier interface {
+	QueryWhole(ctx context.Context, sql string, args []any, each func(Row) error) error
+}
+
+// whole runs a statement that reads whole tables.
+func (i *Inspector) whole(ctx context.Context, sql string, args []any, each func(Row) error) error {
+	if q, ok := i.q.(WholeQuerier); ok {
+		return q.QueryWhole(ctx, sql, args, each)
+	}
+	return i.q.Query(ctx, sql, args, each)
+}
+
 // Row is one row of an answer; columns are counted from zero. Times, ids and
 // arrays of text arrive in Go's own types whatever the database stores, and
 // JSON arrives as Text. NULL, and any value that is not of the asked type,

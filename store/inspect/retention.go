@@ -65,7 +65,7 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 // PurgeCounts tells how many jobs were purged ever, by rule, kind, state and code.
 func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error) {
 	var counts []holdfast.PurgeCount
-	err := i.q.Query(ctx, i.statements["inspect purge counts"], nil, func(r Row) error {
+	err := i.whole(ctx, i.statements["inspect purge counts"], nil, func(r Row) error {
 		counts = append(counts, holdfast.PurgeCount{Rule: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Code: r.Text(3), Jobs: r.Int(4), Last: r.Time(5)})
 		return nil
 	})

@@ -20,7 +20,7 @@ import (
 // event, which is called first and written twice here, so that it is not mistaken for the first row.
 var plans = storetest.Plans{
 	Want: map[string]string{
-		"steer": "", "interpret": "", "now": "", "wake": "", "durability": "",
+		"steer": "", "interpret": "", "interpret_whole": "", "now": "", "wake": "", "durability": "",
 		"wake_missed": "ready(first) cancel(first)",
 
 		"lane_make": "", "lane_find": "", "lane_read": "", "present": "", "leave": "", "depend": "",

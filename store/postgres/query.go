@@ -18,6 +18,16 @@ const readDeadline = 5 * time.Minute
 type querier struct{ s *Store }
 
 func (q querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	return q.query(ctx, "interpret", sql, args, each)
+}
+
+// QueryWhole is Query for a statement that reads whole tables.
+func (q querier) QueryWhole(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	return q.query(ctx, "interpret_whole", sql, args, each)
+}
+
+// query runs a statement with the planner's settings of another.
+func (q querier) query(ctx context.Context, settings, sql string, args []any, each func(inspect.Row) error) error {
 	arguments := make([]any, len(args))
 	for i, arg := range args {
 		if id, ok := arg.(holdfast.ID); ok {
@@ -31,7 +41,7 @@ func (q querier) Query(ctx context.Context, sql string, args []any, each func(in
 	var stopped error
 	err := q.s.ask(ctx, "read", true, func(ctx context.Context) error {
 		send := &pgx.Batch{}
-		send.Queue(q.s.sql["interpret"])
+		send.Queue(q.s.sql[settings])
 		send.Queue(sql, arguments...)
 		answers := q.s.work.SendBatch(ctx, send)
 		defer func() { _ = answers.Close() }()

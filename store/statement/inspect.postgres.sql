@@ -5,6 +5,10 @@
 -- which the planner believes to be cheap as long as nobody counted the rows; and a scan of the table is no way out. The settings end with the transaction.
 SELECT set_config('jit', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
 
+-- name: interpret_whole
+-- A question that reads whole tables, such as an audit, is compiled no more than others, and otherwise planned as PostgreSQL likes best. The setting ends with the transaction.
+SELECT set_config('jit', 'off', true)
+
 -- part: due
 -- When a waiting job was due: one that was set aside behind a hold says it a thousand years late.
 CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - interval '8766000 hours' END
