@@ -48,7 +48,7 @@ func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err 
 	if e.Queue == nil {
 		return nil, nil
 	}
-	to := entry{Draft: holdfast.Draft{Queue: *e.Queue}}
+	to := entry{Draft: &holdfast.Draft{Queue: *e.Queue}}
 	there := false
 	err = s.ask(ctx, "edit the job", true, func(ctx context.Context) error {
 		rows, err := s.work.Query(ctx, s.sql["edit_lane"], e.Job.String())

@@ -18,7 +18,7 @@ const bulk = 100
 
 // An entry is a draft on its way in.
 type entry struct {
-	holdfast.Draft
+	*holdfast.Draft
 	lane  int32
 	given bool // the caller chose the id, so it may be taken
 }
@@ -70,7 +70,7 @@ func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func
 	}
 	entries := make([]entry, len(drafts))
 	for i := range prepared {
-		entries[i] = entry{Draft: prepared[i], given: !drafts[i].ID.IsZero()}
+		entries[i] = entry{Draft: &prepared[i], given: !drafts[i].ID.IsZero()}
 	}
 	return entries, s.findLanes(ctx, entries)
 }

@@ -187,7 +187,7 @@ func (a *admission) idempotency(ctx context.Context) error {
 		if e.IdempotencyKey == "" {
 			continue
 		}
-		digest := statement.Digest(e.Draft)
+		digest := statement.Digest(*e.Draft)
 		digests[i] = hex.EncodeToString(digest[:])
 		k := key{owner: e.Owner, key: e.IdempotencyKey}
 		before, ok := first[k]

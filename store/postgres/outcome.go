@@ -194,7 +194,7 @@ func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
 // entries are drafts on their way into their lanes, as far as these are known.
 func (c *concluding) entries(drafts []holdfast.Draft) (entries []entry) {
 	for _, draft := range drafts {
-		e := entry{Draft: draft}
+		e := entry{Draft: &draft}
 		if lane, known := c.s.lanes.Load(e.path()); known {
 			e.lane = lane.(int32)
 		} else {
