@@ -144,7 +144,9 @@ func behind(entries []entry, receipts []holdfast.Receipt, fresh []entry) []entry
 				after = append(after, id)
 			}
 		}
-		fresh[i].After = after
+		changed := *fresh[i].Draft // the entries keep theirs, for another try
+		changed.After = after
+		fresh[i].Draft = &changed
 	}
 	return fresh
 }

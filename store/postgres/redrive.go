@@ -81,7 +81,7 @@ func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int
 	}
 	entries := make([]entry, len(letters))
 	for i, l := range letters {
-		entries[i].Queue, entries[i].Kind, entries[i].Owner, entries[i].Dependency = r.Queue, l.kind, l.owner, l.dependency
+		entries[i].Draft = &holdfast.Draft{Queue: r.Queue, Kind: l.kind, Owner: l.owner, Dependency: l.dependency}
 	}
 	if err := s.findLanes(ctx, entries); err != nil {
 		return nil, err
