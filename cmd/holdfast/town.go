@@ -74,6 +74,15 @@ func (t *town) someCall() (holdfast.Draft, error) {
 	return t.callOf(what.path, what.owner, what.dependency)
 }
 
+// otherCall calls anybody but billing.
+func (t *town) otherCall() (holdfast.Draft, error) {
+	for {
+		if what := townCalls[rand.IntN(len(townCalls))]; what.dependency != "billing" {
+			return t.callOf(what.path, what.owner, what.dependency)
+		}
+	}
+}
+
 // somePhoto is mostly one that can be read.
 func (t *town) somePhoto() (holdfast.Draft, error) {
 	format, columns := plainFormat, []int{160, 320, 640}[rand.IntN(3)]
@@ -134,12 +143,22 @@ func times(n int, maker func() (holdfast.Draft, error)) []func() (holdfast.Draft
 	return all
 }
 
-// morning is what waits when the town wakes up: enough for billing's breaker to open at once.
+// later makes the same, for some seconds from now.
+func later(maker func() (holdfast.Draft, error)) func() (holdfast.Draft, error) {
+	return func() (holdfast.Draft, error) {
+		d, err := maker()
+		d.Delay = 5 * time.Second
+		return d, err
+	}
+}
+
+// morning is what waits when the town wakes up: enough for billing's breaker to open within seconds. The payments come before most other jobs that need
+// billing: once its breaker is open they are held, and none would become a dead letter.
 func (t *town) morning(ctx context.Context) error {
-	makers := times(30, t.someCall)
-	makers = append(makers, times(12, func() (holdfast.Draft, error) { return t.callOf("/tides", "acme", "billing") })...)
+	makers := times(30, t.otherCall)
+	makers = append(makers, times(12, later(func() (holdfast.Draft, error) { return t.callOf("/tides", "acme", "billing") }))...)
 	makers = append(makers, times(5, t.payment)...)
-	makers = append(makers, times(8, t.someInvoice)...)
+	makers = append(makers, times(8, later(t.someInvoice))...)
 	makers = append(makers, times(12, t.somePhoto)...)
 	makers = append(makers, times(7, func() (holdfast.Draft, error) { return t.photoOf(newFormat, 320) })...)
 	makers = append(makers, times(2, func() (holdfast.Draft, error) { return t.photoOf(oddFormat, 320) })...)
