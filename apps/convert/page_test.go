@@ -239,6 +239,38 @@ func TestManyRowsComePageByPage(t *testing.T) {
 	v.quiet()
 }
 
+// A page that brings itself up to date while somebody asks for more loses none of the rows it brings.
+func TestRowsThatArriveWhileTheListIsReadStay(t *testing.T) {
+	s := newScene(t, "")
+	v := s.visited()
+	for n := range 120 {
+		s.enters(n, func(d *holdfast.Draft) { d.Owner = v.owner() })
+	}
+	v.Reload()
+	v.See("#sum", "and older ones")
+	// The first read of the list from now on is answered late: after two seconds, in which another one may overtake it.
+	browser.Eval[bool](v.Page, `(() => {
+		const real = window.fetch;
+		let late = true;
+		window.fetch = async (path, ...rest) => {
+			const answer = await real(path, ...rest);
+			if (late && String(path).startsWith("/api/jobs?")) {
+				late = false;
+				await new Promise((go) => setTimeout(go, 2000));
+				window.answered = true;
+			}
+			return answer;
+		};
+		document.getElementById("away-again").click();
+		return true;
+	})()`)
+	v.Click("#more button")
+	v.Until(`window.answered === true && document.querySelectorAll("#jobs > li").length === 100`)
+	v.Click("#more button")
+	v.Until(`document.querySelectorAll("#jobs > li").length === 120`)
+	v.quiet()
+}
+
 // The rows that the server renders and those that the script makes are the same, whatever has become of a job.
 func TestTheScriptSaysWhatTheServerSays(t *testing.T) {
 	s := newScene(t, "", quick, func(set *settings) { set.RetryBaseDelay = time.Hour })

@@ -75,12 +75,29 @@ function sum() {
   $("sum").textContent = empty ? "" : parts.join(", ") + (cursor === null ? "" : ", and older ones");
 }
 
-/** load reads the newest jobs, as many as are shown. */
-async function load() {
+/** inTurn has reads of the list run one after the other: none drops what another has brought, or moves its cursor. */
+let line = Promise.resolve();
+function inTurn(read) {
+  line = line.then(read);
+  return line;
+}
+
+/** load reads the newest jobs, as many as are shown. A load that has not begun yet serves everybody who asks for one. */
+let waiting = null;
+function load() {
+  waiting ??= inTurn(() => {
+    waiting = null;
+    return newest();
+  });
+  return waiting;
+}
+
+async function newest() {
   try {
     let next = "";
     let seen = 0;
     const wanted = Math.max(page, rows.size);
+    const shown = [...rows.keys(), ...[...$("jobs").children].map((row) => row.dataset.id)]; // what is uploaded meanwhile stays
     const there = new Set();
     do {
       const answer = await call(`/api/jobs?limit=${page}${next ? `&cursor=${encodeURIComponent(next)}` : ""}`);
@@ -92,7 +109,7 @@ async function load() {
       next = answer.next_cursor;
     } while (next && seen < wanted);
     cursor = next || null;
-    for (const id of [...rows.keys(), ...[...$("jobs").children].map((row) => row.dataset.id)]) if (!there.has(id)) drop(id);
+    for (const id of shown) if (!there.has(id)) drop(id);
     away(null);
   } catch (problem) {
     away(problem);
@@ -107,9 +124,17 @@ function drop(id) {
   jobs.delete(id);
 }
 
+/** more shows the next older jobs. */
 async function more() {
   const button = $("more").querySelector("button");
   button.disabled = true;
+  await inTurn(further);
+  button.disabled = false;
+  sum();
+}
+
+async function further() {
+  if (cursor === null) return; // a load has met the last job, or failed and is tried again
   try {
     const answer = await call(`/api/jobs?limit=${page}&cursor=${encodeURIComponent(cursor)}`);
     answer.jobs.forEach(put);
@@ -119,8 +144,6 @@ async function more() {
     away(problem);
     say(problem.message);
   }
-  button.disabled = false;
-  sum();
 }
 
 /** changed notes that a job is not what it was. Many at once are read in one go. */
