@@ -17,6 +17,10 @@ type Claim struct {
 	Start  int           // so many of them start at once, in order; the rest count as unstarted until a Renewal says otherwise
 	Lease  time.Duration // how long until they may be reclaimed unless renewed
 
+	// Bytes bounds how much memory the answer takes: a claim hands out no more jobs than have about so many bytes of arguments and checkpoints together,
+	// and at least one. 0: no bound. Reclaim and Expire ignore it.
+	Bytes int
+
 	// OwnerSlots bounds how many jobs of one owner the caller runs at once: the claim takes at most OwnerSlots - Busy[owner] of each. Jobs without
 	// an owner count as one owner. 0: no bound.
 	OwnerSlots int
@@ -36,6 +40,9 @@ func (c *Claim) Check() error {
 	}
 	if c.Lease < time.Microsecond || c.Lease > MaxDelay {
 		p.add("a lease of %v: give a duration between a microsecond and %v", c.Lease, MaxDelay)
+	}
+	if c.Bytes < 0 {
+		p.add("a claim of %d bytes: give a positive number, or 0 for no bound", c.Bytes)
 	}
 	if c.OwnerSlots < 0 {
 		p.add("%d slots per owner: give a positive number, or 0 for no bound", c.OwnerSlots)

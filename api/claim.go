@@ -25,6 +25,7 @@ type Claim struct {
 	Limit  *int           `json:"limit,omitempty" doc:"at most so many jobs, up to 10000; 1 when left out"`
 	Start  *int           `json:"start,omitempty" doc:"so many of them start at once, in their order; the others count as not started until a renewal names them as running. All when left out"`
 	Lease  *time.Duration `json:"lease,omitempty" doc:"how long until others may take the jobs over unless they are renewed, such as 30s, which it is when left out"`
+	Bytes  int            `json:"bytes,omitempty" doc:"at most about so many bytes of arguments and checkpoints together, but at least one job. The server has a bound of its own, of 8 MiB"`
 
 	OwnerSlots int            `json:"owner_slots,omitempty" doc:"how many jobs of one owner the worker runs at once: the claim takes at most so many of each, less those in busy. No bound when left out"`
 	Busy       map[string]int `json:"busy,omitempty" doc:"with owner_slots: how many jobs of each owner the worker runs already; jobs without an owner count under the empty name"`

@@ -85,7 +85,7 @@ func (s *Store) open(ctx context.Context) error {
 
 // Claim takes due jobs on.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	in := ClaimIn{Letter: true, Body: Claim{Worker: c.Worker, Queues: c.Queues, Kinds: c.Kinds, Limit: &c.Limit, Start: &c.Start, Lease: &c.Lease, OwnerSlots: c.OwnerSlots, Busy: c.Busy}}
+	in := ClaimIn{Letter: true, Body: Claim{Worker: c.Worker, Queues: c.Queues, Kinds: c.Kinds, Limit: &c.Limit, Start: &c.Start, Lease: &c.Lease, Bytes: c.Bytes, OwnerSlots: c.OwnerSlots, Busy: c.Busy}}
 	out, err := tell(ctx, s, ClaimJobs, in, once)
 	return leases(out, err, Unmark)
 }

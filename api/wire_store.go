@@ -62,6 +62,7 @@ type Take struct {
 	Limit  int           `json:"limit"`
 	Start  int           `json:"start"`
 	Lease  time.Duration `json:"lease"`
+	Bytes  int           `json:"bytes,omitempty"`
 
 	OwnerSlots int            `json:"owner_slots,omitempty"`
 	Busy       map[string]int `json:"busy,omitempty"`

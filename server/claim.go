@@ -65,7 +65,7 @@ func tooMany(what string, n int) error {
 // claim takes jobs on for a worker, and remembers them until the worker reports.
 func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
 	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
-		OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
+		Bytes: in.Body.Bytes, OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
 	c.Start = orElse(in.Body.Start, c.Limit)
 	if c, err = who.narrowed(c); err != nil {
 		return out, err
@@ -82,7 +82,7 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 	if !s.roomForAnswer(who) {
 		return out, busy()
 	}
-	leases, err := s.small.inParts(ctx, s.cfg.Store.Claim, c)
+	leases, err := s.small.claim(ctx, s.cfg.Store.Claim, c)
 	if err != nil {
 		return out, err
 	}

@@ -22,23 +22,31 @@ func (b *budget) take(n, most int64) bool {
 }
 
 // takeBody counts bytes of a body, or of a line of a stream, that a request holds. One key holds at most half of what all may, so that it cannot keep the others
-// from being heard.
+// from being heard. Of both a quarter is kept for what workers need to keep and end what they hold, and the first bytes of that are never refused: a worker
+// that cannot renew its leases makes more work, not less.
 func (s *Server) takeBody(a *reply, n int64) bool {
-	if !s.bodies.take(n, s.cfg.Limits.Bytes) {
-		return false
+	most, half := s.cfg.Limits.Bytes, s.cfg.Limits.Bytes/2
+	if !a.vital {
+		most, half = most-most/4, half-half/4
 	}
-	if a.quota != nil && !a.quota.bodies.take(n, s.cfg.Limits.Bytes/2) {
-		if n <= smallBody { // a renewal must pass also when other requests of the same key use up its half
-			a.quota.bodies.held.Add(n)
-			return true
+	small := n <= smallBody
+	if !s.bodies.take(n, most) {
+		if !small || !a.vital {
+			return false
 		}
-		s.bodies.held.Add(-n)
-		return false
+		s.bodies.held.Add(n)
+	}
+	if a.quota != nil && !a.quota.bodies.take(n, half) {
+		if !small { // small ones of a key are bounded by how many requests it may make at once
+			s.bodies.held.Add(-n)
+			return false
+		}
+		a.quota.bodies.held.Add(n)
 	}
 	return true
 }
 
-// smallBody is the part of a body that counts only against what all requests may hold, not against the half of its key.
+// smallBody is the first part of a body.
 const smallBody = 4 << 10
 
 func (s *Server) giveBody(a *reply, n int64) {
@@ -124,6 +132,7 @@ const (
 	smallJob     = 8 << 10 // bytes
 	manySmall    = 256     // small jobs in a row, after which claims begin with
 	firstOfSmall = 64
+	onlySmall    = 4096 // small jobs in a row, after which claims take all at once
 )
 
 // A smallRun counts the small jobs that were claimed since the last large one.
@@ -145,10 +154,29 @@ func (r *smallRun) saw(bytes int) {
 	r.jobs.Add(1)
 }
 
+// claim claims all at once where jobs have been small for long, and otherwise in parts. If a job is large after all, the store bounds the answer: one on PostgreSQL
+// then takes jobs it has to give back, so this must not happen often.
+func (r *smallRun) claim(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+	if r.jobs.Load() < onlySmall {
+		return r.inParts(ctx, do, c)
+	}
+	if c.Bytes <= 0 || c.Bytes > mostAnswer {
+		c.Bytes = mostAnswer
+	}
+	leases, err := do(ctx, c)
+	for i := range leases {
+		r.saw(len(leases[i].Args) + len(leases[i].Checkpoint))
+	}
+	return leases, err
+}
+
 // inParts claims, reclaims or expires in parts, until it has as many jobs as the worker asked for, or enough bytes for one answer. The store tells the size of a job only
 // with its lease, and a leased job must reach its worker, so each part is small.
 func (r *smallRun) inParts(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
-	limit, start, bytes := c.Limit, c.Start, 0
+	limit, start, bytes, most := c.Limit, c.Start, 0, mostAnswer
+	if c.Bytes > 0 {
+		most = min(c.Bytes, mostAnswer)
+	}
 	c.Limit = min(limit, r.first())
 	c.Busy = maps.Clone(c.Busy)
 	all := []holdfast.Lease{}
@@ -170,10 +198,13 @@ func (r *smallRun) inParts(ctx context.Context, do func(context.Context, holdfas
 			}
 		}
 		all = append(all, leases...)
-		if err != nil || len(leases) < c.Limit || len(all) >= limit || bytes >= mostAnswer/2 {
+		if err != nil || len(leases) < c.Limit || len(all) >= limit || bytes >= most/2 {
 			return all, nil
 		}
-		fits := (mostAnswer - bytes) / max(1, bytes/len(all))
+		fits := (most - bytes) / max(1, bytes/len(all))
+		if c.Bytes > 0 {
+			c.Bytes = most - bytes
+		}
 		c.Limit = min(limit-len(all), 2*c.Limit, largestClaim, fits)
 	}
 }

@@ -82,6 +82,30 @@ func TestLinesWithoutEndTakeNoMoreMemoryThanThereIsForBodies(t *testing.T) {
 	}
 }
 
+// Under overload, when bodies of jobs had all the memory, renewals were refused.
+func TestWorkersAreHeardWhenBodiesTakeAllMemory(t *testing.T) {
+	const most = 8 << 20
+	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
+	renewal := func() int {
+		return s.ask("worker", "POST", "/v1/claims/renew", `{"renewals":[{"batch":"`+holdfast.NewID().String()+`"}]}`).status
+	}
+	results := func() int { // more than the first bytes
+		one := `{"batch":"` + holdfast.NewID().String() + `","job":"` + holdfast.NewID().String() + `","token":1,"to":"complete"}`
+		return s.ask("worker", "POST", "/v1/claims/settle", `{"settlements":[`+one+strings.Repeat(","+one, 100)+`]}`).status
+	}
+	enqueue := func() int { return s.ask("admin", "POST", "/v1/jobs", `{"kind":"mail"}`).status }
+	for _, c := range []struct {
+		held     int64
+		enqueued int
+		settled  int
+	}{{0, http.StatusCreated, http.StatusOK}, {most * 3 / 4, http.StatusServiceUnavailable, http.StatusOK}, {most, http.StatusServiceUnavailable, http.StatusServiceUnavailable}} {
+		s.srv.bodies.held.Store(c.held)
+		if renewed, settled, enqueued := renewal(), results(), enqueue(); renewed != http.StatusOK || settled != c.settled || enqueued != c.enqueued {
+			t.Errorf("with %d of %d bytes held: renewal %d, results %d, enqueue %d", c.held, most, renewed, settled, enqueued)
+		}
+	}
+}
+
 func TestLinesAreGivenBackWhenTheyAreEnqueued(t *testing.T) {
 	s := newGateScene(t)
 	var lines strings.Builder
@@ -149,12 +173,17 @@ type countingStore struct {
 	size  int
 	left  int
 	asked []int
+	bytes []int
 	busy  []int
 }
 
 func (s *countingStore) Claim(_ context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	s.asked, s.busy = append(s.asked, c.Limit), append(s.busy, c.Busy["acme"])
-	leases := make([]holdfast.Lease, min(c.Limit, s.left))
+	s.asked, s.bytes, s.busy = append(s.asked, c.Limit), append(s.bytes, c.Bytes), append(s.busy, c.Busy["acme"])
+	n := min(c.Limit, s.left)
+	if c.Bytes > 0 {
+		n = min(n, max(1, c.Bytes/s.size))
+	}
+	leases := make([]holdfast.Lease, n)
 	for i := range leases {
 		leases[i].Owner, leases[i].Args = "acme", make([]byte, s.size)
 	}
@@ -186,6 +215,36 @@ func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
 		if busy["acme"] != 3 {
 			t.Error("the caller's own count was changed")
 		}
+	}
+}
+
+func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
+	store := &countingStore{size: 100, left: 100_000}
+	var small smallRun
+	claim := func(limit, bytes int) int {
+		leases, err := small.claim(t.Context(), store.Claim, holdfast.Claim{Limit: limit, Bytes: bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(leases)
+	}
+	for n := 0; n < onlySmall; {
+		n += claim(1000, 0)
+	}
+	store.asked, store.bytes = nil, nil
+	claim(10_000, 0)
+	claim(10_000, 50<<20)
+	claim(10_000, 1<<20)
+	if !slices.Equal(store.asked, []int{10_000, 10_000, 10_000}) || !slices.Equal(store.bytes, []int{mostAnswer, mostAnswer, 1 << 20}) {
+		t.Errorf("claims of %v jobs and %v bytes", store.asked, store.bytes)
+	}
+	store.size = 1 << 20 // more than was to be expected
+	if n := claim(10_000, 0); n != 8 {
+		t.Errorf("%d large jobs in one answer", n)
+	}
+	store.asked = nil
+	if claim(10_000, 0); slices.Max(store.asked) > firstClaim {
+		t.Errorf("after large jobs, claims of %v", store.asked)
 	}
 }
 

@@ -27,26 +27,29 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 	l := s.marks.begin(false)
 	l.even = s.turns.Guard()
 	l.scope = scope
-	leases, err := s.take(ctx, c, l)
-	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= atMost(c.Limit) {
+	taken, err := s.take(ctx, c, l)
+	leases := taken.leases
+	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= atMost(c.Limit) || len(taken.over) > 0 {
 		return leases, err
 	}
 	c.Limit, c.Start = c.Limit-len(leases), max(0, c.Start-len(leases))
+	if c.Bytes > 0 {
+		c.Bytes = max(1, c.Bytes-taken.bytes)
+	}
 	l = s.marks.begin(true)
 	l.scope = scope
 	rest, err := s.take(ctx, c, l)
 	if err != nil && len(leases) > 0 { // what is held must reach its holder
 		return leases, nil
 	}
-	return append(leases, rest...), err
+	return append(leases, rest.leases...), err
 }
 
 // take claims one batch.
-func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) ([]holdfast.Lease, error) {
+func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) (taken claimed, err error) {
 	batch := holdfast.NewID()
-	var taken claimed
 	lost := false
-	err := s.ask(ctx, "claim", true, func(ctx context.Context) (err error) {
+	err = s.ask(ctx, "claim", true, func(ctx context.Context) (err error) {
 		if lost { // the answer, and perhaps the claim: its batch has our id, so it can be found
 			if taken.leases, err = s.pickUp(ctx, batch); err != nil || len(taken.leases) > 0 {
 				return err
@@ -67,12 +70,23 @@ func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) ([]holdfast
 	default:
 		s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
 	}
-	return taken.leases, err
+	s.giveBack(ctx, taken.over)
+	return taken, err
+}
+
+// giveBack returns jobs to their queues that a claim has taken and has no memory for: how large they are shows only in the answer. If it fails, they return when
+// their lease ends.
+func (s *Store) giveBack(ctx context.Context, over []holdfast.Settlement) {
+	if len(over) > 0 {
+		_, _ = s.Settle(context.WithoutCancel(ctx), over)
+	}
 }
 
 // A claimed is the answer to a claim.
 type claimed struct {
 	leases  []holdfast.Lease
+	bytes   int                   // of their arguments and checkpoints
+	over    []holdfast.Settlement // what goes back, since there were more bytes than the claim may have
 	rows    int                   // how many were taken, those without facts among them
 	last    map[place]holdfast.ID // of each place, the last one taken
 	lines   map[int32]int         // how many of each line
@@ -190,12 +204,24 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 				if generation.Valid {
 					m.generation = int(generation.Int32)
 				}
-				t.leases = append(t.leases, f.lease(&in, &m, in.claimed))
+				t.keep(c.Bytes, f.lease(&in, &m, in.claimed))
 			}
 			return nil
 		})
 		return err
 	})
+}
+
+// keep adds a lease to the answer, or to what goes back when there is no memory left for it: then everything after it goes back too, so that nothing overtakes it.
+func (t *claimed) keep(most int, l holdfast.Lease) {
+	size := len(l.Args) + len(l.Checkpoint)
+	if most > 0 && len(t.leases) > 0 && (len(t.over) > 0 || t.bytes+size > most) {
+		t.over = append(t.over, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Queue: l.Queue,
+			Why: "it was claimed together with more than fits into memory"})
+		return
+	}
+	t.bytes += size
+	t.leases = append(t.leases, l)
 }
 
 // pickUp answers with the members of a batch that was made by a call whose answer was lost.

@@ -76,6 +76,8 @@ type sight struct {
 	shares []share
 	leases []holdfast.Lease // in the order of the claim
 	sorted bool             // they are so already
+	bytes  int              // of their arguments and checkpoints
+	full   bool             // there were more bytes than the claim may have
 	aside  []aside
 
 	// When holds let only some through.
@@ -160,6 +162,9 @@ func (v *sight) sort() {
 func (v *sight) read(from *view, of *share) error {
 	of.row = make([]stand, 0, min(of.limit, max(cap(v.leases), 16)))
 	return from.rows("claim-read", []any{of.number, of.limit, of.from, of.to, of.after}, func(st *sqlite.Stmt) error {
+		if v.full {
+			return nil
+		}
 		v.leases = append(v.leases, holdfast.Lease{})
 		l := &v.leases[len(v.leases)-1]
 		readFacts(st, l)
@@ -172,6 +177,8 @@ func (v *sight) read(from *view, of *share) error {
 			return nil
 		}
 		of.row = append(of.row, at)
+		v.bytes += len(l.Args) + len(l.Checkpoint)
+		v.full = from.bytes > 0 && v.bytes > from.bytes && len(v.leases) > 1
 		return nil
 	})
 }

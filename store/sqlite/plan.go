@@ -43,11 +43,27 @@ type errand struct {
 
 // view is what the claim may see of lanes and holds, on one connection.
 func (e *errand) view(s *session, now int64, known *lanes) *view {
-	return &view{session: s, now: now, lanes: known, scope: e.scope, slots: e.OwnerSlots, busy: e.Busy}
+	return &view{session: s, now: now, lanes: known, scope: e.scope, slots: e.OwnerSlots, busy: e.Busy, bytes: e.Bytes}
 }
 
-// look finds what a claim would take now.
+// look finds what a claim would take now. Where that is more than the claim has memory for, it looks for fewer jobs: which ones those are depends on how many
+// they are, so that none can be left out afterwards.
 func (p *planner) look(v *view, e errand) (seen sight, err error) {
+	for {
+		if seen, err = p.lookFor(v, e); err != nil || !seen.full {
+			return seen, err
+		}
+		p.undo(&seen)
+		p.forget(v.scope)
+		e.Limit = min(e.Limit, len(seen.leases)) / 2
+		writes := v.writes
+		v = e.view(v.session, v.now, p.lanes)
+		v.writes = writes
+	}
+}
+
+// lookFor finds what a claim of so many jobs would take now.
+func (p *planner) lookFor(v *view, e errand) (seen sight, err error) {
 	if p.stirred.Swap(false) { // before the first read: what comes after it is the next claim's
 		clear(p.crowds)
 	}
@@ -58,7 +74,7 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	if err != nil || len(v.lines) == 0 && !old {
 		return seen, err
 	}
-	if seen, err = p.sight(v, e); err == nil && old && len(seen.leases)+len(seen.aside) < e.Limit {
+	if seen, err = p.sight(v, e); err == nil && old && !seen.full && len(seen.leases)+len(seen.aside) < e.Limit {
 		p.undo(&seen)
 		p.forget(v.scope) // what was remembered is not enough: look again
 		v.lines = nil

@@ -77,7 +77,7 @@ func (v *view) takeRuns(limit int, seen *sight) error {
 		return err
 	}
 	empty, last := map[int64]bool{}, map[int64]stand{}
-	for want := limit; want > 0 && len(*h) > 0; {
+	for want := limit; want > 0 && len(*h) > 0 && !seen.full; {
 		top := &(*h)[0]
 		s := share{line: top.line, limit: min(want, runLength), from: math.MinInt16, to: top.priority}
 		if at, again := last[s.number]; again { // what this claim has read of the line already is still in it

@@ -26,6 +26,7 @@ type view struct {
 	scope  *lane.Scope
 	slots  int            // that the claim has for each owner; 0: no bound
 	busy   map[string]int // how many of them are taken
+	bytes  int            // that the claim has for all jobs; 0: no bound
 	writes bool           // the connection is the writer's: it may see lanes that are never committed
 
 	extra  map[int64]*lane.Lane // these

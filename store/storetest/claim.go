@@ -2,12 +2,23 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
 )
 
 var claimLaws = []law{
+	{"a claim hands out no more than it has memory for, and the rest to those after it", func(s *scene) { s.claimByBytes(1, 1) }},
+	{"a claim that several owners share hands out no more than it has memory for", func(s *scene) { s.claimByBytes(3, 2) }},
+	{"a claim of many kinds hands out no more than it has memory for", func(s *scene) { s.claimByBytes(40, 1) }},
+	{"a claim that has memory for less than a job hands out one", func(s *scene) {
+		first := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"x":"much longer than it may be"}`) })
+		s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{}`) })
+		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 10, Bytes: 1})
+		same(s, "what was handed out", ids(leases), []holdfast.ID{first})
+		same(s, "how many after it", len(s.claim(10)), 1)
+	}},
 	{"a claim moves jobs to processing with a token of their own and a lease that ends", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Owner, d.Tags = raw(`{"a": 1}`), "acme", []string{"t"} })
 		queued := s.job(id)
@@ -131,4 +142,35 @@ var claimLaws = []law{
 		same(s, "claimed by the other", len(rest), 2)
 		same(s, "left", len(s.claim(10)), 0)
 	}},
+}
+
+// claimByBytes drains large jobs of some kinds and owners in claims that have memory for eight of them.
+func (s *scene) claimByBytes(kinds, owners int) {
+	s.Helper()
+	const jobs, size = 60, 10 << 10
+	var drafts []holdfast.Draft
+	for n := range jobs {
+		d := draft()
+		d.Args = raw(fmt.Sprintf(`{"n":%d,"x":%q}`, n, strings.Repeat("x", size)))
+		d.Kind, d.Owner = fmt.Sprintf("kind%d", n%kinds), fmt.Sprintf("owner%d", n%owners)
+		drafts = append(drafts, d)
+	}
+	s.enqueueAll(drafts...)
+	had := map[holdfast.ID]bool{}
+	for len(had) < jobs {
+		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 40, Start: len(had) % 40, Bytes: 8 * size, Lease: time.Hour})
+		if len(leases) == 0 || len(leases) > 8 {
+			s.Fatalf("a claim of %d bytes handed out %d jobs of %d bytes, after %d of %d", 8*size, len(leases), size, len(had), jobs)
+		}
+		for _, l := range leases {
+			if had[l.ID] {
+				s.Fatalf("%s was claimed twice", l.ID)
+			}
+			had[l.ID] = true
+			if job := s.job(l.ID); job.Failures > 0 || job.Crashes > 0 || len(l.Args) <= size {
+				s.Fatalf("%d failures and %d crashes, %d bytes of arguments", job.Failures, job.Crashes, len(l.Args))
+			}
+		}
+		s.settle(completes(leases[0]))
+	}
 }
