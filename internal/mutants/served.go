@@ -112,4 +112,19 @@ var served = []Mutant{
 		Patches: []Patch{{"store/sqlite/forget.go", "return mark.Lines, t.tellAll(&line)", "_ = line\n\treturn mark.Lines, nil"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},
+	{
+		Name: "bodies-starve-workers", Breaks: "a worker can renew its leases while bodies of jobs take all the memory",
+		Patches: []Patch{{"server/memory.go", "if !small || !a.vital {", "if true {"}},
+		Test:    []string{"-run", "TestWorkersAreHeardWhenBodiesTakeAllMemory", "./server"},
+	},
+	{
+		Name: "surplus-kept", Breaks: "what a claim has no memory for goes back to its queue at once",
+		Patches: []Patch{{"store/postgres/claim.go", "\ts.giveBack(ctx, taken.over)\n", ""}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/postgres"},
+	},
+	{
+		Name: "claims-without-end", Breaks: "a claim hands out no more than it has memory for",
+		Patches: []Patch{{"store/sqlite/claim.go", "v.full = from.bytes > 0 &&", "v.full = false &&"}},
+		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/sqlite"},
+	},
 }
