@@ -178,6 +178,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, d := range e.backDuties() {
 		back.Go(func() { e.keep(renewing, d) })
 	}
+	back.Go(e.logDurability)
 	station.Go(e.settle)
 	hook.Go(e.tell)
 
@@ -217,6 +218,21 @@ func (e *Engine) begin(ctx context.Context) error {
 	e.keeping, e.letGo = context.WithCancel(e.working)
 	e.jury.sit()
 	return nil
+}
+
+// logDurability logs the settings of the store's database under which acknowledged jobs can be lost, if the store knows any.
+func (e *Engine) logDurability() {
+	s, ok := e.store.(interface {
+		Warnings(ctx context.Context) []string
+	})
+	if !ok {
+		return
+	}
+	ctx, cancel := e.call(e.cfg.Patience)
+	defer cancel()
+	for _, problem := range s.Warnings(ctx) {
+		e.cfg.Log.Warn("the store's database is not set up for durability", "event", "durability", "problem", problem)
+	}
 }
 
 // call is the context of one store call. Every call has a deadline, and none is cut short by a stop.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
 func containsText(err error, text string) bool {
@@ -78,6 +80,34 @@ func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
 			t.Errorf("the arguments are in the log:\n%s", out.String())
 		}
 	})
+}
+
+// A warnedStore runs on a database that may lose what it has acknowledged.
+type warnedStore struct{ holdfast.Store }
+
+func (warnedStore) Warnings(context.Context) []string {
+	return []string{"fsync is off: turn it on"}
+}
+
+func TestAnEngineLogsWhatMayLoseAcknowledgedJobs(t *testing.T) {
+	near, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	var log bytes.Buffer
+	ctx, stop := context.WithCancel(t.Context())
+	e, err := engine.New(warnedStore{near}, engine.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := e.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "fsync is off: turn it on") {
+		t.Errorf("logged: %s", log.String())
+	}
 }
 
 func TestNoMoreHandlersRunAtOnceThanThereAreSlots(t *testing.T) {

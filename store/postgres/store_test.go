@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -266,5 +267,27 @@ func TestJobsOfACallersTransactionExistIfItCommits(t *testing.T) {
 	}
 	if _, err := w.store.In("a string").Enqueue(w.ctx, []holdfast.Draft{{Kind: "mail"}}); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), "string") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+func TestSettingsThatMayLoseAcknowledgedJobsAreNamed(t *testing.T) {
+	address := pgtest.Database(t)
+	for setting, want := range map[string]bool{"on": false, "off": true} {
+		with, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := with.Query()
+		query.Set("synchronous_commit", setting)
+		with.RawQuery = query.Encode()
+		s, err := postgres.Open(t.Context(), postgres.Config{URL: with.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(s.Warnings(t.Context()), "\n") // the database of the tests does without fsync
+		if strings.Contains(got, "synchronous_commit is off") != want || !strings.Contains(got, "fsync is off") {
+			t.Errorf("with %s: %s", setting, got)
+		}
+		_ = s.Close()
 	}
 }

@@ -107,9 +107,6 @@ var defects = map[string]func(holdfast.Store) holdfast.Store{
 	"a claim that ignores an owner's slots": func(s holdfast.Store) holdfast.Store {
 		return claimsAs{s, func(c *holdfast.Claim) { c.OwnerSlots, c.Busy = 0, nil }}
 	},
-	"a claim that ignores how much memory it has": func(s holdfast.Store) holdfast.Store {
-		return claimsAs{s, func(c *holdfast.Claim) { c.Bytes = 0 }}
-	},
 }
 
 type claimsAs struct {
