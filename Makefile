@@ -11,7 +11,7 @@ STORIES  = engine/breaker_test.go engine/circuit_test.go engine/ration_test.go e
 LONG     = TestOtherJobsCostNothing|TestTwoHundredKindsInOneQueueCostLikeOne|TestTheStoreKeepsTheLawsBehindATransactionPooler|TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler|TestFiguresReadABoundedPartOfTheStore|TestALongTimeLimit|TestAHundredThousandMembers|TestASnoozeCostsNothing|TestWhicheverCallFails$(shell sed -n 's/^func \(Test[A-Za-z0-9]*\).*/|\1/p' $(STORIES) | tr -d '\n')
 PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.
-RACE     ?= . ./store/postgres/... ./ops/... ./notify/feed ./notify/mail ./notify/stream ./notify/webhook
+RACE     ?= . ./store/postgres/... ./ops/... ./notify/sse ./notify/mail ./notify/nats ./notify/webhook
 # The modules of the benchmark: each contender may need versions of its own.
 BENCHES  = bench bench/measure bench/riversqlite bench/asynq bench/goqite bench/backlite
 
@@ -41,7 +41,7 @@ convert: ## the converter, an application on Holdfast: PDF to XML, in a browser 
 test: postgres programs lint vulncheck cross ## all checks: style, static analysis, tests on SQLite and PostgreSQL, races, 20 s of chaos each
 	$(GO) test -timeout 25m $(PACKAGES)
 	cd apps && $(GO) test -timeout 25m ./...
-	cd internal/walk && $(GO) test -timeout 25m ./...
+	cd internal/browsertest && $(GO) test -timeout 25m ./...
 	cd bench && $(GO) test . && cd measure && $(GO) test .
 	cd tools && $(GO) test -count=1 ./...
 	@$(MAKE) --no-print-directory race
@@ -52,7 +52,7 @@ lint: ## gofmt, go vet and staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd apps && $(GO) vet ./... && $(STATICCHECK) ./...
-	cd internal/walk && $(GO) vet ./... && $(STATICCHECK) ./...
+	cd internal/browsertest && $(GO) vet ./... && $(STATICCHECK) ./...
 	@for module in $(BENCHES); do \
 		echo "vet $$module"; (cd $$module && $(GO) vet ./...) || exit 1; \
 	done
@@ -81,7 +81,7 @@ load: ## the converter under load: 200 uploads at once and 5,000 conversions; sa
 	cd apps && $(GO) test -timeout 60m -count 1 -v ./convert -run TestUnderLoad -args -load.uploads 200 -load.jobs 5000
 
 screenshots: programs ## walk through the console in a real browser and keep its pictures in docs/console
-	cd internal/walk && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console
+	cd internal/browsertest && $(GO) test -count 1 ./console -run TestPictures -args -pictures $(CURDIR)/docs/console
 
 chaos: postgres ## kill -9, freeze and cut off real processes on both stores; SECONDS=120 each, redrive JOBS=50000 dead letters, follow EVENTS=1000000
 	@$(GO) build -o bin/ ./cmd/holdfast
@@ -106,7 +106,7 @@ postgres:
 
 # Finds the other programs that the tests run (Python and Node for workers, promtool for rules), or installs them, or says what is missing.
 programs:
-	@$(GO) run ./internal/need/ensure
+	@$(GO) run ./internal/testprograms/ensure
 
 # The pure-Go promise: no C compiler, on every system we name.
 cross:

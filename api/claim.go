@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // MostLeases is how many jobs one claim may ask for, and how many settlements, notes or outcomes one call may bring.
@@ -170,11 +170,11 @@ type Wake struct {
 
 // The routes of workers. The same fences hold for everybody: a lease is named by batch, job and token, and who no longer holds it changes nothing.
 var (
-	ClaimJobs  = Route[ClaimIn, ClaimOut]{Name: "claim", Method: "POST", Path: "/claims", Scope: key.Worker, Tag: "workers", About: "Take due jobs on. A call whose answer is lost leaves its jobs with nobody until their leases end: do not repeat it blindly."}
-	RenewJobs  = Route[RenewIn, RenewOut]{Name: "renew", Method: "POST", Path: "/claims/renew", Scope: key.Worker, Tag: "workers", About: "Keep leases, about every third of their time."}
-	SettleJobs = Route[SettleIn, Answers]{Name: "settle", Method: "POST", Path: "/claims/settle", Scope: key.Worker, Tag: "workers", Limit: WorkLimit, About: "End leases with verdicts of one's own; for engines. It may be repeated."}
-	NoteJobs   = Route[NoteIn, Answers]{Name: "note", Method: "POST", Path: "/claims/note", Scope: key.Worker, Tag: "workers", Limit: WorkLimit, About: "Keep progress and checkpoints. It may be repeated."}
-	PutWorker  = Route[PresentIn, Nothing]{Name: "present", Method: "PUT", Path: "/workers/{name}", Scope: key.Worker, Tag: "workers", About: "Say that a worker is alive, and what it works on."}
-	AwaitWork  = Route[WakeIn, Wake]{Name: "await", Method: "POST", Path: "/wakes", Scope: key.Worker, Tag: "workers", Long: true, About: "Wait until there may be something to do."}
-	JobOutcome = Route[OutcomesIn, Answers]{Name: "report", Method: "POST", Path: "/claims/outcomes", Scope: key.Worker, Tag: "workers", Limit: WorkLimit, About: "Say what became of jobs. The server decides what follows: retry or not, when, what it means for the breaker. It may be repeated."}
+	ClaimJobs  = Route[ClaimIn, ClaimOut]{Name: "claim", Method: "POST", Path: "/claims", Scope: apikey.Worker, Tag: "workers", About: "Take due jobs on. A call whose answer is lost leaves its jobs with nobody until their leases end: do not repeat it blindly."}
+	RenewJobs  = Route[RenewIn, RenewOut]{Name: "renew", Method: "POST", Path: "/claims/renew", Scope: apikey.Worker, Tag: "workers", About: "Keep leases, about every third of their time."}
+	SettleJobs = Route[SettleIn, Answers]{Name: "settle", Method: "POST", Path: "/claims/settle", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "End leases with verdicts of one's own; for engines. It may be repeated."}
+	NoteJobs   = Route[NoteIn, Answers]{Name: "note", Method: "POST", Path: "/claims/note", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Keep progress and checkpoints. It may be repeated."}
+	PutWorker  = Route[PresentIn, Nothing]{Name: "present", Method: "PUT", Path: "/workers/{name}", Scope: apikey.Worker, Tag: "workers", About: "Say that a worker is alive, and what it works on."}
+	AwaitWork  = Route[WakeIn, Wake]{Name: "await", Method: "POST", Path: "/wakes", Scope: apikey.Worker, Tag: "workers", Long: true, About: "Wait until there may be something to do."}
+	JobOutcome = Route[OutcomesIn, Answers]{Name: "report", Method: "POST", Path: "/claims/outcomes", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Say what became of jobs. The server decides what follows: retry or not, when, what it means for the breaker. It may be repeated."}
 )

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -13,5 +13,5 @@ type LettersOut struct {
 
 // The routes of dead letters.
 var (
-	ListDeadLetters = Route[Selection, LettersOut]{Name: "list-dead-letters", Method: "GET", Path: "/dead-letters", Scope: key.Viewer, Tag: "dead letters", About: "Jobs that failed for good and that nobody has discarded, newest first, each with what can be done."}
+	ListDeadLetters = Route[Selection, LettersOut]{Name: "list-dead-letters", Method: "GET", Path: "/dead-letters", Scope: apikey.Viewer, Tag: "dead letters", About: "Jobs that failed for good and that nobody has discarded, newest first, each with what can be done."}
 )

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -50,7 +50,7 @@ type ResendOut struct {
 
 // The routes of deliveries.
 var (
-	ListDeliveries = Route[DeliveriesIn, DeliveriesOut]{Name: "list-deliveries", Method: "GET", Path: "/deliveries", Scope: key.Viewer, Tag: "subscriptions", About: "Messages to receivers, newest first."}
-	GetDelivery    = Route[ByDelivery, ops.Delivery]{Name: "get-delivery", Method: "GET", Path: "/deliveries/{id}", Scope: key.Viewer, Tag: "subscriptions", About: "One delivery, and every attempt at it."}
-	Resend         = Route[ResendIn, ResendOut]{Name: "resend", Method: "POST", Path: "/deliveries/{id}/resend", Scope: key.Operator, Tag: "subscriptions", About: "Deliver once more what was delivered, or what could not be."}
+	ListDeliveries = Route[DeliveriesIn, DeliveriesOut]{Name: "list-deliveries", Method: "GET", Path: "/deliveries", Scope: apikey.Viewer, Tag: "subscriptions", About: "Messages to receivers, newest first."}
+	GetDelivery    = Route[ByDelivery, ops.Delivery]{Name: "get-delivery", Method: "GET", Path: "/deliveries/{id}", Scope: apikey.Viewer, Tag: "subscriptions", About: "One delivery, and every attempt at it."}
+	Resend         = Route[ResendIn, ResendOut]{Name: "resend", Method: "POST", Path: "/deliveries/{id}/resend", Scope: apikey.Operator, Tag: "subscriptions", About: "Deliver once more what was delivered, or what could not be."}
 )

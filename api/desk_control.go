@@ -6,10 +6,10 @@ import (
 	"strconv"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -190,13 +190,13 @@ func (d *Desk) Codes(ctx context.Context) ([]catalog.Entry, error) {
 }
 
 // Keys lists the keys, the newest first.
-func (d *Desk) Keys(ctx context.Context) ([]key.Key, error) {
+func (d *Desk) Keys(ctx context.Context) ([]apikey.Key, error) {
 	out, err := call(ctx, d.c, ListKeys, struct{}{})
 	return out.Keys, err
 }
 
 // MakeKey makes a key. Its text is told this once.
-func (d *Desk) MakeKey(ctx context.Context, o key.Order, by ops.By) (k key.Key, text string, err error) {
+func (d *Desk) MakeKey(ctx context.Context, o apikey.Order, by ops.By) (k apikey.Key, text string, err error) {
 	out, err := act(ctx, d, MakeKey, by.Actor, MakeKeyIn{Asked{by.Request}, KeyBody{o, Word{by.Actor, by.Reason}}})
 	return out.Key, out.Text, err
 }

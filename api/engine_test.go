@@ -16,11 +16,11 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 	"github.com/holdfastdev/holdfast/server"
@@ -56,7 +56,7 @@ func newHost(t testing.TB) *host {
 		t.Fatal(err)
 	}
 	h := &host{place: &place{TB: t, near: near}, addr: "127.0.0.1:0"}
-	_, h.key, err = ops.New(near, ops.Config{}).MakeKey(t.Context(), key.Order{Name: "far", Scope: key.Worker}, ops.By{Actor: "ada"})
+	_, h.key, err = ops.New(near, ops.Config{}).MakeKey(t.Context(), apikey.Order{Name: "far", Scope: apikey.Worker}, ops.By{Actor: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}

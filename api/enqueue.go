@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // MostDrafts is how many drafts one array may hold. A stream of lines may be as long as it likes.
@@ -187,8 +187,8 @@ func (i *GatherIn) Joins() []holdfast.ID {
 
 // The routes by which work comes in.
 var (
-	EnqueueJob  = Route[EnqueueIn, Receipt]{Name: "enqueue", Method: "POST", Path: "/jobs", Scope: key.Worker, Also: key.Operator, Tag: "jobs", Status: http.StatusCreated, About: "Enqueue a job. The answer says that it is durable: 201, or 200 when it met a twin."}
-	EnqueueBulk = Route[BulkIn, BulkOut]{Name: "enqueue-bulk", Method: "POST", Path: "/jobs/bulk", Scope: key.Worker, Also: key.Operator, Tag: "jobs", Limit: WorkLimit, Long: true, About: "Enqueue many jobs: an array of at most 10000, all or none; or, as application/x-ndjson, a stream of any length, line by line, answered line by line."}
-	GatherGroup = Route[GatherIn, holdfast.Group]{Name: "make-group", Method: "POST", Path: "/groups", Scope: key.Worker, Also: key.Operator, Tag: "groups", Status: http.StatusCreated, About: "Make a group, so that drafts may name it. Seal it when it has all its members."}
-	SealGroup   = Route[OnGroup, Nothing]{Name: "seal-group", Method: "POST", Path: "/groups/{id}/seal", Scope: key.Worker, Also: key.Operator, Tag: "groups", About: "Say that a group has all its members."}
+	EnqueueJob  = Route[EnqueueIn, Receipt]{Name: "enqueue", Method: "POST", Path: "/jobs", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Status: http.StatusCreated, About: "Enqueue a job. The answer says that it is durable: 201, or 200 when it met a twin."}
+	EnqueueBulk = Route[BulkIn, BulkOut]{Name: "enqueue-bulk", Method: "POST", Path: "/jobs/bulk", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Limit: WorkLimit, Long: true, About: "Enqueue many jobs: an array of at most 10000, all or none; or, as application/x-ndjson, a stream of any length, line by line, answered line by line."}
+	GatherGroup = Route[GatherIn, holdfast.Group]{Name: "make-group", Method: "POST", Path: "/groups", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", Status: http.StatusCreated, About: "Make a group, so that drafts may name it. Seal it when it has all its members."}
+	SealGroup   = Route[OnGroup, Nothing]{Name: "seal-group", Method: "POST", Path: "/groups/{id}/seal", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", About: "Say that a group has all its members."}
 )

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -47,7 +47,7 @@ type TriageBody struct {
 
 // The routes of error groups.
 var (
-	ListErrors  = Route[ErrorsIn, ErrorsOut]{Name: "list-errors", Method: "GET", Path: "/errors", Scope: key.Viewer, Tag: "errors", About: "What goes wrong over and over, the last seen first."}
-	GetError    = Route[ByFingerprint, ops.Trouble]{Name: "get-error", Method: "GET", Path: "/errors/{fingerprint}", Scope: key.Viewer, Tag: "errors", About: "All about one error group: what it is, what varies between its jobs, what people made of it."}
-	TriageError = Route[TriageIn, Nothing]{Name: "triage-error", Method: "POST", Path: "/errors/{fingerprint}/triage", Scope: key.Operator, Tag: "errors", About: "Acknowledge, ignore, resolve or reopen an error group, or leave a note."}
+	ListErrors  = Route[ErrorsIn, ErrorsOut]{Name: "list-errors", Method: "GET", Path: "/errors", Scope: apikey.Viewer, Tag: "errors", About: "What goes wrong over and over, the last seen first."}
+	GetError    = Route[ByFingerprint, ops.Trouble]{Name: "get-error", Method: "GET", Path: "/errors/{fingerprint}", Scope: apikey.Viewer, Tag: "errors", About: "All about one error group: what it is, what varies between its jobs, what people made of it."}
+	TriageError = Route[TriageIn, Nothing]{Name: "triage-error", Method: "POST", Path: "/errors/{fingerprint}/triage", Scope: apikey.Operator, Tag: "errors", About: "Acknowledge, ignore, resolve or reopen an error group, or leave a note."}
 )

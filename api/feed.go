@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // EventsIn asks for events as they happen.
@@ -36,7 +36,7 @@ func (i *EventsIn) Narrow(owner string) error {
 }
 
 // Events is the route by which one follows what happens.
-var Events = Route[EventsIn, string]{Name: "follow-events", Method: "GET", Path: "/events", Scope: key.Viewer, Tag: "events", Long: true, About: "What happens, while it happens, as server-sent events. Who comes back with Last-Event-ID misses nothing."}
+var Events = Route[EventsIn, string]{Name: "follow-events", Method: "GET", Path: "/events", Scope: apikey.Viewer, Tag: "events", Long: true, About: "What happens, while it happens, as server-sent events. Who comes back with Last-Event-ID misses nothing."}
 
 // Tail follows the feed from a number on and waits where it ends, until ctx does. A connection that breaks is made again, and nothing is missed; when
 // the server stays away for longer than Config.Patience, the tail ends with that error.

@@ -2,7 +2,7 @@ package api
 
 import (
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -47,8 +47,8 @@ type RetryGroupOut struct {
 
 // The routes of groups: looking at them, and intervening.
 var (
-	ListGroups  = Route[GroupsIn, GroupsOut]{Name: "list-groups", Method: "GET", Path: "/groups", Scope: key.Viewer, Tag: "groups", About: "Groups, newest first."}
-	GetGroup    = Route[ByGroup, ops.Gathering]{Name: "get-group", Method: "GET", Path: "/groups/{id}", Scope: key.Viewer, Tag: "groups", About: "All about one group: how its members stand, and which of them need somebody."}
-	RetryGroup  = Route[OnGroup, RetryGroupOut]{Name: "retry-group", Method: "POST", Path: "/groups/{id}/retry", Scope: key.Operator, Tag: "groups", About: "Send round what failed in a group, and all that was cancelled because of it."}
-	CancelGroup = Route[OnGroup, Nothing]{Name: "cancel-group", Method: "POST", Path: "/groups/{id}/cancel", Scope: key.Operator, Tag: "groups", About: "Seal a group and have its members cancelled."}
+	ListGroups  = Route[GroupsIn, GroupsOut]{Name: "list-groups", Method: "GET", Path: "/groups", Scope: apikey.Viewer, Tag: "groups", About: "Groups, newest first."}
+	GetGroup    = Route[ByGroup, ops.Gathering]{Name: "get-group", Method: "GET", Path: "/groups/{id}", Scope: apikey.Viewer, Tag: "groups", About: "All about one group: how its members stand, and which of them need somebody."}
+	RetryGroup  = Route[OnGroup, RetryGroupOut]{Name: "retry-group", Method: "POST", Path: "/groups/{id}/retry", Scope: apikey.Operator, Tag: "groups", About: "Send round what failed in a group, and all that was cancelled because of it."}
+	CancelGroup = Route[OnGroup, Nothing]{Name: "cancel-group", Method: "POST", Path: "/groups/{id}/cancel", Scope: apikey.Operator, Tag: "groups", About: "Seal a group and have its members cancelled."}
 )

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -100,12 +100,12 @@ type ShareBody struct {
 
 // The routes of holds, and of what is divided.
 var (
-	ListHolds   = Route[struct{}, HoldsOut]{Name: "list-holds", Method: "GET", Path: "/holds", Scope: key.Viewer, Tag: "holds", About: "The holds in force, and how many jobs wait behind each."}
-	PlaceHold   = Route[PauseIn, Nothing]{Name: "place-hold", Method: "POST", Path: "/holds", Scope: key.Operator, Tag: "holds", About: "Hold a queue, a kind, an owner, a dependency or a tag: its jobs stay queued and spend nothing."}
-	LiftHold    = Route[LiftIn, Nothing]{Name: "lift-hold", Method: "POST", Path: "/holds/lift", Scope: key.Operator, Tag: "holds", About: "Lift a hold. Lifting one that is not there is no error."}
-	ListQueues  = Route[struct{}, QueuesOut]{Name: "list-queues", Method: "GET", Path: "/queues", Scope: key.Viewer, Tag: "holds", About: "Where the jobs of each queue stand."}
-	PauseQueue  = Route[PauseNamed, Nothing]{Name: "pause-queue", Method: "POST", Path: "/queues/{name}/pause", Scope: key.Operator, Tag: "holds", About: "Hold a queue."}
-	ResumeQueue = Route[OnNamed, Nothing]{Name: "resume-queue", Method: "POST", Path: "/queues/{name}/resume", Scope: key.Operator, Tag: "holds", About: "Lift the hold that an operator placed on a queue."}
-	ListShares  = Route[struct{}, SharesOut]{Name: "list-shares", Method: "GET", Path: "/shares", Scope: key.Viewer, Tag: "holds", About: "The owners whose weight somebody has set."}
-	SetShare    = Route[ShareIn, Nothing]{Name: "set-share", Method: "PUT", Path: "/shares/{owner}", Scope: key.Operator, Tag: "holds", About: "Set the weight of an owner where owners compete; 1 forgets it."}
+	ListHolds   = Route[struct{}, HoldsOut]{Name: "list-holds", Method: "GET", Path: "/holds", Scope: apikey.Viewer, Tag: "holds", About: "The holds in force, and how many jobs wait behind each."}
+	PlaceHold   = Route[PauseIn, Nothing]{Name: "place-hold", Method: "POST", Path: "/holds", Scope: apikey.Operator, Tag: "holds", About: "Hold a queue, a kind, an owner, a dependency or a tag: its jobs stay queued and spend nothing."}
+	LiftHold    = Route[LiftIn, Nothing]{Name: "lift-hold", Method: "POST", Path: "/holds/lift", Scope: apikey.Operator, Tag: "holds", About: "Lift a hold. Lifting one that is not there is no error."}
+	ListQueues  = Route[struct{}, QueuesOut]{Name: "list-queues", Method: "GET", Path: "/queues", Scope: apikey.Viewer, Tag: "holds", About: "Where the jobs of each queue stand."}
+	PauseQueue  = Route[PauseNamed, Nothing]{Name: "pause-queue", Method: "POST", Path: "/queues/{name}/pause", Scope: apikey.Operator, Tag: "holds", About: "Hold a queue."}
+	ResumeQueue = Route[OnNamed, Nothing]{Name: "resume-queue", Method: "POST", Path: "/queues/{name}/resume", Scope: apikey.Operator, Tag: "holds", About: "Lift the hold that an operator placed on a queue."}
+	ListShares  = Route[struct{}, SharesOut]{Name: "list-shares", Method: "GET", Path: "/shares", Scope: apikey.Viewer, Tag: "holds", About: "The owners whose weight somebody has set."}
+	SetShare    = Route[ShareIn, Nothing]{Name: "set-share", Method: "PUT", Path: "/shares/{owner}", Scope: apikey.Operator, Tag: "holds", About: "Set the weight of an owner where owners compete; 1 forgets it."}
 )

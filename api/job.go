@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -171,16 +171,16 @@ type StuckOut struct {
 
 // The routes of jobs.
 var (
-	GetJob       = Route[ByID, holdfast.Job]{Name: "get-job", Method: "GET", Path: "/jobs/{id}", Scope: key.Viewer, Tag: "jobs", About: "All about one job. The ETag is for If-Match when it is edited."}
-	ListJobs     = Route[JobsIn, JobsOut]{Name: "list-jobs", Method: "GET", Path: "/jobs", Scope: key.Viewer, Tag: "jobs", About: "Jobs, newest first."}
-	GetStory     = Route[ByID, StoryOut]{Name: "get-story", Method: "GET", Path: "/jobs/{id}/story", Scope: key.Viewer, Tag: "jobs", About: "How a job came to stand where it stands: every transition exactly once, in order."}
-	ExplainJob   = Route[ByID, ops.Explanation]{Name: "explain-job", Method: "GET", Path: "/jobs/{id}/explain", Scope: key.Viewer, Tag: "jobs", About: "Why a job is not processed now: every reason, and what can be done about it."}
-	GetHistory   = Route[ByID, holdfast.History]{Name: "get-history", Method: "GET", Path: "/jobs/{id}/history", Scope: key.Viewer, Tag: "jobs", About: "Everything the store can prove about one job, oldest first."}
-	GetArtifacts = Route[ByID, ArtifactsOut]{Name: "get-artifacts", Method: "GET", Path: "/jobs/{id}/artifacts", Scope: key.Viewer, Tag: "jobs", About: "What a job needs or has made that lies elsewhere, and when it expires."}
-	RetryJob     = Route[RetryIn, RetryOut]{Name: "retry-job", Method: "POST", Path: "/jobs/{id}/retry", Scope: key.Operator, Tag: "jobs", About: "Send a job round again at once: a failed one, one that waits for a retry, or one that is stuck. Its counts start afresh."}
-	CancelJob    = Route[OnJob, CancelOut]{Name: "cancel-job", Method: "POST", Path: "/jobs/{id}/cancel", Scope: key.Operator, Tag: "jobs", About: "End a queued job at once, or ask one in process to stop."}
-	DiscardJob   = Route[OnJob, Nothing]{Name: "discard-job", Method: "POST", Path: "/jobs/{id}/discard", Scope: key.Operator, Tag: "jobs", About: "Take a failed job off the dead letters. A reason is required."}
-	EditJob      = Route[EditIn, holdfast.Job]{Name: "edit-job", Method: "PATCH", Path: "/jobs/{id}", Scope: key.Operator, Tag: "jobs", About: "Change a job that is queued: its arguments, and when and where it waits; or a dead letter, before it is retried: its arguments, priority and attempts."}
-	ListStuck    = Route[StuckIn, StuckOut]{Name: "list-stuck", Method: "GET", Path: "/stuck", Scope: key.Viewer, Tag: "jobs", About: "Jobs in process past their lease, or for longer than is said."}
-	ProcessStuck = Route[Said, Nothing]{Name: "process-stuck", Method: "POST", Path: "/stuck/process", Scope: key.Operator, Tag: "jobs", About: "Have jobs past their lease taken over now: the duty reclaim runs out of turn."}
+	GetJob       = Route[ByID, holdfast.Job]{Name: "get-job", Method: "GET", Path: "/jobs/{id}", Scope: apikey.Viewer, Tag: "jobs", About: "All about one job. The ETag is for If-Match when it is edited."}
+	ListJobs     = Route[JobsIn, JobsOut]{Name: "list-jobs", Method: "GET", Path: "/jobs", Scope: apikey.Viewer, Tag: "jobs", About: "Jobs, newest first."}
+	GetStory     = Route[ByID, StoryOut]{Name: "get-story", Method: "GET", Path: "/jobs/{id}/story", Scope: apikey.Viewer, Tag: "jobs", About: "How a job came to stand where it stands: every transition exactly once, in order."}
+	ExplainJob   = Route[ByID, ops.Explanation]{Name: "explain-job", Method: "GET", Path: "/jobs/{id}/explain", Scope: apikey.Viewer, Tag: "jobs", About: "Why a job is not processed now: every reason, and what can be done about it."}
+	GetHistory   = Route[ByID, holdfast.History]{Name: "get-history", Method: "GET", Path: "/jobs/{id}/history", Scope: apikey.Viewer, Tag: "jobs", About: "Everything the store can prove about one job, oldest first."}
+	GetArtifacts = Route[ByID, ArtifactsOut]{Name: "get-artifacts", Method: "GET", Path: "/jobs/{id}/artifacts", Scope: apikey.Viewer, Tag: "jobs", About: "What a job needs or has made that lies elsewhere, and when it expires."}
+	RetryJob     = Route[RetryIn, RetryOut]{Name: "retry-job", Method: "POST", Path: "/jobs/{id}/retry", Scope: apikey.Operator, Tag: "jobs", About: "Send a job round again at once: a failed one, one that waits for a retry, or one that is stuck. Its counts start afresh."}
+	CancelJob    = Route[OnJob, CancelOut]{Name: "cancel-job", Method: "POST", Path: "/jobs/{id}/cancel", Scope: apikey.Operator, Tag: "jobs", About: "End a queued job at once, or ask one in process to stop."}
+	DiscardJob   = Route[OnJob, Nothing]{Name: "discard-job", Method: "POST", Path: "/jobs/{id}/discard", Scope: apikey.Operator, Tag: "jobs", About: "Take a failed job off the dead letters. A reason is required."}
+	EditJob      = Route[EditIn, holdfast.Job]{Name: "edit-job", Method: "PATCH", Path: "/jobs/{id}", Scope: apikey.Operator, Tag: "jobs", About: "Change a job that is queued: its arguments, and when and where it waits; or a dead letter, before it is retried: its arguments, priority and attempts."}
+	ListStuck    = Route[StuckIn, StuckOut]{Name: "list-stuck", Method: "GET", Path: "/stuck", Scope: apikey.Viewer, Tag: "jobs", About: "Jobs in process past their lease, or for longer than is said."}
+	ProcessStuck = Route[Said, Nothing]{Name: "process-stuck", Method: "POST", Path: "/stuck/process", Scope: apikey.Operator, Tag: "jobs", About: "Have jobs past their lease taken over now: the duty reclaim runs out of turn."}
 )

@@ -3,12 +3,12 @@ package api
 import (
 	"net/http"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // KeysOut are all keys.
 type KeysOut struct {
-	Keys []key.Key `json:"keys" doc:"without their secrets"`
+	Keys []apikey.Key `json:"keys" doc:"without their secrets"`
 }
 
 // MakeKeyIn orders a key.
@@ -19,14 +19,14 @@ type MakeKeyIn struct {
 
 // KeyBody says what for.
 type KeyBody struct {
-	key.Order
+	apikey.Order
 	Word
 }
 
 // KeyMade is a key that was made.
 type KeyMade struct {
-	Key  key.Key `json:"key"`
-	Text string  `json:"text" doc:"the key itself: it is told this once and kept nowhere"`
+	Key  apikey.Key `json:"key"`
+	Text string     `json:"text" doc:"the key itself: it is told this once and kept nowhere"`
 }
 
 // DropKey ends a key.
@@ -38,7 +38,7 @@ type DropKey struct {
 
 // The routes of keys.
 var (
-	ListKeys  = Route[struct{}, KeysOut]{Name: "list-keys", Method: "GET", Path: "/keys", Scope: key.Admin, Tag: "keys", About: "Keys, the newest first, also those that were revoked or have expired."}
-	MakeKey   = Route[MakeKeyIn, KeyMade]{Name: "make-key", Method: "POST", Path: "/keys", Scope: key.Admin, Tag: "keys", About: "Make a key. It is shown this once.", Status: http.StatusCreated}
-	RevokeKey = Route[DropKey, Nothing]{Name: "revoke-key", Method: "DELETE", Path: "/keys/{id}", Scope: key.Admin, Tag: "keys", About: "End a key. It is refused within a second."}
+	ListKeys  = Route[struct{}, KeysOut]{Name: "list-keys", Method: "GET", Path: "/keys", Scope: apikey.Admin, Tag: "keys", About: "Keys, the newest first, also those that were revoked or have expired."}
+	MakeKey   = Route[MakeKeyIn, KeyMade]{Name: "make-key", Method: "POST", Path: "/keys", Scope: apikey.Admin, Tag: "keys", About: "Make a key. It is shown this once.", Status: http.StatusCreated}
+	RevokeKey = Route[DropKey, Nothing]{Name: "revoke-key", Method: "DELETE", Path: "/keys/{id}", Scope: apikey.Admin, Tag: "keys", About: "End a key. It is refused within a second."}
 )

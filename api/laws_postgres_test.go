@@ -3,12 +3,12 @@ package api_test
 import (
 	"testing"
 
-	"github.com/holdfastdev/holdfast/internal/subject"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
 // Where the two databases could differ by what travels: times, texts, JSON, errors and long waits.
 func TestAStoreOnPostgreSQLAtAServerKeepsTheLaws(t *testing.T) {
-	open := func(t testing.TB) *storetest.Subject { return afar(t, subject.Postgres(t)) }
+	open := func(t testing.TB) *storetest.Subject { return afar(t, storefixture.Postgres(t)) }
 	storetest.Laws(t, storetest.Harness{Open: open}, "enqueue", "keys", "claim", "settle", "fence", "refusal", "note", "record", "await", "member", "inspect")
 }

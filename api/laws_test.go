@@ -8,14 +8,14 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/internal/subject"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
 func TestAStoreAtAServerKeepsTheLaws(t *testing.T) {
-	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return afar(t, subject.SQLite(t)) }})
+	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return afar(t, storefixture.SQLite(t)) }})
 }
 
 var silent = slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -2,9 +2,9 @@ package api
 
 import (
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -45,9 +45,9 @@ type CodesOut struct {
 
 // The routes of the policy.
 var (
-	ListCodes     = Route[struct{}, CodesOut]{Name: "list-codes", Method: "GET", Path: "/codes", Scope: key.Viewer, Also: key.Worker, Tag: "policy", About: "Every failure code that is known: its definition, the source of that (built in, published by a worker, or the policy in force), and the definitions that do not apply."}
-	GetPolicy     = Route[struct{}, ops.Policy]{Name: "get-policy", Method: "GET", Path: "/policy", Scope: key.Viewer, Tag: "policy", About: "The policy that is applied, and how far live workers follow it."}
-	ApplyPolicy   = Route[PolicyIn, ops.Policy]{Name: "apply-policy", Method: "PUT", Path: "/policy", Scope: key.Admin, Tag: "policy", About: "Have workers follow a policy within seconds. One that makes no sense, or that names a failure code that nothing defines, is refused whole. YAML is taken too, as application/yaml."}
-	ExplainPolicy = Route[ExplainPolicyIn, policy.Explanation]{Name: "explain-policy", Method: "GET", Path: "/policy/explain", Scope: key.Viewer, Tag: "policy", About: "Which settings apply to failures of a kind with a code, for an owner, and the source of each: the job, the policy, what workers published of their policies in Go, or the built-in default."}
-	RemovePolicy  = Route[PolicyDrop, Nothing]{Name: "remove-policy", Method: "DELETE", Path: "/policy", Scope: key.Admin, Tag: "policy", About: "Have workers go back, within seconds, to the policy they were given at their start, or to what is written in their code."}
+	ListCodes     = Route[struct{}, CodesOut]{Name: "list-codes", Method: "GET", Path: "/codes", Scope: apikey.Viewer, Also: apikey.Worker, Tag: "policy", About: "Every failure code that is known: its definition, the source of that (built in, published by a worker, or the policy in force), and the definitions that do not apply."}
+	GetPolicy     = Route[struct{}, ops.Policy]{Name: "get-policy", Method: "GET", Path: "/policy", Scope: apikey.Viewer, Tag: "policy", About: "The policy that is applied, and how far live workers follow it."}
+	ApplyPolicy   = Route[PolicyIn, ops.Policy]{Name: "apply-policy", Method: "PUT", Path: "/policy", Scope: apikey.Admin, Tag: "policy", About: "Have workers follow a policy within seconds. One that makes no sense, or that names a failure code that nothing defines, is refused whole. YAML is taken too, as application/yaml."}
+	ExplainPolicy = Route[ExplainPolicyIn, policy.Explanation]{Name: "explain-policy", Method: "GET", Path: "/policy/explain", Scope: apikey.Viewer, Tag: "policy", About: "Which settings apply to failures of a kind with a code, for an owner, and the source of each: the job, the policy, what workers published of their policies in Go, or the built-in default."}
+	RemovePolicy  = Route[PolicyDrop, Nothing]{Name: "remove-policy", Method: "DELETE", Path: "/policy", Scope: apikey.Admin, Tag: "policy", About: "Have workers go back, within seconds, to the policy they were given at their start, or to what is written in their code."}
 )

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -56,11 +56,11 @@ type RedrivesOut struct {
 
 // The routes of redrives.
 var (
-	PreviewRedrive = Route[PreviewIn, ops.Preview]{Name: "preview-redrive", Method: "POST", Path: "/redrives/preview", Scope: key.Viewer, Tag: "redrives", About: "What a redrive would do. It changes nothing."}
-	StartRedrive   = Route[RedriveIn, RedriveStarted]{Name: "start-redrive", Method: "POST", Path: "/redrives", Scope: key.Operator, Tag: "redrives", About: "Send dead letters round again, or discard them: workers do it, at the pace of the order.", Status: http.StatusAccepted}
-	ListRedrives   = Route[struct{}, RedrivesOut]{Name: "list-redrives", Method: "GET", Path: "/redrives", Scope: key.Viewer, Tag: "redrives", About: "Redrives, the newest first."}
-	GetRedrive     = Route[ByRedrive, ops.Redrive]{Name: "get-redrive", Method: "GET", Path: "/redrives/{id}", Scope: key.Viewer, Tag: "redrives", About: "All about one redrive, and what became of the jobs it took."}
-	PauseRedrive   = Route[OnRedrive, Nothing]{Name: "pause-redrive", Method: "POST", Path: "/redrives/{id}/pause", Scope: key.Operator, Tag: "redrives", About: "Keep a redrive from taking more. What it has taken goes on."}
-	ResumeRedrive  = Route[OnRedrive, Nothing]{Name: "resume-redrive", Method: "POST", Path: "/redrives/{id}/resume", Scope: key.Operator, Tag: "redrives", About: "Let a redrive go on that was paused, or that stopped because too many failed again."}
-	CancelRedrive  = Route[OnRedrive, Nothing]{Name: "cancel-redrive", Method: "POST", Path: "/redrives/{id}/cancel", Scope: key.Operator, Tag: "redrives", About: "End a redrive for good. What it has taken goes on."}
+	PreviewRedrive = Route[PreviewIn, ops.Preview]{Name: "preview-redrive", Method: "POST", Path: "/redrives/preview", Scope: apikey.Viewer, Tag: "redrives", About: "What a redrive would do. It changes nothing."}
+	StartRedrive   = Route[RedriveIn, RedriveStarted]{Name: "start-redrive", Method: "POST", Path: "/redrives", Scope: apikey.Operator, Tag: "redrives", About: "Send dead letters round again, or discard them: workers do it, at the pace of the order.", Status: http.StatusAccepted}
+	ListRedrives   = Route[struct{}, RedrivesOut]{Name: "list-redrives", Method: "GET", Path: "/redrives", Scope: apikey.Viewer, Tag: "redrives", About: "Redrives, the newest first."}
+	GetRedrive     = Route[ByRedrive, ops.Redrive]{Name: "get-redrive", Method: "GET", Path: "/redrives/{id}", Scope: apikey.Viewer, Tag: "redrives", About: "All about one redrive, and what became of the jobs it took."}
+	PauseRedrive   = Route[OnRedrive, Nothing]{Name: "pause-redrive", Method: "POST", Path: "/redrives/{id}/pause", Scope: apikey.Operator, Tag: "redrives", About: "Keep a redrive from taking more. What it has taken goes on."}
+	ResumeRedrive  = Route[OnRedrive, Nothing]{Name: "resume-redrive", Method: "POST", Path: "/redrives/{id}/resume", Scope: apikey.Operator, Tag: "redrives", About: "Let a redrive go on that was paused, or that stopped because too many failed again."}
+	CancelRedrive  = Route[OnRedrive, Nothing]{Name: "cancel-redrive", Method: "POST", Path: "/redrives/{id}/cancel", Scope: apikey.Operator, Tag: "redrives", About: "End a redrive for good. What it has taken goes on."}
 )

@@ -2,7 +2,7 @@ package api
 
 import (
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -40,8 +40,8 @@ type TombstonesOut struct {
 
 // The routes of retention.
 var (
-	GetRetention   = Route[struct{}, ops.Retention]{Name: "get-retention", Method: "GET", Path: "/retention", Scope: key.Viewer, Tag: "retention", About: "How long ended jobs are kept, and what has been purged."}
-	ApplyRetention = Route[RetentionIn, Nothing]{Name: "apply-retention", Method: "PUT", Path: "/retention", Scope: key.Admin, Tag: "retention", About: "Have ended jobs kept by these rules instead of those in the workers' code."}
-	ResetRetention = Route[DropRetention, Nothing]{Name: "reset-retention", Method: "DELETE", Path: "/retention", Scope: key.Admin, Tag: "retention", About: "Go back to the rules in the workers' code."}
-	ListTombstones = Route[TombstonesIn, TombstonesOut]{Name: "list-tombstones", Method: "GET", Path: "/tombstones", Scope: key.Viewer, Tag: "retention", About: "What remains of purged jobs, the last purged first."}
+	GetRetention   = Route[struct{}, ops.Retention]{Name: "get-retention", Method: "GET", Path: "/retention", Scope: apikey.Viewer, Tag: "retention", About: "How long ended jobs are kept, and what has been purged."}
+	ApplyRetention = Route[RetentionIn, Nothing]{Name: "apply-retention", Method: "PUT", Path: "/retention", Scope: apikey.Admin, Tag: "retention", About: "Have ended jobs kept by these rules instead of those in the workers' code."}
+	ResetRetention = Route[DropRetention, Nothing]{Name: "reset-retention", Method: "DELETE", Path: "/retention", Scope: apikey.Admin, Tag: "retention", About: "Go back to the rules in the workers' code."}
+	ListTombstones = Route[TombstonesIn, TombstonesOut]{Name: "list-tombstones", Method: "GET", Path: "/tombstones", Scope: apikey.Viewer, Tag: "retention", About: "What remains of purged jobs, the last purged first."}
 )

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A Route is one thing that can be asked over HTTP. In holds what goes in, by the tags of its fields (path, query, header; a field named Body is
@@ -15,14 +15,14 @@ import (
 type Route[In, Out any] struct {
 	Name   string // of the operation, such as explain-job
 	Method string
-	Path   string    // below /v1, with names in braces
-	Scope  key.Scope // who may ask; empty: everybody who may ask at all
-	Also   key.Scope // and who else
-	About  string    // one line, for the document
-	Tag    string    // the chapter it belongs to
-	Status int       // when all went well; 200 when zero, 204 when Out is Nothing
-	Limit  int64     // bytes of the body; DefaultLimit when zero
-	Long   bool      // it waits for something to happen, or streams: it is not hurried, and takes no place among those that run
+	Path   string       // below /v1, with names in braces
+	Scope  apikey.Scope // who may ask; empty: everybody who may ask at all
+	Also   apikey.Scope // and who else
+	About  string       // one line, for the document
+	Tag    string       // the chapter it belongs to
+	Status int          // when all went well; 200 when zero, 204 when Out is Nothing
+	Limit  int64        // bytes of the body; DefaultLimit when zero
+	Long   bool         // it waits for something to happen, or streams: it is not hurried, and takes no place among those that run
 }
 
 // DefaultLimit is how many bytes a body may have where a route does not say.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -55,11 +55,11 @@ func scheduleBody(s schedule.Schedule, w Word) ScheduleBody {
 
 // The routes of schedules.
 var (
-	ListSchedules  = Route[SchedulesIn, SchedulesOut]{Name: "list-schedules", Method: "GET", Path: "/schedules", Scope: key.Viewer, Tag: "schedules", About: "Schedules by name, each with its next slots."}
-	GetSchedule    = Route[ScheduleIn, ops.Scheduled]{Name: "get-schedule", Method: "GET", Path: "/schedules/{name}", Scope: key.Viewer, Tag: "schedules", About: "One schedule, with its next slots."}
-	SetSchedule    = Route[SetScheduleIn, ops.Scheduled]{Name: "set-schedule", Method: "PUT", Path: "/schedules/{name}", Scope: key.Operator, Tag: "schedules", About: "Add a schedule, or replace the one of that name, which goes on where it is."}
-	RemoveSchedule = Route[DropNamed, Nothing]{Name: "remove-schedule", Method: "DELETE", Path: "/schedules/{name}", Scope: key.Operator, Tag: "schedules", About: "Forget a schedule. Jobs it has made go on."}
-	PauseSchedule  = Route[PauseNamed, Nothing]{Name: "pause-schedule", Method: "POST", Path: "/schedules/{name}/pause", Scope: key.Operator, Tag: "schedules", About: "Let the slots of a schedule pass by."}
-	ResumeSchedule = Route[OnNamed, Nothing]{Name: "resume-schedule", Method: "POST", Path: "/schedules/{name}/resume", Scope: key.Operator, Tag: "schedules", About: "End a pause. Its slots are not made up for."}
-	RunSchedule    = Route[OnNamed, Nothing]{Name: "run-schedule", Method: "POST", Path: "/schedules/{name}/run", Scope: key.Operator, Tag: "schedules", About: "Have a schedule make a job out of turn, also while it is paused."}
+	ListSchedules  = Route[SchedulesIn, SchedulesOut]{Name: "list-schedules", Method: "GET", Path: "/schedules", Scope: apikey.Viewer, Tag: "schedules", About: "Schedules by name, each with its next slots."}
+	GetSchedule    = Route[ScheduleIn, ops.Scheduled]{Name: "get-schedule", Method: "GET", Path: "/schedules/{name}", Scope: apikey.Viewer, Tag: "schedules", About: "One schedule, with its next slots."}
+	SetSchedule    = Route[SetScheduleIn, ops.Scheduled]{Name: "set-schedule", Method: "PUT", Path: "/schedules/{name}", Scope: apikey.Operator, Tag: "schedules", About: "Add a schedule, or replace the one of that name, which goes on where it is."}
+	RemoveSchedule = Route[DropNamed, Nothing]{Name: "remove-schedule", Method: "DELETE", Path: "/schedules/{name}", Scope: apikey.Operator, Tag: "schedules", About: "Forget a schedule. Jobs it has made go on."}
+	PauseSchedule  = Route[PauseNamed, Nothing]{Name: "pause-schedule", Method: "POST", Path: "/schedules/{name}/pause", Scope: apikey.Operator, Tag: "schedules", About: "Let the slots of a schedule pass by."}
+	ResumeSchedule = Route[OnNamed, Nothing]{Name: "resume-schedule", Method: "POST", Path: "/schedules/{name}/resume", Scope: apikey.Operator, Tag: "schedules", About: "End a pause. Its slots are not made up for."}
+	RunSchedule    = Route[OnNamed, Nothing]{Name: "run-schedule", Method: "POST", Path: "/schedules/{name}/run", Scope: apikey.Operator, Tag: "schedules", About: "Have a schedule make a job out of turn, also while it is paused."}
 )

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -81,14 +81,14 @@ type RewindBody struct {
 
 // The routes of subscriptions.
 var (
-	ListSubscriptions   = Route[struct{}, SubscriptionsOut]{Name: "list-subscriptions", Method: "GET", Path: "/subscriptions", Scope: key.Viewer, Tag: "subscriptions", About: "Who is told what, the newest first."}
-	GetSubscription     = Route[BySubscription, ops.Subscribed]{Name: "get-subscription", Method: "GET", Path: "/subscriptions/{id}", Scope: key.Viewer, Tag: "subscriptions", About: "One subscription, and how far behind it is."}
-	Subscribe           = Route[SubscribeIn, subscription.Subscription]{Name: "subscribe", Method: "POST", Path: "/subscriptions", Scope: key.Operator, Tag: "subscriptions", About: "Have somebody told what happens from now on.", Status: http.StatusCreated}
-	Resubscribe         = Route[ResubscribeIn, subscription.Subscription]{Name: "resubscribe", Method: "PUT", Path: "/subscriptions/{id}", Scope: key.Operator, Tag: "subscriptions", About: "Replace a subscription, which goes on where it is; or make one under this id."}
-	Unsubscribe         = Route[DropSubscription, Nothing]{Name: "unsubscribe", Method: "DELETE", Path: "/subscriptions/{id}", Scope: key.Operator, Tag: "subscriptions", About: "Forget a subscription."}
-	EnableSubscription  = Route[OnSubscription, Nothing]{Name: "enable-subscription", Method: "POST", Path: "/subscriptions/{id}/enable", Scope: key.Operator, Tag: "subscriptions", About: "Let a subscription be told again, from where it was."}
-	DisableSubscription = Route[OnSubscription, Nothing]{Name: "disable-subscription", Method: "POST", Path: "/subscriptions/{id}/disable", Scope: key.Operator, Tag: "subscriptions", About: "Tell a subscription nothing until it is enabled. A reason is required."}
-	RewindSubscription  = Route[RewindIn, Nothing]{Name: "rewind-subscription", Method: "POST", Path: "/subscriptions/{id}/rewind", Scope: key.Operator, Tag: "subscriptions", About: "Have a subscription told once more what came after a number."}
+	ListSubscriptions   = Route[struct{}, SubscriptionsOut]{Name: "list-subscriptions", Method: "GET", Path: "/subscriptions", Scope: apikey.Viewer, Tag: "subscriptions", About: "Who is told what, the newest first."}
+	GetSubscription     = Route[BySubscription, ops.Subscribed]{Name: "get-subscription", Method: "GET", Path: "/subscriptions/{id}", Scope: apikey.Viewer, Tag: "subscriptions", About: "One subscription, and how far behind it is."}
+	Subscribe           = Route[SubscribeIn, subscription.Subscription]{Name: "subscribe", Method: "POST", Path: "/subscriptions", Scope: apikey.Operator, Tag: "subscriptions", About: "Have somebody told what happens from now on.", Status: http.StatusCreated}
+	Resubscribe         = Route[ResubscribeIn, subscription.Subscription]{Name: "resubscribe", Method: "PUT", Path: "/subscriptions/{id}", Scope: apikey.Operator, Tag: "subscriptions", About: "Replace a subscription, which goes on where it is; or make one under this id."}
+	Unsubscribe         = Route[DropSubscription, Nothing]{Name: "unsubscribe", Method: "DELETE", Path: "/subscriptions/{id}", Scope: apikey.Operator, Tag: "subscriptions", About: "Forget a subscription."}
+	EnableSubscription  = Route[OnSubscription, Nothing]{Name: "enable-subscription", Method: "POST", Path: "/subscriptions/{id}/enable", Scope: apikey.Operator, Tag: "subscriptions", About: "Let a subscription be told again, from where it was."}
+	DisableSubscription = Route[OnSubscription, Nothing]{Name: "disable-subscription", Method: "POST", Path: "/subscriptions/{id}/disable", Scope: apikey.Operator, Tag: "subscriptions", About: "Tell a subscription nothing until it is enabled. A reason is required."}
+	RewindSubscription  = Route[RewindIn, Nothing]{Name: "rewind-subscription", Method: "POST", Path: "/subscriptions/{id}/rewind", Scope: apikey.Operator, Tag: "subscriptions", About: "Have a subscription told once more what came after a number."}
 )
 
 // DropSubscription forgets a subscription.

@@ -2,7 +2,7 @@ package api
 
 import (
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -28,7 +28,7 @@ type LatestIn struct {
 
 // The routes of what happened.
 var (
-	GetAudit  = Route[AuditIn, ops.Trail]{Name: "get-audit", Method: "GET", Path: "/audit", Scope: key.Viewer, Tag: "events", About: "What people did: who, what, why, when and in which request."}
-	GetFeed   = Route[FeedIn, holdfast.Feed]{Name: "get-feed", Method: "GET", Path: "/feed", Scope: key.Viewer, Tag: "events", About: "What happened after a number, in order. What retention has deleted is said."}
-	GetLatest = Route[LatestIn, holdfast.Feed]{Name: "get-latest", Method: "GET", Path: "/feed/latest", Scope: key.Viewer, Tag: "events", About: "The last events there are."}
+	GetAudit  = Route[AuditIn, ops.Trail]{Name: "get-audit", Method: "GET", Path: "/audit", Scope: apikey.Viewer, Tag: "events", About: "What people did: who, what, why, when and in which request."}
+	GetFeed   = Route[FeedIn, holdfast.Feed]{Name: "get-feed", Method: "GET", Path: "/feed", Scope: apikey.Viewer, Tag: "events", About: "What happened after a number, in order. What retention has deleted is said."}
+	GetLatest = Route[LatestIn, holdfast.Feed]{Name: "get-latest", Method: "GET", Path: "/feed/latest", Scope: apikey.Viewer, Tag: "events", About: "The last events there are."}
 )

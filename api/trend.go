@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // CountOut is how many jobs match.
@@ -43,10 +43,10 @@ type ErrorTrendsOut struct {
 
 // The routes of numbers that are known without reading the whole store.
 var (
-	GetCount        = Route[JobsIn, CountOut]{Name: "get-count", Method: "GET", Path: "/count", Scope: key.Viewer, Tag: "figures", About: "Count jobs, up to 10000. What a list takes as limit and cursor means nothing here."}
-	ListDepths      = Route[struct{}, DepthsOut]{Name: "list-depths", Method: "GET", Path: "/depths", Scope: key.Viewer, Tag: "figures", About: "What stands in each queue. Numbers stop at 10000, so that asking costs little however much there is."}
-	ListTrends      = Route[TrendsIn, TrendsOut]{Name: "list-trends", Method: "GET", Path: "/trends", Scope: key.Viewer, Tag: "figures", About: "What became of attempts, by time and queue."}
-	ListErrorTrends = Route[ErrorTrendsIn, ErrorTrendsOut]{Name: "list-error-trends", Method: "GET", Path: "/errors/trends", Scope: key.Viewer, Tag: "errors", About: "How error groups come and go, and what became of the jobs that met them."}
+	GetCount        = Route[JobsIn, CountOut]{Name: "get-count", Method: "GET", Path: "/count", Scope: apikey.Viewer, Tag: "figures", About: "Count jobs, up to 10000. What a list takes as limit and cursor means nothing here."}
+	ListDepths      = Route[struct{}, DepthsOut]{Name: "list-depths", Method: "GET", Path: "/depths", Scope: apikey.Viewer, Tag: "figures", About: "What stands in each queue. Numbers stop at 10000, so that asking costs little however much there is."}
+	ListTrends      = Route[TrendsIn, TrendsOut]{Name: "list-trends", Method: "GET", Path: "/trends", Scope: apikey.Viewer, Tag: "figures", About: "What became of attempts, by time and queue."}
+	ListErrorTrends = Route[ErrorTrendsIn, ErrorTrendsOut]{Name: "list-error-trends", Method: "GET", Path: "/errors/trends", Scope: apikey.Viewer, Tag: "errors", About: "How error groups come and go, and what became of the jobs that met them."}
 )
 
 // The questions of the same to a store.
@@ -70,10 +70,10 @@ type (
 
 // The verbs of a store that answer them.
 var (
-	StoreCount       = verb[CountWanted, Counted]("count", key.Viewer, "", "Count jobs that match, up to a number.")
-	StoreDepths      = verb[struct{}, []holdfast.Depth]("depths", key.Viewer, "", "What stands in each queue.")
-	StoreTrends      = verb[TrendsWanted, []holdfast.Trend]("trends", key.Viewer, "", "What became of attempts.")
-	StoreErrorTrends = verb[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", key.Viewer, "", "How error groups come and go.")
+	StoreCount       = verb[CountWanted, Counted]("count", apikey.Viewer, "", "Count jobs that match, up to a number.")
+	StoreDepths      = verb[struct{}, []holdfast.Depth]("depths", apikey.Viewer, "", "What stands in each queue.")
+	StoreTrends      = verb[TrendsWanted, []holdfast.Trend]("trends", apikey.Viewer, "", "What became of attempts.")
+	StoreErrorTrends = verb[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", apikey.Viewer, "", "How error groups come and go.")
 )
 
 // Count counts the jobs that match.

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 	"github.com/holdfastdev/holdfast/server"
 )
 
@@ -220,7 +220,7 @@ func TestAClaimIsNotRepeated(t *testing.T) {
 }
 
 func TestWorkersInPythonAndNodeProcessJobs(t *testing.T) {
-	for program, file := range map[need.Program]string{need.Python: "python/worker.py", need.Node: "node/worker.mjs"} {
+	for program, file := range map[testprograms.Program]string{testprograms.Python: "python/worker.py", testprograms.Node: "node/worker.mjs"} {
 		t.Run(program.Name, func(t *testing.T) {
 			path, err := program.Ensure()
 			if err != nil {

@@ -28,7 +28,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hhrutter/tiff v1.0.6 // indirect
-	github.com/holdfastdev/holdfast/internal/walk v0.0.0
+	github.com/holdfastdev/holdfast/internal/browsertest v0.0.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.11.0 // indirect
@@ -72,4 +72,4 @@ require (
 
 replace github.com/holdfastdev/holdfast => ../
 
-replace github.com/holdfastdev/holdfast/internal/walk => ../internal/walk
+replace github.com/holdfastdev/holdfast/internal/browsertest => ../internal/browsertest

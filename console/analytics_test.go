@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -26,7 +26,7 @@ func (s *scene) addedUp(path string) string {
 }
 
 func TestAnalyticsSayWhetherItHelpsToTryAgain(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	text := s.addedUp("/analytics?within=1h")
 	for _, words := range []string{"Complete at once", "Attempt 1", "DEPENDENCY_DOWN", "never tried again", `href="/policies?kind=convert"`, "Amplification", "Recovery of dependencies", "gateway"} {
 		if !strings.Contains(text, words) {
@@ -54,7 +54,7 @@ func (d slowDesk) Analytics(ctx context.Context, within time.Duration) (ops.Anal
 }
 
 func TestAnalyticsThatTakeLongKeepNobodyWaiting(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	slow := slowDesk{s.Desk, make(chan struct{})}
 	c, err := console.New(console.Config{Desk: slow})
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -71,7 +71,7 @@ type done struct {
 func (c *Console) see(pattern string, do screen) { c.mux.HandleFunc("GET "+pattern, c.serve(do)) }
 
 // do mounts a deed. Who may not do it is refused before anything is looked at.
-func (c *Console) do(pattern string, scope key.Scope, act deed) {
+func (c *Console) do(pattern string, scope apikey.Scope, act deed) {
 	c.acts = append(c.acts, pattern)
 	c.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
 		q, err := c.enter(w, r, scope)
@@ -90,7 +90,7 @@ func (c *Console) do(pattern string, scope key.Scope, act deed) {
 }
 
 // enter lets somebody in who wants to do something, if they may, and reads their form.
-func (c *Console) enter(w http.ResponseWriter, r *http.Request, scope key.Scope) (*ask, error) {
+func (c *Console) enter(w http.ResponseWriter, r *http.Request, scope apikey.Scope) (*ask, error) {
 	q, err := c.admit(w, r)
 	switch {
 	case err != nil:
@@ -139,11 +139,11 @@ func (c *Console) admit(w http.ResponseWriter, r *http.Request) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	if visitor.Owner != "" || visitor.Scope == key.Worker {
+	if visitor.Owner != "" || visitor.Scope == apikey.Worker {
 		return nil, &forbidden{text: "These pages show everybody's jobs. A key that is bound to an owner, or a worker's, does not open them."}
 	}
 	if c.cfg.ReadOnly {
-		visitor.Scope = key.Viewer
+		visitor.Scope = apikey.Viewer
 	}
 	return &ask{Request: r, ctx: r.Context(), c: c, desk: c.cfg.Desk, visitor: visitor, prefs: prefsOf(r, true), request: requestID(w), now: time.Now()}, nil
 }
@@ -181,7 +181,7 @@ func (q *ask) id() (holdfast.ID, error) {
 }
 
 // may reports whether the visitor may intervene, so that pages offer what can be done.
-func (q *ask) may(scope key.Scope) bool { return q.visitor.Scope.Allows(scope) }
+func (q *ask) may(scope apikey.Scope) bool { return q.visitor.Scope.Allows(scope) }
 
 // back is where the visitor was: a page of this console, or its beginning. Nothing else is ever followed. A browser resolves dots in a path, escaped ones too, so
 // a path with dots could lead out of the console.

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // Bidi overrides in texts of jobs passed on 27 of 160 pages.
 func TestNoPageIsTurnedRoundByWhatAJobSays(t *testing.T) {
 	const evil = "\u202e\u2066\u009b\u200f"
-	s := stage(t, key.Admin, func(column, text string) string {
+	s := stage(t, apikey.Admin, func(column, text string) string {
 		switch column {
 		case "args", "message", "detail", "stack":
 			return text + evil

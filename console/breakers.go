@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/policy"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -18,16 +18,16 @@ import (
 func (c *Console) mountBreakers() {
 	c.see("/breakers", breakers)
 	c.see("/breakers/{dependency}", oneBreaker)
-	c.do("/breakers/{dependency}/open", key.Operator, moveBreaker("is open. It is probed in time, and comes back by itself.", ops.Desk.OpenBreaker))
-	c.do("/breakers/{dependency}/close", key.Operator, moveBreaker("is closed. Its jobs come back little by little.", ops.Desk.CloseBreaker))
-	c.do("/breakers/{dependency}/auto", key.Operator, moveBreaker("decides by itself again.", ops.Desk.AutoBreaker))
+	c.do("/breakers/{dependency}/open", apikey.Operator, moveBreaker("is open. It is probed in time, and comes back by itself.", ops.Desk.OpenBreaker))
+	c.do("/breakers/{dependency}/close", apikey.Operator, moveBreaker("is closed. Its jobs come back little by little.", ops.Desk.CloseBreaker))
+	c.do("/breakers/{dependency}/auto", apikey.Operator, moveBreaker("decides by itself again.", ops.Desk.AutoBreaker))
 	force := func(open bool) func(ops.Desk, context.Context, string, ops.By) error {
 		return func(d ops.Desk, ctx context.Context, dependency string, by ops.By) error {
 			return d.ForceBreaker(ctx, dependency, open, by)
 		}
 	}
-	c.do("/breakers/{dependency}/force-open", key.Operator, moveBreaker("is kept open until somebody lets it decide by itself.", force(true)))
-	c.do("/breakers/{dependency}/force-closed", key.Operator, moveBreaker("is kept closed until somebody lets it decide by itself.", force(false)))
+	c.do("/breakers/{dependency}/force-open", apikey.Operator, moveBreaker("is kept open until somebody lets it decide by itself.", force(true)))
+	c.do("/breakers/{dependency}/force-closed", apikey.Operator, moveBreaker("is kept closed until somebody lets it decide by itself.", force(false)))
 }
 
 // moveBreaker is a person's word on a breaker.
@@ -135,7 +135,7 @@ func breakerRules(q *ask) *policy.Set {
 // cardOf puts a breaker into words and pictures.
 func cardOf(q *ask, b ops.Breaker, rules *policy.Set) breakerCard {
 	card := breakerCard{
-		Breaker: b, Anchor: "b-" + b.Dependency, Self: q.link("/breakers/" + url.PathEscape(b.Dependency)), Back: q.link(q.URL.RequestURI()), May: q.may(key.Operator),
+		Breaker: b, Anchor: "b-" + b.Dependency, Self: q.link("/breakers/" + url.PathEscape(b.Dependency)), Back: q.link(q.URL.RequestURI()), May: q.may(apikey.Operator),
 		Sign: signOfBreaker(b.State), Says: breakerSays[b.State], Rule: rules.Breaker(b.Dependency).Filled(), Search: "state:queued dependency:" + b.Dependency, now: q.now,
 	}
 	if b.Calls > 0 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/policy"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -37,9 +37,9 @@ type Config struct {
 
 // A Visitor is who looks at the console, and what they may.
 type Visitor struct {
-	Name  string    // the actor of what they do
-	Scope key.Scope // viewers look, operators intervene, admins do everything
-	Owner string    // who is bound to an owner is not let in: pages show everybody's jobs
+	Name  string       // the actor of what they do
+	Scope apikey.Scope // viewers look, operators intervene, admins do everything
+	Owner string       // who is bound to an owner is not let in: pages show everybody's jobs
 	// Ended is closed when the visitor's rights end, or change: pages that listen are then told to go. Nil: the console asks again now and then.
 	Ended <-chan struct{}
 

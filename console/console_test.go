@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 func TestNowhereIsSaid(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	if status, _ := s.get("/no-such-page"); status != http.StatusNotFound {
 		t.Errorf("a page that does not exist: %d", status)
 	}

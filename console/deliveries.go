@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -18,9 +18,9 @@ import (
 func (c *Console) mountDeliveries() {
 	c.see("/deliveries", c.deliveries)
 	c.see("/deliveries/{id}", c.delivery)
-	c.do("/deliveries/{id}/resend", key.Operator, resendDelivery)
-	c.do("/subscriptions/{id}/disable", key.Operator, disableSubscription)
-	c.do("/subscriptions/{id}/enable", key.Operator, enableSubscription)
+	c.do("/deliveries/{id}/resend", apikey.Operator, resendDelivery)
+	c.do("/subscriptions/{id}/disable", apikey.Operator, disableSubscription)
+	c.do("/subscriptions/{id}/enable", apikey.Operator, enableSubscription)
 }
 
 // A deliveryLog is what the page shows.

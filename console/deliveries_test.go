@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -43,7 +43,7 @@ func (s *scene) tell(o failure.Outcome) (of, delivery holdfast.ID) {
 }
 
 func TestDeliveriesSayWhatWasToldToWhomAndAreSentAgain(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	of, failed := s.tell(failure.Outcome{Err: failure.HTTPError(503, "", errors.New("down")), Took: time.Second})
 	text := s.shows("/deliveries", "the &lt;shop&gt;", "ann:xxxxx@example.org", "failing", "job.failed", "503", "Resend", "/deliveries/"+failed.String(), "state=failed")
 	if strings.Contains(text, "hunter2") {
@@ -69,7 +69,7 @@ func TestDeliveriesSayWhatWasToldToWhomAndAreSentAgain(t *testing.T) {
 }
 
 func TestWhatWasDeliveredIsSentAsANewDelivery(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	_, told := s.tell(failure.Outcome{Result: json.RawMessage(`{"status":204,"took":12000000}`), Took: 12 * time.Millisecond})
 	s.shows("/deliveries", "204", "12 ms")
 	s.tell(failure.Outcome{Result: json.RawMessage(`{"status":200,"took":"34ms"}`), Took: 12 * time.Millisecond})
@@ -81,7 +81,7 @@ func TestWhatWasDeliveredIsSentAsANewDelivery(t *testing.T) {
 }
 
 func TestASubscriptionIsDisabledAndEnabled(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	of, _ := s.tell(failure.Outcome{Took: time.Millisecond})
 	path, back := "/subscriptions/"+of.String(), "/deliveries"
 	if _, text := s.post(path+"/disable", url.Values{"back": {back}}); !strings.Contains(text, "No reason: say why") {
@@ -96,7 +96,7 @@ func TestASubscriptionIsDisabledAndEnabled(t *testing.T) {
 }
 
 func TestNobodyToldAndNobodyAllowed(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	anID := holdfast.NewID().String()
 	s.shows("/deliveries", "Nobody is told of anything", "Nothing was delivered yet")
 	for _, path := range []string{"/deliveries/" + anID + "/resend", "/subscriptions/" + anID + "/disable", "/subscriptions/" + anID + "/enable"} {

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -18,7 +18,7 @@ func serve(store holdfast.Store, signedIn func(*http.Request) (name string, err 
 		Prefix: "/ops/jobs",
 		Who: func(r *http.Request) (console.Visitor, error) {
 			name, err := signedIn(r) // your own: an error keeps the visitor out, and is shown
-			return console.Visitor{Name: name, Scope: key.Operator}, err
+			return console.Visitor{Name: name, Scope: apikey.Operator}, err
 		},
 	})
 	if err != nil {

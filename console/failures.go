@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // mountFailures mounts the list of what goes wrong, the page of each error group, and what people say about them.
@@ -15,7 +15,7 @@ func (c *Console) mountFailures() {
 	c.see("/failures", c.failures)
 	c.see("/failures/{fingerprint}", c.failure)
 	for _, one := range judgements {
-		c.do("/failures/{fingerprint}/"+one.verb, key.Operator, one.deed)
+		c.do("/failures/{fingerprint}/"+one.verb, apikey.Operator, one.deed)
 	}
 }
 

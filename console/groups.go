@@ -6,16 +6,16 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // mountGroups mounts the list of groups, the page of one, and what a person can say to it.
 func (c *Console) mountGroups() {
 	c.see("/groups", groupsScreen)
 	c.see("/groups/{id}", groupScreen)
-	c.do("/groups/{id}/retry", key.Operator, retryGroup)
-	c.do("/groups/{id}/cancel", key.Operator, cancelGroup)
-	c.do("/groups/{id}/seal", key.Operator, sealGroup)
+	c.do("/groups/{id}/retry", apikey.Operator, retryGroup)
+	c.do("/groups/{id}/cancel", apikey.Operator, cancelGroup)
+	c.do("/groups/{id}/seal", apikey.Operator, sealGroup)
 }
 
 const (

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/duty"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -17,10 +17,10 @@ import (
 func (c *Console) mountHealth() {
 	memo := new(healthMemo)
 	c.see("/health", func(q *ask) (page, error) { return healthScreen(q, memo) })
-	c.do("/health/check", key.Operator, memo.check)
-	c.do("/health/duties/{name}/run", key.Operator, runHealthDuty)
-	c.do("/health/duties/{name}/pause", key.Operator, pauseHealthDuty)
-	c.do("/health/duties/{name}/resume", key.Operator, resumeHealthDuty)
+	c.do("/health/check", apikey.Operator, memo.check)
+	c.do("/health/duties/{name}/run", apikey.Operator, runHealthDuty)
+	c.do("/health/duties/{name}/pause", apikey.Operator, pauseHealthDuty)
+	c.do("/health/duties/{name}/resume", apikey.Operator, resumeHealthDuty)
 }
 
 // A healthPage is what is known without reading the whole store, and what the last check found.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 func TestHealthIsCheckedWhenSomebodyAsks(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	s.shows("/health", "Nobody has checked since", "Workers alive", "Retention")
 	status, text := s.post("/health/check", url.Values{"back": {"/health"}})
 	if status != http.StatusOK || !strings.Contains(text, "No promise is broken") {
@@ -20,7 +20,7 @@ func TestHealthIsCheckedWhenSomebodyAsks(t *testing.T) {
 }
 
 func TestHealthDutiesArePausedRunAndResumed(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	if status, text := s.post("/health/duties/promote/pause", url.Values{"back": {"/health"}, "for": {"1h"}, "reason": {"<i>quiet</i>"}}); status != http.StatusOK || !strings.Contains(text, "rests in every worker for 1 h") {
 		t.Errorf("pause: %d", status)
 	}
@@ -37,7 +37,7 @@ func TestHealthDutiesArePausedRunAndResumed(t *testing.T) {
 }
 
 func TestHealthIsOnlyLookedAtByViewers(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	if text := s.shows("/health"); strings.Contains(text, "Check now") {
 		t.Error("a viewer is offered a check")
 	}

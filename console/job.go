@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/breaker"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
 )
@@ -20,9 +20,9 @@ import (
 // mountJob mounts the page of one job, and what can be done to it.
 func (c *Console) mountJob() {
 	c.see("/jobs/{id}", c.job)
-	c.do("/jobs/{id}/retry", key.Operator, retryJob)
-	c.do("/jobs/{id}/cancel", key.Operator, cancelJob)
-	c.do("/jobs/{id}/discard", key.Operator, discardJob)
+	c.do("/jobs/{id}/retry", apikey.Operator, retryJob)
+	c.do("/jobs/{id}/cancel", apikey.Operator, cancelJob)
+	c.do("/jobs/{id}/discard", apikey.Operator, discardJob)
 	c.mountEdit()
 }
 
@@ -109,7 +109,7 @@ func (c *Console) job(q *ask) (page, error) {
 	}
 	shown.Attempts, shown.Left = attempts(history, lines)
 	shown.Story, shown.Untold = storyOf(lines, q.prefs.clock())
-	if canDo(history.Job).Edit && q.may(key.Operator) {
+	if canDo(history.Job).Edit && q.may(apikey.Operator) {
 		restorable(shown.Story, id)
 	}
 	shown.explain(explained.Reasons, q.prefs.clock())

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -22,8 +22,8 @@ func (c *Console) mountEdit() {
 		if q.PathValue("verb") != "edit" {
 			return page{}, errNowhere
 		}
-		if !q.may(key.Operator) {
-			return page{}, &forbidden{text: "You may look, and not edit: it needs the scope " + string(key.Operator) + "."}
+		if !q.may(apikey.Operator) {
+			return page{}, &forbidden{text: "You may look, and not edit: it needs the scope " + string(apikey.Operator) + "."}
 		}
 		job, err := q.editable()
 		if err != nil {
@@ -44,7 +44,7 @@ func (c *Console) mountEdit() {
 	})
 	c.acts = append(c.acts, pattern)
 	c.mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
-		q, err := c.enter(w, r, key.Operator)
+		q, err := c.enter(w, r, apikey.Operator)
 		if err != nil {
 			c.refuse(w, r, err)
 			return

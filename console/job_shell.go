@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A command is a line to be copied into a shell.
@@ -20,7 +20,7 @@ func commands(q *ask, job holdfast.Job) []command {
 		{"Its story", "holdfast story " + job.ID.String()},
 		{"Look at it over HTTP", curl(q, "GET", "/v1/jobs/"+job.ID.String(), nil)},
 	}
-	if can := canDo(job); q.may(key.Operator) && can.Retry {
+	if can := canDo(job); q.may(apikey.Operator) && can.Retry {
 		body := map[string]string{"reason": "..."}
 		all = append(all, command{"Retry it", "holdfast retry " + job.ID.String() + " --reason '...'"}, command{"Retry it over HTTP", curl(q, "POST", "/v1/jobs/"+job.ID.String()+"/retry", body)})
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -33,7 +33,7 @@ func (c *Console) mountJobs() {
 	})
 	c.mux.HandleFunc("GET /jobs/complete", c.completeJobs)
 	c.see("/jobs/bulk", many.show)
-	c.do("/jobs/bulk", key.Operator, many.act)
+	c.do("/jobs/bulk", apikey.Operator, many.act)
 }
 
 // A jobsScreen shows lists of jobs. It remembers for a moment what is held.

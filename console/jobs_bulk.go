@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 const (
@@ -157,8 +157,8 @@ type bulkState struct {
 
 // preview shows what would happen. It is for those who may do it.
 func (s *bulkScreen) preview(q *ask) (page, error) {
-	if !q.may(key.Operator) {
-		return page{}, &forbidden{text: "You may look, and not do this: it needs the scope " + string(key.Operator) + "."}
+	if !q.may(apikey.Operator) {
+		return page{}, &forbidden{text: "You may look, and not do this: it needs the scope " + string(apikey.Operator) + "."}
 	}
 	chosen, err := bulkChoiceOf(q)
 	if err != nil {

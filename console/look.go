@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 //go:embed page/*.html
@@ -105,7 +105,7 @@ func (c *Console) show(w http.ResponseWriter, q *ask, p page) {
 	v := view{
 		Title: p.title, Here: p.here, Topics: strings.Join(p.topics, " "), Base: c.cfg.Prefix, Assets: c.cfg.Prefix + "/asset/" + c.looks.version,
 		Address: c.cfg.Prefix + q.URL.RequestURI(), Visitor: q.visitor, Known: q.visitor.Scope != "", Leave: q.visitor.signedIn,
-		May: q.may(key.Operator), Admin: q.may(key.Admin), Fixed: c.cfg.ReadOnly, Prefs: q.prefs, Version: c.cfg.Version, Now: q.now, Clock: q.prefs.clock(), Data: p.data,
+		May: q.may(apikey.Operator), Admin: q.may(apikey.Admin), Fixed: c.cfg.ReadOnly, Prefs: q.prefs, Version: c.cfg.Version, Now: q.now, Clock: q.prefs.clock(), Data: p.data,
 	}
 	if v.Here == "" {
 		v.Here = p.name

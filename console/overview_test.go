@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
-	"github.com/holdfastdev/holdfast/internal/trouble"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/internal/fixture"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
 func TestTheOverviewSaysHowThingsAre(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	text := s.shows("/overview", "Dead letters", "Waiting for retry", "is%3Aretrying", "state%3Aprocessing", "Held by breakers", "gateway", "Next probe", "no live worker handles them there",
 		"Failed for good", "data-readout=", "DEPENDENCY_DOWN", "/queues#q-convert", "The same as a table")
 	for _, path := range []string{"/overview?span=15m", "/overview?span=6h", "/overview?span=24h", "/overview?span=7d"} {
@@ -35,9 +35,9 @@ func bare(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	s := &scene{Scene: &trouble.Scene{Store: store, Desk: ops.New(store, ops.Config{})}, t: t}
+	s := &scene{Scene: &fixture.Scene{Store: store, Desk: ops.New(store, ops.Config{})}, t: t}
 	s.site = s.serve(console.Config{Who: func(*http.Request) (console.Visitor, error) {
-		return console.Visitor{Name: "ada", Scope: key.Operator}, nil
+		return console.Visitor{Name: "ada", Scope: apikey.Operator}, nil
 	}})
 	return s
 }

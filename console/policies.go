@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountPolicies mounts what becomes of failures, and why.
 func (c *Console) mountPolicies() {
 	c.see("/policies", policiesScreen)
-	c.do("/policies/remove", key.Admin, removePolicy)
+	c.do("/policies/remove", apikey.Admin, removePolicy)
 }
 
 // removePolicy has workers go back to what they were given. It removes the version that the visitor saw, and no other.

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
 // mountQueues mounts the page of queues, and with it everything that keeps jobs back or divides what there is.
 func (c *Console) mountQueues() {
 	c.see("/queues", queuesScreen)
-	c.do("/holds/place", key.Operator, placeHold)
-	c.do("/holds/lift", key.Operator, liftHold)
-	c.do("/shares/set", key.Operator, setShare)
+	c.do("/holds/place", apikey.Operator, placeHold)
+	c.do("/holds/lift", apikey.Operator, liftHold)
+	c.do("/shares/set", apikey.Operator, setShare)
 }
 
 // queuePace is over how long the pace of a queue is measured.

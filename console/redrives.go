@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -18,10 +18,10 @@ func (c *Console) mountRedrives() {
 	c.see("/redrives", redrives)
 	c.see("/redrives/new", newRedrive)
 	c.see("/redrives/{id}", oneRedrive)
-	c.do("/redrives", key.Operator, startRedrive)
-	c.do("/redrives/{id}/pause", key.Operator, moveRedrive("is paused. What it has taken goes on.", ops.Desk.PauseRedrive))
-	c.do("/redrives/{id}/resume", key.Operator, moveRedrive("goes on. It is judged by what ends from now on.", ops.Desk.ResumeRedrive))
-	c.do("/redrives/{id}/cancel", key.Operator, moveRedrive("is cancelled. What it has taken goes on.", ops.Desk.CancelRedrive))
+	c.do("/redrives", apikey.Operator, startRedrive)
+	c.do("/redrives/{id}/pause", apikey.Operator, moveRedrive("is paused. What it has taken goes on.", ops.Desk.PauseRedrive))
+	c.do("/redrives/{id}/resume", apikey.Operator, moveRedrive("goes on. It is judged by what ends from now on.", ops.Desk.ResumeRedrive))
+	c.do("/redrives/{id}/cancel", apikey.Operator, moveRedrive("is cancelled. What it has taken goes on.", ops.Desk.CancelRedrive))
 }
 
 // A sign is a state as a badge shows it: the word, its colour and its shape.

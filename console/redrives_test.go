@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -47,7 +47,7 @@ func (s *scene) looked(id holdfast.ID) holdfast.Job {
 }
 
 func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	text := s.shows("/dead-letters", "By error group", "A service is not available.", "/redrives/new?all=true", s.Failed[0].String())
 	if strings.Contains(text, s.Waiting[0].String()) {
 		t.Error("a job that waits is among the dead letters")
@@ -65,7 +65,7 @@ func TestDeadLettersAreListedAndLeadToTheWizard(t *testing.T) {
 }
 
 func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	s.shows("/redrives/new", "Which dead letters?")
 	s.shows("/redrives/new?kind=convert&step=select", "<strong>9</strong> match now")
 	s.shows("/redrives/new?kind=convert", `>9</a></p><p>dead letters would be redriven`, "The breaker of gateway is open", "Not failed", "/redrives/new?kind=convert&amp;step=pace")
@@ -99,7 +99,7 @@ func TestTheWizardLeadsToARedriveOnce(t *testing.T) {
 }
 
 func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	for query, words := range map[string]string{
 		"older=soon":                      "cannot be read",
 		"kind=convert&step=pace&rate=x":   "is no number",
@@ -118,7 +118,7 @@ func TestTheWizardSaysWhatItCannotRead(t *testing.T) {
 }
 
 func TestChosenJobsGoOneByOne(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	chosen := url.Values{"job": {s.Failed[0].String(), s.Clash.String(), s.Waiting[0].String()}, "step": {"confirm"}}
 	form := s.fields(s.shows("/redrives/new?"+chosen.Encode(), "Redrive 2 dead letters?", "1 not failed"), "/redrives")
 	form.Set("count", "2")
@@ -143,7 +143,7 @@ func TestChosenJobsGoOneByOne(t *testing.T) {
 }
 
 func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	id, err := s.Desk.StartRedrive(t.Context(), redrive.Order{Filter: holdfast.Filter{Kind: "convert"}, Canary: 2, Actor: "ada", Reason: "<i>mended</i>"})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestARedriveIsPausedResumedAndCancelled(t *testing.T) {
 }
 
 func TestViewersStartNothing(t *testing.T) {
-	s := stage(t, key.Viewer, nil)
+	s := stage(t, apikey.Viewer, nil)
 	s.shows("/dead-letters", "Dead letters")
 	if text := s.shows("/redrives/new?kind=convert&step=confirm", "you need the scope operator"); strings.Contains(text, "data-count>") {
 		t.Error("a viewer is asked to confirm")
@@ -182,7 +182,7 @@ func TestViewersStartNothing(t *testing.T) {
 }
 
 func TestBreakersHaveCardsAndHearPeople(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	s.shows("/breakers", `id="b-gateway"`, "1 of 1 open", "the vendor is on it", "Jobs held", "state%3Aqueued", "Opened once in the last 15 min")
 	s.shows("/breakers/gateway", "What happened", "Stays open", "the last 20 calls")
 	if status, _ := s.get("/breakers/nobody"); status != http.StatusNotFound {

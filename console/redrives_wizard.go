@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -75,7 +75,7 @@ type letterSort struct {
 
 // newRedrive shows one step of the wizard.
 func newRedrive(q *ask) (page, error) {
-	v := wizard{wish: wishOf(q), May: q.may(key.Operator)}
+	v := wizard{wish: wishOf(q), May: q.may(apikey.Operator)}
 	v.Step = v.stepOf(q.text("step"))
 	v.way(q)
 	var err error

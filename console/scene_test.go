@@ -9,28 +9,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/console"
-	"github.com/holdfastdev/holdfast/internal/trouble"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/internal/fixture"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
 // A scene is a console over a store in trouble.
 type scene struct {
-	*trouble.Scene
+	*fixture.Scene
 	t    *testing.T
 	site *httptest.Server
 }
 
 // stage opens a console for a visitor of a scope.
-func stage(t *testing.T, scope key.Scope, say func(column, text string) string) *scene {
+func stage(t *testing.T, scope apikey.Scope, say func(column, text string) string) *scene {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "holdfast.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	made, err := trouble.Make(t.Context(), store, say)
+	made, err := fixture.Make(t.Context(), store, say)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -14,10 +14,10 @@ import (
 // mountSchedules mounts the page of what is enqueued by the clock.
 func (c *Console) mountSchedules() {
 	c.see("/schedules", schedulesScreen)
-	c.do("/schedules/{name}/pause", key.Operator, pauseSchedule)
-	c.do("/schedules/{name}/resume", key.Operator, moveSchedule("goes on. The slots of the pause are not made up for.", ops.Desk.ResumeSchedule))
-	c.do("/schedules/{name}/run", key.Operator, moveSchedule("makes a job out of turn: a worker does it within seconds.", ops.Desk.RunSchedule))
-	c.do("/schedules/{name}/remove", key.Operator, moveSchedule("is forgotten. Jobs it has made go on.", ops.Desk.RemoveSchedule))
+	c.do("/schedules/{name}/pause", apikey.Operator, pauseSchedule)
+	c.do("/schedules/{name}/resume", apikey.Operator, moveSchedule("goes on. The slots of the pause are not made up for.", ops.Desk.ResumeSchedule))
+	c.do("/schedules/{name}/run", apikey.Operator, moveSchedule("makes a job out of turn: a worker does it within seconds.", ops.Desk.RunSchedule))
+	c.do("/schedules/{name}/remove", apikey.Operator, moveSchedule("is forgotten. Jobs it has made go on.", ops.Desk.RemoveSchedule))
 }
 
 const (

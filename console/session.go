@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // sessions are the visitors who signed in here. They are kept in memory: who meets another server, or the same after a restart, signs in again.
@@ -41,7 +41,7 @@ func (c *Console) who(r *http.Request) (Visitor, error) {
 		}
 		return visitor, nil
 	case c.cfg.Open == nil:
-		return Visitor{Name: "local", Scope: key.Admin}, nil
+		return Visitor{Name: "local", Scope: apikey.Admin}, nil
 	}
 	text, signedIn := c.sessions.find(r, c.cookieOf(r).Name, time.Now())
 	visitor, err := c.cfg.Open(r.Context(), r.RemoteAddr, text) // without a session: as a visitor without a key
@@ -162,7 +162,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		c.showSignIn(w, r, http.StatusUnauthorized, sentence(err))
 		return
-	case visitor.Owner != "" || visitor.Scope == key.Worker:
+	case visitor.Owner != "" || visitor.Scope == apikey.Worker:
 		c.showSignIn(w, r, http.StatusForbidden, "This key is bound to an owner, or a worker's: it does not open these pages, which show everybody's jobs.")
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // mountSettings mounts how a visitor likes pages. Keeping it changes a cookie and nothing else, so everybody may who may look.
@@ -53,13 +53,13 @@ func settingsScreen(q *ask) (page, error) {
 }
 
 // settingsScopes say what each scope may do.
-var settingsScopes = map[key.Scope]string{
-	key.Viewer: "look at everything", key.Operator: "look at everything and intervene", key.Admin: "do everything",
+var settingsScopes = map[apikey.Scope]string{
+	apikey.Viewer: "look at everything", apikey.Operator: "look at everything and intervene", apikey.Admin: "do everything",
 }
 
 // keepSettings has the browser remember what was chosen.
 func (c *Console) keepSettings(w http.ResponseWriter, r *http.Request) {
-	q, err := c.enter(w, r, key.Viewer)
+	q, err := c.enter(w, r, apikey.Viewer)
 	if err != nil {
 		c.refuse(w, r, err)
 		return

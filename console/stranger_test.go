@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -25,7 +25,7 @@ func locked(t *testing.T, change func(*Config)) *Console {
 		if text != "good" {
 			return Visitor{}, errors.New("no such key")
 		}
-		return Visitor{Name: "ada", Scope: key.Viewer}, nil
+		return Visitor{Name: "ada", Scope: apikey.Viewer}, nil
 	}}
 	if change != nil {
 		change(&cfg)

@@ -3,10 +3,10 @@ package console_test
 import (
 	"testing"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 func TestWorkersSayWhatTheyHaveInTheirHands(t *testing.T) {
-	s := stage(t, key.Operator, nil)
+	s := stage(t, apikey.Operator, nil)
 	s.shows("/workers", "worker-a/1", "worker-b/1", "1.3.2, 1.4.0", "2 of 6", "worker%3Aworker-b%2F1", "Jobs wait that no live worker handles", "queue%3Apictures")
 }

@@ -1,5 +1,5 @@
-// Package kind holds what the kinds of jobs that need no code have in common: "http", a call of an address (package call), and "exec", a program
-// that the operator listed (package program). Their arguments are data, so they are looked at before a job is accepted, and again before it is run.
+// Package kind holds what the kinds of jobs that need no code have in common: "http", a call of an address (package httpjob), and "exec", a program
+// that the operator listed (package execjob). Their arguments are data, so they are looked at before a job is accepted, and again before it is run.
 package kind
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/internal/secret"
 	"github.com/holdfastdev/holdfast/notify/subscription"
-	"github.com/holdfastdev/holdfast/secret"
 )
 
 // kindPrefix begins the kind of every delivery; the sink's name is the rest.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -176,7 +176,7 @@ type Ruling interface {
 
 // Locking is about keys.
 type Locking interface {
-	Keys(ctx context.Context) ([]key.Key, error)
-	MakeKey(ctx context.Context, o key.Order, by By) (k key.Key, text string, err error)
+	Keys(ctx context.Context) ([]apikey.Key, error)
+	MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.Key, text string, err error)
 	RevokeKey(ctx context.Context, id string, by By) error
 }

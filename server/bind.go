@@ -8,14 +8,14 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A worker's key may be bound to queues, to kinds, or to both. It then works on, enqueues and sees jobs of these alone: a job elsewhere is answered like an
 // unknown one, and a call that names another queue or kind is refused.
 
 // confined reports whether the caller is a worker, and so does only a worker's work.
-func (c Caller) confined() bool { return c.Scope == key.Worker }
+func (c Caller) confined() bool { return c.Scope == apikey.Worker }
 
 // narrow reports whether the caller's key is bound to queues or kinds.
 func (c Caller) narrow() bool { return len(c.Queues)+len(c.Kinds) > 0 }

@@ -5,20 +5,20 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/breaker"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
 // A Caller is who asks, as far as the server knows.
 type Caller struct {
-	Key     string    // the id of its key; empty where no key is asked for
-	Name    string    // of the key
-	Scope   key.Scope // what it may do
-	Owner   string    // bound to this owner; empty: to nobody
-	Queues  []string  // a worker bound to these queues; empty: to all
-	Kinds   []string  // a worker bound to these kinds; empty: to all
-	Request string    // the id of this request
+	Key     string       // the id of its key; empty where no key is asked for
+	Name    string       // of the key
+	Scope   apikey.Scope // what it may do
+	Owner   string       // bound to this owner; empty: to nobody
+	Queues  []string     // a worker bound to these queues; empty: to all
+	Kinds   []string     // a worker bound to these kinds; empty: to all
+	Request string       // the id of this request
 }
 
 // actor is the name in the story. A caller with a key is named by its key; the name that the request gives stands before it. No caller can be named like an

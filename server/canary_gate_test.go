@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -22,7 +22,7 @@ func TestAKeyIsSeenOnceAndIsNowhereAfterwards(t *testing.T) {
 	}
 	s := newGateScene(t, func(c *Config) { c.Store, c.Desk = st, ops.New(st, ops.Config{}) })
 	s.store, s.desk = st, s.srv.cfg.Desk
-	s.keys = map[string]string{"admin": s.makeKey(key.Order{Name: "canary", Scope: key.Admin})}
+	s.keys = map[string]string{"admin": s.makeKey(apikey.Order{Name: "canary", Scope: apikey.Admin})}
 	made := s.ask("admin", "POST", "/v1/keys", `{"name":"second","scope":"viewer","reason":"a test"}`, "Content-Type", "application/json")
 	at := strings.Index(made.body, "hf_")
 	if made.status >= 300 || at < 0 {
@@ -53,7 +53,7 @@ func TestAKeyIsSeenOnceAndIsNowhereAfterwards(t *testing.T) {
 		places["the file "+filepath.Base(file)] = string(text)
 	}
 	for who, text := range s.keys {
-		_, secret, _ := key.Parse(text)
+		_, secret, _ := apikey.Parse(text)
 		for place, said := range places {
 			if strings.Contains(said, secret) {
 				t.Errorf("the key %s is in %s", who, place)

@@ -5,14 +5,14 @@ import (
 	"net/http"
 
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/notify/feed"
+	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
 // boundTo is under which the owner that a caller is bound to travels with the request.
 type boundTo struct{}
 
 func (s *Server) mountFeed() error {
-	handler, err := feed.New(s.cfg.Store, feed.Config{Listen: s.cfg.Listen, Log: s.cfg.Log, Owner: func(r *http.Request) (string, bool) {
+	handler, err := sse.New(s.cfg.Store, sse.Config{Listen: s.cfg.Listen, Log: s.cfg.Log, Owner: func(r *http.Request) (string, bool) {
 		owner, ok := r.Context().Value(boundTo{}).(string)
 		return owner, ok
 	}})

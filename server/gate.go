@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // admit finds out who asks and whether they may ask this at all, now. What the request holds of the limits is given back when it was answered.
@@ -64,7 +64,7 @@ func (s *Server) keyless(ctx context.Context) (Caller, error) {
 	if !open {
 		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...; 'holdfast keys create' makes one")
 	}
-	return Caller{Scope: key.Admin}, nil
+	return Caller{Scope: apikey.Admin}, nil
 }
 
 // asksNoKey reports whether callers without a key may be let in: then it matters where they come from.

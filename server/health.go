@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/duty"
-	"github.com/holdfastdev/holdfast/key"
 )
 
 // Health is what /readyz tells. Those who may not look see the status alone.
@@ -74,7 +74,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	replyOf(w).route = "metrics"
 	caller, err := s.identify(r)
 	if err == nil {
-		err = caller.may(mounted{scope: key.Viewer})
+		err = caller.may(mounted{scope: apikey.Viewer})
 	}
 	if err != nil {
 		s.refuse(w, r, err)
@@ -93,7 +93,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(r.Header["Authorization"]) > 0 || s.asksNoKey() {
 		caller, err := s.identify(r)
-		if err == nil && caller.may(mounted{scope: key.Viewer}) == nil {
+		if err == nil && caller.may(mounted{scope: apikey.Viewer}) == nil {
 			told = s.detail(r.Context(), told, well)
 			told.Checks = checks
 		}
@@ -115,7 +115,7 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
 	defer cancel()
 	all := append([]Check{{Name: "store", Ask: func(ctx context.Context) (any, error) {
-		_, err := s.cfg.Store.Records(ctx, key.Room)
+		_, err := s.cfg.Store.Records(ctx, apikey.Room)
 		return nil, err
 	}}}, s.cfg.Checks...)
 	p.checks, p.well = nil, true

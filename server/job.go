@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -64,7 +64,7 @@ func (s *Server) mountJobs() {
 // forCaller is a history as a caller may read it. Former values may hold a secret that an edit removed: only callers that can restore them read them. All others read
 // the differences in the story, in which credentials are hidden.
 func forCaller(c Caller, h holdfast.History) holdfast.History {
-	if !c.Scope.Allows(key.Operator) {
+	if !c.Scope.Allows(apikey.Operator) {
 		for i := range h.Events {
 			h.Events[i].Was = nil
 		}

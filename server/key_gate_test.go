@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 func TestAKeyIsAskedForInTheHeaderAndNowhereElse(t *testing.T) {
@@ -39,13 +39,13 @@ func TestAKeyIsAskedForInTheHeaderAndNowhereElse(t *testing.T) {
 
 func TestAWrongKeyAnswersLikeAnUnknownOne(t *testing.T) {
 	s := newGateScene(t)
-	id, _, _ := key.Parse(s.keys["admin"])
-	_, other := key.Make(key.Order{Name: "x", Scope: key.Admin}, time.Now())
-	otherID, _, _ := key.Parse(other)
+	id, _, _ := apikey.Parse(s.keys["admin"])
+	_, other := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
+	otherID, _, _ := apikey.Parse(other)
 	s.keys["unknown"] = other
 	body := strings.Replace(other[:strings.LastIndex(other, "_")], otherID, id, 1)
 	s.keys["wrong"] = body + "_" + checkOf(body)
-	if parsed, _, err := key.Parse(s.keys["wrong"]); err != nil || parsed != id {
+	if parsed, _, err := apikey.Parse(s.keys["wrong"]); err != nil || parsed != id {
 		t.Fatal(parsed, err)
 	}
 	unknown, wrong := s.ask("unknown", "GET", "/v1/jobs", ""), s.ask("wrong", "GET", "/v1/jobs", "")
@@ -57,12 +57,12 @@ func TestAWrongKeyAnswersLikeAnUnknownOne(t *testing.T) {
 func TestAKeyMadeAMomentAgoOpensAndARevokedOneDoesNot(t *testing.T) {
 	s := newGateScene(t)
 	for range 3 {
-		text := s.makeKey(key.Order{Name: "fresh", Scope: key.Viewer})
+		text := s.makeKey(apikey.Order{Name: "fresh", Scope: apikey.Viewer})
 		s.keys["fresh"] = text
 		if a := s.ask("fresh", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
 			t.Fatal(a.status, a.body)
 		}
-		id, _, _ := key.Parse(text)
+		id, _, _ := apikey.Parse(text)
 		if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
 			t.Fatal(err)
 		}
@@ -85,13 +85,13 @@ func TestAKeyMadeAMomentAgoOpensAndARevokedOneDoesNot(t *testing.T) {
 
 func TestTheUseOfAKeyIsWrittenDownNowAndThen(t *testing.T) {
 	s := newGateScene(t)
-	used := func() (k key.Key, version int) {
-		records, err := s.store.Records(t.Context(), key.Room)
+	used := func() (k apikey.Key, version int) {
+		records, err := s.store.Records(t.Context(), apikey.Room)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range records {
-			var one key.Key
+			var one apikey.Key
 			if json.Unmarshal(r.Body, &one) == nil && one.Name == "viewer" {
 				return one, r.Version
 			}
@@ -160,7 +160,7 @@ func TestHoweverManyUnknownKeysComeTheStoreIsAskedSeldom(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { seen = &blindStore{Store: c.Store}; c.Store = seen })
 	begun, before := time.Now(), seen.reads.Load()
 	for range 200 {
-		_, s.keys["unknown"] = key.Make(key.Order{Name: "x", Scope: key.Admin}, time.Now())
+		_, s.keys["unknown"] = apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
 		s.ask("unknown", "GET", "/v1/jobs", "")
 	}
 	if reads, most := seen.reads.Load()-before, int64(time.Since(begun)/ringPause)+2; reads > most {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A keyring knows the keys that are in the store, as they were a moment ago: so asking costs nothing, and what is revoked is refused within a
@@ -47,7 +47,7 @@ type ring struct {
 }
 
 type kept struct {
-	key.Key
+	apikey.Key
 	record holdfast.Record
 }
 
@@ -67,7 +67,7 @@ const (
 )
 
 // decoy is what an unknown key is compared with, so that it takes as long as a known one.
-var decoy, _ = key.Make(key.Order{Name: "decoy"}, time.Time{})
+var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
 
 // look compares a key with what is known, and answers whether it is there at all. One that is good comes without an error.
 func (r *ring) look(id, secret string) (k kept, there bool, err error) {
@@ -93,33 +93,33 @@ func unauthenticated(message string) error {
 
 // open finds the key that a text is. One that is not there is looked for once more in what the store says now, if again allows it: it may have been made a
 // moment ago. A wrong secret goes the same way as an unknown id, and takes as long.
-func (k *keyring) open(ctx context.Context, text string, again func() error) (key.Key, error) {
-	id, secret, err := key.Parse(text)
+func (k *keyring) open(ctx context.Context, text string, again func() error) (apikey.Key, error) {
+	id, secret, err := apikey.Parse(text)
 	if err != nil {
 		if tooOften := again(); tooOften != nil {
-			return key.Key{}, tooOften
+			return apikey.Key{}, tooOften
 		}
-		return key.Key{}, unauthenticated(err.Error())
+		return apikey.Key{}, unauthenticated(err.Error())
 	}
 	now := time.Now()
 	known, err := k.since(ctx, now.Add(-ringStale))
 	if err != nil {
-		return key.Key{}, err
+		return apikey.Key{}, err
 	}
 	found, there, err := known.look(id, secret)
 	if err != nil {
 		if tooOften := again(); tooOften != nil {
-			return key.Key{}, tooOften
+			return apikey.Key{}, tooOften
 		}
 	}
 	if !there && known.begun.Before(now) {
 		if known, err = k.since(ctx, now); err != nil {
-			return key.Key{}, err
+			return apikey.Key{}, err
 		}
 		found, _, err = known.look(id, secret)
 	}
 	if err != nil {
-		return key.Key{}, err
+		return apikey.Key{}, err
 	}
 	if time.Since(known.begun) > ringFresh {
 		k.refresh()
@@ -171,14 +171,14 @@ func (k *keyring) read(r *reading) {
 	ctx, cancel := context.WithTimeout(context.Background(), ringWithin)
 	defer cancel()
 	r.begun = time.Now()
-	records, err := k.store.Records(ctx, key.Room)
+	records, err := k.store.Records(ctx, apikey.Room)
 	if err == nil {
 		if len(records) > 0 {
 			k.lock()
 		}
 		fresh := &ring{keys: make(map[string]kept, len(records)), begun: r.begun}
 		for _, record := range records {
-			var one key.Key
+			var one apikey.Key
 			if json.Unmarshal(record.Body, &one) == nil && one.ID == record.Name {
 				fresh.keys[one.ID] = kept{one, record}
 				fresh.ahead = record.AsOf.Sub(r.begun)

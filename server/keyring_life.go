@@ -6,19 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A life is the time for which a key keeps its rights. It ends when the key is revoked, expires or is changed; requests that wait or stream end with it.
 type life struct {
-	key key.Key
+	key apikey.Key
 	ctx context.Context
 	end context.CancelCauseFunc
 }
 
 // lifeOf is the life of a key that was opened a moment ago. While the keyring has handed out a life it reads the keys all the time, so that the end of a
 // key is noticed also when no other request comes.
-func (k *keyring) lifeOf(one key.Key) context.Context {
+func (k *keyring) lifeOf(one apikey.Key) context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lives[one.ID]
@@ -67,7 +67,7 @@ func (k *keyring) endLives(now *ring) {
 }
 
 // ended is why a key is not any more what it was; nil: it still is. Callers without a key are let in until the first key is made.
-func (r *ring) ended(was key.Key, locked bool) error {
+func (r *ring) ended(was apikey.Key, locked bool) error {
 	is, there := r.keys[was.ID]
 	switch {
 	case was.ID == "" && locked:
@@ -85,7 +85,7 @@ func (r *ring) ended(was key.Key, locked bool) error {
 }
 
 // sameRights reports whether two keys may do the same.
-func sameRights(a, b key.Key) bool {
+func sameRights(a, b apikey.Key) bool {
 	return a.Scope == b.Scope && a.Owner == b.Owner && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Kinds, b.Kinds)
 }
 

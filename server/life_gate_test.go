@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // locks waits until callers without a key are refused, which must be so within a second.
@@ -32,7 +32,7 @@ func openUntilKeys(c *Config) { c.Open = true }
 
 func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 	for what, makeFirst := range map[string]func(s *gateScene){
-		"made beside the store": func(s *gateScene) { s.makeKey(key.Order{Name: "ada", Scope: key.Admin}) },
+		"made beside the store": func(s *gateScene) { s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}) },
 		"made over HTTP": func(s *gateScene) {
 			if a := s.ask("", "POST", "/v1/keys", `{"name":"ada","scope":"admin"}`); a.status != http.StatusCreated {
 				s.t.Fatal(a.status, a.body)
@@ -46,7 +46,7 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 		if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusOK {
 			t.Fatal(a.status, a.body)
 		}
-		if who, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err != nil || who.Scope != key.Admin {
+		if who, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err != nil || who.Scope != apikey.Admin {
 			t.Fatal("a visitor of the pages:", who, err)
 		}
 		makeFirst(s)
@@ -62,12 +62,12 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 
 func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
-	id := keyID(s.makeKey(key.Order{Name: "ada", Scope: key.Admin}))
+	id := keyID(s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}))
 	s.locks("after the first key")
 	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
 		t.Fatal(err)
 	}
-	records, err := s.store.Records(t.Context(), key.Room)
+	records, err := s.store.Records(t.Context(), apikey.Room)
 	if err != nil || len(records) != 1 {
 		t.Fatal(records, err)
 	}
@@ -103,7 +103,7 @@ func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
 			}
 		}
 	}
-	s.keys["ada"] = s.makeKey(key.Order{Name: "ada", Scope: key.Admin})
+	s.keys["ada"] = s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin})
 	s.locks("after the first key")
 	for _, name := range proxies {
 		if a := s.ask("ada", "GET", "/v1/jobs", "", name, "for=192.0.2.1"); a.status != http.StatusOK {
@@ -114,10 +114,10 @@ func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
 
 // ends are the ways in which a key loses its rights.
 func (s *gateScene) ends() map[string]func(text string) {
-	once := func(text string, do func(k *key.Key)) error {
-		records, err := s.store.Records(s.t.Context(), key.Room)
+	once := func(text string, do func(k *apikey.Key)) error {
+		records, err := s.store.Records(s.t.Context(), apikey.Room)
 		for _, r := range records {
-			var k key.Key
+			var k apikey.Key
 			if r.Name == keyID(text) && json.Unmarshal(r.Body, &k) == nil {
 				do(&k)
 				r.Body, _ = json.Marshal(k)
@@ -126,7 +126,7 @@ func (s *gateScene) ends() map[string]func(text string) {
 		}
 		return err
 	}
-	change := func(do func(k *key.Key)) func(string) {
+	change := func(do func(k *apikey.Key)) func(string) {
 		return func(text string) {
 			eventually(s.t, "the key is changed", func() bool { return once(text, do) == nil }) // its use may be written down at the same time
 		}
@@ -137,9 +137,9 @@ func (s *gateScene) ends() map[string]func(text string) {
 				s.t.Fatal(err)
 			}
 		},
-		"expired":            change(func(k *key.Key) { k.ExpireAt = k.CreatedAt }),
-		"of another scope":   change(func(k *key.Key) { k.Scope = key.Viewer }),
-		"bound to a new one": change(func(k *key.Key) { k.Queues = []string{"other"} }),
+		"expired":            change(func(k *apikey.Key) { k.ExpireAt = k.CreatedAt }),
+		"of another scope":   change(func(k *apikey.Key) { k.Scope = apikey.Viewer }),
+		"bound to a new one": change(func(k *apikey.Key) { k.Queues = []string{"other"} }),
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http
 func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.ends() {
-		text := s.makeKey(key.Order{Name: "streams", Scope: key.Operator})
+		text := s.makeKey(apikey.Order{Name: "streams", Scope: apikey.Operator})
 		response := s.opens(text, "GET", "/v1/events", "", nil)
 		if response.StatusCode != http.StatusOK {
 			t.Fatal(how, response.Status)
@@ -180,7 +180,7 @@ func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.ends() {
-		text := s.makeKey(key.Order{Name: "bulk", Scope: key.Worker})
+		text := s.makeKey(apikey.Order{Name: "bulk", Scope: apikey.Worker})
 		from, to := io.Pipe()
 		go func() { _, _ = io.WriteString(to, `{"kind":"mail"}`+"\n") }()
 		response := s.opens(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
@@ -200,7 +200,7 @@ func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.ends() {
-		text := s.makeKey(key.Order{Name: "waits", Scope: key.Worker})
+		text := s.makeKey(apikey.Order{Name: "waits", Scope: apikey.Worker})
 		answered := make(chan answerSeen, 1)
 		s.keys["waits"] = text
 		go func() {
@@ -221,7 +221,7 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
-	s.makeKey(key.Order{Name: "ada", Scope: key.Admin})
+	s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin})
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Error(err)
 	}
@@ -230,7 +230,7 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
 // A body that comes slowly is not taken from a key that was revoked while it came.
 func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
-	text := s.makeKey(key.Order{Name: "slow", Scope: key.Worker})
+	text := s.makeKey(apikey.Order{Name: "slow", Scope: apikey.Worker})
 	s.keys["slow"] = text
 	from, to := io.Pipe()
 	answered, begun := make(chan int, 1), time.Now()
@@ -252,7 +252,7 @@ func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 
 func TestTheLifeOfAVisitorEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
-	text := s.makeKey(key.Order{Name: "looks", Scope: key.Viewer})
+	text := s.makeKey(apikey.Order{Name: "looks", Scope: apikey.Viewer})
 	who, err := s.srv.Know(t.Context(), "192.0.2.1:1", text)
 	if err != nil {
 		t.Fatal(err)

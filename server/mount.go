@@ -7,13 +7,13 @@ import (
 	"strconv"
 
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A mounted route, as the gate, its test and the document's test see it.
 type mounted struct {
 	name, method, path string
-	scope, also        key.Scope
+	scope, also        apikey.Scope
 	about, tag         string
 	status             int
 	in, out            any // pointers to a request and an answer of its types

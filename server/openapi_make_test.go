@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 const schemas = "#/components/schemas/"
@@ -222,7 +222,7 @@ func wordsOn(m mounted) (summary, more string) {
 		rest += "\n\n"
 	}
 	var may []string
-	for _, scope := range []key.Scope{key.Viewer, key.Worker, key.Operator} {
+	for _, scope := range []apikey.Scope{apikey.Viewer, apikey.Worker, apikey.Operator} {
 		if scope.Allows(m.scope) || m.also != "" && scope.Allows(m.also) {
 			may = append(may, string(scope))
 		}
@@ -232,7 +232,7 @@ func wordsOn(m mounted) (summary, more string) {
 		who = strings.Join(may, ", ") + " or admin"
 	}
 	more = rest + "Needs a key of scope " + who + "."
-	if (Caller{Scope: key.Admin, Owner: "anybody"}).may(m) == nil {
+	if (Caller{Scope: apikey.Admin, Owner: "anybody"}).may(m) == nil {
 		more += " One that is bound to an owner will do for what is the owner's."
 	}
 	return strings.TrimSuffix(summary, "."), more

@@ -15,8 +15,8 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/ops"
@@ -136,7 +136,7 @@ func lively(t *testing.T, desk *ops.Service, s holdfast.Store) map[string]string
 	_, err = desk.ApplyPolicy(ctx, ops.PolicyOrder{Text: "kinds: {mail: {cost: 2}}"}, by)
 	must(err)
 	must(desk.ApplyRetention(ctx, []holdfast.Retain{{Name: "rest", For: holdfast.Forever}}, by))
-	_, _, err = desk.MakeKey(ctx, key.Order{Name: "shop", Scope: key.Viewer, ExpireIn: time.Hour}, by)
+	_, _, err = desk.MakeKey(ctx, apikey.Order{Name: "shop", Scope: apikey.Viewer, ExpireIn: time.Hour}, by)
 	must(err)
 	round, err := desk.StartRedrive(ctx, redrive.Order{Filter: holdfast.Filter{Queue: "default"}, Actor: "ann"})
 	must(err)

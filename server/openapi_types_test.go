@@ -10,10 +10,10 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -47,7 +47,7 @@ func namer() func(t reflect.Type, hint string) string {
 		}
 		name, room := t.Name(), path.Base(t.PkgPath())
 		switch room {
-		case "holdfast", "ops", "key", "subscription", "schedule":
+		case "holdfast", "ops", "apikey", "subscription", "schedule":
 		case "api":
 			if other := taken[name]; other != nil && other != t {
 				name = "Wire" + name
@@ -87,7 +87,7 @@ func aliases() map[reflect.Type]reflect.Type {
 		reflect.TypeFor[holdfast.GroupState](): reflect.TypeFor[asGroupState](),
 		reflect.TypeFor[holdfast.Status]():     reflect.TypeFor[asStatus](),
 		reflect.TypeFor[holdfast.Charge]():     reflect.TypeFor[asCharge](),
-		reflect.TypeFor[key.Scope]():           reflect.TypeFor[asScope](),
+		reflect.TypeFor[apikey.Scope]():        reflect.TypeFor[asScope](),
 		reflect.TypeFor[breaker.State]():       reflect.TypeFor[asBreaker](),
 		reflect.TypeFor[redrive.State]():       reflect.TypeFor[asRedrive](),
 		reflect.TypeFor[failure.Blame]():       reflect.TypeFor[asBlame](),
@@ -127,7 +127,7 @@ func (asCharge) Schema(r huma.Registry) *huma.Schema {
 }
 
 func (asScope) Schema(r huma.Registry) *huma.Schema {
-	return shared(r, "Scope", oneOf(key.Viewer, key.Worker, key.Operator, key.Admin))
+	return shared(r, "Scope", oneOf(apikey.Viewer, apikey.Worker, apikey.Operator, apikey.Admin))
 }
 
 func (asBreaker) Schema(r huma.Registry) *huma.Schema {

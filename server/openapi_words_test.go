@@ -12,7 +12,7 @@ import (
 )
 
 // rooms are where the types that travel are written, and what is said about them.
-var rooms = []string{"..", "../api", "../ops", "../key", "../duty", "../schedule", "../failure/redrive", "../failure/breaker", "../notify/subscription"}
+var rooms = []string{"..", "../api", "../ops", "../apikey", "../duty", "../schedule", "../failure/redrive", "../failure/breaker", "../notify/subscription"}
 
 // wordsOf are the comments of structs and of their fields, so that the document says what the code says.
 func wordsOf(t *testing.T) map[string]string {

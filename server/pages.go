@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/limit"
-	"github.com/holdfastdev/holdfast/key"
 )
 
 // Know finds out whose key a text is, as the gate does, for pages that let their visitors in themselves: one that is revoked is refused within a second,
@@ -38,7 +38,7 @@ func (s *Server) Life(c Caller) context.Context {
 	if c.Key == "" && s.cfg.IgnoreKeys {
 		return context.Background()
 	}
-	return s.keys.lifeOf(key.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
+	return s.keys.lifeOf(apikey.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
 }
 
 // pagesPlaces is how many pages are made at once. They are places of their own: who looks what is the matter is not sent away because there is much to do.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // withPages mounts pages that stand for a console: they say what they were asked, and one of them streams until it is sent away.
@@ -107,7 +107,7 @@ func TestPagesAreMountedOnceAtAPathOfTheirOwn(t *testing.T) {
 func TestAKeyIsKnownForPagesAsForTheGate(t *testing.T) {
 	s := newGateScene(t)
 	who, err := s.srv.Know(t.Context(), "192.0.2.1:99", " "+s.keys["operator"]+"\n")
-	if err != nil || who.Name != "operator" || who.Scope != key.Operator || who.Key == "" {
+	if err != nil || who.Name != "operator" || who.Scope != apikey.Operator || who.Key == "" {
 		t.Error(who, err)
 	}
 	if who, err := s.srv.Know(t.Context(), "192.0.2.1:99", s.keys["own"]); err != nil || who.Owner != "bob" {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -57,18 +57,18 @@ var me = ops.By{Actor: "ada"}
 func newGateScene(t testing.TB, change ...func(*Config)) *gateScene {
 	t.Helper()
 	s := newBareScene(t, change...)
-	for _, scope := range []key.Scope{key.Viewer, key.Worker, key.Operator, key.Admin} {
-		s.keys[string(scope)] = s.makeKey(key.Order{Name: string(scope), Scope: scope})
+	for _, scope := range []apikey.Scope{apikey.Viewer, apikey.Worker, apikey.Operator, apikey.Admin} {
+		s.keys[string(scope)] = s.makeKey(apikey.Order{Name: string(scope), Scope: scope})
 	}
-	s.keys["own"] = s.makeKey(key.Order{Name: "own", Scope: key.Operator, Owner: "bob"})
-	s.keys["foreign"] = s.makeKey(key.Order{Name: "foreign", Scope: key.Operator, Owner: "eve"})
+	s.keys["own"] = s.makeKey(apikey.Order{Name: "own", Scope: apikey.Operator, Owner: "bob"})
+	s.keys["foreign"] = s.makeKey(apikey.Order{Name: "foreign", Scope: apikey.Operator, Owner: "eve"})
 	s.keys["malformed"] = "hf_no_key_00000000"
-	s.keys["revoked"] = s.makeKey(key.Order{Name: "revoked", Scope: key.Admin})
-	id, _, _ := key.Parse(s.keys["revoked"])
+	s.keys["revoked"] = s.makeKey(apikey.Order{Name: "revoked", Scope: apikey.Admin})
+	id, _, _ := apikey.Parse(s.keys["revoked"])
 	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
 		t.Fatal(err)
 	}
-	s.keys["expired"] = s.keepKey(key.Order{Name: "expired", Scope: key.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
+	s.keys["expired"] = s.keepKey(apikey.Order{Name: "expired", Scope: apikey.Admin, ExpireIn: time.Second}, time.Now().Add(-time.Hour))
 	return s
 }
 
@@ -103,7 +103,7 @@ func newBareScene(t testing.TB, change ...func(*Config)) *gateScene {
 	return s
 }
 
-func (s *gateScene) makeKey(o key.Order) string {
+func (s *gateScene) makeKey(o apikey.Order) string {
 	s.t.Helper()
 	_, text, err := s.desk.MakeKey(s.t.Context(), o, me)
 	if err != nil {
@@ -113,11 +113,11 @@ func (s *gateScene) makeKey(o key.Order) string {
 }
 
 // keepKey keeps a key that was made at another time.
-func (s *gateScene) keepKey(o key.Order, at time.Time) string {
+func (s *gateScene) keepKey(o apikey.Order, at time.Time) string {
 	s.t.Helper()
-	k, text := key.Make(o, at)
+	k, text := apikey.Make(o, at)
 	body, _ := json.Marshal(k)
-	if err := s.store.Keep(s.t.Context(), holdfast.Change{Records: []holdfast.Record{{Room: key.Room, Name: k.ID, Body: body}}}); err != nil {
+	if err := s.store.Keep(s.t.Context(), holdfast.Change{Records: []holdfast.Record{{Room: apikey.Room, Name: k.ID, Body: body}}}); err != nil {
 		s.t.Fatal(err)
 	}
 	return text
@@ -251,6 +251,6 @@ func (s *gateScene) facts() string {
 }
 
 func keyID(text string) string {
-	id, _, _ := key.Parse(text)
+	id, _, _ := apikey.Parse(text)
 	return id
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 )
 
 // A row says who may ask a route: scopes by their first letters, and what keys that are bound to an owner see of it: "job" and "group" what is
@@ -93,8 +93,8 @@ func (a answerSeen) refusedByScope() bool {
 
 func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
 	s := newGateScene(t)
-	s.keys["worker of a queue"] = s.makeKey(key.Order{Name: "narrow", Scope: key.Worker, Queues: []string{"a"}})
-	s.keys["viewer of bob"] = s.makeKey(key.Order{Name: "peek", Scope: key.Viewer, Owner: "bob"})
+	s.keys["worker of a queue"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
+	s.keys["viewer of bob"] = s.makeKey(apikey.Order{Name: "peek", Scope: apikey.Viewer, Owner: "bob"})
 	for _, m := range s.srv.routes {
 		want, path := gateTable[m.name], at(m, holdfast.NewID(), holdfast.NewID())
 		for _, who := range []string{"", "malformed", "revoked", "expired"} {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/duty"
 	"github.com/holdfastdev/holdfast/failure/breaker"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/notify/subscription"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -47,12 +47,12 @@ const retentionRoom = "retention"
 var elsewhere = []string{redriveRoom, schedule.Room, "artifact"}
 
 // secretRooms are read by admins alone.
-var secretRooms = []string{key.Room, subscription.Room}
+var secretRooms = []string{apikey.Room, subscription.Room}
 
 // roomToRead refuses a room that the caller may not read, and reports whether there is anything in it for the caller.
 func (c Caller) roomToRead(room string) (some bool, err error) {
 	if _, ok := workerRooms[room]; !c.confined() {
-		if c.Scope != key.Admin && slices.ContainsFunc(secretRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
+		if c.Scope != apikey.Admin && slices.ContainsFunc(secretRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
 			return false, forbidden("the room " + room + " is for admins: use a key of that scope")
 		}
 		return true, nil

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/failure/redrive"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -71,7 +71,7 @@ func TestAnAdminIsKnownByTheKeyAndNotTakenForAnEngine(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"holdfast", "Holdfast (key worker)", "Policy"} {
-		if err := (key.Order{Name: name, Scope: key.Operator}).Check(); err == nil {
+		if err := (apikey.Order{Name: name, Scope: apikey.Operator}).Check(); err == nil {
 			t.Errorf("a key is named %q", name)
 		}
 	}
@@ -233,7 +233,7 @@ func TestAWorkerDoesNotLookAround(t *testing.T) {
 
 func TestAKeyThatIsBoundToQueuesWorksOnTheseAlone(t *testing.T) {
 	s := newGateScene(t)
-	s.keys["narrow"] = s.makeKey(key.Order{Name: "narrow", Scope: key.Worker, Queues: []string{"a", "b"}, Kinds: []string{"mail"}})
+	s.keys["narrow"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a", "b"}, Kinds: []string{"mail"}})
 	foreign := s.job("bob") // in the default queue
 	for _, ask := range []struct {
 		path, body string
@@ -263,7 +263,7 @@ func TestAKeyThatIsBoundToQueuesWorksOnTheseAlone(t *testing.T) {
 			t.Errorf("%s %s: %d %s, wanted %d", ask.path, ask.body, a.status, a.body, ask.status)
 		}
 	}
-	for _, bad := range []key.Order{{Name: "x", Scope: key.Viewer, Queues: []string{"a"}}, {Name: "x", Scope: key.Worker, Queues: []string{"two words"}}, {Name: "x", Scope: key.Worker, Kinds: []string{""}}} {
+	for _, bad := range []apikey.Order{{Name: "x", Scope: apikey.Viewer, Queues: []string{"a"}}, {Name: "x", Scope: apikey.Worker, Queues: []string{"two words"}}, {Name: "x", Scope: apikey.Worker, Kinds: []string{""}}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v is in order", bad)
 		}
@@ -272,8 +272,8 @@ func TestAKeyThatIsBoundToQueuesWorksOnTheseAlone(t *testing.T) {
 
 func TestABoundKeySettlesRenewsAndReadsNoJobElsewhere(t *testing.T) {
 	s := newGateScene(t)
-	s.keys["narrow"] = s.makeKey(key.Order{Name: "narrow", Scope: key.Worker, Queues: []string{"a"}})
-	s.keys["mailer"] = s.makeKey(key.Order{Name: "mailer", Scope: key.Worker, Kinds: []string{"mail"}})
+	s.keys["narrow"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
+	s.keys["mailer"] = s.makeKey(apikey.Order{Name: "mailer", Scope: apikey.Worker, Kinds: []string{"mail"}})
 	foreign, unknown := s.job("bob"), holdfast.NewID()
 	mine := s.ask("narrow", "POST", "/v1/jobs", `{"kind":"report","queue":"a"}`)
 	leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w", Queues: []string{holdfast.DefaultQueue}, Limit: 1, Start: 1, Lease: time.Hour})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
@@ -54,7 +54,7 @@ func TestEveryMetricOfTheDashboardAndTheRulesIsOnThePage(t *testing.T) {
 }
 
 func TestPrometheusTakesTheRulesAndTheyFireWhenTheyShould(t *testing.T) {
-	promtool, err := need.Promtool.Ensure()
+	promtool, err := testprograms.Promtool.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}

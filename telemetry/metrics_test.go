@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/telemetry"
@@ -51,7 +51,7 @@ func TestWhatAnEngineDoesAndWhatTheStoreHoldsIsOnThePage(t *testing.T) {
 }
 
 func TestPrometheusFindsNoFaultWithThePage(t *testing.T) {
-	promtool, err := need.Promtool.Ensure()
+	promtool, err := testprograms.Promtool.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -44,18 +44,18 @@ func keys(ctx context.Context, set settings, args []string, out io.Writer, log *
 }
 
 func (a *app) createKey(ctx context.Context, args []string, out io.Writer) error {
-	var order key.Order
+	var order apikey.Order
 	var scope string
 	flags := flag.NewFlagSet("key create", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says it
 	flags.StringVar(&order.Name, "name", "", "for people")
-	flags.StringVar(&scope, "scope", string(key.Operator), "viewer, operator or admin")
+	flags.StringVar(&scope, "scope", string(apikey.Operator), "viewer, operator or admin")
 	flags.StringVar(&order.Owner, "owner", "", "whose files it sees; its own when empty")
 	flags.DurationVar(&order.ExpireIn, "for", 0, "how long it is good; for ever when zero")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return errors.Join(err, fmt.Errorf("key create --name NAME: %w", errUsage))
 	}
-	order.Scope = key.Scope(scope)
+	order.Scope = apikey.Scope(scope)
 	made, text, err := a.desk.MakeKey(ctx, order, ops.By{Actor: me(), Reason: "convert key create"})
 	if err != nil {
 		return err

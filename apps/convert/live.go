@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/notify/feed"
+	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
 // followed are the events that a page shows. What people do, a manual retry for one, is told anyway.
@@ -20,13 +20,13 @@ var followed = []string{
 
 // events makes what GET /api/events tells. From then on the store writes down what is followed, under a name of our own: whoever comes first misses nothing,
 // and others who listen to the same store do not change it.
-func (a *app) events() (*feed.Handler, error) {
+func (a *app) events() (*sse.Handler, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := a.jobs.Keep(ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "convert", Events: followed}}}); err != nil {
 		return nil, err
 	}
-	return feed.New(owned{a.jobs, &a.set}, feed.Config{Source: "/convert", Log: a.log, Owner: func(r *http.Request) (string, bool) {
+	return sse.New(owned{a.jobs, &a.set}, sse.Config{Source: "/convert", Log: a.log, Owner: func(r *http.Request) (string, bool) {
 		owner, ok := r.Context().Value(following{}).(string)
 		return owner, ok && owner != ""
 	}})

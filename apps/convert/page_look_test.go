@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/internal/walk/browser"
+	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
 // furnished is a page with rows of every kind on it.

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/apps/convert/gateway"
 	"github.com/holdfastdev/holdfast/apps/internal/blob"
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
-	"github.com/holdfastdev/holdfast/internal/walk/browser"
+	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
 // A visitor looks at the queue page of a scene in a real browser.

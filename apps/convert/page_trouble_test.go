@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/internal/walk/browser"
+	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
 )
 
 // 000 section 6: the queue page shows only the short line. When nobody tries again any more, it does not say so either.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/limit"
-	"github.com/holdfastdev/holdfast/key"
 )
 
 const (
@@ -73,7 +73,7 @@ func (a *app) holder(r *http.Request, given []string) (string, error) {
 	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") {
 		return "", badKey
 	}
-	id, secret, err := key.Parse(strings.TrimSpace(text))
+	id, secret, err := apikey.Parse(strings.TrimSpace(text))
 	if err != nil {
 		return "", badKey
 	}
@@ -84,9 +84,9 @@ func (a *app) holder(r *http.Request, given []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	asked := key.Operator
+	asked := apikey.Operator
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		asked = key.Viewer
+		asked = apikey.Viewer
 	}
 	switch {
 	case !k.Scope.Allows(asked):
@@ -106,7 +106,7 @@ type keyring struct {
 
 // A ring is what was read at one time.
 type ring struct {
-	keys  map[string]key.Key
+	keys  map[string]apikey.Key
 	begun time.Time
 	ahead time.Duration // the store's clock, seen from ours
 }
@@ -118,24 +118,24 @@ const (
 )
 
 // decoy is what an unknown key is compared with, so that it takes as long as a known one.
-var decoy, _ = key.Make(key.Order{Name: "decoy"}, time.Time{})
+var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
 
 // open finds a key, and refuses one that is not good. One that is not there may have been made a moment ago: then the store is asked again.
-func (k *keyring) open(ctx context.Context, from holdfast.Keeper, id, secret string) (key.Key, error) {
+func (k *keyring) open(ctx context.Context, from holdfast.Keeper, id, secret string) (apikey.Key, error) {
 	now := time.Now()
 	known, err := k.since(ctx, from, now.Add(-keyringFresh))
 	if err == nil && known.keys[id].ID == "" {
 		known, err = k.since(ctx, from, now.Add(1)) // begun later than that we were asked
 	}
 	if err != nil {
-		return key.Key{}, err
+		return apikey.Key{}, err
 	}
 	found, there := known.keys[id]
 	if !there {
 		found = decoy
 	}
 	if opens := found.Opens(secret, time.Now().Add(known.ahead)); !opens || !there {
-		return key.Key{}, badKey
+		return apikey.Key{}, badKey
 	}
 	return found, nil
 }
@@ -166,13 +166,13 @@ func (k *keyring) since(ctx context.Context, from holdfast.Keeper, at time.Time)
 			return nil, ctx.Err()
 		}
 	}
-	fresh := &ring{keys: map[string]key.Key{}, begun: time.Now()}
-	records, err := from.Records(ctx, key.Room)
+	fresh := &ring{keys: map[string]apikey.Key{}, begun: time.Now()}
+	records, err := from.Records(ctx, apikey.Room)
 	if err != nil {
 		return nil, err
 	}
 	for _, record := range records {
-		var one key.Key
+		var one apikey.Key
 		if json.Unmarshal(record.Body, &one) == nil && one.ID == record.Name {
 			fresh.keys[one.ID] = one
 			fresh.ahead = record.AsOf.Sub(fresh.begun)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -101,7 +101,7 @@ func TestACookieIsForTLSAloneWhereTheVisitorCameByIt(t *testing.T) {
 }
 
 // makes makes a key, and answers what to send.
-func (s *scene) makes(o key.Order) (id, header string) {
+func (s *scene) makes(o apikey.Order) (id, header string) {
 	s.Helper()
 	o.Name = "test"
 	k, text, err := s.desk.MakeKey(context.Background(), o, ops.By{Actor: "test"})
@@ -115,11 +115,11 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		s := newScene(t, address)
 		for _, c := range []struct {
-			order       key.Order
+			order       apikey.Order
 			looks, acts bool
 		}{
-			{key.Order{Scope: key.Viewer, Owner: "bob"}, true, false}, {key.Order{Scope: key.Operator, Owner: "bob"}, true, true}, {key.Order{Scope: key.Viewer}, true, false},
-			{key.Order{Scope: key.Operator}, true, true}, {key.Order{Scope: key.Admin}, true, true}, {key.Order{Scope: key.Worker}, false, false},
+			{apikey.Order{Scope: apikey.Viewer, Owner: "bob"}, true, false}, {apikey.Order{Scope: apikey.Operator, Owner: "bob"}, true, true}, {apikey.Order{Scope: apikey.Viewer}, true, false},
+			{apikey.Order{Scope: apikey.Operator}, true, true}, {apikey.Order{Scope: apikey.Admin}, true, true}, {apikey.Order{Scope: apikey.Worker}, false, false},
 		} {
 			id, header := s.makes(c.order)
 			want := c.order.Owner
@@ -138,8 +138,8 @@ func TestAKeyActsForItsOwnerOrForItself(t *testing.T) {
 
 func TestWhatIsNoKeyOpensNothingAndBeginsNoSession(t *testing.T) {
 	s := newScene(t, "")
-	_, good := s.makes(key.Order{Scope: key.Operator, Owner: "bob"})
-	_, unknown := key.Make(key.Order{Name: "x", Scope: key.Admin}, time.Now())
+	_, good := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
+	_, unknown := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
 	session, _ := newSession()
 	for _, given := range [][]string{
 		{""}, {"Bearer"}, {"Bearer "}, {"Basic dXNlcjpwYXNz"}, {strings.TrimPrefix(good, "Bearer ")}, {good + "0"}, {good[:len(good)-1]}, {"Bearer " + unknown}, {good, good}, {"Bearer hf_a_b_c"},
@@ -157,8 +157,8 @@ func TestWhatIsNoKeyOpensNothingAndBeginsNoSession(t *testing.T) {
 
 func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 	tell(t, func(s *scene) {
-		id, header := s.makes(key.Order{Scope: key.Operator, Owner: "bob"})
-		_, brief := s.makes(key.Order{Scope: key.Operator, Owner: "eve", ExpireIn: time.Minute})
+		id, header := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
+		_, brief := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "eve", ExpireIn: time.Minute})
 		for _, h := range []string{header, brief} {
 			if _, _, err := s.visit("POST", carries(h)); err != nil {
 				t.Fatal(err)
@@ -171,7 +171,7 @@ func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 		if _, _, err := s.visit("POST", carries(header)); faultOf(err).status != http.StatusUnauthorized {
 			t.Errorf("revoked: %v", err)
 		}
-		_, fresh := s.makes(key.Order{Scope: key.Operator, Owner: "zoe"})
+		_, fresh := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "zoe"})
 		if owner, _, err := s.visit("POST", carries(fresh)); err != nil || owner != "zoe" {
 			t.Errorf("made a moment ago: %q %v", owner, err)
 		}
@@ -184,7 +184,7 @@ func TestAKeyThatIsRevokedOrHasExpiredIsRefusedWithinASecond(t *testing.T) {
 
 func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 	s := newScene(t, "")
-	_, header := s.makes(key.Order{Scope: key.Operator, Owner: "bob"})
+	_, header := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
 	s.faulty.Plan(storetest.Fault{Verb: "Records", Always: true})
 	owner, _, err := s.visit("GET", carries(header))
 	if told := faultOf(err); owner != "" || !errors.Is(err, holdfast.ErrUnavailable) || told.status != http.StatusServiceUnavailable {

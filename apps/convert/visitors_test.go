@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/internal/limit"
-	"github.com/holdfastdev/holdfast/key"
 	"github.com/holdfastdev/holdfast/store"
 )
 
@@ -80,8 +80,8 @@ func TestOneVisitorDoesNotTakeThePlacesOfAll(t *testing.T) {
 
 func TestBadKeysAreSlowedAndGoodOnesAreNot(t *testing.T) {
 	s := newScene(t, "")
-	_, good := s.makes(key.Order{Scope: key.Operator, Owner: "bob"})
-	_, unknown := key.Make(key.Order{Name: "x", Scope: key.Admin}, time.Now())
+	_, good := s.makes(apikey.Order{Scope: apikey.Operator, Owner: "bob"})
+	_, unknown := apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
 	for _, bad := range []string{"Bearer " + unknown, "Bearer nonsense", "Basic x"} {
 		s.badKeys = newRates(badKeysPerMinute)
 		last := 0

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfastdev/holdfast/internal/limit"
-	"github.com/holdfastdev/holdfast/notify/feed"
+	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
 // A front is everything that is served: the API, the page, health and metrics.
@@ -18,7 +18,7 @@ type front struct {
 	*app
 	mux      *http.ServeMux
 	inner    http.Handler // the mux, behind what protects it
-	feed     *feed.Handler
+	feed     *sse.Handler
 	draining atomic.Bool // about to end: answers on, and is not ready any more
 	health   health
 	offer    offer

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
 )
@@ -30,7 +30,7 @@ var plenty = server.Limits{PerSecond: math.MaxInt32, InFlight: 4096, Running: 40
 // goFar serves a store on loopback, and comes back to it with a key as any worker does.
 func goFar(ctx context.Context, near holdfast.Store) (*far, error) {
 	desk := ops.New(near, ops.Config{})
-	_, text, err := desk.MakeKey(ctx, key.Order{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: key.Worker}, ops.By{Actor: "bench", Reason: "a worker far from its store"})
+	_, text, err := desk.MakeKey(ctx, apikey.Order{Name: fmt.Sprintf("bench-%d", os.Getpid()), Scope: apikey.Worker}, ops.By{Actor: "bench", Reason: "a worker far from its store"})
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 )
 
@@ -37,7 +37,7 @@ func listKeysCommand(name, short string) *cobra.Command {
 	}
 }
 
-func printKeys(out io.Writer, keys []key.Key) {
+func printKeys(out io.Writer, keys []apikey.Key) {
 	if len(keys) == 0 {
 		fmt.Fprintln(out, "no key was ever made: see 'holdfast keys create --help'")
 		return
@@ -50,7 +50,7 @@ func printKeys(out io.Writer, keys []key.Key) {
 }
 
 // boundTo says what a key is bound to.
-func boundTo(k key.Key) string {
+func boundTo(k apikey.Key) string {
 	var parts []string
 	if k.Owner != "" {
 		parts = append(parts, "owner "+printable(k.Owner))
@@ -64,7 +64,7 @@ func boundTo(k key.Key) string {
 	return strings.Join(parts, ", ")
 }
 
-func keyState(k key.Key) string {
+func keyState(k apikey.Key) string {
 	switch {
 	case !k.RevokedAt.IsZero():
 		return "revoked"
@@ -75,7 +75,7 @@ func keyState(k key.Key) string {
 }
 
 func makeKeyCommand() *cobra.Command {
-	var order key.Order
+	var order apikey.Order
 	var scope string
 	var by *ops.By
 	c := &cobra.Command{
@@ -84,7 +84,7 @@ func makeKeyCommand() *cobra.Command {
 settle), operator (look, enqueue and intervene), admin (everything). A key of a viewer or operator may be bound to an owner: it sees and touches nobody
 else's jobs. A worker's key may be bound to queues and kinds: it enqueues, claims and sees nothing else.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			order.Scope = key.Scope(scope)
+			order.Scope = apikey.Scope(scope)
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
 				known, err := o.Keys(ctx)
 				if err != nil {
@@ -95,8 +95,8 @@ else's jobs. A worker's key may be bound to queues and kinds: it enqueues, claim
 					return err
 				}
 				answer := struct {
-					Key  key.Key `json:"key"`
-					Text string  `json:"text"`
+					Key  apikey.Key `json:"key"`
+					Text string     `json:"text"`
 				}{k, text}
 				return show(c, answer, func(out io.Writer) {
 					fmt.Fprintln(out, text)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/kind/program"
+	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
 // Exit codes, the only such table. A script can rely on them.
@@ -36,7 +36,7 @@ is missing or may not do this.`
 var errFound = errors.New("found something")
 
 func main() {
-	program.Main() // first: a process that sets limits on a program becomes it here
+	execjob.Main() // first: a process that sets limits on a program becomes it here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

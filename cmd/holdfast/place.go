@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 	"github.com/holdfastdev/holdfast/config"
 	"github.com/holdfastdev/holdfast/engine"
-	"github.com/holdfastdev/holdfast/kind/call"
+	"github.com/holdfastdev/holdfast/kind/httpjob"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/store"
 )
@@ -140,7 +140,7 @@ func openStore(c *cobra.Command, address string) (*place, error) {
 }
 
 // deskOf is the desk beside a store, the same in a server and in a verb.
-func deskOf(s holdfast.Store, cfg ops.Config, names call.Dependencies) *ops.Service {
+func deskOf(s holdfast.Store, cfg ops.Config, names httpjob.Dependencies) *ops.Service {
 	cfg.Retention, cfg.CheckSubscription, cfg.Prepare = engine.DefaultRetention, checkSink, prepareBuiltIn(names)
 	return ops.New(s, cfg)
 }

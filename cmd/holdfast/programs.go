@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/api"
-	"github.com/holdfastdev/holdfast/kind/program"
+	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
 // A programsFile is --exec-config as it is written: {"programs": {"thumbnail": {"path": "/usr/bin/convert", "args": ["--"], "timeout": "1m"}}}.
@@ -50,14 +50,14 @@ func (s *site) registerPrograms() error {
 	if len(file.Programs) == 0 {
 		return &usageError{fmt.Errorf("%s lists no programs: list some, or leave out --exec-config", name)}
 	}
-	cfg := program.Config{Programs: make(map[string]program.Program, len(file.Programs)), Patience: file.Patience}
+	cfg := execjob.Config{Programs: make(map[string]execjob.Program, len(file.Programs)), Patience: file.Patience}
 	for name, p := range file.Programs {
-		cfg.Programs[name] = program.Program{
+		cfg.Programs[name] = execjob.Program{
 			Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Timeout: p.Timeout, MaxOutput: p.MaxOutput, Verbatim: p.Verbatim, Codes: p.Codes,
-			Limits: program.Limits(p.Limits),
+			Limits: execjob.Limits(p.Limits),
 		}
 	}
-	if err := program.Register(s.engine, cfg); err != nil {
+	if err := execjob.Register(s.engine, cfg); err != nil {
 		return &usageError{fmt.Errorf("%s: %w", name, err)}
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/policy"
-	"github.com/holdfastdev/holdfast/kind/call"
+	"github.com/holdfastdev/holdfast/kind/httpjob"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/server"
@@ -38,8 +38,8 @@ type site struct {
 	shape func(rules *engine.Config) // changes what engines here go by; nil: nothing does
 
 	taxonomy *failure.Taxonomy
-	names    call.Dependencies // of the hosts that http jobs call
-	given    *policy.Set       // what the policy file or the settings say; nil: nothing
+	names    httpjob.Dependencies // of the hosts that http jobs call
+	given    *policy.Set          // what the policy file or the settings say; nil: nothing
 	store    holdfast.Store
 	pulse    *pulse
 	desk     *ops.Service

@@ -17,11 +17,11 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 	"github.com/holdfastdev/holdfast/failure/catalog"
 	"github.com/holdfastdev/holdfast/failure/policy"
+	"github.com/holdfastdev/holdfast/internal/probe"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/mail"
-	"github.com/holdfastdev/holdfast/notify/stream"
+	"github.com/holdfastdev/holdfast/notify/nats"
 	"github.com/holdfastdev/holdfast/notify/webhook"
-	"github.com/holdfastdev/holdfast/probe"
 )
 
 // makeEngine makes the engine that performs duties, judges what remote workers report, and runs the built-in kinds.
@@ -142,7 +142,7 @@ func (s *site) sinks() (map[string]notify.Sink, error) {
 		sinks["mail"] = letters
 	}
 	if address := s.set.Text("nats-url"); address != "" {
-		events, err := stream.New(stream.Config{URL: address, Stream: s.set.Text("nats-stream")})
+		events, err := nats.New(nats.Config{URL: address, Stream: s.set.Text("nats-stream")})
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/kind/call"
+	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
 // A town is what lives in the served demo: those who want things done, those who do them, and those who look after it. All of it goes the ways that
@@ -57,7 +57,7 @@ var townCalls = []struct{ path, owner, dependency string }{
 
 // callOf is a job that calls the gateway.
 func (t *town) callOf(path, owner, dependency string) (holdfast.Draft, error) {
-	d, err := holdfast.NewDraft(call.Request{Method: http.MethodPost, URL: t.gateway.services[dependency] + path, Body: "please"})
+	d, err := holdfast.NewDraft(httpjob.Request{Method: http.MethodPost, URL: t.gateway.services[dependency] + path, Body: "please"})
 	d.Owner, d.Tags = owner, []string{"region:eu"}
 	return d, err
 }

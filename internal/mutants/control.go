@@ -56,8 +56,8 @@ var control = []Mutant{
 	},
 	{
 		Name: "tenant-names-the-breaker", Breaks: "the dependency of a call is the host that it calls",
-		Patches: []Patch{{"kind/call/call.go", "err = failure.On(err, host)", "_ = host"}},
-		Test:    []string{"-run", "TestOnlyTheHostThatIsCalledIsBlamed", "./kind/call"},
+		Patches: []Patch{{"kind/httpjob/call.go", "err = failure.On(err, host)", "_ = host"}},
+		Test:    []string{"-run", "TestOnlyTheHostThatIsCalledIsBlamed", "./kind/httpjob"},
 	},
 	{
 		Name: "probes-without-turns", Breaks: "jobs take turns to probe",
@@ -71,7 +71,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "limit-by-counter", Breaks: "a limit is counted from live leases, so that no crash can leave it wrong (solid_queue: limit 1 ran 11 times)",
-		Patches: []Patch{{"store/statement/claim.sqlite.sql", "SELECT jobs, members FROM holdfast_lease\n", "SELECT jobs, members FROM holdfast_lease WHERE lost IS NULL AND expires_at > (SELECT max(claimed_at) FROM holdfast_lease)\n"}},
+		Patches: []Patch{{"store/internal/sqltext/claim.sqlite.sql", "SELECT jobs, members FROM holdfast_lease\n", "SELECT jobs, members FROM holdfast_lease WHERE lost IS NULL AND expires_at > (SELECT max(claimed_at) FROM holdfast_lease)\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/limit", "./store/sqlite"},
 	},
 	{
@@ -81,37 +81,37 @@ var control = []Mutant{
 	},
 	{
 		Name: "limit-without-lock", Breaks: "processes that claim at once exceed no limit",
-		Patches: []Patch{{"store/statement/claim.postgres.sql", " ORDER BY h.scope, h.name, h.source FOR UPDATE\n", " ORDER BY h.scope, h.name, h.source\n"}},
+		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", " ORDER BY h.scope, h.name, h.source FOR UPDATE\n", " ORDER BY h.scope, h.name, h.source\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/limit", "./store/postgres"},
 	},
 	{
 		Name: "record-without-compare-and-set", Breaks: "a transition is announced once, by whoever was first",
-		Patches: []Patch{{"store/statement/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: record_forget", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: record_forget"}},
+		Patches: []Patch{{"store/internal/sqltext/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: record_forget", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: record_forget"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/record", "./store/postgres"},
 	},
 	{
 		Name: "claim-ignores-kinds", Breaks: "a worker claims only kinds it handles",
-		Patches: []Patch{{"store/lane/scope.go", "return s.kinds[l.Kind]", "return true"}, {"store/lane/scope.go", "return len(s.Kinds) == 0 || slices.Contains(s.Kinds, l.Kind)", "return true"}},
+		Patches: []Patch{{"store/internal/lane/scope.go", "return s.kinds[l.Kind]", "return true"}, {"store/internal/lane/scope.go", "return len(s.Kinds) == 0 || slices.Contains(s.Kinds, l.Kind)", "return true"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/sqlite"},
 	},
 	{
 		Name: "claim-ignores-kinds-in-its-statement", Breaks: "the same, on the way of one statement on PostgreSQL",
-		Patches: []Patch{{"store/statement/claim.postgres.sql", " AND a.kind = w.kind OFFSET 0) AS l", " AND w.kind <> '' OFFSET 0) AS l"}},
+		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", " AND a.kind = w.kind OFFSET 0) AS l", " AND w.kind <> '' OFFSET 0) AS l"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/postgres"},
 	},
 	{
 		Name: "claim-ignores-slots-of-owners", Breaks: "a claim takes no more of an owner than it has slots for",
-		Patches: []Patch{{"store/lane/lane.go", "v.busy[l.Owner] += jobs", "v.busy[l.Owner] += 0 * jobs"}},
+		Patches: []Patch{{"store/internal/lane/lane.go", "v.busy[l.Owner] += jobs", "v.busy[l.Owner] += 0 * jobs"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/sqlite"},
 	},
 	{
 		Name: "claim-joins-all-that-is-ready", Breaks: "other jobs cost a claim nothing, after the database collected statistics too",
-		Patches: []Patch{{"store/statement/claim.postgres.sql", "AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)", "AND EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = -id)"}},
+		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", "AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)", "AND EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = -id)"}},
 		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/postgres"},
 	},
 	{
 		Name: "expiry-tries-every-lane", Breaks: "lanes of other jobs cost a duty nothing",
-		Patches: []Patch{{"store/statement/keep.sqlite.sql", "ON r.lane = j.lane AND", "ON abs(r.lane) = j.lane AND"}},
+		Patches: []Patch{{"store/internal/sqltext/keep.sqlite.sql", "ON r.lane = j.lane AND", "ON abs(r.lane) = j.lane AND"}},
 		Test:    []string{"-run", "TestEveryStatementFindsItsRowsByKeyInAMillion", "./store/sqlite"},
 	},
 	{
@@ -121,7 +121,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "no-turns", Breaks: "one noisy owner does not keep others waiting",
-		Patches: []Patch{{"store/lane/fair.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
-		Test:    []string{"./store/lane"},
+		Patches: []Patch{{"store/internal/lane/fair.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
+		Test:    []string{"./store/internal/lane"},
 	},
 }

@@ -47,7 +47,7 @@ var heart = []Mutant{
 	{
 		Name: "state-only-fence", Breaks: "whoever settles must hold this very lease, not any lease",
 		Patches: []Patch{
-			{"store/statement/settle.postgres.sql", "FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_lease WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
+			{"store/internal/sqltext/settle.postgres.sql", "FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_lease WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
 			{"store/postgres/settle.go", "if l.id == n.Batch {", "if l.find(n.Job) != nil {"},
 			{"store/postgres/settle.go", "m != nil && m.token == n.Token", "m != nil"},
 		},
@@ -75,7 +75,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "reclaim-by-id-only", Breaks: "a lease that was renewed is not taken (river#1302, asynq's recoverer)",
-		Patches: []Patch{{"store/statement/keep.postgres.sql", "FROM holdfast_lease WHERE expires_at <= ", "FROM holdfast_lease WHERE '-infinity' <= "}},
+		Patches: []Patch{{"store/internal/sqltext/keep.postgres.sql", "FROM holdfast_lease WHERE expires_at <= ", "FROM holdfast_lease WHERE '-infinity' <= "}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/postgres"},
 	},
 	{
@@ -101,13 +101,13 @@ var heart = []Mutant{
 	},
 	{
 		Name: "dedupe-by-check-then-insert", Breaks: "many enqueuers with one key make one job and no error",
-		Patches: []Patch{{"store/statement/enqueue.postgres.sql", " ORDER BY d.owner, d.kind, d.key\nON CONFLICT DO NOTHING RETURNING owner, kind, key",
+		Patches: []Patch{{"store/internal/sqltext/enqueue.postgres.sql", " ORDER BY d.owner, d.kind, d.key\nON CONFLICT DO NOTHING RETURNING owner, kind, key",
 			" WHERE NOT EXISTS (SELECT FROM holdfast_unique u WHERE u.owner = d.owner AND u.kind = d.kind AND u.key = d.key)\n ORDER BY d.owner, d.kind, d.key\nRETURNING owner, kind, key"}},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/race", "./store/postgres"},
 	},
 	{
 		Name: "unique-key-not-freed", Breaks: "a key is free in the instant its job ends (asynq#275, oban#424)",
-		Patches: []Patch{{"store/statement/settle.postgres.sql", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[]) AND false"}},
+		Patches: []Patch{{"store/internal/sqltext/settle.postgres.sql", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[]) AND false"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keys", "./store/postgres"},
 	},
 	{
@@ -117,7 +117,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "cancel-ignored-by-settle", Breaks: "a cancel that was granted takes effect (river PR#1397)",
-		Patches: []Patch{{"store/statement/settle.sqlite.sql", "SELECT EXISTS (SELECT 1 FROM holdfast_cancel), ", "SELECT 0, "}},
+		Patches: []Patch{{"store/internal/sqltext/settle.sqlite.sql", "SELECT EXISTS (SELECT 1 FROM holdfast_cancel), ", "SELECT 0, "}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/operate", "./store/sqlite"},
 	},
 	{
@@ -127,12 +127,12 @@ var heart = []Mutant{
 	},
 	{
 		Name: "two-step-promote", Breaks: "a due job is promoted once (sidekiq PR#1495)",
-		Patches: []Patch{{"store/statement/keep.sqlite.sql", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND EXISTS", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND NOT EXISTS"}},
+		Patches: []Patch{{"store/internal/sqltext/keep.sqlite.sql", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND EXISTS", "DELETE FROM holdfast_later\n WHERE (due_at, job) <= ($1, $2) AND NOT EXISTS"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keep", "./store/sqlite"},
 	},
 	{
 		Name: "early-promote", Breaks: "nothing starts before its time",
-		Patches: []Patch{{"store/statement/keep.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
+		Patches: []Patch{{"store/internal/sqltext/keep.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/enqueue", "./store/postgres"},
 	},
 	{

@@ -14,7 +14,7 @@ var served = []Mutant{
 	},
 	{
 		Name: "revoked-key-opens", Breaks: "a revoked key is refused within a second",
-		Patches: []Patch{{"server/keyring.go", "case !k.RevokedAt.IsZero():", "case false:"}, {"key/key.go", "return k.RevokedAt.IsZero() && (", "return ("}},
+		Patches: []Patch{{"server/keyring.go", "case !k.RevokedAt.IsZero():", "case false:"}, {"apikey/key.go", "return k.RevokedAt.IsZero() && (", "return ("}},
 		Test:    []string{"-run", "TestAKeyMadeAMomentAgo", "./server"},
 	},
 	{
@@ -49,8 +49,8 @@ var served = []Mutant{
 	},
 	{
 		Name: "only-the-name-is-checked", Breaks: "an address is checked where the connection goes, after the name server has spoken (rebinding)",
-		Patches: []Patch{{"guard/guard.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
-		Test:    []string{"-run", "TestASecondAnswerOfTheNameServer|TestNoNameLeadsInside", "./guard"},
+		Patches: []Patch{{"safehttp/safehttp.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
+		Test:    []string{"-run", "TestASecondAnswerOfTheNameServer|TestNoNameLeadsInside", "./safehttp"},
 	},
 	{
 		Name: "first-key-locks-nothing", Breaks: "a server that was open asks for keys as soon as there is one",
@@ -104,7 +104,7 @@ var served = []Mutant{
 	},
 	{
 		Name: "wiped-audit-log-passes", Breaks: "a wiped audit log is a finding",
-		Patches: []Patch{{"store/inspect/chain.go", "\t\tc.wiped()\n", ""}},
+		Patches: []Patch{{"store/internal/inspect/chain.go", "\t\tc.wiped()\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},
 	{

@@ -9,12 +9,12 @@ var told = []Mutant{
 	},
 	{
 		Name: "former-values-for-viewers", Breaks: "a secret that an edit removed is read only by keys that can restore it",
-		Patches: []Patch{{"server/job.go", "if !c.Scope.Allows(key.Operator) {", "if !c.Scope.Allows(key.Viewer) {"}},
+		Patches: []Patch{{"server/job.go", "if !c.Scope.Allows(apikey.Operator) {", "if !c.Scope.Allows(apikey.Viewer) {"}},
 		Test:    []string{"-run", "TestOnlyKeysThatCanEdit", "./server"},
 	},
 	{
 		Name: "outcome-by-counter", Breaks: "a group's outcome is a function of its members; a counter remembers what was mended since (sidekiq#6852, good_job#1450)",
-		Patches: []Patch{{"store/statement/group.sqlite.sql",
+		Patches: []Patch{{"store/internal/sqltext/group.sqlite.sql",
 			"SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f",
 			"SELECT count(*), coalesce(sum(f.state = 'complete' AND NOT EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = j.id AND a.to_state = 'failed')), 0), coalesce(sum(f.state = 'cancelled'), 0)\n  FROM holdfast_job j CROSS JOIN holdfast_finished f"}},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/generation", "./store/sqlite"},
@@ -45,12 +45,12 @@ var told = []Mutant{
 	},
 	{
 		Name: "group-settles-while-a-member-lives", Breaks: "a group of which a member is live has no outcome",
-		Patches: []Patch{{"store/statement/group.sqlite.sql", " WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)\n ORDER BY j.id DESC LIMIT 1", " WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) AND EXISTS (SELECT 1 FROM holdfast_leased l WHERE l.job = j.id)\n ORDER BY j.id DESC LIMIT 1"}},
+		Patches: []Patch{{"store/internal/sqltext/group.sqlite.sql", " WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)\n ORDER BY j.id DESC LIMIT 1", " WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) AND EXISTS (SELECT 1 FROM holdfast_leased l WHERE l.job = j.id)\n ORDER BY j.id DESC LIMIT 1"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/group", "./store/sqlite"},
 	},
 	{
 		Name: "chain-without-the-line-before", Breaks: "a line that was taken out of a story is missed",
-		Patches: []Patch{{"store/statement/chain.go", "\tpart(before)\n", "\tpart(before[:0])\n"}},
-		Test:    []string{"./store/inspect"},
+		Patches: []Patch{{"store/internal/sqltext/chain.go", "\tpart(before)\n", "\tpart(before[:0])\n"}},
+		Test:    []string{"./store/internal/inspect"},
 	},
 }

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
 // binaries are the two programs a server is made of.
@@ -99,7 +99,7 @@ func install() error {
 	if os.Getuid() == 0 {
 		declineCluster("/etc/postgresql-common")
 	}
-	if err := need.Install("postgresql"); err != nil {
+	if err := testprograms.Install("postgresql"); err != nil {
 		return err
 	}
 	return errors.New("the package was installed without them")

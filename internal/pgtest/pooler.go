@@ -15,7 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
 // A Pooler is a PgBouncer in transaction mode in front of a server: every transaction of a client may get another of the pooler's few connections.
@@ -111,7 +111,7 @@ func (p *Pooler) URL(database string) string {
 
 // Start runs the pooler, again if it was stopped, and returns when it answers.
 func (p *Pooler) Start() error {
-	program, err := need.Pgbouncer.Ensure()
+	program, err := testprograms.Pgbouncer.Ensure()
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/guard"
 	"github.com/holdfastdev/holdfast/notify"
+	"github.com/holdfastdev/holdfast/safehttp"
 )
 
 // maxAnswer is how much of an answer is read and kept.
@@ -114,7 +114,7 @@ func refused(answer *http.Response) error {
 func unreached(err error) error {
 	var late net.Error
 	switch {
-	case errors.Is(err, guard.ErrBlocked):
+	case errors.Is(err, safehttp.ErrBlocked):
 		return failure.NeverRetry(failure.WithCode(errors.New("the target leads into a network that may not be called: give a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return failure.WithCode(fmt.Errorf("the receiver did not answer in time: %w", err), "HTTP_TIMEOUT")

@@ -15,9 +15,9 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/failure"
-	"github.com/holdfastdev/holdfast/guard"
 	"github.com/holdfastdev/holdfast/notify"
 	"github.com/holdfastdev/holdfast/notify/subscription"
+	"github.com/holdfastdev/holdfast/safehttp"
 )
 
 // Config says what may be called. The zero value calls public addresses over HTTPS.
@@ -31,7 +31,7 @@ type Config struct {
 // Sink tells by HTTP requests.
 type Sink struct {
 	cfg   Config
-	guard *guard.Guard
+	guard *safehttp.Guard
 }
 
 // Unsigned is the option of a subscription that goes without a signature: its receiver believes whoever calls.
@@ -51,7 +51,7 @@ func New(cfg Config) (*Sink, error) {
 		cfg.Timeout = 15 * time.Second
 	}
 	// Receivers listen on whatever port they like: a signed request to a public address means nothing to anybody else.
-	g, err := guard.New(guard.Config{Allow: cfg.Allow, AnyPort: true, Timeout: cfg.Timeout})
+	g, err := safehttp.New(safehttp.Config{Allow: cfg.Allow, AnyPort: true, Timeout: cfg.Timeout})
 	if err != nil {
 		return nil, refusal("%v", err)
 	}
@@ -113,7 +113,7 @@ func (s *Sink) target(sub subscription.Subscription) (*url.URL, error) {
 		return nil, refusal("the target has a part after #, which never reaches a receiver: leave it out")
 	}
 	switch _, err := s.guard.Check(sub.Target); {
-	case errors.Is(err, guard.ErrBlocked):
+	case errors.Is(err, safehttp.ErrBlocked):
 		return nil, refusal("the target is in a network that may not be called: give a public address, or allow its network in webhook.Config")
 	case err != nil:
 		return nil, refusal("the target: %v", err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/key"
+	"github.com/holdfastdev/holdfast/apikey"
 	"github.com/holdfastdev/holdfast/ops"
 	"github.com/holdfastdev/holdfast/schedule"
 )
@@ -69,13 +69,13 @@ func policiesByHand(s *scene) {
 }
 
 func keysByHand(s *scene) {
-	_, _, err := s.desk.MakeKey(s.ctx, key.Order{Name: "shop"}, word("ann", ""))
+	_, _, err := s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop"}, word("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	_, _, err = s.desk.MakeKey(s.ctx, key.Order{Name: "shop", Scope: key.Viewer}, word("", ""))
+	_, _, err = s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop", Scope: apikey.Viewer}, word("", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	made, text, err := s.desk.MakeKey(s.ctx, key.Order{Name: "shop", Scope: key.Operator, Owner: "acme", ExpireIn: time.Hour}, word("ann", "new"))
+	made, text, err := s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop", Scope: apikey.Operator, Owner: "acme", ExpireIn: time.Hour}, word("ann", "new"))
 	s.must(err)
-	id, secret, err := key.Parse(text)
+	id, secret, err := apikey.Parse(text)
 	s.must(err)
 	if id != made.ID || made.Hash != "" || made.Owner != "acme" || !made.ExpireAt.Equal(made.CreatedAt.Add(time.Hour)) {
 		s.Errorf("the key is %+v", made)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // Claim moves due jobs from queued to processing. Where one owner's jobs wait and holds are open or closed, that is one statement

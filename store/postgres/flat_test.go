@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"github.com/holdfastdev/holdfast/store/postgres"
-	"github.com/holdfastdev/holdfast/store/statement"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -92,7 +92,7 @@ func (w *world) loadedPlans(t *testing.T) {
 	whole := w.TB
 	w.TB = t
 	defer func() { w.TB = whole }()
-	texts := statement.Load("postgres")
+	texts := sqltext.Load("postgres")
 	plans.Check(t, texts, func(name, text string) storetest.Plan {
 		steer := texts["steer"]
 		if bare(name) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // shares is the room of records that say what owners count for.
@@ -109,7 +109,7 @@ func (s *Store) tell(b *pgx.Batch, e holdfast.Event, now time.Time) {
 // Keep makes a change durable, all or none. After a lost answer it is not repeated: its own versions would stand against it.
 func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
-	if err := statement.CheckChange(&c); err != nil {
+	if err := sqltext.CheckChange(&c); err != nil {
 		return err
 	}
 	k := &keeping{s: s, c: &c}

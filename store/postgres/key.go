@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // A session runs statements inside one transaction, whoever's it is.
@@ -187,7 +187,7 @@ func (a *admission) idempotency(ctx context.Context) error {
 		if e.IdempotencyKey == "" {
 			continue
 		}
-		digest := statement.Digest(*e.Draft)
+		digest := sqltext.Digest(*e.Draft)
 		digests[i] = hex.EncodeToString(digest[:])
 		k := key{owner: e.Owner, key: e.IdempotencyKey}
 		before, ok := first[k]

@@ -3,11 +3,11 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/holdfastdev/holdfast/internal/subject"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-var harness = storetest.Harness{Open: subject.Postgres}
+var harness = storetest.Harness{Open: storefixture.Postgres}
 
 func TestTheStoreKeepsTheLaws(t *testing.T) { storetest.Laws(t, harness) }
 

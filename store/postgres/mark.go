@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 const (

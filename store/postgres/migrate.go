@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // migrate brings the schema up to what this binary knows, one transaction a step. Any number of processes may do so at once.
 func (s *Store) migrate(ctx context.Context) error {
 	ctx, cancel := within(ctx, time.Minute)
 	defer cancel()
-	steps := statement.Migrations("postgres")
+	steps := sqltext.Migrations("postgres")
 	var err error
 	for n := 0; n <= repeats; n++ {
 		if err = s.climb(ctx, steps); err == nil || ctx.Err() != nil || !passes(err, true) {

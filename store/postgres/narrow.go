@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // Two hundred kinds in one queue are two hundred lanes, and most of them are empty most of the time. A claim that looks into each of them pays for all. So

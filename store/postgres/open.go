@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/inspect"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/inspect"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // A Config says where the database is.
@@ -155,7 +155,7 @@ func (s *Store) Warnings(ctx context.Context) []string {
 
 // statements are the texts without the lines that explain them, which the database need not read.
 func statements() map[string]string {
-	texts := statement.Load("postgres")
+	texts := sqltext.Load("postgres")
 	for name, text := range texts {
 		for strings.HasPrefix(text, "--") {
 			_, text, _ = strings.Cut(text, "\n")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
@@ -220,7 +220,7 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	w.ctx, cancel = context.WithTimeout(context.Background(), 8*time.Minute)
 	t.Cleanup(cancel)
 	w.ok(w.store.Close())
-	texts, empty := statement.Load("postgres"), true
+	texts, empty := sqltext.Load("postgres"), true
 	explain := func(name, text string) storetest.Plan {
 		switch {
 		case !bare(name):

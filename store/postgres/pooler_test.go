@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/engine"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
-	"github.com/holdfastdev/holdfast/internal/subject"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -33,7 +33,7 @@ func pooledHarness(t *testing.T) storetest.Harness {
 		if pooler == nil {
 			pooler = pgtest.Pooled(t, direct, poolSize)
 		}
-		return subject.PostgresAt(each, pooler.URL(direct))
+		return storefixture.PostgresAt(each, pooler.URL(direct))
 	}}
 }
 

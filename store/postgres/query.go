@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/inspect"
+	"github.com/holdfastdev/holdfast/store/internal/inspect"
 )
 
 // readDeadline is longer than others': an audit reads everything.

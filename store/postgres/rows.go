@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // The rows that a transaction appends, gathered as columns.
@@ -171,7 +171,7 @@ func (r attemptRows) copy(ctx context.Context, p *pipe, now time.Time) error {
 type folds struct{ job, token column }
 
 func (f *folds) add(n *holdfast.Settlement, m *member, to holdfast.State) {
-	if to == holdfast.Queued && n.Charge == holdfast.ChargeInterrupt && m.interrupts > statement.KeptReleases {
+	if to == holdfast.Queued && n.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
 		f.job.id(n.Job)
 		f.token.int(n.Token)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // A worker that handles two hundred kinds claims from two hundred lanes. To merge them by age, a claim of twenty jobs would look into all of them and take

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // sealMax is how many lines are sealed in one go, at least.
@@ -79,7 +79,7 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 	var id, link, hash column
 	for _, l := range lines {
 		f.link++
-		f.hash = statement.Link(f.hash, l.Event)
+		f.hash = sqltext.Link(f.hash, l.Event)
 		id.int(int(l.id))
 		link.int(int(f.link))
 		hash.quote(`\x` + hex.EncodeToString(f.hash))

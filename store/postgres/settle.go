@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // Settle ends leases. It takes two round trips: the first locks the batches and reads what stands in the way, the second
@@ -98,7 +98,7 @@ type settling struct {
 	promises promises
 	troubles troubles
 	turnable bool // a failure of this call belongs to an error group that it may turn
-	tallies  statement.Tallies
+	tallies  sqltext.Tallies
 	counts   bool // in this shard
 	shard    int
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/internal/pgtest"
-	"github.com/holdfastdev/holdfast/internal/subject"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store/postgres"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
@@ -160,7 +160,7 @@ func TestEveryProtocolModeDoesWhatTheModelDoes(t *testing.T) {
 				if strings.Contains(base, "?") {
 					separator = "&"
 				}
-				return subject.PostgresAt(t, base+separator+"default_query_exec_mode="+mode)
+				return storefixture.PostgresAt(t, base+separator+"default_query_exec_mode="+mode)
 			}}, 25)
 		})
 	}

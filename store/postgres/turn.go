@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // A reaches is to how many owners a claim in one statement has to reach out for as many jobs as it wants. It is learned: too few

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 // A view is what is open of what waits, by owner. It is the same from claim to claim but for what comes and goes, so it is kept

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/inspect"
+	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // Enqueue makes the drafts durable, all or none.
@@ -148,7 +148,7 @@ func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 
 // meetIdempotent takes the idempotency key, or finds the job that was made under it.
 func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
-	digest := statement.Digest(*d)
+	digest := sqltext.Digest(*d)
 	added, err := e.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
 	if err != nil || added == 1 {
 		return twin, err

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/lane"
 	"zombiezen.com/go/sqlite"
 )
 

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
 )
 

@@ -3,11 +3,11 @@ package sqlite_test
 import (
 	"testing"
 
-	"github.com/holdfastdev/holdfast/internal/subject"
+	"github.com/holdfastdev/holdfast/internal/storefixture"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-var harness = storetest.Harness{Open: subject.SQLite}
+var harness = storetest.Harness{Open: storefixture.SQLite}
 
 func TestTheStoreKeepsTheLaws(t *testing.T) { storetest.Laws(t, harness) }
 

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
 )
 

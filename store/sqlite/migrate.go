@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // migrate leads the schema from whatever version it has to this binary's, all steps in one transaction. The version has a
 // table of its own, as on PostgreSQL: the user_version pragma belongs to the application whose tables share the file.
 func migrate(s *session) (err error) {
-	steps := statement.Migrations("sqlite")
+	steps := sqltext.Migrations("sqlite")
 	version, err := schemaVersion(s)
 	if err != nil || version == len(steps) {
 		return err
@@ -55,7 +55,7 @@ func schemaVersion(s *session) (int, error) {
 		return 0, err
 	}
 	version, _ := strconv.Atoi(text)
-	if known := len(statement.Migrations("sqlite")); version > known {
+	if known := len(sqltext.Migrations("sqlite")); version > known {
 		return 0, unavailable(fmt.Sprintf("the database was written by a newer holdfast (schema %d, this binary knows %d): upgrade the binary", version, known), nil)
 	}
 	return version, nil

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/inspect"
+	"github.com/holdfastdev/holdfast/store/internal/inspect"
 	"zombiezen.com/go/sqlite"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/lane"
 )
 
 // Cancel ends a queued job at once, and asks a processing one to stop.

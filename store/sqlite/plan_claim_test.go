@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/lane"
+	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
 func (s *Store) put(t testing.TB, n int, draft func(i int) holdfast.Draft) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"github.com/holdfastdev/holdfast/store/storetest"
 	zombiezen "zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -235,7 +235,7 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	for _, text := range floods {
 		f.run(text)
 	}
-	texts := statement.Load("sqlite")
+	texts := sqltext.Load("sqlite")
 	check := func(t *testing.T) { plans.Check(t, texts, f.plan) }
 	t.Run("with rows that were counted before they came", check)
 	f.run("DROP TABLE sqlite_stat1; DROP TABLE sqlite_stat4")

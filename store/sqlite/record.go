@@ -6,13 +6,13 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // Keep makes a change durable, all or none.
 func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
-	if err := statement.CheckChange(&c); err != nil {
+	if err := sqltext.CheckChange(&c); err != nil {
 		return err
 	}
 	if err := s.checkMore(&c); err != nil {

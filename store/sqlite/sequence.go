@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -57,7 +57,7 @@ func (t *tx) seal(limit int) (int, error) {
 	}
 	for i := range lines {
 		link++
-		hash = statement.Link(hash, lines[i].event)
+		hash = sqltext.Link(hash, lines[i].event)
 		if _, err := t.exec("chain-seal", lines[i].id, link, hash); err != nil {
 			return 0, err
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -19,8 +19,8 @@ func dollars(sql string) string { return numbered.ReplaceAllString(sql, "?$1") }
 
 // texts are the store's statements by name.
 var texts = func() map[string]string {
-	all := statement.Load("sqlite")
-	for name, text := range statement.Load("sqlite") {
+	all := sqltext.Load("sqlite")
+	for name, text := range sqltext.Load("sqlite") {
 		all[name] = dollars(text)
 		for _, rows := range widths {
 			all[abreast(name, rows)] = widen(all[name], rows)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // Settle ends leases, each on its own account, all in one transaction.
@@ -196,7 +196,7 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	if err := s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...); err != nil {
 		return err
 	}
-	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > statement.KeptReleases {
+	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
 		return s.fold(x)
 	}
 	return nil

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // minute is how finely trends are kept, in microseconds.
-var minute = statement.TrendStep.Microseconds()
+var minute = sqltext.TrendStep.Microseconds()
 
 // tallied counts a settlement that was applied.
 func (s *settler) tallied(x *holdfast.Settlement) {

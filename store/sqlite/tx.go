@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/statement"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // A tx is one call's part of a transaction.
@@ -20,8 +20,8 @@ type tx struct {
 
 	sheaves *[]sheaf // not written yet
 	ears    *ears
-	pages   []page            // what this call did, as far as somebody listens
-	tallies statement.Tallies // what became of the attempts that it settled
+	pages   []page          // what this call did, as far as somebody listens
+	tallies sqltext.Tallies // what became of the attempts that it settled
 }
 
 // at is the instant a while from now.

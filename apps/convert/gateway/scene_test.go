@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
 // TestMain lets this program be what the gateway starts for each PDF, with some readers more than there are.
@@ -243,7 +243,7 @@ func (s scene) valid(t *testing.T, mapping string, a answer) {
 // valid has another program judge XML.
 func valid(t *testing.T, schema, document []byte) {
 	t.Helper()
-	judge, err := need.Xmllint.Ensure()
+	judge, err := testprograms.Xmllint.Ensure()
 	if err != nil {
 		t.Fatal(err)
 	}

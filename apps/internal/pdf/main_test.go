@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfastdev/holdfast/apps/internal/pdf"
 	"github.com/holdfastdev/holdfast/apps/internal/pdf/pdftest"
-	"github.com/holdfastdev/holdfast/internal/need"
+	"github.com/holdfastdev/holdfast/internal/testprograms"
 )
 
 // confinedEnv makes the test's own program into one that confines itself and then misbehaves.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if how := os.Getenv(confinedEnv); how != "" {
 		misbehave(how)
 	}
-	if _, err := need.Poppler.Ensure(); err != nil {
+	if _, err := testprograms.Poppler.Ensure(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // tool runs somebody else's program, which the tests need, and fails when it does.
-func tool(t testing.TB, p need.Program, arguments ...string) {
+func tool(t testing.TB, p testprograms.Program, arguments ...string) {
 	t.Helper()
 	path, err := p.Ensure()
 	if err != nil {
@@ -50,7 +50,7 @@ func printed(t testing.TB, html string) []byte {
 	dir := t.TempDir()
 	page, out := filepath.Join(dir, "page.html"), filepath.Join(dir, "page.pdf")
 	put(t, page, []byte("<!doctype html><meta charset=utf-8>"+html))
-	tool(t, need.Chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--user-data-dir="+filepath.Join(dir, "profile"), "--print-to-pdf="+out, "file://"+page)
+	tool(t, testprograms.Chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--user-data-dir="+filepath.Join(dir, "profile"), "--print-to-pdf="+out, "file://"+page)
 	return bytesOf(t, out)
 }
 
@@ -60,7 +60,7 @@ func drawn(t testing.TB, svg string) []byte {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.svg"), filepath.Join(dir, "out.pdf")
 	put(t, in, []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="500" height="300">`+svg+`</svg>`))
-	tool(t, need.Rsvg, "-f", "pdf", "-o", out, in)
+	tool(t, testprograms.Rsvg, "-f", "pdf", "-o", out, in)
 	return bytesOf(t, out)
 }
 
@@ -70,7 +70,7 @@ func rewritten(t testing.TB, data []byte, arguments ...string) []byte {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.pdf"), filepath.Join(dir, "out.pdf")
 	put(t, in, data)
-	tool(t, need.Qpdf, append(arguments, in, out)...)
+	tool(t, testprograms.Qpdf, append(arguments, in, out)...)
 	return bytesOf(t, out)
 }
 
@@ -80,7 +80,7 @@ func distilled(t testing.TB, program string) []byte {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.ps"), filepath.Join(dir, "out.pdf")
 	put(t, in, []byte(program))
-	tool(t, need.Ghostscript, "-q", "-dBATCH", "-dNOPAUSE", "-dSAFER", "-sDEVICE=pdfwrite", "-sOutputFile="+out, in)
+	tool(t, testprograms.Ghostscript, "-q", "-dBATCH", "-dNOPAUSE", "-dSAFER", "-sDEVICE=pdfwrite", "-sOutputFile="+out, in)
 	return bytesOf(t, out)
 }
 

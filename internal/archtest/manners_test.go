@@ -1,0 +1,149 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestTestsNeitherSkipNorSleep(t *testing.T) {
+	for _, s := range files(t, ".go") {
+		if s.isLaws() {
+			report(t, skipsAndSleeps(s))
+		}
+	}
+}
+
+// skipsAndSleeps lets a test sleep only where time is made of nothing: in a package that runs bubbles of testing/synctest.
+// A rapid.T may skip: it gives up one drawn step, and draws another.
+func skipsAndSleeps(s source) (bad []complaint) {
+	drawn := regexp.MustCompile(`\b(\w+) \*rapid\.T\b`).FindStringSubmatch(s.text)
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		f, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		on, _ := f.X.(*ast.Ident)
+		switch {
+		case on == nil || drawn != nil && on.Name == drawn[1]:
+		case on.Name == "time" && f.Sel.Name == "Sleep" && !s.bubbles:
+			bad = append(bad, s.complain(s.line(n), "a test must not sleep: wait for the event itself, inject the time, or use testing/synctest"))
+		case len(on.Name) <= 2 && (f.Sel.Name == "Skip" || f.Sel.Name == "Skipf" || f.Sel.Name == "SkipNow"):
+			bad = append(bad, s.complain(s.line(n), "no test skips itself: provide what it needs, or fail and say what is missing"))
+		}
+		return true
+	})
+	return bad
+}
+
+func TestNobodyLeavesNotesForLater(t *testing.T) {
+	for _, s := range files(t, ".go", ".sql", ".md", "Makefile", ".sh") {
+		report(t, notes(s))
+	}
+}
+
+var note = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`)
+
+func notes(s source) (bad []complaint) {
+	for n, line := range strings.Split(s.text, "\n") {
+		if word := note.FindString(line); word != "" {
+			bad = append(bad, s.complain(n+1, "%s: do it now, or file an issue and leave no note here", word))
+		}
+	}
+	return bad
+}
+
+func TestNoFileKnowsTheMachineItWasWrittenOn(t *testing.T) {
+	places := []string{root(t)}
+	if home, err := os.UserHomeDir(); err == nil {
+		places = append(places, home)
+	}
+	for _, s := range files(t, ".go", ".sql", ".md", "Makefile", ".sh", ".json", ".mod") {
+		for _, place := range places {
+			report(t, knows(s, place))
+		}
+	}
+}
+
+// knows looks for a path of this machine. One that is too short to be anybody's in particular, such as /src, is not
+// looked for.
+func knows(s source, place string) (bad []complaint) {
+	if strings.Count(place, "/")+strings.Count(place, `\`) < 2 {
+		return nil
+	}
+	for n, line := range strings.Split(s.text, "\n") {
+		if strings.Contains(line, place) {
+			bad = append(bad, s.complain(n+1, "the path %s is this machine's alone: make it relative, or a setting", place))
+		}
+	}
+	return bad
+}
+
+func TestNamesAreShortAndContractsAreWritten(t *testing.T) {
+	for _, s := range files(t, ".go") {
+		report(t, names(s))
+		if !s.isTest() && s.file.Name.Name != "main" {
+			report(t, undocumented(s))
+		}
+	}
+}
+
+func names(s source) (bad []complaint) {
+	for _, decl := range s.file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok || f.Recv == nil {
+			continue
+		}
+		if r := f.Recv.List[0]; len(r.Names) > 0 && utf8.RuneCountInString(r.Names[0].Name) > 1 && r.Names[0].Name != "id" {
+			bad = append(bad, s.complain(s.line(f), "the receiver %s of %s: one letter is enough (only an ID may be id)", r.Names[0].Name, f.Name.Name))
+		}
+		if rest, ok := strings.CutPrefix(f.Name.Name, "Get"); ok && rest != "" && unicode.IsUpper(rune(rest[0])) {
+			bad = append(bad, s.complain(s.line(f), "%s: say %s", f.Name.Name, rest))
+		}
+	}
+	return bad
+}
+
+// undocumented finds exported functions and types without a sentence. Methods are left out: what a store's methods
+// promise is written once, at the role.
+func undocumented(s source) (bad []complaint) {
+	for _, decl := range s.file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil && d.Name.IsExported() && d.Doc == nil {
+				bad = append(bad, s.complain(s.line(d), "%s is exported without a word: write what it promises", d.Name.Name))
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if t, ok := spec.(*ast.TypeSpec); ok && t.Name.IsExported() && t.Doc == nil && d.Doc == nil {
+					bad = append(bad, s.complain(s.line(t), "%s is exported without a word: write what it promises", t.Name.Name))
+				}
+			}
+		}
+	}
+	return bad
+}
+
+func TestEveryStatementSaysWhy(t *testing.T) {
+	for _, s := range files(t, ".sql") {
+		report(t, unexplained(s))
+	}
+}
+
+func unexplained(s source) (bad []complaint) {
+	lines := strings.Split(s.text, "\n")
+	for n, line := range lines {
+		if strings.HasPrefix(line, "-- name: ") && (n+1 == len(lines) || !strings.HasPrefix(lines[n+1], "-- ")) {
+			bad = append(bad, s.complain(n+1, "%s: the next line must be a comment that says why the statement is the way it is", strings.TrimPrefix(line, "-- ")))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,115 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/console"
+	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+	"github.com/holdfastdev/holdfast/ops"
+)
+
+// TestABreakerOpensBeforeOnesEyes: nobody reloads anything.
+func TestABreakerOpensBeforeOnesEyes(t *testing.T) {
+	s := stage(t, apikey.Viewer, nil)
+	by := ops.By{Actor: "grace", Reason: "the vendor says so"}
+	if err := s.Desk.CloseBreaker(t.Context(), "gateway", by); err != nil {
+		t.Fatal(err)
+	}
+	p := s.open("/breakers")
+	p.See("#live-word", "Live")
+	p.See("main .badge", "recovering")
+	browser.Eval[bool](p, `window.stayed = true`)
+	if err := s.Desk.OpenBreaker(t.Context(), "gateway", by); err != nil {
+		t.Fatal(err)
+	}
+	p.See("main .badge", "open")
+	p.See(".menu-side .count.bad", "1")
+	if !browser.Eval[bool](p, `window.stayed === true`) {
+		t.Error("the page was loaded anew")
+	}
+}
+
+// TestPauseReallyPauses: nothing is asked for while a page is paused, and what changed meanwhile is there at once when it goes on.
+func TestPauseReallyPauses(t *testing.T) {
+	s := stage(t, apikey.Viewer, nil)
+	p := s.open("/breakers")
+	p.See("#live-word", "Live")
+	other := s.open("/breakers")
+	other.See("#live-word", "Live")
+	p.Click("#live-pause")
+	p.See("#live-word", "Paused")
+	browser.Eval[bool](p, `window.since = performance.now(), true`)
+	by := ops.By{Actor: "grace", Reason: "it comes and goes"}
+	for _, step := range []struct {
+		act   func(context.Context, string, ops.By) error
+		shown string
+	}{{s.Desk.CloseBreaker, "recovering"}, {s.Desk.OpenBreaker, "open"}, {s.Desk.CloseBreaker, "recovering"}} {
+		if err := step.act(t.Context(), "gateway", by); err != nil {
+			t.Fatal(err)
+		}
+		other.See("main .badge", step.shown) // live: what the one page must not ask for, the other was told
+	}
+	if n := browser.Eval[int](p, `performance.getEntriesByType("resource").filter((r) => r.startTime > window.since).length`); n != 0 {
+		t.Errorf("a paused page asked %d times", n)
+	}
+	p.See("main .badge", "open")
+	p.Reload() // the tab stays paused
+	p.See("#live-word", "Paused")
+	p.Click("#live-pause")
+	p.See("#live-word", "Live")
+	p.See("main .badge", "recovering")
+}
+
+// TestRowsDoNotJump: while somebody is at a list, new jobs are offered and not pushed in.
+func TestRowsDoNotJump(t *testing.T) {
+	s := stage(t, apikey.Operator, nil)
+	p := s.open("/jobs")
+	p.See("#live-word", "Live")
+	p.Click("tbody tr:first-child input[name=job]")
+	first := browser.Eval[string](p, `document.querySelector("[data-row]").dataset.row`)
+	if _, err := s.Store.Enqueue(t.Context(), []holdfast.Draft{{Kind: "mail", Queue: "bulk"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.See(".live-chip", "Updated")
+	if now := browser.Eval[string](p, `document.querySelector("[data-row]").dataset.row`); now != first {
+		t.Errorf("a row moved: %s was first, now %s", first, now)
+	}
+	if !browser.Eval[bool](p, `document.querySelector("[data-row] input[name=job]").checked`) {
+		t.Error("the selection is lost")
+	}
+	p.Click(".live-chip")
+	p.Until(`document.querySelector("[data-row]").dataset.row !== "` + first + `"`)
+	if !browser.Eval[bool](p, `document.querySelector("[data-row='`+first+`'] input[name=job]").checked`) {
+		t.Error("the selection is lost after showing what is new")
+	}
+}
+
+// TestTheConnectionIsVisible: a page says when it is on its own, and comes back by itself.
+func TestTheConnectionIsVisible(t *testing.T) {
+	s := stage(t, apikey.Viewer, nil)
+	c, err := console.New(console.Config{Desk: s.Desk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var down atomic.Bool
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		c.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { c.Close(); site.Close() })
+	p := browser.Open(t, site.URL+"/overview")
+	p.See("#live-word", "Live")
+	down.Store(true)
+	site.CloseClientConnections()
+	p.See("#live-word", "Away")
+	down.Store(false)
+	p.See("#live-word", "Live")
+}

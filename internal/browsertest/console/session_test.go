@@ -1,0 +1,118 @@
+package console_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/apikey"
+	"github.com/holdfastdev/holdfast/console"
+	"github.com/holdfastdev/holdfast/internal/browsertest/browser"
+)
+
+// A ring is keys that open a console.
+type ring struct {
+	mu   sync.Mutex
+	keys map[string]apikey.Key
+}
+
+// cut makes a key.
+func (r *ring) cut(o apikey.Order) (id, text string) {
+	made, text := apikey.Make(o, time.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys == nil {
+		r.keys = map[string]apikey.Key{}
+	}
+	r.keys[made.ID] = made
+	return made.ID, text
+}
+
+func (r *ring) revoke(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.keys, id)
+}
+
+// open lets in who has a good key.
+func (r *ring) open(_ context.Context, _, text string) (console.Visitor, error) {
+	id, secret, err := apikey.Parse(text)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one := r.keys[id]; err == nil && one.Opens(secret, time.Now()) {
+		return console.Visitor{Name: one.Name, Scope: one.Scope, Owner: one.Owner}, nil
+	}
+	return console.Visitor{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this key opens nothing: ask for another"}
+}
+
+// TestSigningIn: a wrong key is refused in words, a right one leads to where one wanted to go, a revoked one opens nothing at the next request.
+func TestSigningIn(t *testing.T) {
+	s := stage(t, apikey.Viewer, nil)
+	var keys ring
+	s.site = s.serve(console.Config{Open: keys.open})
+	operator, text := keys.cut(apikey.Order{Name: "grace", Scope: apikey.Operator})
+	_, bound := keys.cut(apikey.Order{Name: "acme", Scope: apikey.Viewer, Owner: "acme"})
+	wanted := "/jobs?q=is%3Adead"
+	p := s.open(wanted)
+	p.See("h1", "Sign in")
+	enter := func(text string) {
+		write(p, "input[name=key]", text)
+		p.Follow("button[type=submit]")
+	}
+	enter("hf_nothing")
+	p.See("[role=alert]", "This key opens nothing")
+	if status(p) != 401 {
+		t.Errorf("a wrong key is answered with %d", status(p))
+	}
+	enter(bound)
+	p.See("[role=alert]", "bound to an owner")
+	enter(text)
+	p.Until(`location.pathname + location.search === ` + quoted(wanted))
+	ready(p)
+	p.See(".menu-side .who", "grace")
+	if browser.Eval[string](p, `document.cookie`) != "" && browser.Eval[bool](p, `document.cookie.includes("holdfast_session")`) {
+		t.Error("scripts can read the session")
+	}
+	if got := p.Cookie("holdfast_session"); got == "" || got == text {
+		t.Errorf("the cookie is %q", got)
+	}
+
+	p.Follow(".menu-side .menu-foot button")
+	p.See("h1", "Sign in")
+	p.Go(s.site + "/overview")
+	p.See("h1", "Sign in")
+
+	enter(text)
+	p.Until(`location.pathname === "/overview"`)
+	ready(p)
+	keys.revoke(operator)
+	p.Go(s.site + "/jobs")
+	p.See("h1", "Sign in")
+}
+
+// TestAViewersKeyOpensNoAct: who signs in to look is offered nothing else.
+func TestAViewersKeyOpensNoAct(t *testing.T) {
+	s := stage(t, apikey.Viewer, nil)
+	var keys ring
+	s.site = s.serve(console.Config{Open: keys.open})
+	_, text := keys.cut(apikey.Order{Name: "eve", Scope: apikey.Viewer})
+	at := "/jobs/" + s.Failed[0].String()
+	p := s.open(at)
+	write(p, "input[name=key]", text)
+	p.Follow("button[type=submit]")
+	p.Until(`location.pathname === ` + quoted(at))
+	ready(p)
+	for _, path := range []string{at, "/jobs", "/dead-letters", "/breakers", "/queues", "/failures"} {
+		p.Go(s.site + path)
+		ready(p)
+		if n := browser.Eval[int](p, `document.querySelectorAll("main form[method=post i], main [data-selection], main [data-key]").length`); n != 0 {
+			t.Errorf("%s offers %d things to do", path, n)
+		}
+	}
+	refused := browser.Eval[int](p, `fetch(`+quoted(at+"/retry")+`, { method: "POST", body: new URLSearchParams({ reason: "x" }) }).then((answer) => answer.status)`)
+	if job := s.job(s.Failed[0]); refused != 403 || job.State != holdfast.Failed {
+		t.Errorf("a viewer's retry is answered with %d, and the job is %s", refused, job.State)
+	}
+}

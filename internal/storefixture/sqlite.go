@@ -1,0 +1,120 @@
+// Package storefixture makes the stores that laws are checked on, near and far: real ones, under a clock that stands still, with the powers over their rows
+// that no user has.
+package storefixture
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // another driver than the store's own, as a caller might use
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/sqlite"
+	"github.com/holdfastdev/holdfast/store/storetest"
+)
+
+// A file is one store, its clock, and a connection of the test's own.
+type file struct {
+	testing.TB
+	path string
+	now  atomic.Int64
+	db   *sql.DB
+	wipe string
+}
+
+// SQLite makes a store in a file of the test's own.
+func SQLite(t testing.TB) *storetest.Subject {
+	f := &file{TB: t, path: filepath.Join(t.TempDir(), "jobs.db")}
+	f.now.Store(time.Date(2031, 5, 17, 9, 0, 0, 0, time.UTC).UnixMicro())
+	store := f.open()
+	db, err := sql.Open("sqlite", "file:"+f.path+"?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=synchronous(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	f.db = db
+	f.wipe = f.deletes()
+	return &storetest.Subject{
+		Store: store, Reopen: f.open, Corrupt: f.corrupt, Begin: f.begin,
+		Advance: func(d time.Duration) { f.now.Add(d.Microseconds()) },
+		Wipe: func() {
+			if _, err := f.db.Exec(f.wipe); err != nil {
+				f.Fatalf("wipe: %v", err)
+			}
+		},
+	}
+}
+
+func (f *file) open() holdfast.Store {
+	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: f.path, Clock: func() time.Time { return time.UnixMicro(f.now.Load()).UTC() }})
+	if err != nil {
+		f.Fatalf("open: %v", err)
+	}
+	f.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// deletes is the text that empties every table but the lanes, which stores may remember.
+func (f *file) deletes() string {
+	rows, err := f.db.Query("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'holdfast_%' AND name NOT IN ('holdfast_lane', 'holdfast_migration', 'holdfast_feed')")
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	text := "BEGIN IMMEDIATE;"
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			f.Fatal(err)
+		}
+		text += "DELETE FROM " + name + ";"
+	}
+	return text + "UPDATE holdfast_feed SET head = 0, purged = 0, concluded = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL;COMMIT"
+}
+
+func (f *file) corrupt(column string, id holdfast.ID, value string) error {
+	if column == storetest.SQL {
+		_, err := f.db.Exec(value)
+		return err
+	}
+	table, name, one := strings.Cut(column, ".")
+	key := "job"
+	if table == "job" {
+		key = "id"
+	}
+	text, args := fmt.Sprintf("DELETE FROM holdfast_%s WHERE %s = ?1", table, key), []any{id[:]}
+	if one {
+		text = fmt.Sprintf("UPDATE holdfast_%s SET %s = ?2 WHERE %s = ?1", table, name, key)
+		args = append(args, any(value))
+		if value == storetest.Null {
+			args[1] = nil
+		}
+	}
+	result, err := f.db.Exec(text, args...)
+	if err != nil {
+		return err
+	}
+	if n, _ := result.RowsAffected(); n != 1 {
+		return fmt.Errorf("%s of %v: %d rows", column, id, n)
+	}
+	return nil
+}
+
+func (f *file) begin() (any, func(bool) error) {
+	tx, err := f.db.Begin()
+	if err != nil {
+		f.Fatalf("begin: %v", err)
+	}
+	return tx, func(commit bool) error {
+		if commit {
+			return tx.Commit()
+		}
+		return tx.Rollback()
+	}
+}

@@ -1,0 +1,20 @@
+// Command ensure finds the programs that tests run, or installs them, or says what is missing.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/holdfastdev/holdfast/internal/testprograms"
+)
+
+func main() {
+	for _, p := range testprograms.All {
+		path, err := p.Ensure()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Printf("%s: %s\n", p.Name, path)
+	}
+}

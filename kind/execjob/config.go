@@ -1,0 +1,121 @@
+package execjob
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/kind"
+)
+
+// Config lists what may be run.
+type Config struct {
+	Programs map[string]Program
+	// Patience is what a program is given to end by itself before it is killed; 3 s when zero. Keep it below the engine's.
+	Patience time.Duration
+	Policy   failure.Policy // the kind's; the engine's when zero
+}
+
+// A Program is one that jobs may run. Only Path is required.
+type Program struct {
+	Path string   // absolute
+	Args []string // come before the job's
+	// Env is what it sees of the environment: NAME passes on what this process has, NAME=value is fixed. Nothing else is there but HOLDFAST_JOB_ID,
+	// HOLDFAST_ATTEMPT and TRACEPARENT.
+	Env []string
+	Dir string // where it works; an empty directory of its own when empty
+
+	Timeout   time.Duration  // 10 min when zero
+	MaxOutput int            // bytes kept of each of its outputs, half from the beginning and half from the end; 16 KiB when zero
+	Verbatim  bool           // its output is data: it is kept as it is, also what looks like a secret or a path
+	Codes     map[int]string // the failure code of an exit code; EXIT_CODE for others
+	Limits    Limits
+}
+
+// Limits are enforced by the system. Zero fields are no limit.
+type Limits struct {
+	CPU      time.Duration // processor time, in whole seconds
+	Memory   int64         // bytes of its address space
+	Files    int64         // open at once
+	FileSize int64         // bytes of a file it writes
+}
+
+const (
+	maxTimeout      = 24 * time.Hour
+	maxOutput       = 64 << 10
+	defaultTimeout  = 10 * time.Minute
+	defaultOutput   = 16 << 10
+	defaultPatience = 3 * time.Second
+)
+
+// ready is set by Main: this process can start itself anew to set limits.
+var ready atomic.Bool
+
+// Register lets an engine run jobs of kind "exec". It must come before Run. Without programs it does nothing.
+func Register(e *engine.Engine, cfg Config) error {
+	if len(cfg.Programs) == 0 {
+		return nil
+	}
+	hideEnvironment()
+	r := &runner{programs: make(map[string]Program), patience: cfg.Patience}
+	if r.patience == 0 {
+		r.patience = defaultPatience
+	}
+	problems := []error{refuse(cfg.Patience < 0 || cfg.Patience > time.Minute, "Patience is %v: give a duration up to a minute, or 0 for %v", cfg.Patience, defaultPatience)}
+	var longest time.Duration
+	for name, p := range cfg.Programs {
+		if err := p.prepare(); err != nil {
+			problems = append(problems, fmt.Errorf("program %q: %w", name, err))
+		}
+		probe := holdfast.Draft{Kind: name}
+		problems = append(problems, refuse(probe.Prepare() != nil, "program %q: use 1 to %d letters, digits and _ - . : /", name, holdfast.MaxName))
+		r.programs[name], longest = p, max(longest, p.Timeout)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	return engine.HandleRaw(e, Kind, r.work, engine.Kind{Timeout: longest + 2*r.patience + 10*time.Second, Policy: cfg.Policy})
+}
+
+// prepare fills in what was left to default and refuses what cannot work.
+func (p *Program) prepare() error {
+	info, err := os.Stat(p.Path)
+	limited := p.Limits != Limits{}
+	problems := []error{
+		refuse(!filepath.IsAbs(p.Path), "its path is not absolute: give all of it"),
+		refuse(err != nil || info.IsDir(), "there is no program at its path"),
+		refuse(err == nil && !executable(info), "the file at its path may not be executed: chmod +x"),
+		refuse(p.Dir != "" && !filepath.IsAbs(p.Dir), "Dir is not absolute: give all of it"),
+		refuse(p.Timeout < 0 || p.Timeout > maxTimeout, "Timeout is %v: give a duration up to %v, or 0 for %v", p.Timeout, maxTimeout, defaultTimeout),
+		refuse(p.MaxOutput < 0 || p.MaxOutput > maxOutput, "MaxOutput is %d: give up to %d, or 0 for %d", p.MaxOutput, maxOutput, defaultOutput),
+		refuse(min(p.Limits.CPU, time.Duration(p.Limits.Memory), time.Duration(p.Limits.Files), time.Duration(p.Limits.FileSize)) < 0, "a limit is negative: give a positive one, or 0 for none"),
+		refuse(p.Limits.CPU%time.Second != 0, "Limits.CPU is %v: give whole seconds", p.Limits.CPU),
+		refuse(limited && !canLimit, "this system cannot limit programs: leave out Limits"),
+		refuse(limited && canLimit && !ready.Load(), "limits need program.Main at the beginning of main: call it there"),
+	}
+	for _, e := range p.Env {
+		name, _, _ := strings.Cut(e, "=")
+		problems = append(problems, refuse(name == "" || strings.Contains(e, "\x00"), "Env holds %.40q: give NAME or NAME=value", name))
+	}
+	if p.Timeout == 0 {
+		p.Timeout = defaultTimeout
+	}
+	if p.MaxOutput == 0 {
+		p.MaxOutput = defaultOutput
+	}
+	return errors.Join(problems...)
+}
+
+func refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return kind.Refuse(format, args...)
+}

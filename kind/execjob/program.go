@@ -1,0 +1,209 @@
+package execjob
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/kind"
+)
+
+// Kind is the name of the kind.
+const Kind = "exec"
+
+// Limits on what a job may hand to a program: what every system passes on.
+const (
+	maxArgs     = 1000
+	maxArgBytes = 96 << 10
+)
+
+// A Command is the arguments of a job of kind "exec". Only Program is required.
+type Command struct {
+	Program string   `json:"program"` // a name of the operator's list
+	Args    []string `json:"args,omitempty"`
+	Stdin   string   `json:"stdin,omitempty"`
+}
+
+// Kind is "exec".
+func (Command) Kind() string { return Kind }
+
+// A Result is that of a job of kind "exec". Outputs that were too long have lost their middle.
+type Result struct {
+	ExitCode int    `json:"exit_code"`
+	Stdout   string `json:"stdout"`
+	Stderr   string `json:"stderr"`
+}
+
+// Prepare refuses a draft of kind "exec" that no list of programs could help. Drafts of other kinds are left alone.
+func Prepare(d *holdfast.Draft) error {
+	if d.Kind != Kind {
+		return nil
+	}
+	_, err := read(d.Args)
+	return err
+}
+
+func read(args json.RawMessage) (c Command, err error) {
+	if err := kind.Read(Kind, args, &c); err != nil {
+		return c, err
+	}
+	size, null := 0, false
+	for _, a := range c.Args {
+		size += len(a) + 1
+		null = null || strings.Contains(a, "\x00")
+	}
+	return c, errors.Join(
+		refuse(c.Program == "", "program: name one of those that the operator listed"),
+		refuse(len(c.Args) > maxArgs || size > maxArgBytes, "args: %d of them with %d bytes: the limit is %d and %d; pass data by stdin", len(c.Args), size, maxArgs, maxArgBytes),
+		refuse(null, "args: a zero byte cannot be passed to a program: leave it out"))
+}
+
+type runner struct {
+	programs map[string]Program
+	patience time.Duration
+}
+
+// work is one attempt.
+func (r *runner) work(ctx context.Context, job *engine.Raw) error {
+	c, err := read(job.Args)
+	if err != nil {
+		return failure.NeverRetry(failure.WithCode(err, "INVALID_INPUT"))
+	}
+	p, listed := r.programs[c.Program]
+	if !listed {
+		return failure.NeverRetry(failure.WithCode(fmt.Errorf("the program %.60q is not listed here: name one that is, or have it listed where the workers run", c.Program), "HANDLER_REFUSED"))
+	}
+	dir := p.Dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "holdfast-exec-"); err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+	}
+	bounded, done := context.WithTimeoutCause(ctx, p.Timeout, errTime)
+	defer done()
+	out, errs := newOutput(p.MaxOutput), newOutput(p.MaxOutput)
+	name, args := p.command(c.Args)
+	cmd := exec.Command(name, args[1:]...)
+	cmd.Args = args
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, p.environment(job), out, errs
+	if c.Stdin != "" {
+		cmd.Stdin = strings.NewReader(c.Stdin)
+	}
+	err = r.run(bounded, cmd)
+	result := Result{ExitCode: 0, Stdout: p.show(out), Stderr: p.show(errs)}
+	if err == nil {
+		job.Result(result)
+		return nil
+	}
+	return p.failed(bounded, err, result)
+}
+
+var errTime = errors.New("the program's time is up")
+
+// environment is what the program sees of it.
+func (p Program) environment(job *engine.Raw) []string {
+	env := []string{"HOLDFAST_JOB_ID=" + job.ID.String(), fmt.Sprintf("HOLDFAST_ATTEMPT=%d", job.Number())}
+	if job.Trace != "" {
+		env = append(env, "TRACEPARENT="+job.Trace)
+	}
+	for _, e := range p.Env {
+		if strings.Contains(e, "=") {
+			env = append(env, e)
+		} else if value, set := os.LookupEnv(e); set {
+			env = append(env, e+"="+value)
+		}
+	}
+	return env
+}
+
+// marksOf are the variables by which the processes of one attempt are known.
+func marksOf(cmd *exec.Cmd) []string { return cmd.Env[:min(2, len(cmd.Env))] }
+
+// run runs the program to its end, or ends it when the context does. All of its group has ended when it returns.
+func (r *runner) run(ctx context.Context, cmd *exec.Cmd) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// A program that got away from its group may hold the outputs open: they are closed on it.
+	cmd.WaitDelay = time.Second
+	own(cmd)
+	ended := make(chan error, 1)
+	started := make(chan error, 1)
+	go func() {
+		// The system kills a program with the thread that started it, so that none outlives a killed worker: this thread stays until the end.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		ended <- bury(cmd)
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	select {
+	case err := <-ended:
+		if errors.Is(err, exec.ErrWaitDelay) { // it ended well; something that got away held its outputs
+			err = nil
+		}
+		return err
+	case <-ctx.Done():
+	}
+	stopGroup(cmd)
+	patience := time.NewTimer(r.patience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+		killGroup(cmd)
+		<-ended
+	}
+	return context.Cause(ctx)
+}
+
+// failed makes the error of a program that did not end well.
+func (p Program) failed(ctx context.Context, err error, r Result) error {
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case errors.Is(context.Cause(ctx), errTime):
+		err = failure.WithCode(fmt.Errorf("the program did not end within %v", p.Timeout), "TIMEOUT")
+	case ctx.Err() != nil:
+		return err // the engine knows why
+	case errors.As(err, &exit):
+		said := last(r.Stderr, 2<<10)
+		if said == "" {
+			said = exit.String()
+		}
+		code := exit.ExitCode()
+		err = failure.ExitError(code, errors.New(said))
+		if code < 0 {
+			err = failure.With(err, "signal", exit.String())
+		}
+		if named := p.Codes[code]; named != "" {
+			err = failure.WithCode(err, named)
+		}
+	default:
+		err = fmt.Errorf("the program could not be run: %w", err)
+	}
+	return failure.With(failure.With(err, "stdout", last(r.Stdout, 200)), "stderr", last(r.Stderr, 200))
+}
+
+// last is the end of a text.
+func last(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[len(text)-most:], "")
+	}
+	return strings.TrimSpace(text)
+}

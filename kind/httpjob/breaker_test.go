@@ -1,0 +1,92 @@
+package httpjob_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/engine"
+	"github.com/holdfastdev/holdfast/kind/httpjob"
+)
+
+// circuit is what is kept of a dependency's breaker: its state, the last calls and how often it opened.
+type circuit struct {
+	State  string `json:"state"`
+	Recent string `json:"recent"`
+	Opens  int    `json:"opens"`
+}
+
+func (p *place) circuit(dependency string) (c circuit) {
+	p.Helper()
+	records, err := p.store.Records(p.Context(), "breaker")
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Name == dependency {
+			if err := json.Unmarshal(r.Body, &c); err != nil {
+				p.Fatal(err)
+			}
+		}
+	}
+	return c
+}
+
+// Drafts that nobody prepared stand for jobs whose address was changed by an edit or a redrive.
+func TestOnlyTheHostThatIsCalledIsBlamed(t *testing.T) {
+	down := opens(t, status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502))
+	host := down.Listener.Addr().String()
+	p := buildIn(t, nil, engine.Config{Slots: 1, Dependencies: map[string]engine.Dependency{"bank.example": {}, host: {}}})
+	var drafts []holdfast.Draft
+	for range 12 {
+		d, err := holdfast.NewDraft(httpjob.Request{URL: down.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Dependency, d.MaxAttempts = "bank.example", 1
+		drafts = append(drafts, d)
+	}
+	p.runsAll(p.store, drafts...)
+	p.until("the breaker of the host that failed", func() bool { return p.circuit(host).Opens > 0 })
+	if c := p.circuit("bank.example"); c.Recent != "" || c.Opens > 0 {
+		t.Errorf("the breaker of another host heard of it: %+v", c)
+	}
+	d, _ := holdfast.NewDraft(httpjob.Request{URL: opens(t).URL})
+	d.Dependency = "bank.example"
+	if job := p.runsDraft(p.store, d); job.State != holdfast.Complete {
+		t.Errorf("a job of the other host is %s: %+v", job.State, job.LastFailure)
+	}
+}
+
+func TestATimeoutFarBelowTheUsualOneSaysNothingAboutTheHost(t *testing.T) {
+	slow := opens(t, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck)
+	down := opens(t, status(502))
+	host := slow.Listener.Addr().String()
+	p := buildIn(t, nil, engine.Config{Slots: 12, Dependencies: map[string]engine.Dependency{host: {}, down.Listener.Addr().String(): {}}})
+	var drafts []holdfast.Draft
+	for range 12 {
+		d, err := httpjob.Draft(httpjob.Request{URL: slow.URL, Timeout: httpjob.Duration(time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.MaxAttempts = 1
+		drafts = append(drafts, d)
+	}
+	for _, job := range p.runsAll(p.gate, drafts...) {
+		if job.LastFailure == nil || job.LastFailure.Code != "HTTP_TIMEOUT" {
+			t.Fatalf("%s: %+v", job.State, job.LastFailure)
+		}
+	}
+	// The breakers are kept together: when this bad call is, those before it would be.
+	bad, err := httpjob.Draft(httpjob.Request{URL: down.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad.MaxAttempts = 1
+	p.runsDraft(p.gate, bad)
+	p.until("a bad call to be kept", func() bool { return p.circuit(down.Listener.Addr().String()).Recent == "x" })
+	if c := p.circuit(host); c.Opens > 0 || c.Recent != "" {
+		t.Errorf("the breaker heard of calls that their own timeout cut: %+v", c)
+	}
+}

@@ -1,0 +1,310 @@
+package httpjob
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/kind"
+	"github.com/holdfastdev/holdfast/safehttp"
+)
+
+// Kind is the name of the kind.
+const Kind = "http"
+
+// Limits on what a request may ask for.
+const (
+	MaxTimeout  = 10 * time.Minute
+	MaxResponse = 512 << 10
+	maxHeaders  = 64
+	maxValue    = 8 << 10
+
+	defaultTimeout  = 30 * time.Second
+	defaultResponse = 64 << 10
+)
+
+// A Request is the arguments of a job of kind "http". Only URL is required.
+type Request struct {
+	Method  string            `json:"method,omitempty"` // GET when empty, or POST when there is something to send
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    string            `json:"body,omitempty"` // a text to send
+	JSON    json.RawMessage   `json:"json,omitempty"` // or a JSON value
+	Timeout Duration          `json:"timeout,omitempty"`
+	// Expect are the statuses that mean success: 204, "200-299", "2xx". All of 2xx when empty.
+	Expect      []Status `json:"expect,omitempty"`
+	KeepHeaders []string `json:"keep_headers,omitempty"` // headers of the answer that are kept with it
+	MaxResponse int      `json:"max_response,omitempty"` // bytes of the answer that are kept; 64 KiB when 0
+	Redirects   int      `json:"redirects,omitempty"`    // followed at most; none when 0
+}
+
+// Kind is "http".
+func (Request) Kind() string { return Kind }
+
+// A Duration travels as a text: "1m30s".
+type Duration time.Duration
+
+// MarshalText writes it.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads it.
+func (d *Duration) UnmarshalText(text []byte) error {
+	span, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("the duration %.40q: write it like 30s or 1m30s", text)
+	}
+	*d = Duration(span)
+	return nil
+}
+
+// A Status is one status, or a range of them: "404", "200-299", "2xx".
+type Status string
+
+// UnmarshalJSON also reads a number.
+func (s *Status) UnmarshalJSON(text []byte) error {
+	word := strings.Trim(string(text), `"`)
+	if _, _, ok := Status(word).bounds(); !ok {
+		return fmt.Errorf("the status %.40s: write it like 204, \"200-299\" or \"2xx\"", text)
+	}
+	*s = Status(word)
+	return nil
+}
+
+func (s Status) bounds() (low, high int, ok bool) {
+	first, last, isRange := strings.Cut(string(s), "-")
+	if !isRange {
+		last = first
+	}
+	if len(first) == 3 && strings.EqualFold(first[1:], "xx") && !isRange {
+		first, last = first[:1]+"00", first[:1]+"99"
+	}
+	low, err := strconv.Atoi(first)
+	high, err2 := strconv.Atoi(last)
+	return low, high, err == nil && err2 == nil && low >= 200 && high <= 599 && low <= high
+}
+
+// expects reports whether a status means success.
+func (r Request) expects(status int) bool {
+	if len(r.Expect) == 0 {
+		return status >= 200 && status < 300
+	}
+	for _, s := range r.Expect {
+		if low, high, _ := s.bounds(); status >= low && status <= high {
+			return true
+		}
+	}
+	return false
+}
+
+// Draft makes the draft of a request, with the host as its dependency. What else the job needs is set on the draft.
+func Draft(r Request) (holdfast.Draft, error) {
+	d, err := holdfast.NewDraft(r)
+	if err != nil {
+		return d, err
+	}
+	return d, Prepare(&d)
+}
+
+// Prepare refuses a draft of kind "http" that cannot be carried out, naming every problem at once, and fills in the host as its dependency. A
+// draft that names another dependency is refused: its failures would count against a dependency that it does not call. Drafts of other kinds are left
+// alone. Whether an address may be called is decided where the workers run.
+func Prepare(d *holdfast.Draft) error { return Dependencies(nil).Prepare(d) }
+
+// Dependencies maps hosts to names of dependencies. A host is written as host or host:port; *.example.org stands for every host under it, and
+// the longest pattern that fits counts. Several hosts with one name share a breaker, a budget and limits.
+type Dependencies map[string]string
+
+// Prepare is like the function Prepare, and the dependency is the name that the host is mapped to.
+func (m Dependencies) Prepare(d *holdfast.Draft) error {
+	if d.Kind != Kind {
+		return nil
+	}
+	_, target, err := read(d.Args)
+	if err != nil {
+		return err
+	}
+	host := m.of(target)
+	if d.Dependency != "" && d.Dependency != host {
+		return kind.Refuse("dependency %.60q: a job of kind http depends on the host that it calls, %s; leave the dependency out", d.Dependency, host)
+	}
+	d.Dependency = host
+	return nil
+}
+
+// Check refuses patterns and names that cannot be any, naming every problem at once.
+func (m Dependencies) Check() error {
+	var problems []error
+	for pattern, name := range m {
+		probe := holdfast.Draft{Kind: Kind, Dependency: name}
+		host := strings.TrimPrefix(pattern, "*.")
+		if host == "" || host != strings.ToLower(host) || strings.ContainsAny(host, "*/@ ") || name == "" || probe.Prepare() != nil {
+			problems = append(problems, kind.Refuse("%.60q=%.60q: give a host in lower case (host, host:port or *.host) and a name of letters, digits and _ - . : /", pattern, name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// of is the name of the dependency at an address.
+func (m Dependencies) of(u *url.URL) string {
+	host := dependencyOf(u)
+	if name, ok := m[host]; ok {
+		return name
+	}
+	for rest := host; ; {
+		_, parent, more := strings.Cut(rest, ".")
+		if !more {
+			return host
+		}
+		if name, ok := m["*."+parent]; ok {
+			return name
+		}
+		rest = parent
+	}
+}
+
+// read reads arguments and looks at all of them.
+func read(args json.RawMessage) (r Request, target *url.URL, err error) {
+	if err := kind.Read(Kind, args, &r); err != nil {
+		return r, nil, err
+	}
+	target, err = r.target()
+	return r, target, errors.Join(err, r.checkMethod(), r.checkHeaders(), r.checkLimits())
+}
+
+// lenient reads addresses without judging where they lead: that is for the worker's guard.
+var lenient = func() *safehttp.Guard {
+	g, err := safehttp.New(safehttp.Config{AnyPort: true})
+	if err != nil {
+		panic(err)
+	}
+	return g
+}()
+
+func (r Request) target() (*url.URL, error) {
+	u, err := lenient.Check(r.URL)
+	switch {
+	case err != nil && !errors.Is(err, safehttp.ErrBlocked):
+		return nil, kind.Refuse("url: %v", err)
+	case u.Fragment != "":
+		return nil, kind.Refuse("url: it has a part after #, which never reaches a receiver: leave it out")
+	case len(r.URL) > maxValue:
+		return nil, kind.Refuse("url: it has %d bytes; the limit is %d", len(r.URL), maxValue)
+	}
+	before, _, _ := strings.Cut(r.URL, "?")
+	if strings.Contains(before, "${") || strings.Contains(before, "$%7B") {
+		return nil, kind.Refuse("url: a secret before the question mark: put it into the query or into a header")
+	}
+	return u, checkReferences("url", u.RawQuery)
+}
+
+var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+
+func (r Request) checkMethod() error {
+	var problems []error
+	switch method := r.method(); method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		if (method == http.MethodGet || method == http.MethodHead) && r.sends() {
+			problems = append(problems, kind.Refuse("method %s with something to send: use POST, PUT or PATCH", method))
+		}
+	default:
+		problems = append(problems, kind.Refuse("method %.20q: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", r.Method))
+	}
+	if r.Body != "" && len(r.JSON) > 0 {
+		problems = append(problems, kind.Refuse("both body and json: give one"))
+	}
+	if strings.Contains(r.Body, "${secret:") || strings.Contains(string(r.JSON), "${secret:") {
+		problems = append(problems, kind.Refuse("a secret in what is sent: put it into a header or into the query"))
+	}
+	return errors.Join(problems...)
+}
+
+func (r Request) sends() bool { return r.Body != "" || len(r.JSON) > 0 }
+
+func (r Request) method() string {
+	switch {
+	case r.Method != "":
+		return strings.ToUpper(r.Method)
+	case r.sends():
+		return http.MethodPost
+	}
+	return http.MethodGet
+}
+
+// ours are the headers that the connection has its own use for.
+var ours = map[string]bool{
+	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Keep-Alive": true, "Upgrade": true, "Te": true, "Trailer": true,
+	"Expect": true, "Proxy-Authorization": true, "Proxy-Connection": true, "Accept-Encoding": true,
+}
+
+func (r Request) checkHeaders() error {
+	var problems []error
+	if len(r.Headers) > maxHeaders || len(r.KeepHeaders) > maxHeaders {
+		problems = append(problems, kind.Refuse("%d headers, and %d to keep: the limit is %d", len(r.Headers), len(r.KeepHeaders), maxHeaders))
+	}
+	seen := make(map[string]bool)
+	for name, value := range r.Headers {
+		same := http.CanonicalHeaderKey(name)
+		switch {
+		case !token.MatchString(name):
+			problems = append(problems, kind.Refuse("header %.40q: its name may hold letters, digits and -", name))
+		case ours[same]:
+			problems = append(problems, kind.Refuse("header %s: it belongs to the connection; leave it out", name))
+		case seen[same]:
+			problems = append(problems, kind.Refuse("header %s: it is given twice; keep one", same))
+		case !plain(value):
+			problems = append(problems, kind.Refuse("header %s: its value must be one line of at most %d bytes", name, maxValue))
+		default:
+			problems = append(problems, checkReferences("header "+name, value))
+		}
+		seen[same] = true
+	}
+	for _, name := range r.KeepHeaders {
+		if !token.MatchString(name) {
+			problems = append(problems, kind.Refuse("keep_headers: %.40q is no header's name", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// plain reports whether a text can be the value of a header.
+func plain(value string) bool {
+	return len(value) <= maxValue && utf8.ValidString(value) && !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}
+
+func (r Request) checkLimits() error {
+	var problems []error
+	if r.Timeout < 0 || time.Duration(r.Timeout) > MaxTimeout {
+		problems = append(problems, kind.Refuse("timeout %v: give a duration up to %v, or leave it out", time.Duration(r.Timeout), MaxTimeout))
+	}
+	if r.MaxResponse < 0 || r.MaxResponse > MaxResponse {
+		problems = append(problems, kind.Refuse("max_response %d: give up to %d bytes, or leave it out for %d", r.MaxResponse, MaxResponse, defaultResponse))
+	}
+	if r.Redirects < 0 || r.Redirects > safehttp.MaxRedirects {
+		problems = append(problems, kind.Refuse("redirects %d: give up to %d, or leave it out to follow none", r.Redirects, safehttp.MaxRedirects))
+	}
+	for _, s := range r.Expect { // one that was not read from JSON
+		if _, _, ok := s.bounds(); !ok {
+			problems = append(problems, kind.Refuse("expect %.20q: write a status like 204, 200-299 or 2xx", string(s)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// dependencyOf names the host, with its port if that is not the usual one, as dependencies are named.
+func dependencyOf(u *url.URL) string {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	host, _, _ = strings.Cut(host, "%") // a zone; such an address is blocked anyway
+	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	if u.Port() == "" || u.Port() == usual {
+		return host
+	}
+	return host + ":" + u.Port()
+}

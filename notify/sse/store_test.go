@@ -1,0 +1,176 @@
+package sse_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tmaxmax/go-sse"
+
+	"github.com/holdfastdev/holdfast"
+	feedsse "github.com/holdfastdev/holdfast/notify/sse"
+)
+
+// patience is how long a test waits for something that will happen; it is generous, and nothing is measured by it.
+const patience = 60 * time.Second
+
+// until asks again and again until the answer is yes.
+func until(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		if yes() {
+			return
+		}
+	}
+	t.Fatalf("waited in vain until %s", what)
+}
+
+// A memory is a store of which only the feed is there, and which keeps the feed's promises.
+type memory struct {
+	mu     sync.Mutex
+	events []holdfast.Event
+	purged int64
+	reads  int
+	heard  []holdfast.Listener
+	broken error
+}
+
+func (m *memory) Feed(_ context.Context, after int64, limit int) (holdfast.Feed, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads++
+	head := int64(len(m.events))
+	if m.broken != nil {
+		return holdfast.Feed{}, m.broken
+	}
+	if after > head {
+		return holdfast.Feed{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the feed ends at %d", head)}
+	}
+	f := holdfast.Feed{Head: head, Purged: m.purged}
+	if after < m.purged {
+		f.Missed, after = m.purged-after, m.purged
+	}
+	f.Events = append(f.Events, m.events[after:min(after+int64(limit), head)]...)
+	f.Next = after + int64(len(f.Events))
+	return f, nil
+}
+
+func (m *memory) Keep(_ context.Context, c holdfast.Change) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = append(m.heard, c.Listen...)
+	return nil
+}
+
+// happen appends events of jobs of some kind.
+func (m *memory) happen(n int, kind, owner string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for range n {
+		m.events = append(m.events, holdfast.Event{Seq: int64(len(m.events) + 1), Job: holdfast.NewID(), Name: holdfast.EventFailed, Kind: kind, Owner: owner, Queue: "q", At: time.Unix(1, 0)})
+	}
+}
+
+func (m *memory) forget(upTo int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.purged = upTo
+}
+
+func (m *memory) asked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads
+}
+
+// open serves a feed over a real connection.
+func open(t *testing.T, m feedsse.Store, cfg feedsse.Config) (*feedsse.Handler, *httptest.Server) {
+	t.Helper()
+	if cfg.Poll == 0 {
+		cfg.Poll = time.Millisecond
+	}
+	if cfg.Retry == 0 {
+		cfg.Retry = time.Millisecond
+	}
+	h, err := feedsse.New(m, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	t.Cleanup(func() { h.Close(); s.Close() })
+	return h, s
+}
+
+// A reader is a client that remembers what it was told.
+type reader struct {
+	mu     sync.Mutex
+	events []sse.Event
+}
+
+func (r *reader) all() []sse.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]sse.Event(nil), r.events...)
+}
+
+// ids are the numbers of the feed's own events, in the order in which they came.
+func (r *reader) ids() (ids []string) {
+	for _, e := range r.all() {
+		if e.Type != "position" && e.Type != "reset" {
+			ids = append(ids, e.LastEventID)
+		}
+	}
+	return ids
+}
+
+// settled reports whether the client knows where it stands.
+func (r *reader) settled() bool { return len(r.all()) > 0 }
+
+// connect follows a feed until the test ends, and comes back whenever the connection is lost.
+func connect(t *testing.T, url string, header map[string]string) *reader {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	client := sse.Client{HTTPClient: &http.Client{Transport: &http.Transport{}}, Backoff: sse.Backoff{InitialInterval: time.Millisecond, MaxInterval: 10 * time.Millisecond}}
+	r := &reader{}
+	connection := client.NewConnection(request)
+	connection.SubscribeToAll(func(e sse.Event) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.events = append(r.events, e)
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil { // where a browser comes back after a clean end, this client needs to be asked
+			_ = connection.Connect()
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended; client.HTTPClient.CloseIdleConnections() })
+	return r
+}
+
+// inARow fails unless the ids are the numbers from first to last.
+func inARow(t *testing.T, ids []string, first, last int) {
+	t.Helper()
+	if len(ids) != last-first+1 {
+		t.Fatalf("%d events, not %d: %q...", len(ids), last-first+1, ids[:min(len(ids), 5)])
+	}
+	for i, id := range ids {
+		if id != fmt.Sprint(first+i) {
+			t.Fatalf("event %s at the place of %d", id, first+i)
+		}
+	}
+}

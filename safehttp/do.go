@@ -1,0 +1,148 @@
+package safehttp
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// MaxRedirects is the most redirects that Do follows.
+const MaxRedirects = 5
+
+// ErrTooLarge ends the reading of an answer that has more bytes than the Config allows.
+var ErrTooLarge = errors.New("the answer is larger than is accepted")
+
+// Do sends a request and follows so many redirects, none when 0; the answer after the last one is returned as it is. Each hop is checked
+// like the first. To another origin go neither a body nor any header but those that say nothing about the sender, and from https none leads
+// to http. A body that was packed with gzip, asked for or not, is unpacked; the limit is on what comes out.
+//
+// The error of a request without an answer does not repeat the address. Whoever gets an answer closes its body.
+func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error) {
+	if err := g.check(request.URL); err != nil {
+		return nil, err
+	}
+	client := http.Client{
+		Transport: g.transport, Timeout: g.cfg.Timeout,
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			if len(via) > min(redirects, MaxRedirects) {
+				return http.ErrUseLastResponse
+			}
+			return g.follow(next, via)
+		},
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		if answer != nil { // a redirect that was refused
+			_ = answer.Body.Close()
+		}
+		return nil, bare(err)
+	}
+	g.bound(answer)
+	return answer, nil
+}
+
+// bare takes the address off an error: its query may be a secret.
+func bare(err error) error {
+	wrapped := (*url.Error)(nil)
+	if errors.As(err, &wrapped) {
+		if errors.Is(wrapped.Err, ErrBlocked) {
+			return ErrBlocked
+		}
+		return wrapped.Err
+	}
+	return err
+}
+
+// harmless are the headers that go along to another origin.
+var harmless = map[string]bool{"Accept": true, "Accept-Language": true, "User-Agent": true}
+
+// follow looks at a redirect before it is followed.
+func (g *Guard) follow(next *http.Request, via []*http.Request) error {
+	next.Header.Del("Referer") // the last address, with its query
+	if g.check(next.URL) != nil {
+		return ErrBlocked // the receiver chose it; whoever asked learns no more
+	}
+	first, strange := origin(via[0].URL), false
+	for _, hop := range append(via[1:len(via):len(via)], next) {
+		strange = strange || origin(hop.URL) != first
+	}
+	if !strange {
+		return nil
+	}
+	if via[0].URL.Scheme == "https" && next.URL.Scheme != "https" || next.Body != nil && next.Body != http.NoBody {
+		return http.ErrUseLastResponse
+	}
+	for name := range next.Header {
+		if !harmless[name] {
+			next.Header.Del(name)
+		}
+	}
+	return nil
+}
+
+func origin(u *url.URL) string {
+	port, _ := portOf(u)
+	return u.Scheme + " " + strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) + " " + strconv.Itoa(int(port))
+}
+
+// bound limits what can be read of an answer.
+func (g *Guard) bound(answer *http.Response) {
+	raw := answer.Body
+	b := &body{Reader: raw, raw: raw, left: g.cfg.MaxBody}
+	if strings.EqualFold(strings.TrimSpace(answer.Header.Get("Content-Encoding")), "gzip") && answer.Request.Method != http.MethodHead {
+		// What is packed may go on for ever and hold nothing: it is limited as well.
+		b.Reader = &unpacked{from: io.LimitReader(raw, g.cfg.MaxBody+64<<10)}
+		answer.Header.Del("Content-Encoding")
+		answer.Header.Del("Content-Length")
+		answer.ContentLength, answer.Uncompressed = -1, true
+	}
+	answer.Body = b
+}
+
+type body struct {
+	io.Reader
+	raw  io.Closer
+	left int64
+}
+
+// Read reads no more than is accepted, and one byte to know that there is more.
+func (b *body) Read(into []byte) (int, error) {
+	if b.left < 0 {
+		return 0, ErrTooLarge
+	}
+	if int64(len(into)) > b.left+1 {
+		into = into[:b.left+1]
+	}
+	n, err := b.Reader.Read(into)
+	if b.left -= int64(n); b.left < 0 {
+		return n - 1, ErrTooLarge
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return b.raw.Close() }
+
+// unpacked reads gzip. It begins with the first Read, because the beginning of the body may take its time.
+type unpacked struct {
+	from   io.Reader
+	reader *gzip.Reader
+	err    error
+}
+
+// Read unpacks.
+func (u *unpacked) Read(into []byte) (int, error) {
+	if u.reader == nil && u.err == nil {
+		u.reader, u.err = gzip.NewReader(u.from)
+		if errors.Is(u.err, io.EOF) { // packed nothing
+			return 0, u.err
+		}
+	}
+	if u.err != nil {
+		return 0, u.err
+	}
+	return u.reader.Read(into)
+}

@@ -1,0 +1,72 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
+)
+
+// trendsBack is how far back trends are told: a week, and the same day a week ago.
+const trendsBack = 8 * day
+
+// Trends tells what became of attempts. A step that lies partly within the time is told whole.
+func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
+	if within <= 0 || within > trendsBack {
+		return nil, invalid("trends within %v: give a duration of up to 8 days (192h)", within)
+	}
+	if step < 0 || step > trendsBack {
+		return nil, invalid("trends in steps of %v: give a multiple of a minute of up to 8 days (192h)", step)
+	}
+	step = max(1, (step+sqltext.TrendStep-1)/sqltext.TrendStep) * sqltext.TrendStep
+	now, err := i.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	since := sqltext.StepOf(now.Add(-within), step)
+	var trends []holdfast.Trend
+	if step%hour == 0 {
+		hourly, failed := i.hourlyTrends(ctx, since, now)
+		trends, err = steps(hourly, step), failed
+	} else {
+		trends, err = i.readTrends(ctx, since, now, step)
+	}
+	slices.SortFunc(trends, func(a, b holdfast.Trend) int { // here, because databases do not agree on the order of texts
+		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
+	})
+	return trends, err
+}
+
+// readTrends reads what became of attempts between two instants.
+func (i *Inspector) readTrends(ctx context.Context, from, to time.Time, step time.Duration) (trends []holdfast.Trend, err error) {
+	err = i.q.Query(ctx, i.statements["inspect trends"], []any{from, int(step.Microseconds()), to}, func(r Row) error {
+		trends = append(trends, holdfast.Trend{Step: r.Time(0), Queue: r.Text(1), Complete: r.Int(2), Failed: r.Int(3), Retried: r.Int(4), Cancelled: r.Int(5)})
+		return nil
+	})
+	return trends, err
+}
+
+// steps adds hours up to longer steps.
+func steps(hourly []holdfast.Trend, step time.Duration) (trends []holdfast.Trend) {
+	type place struct {
+		at    time.Time
+		queue string
+	}
+	index := map[place]int{}
+	for _, one := range hourly {
+		one.Step = sqltext.StepOf(one.Step, step)
+		n, known := index[place{one.Step, one.Queue}]
+		if !known {
+			index[place{one.Step, one.Queue}] = len(trends)
+			trends = append(trends, one)
+			continue
+		}
+		t := &trends[n]
+		t.Complete, t.Failed, t.Retried, t.Cancelled = t.Complete+one.Complete, t.Failed+one.Failed, t.Retried+one.Retried, t.Cancelled+one.Cancelled
+	}
+	return trends
+}

@@ -1,0 +1,112 @@
+package sqltext
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// CheckChange refuses a change that cannot be kept, naming every problem at once. It fills in the sources of holds.
+func CheckChange(c *holdfast.Change) error {
+	var p []error
+	for _, r := range c.Records {
+		p = append(p, checkRecord(r))
+	}
+	for i := range c.Place {
+		p = append(p, c.Place[i].Check())
+	}
+	for i := range c.Lift {
+		p = append(p, checkNamed(&c.Lift[i]))
+	}
+	for i := range c.Deposits {
+		d := &c.Deposits[i]
+		p = append(p, checkNamed(&d.Hold))
+		if math.IsNaN(d.Tokens) || math.Abs(d.Tokens) > 1e9 {
+			p = append(p, invalid("a deposit of %v tokens: give at most 1e9", d.Tokens))
+		}
+	}
+	for _, e := range c.Events {
+		p = append(p, checkEvent(e))
+	}
+	for _, l := range c.Listen {
+		p = append(p, checkListener(l))
+	}
+	for _, a := range c.Artifacts {
+		p = append(p, checkArtifact(a))
+	}
+	return errors.Join(p...)
+}
+
+func checkListener(l holdfast.Listener) error {
+	if !plain(l.Name, 2*holdfast.MaxKey) {
+		return invalid("a listener called %.60q: name who listens, without control characters", l.Name)
+	}
+	for _, event := range l.Events {
+		if !plain(event, holdfast.MaxName) {
+			return invalid("listener %s hears %.60q: name an event, or * for all", l.Name, event)
+		}
+	}
+	return nil
+}
+
+func checkArtifact(a holdfast.Artifact) error {
+	switch {
+	case a.Job.IsZero() || !plain(a.Name, holdfast.MaxKey):
+		return invalid("an artifact called %.60q of job %v: name both", a.Name, a.Job)
+	case len(a.Ref) > 4000 || !utf8.ValidString(a.Ref) || strings.ContainsRune(a.Ref, 0):
+		return invalid("artifact %s: say where it lies in at most 4000 bytes of UTF-8", a.Name)
+	case a.Size < 0 || a.ExpireIn < 0 || a.ExpireIn > holdfast.MaxDelay:
+		return invalid("artifact %s of %d bytes for %v: give a size and a duration that are not negative, and at most 100 years", a.Name, a.Size, a.ExpireIn)
+	}
+	return nil
+}
+
+// checkNamed asks of a hold only what names it.
+func checkNamed(h *holdfast.Hold) error {
+	named := holdfast.Hold{Queue: h.Queue, Kind: h.Kind, Owner: h.Owner, Dependency: h.Dependency, Tag: h.Tag, Source: h.Source, Actor: "store"}
+	err := named.Check()
+	h.Source = named.Source
+	return err
+}
+
+func checkRecord(r holdfast.Record) error {
+	switch {
+	case !plain(r.Room, holdfast.MaxName) || !plain(r.Name, 2*holdfast.MaxKey):
+		return invalid("record %.60q in room %.60q: name both, without control characters", r.Name, r.Room)
+	case r.Version < 0:
+		return invalid("record %s/%s at version %d: give the version that was read, or 0 for a new one", r.Room, r.Name, r.Version)
+	case r.Body != nil && (len(r.Body) > holdfast.MaxArgs || !json.Valid(r.Body) || !utf8.Valid(r.Body)):
+		return invalid("record %s/%s of %d bytes: give valid JSON of at most %d", r.Room, r.Name, len(r.Body), holdfast.MaxArgs)
+	}
+	return nil
+}
+
+func checkEvent(e holdfast.Event) error {
+	switch {
+	case e.Job.IsZero() == (e.Subject == ""):
+		return invalid("an event of a job or of another subject: name exactly one of them")
+	case e.Subject != "" && !plain(e.Subject, 3*holdfast.MaxKey):
+		return invalid("the event's subject: use text without control characters")
+	case !plain(e.Name, holdfast.MaxName) || !plain(e.Actor, holdfast.MaxKey):
+		return invalid("an event called %.40q by %.40q: name both what happened and who did it", e.Name, e.Actor)
+	case len(e.Reason) > 4000 || !utf8.ValidString(e.Reason) || strings.ContainsRune(e.Reason, 0):
+		return invalid("an event's reason of %d bytes: use at most 4000 of UTF-8", len(e.Reason))
+	case e.Request != "" && !plain(e.Request, holdfast.MaxKey):
+		return invalid("an event's request %.40q: use at most %d bytes without control characters", e.Request, holdfast.MaxKey)
+	}
+	return nil
+}
+
+// plain reports whether a text is there, short enough, and free of what no terminal should be sent.
+func plain(text string, limit int) bool {
+	return text != "" && len(text) <= limit && holdfast.PlainText(text)
+}
+
+func invalid(format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
+}
