@@ -83,7 +83,7 @@ func (s source) foreign(line int, name string) (bad []complaint) {
 		if say == "" || elsewhere[s.room()+" "+word] != "" {
 			continue
 		}
-		bad = append(bad, s.complain(line, "%s: here we do not say %q, say %q (the words are in ARCHITECTURE.md)", name, word, say))
+		bad = append(bad, s.complain(line, "%s: here we do not say %q, say %q (the words are in docs/glossary.md)", name, word, say))
 	}
 	return bad
 }
