@@ -106,7 +106,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "claim-joins-all-that-is-ready", Breaks: "other jobs cost a claim nothing, after the database collected statistics too",
-		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", "AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)", "AND EXISTS (SELECT FROM holdfast_ready r WHERE r.lane = -id)"}},
+		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", "AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)", "AND -id IN (SELECT DISTINCT r.lane FROM holdfast_ready r)"}},
 		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/postgres"},
 	},
 	{
