@@ -40,7 +40,7 @@ func TestAGroupThatMakesNoSenseIsRefusedWithEveryProblemNamed(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrInvalid) {
 		t.Fatalf("answered %v", err)
 	}
-	for _, problem := range []string{"group name", "inside itself", "quorum of -1", "expiry -1s", `on "done"`, "something to wait for", "continuation 1"} {
+	for _, problem := range []string{"group name", "its own parent", "quorum of -1", "expiry -1s", `on "done"`, "jobs to wait for", "continuation 1"} {
 		if !strings.Contains(err.Error(), problem) {
 			t.Errorf("nothing about %q in: %v", problem, err)
 		}
@@ -130,7 +130,7 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 func TestRetentionRulesThatMakeNoSenseAreRefused(t *testing.T) {
 	p := holdfast.Purge{Rules: []holdfast.Retain{{Name: "no name!", For: -2}, {Name: "live", State: holdfast.Queued}, {Name: "open", Group: holdfast.GroupOpen}}}
 	err := p.Check()
-	for _, problem := range []string{"no name!", "-1 for ever", "only ended ones", "open", "a look at 0 jobs"} {
+	for _, problem := range []string{"no name!", "-1 for ever", "only ended jobs", "open", "a scan of 0 jobs"} {
 		if err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("nothing about %q in: %v", problem, err)
 		}

@@ -14,8 +14,8 @@ const (
 	sayNoJob        = "there is no job %v: check the id"
 	sayNoGroup      = "there is no group %v: check the id"
 	sayNoErrorGroup = "there is no error group %q: check the fingerprint"
-	sayNoActor      = "no actor is named: say who intervenes"
-	sayNoReason     = "a discard without a reason: say why the job is not needed any more"
+	sayNoActor      = "no actor: name the person or program that makes the change"
+	sayNoReason     = "a discard without a reason: say why the job is no longer needed"
 
 	sayRunning     = "job %v is being processed: cancel it, or retry it once its lease has expired"
 	sayNotFailed   = "job %v is %s: only a failed job can be retried"

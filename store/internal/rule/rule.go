@@ -75,7 +75,7 @@ func CheckDiscard(i *holdfast.Intervention) error {
 		return err
 	}
 	if i.Reason == "" {
-		return invalid("a discard without a reason: say why the job is not needed any more")
+		return invalid("a discard without a reason: say why the job is no longer needed")
 	}
 	return nil
 }
