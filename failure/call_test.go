@@ -153,7 +153,7 @@ func TestAPromisedRetryIsNotPutOffByOurOwnBackoff(t *testing.T) {
 			t.Errorf("%s: in %v, within %v, %v", c.name, v.Delay, s.Within, s.Check())
 		}
 	}
-	want := "classified UNKNOWN by the stated default, as no rule knows it; attempt 2 of 3 in 9m0s by the promise of a retry within 10m0s"
+	want := "classified UNKNOWN by the default, because no rule matches; attempt 2 of 3 in 9m0s by the limit retry_within of 10m0s"
 	if got := Decide(rules, lease(0, 0), Outcome{Err: errPlain}).Why; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -54,7 +54,7 @@ func TestTheDefaultRuleKnowsWhatMeansTheSameEverywhere(t *testing.T) {
 		{errors.New("lookup db: no such host"), "NETWORK_ERROR", `the text "no such host"`},
 		{errors.New("429 Too Many Requests"), "RATE_LIMITED", `the text "too many requests"`},
 		{errors.New("handshake timed out"), "TIMEOUT", `the text "timed out"`},
-		{errors.New("the moon is full"), "UNKNOWN", "the stated default, as no rule knows it"},
+		{errors.New("the moon is full"), "UNKNOWN", "the default, because no rule matches"},
 	}
 	for _, c := range cases {
 		got := Rules{}.classify(c.err)
@@ -115,7 +115,7 @@ func TestTheFirstRuleThatKnowsTheErrorDecides(t *testing.T) {
 		{fmt.Errorf("paying: %w", &declined{"no money"}), "FORBIDDEN", "the error type *failure.declined"},
 		{fmt.Errorf("x: %w", sentinel), "INVALID_INPUT", `the error "moov atom not found"`},
 		{errors.New("Invalid data found when processing input"), "VALIDATION_FAILED", `the text "Invalid data found"`},
-		{errors.New("else"), "HANDLER_ERROR", "the stated default"},
+		{errors.New("else"), "HANDLER_ERROR", "the default"},
 	}
 	for _, c := range cases {
 		if got, ok := rule(c.err); !ok || got.Code != c.code || got.Rule != c.rule {

@@ -20,7 +20,7 @@ func TestAFailuresRecordTellsOneStory(t *testing.T) {
 	}
 	got.Fingerprint = ""
 	want := &holdfast.Failure{
-		Code: "HTTP_5XX", Category: "dependency", Message: "A service is having trouble.",
+		Code: "HTTP_5XX", Category: "dependency", Message: "A service answered with a server error.",
 		Detail:     "HTTP status 502: GET https://***@gw.example.org/x: bad gateway",
 		Context:    map[string]string{"http_status": "502", "proxy": "eu-1"},
 		Dependency: "gateway",

@@ -23,15 +23,15 @@ func TestAThrottleWaitsKeepsItsRecordAndSpendsNothing(t *testing.T) {
 		code  string
 		why   string
 	}{
-		"the handler's mark":           {Rules{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), 90*time.Second), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by the handler's own word; throttled: waits 1m30s by the handler's word; no attempt spent"},
+		"the handler's mark":           {Rules{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), 90*time.Second), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by the handler; throttled: waits 1m30s by the handler's Throttled; no attempt spent"},
 		"a mark on another code":       {Rules{}, fmt.Errorf("x: %w", Throttled(errQuota, time.Minute)), time.Minute, "UNKNOWN", ""},
 		"a mark on a final code":       {Rules{}, Throttled(HTTPError(403, "", errQuota), time.Minute), time.Minute, "AUTH_DENIED", ""},
 		"a mark without a wait":        {Rules{Policy: Policy{Backoff: Fixed(20 * time.Second)}}, Throttled(errQuota, 0), 20 * time.Second, "UNKNOWN", ""},
 		"a mark, the header's wait":    {Rules{}, Throttled(HTTPError(429, "30", errQuota), 0), 30 * time.Second, "RATE_LIMITED", ""},
-		"a mark with an absurd wait":   {Rules{}, Throttled(errQuota, 1e6*time.Hour), time.Hour, "UNKNOWN", "by the handler's word, capped"},
+		"a mark with an absurd wait":   {Rules{}, Throttled(errQuota, 1e6*time.Hour), time.Hour, "UNKNOWN", "by the handler's Throttled, capped"},
 		"429 with Retry-After":         {free, HTTPError(429, "90", errQuota), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent"},
 		"503 with Retry-After":         {free, HTTPError(503, "5", nil), 5 * time.Second, "DEPENDENCY_DOWN", ""},
-		"429 and the handler's wait":   {free, RetryAfter(HTTPError(429, "", nil), time.Minute), time.Minute, "RATE_LIMITED", "by the handler's wish"},
+		"429 and the handler's wait":   {free, RetryAfter(HTTPError(429, "", nil), time.Minute), time.Minute, "RATE_LIMITED", "by the handler's RetryAfter"},
 		"a code of its category":       {free, RetryAfter(errors.New("too many requests"), time.Minute), time.Minute, "RATE_LIMITED", ""},
 		"an absurd Retry-After":        {free, HTTPError(429, "99999999999", nil), time.Hour, "RATE_LIMITED", "by the other side's Retry-After, capped"},
 		"said for the code":            {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, HTTPError(429, "7", nil), 7 * time.Second, "RATE_LIMITED", ""},

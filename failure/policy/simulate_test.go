@@ -57,7 +57,7 @@ func TestAnAttemptRunsWhenThePolicySaysAndTheJobEndsAsDecided(t *testing.T) {
 		}
 	}
 	trial := Simulate(s, Scenario{Outage: Outage{0, time.Minute}, Code: "GW_5XX"})
-	if why := trial.Lines[0].Why; why != "classified GW_5XX by the handler's own word; attempt 2 of 4 in 10s by table of delays" {
+	if why := trial.Lines[0].Why; why != "classified GW_5XX by the handler; attempt 2 of 4 in 10s by table of delays" {
 		t.Errorf("the reason is not Decide's own: %s", why)
 	}
 }

@@ -70,7 +70,7 @@ func TestAMorePatientPolicyGoesOnFailingAsBefore(t *testing.T) {
 func TestWhatTheHandlerSaidItSaysAgain(t *testing.T) {
 	s := parsed(t, `defaults: {max_attempts: 5, retry_after_cap: 1h, backoff: {shape: fixed, delay: 10s}}`)
 	never := recorded("convert", holdfast.Failed, "GW_5XX")
-	never.Attempts[0].Why = "classified GW_5XX by the handler's own word; never retried: the handler said so"
+	never.Attempts[0].Why = "classified GW_5XX by the handler; never retried: the handler said so"
 	if d := only(t, WhatIf(s, []holdfast.History{never})); d.AttemptsNow != 1 || d.Later != 0 {
 		t.Errorf("%+v", d)
 	}

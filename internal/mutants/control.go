@@ -41,7 +41,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "probe-charged", Breaks: "a failed probe that blames the dependency spends nothing",
-		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.renewed(job), Failure: record,"}},
+		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.retryWithinAgain(job), Failure: record,"}},
 		Test:    []string{"-run", "TestAFailedProbeSpendsNothing", "./engine"},
 	},
 	{
