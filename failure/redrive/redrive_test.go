@@ -119,7 +119,7 @@ func TestACanaryThatFailsAgainStopsTheRest(t *testing.T) {
 func TestACanaryThatSaysNothingStopsTheRest(t *testing.T) {
 	p := Start(holdfast.NewID(), careful(), noon)
 	_, p, why := Next(p, holdfast.Tally{Taken: 5, Cancelled: 5}, noon)
-	if p.State != Stopped || !strings.Contains(why, "says nothing") {
+	if p.State != Stopped || !strings.Contains(why, "completed or failed") {
 		t.Errorf("%s: %s", p.State, why)
 	}
 }
@@ -280,7 +280,7 @@ func TestAnOrderIsToldEverythingThatIsWrongWithIt(t *testing.T) {
 		t.Error("it is not invalid")
 	}
 	everything := Order{Actor: "ada"}
-	if err := everything.Check(); err == nil || !strings.Contains(err.Error(), "redrive of everything") {
+	if err := everything.Check(); err == nil || !strings.Contains(err.Error(), "redrive of every dead letter") {
 		t.Errorf("everything was taken without asking: %v", err)
 	}
 	if everything.All = true; everything.Check() != nil {
