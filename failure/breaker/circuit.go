@@ -181,9 +181,9 @@ func (c Config) Tick(s Circuit, now time.Time) (Circuit, []Transition) {
 	return s, moved
 }
 
-// Guard gives a process, who, the task to run health probes on an open breaker for the time lease; meanwhile no job is used
-// as a probe. It returns false if the breaker is not open or another process has that task. If the process dies, the task
-// is free again when the lease has passed.
+// Guard makes a process, who, the one that runs health probes on an open breaker for the time lease; meanwhile no job is
+// used as a probe. It returns false if the breaker is not open or another process probes it. If the process dies, another
+// one can take over when the lease has passed.
 func (c Config) Guard(s Circuit, who string, lease time.Duration, now time.Time) (Circuit, bool) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)

@@ -74,7 +74,7 @@ func TestABreakerHoldsTheJobAndSparesItsAttempts(t *testing.T) {
 	if with.End != holdfast.Complete || with.Attempts > 3 || with.After > 12*time.Minute || !strings.Contains(told(with), "is held") {
 		t.Errorf("with a breaker it should wait, and complete soon after the outage: %s", told(with))
 	}
-	if held := with.Lines[1]; held.What != "is held" || held.Delay < 10*time.Minute-11*time.Second || held.Why != "breaker open, until probe 16 went well" {
+	if held := with.Lines[1]; held.What != "is held" || held.Delay < 10*time.Minute-11*time.Second || held.Why != "breaker open, until probe 16 succeeds" {
 		t.Errorf("one line for one hold: %+v", with.Lines)
 	}
 	scene.Outage.To = 100 * 24 * time.Hour

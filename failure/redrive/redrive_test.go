@@ -271,7 +271,7 @@ func TestAnOrderIsToldEverythingThatIsWrongWithIt(t *testing.T) {
 		Patch: json.RawMessage(`[1]`), Queue: "a b", Discard: true, Reason: strings.Repeat("x", 2000),
 	}
 	err := bad.Check()
-	for _, part := range []string{"complete jobs", "page of a list", "negative age", "canary of -1", "1e+09 a second", "in flight", "stop above 20", "after -1", "limit of -1", "no JSON object", "queue \"a b\"", "discarded: leave", "actor", "reason of 2000"} {
+	for _, part := range []string{"complete jobs", "a cursor or a limit", "negative age", "canary of -1", "1e+09 a second", "in flight", "stop above 20", "after -1", "limit of -1", "not a JSON object", "queue \"a b\"", "discarded: remove", "actor", "reason of 2000"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("nothing was said about %q in:\n%v", part, err)
 		}
