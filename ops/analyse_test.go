@@ -61,7 +61,7 @@ func TestWhatVariesIsToldApartFromWhatIsTheSame(t *testing.T) {
 	job := func(owner string, context map[string]string) holdfast.Job {
 		return holdfast.Job{Queue: "q", Kind: "k", Owner: owner, LastFailure: &holdfast.Failure{Context: context}}
 	}
-	varies, same := compare([]holdfast.Job{
+	varies, same := compareJobs([]holdfast.Job{
 		job("a", map[string]string{"status": "500", "proxy": "p1"}), job("b", map[string]string{"status": "500"}), job("c", map[string]string{"status": "500", "proxy": "p1"}),
 	})
 	want := []Variation{

@@ -100,7 +100,7 @@ func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
 	if text := lines[6].Text; text != "redriven by ann in redrive "+id.String()+": repaired" {
 		t.Errorf("the redrive is told as %q", text)
 	}
-	if text := lines[3].Text; text != "a promise was broken: its next attempt did not start by then" {
+	if text := lines[3].Text; text != "retry_within was exceeded: its next attempt did not start by then" {
 		t.Errorf("the breach is told as %q", text)
 	}
 	if text := redriven(holdfast.Event{Actor: "ann", Reason: "by hand"}); text != "redriven by ann: by hand" {
@@ -125,8 +125,8 @@ func TestAThrottleIsToldWithItsErrorAndReleasesThatWereNotKeptAreCounted(t *test
 	}
 	for n, want := range map[int]string{
 		2: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:01:32.000: throttled: waits 1m30s",
-		4: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:02:30.000 (the last of 30 releases in a row since 2026-05-04 12:00:03.000; the others are not kept one by one)",
-		6: "handed back with HTTP_5XX, next attempt at 2026-05-04 12:03:10.000",
+		4: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:02:30.000 (the last of 30 releases in a row since 2026-05-04 12:00:03.000; the others are not recorded one by one)",
+		6: "released with HTTP_5XX, next attempt at 2026-05-04 12:03:10.000",
 	} {
 		if lines[n].Text != want {
 			t.Errorf("line %d: %s", n, lines[n].Text)

@@ -74,7 +74,7 @@ func TestAGroupIsLookedAfter(t *testing.T) {
 	follow(t, address, []step{
 		{"groups", exitOK, "spring"},
 		{"groups list --state ready", exitOK, "no groups match"},
-		{"explain " + follower, exitOK, "have ended: it is let go, or cancelled"},
+		{"explain " + follower, exitOK, "have ended: it starts, or is cancelled"},
 		{"groups seal " + group + " --actor ada --owner other", exitNotFound, ""},
 		{"groups seal " + group + " --actor ada", exitOK, "sealed"},
 	})

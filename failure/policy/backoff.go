@@ -16,7 +16,7 @@ type backoffSpec struct {
 	factor             int
 	delays             []time.Duration
 	jitter             failure.Jitter
-	given               []string // names of the settings that are given
+	given              []string // names of the settings that are given
 	hasDelay, hasTable bool
 }
 

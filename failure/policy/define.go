@@ -29,7 +29,7 @@ func (d definition) over(c failure.Code) failure.Code {
 	c.Name = d.name
 	for _, one := range []struct {
 		given string
-		to   *string
+		to    *string
 	}{{d.message, &c.Message}, {d.remedy, &c.Remedy}, {d.category, &c.Category}, {string(d.blame), (*string)(&c.Blame)}} {
 		if one.given != "" {
 			*one.to = one.given

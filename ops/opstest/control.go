@@ -221,7 +221,7 @@ func brokenPromises(s *scene) {
 		return len(ids) == 1 && ids[0] == id
 	})
 	lines := s.expectStory(id, "queued", "retry", "breach")
-	if !strings.Contains(lines[2].Text, "a promise was broken: its next attempt did not start by") {
+	if !strings.Contains(lines[2].Text, "retry_within was exceeded: its next attempt did not start by") {
 		s.Errorf("the breach is told as %q", lines[2].Text)
 	}
 }

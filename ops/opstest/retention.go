@@ -38,7 +38,7 @@ func rulesOfRetention(s *scene) {
 	s.expectReasons(gone, "purged")
 	e, err := s.desk.Explain(s.ctx, gone)
 	s.must(err)
-	if e.Job.Kind != "mail" || e.Job.State != holdfast.Complete || !strings.Contains(e.Reasons[0].Text, "by the rule mails") {
+	if e.Job.Kind != "mail" || e.Job.State != holdfast.Complete || !strings.Contains(e.Reasons[0].Text, "by rule mails") {
 		s.Errorf("a purged job is explained by %+v", e)
 	}
 	stones, _, err := s.desk.Tombstones(s.ctx, holdfast.TombstoneFilter{Kind: "mail"})
