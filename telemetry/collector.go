@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A Desk answers what the page tells about the store. Every ops.Desk is one.
+// A Desk reads the state of the store for the metrics page. Every ops.Desk implements it.
 type Desk interface {
 	Stats(ctx context.Context) (ops.Stats, error)
 	Holds(ctx context.Context) ([]ops.Held, error)
@@ -26,79 +26,79 @@ type Desk interface {
 	Workers(ctx context.Context) ([]holdfast.Presence, error)
 }
 
-// A lookout asks the desk now and then, and tells what it said. However many pages are asked for, one question is under way at a time; a
-// page waits for it only so long, and then says that the store is away.
-type lookout struct {
+// A storeCollector reads the store from time to time and reports what it read. However many pages are requested, one read
+// runs at a time. A page waits for it for a limited time and then reports the store as down.
+type storeCollector struct {
 	desk   Desk
 	every  time.Duration
 	within time.Duration
-	names  *Metrics // how things are called on the page
+	names  *Metrics // label limits of the page
 	descs  map[string]*prometheus.Desc
 	errors *prometheus.CounterVec
 
-	mu     sync.Mutex
-	last   *glance
-	asking chan struct{} // closed when the question under way is answered; nil: there is none
+	mu      sync.Mutex
+	last    *snapshot
+	reading chan struct{} // closed when the read in progress ends; nil: there is none
 }
 
-// A glance is what the desk said at one time.
-type glance struct {
+// A snapshot is the result of one read of the store.
+type snapshot struct {
 	at    time.Time
 	took  time.Duration
 	up    bool
 	sheet sheet
 }
 
-func newLookout(cfg Config, m *Metrics) *lookout {
-	l := &lookout{desk: cfg.Desk, every: cfg.Every, within: cfg.Within, names: m, descs: make(map[string]*prometheus.Desc), errors: deskTroubles.counter()}
+func newStoreCollector(cfg Config, m *Metrics) *storeCollector {
+	l := &storeCollector{desk: cfg.Desk, every: cfg.Every, within: cfg.Within, names: m, descs: make(map[string]*prometheus.Desc), errors: deskErrors.counter()}
 	if l.every <= 0 {
 		l.every = 5 * time.Second
 	}
 	if l.within <= 0 {
 		l.within = time.Second
 	}
-	for _, n := range told {
+	for _, n := range storeMetrics {
 		l.descs[n.metric] = n.desc()
 	}
 	return l
 }
 
-// Describe names what Collect tells.
-func (l *lookout) Describe(to chan<- *prometheus.Desc) {
+// Describe implements prometheus.Collector.
+func (l *storeCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range l.descs {
 		to <- desc
 	}
 	l.errors.Describe(to)
 }
 
-// Collect tells what was seen last, and looks again if that is long ago.
-func (l *lookout) Collect(to chan<- prometheus.Metric) {
-	g, up := l.look()
+// Collect implements prometheus.Collector. It reports the last snapshot, after a new read if that one is too old.
+func (l *storeCollector) Collect(to chan<- prometheus.Metric) {
+	g, up := l.latest()
 	page := sheet{}
 	page.set(storeUp, flag(up))
 	if g != nil {
-		page.set(glanceAge, time.Since(g.at).Seconds())
-		page.set(glanceTook, g.took.Seconds())
+		page.set(snapshotAge, time.Since(g.at).Seconds())
+		page.set(snapshotTook, g.took.Seconds())
 	}
-	if up { // what was true before the store went away is not told as if it were true now
-		g.sheet.tell(l.descs, to)
+	if up { // values from before an outage are not reported as current
+		g.sheet.report(l.descs, to)
 	}
-	page.tell(l.descs, to)
+	page.report(l.descs, to)
 	l.errors.Collect(to)
 }
 
-// look answers with the last glance, and whether the store answers. A store that is slow to answer is asked less often.
-func (l *lookout) look() (*glance, bool) {
+// latest returns the last snapshot, and whether the store answers. A slow store is read less often.
+func (l *storeCollector) latest() (*snapshot, bool) {
 	l.mu.Lock()
 	if g := l.last; g != nil && time.Since(g.at) < max(l.every, 10*g.took) {
 		l.mu.Unlock()
 		return g, g.up
 	}
-	if l.asking == nil {
-		l.asking = make(chan struct{})
-		go l.ask(l.asking)
+	if l.reading == nil {
+		l.reading = make(chan struct{})
+		go l.takeSnapshot(l.reading)
 	}
-	asking := l.asking
+	asking := l.reading
 	l.mu.Unlock()
 	timer := time.NewTimer(l.within)
 	defer timer.Stop()
@@ -113,29 +113,29 @@ func (l *lookout) look() (*glance, bool) {
 	return l.last, answered && l.last.up
 }
 
-// ask takes a glance.
-func (l *lookout) ask(asking chan struct{}) {
+// takeSnapshot takes a snapshot.
+func (l *storeCollector) takeSnapshot(asking chan struct{}) {
 	ctx, done := context.WithTimeout(context.Background(), 10*l.within)
 	defer done()
-	g := &glance{sheet: sheet{}}
+	g := &snapshot{sheet: sheet{}}
 	began := time.Now()
-	g.up = l.question("stats", func() error { return l.stats(ctx, g.sheet) })
+	g.up = l.read("stats", func() error { return l.stats(ctx, g.sheet) })
 	for name, ask := range map[string]func(context.Context, sheet) error{
 		"holds": l.holds, "breakers": l.breakers, "duties": l.duties, "subscriptions": l.subscriptions, "redrives": l.redrives,
 	} {
 		if g.up {
-			l.question(name, func() error { return ask(ctx, g.sheet) })
+			l.read(name, func() error { return ask(ctx, g.sheet) })
 		}
 	}
 	g.at, g.took = time.Now(), time.Since(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last, l.asking = g, nil
+	l.last, l.reading = g, nil
 	close(asking)
 }
 
-// question reports whether one was answered. One that was not costs its own answer, not the others'.
-func (l *lookout) question(name string, ask func() error) (answered bool) {
+// read runs one read and reports whether it succeeded. A failure does not affect the other reads.
+func (l *storeCollector) read(name string, ask func() error) (answered bool) {
 	err := guarded(ask)
 	if err != nil {
 		l.errors.WithLabelValues(name).Inc()
@@ -152,7 +152,7 @@ func guarded(ask func() error) (err error) {
 	return ask()
 }
 
-// A sheet is values by metric and labels. What bounded labels have in common adds up.
+// A sheet holds values by metric and labels. Values whose labels were merged by a label limit are combined.
 type sheet map[string]map[string]value
 
 type value struct {
@@ -168,7 +168,7 @@ func (s sheet) add(n name, number float64, labels ...string) {
 	s.merge(n, number, labels, func(was, now float64) float64 { return was + now })
 }
 
-// most keeps the largest.
+// most keeps the largest value.
 func (s sheet) most(n name, number float64, labels ...string) {
 	s.merge(n, number, labels, func(was, now float64) float64 { return max(was, now) })
 }
@@ -181,7 +181,7 @@ func (s sheet) merge(n name, number float64, labels []string, how func(was, now 
 	s[n.metric][key] = value{labels, how(s[n.metric][key].number, number)}
 }
 
-func (s sheet) tell(descs map[string]*prometheus.Desc, to chan<- prometheus.Metric) {
+func (s sheet) report(descs map[string]*prometheus.Desc, to chan<- prometheus.Metric) {
 	for metric, values := range s {
 		for _, v := range values {
 			to <- prometheus.MustNewConstMetric(descs[metric], prometheus.GaugeValue, v.number, v.labels...)
