@@ -32,7 +32,7 @@ func TestAnOutcomeIsAFunctionOfTheMembers(t *testing.T) {
 	}
 }
 
-func TestAGroupThatMakesNoSenseIsRefusedWithEveryProblemNamed(t *testing.T) {
+func TestAnInvalidGroupIsRefusedWithEveryProblemNamed(t *testing.T) {
 	id := holdfast.NewID()
 	g := holdfast.Group{ID: id, Name: "a\nb", Parent: id, Quorum: -1, ExpireIn: -time.Second,
 		Then: []holdfast.Then{{On: "done", Draft: holdfast.Draft{Kind: "no good", After: []holdfast.ID{id}}}}}
@@ -47,7 +47,7 @@ func TestAGroupThatMakesNoSenseIsRefusedWithEveryProblemNamed(t *testing.T) {
 	}
 }
 
-func TestAContinuationFollowsItsOutcomeAndKnowsTheGroup(t *testing.T) {
+func TestAContinuationIsMadeForItsOutcomeWithTheGroupAsArguments(t *testing.T) {
 	g := holdfast.Group{ID: holdfast.NewID(), Owner: "ann", State: holdfast.GroupPartial, Generation: 2, Then: []holdfast.Then{
 		{Draft: holdfast.Draft{Kind: "any"}},
 		{On: holdfast.GroupPartial, Draft: holdfast.Draft{Kind: "partly", Owner: "bob", Args: json.RawMessage(`1`)}},
@@ -73,7 +73,7 @@ func TestAContinuationFollowsItsOutcomeAndKnowsTheGroup(t *testing.T) {
 	}
 }
 
-func TestADraftNamesWhatItWaitsForOnceAndInAGroup(t *testing.T) {
+func TestADraftWaitsOnlyForDistinctMembersOfItsGroup(t *testing.T) {
 	other := holdfast.NewID()
 	self := holdfast.NewID()
 	for problem, d := range map[string]holdfast.Draft{
@@ -95,7 +95,7 @@ func manyIDs(n int) (ids []holdfast.ID) {
 	return ids
 }
 
-func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
+func TestTheFirstMatchingRetentionRuleApplies(t *testing.T) {
 	now := time.Now()
 	p := holdfast.Purge{Scan: 1, Rules: []holdfast.Retain{
 		{Name: "keep-invoices", Kind: "invoice", For: holdfast.Forever},
@@ -127,7 +127,7 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 	}
 }
 
-func TestRetentionRulesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidRetentionRulesAreRefused(t *testing.T) {
 	p := holdfast.Purge{Rules: []holdfast.Retain{{Name: "no name!", For: -2}, {Name: "live", State: holdfast.Queued}, {Name: "open", Group: holdfast.GroupOpen}}}
 	err := p.Check()
 	for _, problem := range []string{"no name!", "-1 for ever", "only ended jobs", "open", "a scan of 0 jobs"} {

@@ -43,7 +43,7 @@ func TestAHoldIsRefusedWithEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHoldThatMakesSenseIsTheOperatorsUnlessItSaysOtherwise(t *testing.T) {
+func TestTheDefaultSourceOfAHoldIsTheOperator(t *testing.T) {
 	for _, h := range []holdfast.Hold{
 		{Queue: "mail", Actor: "ann"}, {Kind: "send", Actor: "ann", For: time.Hour}, {Owner: "Ann & Co *", Actor: "ann"}, {Dependency: "printer-*", AtMost: 1, Actor: "ann"},
 		{Owner: "*", AtMost: 2, Actor: "ann"}, {Tag: "vip", Actor: "ann"}, {Dependency: "gw", Rate: &holdfast.Rate{PerSecond: .05, Burst: 3, Level: 3}, Retries: true, Actor: "ann"},
@@ -68,7 +68,7 @@ func TestATriageIsRefusedWithEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-func TestAHoldIsOnWhatItWasMadeOn(t *testing.T) {
+func TestOnReturnsTheScopeAndNameThatUponSet(t *testing.T) {
 	for _, scope := range []string{"queue", "kind", "owner", "dependency", "tag"} {
 		h := holdfast.Hold{}.Upon(scope, "x")
 		if of, name := h.On(); of != scope || name != "x" {

@@ -38,7 +38,7 @@ func TestIDsOfOneProcessAreUniqueAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAnIDSurvivesBeingWrittenAndRead(t *testing.T) {
+func TestAnIDSurvivesMarshallingAndParsing(t *testing.T) {
 	id := holdfast.NewID()
 	text, err := json.Marshal(map[string]holdfast.ID{"id": id})
 	if err != nil {
@@ -87,7 +87,7 @@ func TestADraftThatCannotBeStoredIsRefusedWithEveryProblemNamed(t *testing.T) {
 	}
 }
 
-func TestADraftIsFilledInWhereNothingWasSaid(t *testing.T) {
+func TestPrepareSetsTheDefaultsOfADraft(t *testing.T) {
 	draft := holdfast.Draft{Kind: "mail:welcome/v1.2_x-y"}
 	if err := draft.Prepare(); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestADraftIsFilledInWhereNothingWasSaid(t *testing.T) {
 	}
 }
 
-func TestASettlementThatMakesNoSenseIsRefused(t *testing.T) {
+func TestAnInvalidSettlementIsRefused(t *testing.T) {
 	failure := &holdfast.Failure{Code: "BROKEN"}
 	for problem, s := range map[string]holdfast.Settlement{
 		"a settlement to":           {To: holdfast.Processing},
@@ -122,7 +122,7 @@ func TestASettlementThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsInOrderCostsNothingToCheck(t *testing.T) {
+func TestCheckingAValidSettlementAllocatesNothing(t *testing.T) {
 	sound := holdfast.Settlement{To: holdfast.Complete, Took: time.Second}
 	if n := testing.AllocsPerRun(100, func() { _ = sound.Check() }); n > 0 {
 		t.Errorf("checking a sound settlement allocates %v times", n)
@@ -135,7 +135,7 @@ type letter struct {
 
 func (letter) Kind() string { return "letter" }
 
-func TestArgumentsThatWereExchangedAreLookedAtAgain(t *testing.T) {
+func TestArgumentsThatWereReplacedAreValidatedAgain(t *testing.T) {
 	written, err := holdfast.NewDraft(letter{"ada"})
 	if err != nil {
 		t.Fatal(err)

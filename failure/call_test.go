@@ -12,7 +12,7 @@ import (
 
 var errGateway = HTTPError(502, "", nil)
 
-func TestOnlyWhatSaysSomethingAboutTheDependencyIsACall(t *testing.T) {
+func TestOnlyAttemptsThatShowSomethingAboutTheDependencyAreCalls(t *testing.T) {
 	cases := []struct {
 		name    string
 		outcome Outcome
@@ -59,7 +59,7 @@ func TestOnlyWhatSaysSomethingAboutTheDependencyIsACall(t *testing.T) {
 	}
 }
 
-func TestTheHandlersWordNamesTheDependencyThenTheRulesThenTheJobsThenTheKinds(t *testing.T) {
+func TestTheDependencyComesFromTheHandlerThenTheRuleThenTheJobThenTheKind(t *testing.T) {
 	rule := func(error) (Class, bool) { return Class{Code: "GW_5XX", Rule: "x", Dependency: "by rule"}, true }
 	cases := []struct {
 		rules Rules
@@ -124,7 +124,7 @@ func TestAHandlerCanHoldAWholeDependency(t *testing.T) {
 	}
 }
 
-func TestAPromisedRetryIsNotPutOffByOurOwnBackoff(t *testing.T) {
+func TestRetryWithinShortensTheBackoff(t *testing.T) {
 	rules := Rules{Policy: Policy{RetryWithin: 10 * time.Minute, Backoff: Fixed(time.Hour), CrashBackoff: Fixed(time.Hour)}}
 	own := lease(0, 0)
 	own.RetryWithin = time.Minute

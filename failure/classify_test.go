@@ -27,7 +27,7 @@ type sdkError struct{ error }
 
 func (sdkError) HTTPStatusCode() int { return 503 }
 
-func TestTheDefaultRuleKnowsWhatMeansTheSameEverywhere(t *testing.T) {
+func TestTheDefaultRuleClassifiesCommonErrors(t *testing.T) {
 	_, killed := exec.Command("sh", "-c", "kill -9 $$").Output()
 	_, refused := exec.Command("sh", "-c", "exit 3").Output()
 	_, absent := os.Open("/nonexistent/file")
@@ -98,7 +98,7 @@ func TestAnApplicationsTablesComeBeforeTheBuiltInOnes(t *testing.T) {
 	}
 }
 
-func TestTheFirstRuleThatKnowsTheErrorDecides(t *testing.T) {
+func TestTheFirstMatchingRuleApplies(t *testing.T) {
 	sentinel := errors.New("moov atom not found")
 	rule := Chain(
 		nil,
@@ -127,7 +127,7 @@ func TestTheFirstRuleThatKnowsTheErrorDecides(t *testing.T) {
 	}
 }
 
-func TestARuleOrAnErrorThatPanicsOnlyLosesItsOwnClassification(t *testing.T) {
+func TestAPanicInARuleOrAnErrorOnlyLosesItsClassification(t *testing.T) {
 	broken := Rules{Classify: func(error) (Class, bool) { panic("rule") }}
 	if got := broken.classify(errors.New("x")); got.Code != "UNKNOWN" || !strings.Contains(got.Rule, "panicked") {
 		t.Errorf("%+v", got)

@@ -210,7 +210,8 @@ func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, strin
 	return delay, by
 }
 
-// lost decides about a crash. Either the job ended its worker, or the worker ended for another reason: the count tells.
+// lost decides about a crash. The job may have ended its worker, or the worker may have ended for another reason; repeated
+// crashes point to the job.
 func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	limit := firstPositive(r.Policy.MaxCrashes, defaultMaxCrashes)
 	count := oneMore(job.Crashes)

@@ -239,7 +239,7 @@ func anyError(t *rapid.T) error {
 	return err
 }
 
-func TestWhateverHappensTheStoreAcceptsTheVerdictAndNoLimitIsPassed(t *testing.T) {
+func TestEveryVerdictPassesTheStoresCheckAndItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		span := func(label string) time.Duration { return time.Duration(rapid.Int64().Draw(t, label)) }
 		job := lease(rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "failures"), rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "crashes"))

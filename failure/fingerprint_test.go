@@ -19,7 +19,7 @@ func printOf(err error) string {
 	return Decide(Rules{}, holdfast.Lease{}, Outcome{Err: err}).Failure.Fingerprint
 }
 
-func TestOneTroubleHasOneFingerprint(t *testing.T) {
+func TestOneCauseHasOneFingerprint(t *testing.T) {
 	pairs := [][2]string{
 		{"user 42 not found", "user 43 not found"},
 		{"job 01890a5d-ac96-774b-bcce-b302099a8057 is gone", "job 0199AAAA-0000-7000-8000-000000000000 is gone"},
@@ -53,7 +53,7 @@ func TestOneTroubleHasOneFingerprint(t *testing.T) {
 	}
 }
 
-func TestDifferentTroublesHaveDifferentFingerprints(t *testing.T) {
+func TestDifferentCausesHaveDifferentFingerprints(t *testing.T) {
 	pairs := [][2]error{
 		{errors.New("user 42 not found"), errors.New("order 42 not found")},
 		{errors.New("connection refused"), errors.New("connection reset")},
@@ -77,7 +77,7 @@ func TestMarksDoNotChangeAFingerprint(t *testing.T) {
 	}
 }
 
-func TestIdsOfEveryMakeAreBlanked(t *testing.T) {
+func TestIDsOfEveryFormAreReplaced(t *testing.T) {
 	id := rapid.OneOf(
 		rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
 		rapid.StringMatching(`[0-9]{1,18}`),
@@ -109,7 +109,7 @@ func nilHere() { var d *declined; _ = d.reason }
 //go:noinline
 func nilThere() { var d *declined; d.reason = "x" }
 
-func TestPanicsAtDifferentPlacesAreDifferentTroubles(t *testing.T) {
+func TestPanicsAtDifferentPlacesHaveDifferentFingerprints(t *testing.T) {
 	same := errors.New("runtime error: invalid memory address or nil pointer dereference")
 	decide := func(stack string) string {
 		return Decide(Rules{}, holdfast.Lease{}, Outcome{Event: Panicked, Err: same, Stack: stack}).Failure.Fingerprint

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAMemoWorksATextOutOnceAndForgetsOldOnes(t *testing.T) {
+func TestAMemoComputesATextOnceAndDropsOldOnes(t *testing.T) {
 	asked := map[string]int{}
 	m := memo{of: func(text string) string { asked[text]++; return "<" + text + ">" }}
 	often := "said all the time"

@@ -56,7 +56,7 @@ func TestAThrottleWaitsKeepsItsRecordAndSpendsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoThrottleSpendsAnAttemptAsEver(t *testing.T) {
+func TestFailuresThatAreNoThrottleCostAnAttempt(t *testing.T) {
 	no := false
 	free := Rules{Policy: Policy{Throttle: ThrottleFree}}
 	for name, c := range map[string]struct {
@@ -108,7 +108,7 @@ func TestAThrottledJobGivesUpByItsAgeWithItsCode(t *testing.T) {
 	}
 }
 
-func TestAThrottleSaysNothingBadAboutTheDependencyUnlessThePolicySaysSo(t *testing.T) {
+func TestAThrottleCountsInTheBreakerOnlyWhenThePolicySaysSo(t *testing.T) {
 	yes, no := true, false
 	for name, c := range map[string]struct {
 		policy Policy

@@ -43,7 +43,7 @@ func TestAKindWithoutAWorkerIsOneEventAndItsEndAnother(t *testing.T) {
 	}
 }
 
-func TestAttendWritesWhatTheStoreTells(t *testing.T) {
+func TestAttendWritesItsEvents(t *testing.T) {
 	ctx := context.Background()
 	jobs, err := store.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {

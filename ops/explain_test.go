@@ -20,7 +20,7 @@ func expectNames(t *testing.T, what string, reasons []Reason, want ...string) {
 	}
 }
 
-func TestWhatOnlyTimeCanBringIsExplained(t *testing.T) {
+func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 	s := New(nil, Config{})
 	worker := queueView{workers: []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 1}}}
 	job := holdfast.Job{State: holdfast.Queued, Queue: "q", Kind: "k", AsOf: noon, Generation: 1}

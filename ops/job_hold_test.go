@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-func TestEveryHoldIsPutIntoWordsWithWhatCanBeDone(t *testing.T) {
+func TestEveryHoldIsExplainedWithARemedy(t *testing.T) {
 	job := holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "send", Owner: "acme", Dependency: "gateway", AsOf: noon, DueAt: at(5), Failures: 1}
 	for _, c := range []struct {
 		hold   jobHold
@@ -48,7 +48,7 @@ func TestEveryHoldIsPutIntoWordsWithWhatCanBeDone(t *testing.T) {
 	}
 }
 
-func TestAHoldWithRoomIsNoReason(t *testing.T) {
+func TestAHoldThatLetsMoreThroughIsNoReason(t *testing.T) {
 	for _, b := range []jobHold{
 		{hold: holdfast.Hold{Queue: "q", AtMost: 2}, running: 1},
 		{hold: holdfast.Hold{Queue: "q", Rate: &holdfast.Rate{PerSecond: 1, Burst: 2, Level: 1}}},

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-func TestAPreviewThatMayNotLookFarCountsAllAndJudgesTheNewest(t *testing.T) {
+func TestALimitedPreviewCountsAllAndChecksTheNewest(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { previewNear(t, open(t, filepath.Join(t.TempDir(), "jobs.db"))) })
 	t.Run("PostgreSQL", func(t *testing.T) { previewNear(t, open(t, pgtest.Database(t))) })
 }

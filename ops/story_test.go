@@ -43,7 +43,7 @@ func TestAStoryFollowsTokensNotClocks(t *testing.T) {
 	}
 }
 
-func TestWhatNeverStartedIsNotToldAsProcessing(t *testing.T) {
+func TestAnAttemptThatNeverStartedHasNoProcessingLine(t *testing.T) {
 	history := holdfast.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Failed, Token: 2, Generation: 1, FinishedAt: at(9)},
 		Attempts: []holdfast.Attempt{
@@ -56,7 +56,7 @@ func TestWhatNeverStartedIsNotToldAsProcessing(t *testing.T) {
 	}
 }
 
-func TestARequestToStopIsToldApartFromAnEndAtOnce(t *testing.T) {
+func TestACancelRequestDiffersFromAnImmediateCancel(t *testing.T) {
 	cancel := holdfast.Event{Name: "cancel", At: at(5), Token: 1, Generation: 1, Actor: "ann"}
 	retried := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(9)}
 	stopped := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Cancelled}
@@ -80,7 +80,7 @@ func TestARequestToStopIsToldApartFromAnEndAtOnce(t *testing.T) {
 	}
 }
 
-func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
+func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 	id := holdfast.NewID()
 	lines := Tell(holdfast.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Queued, Token: 2, Generation: 2},
@@ -108,7 +108,7 @@ func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
 	}
 }
 
-func TestAThrottleIsToldWithItsErrorAndReleasesThatWereNotKeptAreCounted(t *testing.T) {
+func TestAThrottleHasItsErrorAndUnrecordedReleasesAreCounted(t *testing.T) {
 	limited := &holdfast.Failure{Code: "RATE_LIMITED", Message: "A service asked us to come back later.", Context: map[string]string{"throttled": "1m30s"}}
 	probe := &holdfast.Failure{Code: "HTTP_5XX"}
 	lines := Tell(holdfast.History{

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
-func TestTheDashboardAndTheRulesAreAsTheyWouldBeWrittenNow(t *testing.T) {
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	for file, want := range map[string][]byte{"dashboard.json": telemetry.Dashboard(), "alerts.yaml": telemetry.Rules()} {
 		is, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(is, want) {
@@ -65,7 +65,7 @@ func TestPrometheusTakesTheRulesAndTheyFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-func TestEveryAlertIsTriedOutAndHasItsPageInTheRunbook(t *testing.T) {
+func TestEveryAlertIsTestedAndHasASectionInTheRunbook(t *testing.T) {
 	rules := string(telemetry.Rules())
 	tried, err := os.ReadFile("testdata/alerts_test.yaml")
 	if err != nil {

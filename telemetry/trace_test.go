@@ -92,7 +92,7 @@ func raw() *engine.Raw {
 	return &engine.Raw{Lease: &holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note", Dependency: "gateway", Trace: "no traceparent"}}}
 }
 
-func TestHoweverAHandlerLeavesItsSpanEndsAndSaysHow(t *testing.T) {
+func TestASpanRecordsHowTheHandlerEnded(t *testing.T) {
 	ended := func(cause error) context.Context {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
@@ -145,7 +145,7 @@ func TestHoweverAHandlerLeavesItsSpanEndsAndSaysHow(t *testing.T) {
 
 var errPanic = errors.New("stands for a panic")
 
-func TestAStampIsReadAsItWasWritten(t *testing.T) {
+func TestATraceparentSurvivesARoundTrip(t *testing.T) {
 	_, _, application := recorder()
 	ctx, span := application.Start(context.Background(), "x")
 	stamp := telemetry.Stamp(ctx)

@@ -138,7 +138,7 @@ func TestASpanJudgesTheCallsOfThatTimeOnly(t *testing.T) {
 	}
 }
 
-func TestSlowCallsOpenACircuitWhenItMindsThem(t *testing.T) {
+func TestSlowCallsOpenABreakerIfConfigured(t *testing.T) {
 	slow := Observation{Calls: 20, Slow: 16, Sequence: make([]bool, 20)}
 	if s, _ := (Config{}).Observe(Circuit{}, slow, t0); s.State != Closed {
 		t.Error("slowness counted though nobody asked for it")
@@ -217,7 +217,7 @@ func TestHalfOpenNeverLastsForEver(t *testing.T) {
 	c.pass(30*time.Second, Closed)
 }
 
-func TestWithoutAnOrderTheWorstIsBelievedOfProbes(t *testing.T) {
+func TestWithoutASequenceFailedProbesCountFirst(t *testing.T) {
 	c := begin(t, Config{})
 	c.see(bad(10), Open)
 	c.pass(time.Minute, HalfOpen)
@@ -227,7 +227,7 @@ func TestWithoutAnOrderTheWorstIsBelievedOfProbes(t *testing.T) {
 	}
 }
 
-func TestAHealthProbeStandsInForJobs(t *testing.T) {
+func TestAHealthProbeReplacesJobsAsProbes(t *testing.T) {
 	c := begin(t, Config{})
 	c.see(bad(10), Open)
 	var watching bool
@@ -257,7 +257,7 @@ func TestAHealthProbeStandsInForJobs(t *testing.T) {
 	}
 }
 
-func TestAWatcherThatDiedGivesWayToJobs(t *testing.T) {
+func TestJobsProbeAgainAfterTheProberDied(t *testing.T) {
 	c := begin(t, Config{})
 	c.see(bad(10), Open)
 	c.s, _ = c.cfg.Guard(c.s, "a", 40*time.Second, c.now)

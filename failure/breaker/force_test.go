@@ -31,7 +31,7 @@ func in(t *testing.T, state State) *scene {
 
 var states = []State{Closed, Open, HalfOpen, Recovering, ForcedOpen, ForcedClosed}
 
-func TestAPersonsWordLeadsWhereItShould(t *testing.T) {
+func TestEachCommandLeadsToItsState(t *testing.T) {
 	const refused = State("refused")
 	table := map[State]map[State]State{ // told: from: to
 		Open:         {Closed: Open, Open: Open, HalfOpen: Open, Recovering: Open, ForcedOpen: Open, ForcedClosed: Open},
@@ -95,7 +95,7 @@ func TestOpenedByHandItIsProbedLikeAnyOther(t *testing.T) {
 	}
 }
 
-func TestNobodyForcesABreakerWithoutAName(t *testing.T) {
+func TestForcingABreakerNeedsAnActor(t *testing.T) {
 	for _, state := range states {
 		if _, moved, err := (Config{}).Force(Circuit{}, state, " ", "x", t0); err == nil || moved != nil {
 			t.Errorf("%s: %v", state, moved)
@@ -109,7 +109,7 @@ func TestNobodyForcesABreakerWithoutAName(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseIsRefusedAllAtOnce(t *testing.T) {
+func TestAnInvalidConfigIsRefusedWithEveryProblem(t *testing.T) {
 	err := Config{
 		Window: -1, MinCalls: -1, FailureRate: 50, SlowRate: -1, SlowCall: -1, Span: -1, OpenFor: -1, OpenMax: -1, Probes: -1, Successes: -1, Ramp: -1,
 	}.Check()

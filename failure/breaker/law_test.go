@@ -128,7 +128,7 @@ func check(t *rapid.T, c Config, to Circuit, now time.Time) {
 	}
 }
 
-func TestLeftAloneEveryCircuitThatNobodyForcedCloses(t *testing.T) {
+func TestEveryUnforcedBreakerClosesInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, s, now := anyConfig(t), Circuit{}, t0
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
@@ -146,7 +146,7 @@ func TestLeftAloneEveryCircuitThatNobodyForcedCloses(t *testing.T) {
 	})
 }
 
-func TestTheRampNeverFallsAndEndsAtWhatTheDependencyWasUsedTo(t *testing.T) {
+func TestTheRampNeverFallsAndEndsAtThePeakRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Ramp: time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "ramp"))}
 		s := Circuit{State: Recovering, Since: t0, Until: t0.Add(c.Ramp), Peak: rapid.OneOf(rapid.Float64Range(0, 5000), rapid.Float64(), rapid.Just(math.NaN())).Draw(t, "peak")}
@@ -175,7 +175,7 @@ func TestTheRampNeverFallsAndEndsAtWhatTheDependencyWasUsedTo(t *testing.T) {
 	})
 }
 
-func TestHowCallsAreGatheredDoesNotMatter(t *testing.T) {
+func TestTheGroupingOfObservationsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Window: rapid.IntRange(1, 20).Draw(t, "window"), MinCalls: rapid.IntRange(1, 20).Draw(t, "min"), FailureRate: rapid.Float64Range(0.1, 1).Draw(t, "rate")}
 		all := rapid.StringMatching(`[.x]{0,60}`).Draw(t, "calls")
@@ -251,7 +251,7 @@ func TestThePeakIsThatOfAllProcessesTogether(t *testing.T) {
 	}
 }
 
-func TestAFailFastCircuitLetsJobsComeToTheGateWhileOpen(t *testing.T) {
+func TestAFailFastBreakerLetsJobsBeClaimedWhileOpen(t *testing.T) {
 	for _, state := range []State{Open, ForcedOpen} {
 		if !(Config{FailFast: true}).Flow(in(t, state).s, t0).Free {
 			t.Errorf("%s holds jobs back", state)

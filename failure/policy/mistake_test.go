@@ -81,7 +81,7 @@ kindz: {}
 	}
 }
 
-func TestNothingIsHalfAccepted(t *testing.T) {
+func TestAFileWithAnyMistakeIsRefused(t *testing.T) {
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	for what, c := range map[string]struct{ text, says string }{
 		"an empty file":               {"", "line 1: the file is empty"},

@@ -67,7 +67,7 @@ func parsed(t *testing.T, text string) *Set {
 	return s
 }
 
-func TestAFileIsReadToTheLetter(t *testing.T) {
+func TestEverySettingOfAFileIsRead(t *testing.T) {
 	s := parsed(t, whole)
 	if s.Text() != whole {
 		t.Error("the text is not what was parsed")
@@ -195,7 +195,7 @@ func TestTheNearestWordWins(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenInCodeStaysWhereTheFileIsSilent(t *testing.T) {
+func TestSettingsInGoApplyWhereTheFileSetsNothing(t *testing.T) {
 	yes := true
 	own := failure.Policy{MaxAttempts: 9, MaxCrashes: 8, Codes: map[string]failure.Override{"GW_4XX": {Retryable: &yes, MaxAttempts: 6}}}
 	p := parsed(t, `defaults: {max_crashes: 2}`).Over(Own{Engine: own}, "convert", "acme")

@@ -92,7 +92,7 @@ func TestABreakerThatFailsFastFailsTheJobWithItsCode(t *testing.T) {
 	}
 }
 
-func TestABrokenPromiseIsTold(t *testing.T) {
+func TestALateStartIsReported(t *testing.T) {
 	s := parsed(t, simple)
 	trial := Simulate(s, Scenario{Kind: "promised", Queue: "bulk", Outage: Outage{0, time.Minute}, At: time.Date(2026, 5, 4, 16, 0, 0, 0, time.UTC)})
 	if !strings.Contains(told(trial), "1h0m0s #1 is late") {
@@ -100,7 +100,7 @@ func TestABrokenPromiseIsTold(t *testing.T) {
 	}
 }
 
-func TestASimulationEndsWhateverItIsAskedAndChanceIsTheSeeds(t *testing.T) {
+func TestASimulationEndsAndIsDeterminedByItsSeed(t *testing.T) {
 	s := parsed(t, whole)
 	rapid.Check(t, func(t *rapid.T) {
 		scene := Scenario{

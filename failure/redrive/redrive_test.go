@@ -116,7 +116,7 @@ func TestACanaryThatFailsAgainStopsTheRest(t *testing.T) {
 	}
 }
 
-func TestACanaryThatSaysNothingStopsTheRest(t *testing.T) {
+func TestACanaryWithoutResultsStopsTheRest(t *testing.T) {
 	p := Start(holdfast.NewID(), careful(), noon)
 	_, p, why := Next(p, holdfast.Tally{Taken: 5, Cancelled: 5}, noon)
 	if p.State != Stopped || !strings.Contains(why, "completed or failed") {
@@ -253,7 +253,7 @@ func TestAStepThatIsRepeatedRefusesNothingTwice(t *testing.T) {
 	}
 }
 
-func TestTimesOfTheSelectionStayWhereTheyWere(t *testing.T) {
+func TestAgesInTheFilterCountFromTheStart(t *testing.T) {
 	o := careful()
 	o.Filter.OlderThan, o.Filter.YoungerThan = time.Hour, 24*time.Hour
 	f := Start(holdfast.NewID(), o, noon).Filter(noon.Add(10 * time.Minute))
@@ -262,7 +262,7 @@ func TestTimesOfTheSelectionStayWhereTheyWere(t *testing.T) {
 	}
 }
 
-func TestAnOrderIsToldEverythingThatIsWrongWithIt(t *testing.T) {
+func TestAnInvalidOrderIsRefusedWithEveryProblem(t *testing.T) {
 	if err := careful().Check(); err != nil {
 		t.Fatalf("a sound order was refused: %v", err)
 	}

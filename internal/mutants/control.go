@@ -37,7 +37,7 @@ var control = []Mutant{
 	{
 		Name: "everything-moves-the-breaker", Breaks: "users' mistakes say nothing about a dependency",
 		Patches: []Patch{{"failure/call.go", "case ran && d.code.Blame == Dependency:", "case ran:"}},
-		Test:    []string{"-run", "TestOnlyWhatSaysSomethingAboutTheDependency", "./failure"},
+		Test:    []string{"-run", "TestOnlyAttemptsThatShowSomethingAboutTheDependency", "./failure"},
 	},
 	{
 		Name: "probe-charged", Breaks: "a failed probe that blames the dependency spends nothing",

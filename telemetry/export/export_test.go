@@ -111,7 +111,7 @@ func TestWithoutAnEndpointNothingIsExported(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
+func TestAnUnavailableCollectorDelaysNothing(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer server.Close()
