@@ -16,9 +16,9 @@ const (
 	BadCall              // the dependency failed or took too long
 )
 
-// called returns what a failed attempt shows about its dependency. A code counts against the dependency only if it blames a
+// callOf returns what a failed attempt shows about its dependency. A code counts against the dependency only if it blames a
 // dependency. A timeout also counts if there is a dependency, unless the handler gave the code itself.
-func called(o Outcome, d diagnosis, dependency string) Call {
+func callOf(o Outcome, d diagnosis, dependency string) Call {
 	ran := o.Event == Returned || o.Event == TimedOut || o.Event == Panicked
 	switch {
 	case d.marks.blameless:
@@ -82,7 +82,7 @@ func shortenBackoff(within, delay time.Duration, b Backoff, roll float64) (time.
 // against the dependency, but costs the job no attempt: the job was let through as a probe, or was running when the breaker
 // opened. A final code, NeverRetry and GiveUpAfter end the job as usual.
 func (r Rules) probed(job holdfast.Lease, o Outcome, d diagnosis, record *holdfast.Failure, t terms) Verdict {
-	count := oneMore(job.Failures)
+	count := increment(job.Failures)
 	delay, wait := t.delay(count, o.Roll, d)
 	if next := clampDelay(o.Wait); next > delay {
 		delay, wait = next, "the breaker"
@@ -113,7 +113,7 @@ func (r Rules) LastAttempt(job holdfast.Lease) bool {
 			}
 		}
 	}
-	return oneMore(job.Failures) >= limit
+	return increment(job.Failures) >= limit
 }
 
 // held releases a claimed job that must not run now. It did not start, so it costs nothing.

@@ -156,8 +156,8 @@ func resultProblem(result json.RawMessage) string {
 func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise string) Verdict {
 	t := r.Policy.terms(d.code, job.MaxAttempts)
 	t.within = r.retryWithin(job)
-	count := oneMore(job.Failures)
-	record, call := r.record(d, o, otherwise), called(o, d, r.blamed(d))
+	count := increment(job.Failures)
+	record, call := r.record(d, o, otherwise), callOf(o, d, r.blamed(d))
 	delay, wait := t.delay(count, o.Roll, d)
 	if o.Probe && call == BadCall && r.Dependency != "" && r.blamed(d) == r.Dependency {
 		return r.probed(job, o, d, record, t)
@@ -214,7 +214,7 @@ func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, strin
 // crashes point to the job.
 func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	limit := firstPositive(r.Policy.MaxCrashes, defaultMaxCrashes)
-	count := oneMore(job.Crashes)
+	count := increment(job.Crashes)
 	code := codeLost
 	if count >= limit {
 		code = codePoison
@@ -243,7 +243,7 @@ func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 // store that cannot claim by kind. The job did not run, so it costs nothing, however often that happens.
 func (r Rules) unhandled(job holdfast.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeUnknownKind, "its kind")
-	delay := min(clampDelay(defaultBackoff.Delay(oneMore(job.Interrupts), o.Roll)), time.Minute)
+	delay := min(clampDelay(defaultBackoff.Delay(increment(job.Interrupts), o.Roll)), time.Minute)
 	return Verdict{
 		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
 		Why: sentence(releasedAtNoCost+"this worker has no handler for kind %s; next attempt in %s", job.Kind, span(delay)),
@@ -261,7 +261,7 @@ func (r Rules) unreadable(job holdfast.Lease, o Outcome) Verdict {
 		text = job.Corrupt
 	}
 	d := r.diagnose(o, codeUnreadable, "its contents")
-	limit := max(r.Policy.terms(d.code, job.MaxAttempts).limit, oneMore(job.Failures))
+	limit := max(r.Policy.terms(d.code, job.MaxAttempts).limit, increment(job.Failures))
 	return end(r.record(d, o, text), holdfast.ChargeFailure, limit, "never retried: the job cannot be read")
 }
 
@@ -293,5 +293,5 @@ func sentence(format string, args ...any) string {
 	return line(strings.TrimSpace(fmt.Sprintf(format, args...)), maxWhy)
 }
 
-// oneMore returns n+1, within the range that a store can count, even if n comes from a damaged row.
-func oneMore(n int) int { return min(max(n, 0), math.MaxInt32-1) + 1 }
+// increment returns n+1, within the range that a store can count, even if n comes from a damaged row.
+func increment(n int) int { return min(max(n, 0), math.MaxInt32-1) + 1 }

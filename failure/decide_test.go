@@ -259,7 +259,7 @@ func TestEveryVerdictPassesTheStoresCheckAndItsLimit(t *testing.T) {
 		if err := settlement.Check(); err != nil || settlement.Queue != job.Queue {
 			t.Fatalf("%v of queue %q\n%+v", err, settlement.Queue, v)
 		}
-		count := map[holdfast.Charge]int{holdfast.ChargeFailure: oneMore(job.Failures), holdfast.ChargeCrash: oneMore(job.Crashes)}[v.Charge]
+		count := map[holdfast.Charge]int{holdfast.ChargeFailure: increment(job.Failures), holdfast.ChargeCrash: increment(job.Crashes)}[v.Charge]
 		if v.To == holdfast.Queued && count > 0 && count >= v.Limit || count > v.Limit || v.Limit > math.MaxInt32 {
 			t.Fatalf("to %s with %d of %d", v.To, count, v.Limit)
 		}

@@ -12,7 +12,7 @@ import (
 // same types and the same text apart from values that differ between jobs, and, for a panic, the same place.
 func fingerprint(code string, err error, text, stack string) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n%s\n%s", code, strings.Join(typesOf(err), " "), normalised.get(text), strings.Join(frames(stack), " "))
+	fmt.Fprintf(sum, "%s\n%s\n%s\n%s", code, strings.Join(typesOf(err), " "), normalised.get(text), strings.Join(stackFunctions(stack), " "))
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
@@ -111,9 +111,9 @@ func idLike(word string) bool {
 	return mixed || len(word) >= 16 && strings.Trim(word, digits+"abcdefABCDEF") == ""
 }
 
-// frames returns the names of the first three functions on a panic's stack, below the panic itself and outside the runtime.
+// stackFunctions returns the names of the first three functions on a panic's stack, below the panic itself and outside the runtime.
 // Line numbers and addresses are left out, so that an unrelated change of the file does not start another error group.
-func frames(stack string) (names []string) {
+func stackFunctions(stack string) (names []string) {
 	_, below, panicked := strings.Cut(stack, "\npanic(")
 	if panicked {
 		stack = below

@@ -115,14 +115,14 @@ func TestPanicsAtDifferentPlacesHaveDifferentFingerprints(t *testing.T) {
 		return Decide(Rules{}, holdfast.Lease{}, Outcome{Event: Panicked, Err: same, Stack: stack}).Failure.Fingerprint
 	}
 	here, again, there := stackOf(nilHere), stackOf(func() { nilHere() }), stackOf(nilThere)
-	if names := frames(here); len(names) == 0 || !strings.HasSuffix(names[0], "failure.nilHere") {
+	if names := stackFunctions(here); len(names) == 0 || !strings.HasSuffix(names[0], "failure.nilHere") {
 		t.Fatalf("frames: %v\n%s", names, here)
 	}
 	if decide(here) == decide(there) {
 		t.Error("two places merged")
 	}
-	if frames(here)[0] != frames(again)[0] {
-		t.Errorf("%v and %v", frames(here), frames(again))
+	if stackFunctions(here)[0] != stackFunctions(again)[0] {
+		t.Errorf("%v and %v", stackFunctions(here), stackFunctions(again))
 	}
 	moved := strings.ReplaceAll(here, ".go:1", ".go:9")
 	if decide(here) != decide(moved) {
@@ -143,7 +143,7 @@ func FuzzNormalise(f *testing.F) {
 		if strings.ContainsAny(got, digits) || !utf8.ValidString(got) || got != normalise(text) {
 			t.Errorf("%q -> %q", text, got)
 		}
-		frames(text)
+		stackFunctions(text)
 		if print := fingerprint("X", nil, text, text); len(print) != 32 {
 			t.Errorf("%q", print)
 		}

@@ -33,7 +33,7 @@ func (r Rules) diagnose(o Outcome, code, rule string) diagnosis {
 	d.class = Class{Code: code, Rule: rule}
 	if o.Err != nil {
 		var facts Class
-		d.marks, facts = examine(o.Err)
+		d.marks, facts = readError(o.Err)
 		d.class = r.choose(o, d)
 		d.class.Context = merge(d.class.Context, facts.Context)
 		if d.class.RetryAfter <= 0 {
@@ -75,8 +75,8 @@ func (r Rules) lookUp(name string) (code Code, strange bool) {
 	return code, true
 }
 
-// examine reads from an error what does not depend on its code. If a method of the error panics, the values read so far are kept.
-func examine(err error) (m marks, facts Class) {
+// readError reads from an error what does not depend on its code. If a method of the error panics, the values read so far are kept.
+func readError(err error) (m marks, facts Class) {
 	defer func() { _ = recover() }()
 	m = readMarks(err)
 	facts.RetryAfter = askedToWait(err)
@@ -101,7 +101,7 @@ func (r Rules) record(d diagnosis, o Outcome, otherwise string) *holdfast.Failur
 		Code:        d.code.Name,
 		Category:    d.code.Category,
 		Message:     d.code.Message,
-		Context:     tidy(merge(d.marks.context, d.class.Context)),
+		Context:     scrubFacts(merge(d.marks.context, d.class.Context)),
 		Dependency:  r.dependency(d),
 		Fingerprint: guardedFingerprint(d.code.Name, o, detail),
 		Benign:      d.marks.benign || d.code.Benign,
@@ -145,9 +145,9 @@ func guardedFingerprint(code string, o Outcome, text string) (print string) {
 	return fingerprint(code, o.Err, text, o.Stack)
 }
 
-// tidy removes secrets from facts and limits them. If there are too many, the last by name are dropped, so that the result
+// scrubFacts removes secrets from facts and limits them. If there are too many, the last by name are dropped, so that the result
 // does not depend on map order.
-func tidy(facts map[string]string) map[string]string {
+func scrubFacts(facts map[string]string) map[string]string {
 	if len(facts) == 0 {
 		return nil
 	}

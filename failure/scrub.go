@@ -39,7 +39,7 @@ func hideCredentials(text string) string { return apply(scrubbers, text) }
 func apply(all []scrubber, text string) string {
 	small := strings.ToLower(text)
 	for _, s := range all {
-		if s.worth(small) {
+		if s.applies(small) {
 			text = s.apply(text)
 		}
 	}
@@ -85,7 +85,7 @@ type scrubber struct {
 	apply func(string) string
 }
 
-func (s scrubber) worth(small string) bool {
+func (s scrubber) applies(small string) bool {
 	for _, word := range s.words {
 		if strings.Contains(small, word) {
 			return true
@@ -138,7 +138,7 @@ func replace(expression *regexp.Regexp, with string) func(string) string {
 func hideScheme(text string) string {
 	return scheme.ReplaceAllStringFunc(text, func(found string) string {
 		parts := scheme.FindStringSubmatch(found)
-		if !secretive(parts[2]) {
+		if !looksRandom(parts[2]) {
 			return found
 		}
 		return parts[1] + " " + hidden
@@ -152,7 +152,7 @@ func hideAssignment(text string) string {
 		parts := assignment.FindStringSubmatch(found)
 		name, between, value := parts[1], parts[2], parts[3]
 		sentence := strings.TrimSpace(between) == ":" && value[0] != '"' && value[0] != '\''
-		if sentence && !secretive(value) && !passwordName.MatchString(name) {
+		if sentence && !looksRandom(value) && !passwordName.MatchString(name) {
 			return found
 		}
 		return name + between + hidden
@@ -161,8 +161,8 @@ func hideAssignment(text string) string {
 
 var passwordName = regexp.MustCompile(passwordWord)
 
-// secretive reports whether a word looks random and not like a word of a language.
-func secretive(word string) bool {
+// looksRandom reports whether a word looks random and not like a word of a language.
+func looksRandom(word string) bool {
 	return len(word) >= 24 || len(word) >= 6 && strings.ContainsAny(word, "0123456789=+/_")
 }
 

@@ -89,7 +89,7 @@ func (t terms) throttle(job holdfast.Lease, o Outcome, d diagnosis) (time.Durati
 	case d.marks.after != nil:
 		asked, who = *d.marks.after, "the handler's RetryAfter"
 	case asked <= 0:
-		asked, who = t.backoff.Delay(oneMore(job.Interrupts), o.Roll), shape(t.backoff)
+		asked, who = t.backoff.Delay(increment(job.Interrupts), o.Roll), shape(t.backoff)
 	}
 	if asked > t.cap {
 		asked, who = t.cap, who+", capped"
@@ -111,5 +111,5 @@ func (t terms) throttledCall(o Outcome, d diagnosis, dependency string) Call {
 	case t.throttleTrips != nil && dependency != "":
 		return BadCall
 	}
-	return called(o, d, dependency)
+	return callOf(o, d, dependency)
 }

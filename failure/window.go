@@ -58,8 +58,8 @@ func (w Window) on(date time.Time) (begins, ends time.Time) {
 	if to <= w.From {
 		to += minutesADay
 	}
-	begins, _ = shown(date.Add(time.Duration(w.From)*time.Minute), w.zone())
-	_, ends = shown(date.Add(time.Duration(to)*time.Minute), w.zone())
+	begins, _ = localTimes(date.Add(time.Duration(w.From)*time.Minute), w.zone())
+	_, ends = localTimes(date.Add(time.Duration(to)*time.Minute), w.zone())
 	return begins, ends
 }
 
@@ -70,11 +70,11 @@ func (w Window) zone() *time.Location {
 	return w.Zone
 }
 
-// shown returns the first and the last time at which the local clock of a zone shows the wall time that wall has in UTC.
+// localTimes returns the first and the last time at which the local clock of a zone shows the wall time that wall has in UTC.
 // The two differ if the clock is put back over that time; if it is put forward over it, both are the moment of the change.
-func shown(wall time.Time, zone *time.Location) (first, last time.Time) {
-	before, early := reading(wall, wall.Add(-24*time.Hour), zone)
-	after, late := reading(wall, wall.Add(24*time.Hour), zone)
+func localTimes(wall time.Time, zone *time.Location) (first, last time.Time) {
+	before, early := atOffset(wall, wall.Add(-24*time.Hour), zone)
+	after, late := atOffset(wall, wall.Add(24*time.Hour), zone)
 	switch {
 	case early && late && before.Before(after):
 		return before, after
@@ -89,9 +89,9 @@ func shown(wall time.Time, zone *time.Location) (first, last time.Time) {
 	return forward, forward
 }
 
-// reading returns the time at which a clock with the zone's offset around a moment shows the wall time, and whether the
+// atOffset returns the time at which a clock with the zone's offset around a moment shows the wall time, and whether the
 // zone has that offset then.
-func reading(wall, around time.Time, zone *time.Location) (at time.Time, shows bool) {
+func atOffset(wall, around time.Time, zone *time.Location) (at time.Time, shows bool) {
 	_, offset := around.In(zone).Zone()
 	at = wall.Add(-time.Duration(offset) * time.Second)
 	_, real := at.In(zone).Zone()

@@ -30,12 +30,12 @@ func (a alert) anchor() string {
 	return strings.ToLower(strings.TrimPrefix(out.String(), "Holdfast-"))
 }
 
-// unheld excludes paused queues.
-var unheld = fmt.Sprintf("unless on (queue) (max by (queue) (%s) == 1)", queueHeld)
+// unlessPaused excludes paused queues.
+var unlessPaused = fmt.Sprintf("unless on (queue) (max by (queue) (%s) == 1)", queueHeld)
 
-// growing is true for queues with over ten more dead letters than half an hour ago. If the store stopped counting, the
+// growingDeadLetters is true for queues with over ten more dead letters than half an hour ago. If the store stopped counting, the
 // counters of workers are used.
-var growing = fmt.Sprintf("(max by (queue) (%s) - max by (queue) (%s offset 30m) > 10) or on (queue) "+
+var growingDeadLetters = fmt.Sprintf("(max by (queue) (%s) - max by (queue) (%s offset 30m) > 10) or on (queue) "+
 	"(sum by (queue) (increase(%s[30m])) > 10 and on (queue) max by (queue) (%s) == 1)", deadLetters, deadLetters, jobsFailed, queueAtLeast)
 
 var alerts = []alert{
@@ -45,11 +45,11 @@ var alerts = []alert{
 		"The store does not answer {{ $labels.instance }}", "No job is claimed or settled while the database is unavailable; no job is lost. Check the database."},
 	{"HoldfastNoWorkers", "page", "5m", fmt.Sprintf("max(%s) == 0 and on () sum(max by (queue) (%s{place=\"ready\"})) > 0", workers, queueDepth),
 		"Jobs wait and no worker is alive", "Start workers. Jobs wait at no cost."},
-	{"HoldfastNoSuccess", "page", "15m", fmt.Sprintf("(max by (queue) (%s{place=\"ready\"}) > 0) unless on (queue) (sum by (queue) (increase(%s[15m])) > 0) %s", queueDepth, jobsComplete, unheld),
+	{"HoldfastNoSuccess", "page", "15m", fmt.Sprintf("(max by (queue) (%s{place=\"ready\"}) > 0) unless on (queue) (sum by (queue) (increase(%s[15m])) > 0) %s", queueDepth, jobsComplete, unlessPaused),
 		"No job completes in queue {{ $labels.queue }} although jobs wait", "Workers are stuck or missing, or every job fails: check the error groups and the workers."},
-	{"HoldfastQueueOld", "ticket", "5m", fmt.Sprintf("(max by (queue) (%s) > 900) %s", queueOldest, unheld),
+	{"HoldfastQueueOld", "ticket", "5m", fmt.Sprintf("(max by (queue) (%s) > 900) %s", queueOldest, unlessPaused),
 		"The oldest job of queue {{ $labels.queue }} has waited {{ $value | humanizeDuration }}", "More jobs arrive than complete, or a hold keeps the job back: run 'holdfast explain' on the job, then add slots or lift the hold."},
-	{"HoldfastDeadLettersGrow", "ticket", "5m", growing,
+	{"HoldfastDeadLettersGrow", "ticket", "5m", growingDeadLetters,
 		"{{ $value | humanize }} more dead letters in queue {{ $labels.queue }} within half an hour", "The error groups show what they have in common. Redrive them after the cause is fixed."},
 	{"HoldfastBreakerOpen", "ticket", "1m", fmt.Sprintf("max by (dependency) (%s) > 600", breakerOpen),
 		"{{ $labels.dependency }} has not been called for {{ $value | humanizeDuration }}", "The dependency is down, or its breaker was forced open. Its jobs wait at no cost."},

@@ -43,10 +43,10 @@ type storeCollector struct {
 
 // A snapshot is the result of one read of the store.
 type snapshot struct {
-	at    time.Time
-	took  time.Duration
-	up    bool
-	sheet sheet
+	at       time.Time
+	took     time.Duration
+	up       bool
+	valueSet valueSet
 }
 
 func newStoreCollector(cfg Config, m *Metrics) *storeCollector {
@@ -74,14 +74,14 @@ func (l *storeCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. It reports the last snapshot, after a new read if that one is too old.
 func (l *storeCollector) Collect(to chan<- prometheus.Metric) {
 	g, up := l.latest()
-	page := sheet{}
+	page := valueSet{}
 	page.set(storeUp, flag(up))
 	if g != nil {
 		page.set(snapshotAge, time.Since(g.at).Seconds())
 		page.set(snapshotTook, g.took.Seconds())
 	}
 	if up { // values from before an outage are not reported as current
-		g.sheet.report(l.descs, to)
+		g.valueSet.report(l.descs, to)
 	}
 	page.report(l.descs, to)
 	l.errors.Collect(to)
@@ -117,14 +117,14 @@ func (l *storeCollector) latest() (*snapshot, bool) {
 func (l *storeCollector) takeSnapshot(asking chan struct{}) {
 	ctx, done := context.WithTimeout(context.Background(), 10*l.within)
 	defer done()
-	g := &snapshot{sheet: sheet{}}
+	g := &snapshot{valueSet: valueSet{}}
 	began := time.Now()
-	g.up = l.read("stats", func() error { return l.stats(ctx, g.sheet) })
-	for name, ask := range map[string]func(context.Context, sheet) error{
+	g.up = l.read("stats", func() error { return l.stats(ctx, g.valueSet) })
+	for name, ask := range map[string]func(context.Context, valueSet) error{
 		"holds": l.holds, "breakers": l.breakers, "duties": l.duties, "subscriptions": l.subscriptions, "redrives": l.redrives,
 	} {
 		if g.up {
-			l.read(name, func() error { return ask(ctx, g.sheet) })
+			l.read(name, func() error { return ask(ctx, g.valueSet) })
 		}
 	}
 	g.at, g.took = time.Now(), time.Since(began)
@@ -153,27 +153,27 @@ func guarded(ask func() error) (err error) {
 }
 
 // A sheet holds values by metric and labels. Values whose labels were merged by a label limit are combined.
-type sheet map[string]map[string]value
+type valueSet map[string]map[string]value
 
 type value struct {
 	labels []string
 	number float64
 }
 
-func (s sheet) set(n name, number float64, labels ...string) {
+func (s valueSet) set(n name, number float64, labels ...string) {
 	s.merge(n, number, labels, func(_, now float64) float64 { return now })
 }
 
-func (s sheet) add(n name, number float64, labels ...string) {
+func (s valueSet) add(n name, number float64, labels ...string) {
 	s.merge(n, number, labels, func(was, now float64) float64 { return was + now })
 }
 
 // most keeps the largest value.
-func (s sheet) most(n name, number float64, labels ...string) {
+func (s valueSet) most(n name, number float64, labels ...string) {
 	s.merge(n, number, labels, func(was, now float64) float64 { return max(was, now) })
 }
 
-func (s sheet) merge(n name, number float64, labels []string, how func(was, now float64) float64) {
+func (s valueSet) merge(n name, number float64, labels []string, how func(was, now float64) float64) {
 	if s[n.metric] == nil {
 		s[n.metric] = make(map[string]value)
 	}
@@ -181,7 +181,7 @@ func (s sheet) merge(n name, number float64, labels []string, how func(was, now 
 	s[n.metric][key] = value{labels, how(s[n.metric][key].number, number)}
 }
 
-func (s sheet) report(descs map[string]*prometheus.Desc, to chan<- prometheus.Metric) {
+func (s valueSet) report(descs map[string]*prometheus.Desc, to chan<- prometheus.Metric) {
 	for metric, values := range s {
 		for _, v := range values {
 			to <- prometheus.MustNewConstMetric(descs[metric], prometheus.GaugeValue, v.number, v.labels...)

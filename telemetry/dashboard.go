@@ -35,7 +35,7 @@ func quantile(q string, n name, by string) string {
 // seen returns the query of a metric of the store, which every server reports alike.
 func seen(n name, by string) string { return fmt.Sprintf("max by (%s) (%s)", by, n) }
 
-var board = []row{
+var dashboardRows = []row{
 	{"At a glance", []panel{
 		{title: "Store", about: "1 while it answers all servers.", queries: []query{{fmt.Sprintf("min(%s)", storeUp), "up"}}, figure: true},
 		{title: "Waiting", about: "Jobs that could be claimed now.", queries: []query{{fmt.Sprintf("sum(max by (queue) (%s{place=\"ready\"}))", queueDepth), "ready"}}, figure: true},
@@ -98,7 +98,7 @@ var source = object{"type": "prometheus", "uid": "${datasource}"}
 func Dashboard() []byte {
 	var panels []object
 	id, y := 0, 0
-	for _, r := range board {
+	for _, r := range dashboardRows {
 		id++
 		panels = append(panels, object{"id": id, "type": "row", "title": r.title, "collapsed": false, "panels": []object{}, "gridPos": place(0, y, 24, 1)})
 		y++

@@ -97,7 +97,7 @@ func TestEveryAlertIsTestedAndHasASectionInTheRunbook(t *testing.T) {
 }
 
 func TestTheDashboardIsOneThatGrafanaCanLayOut(t *testing.T) {
-	var board struct {
+	var dashboardRows struct {
 		UID    string `json:"uid"`
 		Panels []struct {
 			ID      int    `json:"id"`
@@ -107,12 +107,12 @@ func TestTheDashboardIsOneThatGrafanaCanLayOut(t *testing.T) {
 			Targets []struct{ Expr string }
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(telemetry.Dashboard(), &board); err != nil {
+	if err := json.Unmarshal(telemetry.Dashboard(), &dashboardRows); err != nil {
 		t.Fatal(err)
 	}
 	taken := map[[2]int]string{}
 	ids := map[int]bool{}
-	for _, p := range board.Panels {
+	for _, p := range dashboardRows.Panels {
 		if ids[p.ID] || p.Title == "" || p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("panel %d %q shows nothing, or its id is taken", p.ID, p.Title)
 		}

@@ -127,11 +127,11 @@ func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Tra
 
 // judge adds a call to the window and opens the breaker if the rates are exceeded.
 func (c Config) judge(s *Circuit, call call, now time.Time) []Transition {
-	c.remember(s, call, now)
+	c.addToWindow(s, call, now)
 	if s.State == Recovering {
 		c.MinCalls = min(c.MinCalls, recoveringCalls)
 	}
-	if why := c.verdict(s); why != "" {
+	if why := c.openReason(s); why != "" {
 		return c.open(s, why+s.last(), now)
 	}
 	return nil
@@ -282,28 +282,28 @@ func (s *Circuit) last() string {
 }
 
 // sound repairs a circuit that was read from storage: an unknown state counts as closed. If the clock was set back by more
-// than settling, the circuit's times are moved with it, so that nothing waits for a time that is far away.
+// than clockTolerance, the circuit's times are moved with it, so that nothing waits for a time that is far away.
 func (c Config) sound(s Circuit, now time.Time) Circuit {
 	switch s.State {
 	case Closed, Open, HalfOpen, Recovering, ForcedOpen, ForcedClosed:
 	default:
 		s.State = Closed
 	}
-	if s.Since.Sub(now) > settling {
+	if s.Since.Sub(now) > clockTolerance {
 		s.Since, s.Slots, s.Meter, s.Metered = now, nil, 0, time.Time{}
 	}
 	longest := map[State]time.Duration{Open: c.OpenMax, HalfOpen: c.OpenMax, Recovering: c.Ramp}[s.State]
-	if s.Until.Sub(now) > longest+settling {
+	if s.Until.Sub(now) > longest+clockTolerance {
 		s.Until = now.Add(longest)
 	}
-	if s.ProbingUntil.Sub(now) > c.OpenMax+settling {
+	if s.ProbingUntil.Sub(now) > c.OpenMax+clockTolerance {
 		s.Probing, s.ProbingUntil = "", time.Time{}
 	}
 	return s
 }
 
-// settling is the difference between clocks that is tolerated from call to call.
-const settling = 5 * time.Second
+// clockTolerance is the difference between clocks that is tolerated from call to call.
+const clockTolerance = 5 * time.Second
 
 // short turns a text into one clean line of limited length that survives as JSON.
 func short(text string, limit int) string {

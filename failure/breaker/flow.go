@@ -33,8 +33,8 @@ func (c Config) Flow(s Circuit, now time.Time) Flow {
 // The ramp starts at 1/64 of its final rate and takes six doublings.
 const doublings = 6
 
-// leastTop is the final rate of a ramp, in calls per second, for a dependency that was called less often than that.
-const leastTop = 10
+// minPeakRate is the final rate of a ramp, in calls per second, for a dependency that was called less often than that.
+const minPeakRate = 10
 
 // Rate returns how many jobs per second may start while the breaker recovers. It doubles with every sixth of the ramp, up
 // to the peak rate before the breaker opened, and never falls. In every other state it returns 0, which has no meaning.
@@ -48,7 +48,7 @@ func (c Config) Rate(s Circuit, now time.Time) float64 {
 }
 
 func (c Config) rate(s Circuit, now time.Time) float64 {
-	top := float64(leastTop)
+	top := float64(minPeakRate)
 	if s.Peak > top { // not when it is not a number
 		top = min(s.Peak, maxRate)
 	}

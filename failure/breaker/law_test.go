@@ -123,7 +123,7 @@ func check(t *rapid.T, c Config, to Circuit, now time.Time) {
 	if to.State.Refuses() && !c.FailFast && !(c.Disabled && to.State == Open) && f != (Flow{}) {
 		t.Fatalf("%s lets through %+v", to.State, f)
 	}
-	if wait := to.Until.Sub(now); wait > max(c.filled().OpenMax, c.filled().Ramp)+settling {
+	if wait := to.Until.Sub(now); wait > max(c.filled().OpenMax, c.filled().Ramp)+clockTolerance {
 		t.Fatalf("it waits for %v", wait)
 	}
 }
@@ -137,7 +137,7 @@ func TestEveryUnforcedBreakerClosesInTime(t *testing.T) {
 		}
 		s, _, _ = c.Force(s, Auto, "ada", "", now)
 		for range 6 {
-			now = now.Add(max(c.filled().OpenMax, c.filled().Ramp) + settling)
+			now = now.Add(max(c.filled().OpenMax, c.filled().Ramp) + clockTolerance)
 			s, _ = c.Tick(s, now)
 		}
 		if s.State != Closed {

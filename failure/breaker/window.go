@@ -72,8 +72,8 @@ func (o Observation) runs(yield func(call) bool) {
 	}
 }
 
-// remember adds a call to the window, by count or by time.
-func (c Config) remember(s *Circuit, call call, now time.Time) {
+// addToWindow adds a call to the window, by count or by time.
+func (c Config) addToWindow(s *Circuit, call call, now time.Time) {
 	if c.Span > 0 {
 		s.Recent = ""
 		c.slot(s, call, now)
@@ -134,8 +134,8 @@ func (c Config) counts(s *Circuit) (calls, failures, slow int) {
 	return len(s.Recent), strings.Count(s.Recent, "x") + slowBad, strings.Count(s.Recent, "s") + slowBad
 }
 
-// verdict says why the breaker must open; empty: it need not.
-func (c Config) verdict(s *Circuit) string {
+// openReason says why the breaker must open; empty: it need not.
+func (c Config) openReason(s *Circuit) string {
 	calls, failures, slow := c.counts(s)
 	if calls < c.MinCalls {
 		return ""

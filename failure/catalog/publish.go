@@ -73,11 +73,11 @@ func Publish(t *failure.Taxonomy, inGo policy.InGo, version string, records []ho
 		}
 	}
 	next.Body, _ = json.Marshal(body)
-	return append(forgotten(records, body.Codes), next)
+	return append(obsolete(records, body.Codes), next)
 }
 
-// forgotten returns deletions of records that were not written for long and whose codes are all defined elsewhere.
-func forgotten(records []holdfast.Record, now []failure.Code) (gone []holdfast.Record) {
+// obsolete returns deletions of records that were not written for long and whose codes are all defined elsewhere.
+func obsolete(records []holdfast.Record, now []failure.Code) (gone []holdfast.Record) {
 	elsewhere := map[string]int{}
 	for _, code := range now {
 		elsewhere[code.Name]++
@@ -117,7 +117,7 @@ type Application struct {
 // Applications returns the programs that work on a kind: those with live workers, the one with the most first. If no live
 // worker works on it, it returns those that published a policy for the kind, the last seen first.
 func Applications(records []holdfast.Record, workers []holdfast.Presence, kind string) (found []Application) {
-	for _, u := range append(published(records, workers), use{name: ""}) { // workers that published nothing have no policies in Go
+	for _, u := range append(published(records, workers), storedPublication{name: ""}) { // workers that published nothing have no policies in Go
 		p := Application{InGo: u.InGo, Versions: u.versions, SeenAt: u.seen}
 		for _, w := range workers {
 			if w.Codes == u.name && slices.Contains(w.Kinds, kind) {
@@ -153,8 +153,8 @@ func Live(records []holdfast.Record, workers []holdfast.Presence) (found []Appli
 	return found
 }
 
-// use is a publication as it was found in the store.
-type use struct {
+// storedPublication is a publication as it was found in the store.
+type storedPublication struct {
 	Publication
 	name     string // of the record
 	versions []string
@@ -163,10 +163,10 @@ type use struct {
 }
 
 // published returns what is published, in ascending order of precedence.
-func published(records []holdfast.Record, workers []holdfast.Presence) []use {
-	var all []use
+func published(records []holdfast.Record, workers []holdfast.Presence) []storedPublication {
+	var all []storedPublication
 	for _, r := range records {
-		u := use{name: r.Name, seen: r.KeptAt}
+		u := storedPublication{name: r.Name, seen: r.KeptAt}
 		if json.Unmarshal(r.Body, &u.Publication) != nil || len(u.Codes) > mostCodes {
 			continue
 		}
@@ -191,7 +191,7 @@ func published(records []holdfast.Record, workers []holdfast.Presence) []use {
 		u.versions = distinct(u.versions, nil)
 		all = append(all, u)
 	}
-	slices.SortStableFunc(all, func(a, b use) int {
+	slices.SortStableFunc(all, func(a, b storedPublication) int {
 		if a.live != b.live {
 			return map[bool]int{true: 1, false: -1}[a.live]
 		}

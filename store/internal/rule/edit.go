@@ -27,13 +27,13 @@ type Revision struct {
 func Edit(job *holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision, err error) {
 	switch {
 	case job.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
-		return r, against(job.ID, "is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again")
+		return r, conflict(job.ID, "is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again")
 	case job.State != holdfast.Queued && job.State != holdfast.Failed:
-		return r, against(job.ID, "is %s: only a job that is queued or failed can be edited", job.State)
+		return r, conflict(job.ID, "is %s: only a job that is queued or failed can be edited", job.State)
 	case e.Seen != "" && e.Seen != job.Digest():
-		return r, against(job.ID, "has changed since it was read: read it again and repeat the edit")
+		return r, conflict(job.ID, "has changed since it was read: read it again and repeat the edit")
 	case (e.Patch != nil || e.Args != nil || e.Queue != nil) && (&holdfast.Draft{Kind: job.Kind, Queue: job.Queue, Owner: job.Owner}).Reserved() != nil:
-		return r, against(job.ID, "is a delivery: its content and its queue cannot be changed")
+		return r, conflict(job.ID, "is a delivery: its content and its queue cannot be changed")
 	}
 	r = Revision{Queue: job.Queue, Priority: job.Priority, Tags: job.Tags, MaxAttempts: job.MaxAttempts}
 	var summary []string
@@ -43,7 +43,7 @@ func Edit(job *holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision
 	var was former
 	if e.Args != nil {
 		if !json.Valid(args) {
-			return r, against(job.ID, "has arguments that cannot be read, so they cannot be replaced: run holdfast doctor")
+			return r, conflict(job.ID, "has arguments that cannot be read, so they cannot be replaced: run holdfast doctor")
 		}
 		r.Args, summary = e.Args, append(summary, "arguments replaced")
 	}
@@ -86,7 +86,7 @@ func Edit(job *holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision
 // patched. A discard changes no facts. A job that is not discarded also needs its unique key, see [KeyHeld].
 func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now time.Time) (v Revision, err error) {
 	if !j.DeadLetter() {
-		return v, against(j.ID, "is not a dead letter: leave it out")
+		return v, conflict(j.ID, "is not a dead letter: leave it out")
 	}
 	v.Queue, v.Reason = queue, RedriveReason(r)
 	if r.Discard {
@@ -96,7 +96,7 @@ func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now
 		return v, err
 	}
 	if (r.Patch != nil || r.Queue != "") && (&holdfast.Draft{Queue: queue}).Reserved() != nil {
-		return v, against(j.ID, "is a delivery: its content and its queue cannot be changed")
+		return v, conflict(j.ID, "is a delivery: its content and its queue cannot be changed")
 	}
 	var was former
 	if r.Patch != nil {
@@ -156,11 +156,11 @@ func (f former) object() json.RawMessage {
 // patch applies a merge patch to stored arguments.
 func patch(job holdfast.ID, args, change json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(args) {
-		return nil, against(job, "has arguments that cannot be read, so they cannot be patched: run holdfast doctor")
+		return nil, conflict(job, "has arguments that cannot be read, so they cannot be patched: run holdfast doctor")
 	}
 	patched := Merge(args, change)
 	if len(patched) > holdfast.MaxArgs {
-		return nil, against(job, "would have patched arguments of %d bytes: the limit is %d", len(patched), holdfast.MaxArgs)
+		return nil, conflict(job, "would have patched arguments of %d bytes: the limit is %d", len(patched), holdfast.MaxArgs)
 	}
 	return patched, nil
 }

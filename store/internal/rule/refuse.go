@@ -21,7 +21,7 @@ func NoErrorGroup(fingerprint string) error {
 
 // NoState is the error for a job that has facts but no state row: the store is damaged.
 func NoState(id holdfast.ID) error {
-	return against(id, "has no state row: run holdfast doctor")
+	return conflict(id, "has no state row: run holdfast doctor")
 }
 
 // LeaseLost is the error for a worker that does not hold the lease it names.
@@ -44,7 +44,7 @@ func KeyUsed(key string, job holdfast.ID) error {
 
 // JobExists refuses a draft with the id of an existing job.
 func JobExists(id holdfast.ID) error {
-	return against(id, "exists already: leave the id out, or use a new one")
+	return conflict(id, "exists already: leave the id out, or use a new one")
 }
 
 // GroupExists refuses a group with the id of an existing one.

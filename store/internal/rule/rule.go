@@ -40,14 +40,14 @@ func Retry(j Job, stuckAfter time.Duration, now time.Time) error {
 	case j.State == holdfast.Failed:
 	case j.State == holdfast.Processing:
 		if j.Until.After(now) && (stuckAfter <= 0 || j.Claimed.After(now.Add(-stuckAfter))) {
-			return against(j.ID, "is being processed: cancel it, or retry it once its lease has expired")
+			return conflict(j.ID, "is being processed: cancel it, or retry it once its lease has expired")
 		}
 	case j.State.Terminal():
-		return against(j.ID, "is %s: only a failed job can be retried", j.State)
+		return conflict(j.ID, "is %s: only a failed job can be retried", j.State)
 	case j.Waits:
-		return against(j.ID, "waits for other members of its group: it starts when they have ended")
+		return conflict(j.ID, "waits for other members of its group: it starts when they have ended")
 	case j.Ready || !j.Tried:
-		return against(j.ID, "is already waiting to run")
+		return conflict(j.ID, "is already waiting to run")
 	}
 	return InTime(j, now)
 }
@@ -55,7 +55,7 @@ func Retry(j Job, stuckAfter time.Duration, now time.Time) error {
 // InTime refuses a new generation of a job whose expiry has passed.
 func InTime(j Job, now time.Time) error {
 	if j.expired(now) {
-		return against(j.ID, "has passed its expiry, so no attempt could start: enqueue it again")
+		return conflict(j.ID, "has passed its expiry, so no attempt could start: enqueue it again")
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func InTime(j Job, now time.Time) error {
 func Cancel(j Job) (holdfast.State, error) {
 	switch {
 	case j.State.Terminal():
-		return "", against(j.ID, "is %s already: there is nothing to cancel", j.State)
+		return "", conflict(j.ID, "is %s already: there is nothing to cancel", j.State)
 	case j.State == holdfast.Processing:
 		return holdfast.Processing, nil
 	}
@@ -87,9 +87,9 @@ func CheckDiscard(i *holdfast.Intervention) error {
 func Discard(j Job) error {
 	switch {
 	case j.State != holdfast.Failed:
-		return against(j.ID, "is %s: only a failed job can be discarded", j.State)
+		return conflict(j.ID, "is %s: only a failed job can be discarded", j.State)
 	case j.Discarded:
-		return against(j.ID, "is already discarded")
+		return conflict(j.ID, "is already discarded")
 	}
 	return nil
 }
@@ -144,6 +144,6 @@ func notFound(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-func against(job holdfast.ID, format string, args ...any) error {
+func conflict(job holdfast.ID, format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v ", job) + fmt.Sprintf(format, args...)}
 }
