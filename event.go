@@ -39,6 +39,7 @@ type Event struct {
 	Was json.RawMessage `json:"was,omitempty"`
 
 	// The following fields are set for jobs, in the feed.
+
 	Kind    string            `json:"kind,omitempty"`
 	Queue   string            `json:"queue,omitempty"`
 	Owner   string            `json:"owner,omitempty"` // of the job or group

@@ -39,6 +39,7 @@ type Group struct {
 	Then     []Then        `json:"then,omitempty"`     // jobs to enqueue when the group settles
 
 	// The store sets the following fields.
+
 	State      GroupState `json:"state"`
 	Generation int        `json:"generation"` // starts at 1; grows when a settled group is processing again
 	CreatedAt  time.Time  `json:"created_at"`

@@ -25,6 +25,7 @@ func (s State) Terminal() bool { return s == Complete || s == Failed || s == Can
 // A Job is everything a store knows about one job.
 type Job struct {
 	// Facts. They are set at enqueue; only Edit and Redrive change them.
+
 	ID             ID              `json:"id"`
 	Kind           string          `json:"kind"`
 	Queue          string          `json:"queue"`
@@ -45,6 +46,7 @@ type Job struct {
 	ExpireAt       time.Time       `json:"expire_at,omitzero"` // no attempt starts after this time
 
 	// State and counters.
+
 	State   State     `json:"state"`
 	Waiting bool      `json:"waiting,omitempty"` // while queued: waits for other members of its group to end
 	DueAt   time.Time `json:"due_at,omitzero"`   // while queued: no attempt starts before this time
@@ -60,6 +62,7 @@ type Job struct {
 	Generation int `json:"generation"`
 
 	// While processing.
+
 	Worker      string    `json:"worker,omitempty"`       // holds the lease; on an ended job: the worker that ended it
 	LeaseUntil  time.Time `json:"lease_until,omitzero"`   // the lease expires then unless it is renewed, and the job may be reclaimed
 	StartedAt   time.Time `json:"started_at,omitzero"`    // of the running attempt, or else of the last one
@@ -68,6 +71,7 @@ type Job struct {
 	LastFailure *Failure  `json:"last_failure,omitempty"` // of this generation; nil once complete
 
 	// When ended.
+
 	FinishedAt time.Time       `json:"finished_at,omitzero"`
 	Result     json.RawMessage `json:"result,omitempty"`    // only when complete
 	Discarded  bool            `json:"discarded,omitempty"` // failed, and not a dead letter: discarded by a person, or benign
