@@ -63,7 +63,7 @@ func TestAContinuationIsMadeForItsOutcomeWithTheGroupAsArguments(t *testing.T) {
 		Generation int
 	}
 	if err := json.Unmarshal(drafts[0].Args, &about); err != nil || about.Group != g.ID || about.State != g.State || about.Generation != 2 {
-		t.Errorf("it is told %s: %v", drafts[0].Args, err)
+		t.Errorf("its arguments are %s: %v", drafts[0].Args, err)
 	}
 	if drafts[0].Owner != "ann" || drafts[1].Owner != "bob" || string(drafts[1].Args) != "1" {
 		t.Errorf("owners and arguments: %+v", drafts)

@@ -31,7 +31,7 @@ func TestIDsOfOneProcessAreUniqueAndInOrder(t *testing.T) {
 		}
 		for _, id := range ids {
 			if seen[id] || id[6]>>4 != 7 || id[8]>>6 != 2 {
-				t.Fatalf("id %v is a twin, or not a UUID of version 7", id)
+				t.Fatalf("id %v is a duplicate, or not a UUID of version 7", id)
 			}
 			seen[id] = true
 		}
@@ -50,7 +50,7 @@ func TestAnIDSurvivesMarshallingAndParsing(t *testing.T) {
 	}
 	for _, bad := range []string{"", "17", id.String()[1:], id.String() + "0", strings.Replace(id.String(), "-", "x", 1), "zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz"} {
 		if _, err := holdfast.ParseID(bad); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("ParseID(%q) says %v", bad, err)
+			t.Errorf("ParseID(%q) returns %v", bad, err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestADraftThatCannotBeStoredIsRefusedWithEveryProblemNamed(t *testing.T) {
 	} {
 		err := draft.Prepare()
 		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), problem) {
-			t.Errorf("wanted a word about %s, got %v", problem, err)
+			t.Errorf("wanted a problem about %s, got %v", problem, err)
 		}
 	}
 	all := holdfast.Draft{Owner: "\x01", MaxAttempts: -1}
@@ -113,7 +113,7 @@ func TestAnInvalidSettlementIsRefused(t *testing.T) {
 		"not valid JSON":            {To: holdfast.Complete, Result: json.RawMessage("{")},
 	} {
 		if err := s.Check(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), problem) {
-			t.Errorf("wanted a word about %q, got %v", problem, err)
+			t.Errorf("wanted a problem about %q, got %v", problem, err)
 		}
 	}
 	sound := holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure, Failure: failure, Delay: time.Second}

@@ -201,7 +201,7 @@ func byDatabase(err error) (class Class, ok bool) {
 			state := e.SQLState()
 			if state == "53100" {
 				class, ok = Class{Code: codeDiskFull, Rule: "SQLSTATE " + state}, true
-			} else if slices.ContainsFunc(transientSQLStates, func(begin string) bool { return strings.HasPrefix(state, begin) }) {
+			} else if slices.ContainsFunc(transientSQLStates, func(prefix string) bool { return strings.HasPrefix(state, prefix) }) {
 				class, ok = Class{Code: codeUnavailable, Rule: "SQLSTATE " + state}, true
 			}
 		case interface{ Code() int }:

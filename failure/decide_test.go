@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// lease is a job in a worker's hands with so many failures and crashes behind it.
+// lease is the lease of a job with so many failures and crashes.
 func lease(failures, crashes int) holdfast.Lease {
 	return holdfast.Lease{Job: holdfast.Job{
 		ID: holdfast.ID{1}, Kind: "welcome", State: holdfast.Processing, Token: failures + crashes + 1, Generation: 1,
@@ -76,9 +76,9 @@ var verdicts = []struct {
 	{"failed fast with the breaker's code", 0, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "GW_5XX", true},
 	{"failed fast, whatever the error is marked with", 0, 0, Outcome{Event: FastFailed, Err: Snooze(time.Hour)}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "DEPENDENCY_DOWN", true},
 	{"held", 2, 2, Outcome{Event: Held, Err: errPlain}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
-	{"held by nobody knows what", 0, 0, Outcome{Event: Held}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
+	{"held without a reason", 0, 0, Outcome{Event: Held}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
 	{"a hold on its dependency", 0, 0, Outcome{Err: HoldDependency(errPlain, time.Minute)}, holdfast.Queued, holdfast.ChargeFailure, time.Minute, 3, "UNKNOWN", false},
-	{"an event nobody knows", 0, 0, Outcome{Event: 200}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
+	{"an unknown event", 0, 0, Outcome{Event: 200}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
 }
 
 func TestEveryEventHasItsVerdict(t *testing.T) {
@@ -185,7 +185,7 @@ func TestRetryAfterRaisesTheDelayUpToItsCapAndNeverLowersIt(t *testing.T) {
 	}
 	both := RetryAfter(HTTPError(429, "300", nil), 2*time.Minute)
 	if got := Decide(rules, lease(0, 0), Outcome{Err: both}).Delay; got != 2*time.Minute {
-		t.Errorf("the handler's wish lost against the header: %v", got)
+		t.Errorf("the handler's RetryAfter lost against the header: %v", got)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestATimeOutMayBeGivenAnotherTimeoutCodeButNoOther(t *testing.T) {
 		}
 	}
 	if got := Decide(Rules{}, lease(0, 0), Outcome{Event: TimedOut, Err: WithCode(errPlain, "IO_ERROR")}).Failure.Code; got != "IO_ERROR" {
-		t.Errorf("the handler's own word: %s", got)
+		t.Errorf("the handler's code: %s", got)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestDifferentCausesHaveDifferentFingerprints(t *testing.T) {
 func TestMarksDoNotChangeAFingerprint(t *testing.T) {
 	err := errors.New("the gateway hiccuped")
 	if printOf(err) != printOf(RetryAfter(On(With(err, "a", "b"), "gw"), 5)) {
-		t.Error("marks split a trouble")
+		t.Error("marks change the fingerprint")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPanicsAtDifferentPlacesHaveDifferentFingerprints(t *testing.T) {
 	}
 	moved := strings.ReplaceAll(here, ".go:1", ".go:9")
 	if decide(here) != decide(moved) {
-		t.Error("a line number split a trouble")
+		t.Error("a line number changes the fingerprint")
 	}
 }
 

@@ -24,7 +24,7 @@ func TestALearnedPolicyGivesUpEarlyOnlyWhenExperienceIsClear(t *testing.T) {
 		policy Policy
 		hopes  map[int]Hope
 		to     holdfast.State
-		says   string
+		want   string
 	}{
 		{"no experience", policy, nil, holdfast.Queued, "exponential backoff"},
 		{"too little of it", policy, map[int]Hope{1: {49, 0}}, holdfast.Queued, "exponential backoff"},
@@ -41,7 +41,7 @@ func TestALearnedPolicyGivesUpEarlyOnlyWhenExperienceIsClear(t *testing.T) {
 	for _, c := range cases {
 		rules := Rules{Policy: c.policy, Hopes: map[string]map[int]Hope{"UNKNOWN": c.hopes, "IO_ERROR": {1: {9999, 0}}}}
 		v := Decide(rules, lease(0, 0), Outcome{Err: errPlain})
-		if v.To != c.to || !strings.Contains(v.Why, c.says) || c.says == "exponential backoff" && !strings.HasSuffix(v.Why, c.says) {
+		if v.To != c.to || !strings.Contains(v.Why, c.want) || c.want == "exponential backoff" && !strings.HasSuffix(v.Why, c.want) {
 			t.Errorf("%s: %s, %s", c.name, v.To, v.Why)
 		}
 	}

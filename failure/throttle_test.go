@@ -34,7 +34,7 @@ func TestAThrottleWaitsKeepsItsRecordAndSpendsNothing(t *testing.T) {
 		"429 and the handler's wait":   {free, RetryAfter(HTTPError(429, "", nil), time.Minute), time.Minute, "RATE_LIMITED", "by the handler's RetryAfter"},
 		"a code of its category":       {free, RetryAfter(errors.New("too many requests"), time.Minute), time.Minute, "RATE_LIMITED", ""},
 		"an absurd Retry-After":        {free, HTTPError(429, "99999999999", nil), time.Hour, "RATE_LIMITED", "by the other side's Retry-After, capped"},
-		"said for the code":            {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, HTTPError(429, "7", nil), 7 * time.Second, "RATE_LIMITED", ""},
+		"set for the code":             {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, HTTPError(429, "7", nil), 7 * time.Second, "RATE_LIMITED", ""},
 		"a wait too short to be meant": {Rules{}, Throttled(errQuota, time.Nanosecond), time.Second, "UNKNOWN", ""},
 	} {
 		job := lease(2, 2)
@@ -63,7 +63,7 @@ func TestFailuresThatAreNoThrottleCostAnAttempt(t *testing.T) {
 		rules Rules
 		err   error
 	}{
-		"429 where nobody said free":            {Rules{}, HTTPError(429, "90", nil)},
+		"429 where free is not set":             {Rules{}, HTTPError(429, "90", nil)},
 		"429 without Retry-After":               {free, HTTPError(429, "", nil)},
 		"500 with Retry-After":                  {free, HTTPError(500, "90", nil)},
 		"the policy has the last word":          {Rules{Policy: Policy{Throttle: ThrottleAttempt}}, Throttled(errQuota, time.Minute)},
@@ -117,7 +117,7 @@ func TestAThrottleCountsInTheBreakerOnlyWhenThePolicySaysSo(t *testing.T) {
 	}{
 		"429":                           {Policy{Throttle: ThrottleFree}, HTTPError(429, "9", nil), NoCall},
 		"the handler's mark":            {Policy{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), time.Minute), NoCall},
-		"503 says that it is down":      {Policy{Throttle: ThrottleFree}, HTTPError(503, "9", nil), BadCall},
+		"503 means that it is down":     {Policy{Throttle: ThrottleFree}, HTTPError(503, "9", nil), BadCall},
 		"429, the policy counts it":     {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &yes}, HTTPError(429, "9", nil), BadCall},
 		"503, the policy leaves it out": {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &no}, HTTPError(503, "9", nil), NoCall},
 		"counted for one code":          {Policy{Codes: map[string]Override{"UNKNOWN": {ThrottleTripsBreaker: &yes}}}, Throttled(errQuota, time.Minute), BadCall},

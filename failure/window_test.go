@@ -49,7 +49,7 @@ func TestAWindowFollowsLocalTime(t *testing.T) {
 		{"a start that comes twice", "02:30", "04:00", nil, "2026-10-25T00:30:00Z", "2026-10-25T03:00:00Z"},
 		{"an end that comes twice", "01:00", "02:30", nil, "2026-10-24T23:00:00Z", "2026-10-25T01:30:00Z"},
 		{"until midnight", "18:00", "24:00", nil, "2026-06-01T16:00:00Z", "2026-06-01T22:00:00Z"},
-		{"until midnight, said otherwise", "18:00", "00:00", nil, "2026-06-01T16:00:00Z", "2026-06-01T22:00:00Z"},
+		{"until midnight, written as 00:00", "18:00", "00:00", nil, "2026-06-01T16:00:00Z", "2026-06-01T22:00:00Z"},
 		{"on a workday", "09:00", "17:00", workdays, "2026-06-05T07:00:00Z", "2026-06-05T15:00:00Z"},
 		{"from Friday into Saturday", "22:00", "06:00", workdays, "2026-06-05T20:00:00Z", "2026-06-06T04:00:00Z"},
 	}

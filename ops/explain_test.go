@@ -27,7 +27,7 @@ func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 
 	snoozed := job
 	snoozed.Interrupts, snoozed.DueAt = 1, at(9)
-	expectNames(t, "a job that was handed back", s.queuedReasons(snoozed, worker), "handed back")
+	expectNames(t, "a released job", s.queuedReasons(snoozed, worker), "handed back")
 
 	expiring := job
 	expiring.ExpireAt = at(-1)
@@ -62,5 +62,5 @@ func TestASilentWorkerIsExplained(t *testing.T) {
 }
 
 func TestADamagedJobIsSentToTheDoctor(t *testing.T) {
-	expectNames(t, "a job that stands nowhere", New(nil, Config{}).endedReasons(holdfast.Job{}, failure.Code{}), "nowhere")
+	expectNames(t, "a job without a state", New(nil, Config{}).endedReasons(holdfast.Job{}, failure.Code{}), "nowhere")
 }

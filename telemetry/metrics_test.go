@@ -127,7 +127,7 @@ func TestThePageReportsAnUnavailableStore(t *testing.T) {
 		text := page(t, m)
 		wants(t, text, "holdfast_store_up 0", `holdfast_desk_errors_total{question="stats"} 1`, `holdfast_http_requests_total{route="enqueue",status="200"} 1`)
 		if strings.Contains(text, "\nholdfast_workers ") {
-			t.Error("what was true before the store went away is told as if it were true now")
+			t.Error("values from before the outage are reported as current")
 		}
 		desk.err.Store(nil)
 		time.Sleep(6 * time.Second)

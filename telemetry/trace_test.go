@@ -67,15 +67,15 @@ func TestAnAttemptIsASpanOfItsOwnLinkedToTheOneThatEnqueuedIt(t *testing.T) {
 				t.Errorf("attempt %d is linked to %v", n+1, links)
 			}
 		}
-		says(t, first, codes.Error, map[string]string{
+		expectSpan(t, first, codes.Error, map[string]string{
 			"messaging.system": "holdfast", "messaging.destination.name": "default", "messaging.message.id": id.String(),
 			"holdfast.job.attempt": "1", "holdfast.job.kind": "mail", "holdfast.outcome": "failed", "error.type": "UNKNOWN",
 		})
-		says(t, second, codes.Unset, map[string]string{"holdfast.job.attempt": "2", "holdfast.outcome": "complete"})
+		expectSpan(t, second, codes.Unset, map[string]string{"holdfast.job.attempt": "2", "holdfast.outcome": "complete"})
 	})
 }
 
-func says(t *testing.T, span sdk.ReadOnlySpan, status codes.Code, want map[string]string) {
+func expectSpan(t *testing.T, span sdk.ReadOnlySpan, status codes.Code, want map[string]string) {
 	t.Helper()
 	got := attributes(span)
 	for key, value := range want {
@@ -143,7 +143,7 @@ func TestASpanRecordsHowTheHandlerEnded(t *testing.T) {
 	}
 }
 
-var errPanic = errors.New("stands for a panic")
+var errPanic = errors.New("in place of a panic")
 
 func TestATraceparentSurvivesARoundTrip(t *testing.T) {
 	_, _, application := recorder()
@@ -183,7 +183,7 @@ func TestARequestIsASpanNamedByItsRouteInsideTheCallersTrace(t *testing.T) {
 	if span.Name() != "POST /v1/jobs/{id}/retry" || span.SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("%q in trace %v", span.Name(), span.SpanContext().TraceID())
 	}
-	says(t, span, codes.Error, map[string]string{"http.response.status_code": "503", "http.route": "/v1/jobs/{id}/retry"})
+	expectSpan(t, span, codes.Error, map[string]string{"http.response.status_code": "503", "http.route": "/v1/jobs/{id}/retry"})
 	for _, a := range span.Attributes() {
 		if a.Value.Type() == attribute.STRING && strings.Contains(a.Value.AsString(), "secret-id") {
 			t.Errorf("the path is in %s", a.Key)

@@ -72,7 +72,7 @@ func asJSON(t *rapid.T, s Circuit) string {
 func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, s, now := anyConfig(t), Circuit{}, t0
-		told := []Transition(nil)
+		moves := []Transition(nil)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(2*time.Hour)).Draw(t, "passes")))
 			before := asJSON(t, s)
@@ -80,7 +80,7 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 			if asJSON(t, s) != before {
 				t.Fatal("the circuit it was given has changed")
 			}
-			told = append(told, moved...)
+			moves = append(moves, moved...)
 			if was := cmp.Or(s.State, Closed); !follows(was, next.State, moved) {
 				t.Fatalf("from %s to %s by %v", was, next.State, moved)
 			}
@@ -97,8 +97,8 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 				s = read
 			}
 		}
-		if d := diff.Diff(told[max(0, len(told)-Remembered):], s.History); d != "" && len(told) > 0 {
-			t.Fatalf("told -, remembered +:\n%s", d)
+		if d := diff.Diff(moves[max(0, len(moves)-Remembered):], s.History); d != "" && len(moves) > 0 {
+			t.Fatalf("returned -, in the history +:\n%s", d)
 		}
 	})
 }
@@ -243,7 +243,7 @@ func TestThePeakIsThatOfAllProcessesTogether(t *testing.T) {
 	}
 	late, _ := Config{}.Observe(Circuit{}, Observation{Calls: 600, Sequence: make([]bool, 600), Over: time.Minute}, now)
 	if late.Peak > 11 {
-		t.Errorf("a minute's calls told at once are %v a second", late.Peak)
+		t.Errorf("a minute's calls in one observation are %v a second", late.Peak)
 	}
 	failing, _ := Config{Disabled: false, FailureRate: 1}.Observe(Circuit{}, calls("."+bad(900)), now)
 	if failing.Peak > 1 {

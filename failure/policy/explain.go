@@ -197,8 +197,8 @@ func (s *Set) covering(q Question) (holds []string) {
 	for _, named := range []struct{ section, name string }{{"kinds", q.Kind}, {"owners", q.Owner}, {"dependencies", q.Dependency}} {
 		sec := s.section(named.section)
 		for _, name := range sec.names() {
-			begin, pattern := strings.CutSuffix(name, "*")
-			if named.name != "" && (name == named.name || pattern && strings.HasPrefix(named.name, begin)) {
+			prefix, pattern := strings.CutSuffix(name, "*")
+			if named.name != "" && (name == named.name || pattern && strings.HasPrefix(named.name, prefix)) {
 				say(named.section+"."+name, sec.named[name])
 			}
 		}

@@ -190,10 +190,10 @@ func (r *reader) uselessLimits(s *Set) {
 			if e.limit == nil {
 				continue
 			}
-			for begin := range sec.prefixes(name) {
-				wide := sec.patterns[begin].limit
+			for prefix := range sec.prefixes(name) {
+				wide := sec.patterns[prefix].limit
 				if wide != nil && wide.atMost > 0 && e.limit.atMost > wide.atMost {
-					r.wrong(e.limit.at, "at_most %d can never be reached: %s.%s* limits each name to %d, and both limits apply; raise that one or lower this one", e.limit.atMost, kind, begin, wide.atMost)
+					r.wrong(e.limit.at, "at_most %d can never be reached: %s.%s* limits each name to %d, and both limits apply; raise that one or lower this one", e.limit.atMost, kind, prefix, wide.atMost)
 				}
 			}
 		}

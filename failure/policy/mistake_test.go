@@ -83,7 +83,7 @@ kindz: {}
 
 func TestAFileWithAnyMistakeIsRefused(t *testing.T) {
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
-	for what, c := range map[string]struct{ text, says string }{
+	for what, c := range map[string]struct{ text, want string }{
 		"an empty file":               {"", "line 1: the file is empty"},
 		"only comments":               {"# nothing\n", "line 1: the file is empty"},
 		"null":                        {"null\n", "line 1: the file is empty"},
@@ -137,8 +137,8 @@ func TestAFileWithAnyMistakeIsRefused(t *testing.T) {
 		"depth":                       {"kinds: " + deep, "found a list"},
 	} {
 		s, err := Parse([]byte(c.text))
-		if s != nil || err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: want %q, got %.300v", what, c.says, err)
+		if s != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: want %q, got %.300v", what, c.want, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: the password is in %v", what, err)
@@ -182,7 +182,7 @@ func TestAnApplicationsOwnCodesAreKnown(t *testing.T) {
 	}
 	text := []byte("codes: {PRESS_JAM: {max_attempts: 3}}\n")
 	if _, err := Parse(text); err == nil {
-		t.Error("a code of somebody else was accepted")
+		t.Error("a code of another application was accepted")
 	}
 	if _, err := ParseFor(text, taxonomy); err != nil {
 		t.Error(err)

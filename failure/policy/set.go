@@ -90,14 +90,14 @@ func newSection(kind string) *section {
 
 func (s *section) put(name string, e *entry) {
 	s.named[name] = e
-	begin, isPattern := strings.CutSuffix(name, "*")
+	prefix, isPattern := strings.CutSuffix(name, "*")
 	if !isPattern {
 		return
 	}
-	s.patterns[begin] = e
-	at, known := slices.BinarySearchFunc(s.lengths, len(begin), func(a, b int) int { return b - a })
+	s.patterns[prefix] = e
+	at, known := slices.BinarySearchFunc(s.lengths, len(prefix), func(a, b int) int { return b - a })
 	if !known {
-		s.lengths = slices.Insert(s.lengths, at, len(begin))
+		s.lengths = slices.Insert(s.lengths, at, len(prefix))
 	}
 }
 
@@ -139,12 +139,12 @@ func (s *section) chain(name string) (chain []matchedEntry) {
 	if own != nil {
 		chain = append(chain, matchedEntry{name, own})
 	}
-	for begin := range s.prefixes(name) {
-		e := s.patterns[begin]
-		if e == own || s.deliveries != "" && strings.HasPrefix(name, s.deliveries) && !strings.HasPrefix(begin, s.deliveries) {
+	for prefix := range s.prefixes(name) {
+		e := s.patterns[prefix]
+		if e == own || s.deliveries != "" && strings.HasPrefix(name, s.deliveries) && !strings.HasPrefix(prefix, s.deliveries) {
 			continue
 		}
-		chain = append(chain, matchedEntry{begin + "*", e})
+		chain = append(chain, matchedEntry{prefix + "*", e})
 	}
 	slices.Reverse(chain)
 	return chain

@@ -19,7 +19,7 @@ func careful() Order {
 	return Order{Filter: holdfast.Filter{Code: "GW_5XX"}, Canary: 5, PerSecond: 10, InFlight: 20, StopAbove: 0.2, StopAfter: 10, Actor: "ada"}
 }
 
-// A desk is a store with dead letters: jobs it hands out are under way for some steps and end as it is told.
+// A desk is a store with dead letters: the jobs that it gives are in flight for some steps and end as configured.
 type desk struct {
 	left    int
 	tally   holdfast.Tally
@@ -136,7 +136,7 @@ func TestTooManyFailuresStopItLaterToo(t *testing.T) {
 	}
 	take, p, why := Next(p, d.tally, noon.Add(time.Hour+time.Second))
 	if take == 0 || p.State != Running {
-		t.Errorf("whoever resumes has seen what went before, yet: %d, %s", take, why)
+		t.Errorf("earlier results stop a resumed redrive: %d, %s", take, why)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestAnInvalidOrderIsRefusedWithEveryProblem(t *testing.T) {
 	err := bad.Check()
 	for _, part := range []string{"complete jobs", "a cursor or a limit", "negative age", "canary of -1", "1e+09 a second", "in flight", "stop above 20", "after -1", "limit of -1", "not a JSON object", "queue \"a b\"", "discarded: remove", "actor", "reason of 2000"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("nothing was said about %q in:\n%v", part, err)
+			t.Errorf("%q is not mentioned in:\n%v", part, err)
 		}
 	}
 	if !errors.Is(err, holdfast.ErrInvalid) {
