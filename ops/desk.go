@@ -17,7 +17,7 @@ import (
 
 // A Desk is everything that an operator can ask and do. Service implements it on a store, and the client of package api
 // through a server; callers cannot distinguish the two. It is composed of interfaces by topic: ask for the one that is
-// needed.
+// needed. The methods are documented at Service.
 type Desk interface {
 	Looking
 	Figuring

@@ -91,7 +91,7 @@ func TestOpenedByHandItIsProbedLikeAnyOther(t *testing.T) {
 	}
 	c.pass(30*time.Second, HalfOpen)
 	if c.s.Actor != "" {
-		t.Error("the transition has no actor")
+		t.Error("an automatic transition keeps the actor of the command")
 	}
 }
 
