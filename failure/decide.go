@@ -65,8 +65,9 @@ type Verdict struct {
 	Dependency string        // of Call and Hold; empty when none is known
 }
 
-// Decide returns the verdict on an attempt. Every attempt, however it ended, is decided here and nowhere else. Decide is a pure
-// function and accepts any input; the settlement of its verdict always passes holdfast.Settlement.Check.
+// Decide returns the verdict on an attempt. Every attempt, however it ended, is decided here and nowhere else, so the same rules
+// apply to handlers in Go, to workers in other languages and to simulations. Decide is a pure function and accepts any input; the
+// settlement of its verdict always passes holdfast.Settlement.Check.
 func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	if job.Dependency != "" {
 		r.Dependency = job.Dependency
@@ -153,6 +154,10 @@ func resultProblem(result json.RawMessage) string {
 }
 
 // failed decides between another attempt and failure for good. otherwise is the detail when there is no error.
+//
+// The order of the checks matters. A failed probe comes first, because it costs no attempt and so must not be compared with
+// the limit of attempts. Then come the limits (stop): NeverRetry, a final code, the number of attempts, the age. Experience
+// from earlier retries (earlyStop) comes last, so that the reason names a limit of the policy whenever one applies.
 func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise string) Verdict {
 	t := r.Policy.terms(d.code, job.MaxAttempts)
 	t.within = r.retryWithin(job)

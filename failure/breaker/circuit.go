@@ -7,8 +7,19 @@
 //		...
 //	}
 //
-// The package reads no clock and keeps no state. A circuit marshals to JSON, so callers store it as one record and update
-// it by compare-and-set: all processes then share one breaker, and it survives every process.
+// # States
+//
+// A closed breaker opens when the share of failed or slow calls in its window reaches the configured rate. It stays open for
+// OpenFor, twice as long each time it opens again, and then becomes half-open: Probes jobs at a time may call the dependency. One
+// failed call opens it again; Successes good calls, or no call at all for OpenMax, make it recovering. While it is recovering the
+// number of jobs per second grows over Ramp, and it is closed at the end of the ramp unless calls fail again. A health probe
+// (Guard, Probed) can take the place of jobs as probes. A person can force a breaker open or closed; only a person ends that.
+//
+// # Sharing
+//
+// The package reads no clock and keeps no state. A circuit marshals to JSON, so callers store it as one record and update it by
+// compare-and-set: all processes then share one breaker, and it survives every process. Each transition is returned to
+// exactly one caller whose write succeeds, so events and holds that the caller writes together with the record are written once.
 package breaker
 
 import (
@@ -94,8 +105,10 @@ type Observation struct {
 	Over     time.Duration // time span of the calls
 }
 
-// Observe evaluates calls one after the other and stops at the first transition: the remaining calls began in the state
-// before. The caller must leave out calls that began before Circuit.Since.
+// Observe evaluates calls one after the other and stops at the first transition, because the remaining calls began in the
+// state before it. The caller must leave out calls that began before Circuit.Since: a call that began before the breaker
+// opened says nothing about the dependency after that. While the breaker is open, forced or disabled, observations are
+// ignored.
 func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
