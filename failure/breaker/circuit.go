@@ -11,7 +11,7 @@
 //
 // A closed breaker opens when the share of failed or slow calls in its window reaches the configured rate. It stays open for
 // OpenFor, twice as long each time it opens again, and then becomes half-open: Probes jobs at a time may call the dependency. One
-// failed call opens it again; Successes good calls, or no call at all for OpenMax, make it recovering. While it is recovering the
+// failed call opens it again; Successes good calls, or OpenMax without a failed call, make it recovering. While it is recovering the
 // number of jobs per second grows over Ramp, and it is closed at the end of the ramp unless calls fail again. A health probe
 // (Guard, Probed) can take the place of jobs as probes. A person can force a breaker open or closed; only a person ends that.
 //
