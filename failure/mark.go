@@ -25,7 +25,8 @@ type mark struct {
 func (m *mark) Error() string { return m.cause.Error() }
 func (m *mark) Unwrap() error { return m.cause }
 
-// NeverRetry says that a retry cannot succeed: the job fails for good, whatever its code.
+// NeverRetry says that a retry cannot succeed: the job fails for good, whatever its code. Like all functions that mark an
+// error it returns nil for a nil error, and marks can be combined: the outermost mark of each kind applies.
 func NeverRetry(err error) error { return addMark(err, mark{never: true}) }
 
 // RetryAfter asks for the next attempt no sooner than d from now. The attempt still counts as failed. The policy's backoff
