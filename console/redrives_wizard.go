@@ -290,7 +290,7 @@ func lookAtJobs(q *ask, w wish) (p ops.Preview, letters []ops.DeadLetter, err er
 	}
 	workers, err := q.desk.Workers(q.ctx)
 	if p.Workers = len(workers); err == nil && p.Workers == 0 && !w.Discard {
-		p.Notes = append(p.Notes, "no worker is alive: no job is taken until one is started")
+		p.Notes = append(p.Notes, "no worker is alive: nothing will move until one is started")
 	}
 	return p, letters, err
 }

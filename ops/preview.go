@@ -275,7 +275,7 @@ func (v *previewer) finish() Preview {
 		v.note("the sources of %d jobs were checked; the others were not", maxSources)
 	}
 	if v.Workers == 0 {
-		v.note("no worker is alive: no job is taken until one is started")
+		v.note("no worker is alive: no job will run until one is started")
 	}
 	return v.Preview
 }
