@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// A Status is what people have made of an error group.
+// A Status is the triage status of an error group.
 type Status string
 
 const (
-	Open         Status = "open"
-	Acknowledged Status = "acknowledged" // somebody looks after it
-	Ignored      Status = "ignored"      // until a time or a count; then it is open again
-	Resolved     Status = "resolved"     // it should not happen any more
-	Regressed    Status = "regressed"    // it was resolved, and happened again
+	Open         Status = "open"         // has failures that need attention; the status of a new group
+	Acknowledged Status = "acknowledged" // a person is working on it
+	Ignored      Status = "ignored"      // until a time or a number of failures; then it is open again
+	Resolved     Status = "resolved"     // a person declared it fixed
+	Regressed    Status = "regressed"    // a new failure arrived after it was resolved
 )
 
-// An ErrorGroup is one and the same trouble: all failures of one fingerprint. It is written in the transaction that settles
-// a failed attempt, so it is never behind and nothing is ever scanned for it.
+// An ErrorGroup is all failures with the same fingerprint. The store updates it in the transaction that settles a failed
+// attempt, so it is always current and no query scans attempts to build it.
 type ErrorGroup struct {
 	Fingerprint string    `json:"fingerprint"`
 	Code        string    `json:"code"`
 	Category    string    `json:"category,omitempty"`
 	Message     string    `json:"message,omitempty"` // of the first failure
 	Detail      string    `json:"detail,omitempty"`  // of the first failure
-	Failures    int       `json:"failures"`          // failed attempts ever
+	Failures    int       `json:"failures"`          // failed attempts since the group exists
 	FirstSeen   time.Time `json:"first_seen"`
 	LastSeen    time.Time `json:"last_seen"`
 
-	Kinds        []string `json:"kinds"` // where it was seen in the last week, sorted
+	Kinds        []string `json:"kinds"` // seen in the last week, sorted, as the next three
 	Queues       []string `json:"queues"`
 	Dependencies []string `json:"dependencies,omitempty"`
 	Versions     []string `json:"versions,omitempty"`
@@ -38,25 +38,26 @@ type ErrorGroup struct {
 	LastWeek     int      `json:"last_week"`
 
 	Status     Status    `json:"status"`
-	Until      time.Time `json:"until,omitzero"`        // ignored until then
-	UntilCount int       `json:"until_count,omitempty"` // ignored until so many failures ever
-	ResolvedIn string    `json:"resolved_in,omitempty"` // a failure of another version does not reopen it
-	Actor      string    `json:"actor,omitempty"`       // who said so
+	Until      time.Time `json:"until,omitzero"`        // with Ignored: until this time
+	UntilCount int       `json:"until_count,omitempty"` // with Ignored: until the group has this many failures in total
+	ResolvedIn string    `json:"resolved_in,omitempty"` // failures of other versions do not reopen the group
+	Actor      string    `json:"actor,omitempty"`       // who last changed the status
 	Reason     string    `json:"reason,omitempty"`
 }
 
-// A Triage is a person's word on an error group. It is kept in the group's story. With an empty Status it is a note.
+// A Triage changes the status of an error group, or adds a note when Status is empty. The store records it among the
+// group's events.
 type Triage struct {
 	Fingerprint string
 	Status      Status        // Open, Acknowledged, Ignored, Resolved, or empty
-	For         time.Duration // Ignored: for so long
-	Count       int           // Ignored: until so many failures more
-	Version     string        // Resolved: in this version of the application; failures of others do not count against it
+	For         time.Duration // with Ignored: ignore for this time
+	Count       int           // with Ignored: ignore until this many more failures
+	Version     string        // with Resolved: the application version that fixes it; failures of other versions do not reopen the group
 	Actor       string
 	Reason      string
 }
 
-// Check refuses a triage that makes no sense, naming every problem at once. Stores call it first.
+// Check returns an error that wraps ErrInvalid and names every problem, or nil. Stores call it first.
 func (t *Triage) Check() error {
 	var p problems
 	switch t.Status {
@@ -65,42 +66,42 @@ func (t *Triage) Check() error {
 		p.add("status %.40q: use open, acknowledged, ignored or resolved", t.Status)
 	}
 	if t.Fingerprint == "" {
-		p.add("no fingerprint: say which error group")
+		p.add("no fingerprint: name the error group")
 	}
 	if t.For < 0 || t.For > MaxDelay || t.Count < 0 || (t.For > 0 || t.Count > 0) && t.Status != Ignored {
-		p.add("for %v or %d failures more: give it with ignored, not negative", t.For, t.Count)
+		p.add("ignore for %v or for %d more failures: only with status ignored, and not negative", t.For, t.Count)
 	}
 	if t.Version != "" && t.Status != Resolved {
-		p.add("version %.40q: give it with resolved", t.Version)
+		p.add("version %.40q: only with status resolved", t.Version)
 	}
 	if t.Status == "" && t.Reason == "" {
-		p.add("neither a status nor a note: say something")
+		p.add("neither a status nor a note: give one of them")
 	}
 	p.actor(t.Actor, t.Reason)
 	p.text("version", t.Version)
 	return errors.Join(p...)
 }
 
-// An ErrorFilter narrows a list of error groups. Empty fields do not narrow.
+// An ErrorFilter selects error groups. Zero fields match everything.
 type ErrorFilter struct {
 	Fingerprint string
 	Status      Status
 	Code        string
 	Kind        string
-	Limit       int    // at most 200; 50 when zero
-	Cursor      string // from the page before
+	Limit       int    // page size: at most 200; 50 when zero
+	Cursor      string // from the previous page
 }
 
-// Experience is what became of the failed attempts of one kind with one code and number: did it help to try again? Number 0
-// with no code counts first attempts.
+// An Experience counts what happened after failed attempts of one kind with one code and attempt number. It shows
+// whether retries help. The entry with number 0 and no code counts first attempts instead.
 type Experience struct {
 	Kind     string        `json:"kind"`
 	Code     string        `json:"code,omitempty"`
-	Number   int           `json:"number"`   // the attempt that failed, 1 the first
-	Attempts int           `json:"attempts"` // so many failed so; with number 0, so many jobs made a first attempt
-	Complete int           `json:"complete"` // the next attempt completed; with number 0, the first one did
+	Number   int           `json:"number"`   // of the failed attempt; 1 is the first
+	Attempts int           `json:"attempts"` // failed attempts; with number 0: jobs that made a first attempt
+	Complete int           `json:"complete"` // the next attempt completed; with number 0: the first attempt completed
 	Again    int           `json:"again"`    // the next attempt failed too
-	GaveUp   int           `json:"gave_up"`  // there was none: the job had failed for good
-	Took     time.Duration `json:"took"`     // by these failed attempts together
-	Wasted   time.Duration `json:"wasted"`   // of that, by jobs that failed for good in the end
+	GaveUp   int           `json:"gave_up"`  // there was no next attempt: the job failed for good
+	Took     time.Duration `json:"took"`     // total run time of these failed attempts
+	Wasted   time.Duration `json:"wasted"`   // part of Took that belongs to jobs that failed for good in the end
 }

@@ -13,13 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what a draft may carry. They are checked before anything is written.
+// Limits of a draft. Draft.Prepare checks them before anything is written.
 const (
-	MaxArgs  = 1 << 20 // bytes of arguments, and of a result
-	MaxName  = 128     // bytes of a kind or queue name
-	MaxKey   = 255     // bytes of an owner, a tag, a unique or idempotency key
+	MaxArgs  = 1 << 20 // bytes of the arguments, and of a result
+	MaxName  = 128     // bytes of a kind, queue or dependency name
+	MaxKey   = 255     // bytes of an owner, a tag, a unique key or an idempotency key
 	MaxTags  = 32
-	MaxAfter = 1000 // members that one waits for
+	MaxAfter = 1000 // jobs in Draft.After
 	MaxDelay = 100 * 365 * 24 * time.Hour
 
 	MaxReason     = 1000     // bytes of the reason of an intervention
@@ -28,78 +28,82 @@ const (
 	DefaultQueue = "default"
 )
 
-// Args are the typed arguments of one kind of job: a value that marshals to JSON and knows its kind's name.
+// Args are the typed arguments of a job: a value that marshals to JSON and names its kind.
 type Args interface{ Kind() string }
 
-// A Draft is a job somebody wants done, before a store has acknowledged it. Only Kind is required.
+// A Draft describes a job before it is stored. Only Kind is required.
 type Draft struct {
-	ID       ID              `json:"id,omitzero"`        // names the job; made by Prepare when zero
-	Kind     string          `json:"kind"`               // which handler runs it
-	Queue    string          `json:"queue,omitempty"`    // where it waits; DefaultQueue when empty
-	Args     json.RawMessage `json:"args,omitempty"`     // any JSON value, kept to the letter; null when empty
-	Priority int16           `json:"priority,omitempty"` // a lower number is claimed first; 0 is ordinary
-	Owner    string          `json:"owner,omitempty"`    // whose job it is; keys below are scoped to the owner
+	ID       ID              `json:"id,omitzero"`        // id of the job; Prepare makes one when zero
+	Kind     string          `json:"kind"`               // selects the handler
+	Queue    string          `json:"queue,omitempty"`    // DefaultQueue when empty
+	Args     json.RawMessage `json:"args,omitempty"`     // any JSON value, stored byte for byte; null when empty
+	Priority int16           `json:"priority,omitempty"` // lower numbers are claimed first; 0 is normal
+	Owner    string          `json:"owner,omitempty"`    // whom the job belongs to; unique and idempotency keys are scoped to it
 	Tags     []string        `json:"tags,omitempty"`
 
-	// Group makes the job a member of a group that has not been sealed.
+	// Group makes the job a member of this group, which must not be sealed.
 	Group ID `json:"group,omitzero"`
-	// After names members of the same group that must have ended before this one starts: jobs that exist, or earlier drafts of the
-	// same call. When one of them fails or is cancelled, this job is cancelled too, unless AfterAll: then it starts once all have
-	// ended, however they did. Retrying the group sends round what failed and all that was cancelled because of it.
+	// After lists members of the same group that must end before this job starts: existing jobs, or earlier drafts of the same
+	// call. When one of them fails or is cancelled, this job is cancelled too, unless AfterAll is set: then it starts after all
+	// of them have ended, with any outcome. A retry of the group retries the failed members and those that were cancelled because
+	// of them.
 	After    []ID `json:"after,omitempty"`
 	AfterAll bool `json:"after_all,omitempty"`
 
-	// Dependency names what the job calls, when its kind alone does not say it: a host, a printer, a bucket. Breakers, limits and
-	// other holds on a dependency act on it. Empty: what the kind's worker declared.
+	// Dependency names what the job calls, if that differs from what the worker declared for its kind: a host, a printer, a
+	// bucket. Breakers, limits and other holds on this dependency apply to the job. When empty, the kind's dependency applies.
 	Dependency string `json:"dependency,omitempty"`
 
-	Delay    time.Duration `json:"delay,omitempty"`     // start no sooner than this from now, by the store's clock
-	RunAt    time.Time     `json:"run_at,omitzero"`     // or no sooner than this instant; at most one of the two
-	ExpireIn time.Duration `json:"expire_in,omitempty"` // an attempt that could not start within this time is not started: the job fails as expired
-	ExpireAt time.Time     `json:"expire_at,omitzero"`  // or by this instant; at most one of the two
+	Delay    time.Duration `json:"delay,omitempty"`     // start at the earliest after this time, by the store's clock
+	RunAt    time.Time     `json:"run_at,omitzero"`     // start at the earliest at this time; not together with Delay
+	ExpireIn time.Duration `json:"expire_in,omitempty"` // no attempt starts after this time: the job fails with JOB_EXPIRED instead
+	ExpireAt time.Time     `json:"expire_at,omitzero"`  // the same as a point in time; not together with ExpireIn
 
-	// RetryWithin is a promise to the job's owner: after a failed attempt the next one starts within this time. Breaking it
-	// fails nothing; it is recorded in the job's story. 0 leaves it to the policy.
+	// RetryWithin asks for the next attempt to start within this time after a failed one. The backoff is shortened to meet it.
+	// A late start does not fail the job; it is recorded in the job's story. 0 leaves it to the policy.
 	RetryWithin time.Duration `json:"retry_within,omitempty"`
 
-	// MaxAttempts overrides the policy's count of failures after which the job has failed for good; 0 leaves it to the policy.
+	// MaxAttempts is the number of failed attempts after which the job has failed for good. 0 leaves it to the policy.
 	MaxAttempts int `json:"max_attempts,omitempty"`
 
-	// UniqueKey admits one job per (owner, kind, key). The key is held from enqueue until the job ends, through every
-	// retry, release and reclaim, so none of those can conflict. A second draft is answered with the job that holds the
-	// key (Receipt.Existing). The key is freed in the same transaction in which the job completes, fails or is cancelled.
-	// A manual retry takes it again, and is refused with ErrConflict naming the holder when somebody else has it.
+	// UniqueKey admits one unfinished job for each (owner, kind, key). The job has the key from enqueue until it ends,
+	// through every retry, release and reclaim, so none of these can conflict. Enqueueing a second draft with the key
+	// returns the job that has it (Receipt.Existing). The key is freed in the transaction in which the job completes, fails
+	// or is cancelled. A manual retry takes the key again; it fails with ErrConflict, naming the other job, if another job
+	// has it by then.
 	UniqueKey string `json:"unique_key,omitempty"`
-	// UniqueDone keeps the key after success too: a complete twin is returned instead of a new job.
+	// UniqueDone keeps the key after the job completes: enqueueing returns the complete job instead of adding a new one.
 	UniqueDone bool `json:"unique_done,omitempty"`
 
-	// IdempotencyKey makes Enqueue safe to repeat: the same key with the same draft is answered with the same job, however
-	// it has ended since; with another draft it is refused with ErrConflict. Scoped to the owner.
+	// IdempotencyKey makes Enqueue safe to repeat. Enqueueing the same draft with the same key returns the same job, even
+	// after it has ended. A different draft with the same key is refused with ErrConflict. Keys are scoped to the owner.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
-	// Trace is the W3C traceparent of whoever enqueues: attempts are linked to it. Empty: none.
+	// Trace is the W3C traceparent of the caller; spans of attempts are linked to it. Empty: none.
 	Trace string `json:"trace,omitempty"`
 
-	proven json.RawMessage // the arguments as NewDraft wrote them
+	fromNewDraft json.RawMessage // the arguments as NewDraft marshalled them; see marshalled
 }
 
-// A Receipt acknowledges a draft: the job is durable, here or as its twin.
+// A Receipt acknowledges a draft. The job that it names is durable.
 type Receipt struct {
-	ID       ID   // the job
-	Existing bool // the draft met a twin (unique or idempotency key): nothing was added
+	ID       ID   // of the new job, or of the existing one
+	Existing bool // a job with the same unique or idempotency key existed; nothing was added
 }
 
-// NewDraft makes the draft of typed arguments. What else the job needs is set on the draft.
+// NewDraft returns a draft with the kind and the marshalled arguments. The caller sets the other fields. An error wraps
+// ErrInvalid: the arguments cannot be marshalled to JSON.
 func NewDraft(args Args) (Draft, error) {
 	body, err := json.Marshal(args)
 	if err != nil {
-		return Draft{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("the arguments of %q cannot be written as JSON: %v", args.Kind(), err), Cause: err}
+		return Draft{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("the arguments of %q cannot be marshalled to JSON: %v", args.Kind(), err), Cause: err}
 	}
-	return Draft{Kind: args.Kind(), Args: body, proven: body}, nil
+	return Draft{Kind: args.Kind(), Args: body, fromNewDraft: body}, nil
 }
 
-// Enqueue hands one typed job to a store, or to the caller's own transaction: Enqueue(ctx, store.In(tx), args). It returns
-// after the job is durable (with a transaction: once that commits). Options change the draft before it is checked.
+// Enqueue stores one job. It returns after the job is durable. With store.In(tx) as the destination the job becomes part of
+// the caller's transaction and exists if and when that commits:
+// Enqueue(ctx, store.In(tx), args). Options change the draft before it is validated. Errors are those of Enqueuer.Enqueue.
 func Enqueue(ctx context.Context, to Enqueuer, args Args, options ...func(*Draft)) (Receipt, error) {
 	draft, err := NewDraft(args)
 	if err != nil {
@@ -115,8 +119,8 @@ func Enqueue(ctx context.Context, to Enqueuer, args Args, options ...func(*Draft
 	return receipts[0], nil
 }
 
-// Prepare fills in what was left to default and refuses what cannot be stored, naming every problem at once. Stores call
-// it on each draft before they write the first. Names that are Holdfast's own (Draft.Reserved) are refused.
+// Prepare sets defaults and validates the draft. The error wraps ErrInvalid and names every problem. Stores call Prepare on each
+// draft before they write the first. Names that are reserved for Holdfast are refused; see Reserved.
 func (d *Draft) Prepare() error {
 	if err := d.Reserved(); err != nil {
 		return err
@@ -147,7 +151,7 @@ func (d *Draft) prepare() error {
 	for _, tag := range d.Tags {
 		p.text("tag", tag)
 		if tag == "" {
-			p.add("an empty tag: leave it out")
+			p.add("empty tag: remove it")
 		}
 	}
 	if d.Dependency != "" {
@@ -158,7 +162,7 @@ func (d *Draft) prepare() error {
 	p.text("idempotency key", d.IdempotencyKey)
 	p.text("trace", d.Trace)
 	if d.MaxAttempts < 0 || d.MaxAttempts > math.MaxInt32 {
-		p.add("max attempts %d: give a positive number, or 0 for the policy's", d.MaxAttempts)
+		p.add("max attempts %d: give a positive number, or 0 to leave it to the policy", d.MaxAttempts)
 	}
 	d.checkAfter(&p)
 	if d.RetryWithin < 0 || d.RetryWithin > MaxDelay {
@@ -186,18 +190,19 @@ func (d *Draft) checkAfter(p *problems) {
 		p.add("a job that waits for others without a group: name the group they all belong to")
 	}
 	if len(d.After) > MaxAfter {
-		p.add("%d jobs to wait for: the limit is %d; let them be a group of their own, and wait for what continues it", len(d.After), MaxAfter)
+		p.add("%d jobs to wait for: the limit is %d; put them into a group of their own and make this job its continuation", len(d.After), MaxAfter)
 	}
 	for i, id := range d.After {
 		if id == d.ID || id.IsZero() || slices.Contains(d.After[:i], id) {
-			p.add("waiting for %v: name each of the others once", id)
+			p.add("waiting for %v: name each other member once", id)
 		}
 	}
 }
 
-// marshalled reports whether the arguments are still the ones that NewDraft wrote: then they are JSON without a second look.
+// marshalled reports whether Args is still the slice that NewDraft marshalled. Such arguments are valid JSON and need no
+// second check.
 func (d *Draft) marshalled() bool {
-	return len(d.Args) > 0 && len(d.Args) == len(d.proven) && &d.Args[0] == &d.proven[0]
+	return len(d.Args) > 0 && len(d.Args) == len(d.fromNewDraft) && &d.Args[0] == &d.fromNewDraft[0]
 }
 
 func (d *Draft) checkTimes(p *problems) {
@@ -222,14 +227,15 @@ func (d *Draft) checkTimes(p *problems) {
 	}
 }
 
-// problems gathers what is wrong. What is in order costs nothing, because drafts and settlements come by the thousand.
+// problems collects validation errors. A valid value allocates nothing, because drafts and settlements are checked by the
+// thousand.
 type problems []error
 
 func (p *problems) add(format string, args ...any) {
 	*p = append(*p, &Error{Kind: ErrInvalid, Message: fmt.Sprintf(format, args...)})
 }
 
-// name admits names that are safe in a URL, a metric label, a file name and a terminal.
+// name accepts names that are safe in a URL, a metric label, a file name and a terminal.
 func (p *problems) name(what, name string) {
 	ok := name != "" && len(name) <= MaxName
 	for i := 0; i < len(name) && ok; i++ {
@@ -241,10 +247,12 @@ func (p *problems) name(what, name string) {
 	}
 }
 
-// actor admits who intervenes and why: a name that is there, and a line of text.
+const noActor = "no actor: name the person or program that makes the change"
+
+// actor checks the actor and the reason of an intervention. The actor is required.
 func (p *problems) actor(actor, reason string) {
 	if actor == "" {
-		p.add("no actor is named: say who intervenes")
+		p.add(noActor)
 	}
 	p.text("actor", actor)
 	if !plainText(reason, MaxReason) {
@@ -258,22 +266,23 @@ func (p *problems) text(what, text string) {
 	}
 }
 
-// plainText reports whether a text is short enough and plain.
+// plainText reports whether text has at most limit bytes and is PlainText.
 func plainText(text string, limit int) bool { return len(text) <= limit && PlainText(text) }
 
-// PlainText reports whether a text is UTF-8 without characters that act instead of being shown: control characters (C0, C1), the ends of lines and paragraphs, and
-// those that turn the order of letters round. Owners, tags, keys and names that people read in terminals and on pages must be so.
+// PlainText reports whether text is valid UTF-8 without characters that control output instead of being shown: control characters
+// (C0, C1), line and paragraph separators, and bidirectional controls. Owners, tags, keys and names must be plain text, because
+// people read them in terminals and on pages.
 func PlainText(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == 0x7f {
 			return false
 		} else if c >= utf8.RuneSelf {
-			return utf8.ValidString(text) && !strings.ContainsFunc(text[i:], acts)
+			return utf8.ValidString(text) && !strings.ContainsFunc(text[i:], controlsOutput)
 		}
 	}
 	return true
 }
 
-func acts(r rune) bool {
+func controlsOutput(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

@@ -5,39 +5,41 @@ import (
 	"time"
 )
 
-// What can go wrong in answer to a request. Each face translates these once, in one table (HTTP status, exit code, page
-// text), and never looks deeper.
+// Errors that requests return, wrapped in an *Error. The HTTP API, the command and the console each translate them in one
+// table (status, exit code, page text) and do not look at the cause.
 var (
-	// ErrInvalid: the request cannot mean anything as it stands; asking again without changing it will fail again.
+	// ErrInvalid: the request is malformed. Repeating it unchanged fails again.
 	ErrInvalid = errors.New("invalid")
-	// ErrNotFound: no such job, or it is not the asker's: the two are told apart by nobody.
+	// ErrNotFound: the job or other thing does not exist, or it belongs to another owner. Callers cannot distinguish
+	// the two cases.
 	ErrNotFound = errors.New("not found")
-	// ErrPurged: there was one, and retention has deleted it.
+	// ErrPurged: the job existed and retention has deleted it.
 	ErrPurged = errors.New("purged")
-	// ErrConflict: the request is sound, and what the store holds stands against it.
+	// ErrConflict: the request is valid but does not fit the current state in the store.
 	ErrConflict = errors.New("conflict")
-	// ErrLeaseLost: the job is in other hands by now. What the caller did is kept as evidence and changes nothing.
+	// ErrLeaseLost: the caller no longer holds the lease. What it reported is recorded as a late attempt and changes
+	// nothing.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrThrottled: the asker has asked too often. Error.RetryAfter says when to come back.
+	// ErrThrottled: the caller sent too many requests. Error.RetryAfter says when to try again.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnavailable: the store could not be asked, or refused to serve (locked, read-only, full, too new).
+	// ErrUnavailable: the store could not be reached or cannot serve (locked, read-only, full, or of a newer version).
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// An Error says what went wrong in a sentence that tells the reader what to do.
+// An Error is one of the errors above with a message that says what happened and what to do.
 type Error struct {
-	Kind    error  // one of the sentinels above
-	Message string // one line, for people; never a path, a password or a stack
-	Job     ID     // the job that stands in the way, if one does
-	Cause   error  // what lay underneath, for errors.Is and the log
+	Kind    error  // one of the errors above
+	Message string // one line for people; never contains a path, a password or a stack
+	Job     ID     // the job that caused the conflict, if there is one
+	Cause   error  // the underlying error, for errors.Is and logs
 
-	RetryAfter time.Duration // with ErrThrottled: ask again after this
+	RetryAfter time.Duration // with ErrThrottled: try again after this time
 }
 
-// Error is the message; the cause is for the log, not for people.
+// Error returns Message. Cause is left out, because it may contain details that are not for users.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap leads to the sentinel and to the cause.
+// Unwrap returns Kind and, if set, Cause.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}

@@ -6,41 +6,42 @@ import (
 	"time"
 )
 
-// A GroupState is where a group stands. It is a function of its members, never of a counter.
+// A GroupState is the state of a group. It follows from the states of the members.
 type GroupState string
 
 const (
-	GroupOpen       GroupState = "open"       // takes members; those it has may be at work already
-	GroupProcessing GroupState = "processing" // sealed, and some member has not ended
-	GroupReady      GroupState = "ready"      // all members are complete, or as many as the quorum asks for
-	GroupPartial    GroupState = "partial"    // some are complete
-	GroupFailed     GroupState = "failed"     // none is
-	GroupCancelled  GroupState = "cancelled"  // ended by a person
-	GroupExpired    GroupState = "expired"    // its time was up before its members had ended
+	GroupOpen       GroupState = "open"       // takes members; existing members may already run
+	GroupProcessing GroupState = "processing" // sealed, and at least one member has not ended
+	GroupReady      GroupState = "ready"      // all members are complete, or at least the quorum
+	GroupPartial    GroupState = "partial"    // some members are complete
+	GroupFailed     GroupState = "failed"     // no member is complete
+	GroupCancelled  GroupState = "cancelled"  // cancelled by a person
+	GroupExpired    GroupState = "expired"    // reached its expiry before all members had ended
 )
 
-// Settled reports whether the group has an outcome in its present generation.
+// Settled reports whether the group has an outcome in its current generation.
 func (s GroupState) Settled() bool { return s != "" && s != GroupOpen && s != GroupProcessing }
 
-// A Group is work that belongs together. It is made (Enqueuer.Gather), drafts name it (Draft.Group), and it is sealed: no
-// members come after that. When every member has ended, Grouper.Conclude settles its outcome, exactly once per generation, in one
-// transaction with the event that says so and the jobs that continue it. A manual retry or redrive of a member opens a new
-// generation: the group is processing again, and will be settled again.
+// A Group is a set of jobs that end together. A program creates it (Enqueuer.Gather), enqueues drafts that name it
+// (Draft.Group) and seals it (Enqueuer.Seal); after that it takes no more members. When every member has ended,
+// Grouper.Conclude settles the outcome exactly once per generation, in one transaction with the event and the continuation jobs.
+// A manual retry or redrive of a member starts a new generation: the group is processing again and settles again.
 type Group struct {
-	ID     ID     `json:"id"` // made by Prepare when zero
+	ID     ID     `json:"id"` // Prepare makes one when zero
 	Name   string `json:"name,omitempty"`
 	Owner  string `json:"owner,omitempty"`
-	Parent ID     `json:"parent,omitzero"` // the group it is a member of; a ready group counts there as complete, any other outcome as failed
-	// Quorum is how many complete members make the group ready although others are not; 0: all of them. It is judged when
-	// every member has ended, not before.
+	Parent ID     `json:"parent,omitzero"` // group of which this group is a member; there a ready group counts as complete and any other outcome as failed
+	// Quorum is the number of complete members that makes the group ready even if others are not complete; 0: all of them. It
+	// is evaluated after every member has ended.
 	Quorum   int           `json:"quorum,omitempty"`
-	ExpireIn time.Duration `json:"-"`                  // when it is made: members that have not ended by then are cancelled
-	ExpireAt time.Time     `json:"expire_at,omitzero"` // or by this instant; at most one of the two
-	Then     []Then        `json:"then,omitempty"`     // what follows an outcome
+	ExpireIn time.Duration `json:"-"`                  // at creation: members that have not ended after this time are cancelled
+	ExpireAt time.Time     `json:"expire_at,omitzero"` // the same as a point in time; at creation not together with ExpireIn
+	Then     []Then        `json:"then,omitempty"`     // jobs to enqueue when the group settles
 
-	// What the store says.
+	// The store sets the following fields.
+
 	State      GroupState `json:"state"`
-	Generation int        `json:"generation"` // starts at 1 and grows when a settled group is opened again
+	Generation int        `json:"generation"` // starts at 1; grows when a settled group is processing again
 	CreatedAt  time.Time  `json:"created_at"`
 	SealedAt   time.Time  `json:"sealed_at,omitzero"`
 	SettledAt  time.Time  `json:"settled_at,omitzero"` // of this generation
@@ -48,27 +49,27 @@ type Group struct {
 	AsOf       time.Time  `json:"as_of"`
 }
 
-// Then is a job that continues a group. It is enqueued in the transaction that settles the outcome.
+// A Then is a continuation: a job that the store enqueues in the transaction that settles a group.
 type Then struct {
-	On    GroupState `json:"on,omitempty"` // which outcome; empty: any of ready, partial and failed
-	Draft Draft      `json:"draft"`        // without arguments it gets {"group", "state", "generation"}; its owner is the group's unless it names one
+	On    GroupState `json:"on,omitempty"` // outcome after which it is enqueued; empty: ready, partial and failed
+	Draft Draft      `json:"draft"`        // without arguments it gets {"group", "state", "generation"}; without an owner it gets the group's
 }
 
-// Members counts the members of a group by where they stand. Groups inside a group are members too.
+// Members counts the members of a group by state. Nested groups count as members.
 type Members struct {
 	Total      int `json:"total"`
-	Waiting    int `json:"waiting"` // for other members
+	Waiting    int `json:"waiting"` // for other members to end
 	Queued     int `json:"queued"`
-	Processing int `json:"processing"` // a group that has not settled is processing
+	Processing int `json:"processing"` // includes nested groups that have not settled
 	Complete   int `json:"complete"`
 	Failed     int `json:"failed"`
 	Cancelled  int `json:"cancelled"`
 }
 
-// Live counts the members that have not ended.
+// Live returns the number of members that have not ended.
 func (m Members) Live() int { return m.Waiting + m.Queued + m.Processing }
 
-// Outcome is what the members make of a group once none of them is live. It is the one place where that is decided.
+// Outcome returns the state of a group whose members have all ended. Nothing else computes it.
 func (m Members) Outcome(quorum int) GroupState {
 	switch {
 	case m.Complete == m.Total, quorum > 0 && m.Complete >= quorum:
@@ -79,7 +80,8 @@ func (m Members) Outcome(quorum int) GroupState {
 	return GroupFailed
 }
 
-// Prepare fills in the id and refuses a group that makes no sense, naming every problem at once. Stores call it first.
+// Prepare sets the id if it is zero and validates the group. The error wraps ErrInvalid and names every problem. Stores
+// call it first.
 func (g *Group) Prepare() error {
 	if g.ID.IsZero() {
 		g.ID = NewID()
@@ -94,7 +96,7 @@ func (g *Group) Prepare() error {
 		p.add("a quorum of %d: give the number of members that must complete, or 0 for all", g.Quorum)
 	}
 	if g.Parent == g.ID {
-		p.add("a group inside itself: name another parent")
+		p.add("a group cannot be its own parent: name another parent")
 	}
 	times := Draft{ExpireIn: g.ExpireIn, ExpireAt: g.ExpireAt}
 	times.checkTimes(&p)
@@ -106,10 +108,10 @@ func (g *Group) Prepare() error {
 		switch t.On {
 		case "", GroupReady, GroupPartial, GroupFailed, GroupCancelled, GroupExpired:
 		default:
-			p.add("a continuation on %.40q: use ready, partial, failed, cancelled, expired or nothing", t.On)
+			p.add("a continuation on %.40q: use ready, partial, failed, cancelled or expired, or leave it empty", t.On)
 		}
 		if !t.Draft.Group.IsZero() || len(t.Draft.After) > 0 || !t.Draft.ID.IsZero() {
-			p.add("a continuation with an id, a group or something to wait for: leave them out")
+			p.add("a continuation with an id, a group or jobs to wait for: remove them")
 		}
 		draft := t.Draft
 		if err := draft.Prepare(); err != nil {
@@ -122,12 +124,12 @@ func (g *Group) Prepare() error {
 	return errors.Join(p...)
 }
 
-// Continuations are the drafts that follow an outcome, ready to be enqueued.
+// Continuations returns the drafts to enqueue for the group's current state, with default arguments and owner filled in.
 func (g *Group) Continuations() []Draft {
 	var drafts []Draft
 	for _, t := range g.Then {
-		whichever := t.On == "" && (g.State == GroupReady || g.State == GroupPartial || g.State == GroupFailed)
-		if t.On != g.State && !whichever {
+		byDefault := t.On == "" && (g.State == GroupReady || g.State == GroupPartial || g.State == GroupFailed)
+		if t.On != g.State && !byDefault {
 			continue
 		}
 		d := t.Draft
@@ -142,12 +144,12 @@ func (g *Group) Continuations() []Draft {
 	return drafts
 }
 
-// A GroupFilter narrows a list of groups. Empty fields do not narrow.
+// A GroupFilter selects groups. Zero fields match everything.
 type GroupFilter struct {
 	State  GroupState
 	Owner  string
 	Name   string
 	Parent ID
-	Limit  int    // at most 200; 50 when zero
-	Cursor string // from the page before
+	Limit  int    // page size: at most 200; 50 when zero
+	Cursor string // from the previous page
 }

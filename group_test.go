@@ -32,7 +32,7 @@ func TestAnOutcomeIsAFunctionOfTheMembers(t *testing.T) {
 	}
 }
 
-func TestAGroupThatMakesNoSenseIsRefusedWithEveryProblemNamed(t *testing.T) {
+func TestAnInvalidGroupIsRefusedWithEveryProblemNamed(t *testing.T) {
 	id := holdfast.NewID()
 	g := holdfast.Group{ID: id, Name: "a\nb", Parent: id, Quorum: -1, ExpireIn: -time.Second,
 		Then: []holdfast.Then{{On: "done", Draft: holdfast.Draft{Kind: "no good", After: []holdfast.ID{id}}}}}
@@ -40,14 +40,14 @@ func TestAGroupThatMakesNoSenseIsRefusedWithEveryProblemNamed(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrInvalid) {
 		t.Fatalf("answered %v", err)
 	}
-	for _, problem := range []string{"group name", "inside itself", "quorum of -1", "expiry -1s", `on "done"`, "something to wait for", "continuation 1"} {
+	for _, problem := range []string{"group name", "its own parent", "quorum of -1", "expiry -1s", `on "done"`, "jobs to wait for", "continuation 1"} {
 		if !strings.Contains(err.Error(), problem) {
 			t.Errorf("nothing about %q in: %v", problem, err)
 		}
 	}
 }
 
-func TestAContinuationFollowsItsOutcomeAndKnowsTheGroup(t *testing.T) {
+func TestAContinuationIsMadeForItsOutcomeWithTheGroupAsArguments(t *testing.T) {
 	g := holdfast.Group{ID: holdfast.NewID(), Owner: "ann", State: holdfast.GroupPartial, Generation: 2, Then: []holdfast.Then{
 		{Draft: holdfast.Draft{Kind: "any"}},
 		{On: holdfast.GroupPartial, Draft: holdfast.Draft{Kind: "partly", Owner: "bob", Args: json.RawMessage(`1`)}},
@@ -63,7 +63,7 @@ func TestAContinuationFollowsItsOutcomeAndKnowsTheGroup(t *testing.T) {
 		Generation int
 	}
 	if err := json.Unmarshal(drafts[0].Args, &about); err != nil || about.Group != g.ID || about.State != g.State || about.Generation != 2 {
-		t.Errorf("it is told %s: %v", drafts[0].Args, err)
+		t.Errorf("its arguments are %s: %v", drafts[0].Args, err)
 	}
 	if drafts[0].Owner != "ann" || drafts[1].Owner != "bob" || string(drafts[1].Args) != "1" {
 		t.Errorf("owners and arguments: %+v", drafts)
@@ -73,7 +73,7 @@ func TestAContinuationFollowsItsOutcomeAndKnowsTheGroup(t *testing.T) {
 	}
 }
 
-func TestADraftNamesWhatItWaitsForOnceAndInAGroup(t *testing.T) {
+func TestADraftWaitsOnlyForDistinctMembersOfItsGroup(t *testing.T) {
 	other := holdfast.NewID()
 	self := holdfast.NewID()
 	for problem, d := range map[string]holdfast.Draft{
@@ -95,7 +95,7 @@ func manyIDs(n int) (ids []holdfast.ID) {
 	return ids
 }
 
-func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
+func TestTheFirstMatchingRetentionRuleApplies(t *testing.T) {
 	now := time.Now()
 	p := holdfast.Purge{Scan: 1, Rules: []holdfast.Retain{
 		{Name: "keep-invoices", Kind: "invoice", For: holdfast.Forever},
@@ -127,10 +127,10 @@ func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 	}
 }
 
-func TestRetentionRulesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidRetentionRulesAreRefused(t *testing.T) {
 	p := holdfast.Purge{Rules: []holdfast.Retain{{Name: "no name!", For: -2}, {Name: "live", State: holdfast.Queued}, {Name: "open", Group: holdfast.GroupOpen}}}
 	err := p.Check()
-	for _, problem := range []string{"no name!", "-1 for ever", "only ended ones", "open", "a look at 0 jobs"} {
+	for _, problem := range []string{"no name!", "-1 for ever", "only ended jobs", "open", "a scan of 0 jobs"} {
 		if err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("nothing about %q in: %v", problem, err)
 		}

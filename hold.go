@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// A Hold keeps jobs queued without spending anything. Breakers, pauses, limits, budgets and windows are all holds, and act in
-// one place: Claim passes over what is held. A hold closes lanes, not jobs, so a million held jobs cost nobody anything.
+// A Hold keeps queued jobs from being claimed, at no cost to them. Breakers, pauses, limits, retry budgets and time windows
+// are all holds, and they act in one place: Claim skips held jobs. The store applies a hold to lanes, which are jobs with
+// the same queue, kind, owner and dependency, and not to single jobs. So the number of held jobs does not slow claims.
 //
-// Exactly one of Queue, Kind, Owner, Dependency and Tag names what is held. A name that ends in * stands for every name that
-// begins so; with AtMost, each of them may have that many.
+// Exactly one of Queue, Kind, Owner, Dependency and Tag is set. A name that ends in * is a prefix pattern. With AtMost, each
+// name that matches the pattern has its own limit.
 type Hold struct {
 	Queue      string `json:"queue,omitempty"`
 	Kind       string `json:"kind,omitempty"`
@@ -18,34 +19,34 @@ type Hold struct {
 	Dependency string `json:"dependency,omitempty"`
 	Tag        string `json:"tag,omitempty"`
 
-	// Source is who keeps the hold: operator (when empty), breaker, budget, limit, window or handler. Holds on the same thing from
-	// different sources do not replace each other: all of them must let a job through.
+	// Source says which mechanism placed the hold: operator (when empty), breaker, budget, limit, window or handler. Holds of
+	// different sources on the same name are independent: a job is claimed only if all of them let it through.
 	Source  string `json:"source,omitempty"`
-	Retries bool   `json:"retries,omitempty"` // keeps back only jobs that have failed before
+	Retries bool   `json:"retries,omitempty"` // holds only jobs that have failed before
 
-	// What the hold lets through. Both zero: nothing.
-	AtMost int   `json:"at_most,omitempty"` // so many in workers' hands at once, counted from the live leases
+	// What the hold lets through. With neither AtMost nor Rate it lets nothing through.
+	AtMost int   `json:"at_most,omitempty"` // number of jobs that may run at once, counted from live leases
 	Rate   *Rate `json:"rate,omitempty"`
 
-	For      time.Duration `json:"-"`                 // when it is placed: how long; 0 until it is lifted
+	For      time.Duration `json:"-"`                 // when placed: how long it lasts; 0: until it is lifted
 	Since    time.Time     `json:"since"`             // set by the store
-	Until    time.Time     `json:"until,omitzero"`    // set by the store: it ends by itself then; zero until lifted
-	Expected time.Time     `json:"expected,omitzero"` // when its keeper expects to change it; it does not end by itself
+	Until    time.Time     `json:"until,omitzero"`    // set by the store: when it ends by itself; zero: when it is lifted
+	Expected time.Time     `json:"expected,omitzero"` // when its source expects to change it; the hold does not end then by itself
 	Actor    string        `json:"actor"`
 	Reason   string        `json:"reason,omitempty"`
 }
 
-// A Rate lets claims through as from a bucket: every claimed job takes one token, and PerSecond are added, up to Burst.
+// A Rate is a token bucket. Each claimed job takes one token; PerSecond tokens are added each second, up to Burst.
 type Rate struct {
 	PerSecond float64 `json:"per_second"`
 	Burst     float64 `json:"burst"`
-	Level     float64 `json:"level"` // tokens: at the beginning when the hold is placed, and now when it is read
+	Level     float64 `json:"level"` // tokens: at the start when the hold is placed, current when it is read
 }
 
 // Closed reports whether the hold lets nothing through.
 func (h *Hold) Closed() bool { return h.AtMost == 0 && h.Rate == nil }
 
-// On answers what is held: queue, kind, owner, dependency or tag, and its name.
+// On returns what is held: the scope (queue, kind, owner, dependency or tag) and the name.
 func (h *Hold) On() (scope, name string) {
 	switch {
 	case h.Queue != "":
@@ -60,7 +61,7 @@ func (h *Hold) On() (scope, name string) {
 	return "tag", h.Tag
 }
 
-// Upon is the hold on something else, by what On answers.
+// Upon returns a copy of the hold for another scope and name, in the form that On returns.
 func (h Hold) Upon(scope, name string) Hold {
 	h.Queue, h.Kind, h.Owner, h.Dependency, h.Tag = "", "", "", "", ""
 	switch scope {
@@ -78,16 +79,16 @@ func (h Hold) Upon(scope, name string) Hold {
 	return h
 }
 
-// Covers reports whether a name is the hold's, by its pattern.
+// Covers reports whether name matches the hold's name or pattern.
 func (h *Hold) Covers(name string) bool {
-	_, own := h.On()
-	if begin, each := strings.CutSuffix(own, "*"); each {
-		return name != "" && strings.HasPrefix(name, begin)
+	_, held := h.On()
+	if prefix, pattern := strings.CutSuffix(held, "*"); pattern {
+		return name != "" && strings.HasPrefix(name, prefix)
 	}
-	return name == own
+	return name == held
 }
 
-// Sources of holds. What is placed by Pause is the operator's unless it says otherwise.
+// Sources of holds. Operator.Pause uses SourceOperator if the hold names no source.
 const (
 	SourceOperator = "operator"
 	SourceBreaker  = "breaker"
@@ -97,7 +98,7 @@ const (
 	SourceHandler  = "handler"
 )
 
-// Check fills in the source and refuses a hold that makes no sense, naming every problem at once. Stores call it first.
+// Check sets the default source and validates the hold. The error wraps ErrInvalid and names every problem. Stores call it first.
 func (h *Hold) Check() error {
 	var p problems
 	if h.Source == "" {
@@ -111,26 +112,26 @@ func (h *Hold) Check() error {
 		}
 	}
 	scope, name := h.On()
-	switch begin := strings.TrimSuffix(name, "*"); {
+	switch prefix := strings.TrimSuffix(name, "*"); {
 	case named != 1:
-		p.add("a hold on one of queue, kind, owner, dependency and tag: name exactly one")
+		p.add("a hold is on one queue, kind, owner, dependency or tag: name exactly one")
 	case scope == "owner" || scope == "tag":
 		p.text(scope, name)
-	case begin != "":
-		p.name(scope, begin)
+	case prefix != "":
+		p.name(scope, prefix)
 	}
 	if h.For < 0 || h.For > MaxDelay {
 		p.add("a hold for %v: give a duration between 0 and 100 years", h.For)
 	}
 	if h.AtMost < 0 || h.AtMost > 1_000_000 {
-		p.add("a hold that lets at most %d through: give 1 to 1000000, or 0 to close it", h.AtMost)
+		p.add("a hold that lets at most %d jobs run: give 1 to 1000000, or 0 to let none run", h.AtMost)
 	}
 	h.checkRate(&p, strings.HasSuffix(name, "*"))
 	if scope == "tag" && (!h.Closed() || h.Retries || strings.HasSuffix(name, "*")) {
-		p.add("a hold on a tag closes it for all its jobs: a limit, a pattern or retries alone need a queue, kind, owner or dependency")
+		p.add("a hold on a tag holds all jobs with the tag: for a limit, a pattern or retries only, name a queue, kind, owner or dependency")
 	}
 	if h.Actor == "" {
-		p.add("no actor is named: say who intervenes")
+		p.add(noActor)
 	}
 	p.text("actor", h.Actor)
 	if len(h.Reason) > 1000 {

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// An ID names a job or a batch of leases. It is a UUID of version 7: unique without asking anybody, and ordered by the
-// time it was made. IDs are never reused.
+// An ID identifies a job, a batch, a group or a redrive. It is a UUID of version 7: unique without coordination, and ordered by
+// creation time. IDs are never reused. The zero ID identifies nothing.
 type ID [16]byte
 
-// lastMoment keeps the ids of one process in strict order, also when the clock stands still or steps back.
+// lastMoment is the time in the last id that this process made. It keeps ids in strict order even if the clock stops or
+// steps back.
 var lastMoment atomic.Int64
 
-// NewID makes an id that sorts after every id this process made before.
+// NewID returns an id that sorts after every id that this process made before. It is safe for concurrent use.
 func NewID() ID {
 	// The first 48 bits are milliseconds, the next 12 are the fraction of a millisecond in steps of 1/4096.
 	moment := time.Now().UnixMilli()<<12 | time.Now().UnixMicro()%1000*4096/1000
@@ -34,7 +35,7 @@ func NewID() ID {
 	return id
 }
 
-// ParseID reads the canonical form, 36 characters with hyphens.
+// ParseID parses the canonical form: 36 characters with hyphens. The error wraps ErrInvalid.
 func ParseID(s string) (ID, error) {
 	var id ID
 	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
@@ -46,7 +47,7 @@ func ParseID(s string) (ID, error) {
 	return ID{}, &Error{Kind: ErrInvalid, Message: fmt.Sprintf("%.40q is not a job id: expected the form 01890a5d-ac96-774b-bcce-b302099a8057", s)}
 }
 
-// String is the canonical form.
+// String returns the canonical form.
 func (id ID) String() string {
 	var s [36]byte
 	hex.Encode(s[:8], id[:4])
@@ -58,13 +59,13 @@ func (id ID) String() string {
 	return string(s[:])
 }
 
-// IsZero reports whether the id names nothing.
+// IsZero reports whether the id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// MarshalText writes the canonical form, so that ids are readable in JSON.
+// MarshalText implements encoding.TextMarshaler with the canonical form, so ids are readable in JSON.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText reads the canonical form.
+// UnmarshalText implements encoding.TextUnmarshaler. It reads the canonical form.
 func (id *ID) UnmarshalText(text []byte) (err error) {
 	*id, err = ParseID(string(text))
 	return err

@@ -8,31 +8,31 @@ import (
 	"unicode/utf8"
 )
 
-// A Claim asks for due jobs. Every claim makes one batch; its leases are renewed together and settled one by one.
+// A Claim asks for due jobs. The jobs of one claim form a batch: their leases are renewed together and settled one by one.
 type Claim struct {
-	Worker string        // who will hold the leases: unique to this process and start
-	Queues []string      // from which queues; empty with Kinds: from all of them. Reclaim and Expire ignore it
-	Kinds  []string      // of which kinds; empty: of all. Reclaim and Expire ignore it
-	Limit  int           // at most so many jobs
-	Start  int           // so many of them start at once, in order; the rest count as unstarted until a Renewal says otherwise
-	Lease  time.Duration // how long until they may be reclaimed unless renewed
+	Worker string        // name of the worker, unique for this process and start
+	Queues []string      // queues to claim from; empty with Kinds: all queues. Reclaim and Expire ignore it
+	Kinds  []string      // kinds to claim; empty: all kinds. Reclaim and Expire ignore it
+	Limit  int           // maximum number of jobs
+	Start  int           // how many of them start at once, in order; the others count as unstarted until a Renewal lists them as running
+	Lease  time.Duration // lease duration: a job may be reclaimed unless the lease is renewed within this time
 
-	// Bytes bounds how much memory the answer takes: a claim hands out no more jobs than have about so many bytes of arguments and checkpoints together,
-	// and at least one. 0: no bound. Reclaim and Expire ignore it.
+	// Bytes limits the size of the answer: a claim stops after about this many bytes of arguments and checkpoints, and
+	// takes at least one job. 0: no limit. Reclaim and Expire ignore it.
 	Bytes int
 
-	// OwnerSlots bounds how many jobs of one owner the caller runs at once: the claim takes at most OwnerSlots - Busy[owner] of each. Jobs without
-	// an owner count as one owner. 0: no bound.
+	// OwnerSlots limits how many jobs of one owner the caller runs at once: the claim takes at most OwnerSlots -
+	// Busy[owner] of each owner. Jobs without an owner count as one owner. 0: no limit.
 	OwnerSlots int
-	Busy       map[string]int // with OwnerSlots: how many jobs of each owner the caller runs already
+	Busy       map[string]int // with OwnerSlots: number of jobs of each owner that the caller already runs
 }
 
-// Check refuses a claim that makes no sense, naming every problem at once. Stores call it first in Claim, Reclaim and Expire. That a claim names queues
-// or kinds is checked where they count: by Claim alone.
+// Check validates the claim. The error wraps ErrInvalid and names every problem. Stores call it first in Claim, Reclaim and
+// Expire. Check does not require queues or kinds, because Reclaim and Expire need none; Claim checks that itself.
 func (c *Claim) Check() error {
 	var p problems
 	if c.Worker == "" {
-		p.add("a claim without a worker: say who will hold the leases")
+		p.add("a claim without a worker: give the worker's name")
 	}
 	p.text("worker", c.Worker)
 	if c.Limit <= 0 {
@@ -42,79 +42,80 @@ func (c *Claim) Check() error {
 		p.add("a lease of %v: give a duration between a microsecond and %v", c.Lease, MaxDelay)
 	}
 	if c.Bytes < 0 {
-		p.add("a claim of %d bytes: give a positive number, or 0 for no bound", c.Bytes)
+		p.add("a claim of %d bytes: give a positive number, or 0 for no limit", c.Bytes)
 	}
 	if c.OwnerSlots < 0 {
-		p.add("%d slots per owner: give a positive number, or 0 for no bound", c.OwnerSlots)
+		p.add("%d slots per owner: give a positive number, or 0 for no limit", c.OwnerSlots)
 	}
 	return errors.Join(p...)
 }
 
-// A Lease is a job in a worker's hands. Job.Token is the fence: it is this claim's alone.
+// A Lease is a worker's right to run one job. Job.Token is the fencing token of this claim; no other claim has the same.
 type Lease struct {
 	Job
-	Batch      ID              // what is renewed
-	Since      time.Time       // when this generation began: enqueued, or manually retried
-	Checkpoint json.RawMessage // what an earlier attempt saved, if any
-	Lost       string          // set by Reclaim: the worker that went silent while it ran the job
-	Corrupt    string          // set when the row cannot be trusted: what is wrong with it. Such a job is settled, never run
+	Batch      ID              // the batch to renew
+	Since      time.Time       // when this generation began: at enqueue or at the last manual retry
+	Checkpoint json.RawMessage // saved by an earlier attempt, if any
+	Lost       string          // set by Reclaim: the worker that stopped renewing while it ran the job
+	Corrupt    string          // set when the stored row is damaged: what is wrong with it. Such a job must be settled and not run
 }
 
-// A Renewal extends a batch and says what has become of its jobs since.
+// A Renewal extends the leases of a batch and says which of its jobs run by now.
 type Renewal struct {
 	Batch   ID
-	Running []ID // started by now, if they were not before
-	Waiting []ID // still unstarted
+	Running []ID // jobs that have started since the claim
+	Waiting []ID // jobs that have not started
 }
 
-// Renewed answers renewals. Only bad news is told.
+// Renewed is the answer to renewals. It lists only jobs that need action.
 type Renewed struct {
-	Lost       []ID // jobs the caller no longer holds: stop them, what they do is void
-	Cancelling []ID // jobs a person asked to stop
+	Lost       []ID // jobs whose lease is lost: stop them, their results will not be applied
+	Cancelling []ID // jobs that a person asked to cancel
 }
 
-// A Settlement writes down what became of an attempt. It is the only way a lease ends, and it names the lease it ends: a
-// settlement whose (Batch, Job, Token) is no longer held changes nothing.
+// A Settlement reports the result of an attempt and ends its lease. A lease that is not settled ends only when the job is
+// reclaimed after the lease has expired, or when a person retries the job because it is stuck. A settlement whose (Batch,
+// Job, Token) is no longer held changes nothing.
 type Settlement struct {
 	Batch ID
 	Job   ID
 	Token int
 
 	To     State         // Complete, Failed, Cancelled, or Queued for another attempt
-	Delay  time.Duration // with Queued: not before this has passed, by the store's clock
+	Delay  time.Duration // with Queued: the next attempt starts at the earliest after this time, by the store's clock
 	Charge Charge
-	Limit  int // the cap that Charge was judged by; kept for the audit
+	Limit  int // the limit that Charge was compared with; kept for the integrity check
 
-	// Within is a promise: with Queued, the next attempt starts within this time. Keeper.Breach finds the broken ones. 0: none.
+	// Within, with Queued, asks for the next attempt to start within this time. Keeper.Breach finds late starts. 0: no such time.
 	Within time.Duration
-	// Version is of the application that ran the attempt; error groups tell versions apart by it.
+	// Version of the application that ran the attempt. Error groups use it to tell versions apart.
 	Version string
-	// Queue is the job's, as its lease says: trends are told by it. Empty: of no queue in particular.
+	// Queue of the job, as in its lease. Trends count attempts by it. Empty: counted without a queue.
 	Queue string
 
-	Took    time.Duration   // how long the attempt ran; 0 when it never started
+	Took    time.Duration   // run time of the attempt; 0 when it never started
 	Result  json.RawMessage // only with Complete
 	Failure *Failure        // required with Failed; allowed with Queued and Cancelled
 	Why     string
 }
 
-// A Note is what a handler says while it works. Like a settlement it counts only from the holder of the lease.
+// A Note reports progress or saves a checkpoint while a handler runs. Like a settlement it applies only while the lease is held.
 type Note struct {
 	Batch ID
 	Job   ID
 	Token int
 
 	Progress   *Progress       // At is set by the store
-	Checkpoint json.RawMessage // a small cursor the next attempt receives; nil leaves the last one
+	Checkpoint json.RawMessage // state for the next attempt to continue from; nil keeps the last one
 }
 
-// A Wake says why Await returned early. Both may be false alarms.
+// A Wake says why Await returned before its timeout. Both fields are hints and may be wrong.
 type Wake struct {
-	Work   bool // there may be something to claim
-	Cancel bool // somebody may have asked a job to stop
+	Work   bool // there may be jobs to claim
+	Cancel bool // a person may have asked to cancel a job
 }
 
-// Check refuses a note that cannot be kept, naming every problem at once. Stores call it on each before they look at the lease.
+// Check validates the note. The error wraps ErrInvalid and names every problem. Stores call it before they check the lease.
 func (n *Note) Check() error {
 	var p problems
 	if len(n.Checkpoint) > MaxCheckpoint {
@@ -129,8 +130,8 @@ func (n *Note) Check() error {
 	return errors.Join(p...)
 }
 
-// Check refuses a settlement that makes no sense, before a store looks at the lease. Stores call it on each. What is in order
-// costs nothing: it is on the path of every job.
+// Check validates the settlement. The error wraps ErrInvalid and names every problem. Stores call it on each settlement
+// before they check the lease. A valid settlement causes no allocation, because every job passes through here.
 func (s *Settlement) Check() error {
 	var p problems
 	if s.To != Complete && s.To != Failed && s.To != Cancelled && s.To != Queued {
@@ -143,10 +144,10 @@ func (s *Settlement) Check() error {
 		p.add("a failure with a complete job: settle it as failed or queued")
 	}
 	if s.To == Failed && s.Failure == nil {
-		p.add("a failed job without a failure record: say what went wrong")
+		p.add("a failed job without a failure record: add the failure")
 	}
 	if s.Failure != nil && s.Failure.Code == "" {
-		p.add("a failure record without a code")
+		p.add("a failure record without a code: add the code")
 	}
 	switch s.Charge {
 	case ChargeNothing, ChargeFailure, ChargeCrash, ChargeInterrupt:
@@ -157,22 +158,22 @@ func (s *Settlement) Check() error {
 		p.add("a charge against a limit of %d: give a number between 0 and %d", s.Limit, math.MaxInt32)
 	}
 	if s.To == Complete && s.Charge != ChargeNothing {
-		p.add("a complete attempt charged as %s", s.Charge)
+		p.add("a complete attempt charged as %s: a completed attempt has no charge", s.Charge)
 	}
 	if s.To == Queued && s.Charge == ChargeNothing {
-		p.add("an attempt that goes back to its queue must be charged: failure, crash or interrupt")
+		p.add("an attempt that returns its job to the queue must be charged: use failure, crash or interrupt")
 	}
 	if s.Delay < 0 || s.Delay > MaxDelay {
 		p.add("delay %v: give a duration between 0 and 100 years", s.Delay)
 	}
 	if s.Within < 0 || s.Within > MaxDelay || s.Within > 0 && s.To != Queued {
-		p.add("a next attempt within %v: give it with queued, between 0 and 100 years", s.Within)
+		p.add("a next attempt within %v: only with queued, and between 0 and 100 years", s.Within)
 	}
 	if len(s.Version) > MaxKey {
 		p.add("a version of %d bytes: the limit is %d", len(s.Version), MaxKey)
 	}
 	if s.Took < 0 || s.Took > MaxDelay {
-		p.add("an attempt that took %v", s.Took)
+		p.add("an attempt that took %v: give a duration between 0 and 100 years", s.Took)
 	}
 	if len(s.Result) > MaxArgs {
 		p.add("a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(s.Result), MaxArgs)

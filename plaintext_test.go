@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestATextThatActsInsteadOfBeingShownIsNoName(t *testing.T) {
+func TestTextWithControlCharactersIsRefusedAsAName(t *testing.T) {
 	for _, bad := range []string{"a\x00", "a\n", "a\x1b[2J", "\x7f", "a\u009b", "a\u0085b", "ad\u202ea", "\u2066a", "a\u200f", "\u061c", "a\u2028", "a\xff", "é\x01"} {
 		if holdfast.PlainText(bad) {
 			t.Errorf("%q is taken for plain", bad)

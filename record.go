@@ -7,62 +7,63 @@ import (
 	"unicode/utf8"
 )
 
-// A Record is what those who decide remember between decisions, cluster-wide: a breaker's circuit, a budget's account, a
-// redrive's progress, a policy. The store keeps it by compare-and-set and does not look inside.
+// A Record is state that all processes on a store share: a breaker, a retry budget, the progress of a redrive, a policy.
+// The store saves it by compare-and-set on Version and does not interpret Body.
 type Record struct {
-	Room    string          `json:"room"` // breaker, budget, redrive, policy, share, ...
+	Room    string          `json:"room"` // namespace: breaker, budget, redrive, policy, share, ...
 	Name    string          `json:"name"`
-	Version int             `json:"version"` // 1 when new; grows by one each time it is kept
+	Version int             `json:"version"` // 1 when new; grows by one with each write
 	Body    json.RawMessage `json:"body"`
 	KeptAt  time.Time       `json:"kept_at"`
 	AsOf    time.Time       `json:"as_of"` // the store's clock when it was read
 }
 
-// A Change is kept all or none. It fails with ErrConflict, naming the record, when a record's version is not the one the
-// store holds: somebody else was faster; read again and decide anew. So what a Change announces is announced once.
+// A Change is a set of writes that Keeper.Keep applies in one transaction, all or none. Keep fails with ErrConflict, naming
+// the record, when the version of a record is not the one in the store. The caller then reads the records again and decides
+// again. So the events and jobs of a change are written exactly once.
 type Change struct {
-	Records  []Record  // Version as it was read, 0 for a new one; a nil Body forgets the record
-	Place    []Hold    // each replaces the hold of the same source on the same thing; a bucket keeps its level, within the burst
-	Lift     []Hold    // by what they hold and their source; lifting what is not there is no error
-	Deposits []Deposit // tokens for buckets; a bucket that is not there takes none
-	Events   []Event   // Job or Subject, Name, Actor, Reason and Request; the store sets the rest
+	Records  []Record  // Version as it was read, 0 for a new record; a nil Body deletes the record
+	Place    []Hold    // each replaces the hold of the same source on the same name; a token bucket keeps its level, up to the new burst
+	Lift     []Hold    // identified by name and source; lifting a hold that does not exist is no error
+	Deposits []Deposit // tokens for buckets; ignored where there is no such bucket
+	Events   []Event   // with Job or Subject, Name, Actor, Reason and Request; the store sets the other fields
 
-	Enqueue   []Draft    // answered by nobody; a draft whose idempotency key was used before is left out, whatever it says
-	Deliver   []Draft    // deliveries of subscriptions, which the notifier makes and no other caller: their names are reserved (Reserved)
-	Listen    []Listener // each replaces what the listener of that name listens for
-	Artifacts []Artifact // each replaces the one of the same job and name
+	Enqueue   []Draft    // jobs to add, without receipts; a draft whose idempotency key was used before is skipped, whatever else it contains
+	Deliver   []Draft    // deliveries of subscriptions; only the notifier makes them, and their names are reserved (see Draft.Reserved)
+	Listen    []Listener // each replaces the listener of the same name
+	Artifacts []Artifact // each replaces the artifact of the same job and name
 }
 
 // A Deposit adds tokens to the bucket of a hold, up to its burst.
 type Deposit struct {
-	Hold   Hold // what it holds and its source
+	Hold   Hold // identified by name and source
 	Tokens float64
 }
 
-// A Redrive is one step of sending dead letters round again, or of discarding them. Each job is taken at most once by a
-// redrive of one id, however often a step is repeated.
+// A Redrive is one step of a redrive: it sends dead letters to their queues again, or discards them. A redrive takes each
+// job at most once, even if a step is repeated with the same ID.
 type Redrive struct {
 	ID      ID
 	Jobs    []ID
-	Discard bool            // take them off the dead letters instead
+	Discard bool            // discard the jobs instead
 	Patch   json.RawMessage // a JSON merge patch (RFC 7396) of each job's arguments
-	Queue   string          // where they go; their own when empty
+	Queue   string          // destination; the job's own queue when empty
 	Actor   string          // required
 	Reason  string
 }
 
-// Check refuses a redrive that makes no sense, naming every problem at once. Stores call it first.
+// Check validates the step. The error wraps ErrInvalid and names every problem. Stores call it first.
 func (r *Redrive) Check() error {
 	var p problems
 	p.actor(r.Actor, r.Reason)
 	if r.ID.IsZero() {
-		p.add("a redrive without an id: give it one, and the same at every step")
+		p.add("a redrive without an id: give it one, the same for every step")
 	}
 	if r.Discard && (r.Patch != nil || r.Queue != "") {
-		p.add("a redrive that discards and changes jobs: do one of them")
+		p.add("a redrive that both discards and changes jobs: do one of them")
 	}
 	if r.Discard && r.Reason == "" {
-		p.add("a discard without a reason: say why the jobs are not needed any more")
+		p.add("a discard without a reason: say why the jobs are no longer needed")
 	}
 	if r.Patch != nil && !(json.Valid(r.Patch) && utf8.Valid(r.Patch) && len(r.Patch) <= MaxArgs) {
 		p.add("a patch of the arguments that is not valid JSON of at most %d bytes", MaxArgs)
@@ -76,12 +77,12 @@ func (r *Redrive) Check() error {
 	return errors.Join(p...)
 }
 
-// A Tally is what has become of the jobs a redrive took, in the generation it began.
+// A Tally counts the jobs of a redrive by their state, in the generation that the redrive started.
 type Tally struct {
 	Taken     int `json:"taken"`
 	InFlight  int `json:"in_flight"` // queued or processing
 	Complete  int `json:"complete"`
-	Failed    int `json:"failed"` // again
+	Failed    int `json:"failed"` // failed for good again
 	Cancelled int `json:"cancelled"`
 	Discarded int `json:"discarded"`
 }

@@ -5,37 +5,39 @@ import (
 	"time"
 )
 
-// Forever keeps what a rule is about.
+// Forever, as Retain.For, keeps jobs without a time limit.
 const Forever time.Duration = -1
 
-// A Retain says how long ended jobs are kept. Empty fields match everything.
+// A Retain is a retention rule: how long ended jobs are kept. Empty fields match every job.
 type Retain struct {
-	Name  string        `json:"name"` // of the rule: tombstones and counts say it
+	Name  string        `json:"name"` // of the rule; recorded in tombstones and counts
 	State State         `json:"state,omitempty"`
 	Kind  string        `json:"kind,omitempty"`
 	Owner string        `json:"owner,omitempty"`
-	Code  string        `json:"code,omitempty"`  // of the failure it ended with
-	Group GroupState    `json:"group,omitempty"` // the outcome of the group it belongs to
-	For   time.Duration `json:"for"`             // after its end; Forever (-1) keeps it, 0 purges it at once
+	Code  string        `json:"code,omitempty"`  // of the failure that ended the job
+	Group GroupState    `json:"group,omitempty"` // outcome of the group that the job belongs to
+	For   time.Duration `json:"for"`             // how long to keep the job after it ended; Forever (-1): without limit; 0: purge at once
 }
 
-// Matches reports whether the rule is about a job that ended so.
+// Matches reports whether the rule applies to an ended job.
 func (r *Retain) Matches(t Tombstone) bool {
 	return (r.State == "" || r.State == t.State) && (r.Kind == "" || r.Kind == t.Kind) && (r.Owner == "" || r.Owner == t.Owner) &&
 		(r.Code == "" || r.Code == t.Code) && (r.Group == "" || r.Group == t.GroupState)
 }
 
-// A Purge is one step of retention: it looks at up to Scan ended jobs, in the order of their ids, and deletes those whose time is up.
+// A Purge is one step of retention: it examines up to Scan ended jobs in the order of their ids and deletes those whose retention
+// time has passed.
 type Purge struct {
-	Rules []Retain // the first that matches a job decides about it; a job that none matches is kept
-	After ID       // where the last step ended; zero: from the beginning
+	Rules []Retain // the first rule that matches a job applies; a job that no rule matches is kept
+	After ID       // where the last step ended; zero: start from the beginning
 	Scan  int
-	// SpareDeadLetters leaves jobs that failed and were not discarded, and counts them.
+	// SpareDeadLetters keeps dead letters and counts them.
 	SpareDeadLetters bool
 }
 
-// Decide answers which rule, if any, has the job purged by now. Members of a group that has not settled, and jobs with artifacts
-// that have not expired, are kept: the store does not ask about them.
+// Decide returns the rule that applies to an ended job and whether the job is to be purged at this time. The store calls it
+// only for jobs that may be purged: not for members of a group that has not settled, nor for jobs with artifacts that have
+// not expired.
 func (p *Purge) Decide(t Tombstone, now time.Time) (rule string, purge bool) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -46,7 +48,7 @@ func (p *Purge) Decide(t Tombstone, now time.Time) (rule string, purge bool) {
 	return "", false
 }
 
-// Check refuses rules that make no sense, naming every problem at once. Stores call it first.
+// Check validates the rules. The error wraps ErrInvalid and names every problem. Stores call it first.
 func (p *Purge) Check() error {
 	var bad problems
 	for i := range p.Rules {
@@ -56,27 +58,27 @@ func (p *Purge) Check() error {
 			bad.add("rule %.60q keeps for %v: give a duration between 0 and 100 years, or -1 for ever", r.Name, r.For)
 		}
 		if r.State != "" && !r.State.Terminal() {
-			bad.add("rule %.60q is about %q jobs: only ended ones are purged; use complete, failed or cancelled", r.Name, r.State)
+			bad.add("rule %.60q matches %q jobs: only ended jobs are purged; use complete, failed or cancelled", r.Name, r.State)
 		}
 		if r.Group != "" && !r.Group.Settled() {
-			bad.add("rule %.60q is about jobs of %q groups: use ready, partial, failed, cancelled or expired", r.Name, r.Group)
+			bad.add("rule %.60q matches jobs of %q groups: use ready, partial, failed, cancelled or expired", r.Name, r.Group)
 		}
 	}
 	if p.Scan < 1 || p.Scan > 100_000 {
-		bad.add("a look at %d jobs: give 1 to 100000", p.Scan)
+		bad.add("a scan of %d jobs: give 1 to 100000", p.Scan)
 	}
 	return errors.Join(bad...)
 }
 
-// Purged is what a step of retention did.
+// Purged is the result of one step of retention.
 type Purged struct {
-	Next   ID             `json:"next"` // go on after this; zero: it came to the end
+	Next   ID             `json:"next"` // continue after this id; zero: the scan is complete
 	Jobs   int            `json:"jobs"`
-	Rules  map[string]int `json:"rules,omitempty"`  // how many by which rule
-	Spared map[string]int `json:"spared,omitempty"` // dead letters that were left, by the rule that would have them purged
+	Rules  map[string]int `json:"rules,omitempty"`  // number of purged jobs by rule
+	Spared map[string]int `json:"spared,omitempty"` // number of dead letters that were kept, by the rule that would purge them
 }
 
-// A Tombstone is what remains of a job that was purged.
+// A Tombstone is what remains of a purged job.
 type Tombstone struct {
 	Job        ID         `json:"job"`
 	Kind       string     `json:"kind"`
@@ -91,15 +93,15 @@ type Tombstone struct {
 	Rule       string     `json:"rule"`
 }
 
-// A TombstoneFilter narrows a list of tombstones. Empty fields do not narrow.
+// A TombstoneFilter selects tombstones. Zero fields match everything.
 type TombstoneFilter struct {
 	Job    ID
 	Kind   string
-	Limit  int    // at most 200; 50 when zero
-	Cursor string // from the page before
+	Limit  int    // page size: at most 200; 50 when zero
+	Cursor string // from the previous page
 }
 
-// A PurgeCount says how many jobs a rule has purged ever. Counts outlive the tombstones.
+// A PurgeCount is the number of jobs that a rule has purged in total. Counts are kept longer than tombstones.
 type PurgeCount struct {
 	Rule  string    `json:"rule"`
 	Kind  string    `json:"kind"`
@@ -109,33 +111,34 @@ type PurgeCount struct {
 	Last  time.Time `json:"last"`
 }
 
-// Shelves hold what retention forgets by age alone (Historian.Forget).
+// Shelves are the records that Historian.Forget deletes by age.
 const (
-	ShelfFeed       = "feed"       // events as the feed tells them; always the oldest first
-	ShelfStory      = "story"      // what people did, and what befell groups, breakers, ...; always the oldest first, so that the chain can be checked from there on
-	ShelfTallies    = "tallies"    // when and where an error group was seen, and what trends are told from
-	ShelfTombstones = "tombstones" // the counts remain
+	ShelfFeed       = "feed"       // events of the feed, oldest first
+	ShelfStory      = "story"      // the audit log and the events of groups, breakers and other subjects, oldest first, so that the hash chain can be verified from there on
+	ShelfTallies    = "tallies"    // counts of error groups by time and place, and counts behind trends
+	ShelfTombstones = "tombstones" // tombstones; the purge counts stay
 
-	// MinKeepStory is how long lines of stories are kept at least: they are the audit log. Forget refuses to delete younger ones.
+	// MinKeepStory is how long entries of ShelfStory are kept at least, because they are the audit log. Forget refuses to delete
+	// younger ones.
 	MinKeepStory = 24 * time.Hour
 )
 
-// An Artifact is something a job needs or has made that lies elsewhere: a file, an object. It expires on its own clock.
+// An Artifact is a file or object that a job needs or has made and that is stored elsewhere. It has an expiry of its own.
 type Artifact struct {
 	Job       ID            `json:"job"`
 	Name      string        `json:"name"` // unique for the job: source, result, ...
-	Ref       string        `json:"ref"`  // where it lies, for whoever deletes it; never a secret
+	Ref       string        `json:"ref"`  // location, for the program that deletes it; never a secret
 	Size      int64         `json:"size,omitempty"`
-	ExpireIn  time.Duration `json:"-"` // when it is kept: how long; 0: it does not expire, and its job is kept with it
+	ExpireIn  time.Duration `json:"-"` // when saved: lifetime; 0: it does not expire, and its job is kept as long as it exists
 	CreatedAt time.Time     `json:"created_at"`
 	ExpireAt  time.Time     `json:"expire_at,omitzero"`
-	ExpiredAt time.Time     `json:"expired_at,omitzero"` // it is gone
-	Expired   bool          `json:"-"`                   // when it is kept: it is gone now
+	ExpiredAt time.Time     `json:"expired_at,omitzero"` // when it was removed
+	Expired   bool          `json:"-"`                   // when saved: it has been removed
 }
 
-// An ArtifactFilter says which artifacts: those of a job, or those whose time is up and that are not gone yet.
+// An ArtifactFilter selects the artifacts of a job, or, with Due, those that have expired and are not removed yet.
 type ArtifactFilter struct {
 	Job   ID
 	Due   bool
-	Limit int // at most 1000; 200 when zero
+	Limit int // page size: at most 1000; 200 when zero
 }

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// A Store remembers. Everything it acknowledges survives any crash of any process, and of the machine. It owns the clock:
-// callers pass durations, the store turns them into instants, so machines need not agree on the time.
+// A Store keeps jobs durably. Everything it acknowledges survives a crash of any process and of the machine. The store has
+// the only clock: callers pass durations and the store turns them into points in time, so clocks of machines need not
+// agree.
 //
-// It is written as roles, so that whoever needs one asks for one. Every verb is plural where work is plural.
+// Store is composed of roles. Ask for the smallest role that a function needs. All methods are safe for concurrent use.
+// Errors wrap one of the Err variables of this package.
 type Store interface {
 	Enqueuer
 	Worker
@@ -19,168 +21,183 @@ type Store interface {
 	Grouper
 	Historian
 
-	// In binds an enqueuer to the caller's own transaction: the jobs exist if and when that commits. A transaction of a
-	// type the store does not know is refused by the first Enqueue.
+	// In returns an enqueuer that writes in the caller's transaction: the jobs exist if and when it commits. If the store
+	// does not know the type of tx, the first Enqueue returns ErrInvalid.
 	In(tx any) Enqueuer
-	// Close waits for writes under way and lets go of the database.
+	// Close waits for writes in progress and closes the database.
 	Close() error
 }
 
-// An Enqueuer accepts work.
+// An Enqueuer accepts jobs and groups.
 type Enqueuer interface {
-	// Enqueue makes the drafts durable, all or none, and answers each in order. A draft that meets a twin is answered with
-	// the twin; a draft that is invalid or whose idempotency key was used for another draft refuses them all.
+	// Enqueue makes the drafts durable, all or none, and returns one receipt for each, in order. A draft whose unique or
+	// idempotency key belongs to an existing job returns that job. If one draft is invalid, or its idempotency key was used
+	// for a different draft, none is stored.
 	Enqueue(ctx context.Context, drafts []Draft) ([]Receipt, error)
-	// Gather makes a group durable, so that drafts may name it, and answers with it. An id that exists is ErrConflict, and so is a parent
-	// that is sealed.
+	// Gather creates a group and returns it, so that drafts can name it. It returns ErrConflict if the id exists or the
+	// parent is sealed.
 	Gather(ctx context.Context, g Group) (Group, error)
-	// Seal says that a group has all its members. Sealing it again is no error.
+	// Seal declares that a group has all its members. Sealing a sealed group is no error.
 	Seal(ctx context.Context, group ID) error
 }
 
-// A Worker takes jobs on, and gives account of each.
+// A Worker is the part of a store that worker processes use.
 type Worker interface {
-	// Claim moves due jobs from queued to processing, skipping what is held. Owners share fairly, by their weights (records of
-	// room "share"): no owner gets more than another while both have jobs that may run. The jobs of one owner are taken
-	// lowest priority number first and oldest first within it; but one claim in sixteen shares evenly between priorities,
-	// so that none starves. Where they wait in more than sixteen lanes, age counts within a lane, and between lanes in runs: a job may be
-	// overtaken by up to sixteen younger ones of each other lane. Each claimed job's token grows by one. Nobody else can claim them until they are settled or the
-	// batch expires and is reclaimed.
+	// Claim leases due jobs to the caller, moving them from queued to processing, and skips held jobs. Each claimed job
+	// gets a new token, one higher than before. No other claim returns these jobs until they are settled, or their batch
+	// expires and is reclaimed.
+	//
+	// Owners share fairly by their weights (records of room "share"): no owner gets more than another while both have jobs
+	// that may run. Among the jobs of one owner, lower priority numbers are claimed first, and older jobs first within a
+	// priority. One claim in sixteen shares evenly between priorities, so that no priority starves. If the jobs of an owner
+	// are spread over more than sixteen lanes, the order by age holds within a lane and, between lanes, in runs: a job may
+	// be overtaken by up to sixteen younger jobs of each other lane.
 	Claim(ctx context.Context, c Claim) ([]Lease, error)
-	// Renew extends batches, all in one go. A batch that has expired but was not reclaimed yet is revived.
+	// Renew extends the leases of batches in one call. It revives a batch that has expired and was not reclaimed yet.
 	Renew(ctx context.Context, renewals []Renewal, lease time.Duration) (Renewed, error)
-	// Settle ends leases. The answers are in order: nil where it was applied, now or by an earlier call that said the same
-	// (so that a call whose answer was lost can be repeated); ErrLeaseLost where the lease is no longer held, and then the
-	// settlement is kept as evidence and changes nothing; ErrInvalid where it makes no sense, and then the lease is still
-	// held. One bad settlement does not touch the others. A job with a pending request to cancel becomes cancelled whatever
-	// the settlement says, and the settlement is kept as its last attempt.
+	// Settle ends leases. It returns one error for each settlement, in order:
+	//
+	//   - nil: it was applied, now or by an earlier call with the same content, so a call whose answer was lost can be repeated;
+	//   - ErrLeaseLost: the lease is no longer held; the settlement is recorded as a late attempt and changes nothing;
+	//   - ErrInvalid: the settlement is malformed; the lease is still held.
+	//
+	// A refused settlement does not affect the others. A job with a pending request to cancel becomes cancelled whatever the
+	// settlement says, and the settlement is recorded as its last attempt.
 	Settle(ctx context.Context, settlements []Settlement) ([]error, error)
-	// Note keeps progress and checkpoints, answered like settlements.
+	// Note saves progress and checkpoints. It returns one error for each note, as Settle does.
 	Note(ctx context.Context, notes []Note) ([]error, error)
-	// Present says that a worker process is alive, what it works on, and for how long to believe it.
+	// Present reports that a worker process is alive, what it works on, and for how long the report is valid.
 	Present(ctx context.Context, p Presence) error
-	// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel, or when patience runs out. It is a hint:
-	// losing every wake-up costs at most one poll.
+	// Await returns when there may be new jobs in the queues (in any queue if none is named) or a job to cancel, or when
+	// patience has passed. It is a hint: if every wake-up is lost, jobs start at most one poll interval later.
 	Await(ctx context.Context, queues []string, patience time.Duration) (Wake, error)
 }
 
-// A Keeper moves what time moves. Each verb is an idempotent batch that any process may run at any time.
+// A Keeper is the part of a store that duties use: changes that time brings, and shared records. Any process may call its
+// methods at any time; repeating a call is harmless.
 type Keeper interface {
-	// Promote makes up to limit queued jobs claimable whose time has come, and reports how many.
+	// Promote makes up to limit queued jobs claimable whose start time has come, and returns how many.
 	Promote(ctx context.Context, limit int) (int, error)
-	// Reclaim takes over batches that have expired. Jobs their worker never started go back to their queue for free
-	// (one interrupt). The others are handed to the caller in a batch of its own, under a new token, with Lost naming the
-	// old worker: the caller decides and settles them like any attempt. If the caller dies too, they are reclaimed again,
-	// and counted once.
+	// Reclaim takes over batches that have expired. Jobs that their worker never started return to their queue at no cost (one
+	// interrupt). The others are leased to the caller in a new batch, under a new token, with Lost naming the old worker: the
+	// caller decides and settles them like any attempt. If the caller dies too, they are reclaimed again, and the crash is
+	// counted once.
 	Reclaim(ctx context.Context, c Claim) ([]Lease, error)
-	// Expire hands the caller queued jobs whose expiry has passed, in a batch of its own, to be settled.
+	// Expire leases queued jobs whose expiry has passed to the caller, in a batch of its own, to be settled as expired.
 	Expire(ctx context.Context, c Claim) ([]Lease, error)
-	// Breach finds jobs whose next attempt did not start within the time their last settlement promised, says so in the story
-	// of each, once, and answers with up to limit of them.
+	// Breach finds jobs whose next attempt did not start within the time that their last settlement gave (Settlement.Within). It
+	// records this once in the story of each job and returns up to limit of them.
 	Breach(ctx context.Context, limit int) ([]ID, error)
 
-	// Records reads a room, by name.
+	// Records returns the records of a room, sorted by name.
 	Records(ctx context.Context, room string) ([]Record, error)
-	// Keep makes a change durable, all or none.
+	// Keep applies a change, all or none. See Change for conflicts.
 	Keep(ctx context.Context, c Change) error
-	// Redrive takes dead letters on their way. The answers are in order: nil where it was done, now or by an earlier step of the
-	// same redrive; ErrConflict where the job is no dead letter; ErrNotFound.
+	// Redrive sends dead letters to their queues again or discards them. It returns one error for each job, in order: nil
+	// if it was done, now or by an earlier step of the same redrive; ErrConflict if the job is not a dead letter;
+	// ErrNotFound.
 	Redrive(ctx context.Context, r Redrive) ([]error, error)
-	// Redriven counts what has become of the jobs a redrive took.
+	// Redriven counts the jobs of a redrive by their current state.
 	Redriven(ctx context.Context, redrive ID) (Tally, error)
 }
 
-// An Operator intervenes for a person. What a person does is appended to the job's story with actor and reason.
+// An Operator is the part of a store through which people intervene. Each change is recorded in the job's story with actor and
+// reason.
 type Operator interface {
-	// Retry sends a job round again at once, as a new generation with fresh counts. It applies to a failed job, to one that
-	// waits for an automatic retry (which it replaces: there is never a second copy), and to one that is stuck: processing
-	// for longer than StuckAfter, or past its lease. Anything else is ErrConflict, and so is a job whose expiry has passed. It answers how many jobs of the same
-	// queue are claimed before it.
+	// Retry sends a job to its queue at once, as a new generation with counters at zero. It applies to a failed job, to a
+	// job that waits for an automatic retry (which it replaces; the job is never in the queue twice), and to a stuck job:
+	// one that is past its lease, or processing for longer than StuckAfter. Any other job is ErrConflict, and so is a job
+	// whose expiry has passed. It returns how many jobs of the same queue are ahead of it.
 	Retry(ctx context.Context, i Intervention) (ahead int, err error)
-	// Cancel ends a queued job at once and answers Cancelled. A processing job is asked to stop, and the answer is
-	// Processing: it will end cancelled, whatever its handler returns. An ended job is ErrConflict.
+	// Cancel ends a queued job at once and returns Cancelled. It asks the worker of a processing job to stop and returns
+	// Processing: that job will end as cancelled, whatever its handler returns. An ended job is ErrConflict.
 	Cancel(ctx context.Context, i Intervention) (State, error)
-	// Discard takes a failed job off the dead letters, for good unless it is retried. A reason is required.
+	// Discard removes a failed job from the dead letters. It stays failed and can still be retried. A reason is required.
 	Discard(ctx context.Context, i Intervention) error
-	// Edit changes a queued job and answers with it as it is then. A job that is processing or has ended, or that is not as the editor saw
-	// it, is ErrConflict.
+	// Edit changes a queued or failed job and returns the changed job. It returns ErrConflict if the job is in another
+	// state, or if it has changed since the editor saw it (Edit.Seen).
 	Edit(ctx context.Context, e Edit) (Job, error)
-	// Pause places a hold: what it holds stays queued and spends nothing. It replaces the hold of the same source.
+	// Pause places a hold. It replaces the hold of the same source on the same name.
 	Pause(ctx context.Context, h Hold) error
-	// Resume lifts a hold. Lifting one that is not there is no error.
+	// Resume lifts a hold. Lifting a hold that does not exist is no error.
 	Resume(ctx context.Context, h Hold) error
-	// Triage keeps a person's word on an error group.
+	// Triage changes the status of an error group, or adds a note to it.
 	Triage(ctx context.Context, t Triage) error
 }
 
-// An Inspector answers questions. It changes nothing.
+// An Inspector reads single jobs and the state of the store. It changes nothing.
 type Inspector interface {
 	Job(ctx context.Context, id ID) (Job, error)
-	// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last.
+	// Jobs lists the jobs that match, newest first. The cursor is for the next page and empty on the last.
 	Jobs(ctx context.Context, f Filter) (jobs []Job, cursor string, err error)
-	// History is everything the store can prove about one job.
+	// History returns everything that the store has recorded about one job.
 	History(ctx context.Context, id ID) (History, error)
-	// Ahead counts the claimable jobs of the same queue that are claimed before this one, up to a thousand.
+	// Ahead counts the claimable jobs of the same queue that are ahead of this one, up to a thousand.
 	Ahead(ctx context.Context, id ID) (int, error)
 	Holds(ctx context.Context) ([]Hold, error)
 	Workers(ctx context.Context) ([]Presence, error)
-	// Counts reads every row, for the integrity check and for tests. Nothing periodic may ask it: ask Depths.
+	// Counts reads every row. It is for the integrity check and for tests; for anything periodic use Depths.
 	Counts(ctx context.Context) ([]Count, error)
-	// Audit looks for broken promises and names the rows. A healthy store answers with none.
+	// Audit is the integrity check (holdfast doctor). It verifies every invariant of the store and returns the rows that
+	// violate one. A healthy store returns none.
 	Audit(ctx context.Context) ([]Finding, error)
 }
 
 // An Analyst answers questions about many jobs at once. It changes nothing.
 type Analyst interface {
-	// ErrorGroups lists what matches, the last seen first. The cursor leads to the next page and is empty on the last.
+	// ErrorGroups lists the error groups that match, the last seen first. The cursor is for the next page and empty on the last.
 	ErrorGroups(ctx context.Context, f ErrorFilter) (groups []ErrorGroup, cursor string, err error)
-	// Events is the story of a subject that is no job, the newest first, at most limit.
+	// Events lists up to limit events of a subject that is not a job, newest first.
 	Events(ctx context.Context, subject string, limit int) ([]Event, error)
 	// Experience sums up the attempts of jobs that were created within that time.
 	Experience(ctx context.Context, within time.Duration) ([]Experience, error)
-	// Behind counts the due jobs a hold stands before, up to ten thousand.
+	// Behind counts the due jobs that a hold keeps back, up to ten thousand.
 	Behind(ctx context.Context, h Hold) (int, error)
-	// Count counts what matches a filter, up to most: there are that many, or more. It looks at no more than a list would.
+	// Count counts the jobs that match, up to most: if it returns most, there may be more. It reads no more rows than a
+	// list would.
 	Count(ctx context.Context, f Filter, most int) (int, error)
-	// Depths tells what stands in each queue, by name, without reading all of it.
+	// Depths counts the jobs of each queue, sorted by name, without reading all of them.
 	Depths(ctx context.Context) ([]Depth, error)
-	// Trends tells what became of attempts within that time, the oldest step first and by queue within it. The step is rounded up to
-	// whole minutes; a step in which nothing ended is left out.
+	// Trends counts the attempts that ended within that time, by step and queue, the oldest step first. The step is rounded
+	// up to whole minutes; a step in which no attempt ended is left out.
 	Trends(ctx context.Context, within, step time.Duration) ([]Trend, error)
-	// ErrorTrends tells how error groups come and go within that time, in the order in which they were named, at most 200. Steps are at least
-	// five minutes; unknown groups have none.
+	// ErrorTrends returns the trends of up to 200 error groups within that time, in the order of the fingerprints. Steps
+	// are at least five minutes. Unknown fingerprints have none.
 	ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]ErrorTrend, error)
 }
 
-// A Grouper looks after groups.
+// A Grouper reads and changes groups.
 type Grouper interface {
-	// Group answers with a group and how its members stand.
+	// Group returns a group with the counts of its members.
 	Group(ctx context.Context, id ID) (Group, error)
-	// Groups lists what matches, newest first, without counting members. The cursor leads to the next page and is empty on the last.
+	// Groups lists the groups that match, newest first, without member counts. The cursor is for the next page and empty on
+	// the last.
 	Groups(ctx context.Context, f GroupFilter) (groups []Group, cursor string, err error)
-	// RetryGroup sends round the members that failed, and those that were cancelled because of them, also in groups inside it, and
-	// answers how many. The group is processing again. One without such members is ErrConflict.
+	// RetryGroup retries the failed members and those that were cancelled because of them, also in nested groups, and returns how
+	// many. The group is processing again. A group without such members is ErrConflict.
 	RetryGroup(ctx context.Context, i Intervention) (int, error)
-	// CancelGroup seals the group and has its members cancelled, also in groups inside it; Conclude does so. A settled one is ErrConflict.
+	// CancelGroup seals the group and requests the cancellation of its members, also in nested groups; Conclude carries it
+	// out. A settled group is ErrConflict.
 	CancelGroup(ctx context.Context, i Intervention) error
-	// Conclude does what the end of members brings with it, in steps any process may take at any time: it lets those start that waited for
-	// them, or cancels them; settles groups of which no member is live; and cancels what is left of a group that was cancelled or
-	// has expired. It reports how much it did: when that was something, there may be more.
+	// Conclude processes the consequences of ended members, in steps that any process may take at any time: it starts or
+	// cancels the members that waited for them, settles groups whose members have all ended, and cancels the remaining
+	// members of groups that were cancelled or have expired. It returns how many changes it made; unless that is 0, there
+	// may be more.
 	Conclude(ctx context.Context, limit int) (int, error)
 }
 
-// A Historian keeps what happened, and for how long.
+// A Historian keeps events, tombstones and artifacts, and deletes by retention.
 type Historian interface {
-	// Sequence numbers what happened since it was last asked, so that the feed tells it, and seals the lines of stories into a chain
-	// of hashes. It reports how many pages it took: when that is limit, there may be more.
+	// Sequence assigns feed numbers to the events since the last call and adds audit-log entries to a chain of hashes. It
+	// returns how many pages it processed; if that equals limit, there may be more.
 	Sequence(ctx context.Context, limit int) (int, error)
-	// Feed tells up to limit events that come after a number, in order. Nothing is left out without being said.
+	// Feed returns up to limit events after a number, in order. Feed.Missed tells if some were deleted.
 	Feed(ctx context.Context, after int64, limit int) (Feed, error)
-	// Purge deletes ended jobs whose time is up. Each leaves a tombstone, and is counted.
+	// Purge deletes ended jobs whose retention time has passed. Each leaves a tombstone and is counted.
 	Purge(ctx context.Context, p Purge) (Purged, error)
-	// Forget deletes up to limit things of a shelf that are older than that, the oldest first, and reports how many.
+	// Forget deletes up to limit entries of a shelf that are older than that, the oldest first, and returns how many.
 	Forget(ctx context.Context, shelf string, older time.Duration, limit int) (int, error)
-	// Tombstones lists what remains of purged jobs, the last purged first.
+	// Tombstones lists tombstones, the last purged first.
 	Tombstones(ctx context.Context, f TombstoneFilter) (stones []Tombstone, cursor string, err error)
 	PurgeCounts(ctx context.Context) ([]PurgeCount, error)
 	Artifacts(ctx context.Context, f ArtifactFilter) ([]Artifact, error)

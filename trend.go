@@ -2,37 +2,40 @@ package holdfast
 
 import "time"
 
-// A Trend is what became of the attempts of one queue within one step. It is written in the transaction that settles them.
+// A Trend counts the attempts of one queue that ended within one time step. The store writes it in the transaction that
+// settles them.
 type Trend struct {
-	Step      time.Time `json:"step"` // when it begins
+	Step      time.Time `json:"step"` // start of the step
 	Queue     string    `json:"queue"`
 	Complete  int       `json:"complete"`
 	Failed    int       `json:"failed"`    // for good
-	Retried   int       `json:"retried"`   // failed, or lost its worker, and goes round again
-	Cancelled int       `json:"cancelled"` // while it was under way: a job that is cancelled before it starts makes no attempt
+	Retried   int       `json:"retried"`   // failed or lost the worker, and the job is queued for another attempt
+	Cancelled int       `json:"cancelled"` // while running; a job that is cancelled before it starts makes no attempt
 }
 
-// A Depth is what stands in one queue. Numbers stop at ten thousand or sooner, and More says so.
+// A Depth is the number of jobs in one queue, by state. The store stops counting at ten thousand or earlier; AtLeast names
+// the numbers that are not exact.
 type Depth struct {
 	Queue      string    `json:"queue"`
-	Ready      int       `json:"ready"`             // claimable now, but for holds
-	Later      int       `json:"later"`             // waits for its time, or for members of its group
-	Retrying   int       `json:"retrying"`          // waits for its next attempt after a failure, and is not due
-	Processing int       `json:"processing"`        // in workers' hands
+	Ready      int       `json:"ready"`             // due; holds may still keep them from being claimed
+	Later      int       `json:"later"`             // waiting for a start time, or for members of their group
+	Retrying   int       `json:"retrying"`          // waiting for the time of a retry
+	Processing int       `json:"processing"`        // leased to workers
 	Dead       int       `json:"dead"`              // dead letters
-	Oldest     time.Time `json:"oldest,omitzero"`   // creation of the oldest claimable job
-	NextDue    time.Time `json:"next_due,omitzero"` // of what waits for its time: when the first may start
-	Kinds      []string  `json:"kinds,omitempty"`   // of claimable jobs, by name: the first five thousand lanes are looked at
-	// AtLeast names the numbers (ready, later, retrying, processing, dead) beyond which the store did not count: there may be more. The others are exact.
+	Oldest     time.Time `json:"oldest,omitzero"`   // creation time of the oldest ready job
+	NextDue    time.Time `json:"next_due,omitzero"` // start time of the first job that waits for its start time
+	Kinds      []string  `json:"kinds,omitempty"`   // kinds of ready jobs, sorted; only the first five thousand lanes are read
+	// AtLeast lists the numbers (ready, later, retrying, processing, dead) at which the store stopped counting: there may
+	// be more. The others are exact.
 	AtLeast []string `json:"at_least,omitempty"`
 }
 
-// An ErrorTrend is how one error group comes and goes, and what became of the jobs that met it.
+// An ErrorTrend is the number of failures of one error group over time, and the current state of its jobs.
 type ErrorTrend struct {
 	Fingerprint string `json:"fingerprint"`
 	Failures    []int  `json:"failures"` // failed attempts in each step, the oldest first
-	Dead        int    `json:"dead"`     // dead letters of it now, up to a thousand
-	// Of the jobs of its newest two hundred failures: how many completed since, failed for good, or are under way.
+	Dead        int    `json:"dead"`     // current dead letters, up to a thousand
+	// States of the jobs of its newest two hundred failures: complete, failed for good, or not ended.
 	Recovered int `json:"recovered"`
 	Failed    int `json:"failed"`
 	Live      int `json:"live"`

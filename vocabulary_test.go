@@ -31,14 +31,14 @@ func TestIDsOfOneProcessAreUniqueAndInOrder(t *testing.T) {
 		}
 		for _, id := range ids {
 			if seen[id] || id[6]>>4 != 7 || id[8]>>6 != 2 {
-				t.Fatalf("id %v is a twin, or not a UUID of version 7", id)
+				t.Fatalf("id %v is a duplicate, or not a UUID of version 7", id)
 			}
 			seen[id] = true
 		}
 	}
 }
 
-func TestAnIDSurvivesBeingWrittenAndRead(t *testing.T) {
+func TestAnIDSurvivesMarshallingAndParsing(t *testing.T) {
 	id := holdfast.NewID()
 	text, err := json.Marshal(map[string]holdfast.ID{"id": id})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestAnIDSurvivesBeingWrittenAndRead(t *testing.T) {
 	}
 	for _, bad := range []string{"", "17", id.String()[1:], id.String() + "0", strings.Replace(id.String(), "-", "x", 1), "zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz"} {
 		if _, err := holdfast.ParseID(bad); !errors.Is(err, holdfast.ErrInvalid) {
-			t.Errorf("ParseID(%q) says %v", bad, err)
+			t.Errorf("ParseID(%q) returns %v", bad, err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestADraftThatCannotBeStoredIsRefusedWithEveryProblemNamed(t *testing.T) {
 	} {
 		err := draft.Prepare()
 		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), problem) {
-			t.Errorf("wanted a word about %s, got %v", problem, err)
+			t.Errorf("wanted a problem about %s, got %v", problem, err)
 		}
 	}
 	all := holdfast.Draft{Owner: "\x01", MaxAttempts: -1}
@@ -87,7 +87,7 @@ func TestADraftThatCannotBeStoredIsRefusedWithEveryProblemNamed(t *testing.T) {
 	}
 }
 
-func TestADraftIsFilledInWhereNothingWasSaid(t *testing.T) {
+func TestPrepareSetsTheDefaultsOfADraft(t *testing.T) {
 	draft := holdfast.Draft{Kind: "mail:welcome/v1.2_x-y"}
 	if err := draft.Prepare(); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestADraftIsFilledInWhereNothingWasSaid(t *testing.T) {
 	}
 }
 
-func TestASettlementThatMakesNoSenseIsRefused(t *testing.T) {
+func TestAnInvalidSettlementIsRefused(t *testing.T) {
 	failure := &holdfast.Failure{Code: "BROKEN"}
 	for problem, s := range map[string]holdfast.Settlement{
 		"a settlement to":           {To: holdfast.Processing},
@@ -113,7 +113,7 @@ func TestASettlementThatMakesNoSenseIsRefused(t *testing.T) {
 		"not valid JSON":            {To: holdfast.Complete, Result: json.RawMessage("{")},
 	} {
 		if err := s.Check(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), problem) {
-			t.Errorf("wanted a word about %q, got %v", problem, err)
+			t.Errorf("wanted a problem about %q, got %v", problem, err)
 		}
 	}
 	sound := holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure, Failure: failure, Delay: time.Second}
@@ -122,7 +122,7 @@ func TestASettlementThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsInOrderCostsNothingToCheck(t *testing.T) {
+func TestCheckingAValidSettlementAllocatesNothing(t *testing.T) {
 	sound := holdfast.Settlement{To: holdfast.Complete, Took: time.Second}
 	if n := testing.AllocsPerRun(100, func() { _ = sound.Check() }); n > 0 {
 		t.Errorf("checking a sound settlement allocates %v times", n)
@@ -135,7 +135,7 @@ type letter struct {
 
 func (letter) Kind() string { return "letter" }
 
-func TestArgumentsThatWereExchangedAreLookedAtAgain(t *testing.T) {
+func TestArgumentsThatWereReplacedAreValidatedAgain(t *testing.T) {
 	written, err := holdfast.NewDraft(letter{"ada"})
 	if err != nil {
 		t.Fatal(err)

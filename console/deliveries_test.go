@@ -58,7 +58,7 @@ func TestDeliveriesSayWhatWasToldToWhomAndAreSentAgain(t *testing.T) {
 	if _, text := s.post("/deliveries/"+failed.String()+"/resend", back); !strings.Contains(text, "the same delivery is queued once more") {
 		t.Error("a delivery that failed is not sent round again")
 	}
-	if _, text := s.post("/deliveries/"+failed.String()+"/resend", back); !strings.Contains(text, "is under way") {
+	if _, text := s.post("/deliveries/"+failed.String()+"/resend", back); !strings.Contains(text, "has not ended") {
 		t.Error("a delivery under way is sent twice")
 	}
 	for path, want := range map[string]int{"/deliveries?state=odd": 400, "/deliveries?subscription=x": 400, "/deliveries?cursor=x": 400, "/deliveries/" + s.Failed[0].String(): 404, "/deliveries/x": 404} {

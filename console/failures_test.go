@@ -39,7 +39,7 @@ func TestFailuresSayWhatIsWrongAndLeadOn(t *testing.T) {
 		t.Error("a list of one kind shows another")
 	}
 	s.shows("/failures?status=ignored", "No such error group")
-	s.shows("/failures/"+gateway+"?span=1h", "9 jobs", "What varies", "Look at the service", "/jobs/"+s.Failed[0].String(), "/redrives/new?fingerprint="+gateway, "HTTP status 503")
+	s.shows("/failures/"+gateway+"?span=1h", "9 jobs", "What varies", "Check the service", "/jobs/"+s.Failed[0].String(), "/redrives/new?fingerprint="+gateway, "HTTP status 503")
 }
 
 func TestQuestionsAboutFailuresThatMakeNoSenseAreRefused(t *testing.T) {

@@ -19,7 +19,7 @@ func TestPoliciesSayWhatBecomesOfAFailure(t *testing.T) {
 	s.shows("/policies", "No policy is applied", "It is tried 3 times and is a dead letter 18 s to 28 s after it was enqueued.", "5–10 s", "10–15 s", "Its worker is lost")
 	s.shows("/policies?code=NOT_PDF", "The first failure is the last")
 	s.shows("/policies?error=dial+tcp%3A+connection+refused", "NETWORK_ERROR", "by the text &#34;connection refused&#34;")
-	s.shows("/policies?error=whatever", "UNKNOWN", "as no rule knows it")
+	s.shows("/policies?error=whatever", "UNKNOWN", "because no rule matches")
 	s.shows("/policies?kind=convert&outage=10m", "When the trouble ends", "The job completes on attempt", "is held", "gateway")
 	for _, bad := range []string{"/policies?code=NO_SUCH", "/policies?take=soon", "/policies?outage=-1s", "/policies?tab=none"} {
 		if status, _ := s.get(bad); status != http.StatusBadRequest {

@@ -116,7 +116,7 @@ func (c *policiesCase) read(form *policiesForm) (wrong string) {
 	if c.text != "" {
 		class, known := failure.DefaultRule(errors.New(c.text))
 		if c.code, c.rule = class.Code, class.Rule; !known {
-			c.code, c.rule = "UNKNOWN", "the stated default, as no rule knows it"
+			c.code, c.rule = "UNKNOWN", "the default, because no rule matches"
 		}
 	}
 	if c.code == "" {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Backoff says how long to wait before the next attempt. n is how many failures there were so far: 1 after the first.
-// roll, at least 0 and below 1, is the only chance in it. The answer must hold for any n, however large.
+// A Backoff computes the delay before the next attempt. n is the number of failures so far, 1 after the first. roll, at
+// least 0 and below 1, is the only random input. Delay must return a valid delay for any n, however large.
 type Backoff interface {
 	Delay(n int, roll float64) time.Duration
 }
@@ -17,17 +17,17 @@ const (
 	defaultCap  = 24 * time.Hour
 )
 
-// Exponential waits Base after the first failure and Factor times longer after each further one, never longer than Cap.
+// Exponential waits Base after the first failure and Factor times longer after each further one, at most Cap.
 // Exponential{Base: 5 * time.Second, Factor: 5} waits 5, 25, 125 seconds. The zero value waits 5 s, 10 s, 20 s and so on up
 // to a day.
 type Exponential struct {
 	Base   time.Duration // 5 s when zero
 	Factor int           // 2 when zero
-	Cap    time.Duration // 24 h when zero; holds for delay and jitter together
+	Cap    time.Duration // 24 h when zero; limits delay and jitter together
 	Jitter Jitter
 }
 
-// Delay counts in whole nanoseconds and stops at Cap, so no number of failures can overflow it.
+// Delay implements Backoff. It computes in whole nanoseconds and stops at Cap, so it cannot overflow for any n.
 func (e Exponential) Delay(n int, roll float64) time.Duration {
 	limit := clampDelay(orDefault(e.Cap, defaultCap))
 	delay := min(orDefault(e.Base, defaultBase), limit)
@@ -45,23 +45,23 @@ func (e Exponential) Delay(n int, roll float64) time.Duration {
 	return min(e.Jitter.spread(delay, roll), limit)
 }
 
-// String names the shape, for the record.
+// String names the backoff in the reason of a verdict.
 func (e Exponential) String() string { return "exponential backoff" }
 
-// Fixed waits equally long after every failure.
+// Fixed waits the same time after every failure.
 type Fixed time.Duration
 
-// Delay is the same for every n.
+// Delay implements Backoff.
 func (f Fixed) Delay(int, float64) time.Duration { return clampDelay(time.Duration(f)) }
 
-// String names the shape, for the record.
+// String names the backoff in the reason of a verdict.
 func (f Fixed) String() string { return "fixed delay" }
 
-// Table waits its first entry after the first failure, its second after the second, and its last from then on. An empty
-// table does not wait.
+// Table waits its first entry after the first failure, its second after the second, and its last entry after all further ones. An
+// empty table does not wait.
 type Table []time.Duration
 
-// Delay is the n-th entry.
+// Delay implements Backoff.
 func (t Table) Delay(n int, _ float64) time.Duration {
 	if len(t) == 0 {
 		return 0
@@ -69,16 +69,16 @@ func (t Table) Delay(n int, _ float64) time.Duration {
 	return clampDelay(t[min(max(n, 1), len(t))-1])
 }
 
-// String names the shape, for the record.
+// String names the backoff in the reason of a verdict.
 func (t Table) String() string { return "table of delays" }
 
-// Spread adds jitter to a shape that has none of its own: Spread{Of: Table{...}, Jitter: Jitter{Percent: 20}}.
+// Spread adds jitter to a Backoff that has none: Spread{Of: Table{...}, Jitter: Jitter{Percent: 20}}.
 type Spread struct {
 	Of     Backoff
 	Jitter Jitter
 }
 
-// Delay is that of the shape, spread.
+// Delay implements Backoff.
 func (s Spread) Delay(n int, roll float64) time.Duration {
 	if s.Of == nil {
 		return 0
@@ -86,15 +86,15 @@ func (s Spread) Delay(n int, roll float64) time.Duration {
 	return s.Jitter.spread(clampDelay(s.Of.Delay(n, roll)), roll)
 }
 
-// String names the shape, for the record.
+// String names the backoff in the reason of a verdict.
 func (s Spread) String() string { return shape(s.Of) }
 
-// Jitter keeps jobs that failed together from coming back together. Fields may be combined; they apply in their order. The
-// zero value changes nothing.
+// Jitter spreads delays, so that jobs that failed together are not retried together. Fields may be combined and apply in
+// their order. The zero value changes nothing.
 type Jitter struct {
-	Full    bool          // anything between nothing and the delay
-	Percent int           // up to so many percent less or more, at most 100
-	Plus    time.Duration // and up to so much longer
+	Full    bool          // a random delay between 0 and the delay
+	Percent int           // up to this many percent less or more, at most 100
+	Plus    time.Duration // up to this much longer
 }
 
 func (j Jitter) spread(delay time.Duration, roll float64) time.Duration {
@@ -109,8 +109,8 @@ func (j Jitter) spread(delay time.Duration, roll float64) time.Duration {
 	return clampDelay(delay + portion(clampDelay(j.Plus), roll))
 }
 
-// portion is the part of a span that roll picks, from nothing to all of it. A roll out of range counts as the nearest one
-// within. Only the roll is a fraction: the span is multiplied as an integer of 128 bits.
+// portion returns the part of span that roll selects, from nothing to all of it. A roll out of range counts as the nearest
+// valid one. Only roll is a floating-point number: the span is multiplied as a 128-bit integer.
 func portion(span time.Duration, roll float64) time.Duration {
 	if !(roll > 0) || span <= 0 { // also when roll is not a number
 		return 0
@@ -131,7 +131,7 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// shape is what a backoff calls itself.
+// shape returns the name of a backoff for the reason of a verdict.
 func shape(b Backoff) string {
 	if named, ok := b.(fmt.Stringer); ok {
 		return named.String()

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestEachShapeWaitsAsItSays(t *testing.T) {
+func TestEachBackoffReturnsItsDelays(t *testing.T) {
 	s := time.Second
 	doubling := Exponential{Base: 5 * s}
 	cases := []struct {

@@ -10,7 +10,7 @@ func TestABenignFailureFormsAnErrorGroupOnlyWhenThePolicySaysSo(t *testing.T) {
 		err    error
 		groups bool
 	}{
-		"nothing said":           {Policy{}, err, false},
+		"nothing set":            {Policy{}, err, false},
 		"asked for":              {Policy{GroupBenign: &yes}, err, true},
 		"asked for on the code":  {Policy{Codes: map[string]Override{"NOT_FOUND": {GroupBenign: &yes}}}, err, true},
 		"not on this code":       {Policy{GroupBenign: &yes, Codes: map[string]Override{"NOT_FOUND": {GroupBenign: &no}}}, err, false},

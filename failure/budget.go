@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// A Budget says how many retries a dependency can be given: a share of its first attempts, and a few a minute however quiet it
-// is. What exceeds it waits; nothing is dropped. So a dependency that fails every call is called little more often than one
-// that fails none.
+// A Budget limits the retries of a dependency: a share of its first attempts, and a minimum per minute however few there are.
+// Retries beyond it wait; none is dropped. So a dependency that fails every call is called only a little more often than one that
+// fails none. The zero value is valid.
 type Budget struct {
 	Ratio float64 // retries for each first attempt; 0.2 when zero
-	Floor float64 // retries a minute that are always there; 3 when zero
-	Burst float64 // retries that can be saved up; 100 when zero
+	Floor float64 // retries per minute that are always available; 3 when zero
+	Burst float64 // unused retries that can be saved up; 100 when zero
 }
 
 const (
@@ -20,8 +20,8 @@ const (
 	defaultSaved = 100
 )
 
-// Check refuses a budget that makes no sense, naming every problem at once. The rest of it does not need that: it takes a
-// number that makes no sense for the default.
+// Check returns an error that names every problem, or nil. The other methods do not need it: they replace an invalid number by
+// the default.
 func (b Budget) Check() error {
 	var problems []error
 	refuse := func(field string, n, least, limit float64) {
@@ -41,22 +41,21 @@ const (
 	maxSaved = 1e9
 )
 
-// Rate is the budget as a bucket: what flows into it by itself, what it holds, and what is in it at first, which is a minute's
-// worth of that.
+// Rate returns the budget as a token bucket: tokens per second, capacity, and initial level, which is one minute's worth.
 func (b Budget) Rate() (perSecond, burst, level float64) {
 	burst = max(within(b.Burst, defaultSaved, maxSaved), 1)
 	floor := within(b.Floor, defaultFloor, maxFloor)
 	return floor / 60, burst, min(floor, burst)
 }
 
-// Deposit is what attempts put into the bucket: a share for each first one. A retry that did its work gets back the token it
-// took, and its share on top.
+// Deposit returns the tokens that ended attempts add to the bucket: Ratio for each first attempt. A retry that succeeded
+// returns the token it took and adds Ratio.
 func (b Budget) Deposit(firsts, retriesGood int) float64 {
 	ratio := within(b.Ratio, defaultRatio, maxRatio)
 	return min(ratio*float64(max(firsts, 0))+(1+ratio)*float64(max(retriesGood, 0)), maxSaved)
 }
 
-// within is n, or the default when n says nothing.
+// within returns n limited to limit, or the default if n is not positive.
 func within(n, otherwise, limit float64) float64 {
 	if !(n > 0) { // also when it is not a number
 		return otherwise

@@ -7,18 +7,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Call is what an attempt says about the dependency it called. Breakers listen to this and to nothing else.
+// A Call is what an attempt shows about the dependency that it called. Breakers count calls and nothing else.
 type Call uint8
 
 const (
-	NoCall   Call = iota // nothing: the user, our program or a shutdown got in the way
-	GoodCall             // it answered
-	BadCall              // it failed, or took too long
+	NoCall   Call = iota // nothing: the user, our program or a shutdown ended the attempt
+	GoodCall             // the dependency answered
+	BadCall              // the dependency failed or took too long
 )
 
-// called says what an attempt that failed was for its dependency. Only a code that blames a dependency counts against it, and
-// time that ran out where there is one, unless the handler itself knows better.
-func called(o Outcome, d diagnosis, dependency string) Call {
+// callOf returns what a failed attempt shows about its dependency. A code counts against the dependency only if it blames a
+// dependency. A timeout also counts if there is a dependency, unless the handler gave the code itself.
+func callOf(o Outcome, d diagnosis, dependency string) Call {
 	ran := o.Event == Returned || o.Event == TimedOut || o.Event == Panicked
 	switch {
 	case d.marks.blameless:
@@ -31,8 +31,8 @@ func called(o Outcome, d diagnosis, dependency string) Call {
 	return NoCall
 }
 
-// report adds to a verdict what it says about the dependency, and how long that wants to be left alone.
-func (r Rules) report(v Verdict, call Call, d diagnosis) Verdict {
+// withCall adds to a verdict what the attempt shows about its dependency, and how long the handler asked to hold it.
+func (r Rules) withCall(v Verdict, call Call, d diagnosis) Verdict {
 	if call == NoCall && d.marks.hold == nil {
 		return v
 	}
@@ -43,7 +43,7 @@ func (r Rules) report(v Verdict, call Call, d diagnosis) Verdict {
 	return v
 }
 
-// blamed is what the handler named, then what the rule named, then what the job calls.
+// blamed returns the dependency of a failure: the one that the handler named, else the rule's, else the job's.
 func (r Rules) blamed(d diagnosis) string {
 	for _, name := range []string{d.marks.dependency, d.class.Dependency, r.Dependency} {
 		if name = line(name, holdfast.MaxName); name != "" {
@@ -53,55 +53,57 @@ func (r Rules) blamed(d diagnosis) string {
 	return ""
 }
 
-// promised is within what time the next attempt starts: the job's own word wins over the policy's. 0 is no promise.
-func (r Rules) promised(job holdfast.Lease) time.Duration {
+// retryWithin returns the time within which the next attempt must start: from the job, else from the policy; 0: none.
+func (r Rules) retryWithin(job holdfast.Lease) time.Duration {
 	return clampDelay(orDefault(job.RetryWithin, r.Policy.RetryWithin))
 }
 
-// renewed is the promise for a job that is handed back for free: the claim ended the one it had, if it had one.
-func (r Rules) renewed(job holdfast.Lease) time.Duration {
+// retryWithinAgain returns the same for a job that is released at no cost. The claim ended the time that an earlier
+// settlement gave, so it must be given again if the job has failed before.
+func (r Rules) retryWithinAgain(job holdfast.Lease) time.Duration {
 	if job.Failures <= 0 {
 		return 0
 	}
-	return r.promised(job)
+	return r.retryWithin(job)
 }
 
-// keep shortens a backoff that would break a promise, and says by what the delay is then. It leaves a tenth for the way to a
-// worker, and spreads jobs over the fifth before that, so that those that failed together do not come back together.
-func keep(within, delay time.Duration, b Backoff, roll float64) (time.Duration, string) {
+// shortenBackoff shortens a backoff that would exceed within, and returns the reason for the delay. It leaves a tenth of
+// the time for the claim by a worker, and spreads jobs over the fifth before that, so that jobs that failed together are
+// not retried together.
+func shortenBackoff(within, delay time.Duration, b Backoff, roll float64) (time.Duration, string) {
 	latest := within - within/10
 	if within <= 0 || delay <= latest {
 		return delay, shape(b)
 	}
-	return latest - portion(latest/5, roll), "the promise of a retry within " + span(within)
+	return latest - portion(latest/5, roll), "the limit retry_within of " + span(within)
 }
 
-// probed decides on a failed call of a dependency whose breaker was not closed. The failure is recorded and counted against the
-// dependency, and the job spends no attempt: it was let through to find out, or was under way when the breaker opened. A final
-// code, the handler's NeverRetry and the time to give up end the job as they always do.
+// probed decides about a failed call of a dependency whose breaker was not closed. The failure is recorded and counted
+// against the dependency, but costs the job no attempt: the job was let through as a probe, or was running when the breaker
+// opened. A final code, NeverRetry and GiveUpAfter end the job as usual.
 func (r Rules) probed(job holdfast.Lease, o Outcome, d diagnosis, record *holdfast.Failure, t terms) Verdict {
-	count := oneMore(job.Failures)
+	count := increment(job.Failures)
 	delay, wait := t.delay(count, o.Roll, d)
 	if next := clampDelay(o.Wait); next > delay {
 		delay, wait = next, "the breaker"
 	}
 	if stop := t.uncounted().stop(d, count, o.Age, delay); stop != "" {
-		return r.report(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), BadCall, d)
+		return r.withCall(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), BadCall, d)
 	}
-	return r.report(Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: record,
+	return r.withCall(Verdict{
+		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: record,
 		Why: sentence("%snot charged: the breaker of %s was not closed; next attempt in %s by %s", d.words(), r.Dependency, span(delay), wait),
 	}, BadCall, d)
 }
 
-// uncounted are the same terms without a limit of attempts.
+// uncounted returns the same terms without a limit of attempts.
 func (t terms) uncounted() terms {
 	t.limit = math.MaxInt
 	return t
 }
 
-// LastAttempt reports whether another failure that blames the dependency could be the job's last, by its own number of attempts or by one that the
-// policy gives to such a code.
+// LastAttempt reports whether one more failure that blames the dependency could be the job's last, by the job's own limit
+// of attempts or by one that the policy sets for such a code.
 func (r Rules) LastAttempt(job holdfast.Lease) bool {
 	limit := r.Policy.terms(Code{}, job.MaxAttempts).limit
 	if job.MaxAttempts <= 0 {
@@ -111,26 +113,26 @@ func (r Rules) LastAttempt(job holdfast.Lease) bool {
 			}
 		}
 	}
-	return oneMore(job.Failures) >= limit
+	return increment(job.Failures) >= limit
 }
 
-// held hands a job back that was claimed and must not run now. It has done nothing and pays nothing.
+// held releases a claimed job that must not run now. It did not start, so it costs nothing.
 func (r Rules) held(job holdfast.Lease, o Outcome) Verdict {
-	why := "what it calls is held"
+	why := "its dependency is held"
 	if o.Err != nil {
 		why = Scrub(textOf(o.Err))
 	}
-	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Why: sentence("handed back for free: %s", why)}
+	return Verdict{To: holdfast.Queued, Delay: clampDelay(o.Wait), Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Why: sentence(releasedAtNoCost+"%s", why)}
 }
 
-// fastFailed ends a job without an attempt, because somebody would rather know now than wait.
+// fastFailed ends a job without an attempt, because its breaker is open and is configured to fail jobs at once.
 func (r Rules) fastFailed(o Outcome) Verdict {
 	code := o.Code
 	if code == "" {
 		code = codeDown
 	}
-	d := r.diagnose(o, code, "the open circuit of what it calls")
+	d := r.diagnose(o, code, "the open breaker of its dependency")
 	d.class.Dependency = r.blamed(d)
-	record := r.record(d, o, "what the job calls is not available")
-	return end(record, holdfast.ChargeNothing, 0, d.words()+"not started: it fails at once instead of waiting")
+	record := r.record(d, o, "the job's dependency is not available")
+	return end(record, holdfast.ChargeNothing, 0, d.words()+"not started: the breaker is set to fail jobs at once")
 }

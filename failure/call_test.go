@@ -12,7 +12,7 @@ import (
 
 var errGateway = HTTPError(502, "", nil)
 
-func TestOnlyWhatSaysSomethingAboutTheDependencyIsACall(t *testing.T) {
+func TestOnlyAttemptsThatShowSomethingAboutTheDependencyAreCalls(t *testing.T) {
 	cases := []struct {
 		name    string
 		outcome Outcome
@@ -23,14 +23,14 @@ func TestOnlyWhatSaysSomethingAboutTheDependencyIsACall(t *testing.T) {
 		{"the dependency's fault for good", Outcome{Err: NeverRetry(errGateway)}, BadCall},
 		{"throttled", Outcome{Err: HTTPError(429, "5", nil)}, BadCall},
 		{"unreachable", Outcome{Err: WithCode(errPlain, "NETWORK_ERROR")}, BadCall},
-		{"out of time", Outcome{Event: TimedOut, Err: context.DeadlineExceeded}, BadCall},
-		{"out of time, and deaf", Outcome{Event: TimedOut}, BadCall},
-		{"out of time, but the handler knows better", Outcome{Event: TimedOut, Err: WithCode(errPlain, "TOO_LARGE")}, NoCall},
+		{"timed out", Outcome{Event: TimedOut, Err: context.DeadlineExceeded}, BadCall},
+		{"timed out without returning", Outcome{Event: TimedOut}, BadCall},
+		{"timed out, but the handler gave a code", Outcome{Event: TimedOut, Err: WithCode(errPlain, "TOO_LARGE")}, NoCall},
 		{"a panic with the dependency's error", Outcome{Event: Panicked, Err: WithCode(errPlain, "GW_5XX")}, BadCall},
 		{"a user's fault", Outcome{Err: WithCode(errPlain, "NOT_PDF")}, NoCall},
 		{"our fault", Outcome{Err: WithCode(errPlain, "IO_ERROR")}, NoCall},
-		{"nobody knows whose fault", Outcome{Err: errPlain}, NoCall},
-		{"a code nobody knows", Outcome{Err: WithCode(errPlain, "MINE_ALONE")}, NoCall},
+		{"an unknown error", Outcome{Err: errPlain}, NoCall},
+		{"an unknown code", Outcome{Err: WithCode(errPlain, "MINE_ALONE")}, NoCall},
 		{"a user's fault that names the dependency", Outcome{Err: On(WithCode(errPlain, "GW_4XX"), "gateway")}, NoCall},
 		{"a result that cannot be kept", Outcome{Result: []byte("{")}, NoCall},
 		{"a snooze", Outcome{Err: Snooze(time.Second)}, NoCall},
@@ -59,7 +59,7 @@ func TestOnlyWhatSaysSomethingAboutTheDependencyIsACall(t *testing.T) {
 	}
 }
 
-func TestTheHandlersWordNamesTheDependencyThenTheRulesThenTheJobsThenTheKinds(t *testing.T) {
+func TestTheDependencyComesFromTheHandlerThenTheRuleThenTheJobThenTheKind(t *testing.T) {
 	rule := func(error) (Class, bool) { return Class{Code: "GW_5XX", Rule: "x", Dependency: "by rule"}, true }
 	cases := []struct {
 		rules Rules
@@ -109,7 +109,7 @@ func TestAHandlerCanHoldAWholeDependency(t *testing.T) {
 		{"for good", rules, NeverRetry(HoldDependency(errPlain, time.Minute)), time.Minute, "gateway"},
 		{"for no time", rules, HoldDependency(errPlain, -1), 0, "gateway"},
 		{"none to hold", Rules{}, HoldDependency(errPlain, time.Minute), 0, ""},
-		{"nothing said", rules, errPlain, 0, ""},
+		{"no hold", rules, errPlain, 0, ""},
 	}
 	for _, c := range cases {
 		if v := Decide(c.rules, lease(0, 0), Outcome{Err: c.err}); v.Hold != c.hold || v.Dependency != c.dependency {
@@ -124,7 +124,7 @@ func TestAHandlerCanHoldAWholeDependency(t *testing.T) {
 	}
 }
 
-func TestAPromisedRetryIsNotPutOffByOurOwnBackoff(t *testing.T) {
+func TestRetryWithinShortensTheBackoff(t *testing.T) {
 	rules := Rules{Policy: Policy{RetryWithin: 10 * time.Minute, Backoff: Fixed(time.Hour), CrashBackoff: Fixed(time.Hour)}}
 	own := lease(0, 0)
 	own.RetryWithin = time.Minute
@@ -139,7 +139,7 @@ func TestAPromisedRetryIsNotPutOffByOurOwnBackoff(t *testing.T) {
 		{"spread", lease(0, 0), Outcome{Err: errPlain, Roll: 0.5}, 8*time.Minute + 6*time.Second, 10 * time.Minute},
 		{"the job's own", own, Outcome{Err: errPlain}, 54 * time.Second, time.Minute},
 		{"a lost worker", lease(0, 0), Outcome{Event: Lost}, 9 * time.Minute, 10 * time.Minute},
-		{"somebody asked for more", lease(0, 0), Outcome{Err: RetryAfter(errPlain, 30*time.Minute)}, 30 * time.Minute, 10 * time.Minute},
+		{"the handler asked for a longer wait", lease(0, 0), Outcome{Err: RetryAfter(errPlain, 30*time.Minute)}, 30 * time.Minute, 10 * time.Minute},
 		{"a snooze promises nothing", failed, Outcome{Err: Snooze(time.Hour)}, time.Hour, 0},
 		{"nothing has failed", lease(0, 0), Outcome{Event: Held}, 0, 0},
 		{"held after a failure", failed, Outcome{Event: Held}, 0, 10 * time.Minute},
@@ -153,7 +153,7 @@ func TestAPromisedRetryIsNotPutOffByOurOwnBackoff(t *testing.T) {
 			t.Errorf("%s: in %v, within %v, %v", c.name, v.Delay, s.Within, s.Check())
 		}
 	}
-	want := "classified UNKNOWN by the stated default, as no rule knows it; attempt 2 of 3 in 9m0s by the promise of a retry within 10m0s"
+	want := "classified UNKNOWN by the default, because no rule matches; attempt 2 of 3 in 9m0s by the limit retry_within of 10m0s"
 	if got := Decide(rules, lease(0, 0), Outcome{Err: errPlain}).Why; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -172,13 +172,13 @@ func TestAFailedProbeIsRecordedAndNotCharged(t *testing.T) {
 		to     holdfast.State
 		charge holdfast.Charge
 	}{
-		"a probe":                   {Outcome{Err: down, Probe: true, Wait: time.Minute}, holdfast.Queued, holdfast.ChargeInterrupt},
-		"a call of a closed one":    {Outcome{Err: down}, holdfast.Failed, holdfast.ChargeFailure},
-		"another one is to blame":   {Outcome{Err: On(down, "printer"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
-		"the user is to blame":      {Outcome{Err: WithCode(errors.New("no"), "UNKNOWN"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
-		"the handler said never":    {Outcome{Err: NeverRetry(down), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
-		"older than its time limit": {Outcome{Err: down, Probe: true, Age: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
-		"probed after its time":     {Outcome{Err: down, Probe: true, Wait: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
+		"a probe":                     {Outcome{Err: down, Probe: true, Wait: time.Minute}, holdfast.Queued, holdfast.ChargeInterrupt},
+		"a call of a closed one":      {Outcome{Err: down}, holdfast.Failed, holdfast.ChargeFailure},
+		"another one is to blame":     {Outcome{Err: On(down, "printer"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
+		"the user is to blame":        {Outcome{Err: WithCode(errors.New("no"), "UNKNOWN"), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
+		"the handler forbids a retry": {Outcome{Err: NeverRetry(down), Probe: true}, holdfast.Failed, holdfast.ChargeFailure},
+		"older than its time limit":   {Outcome{Err: down, Probe: true, Age: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
+		"probed after its time":       {Outcome{Err: down, Probe: true, Wait: 2 * time.Hour}, holdfast.Failed, holdfast.ChargeFailure},
 	} {
 		v := Decide(rules, last, c.o)
 		if v.To != c.to || v.Charge != c.charge || v.Failure == nil || v.Failure.Code == "" {

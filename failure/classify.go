@@ -16,20 +16,20 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Class is what a rule makes of an error.
+// A Class is the result of a Rule.
 type Class struct {
-	Code       string            // a name in the taxonomy
-	Dependency string            // what caused it, if the rule knows
-	Rule       string            // which rule said so, in words that fit after "by": "HTTP status 502"
-	Context    map[string]string // facts for the record
-	RetryAfter time.Duration     // how long the other side asked us to wait
+	Code       string            // name of a code in the taxonomy
+	Dependency string            // the dependency that failed, if the rule knows it
+	Rule       string            // which rule matched, in words that fit after "by": "HTTP status 502"
+	Context    map[string]string // facts for the failure record
+	RetryAfter time.Duration     // wait that the dependency asked for
 }
 
-// A Rule classifies errors it knows and says false to the others. Rules are asked in the loop that writes settlements, so
-// they must be quick and touch nothing outside.
+// A Rule classifies an error, or returns false if it does not know the error. Rules run in the loop that settles attempts:
+// they must be fast, free of side effects and safe for concurrent use.
 type Rule func(err error) (Class, bool)
 
-// Chain asks rules in order; the first that knows the error decides.
+// Chain returns a rule that tries rules in order and uses the first that matches. Nil rules are skipped.
 func Chain(rules ...Rule) Rule {
 	return func(err error) (Class, bool) {
 		for _, rule := range rules {
@@ -44,7 +44,7 @@ func Chain(rules ...Rule) Rule {
 	}
 }
 
-// ByType gives a code to errors of type E, wrapped or not.
+// ByType returns a rule that gives a code to errors of type E, wrapped or not.
 func ByType[E error](code string) Rule {
 	return func(err error) (Class, bool) {
 		found, ok := errors.AsType[E](err)
@@ -55,7 +55,7 @@ func ByType[E error](code string) Rule {
 	}
 }
 
-// ByError gives a code to errors that are target, in the sense of errors.Is.
+// ByError returns a rule that gives a code to errors for which errors.Is(err, target) is true.
 func ByError(target error, code string) Rule {
 	return func(err error) (Class, bool) {
 		if target == nil || !errors.Is(err, target) {
@@ -65,12 +65,12 @@ func ByError(target error, code string) Rule {
 	}
 }
 
-// ByHTTPStatus classifies errors that carry an HTTP status, made by HTTPError or by a client whose errors have a method
-// StatusCode or HTTPStatusCode. 5xx may be retried; 4xx may not, except 408, 425, 429 and 499.
+// ByHTTPStatus returns a rule for errors that carry an HTTP status, made by HTTPError or by a client whose errors have a method
+// StatusCode or HTTPStatusCode. Its codes for 5xx are retryable; those for 4xx are final, except for 408, 425, 429 and 499.
 func ByHTTPStatus() Rule { return ByHTTPStatusTable(nil) }
 
-// ByHTTPStatusTable is ByHTTPStatus with codes of the application's own. A key of 4 or 5 stands for all of 4xx or 5xx
-// that the table does not name; 408, 425, 429 and 499 keep their built-in meaning unless they are named themselves.
+// ByHTTPStatusTable is ByHTTPStatus with codes of the application. A key of 4 or 5 stands for all of 4xx or 5xx
+// that the table does not name; 408, 425, 429 and 499 keep their built-in codes unless the table names them.
 func ByHTTPStatusTable(table map[int]string) Rule {
 	table = maps.Clone(table)
 	return func(err error) (Class, bool) {
@@ -83,8 +83,7 @@ func ByHTTPStatusTable(table map[int]string) Rule {
 	}
 }
 
-// statusCodes is what an HTTP status means when the application does not say otherwise. The single digits stand for the
-// rest of their hundred.
+// statusCodes maps an HTTP status to a code when the application does not. A single digit stands for the rest of its hundred.
 var statusCodes = map[int]string{
 	4: codeHTTP4XX, 400: codeBadRequest, 401: codeUnauthorized, 403: codeAuthDenied, 404: codeNotFound, 410: codeNotFound,
 	413: codeTooLarge, 422: codeBadRequest,
@@ -97,7 +96,7 @@ func codeOfStatus(status int, own map[int]string) (string, bool) {
 		return code, true
 	}
 	switch status {
-	case 408, 425, 429, 499: // the 4xx that waiting cures
+	case 408, 425, 429, 499: // the 4xx that may succeed later
 		return statusCodes[status], true
 	}
 	for _, lookup := range []struct {
@@ -111,8 +110,8 @@ func codeOfStatus(status int, own map[int]string) (string, bool) {
 	return "", false
 }
 
-// ByExitCode classifies the exit codes of programs, from ExitError or *exec.ExitError. -1 is a program that a signal ended.
-// Exit codes that the table does not name are left to other rules.
+// ByExitCode returns a rule for the exit codes of programs, from ExitError or *exec.ExitError. -1 is a program that a signal
+// ended. The rule does not match exit codes that the table does not name.
 func ByExitCode(table map[int]string) Rule {
 	table = maps.Clone(table)
 	return func(err error) (Class, bool) {
@@ -125,8 +124,8 @@ func ByExitCode(table map[int]string) Rule {
 	}
 }
 
-// ByText gives a code to errors whose text matches a regular expression. Like regexp.MustCompile it panics when the pattern
-// is not one: rules are part of the program. Text is the weakest evidence; put such rules last.
+// ByText returns a rule that gives a code to errors whose text matches a regular expression. Like regexp.MustCompile it
+// panics if the pattern is invalid. Texts change easily: put such rules last.
 func ByText(pattern, code string) Rule {
 	expression := regexp.MustCompile(pattern)
 	return func(err error) (Class, bool) {
@@ -138,8 +137,8 @@ func ByText(pattern, code string) Rule {
 	}
 }
 
-// ByTimeout gives a code to whatever ran out of time: context.DeadlineExceeded, and errors whose method Timeout says so, as
-// those of package net do.
+// ByTimeout returns a rule that gives a code to timeouts: context.DeadlineExceeded, and errors whose method Timeout returns
+// true, such as those of package net.
 func ByTimeout(code string) Rule {
 	return func(err error) (Class, bool) {
 		late := errors.Is(err, context.DeadlineExceeded)
@@ -153,13 +152,14 @@ func ByTimeout(code string) Rule {
 	}
 }
 
-// Always gives every error a code: the stated default at the end of a chain.
+// Always returns a rule that gives every error a code: the default at the end of a chain.
 func Always(code string) Rule {
-	return func(error) (Class, bool) { return Class{Code: code, Rule: "the stated default"}, true }
+	return func(error) (Class, bool) { return Class{Code: code, Rule: "the default"}, true }
 }
 
-// DefaultRule is asked after an application's own rules. It knows HTTP statuses, exit codes, timeouts, file errors,
-// databases that are busy, this engine's own errors and a few texts that mean the same everywhere. What it does not know is UNKNOWN.
+// DefaultRule classifies errors that the application's own rules do not know. It knows HTTP statuses, exit codes, timeouts,
+// file errors, busy databases, errors of package holdfast, and a few common error texts. Errors that it does not know get
+// the code UNKNOWN.
 func DefaultRule(err error) (Class, bool) { return defaultRule(err) }
 
 var defaultRule = Chain(
@@ -188,12 +188,12 @@ func byAnyExitCode(err error) (Class, bool) {
 	return Class{Code: codeExitCode, Rule: "exit code " + strconv.Itoa(exit)}, ok
 }
 
-// passing are the beginnings of SQLSTATE codes that say nothing about the statement: connections, transactions that lost a race, locks, a server
-// that stops or is full of connections, and its own trouble.
-var passing = []string{"08", "40", "53", "55P03", "57", "58"}
+// transientSQLStates lists prefixes of SQLSTATE codes that do not depend on the statement: connections, lost serialization
+// races, locks, a server that is stopping or has too many connections, and internal errors of the server.
+var transientSQLStates = []string{"08", "40", "53", "55P03", "57", "58"}
 
-// byDatabase knows databases that say what happened by an SQLSTATE, as the drivers of PostgreSQL do, and SQLite's result codes for a file that another
-// connection writes to. Work that meets either is done again.
+// byDatabase knows errors that carry an SQLSTATE, as those of PostgreSQL drivers do, and SQLite's result codes for a file
+// that another connection is writing to. Both are worth a retry.
 func byDatabase(err error) (class Class, ok bool) {
 	walk(err, func(e error) bool {
 		switch e := e.(type) {
@@ -201,11 +201,11 @@ func byDatabase(err error) (class Class, ok bool) {
 			state := e.SQLState()
 			if state == "53100" {
 				class, ok = Class{Code: codeDiskFull, Rule: "SQLSTATE " + state}, true
-			} else if slices.ContainsFunc(passing, func(begin string) bool { return strings.HasPrefix(state, begin) }) {
+			} else if slices.ContainsFunc(transientSQLStates, func(prefix string) bool { return strings.HasPrefix(state, prefix) }) {
 				class, ok = Class{Code: codeUnavailable, Rule: "SQLSTATE " + state}, true
 			}
 		case interface{ Code() int }:
-			// Other libraries number their errors too, so the text has to agree.
+			// Other libraries have numeric codes too, so the text must match as well.
 			if primary := e.Code() & 0xff; (primary == 5 || primary == 6) && strings.Contains(textOf(err), "locked") {
 				class, ok = Class{Code: codeUnavailable, Rule: "SQLite result code " + strconv.Itoa(e.Code())}, true
 			}
@@ -215,7 +215,7 @@ func byDatabase(err error) (class Class, ok bool) {
 	return class, ok
 }
 
-// byWords gives a code to errors whose text has any of some words, given in lower case.
+// byWords returns a rule that gives a code to errors whose text contains one of some words, given in lower case.
 func byWords(code string, words ...string) Rule {
 	return func(err error) (Class, bool) {
 		text := strings.ToLower(textOf(err))
@@ -228,43 +228,43 @@ func byWords(code string, words ...string) Rule {
 	}
 }
 
-// classify asks the application's rules, then the built-in ones, and states the default.
+// classify tries the application's rules, then the built-in ones, and falls back to UNKNOWN.
 func (r Rules) classify(err error) (class Class) {
-	class, ok := guarded(Chain(endless, r.Classify, DefaultRule), err)
+	class, ok := guarded(Chain(selfWrapping, r.Classify, DefaultRule), err)
 	if !ok || class.Code == "" {
 		class.Code = codeUnknown
 	}
 	if class.Rule == "" {
-		class.Rule = "a rule that does not say its name"
+		class.Rule = "an unnamed rule"
 		if !ok {
-			class.Rule = "the stated default, as no rule knows it"
+			class.Rule = "the default, because no rule matches"
 		}
 	}
 	return class
 }
 
-// endless keeps an error that wraps itself from the other rules: errors.Is would never come back from it.
-func endless(err error) (Class, bool) {
+// selfWrapping matches an error that wraps itself. No other rule may see it, because errors.Is would not return.
+func selfWrapping(err error) (Class, bool) {
 	enough := walk(err, func(error) bool { return true })
-	return Class{Code: codeUnknown, Rule: "the stated default, as the error wraps itself"}, !enough
+	return Class{Code: codeUnknown, Rule: "the default, because the error wraps itself"}, !enough
 }
 
-// guarded asks a rule that may panic. Foreign errors have methods of their own, and a nil pointer in an error interface is
-// the classic one; none of that may take the engine down.
+// guarded calls a rule and recovers from a panic. Errors of other packages have methods of their own, and a common mistake
+// is a nil pointer in an error interface; neither may stop the engine.
 func guarded(rule Rule, err error) (class Class, ok bool) {
 	defer func() {
 		if recover() != nil {
-			class, ok = Class{Code: codeUnknown, Rule: "the stated default, as a rule panicked on it"}, true
+			class, ok = Class{Code: codeUnknown, Rule: "the default, because a rule panicked"}, true
 		}
 	}()
 	return rule(err)
 }
 
-// textOf is an error's text, or the beginning of a very long one, also when asking for it panics.
+// textOf returns an error's text, up to maxText bytes, even if its Error method panics.
 func textOf(err error) (text string) {
 	defer func() {
 		if recover() != nil {
-			text = fmt.Sprintf("an error of type %T that cannot say what it is", err)
+			text = fmt.Sprintf("an error of type %T whose Error method panics", err)
 		}
 	}()
 	text = err.Error()

@@ -27,7 +27,7 @@ type sdkError struct{ error }
 
 func (sdkError) HTTPStatusCode() int { return 503 }
 
-func TestTheDefaultRuleKnowsWhatMeansTheSameEverywhere(t *testing.T) {
+func TestTheDefaultRuleClassifiesCommonErrors(t *testing.T) {
 	_, killed := exec.Command("sh", "-c", "kill -9 $$").Output()
 	_, refused := exec.Command("sh", "-c", "exit 3").Output()
 	_, absent := os.Open("/nonexistent/file")
@@ -54,7 +54,7 @@ func TestTheDefaultRuleKnowsWhatMeansTheSameEverywhere(t *testing.T) {
 		{errors.New("lookup db: no such host"), "NETWORK_ERROR", `the text "no such host"`},
 		{errors.New("429 Too Many Requests"), "RATE_LIMITED", `the text "too many requests"`},
 		{errors.New("handshake timed out"), "TIMEOUT", `the text "timed out"`},
-		{errors.New("the moon is full"), "UNKNOWN", "the stated default, as no rule knows it"},
+		{errors.New("the moon is full"), "UNKNOWN", "the default, because no rule matches"},
 	}
 	for _, c := range cases {
 		got := Rules{}.classify(c.err)
@@ -98,7 +98,7 @@ func TestAnApplicationsTablesComeBeforeTheBuiltInOnes(t *testing.T) {
 	}
 }
 
-func TestTheFirstRuleThatKnowsTheErrorDecides(t *testing.T) {
+func TestTheFirstMatchingRuleApplies(t *testing.T) {
 	sentinel := errors.New("moov atom not found")
 	rule := Chain(
 		nil,
@@ -115,7 +115,7 @@ func TestTheFirstRuleThatKnowsTheErrorDecides(t *testing.T) {
 		{fmt.Errorf("paying: %w", &declined{"no money"}), "FORBIDDEN", "the error type *failure.declined"},
 		{fmt.Errorf("x: %w", sentinel), "INVALID_INPUT", `the error "moov atom not found"`},
 		{errors.New("Invalid data found when processing input"), "VALIDATION_FAILED", `the text "Invalid data found"`},
-		{errors.New("else"), "HANDLER_ERROR", "the stated default"},
+		{errors.New("else"), "HANDLER_ERROR", "the default"},
 	}
 	for _, c := range cases {
 		if got, ok := rule(c.err); !ok || got.Code != c.code || got.Rule != c.rule {
@@ -127,7 +127,7 @@ func TestTheFirstRuleThatKnowsTheErrorDecides(t *testing.T) {
 	}
 }
 
-func TestARuleOrAnErrorThatPanicsOnlyLosesItsOwnClassification(t *testing.T) {
+func TestAPanicInARuleOrAnErrorOnlyLosesItsClassification(t *testing.T) {
 	broken := Rules{Classify: func(error) (Class, bool) { panic("rule") }}
 	if got := broken.classify(errors.New("x")); got.Code != "UNKNOWN" || !strings.Contains(got.Rule, "panicked") {
 		t.Errorf("%+v", got)

@@ -8,29 +8,28 @@ import (
 	"strings"
 )
 
-// Blame says whose trouble a failure is, and so who can end it.
+// Blame says who can fix the cause of a failure.
 type Blame string
 
 const (
-	User       Blame = "user"       // whoever asked for the job: another request may work
-	Dependency Blame = "dependency" // something we call: it has to recover
-	Us         Blame = "us"         // our program, configuration or machines
+	User       Blame = "user"       // the caller that enqueued the job: a different request may work
+	Dependency Blame = "dependency" // a service that the job calls: it has to recover
+	Us         Blame = "us"         // the operators: our program, configuration or machines
 )
 
-// A Code is everything there is to know about one sort of failure. The same value serves the job's record, the API, logs,
-// metrics and pages.
+// A Code describes one cause of failure. Job records, the API, logs, metrics and pages all use the same value.
 type Code struct {
 	Name       string `json:"name"`      // upper case, digits and underscores
 	Category   string `json:"category"`  // one of Categories
-	Retryable  bool   `json:"retryable"` // whether waiting may cure it
+	Retryable  bool   `json:"retryable"` // whether a later attempt may succeed
 	Blame      Blame  `json:"blame"`
-	HTTPStatus int    `json:"http_status"`      // what a face answers when this is the reason
-	Message    string `json:"message"`          // one line for people
-	Remedy     string `json:"remedy"`           // one line for operators: what to look at, what to do
-	Benign     bool   `json:"benign,omitempty"` // an expected end: failures with this code raise no alarm
+	HTTPStatus int    `json:"http_status"`      // answer of an HTTP API when this is the cause
+	Message    string `json:"message"`          // one line for users
+	Remedy     string `json:"remedy"`           // one line for operators: what to check and what to do
+	Benign     bool   `json:"benign,omitempty"` // an expected end: failures with this code raise no alert
 }
 
-// Categories lists the sorts of codes. The list is closed, so that a dashboard or an alert can name them all.
+// Categories lists all categories. The list is closed, so that dashboards and alerts can name every category.
 func Categories() []string {
 	return []string{
 		"input", "auth", "timeout", "network", "throttled", "dependency", "storage",
@@ -38,15 +37,15 @@ func Categories() []string {
 	}
 }
 
-// A Taxonomy is the set of codes an application knows: the built-in ones and its own. A nil Taxonomy, and its zero value,
-// know the built-in ones.
+// A Taxonomy is the set of codes that an application knows: the built-in ones and its own. A nil Taxonomy and the zero value
+// contain the built-in codes. A Taxonomy does not change and is safe for concurrent use.
 type Taxonomy struct {
 	own   map[string]Code
-	order []string // names of own codes that replace no built-in one, as given
+	order []string // own codes that replace no built-in code, as given
 }
 
-// NewTaxonomy adds an application's codes to the built-in ones; a code with a built-in name replaces that. Codes that are
-// incomplete or given twice are refused, all at once.
+// NewTaxonomy returns the built-in codes and those of the application. A code with a built-in name replaces the built-in
+// one. The error names every code that is incomplete or given twice.
 func NewTaxonomy(own ...Code) (*Taxonomy, error) {
 	t := &Taxonomy{own: make(map[string]Code, len(own))}
 	var problems []error
@@ -67,7 +66,7 @@ func NewTaxonomy(own ...Code) (*Taxonomy, error) {
 	return t, nil
 }
 
-// Code finds a code by its name.
+// Code returns the code with a name, and whether there is one.
 func (t *Taxonomy) Code(name string) (Code, bool) {
 	if t != nil {
 		if code, ok := t.own[name]; ok {
@@ -78,7 +77,7 @@ func (t *Taxonomy) Code(name string) (Code, bool) {
 	return code, ok
 }
 
-// Codes lists every code: the built-in ones in their order, then the application's own as they were given.
+// Codes returns every code: the built-in ones in their order, then the application's own as they were given.
 func (t *Taxonomy) Codes() []Code {
 	codes := slices.Clone(builtin)
 	if t == nil {
@@ -95,7 +94,7 @@ func (t *Taxonomy) Codes() []Code {
 	return codes
 }
 
-// Own lists the codes that are not built in, or that replace a built-in one, by name.
+// Own returns the codes that are not built in or that replace a built-in one, sorted by name.
 func (t *Taxonomy) Own() []Code {
 	if t == nil {
 		return nil
@@ -105,7 +104,7 @@ func (t *Taxonomy) Own() []Code {
 	return own
 }
 
-// Check names everything that is missing from a code, or wrong with it.
+// Check returns an error that names every missing or invalid field, or nil.
 func (c Code) Check() error {
 	var problems []error
 	refuse := func(bad bool, format string, args ...any) {
@@ -117,7 +116,7 @@ func (c Code) Check() error {
 	refuse(!slices.Contains(Categories(), c.Category), "category %q: use one of %s", c.Category, strings.Join(Categories(), ", "))
 	refuse(c.Blame != User && c.Blame != Dependency && c.Blame != Us, "blame %q: use user, dependency or us", c.Blame)
 	refuse(c.HTTPStatus < 400 || c.HTTPStatus > 599, "HTTP status %d: use an error status, 400 to 599", c.HTTPStatus)
-	refuse(!oneLine(c.Message), "the message must be one line of at most %d bytes, for people", maxLine)
+	refuse(!oneLine(c.Message), "the message must be one line of at most %d bytes, for users", maxLine)
 	refuse(!oneLine(c.Remedy), "the remedy must be one line of at most %d bytes, for operators", maxLine)
 	return errors.Join(problems...)
 }
@@ -127,7 +126,7 @@ const (
 	maxLine     = 200
 )
 
-// ValidName reports whether a text can be the name of a code.
+// ValidName reports whether name can be the name of a code.
 func ValidName(name string) bool {
 	if name == "" || len(name) > maxCodeName || name[0] < 'A' || name[0] > 'Z' {
 		return false

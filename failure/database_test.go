@@ -21,7 +21,7 @@ type codeError struct {
 func (e codeError) Error() string { return e.text }
 func (e codeError) Code() int     { return e.code }
 
-func TestADatabaseThatIsBusyOrAwayIsStorageThatMayBeRetried(t *testing.T) {
+func TestABusyOrUnavailableDatabaseIsRetried(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want string

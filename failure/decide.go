@@ -11,62 +11,63 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// An Event is how an attempt ended.
+// An Event says how an attempt ended.
 type Event uint8
 
 const (
-	Returned           Event = iota // the handler returned: complete when Err is nil
-	Panicked                        // the handler panicked; Err is what it panicked with
-	Exited                          // the handler ended its goroutine
-	TimedOut                        // the handler's time was up, whether it obeyed or not
-	Lost                            // the worker went silent while it ran the job
-	Interrupted                     // the worker is stopping and hands the job back
-	Expired                         // the job could not start in time
-	CancelledByRequest              // a person asked the job to stop
-	Unreadable                      // the row is damaged, or the arguments cannot be decoded
-	Unhandled                       // no handler for this kind
-	FastFailed                      // not started, because its dependency's circuit is open and fails fast
-	Held                            // not started, because its dependency is held; Err says by what
-	Unsettleable                    // the store refused the settlement of the attempt although its lease is held; Err is the refusal
+	Returned           Event = iota // the handler returned; complete if Err is nil
+	Panicked                        // the handler panicked; Err is the panic value
+	Exited                          // the handler ended its goroutine (runtime.Goexit)
+	TimedOut                        // the time limit passed, whether the handler returned then or not
+	Lost                            // the worker stopped renewing the lease while it ran the job
+	Interrupted                     // the worker is stopping and releases the job
+	Expired                         // the job could not start before its expiry
+	CancelledByRequest              // a person asked to cancel the job
+	Unreadable                      // the stored row is damaged, or the arguments cannot be decoded
+	Unhandled                       // this worker has no handler for the kind
+	FastFailed                      // not started: the breaker of its dependency is open and fails jobs at once
+	Held                            // not started: its dependency is held; Err says by what
+	Unsettleable                    // the store refused the settlement although the lease is held; Err is the refusal
 )
 
-// An Outcome is what is known when an attempt ends. Everything a verdict could want from outside is in it.
+// An Outcome is everything that is known when an attempt ends. A verdict depends on nothing else besides the rules and the job.
 type Outcome struct {
 	Event  Event
 	Err    error
 	Stack  string // of a panic
-	Code   string // with FastFailed: the failure's code; DEPENDENCY_DOWN when empty
+	Code   string // with FastFailed: the failure code; DEPENDENCY_DOWN when empty
 	Result json.RawMessage
-	Took   time.Duration // how long the attempt ran; 0 when it never started
-	Age    time.Duration // since the generation began
-	Roll   float64       // chance, at least 0 and below 1
+	Took   time.Duration // run time of the attempt; 0 when it never started
+	Age    time.Duration // time since the generation began
+	Roll   float64       // random number for jitter, at least 0 and below 1
 
 	// Probe says that the breaker of the job's own dependency was open or half-open when the attempt began or when it ended. A
-	// failure that blames this dependency is then not charged.
+	// failure that blames this dependency then costs the job no attempt.
 	Probe bool
-	Wait  time.Duration // with Probe and Held: the next attempt starts no sooner than this
+	Wait  time.Duration // with Probe and Held: the next attempt starts at the earliest after this time
 }
 
-// A Verdict is what becomes of the job, and why.
+// A Verdict is the decision about a job after an attempt, with the reason.
 type Verdict struct {
 	To      holdfast.State
 	Delay   time.Duration
 	Charge  holdfast.Charge
-	Limit   int           // the cap the charge was judged by, never below the count
-	Within  time.Duration // a promise: the next attempt starts within this time; 0 is none
+	Limit   int           // the limit that the charge was compared with, never below the counter
+	Within  time.Duration // the next attempt must start within this time; 0: no such limit
 	Failure *holdfast.Failure
-	Why     string // a sentence for the job's story
-	Alarm   bool   // the job has failed for good, and nobody expected it
+	Why     string // one sentence for the job's story
+	Alarm   bool   // the job failed for good and the failure is not benign
 
-	Throttled bool // with Queued: the other side asked to come back later, and no attempt is spent
+	Throttled bool // with Queued: the dependency asked for a wait, and the attempt costs nothing
 
-	Call       Call          // what the attempt says about its dependency
-	Hold       time.Duration // so long nobody is to call the dependency, because the handler said so
-	Dependency string        // the one that Call and Hold are about; empty when none is known
+	Call       Call          // what the attempt shows about its dependency
+	Hold       time.Duration // how long to hold the dependency, because the handler asked for it
+	Dependency string        // of Call and Hold; empty when none is known
 }
 
-// Decide is the single switch: every attempt, however it ended, becomes a verdict here and nowhere else. It is a pure
-// function and answers for any input; the settlement made of its verdict passes holdfast's check.
+// Decide returns the verdict on an attempt. Every attempt, however it ended, is decided here and nowhere else, so the same rules
+// apply to handlers in Go, to workers in other languages and to simulations. Decide is a pure function and accepts any input; the
+// settlement of its verdict always passes holdfast.Settlement.Check.
 func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	if job.Dependency != "" {
 		r.Dependency = job.Dependency
@@ -79,19 +80,19 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	case Exited:
 		return r.failed(job, o, r.diagnose(o, codeExited, "the end of its goroutine"), "the handler ended its goroutine instead of returning")
 	case TimedOut:
-		return r.failed(job, o, r.diagnose(o, codeTimeout, "its time limit"), "the attempt ran out of time")
+		return r.failed(job, o, r.diagnose(o, codeTimeout, "its time limit"), "the attempt exceeded its time limit")
 	case Unhandled:
 		return r.unhandled(job, o)
 	case Lost:
 		return r.lost(job, o)
 	case Interrupted:
-		return Verdict{To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Why: "handed back for free: its worker is stopping"}
+		return Verdict{To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Why: releasedAtNoCost + "its worker is stopping"}
 	case Held:
 		return r.held(job, o)
 	case FastFailed:
 		return r.fastFailed(o)
 	case CancelledByRequest:
-		return Verdict{To: holdfast.Cancelled, Why: "stopped: a person asked for it"}
+		return Verdict{To: holdfast.Cancelled, Why: "cancelled by a person"}
 	case Expired:
 		return r.expired(job, o)
 	case Unreadable:
@@ -99,11 +100,14 @@ func Decide(r Rules, job holdfast.Lease, o Outcome) Verdict {
 	case Unsettleable:
 		return r.unsettleable(o)
 	default:
-		return r.failed(job, o, r.diagnose(o, codeSystem, "an outcome that makes no sense"), fmt.Sprintf("outcome %d is not one of the known events", o.Event))
+		return r.failed(job, o, r.diagnose(o, codeSystem, "an unknown event"), fmt.Sprintf("event %d is not known", o.Event))
 	}
 }
 
-// Settlement writes a verdict down for the store, in the name of the lease it ends.
+// releasedAtNoCost begins the reason of a verdict that returns a job to its queue without a charge.
+const releasedAtNoCost = "released at no cost: "
+
+// Settlement returns the verdict as the settlement of a lease.
 func (v Verdict) Settlement(l holdfast.Lease, o Outcome) holdfast.Settlement {
 	s := holdfast.Settlement{
 		Batch: l.Batch, Job: l.ID, Token: l.Token, Queue: l.Queue,
@@ -126,9 +130,9 @@ func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, "", "")
 	if d.marks.snooze != nil {
 		delay := clampDelay(*d.marks.snooze)
-		return r.report(Verdict{
+		return r.withCall(Verdict{
 			To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt,
-			Why: "handed back for free: the handler snoozed it for " + span(delay),
+			Why: releasedAtNoCost + "the handler snoozed it for " + span(delay),
 		}, NoCall, d)
 	}
 	if v, throttled := r.throttled(job, o, d); throttled {
@@ -137,7 +141,8 @@ func (r Rules) returned(job holdfast.Lease, o Outcome) Verdict {
 	return r.failed(job, o, d, "")
 }
 
-// resultProblem says why a result cannot be kept. The work is done by then, so it must not be done again for that.
+// resultProblem says why a result cannot be stored; empty: it can. The job then fails with a final code, because the work
+// itself was done and must not be repeated.
 func resultProblem(result json.RawMessage) string {
 	switch {
 	case len(result) > holdfast.MaxArgs:
@@ -148,30 +153,34 @@ func resultProblem(result json.RawMessage) string {
 	return ""
 }
 
-// failed decides between another attempt and the end.
+// failed decides between another attempt and failure for good. otherwise is the detail when there is no error.
+//
+// The order of the checks matters. A failed probe comes first, because it costs no attempt and so must not be compared with
+// the limit of attempts. Then come the limits (stop): NeverRetry, a final code, the number of attempts, the age. Experience
+// from earlier retries (earlyStop) comes last, so that the reason names a limit of the policy whenever one applies.
 func (r Rules) failed(job holdfast.Lease, o Outcome, d diagnosis, otherwise string) Verdict {
 	t := r.Policy.terms(d.code, job.MaxAttempts)
-	t.within = r.promised(job)
-	count := oneMore(job.Failures)
-	record, call := r.record(d, o, otherwise), called(o, d, r.blamed(d))
+	t.within = r.retryWithin(job)
+	count := increment(job.Failures)
+	record, call := r.record(d, o, otherwise), callOf(o, d, r.blamed(d))
 	delay, wait := t.delay(count, o.Roll, d)
 	if o.Probe && call == BadCall && r.Dependency != "" && r.blamed(d) == r.Dependency {
 		return r.probed(job, o, d, record, t)
 	}
 	stop := t.stop(d, count, o.Age, delay)
 	if stop == "" {
-		stop = r.hopeless(d.code.Name, count)
+		stop = r.earlyStop(d.code.Name, count)
 	}
 	if stop != "" {
-		return r.report(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), call, d)
+		return r.withCall(end(record, holdfast.ChargeFailure, max(t.limit, count), d.words()+stop), call, d)
 	}
-	return r.report(Verdict{
+	return r.withCall(Verdict{
 		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: t.within, Failure: record,
-		Why: sentence("%sattempt %d of %d in %s by %s%s", d.words(), count+1, t.limit, span(delay), wait, r.promise(d.code.Name, count)),
+		Why: sentence("%sattempt %d of %d in %s by %s%s", d.words(), count+1, t.limit, span(delay), wait, r.successNote(d.code.Name, count)),
 	}, call, d)
 }
 
-// stop says why there is no further attempt, or nothing.
+// stop says why there is no further attempt; empty: there is one.
 func (t terms) stop(d diagnosis, count int, age, delay time.Duration) string {
 	switch {
 	case d.marks.never:
@@ -181,19 +190,19 @@ func (t terms) stop(d diagnosis, count int, age, delay time.Duration) string {
 	case count >= t.limit:
 		return fmt.Sprintf("gave up: %d of %d attempts used", count, t.limit)
 	case t.giveUpAfter > 0 && age >= t.giveUpAfter:
-		return fmt.Sprintf("gave up: older than %v", t.giveUpAfter)
+		return fmt.Sprintf("gave up: the job is older than %v", t.giveUpAfter)
 	case t.giveUpAfter > 0 && delay > t.giveUpAfter-max(age, 0):
 		return fmt.Sprintf("gave up: a retry in %s would start after the limit of %v", span(delay), t.giveUpAfter)
 	}
 	return ""
 }
 
-// delay is the backoff's, or what was asked for if that is longer; and which of them it is.
+// delay returns the backoff, or the wait that was asked for if that is longer, and which of them it is.
 func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, string) {
-	delay, by := keep(t.within, clampDelay(t.backoff.Delay(count, roll)), t.backoff, roll)
+	delay, by := shortenBackoff(t.within, clampDelay(t.backoff.Delay(count, roll)), t.backoff, roll)
 	asked, who := d.class.RetryAfter, "the other side's Retry-After"
 	if d.marks.after != nil {
-		asked, who = *d.marks.after, "the handler's wish"
+		asked, who = *d.marks.after, "the handler's RetryAfter"
 	} else if d.marks.hold != nil {
 		asked, who = *d.marks.hold, "the handler's hold on its dependency"
 	}
@@ -206,19 +215,20 @@ func (t terms) delay(count int, roll float64, d diagnosis) (time.Duration, strin
 	return delay, by
 }
 
-// lost counts a crash: the job may have killed its worker, or only have been there when it went.
+// lost decides about a crash. The job may have ended its worker, or the worker may have ended for another reason; repeated
+// crashes point to the job.
 func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	limit := firstPositive(r.Policy.MaxCrashes, defaultMaxCrashes)
-	count := oneMore(job.Crashes)
+	count := increment(job.Crashes)
 	code := codeLost
 	if count >= limit {
 		code = codePoison
 	}
-	d := r.diagnose(o, code, "the silence of its worker")
+	d := r.diagnose(o, code, "the loss of its worker")
 	if job.Lost != "" {
 		d.class.Context = merge(map[string]string{"worker": job.Lost}, d.class.Context)
 	}
-	record := r.record(d, o, "the worker went silent while it ran the job")
+	record := r.record(d, o, "the worker stopped renewing its lease while it ran the job")
 	if count >= limit {
 		return end(record, holdfast.ChargeCrash, max(limit, count), fmt.Sprintf("gave up as poison: %d of %d workers lost", count, limit))
 	}
@@ -226,22 +236,22 @@ func (r Rules) lost(job holdfast.Lease, o Outcome) Verdict {
 	if backoff == nil {
 		backoff = defaultCrashBackoff
 	}
-	within := r.promised(job)
-	delay, by := keep(within, clampDelay(backoff.Delay(count, o.Roll)), backoff, o.Roll)
+	within := r.retryWithin(job)
+	delay, by := shortenBackoff(within, clampDelay(backoff.Delay(count, o.Roll)), backoff, o.Roll)
 	return Verdict{
 		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit, Within: within, Failure: record,
-		Why: sentence("its worker was lost, %d of %d; next attempt in %s by %s", count, limit, span(delay), by),
+		Why: sentence("its worker was lost, crash %d of %d; next attempt in %s by %s", count, limit, span(delay), by),
 	}
 }
 
-// unhandled hands back a job that came to a worker without a handler for its kind: a worker of another version, or one that a store without
-// claims by kind gave it to. It has not run and pays nothing, however often that happens.
+// unhandled releases a job that was claimed by a worker without a handler for its kind: a worker of another version, or one of a
+// store that cannot claim by kind. The job did not run, so it costs nothing, however often that happens.
 func (r Rules) unhandled(job holdfast.Lease, o Outcome) Verdict {
 	d := r.diagnose(o, codeUnknownKind, "its kind")
-	delay := min(clampDelay(defaultBackoff.Delay(oneMore(job.Interrupts), o.Roll)), time.Minute)
+	delay := min(clampDelay(defaultBackoff.Delay(increment(job.Interrupts), o.Roll)), time.Minute)
 	return Verdict{
-		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
-		Why: sentence("handed back for free: this worker has no handler for kind %s; next attempt in %s", job.Kind, span(delay)),
+		To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: r.record(d, o, "no handler for kind "+job.Kind),
+		Why: sentence(releasedAtNoCost+"this worker has no handler for kind %s; next attempt in %s", job.Kind, span(delay)),
 	}
 }
 
@@ -256,18 +266,19 @@ func (r Rules) unreadable(job holdfast.Lease, o Outcome) Verdict {
 		text = job.Corrupt
 	}
 	d := r.diagnose(o, codeUnreadable, "its contents")
-	limit := max(r.Policy.terms(d.code, job.MaxAttempts).limit, oneMore(job.Failures))
+	limit := max(r.Policy.terms(d.code, job.MaxAttempts).limit, increment(job.Failures))
 	return end(r.record(d, o, text), holdfast.ChargeFailure, limit, "never retried: the job cannot be read")
 }
 
-// unsettleable ends a job whose result the store refuses to record. Nothing is charged: the attempt itself may have succeeded.
+// unsettleable ends a job whose result the store refuses to record. It charges nothing, because the attempt itself may have
+// succeeded.
 func (r Rules) unsettleable(o Outcome) Verdict {
 	d := r.diagnose(o, codeSystem, "the store's refusal")
-	return end(r.record(d, o, "the store refused the settlement"), holdfast.ChargeNothing, 0, "never retried: the store refused to record the result of the attempt")
+	return end(r.record(d, o, "the store refused the settlement"), holdfast.ChargeNothing, 0, "never retried: the store rejected the attempt's result")
 }
 
-// end is a failure for good. The limit it is given is never below the count, because a cap that shrank while the job was
-// waiting ends the job and does not accuse it.
+// end returns a verdict of failure for good. limit must not be below the counter: a limit that was lowered while the job
+// waited ends the job and is no violation for the integrity check.
 func end(record *holdfast.Failure, charge holdfast.Charge, limit int, why string) Verdict {
 	return Verdict{To: holdfast.Failed, Charge: charge, Limit: limit, Failure: record, Why: sentence("%s", why), Alarm: !record.Benign}
 }
@@ -276,9 +287,9 @@ func end(record *holdfast.Failure, charge holdfast.Charge, limit int, why string
 func (d diagnosis) words() string {
 	words := "classified " + d.code.Name + " by " + d.class.Rule
 	if d.strange && d.class.Code == d.code.Name {
-		words += " (a code that is not in the taxonomy: treated as UNKNOWN)"
+		words += " (not in the taxonomy: treated as UNKNOWN)"
 	} else if d.strange {
-		words += fmt.Sprintf(" (%.40q is not a code)", d.class.Code)
+		words += fmt.Sprintf(" (%.40q is not a valid code)", d.class.Code)
 	}
 	return words + "; "
 }
@@ -287,5 +298,5 @@ func sentence(format string, args ...any) string {
 	return line(strings.TrimSpace(fmt.Sprintf(format, args...)), maxWhy)
 }
 
-// oneMore counts on, within what a store can count and whatever a damaged row says.
-func oneMore(n int) int { return min(max(n, 0), math.MaxInt32-1) + 1 }
+// increment returns n+1, within the range that a store can count, even if n comes from a damaged row.
+func increment(n int) int { return min(max(n, 0), math.MaxInt32-1) + 1 }

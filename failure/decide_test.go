@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// lease is a job in a worker's hands with so many failures and crashes behind it.
+// lease is the lease of a job with so many failures and crashes.
 func lease(failures, crashes int) holdfast.Lease {
 	return holdfast.Lease{Job: holdfast.Job{
 		ID: holdfast.ID{1}, Kind: "welcome", State: holdfast.Processing, Token: failures + crashes + 1, Generation: 1,
@@ -76,9 +76,9 @@ var verdicts = []struct {
 	{"failed fast with the breaker's code", 0, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "GW_5XX", true},
 	{"failed fast, whatever the error is marked with", 0, 0, Outcome{Event: FastFailed, Err: Snooze(time.Hour)}, holdfast.Failed, holdfast.ChargeNothing, 0, 0, "DEPENDENCY_DOWN", true},
 	{"held", 2, 2, Outcome{Event: Held, Err: errPlain}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
-	{"held by nobody knows what", 0, 0, Outcome{Event: Held}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
+	{"held without a reason", 0, 0, Outcome{Event: Held}, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, "", false},
 	{"a hold on its dependency", 0, 0, Outcome{Err: HoldDependency(errPlain, time.Minute)}, holdfast.Queued, holdfast.ChargeFailure, time.Minute, 3, "UNKNOWN", false},
-	{"an event nobody knows", 0, 0, Outcome{Event: 200}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
+	{"an unknown event", 0, 0, Outcome{Event: 200}, holdfast.Failed, holdfast.ChargeFailure, 0, 3, "SYSTEM_ERROR", true},
 }
 
 func TestEveryEventHasItsVerdict(t *testing.T) {
@@ -119,16 +119,16 @@ func TestAVerdictSaysWhyInASentence(t *testing.T) {
 		{gateway, 0, Outcome{Err: HTTPError(406, "", nil)}, "classified GW_4XX by HTTP status 406; never retried: the code GW_4XX is final"},
 		{gateway, 0, Outcome{Err: NeverRetry(bad)}, "classified GW_5XX by HTTP status 502; never retried: the handler said so"},
 		{gateway, 0, Outcome{Err: HTTPError(503, "120", nil)}, "classified GW_5XX by HTTP status 503; attempt 2 of 3 in 2m0s by the other side's Retry-After"},
-		{gateway, 0, Outcome{Err: RetryAfter(bad, 5*time.Hour)}, "classified GW_5XX by HTTP status 502; attempt 2 of 3 in 1h0m0s by the handler's wish, capped"},
-		{hour, 3, Outcome{Err: errPlain, Age: time.Hour}, "classified UNKNOWN by the stated default, as no rule knows it; gave up: older than 1h0m0s"},
-		{hour, 3, Outcome{Err: errPlain, Age: 55 * time.Minute}, "classified UNKNOWN by the stated default, as no rule knows it; gave up: a retry in 10m0s would start after the limit of 1h0m0s"},
-		{Rules{}, 0, Outcome{Err: WithCode(errPlain, "MINE_ALONE")}, "classified MINE_ALONE by the handler's own word (a code that is not in the taxonomy: treated as UNKNOWN); attempt 2 of 3 in 5s by exponential backoff"},
-		{Rules{}, 0, Outcome{Err: WithCode(errPlain, "no code\n")}, `classified UNKNOWN by the handler's own word ("no code\n" is not a code); attempt 2 of 3 in 5s by exponential backoff`},
-		{Rules{}, 0, Outcome{Err: Snooze(90 * time.Second)}, "handed back for free: the handler snoozed it for 1m30s"},
-		{Rules{}, 0, Outcome{Event: Held, Err: errors.New("breaker open: 14 of the last 20 calls failed, password=x")}, "handed back for free: breaker open: 14 of the last 20 calls failed, password=***"},
-		{Rules{}, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, "classified GW_5XX by the open circuit of what it calls; not started: it fails at once instead of waiting"},
+		{gateway, 0, Outcome{Err: RetryAfter(bad, 5*time.Hour)}, "classified GW_5XX by HTTP status 502; attempt 2 of 3 in 1h0m0s by the handler's RetryAfter, capped"},
+		{hour, 3, Outcome{Err: errPlain, Age: time.Hour}, "classified UNKNOWN by the default, because no rule matches; gave up: the job is older than 1h0m0s"},
+		{hour, 3, Outcome{Err: errPlain, Age: 55 * time.Minute}, "classified UNKNOWN by the default, because no rule matches; gave up: a retry in 10m0s would start after the limit of 1h0m0s"},
+		{Rules{}, 0, Outcome{Err: WithCode(errPlain, "MINE_ALONE")}, "classified MINE_ALONE by the handler (not in the taxonomy: treated as UNKNOWN); attempt 2 of 3 in 5s by exponential backoff"},
+		{Rules{}, 0, Outcome{Err: WithCode(errPlain, "no code\n")}, `classified UNKNOWN by the handler ("no code\n" is not a valid code); attempt 2 of 3 in 5s by exponential backoff`},
+		{Rules{}, 0, Outcome{Err: Snooze(90 * time.Second)}, "released at no cost: the handler snoozed it for 1m30s"},
+		{Rules{}, 0, Outcome{Event: Held, Err: errors.New("breaker open: 14 of the last 20 calls failed, password=x")}, "released at no cost: breaker open: 14 of the last 20 calls failed, password=***"},
+		{Rules{}, 0, Outcome{Event: FastFailed, Code: "GW_5XX"}, "classified GW_5XX by the open breaker of its dependency; not started: the breaker is set to fail jobs at once"},
 		{gateway, 0, Outcome{Err: HoldDependency(bad, time.Minute)}, "classified GW_5XX by HTTP status 502; attempt 2 of 3 in 1m0s by the handler's hold on its dependency"},
-		{Rules{}, 0, Outcome{Event: Lost}, "its worker was lost, 1 of 3; next attempt in 0s by table of delays"},
+		{Rules{}, 0, Outcome{Event: Lost}, "its worker was lost, crash 1 of 3; next attempt in 0s by table of delays"},
 	}
 	for _, c := range cases {
 		if got := Decide(c.rules, lease(c.failures, 0), c.outcome).Why; got != c.want {
@@ -185,7 +185,7 @@ func TestRetryAfterRaisesTheDelayUpToItsCapAndNeverLowersIt(t *testing.T) {
 	}
 	both := RetryAfter(HTTPError(429, "300", nil), 2*time.Minute)
 	if got := Decide(rules, lease(0, 0), Outcome{Err: both}).Delay; got != 2*time.Minute {
-		t.Errorf("the handler's wish lost against the header: %v", got)
+		t.Errorf("the handler's RetryAfter lost against the header: %v", got)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestATimeOutMayBeGivenAnotherTimeoutCodeButNoOther(t *testing.T) {
 		}
 	}
 	if got := Decide(Rules{}, lease(0, 0), Outcome{Event: TimedOut, Err: WithCode(errPlain, "IO_ERROR")}).Failure.Code; got != "IO_ERROR" {
-		t.Errorf("the handler's own word: %s", got)
+		t.Errorf("the handler's code: %s", got)
 	}
 }
 
@@ -239,7 +239,7 @@ func anyError(t *rapid.T) error {
 	return err
 }
 
-func TestWhateverHappensTheStoreAcceptsTheVerdictAndNoLimitIsPassed(t *testing.T) {
+func TestEveryVerdictPassesTheStoresCheckAndItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		span := func(label string) time.Duration { return time.Duration(rapid.Int64().Draw(t, label)) }
 		job := lease(rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "failures"), rapid.OneOf(rapid.IntRange(0, 5), rapid.Int()).Draw(t, "crashes"))
@@ -259,7 +259,7 @@ func TestWhateverHappensTheStoreAcceptsTheVerdictAndNoLimitIsPassed(t *testing.T
 		if err := settlement.Check(); err != nil || settlement.Queue != job.Queue {
 			t.Fatalf("%v of queue %q\n%+v", err, settlement.Queue, v)
 		}
-		count := map[holdfast.Charge]int{holdfast.ChargeFailure: oneMore(job.Failures), holdfast.ChargeCrash: oneMore(job.Crashes)}[v.Charge]
+		count := map[holdfast.Charge]int{holdfast.ChargeFailure: increment(job.Failures), holdfast.ChargeCrash: increment(job.Crashes)}[v.Charge]
 		if v.To == holdfast.Queued && count > 0 && count >= v.Limit || count > v.Limit || v.Limit > math.MaxInt32 {
 			t.Fatalf("to %s with %d of %d", v.To, count, v.Limit)
 		}

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// fingerprint names a trouble: equal for failures of one code whose errors have the same types, the same text but for what
-// differs from job to job, and, for a panic, the same place.
+// fingerprint returns the identity of an error group. It is equal for failures with the same code whose errors have the
+// same types and the same text apart from values that differ between jobs, and, for a panic, the same place.
 func fingerprint(code string, err error, text, stack string) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n%s\n%s", code, strings.Join(typesOf(err), " "), normalised.get(text), strings.Join(frames(stack), " "))
+	fmt.Fprintf(sum, "%s\n%s\n%s\n%s", code, strings.Join(typesOf(err), " "), normalised.get(text), strings.Join(stackFunctions(stack), " "))
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// typesOf lists the types in an error, outermost first, without those that only wrap.
+// typesOf lists the types in an error chain, outermost first, without those that only wrap.
 func typesOf(err error) (types []string) {
 	walk(err, func(e error) bool {
 		name := fmt.Sprintf("%T", e)
-		if _, ours := e.(*mark); !ours && !strings.HasPrefix(name, "*fmt.") && !strings.HasPrefix(name, "*errors.") {
+		if _, isMark := e.(*mark); !isMark && !strings.HasPrefix(name, "*fmt.") && !strings.HasPrefix(name, "*errors.") {
 			types = append(types, name)
 		}
 		return len(types) < 16
@@ -28,9 +28,9 @@ func typesOf(err error) (types []string) {
 	return types
 }
 
-// A blank stands for something that differs from job to job.
+// A blank replaces a part of a text that differs between jobs.
 type blank struct {
-	needs      string // a text without any of these characters cannot match, and expressions are slow
+	needs      string // a text without any of these characters cannot match; saves running slow expressions
 	expression *regexp.Regexp
 	with       string
 }
@@ -42,7 +42,7 @@ const (
 	notPath = "\\s/\\\\:\"'`<>|,;()\\[\\]{}"
 )
 
-// blanks are applied in this order: what contains other things comes before what it contains.
+// blanks are applied in this order: a pattern comes before the patterns of its parts.
 var blanks = []blank{
 	{`"`, regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`), "<text>"},
 	{"`", regexp.MustCompile("`[^`\n]*`"), "<text>"},
@@ -67,7 +67,7 @@ var number = regexp.MustCompile(`[+-]?\d+(?:[.,]\d+)*`)
 
 var normalised = memo{of: normalise}
 
-// normalise takes out of a text what differs from job to job, so that what remains names the trouble.
+// normalise replaces the parts of a text that differ between jobs, so that equal causes have equal texts.
 func normalise(text string) string {
 	text = cut(text, maxDetail)
 	for _, b := range blanks {
@@ -82,7 +82,7 @@ func normalise(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// blankIDs blanks words that look like ids.
+// blankIDs replaces words that look like ids.
 func blankIDs(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -102,7 +102,7 @@ func blankIDs(text string) string {
 	return b.String()
 }
 
-// idLike knows a word that mixes letters and digits, as ids of every make do, or is long and hexadecimal.
+// idLike reports whether a word mixes letters and digits, as most ids do, or is long and hexadecimal.
 func idLike(word string) bool {
 	if len(word) < 8 {
 		return false
@@ -111,9 +111,9 @@ func idLike(word string) bool {
 	return mixed || len(word) >= 16 && strings.Trim(word, digits+"abcdefABCDEF") == ""
 }
 
-// frames names the first functions of a panic's stack, below the panic itself and outside the runtime: where it happened,
-// without line numbers or addresses, so that an unrelated change of the file does not make it another trouble.
-func frames(stack string) (names []string) {
+// stackFunctions returns the names of the first three functions on a panic's stack, below the panic itself and outside the runtime.
+// Line numbers and addresses are left out, so that an unrelated change of the file does not start another error group.
+func stackFunctions(stack string) (names []string) {
 	_, below, panicked := strings.Cut(stack, "\npanic(")
 	if panicked {
 		stack = below

@@ -19,7 +19,7 @@ func printOf(err error) string {
 	return Decide(Rules{}, holdfast.Lease{}, Outcome{Err: err}).Failure.Fingerprint
 }
 
-func TestOneTroubleHasOneFingerprint(t *testing.T) {
+func TestOneCauseHasOneFingerprint(t *testing.T) {
 	pairs := [][2]string{
 		{"user 42 not found", "user 43 not found"},
 		{"job 01890a5d-ac96-774b-bcce-b302099a8057 is gone", "job 0199AAAA-0000-7000-8000-000000000000 is gone"},
@@ -53,7 +53,7 @@ func TestOneTroubleHasOneFingerprint(t *testing.T) {
 	}
 }
 
-func TestDifferentTroublesHaveDifferentFingerprints(t *testing.T) {
+func TestDifferentCausesHaveDifferentFingerprints(t *testing.T) {
 	pairs := [][2]error{
 		{errors.New("user 42 not found"), errors.New("order 42 not found")},
 		{errors.New("connection refused"), errors.New("connection reset")},
@@ -73,11 +73,11 @@ func TestDifferentTroublesHaveDifferentFingerprints(t *testing.T) {
 func TestMarksDoNotChangeAFingerprint(t *testing.T) {
 	err := errors.New("the gateway hiccuped")
 	if printOf(err) != printOf(RetryAfter(On(With(err, "a", "b"), "gw"), 5)) {
-		t.Error("marks split a trouble")
+		t.Error("marks change the fingerprint")
 	}
 }
 
-func TestIdsOfEveryMakeAreBlanked(t *testing.T) {
+func TestIDsOfEveryFormAreReplaced(t *testing.T) {
 	id := rapid.OneOf(
 		rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`),
 		rapid.StringMatching(`[0-9]{1,18}`),
@@ -109,24 +109,24 @@ func nilHere() { var d *declined; _ = d.reason }
 //go:noinline
 func nilThere() { var d *declined; d.reason = "x" }
 
-func TestPanicsAtDifferentPlacesAreDifferentTroubles(t *testing.T) {
+func TestPanicsAtDifferentPlacesHaveDifferentFingerprints(t *testing.T) {
 	same := errors.New("runtime error: invalid memory address or nil pointer dereference")
 	decide := func(stack string) string {
 		return Decide(Rules{}, holdfast.Lease{}, Outcome{Event: Panicked, Err: same, Stack: stack}).Failure.Fingerprint
 	}
 	here, again, there := stackOf(nilHere), stackOf(func() { nilHere() }), stackOf(nilThere)
-	if names := frames(here); len(names) == 0 || !strings.HasSuffix(names[0], "failure.nilHere") {
+	if names := stackFunctions(here); len(names) == 0 || !strings.HasSuffix(names[0], "failure.nilHere") {
 		t.Fatalf("frames: %v\n%s", names, here)
 	}
 	if decide(here) == decide(there) {
 		t.Error("two places merged")
 	}
-	if frames(here)[0] != frames(again)[0] {
-		t.Errorf("%v and %v", frames(here), frames(again))
+	if stackFunctions(here)[0] != stackFunctions(again)[0] {
+		t.Errorf("%v and %v", stackFunctions(here), stackFunctions(again))
 	}
 	moved := strings.ReplaceAll(here, ".go:1", ".go:9")
 	if decide(here) != decide(moved) {
-		t.Error("a line number split a trouble")
+		t.Error("a line number changes the fingerprint")
 	}
 }
 
@@ -143,7 +143,7 @@ func FuzzNormalise(f *testing.F) {
 		if strings.ContainsAny(got, digits) || !utf8.ValidString(got) || got != normalise(text) {
 			t.Errorf("%q -> %q", text, got)
 		}
-		frames(text)
+		stackFunctions(text)
 		if print := fingerprint("X", nil, text, text); len(print) != 32 {
 			t.Errorf("%q", print)
 		}

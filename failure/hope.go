@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// A Hope is what experience says about trying again after a failure: so often it was tried, and so often it helped.
+// A Hope is how often a retry after such a failure was made, and how often it succeeded.
 type Hope struct {
 	Tried     int
 	Succeeded int
@@ -17,9 +17,9 @@ const (
 	promising       = 0.5
 )
 
-// hope is the experience with retries after the n-th failure, when that was of this code. A retry that failed again, after
-// which a later one helped, has helped too, so the later ones' successes are counted in; that may be too kind and is never
-// too harsh. It is known only when the policy learns and there is enough of it.
+// hope returns the experience with retries after the n-th failure with this code. The successes of later retries are
+// included, because a retry that failed still led to them; this may overestimate the chance of success and never
+// underestimates it. known is false unless the policy is Learned and there are at least enoughTries.
 func (r Rules) hope(code string, n int) (h Hope, known bool) {
 	if !r.Policy.Learned {
 		return h, false
@@ -38,8 +38,8 @@ func (r Rules) hope(code string, n int) (h Hope, known bool) {
 	return h, true
 }
 
-// hopeless says why another attempt would be in vain, or nothing.
-func (r Rules) hopeless(code string, n int) string {
+// earlyStop says why a retry is not worth making; empty: it is, or that is not known.
+func (r Rules) earlyStop(code string, n int) string {
 	h, known := r.hope(code, n)
 	limit := r.Policy.Hopeless
 	if !(limit > 0 && limit < 1) {
@@ -48,19 +48,19 @@ func (r Rules) hopeless(code string, n int) string {
 	if _, high := h.bounds(); !known || high >= limit {
 		return ""
 	}
-	return fmt.Sprintf("gave up early: of %d such retries %d helped", h.Tried, h.Succeeded)
+	return fmt.Sprintf("gave up early: only %d of %d such retries succeeded", h.Succeeded, h.Tried)
 }
 
-// promise says that another attempt is likely to help, as the end of a sentence, or nothing.
-func (r Rules) promise(code string, n int) string {
+// successNote says that a retry is likely to succeed, as the end of a sentence; empty: it is not, or that is not known.
+func (r Rules) successNote(code string, n int) string {
 	h, known := r.hope(code, n)
 	if low, _ := h.bounds(); !known || low < promising {
 		return ""
 	}
-	return fmt.Sprintf("; of %d such retries %d helped", h.Tried, h.Succeeded)
+	return fmt.Sprintf("; %d of %d such retries succeeded", h.Succeeded, h.Tried)
 }
 
-// bounds are between what shares the true share of successes lies, with a confidence of 95 % (the Wilson score interval).
+// bounds returns the 95 % confidence interval of the true share of successes (Wilson score interval).
 func (h Hope) bounds() (low, high float64) {
 	if h.Tried <= 0 {
 		return 0, 1

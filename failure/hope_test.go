@@ -24,24 +24,24 @@ func TestALearnedPolicyGivesUpEarlyOnlyWhenExperienceIsClear(t *testing.T) {
 		policy Policy
 		hopes  map[int]Hope
 		to     holdfast.State
-		says   string
+		want   string
 	}{
 		{"no experience", policy, nil, holdfast.Queued, "exponential backoff"},
 		{"too little of it", policy, map[int]Hope{1: {49, 0}}, holdfast.Queued, "exponential backoff"},
 		{"enough tries, but not enough to be sure", policy, map[int]Hope{1: {150, 0}}, holdfast.Queued, "exponential backoff"},
-		{"clear", policy, map[int]Hope{1: {400, 1}}, holdfast.Failed, "gave up early: of 400 such retries 1 helped"},
+		{"clear", policy, map[int]Hope{1: {400, 1}}, holdfast.Failed, "gave up early: only 1 of 400 such retries succeeded"},
 		{"not learned", Policy{MaxAttempts: 10}, map[int]Hope{1: {400, 1}}, holdfast.Queued, "exponential backoff"},
 		{"of another number", policy, map[int]Hope{2: {400, 1}}, holdfast.Queued, "exponential backoff"},
 		{"it helps later", policy, map[int]Hope{1: {400, 0}, 2: {390, 0}, 3: {380, 200}}, holdfast.Queued, "exponential backoff"},
 		{"it helped only before", policy, map[int]Hope{0: {400, 399}, 1: {400, 0}}, holdfast.Failed, "gave up early"},
-		{"not even one in five", Policy{MaxAttempts: 10, Learned: true, Hopeless: 0.2}, map[int]Hope{1: {400, 40}}, holdfast.Failed, "of 400 such retries 40 helped"},
+		{"not even one in five", Policy{MaxAttempts: 10, Learned: true, Hopeless: 0.2}, map[int]Hope{1: {400, 40}}, holdfast.Failed, "only 40 of 400 such retries succeeded"},
 		{"a hopelessness that makes no sense", Policy{MaxAttempts: 10, Learned: true, Hopeless: math.NaN()}, map[int]Hope{1: {400, 40}}, holdfast.Queued, "exponential backoff"},
-		{"promising", policy, map[int]Hope{1: {500, 430}}, holdfast.Queued, "by exponential backoff; of 500 such retries 430 helped"},
+		{"promising", policy, map[int]Hope{1: {500, 430}}, holdfast.Queued, "by exponential backoff; 430 of 500 such retries succeeded"},
 	}
 	for _, c := range cases {
 		rules := Rules{Policy: c.policy, Hopes: map[string]map[int]Hope{"UNKNOWN": c.hopes, "IO_ERROR": {1: {9999, 0}}}}
 		v := Decide(rules, lease(0, 0), Outcome{Err: errPlain})
-		if v.To != c.to || !strings.Contains(v.Why, c.says) || c.says == "exponential backoff" && !strings.HasSuffix(v.Why, c.says) {
+		if v.To != c.to || !strings.Contains(v.Why, c.want) || c.want == "exponential backoff" && !strings.HasSuffix(v.Why, c.want) {
 			t.Errorf("%s: %s, %s", c.name, v.To, v.Why)
 		}
 	}

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// httpError is an answer with a status that means failure.
+// httpError is an HTTP answer with an error status.
 type httpError struct {
 	status int
 	after  time.Duration
 	cause  error
 }
 
-// HTTPError makes the error of an HTTP answer, so that its status can be classified and its Retry-After header honoured.
-// A Retry-After in seconds is understood; for one that is a date use HTTPErrorAt. The cause may be nil.
+// HTTPError returns an error with an HTTP status and the wait of a Retry-After header, so that rules can classify it. A
+// Retry-After in seconds is understood; for one that is a date use HTTPErrorAt. The cause may be nil.
 func HTTPError(status int, retryAfter string, cause error) error {
 	return HTTPErrorAt(status, retryAfter, time.Time{}, cause)
 }
 
-// HTTPErrorAt is HTTPError for a Retry-After that may be a date: it is counted from now, best taken from the answer's own
-// Date header, so that the two clocks need not agree.
+// HTTPErrorAt is HTTPError for a Retry-After that may be a date. The wait is counted from now; take now from the answer's Date
+// header, so that the two clocks need not agree.
 func HTTPErrorAt(status int, retryAfter string, now time.Time, cause error) error {
 	after, _ := ParseRetryAfter(retryAfter, now)
 	return &httpError{status: status, after: after, cause: cause}
@@ -38,8 +38,8 @@ func (e *httpError) Error() string {
 func (e *httpError) Unwrap() error   { return e.cause }
 func (e *httpError) StatusCode() int { return e.status }
 
-// ParseRetryAfter reads a Retry-After header: whole seconds, or an HTTP date counted from now. A date that has passed is no
-// wait. With a zero now dates are not understood. The answer is between 0 and holdfast.MaxDelay.
+// ParseRetryAfter parses a Retry-After header: whole seconds, or an HTTP date counted from now. A date in the past means no
+// wait. With a zero now dates are not understood. The result is between 0 and holdfast.MaxDelay.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if value == "" || len(value) > 64 {
@@ -69,8 +69,8 @@ type exitError struct {
 	cause error
 }
 
-// ExitError makes the error of a program that ended with an exit code. The cause may be nil. An *exec.ExitError needs no
-// wrapping: it is understood as it is.
+// ExitError returns an error with the exit code of a program. The cause may be nil. An *exec.ExitError is understood without
+// wrapping.
 func ExitError(code int, cause error) error { return &exitError{code: code, cause: cause} }
 
 func (e *exitError) Error() string {
@@ -83,7 +83,7 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.cause }
 func (e *exitError) ExitCode() int { return e.code }
 
-// httpStatus finds the status of an HTTP answer in an error, by the methods that clients of HTTP services give theirs.
+// httpStatus finds an HTTP status in an error chain, by the methods that errors of HTTP clients commonly have.
 func httpStatus(err error) (status int, found bool) {
 	walk(err, func(e error) bool {
 		switch e := e.(type) {
@@ -98,7 +98,7 @@ func httpStatus(err error) (status int, found bool) {
 	return status, found
 }
 
-// exitCode finds a program's exit code in an error. It is -1 for a program that a signal ended.
+// exitCode finds a program's exit code in an error chain. It is -1 for a program that a signal ended.
 func exitCode(err error) (code int, found bool) {
 	walk(err, func(e error) bool {
 		if e, ok := e.(interface{ ExitCode() int }); ok {
@@ -109,7 +109,7 @@ func exitCode(err error) (code int, found bool) {
 	return code, found
 }
 
-// askedToWait finds how long the other side asked us to stay away.
+// askedToWait returns the wait that the dependency asked for with Retry-After.
 func askedToWait(err error) (after time.Duration) {
 	walk(err, func(e error) bool {
 		if e, ok := e.(*httpError); ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A mark is a handler's word on its own error. It does not show in the error's text, and it is found through any wrapping
-// that errors.Is would see through.
+// A mark is what a handler says about its own error. It does not change the error's text, and it is found through any wrapping
+// that errors.Is sees through.
 type mark struct {
 	cause      error
 	never      bool
@@ -25,51 +25,55 @@ type mark struct {
 func (m *mark) Error() string { return m.cause.Error() }
 func (m *mark) Unwrap() error { return m.cause }
 
-// NeverRetry says that waiting cannot cure the error: the job fails for good, whatever its code.
-func NeverRetry(err error) error { return put(err, mark{never: true}) }
+// NeverRetry says that a retry cannot succeed: the job fails for good, whatever its code. Like all functions that mark an
+// error it returns nil for a nil error, and marks can be combined: the outermost mark of each kind applies.
+func NeverRetry(err error) error { return addMark(err, mark{never: true}) }
 
-// RetryAfter asks for the next attempt no sooner than d from now. The attempt still counts as failed. The policy's own
-// delay is used when it is longer, and the policy caps d.
+// RetryAfter asks for the next attempt no sooner than d from now. The attempt still counts as failed. The policy's backoff
+// applies if it is longer, and the policy limits d (Policy.RetryAfterCap).
 func RetryAfter(err error, d time.Duration) error {
 	d = clampDelay(d)
-	return put(err, mark{after: &d})
+	return addMark(err, mark{after: &d})
 }
 
-// Throttled says that the other side asked for less: a rate limit, a quota. The job waits for d and no attempt is spent; its code and message are
-// kept in its story. The policy caps d; when d is zero the wait is the other side's Retry-After, or else the policy's backoff. A job that is
-// throttled until its policy's GiveUpAfter, or for 7 days without one, fails with the error's code.
+// Throttled says that the dependency asked for fewer calls: a rate limit, a quota. The job waits for d and spends no
+// attempt; code and message are kept in its story. The policy limits d; if d is zero, the wait is the Retry-After of the
+// error, or else the policy's backoff. A job that stays throttled until its policy's GiveUpAfter, or for 7 days without
+// one, fails with the error's code.
 func Throttled(err error, d time.Duration) error {
 	d = clampDelay(d)
-	return put(err, mark{throttle: &d})
+	return addMark(err, mark{throttle: &d})
 }
 
-// HoldDependency says that everything which calls the dependency should stay away for d: a gateway that is being restarted, an
-// account whose quota is used up. The attempt still counts as failed, and its own retry waits as long. The dependency is the
-// one named with On, or else the job's; the policy caps d as it caps RetryAfter.
+// HoldDependency asks to hold all jobs that call the dependency for d: for a gateway that is being restarted, or an account
+// whose quota is used up. The attempt still counts as failed, and its retry waits as long. The dependency is the one named
+// with On, or else the job's; the policy limits d as it limits RetryAfter.
 func HoldDependency(err error, d time.Duration) error {
 	d = clampDelay(d)
-	return put(err, mark{hold: &d})
+	return addMark(err, mark{hold: &d})
 }
 
-// Benign says that the error was to be expected: it is recorded in the job's story and raises no alarm. It forms no error group unless the policy says
-// so. A job that it ends is failed and no dead letter: it counts in no failure metric or trend, and a subscription to job.failed is not told of it.
-func Benign(err error) error { return put(err, mark{benign: true}) }
+// Benign says that the error is expected: it is recorded in the job's story and raises no alert. It forms no error group
+// unless the policy says so. A job that it ends is failed and not a dead letter: it counts in no failure metric or trend,
+// and subscriptions to job.failed are not notified of it.
+func Benign(err error) error { return addMark(err, mark{benign: true}) }
 
-// Blameless says that the error tells nothing about any dependency, whatever its code: the caller gave up too early, or spoiled the
-// call itself. No breaker counts it.
-func Blameless(err error) error { return put(err, mark{blameless: true}) }
+// Blameless says that the error shows nothing about any dependency, whatever its code: the caller gave up too early, or
+// made a wrong call. No breaker counts it.
+func Blameless(err error) error { return addMark(err, mark{blameless: true}) }
 
-// WithCode gives the error its code, before any rule is asked.
-func WithCode(err error, code string) error { return put(err, mark{code: code}) }
+// WithCode gives the error its code. Rules are not consulted.
+func WithCode(err error, code string) error { return addMark(err, mark{code: code}) }
 
 // On names the dependency that caused the error.
-func On(err error, dependency string) error { return put(err, mark{dependency: dependency}) }
+func On(err error, dependency string) error { return addMark(err, mark{dependency: dependency}) }
 
-// With adds a fact to the failure's record, such as the proxy that was used. The value is scrubbed and capped.
-func With(err error, key, value string) error { return put(err, mark{key: key, value: value}) }
+// With adds a fact to the failure record, such as the proxy that was used. Secrets are removed from the value, and its
+// length is limited.
+func With(err error, key, value string) error { return addMark(err, mark{key: key, value: value}) }
 
-// put marks an error. There is nothing to say about no error, so nil stays nil.
-func put(err error, m mark) error {
+// addMark adds a mark to an error. A nil error stays nil.
+func addMark(err error, m mark) error {
 	if err == nil {
 		return nil
 	}
@@ -83,11 +87,11 @@ func (s snooze) Error() string {
 	return fmt.Sprintf("snoozed for %v", time.Duration(s))
 }
 
-// Snooze sends the job back to its queue for d without a failure: nothing was wrong, it is only too early. Of the
-// marks on a snooze only HoldDependency, and On with it, mean something.
+// Snooze returns an error that sends the job back to its queue for d without a failure, because it is too early to run. It
+// costs nothing. Of the marks on a snooze only HoldDependency, and On with it, have an effect.
 func Snooze(d time.Duration) error { return snooze(clampDelay(d)) }
 
-// marks is what all the marks on an error say together. The outermost mark of each sort wins.
+// marks are all marks on an error. The outermost mark of each kind applies.
 type marks struct {
 	never, benign    bool
 	blameless        bool
@@ -114,7 +118,7 @@ func readMarks(err error) marks {
 	return all
 }
 
-// add puts a mark below those already read.
+// add adds a mark from further inside the error chain; it does not replace marks that are set.
 func (a *marks) add(m *mark) {
 	a.never = a.never || m.never
 	a.benign = a.benign || m.benign
@@ -140,13 +144,13 @@ func (a *marks) add(m *mark) {
 	if a.context == nil {
 		a.context = make(map[string]string)
 	}
-	if _, said := a.context[m.key]; !said {
+	if _, set := a.context[m.key]; !set {
 		a.context[m.key] = m.value
 	}
 }
 
-// walk visits an error and what it wraps, outermost first, until visit says to stop. It visits no more than a thousand, so
-// that an error which wraps itself does no harm, and reports whether that was enough.
+// walk visits an error and everything it wraps, outermost first, until visit returns false. It visits at most a thousand
+// errors, so that an error that wraps itself does no harm, and reports whether that was enough.
 func walk(err error, visit func(error) bool) (enough bool) {
 	left := 1000
 	var step func(error) bool
@@ -173,5 +177,5 @@ func walk(err error, visit func(error) bool) (enough bool) {
 	return left >= 0
 }
 
-// clampDelay keeps a delay within what a store accepts.
+// clampDelay limits a delay to the range that a store accepts.
 func clampDelay(d time.Duration) time.Duration { return min(max(d, 0), holdfast.MaxDelay) }

@@ -3,12 +3,14 @@ package failure
 import "sync"
 
 const (
-	memoTexts = 256     // per generation, of which there are two
-	memoBytes = 2 << 10 // longer texts are worked out anew each time
+	memoTexts = 256     // in each of the two maps
+	memoBytes = 2 << 10 // results for longer texts are not cached
 )
 
-// A memo remembers what a pure function made of texts. When something breaks, thousands of attempts fail with the same
-// few, and the expressions that read a text cost ten times the rest of a verdict. What was not asked for of late is forgotten.
+// A memo caches the results of a pure function of texts. During an outage thousands of attempts fail with the same few
+// texts, and the regular expressions that process a text cost ten times as much as the rest of a verdict. Results that were
+// not used recently are dropped: when the new map is full it becomes the old one, and an old result that is used again
+// moves to the new map. It is safe for concurrent use.
 type memo struct {
 	of func(string) string
 
@@ -32,7 +34,7 @@ func (m *memo) get(text string) string {
 	if known {
 		return made
 	}
-	made = m.of(text) // may panic, and may take a while: nobody waits for it
+	made = m.of(text) // may panic or take long, so the lock is not held
 	m.mu.Lock()
 	m.keep(text, made)
 	m.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestAMemoWorksATextOutOnceAndForgetsOldOnes(t *testing.T) {
+func TestAMemoComputesATextOnceAndDropsOldOnes(t *testing.T) {
 	asked := map[string]int{}
 	m := memo{of: func(text string) string { asked[text]++; return "<" + text + ">" }}
-	often := "said all the time"
+	often := "a frequent text"
 	for i := range 10 * memoTexts {
 		for _, text := range []string{often, strconv.Itoa(i), often} {
 			if got := m.get(text); got != "<"+text+">" {

@@ -10,41 +10,46 @@ import (
 	"time"
 )
 
-// A Policy says how often and how long to try. Its zero value gives up after 3 failed attempts or 3 lost workers, and waits
-// 5 to 10 s after the first failure, 10 to 15 s after the second and so on, never longer than an hour.
+// A Policy says how often and how long to retry. The zero value gives up after 3 failed attempts or 3 lost workers, and waits
+// 5 to 10 s after the first failure, 10 to 15 s after the second and so on, at most an hour.
 type Policy struct {
-	// MaxAttempts is after how many failed attempts the job has failed for good; 3 when zero. A job's own number wins.
+	// MaxAttempts is the number of failed attempts after which the job has failed for good; 3 when zero. A limit on the job
+	// itself takes precedence.
 	MaxAttempts int
-	// GiveUpAfter is how old the job may be, counted from its enqueue or last manual retry, when a retry starts; a failure
-	// after which no retry could start in time is the last. No limit when zero.
+	// GiveUpAfter is the maximum age of a job at the start of a retry, counted from its enqueue or last manual retry. If no
+	// retry could start in time, the job fails for good. No limit when zero.
 	GiveUpAfter time.Duration
-	// Backoff is the wait between attempts; 5 s doubling up to an hour, and up to 5 s on top, when nil.
+	// Backoff is the delay between attempts. When nil: 5 s, doubled each time up to an hour, plus up to 5 s.
 	Backoff Backoff
-	// MaxCrashes is after how many lost workers the job is presumed to kill them and fails as poison; 3 when zero.
+	// MaxCrashes is the number of lost workers after which the job fails with POISON, because it probably ends its workers;
+	// 3 when zero.
 	MaxCrashes int
-	// CrashBackoff is the wait after a worker was lost. When nil the job is taken up at once the first time, because the
-	// worker is the likelier culprit, and after 1 s, 2 s, 4 s up to a minute from then on.
+	// CrashBackoff is the delay after a worker was lost. When nil the first retry is immediate, because the worker is more
+	// likely the cause than the job; later ones wait 1 s, 2 s, 4 s and so on up to a minute.
 	CrashBackoff Backoff
-	// RetryAfterCap is the longest wait that the handler or the other side may ask for; an hour when zero.
+	// RetryAfterCap is the longest wait that a handler or a Retry-After header may ask for; an hour when zero.
 	RetryAfterCap time.Duration
-	// RetryWithin is a promise: after a failed attempt the next one starts within this time. A backoff that is longer is
-	// shortened to keep it; a wait that somebody else asked for is not. A job's own word wins. No promise when zero.
+	// RetryWithin is the time within which the next attempt starts after a failed one. A longer backoff is shortened to it;
+	// a wait that the handler or the dependency asked for is not. A value on the job itself takes precedence. No limit when
+	// zero.
 	RetryWithin time.Duration
-	// Throttle says what a request to come back later costs; by the handler's mark alone when empty.
+	// Throttle says whether a throttled attempt costs an attempt; only the handler's mark decides when empty.
 	Throttle Throttle
-	// ThrottleTripsBreaker says whether a throttle counts against the dependency in its breaker. When nil an answer 503 does and nothing else.
+	// ThrottleTripsBreaker says whether a throttled attempt counts as a failed call in the breaker. When nil, only a status
+	// 503 does.
 	ThrottleTripsBreaker *bool
-	// GroupBenign lets benign failures form error groups. They form none when nil.
+	// GroupBenign says whether benign failures form error groups. When nil they do not.
 	GroupBenign *bool
-	// Learned gives up early when experience says that another attempt is in vain: see Rules.Hopes.
+	// Learned gives up early when experience shows that another attempt is unlikely to succeed; see Rules.Hopes.
 	Learned bool
-	// Hopeless is the share of retries that have to help, at the very best, for another to be made; 0.02 when zero.
+	// Hopeless is the share of retries that must succeed, at the optimistic end of the estimate, for another retry to be
+	// made; 0.02 when zero.
 	Hopeless float64
-	// Codes are exceptions by the code's name.
+	// Codes are exceptions for single codes, by name.
 	Codes map[string]Override
 }
 
-// An Override is what a policy says otherwise for one code. Zero fields leave it as it is.
+// An Override changes a policy for one code. Zero fields change nothing.
 type Override struct {
 	MaxAttempts int
 	GiveUpAfter time.Duration
@@ -56,14 +61,15 @@ type Override struct {
 	GroupBenign          *bool
 }
 
-// Rules are all that a verdict depends on besides the job and the outcome. The zero value works.
+// Rules are everything that a verdict depends on besides the job and the outcome. The zero value works. Rules are only
+// read, so they may be shared between goroutines.
 type Rules struct {
 	Taxonomy   *Taxonomy // the built-in codes when nil
-	Classify   Rule      // asked before DefaultRule
+	Classify   Rule      // used before DefaultRule
 	Policy     Policy
-	Dependency string // what this kind of job calls, unless a job says otherwise: named in the record when the code blames a dependency
+	Dependency string // dependency of this kind of job, unless the job names another; recorded when the code blames a dependency
 
-	// Hopes is what experience says about trying again, by the code of a failure and its number, 1 the first.
+	// Hopes is the experience with retries, by code and number of the failed attempt, 1 the first.
 	Hopes map[string]map[int]Hope
 }
 
@@ -80,8 +86,8 @@ const (
 	defaultRetryAfterCap = time.Hour
 )
 
-// Check refuses rules that make no sense, naming every problem at once. Decide does not need it: it takes a number that
-// makes no sense for the default.
+// Check returns an error that names every problem, or nil. Decide does not need it: it replaces an invalid number by
+// the default.
 func (r Rules) Check() error {
 	p := r.Policy
 	problems := []error{
@@ -124,7 +130,7 @@ func refuseThrottle(field string, t Throttle) error {
 	return nil
 }
 
-// terms is a policy as it applies to one failure of one job.
+// terms are the parts of a policy that apply to one failure of one job.
 type terms struct {
 	retryable   bool
 	limit       int
@@ -133,12 +139,13 @@ type terms struct {
 	cap         time.Duration
 	within      time.Duration
 
-	forbidden     bool // the policy itself says that the code is never retried
+	forbidden     bool // the policy says that the code is never retried
 	throttled     Throttle
 	throttleTrips *bool
 }
 
-// terms works out the policy for one code and job: the job's own count wins over the code's, the code's over the policy's.
+// terms computes what applies to one code and job. A limit on the job takes precedence over the code's, and that over the
+// policy's.
 func (p Policy) terms(code Code, own int) terms {
 	over := p.Codes[code.Name]
 	t := terms{
@@ -170,7 +177,7 @@ func (p Policy) groupsBenign(code string) bool {
 	return asked != nil && *asked
 }
 
-// firstPositive is the first number above zero, within what a store can count.
+// firstPositive returns the first number above zero, limited to the range that a store can count.
 func firstPositive(numbers ...int) int {
 	for _, n := range numbers {
 		if n > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Caps on what a record carries besides its detail.
+// Limits of a failure record besides its detail.
 const (
 	maxContext      = 32 // facts
 	maxContextKey   = 64
@@ -18,7 +18,7 @@ const (
 	maxWhy          = 1000
 )
 
-// A diagnosis is what is known about a failure before anybody decides what follows from it.
+// A diagnosis is the classification of a failure, before the decision about a retry.
 type diagnosis struct {
 	code    Code
 	class   Class
@@ -26,14 +26,14 @@ type diagnosis struct {
 	strange bool // the code is not in the taxonomy
 }
 
-// diagnose gives an outcome its code. What the handler said comes first; then, for an error it returned, the rules; every
-// other event has a code of its own.
+// diagnose gives an outcome its code. A code from the handler comes first; then, for a returned error, the rules; every
+// other event has a code of its own, given by code and rule.
 func (r Rules) diagnose(o Outcome, code, rule string) diagnosis {
 	var d diagnosis
 	d.class = Class{Code: code, Rule: rule}
 	if o.Err != nil {
 		var facts Class
-		d.marks, facts = examine(o.Err)
+		d.marks, facts = readError(o.Err)
 		d.class = r.choose(o, d)
 		d.class.Context = merge(d.class.Context, facts.Context)
 		if d.class.RetryAfter <= 0 {
@@ -44,16 +44,16 @@ func (r Rules) diagnose(o Outcome, code, rule string) diagnosis {
 	return d
 }
 
-// choose picks between the handler's word, the rules and the code of the event.
+// choose selects between the handler's code, the rules and the code of the event.
 func (r Rules) choose(o Outcome, d diagnosis) Class {
-	bySelf := o.Event == Returned || o.Event == TimedOut || o.Event == Panicked
+	ran := o.Event == Returned || o.Event == TimedOut || o.Event == Panicked
 	switch {
-	case d.marks.code != "" && bySelf:
-		return Class{Code: d.marks.code, Rule: "the handler's own word"}
+	case d.marks.code != "" && ran:
+		return Class{Code: d.marks.code, Rule: "the handler"}
 	case o.Event == Returned && d.class.Code == "":
 		return r.classify(o.Err)
 	case o.Event == TimedOut:
-		// An attempt that ran out of time is a timeout; a rule may only choose which.
+		// The code must be one of the category timeout; a rule may only choose which.
 		class := r.classify(o.Err)
 		if code, _ := r.lookUp(class.Code); code.Category == "timeout" {
 			return class
@@ -62,8 +62,8 @@ func (r Rules) choose(o Outcome, d diagnosis) Class {
 	return d.class
 }
 
-// lookUp finds a code. One that the taxonomy does not know is treated like UNKNOWN under its own name, unless that could not
-// be a name.
+// lookUp returns the code with a name. A code that is not in the taxonomy is treated like UNKNOWN; it keeps its name if
+// that is a valid name.
 func (r Rules) lookUp(name string) (code Code, strange bool) {
 	if code, ok := r.Taxonomy.Code(name); ok {
 		return code, false
@@ -75,8 +75,8 @@ func (r Rules) lookUp(name string) (code Code, strange bool) {
 	return code, true
 }
 
-// examine reads off an error what does not depend on its code. Whatever foreign methods panic, what was read stays.
-func examine(err error) (m marks, facts Class) {
+// readError reads from an error what does not depend on its code. If a method of the error panics, the values read so far are kept.
+func readError(err error) (m marks, facts Class) {
 	defer func() { _ = recover() }()
 	m = readMarks(err)
 	facts.RetryAfter = askedToWait(err)
@@ -90,7 +90,7 @@ func examine(err error) (m marks, facts Class) {
 	return m, facts
 }
 
-// record writes a failure down, safe to keep and to show.
+// record returns the failure record of an outcome. Secrets are removed from it.
 func (r Rules) record(d diagnosis, o Outcome, otherwise string) *holdfast.Failure {
 	text := otherwise
 	if o.Err != nil {
@@ -101,7 +101,7 @@ func (r Rules) record(d diagnosis, o Outcome, otherwise string) *holdfast.Failur
 		Code:        d.code.Name,
 		Category:    d.code.Category,
 		Message:     d.code.Message,
-		Context:     tidy(merge(d.marks.context, d.class.Context)),
+		Context:     scrubFacts(merge(d.marks.context, d.class.Context)),
 		Dependency:  r.dependency(d),
 		Fingerprint: guardedFingerprint(d.code.Name, o, detail),
 		Benign:      d.marks.benign || d.code.Benign,
@@ -116,13 +116,15 @@ func (r Rules) record(d diagnosis, o Outcome, otherwise string) *holdfast.Failur
 	return f
 }
 
-// Summary is the error text at the beginning of a record's detail as one line, without the stack that may follow it. It is scrubbed like the detail.
+// Summary returns the error text at the beginning of a record's detail as one line, without the stack that may follow it.
+// Like the detail it contains no secrets.
 func Summary(detail string) string {
 	text, _, _ := strings.Cut(strings.TrimSpace(detail), "\n\n")
 	return line(text, maxWhy)
 }
 
-// dependency is what the handler named, then what the rule named, then what the kind depends on if the code blames it.
+// dependency returns the dependency for the record: the one that the handler named, else the rule's, else the kind's if the code
+// blames a dependency or is a timeout.
 func (r Rules) dependency(d diagnosis) string {
 	name := d.marks.dependency
 	if name == "" {
@@ -136,15 +138,16 @@ func (r Rules) dependency(d diagnosis) string {
 
 func guardedFingerprint(code string, o Outcome, text string) (print string) {
 	defer func() {
-		if recover() != nil { // a foreign Unwrap
+		if recover() != nil { // an Unwrap method of the error panicked
 			print = fingerprint(code, nil, text, o.Stack)
 		}
 	}()
 	return fingerprint(code, o.Err, text, o.Stack)
 }
 
-// tidy scrubs and caps facts. When there are too many the last by name are dropped, so that the same facts always remain.
-func tidy(facts map[string]string) map[string]string {
+// scrubFacts removes secrets from facts and limits them. If there are too many, the last by name are dropped, so that the result
+// does not depend on map order.
+func scrubFacts(facts map[string]string) map[string]string {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -164,7 +167,7 @@ func tidy(facts map[string]string) map[string]string {
 	return kept
 }
 
-// merge adds to first what only second has.
+// merge returns first and those entries of second that first lacks.
 func merge(first, second map[string]string) map[string]string {
 	all := maps.Clone(second)
 	if all == nil {
@@ -176,12 +179,12 @@ func merge(first, second map[string]string) map[string]string {
 
 var blanksOnly = strings.NewReplacer("\n", " ", "\t", " ")
 
-// line makes a text one clean line of limited length.
+// line turns a text into one clean line of limited length.
 func line(text string, limit int) string {
 	return cut(strings.TrimSpace(blanksOnly.Replace(clean(cut(text, maxRaw)))), limit)
 }
 
-// span prints a duration for people: 10s, 1m30s, 250ms.
+// span formats a duration for people: 10s, 1m30s, 250ms.
 func span(d time.Duration) string {
 	if d >= time.Second {
 		return d.Round(100 * time.Millisecond).String()

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestAFailuresRecordTellsOneStory(t *testing.T) {
+func TestAFailureRecordIsComplete(t *testing.T) {
 	err := With(On(HTTPError(502, "", errors.New("GET https://ada:hunter2@gw.example.org/x: bad gateway")), "gateway"), "proxy", "eu-1")
 	got := Decide(Rules{}, lease(0, 0), Outcome{Err: err}).Failure
 	if len(got.Fingerprint) != 32 {
@@ -20,7 +20,7 @@ func TestAFailuresRecordTellsOneStory(t *testing.T) {
 	}
 	got.Fingerprint = ""
 	want := &holdfast.Failure{
-		Code: "HTTP_5XX", Category: "dependency", Message: "A service is having trouble.",
+		Code: "HTTP_5XX", Category: "dependency", Message: "A service answered with a server error.",
 		Detail:     "HTTP status 502: GET https://***@gw.example.org/x: bad gateway",
 		Context:    map[string]string{"http_status": "502", "proxy": "eu-1"},
 		Dependency: "gateway",
@@ -30,7 +30,7 @@ func TestAFailuresRecordTellsOneStory(t *testing.T) {
 	}
 }
 
-func TestAStackReachesEngineersScrubbedAndNeverPeople(t *testing.T) {
+func TestAStackIsScrubbedAndOnlyInTheDetail(t *testing.T) {
 	stack := "goroutine 7 [running]:\nmain.work()\n\t/home/ada/secret-project/main.go:42 +0x1d\npassword=hunter2"
 	got := Decide(Rules{}, lease(0, 0), Outcome{Event: Panicked, Err: errors.New("index out of range"), Stack: stack}).Failure
 	want := "index out of range\n\ngoroutine 7 [running]:\nmain.work()\n\t…/main.go:42 +0x1d\npassword=***"

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 )
 
-// Redact hides credentials in a JSON value: texts in which something looks like one, and everything in a member that is named like a secret, see [SecretName]. Paths
-// of files stay, unlike in what [Scrub] leaves. A value that is no JSON is hidden whole.
+// Redact hides credentials in a JSON value: in strings, the parts that look like a credential, and the whole value of a
+// member whose name looks like a secret, see [SecretName]. File paths stay, unlike with [Scrub]. A value that is not JSON
+// is hidden completely.
 func Redact(value json.RawMessage) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(value))
-	d.UseNumber() // numbers stay to the letter
+	d.UseNumber() // keeps numbers as they are written
 	var decoded any
 	if err := d.Decode(&decoded); err != nil {
 		return json.RawMessage(`"` + hidden + `"`)

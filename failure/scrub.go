@@ -10,21 +10,21 @@ import (
 
 const (
 	maxText   = 64 << 10 // bytes of an error's text that rules see
-	maxRaw    = 16 << 10 // bytes of a text that are looked at, before it is scrubbed
+	maxRaw    = 16 << 10 // bytes of a text that are examined, before it is scrubbed
 	maxDetail = 4 << 10  // bytes of a text that are kept
 	hidden    = "***"
 )
 
-// Scrub makes a technical text fit to be kept: no credentials, no more of a file's path than its name, valid UTF-8 without
-// control characters other than line breaks and tabs, and at most 4 KiB. What looks like a secret is hidden, also when it
-// may not be one.
+// Scrub makes a technical text safe to store and show. The result contains no credentials, only the last part of file
+// paths, valid UTF-8 without control characters other than line breaks and tabs, and at most 4 KiB. Text that looks like a
+// secret is hidden even if it is none.
 func Scrub(text string) string { return scrubbed.get(text) }
 
 var scrubbed = memo{of: scrub}
 
 func scrub(text string) string {
 	if len(text) > maxRaw {
-		// The last word may be half a secret, which no pattern would know.
+		// The last word may be part of a secret, which no pattern would recognise.
 		text = text[:maxRaw]
 		text = text[:strings.LastIndexAny(text, " \t\r\n")+1]
 	}
@@ -39,14 +39,14 @@ func hideCredentials(text string) string { return apply(scrubbers, text) }
 func apply(all []scrubber, text string) string {
 	small := strings.ToLower(text)
 	for _, s := range all {
-		if s.worth(small) {
+		if s.applies(small) {
 			text = s.apply(text)
 		}
 	}
 	return text
 }
 
-// clean escapes what a terminal, a database or a page could trip over.
+// clean escapes characters that could harm a terminal, a database or a page.
 func clean(text string) string {
 	plain := func(r rune) bool { return r == '\n' || r == '\t' || r != utf8.RuneError && unicode.IsPrint(r) }
 	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
@@ -66,7 +66,7 @@ func clean(text string) string {
 	return b.String()
 }
 
-// cut shortens a text to a number of bytes, between two characters, and shows that it did.
+// cut shortens a text to a number of bytes, between two characters, and ends it with an ellipsis.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -78,14 +78,14 @@ func cut(text string, limit int) string {
 	return text[:end] + "…"
 }
 
-// A scrubber hides one sort of secret. Expressions are slow and most texts are harmless, so it is only tried on texts that
-// are worth it: with any of some words, in lower case.
+// A scrubber hides one kind of secret. Regular expressions are slow and most texts contain no secret, so it runs only on
+// texts that contain one of its words, compared in lower case.
 type scrubber struct {
 	words []string
 	apply func(string) string
 }
 
-func (s scrubber) worth(small string) bool {
+func (s scrubber) applies(small string) bool {
 	for _, word := range s.words {
 		if strings.Contains(small, word) {
 			return true
@@ -134,25 +134,25 @@ func replace(expression *regexp.Regexp, with string) func(string) string {
 	return func(text string) string { return expression.ReplaceAllString(text, with) }
 }
 
-// hideScheme hides what follows "Bearer" and its like, unless it is an ordinary word: "basic authentication failed".
+// hideScheme hides what follows "Bearer" and similar words, unless it is an ordinary word: "basic authentication failed".
 func hideScheme(text string) string {
 	return scheme.ReplaceAllStringFunc(text, func(found string) string {
 		parts := scheme.FindStringSubmatch(found)
-		if !secretive(parts[2]) {
+		if !looksRandom(parts[2]) {
 			return found
 		}
 		return parts[1] + " " + hidden
 	})
 }
 
-// hideAssignment hides the value of what is named like a secret. After a bare colon the value must also look like one,
-// because "unexpected token: end of file" is an ordinary sentence; a password needs no such look.
+// hideAssignment hides the value of a name that looks like a secret. After a bare colon the value must look random too, because
+// "unexpected token: end of file" is an ordinary sentence; the value of a password is always hidden.
 func hideAssignment(text string) string {
 	return assignment.ReplaceAllStringFunc(text, func(found string) string {
 		parts := assignment.FindStringSubmatch(found)
 		name, between, value := parts[1], parts[2], parts[3]
 		sentence := strings.TrimSpace(between) == ":" && value[0] != '"' && value[0] != '\''
-		if sentence && !secretive(value) && !passwordName.MatchString(name) {
+		if sentence && !looksRandom(value) && !passwordName.MatchString(name) {
 			return found
 		}
 		return name + between + hidden
@@ -161,12 +161,12 @@ func hideAssignment(text string) string {
 
 var passwordName = regexp.MustCompile(passwordWord)
 
-// secretive reports whether a word looks random rather than spoken.
-func secretive(word string) bool {
+// looksRandom reports whether a word looks random and not like a word of a language.
+func looksRandom(word string) bool {
 	return len(word) >= 24 || len(word) >= 6 && strings.ContainsAny(word, "0123456789=+/_")
 }
 
-// SecretName reports whether something of this name is taken for a secret whatever its value: password, api_key, Authorization.
+// SecretName reports whether a name is that of a secret whatever its value: password, api_key, Authorization.
 func SecretName(name string) bool { return secretNames.MatchString(name) }
 
 var secretNames = regexp.MustCompile(`(?i)^(?:` + secretWord + `|.*authorization|(?:set-)?cookie)$`)

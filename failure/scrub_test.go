@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestScrubHidesWhatCouldOpenADoor(t *testing.T) {
+func TestScrubHidesCredentials(t *testing.T) {
 	cases := []struct{ text, want string }{
 		{"dial postgres://app:hunter2@db.internal:5432/jobs failed", "dial postgres://***@db.internal:5432/jobs failed"},
 		{"dial postgres://app:hun/t@er2@db:5432/jobs", "dial postgres://***@db:5432/jobs"},

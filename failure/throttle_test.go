@@ -23,18 +23,18 @@ func TestAThrottleWaitsKeepsItsRecordAndSpendsNothing(t *testing.T) {
 		code  string
 		why   string
 	}{
-		"the handler's mark":           {Rules{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), 90*time.Second), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by the handler's own word; throttled: waits 1m30s by the handler's word; no attempt spent"},
+		"the handler's mark":           {Rules{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), 90*time.Second), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by the handler; throttled: waits 1m30s by the handler's Throttled; no attempt spent"},
 		"a mark on another code":       {Rules{}, fmt.Errorf("x: %w", Throttled(errQuota, time.Minute)), time.Minute, "UNKNOWN", ""},
 		"a mark on a final code":       {Rules{}, Throttled(HTTPError(403, "", errQuota), time.Minute), time.Minute, "AUTH_DENIED", ""},
 		"a mark without a wait":        {Rules{Policy: Policy{Backoff: Fixed(20 * time.Second)}}, Throttled(errQuota, 0), 20 * time.Second, "UNKNOWN", ""},
 		"a mark, the header's wait":    {Rules{}, Throttled(HTTPError(429, "30", errQuota), 0), 30 * time.Second, "RATE_LIMITED", ""},
-		"a mark with an absurd wait":   {Rules{}, Throttled(errQuota, 1e6*time.Hour), time.Hour, "UNKNOWN", "by the handler's word, capped"},
+		"a mark with an absurd wait":   {Rules{}, Throttled(errQuota, 1e6*time.Hour), time.Hour, "UNKNOWN", "by the handler's Throttled, capped"},
 		"429 with Retry-After":         {free, HTTPError(429, "90", errQuota), 90 * time.Second, "RATE_LIMITED", "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent"},
 		"503 with Retry-After":         {free, HTTPError(503, "5", nil), 5 * time.Second, "DEPENDENCY_DOWN", ""},
-		"429 and the handler's wait":   {free, RetryAfter(HTTPError(429, "", nil), time.Minute), time.Minute, "RATE_LIMITED", "by the handler's wish"},
+		"429 and the handler's wait":   {free, RetryAfter(HTTPError(429, "", nil), time.Minute), time.Minute, "RATE_LIMITED", "by the handler's RetryAfter"},
 		"a code of its category":       {free, RetryAfter(errors.New("too many requests"), time.Minute), time.Minute, "RATE_LIMITED", ""},
 		"an absurd Retry-After":        {free, HTTPError(429, "99999999999", nil), time.Hour, "RATE_LIMITED", "by the other side's Retry-After, capped"},
-		"said for the code":            {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, HTTPError(429, "7", nil), 7 * time.Second, "RATE_LIMITED", ""},
+		"set for the code":             {Rules{Policy: Policy{Codes: map[string]Override{"RATE_LIMITED": {Throttle: ThrottleFree}}}}, HTTPError(429, "7", nil), 7 * time.Second, "RATE_LIMITED", ""},
 		"a wait too short to be meant": {Rules{}, Throttled(errQuota, time.Nanosecond), time.Second, "UNKNOWN", ""},
 	} {
 		job := lease(2, 2)
@@ -56,14 +56,14 @@ func TestAThrottleWaitsKeepsItsRecordAndSpendsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoThrottleSpendsAnAttemptAsEver(t *testing.T) {
+func TestFailuresThatAreNoThrottleCostAnAttempt(t *testing.T) {
 	no := false
 	free := Rules{Policy: Policy{Throttle: ThrottleFree}}
 	for name, c := range map[string]struct {
 		rules Rules
 		err   error
 	}{
-		"429 where nobody said free":            {Rules{}, HTTPError(429, "90", nil)},
+		"429 where free is not set":             {Rules{}, HTTPError(429, "90", nil)},
 		"429 without Retry-After":               {free, HTTPError(429, "", nil)},
 		"500 with Retry-After":                  {free, HTTPError(500, "90", nil)},
 		"the policy has the last word":          {Rules{Policy: Policy{Throttle: ThrottleAttempt}}, Throttled(errQuota, time.Minute)},
@@ -108,7 +108,7 @@ func TestAThrottledJobGivesUpByItsAgeWithItsCode(t *testing.T) {
 	}
 }
 
-func TestAThrottleSaysNothingBadAboutTheDependencyUnlessThePolicySaysSo(t *testing.T) {
+func TestAThrottleCountsInTheBreakerOnlyWhenThePolicySaysSo(t *testing.T) {
 	yes, no := true, false
 	for name, c := range map[string]struct {
 		policy Policy
@@ -117,7 +117,7 @@ func TestAThrottleSaysNothingBadAboutTheDependencyUnlessThePolicySaysSo(t *testi
 	}{
 		"429":                           {Policy{Throttle: ThrottleFree}, HTTPError(429, "9", nil), NoCall},
 		"the handler's mark":            {Policy{}, Throttled(WithCode(errQuota, "RATE_LIMITED"), time.Minute), NoCall},
-		"503 says that it is down":      {Policy{Throttle: ThrottleFree}, HTTPError(503, "9", nil), BadCall},
+		"503 means that it is down":     {Policy{Throttle: ThrottleFree}, HTTPError(503, "9", nil), BadCall},
 		"429, the policy counts it":     {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &yes}, HTTPError(429, "9", nil), BadCall},
 		"503, the policy leaves it out": {Policy{Throttle: ThrottleFree, ThrottleTripsBreaker: &no}, HTTPError(503, "9", nil), NoCall},
 		"counted for one code":          {Policy{Codes: map[string]Override{"UNKNOWN": {ThrottleTripsBreaker: &yes}}}, Throttled(errQuota, time.Minute), BadCall},

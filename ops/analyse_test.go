@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-func TestABreakersHistoryTellsWhenItsDependencyWasAway(t *testing.T) {
+func TestABreakersHistoryShowsTheOutages(t *testing.T) {
 	history := []breaker.Transition{
 		{To: breaker.HalfOpen, At: at(0)}, // what came before is forgotten
 		{To: breaker.Recovering, At: at(1)},
@@ -57,11 +57,11 @@ func TestFiguresOfAKindAddUp(t *testing.T) {
 	}
 }
 
-func TestWhatVariesIsToldApartFromWhatIsTheSame(t *testing.T) {
+func TestVaryingAndEqualPropertiesAreSeparated(t *testing.T) {
 	job := func(owner string, context map[string]string) holdfast.Job {
 		return holdfast.Job{Queue: "q", Kind: "k", Owner: owner, LastFailure: &holdfast.Failure{Context: context}}
 	}
-	varies, same := compare([]holdfast.Job{
+	varies, same := compareJobs([]holdfast.Job{
 		job("a", map[string]string{"status": "500", "proxy": "p1"}), job("b", map[string]string{"status": "500"}), job("c", map[string]string{"status": "500", "proxy": "p1"}),
 	})
 	want := []Variation{
@@ -92,7 +92,7 @@ func TestACircuitIsDescribedWithItsWindow(t *testing.T) {
 	}
 }
 
-func TestAForcedCircuitLeavesWhatElseTheWorkersKeepAlone(t *testing.T) {
+func TestForcingABreakerKeepsOtherFieldsOfItsRecord(t *testing.T) {
 	r := holdfast.Record{Version: 3, Body: []byte(`{"state":"open","until":"2026-05-04T12:00:00Z","code":"GW_5XX","budget":{"per_second":1},"by":"w1#7","flow":{"Free":false}}`)}
 	body, err := encode(r, breaker.Circuit{State: breaker.ForcedOpen})
 	if err != nil {

@@ -9,50 +9,50 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Analytics say whether it helps to try again, and what it costs.
+// Analytics shows whether retries help, and what they cost.
 type Analytics struct {
-	Within     time.Duration `json:"within"`     // of jobs that were created within this time
-	Kinds      []KindFigures `json:"kinds"`      // what wastes most time first
+	Within     time.Duration `json:"within"`     // covers jobs that were created within this time
+	Kinds      []KindFigures `json:"kinds"`      // the kind that wastes the most time first
 	Retries    []Retried     `json:"retries"`    // by kind, code and number of the attempt
-	Recoveries []Recovery    `json:"recoveries"` // of dependencies, the latest first; as far back as the breakers remember
+	Recoveries []Recovery    `json:"recoveries"` // of dependencies, the latest first, as far back as breakers keep their history
 }
 
-// KindFigures are about the jobs of one kind.
+// KindFigures are the numbers of one kind.
 type KindFigures struct {
 	Kind     string `json:"kind"`
 	Jobs     int    `json:"jobs"`      // that made a first attempt
-	FirstTry int    `json:"first_try"` // completed at once
+	FirstTry int    `json:"first_try"` // completed by the first attempt
 	Later    int    `json:"later"`     // completed by a retry
 	GaveUp   int    `json:"gave_up"`   // failed for good
-	Attempts int    `json:"attempts"`  // first ones and retries; what was handed back for free does not count
+	Attempts int    `json:"attempts"`  // first attempts and retries; released attempts do not count
 	Retries  int    `json:"retries"`
-	// Amplification is how many attempts there were for each first one: 1 when nothing is ever retried.
+	// Amplification is the number of attempts for each first attempt: 1 if nothing is ever retried.
 	Amplification float64 `json:"amplification"`
 
-	Took   time.Duration `json:"took"`   // by failed attempts together
-	Wasted time.Duration `json:"wasted"` // of that, by jobs that failed for good in the end
+	Took   time.Duration `json:"took"`   // run time of failed attempts
+	Wasted time.Duration `json:"wasted"` // part of Took that belongs to jobs that failed for good in the end
 
-	Cost      float64 `json:"cost,omitempty"`       // of all attempts, when the policy gives the kind a cost
-	RetryCost float64 `json:"retry_cost,omitempty"` // of the retries alone
+	Cost      float64 `json:"cost,omitempty"`       // of all attempts, if the policy gives the kind a cost
+	RetryCost float64 `json:"retry_cost,omitempty"` // of the retries
 }
 
-// Retried says what came of trying again after one sort of failure.
+// Retried is the result of retries after one code and attempt number.
 type Retried struct {
 	Kind     string        `json:"kind"`
 	Code     string        `json:"code"`
 	Number   int           `json:"number"` // of the attempt that failed, 1 the first
-	Failed   int           `json:"failed"` // so many attempts failed so
+	Failed   int           `json:"failed"` // number of attempts that failed this way
 	Complete int           `json:"complete"`
 	Again    int           `json:"again"`
 	GaveUp   int           `json:"gave_up"`
-	Success  float64       `json:"success"` // the share of next attempts that completed; 0 when there was none
+	Success  float64       `json:"success"` // share of next attempts that completed; 0 if there was none
 	Wasted   time.Duration `json:"wasted"`
 }
 
-// Analytics sums up what became of attempts of jobs that were created within a time, and how dependencies recovered.
+// Analytics sums up the attempts of jobs that were created within a time, and the recoveries of dependencies.
 func (s *Service) Analytics(ctx context.Context, within time.Duration) (Analytics, error) {
 	if within <= 0 {
-		return Analytics{}, invalid("within %v: give how far to look back, such as 24h", within)
+		return Analytics{}, invalid("within %v: give a positive duration, such as 24h", within)
 	}
 	experience, err := s.store.Experience(ctx, within)
 	if err != nil {

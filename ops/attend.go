@@ -13,15 +13,15 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// Unattended is a kind whose jobs could be claimed, and that no live worker handles in their queue. They wait at no cost.
+// An Unattended is a kind with claimable jobs that no live worker handles in their queue. The jobs wait at no cost.
 type Unattended struct {
 	Queue string    `json:"queue"`
 	Kind  string    `json:"kind"`
-	Since time.Time `json:"since,omitzero"` // when Attend first saw it
-	Told  bool      `json:"told,omitempty"` // its event was written
+	Since time.Time `json:"since,omitzero"` // when Attend first found it
+	Told  bool      `json:"told,omitempty"` // the event was written
 }
 
-// UnattendedOf are the kinds of claimable jobs that none of the workers handles, by queue and kind.
+// UnattendedOf returns the kinds of claimable jobs that none of the workers handles, by queue and kind.
 func UnattendedOf(depths []holdfast.Depth, workers []holdfast.Presence) []Unattended {
 	all := []Unattended{}
 	for _, d := range depths {
@@ -42,14 +42,16 @@ func worksOn(w holdfast.Presence, queue string) bool {
 const (
 	roomAttendance   = "attendance"
 	recordUnattended = "unattended"
-	// unattendedFor is how long a kind is without a worker before that is an event: workers that are deployed anew are away for a moment.
+	// unattendedFor is how long a kind is without a worker before that is an event, because workers stop for a moment
+	// during a deployment.
 	unattendedFor = time.Minute
-	// mostUnattended is how many kinds are remembered: a caller can make up kinds without end.
-	mostUnattended = 1000
+	// maxUnattended limits how many kinds are recorded, because callers can invent any number of kinds.
+	maxUnattended = 1000
 )
 
-// Attend looks which kinds have claimable jobs and no live worker, and writes one event when a kind has had none for a minute (kind.unattended) and one when that is
-// over (kind.attended). It is a duty: any number of processes may call it every half minute; the store lets one of them write each event.
+// Attend finds kinds with claimable jobs and no live worker. It writes one event when a kind has had no worker for a minute
+// (kind.unattended) and one when that ends (kind.attended). It is a duty: any number of processes may call it every half
+// minute, and each event is written once.
 func (s *Service) Attend(ctx context.Context) error {
 	depths, err := s.store.Depths(ctx)
 	if err != nil {
@@ -68,7 +70,7 @@ func (s *Service) Attend(ctx context.Context) error {
 	for _, one := range records {
 		if one.Name == recordUnattended {
 			r = one
-			_ = json.Unmarshal(one.Body, &known) // one that cannot be read is begun anew
+			_ = json.Unmarshal(one.Body, &known) // a record that cannot be decoded is replaced
 		}
 	}
 	now, err := s.now(ctx)
@@ -83,20 +85,20 @@ func (s *Service) Attend(ctx context.Context) error {
 		return err
 	}
 	err = s.store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{r}, Events: events})
-	if errors.Is(err, holdfast.ErrConflict) { // another process was faster
+	if errors.Is(err, holdfast.ErrConflict) { // another process wrote it first
 		return nil
 	}
 	return err
 }
 
-// attendance is what is to be remembered, and the events for what has changed.
+// attendance returns the new record, and the events for the changes.
 func attendance(known, seen []Unattended, now time.Time) (found []Unattended, events []holdfast.Event) {
 	name := func(u Unattended) string { return u.Queue + "\n" + u.Kind }
 	before := map[string]Unattended{}
 	for _, u := range known {
 		before[name(u)] = u
 	}
-	for _, u := range seen[:min(len(seen), mostUnattended)] {
+	for _, u := range seen[:min(len(seen), maxUnattended)] {
 		if was, there := before[name(u)]; there {
 			u = was
 		} else {
@@ -105,7 +107,7 @@ func attendance(known, seen []Unattended, now time.Time) (found []Unattended, ev
 		delete(before, name(u))
 		if !u.Told && now.Sub(u.Since) >= unattendedFor {
 			u.Told = true
-			events = append(events, attendanceEvent(u, "unattended", fmt.Sprintf("jobs of kind %s wait in queue %s since %s, and no live worker handles it there: start one", u.Kind, u.Queue, u.Since.Format(time.RFC3339))))
+			events = append(events, attendanceEvent(u, "unattended", fmt.Sprintf("jobs of kind %s have waited in queue %s since %s, and no live worker handles the kind there: start one", u.Kind, u.Queue, u.Since.Format(time.RFC3339))))
 		}
 		found = append(found, u)
 	}

@@ -26,24 +26,24 @@ func TestAKindWithoutAWorkerIsOneEventAndItsEndAnother(t *testing.T) {
 	for _, step := range []struct {
 		at   int // minutes
 		seen []Unattended
-		tell string
+		want string
 	}{{0, mail, ""}, {0, mail, ""}, {1, mail, "unattended"}, {2, mail, ""}, {3, nil, "attended"}, {4, nil, ""}, {5, mail, ""}, {5, nil, ""}} {
 		var events []holdfast.Event
 		known, events = attendance(known, step.seen, noon.Add(time.Duration(step.at)*time.Minute))
-		told := ""
+		written := ""
 		for _, e := range events {
-			told += e.Name
+			written += e.Name
 			if e.Subject != "kind/mail" || e.Reason == "" || e.Actor == "" {
 				t.Errorf("minute %d: %+v", step.at, e)
 			}
 		}
-		if told != step.tell || len(known) != len(step.seen) {
-			t.Errorf("minute %d: %q, %d remembered; want %q", step.at, told, len(known), step.tell)
+		if written != step.want || len(known) != len(step.seen) {
+			t.Errorf("minute %d: %q, %d remembered; want %q", step.at, written, len(known), step.want)
 		}
 	}
 }
 
-func TestAttendWritesWhatTheStoreTells(t *testing.T) {
+func TestAttendWritesItsEvents(t *testing.T) {
 	ctx := context.Background()
 	jobs, err := store.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {

@@ -15,33 +15,33 @@ import (
 
 const breakerRoom = "breaker"
 
-// A Breaker is what is known about one dependency, and what it lets through.
+// A Breaker is the state of one dependency's breaker, and what it lets through.
 type Breaker struct {
 	Dependency string        `json:"dependency"`
 	State      breaker.State `json:"state"`
 	Since      time.Time     `json:"since,omitzero"`
-	Why        string        `json:"why,omitempty"`       // what brought it to this state
-	NextProbe  time.Time     `json:"next_probe,omitzero"` // while it is open
-	Until      time.Time     `json:"until,omitzero"`      // while it recovers: then it is closed
-	Opens      int           `json:"opens,omitempty"`     // how often in a row
+	Why        string        `json:"why,omitempty"`       // reason of the last transition
+	NextProbe  time.Time     `json:"next_probe,omitzero"` // while open
+	Until      time.Time     `json:"until,omitzero"`      // while recovering: when it closes
+	Opens      int           `json:"opens,omitempty"`     // times it opened since it was last closed
 
-	Calls    int `json:"calls"`    // in its window now: so many were made,
-	Failures int `json:"failures"` // so many of them failed,
-	Slow     int `json:"slow"`     // so many were slow
+	Calls    int `json:"calls"`    // in its window
+	Failures int `json:"failures"` // failed calls in its window
+	Slow     int `json:"slow"`     // slow calls in its window
 
 	Code    string `json:"code,omitempty"`    // of the last failure
 	Message string `json:"message,omitempty"` // of the last failure
-	Actor   string `json:"actor,omitempty"`   // whose word it follows, if a person's
+	Actor   string `json:"actor,omitempty"`   // the person whose command set the state, if one did
 	Reason  string `json:"reason,omitempty"`
-	Prober  string `json:"prober,omitempty"` // the worker that watches over it with a health probe
+	Prober  string `json:"prober,omitempty"` // the worker that runs health probes
 
-	Lets    *holdfast.Hold       `json:"lets,omitempty"`    // the hold it keeps, if it keeps one
+	Lets    *holdfast.Hold       `json:"lets,omitempty"`    // the hold that the breaker has placed, if it has
 	Behind  int                  `json:"behind"`            // due jobs that wait for it, up to MostCounted
-	Kinds   []string             `json:"kinds,omitempty"`   // that live workers declared to call it
+	Kinds   []string             `json:"kinds,omitempty"`   // that live workers declared to call the dependency
 	History []breaker.Transition `json:"history,omitempty"` // the last 50, the newest first
 }
 
-// Breakers lists every dependency that workers declared or that has a breaker, by name.
+// Breakers returns every dependency that workers declared or that has a breaker, by name.
 func (s *Service) Breakers(ctx context.Context) ([]Breaker, error) {
 	records, err := s.store.Records(ctx, breakerRoom)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Service) Breakers(ctx context.Context) ([]Breaker, error) {
 	return list, nil
 }
 
-// Breaker tells all about one. A dependency that nobody knows is ErrNotFound.
+// Breaker returns one breaker. An unknown dependency is ErrNotFound.
 func (s *Service) Breaker(ctx context.Context, dependency string) (Breaker, error) {
 	list, err := s.Breakers(ctx)
 	if err != nil {
@@ -85,10 +85,10 @@ func (s *Service) Breaker(ctx context.Context, dependency string) (Breaker, erro
 			return b, nil
 		}
 	}
-	return Breaker{}, unknown(dependency)
+	return Breaker{}, unknownDependency(dependency)
 }
 
-// behind adds what the breaker keeps back. A closed one keeps nothing back, and is not asked about.
+// behind adds the hold and the number of jobs that wait. A closed breaker holds none, so the store is not asked.
 func (s *Service) behind(ctx context.Context, b *Breaker, holds []holdfast.Hold) (err error) {
 	for _, h := range holds {
 		if h.Source == holdfast.SourceBreaker && h.Dependency == b.Dependency {
@@ -101,7 +101,7 @@ func (s *Service) behind(ctx context.Context, b *Breaker, holds []holdfast.Hold)
 	return err
 }
 
-// declared tells for dependencies which kinds live workers declared to call them.
+// declared returns for each dependency the kinds that live workers declared to call it.
 func (s *Service) declared(ctx context.Context) (map[string][]string, error) {
 	workers, err := s.store.Workers(ctx)
 	kinds := map[string][]string{}
@@ -116,9 +116,9 @@ func (s *Service) declared(ctx context.Context) (map[string][]string, error) {
 	return kinds, err
 }
 
-// circuit reads a dependency's circuit. There is none where nobody has seen it fail.
+// circuit reads a dependency's circuit; nil if no call of it has been recorded.
 func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Circuit, error) {
-	r, err := s.record(ctx, breakerRoom, dependency)
+	r, err := s.readRecord(ctx, breakerRoom, dependency)
 	if err != nil || r.Version == 0 {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *Service) circuit(ctx context.Context, dependency string) (*breaker.Circ
 	return &c, nil
 }
 
-// decode reads a circuit. What cannot be read is a new one, as it is for the workers.
+// decode reads a circuit. A record that cannot be decoded counts as a new circuit, as it does for workers.
 func decode(r holdfast.Record) (c breaker.Circuit) {
 	if r.Version == 0 || json.Unmarshal(r.Body, &c) != nil || c.State == "" {
 		return breaker.Circuit{State: breaker.Closed}
@@ -134,8 +134,8 @@ func decode(r holdfast.Record) (c breaker.Circuit) {
 	return c
 }
 
-// encode writes a circuit into its record and leaves what else the workers keep there alone, but for what they know of its hold:
-// they are to look again.
+// encode writes a circuit into its record. Other fields that workers keep there stay, except "flow": without it
+// workers place the hold again.
 func encode(r holdfast.Record, c breaker.Circuit) (json.RawMessage, error) {
 	was, err := fields(decode(r))
 	if err != nil {
@@ -146,13 +146,13 @@ func encode(r holdfast.Record, c breaker.Circuit) (json.RawMessage, error) {
 		return nil, err
 	}
 	all := map[string]json.RawMessage{}
-	_ = json.Unmarshal(r.Body, &all) // what cannot be read is lost anyway
+	_ = json.Unmarshal(r.Body, &all) // a body that cannot be decoded is replaced
 	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return was[name] != nil || name == "flow" })
 	maps.Copy(all, is)
 	return json.Marshal(all)
 }
 
-// fields takes a circuit's JSON apart.
+// fields returns a circuit's JSON members.
 func fields(c breaker.Circuit) (all map[string]json.RawMessage, err error) {
 	body, err := json.Marshal(c)
 	if err != nil {
@@ -162,7 +162,7 @@ func fields(c breaker.Circuit) (all map[string]json.RawMessage, err error) {
 	return all, err
 }
 
-// describe puts a circuit in an operator's terms.
+// describe returns a circuit as a Breaker.
 func describe(dependency string, c breaker.Circuit) Breaker {
 	b := Breaker{
 		Dependency: dependency, State: c.State, Since: c.Since, Opens: c.Opens,
@@ -186,17 +186,17 @@ func describe(dependency string, c breaker.Circuit) Breaker {
 	return b
 }
 
-// OpenBreaker opens a breaker by hand, as if calls had failed: it is probed in time and comes back by itself.
+// OpenBreaker opens a breaker as failed calls would: it is probed later and recovers by itself.
 func (s *Service) OpenBreaker(ctx context.Context, dependency string, by By) error {
 	return s.forceBreaker(ctx, dependency, breaker.Open, by)
 }
 
-// CloseBreaker closes a breaker by hand: its jobs come back over the ramp, and calls are the judge again.
+// CloseBreaker closes a breaker: its jobs return over the ramp, and calls are evaluated again.
 func (s *Service) CloseBreaker(ctx context.Context, dependency string, by By) error {
 	return s.forceBreaker(ctx, dependency, breaker.Closed, by)
 }
 
-// ForceBreaker keeps a breaker open or closed, whatever calls say, until AutoBreaker.
+// ForceBreaker keeps a breaker open or closed, whatever the results of calls, until AutoBreaker.
 func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool, by By) error {
 	if open {
 		return s.forceBreaker(ctx, dependency, breaker.ForcedOpen, by)
@@ -204,12 +204,12 @@ func (s *Service) ForceBreaker(ctx context.Context, dependency string, open bool
 	return s.forceBreaker(ctx, dependency, breaker.ForcedClosed, by)
 }
 
-// AutoBreaker leaves a forced state: calls are the judge again.
+// AutoBreaker ends a forced state: calls are evaluated again.
 func (s *Service) AutoBreaker(ctx context.Context, dependency string, by By) error {
 	return s.forceBreaker(ctx, dependency, breaker.Auto, by)
 }
 
-// forceBreaker keeps the circuit, its hold and the events of a person's decision in one change.
+// forceBreaker saves the circuit, its hold and the events of a person's command in one change.
 func (s *Service) forceBreaker(ctx context.Context, dependency string, to breaker.State, by By) error {
 	hold := holdfast.Hold{Dependency: dependency, Source: holdfast.SourceBreaker, Actor: by.Actor, Reason: by.Reason}
 	if err := hold.Check(); err != nil {
@@ -218,8 +218,8 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 	if strings.HasSuffix(dependency, "*") {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("a breaker of %q: name one dependency", dependency)}
 	}
-	if !to.Forced() { // what is forced may be forced before its first call: a typing error shows in the list of breakers
-		if err := s.known(ctx, dependency); err != nil {
+	if !to.Forced() { // a breaker may be forced before the first call; a misspelled name shows in the list of breakers
+		if err := s.checkDependency(ctx, dependency); err != nil {
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, breakerRoom, dependency, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, breakerRoom, dependency, func(r holdfast.Record) (holdfast.Change, error) {
 		now := r.AsOf
 		if r.Version == 0 {
 			if now, err = s.now(ctx); err != nil {
@@ -244,20 +244,20 @@ func (s *Service) forceBreaker(ctx context.Context, dependency string, to breake
 		if r.Body, err = encode(r, circuit); err != nil {
 			return holdfast.Change{}, err
 		}
-		return announce(holdfast.Change{Records: []holdfast.Record{r}, Events: transitions(dependency, by, moved)}, hold, circuit, moved, config.Flow(circuit, now)), nil
+		return withHold(holdfast.Change{Records: []holdfast.Record{r}, Events: transitionEvents(dependency, by, moved)}, hold, circuit, moved, config.Flow(circuit, now)), nil
 	})
 }
 
-// transitions are the lines of a breaker's story that tell what a person brought about.
-func transitions(dependency string, by By, moved []breaker.Transition) (lines []holdfast.Event) {
+// transitionEvents returns the events for the transitions that a person caused.
+func transitionEvents(dependency string, by By, moved []breaker.Transition) (lines []holdfast.Event) {
 	for _, t := range moved {
 		lines = append(lines, holdfast.Event{Subject: breakerRoom + "/" + dependency, Name: string(t.To), Actor: t.Actor, Reason: t.Why, Request: by.Request})
 	}
 	return lines
 }
 
-// announce adds to a change what follows from a circuit's transitions: its hold.
-func announce(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, moved []breaker.Transition, flow breaker.Flow) holdfast.Change {
+// withHold adds to a change the hold that follows from a circuit's transitions.
+func withHold(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, moved []breaker.Transition, flow breaker.Flow) holdfast.Change {
 	if flow.Free {
 		c.Lift = []holdfast.Hold{hold}
 		return c
@@ -271,9 +271,9 @@ func announce(c holdfast.Change, hold holdfast.Hold, circuit breaker.Circuit, mo
 	return c
 }
 
-// known refuses a dependency that nothing calls: most likely its name is misspelled.
-func (s *Service) known(ctx context.Context, dependency string) error {
-	r, err := s.record(ctx, breakerRoom, dependency)
+// checkDependency refuses a dependency that no job or worker names, because its name is probably misspelled.
+func (s *Service) checkDependency(ctx context.Context, dependency string) error {
+	r, err := s.readRecord(ctx, breakerRoom, dependency)
 	if err != nil || r.Version > 0 {
 		return err
 	}
@@ -283,11 +283,11 @@ func (s *Service) known(ctx context.Context, dependency string) error {
 	}
 	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Dependency: dependency, Limit: 1})
 	if err == nil && len(jobs) == 0 {
-		return unknown(dependency)
+		return unknownDependency(dependency)
 	}
 	return err
 }
 
-func unknown(dependency string) error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("nothing is known to depend on %q: check the name; the known ones are listed with the breakers", dependency)}
+func unknownDependency(dependency string) error {
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no job or worker depends on %q: check the name; 'holdfast breakers' lists the dependencies", dependency)}
 }

@@ -5,25 +5,25 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// By is who wants something, why, and in which request it was asked for. It is kept with what was done.
+// By is who makes a change, why, and in which HTTP request. It is recorded with the change.
 type By struct {
-	Actor   string // who: required
+	Actor   string // the person or program; required
 	Reason  string
 	Request string
 }
 
-// check refuses a word that is nobody's.
+// check refuses a missing actor and names that are reserved for engines.
 func (b By) check() error {
 	if b.Actor == "" {
-		return invalid("nobody is named as the actor: say who decides")
+		return invalid("no actor: name the person or program that makes the change")
 	}
 	if breaker.IsSystem(b.Actor) {
-		return invalid("an actor named %.60q: that is how engines are named, and what engines do is not in the audit trail; give the name of a person", b.Actor)
+		return invalid("an actor named %.60q: the name is reserved for engines, whose actions are not in the audit log; give the name of a person or program", b.Actor)
 	}
 	return nil
 }
 
-// says is the line of a story that tells what was done.
-func (b By) says(subject, name string) holdfast.Event {
+// event returns the event that records the change.
+func (b By) event(subject, name string) holdfast.Event {
 	return holdfast.Event{Subject: subject, Name: name, Actor: b.Actor, Reason: b.Reason, Request: b.Request}
 }

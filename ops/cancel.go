@@ -6,8 +6,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Cancel ends a queued job at once and answers Cancelled. A processing job is asked to stop and the answer is Processing: it
-// ends cancelled as soon as its worker has let go, whatever its handler returns. An ended job is ErrConflict.
+// Cancel ends a queued job at once and returns Cancelled. It asks the worker of a processing job to stop and returns
+// Processing: that job ends as cancelled when its worker settles it, whatever its handler returns. An ended job is
+// ErrConflict.
 func (s *Service) Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.State, error) {
 	return s.store.Cancel(ctx, i)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// Codes lists every failure code that is known, with the source of its definition: built in, published by a worker, given to
+// Codes returns every known failure code with the source of its definition: built in, published by a worker, given to
 // this process in Go, or defined by the policy in force.
 func (s *Service) Codes(ctx context.Context) ([]catalog.Entry, error) {
 	c, err := s.catalog(ctx)
@@ -21,14 +21,14 @@ func (s *Service) Codes(ctx context.Context) ([]catalog.Entry, error) {
 	return c.Entries(), nil
 }
 
-// catalog reads which codes there are: what workers published, what this process was given, and what the policy in force defines.
+// catalog reads all codes: published by workers, given to this process, and defined by the policy in force.
 func (s *Service) catalog(ctx context.Context) (*catalog.Catalog, error) {
-	c, err := s.withoutPolicy(ctx)
+	c, err := s.catalogWithoutPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
 	known := c.Taxonomy()
-	set, err := s.inForce(ctx, known)
+	set, err := s.currentPolicy(ctx, known)
 	if err != nil {
 		return nil, err
 	}
@@ -36,16 +36,17 @@ func (s *Service) catalog(ctx context.Context) (*catalog.Catalog, error) {
 	return c, nil
 }
 
-// published knows all codes but those that the policy in force defines: a policy that replaces it does not inherit them.
-func (s *Service) published(ctx context.Context) (*failure.Taxonomy, error) {
-	c, err := s.withoutPolicy(ctx)
+// taxonomyWithoutPolicy returns all codes except those that the policy in force defines, because a policy that replaces it
+// does not inherit them.
+func (s *Service) taxonomyWithoutPolicy(ctx context.Context) (*failure.Taxonomy, error) {
+	c, err := s.catalogWithoutPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return c.Taxonomy(), nil
 }
 
-func (s *Service) withoutPolicy(ctx context.Context) (*catalog.Catalog, error) {
+func (s *Service) catalogWithoutPolicy(ctx context.Context) (*catalog.Catalog, error) {
 	records, err := s.store.Records(ctx, catalog.Room)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (s *Service) withoutPolicy(ctx context.Context) (*catalog.Catalog, error) {
 	return c, nil
 }
 
-// taxonomy is the catalog as the parser, the simulator and explanations need it.
+// taxonomy returns the codes that apply.
 func (s *Service) taxonomy(ctx context.Context) (*failure.Taxonomy, error) {
 	c, err := s.catalog(ctx)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Service) taxonomy(ctx context.Context) (*failure.Taxonomy, error) {
 	return c.Taxonomy(), nil
 }
 
-// codeOf explains a failure. A code without a definition keeps its name, and what the failure says about it.
+// codeOf returns the code of a failure. A code without a definition has the name and the texts of the failure.
 func codeOf(known *failure.Taxonomy, f *holdfast.Failure) failure.Code {
 	if f == nil {
 		return failure.Code{}
@@ -84,8 +85,8 @@ func codeOf(known *failure.Taxonomy, f *holdfast.Failure) failure.Code {
 	}
 }
 
-// defined finds a code, and words the source of its definition. No name means any code.
-func defined(entries []catalog.Entry, name string) (code failure.Code, source string, err error) {
+// findCode returns a code with the source of its definition. An empty name means any code.
+func findCode(entries []catalog.Entry, name string) (code failure.Code, source string, err error) {
 	if name == "" {
 		return code, "", nil
 	}
@@ -95,7 +96,7 @@ func defined(entries []catalog.Entry, name string) (code failure.Code, source st
 			return e.Code, strings.TrimSpace(e.Source + " " + strings.Join(e.Versions, ", ")), nil
 		}
 	}
-	message := fmt.Sprintf("nothing defines the failure code %.80q", name)
+	message := fmt.Sprintf("failure code %.80q is not defined", name)
 	if meant := policy.Nearest(name, names); meant != "" {
 		message += "; did you mean " + meant + "?"
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A DeadLetter is a job that failed for good and waits for a person.
+// A DeadLetter is a job that failed for good and needs a decision.
 type DeadLetter struct {
 	Job  holdfast.Job `json:"job"`
-	Code failure.Code `json:"code"` // what failed it: who is to blame, and what can be done
+	Code failure.Code `json:"code"` // of its last failure: who can fix it, and how
 }
 
-// DeadLetters lists failed jobs that nobody has discarded, newest first. A dead letter leaves the list by Retry or Discard.
+// DeadLetters returns failed jobs that were not discarded, newest first. Retry, Redrive and Discard remove a job from the list.
 func (s *Service) DeadLetters(ctx context.Context, f holdfast.Filter) (letters []DeadLetter, cursor string, err error) {
 	f.DeadLetters = true
 	jobs, cursor, err := s.store.Jobs(ctx, f)
@@ -30,7 +30,7 @@ func (s *Service) DeadLetters(ctx context.Context, f holdfast.Filter) (letters [
 	return letters, cursor, nil
 }
 
-// Discard takes a failed job off the dead letters, for good unless it is retried. A reason is required.
+// Discard removes a failed job from the dead letters. It stays failed and can still be retried. A reason is required.
 func (s *Service) Discard(ctx context.Context, i holdfast.Intervention) error {
 	return s.store.Discard(ctx, i)
 }

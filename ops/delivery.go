@@ -8,15 +8,15 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// A Delivery is one message to a receiver: the job that carries it, and every attempt to get rid of it.
+// A Delivery is one notification: the job that carries it, with its attempts and its story.
 type Delivery struct {
 	Job      holdfast.Job       `json:"job"`
-	Attempts []holdfast.Attempt `json:"attempts"` // those that did not get through, and late ones; the oldest first
+	Attempts []holdfast.Attempt `json:"attempts"` // failed attempts and late ones, the oldest first
 	Story    []Line             `json:"story"`
 }
 
-// Deliveries lists the deliveries of a subscription, or of all of them when it is zero, newest first. Of the filter its states, codes, ages,
-// limit and cursor count. The cursor leads to the next page and is empty on the last.
+// Deliveries returns the deliveries of a subscription, or of all subscriptions if of is zero, newest first. Of the filter,
+// state, code, age, limit and cursor apply. The cursor is for the next page and empty on the last.
 func (s *Service) Deliveries(ctx context.Context, of holdfast.ID, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error) {
 	f.Queue, f.Owner = subscription.Queue, ""
 	if !of.IsZero() {
@@ -25,7 +25,7 @@ func (s *Service) Deliveries(ctx context.Context, of holdfast.ID, f holdfast.Fil
 	return s.store.Jobs(ctx, f)
 }
 
-// Delivery tells all about one delivery.
+// Delivery returns one delivery. A job that is not a delivery is ErrNotFound.
 func (s *Service) Delivery(ctx context.Context, id holdfast.ID) (Delivery, error) {
 	history, err := s.store.History(ctx, id)
 	if err != nil {
@@ -37,9 +37,9 @@ func (s *Service) Delivery(ctx context.Context, id holdfast.ID) (Delivery, error
 	return Delivery{Job: history.Job, Attempts: history.Attempts, Story: Tell(history)}, nil
 }
 
-// Resend delivers once more what was delivered, or what could not be, and answers with the job that does it. A delivery that failed is
-// retried by hand; of one that ended otherwise a new one is made, with the same events under the same ids, so that a receiver can tell that it has seen them.
-// One that is under way is ErrConflict.
+// Resend sends a delivery again and returns the id of the job that does it. A failed delivery is retried. For a complete or
+// cancelled one a new job is made with the same events under the same ids, so that the receiver can detect the repetition.
+// A delivery that has not ended is ErrConflict.
 func (s *Service) Resend(ctx context.Context, i holdfast.Intervention) (holdfast.ID, error) {
 	by := By{Actor: i.Actor, Reason: i.Reason, Request: i.Request}
 	if err := by.check(); err != nil {
@@ -61,14 +61,14 @@ func (s *Service) Resend(ctx context.Context, i holdfast.Intervention) (holdfast
 		return job.ID, err
 	case holdfast.Complete, holdfast.Cancelled:
 		again := holdfast.Draft{ID: holdfast.NewID(), Kind: job.Kind, Queue: job.Queue, Args: job.Args, Priority: job.Priority, Owner: job.Owner, Tags: job.Tags, Dependency: job.Dependency, MaxAttempts: job.MaxAttempts}
-		said := by.says("", "resend")
-		said.Job, said.Reason = job.ID, resent(again.ID, i.Reason)
-		return again.ID, s.store.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{again}, Events: []holdfast.Event{said}})
+		event := by.event("", "resend")
+		event.Job, event.Reason = job.ID, resent(again.ID, i.Reason)
+		return again.ID, s.store.Keep(ctx, holdfast.Change{Deliver: []holdfast.Draft{again}, Events: []holdfast.Event{event}})
 	}
-	return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("delivery %s is under way (%s): wait for its end, or retry it at once: holdfast retry %s", job.ID, job.State, job.ID), Job: job.ID}
+	return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("delivery %s has not ended (%s): wait, or retry it now: holdfast retry %s", job.ID, job.State, job.ID), Job: job.ID}
 }
 
-// resent tells which job took a delivery over.
+// resent is the reason of the event: it names the new job.
 func resent(as holdfast.ID, reason string) string {
 	if reason == "" {
 		return "as " + as.String()
@@ -80,5 +80,5 @@ func isDelivery(job holdfast.Job) error {
 	if job.Queue == subscription.Queue {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("job %s is no delivery: deliveries are in queue %s", job.ID, subscription.Queue), Job: job.ID}
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("job %s is not a delivery: deliveries are in queue %s", job.ID, subscription.Queue), Job: job.ID}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// A Desk is everything an operator can ask and do. A Service is one, beside its store; a client of a server is one too, far from it. Who works
-// at a desk cannot tell which. The parts are named by concern, for those who need only one.
+// A Desk is everything that an operator can ask and do. Service implements it on a store, and the client of package api
+// through a server; callers cannot distinguish the two. It is composed of interfaces by topic: ask for the one that is
+// needed. The methods are documented at Service.
 type Desk interface {
 	Looking
 	Figuring
@@ -36,7 +37,7 @@ type Desk interface {
 	Locking
 }
 
-// Looking is asking about jobs.
+// Looking reads jobs.
 type Looking interface {
 	Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error)
 	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
@@ -47,7 +48,7 @@ type Looking interface {
 	Artifacts(ctx context.Context, job holdfast.ID) ([]holdfast.Artifact, error)
 }
 
-// Figuring is asking about all of it.
+// Figuring reads counts, trends and the state of the store.
 type Figuring interface {
 	Stats(ctx context.Context) (Stats, error)
 	Count(ctx context.Context, f holdfast.Filter) (int, error)
@@ -58,7 +59,7 @@ type Figuring interface {
 	Doctor(ctx context.Context) (Report, error)
 }
 
-// Intervening is acting on one job.
+// Intervening changes one job.
 type Intervening interface {
 	Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error)
 	Cancel(ctx context.Context, i holdfast.Intervention) (holdfast.State, error)
@@ -66,7 +67,7 @@ type Intervening interface {
 	Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error)
 }
 
-// Holding is keeping jobs back, and dividing what there is.
+// Holding places and lifts holds, and sets the shares of owners.
 type Holding interface {
 	Holds(ctx context.Context) ([]Held, error)
 	Pause(ctx context.Context, h holdfast.Hold) error
@@ -75,7 +76,7 @@ type Holding interface {
 	SetShare(ctx context.Context, share Share, by By) error
 }
 
-// Breaking is about breakers.
+// Breaking reads and changes breakers.
 type Breaking interface {
 	Breakers(ctx context.Context) ([]Breaker, error)
 	Breaker(ctx context.Context, dependency string) (Breaker, error)
@@ -85,7 +86,7 @@ type Breaking interface {
 	AutoBreaker(ctx context.Context, dependency string, by By) error
 }
 
-// Redriving is sending dead letters round again.
+// Redriving starts and controls redrives.
 type Redriving interface {
 	PreviewRedrive(ctx context.Context, o redrive.Order) (Preview, error)
 	StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, error)
@@ -96,7 +97,7 @@ type Redriving interface {
 	CancelRedrive(ctx context.Context, id holdfast.ID, by By) error
 }
 
-// Triaging is about what goes wrong over and over.
+// Triaging reads error groups and changes their status.
 type Triaging interface {
 	ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) (groups []holdfast.ErrorGroup, cursor string, err error)
 	ErrorGroup(ctx context.Context, fingerprint string) (Trouble, error)
@@ -104,7 +105,7 @@ type Triaging interface {
 	Triage(ctx context.Context, t holdfast.Triage) error
 }
 
-// Grouping is about groups.
+// Grouping reads and changes groups.
 type Grouping interface {
 	Groups(ctx context.Context, f holdfast.GroupFilter) (groups []holdfast.Group, cursor string, err error)
 	Group(ctx context.Context, id holdfast.ID) (Gathering, error)
@@ -113,7 +114,7 @@ type Grouping interface {
 	CancelGroup(ctx context.Context, i holdfast.Intervention) error
 }
 
-// Telling is about what happened.
+// Telling reads the feed and the audit log.
 type Telling interface {
 	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
 	Latest(ctx context.Context, limit int) (holdfast.Feed, error)
@@ -121,7 +122,7 @@ type Telling interface {
 	Trail(ctx context.Context, f AuditFilter) (Trail, error)
 }
 
-// Subscribing is about who is told.
+// Subscribing reads and changes subscriptions.
 type Subscribing interface {
 	Subscriptions(ctx context.Context) ([]Subscribed, error)
 	Subscription(ctx context.Context, id holdfast.ID) (Subscribed, error)
@@ -132,14 +133,14 @@ type Subscribing interface {
 	RewindSubscription(ctx context.Context, id holdfast.ID, after int64, by By) error
 }
 
-// Delivering is about what was told.
+// Delivering reads deliveries and sends them again.
 type Delivering interface {
 	Deliveries(ctx context.Context, of holdfast.ID, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
 	Delivery(ctx context.Context, id holdfast.ID) (Delivery, error)
 	Resend(ctx context.Context, i holdfast.Intervention) (holdfast.ID, error)
 }
 
-// Scheduling is about schedules.
+// Scheduling reads and changes schedules.
 type Scheduling interface {
 	Schedules(ctx context.Context, next int) ([]Scheduled, error)
 	Schedule(ctx context.Context, name string, next int) (Scheduled, error)
@@ -150,14 +151,14 @@ type Scheduling interface {
 	RunSchedule(ctx context.Context, name string, by By) error
 }
 
-// Keeping is about how long things are kept.
+// Keeping reads and changes retention.
 type Keeping interface {
 	Retention(ctx context.Context) (Retention, error)
 	ApplyRetention(ctx context.Context, rules []holdfast.Retain, by By) error
 	Tombstones(ctx context.Context, f holdfast.TombstoneFilter) (stones []holdfast.Tombstone, cursor string, err error)
 }
 
-// Performing is about duties.
+// Performing reads and controls duties.
 type Performing interface {
 	Duties(ctx context.Context) ([]duty.Standing, error)
 	PauseDuty(ctx context.Context, name string, lasting time.Duration, by By) error
@@ -165,7 +166,7 @@ type Performing interface {
 	RunDuty(ctx context.Context, name string, by By) error
 }
 
-// Ruling is about the policy that workers follow, and the failure codes it is about.
+// Ruling reads and changes the applied policy, and lists failure codes.
 type Ruling interface {
 	Policy(ctx context.Context) (Policy, error)
 	ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy, error)
@@ -174,7 +175,7 @@ type Ruling interface {
 	Codes(ctx context.Context) ([]catalog.Entry, error)
 }
 
-// Locking is about keys.
+// Locking creates and revokes API keys.
 type Locking interface {
 	Keys(ctx context.Context) ([]apikey.Key, error)
 	MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.Key, text string, err error)

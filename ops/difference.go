@@ -13,21 +13,21 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A Difference is one value that an edit or a redrive changed in a job, as it may be shown: credentials are hidden, see [failure.Redact].
+// A Difference is one value that an edit or a redrive changed in a job. Credentials are hidden, see [failure.Redact].
 type Difference struct {
 	Path string `json:"path"`           // args.amount, args.items[2], queue, priority, tags, max_attempts, due_at
-	From string `json:"from,omitempty"` // as JSON; empty: it was not there
-	To   string `json:"to,omitempty"`   // as JSON; empty: it is gone, or not known any more (due_at)
+	From string `json:"from,omitempty"` // as JSON; empty: the value was added
+	To   string `json:"to,omitempty"`   // as JSON; empty: the value was removed, or is no longer known (due_at)
 }
 
-// What a line shows of a change.
+// Limits of the differences of one story line.
 const (
-	mostDifferences = 50
-	mostDifferent   = 200 // bytes of one value
-	hiddenValue     = `"***"`
+	maxDifferences = 50
+	maxValueBytes  = 200 // bytes of one value
+	hiddenValue    = `"***"`
 )
 
-// String is the difference on one line.
+// String returns the difference as one line.
 func (d Difference) String() string {
 	switch {
 	case d.From == "":
@@ -38,7 +38,8 @@ func (d Difference) String() string {
 	return d.Path + ": " + d.From + " → " + d.To
 }
 
-// differences says for every event of a history what it changed. What a value became is what the next change of it replaced, or what the job has now.
+// differences returns what each event of a history changed. The new value of a change is the old value of the next change,
+// or the current value of the job.
 func differences(h holdfast.History) map[int][]Difference {
 	found := map[int][]Difference{}
 	now := valuesOf(h.Job)
@@ -49,18 +50,18 @@ func differences(h holdfast.History) map[int][]Difference {
 		}
 		for _, name := range slices.Sorted(maps.Keys(was)) {
 			found[n] = append(found[n], compareJSON(name, was[name], now[name], false)...)
-			if name != "due_at" { // what it became is not known: attempts change it too
+			if name != "due_at" { // its new value is not known, because attempts change it too
 				now[name] = was[name]
 			}
 		}
-		if len(found[n]) > mostDifferences {
-			found[n] = found[n][:mostDifferences]
+		if len(found[n]) > maxDifferences {
+			found[n] = found[n][:maxDifferences]
 		}
 	}
 	return found
 }
 
-// valuesOf are the values of a job that an edit can change. The time at which it was due is not among them: attempts change it too.
+// valuesOf returns the values of a job that an edit can change, except due_at, which attempts change too.
 func valuesOf(job holdfast.Job) map[string]json.RawMessage {
 	values := map[string]json.RawMessage{"args": job.Args}
 	for name, value := range map[string]any{"queue": job.Queue, "priority": job.Priority, "tags": slices.Concat([]string{}, job.Tags), "max_attempts": job.MaxAttempts} {
@@ -69,7 +70,8 @@ func valuesOf(job holdfast.Job) map[string]json.RawMessage {
 	return values
 }
 
-// compareJSON descends into objects, and into arrays of one length, and names what differs. What is in a secret is hidden.
+// compareJSON descends into objects, and into arrays of equal length, and returns the values that differ. Values below a
+// secret are hidden.
 func compareJSON(path string, from, to json.RawMessage, secret bool) []Difference {
 	var before, after map[string]json.RawMessage
 	if json.Unmarshal(from, &before) == nil && json.Unmarshal(to, &after) == nil && before != nil && after != nil {
@@ -108,7 +110,7 @@ func compactJSON(value json.RawMessage) []byte {
 	return out.Bytes()
 }
 
-// shortJSON is a value as a line shows it; empty: there is none.
+// shortJSON formats a value for a line; empty: there is none.
 func shortJSON(value json.RawMessage, secret bool) string {
 	if len(value) == 0 {
 		return ""
@@ -117,13 +119,13 @@ func shortJSON(value json.RawMessage, secret bool) string {
 		return hiddenValue
 	}
 	text := string(failure.Redact(value))
-	if len(text) > mostDifferent {
-		return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:mostDifferent], ""), len(text))
+	if len(text) > maxValueBytes {
+		return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxValueBytes], ""), len(text))
 	}
 	return text
 }
 
-// firstQueue is the queue in which a job was enqueued: what the first edit or redrive that moved it replaced.
+// firstQueue returns the queue in which a job was enqueued: the value that the first move replaced.
 func firstQueue(h holdfast.History) string {
 	for _, e := range h.Events {
 		var was struct {

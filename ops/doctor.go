@@ -6,14 +6,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Report is the state of a store's health.
+// A Report is the result of the integrity check.
 type Report struct {
 	Healthy  bool                   `json:"healthy"`
 	Findings []holdfast.Finding     `json:"findings"`
 	Jobs     map[holdfast.State]int `json:"jobs"`
 }
 
-// Doctor puts every promise to the test and names the rows that break one.
+// Doctor runs the integrity check: it verifies every invariant of the store and returns the rows that violate one.
 func (s *Service) Doctor(ctx context.Context) (Report, error) {
 	findings, err := s.store.Audit(ctx)
 	if err != nil {

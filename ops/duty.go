@@ -12,10 +12,10 @@ import (
 	"github.com/holdfastdev/holdfast/duty"
 )
 
-// ordinary are the duties that every worker performs, so that they can be ordered when none is alive to report.
-var ordinary = []string{"promote", "reclaim", "expire", "sequence", "group", "schedule", "retention", "artifacts", "redrive", "budget", "learn", "policy", "deadline", "probes"}
+// builtinDuties are the duties that every worker performs. They are known even when no worker is alive to report them.
+var builtinDuties = []string{"promote", "reclaim", "expire", "sequence", "group", "schedule", "retention", "artifacts", "redrive", "budget", "learn", "policy", "deadline", "probes"}
 
-// Duties lists what workers do on a beat: the last run, the next, how late it is, the last error, and whether somebody paused it.
+// Duties returns the state of all duties: the last run, the next, how late it is, the last error, and whether it is paused.
 func (s *Service) Duties(ctx context.Context) ([]duty.Standing, error) {
 	records, err := s.store.Records(ctx, duty.RoomOrder)
 	if err != nil {
@@ -42,12 +42,12 @@ func (s *Service) Duties(ctx context.Context) ([]duty.Standing, error) {
 	return duty.Fold(orders, reports, now), nil
 }
 
-// PauseDuty has every worker leave a duty alone for a while, or until it is resumed when that is zero. Pausing again replaces the pause.
+// PauseDuty stops a duty in all workers for a time, or until it is resumed if lasting is zero. Pausing again replaces the pause.
 func (s *Service) PauseDuty(ctx context.Context, name string, lasting time.Duration, by By) error {
 	if err := checkPause(lasting); err != nil {
 		return err
 	}
-	return s.order(ctx, name, by, "paused", func(o *duty.Order, now time.Time) error {
+	return s.changeDuty(ctx, name, by, "paused", func(o *duty.Order, now time.Time) error {
 		o.Paused, o.Until, o.Since, o.Actor, o.Reason = true, time.Time{}, now, by.Actor, by.Reason
 		if lasting > 0 {
 			o.Until = now.Add(lasting)
@@ -58,7 +58,7 @@ func (s *Service) PauseDuty(ctx context.Context, name string, lasting time.Durat
 
 // ResumeDuty ends a pause.
 func (s *Service) ResumeDuty(ctx context.Context, name string, by By) error {
-	return s.order(ctx, name, by, "resumed", func(o *duty.Order, now time.Time) error {
+	return s.changeDuty(ctx, name, by, "resumed", func(o *duty.Order, now time.Time) error {
 		if !o.Halts(now) {
 			return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("duty %s is not paused", name)}
 		}
@@ -67,23 +67,23 @@ func (s *Service) ResumeDuty(ctx context.Context, name string, by By) error {
 	})
 }
 
-// RunDuty has every worker perform a duty once, out of turn and also while it is paused.
+// RunDuty makes every worker perform a duty once now, even while it is paused.
 func (s *Service) RunDuty(ctx context.Context, name string, by By) error {
-	return s.order(ctx, name, by, "run now", func(o *duty.Order, _ time.Time) error {
+	return s.changeDuty(ctx, name, by, "run now", func(o *duty.Order, _ time.Time) error {
 		o.Run++
 		return nil
 	})
 }
 
-// order keeps a person's word on a duty.
-func (s *Service) order(ctx context.Context, name string, by By, said string, give func(o *duty.Order, now time.Time) error) error {
+// changeDuty saves a person's command for a duty.
+func (s *Service) changeDuty(ctx context.Context, name string, by By, event string, give func(o *duty.Order, now time.Time) error) error {
 	if err := by.check(); err != nil {
 		return err
 	}
 	if err := s.knownDuty(ctx, name); err != nil {
 		return err
 	}
-	return s.keep(ctx, duty.RoomOrder, name, func(r holdfast.Record) (c holdfast.Change, err error) {
+	return s.updateRecord(ctx, duty.RoomOrder, name, func(r holdfast.Record) (c holdfast.Change, err error) {
 		now := r.AsOf
 		if r.Version == 0 {
 			if now, err = s.now(ctx); err != nil {
@@ -91,30 +91,30 @@ func (s *Service) order(ctx context.Context, name string, by By, said string, gi
 			}
 		}
 		var o duty.Order
-		_ = json.Unmarshal(r.Body, &o) // what cannot be read is no order
+		_ = json.Unmarshal(r.Body, &o) // a record that cannot be decoded counts as empty
 		if err := give(&o, now); err != nil {
 			return c, err
 		}
 		if r.Body, err = json.Marshal(o); err != nil {
 			return c, err
 		}
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says(duty.RoomOrder+"/"+name, said)}}, nil
+		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event(duty.RoomOrder+"/"+name, event)}}, nil
 	})
 }
 
-// knownDuty refuses a duty that no order is for: most likely its name is misspelled, or workers could not do without it.
+// knownDuty refuses an unknown duty, which is probably misspelled, and duties that workers cannot do without.
 func (s *Service) knownDuty(ctx context.Context, name string) error {
 	if !duty.Pausable(name) {
-		return invalid("duty %s takes no orders: a worker without it would neglect the jobs it holds; stop the worker, or pause a queue", name)
+		return invalid("duty %s cannot be paused or run by hand: a worker needs it for the jobs that it runs; stop the worker, or pause a queue", name)
 	}
-	if slices.Contains(ordinary, name) {
+	if slices.Contains(builtinDuties, name) {
 		return nil
 	}
 	known, err := s.Duties(ctx)
 	if err != nil {
 		return err
 	}
-	names := slices.Clone(ordinary)
+	names := slices.Clone(builtinDuties)
 	for _, d := range known {
 		if d.Name == name {
 			return nil
@@ -123,5 +123,5 @@ func (s *Service) knownDuty(ctx context.Context, name string) error {
 			names = append(names, d.Name)
 		}
 	}
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("nobody has a duty %q: there are %s", name, strings.Join(names, ", "))}
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no duty %q: the duties are %s", name, strings.Join(names, ", "))}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Edit changes a job that is queued: its arguments, and when and where it waits; of a failed one the arguments, the priority and the attempts.
-// ErrConflict when it is neither, or not as the editor saw it.
+// Edit changes a queued job: its arguments, and when and where it waits; of a failed job the arguments, the priority and
+// the attempts. It returns ErrConflict if the job is in another state or has changed since the editor saw it.
 //
-// An edit with Restore puts back what the edit or redrive of that time replaced: it is made of the former values, see [Former], and is otherwise like any other edit. It is
-// refused when the job changes while the former values are looked up.
+// An edit with Restore puts back the values that the edit or redrive at that time replaced; see [Former]. Apart from that
+// it is like any other edit. It is refused if the job changes while the former values are looked up.
 func (s *Service) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, error) {
 	if e.Restore.IsZero() {
 		return s.store.Edit(ctx, e)
@@ -25,7 +25,7 @@ func (s *Service) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, erro
 	if err != nil {
 		return holdfast.Job{}, err
 	}
-	if e.Owner != "" && e.Owner != h.Job.Owner { // the store words the refusal, as for every other edit
+	if e.Owner != "" && e.Owner != h.Job.Owner { // let the store return its usual error
 		return s.store.Edit(ctx, holdfast.Edit{Intervention: e.Intervention, Priority: &h.Job.Priority})
 	}
 	was, err := Former(h, e.Restore)
@@ -42,8 +42,9 @@ func (s *Service) Edit(ctx context.Context, e holdfast.Edit) (holdfast.Job, erro
 	return s.store.Edit(ctx, was)
 }
 
-// Former is the edit of a job that puts back what its edits and redrives at a time replaced, without an actor. Its reason says so. ErrInvalid when there was none
-// at that time. Of a failed job the queue, the tags and the time cannot be edited: they are left out, and ErrConflict when nothing else was replaced.
+// Former returns the edit that puts back the values which edits and redrives of a job at a time replaced, without an actor.
+// Its reason says so. It returns ErrInvalid if there was no such change at that time. Queue, tags and time of a failed job
+// cannot be edited: they are left out, and it returns ErrConflict if nothing else was replaced.
 func Former(h holdfast.History, at time.Time) (e holdfast.Edit, err error) {
 	var was struct {
 		Args        json.RawMessage `json:"args"`
@@ -54,7 +55,7 @@ func Former(h holdfast.History, at time.Time) (e holdfast.Edit, err error) {
 		DueAt       *time.Time      `json:"due_at"`
 	}
 	found := false
-	for n := len(h.Events) - 1; n >= 0; n-- { // of several changes at one time the first replaced what was there before
+	for n := len(h.Events) - 1; n >= 0; n-- { // of several changes at one time, the first has the original values: let it win
 		if v := &h.Events[n]; len(v.Was) > 0 && v.At.Equal(at) {
 			found = true
 			if err := json.Unmarshal(v.Was, &was); err != nil {

@@ -11,45 +11,45 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A Trouble is all about one error group: what it is, what people made of it, and where to look.
+// A Trouble is the full description of an error group: its status, its jobs, and what they have in common.
 type Trouble struct {
 	Group  holdfast.ErrorGroup `json:"group"`
 	Code   failure.Code        `json:"code"`
-	Jobs   []holdfast.Job      `json:"jobs"`   // whose last failure was of this group, the newest first, at most twenty, as far as it is worth looking
-	Dead   int                 `json:"dead"`   // dead letters of this group, up to MostCounted
-	Varies []Variation         `json:"varies"` // what differs between those jobs, what differs most first
-	Same   map[string]string   `json:"same"`   // what is the same in all of them
-	Story  []holdfast.Event    `json:"story"`  // what was said of it, the newest first
+	Jobs   []holdfast.Job      `json:"jobs"`   // jobs whose last failure belongs to the group, the newest first, at most twenty; the search is limited
+	Dead   int                 `json:"dead"`   // dead letters of the group, up to MostCounted
+	Varies []Variation         `json:"varies"` // what differs between those jobs, the one with the most values first
+	Same   map[string]string   `json:"same"`   // what is equal in all of them
+	Story  []holdfast.Event    `json:"story"`  // changes of status and notes, the newest first
 }
 
-// A Variation is something that differs between the jobs of an error group.
+// A Variation is a property that differs between the jobs of an error group.
 type Variation struct {
 	Name     string  `json:"name"`     // a key of the failure's context; or owner, queue, kind, worker
-	Distinct int     `json:"distinct"` // so many values in all
+	Distinct int     `json:"distinct"` // number of different values
 	Values   []Value `json:"values"`   // the most frequent ones, at most five
 }
 
-// A Value is one of them, with the number of jobs that have it.
+// A Value is one value of a Variation, with the number of jobs that have it.
 type Value struct {
 	Value string `json:"value"`
 	Jobs  int    `json:"jobs"`
 }
 
-// samples is how many jobs of a group are looked at.
-const samples = 20
+// maxSamples is the number of jobs of a group that are examined.
+const maxSamples = 20
 
-// ErrorGroups lists what goes wrong, the last seen first. The cursor leads to the next page and is empty on the last.
+// ErrorGroups returns the error groups that match, the last seen first. The cursor is for the next page and empty on the last.
 func (s *Service) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) (groups []holdfast.ErrorGroup, cursor string, err error) {
 	return s.store.ErrorGroups(ctx, f)
 }
 
-// Triage keeps a person's word on an error group, or a note.
+// Triage changes the status of an error group, or adds a note to it.
 func (s *Service) Triage(ctx context.Context, t holdfast.Triage) error { return s.store.Triage(ctx, t) }
 
-// ErrorGroup tells all about one error group.
+// ErrorGroup returns one error group. An unknown fingerprint is ErrNotFound.
 func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (Trouble, error) {
 	if fingerprint == "" {
-		return Trouble{}, invalid("no fingerprint: say which error group")
+		return Trouble{}, invalid("no fingerprint: name the error group")
 	}
 	groups, _, err := s.store.ErrorGroups(ctx, holdfast.ErrorFilter{Fingerprint: fingerprint, Limit: 1})
 	if err != nil {
@@ -69,34 +69,36 @@ func (s *Service) ErrorGroup(ctx context.Context, fingerprint string) (Trouble, 
 	if t.Dead, err = s.store.Count(ctx, holdfast.Filter{Fingerprint: fingerprint, DeadLetters: true}, MostCounted); err != nil {
 		return Trouble{}, err
 	}
-	t.Varies, t.Same = compare(t.Jobs)
+	t.Varies, t.Same = compareJobs(t.Jobs)
 	t.Story, err = s.store.Events(ctx, "error/"+fingerprint, 50)
 	return t, err
 }
 
-// sample lists jobs of an error group. Those that failed for good are found by key; others only as far as it is worth looking.
+// sample returns jobs of an error group. Jobs that failed for good are found by an index; the search for others is limited
+// to maxScan jobs.
 func (s *Service) sample(ctx context.Context, fingerprint string) ([]holdfast.Job, error) {
-	jobs, cursor, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, Limit: samples, Look: mostLooked})
-	if err != nil || cursor == "" || len(jobs) == samples {
+	jobs, cursor, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, Limit: maxSamples, Look: maxScan})
+	if err != nil || cursor == "" || len(jobs) == maxSamples {
 		return jobs, err
 	}
-	failed, _, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, State: holdfast.Failed, Limit: samples, Look: mostLooked})
-	for _, job := range failed { // what was looked through is newer than where looking stopped
-		if len(jobs) < samples && !slices.ContainsFunc(jobs, func(j holdfast.Job) bool { return j.ID == job.ID }) {
+	failed, _, err := s.store.Jobs(ctx, holdfast.Filter{Fingerprint: fingerprint, State: holdfast.Failed, Limit: maxSamples, Look: maxScan})
+	for _, job := range failed { // the jobs found first are newer, because the search stopped before these
+		if len(jobs) < maxSamples && !slices.ContainsFunc(jobs, func(j holdfast.Job) bool { return j.ID == job.ID }) {
 			jobs = append(jobs, job)
 		}
 	}
 	return jobs, err
 }
 
-// mostLooked is how many jobs a page of a console looks at where no index leads to them.
-const mostLooked = 10_000
+// maxScan is the number of jobs that are examined for one page when no index leads to the matches.
+const maxScan = 10_000
 
-// mostListed is the longest page a store gives.
-const mostListed = 200
+// maxPage is the longest page that a store returns.
+const maxPage = 200
 
-// compare finds what differs between failed jobs and what is the same in all of them. A key that only some have differs too.
-func compare(jobs []holdfast.Job) (varies []Variation, same map[string]string) {
+// compareJobs returns what differs between failed jobs and what is equal in all of them. A key that only some of them have
+// differs too.
+func compareJobs(jobs []holdfast.Job) (varies []Variation, same map[string]string) {
 	seen := map[string]map[string]int{}
 	for _, job := range jobs {
 		for name, value := range features(job) {
@@ -116,7 +118,7 @@ func compare(jobs []holdfast.Job) (varies []Variation, same map[string]string) {
 			values[""] += absent
 		}
 		if len(values) > 1 {
-			varies = append(varies, Variation{Name: name, Distinct: len(values), Values: most(values)})
+			varies = append(varies, Variation{Name: name, Distinct: len(values), Values: topValues(values)})
 			continue
 		}
 		for value := range values {
@@ -127,7 +129,7 @@ func compare(jobs []holdfast.Job) (varies []Variation, same map[string]string) {
 	return varies, same
 }
 
-// features are what may differ between jobs with one and the same trouble.
+// features returns the properties that may differ between jobs of one error group.
 func features(job holdfast.Job) map[string]string {
 	all := map[string]string{"queue": job.Queue, "kind": job.Kind}
 	if job.Owner != "" {
@@ -142,8 +144,8 @@ func features(job holdfast.Job) map[string]string {
 	return all
 }
 
-// most are the five most frequent values.
-func most(values map[string]int) (list []Value) {
+// topValues returns the five most frequent values.
+func topValues(values map[string]int) (list []Value) {
 	for value, jobs := range values {
 		list = append(list, Value{value, jobs})
 	}

@@ -12,24 +12,25 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A Reason is one thing that keeps a job from being processed now, and what an operator can do about it.
+// A Reason is one thing that keeps a job from running now, and what an operator can do about it.
 type Reason struct {
-	// Name is one of: scheduled, retry, throttled, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring, next,
-	// processing, claimed, worker silent, cancelling, complete, failed, benign, discarded, cancelled, nowhere, members, upstream, purged,
-	// duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag paused, breaker, budget, window, handler, limit, rate.
+	// Name is one of: scheduled, retry, throttled, handed back, jobs ahead, no worker, unknown kind, slots busy, expiring,
+	// next, processing, claimed, worker silent, cancelling, complete, failed, benign, discarded, cancelled, nowhere,
+	// members, upstream, purged, duty paused; and of holds: queue paused, kind paused, owner paused, dependency paused, tag
+	// paused, breaker, budget, window, handler, limit, rate.
 	Name   string    `json:"name"`
 	Text   string    `json:"text"`
 	Remedy string    `json:"remedy,omitempty"`
 	Until  time.Time `json:"until,omitzero"` // when it ends by itself, if that is known
 }
 
-// An Explanation says why a job is not processed now: every current reason, the strongest first.
+// An Explanation says why a job does not run now: every current reason, the most important first.
 type Explanation struct {
 	Job     holdfast.Job `json:"job"`
 	Reasons []Reason     `json:"reasons"`
 }
 
-// Explain answers why a job is not running.
+// Explain says why a job does not run. It also explains purged jobs, as long as their tombstones are kept.
 func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, error) {
 	job, err := s.store.Job(ctx, id)
 	if errors.Is(err, holdfast.ErrPurged) {
@@ -48,31 +49,31 @@ func (s *Service) Explain(ctx context.Context, id holdfast.ID) (Explanation, err
 		reasons, err := s.explainMember(ctx, job)
 		return Explanation{job, reasons}, err
 	case job.State == holdfast.Queued:
-		queue, err := s.look(ctx, job)
+		queue, err := s.viewQueue(ctx, job)
 		if err != nil {
 			return Explanation{}, err
 		}
 		queue.code = code
-		return Explanation{job, s.waiting(job, queue)}, nil
+		return Explanation{job, s.queuedReasons(job, queue)}, nil
 	case job.State == holdfast.Processing:
-		return Explanation{job, processing(job)}, nil
+		return Explanation{job, processingReasons(job)}, nil
 	default:
-		return Explanation{job, s.over(job, code)}, nil
+		return Explanation{job, s.endedReasons(job, code)}, nil
 	}
 }
 
-// A scene is what surrounds a job that waits.
-type scene struct {
-	ahead    int
-	barriers []barrier
-	workers  []holdfast.Presence
-	busy     []holdfast.Job // of the same queue
-	code     failure.Code   // of its last failure
-	idle     []Reason       // duties that the job needs and that somebody paused
+// A queueView is the state around a queued job.
+type queueView struct {
+	ahead        int
+	holds        []jobHold
+	workers      []holdfast.Presence
+	busy         []holdfast.Job // running jobs of the same queue
+	code         failure.Code   // of the job's last failure
+	pausedDuties []Reason       // duties that the job needs and that are paused
 }
 
-func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err error) {
-	if q.barriers, err = s.barriers(ctx, job); err != nil {
+func (s *Service) viewQueue(ctx context.Context, job holdfast.Job) (q queueView, err error) {
+	if q.holds, err = s.holdsOn(ctx, job); err != nil {
 		return q, err
 	}
 	if q.workers, err = s.store.Workers(ctx); err != nil {
@@ -81,41 +82,41 @@ func (s *Service) look(ctx context.Context, job holdfast.Job) (q scene, err erro
 	if q.ahead, err = s.store.Ahead(ctx, job.ID); err != nil {
 		return q, err
 	}
-	if job.DueAt.After(job.AsOf) || len(q.barriers) > 0 {
-		if q.idle, err = s.idle(ctx, "promote", "it is not made claimable when its time comes"); err != nil {
+	if job.DueAt.After(job.AsOf) || len(q.holds) > 0 {
+		if q.pausedDuties, err = s.pausedDuty(ctx, "promote", "it is not made claimable when its time comes"); err != nil {
 			return q, err
 		}
 	}
-	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: mostListed})
+	q.busy, _, err = s.store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Queue: job.Queue, Limit: maxPage})
 	return q, err
 }
 
-// waiting names what keeps a queued job: its time, a hold, the workers, those before it.
-func (s *Service) waiting(job holdfast.Job, q scene) []Reason {
+// queuedReasons returns what a queued job waits for: its time, holds, workers, and the jobs ahead of it.
+func (s *Service) queuedReasons(job holdfast.Job, q queueView) []Reason {
 	var reasons []Reason
 	if job.DueAt.After(job.AsOf) {
 		reasons = append(reasons, s.notDue(job, q.code))
 	}
 	if !job.ExpireAt.IsZero() && !job.ExpireAt.After(job.AsOf) {
-		reasons = append(reasons, Reason{Name: "expiring", Text: "it could not start by " + when(job.ExpireAt) + " and will be failed as expired", Remedy: "enqueue it again, with more time"})
+		reasons = append(reasons, Reason{Name: "expiring", Text: "it could not start by " + when(job.ExpireAt) + " and will fail as expired", Remedy: "enqueue it again, with a later expiry"})
 	}
-	for _, b := range q.barriers {
-		if b.stops() {
+	for _, b := range q.holds {
+		if b.blocks() {
 			reasons = append(reasons, b.reason(job))
 		}
 	}
-	reasons = append(reasons, q.idle...)
-	reasons = append(reasons, manning(job, q)...)
+	reasons = append(reasons, q.pausedDuties...)
+	reasons = append(reasons, workerReasons(job, q)...)
 	if q.ahead > 0 {
 		reasons = append(reasons, ahead(q.ahead))
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, Reason{Name: "next", Text: "nothing holds it: it is the next of its queue", Remedy: "wait a moment and look again"})
+		reasons = append(reasons, Reason{Name: "next", Text: "nothing holds it: it is next in its queue", Remedy: "wait a moment and check again"})
 	}
 	return reasons
 }
 
-// notDue tells what the job's time is for.
+// notDue says why the job is not due yet.
 func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 	switch {
 	case job.Interrupts > 0 && failure.IsThrottled(job.LastFailure):
@@ -131,12 +132,12 @@ func (s *Service) notDue(job holdfast.Job, code failure.Code) Reason {
 		}
 		return reason
 	case job.Interrupts > 0:
-		return Reason{Name: "handed back", Until: job.DueAt, Text: "its last attempt was handed back until " + when(job.DueAt), Remedy: "retry it manually to start now"}
+		return Reason{Name: "handed back", Until: job.DueAt, Text: "its last attempt was released, and the next starts at " + when(job.DueAt) + " or later", Remedy: "retry it manually to start now"}
 	}
 	return Reason{Name: "scheduled", Until: job.DueAt, Text: "it is scheduled for " + when(job.DueAt), Remedy: "wait, or cancel it and enqueue it without a time"}
 }
 
-// throttled tells that the other side asked the job to come back later.
+// throttled says that the dependency asked for a later call.
 func throttled(job holdfast.Job, code failure.Code) Reason {
 	reason := Reason{Name: "throttled", Until: job.DueAt, Remedy: "wait; or retry it manually to start now"}
 	reason.Text = fmt.Sprintf("it was throttled with %s (%s) and waits until %s; no attempt was spent", code.Name, job.LastFailure.Message, when(job.DueAt))
@@ -146,8 +147,8 @@ func throttled(job holdfast.Job, code failure.Code) Reason {
 	return reason
 }
 
-// manning names what is wrong with the workers of the job's queue.
-func manning(job holdfast.Job, q scene) []Reason {
+// workerReasons says what is wrong with the workers of the job's queue.
+func workerReasons(job holdfast.Job, q queueView) []Reason {
 	var on []holdfast.Presence
 	slots, knows := 0, false
 	for _, worker := range q.workers {
@@ -165,85 +166,85 @@ func manning(job holdfast.Job, q scene) []Reason {
 	if !knows {
 		reasons = append(reasons, Reason{Name: "unknown kind", Text: fmt.Sprintf("no live worker of queue %s handles kind %s: it waits at no cost", job.Queue, job.Kind), Remedy: "deploy a worker that handles " + job.Kind})
 	}
-	// With more slots than a page of jobs is long, nobody is told that all of them are busy.
+	// Only one page of running jobs was read: with more slots than that it is not known whether all of them are busy.
 	busy := 0
 	for _, other := range q.busy {
 		if slices.ContainsFunc(on, func(w holdfast.Presence) bool { return w.Worker == other.Worker }) {
 			busy++
 		}
 	}
-	if slots > 0 && slots <= mostListed && busy >= slots {
+	if slots > 0 && slots <= maxPage && busy >= slots {
 		reasons = append(reasons, Reason{Name: "slots busy", Text: fmt.Sprintf("all %d slots of the %d workers of queue %s are busy", slots, len(on), job.Queue), Remedy: "wait, or start more workers"})
 	}
 	return reasons
 }
 
 func ahead(n int) Reason {
-	text := fmt.Sprintf("%d jobs of its queue are claimed before it", n)
+	text := fmt.Sprintf("%d jobs of its queue are ahead of it", n)
 	switch {
 	case n == 1:
-		text = "1 job of its queue is claimed before it"
+		text = "1 job of its queue is ahead of it"
 	case n >= 1000:
-		text = "a thousand jobs or more of its queue are claimed before it"
+		text = "a thousand jobs or more of its queue are ahead of it"
 	}
 	return Reason{Name: "jobs ahead", Text: text, Remedy: "wait, start more workers, or enqueue urgent jobs with a lower priority number"}
 }
 
-// processing tells who has the job and whether that is still to be believed.
-func processing(job holdfast.Job) []Reason {
+// processingReasons says which worker runs the job and whether its lease is still valid.
+func processingReasons(job holdfast.Job) []Reason {
 	var reasons []Reason
 	switch {
 	case !job.LeaseUntil.After(job.AsOf):
-		reasons = append(reasons, Reason{Name: "worker silent", Text: fmt.Sprintf("worker %s went silent: its lease ran out %s", job.Worker, when(job.LeaseUntil)), Remedy: "any live worker reclaims it within seconds; without one, start one, or retry it manually"})
+		reasons = append(reasons, Reason{Name: "worker silent", Text: fmt.Sprintf("worker %s stopped renewing: its lease expired at %s", job.Worker, when(job.LeaseUntil)), Remedy: "a live worker reclaims it within seconds; if there is none, start one or retry the job manually"})
 	case job.StartedAt.IsZero():
 		reasons = append(reasons, Reason{Name: "claimed", Text: fmt.Sprintf("worker %s has claimed it and not started it yet, lease until %s", job.Worker, when(job.LeaseUntil)), Until: job.LeaseUntil, Remedy: "wait for a slot of that worker"})
 	default:
-		reasons = append(reasons, Reason{Name: "processing", Text: fmt.Sprintf("worker %s processes it since %s, lease until %s", job.Worker, when(job.StartedAt), when(job.LeaseUntil)), Remedy: "wait; if it hangs, cancel it or retry it as stuck"})
+		reasons = append(reasons, Reason{Name: "processing", Text: fmt.Sprintf("worker %s has been running it since %s, lease until %s", job.Worker, when(job.StartedAt), when(job.LeaseUntil)), Remedy: "wait; if it hangs, cancel it or retry it as stuck"})
 	}
 	if job.Cancelling {
-		reasons = append(reasons, Reason{Name: "cancelling", Text: "it was asked to stop, and its worker has not answered yet", Remedy: "wait: it ends cancelled whatever its handler returns"})
+		reasons = append(reasons, Reason{Name: "cancelling", Text: "it was asked to stop, and its worker has not settled it yet", Remedy: "wait: it ends as cancelled whatever its handler returns"})
 	}
 	return reasons
 }
 
-// over tells how an ended job ended.
-func (s *Service) over(job holdfast.Job, code failure.Code) []Reason {
+// endedReasons says how an ended job ended.
+func (s *Service) endedReasons(job holdfast.Job, code failure.Code) []Reason {
 	switch job.State {
 	case holdfast.Complete:
-		return []Reason{{Name: "complete", Text: "it is complete since " + when(job.FinishedAt)}}
+		return []Reason{{Name: "complete", Text: "it completed at " + when(job.FinishedAt)}}
 	case holdfast.Cancelled:
 		if !job.Upstream.IsZero() {
-			return []Reason{followed(job)}
+			return []Reason{upstreamReason(job)}
 		}
-		return []Reason{{Name: "cancelled", Text: "it was cancelled " + when(job.FinishedAt), Remedy: "enqueue it again: a cancelled job stays cancelled"}}
+		return []Reason{{Name: "cancelled", Text: "it was cancelled at " + when(job.FinishedAt), Remedy: "enqueue it again: a cancelled job stays cancelled"}}
 	case holdfast.Failed:
-		return s.failed(job, code)
+		return s.failedReasons(job, code)
 	}
-	return []Reason{{Name: "nowhere", Text: "its row is damaged: it stands nowhere", Remedy: "run doctor"}}
+	return []Reason{{Name: "nowhere", Text: "its row is damaged: it has no valid state", Remedy: "run holdfast doctor"}}
 }
 
-func (s *Service) failed(job holdfast.Job, code failure.Code) []Reason {
+func (s *Service) failedReasons(job holdfast.Job, code failure.Code) []Reason {
 	remedy := "retry it manually, or discard it with a reason"
 	if code.Remedy != "" {
 		remedy = strings.TrimSuffix(code.Remedy, ".") + "; then " + remedy
 	}
-	text := fmt.Sprintf("it failed for good %s with %s after %s", when(job.FinishedAt), code.Name, times(job.Failures, "failure"))
+	text := fmt.Sprintf("it failed for good at %s with %s after %s", when(job.FinishedAt), code.Name, times(job.Failures, "failure"))
 	if job.Crashes > 0 {
 		text += " and " + times(job.Crashes, "crash")
 	}
 	reasons := []Reason{{Name: "failed", Text: text, Remedy: remedy}}
 	if job.LastFailure != nil && job.LastFailure.Benign {
-		return []Reason{{Name: "benign", Text: text + ", as was to be expected: it is no dead letter", Remedy: "nothing; retry it manually to take it up again"}}
+		return []Reason{{Name: "benign", Text: text + "; the failure is benign, so it is not a dead letter", Remedy: "no action needed; to run it again, retry it manually"}}
 	}
 	if job.Discarded {
-		reasons = append(reasons, Reason{Name: "discarded", Text: "somebody discarded it: it is no dead letter any more", Remedy: "retry it manually to take it up again"})
+		reasons = append(reasons, Reason{Name: "discarded", Text: "it was discarded: it is no longer a dead letter", Remedy: "to run it again, retry it manually"})
 	}
 	return reasons
 }
 
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// times is a number of failures or crashes, in words that agree with it.
+// times formats a number of failures or crashes.
 func times(n int, what string) string {
 	switch {
 	case n == 1:

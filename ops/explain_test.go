@@ -20,27 +20,27 @@ func expectNames(t *testing.T, what string, reasons []Reason, want ...string) {
 	}
 }
 
-func TestWhatOnlyTimeCanBringIsExplained(t *testing.T) {
+func TestReasonsThatDependOnTimeAreExplained(t *testing.T) {
 	s := New(nil, Config{})
-	worker := scene{workers: []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 1}}}
+	worker := queueView{workers: []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 1}}}
 	job := holdfast.Job{State: holdfast.Queued, Queue: "q", Kind: "k", AsOf: noon, Generation: 1}
 
 	snoozed := job
 	snoozed.Interrupts, snoozed.DueAt = 1, at(9)
-	expectNames(t, "a job that was handed back", s.waiting(snoozed, worker), "handed back")
+	expectNames(t, "a released job", s.queuedReasons(snoozed, worker), "handed back")
 
 	expiring := job
 	expiring.ExpireAt = at(-1)
-	expectNames(t, "a job past its expiry", s.waiting(expiring, worker), "expiring")
+	expectNames(t, "a job past its expiry", s.queuedReasons(expiring, worker), "expiring")
 
 	crashed := job
 	crashed.Crashes, crashed.DueAt = 1, at(9)
-	expectNames(t, "a job whose worker was lost", s.waiting(crashed, worker), "retry")
+	expectNames(t, "a job whose worker was lost", s.queuedReasons(crashed, worker), "retry")
 
 	crowd := worker
 	crowd.ahead = 1000
-	crowd.barriers = []barrier{{hold: holdfast.Hold{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}}, {hold: holdfast.Hold{Kind: "k", Actor: "bob"}}}
-	reasons := s.waiting(crashed, crowd)
+	crowd.holds = []jobHold{{hold: holdfast.Hold{Queue: "q", Actor: "ann", Since: noon, Until: at(60)}}, {hold: holdfast.Hold{Kind: "k", Actor: "bob"}}}
+	reasons := s.queuedReasons(crashed, crowd)
 	expectNames(t, "a job that everything holds", reasons, "retry", "queue paused", "kind paused", "jobs ahead")
 	if reasons[1].Until != at(60) || reasons[1].Remedy == "" {
 		t.Errorf("the hold is explained by %+v", reasons[1])
@@ -50,17 +50,17 @@ func TestWhatOnlyTimeCanBringIsExplained(t *testing.T) {
 func TestAnotherQueuesJobsDoNotFillASlot(t *testing.T) {
 	job := holdfast.Job{Queue: "q", Kind: "k"}
 	workers := []holdfast.Presence{{Worker: "w1", Queues: []string{"q"}, Kinds: []string{"k"}, Slots: 2}}
-	expectNames(t, "a job with a free slot", manning(job, scene{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "gone"}}}))
-	expectNames(t, "a job without one", manning(job, scene{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "w1"}}}), "slots busy")
+	expectNames(t, "a job with a free slot", workerReasons(job, queueView{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "gone"}}}))
+	expectNames(t, "a job without one", workerReasons(job, queueView{workers: workers, busy: []holdfast.Job{{Worker: "w1"}, {Worker: "w1"}}}), "slots busy")
 }
 
 func TestASilentWorkerIsExplained(t *testing.T) {
 	job := holdfast.Job{State: holdfast.Processing, Worker: "w1", AsOf: noon, StartedAt: at(-60), LeaseUntil: noon}
-	expectNames(t, "a job past its lease", processing(job), "worker silent")
+	expectNames(t, "a job past its lease", processingReasons(job), "worker silent")
 	job.LeaseUntil, job.Cancelling = noon.Add(time.Second), true
-	expectNames(t, "a job that is asked to stop", processing(job), "processing", "cancelling")
+	expectNames(t, "a job that is asked to stop", processingReasons(job), "processing", "cancelling")
 }
 
 func TestADamagedJobIsSentToTheDoctor(t *testing.T) {
-	expectNames(t, "a job that stands nowhere", New(nil, Config{}).over(holdfast.Job{}, failure.Code{}), "nowhere")
+	expectNames(t, "a job without a state", New(nil, Config{}).endedReasons(holdfast.Job{}, failure.Code{}), "nowhere")
 }

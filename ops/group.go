@@ -7,52 +7,53 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Gathering is all about one group: how its members stand, which of them need somebody, and what was said of it.
+// A Gathering is the full description of a group, with the members that need attention.
 type Gathering struct {
 	Group  holdfast.Group   `json:"group"`
 	Failed []holdfast.Job   `json:"failed"` // members that are dead letters, the newest first, at most twenty
-	Live   []holdfast.Job   `json:"live"`   // members in workers' hands, the newest first, at most twenty
-	Inside []holdfast.Group `json:"inside"` // groups that are its members, the newest first, at most a page
-	Story  []holdfast.Event `json:"story"`  // the newest first
+	Live   []holdfast.Job   `json:"live"`   // members that are running, the newest first, at most twenty
+	Inside []holdfast.Group `json:"inside"` // nested groups, the newest first, at most a page
+	Story  []holdfast.Event `json:"story"`  // events of the group, the newest first
 }
 
-// Group tells all about one group.
+// Group returns one group.
 func (s *Service) Group(ctx context.Context, id holdfast.ID) (g Gathering, err error) {
 	if g.Group, err = s.store.Group(ctx, id); err != nil {
 		return Gathering{}, err
 	}
-	if g.Failed, _, err = s.store.Jobs(ctx, holdfast.Filter{Group: id, DeadLetters: true, Limit: samples}); err != nil {
+	if g.Failed, _, err = s.store.Jobs(ctx, holdfast.Filter{Group: id, DeadLetters: true, Limit: maxSamples}); err != nil {
 		return Gathering{}, err
 	}
-	if g.Live, _, err = s.store.Jobs(ctx, holdfast.Filter{Group: id, State: holdfast.Processing, Limit: samples}); err != nil {
+	if g.Live, _, err = s.store.Jobs(ctx, holdfast.Filter{Group: id, State: holdfast.Processing, Limit: maxSamples}); err != nil {
 		return Gathering{}, err
 	}
-	if g.Inside, _, err = s.store.Groups(ctx, holdfast.GroupFilter{Parent: id, Limit: mostListed}); err != nil {
+	if g.Inside, _, err = s.store.Groups(ctx, holdfast.GroupFilter{Parent: id, Limit: maxPage}); err != nil {
 		return Gathering{}, err
 	}
 	g.Story, err = s.store.Events(ctx, groupSubject(id), 50)
 	return g, err
 }
 
-// Groups lists what matches, newest first, without counting members. The cursor leads to the next page and is empty on the last.
+// Groups returns the groups that match, newest first, without member counts. The cursor is for the next page and empty on
+// the last.
 func (s *Service) Groups(ctx context.Context, f holdfast.GroupFilter) (groups []holdfast.Group, cursor string, err error) {
 	return s.store.Groups(ctx, f)
 }
 
-// RetryGroup sends round what failed in a group and all that was cancelled because of it, also in groups inside it, and answers
-// how many. The group is processing again, and is settled again. One without such members is ErrConflict.
+// RetryGroup retries the failed members of a group and those that were cancelled because of them, also in nested groups,
+// and returns how many. The group is processing again and settles again. A group without such members is ErrConflict.
 func (s *Service) RetryGroup(ctx context.Context, i holdfast.Intervention) (int, error) {
 	return s.store.RetryGroup(ctx, i)
 }
 
-// CancelGroup seals a group and has its members cancelled, also in groups inside it: what is queued soon, what is being processed
-// as soon as its worker has let go. A settled group is ErrConflict.
+// CancelGroup seals a group and cancels its members, also in nested groups: queued members soon, running members when their
+// workers settle them. A settled group is ErrConflict.
 func (s *Service) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
 	return s.store.CancelGroup(ctx, i)
 }
 
-// SealGroup says for a program that cannot say it any more that a group has all its members. Sealing it again is no error and
-// is not told twice.
+// SealGroup declares that a group has all its members, in place of a program that cannot do so any more. Sealing a sealed
+// group is no error and writes no second event.
 func (s *Service) SealGroup(ctx context.Context, i holdfast.Intervention) error {
 	by := By{Actor: i.Actor, Reason: i.Reason, Request: i.Request}
 	if err := by.check(); err != nil {
@@ -71,7 +72,7 @@ func (s *Service) SealGroup(ctx context.Context, i holdfast.Intervention) error 
 	if err := s.store.Seal(ctx, i.Group); err != nil {
 		return err
 	}
-	return s.store.Keep(ctx, holdfast.Change{Events: []holdfast.Event{by.says(groupSubject(i.Group), "sealed")}})
+	return s.store.Keep(ctx, holdfast.Change{Events: []holdfast.Event{by.event(groupSubject(i.Group), "sealed")}})
 }
 
 func groupSubject(id holdfast.ID) string { return "group/" + id.String() }

@@ -8,43 +8,44 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Held is a hold in force, and how much waits behind it.
+// A Held is a hold in force, with the number of jobs that it keeps back.
 type Held struct {
 	holdfast.Hold
-	// Behind counts the due jobs the hold stands before, up to MostCounted. It is -1 where nobody counted: of the holds
-	// beyond the first hundred.
+	// Behind is the number of due jobs that the hold keeps back, up to MostCounted. It is -1 if they were not counted,
+	// which applies to holds beyond the first hundred.
 	Behind int `json:"behind"`
 }
 
 // MostCounted is where counting stops: there are that many, or more.
 const MostCounted = 10_000
 
-// mostHolds is behind how many holds the jobs are counted: each costs a question of its own.
-const mostHolds = 100
+// maxCountedHolds is the number of holds whose jobs are counted; each needs a query of its own.
+const maxCountedHolds = 100
 
-// Pause holds a queue, a kind, an owner, a dependency or a tag, for a while or until it is resumed; or it lets only so much of
-// it through. Held jobs stay queued and spend nothing; what is being processed goes on. Pausing again replaces the hold.
+// Pause holds a queue, a kind, an owner, a dependency or a tag, for a time or until it is resumed; or it limits how many of
+// its jobs run. Held jobs stay queued at no cost; running jobs continue. Pausing again replaces the hold.
 func (s *Service) Pause(ctx context.Context, h holdfast.Hold) error {
 	if h.Source == holdfast.SourceBreaker {
-		return breakersOwn(h)
+		return breakerHoldError(h)
 	}
 	return s.store.Pause(ctx, h)
 }
 
-// Resume lifts a hold. Lifting one that is not there is no error. A breaker's hold is the breaker's to lift.
+// Resume lifts a hold. Lifting a hold that does not exist is no error. A breaker's hold is ErrConflict: change the breaker
+// instead.
 func (s *Service) Resume(ctx context.Context, h holdfast.Hold) error {
 	if h.Source == holdfast.SourceBreaker {
-		return breakersOwn(h)
+		return breakerHoldError(h)
 	}
 	return s.store.Resume(ctx, h)
 }
 
-func breakersOwn(h holdfast.Hold) error {
+func breakerHoldError(h holdfast.Hold) error {
 	_, name := h.On()
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("the hold on %s is its breaker's, which would place it again: open or close the breaker instead", name)}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("the breaker of %s placed this hold and would place it again: open or close the breaker instead", name)}
 }
 
-// Holds lists the holds in force, with how many jobs each stands before.
+// Holds returns the holds in force, with the number of jobs that each keeps back.
 func (s *Service) Holds(ctx context.Context) ([]Held, error) {
 	holds, err := s.store.Holds(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func (s *Service) Holds(ctx context.Context) ([]Held, error) {
 	list := make([]Held, len(holds))
 	for n, hold := range holds {
 		list[n] = Held{Hold: hold, Behind: -1}
-		if n >= mostHolds {
+		if n >= maxCountedHolds {
 			continue
 		}
 		if list[n].Behind, err = s.store.Behind(ctx, hold); err != nil {
@@ -63,7 +64,7 @@ func (s *Service) Holds(ctx context.Context) ([]Held, error) {
 	return list, nil
 }
 
-// covers reports whether a hold is on a job: by its queue, kind, owner, dependency or one of its tags, and by what it keeps back.
+// covers reports whether a hold applies to a job: by its queue, kind, owner, dependency or one of its tags, and by its failures.
 func covers(h holdfast.Hold, job holdfast.Job) bool {
 	if h.Retries && job.Failures == 0 {
 		return false
@@ -79,7 +80,7 @@ func covers(h holdfast.Hold, job holdfast.Job) bool {
 	return false
 }
 
-// nameIn is what a job is called in the scope of a hold.
+// nameIn returns the job's name in the scope of a hold.
 func nameIn(scope string, job holdfast.Job) string {
 	switch scope {
 	case "queue":
@@ -92,18 +93,18 @@ func nameIn(scope string, job holdfast.Job) string {
 	return job.Dependency
 }
 
-// flags are what names a hold on a command line.
-func flags(h holdfast.Hold) string {
+// holdFlags returns the command-line flags that name a hold.
+func holdFlags(h holdfast.Hold) string {
 	scope, name := h.On()
-	text := fmt.Sprintf("--%s %s", scope, quoted(name))
+	text := fmt.Sprintf("--%s %s", scope, shellQuoted(name))
 	if h.Source != "" && h.Source != holdfast.SourceOperator {
 		text += " --source " + h.Source
 	}
 	return text
 }
 
-// quoted puts a name in quotes where a shell would take it apart.
-func quoted(name string) string {
+// shellQuoted quotes a name if a shell would split or interpret it.
+func shellQuoted(name string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/", r)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// Keys lists the keys, the newest first, also those that were revoked or have expired. Nobody sees a secret or its hash.
+// Keys returns the keys, the newest first, including revoked and expired ones, without their secrets and hashes.
 func (s *Service) Keys(ctx context.Context) ([]apikey.Key, error) {
 	records, err := s.store.Records(ctx, apikey.Room)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Service) Keys(ctx context.Context) ([]apikey.Key, error) {
 	return keys, nil
 }
 
-// MakeKey makes a key. Its text is told this once and kept nowhere.
+// MakeKey creates a key. text is the key itself; it is returned once and not stored.
 func (s *Service) MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.Key, text string, err error) {
 	if err = by.check(); err == nil {
 		err = o.Check()
@@ -49,7 +49,7 @@ func (s *Service) MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.
 	if err == nil {
 		err = s.store.Keep(ctx, holdfast.Change{
 			Records: []holdfast.Record{{Room: apikey.Room, Name: k.ID, Body: body}},
-			Events:  []holdfast.Event{by.says("key/"+k.ID, "made")},
+			Events:  []holdfast.Event{by.event("key/"+k.ID, "made")},
 		})
 	}
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Service) MakeKey(ctx context.Context, o apikey.Order, by By) (k apikey.
 	return k.Shown(), text, nil
 }
 
-// RevokeKey ends a key. Servers refuse it within a second.
+// RevokeKey revokes a key. Servers refuse it within a second.
 func (s *Service) RevokeKey(ctx context.Context, id string, by By) error {
 	if err := by.check(); err != nil {
 		return err
@@ -67,10 +67,10 @@ func (s *Service) RevokeKey(ctx context.Context, id string, by By) error {
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, apikey.Room, id, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, apikey.Room, id, func(r holdfast.Record) (holdfast.Change, error) {
 		var k apikey.Key
 		if r.Version == 0 || json.Unmarshal(r.Body, &k) != nil {
-			return holdfast.Change{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no key " + quoted(id) + ": see 'holdfast keys'"}
+			return holdfast.Change{}, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no key " + shellQuoted(id) + ": list them with 'holdfast keys'"}
 		}
 		if !k.RevokedAt.IsZero() {
 			return holdfast.Change{}, nil
@@ -78,6 +78,6 @@ func (s *Service) RevokeKey(ctx context.Context, id string, by By) error {
 		k.RevokedAt = now.UTC()
 		var err error
 		r.Body, err = json.Marshal(k)
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says("key/"+id, "revoked")}}, err
+		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event("key/"+id, "revoked")}}, err
 	})
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// mostUpstream is after how many members an explanation stops asking: each costs a question of its own.
-const mostUpstream = 50
+// maxUpstream is the number of members that an explanation checks; each needs a query of its own.
+const maxUpstream = 50
 
-// mostNamed is how many of them it names.
-const mostNamed = 5
+// maxNamed is the number of members that it names.
+const maxNamed = 5
 
-// explainMember tells for whom a member of a group waits, and what else stands in its way.
+// explainMember says which members a member of a group waits for, and what else keeps it from starting.
 func (s *Service) explainMember(ctx context.Context, job holdfast.Job) ([]Reason, error) {
 	var live []string
 	ended := 0
-	for _, id := range job.After[:min(len(job.After), mostUpstream)] {
+	for _, id := range job.After[:min(len(job.After), maxUpstream)] {
 		other, err := s.store.Job(ctx, id)
 		switch {
 		case errors.Is(err, holdfast.ErrPurged) || err == nil && other.State.Terminal():
@@ -30,72 +30,72 @@ func (s *Service) explainMember(ctx context.Context, job holdfast.Job) ([]Reason
 			live = append(live, fmt.Sprintf("%s (%s, %s)", id, other.Kind, other.State))
 		}
 	}
-	reasons := []Reason{forMembers(job, live, ended)}
-	idle, err := s.idle(ctx, "group", "members that wait for others are not let go, and groups are not settled")
+	reasons := []Reason{memberReason(job, live, ended)}
+	idle, err := s.pausedDuty(ctx, "group", "members that wait for others do not start, and groups do not settle")
 	if err != nil {
 		return nil, err
 	}
 	reasons = append(reasons, idle...)
 	workers, err := s.store.Workers(ctx)
 	if len(workers) == 0 && err == nil {
-		reasons = append(reasons, Reason{Name: "no worker", Text: "no worker is alive, and it takes one to let members go that waited", Remedy: "start a worker for the queue " + job.Queue})
+		reasons = append(reasons, Reason{Name: "no worker", Text: "no worker is alive, and a worker is needed to start members that waited", Remedy: "start a worker for the queue " + job.Queue})
 	}
 	return reasons, err
 }
 
-func forMembers(job holdfast.Job, live []string, ended int) Reason {
+func memberReason(job holdfast.Job, live []string, ended int) Reason {
 	r := Reason{Name: "members"}
-	switch unlooked := len(job.After) - len(live) - ended; {
-	case len(live) == 0 && unlooked == 0:
-		r.Text = fmt.Sprintf("all %d members of its group for which it waited have ended: it is let go, or cancelled because of them, within a moment", len(job.After))
-		r.Remedy = "wait a moment and look again"
+	switch unchecked := len(job.After) - len(live) - ended; {
+	case len(live) == 0 && unchecked == 0:
+		r.Text = fmt.Sprintf("all %d members of its group that it waited for have ended: it starts, or is cancelled because of them, within a moment", len(job.After))
+		r.Remedy = "wait a moment and check again"
 	case len(live) == 0:
-		r.Text = fmt.Sprintf("it waits for members of its group: %d have ended, %d more were not looked at", ended, unlooked)
+		r.Text = fmt.Sprintf("it waits for members of its group: %d have ended, %d more were not checked", ended, unchecked)
 		r.Remedy = fmt.Sprintf("see which: holdfast groups show %s", job.Group)
 	default:
-		named := strings.Join(live[:min(len(live), mostNamed)], ", ")
-		if more := len(live) - mostNamed + unlooked; more > 0 && len(live) >= mostNamed {
+		named := strings.Join(live[:min(len(live), maxNamed)], ", ")
+		if more := len(live) - maxNamed + unchecked; more > 0 && len(live) >= maxNamed {
 			named += fmt.Sprintf(" and up to %d more", more)
 		}
 		r.Text = fmt.Sprintf("it waits for members of its group that have not ended: %s; %d of %d have", named, ended, len(job.After))
-		r.Remedy = fmt.Sprintf("see why they take their time: holdfast explain %s", strings.Fields(live[0])[0])
+		r.Remedy = fmt.Sprintf("see why they have not ended: holdfast explain %s", strings.Fields(live[0])[0])
 	}
 	return r
 }
 
-// followed explains a member that was cancelled because of another.
-func followed(job holdfast.Job) Reason {
+// upstreamReason explains a member that was cancelled because of another.
+func upstreamReason(job holdfast.Job) Reason {
 	return Reason{
 		Name:   "upstream",
-		Text:   fmt.Sprintf("it was cancelled %s because member %s of its group, for which it waited, did not complete", when(job.FinishedAt), job.Upstream),
-		Remedy: fmt.Sprintf("see what failed: holdfast explain %s; then send round what failed and all that follows: holdfast groups retry %s", job.Upstream, job.Group),
+		Text:   fmt.Sprintf("it was cancelled at %s because member %s of its group, which it waited for, did not complete", when(job.FinishedAt), job.Upstream),
+		Remedy: fmt.Sprintf("find the cause: holdfast explain %s; then retry the failed members and those that waited for them: holdfast groups retry %s", job.Upstream, job.Group),
 	}
 }
 
-// idle tells whether somebody paused a duty that a job needs.
-func (s *Service) idle(ctx context.Context, name, therefore string) ([]Reason, error) {
+// pausedDuty returns a reason if a duty that the job needs is paused. consequence says what does not happen without it.
+func (s *Service) pausedDuty(ctx context.Context, name, consequence string) ([]Reason, error) {
 	duties, err := s.Duties(ctx)
 	for _, d := range duties {
 		if d.Name != name || !d.Paused {
 			continue
 		}
-		text := fmt.Sprintf("the duty %s is paused by %s, so %s", name, d.Actor, therefore)
+		text := fmt.Sprintf("duty %s is paused by %s, so %s", name, d.Actor, consequence)
 		if d.Reason != "" {
 			text += ": " + d.Reason
 		}
-		return []Reason{{Name: "duty paused", Text: text, Remedy: "let it go on: holdfast duties resume " + name, Until: d.Until}}, nil
+		return []Reason{{Name: "duty paused", Text: text, Remedy: "resume it: holdfast duties resume " + name, Until: d.Until}}, nil
 	}
 	return nil, err
 }
 
-// explainPurged tells what a tombstone still knows. Where even that is gone, what the store said stands.
-func (s *Service) explainPurged(ctx context.Context, id holdfast.ID, said error) (Explanation, error) {
+// explainPurged explains a purged job from its tombstone. Without a tombstone it returns the store's error, purged.
+func (s *Service) explainPurged(ctx context.Context, id holdfast.ID, purged error) (Explanation, error) {
 	stones, _, err := s.store.Tombstones(ctx, holdfast.TombstoneFilter{Job: id, Limit: 1})
 	if err != nil {
 		return Explanation{}, err
 	}
 	if len(stones) == 0 {
-		return Explanation{}, said
+		return Explanation{}, purged
 	}
 	t := stones[0]
 	job := holdfast.Job{ID: t.Job, Kind: t.Kind, Queue: t.Queue, Owner: t.Owner, Group: t.Group, State: t.State, FinishedAt: t.FinishedAt}
@@ -103,6 +103,6 @@ func (s *Service) explainPurged(ctx context.Context, id holdfast.ID, said error)
 	if t.Code != "" {
 		how += " with " + t.Code
 	}
-	text := fmt.Sprintf("it ended %s, %s, and was purged %s by the rule %s", when(t.FinishedAt), how, when(t.PurgedAt), t.Rule)
+	text := fmt.Sprintf("it ended at %s, %s, and was purged at %s by rule %s", when(t.FinishedAt), how, when(t.PurgedAt), t.Rule)
 	return Explanation{job, []Reason{{Name: "purged", Text: text, Remedy: "enqueue it again if it is still wanted; to keep such jobs longer, change the rules: holdfast retention apply FILE"}}}, nil
 }

@@ -1,6 +1,18 @@
-// Package ops intervenes: it answers what an operator asks about jobs, and does what an operator decides.
+// Package ops is what operators and their tools use: it explains why a job does not run, tells what happened to it, and
+// carries out what a person decides. The command, the HTTP API and the console are built on it.
 //
-// It works through the roles a store plays, so it cannot tell a file from a server. Each verb has a file of its own.
+// [Service] works on any store. [Desk] is the same set of operations as an interface; package api has a client of a server
+// that implements it too, so a program works the same directly on a store and through a server.
+//
+//	desk := ops.New(jobs, ops.Config{}) // jobs is a holdfast.Store
+//	explanation, err := desk.Explain(ctx, id)
+//	for _, reason := range explanation.Reasons {
+//		fmt.Println(reason.Text, "-", reason.Remedy)
+//	}
+//	ahead, err := desk.Retry(ctx, holdfast.Intervention{Job: id, Actor: "ann", Reason: "gateway repaired"})
+//
+// Every change needs an actor. It is recorded with actor and reason in the audit log and in the story of the job. Errors
+// wrap the Err variables of package holdfast.
 package ops
 
 import (
@@ -14,8 +26,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// A Store is what interventions need: somebody who acts on a person's word, somebody who answers questions about one job or
-// about many, and somebody who remembers what was decided. It is a part of holdfast.Store.
+// A Store is the part of holdfast.Store that this package needs.
 type Store interface {
 	holdfast.Operator
 	holdfast.Inspector
@@ -28,7 +39,7 @@ type Store interface {
 	Redriven(ctx context.Context, redrive holdfast.ID) (holdfast.Tally, error)
 }
 
-// A Chronicle tells what happened, and what is left of it. It is a part of holdfast.Historian.
+// A Chronicle reads events and what retention left. It is a part of holdfast.Historian.
 type Chronicle interface {
 	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
 	Tombstones(ctx context.Context, f holdfast.TombstoneFilter) (stones []holdfast.Tombstone, cursor string, err error)
@@ -38,35 +49,36 @@ type Chronicle interface {
 
 // Config adapts the service to an application. The zero value works.
 type Config struct {
-	// Taxonomy knows failure codes that no worker has published to the store yet. It is not needed for those that are published: see
+	// Taxonomy holds failure codes that no worker has published to the store yet. Published codes are known without it; see
 	// package catalog.
 	Taxonomy *failure.Taxonomy
-	// Sources tell for a kind whether what a job works on still exists. A manual retry of a job whose source answers with an
-	// error is refused: it could only fail again.
+	// Sources check, by kind, whether the source of a job still exists, such as the file that it converts. A manual retry
+	// of a job whose check returns an error is refused, because it would fail again.
 	Sources map[string]func(ctx context.Context, job holdfast.Job) error
-	// StuckAfter is how long a worker may be at a job before a person may take it away by a manual retry that does not say
-	// so itself. 0: only when its lease has run out.
+	// StuckAfter is how long a worker may run a job before a manual retry may take the job away, unless the request gives a
+	// time of its own. 0: only after its lease has expired.
 	StuckAfter time.Duration
-	// Policies are the workers' own. A policy that was applied to the store goes before them.
+	// Policies are the workers' own. A policy that is applied to the store takes precedence.
 	Policies *policy.Set
-	// Breakers are those that the workers have in code, by dependency. What a policy says wins. Without an entry: the defaults.
+	// Breakers are the breaker settings of the workers in Go, by dependency. A policy takes precedence. Without an entry
+	// the defaults apply.
 	Breakers map[string]breaker.Config
-	// Retention is what the workers have in code. Rules that were applied to the store go before it.
+	// Retention holds the workers' rules in Go. Rules that are applied to the store take precedence.
 	Retention []holdfast.Retain
-	// Prepare looks at a draft that is kept for later, in a schedule: it refuses, or completes, what it knows. Nil: drafts are kept as they are.
+	// Prepare checks and completes a draft before it is saved in a schedule. Nil: drafts are saved as they are.
 	Prepare func(*holdfast.Draft) error
-	// CheckSubscription refuses a subscription that could not work, before it is kept: the sinks know. Nil: what is wrong shows at the
-	// first delivery.
+	// CheckSubscription refuses a subscription that could not work, before it is saved. Nil: a problem shows at the first
+	// delivery.
 	CheckSubscription func(subscription.Subscription) error
 }
 
-// Service is an operator's desk. It is safe for concurrent use.
+// A Service implements Desk on a store. It is safe for concurrent use.
 type Service struct {
 	store Store
 	cfg   Config
 }
 
-// New opens the desk on a store.
+// New returns a service for a store.
 func New(store Store, cfg Config) *Service { return &Service{store: store, cfg: cfg} }
 
 var _ Desk = (*Service)(nil)

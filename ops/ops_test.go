@@ -23,10 +23,10 @@ func open(t *testing.T, url string) holdfast.Store {
 	return s
 }
 
-func TestTheLawsOfInterventionsHoldOnSQLite(t *testing.T) {
+func TestDeskOnSQLite(t *testing.T) {
 	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, filepath.Join(t.TempDir(), "jobs.db")) }, opstest.Near)
 }
 
-func TestTheLawsOfInterventionsHoldOnPostgreSQL(t *testing.T) {
+func TestDeskOnPostgreSQL(t *testing.T) {
 	opstest.Run(t, func(t *testing.T) holdfast.Store { return open(t, pgtest.Database(t)) }, opstest.Near)
 }

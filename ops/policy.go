@@ -20,61 +20,61 @@ const (
 	policyCurrent = "current"
 )
 
-// A Policy is the one that is applied to a store.
+// A Policy is the policy that is applied to a store, with how far workers follow it.
 type Policy struct {
 	Version int        `json:"version"`
 	KeptAt  time.Time  `json:"kept_at,omitzero"`
-	Text    string     `json:"text"` // as it was written
+	Text    string     `json:"text"` // the file as it was applied
 	Workers []Follower `json:"workers,omitempty"`
-	InGo    []InGo     `json:"in_go,omitempty"` // what live workers say in Go besides
+	InGo    []InGo     `json:"in_go,omitempty"` // policies of live workers in Go
 }
 
-// InGo is a policy that live workers have in Go.
+// An InGo is a policy that live workers have in Go.
 type InGo struct {
-	Kind     string   `json:"kind,omitempty"`     // empty: of all their kinds
+	Kind     string   `json:"kind,omitempty"`     // empty: for all their kinds
 	Versions []string `json:"versions,omitempty"` // of the programs
 	policy.Said
 }
 
-// A Follower is a live worker, and how far it follows the applied policy.
+// A Follower is a live worker, and how far it applies the policy.
 type Follower struct {
 	Worker  string `json:"worker"`
-	Version int    `json:"version"`          // of the applied policy that is in force there; 0: none yet
-	Misses  string `json:"misses,omitempty"` // what of it is not followed or not known there, and why
+	Version int    `json:"version"`          // of the applied policy that it uses; 0: none yet
+	Misses  string `json:"misses,omitempty"` // parts of the policy that it does not apply or know, and why
 }
 
-// A PolicyOrder asks for a policy to be applied.
+// A PolicyOrder asks to apply a policy.
 type PolicyOrder struct {
 	Text     string   // the policy file
-	Codes    []string // failure codes that it may name although nothing defines them
-	Replaces int      // the version that it replaces, as the caller saw it; 0: whatever is applied
+	Codes    []string // failure codes that it may name although they are not defined
+	Replaces int      // version that it replaces, as the caller saw it; 0: any
 }
 
-// applied is a policy as it is recorded.
-type applied struct {
+// appliedPolicy is the body of the policy's record.
+type appliedPolicy struct {
 	Text    string `json:"text"`
-	Removed bool   `json:"removed,omitempty"` // the record stays, so that versions go on
+	Removed bool   `json:"removed,omitempty"` // the record stays, so that version numbers continue
 }
 
-// appliedIn reads the record of the policy; ok is false when none is applied.
-func appliedIn(r holdfast.Record) (body applied, ok bool) {
+// decodeApplied reads the record of the policy; ok is false if none is applied.
+func decodeApplied(r holdfast.Record) (body appliedPolicy, ok bool) {
 	if r.Version == 0 {
 		return body, false
 	}
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return applied{}, true // whatever it is, it can be replaced
+		return appliedPolicy{}, true // it cannot be decoded, but it can be replaced
 	}
 	return body, !body.Removed
 }
 
-// Policy tells which policy was applied to the store, and how far live workers follow it. Without one workers follow what is in
-// their code, and the answer is ErrNotFound.
+// Policy returns the policy that is applied to the store, and how far live workers follow it. Without one workers use the
+// policies in their code, and it returns ErrNotFound.
 func (s *Service) Policy(ctx context.Context) (Policy, error) {
-	r, err := s.record(ctx, policyRoom, policyCurrent)
+	r, err := s.readRecord(ctx, policyRoom, policyCurrent)
 	if err != nil {
 		return Policy{}, err
 	}
-	body, is := appliedIn(r)
+	body, is := decodeApplied(r)
 	if !is {
 		return Policy{}, noPolicy()
 	}
@@ -101,14 +101,14 @@ func (s *Service) Policy(ctx context.Context) (Policy, error) {
 	return p, nil
 }
 
-// ApplyPolicy has the workers of a store follow a policy within seconds. One that makes no sense is refused whole, and so is one that
-// names a failure code that is neither built in, nor published by a worker, nor defined by the policy itself. The one that is applied
-// already is left as it is.
+// ApplyPolicy makes the workers of a store use a policy within seconds. An invalid policy is refused completely, and so is
+// one that names a failure code that is not built in, published by a worker, or defined by the policy itself. Applying the
+// same text again changes nothing.
 func (s *Service) ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy, error) {
 	if err := by.check(); err != nil {
 		return Policy{}, err
 	}
-	known, err := s.accepting(ctx, o.Codes)
+	known, err := s.taxonomyWith(ctx, o.Codes)
 	if err != nil {
 		return Policy{}, err
 	}
@@ -116,19 +116,19 @@ func (s *Service) ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy
 	if err != nil {
 		return Policy{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error(), Cause: err}
 	}
-	body, err := json.Marshal(applied{Text: set.Text()})
+	body, err := json.Marshal(appliedPolicy{Text: set.Text()})
 	if err != nil {
 		return Policy{}, err
 	}
-	err = s.keep(ctx, policyRoom, policyCurrent, func(r holdfast.Record) (holdfast.Change, error) {
-		if err := replaces(r, o.Replaces); err != nil {
+	err = s.updateRecord(ctx, policyRoom, policyCurrent, func(r holdfast.Record) (holdfast.Change, error) {
+		if err := checkVersion(r, o.Replaces); err != nil {
 			return holdfast.Change{}, err
 		}
-		if old, is := appliedIn(r); is && old.Text == set.Text() {
+		if old, is := decodeApplied(r); is && old.Text == set.Text() {
 			return holdfast.Change{}, nil
 		}
 		r.Body = body
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says("policy", "applied")}}, nil
+		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event("policy", "applied")}}, nil
 	})
 	if err != nil {
 		return Policy{}, err
@@ -136,51 +136,50 @@ func (s *Service) ApplyPolicy(ctx context.Context, o PolicyOrder, by By) (Policy
 	return s.Policy(ctx)
 }
 
-// RemovePolicy has workers go back, within seconds, to the policy they were given at their start, or to what is written in their code.
-// When a version is given, only that one is removed. Without an applied policy the answer is ErrNotFound.
+// RemovePolicy makes workers return, within seconds, to the policy file they were started with, or to the policies in their code.
+// If version is not 0, only that version is removed. Without an applied policy it returns ErrNotFound.
 func (s *Service) RemovePolicy(ctx context.Context, version int, by By) error {
 	if err := by.check(); err != nil {
 		return err
 	}
-	body, err := json.Marshal(applied{Removed: true})
+	body, err := json.Marshal(appliedPolicy{Removed: true})
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, policyRoom, policyCurrent, func(r holdfast.Record) (holdfast.Change, error) {
-		if _, is := appliedIn(r); !is {
+	return s.updateRecord(ctx, policyRoom, policyCurrent, func(r holdfast.Record) (holdfast.Change, error) {
+		if _, is := decodeApplied(r); !is {
 			return holdfast.Change{}, noPolicy()
 		}
-		if err := replaces(r, version); err != nil {
+		if err := checkVersion(r, version); err != nil {
 			return holdfast.Change{}, err
 		}
 		r.Body = body
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says("policy", "removed")}}, nil
+		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event("policy", "removed")}}, nil
 	})
 }
 
 func noPolicy() error {
-	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "no policy is applied: workers follow the policy file they were given, or what is written in their code; see 'holdfast policy apply --help'"}
+	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "no policy is applied: workers use the policy file they were started with, or the policies in their code; see 'holdfast policy apply --help'"}
 }
 
-// replaces refuses to replace another version than the caller saw.
-func replaces(r holdfast.Record, version int) error {
+// checkVersion refuses to replace another version than the caller saw.
+func checkVersion(r holdfast.Record, version int) error {
 	if version > 0 && r.Version != version {
-		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("version %d of the policy is applied, not %d: look at it, then decide again", r.Version, version)}
+		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("version %d of the policy is applied, not %d: read it, then decide again", r.Version, version)}
 	}
 	return nil
 }
 
-// accepting knows the codes of the catalog, and those that a caller vouches for: only their names are known, and that waiting may
-// cure them.
-func (s *Service) accepting(ctx context.Context, names []string) (*failure.Taxonomy, error) {
-	known, err := s.published(ctx)
+// taxonomyWith returns the known codes, and the named ones of which only the name is known.
+func (s *Service) taxonomyWith(ctx context.Context, names []string) (*failure.Taxonomy, error) {
+	known, err := s.taxonomyWithoutPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return Accepting(known, names)
 }
 
-// Accepting adds codes of which only the names are known to a taxonomy. A failure with such a code is treated as UNKNOWN is.
+// Accepting adds codes to a taxonomy of which only the names are known. A failure with such a code is treated as UNKNOWN is.
 func Accepting(known *failure.Taxonomy, names []string) (*failure.Taxonomy, error) {
 	codes, unknown := known.Own(), failure.Code{}
 	unknown, _ = known.Code("UNKNOWN")
@@ -198,23 +197,23 @@ func Accepting(known *failure.Taxonomy, names []string) (*failure.Taxonomy, erro
 	return all, nil
 }
 
-// policies is what holds for the workers too: the policy that was applied to the store, or else the application's own. One that
-// cannot be read is passed over, as the workers pass over it.
+// policies returns the policy in force: the one applied to the store, or else the application's own. An applied policy that
+// cannot be parsed is skipped, as workers skip it.
 func (s *Service) policies(ctx context.Context) (*policy.Set, error) {
-	known, err := s.published(ctx)
+	known, err := s.taxonomyWithoutPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.inForce(ctx, known)
+	return s.currentPolicy(ctx, known)
 }
 
-// inForce reads the policy in force.
-func (s *Service) inForce(ctx context.Context, known *failure.Taxonomy) (*policy.Set, error) {
-	r, err := s.record(ctx, policyRoom, policyCurrent)
+// currentPolicy reads the policy in force.
+func (s *Service) currentPolicy(ctx context.Context, known *failure.Taxonomy) (*policy.Set, error) {
+	r, err := s.readRecord(ctx, policyRoom, policyCurrent)
 	if err != nil {
 		return nil, err
 	}
-	current, is := appliedIn(r)
+	current, is := decodeApplied(r)
 	if !is {
 		return s.cfg.Policies, nil
 	}
@@ -225,13 +224,13 @@ func (s *Service) inForce(ctx context.Context, known *failure.Taxonomy) (*policy
 	return set, nil
 }
 
-// breakerConfig is how a dependency's breaker is judged.
+// breakerConfig returns the breaker settings of a dependency.
 func (s *Service) breakerConfig(ctx context.Context, dependency string) (breaker.Config, error) {
 	set, err := s.policies(ctx)
 	return set.BreakerOver(s.cfg.Breakers[dependency], dependency), err
 }
 
-// costs tells what an attempt of a kind costs; 0 where the policy does not say.
+// costs returns the cost of an attempt by kind; 0 if the policy does not set it.
 func (s *Service) costs(ctx context.Context) (func(kind string) float64, error) {
 	set, err := s.policies(ctx)
 	return set.Cost, err

@@ -12,18 +12,19 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// A PolicyQuestion asks which settings apply to failures. What is empty is left open; a job gives its kind, owner, dependency and the code of its last failure
-// where these are empty.
+// A PolicyQuestion asks which settings apply to failures. Empty fields are left open. With a Job, empty fields are taken
+// from the job and its last failure.
 type PolicyQuestion struct {
 	Kind       string
 	Code       string
 	Owner      string
-	Dependency string // what the live workers of the kind call, when empty
+	Dependency string // when empty: the dependency that live workers of the kind declare
 	Job        holdfast.ID
 }
 
-// ExplainPolicy says which settings apply to failures of a kind with a code, for an owner, and which source gave each: the job, the policy in force, what a worker
-// published of its policies in Go, or the built-in default. ErrNotFound when nothing defines the code.
+// ExplainPolicy returns the settings that apply to failures of a kind with a code, for an owner, each with its source: the
+// job, the policy in force, the published policies of a worker in Go, or the built-in default. An undefined code is
+// ErrNotFound.
 func (s *Service) ExplainPolicy(ctx context.Context, ask PolicyQuestion) (policy.Explanation, error) {
 	q := policy.Question{}
 	if ask.Job != (holdfast.ID{}) {
@@ -31,25 +32,25 @@ func (s *Service) ExplainPolicy(ctx context.Context, ask PolicyQuestion) (policy
 		if err != nil {
 			return policy.Explanation{}, err
 		}
-		ask, q.Job = ask.about(job), saysItself(job)
+		ask, q.Job = ask.fillFrom(job), jobSettings(job)
 	}
 	for what, name := range map[string]string{"kind": ask.Kind, "owner": ask.Owner, "dependency": ask.Dependency} {
 		if len(name) > 4*holdfast.MaxName {
-			return policy.Explanation{}, invalid("a %s of %d bytes: no name is that long", what, len(name))
+			return policy.Explanation{}, invalid("a %s of %d bytes: names are shorter", what, len(name))
 		}
 	}
 	if ask.Kind == "" {
-		return policy.Explanation{}, invalid("no kind is named: say which kind of job is asked about")
+		return policy.Explanation{}, invalid("no kind: name the kind of job")
 	}
 	codes, err := s.catalog(ctx)
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	if q.Code, q.CodeSource, err = defined(codes.Entries(), ask.Code); err != nil {
+	if q.Code, q.CodeSource, err = findCode(codes.Entries(), ask.Code); err != nil {
 		return policy.Explanation{}, err
 	}
 	q.Kind, q.Owner, q.Dependency = ask.Kind, ask.Owner, ask.Dependency
-	notes, err := s.askWorkers(ctx, &q)
+	notes, err := s.addPublished(ctx, &q)
 	if err != nil {
 		return policy.Explanation{}, err
 	}
@@ -57,22 +58,22 @@ func (s *Service) ExplainPolicy(ctx context.Context, ask PolicyQuestion) (policy
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	r, err := s.record(ctx, policyRoom, policyCurrent)
+	r, err := s.readRecord(ctx, policyRoom, policyCurrent)
 	if err != nil {
 		return policy.Explanation{}, err
 	}
 	e := set.Explain(q)
-	if _, is := appliedIn(r); is {
+	if _, is := decodeApplied(r); is {
 		e.Version = r.Version
 	} else {
-		notes = append(notes, "no policy is applied to the store: a policy file that a worker was given at its start is not known here")
+		notes = append(notes, "no policy is applied to the store: the policy file of a worker is not known here")
 	}
 	e.Notes = notes
 	return e, nil
 }
 
-// about fills in what is open from a job.
-func (q PolicyQuestion) about(job holdfast.Job) PolicyQuestion {
+// fillFrom fills empty fields from a job.
+func (q PolicyQuestion) fillFrom(job holdfast.Job) PolicyQuestion {
 	for _, one := range []struct {
 		to   *string
 		from string
@@ -87,20 +88,20 @@ func (q PolicyQuestion) about(job holdfast.Job) PolicyQuestion {
 	return q
 }
 
-// saysItself are the settings that a job brings with it.
-func saysItself(job holdfast.Job) map[string]string {
-	said := map[string]string{}
+// jobSettings returns the settings of the job itself.
+func jobSettings(job holdfast.Job) map[string]string {
+	settings := map[string]string{}
 	if job.MaxAttempts > 0 {
-		said["max_attempts"] = strconv.Itoa(job.MaxAttempts)
+		settings["max_attempts"] = strconv.Itoa(job.MaxAttempts)
 	}
 	if job.RetryWithin > 0 {
-		said["retry_within"] = job.RetryWithin.String()
+		settings["retry_within"] = job.RetryWithin.String()
 	}
-	return said
+	return settings
 }
 
-// askWorkers finds what the programs that work on the kind publish: their policies in Go, and what they call.
-func (s *Service) askWorkers(ctx context.Context, q *policy.Question) (notes []string, err error) {
+// addPublished adds to the question what the programs that work on the kind publish: their policies in Go, and the dependency.
+func (s *Service) addPublished(ctx context.Context, q *policy.Question) (notes []string, err error) {
 	records, err := s.store.Records(ctx, catalog.Room)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (s *Service) askWorkers(ctx context.Context, q *policy.Question) (notes []s
 	case found[0].Workers == 0:
 		notes = append(notes, "no live worker works on this kind: policies in Go are those that a worker published last")
 	case len(found) > 1:
-		notes = append(notes, fmt.Sprintf("live workers of this kind have %d different sets of policies in Go: shown is the set of %d of them%s", len(found), found[0].Workers, versionsOf(found[0])))
+		notes = append(notes, fmt.Sprintf("live workers of this kind have %d different sets of policies in Go: this is the set of %d of them%s", len(found), found[0].Workers, versionsOf(found[0])))
 	}
 	q.InGo = found[0].InGo
 	return notes, nil

@@ -9,20 +9,20 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 )
 
-// A Preview says what a redrive would do, and changes nothing. Counts stop at MostCounted.
+// A Preview says what a redrive would do. It changes nothing. Counts stop at MostCounted.
 type Preview struct {
 	Order      redrive.Order  `json:"order"`
-	Looked     int            `json:"looked"`     // dead letters that match
-	Eligible   int            `json:"eligible"`   // of those, so many would be taken
-	Ineligible []Ineligible   `json:"ineligible"` // what matches and would not be taken, by reason
-	Sample     []holdfast.Job `json:"sample"`     // of the eligible, at most ten, in the order in which they are taken
-	Takes      time.Duration  `json:"takes"`      // at the order's pace, at least
-	Workers    int            `json:"workers"`    // alive: without one nothing moves
+	Looked     int            `json:"looked"`     // matching dead letters
+	Eligible   int            `json:"eligible"`   // dead letters that would be taken
+	Ineligible []Ineligible   `json:"ineligible"` // matching jobs that would not be taken, by reason
+	Sample     []holdfast.Job `json:"sample"`     // at most ten eligible jobs, in the order in which they are taken
+	Takes      time.Duration  `json:"takes"`      // minimum duration at the order's rate
+	Workers    int            `json:"workers"`    // live workers: without one the redrive does not start
 	Notes      []string       `json:"notes,omitempty"`
 	AsOf       time.Time      `json:"as_of"`
 }
 
-// Ineligible counts jobs that match a redrive's selection and would not be taken.
+// Ineligible counts jobs that match the selection and would not be taken, for one reason.
 type Ineligible struct {
 	// Reason is one of: not failed, discarded, expired, unique key held by another, source gone, another generation.
 	Reason string `json:"reason"`
@@ -30,44 +30,45 @@ type Ineligible struct {
 }
 
 const (
-	sampled     = 10
-	mostSources = 1000 // so many jobs are asked about at the application
-	mostKeys    = 2000 // among so many jobs of one kind and owner the holder of a unique key is looked for
+	sampleSize = 10
+	maxSources = 1000 // jobs whose source is checked with the application
+	maxKeys    = 2000 // jobs of one kind and owner among which unique keys are searched
 )
 
 var ineligible = []string{"not failed", "discarded", "expired", "unique key held by another", "source gone", "another generation"}
 
-// PreviewRedrive says what a redrive would do. It is a forecast: the store judges each job when it is taken. Where the order's filter says how
-// many jobs may be looked at, so many dead letters are judged, and others that are found to match are counted as eligible; a note says so.
+// PreviewRedrive says what a redrive would do. It is a forecast: the store decides about each job when it is taken. If the
+// order's filter limits how many jobs may be examined (Look), only the newest dead letters are checked and the others that
+// match are counted as eligible; a note says so.
 func (s *Service) PreviewRedrive(ctx context.Context, o redrive.Order) (Preview, error) {
 	return s.previewRedrive(ctx, o, true)
 }
 
-// previewRedrive looks at dead letters, and at what matches and is none if that is wanted.
+// previewRedrive checks dead letters and, with others, counts matching jobs that are no dead letters.
 func (s *Service) previewRedrive(ctx context.Context, o redrive.Order, others bool) (Preview, error) {
 	if err := o.Check(); err != nil {
 		return Preview{}, err
 	}
-	v := &viewer{service: s, order: o, counts: map[string]int{}, takers: map[uniqueKey]bool{}, held: map[uniqueKey]map[string]bool{}}
+	v := &previewer{service: s, order: o, counts: map[string]int{}, takers: map[uniqueKey]bool{}, held: map[uniqueKey]map[string]bool{}}
 	v.Order, v.AsOf, v.Sample = o, time.Now(), []holdfast.Job{}
 	f := o.Filter
 	f.State, f.Generation, f.DeadLetters = "", 0, true
-	more, err := s.walk(ctx, f, v.letter)
+	more, err := s.eachJob(ctx, f, v.addDeadLetter)
 	if err != nil {
 		return Preview{}, err
 	}
-	if err := v.beyond(ctx, f, more); err != nil {
+	if err := v.countUnchecked(ctx, f, more); err != nil {
 		return Preview{}, err
 	}
 	f.DeadLetters = false
 	if more = false; others {
-		more, err = s.walk(ctx, f, v.other)
+		more, err = s.eachJob(ctx, f, v.addOther)
 	}
 	if err != nil {
 		return Preview{}, err
 	}
 	if more {
-		v.note("what is not failed or was discarded was counted among the newest %d jobs that match", furthest(f))
+		v.note("jobs that are not failed or were discarded are counted only among the newest %d jobs that match", scanLimit(f))
 	}
 	workers, err := s.store.Workers(ctx)
 	if err != nil {
@@ -77,8 +78,8 @@ func (s *Service) previewRedrive(ctx context.Context, o redrive.Order, others bo
 	return v.finish(), nil
 }
 
-// beyond counts dead letters that were not judged one by one.
-func (v *viewer) beyond(ctx context.Context, f holdfast.Filter, more bool) error {
+// countUnchecked counts dead letters that were not checked one by one.
+func (v *previewer) countUnchecked(ctx context.Context, f holdfast.Filter, more bool) error {
 	switch {
 	case !more:
 		return nil
@@ -86,34 +87,35 @@ func (v *viewer) beyond(ctx context.Context, f holdfast.Filter, more bool) error
 		v.note("there are more than %d dead letters: the counts stop there", MostCounted)
 		return nil
 	}
-	f.Look = max(f.Look, mostUnjudged)
-	judged, counted := v.Looked, v.Looked
-	if v.order.Filter.Generation > 0 { // those of another generation were judged, and are not counted again
+	f.Look = max(f.Look, minUncheckedScan)
+	checked, counted := v.Looked, v.Looked
+	if v.order.Filter.Generation > 0 { // those of another generation were checked and are not counted again
 		f.Generation, counted = v.order.Filter.Generation, v.Eligible
 	}
 	matching, err := v.service.store.Count(ctx, f, MostCounted)
-	if unjudged := matching - counted; unjudged > 0 {
-		v.Looked, v.Eligible = v.Looked+unjudged, v.Eligible+unjudged
+	if unchecked := matching - counted; unchecked > 0 {
+		v.Looked, v.Eligible = v.Looked+unchecked, v.Eligible+unchecked
 	}
-	v.note("the newest %d of the dead letters that match were judged; the others are counted as eligible, and are judged when they are taken", judged)
+	v.note("only the newest %d matching dead letters were checked; the others are counted as eligible and are checked when they are taken", checked)
 	return err
 }
 
-// mostUnjudged is how many dead letters are gone through to count those that are not judged one by one.
-const mostUnjudged = 1000
+// minUncheckedScan is how many dead letters are read at least to count those that are not checked one by one.
+const minUncheckedScan = 1000
 
-// furthest is how many jobs are looked at for a preview.
-func furthest(f holdfast.Filter) int {
+// scanLimit returns how many jobs are examined for a preview.
+func scanLimit(f holdfast.Filter) int {
 	if f.Look > 0 {
 		return min(f.Look, MostCounted)
 	}
 	return MostCounted
 }
 
-// walk looks at what matches, newest first, and stops at MostCounted, or where the filter says; it reports whether there is more.
-func (s *Service) walk(ctx context.Context, f holdfast.Filter, look func(ctx context.Context, job holdfast.Job) error) (more bool, err error) {
-	f.Limit = min(mostListed, furthest(f))
-	for looked := 0; looked < furthest(f); {
+// eachJob calls look for the matching jobs, newest first. It stops at MostCounted, or at the limit of the filter, and
+// reports whether there are more.
+func (s *Service) eachJob(ctx context.Context, f holdfast.Filter, look func(ctx context.Context, job holdfast.Job) error) (more bool, err error) {
+	f.Limit = min(maxPage, scanLimit(f))
+	for looked := 0; looked < scanLimit(f); {
 		jobs, cursor, err := s.store.Jobs(ctx, f)
 		if err != nil {
 			return false, err
@@ -128,30 +130,30 @@ func (s *Service) walk(ctx context.Context, f holdfast.Filter, look func(ctx con
 			return false, nil
 		}
 		if f.Look > 0 && len(jobs) < f.Limit {
-			return true, nil // it went as far as it may
+			return true, nil // the limit of the filter was reached
 		}
 	}
 	return true, nil
 }
 
-// A viewer judges jobs one by one as a redrive would.
-type viewer struct {
+// A previewer checks jobs one by one as a redrive would.
+type previewer struct {
 	Preview
 	service *Service
 	order   redrive.Order
 	counts  map[string]int
-	asked   int                           // sources
-	takers  map[uniqueKey]bool            // keys that an eligible dead letter would take
-	held    map[uniqueKey]map[string]bool // by kind and owner: keys of jobs that have not ended
+	asked   int                           // number of sources that were checked
+	takers  map[uniqueKey]bool            // unique keys that eligible dead letters would take
+	held    map[uniqueKey]map[string]bool // by kind and owner: unique keys of jobs that have not ended
 }
 
 type uniqueKey struct{ kind, owner, key string }
 
-// letter judges a dead letter.
-func (v *viewer) letter(ctx context.Context, job holdfast.Job) error {
+// addDeadLetter checks and counts a dead letter.
+func (v *previewer) addDeadLetter(ctx context.Context, job holdfast.Job) error {
 	v.Looked++
 	v.AsOf = job.AsOf
-	reason, err := v.judge(ctx, job)
+	reason, err := v.ineligibleReason(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -160,14 +162,14 @@ func (v *viewer) letter(ctx context.Context, job holdfast.Job) error {
 		return nil
 	}
 	v.Eligible++
-	if len(v.Sample) < sampled {
+	if len(v.Sample) < sampleSize {
 		v.Sample = append(v.Sample, job)
 	}
 	return nil
 }
 
-// other counts what matches and is no dead letter.
-func (v *viewer) other(_ context.Context, job holdfast.Job) error {
+// addOther counts a matching job that is no dead letter.
+func (v *previewer) addOther(_ context.Context, job holdfast.Job) error {
 	switch {
 	case job.State != holdfast.Failed:
 		v.counts["not failed"]++
@@ -177,8 +179,8 @@ func (v *viewer) other(_ context.Context, job holdfast.Job) error {
 	return nil
 }
 
-// judge answers why a dead letter would not be taken, or with nothing.
-func (v *viewer) judge(ctx context.Context, job holdfast.Job) (string, error) {
+// ineligibleReason says why a dead letter would not be taken; empty: it would.
+func (v *previewer) ineligibleReason(ctx context.Context, job holdfast.Job) (string, error) {
 	if wanted := v.order.Filter.Generation; wanted > 0 && job.Generation != wanted {
 		return "another generation", nil
 	}
@@ -195,7 +197,7 @@ func (v *viewer) judge(ctx context.Context, job holdfast.Job) (string, error) {
 	if taken {
 		return "unique key held by another", nil
 	}
-	if source := v.service.cfg.Sources[job.Kind]; source != nil && v.asked < mostSources {
+	if source := v.service.cfg.Sources[job.Kind]; source != nil && v.asked < maxSources {
 		v.asked++
 		if source(ctx, job) != nil {
 			return "source gone", nil
@@ -207,9 +209,9 @@ func (v *viewer) judge(ctx context.Context, job holdfast.Job) (string, error) {
 	return "", nil
 }
 
-// keyTaken reports whether a dead letter's unique key is in other hands: of a job that has not ended, or of another dead letter
+// keyTaken reports whether another job has the dead letter's unique key: a job that has not ended, or another dead letter
 // that is taken before it.
-func (v *viewer) keyTaken(ctx context.Context, job holdfast.Job) (bool, error) {
+func (v *previewer) keyTaken(ctx context.Context, job holdfast.Job) (bool, error) {
 	if job.UniqueKey == "" {
 		return false, nil
 	}
@@ -227,11 +229,11 @@ func (v *viewer) keyTaken(ctx context.Context, job holdfast.Job) (bool, error) {
 	return v.held[among][job.UniqueKey], nil
 }
 
-// keysOf gathers the unique keys of jobs that have not ended, of one kind and owner.
-func (v *viewer) keysOf(ctx context.Context, among uniqueKey) (map[string]bool, error) {
+// keysOf returns the unique keys of jobs of one kind and owner that have not ended.
+func (v *previewer) keysOf(ctx context.Context, among uniqueKey) (map[string]bool, error) {
 	keys := map[string]bool{}
 	for _, state := range []holdfast.State{holdfast.Queued, holdfast.Processing} {
-		f := holdfast.Filter{State: state, Kind: among.kind, Owner: among.owner, Limit: mostListed}
+		f := holdfast.Filter{State: state, Kind: among.kind, Owner: among.owner, Limit: maxPage}
 		for looked := 0; ; {
 			jobs, cursor, err := v.service.store.Jobs(ctx, f)
 			if err != nil {
@@ -245,8 +247,8 @@ func (v *viewer) keysOf(ctx context.Context, among uniqueKey) (map[string]bool, 
 			if f.Cursor = cursor; cursor == "" {
 				break
 			}
-			if looked += len(jobs); looked >= mostKeys {
-				v.note("more than %d jobs of kind %s are %s: some of them may hold unique keys that this preview does not know of", mostKeys, among.kind, state)
+			if looked += len(jobs); looked >= maxKeys {
+				v.note("more than %d jobs of kind %s are %s: some of them may have unique keys that this preview does not know", maxKeys, among.kind, state)
 				break
 			}
 		}
@@ -254,11 +256,11 @@ func (v *viewer) keysOf(ctx context.Context, among uniqueKey) (map[string]bool, 
 	return keys, nil
 }
 
-func (v *viewer) note(format string, args ...any) {
+func (v *previewer) note(format string, args ...any) {
 	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
 
-func (v *viewer) finish() Preview {
+func (v *previewer) finish() Preview {
 	for _, reason := range ineligible {
 		if n := v.counts[reason]; n > 0 {
 			v.Ineligible = append(v.Ineligible, Ineligible{reason, n})
@@ -268,12 +270,12 @@ func (v *viewer) finish() Preview {
 	if v.order.Limit > 0 {
 		jobs = min(jobs, v.order.Limit)
 	}
-	v.Takes = pace(v.order, jobs)
-	if v.asked >= mostSources {
-		v.note("the sources of %d jobs were asked for; the others were not", mostSources)
+	v.Takes = timeFor(v.order, jobs)
+	if v.asked >= maxSources {
+		v.note("the sources of %d jobs were checked; the others were not", maxSources)
 	}
 	if v.Workers == 0 {
-		v.note("no worker is alive: nothing will move until one is started")
+		v.note("no worker is alive: no job will run until one is started")
 	}
 	return v.Preview
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-func TestAPreviewThatMayNotLookFarCountsAllAndJudgesTheNewest(t *testing.T) {
+func TestALimitedPreviewCountsAllAndChecksTheNewest(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { previewNear(t, open(t, filepath.Join(t.TempDir(), "jobs.db"))) })
 	t.Run("PostgreSQL", func(t *testing.T) { previewNear(t, open(t, pgtest.Database(t))) })
 }
@@ -38,9 +38,9 @@ func previewNear(t *testing.T, store holdfast.Store) {
 		note     string // what the first begins with
 	}{
 		{look: 0, eligible: letters, note: "no worker is alive"},
-		{look: look, eligible: letters, note: fmt.Sprintf("the newest %d of the dead letters that match were judged", look)},
+		{look: look, eligible: letters, note: fmt.Sprintf("only the newest %d matching dead letters were checked", look)},
 		{look: letters + 1, eligible: letters, note: "no worker is alive"},
-		{look: look, gone: true, eligible: letters - look, note: fmt.Sprintf("the newest %d of the dead letters", look)},
+		{look: look, gone: true, eligible: letters - look, note: fmt.Sprintf("only the newest %d matching dead letters", look)},
 	} {
 		gone, order.Filter.Look = c.gone, c.look
 		p, err := desk.PreviewRedrive(t.Context(), order)

@@ -8,11 +8,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// patience is how often a decision is made anew because somebody else was faster.
-const patience = 8
+// maxTries limits how often a decision is repeated after a version conflict.
+const maxTries = 8
 
-// record finds one record of a room. One that is not there has version 0.
-func (s *Service) record(ctx context.Context, room, name string) (holdfast.Record, error) {
+// readRecord returns a record of a room. A record that does not exist has version 0.
+func (s *Service) readRecord(ctx context.Context, room, name string) (holdfast.Record, error) {
 	records, err := s.store.Records(ctx, room)
 	if err != nil {
 		return holdfast.Record{}, err
@@ -25,11 +25,11 @@ func (s *Service) record(ctx context.Context, room, name string) (holdfast.Recor
 	return holdfast.Record{Room: room, Name: name}, nil
 }
 
-// keep reads a record, lets somebody decide what is to become of it, and keeps that, unless it is nothing. When somebody else
-// changed the record in between, it is read again and decided anew.
-func (s *Service) keep(ctx context.Context, room, name string, decide func(holdfast.Record) (holdfast.Change, error)) error {
+// updateRecord reads a record, calls decide for the change to make, and applies it unless it is empty. On a version
+// conflict it reads the record again and decides again, up to maxTries times.
+func (s *Service) updateRecord(ctx context.Context, room, name string, decide func(holdfast.Record) (holdfast.Change, error)) error {
 	for try := 1; ; try++ {
-		r, err := s.record(ctx, room, name)
+		r, err := s.readRecord(ctx, room, name)
 		if err != nil {
 			return err
 		}
@@ -37,13 +37,13 @@ func (s *Service) keep(ctx context.Context, room, name string, decide func(holdf
 		if err != nil || len(change.Records)+len(change.Events) == 0 {
 			return err
 		}
-		if err = s.store.Keep(ctx, change); !errors.Is(err, holdfast.ErrConflict) || try == patience {
+		if err = s.store.Keep(ctx, change); !errors.Is(err, holdfast.ErrConflict) || try == maxTries {
 			return err
 		}
 	}
 }
 
-// now is the store's clock, as far as somebody who only asks can tell: a store without a job has not said what time it is.
+// now returns the store's clock as of the newest job. The process's clock is used if the store has no job.
 func (s *Service) now(ctx context.Context) (time.Time, error) {
 	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Limit: 1})
 	if err != nil || len(jobs) == 0 {

@@ -9,26 +9,26 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// A Recovery is one time that a dependency was away, as its breaker saw it. Transitions are exact. When the backlog was gone is
-// read from the newest jobs that were there before: it is known for the latest recovery of a dependency only, and is an estimate.
+// A Recovery is one outage of a dependency, as its breaker saw it. The times of transitions are exact. The end of the backlog is
+// estimated from the newest jobs that existed before the recovery, and only for the latest recovery of a dependency.
 type Recovery struct {
 	Dependency string    `json:"dependency"`
 	Opened     time.Time `json:"opened"`
 	Why        string    `json:"why,omitempty"`
 	Reopened   int       `json:"reopened"`         // how often a probe or the ramp failed in between
-	Back       time.Time `json:"back,omitzero"`    // its jobs began to flow again; zero while it is away
-	Closed     time.Time `json:"closed,omitzero"`  // they flow freely
-	Drained    time.Time `json:"drained,omitzero"` // the last job that had waited for it started, about
+	Back       time.Time `json:"back,omitzero"`    // when its jobs started to run again; zero while it is down
+	Closed     time.Time `json:"closed,omitzero"`  // when the ramp ended
+	Drained    time.Time `json:"drained,omitzero"` // from Back to Drained
 	Waiting    int       `json:"waiting"`          // due jobs that still wait for it, up to MostCounted
 
-	Away  time.Duration `json:"away,omitzero"`  // from opened to back
+	Away  time.Duration `json:"away,omitzero"`  // from Opened to Back
 	Drain time.Duration `json:"drain,omitzero"` // from back to drained: what the backlog took
 }
 
-// mostRecoveries bounds what is looked into: each costs a list of jobs.
-const mostRecoveries = 20
+// maxRecoveries limits the dependencies whose backlog is read; each needs a list of jobs.
+const maxRecoveries = 20
 
-// recoveries reads the breakers' histories, the latest recovery first.
+// recoveries returns the recoveries in the breakers' histories, the latest first.
 func (s *Service) recoveries(ctx context.Context) ([]Recovery, error) {
 	records, err := s.store.Records(ctx, breakerRoom)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) recoveries(ctx context.Context) ([]Recovery, error) {
 	slices.SortStableFunc(list, func(a, b Recovery) int { return b.Opened.Compare(a.Opened) })
 	for n := range list {
 		e := &list[n]
-		if latest[e.Dependency] || len(latest) >= mostRecoveries {
+		if latest[e.Dependency] || len(latest) >= maxRecoveries {
 			continue
 		}
 		latest[e.Dependency] = true
@@ -55,7 +55,7 @@ func (s *Service) recoveries(ctx context.Context) ([]Recovery, error) {
 	return list, nil
 }
 
-// episodes tells the times a dependency was away, from its breaker's transitions.
+// episodes returns the outages of a dependency from its breaker's transitions.
 func episodes(dependency string, history []breaker.Transition) (list []Recovery) {
 	var away *Recovery
 	for _, t := range history {
@@ -79,7 +79,7 @@ func episodes(dependency string, history []breaker.Transition) (list []Recovery)
 	return list
 }
 
-// backlog looks when the jobs that had waited for a dependency were started.
+// backlog finds when the jobs that had waited for a dependency started.
 func (s *Service) backlog(ctx context.Context, e *Recovery, now time.Time) (err error) {
 	if e.Closed.IsZero() {
 		e.Waiting, err = s.store.Behind(ctx, holdfast.Hold{Dependency: e.Dependency, Source: holdfast.SourceBreaker, Actor: breaker.System})
@@ -90,7 +90,7 @@ func (s *Service) backlog(ctx context.Context, e *Recovery, now time.Time) (err 
 	if e.Back.IsZero() || !now.After(e.Back) {
 		return nil
 	}
-	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Dependency: e.Dependency, OlderThan: now.Sub(e.Back), Limit: mostListed})
+	jobs, _, err := s.store.Jobs(ctx, holdfast.Filter{Dependency: e.Dependency, OlderThan: now.Sub(e.Back), Limit: maxPage})
 	if err != nil {
 		return err
 	}

@@ -14,35 +14,35 @@ import (
 
 const (
 	redriveRoom = "redrive"
-	// startRoom remembers what a redrive set out to do; the redrive's own record is the engine's from then on.
+	// startRoom keeps what was known at the start of a redrive. The redrive's own record belongs to the engine from then on.
 	startRoom = "redrive-start"
 )
 
-// A Redrive is one that was ordered: how far it is, and what became of the jobs it took.
+// A Redrive is the progress of a redrive, and the state of its jobs.
 type Redrive struct {
 	redrive.Progress
-	Eligible    int              `json:"eligible"`      // when it was started, up to MostCounted
-	FailedAgain []holdfast.Job   `json:"failed_again"`  // the newest of them, at most a page
-	Workers     int              `json:"workers"`       // alive: without one nothing moves
-	Story       []holdfast.Event `json:"story"`         // what was said of it, the newest first
-	Left        time.Duration    `json:"left,omitzero"` // at its pace, about; 0 when it cannot be told
+	Eligible    int              `json:"eligible"`      // at the start, up to MostCounted
+	FailedAgain []holdfast.Job   `json:"failed_again"`  // the newest jobs that failed again, at most a page
+	Workers     int              `json:"workers"`       // live workers: without one the redrive does not proceed
+	Story       []holdfast.Event `json:"story"`         // events of the redrive, the newest first
+	Left        time.Duration    `json:"left,omitzero"` // estimated remaining time at its rate; 0 if it is not known
 }
 
-// start is what startRoom remembers.
+// start is the body of a record in startRoom.
 type start struct {
 	Eligible int `json:"eligible"`
 }
 
-// StartRedrive orders dead letters to be sent round again, or to be discarded, and answers with the name of the redrive. The
-// workers do it, in their own time and at the order's pace. An order that selects nothing is ErrConflict.
+// StartRedrive starts a redrive of dead letters, or their discarding, and returns its id. Workers carry it out at the order's
+// rate. An order that selects no job is ErrConflict.
 func (s *Service) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, error) {
-	o.Filter.Look = 0 // that is for previews: what matches is taken, wherever it is
+	o.Filter.Look = 0 // it is for previews: a redrive takes all jobs that match
 	preview, err := s.previewRedrive(ctx, o, false)
 	if err != nil {
 		return holdfast.ID{}, err
 	}
 	if preview.Eligible == 0 && preview.Looked < MostCounted {
-		return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "there is nothing to redrive: no dead letter matches that could be taken; see the preview"}
+		return holdfast.ID{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "there is nothing to redrive: no matching dead letter can be taken; see the preview"}
 	}
 	p := redrive.Start(holdfast.NewID(), o, preview.AsOf)
 	body, err := json.Marshal(p)
@@ -63,34 +63,35 @@ func (s *Service) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.I
 	})
 }
 
-// PauseRedrive keeps a redrive from taking more. What it has taken goes on.
+// PauseRedrive keeps a redrive from taking more jobs. Jobs that it has taken continue.
 func (s *Service) PauseRedrive(ctx context.Context, id holdfast.ID, by By) error {
-	return s.moveRedrive(ctx, id, move{"paused", redrive.Pause, by})
+	return s.changeRedrive(ctx, id, redriveCommand{"paused", redrive.Pause, by})
 }
 
-// ResumeRedrive lets a redrive go on that was paused, or that stopped because too many failed again: it is judged anew.
+// ResumeRedrive continues a redrive that was paused, or that stopped because too many jobs failed again. The automatic stop
+// counts only jobs that end from now on.
 func (s *Service) ResumeRedrive(ctx context.Context, id holdfast.ID, by By) error {
-	return s.moveRedrive(ctx, id, move{"resumed", redrive.Resume, by})
+	return s.changeRedrive(ctx, id, redriveCommand{"resumed", redrive.Resume, by})
 }
 
-// CancelRedrive ends a redrive for good. What it has taken goes on.
+// CancelRedrive ends a redrive for good. Jobs that it has taken continue.
 func (s *Service) CancelRedrive(ctx context.Context, id holdfast.ID, by By) error {
-	return s.moveRedrive(ctx, id, move{"cancelled", redrive.Cancel, by})
+	return s.changeRedrive(ctx, id, redriveCommand{"cancelled", redrive.Cancel, by})
 }
 
-// A move is a person's word on a redrive.
-type move struct {
+// A redriveCommand is a person's command to a redrive.
+type redriveCommand struct {
 	name string
 	do   func(p redrive.Progress, actor, reason string, now time.Time) (redrive.Progress, error)
 	by   By
 }
 
-func (s *Service) moveRedrive(ctx context.Context, id holdfast.ID, m move) error {
+func (s *Service) changeRedrive(ctx context.Context, id holdfast.ID, m redriveCommand) error {
 	if err := m.by.check(); err != nil {
 		return err
 	}
-	return s.keep(ctx, redriveRoom, id.String(), func(r holdfast.Record) (holdfast.Change, error) {
-		p, err := progress(r, id)
+	return s.updateRecord(ctx, redriveRoom, id.String(), func(r holdfast.Record) (holdfast.Change, error) {
+		p, err := decodeProgress(r, id)
 		if err != nil {
 			return holdfast.Change{}, err
 		}
@@ -102,15 +103,15 @@ func (s *Service) moveRedrive(ctx context.Context, id holdfast.ID, m move) error
 		}
 		return holdfast.Change{
 			Records: []holdfast.Record{r},
-			Events:  []holdfast.Event{m.by.says(redriveRoom+"/"+id.String(), m.name)},
+			Events:  []holdfast.Event{m.by.event(redriveRoom+"/"+id.String(), m.name)},
 		}, nil
 	})
 }
 
-// progress reads a redrive's record.
-func progress(r holdfast.Record, id holdfast.ID) (p redrive.Progress, err error) {
+// decodeProgress reads a redrive's record.
+func decodeProgress(r holdfast.Record, id holdfast.ID) (p redrive.Progress, err error) {
 	if r.Version == 0 {
-		return p, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no redrive %s", id)}
+		return p, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("there is no redrive %s: list them with 'holdfast redrive'", id)}
 	}
 	if err := json.Unmarshal(r.Body, &p); err != nil {
 		return p, &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("the record of redrive %s cannot be read: start another", r.Name), Cause: err}
@@ -118,8 +119,8 @@ func progress(r holdfast.Record, id holdfast.ID) (p redrive.Progress, err error)
 	return p, nil
 }
 
-// Redrives lists redrives, the newest first. Their tally is what their last step saw. Records that cannot be read are left out
-// and complained about.
+// Redrives returns redrives, the newest first, with the counts of their last step. Records that cannot be decoded are left out
+// and reported in the error.
 func (s *Service) Redrives(ctx context.Context) ([]redrive.Progress, error) {
 	records, err := s.store.Records(ctx, redriveRoom)
 	if err != nil {
@@ -128,7 +129,7 @@ func (s *Service) Redrives(ctx context.Context) ([]redrive.Progress, error) {
 	list := make([]redrive.Progress, 0, len(records))
 	var problems []error
 	for _, r := range records {
-		p, err := progress(r, holdfast.ID{})
+		p, err := decodeProgress(r, holdfast.ID{})
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -139,13 +140,13 @@ func (s *Service) Redrives(ctx context.Context) ([]redrive.Progress, error) {
 	return list, errors.Join(problems...)
 }
 
-// Redrive tells all about one redrive, as of now.
+// Redrive returns one redrive with its current counts.
 func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) {
-	r, err := s.record(ctx, redriveRoom, id.String())
+	r, err := s.readRecord(ctx, redriveRoom, id.String())
 	if err != nil {
 		return Redrive{}, err
 	}
-	p, err := progress(r, id)
+	p, err := decodeProgress(r, id)
 	if err != nil {
 		return Redrive{}, err
 	}
@@ -153,7 +154,7 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 	if answer.Tally, err = s.store.Redriven(ctx, id); err != nil {
 		return Redrive{}, err
 	}
-	begun, err := s.record(ctx, startRoom, id.String())
+	begun, err := s.readRecord(ctx, startRoom, id.String())
 	if err != nil {
 		return Redrive{}, err
 	}
@@ -161,7 +162,7 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 	if begun.Version > 0 && json.Unmarshal(begun.Body, &first) == nil {
 		answer.Eligible = first.Eligible
 	}
-	if answer.FailedAgain, _, err = s.store.Jobs(ctx, holdfast.Filter{Redrive: id, State: holdfast.Failed, Limit: mostListed}); err != nil {
+	if answer.FailedAgain, _, err = s.store.Jobs(ctx, holdfast.Filter{Redrive: id, State: holdfast.Failed, Limit: maxPage}); err != nil {
 		return Redrive{}, err
 	}
 	if p.Order.Discard {
@@ -172,13 +173,13 @@ func (s *Service) Redrive(ctx context.Context, id holdfast.ID) (Redrive, error) 
 		return Redrive{}, err
 	}
 	answer.Workers = len(workers)
-	answer.Left = left(answer)
+	answer.Left = timeLeft(answer)
 	answer.Story, err = s.store.Events(ctx, redriveRoom+"/"+id.String(), 50)
 	return answer, err
 }
 
-// left is how long a running redrive will still take at its pace, if jobs end as fast as they are taken.
-func left(r Redrive) time.Duration {
+// timeLeft estimates how long a running redrive takes at its rate, if jobs end as fast as they are taken.
+func timeLeft(r Redrive) time.Duration {
 	total := r.Eligible
 	if r.Order.Limit > 0 {
 		total = min(total, r.Order.Limit)
@@ -186,11 +187,11 @@ func left(r Redrive) time.Duration {
 	if r.State != redrive.Running || r.Exhausted || total >= MostCounted {
 		return 0
 	}
-	return pace(r.Order, total-r.Tally.Taken-r.RefusedJobs)
+	return timeFor(r.Order, total-r.Tally.Taken-r.RefusedJobs)
 }
 
-// pace is how long so many jobs take at an order's rate.
-func pace(o redrive.Order, jobs int) time.Duration {
+// timeFor returns how long a number of jobs takes at an order's rate.
+func timeFor(o redrive.Order, jobs int) time.Duration {
 	rate := o.PerSecond
 	if rate <= 0 {
 		rate = redrive.DefaultPerSecond

@@ -8,25 +8,25 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Where the rules of retention are kept, and what is said of them.
+// Record of the retention rules, and subject of their events.
 const (
 	retentionRoom  = "retention"
 	retentionRules = "rules"
 )
 
-// Retention is how long ended jobs are kept, and what has been purged.
+// Retention is the rules for ended jobs, and what they have purged.
 type Retention struct {
-	Rules   []holdfast.Retain     `json:"rules"`   // the first that matches a job decides about it
-	Applied bool                  `json:"applied"` // by a person; else the workers follow what is written in their code
+	Rules   []holdfast.Retain     `json:"rules"`   // the first rule that matches a job applies
+	Applied bool                  `json:"applied"` // by a person; otherwise workers use the rules in their code
 	Version int                   `json:"version,omitempty"`
 	Since   time.Time             `json:"since,omitzero"`
-	Counts  []holdfast.PurgeCount `json:"counts"` // purged ever
-	Story   []holdfast.Event      `json:"story"`  // rules applied, and warnings before dead letters are deleted; the newest first
+	Counts  []holdfast.PurgeCount `json:"counts"` // purged in total
+	Story   []holdfast.Event      `json:"story"`  // rules that were applied, and warnings before dead letters are deleted; the newest first
 }
 
-// Retention tells the rules that hold and what they have done so far.
+// Retention returns the rules in force and what they have purged.
 func (s *Service) Retention(ctx context.Context) (Retention, error) {
-	r, err := s.record(ctx, retentionRoom, retentionRules)
+	r, err := s.readRecord(ctx, retentionRoom, retentionRules)
 	if err != nil {
 		return Retention{}, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) Retention(ctx context.Context) (Retention, error) {
 	if r.Version > 0 {
 		answer.Applied, answer.Version, answer.Since = true, r.Version, r.KeptAt
 		if answer.Rules = nil; json.Unmarshal(r.Body, &answer.Rules) != nil {
-			return Retention{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the rules of retention that were applied cannot be read: apply them again"}
+			return Retention{}, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the applied retention rules cannot be read: apply them again"}
 		}
 	}
 	if answer.Counts, err = s.store.PurgeCounts(ctx); err != nil {
@@ -44,8 +44,8 @@ func (s *Service) Retention(ctx context.Context) (Retention, error) {
 	return answer, err
 }
 
-// ApplyRetention has the workers of a store keep ended jobs by these rules instead of their own. No rules at all purge nothing; nil
-// goes back to the workers' own.
+// ApplyRetention makes the workers of a store use these rules instead of their own. An empty list purges nothing; nil
+// returns to the workers' own rules.
 func (s *Service) ApplyRetention(ctx context.Context, rules []holdfast.Retain, by By) error {
 	if err := by.check(); err != nil {
 		return err
@@ -57,35 +57,35 @@ func (s *Service) ApplyRetention(ctx context.Context, rules []holdfast.Retain, b
 	names := map[string]bool{}
 	for _, rule := range rules {
 		if names[rule.Name] {
-			return invalid("two rules are called %s: tombstones could not tell them apart; rename one", rule.Name)
+			return invalid("two rules have the name %s: rename one, because tombstones record the name", rule.Name)
 		}
 		names[rule.Name] = true
 	}
-	return s.keep(ctx, retentionRoom, retentionRules, func(r holdfast.Record) (c holdfast.Change, err error) {
+	return s.updateRecord(ctx, retentionRoom, retentionRules, func(r holdfast.Record) (c holdfast.Change, err error) {
 		if rules == nil {
 			if r.Version == 0 {
-				return c, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "no rules were applied: the workers follow their own already"}
+				return c, &holdfast.Error{Kind: holdfast.ErrConflict, Message: "no rules are applied: workers already use their own"}
 			}
 			r.Body = nil
-			return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says(retentionRoom, "reset")}}, nil
+			return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event(retentionRoom, "reset")}}, nil
 		}
 		var was []holdfast.Retain
-		if r.Version > 0 && json.Unmarshal(r.Body, &was) == nil && same(was, rules) {
+		if r.Version > 0 && json.Unmarshal(r.Body, &was) == nil && sameJSON(was, rules) {
 			return c, nil
 		}
 		if r.Body, err = json.Marshal(rules); err != nil {
 			return c, err
 		}
-		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.says(retentionRoom, "applied")}}, nil
+		return holdfast.Change{Records: []holdfast.Record{r}, Events: []holdfast.Event{by.event(retentionRoom, "applied")}}, nil
 	})
 }
 
-// Tombstones lists what remains of purged jobs, the last purged first. The cursor leads to the next page and is empty on the last.
+// Tombstones returns tombstones, the last purged first. The cursor is for the next page and empty on the last.
 func (s *Service) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) (stones []holdfast.Tombstone, cursor string, err error) {
 	return s.store.Tombstones(ctx, f)
 }
 
-// Artifacts lists what a job needs or has made that lies elsewhere, and when it expires.
+// Artifacts returns the artifacts of a job, with their expiry.
 func (s *Service) Artifacts(ctx context.Context, job holdfast.ID) ([]holdfast.Artifact, error) {
 	return s.store.Artifacts(ctx, holdfast.ArtifactFilter{Job: job})
 }

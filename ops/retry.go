@@ -7,10 +7,10 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Retry sends one job round again at once, on a person's word: a failed job, one that waits for an automatic retry (which it
-// replaces), or one that is stuck. Its counts start afresh, who asked and why is kept in its story, and the answer is how
-// many jobs of its queue are claimed before it. A job whose source is gone, or that is in no state to be retried, is
-// ErrConflict; one that is not the asker's is ErrNotFound.
+// Retry sends a job to its queue at once: a failed job, a job that waits for an automatic retry (which it replaces), or a
+// stuck job. Its counters start at zero, the request is recorded in its story, and the result is how many jobs of its queue
+// are ahead of it. A job whose source no longer exists, or that is in another state, is ErrConflict; a job of another owner
+// is ErrNotFound.
 func (s *Service) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
 	if i.StuckAfter == 0 {
 		i.StuckAfter = s.cfg.StuckAfter
@@ -21,8 +21,8 @@ func (s *Service) Retry(ctx context.Context, i holdfast.Intervention) (ahead int
 	return s.store.Retry(ctx, i)
 }
 
-// checkSource asks the application whether the job can work at all. Whether the job exists, is the asker's and may be
-// retried is for the store to say, in one transaction with the retry itself.
+// checkSource asks the application whether the job's source still exists. The store checks everything else, in one
+// transaction with the retry: whether the job exists, belongs to the owner and may be retried.
 func (s *Service) checkSource(ctx context.Context, i holdfast.Intervention) error {
 	if len(s.cfg.Sources) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (s *Service) checkSource(ctx context.Context, i holdfast.Intervention) erro
 		return nil
 	}
 	if err := source(ctx, job); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("job %s cannot be retried: what it works on is gone; start over with a new job", i.Job), Job: i.Job, Cause: err}
+		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("job %s cannot be retried: its source no longer exists; enqueue a new job", i.Job), Job: i.Job, Cause: err}
 	}
 	return nil
 }

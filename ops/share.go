@@ -10,22 +10,22 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Share is an owner's weight where owners compete: one of weight 3 is given three jobs where another is given one. Owners
-// nobody has spoken of have weight 1.
+// A Share is an owner's weight when owners compete for workers: an owner of weight 3 gets three jobs for each job of an
+// owner of weight 1. The default weight is 1.
 type Share struct {
 	Owner  string    `json:"owner"`
 	Weight float64   `json:"weight"`
 	Since  time.Time `json:"since"`
 }
 
-// weight is a share as it is recorded.
+// weight is the body of a share's record.
 type weight struct {
 	Weight float64 `json:"weight"`
 }
 
 const shareRoom = "share"
 
-// Shares lists the owners whose weight somebody has set.
+// Shares returns the owners whose weight was set.
 func (s *Service) Shares(ctx context.Context) ([]Share, error) {
 	records, err := s.store.Records(ctx, shareRoom)
 	if err != nil {
@@ -41,21 +41,21 @@ func (s *Service) Shares(ctx context.Context) ([]Share, error) {
 	return shares, nil
 }
 
-// SetShare gives an owner a weight, and keeps who said so. A weight of 1 is what everybody has: it is forgotten.
+// SetShare sets the weight of an owner and records the change. Setting weight 1, the default, deletes the record.
 func (s *Service) SetShare(ctx context.Context, share Share, by By) error {
 	switch {
 	case share.Owner == "":
-		return invalid("no owner: say whose weight it is")
+		return invalid("no owner: name the owner")
 	case by.check() != nil:
 		return by.check()
 	case !(share.Weight >= 0.001 && share.Weight <= 1000) || math.IsNaN(share.Weight):
-		return invalid("weight %v: give a number from 0.001 to 1000; 1 is what everybody has", share.Weight)
+		return invalid("weight %v: give a number from 0.001 to 1000; 1 is the default", share.Weight)
 	}
 	body, err := json.Marshal(weight{share.Weight})
 	if err != nil {
 		return err
 	}
-	return s.keep(ctx, shareRoom, share.Owner, func(r holdfast.Record) (holdfast.Change, error) {
+	return s.updateRecord(ctx, shareRoom, share.Owner, func(r holdfast.Record) (holdfast.Change, error) {
 		was := weight{1}
 		if r.Version == 0 || json.Unmarshal(r.Body, &was) == nil {
 			if was.Weight == share.Weight {
@@ -66,7 +66,7 @@ func (s *Service) SetShare(ctx context.Context, share Share, by By) error {
 		if share.Weight == 1 {
 			r.Body = nil
 		}
-		change := holdfast.Change{Events: []holdfast.Event{by.says(shareRoom+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
+		change := holdfast.Change{Events: []holdfast.Event{by.event(shareRoom+"/"+share.Owner, fmt.Sprintf("weight %v", share.Weight))}}
 		if r.Body != nil || r.Version > 0 {
 			change.Records = []holdfast.Record{r}
 		}

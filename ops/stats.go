@@ -10,28 +10,29 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Stats is the store at a glance.
+// Stats is a summary of the store.
 type Stats struct {
 	Queues  []QueueStats `json:"queues"` // by name
 	Workers int          `json:"workers"`
-	Slots   int          `json:"slots"` // of all workers: so many jobs can be processed at once
+	Slots   int          `json:"slots"` // of all workers: how many jobs can run at once
 }
 
-// QueueStats tells how many jobs of one queue stand where, of what has not ended well: ended jobs that are only kept are not counted.
+// QueueStats counts the jobs of one queue that have not completed. Ended jobs that are only kept are not counted.
 type QueueStats struct {
 	Queue      string    `json:"queue"`
-	Ready      int       `json:"ready"` // claimable now, but for holds
-	Later      int       `json:"later"` // scheduled, waiting for a retry, or for members of its group
+	Ready      int       `json:"ready"` // due; holds may still keep them from being claimed
+	Later      int       `json:"later"` // waiting for a start time, a retry, or members of their group
 	Processing int       `json:"processing"`
 	Dead       int       `json:"dead"`            // dead letters
-	Oldest     time.Time `json:"oldest,omitzero"` // creation of the oldest claimable job
-	Held       bool      `json:"held"`            // the queue is paused: nothing of it is claimed
-	// AtLeast names the numbers (ready, later, processing, dead) beyond which the store did not count: there may be more. The others are exact.
+	Oldest     time.Time `json:"oldest,omitzero"` // creation time of the oldest ready job
+	Held       bool      `json:"held"`            // the queue is paused: none of its jobs is claimed
+	// AtLeast lists the numbers (ready, later, processing, dead) at which the store stopped counting: there may be more.
+	// The others are exact.
 	AtLeast []string `json:"at_least,omitempty"`
 }
 
-// Stats tells how much waits, runs and has failed for good, by queue, and the workers. Queues in which nothing stands are told while a worker serves
-// them. What it reads is bounded, however much there is.
+// Stats returns the numbers of each queue and of the workers. Empty queues are included if a live worker claims from
+// them. The amount that it reads is limited, whatever the size of the store.
 func (s *Service) Stats(ctx context.Context) (Stats, error) {
 	depths, err := s.store.Depths(ctx)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Service) Stats(ctx context.Context) (Stats, error) {
 	return stats, nil
 }
 
-// statsOf has one number for all that waits, for whatever reason.
+// statsOf adds retries to Later, so that all waiting jobs are one number.
 func statsOf(d holdfast.Depth) QueueStats {
 	q := QueueStats{Queue: d.Queue, Ready: d.Ready, Later: d.Later + d.Retrying, Processing: d.Processing, Dead: d.Dead, Oldest: d.Oldest}
 	for _, number := range d.AtLeast {

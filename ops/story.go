@@ -12,29 +12,29 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A Line is one transition of a job's story, or a word somebody said about it.
+// A Line is one line of a job's story: a transition, or an action of a person.
 type Line struct {
 	At time.Time `json:"at"`
 	// Name is one of: queued, scheduled, processing, retry, throttled, released, reclaimed, complete, failed, expired, cancelled,
 	// manual retry, redrive, cancel requested, discard, breach, late result, resend, artifact expired.
 	Name       string        `json:"name"`
 	Text       string        `json:"text"`              // the line as a sentence
-	Attempt    int           `json:"attempt,omitempty"` // which attempt of its generation
+	Attempt    int           `json:"attempt,omitempty"` // number of the attempt in its generation
 	Token      int           `json:"token"`
 	Generation int           `json:"generation"`
 	Code       string        `json:"code,omitempty"`
-	Error      string        `json:"error,omitempty"` // what went wrong, in the words of the error, on one line
+	Error      string        `json:"error,omitempty"` // text of the error, on one line
 	Worker     string        `json:"worker,omitempty"`
 	Actor      string        `json:"actor,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
-	Request    string        `json:"request,omitempty"`  // in which a person asked for it
-	Duration   time.Duration `json:"duration,omitempty"` // how long the attempt ran
+	Request    string        `json:"request,omitempty"`  // id of the HTTP request in which a person asked for it
+	Duration   time.Duration `json:"duration,omitempty"` // run time of the attempt
 	DueAt      time.Time     `json:"due_at,omitzero"`    // when the next attempt may start
-	Repeats    int           `json:"repeats,omitempty"`  // for how many released attempts right before it the line also stands
-	Changes    []Difference  `json:"changes,omitempty"`  // of an edit or a redrive: what it changed. [Service.Edit] restores it
+	Repeats    int           `json:"repeats,omitempty"`  // number of released attempts directly before it that the line also stands for
+	Changes    []Difference  `json:"changes,omitempty"`  // values that an edit or a redrive changed. [Service.Edit] can restore them
 }
 
-// Story tells how a job came to stand where it stands: every transition exactly once, in order.
+// Story returns the history of a job as a person reads it: every transition exactly once, in order.
 func (s *Service) Story(ctx context.Context, id holdfast.ID) ([]Line, error) {
 	history, err := s.store.History(ctx, id)
 	if err != nil {
@@ -43,9 +43,9 @@ func (s *Service) Story(ctx context.Context, id holdfast.ID) ([]Line, error) {
 	return Tell(history), nil
 }
 
-// Tell folds a history into its story. The order follows tokens and generations, not clocks: clocks may step back.
+// Tell builds the story from a history. The order follows tokens and generations and not times, because clocks may step back.
 func Tell(h holdfast.History) []Line {
-	t := &teller{history: h}
+	t := &storyBuilder{history: h}
 	t.begin()
 	for _, attempt := range h.Attempts {
 		if !attempt.Late {
@@ -73,30 +73,30 @@ func Tell(h holdfast.History) []Line {
 	return lines
 }
 
-// What can happen under one token of one generation, in the order in which it can.
+// What can happen under one token of one generation, in the order in which it can happen.
 const (
 	beginning = iota
 	started
-	spoken // somebody asked it to stop while it was processed
+	cancelAsked // a person asked to cancel it while it ran
 	ended
-	after // somebody acted on it after it had ended or gone back
+	after // a person changed it after it had ended or returned to its queue
 )
 
-// A step is a line that knows its place.
+// A step is a line with its position in the order.
 type step struct {
 	Line
 	order int
 }
 
-type teller struct {
+type storyBuilder struct {
 	history holdfast.History
 	steps   []step
 }
 
-func (t *teller) add(order int, line Line) { t.steps = append(t.steps, step{line, order}) }
+func (t *storyBuilder) add(order int, line Line) { t.steps = append(t.steps, step{line, order}) }
 
-// begin tells how the job came to be.
-func (t *teller) begin() {
+// begin adds the line of the enqueue.
+func (t *storyBuilder) begin() {
 	job := t.history.Job
 	job.Queue = firstQueue(t.history)
 	line := Line{At: job.CreatedAt, Name: "queued", Generation: 1, Text: fmt.Sprintf("queued as %s in queue %s", job.Kind, job.Queue)}
@@ -107,8 +107,8 @@ func (t *teller) begin() {
 	t.add(beginning, line)
 }
 
-// attempt tells a span in a worker's hands. One that took no time never started; a crash always had.
-func (t *teller) attempt(a holdfast.Attempt) {
+// attempt adds the lines of an attempt. An attempt that took no time never started, except for a crash.
+func (t *storyBuilder) attempt(a holdfast.Attempt) {
 	took := a.EndedAt.Sub(a.StartedAt)
 	if took > 0 || a.Charge == holdfast.ChargeCrash {
 		t.start(a.StartedAt, a.Token, a.Generation, a.Worker)
@@ -130,16 +130,16 @@ func (t *teller) attempt(a holdfast.Attempt) {
 	case a.To == holdfast.Queued && failure.IsThrottled(a.Failure):
 		line.Name, line.Text = "throttled", "throttled"+what+", next attempt "+clock(a.DueAt)
 	case a.To == holdfast.Queued:
-		line.Name, line.Text = "released", "handed back"+what+", next attempt "+clock(a.DueAt)
+		line.Name, line.Text = "released", "released"+what+", next attempt "+clock(a.DueAt)
 	case a.To == holdfast.Failed && line.Code == expired:
 		line.Name, line.Text = "expired", "not started in time"
 	case a.To == holdfast.Failed:
 		line.Name, line.Text = "failed", "failed for good"+what
 		if a.Failure != nil && a.Failure.Benign {
-			line.Text += ", as was to be expected"
+			line.Text += ", a benign failure"
 		}
 	case a.Said != "" && a.Said != a.To:
-		line.Name, line.Text = string(a.To), fmt.Sprintf("%s, as it was asked to be; its attempt said %s%s", a.To, a.Said, what)
+		line.Name, line.Text = string(a.To), fmt.Sprintf("%s as requested; its attempt had reported %s%s", a.To, a.Said, what)
 	default:
 		line.Name, line.Text = string(a.To), string(a.To)
 	}
@@ -147,7 +147,7 @@ func (t *teller) attempt(a holdfast.Attempt) {
 		line.Text += ": " + a.Why
 	}
 	if line.Repeats = a.Repeats; a.Repeats > 0 {
-		line.Text += fmt.Sprintf(" (the last of %d releases in a row since %s; the others are not kept one by one)", a.Repeats+1, a.Since.UTC().Format(momentLayout))
+		line.Text += fmt.Sprintf(" (the last of %d releases in a row since %s; the others are not recorded one by one)", a.Repeats+1, a.Since.UTC().Format(momentLayout))
 	}
 	t.add(ended, line)
 }
@@ -155,19 +155,19 @@ func (t *teller) attempt(a holdfast.Attempt) {
 // expired is the code of a job that could not start in time.
 const expired = "JOB_EXPIRED"
 
-func (t *teller) start(at time.Time, token, generation int, worker string) {
+func (t *storyBuilder) start(at time.Time, token, generation int, worker string) {
 	t.add(started, Line{At: at, Name: "processing", Token: token, Generation: generation, Worker: worker, Text: "processed by " + worker})
 }
 
-// event tells what a person did.
-func (t *teller) event(e holdfast.Event, changes []Difference) {
+// event adds the line of an event.
+func (t *storyBuilder) event(e holdfast.Event, changes []Difference) {
 	line := Line{Changes: changes, At: e.At, Name: e.Name, Token: e.Token, Generation: e.Generation, Actor: e.Actor, Reason: e.Reason, Request: e.Request}
 	order, verb := after, e.Name
 	switch {
 	case e.Name == "manual retry":
 		order, verb = beginning, "retried"
 	case e.Name == "cancel" && t.askedToStop(e):
-		order, line.Name, verb = spoken, "cancel requested", "asked to stop"
+		order, line.Name, verb = cancelAsked, "cancel requested", "asked to stop"
 	case e.Name == "cancel":
 		line.Name, verb = "cancelled", "cancelled"
 	case e.Name == "discard":
@@ -187,12 +187,12 @@ func (t *teller) event(e holdfast.Event, changes []Difference) {
 	case holdfast.EventExpired:
 		line.Name, line.Text = "artifact expired", fmt.Sprintf("its artifact %s expired", e.Reason)
 	case "breach":
-		line.Text = "a promise was broken: " + e.Reason
+		line.Text = "retry_within was exceeded: " + e.Reason
 	}
 	t.add(order, line)
 }
 
-// redriven tells a redrive apart from its reason, which the store keeps together.
+// redriven splits the reason of a redrive event, which begins with the id of the redrive.
 func redriven(e holdfast.Event) string {
 	id, reason, _ := strings.Cut(e.Reason, ": ")
 	if _, err := holdfast.ParseID(id); err != nil {
@@ -205,8 +205,8 @@ func redriven(e holdfast.Event) string {
 	return text
 }
 
-// askedToStop tells a request to a worker from an end at once: under an end at once nothing of the token came after.
-func (t *teller) askedToStop(e holdfast.Event) bool {
+// askedToStop distinguishes a request to a worker from an immediate cancellation, after which the token has no further attempt.
+func (t *storyBuilder) askedToStop(e holdfast.Event) bool {
 	job := t.history.Job
 	if job.Cancelling && job.Generation == e.Generation {
 		return true
@@ -217,8 +217,8 @@ func (t *teller) askedToStop(e holdfast.Event) bool {
 	})
 }
 
-// present tells what only the job's own row proves: that it is processed now, or how it ended.
-func (t *teller) present() {
+// present adds what only the job's row shows: that it is running now, or that it completed.
+func (t *storyBuilder) present() {
 	job := t.history.Job
 	switch {
 	case job.State == holdfast.Processing && job.StartedAt.IsZero():
@@ -235,16 +235,16 @@ func (t *teller) present() {
 	}
 }
 
-// A place is an attempt: its generation and its token.
-type place struct{ generation, token int }
+// An attemptKey identifies an attempt.
+type attemptKey struct{ generation, token int }
 
-// number counts the attempts of each generation, those that a line stands for too.
+// number numbers the attempts of each generation, including those that a line stands for.
 func number(lines []Line) {
 	attempt, generation, token := 0, 0, 0
-	repeated := map[place]int{} // the line of an attempt's start comes before the one that says so
+	repeated := map[attemptKey]int{} // collected first: the line of an attempt's start comes before the line with Repeats
 	for _, line := range lines {
 		if line.Repeats > 0 {
-			repeated[place{line.Generation, line.Token}] = line.Repeats
+			repeated[attemptKey{line.Generation, line.Token}] = line.Repeats
 		}
 	}
 	for n := range lines {
@@ -255,22 +255,22 @@ func number(lines []Line) {
 		switch line.Name {
 		case "processing", "retry", "throttled", "released", "reclaimed", "complete", "failed":
 			if line.Token != token {
-				attempt, token = attempt+1+repeated[place{line.Generation, line.Token}], line.Token
+				attempt, token = attempt+1+repeated[attemptKey{line.Generation, line.Token}], line.Token
 			}
 			line.Attempt = attempt
 		}
 	}
 }
 
-// insertLate puts a result that came too late where it arrived.
+// insertLate inserts a late result at the time when it arrived.
 func insertLate(lines []Line, a holdfast.Attempt) []Line {
 	line := Line{At: a.EndedAt, Name: "late result", Token: a.Token, Generation: a.Generation, Worker: a.Worker, Duration: max(a.EndedAt.Sub(a.StartedAt), 0)}
-	said := string(a.To)
+	reported := string(a.To)
 	if a.Failure != nil {
 		line.Code, line.Error = a.Failure.Code, failure.Summary(a.Failure.Detail)
-		said = strings.TrimSpace(said + " " + a.Failure.Code)
+		reported = strings.TrimSpace(reported + " " + a.Failure.Code)
 	}
-	line.Text = fmt.Sprintf("a worker that had lost the job said %s: kept as evidence, not applied", said)
+	line.Text = fmt.Sprintf("a worker that had lost the lease reported %s: recorded, not applied", reported)
 	place := len(lines)
 	for place > 1 && lines[place-1].At.After(line.At) {
 		place--

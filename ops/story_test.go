@@ -16,7 +16,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // at is so many seconds past noon.
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-func told(lines []Line) string {
+func summary(lines []Line) string {
 	var all []string
 	for _, line := range lines {
 		all = append(all, fmt.Sprintf("%s %d/%d/%d", line.Name, line.Generation, line.Token, line.Attempt))
@@ -38,12 +38,12 @@ func TestAStoryFollowsTokensNotClocks(t *testing.T) {
 		Events: []holdfast.Event{{Name: "discard", At: at(20), Token: 4, Generation: 1, Actor: "ann"}, {Name: "manual retry", At: at(30), Token: 4, Generation: 2, Actor: "ann"}},
 	}
 	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, processing 1/3/2, reclaimed 1/3/2, late result 1/1/0, processing 1/4/3, failed 1/4/3, discard 1/4/0, manual retry 2/4/0, processing 2/5/1, complete 2/5/1"
-	if diff := cmp.Diff(want, told(Tell(history))); diff != "" {
+	if diff := cmp.Diff(want, summary(Tell(history))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestWhatNeverStartedIsNotToldAsProcessing(t *testing.T) {
+func TestAnAttemptThatNeverStartedHasNoProcessingLine(t *testing.T) {
 	history := holdfast.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Failed, Token: 2, Generation: 1, FinishedAt: at(9)},
 		Attempts: []holdfast.Attempt{
@@ -51,12 +51,12 @@ func TestWhatNeverStartedIsNotToldAsProcessing(t *testing.T) {
 			{Token: 2, Generation: 1, Worker: "w1", StartedAt: at(9), EndedAt: at(9), To: holdfast.Failed, Failure: &holdfast.Failure{Code: "JOB_EXPIRED"}},
 		},
 	}
-	if diff := cmp.Diff("queued 1/0/0, released 1/1/1, expired 1/2/0", told(Tell(history))); diff != "" {
+	if diff := cmp.Diff("queued 1/0/0, released 1/1/1, expired 1/2/0", summary(Tell(history))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestARequestToStopIsToldApartFromAnEndAtOnce(t *testing.T) {
+func TestACancelRequestDiffersFromAnImmediateCancel(t *testing.T) {
 	cancel := holdfast.Event{Name: "cancel", At: at(5), Token: 1, Generation: 1, Actor: "ann"}
 	retried := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(2), To: holdfast.Queued, Charge: holdfast.ChargeFailure, DueAt: at(9)}
 	stopped := holdfast.Attempt{Token: 1, Generation: 1, StartedAt: at(1), EndedAt: at(6), To: holdfast.Cancelled}
@@ -74,13 +74,13 @@ func TestARequestToStopIsToldApartFromAnEndAtOnce(t *testing.T) {
 		{holdfast.History{Job: holdfast.Job{State: holdfast.Queued, Token: 2, Generation: 2}, Attempts: []holdfast.Attempt{taken}, Events: []holdfast.Event{cancel, {Name: "manual retry", At: at(6), Token: 2, Generation: 2}}},
 			"queued 1/0/0, cancel requested 1/1/0, processing 1/2/1, released 1/2/1, manual retry 2/2/0"},
 	} {
-		if diff := cmp.Diff(c.want, told(Tell(c.history))); diff != "" {
+		if diff := cmp.Diff(c.want, summary(Tell(c.history))); diff != "" {
 			t.Error(diff)
 		}
 	}
 }
 
-func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
+func TestRedrivesAndLateStartsAreInTheStory(t *testing.T) {
 	id := holdfast.NewID()
 	lines := Tell(holdfast.History{
 		Job: holdfast.Job{CreatedAt: at(0), State: holdfast.Queued, Token: 2, Generation: 2},
@@ -94,21 +94,21 @@ func TestRedrivesAndBrokenPromisesAreTold(t *testing.T) {
 		},
 	})
 	want := "queued 1/0/0, processing 1/1/1, retry 1/1/1, breach 1/1/0, processing 1/2/2, failed 1/2/2, redrive 2/2/0"
-	if diff := cmp.Diff(want, told(lines)); diff != "" {
+	if diff := cmp.Diff(want, summary(lines)); diff != "" {
 		t.Error(diff)
 	}
 	if text := lines[6].Text; text != "redriven by ann in redrive "+id.String()+": repaired" {
-		t.Errorf("the redrive is told as %q", text)
+		t.Errorf("the redrive line is %q", text)
 	}
-	if text := lines[3].Text; text != "a promise was broken: its next attempt did not start by then" {
-		t.Errorf("the breach is told as %q", text)
+	if text := lines[3].Text; text != "retry_within was exceeded: its next attempt did not start by then" {
+		t.Errorf("the breach line is %q", text)
 	}
 	if text := redriven(holdfast.Event{Actor: "ann", Reason: "by hand"}); text != "redriven by ann: by hand" {
-		t.Errorf("a redrive without a name is told as %q", text)
+		t.Errorf("the line of a redrive without an id is %q", text)
 	}
 }
 
-func TestAThrottleIsToldWithItsErrorAndReleasesThatWereNotKeptAreCounted(t *testing.T) {
+func TestAThrottleHasItsErrorAndUnrecordedReleasesAreCounted(t *testing.T) {
 	limited := &holdfast.Failure{Code: "RATE_LIMITED", Message: "A service asked us to come back later.", Context: map[string]string{"throttled": "1m30s"}}
 	probe := &holdfast.Failure{Code: "HTTP_5XX"}
 	lines := Tell(holdfast.History{
@@ -120,13 +120,13 @@ func TestAThrottleIsToldWithItsErrorAndReleasesThatWereNotKeptAreCounted(t *test
 		},
 	})
 	want := "queued 1/0/0, processing 1/1/1, throttled 1/1/1, processing 1/31/31, throttled 1/31/31, processing 1/32/32, released 1/32/32, processing 1/33/33, complete 1/33/33"
-	if diff := cmp.Diff(want, told(lines)); diff != "" {
+	if diff := cmp.Diff(want, summary(lines)); diff != "" {
 		t.Error(diff)
 	}
 	for n, want := range map[int]string{
 		2: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:01:32.000: throttled: waits 1m30s",
-		4: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:02:30.000 (the last of 30 releases in a row since 2026-05-04 12:00:03.000; the others are not kept one by one)",
-		6: "handed back with HTTP_5XX, next attempt at 2026-05-04 12:03:10.000",
+		4: "throttled with RATE_LIMITED (A service asked us to come back later.), next attempt at 2026-05-04 12:02:30.000 (the last of 30 releases in a row since 2026-05-04 12:00:03.000; the others are not recorded one by one)",
+		6: "released with HTTP_5XX, next attempt at 2026-05-04 12:03:10.000",
 	} {
 		if lines[n].Text != want {
 			t.Errorf("line %d: %s", n, lines[n].Text)

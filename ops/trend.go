@@ -7,20 +7,20 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Count counts the jobs that match, up to MostCounted.
+// Count returns the number of jobs that match, up to MostCounted.
 func (s *Service) Count(ctx context.Context, f holdfast.Filter) (int, error) {
 	return s.store.Count(ctx, f, MostCounted)
 }
 
-// Depths tells what stands in each queue. Unlike Stats it does not read the whole store, and its numbers stop at MostCounted.
+// Depths returns the number of jobs in each queue. It does not read the whole store; counting stops at MostCounted.
 func (s *Service) Depths(ctx context.Context) ([]holdfast.Depth, error) { return s.store.Depths(ctx) }
 
-// Trends tells what became of attempts within that time, by step and queue.
+// Trends counts the attempts that ended within that time, by step and queue.
 func (s *Service) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
 	return s.store.Trends(ctx, within, step)
 }
 
-// ErrorTrends tells how error groups come and go, and what became of the jobs that met them.
+// ErrorTrends returns the number of failures of error groups over time, and the current state of their jobs.
 func (s *Service) ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]holdfast.ErrorTrend, error) {
 	return s.store.ErrorTrends(ctx, fingerprints, within, step)
 }

@@ -1,4 +1,12 @@
-// Package telemetry counts and traces for machines that watch over Holdfast: metrics as Prometheus reads them, spans as OpenTelemetry means
-// them, and a dashboard and alert rules that are written from the same names. It needs nothing of the engine but its hooks, and of the
-// store but an operator's desk.
+// Package telemetry exports metrics for Prometheus and spans for OpenTelemetry, and generates a Grafana dashboard and alert rules
+// from the same metric names. It uses only the hooks of an engine, and an ops.Desk to read the store.
+//
+//	metrics := telemetry.New(telemetry.Config{Desk: ops.New(jobs, ops.Config{})})
+//	tracing := telemetry.NewTracing(nil)
+//	worker, err := engine.New(jobs, engine.Config{
+//		Ended: metrics.Ended, Around: []func(engine.Handler) engine.Handler{tracing.Around()},
+//	})
+//	http.Handle("/metrics", metrics.Handler())
+//
+// Label values are limited in number: a value beyond the limit is counted as "other".
 package telemetry

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
-func TestTheDashboardAndTheRulesAreAsTheyWouldBeWrittenNow(t *testing.T) {
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	for file, want := range map[string][]byte{"dashboard.json": telemetry.Dashboard(), "alerts.yaml": telemetry.Rules()} {
 		is, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(is, want) {
-			t.Errorf("telemetry/%s is not what the code says: run 'go run ./telemetry/generate' (%v)", file, err)
+			t.Errorf("telemetry/%s is out of date: run 'go run ./telemetry/generate' (%v)", file, err)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestPrometheusTakesTheRulesAndTheyFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-func TestEveryAlertIsTriedOutAndHasItsPageInTheRunbook(t *testing.T) {
+func TestEveryAlertIsTestedAndHasASectionInTheRunbook(t *testing.T) {
 	rules := string(telemetry.Rules())
 	tried, err := os.ReadFile("testdata/alerts_test.yaml")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestEveryAlertIsTriedOutAndHasItsPageInTheRunbook(t *testing.T) {
 }
 
 func TestTheDashboardIsOneThatGrafanaCanLayOut(t *testing.T) {
-	var board struct {
+	var dashboardRows struct {
 		UID    string `json:"uid"`
 		Panels []struct {
 			ID      int    `json:"id"`
@@ -107,12 +107,12 @@ func TestTheDashboardIsOneThatGrafanaCanLayOut(t *testing.T) {
 			Targets []struct{ Expr string }
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(telemetry.Dashboard(), &board); err != nil {
+	if err := json.Unmarshal(telemetry.Dashboard(), &dashboardRows); err != nil {
 		t.Fatal(err)
 	}
 	taken := map[[2]int]string{}
 	ids := map[int]bool{}
-	for _, p := range board.Panels {
+	for _, p := range dashboardRows.Panels {
 		if ids[p.ID] || p.Title == "" || p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("panel %d %q shows nothing, or its id is taken", p.ID, p.Title)
 		}

@@ -15,19 +15,20 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// Config says what metrics are about. The zero value counts what it is told and asks nobody.
+// Config configures metrics. The zero value counts only events of this process and does not read the store.
 type Config struct {
-	Desk    Desk          // asked about the store; nil: nothing is told about it
+	Desk    Desk          // reads the store; nil: no metrics of the store
 	Version string        // of this build
-	Every   time.Duration // the store is asked no more often; 5 s when zero
-	Within  time.Duration // a page waits no longer for the store; 1 s when zero. The question itself may take ten times as long
+	Every   time.Duration // minimum time between two reads of the store; 5 s when zero
+	Within  time.Duration // how long a page waits for the store; 1 s when zero. The read itself may take ten times as long
 }
 
-// Metrics count what they are told, and tell what the desk says, on a page for Prometheus.
+// Metrics counts events of this process and reads the state of the store, and serves both to Prometheus. It is safe for
+// concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
-	queues, kinds, codes, dependencies, routes, duties, words *bound
+	queues, kinds, codes, dependencies, routes, duties, words *labelLimit
 
 	enqueued, completed, failed, benign, cancelled, reclaimed, final *prometheus.CounterVec
 	manual                                                           *prometheus.CounterVec
@@ -35,18 +36,18 @@ type Metrics struct {
 	attemptTime, callTime, retryDelay, requestTime                   *prometheus.HistogramVec
 }
 
-// From 5 ms to an hour: handlers call gateways, and encode films.
+// longBuckets go from 5 ms to an hour, because handlers range from short calls to long conversions.
 var longBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 
-// From a second to a day, as policies choose them.
+// delayBuckets go from a second to a day, as the backoffs of policies do.
 var delayBuckets = []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600}
 
-// New makes metrics with a registry of their own.
+// New returns metrics with a registry of their own.
 func New(cfg Config) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		queues:   newBound(100), kinds: newBound(100), codes: newBound(200), dependencies: newBound(100), routes: newBound(300),
-		duties: newBound(100), words: newBound(50),
+		queues:   newLabelLimit(100), kinds: newLabelLimit(100), codes: newLabelLimit(200), dependencies: newLabelLimit(100), routes: newLabelLimit(300),
+		duties: newLabelLimit(100), words: newLabelLimit(50),
 
 		enqueued: jobsEnqueued.counter(), completed: jobsComplete.counter(), failed: jobsFailed.counter(), benign: jobsBenign.counter(), cancelled: jobsStopped.counter(),
 		reclaimed: jobsLost.counter(), final: jobsFinal.counter(), manual: jobsManual.counter(),
@@ -60,17 +61,17 @@ func New(cfg Config) *Metrics {
 		m.requests, m.attemptTime, m.callTime, m.retryDelay, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if cfg.Desk != nil {
-		m.registry.MustRegister(newLookout(cfg, m))
+		m.registry.MustRegister(newStoreCollector(cfg, m))
 	}
 	return m
 }
 
-// Handler is the page. What cannot be told is left out, and the rest is told.
+// Handler serves the metrics page. Metrics that cannot be collected are left out.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true, Registry: m.registry})
 }
 
-// Enqueued counts what was acknowledged and is new.
+// Enqueued counts jobs that were added.
 func (m *Metrics) Enqueued(drafts []holdfast.Draft) {
 	for i := range drafts {
 		d := &drafts[i]
@@ -82,7 +83,7 @@ func (m *Metrics) Enqueued(drafts []holdfast.Draft) {
 	}
 }
 
-// Asked counts a request that was answered. The route is its name, never a path.
+// Asked counts a request that was answered. route is the name of the route, never a path.
 func (m *Metrics) Asked(route string, status int, took time.Duration) {
 	code := other
 	if status >= 100 && status <= 599 {
@@ -93,7 +94,7 @@ func (m *Metrics) Asked(route string, status int, took time.Duration) {
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// Ended counts an attempt. It is quick, and meant for engine.Config.Ended.
+// Ended counts an attempt. It is fast, and meant for engine.Config.Ended.
 func (m *Metrics) Ended(end engine.End) {
 	queue, kind, code := m.queues.of(end.Lease.Queue), m.kinds.of(end.Lease.Kind), ""
 	if end.Failure != nil {
@@ -133,7 +134,8 @@ func (m *Metrics) Ended(end engine.End) {
 	}
 }
 
-// timed notes how long an attempt ran, with the trace of whoever wanted it as an example. How long a lost worker was at it nobody knows.
+// timed records how long an attempt ran, with the trace of the enqueue as an exemplar. The duration of a reclaimed attempt
+// is not known.
 func (m *Metrics) timed(end engine.End, queue, kind string) {
 	if end.Took <= 0 || end.Lease.Lost != "" {
 		return
@@ -156,7 +158,7 @@ func observe(in prometheus.Observer, took time.Duration, example prometheus.Labe
 	in.Observe(took.Seconds())
 }
 
-// outcomeOf says in a word what became of the job.
+// outcomeOf returns the value of the label outcome.
 func outcomeOf(end engine.End) string {
 	if end.To == holdfast.Failed && end.Failure != nil && end.Failure.Benign {
 		return "benign"
@@ -175,7 +177,7 @@ func outcomeOf(end engine.End) string {
 	return "retry"
 }
 
-// ordinal keeps the number of an attempt to ten values.
+// ordinal limits the number of an attempt to ten label values.
 func ordinal(n int) string {
 	if n >= 10 {
 		return "10+"
@@ -183,7 +185,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(max(n, 1))
 }
 
-// parse reads a traceparent; one that cannot be read is none.
+// parse parses a traceparent; an invalid one gives an invalid SpanContext.
 func parse(traceparent string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagator.Extract(background, carrier(traceparent)))
 }

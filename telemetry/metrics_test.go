@@ -62,7 +62,7 @@ func TestPrometheusFindsNoFaultWithThePage(t *testing.T) {
 	}
 }
 
-func TestHoweverManyNamesPeopleThinkOfThePageStaysSmall(t *testing.T) {
+func TestThePageStaysSmallWithAnyNumberOfNames(t *testing.T) {
 	m := telemetry.New(telemetry.Config{})
 	for i := range 5000 {
 		name := fmt.Sprintf("name-%d", i)
@@ -115,7 +115,7 @@ func beside(t *testing.T) *away {
 	return &away{Desk: ops.New(store, ops.Config{})}
 }
 
-func TestWhenTheStoreIsAwayThePageAnswersAndSaysSo(t *testing.T) {
+func TestThePageReportsAnUnavailableStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := beside(t)
 		m := telemetry.New(telemetry.Config{Desk: desk})
@@ -127,7 +127,7 @@ func TestWhenTheStoreIsAwayThePageAnswersAndSaysSo(t *testing.T) {
 		text := page(t, m)
 		wants(t, text, "holdfast_store_up 0", `holdfast_desk_errors_total{question="stats"} 1`, `holdfast_http_requests_total{route="enqueue",status="200"} 1`)
 		if strings.Contains(text, "\nholdfast_workers ") {
-			t.Error("what was true before the store went away is told as if it were true now")
+			t.Error("values from before the outage are reported as current")
 		}
 		desk.err.Store(nil)
 		time.Sleep(6 * time.Second)
@@ -135,7 +135,7 @@ func TestWhenTheStoreIsAwayThePageAnswersAndSaysSo(t *testing.T) {
 	})
 }
 
-func TestAStoreThatHangsHoldsNoPageUpForLong(t *testing.T) {
+func TestAHangingStoreDelaysThePageOnlyBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := beside(t)
 		desk.hang = make(chan struct{})

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/telemetry"
 )
 
-// A mail is a job whose handler does what it says.
+// A mail is a job whose arguments tell its handler what to do.
 type mail struct {
 	Do string `json:"do"`
 }
@@ -34,7 +34,7 @@ func work(_ context.Context, job *engine.Job[mail]) error {
 	time.Sleep(20 * time.Millisecond)
 	switch {
 	case job.Args.Do == "fail once" && job.Number() == 1:
-		return errors.New("some trouble")
+		return errors.New("some error")
 	case job.Args.Do == "fail for good":
 		return failure.WithCode(errors.New("there is nothing there"), "NOT_FOUND")
 	case job.Args.Do == "call":

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Serve makes a span of every request that next answers, inside the one that its headers name. It is called by the pattern of its route,
-// never by its path.
+// Serve returns a handler that makes a span of every request, as a child of the span in its headers. Spans are named by the
+// pattern of the route and never by the path.
 func (t *Tracing) Serve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method := knownMethod(r.Method)
@@ -22,7 +22,7 @@ func (t *Tracing) Serve(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
-		answer := &answering{ResponseWriter: w, status: http.StatusOK}
+		answer := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		r = r.WithContext(ctx)
 		next.ServeHTTP(answer, r)
 		if _, route, ok := strings.Cut(r.Pattern, " "); ok {
@@ -37,7 +37,7 @@ func (t *Tracing) Serve(next http.Handler) http.Handler {
 	})
 }
 
-// knownMethod keeps what strangers call a method out of the names of spans.
+// knownMethod keeps unknown methods, which clients choose freely, out of the names of spans.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -46,23 +46,23 @@ func knownMethod(method string) string {
 	return "HTTP"
 }
 
-// answering notes the status of an answer.
-type answering struct {
+// statusRecorder records the status of an answer.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
-	said   bool
+	wrote  bool
 }
 
-// WriteHeader notes the status and sends it on.
-func (a *answering) WriteHeader(status int) {
-	if !a.said && status >= http.StatusOK {
-		a.status, a.said = status, true
+// WriteHeader records the status and sends it.
+func (a *statusRecorder) WriteHeader(status int) {
+	if !a.wrote && status >= http.StatusOK {
+		a.status, a.wrote = status, true
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController find what the connection can do: streams flush and set deadlines.
-func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+// Unwrap gives http.ResponseController access to the connection: streams flush and set deadlines.
+func (a *statusRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// Flush sends what was written so far, for those who do not ask a ResponseController.
-func (a *answering) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+// Flush implements http.Flusher for callers that do not use a ResponseController.
+func (a *statusRecorder) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }

@@ -22,7 +22,7 @@ const (
 	traceparent = "traceparent"
 )
 
-// What OpenTelemetry has no name for. Its own names for messaging are not final either: they may change.
+// Attributes without a name in the OpenTelemetry conventions. The conventions for messaging are not final and may change.
 const (
 	attrKind       = attribute.Key("holdfast.job.kind")
 	attrAttempt    = attribute.Key("holdfast.job.attempt")
@@ -41,10 +41,11 @@ func carrier(parent string) propagation.MapCarrier {
 	return propagation.MapCarrier{traceparent: parent}
 }
 
-// Tracing makes spans of what is enqueued and of attempts. Without a provider that exports somewhere it costs next to nothing.
+// Tracing makes spans of enqueues, attempts and requests. Without a provider that exports, it costs next to nothing. It is
+// safe for concurrent use.
 type Tracing struct{ tracer trace.Tracer }
 
-// NewTracing makes spans by that provider; by the process's own when it is nil.
+// NewTracing returns a Tracing that uses provider, or the process's default provider if it is nil.
 func NewTracing(provider trace.TracerProvider) *Tracing {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
@@ -52,20 +53,20 @@ func NewTracing(provider trace.TracerProvider) *Tracing {
 	return &Tracing{provider.Tracer(scope)}
 }
 
-// Stamp is the traceparent of the span that ctx carries, for Draft.Trace; empty when there is none.
+// Stamp returns the traceparent of the span in ctx, for Draft.Trace; empty if there is none.
 func Stamp(ctx context.Context) string {
 	to := propagation.MapCarrier{}
 	propagator.Inject(ctx, to)
 	return to[traceparent]
 }
 
-// Extract puts into ctx the span that a request's headers name, if they do.
+// Extract returns ctx with the span that a request's headers name, if they do.
 func Extract(ctx context.Context, header http.Header) context.Context {
 	return propagator.Extract(ctx, propagation.HeaderCarrier(header))
 }
 
-// Around makes a span of every attempt. It is linked to the span in which the job was enqueued, not a child of it: hours may lie between,
-// and one enqueue may cause many attempts. It is meant for engine.Config.Around.
+// Around returns a wrapper for engine.Config.Around that makes a span of every attempt. The span is linked to the span in
+// which the job was enqueued and not its child, because hours may pass in between and one enqueue may cause many attempts.
 func (t *Tracing) Around() func(next engine.Handler) engine.Handler {
 	return func(next engine.Handler) engine.Handler {
 		return func(ctx context.Context, job *engine.Raw) error {
@@ -106,8 +107,8 @@ func attributesOf(job *engine.Raw) []attribute.KeyValue {
 	return all
 }
 
-// conclude says in a span how the handler left. What goes wrong is named by the handler's word or by the built-in rules: what becomes of
-// the job is decided later, and is in its story.
+// conclude records in a span how the handler returned. The failure code is the handler's or that of the built-in rules; the
+// decision about the job is made later and is in its story.
 func conclude(ctx context.Context, span trace.Span, job *engine.Raw, err error) {
 	outcome := failure.Outcome{Event: failure.Returned, Err: err}
 	switch cause := context.Cause(ctx); {
@@ -136,23 +137,26 @@ func conclude(ctx context.Context, span trace.Span, job *engine.Raw, err error) 
 	span.SetStatus(codes.Error, verdict.Failure.Detail) // scrubbed of secrets, and short
 }
 
-// Enqueuer makes a span of every enqueue, and stamps the drafts with it, so that attempts are linked to it. A draft that has a stamp keeps it.
-func (t *Tracing) Enqueuer(to holdfast.Enqueuer) holdfast.Enqueuer { return &stamping{to, t.tracer} }
+// Enqueuer returns an enqueuer that makes a span of every enqueue and sets Draft.Trace to it, so that attempts are linked
+// to it. A draft that has a trace keeps it.
+func (t *Tracing) Enqueuer(to holdfast.Enqueuer) holdfast.Enqueuer {
+	return &tracingEnqueuer{to, t.tracer}
+}
 
-type stamping struct {
+type tracingEnqueuer struct {
 	holdfast.Enqueuer
 	tracer trace.Tracer
 }
 
-// Enqueue makes the drafts durable, all or none.
-func (s *stamping) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+// Enqueue implements holdfast.Enqueuer.
+func (s *tracingEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	queue := destination(drafts)
 	ctx, span := s.tracer.Start(ctx, "send "+queue, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 		semconv.MessagingSystemKey.String("holdfast"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("enqueue"),
 		semconv.MessagingDestinationName(queue), attrJobs.Int(len(drafts))))
 	defer span.End()
 	if stamp := Stamp(ctx); stamp != "" {
-		drafts = append([]holdfast.Draft(nil), drafts...) // the caller's own stay as they are
+		drafts = append([]holdfast.Draft(nil), drafts...) // do not change the caller's drafts
 		for i := range drafts {
 			if drafts[i].Trace == "" {
 				drafts[i].Trace = stamp
@@ -170,7 +174,7 @@ func (s *stamping) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hold
 	return receipts, nil
 }
 
-// destination names the queue of drafts that all go to one.
+// destination returns the queue of the drafts, or "several queues".
 func destination(drafts []holdfast.Draft) string {
 	name := ""
 	for i := range drafts {

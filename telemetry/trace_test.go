@@ -67,15 +67,15 @@ func TestAnAttemptIsASpanOfItsOwnLinkedToTheOneThatEnqueuedIt(t *testing.T) {
 				t.Errorf("attempt %d is linked to %v", n+1, links)
 			}
 		}
-		says(t, first, codes.Error, map[string]string{
+		expectSpan(t, first, codes.Error, map[string]string{
 			"messaging.system": "holdfast", "messaging.destination.name": "default", "messaging.message.id": id.String(),
 			"holdfast.job.attempt": "1", "holdfast.job.kind": "mail", "holdfast.outcome": "failed", "error.type": "UNKNOWN",
 		})
-		says(t, second, codes.Unset, map[string]string{"holdfast.job.attempt": "2", "holdfast.outcome": "complete"})
+		expectSpan(t, second, codes.Unset, map[string]string{"holdfast.job.attempt": "2", "holdfast.outcome": "complete"})
 	})
 }
 
-func says(t *testing.T, span sdk.ReadOnlySpan, status codes.Code, want map[string]string) {
+func expectSpan(t *testing.T, span sdk.ReadOnlySpan, status codes.Code, want map[string]string) {
 	t.Helper()
 	got := attributes(span)
 	for key, value := range want {
@@ -92,7 +92,7 @@ func raw() *engine.Raw {
 	return &engine.Raw{Lease: &holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Queue: "mail", Kind: "note", Dependency: "gateway", Trace: "no traceparent"}}}
 }
 
-func TestHoweverAHandlerLeavesItsSpanEndsAndSaysHow(t *testing.T) {
+func TestASpanRecordsHowTheHandlerEnded(t *testing.T) {
 	ended := func(cause error) context.Context {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
@@ -143,9 +143,9 @@ func TestHoweverAHandlerLeavesItsSpanEndsAndSaysHow(t *testing.T) {
 	}
 }
 
-var errPanic = errors.New("stands for a panic")
+var errPanic = errors.New("in place of a panic")
 
-func TestAStampIsReadAsItWasWritten(t *testing.T) {
+func TestATraceparentSurvivesARoundTrip(t *testing.T) {
 	_, _, application := recorder()
 	ctx, span := application.Start(context.Background(), "x")
 	stamp := telemetry.Stamp(ctx)
@@ -183,7 +183,7 @@ func TestARequestIsASpanNamedByItsRouteInsideTheCallersTrace(t *testing.T) {
 	if span.Name() != "POST /v1/jobs/{id}/retry" || span.SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("%q in trace %v", span.Name(), span.SpanContext().TraceID())
 	}
-	says(t, span, codes.Error, map[string]string{"http.response.status_code": "503", "http.route": "/v1/jobs/{id}/retry"})
+	expectSpan(t, span, codes.Error, map[string]string{"http.response.status_code": "503", "http.route": "/v1/jobs/{id}/retry"})
 	for _, a := range span.Attributes() {
 		if a.Value.Type() == attribute.STRING && strings.Contains(a.Value.AsString(), "secret-id") {
 			t.Errorf("the path is in %s", a.Key)

@@ -74,7 +74,7 @@ func TestAGroupIsLookedAfter(t *testing.T) {
 	follow(t, address, []step{
 		{"groups", exitOK, "spring"},
 		{"groups list --state ready", exitOK, "no groups match"},
-		{"explain " + follower, exitOK, "have ended: it is let go, or cancelled"},
+		{"explain " + follower, exitOK, "have ended: it starts, or is cancelled"},
 		{"groups seal " + group + " --actor ada --owner other", exitNotFound, ""},
 		{"groups seal " + group + " --actor ada", exitOK, "sealed"},
 	})
@@ -84,7 +84,7 @@ func TestAGroupIsLookedAfter(t *testing.T) {
 		{"groups show " + group, exitOK, "holdfast groups retry " + group},
 		{"groups show " + group, exitOK, "report when it is ready, partial or failed"},
 		{"groups show --json " + group, exitOK, `"state": "failed"`},
-		{"explain " + follower, exitOK, "for which it waited, did not complete"},
+		{"explain " + follower, exitOK, "which it waited for, did not complete"},
 		{"jobs --queue other", exitOK, "report"},
 		{"groups cancel --yes " + group + " --actor ada", exitConflict, ""},
 		{"groups retry " + group + " --actor ada", exitError, ""},

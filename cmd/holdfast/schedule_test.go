@@ -81,7 +81,7 @@ func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
 		{"retention tombstones --kind mail", exitOK, failed.String()},
 		{"retention tombstones --json --job " + failed.String(), exitOK, `"rule": "dead"`},
 		{"retention", exitOK, "purged so far"},
-		{"explain " + failed.String(), exitOK, "by the rule dead"},
+		{"explain " + failed.String(), exitOK, "by rule dead"},
 		{"story " + failed.String(), exitNotFound, ""},
 		{"retention apply --actor ada --reset", exitOK, "reset"},
 	})

@@ -1,9 +1,25 @@
-// Package breaker judges whether a dependency can be called. A [Circuit] is what is known about one, a [Config] is how to
-// judge it; an observation, the passing of time, a probe or a person's word goes in, and the next circuit comes out with the
-// transitions that led there.
+// Package breaker implements circuit breakers as pure functions. A [Circuit] is the state of one dependency's breaker and a
+// [Config] its rules. Each method of Config takes a circuit and an input (observed calls, the time, a health probe, a
+// person's command) and returns the next circuit with the transitions that led to it.
 //
-// The package is pure: it reads no clock and keeps nothing. A circuit is a value that survives as JSON, so that whoever
-// keeps it in one place, by compare-and-set, has one breaker for a whole cluster, and its knowledge outlives every process.
+//	next, moved := config.Observe(circuit, breaker.Observation{Calls: 20, Failures: 12, Code: "GW_5XX"}, now)
+//	if next.State.Refuses() { // open: hold the jobs that call the dependency
+//		...
+//	}
+//
+// # States
+//
+// A closed breaker opens when the share of failed or slow calls in its window reaches the configured rate. It stays open for
+// OpenFor, twice as long each time it opens again, and then becomes half-open: Probes jobs at a time may call the dependency. One
+// failed call opens it again; Successes good calls, or OpenMax without a failed call, make it recovering. While it is recovering the
+// number of jobs per second grows over Ramp, and it is closed at the end of the ramp unless calls fail again. A health probe
+// (Guard, Probed) can take the place of jobs as probes. A person can force a breaker open or closed; only a person ends that.
+//
+// # Sharing
+//
+// The package reads no clock and keeps no state. A circuit marshals to JSON, so callers store it as one record and update it by
+// compare-and-set: all processes then share one breaker, and it survives every process. Each transition is returned to
+// exactly one caller whose write succeeds, so events and holds that the caller writes together with the record are written once.
 package breaker
 
 import (
@@ -11,63 +27,64 @@ import (
 	"time"
 )
 
-// A State is what a circuit lets through.
+// A State is the state of a breaker. It decides which calls are allowed.
 type State string
 
 const (
-	Closed       State = "closed"        // everything
-	Open         State = "open"          // nothing, until it is time to probe
-	HalfOpen     State = "half-open"     // a few at a time, to see
-	Recovering   State = "recovering"    // more and more
-	ForcedOpen   State = "forced-open"   // nothing, because a person said so
-	ForcedClosed State = "forced-closed" // everything, because a person said so
+	Closed       State = "closed"        // all calls
+	Open         State = "open"          // no calls, until the next probe
+	HalfOpen     State = "half-open"     // a few calls at a time, as probes
+	Recovering   State = "recovering"    // a growing number of calls
+	ForcedOpen   State = "forced-open"   // no calls, by a person's command
+	ForcedClosed State = "forced-closed" // all calls, by a person's command
 
-	// Auto is no state of a circuit: it asks Force to leave a forced one and to judge again.
+	// Auto is no state of a breaker: it asks Force to end a forced state and to evaluate calls again.
 	Auto State = "auto"
 )
 
-// Forced reports whether a person chose the state; only a person leaves it.
+// Forced reports whether a person set the state; only a person can end it.
 func (s State) Forced() bool { return s == ForcedOpen || s == ForcedClosed }
 
-// Refuses reports whether nothing may be called.
+// Refuses reports whether no calls are allowed.
 func (s State) Refuses() bool { return s == Open || s == ForcedOpen }
 
-// System is the actor of transitions that nobody made.
+// System is the actor of automatic transitions.
 const System = "holdfast"
 
-// IsSystem reports whether an actor is an engine: System, or System and the key by which an engine works over HTTP. No person is named so.
+// IsSystem reports whether an actor is an engine: System, or System followed by the key with which an engine works over
+// HTTP. No person may use such a name.
 func IsSystem(actor string) bool {
 	return strings.EqualFold(actor, System) || len(actor) > len(System) && strings.EqualFold(actor[:len(System)+1], System+" ")
 }
 
-// A Circuit is everything known about one dependency. The zero value is a closed one that has seen nothing.
+// A Circuit is everything that is known about one dependency. The zero value is closed and has seen no calls.
 type Circuit struct {
 	State State     `json:"state"`
-	Since time.Time `json:"since,omitzero"`  // in this state; what calls that began earlier say is not for it
-	Until time.Time `json:"until,omitzero"`  // open: then it is probed; half-open: then silence counts as good; recovering: then it is closed
-	Opens int       `json:"opens,omitempty"` // how often in a row, without having been closed in between
-	Good  int       `json:"good,omitempty"`  // probes that succeeded
-	Slow  int       `json:"slow,omitempty"`  // of those, slow
+	Since time.Time `json:"since,omitzero"`  // start of this state; calls that began earlier are not counted
+	Until time.Time `json:"until,omitzero"`  // open: when it is probed; half-open: when it recovers if no call fails; recovering: when it closes
+	Opens int       `json:"opens,omitempty"` // times it opened since it was last closed
+	Good  int       `json:"good,omitempty"`  // successful probes
+	Slow  int       `json:"slow,omitempty"`  // slow ones among Good
 
 	Recent string `json:"recent,omitempty"` // the last calls, oldest first: . good, x bad, s slow but good, X slow and bad
-	Slots  []Slot `json:"slots,omitempty"`  // or, with Config.Span, how many there were at what time
+	Slots  []Slot `json:"slots,omitempty"`  // with Config.Span instead of Recent: calls by time
 
 	Code    string `json:"code,omitempty"`    // of the last failure
 	Message string `json:"message,omitempty"` // of the last failure
-	Actor   string `json:"actor,omitempty"`   // the person whose word it last followed, while it does
+	Actor   string `json:"actor,omitempty"`   // the person whose command set the current state, if one did
 	Reason  string `json:"reason,omitempty"`
 
-	Peak    float64   `json:"peak,omitempty"`  // good calls a second in the busiest time before it opened
+	Peak    float64   `json:"peak,omitempty"`  // good calls per second in the busiest time before it opened
 	Meter   float64   `json:"meter,omitempty"` // good calls since Metered
 	Metered time.Time `json:"metered,omitzero"`
 
-	Probing      string    `json:"probing,omitempty"` // who watches over it with a health probe
+	Probing      string    `json:"probing,omitempty"` // process that runs health probes
 	ProbingUntil time.Time `json:"probing_until,omitzero"`
 
 	History []Transition `json:"history,omitempty"` // the last 50, oldest first
 }
 
-// A Transition is one change of a circuit's state.
+// A Transition is one change of a breaker's state.
 type Transition struct {
 	From  State     `json:"from"`
 	To    State     `json:"to"`
@@ -76,20 +93,22 @@ type Transition struct {
 	Actor string    `json:"actor,omitempty"`
 }
 
-// An Observation is what calls of a dependency came to. Only calls that say something about the dependency are in it: what
-// a user, a shutdown or our own program spoiled is no call.
+// An Observation is a set of calls of a dependency. It contains only calls that show something about the dependency:
+// attempts that failed because of a user, a shutdown or our own program are left out.
 type Observation struct {
 	Calls    int
 	Failures int
 	Slow     int    // longer than Config.SlowCall, whether they failed or not
 	Code     string // of the last failure
 	Message  string
-	Sequence []bool        // true is bad, in the order they ended; when it has not Calls entries the bad ones are taken to be the last
-	Over     time.Duration // how long it took to gather
+	Sequence []bool        // true is a failed call, in the order they ended; ignored unless it has Calls entries, and then the failed calls are taken to be the last
+	Over     time.Duration // time span of the calls
 }
 
-// Observe judges calls one after the other. With the first transition the rest is void: it began before. Calls that began
-// before Circuit.Since must be left out by the caller.
+// Observe evaluates calls one after the other and stops at the first transition, because the remaining calls began in the
+// state before it. The caller must leave out calls that began before Circuit.Since: a call that began before the breaker
+// opened says nothing about the dependency after that. While the breaker is open, forced or disabled, observations are
+// ignored.
 func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -101,7 +120,7 @@ func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Tra
 		s.Code, s.Message = short(o.Code, 64), short(o.Message, 300)
 	}
 	s.meter(o, now)
-	if s.State == HalfOpen && o.Sequence == nil && o.Failures > 0 { // in what order is not known: believe the worst
+	if s.State == HalfOpen && o.Sequence == nil && o.Failures > 0 { // the order is not known: assume that the failures came first
 		o.Calls, o.Slow = o.Failures, 0
 	}
 	for call := range o.each(c) {
@@ -119,22 +138,22 @@ func (c Config) Observe(s Circuit, o Observation, now time.Time) (Circuit, []Tra
 	return s, nil
 }
 
-// judge adds a call to the window and opens the circuit if that is too much.
+// judge adds a call to the window and opens the breaker if the rates are exceeded.
 func (c Config) judge(s *Circuit, call call, now time.Time) []Transition {
-	c.remember(s, call, now)
+	c.addToWindow(s, call, now)
 	if s.State == Recovering {
 		c.MinCalls = min(c.MinCalls, recoveringCalls)
 	}
-	if why := c.verdict(s); why != "" {
+	if why := c.openReason(s); why != "" {
 		return c.open(s, why+s.last(), now)
 	}
 	return nil
 }
 
-// recoveringCalls are enough to judge a dependency that was away a moment ago.
+// recoveringCalls is the minimum number of calls to evaluate while recovering, because the dependency was down a moment ago.
 const recoveringCalls = 5
 
-// probe counts calls that are made to see whether the dependency is back.
+// probe counts a call in state half-open, or a health probe.
 func (c Config) probe(s *Circuit, call call, now time.Time) []Transition {
 	if call.bad {
 		return c.open(s, "a probe failed"+s.last(), now)
@@ -152,8 +171,9 @@ func (c Config) probe(s *Circuit, call call, now time.Time) []Transition {
 	return c.recover(s, plural(s.Good, "probe")+" succeeded", now)
 }
 
-// Tick lets time pass: an open circuit is probed when that is due, one that was probed in silence or has recovered for long
-// enough moves on. However often and late it is called, each step is taken once.
+// Tick applies the passage of time: it lets an open breaker be probed when that is due, and moves on a half-open breaker
+// without calls and a recovering one when their time has passed. Each step is taken once, however often and late Tick is
+// called.
 func (c Config) Tick(s Circuit, now time.Time) (Circuit, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -164,19 +184,19 @@ func (c Config) Tick(s Circuit, now time.Time) (Circuit, []Transition) {
 		moved = s.move(Transition{To: Closed, Why: "the breaker was switched off"}, now)
 	case now.Before(s.Until):
 	case s.State == Open && !s.guarded(now):
-		moved = s.move(Transition{To: HalfOpen, Why: "after " + passed + " it is time to probe"}, now)
+		moved = s.move(Transition{To: HalfOpen, Why: "probing after " + passed}, now)
 		s.Until = now.Add(c.OpenMax)
 	case s.State == HalfOpen:
-		moved = c.recover(&s, "nothing spoke against it for "+passed, now)
+		moved = c.recover(&s, "no call failed for "+passed, now)
 	case s.State == Recovering:
-		moved = s.move(Transition{To: Closed, Why: "it has been well for " + passed}, now)
+		moved = s.move(Transition{To: Closed, Why: "recovered for " + passed}, now)
 	}
 	return s, moved
 }
 
-// Guard makes somebody the one who watches over an open circuit with a health probe, for so long: meanwhile no job is sent
-// to probe. It reports whether that is so: somebody else may be at it. A watcher that dies is one no longer when its time is
-// over.
+// Guard makes a process, who, the one that runs health probes on an open breaker for the time lease; meanwhile no job is
+// used as a probe. It returns false if the breaker is not open or another process probes it. If the process dies, another
+// one can take over when the lease has passed.
 func (c Config) Guard(s Circuit, who string, lease time.Duration, now time.Time) (Circuit, bool) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -187,8 +207,8 @@ func (c Config) Guard(s Circuit, who string, lease time.Duration, now time.Time)
 	return s, true
 }
 
-// Probed takes the result of a health probe. As many good ones as it takes good calls bring an open circuit back without a
-// job being risked; a bad one puts off the next try. When nothing is open it changes nothing, for calls say more.
+// Probed records the result of a health probe. Config.Successes good probes let an open breaker recover without the risk of
+// a job; a failed one postpones the next probe. In other states it changes nothing, because calls of jobs show more.
 func (c Config) Probed(s Circuit, ok bool, now time.Time) (Circuit, []Transition) {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -206,7 +226,7 @@ func (c Config) Probed(s Circuit, ok bool, now time.Time) (Circuit, []Transition
 	return s, moved
 }
 
-// open lets nothing through for a while, longer each time in a row.
+// open opens the breaker, for longer each time in a row.
 func (c Config) open(s *Circuit, why string, now time.Time) []Transition {
 	s.Opens = min(max(s.Opens, 0)+1, 1<<30)
 	moved := s.move(Transition{To: Open, Why: why}, now)
@@ -220,7 +240,7 @@ func (c Config) recover(s *Circuit, why string, now time.Time) []Transition {
 	return moved
 }
 
-// wait is how long the circuit stays open at the n-th time in a row.
+// wait returns how long the breaker stays open at the n-th time in a row.
 func (c Config) wait(n int) time.Duration {
 	d := c.OpenFor
 	for ; n > 1 && d < c.OpenMax; n-- {
@@ -232,11 +252,11 @@ func (c Config) wait(n int) time.Duration {
 	return d
 }
 
-// Remembered bounds a circuit's memory of its transitions.
+// Remembered is the number of transitions that a circuit keeps.
 const Remembered = 50
 
-// move is the only place where a state changes: what belonged to the old one is forgotten and the change is written down. The
-// window is kept only from recovering to closed, which is the same life going on.
+// move is the only place where a state changes. It clears what belongs to the old state and records the transition. The
+// window is kept only from recovering to closed, because calls continue there without interruption.
 func (s *Circuit) move(t Transition, now time.Time) []Transition {
 	t.From, t.At = s.State, now
 	if !(t.From == Recovering && t.To == Closed) {
@@ -258,10 +278,10 @@ func (s *Circuit) move(t Transition, now time.Time) []Transition {
 	return []Transition{t}
 }
 
-// guarded reports whether a health probe stands in for jobs.
+// guarded reports whether a process runs health probes, so that no job is needed as a probe.
 func (s *Circuit) guarded(now time.Time) bool { return s.Probing != "" && now.Before(s.ProbingUntil) }
 
-// last tells of the last failure, as the end of a sentence.
+// last describes the last failure, as the end of a sentence.
 func (s *Circuit) last() string {
 	switch {
 	case s.Code == "" && s.Message == "":
@@ -274,31 +294,31 @@ func (s *Circuit) last() string {
 	return ", last " + s.Code + ": " + s.Message
 }
 
-// sound makes whatever was read a circuit: an unknown state is a closed one. When the clock was set back by more than a
-// little the circuit's times follow it, so that nothing waits for an instant that is far away.
+// sound repairs a circuit that was read from storage: an unknown state counts as closed. If the clock was set back by more
+// than clockTolerance, the circuit's times are moved with it, so that nothing waits for a time that is far away.
 func (c Config) sound(s Circuit, now time.Time) Circuit {
 	switch s.State {
 	case Closed, Open, HalfOpen, Recovering, ForcedOpen, ForcedClosed:
 	default:
 		s.State = Closed
 	}
-	if s.Since.Sub(now) > settling {
+	if s.Since.Sub(now) > clockTolerance {
 		s.Since, s.Slots, s.Meter, s.Metered = now, nil, 0, time.Time{}
 	}
 	longest := map[State]time.Duration{Open: c.OpenMax, HalfOpen: c.OpenMax, Recovering: c.Ramp}[s.State]
-	if s.Until.Sub(now) > longest+settling {
+	if s.Until.Sub(now) > longest+clockTolerance {
 		s.Until = now.Add(longest)
 	}
-	if s.ProbingUntil.Sub(now) > c.OpenMax+settling {
+	if s.ProbingUntil.Sub(now) > c.OpenMax+clockTolerance {
 		s.Probing, s.ProbingUntil = "", time.Time{}
 	}
 	return s
 }
 
-// settling is by how much the clocks of one store may differ from call to call.
-const settling = 5 * time.Second
+// clockTolerance is the difference between clocks that is tolerated from call to call.
+const clockTolerance = 5 * time.Second
 
-// short makes a text one clean line that survives as JSON.
+// short turns a text into one clean line of limited length that survives as JSON.
 func short(text string, limit int) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text[:min(len(text), 4*limit)], "")), " ")
 	if len(text) > limit {

@@ -138,10 +138,10 @@ func TestASpanJudgesTheCallsOfThatTimeOnly(t *testing.T) {
 	}
 }
 
-func TestSlowCallsOpenACircuitWhenItMindsThem(t *testing.T) {
+func TestSlowCallsOpenABreakerIfConfigured(t *testing.T) {
 	slow := Observation{Calls: 20, Slow: 16, Sequence: make([]bool, 20)}
 	if s, _ := (Config{}).Observe(Circuit{}, slow, t0); s.State != Closed {
-		t.Error("slowness counted though nobody asked for it")
+		t.Error("slow calls are counted although SlowCall is not set")
 	}
 	minds := Config{SlowCall: 5 * time.Second}
 	s, moved := minds.Observe(Circuit{}, slow, t0)
@@ -211,13 +211,13 @@ func TestHalfOpenNeverLastsForEver(t *testing.T) {
 	c := begin(t, Config{OpenMax: 5 * time.Minute})
 	c.see(bad(10), Open)
 	c.pass(time.Minute, HalfOpen)
-	c.see(".") // and then nobody ever says anything again
+	c.see(".") // and then there are no more calls
 	c.pass(5*time.Minute - 1)
 	c.pass(1, Recovering)
 	c.pass(30*time.Second, Closed)
 }
 
-func TestWithoutAnOrderTheWorstIsBelievedOfProbes(t *testing.T) {
+func TestWithoutASequenceFailedProbesCountFirst(t *testing.T) {
 	c := begin(t, Config{})
 	c.see(bad(10), Open)
 	c.pass(time.Minute, HalfOpen)
@@ -227,12 +227,12 @@ func TestWithoutAnOrderTheWorstIsBelievedOfProbes(t *testing.T) {
 	}
 }
 
-func TestAHealthProbeStandsInForJobs(t *testing.T) {
+func TestAHealthProbeReplacesJobsAsProbes(t *testing.T) {
 	c := begin(t, Config{})
 	c.see(bad(10), Open)
 	var watching bool
 	if c.s, watching = c.cfg.Guard(c.s, "a", time.Minute, c.now); !watching {
-		t.Fatal("nobody watched, and still it was refused")
+		t.Fatal("refused although no process probes")
 	}
 	if _, watching := c.cfg.Guard(c.s, "b", time.Minute, c.now); watching {
 		t.Error("two watch at once")
@@ -248,7 +248,7 @@ func TestAHealthProbeStandsInForJobs(t *testing.T) {
 	c.s, moved = c.cfg.Probed(c.s, true, c.now)
 	c.took(moved, Recovering)
 	if c.s.Probing != "" {
-		t.Error("the watch goes on")
+		t.Error("the process still probes")
 	}
 	for _, ok := range []bool{true, false} {
 		if _, moved := c.cfg.Probed(c.s, ok, c.now); moved != nil {
@@ -257,13 +257,13 @@ func TestAHealthProbeStandsInForJobs(t *testing.T) {
 	}
 }
 
-func TestAWatcherThatDiedGivesWayToJobs(t *testing.T) {
+func TestJobsProbeAgainAfterTheProberDied(t *testing.T) {
 	c := begin(t, Config{})
 	c.see(bad(10), Open)
 	c.s, _ = c.cfg.Guard(c.s, "a", 40*time.Second, c.now)
 	c.pass(39 * time.Second)
 	if _, ok := c.cfg.Guard(c.s, "b", time.Minute, c.now.Add(time.Second)); !ok {
-		t.Error("nobody can take over")
+		t.Error("no other process can take over")
 	}
 	c.pass(time.Second, HalfOpen)
 	if _, ok := c.cfg.Guard(c.s, "a", time.Minute, c.now); ok {

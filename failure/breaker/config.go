@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// A Config says when a circuit opens and how it comes back. The zero value works: a circuit opens when half of the last 20
+// A Config says when a breaker opens and how it recovers. With the zero value a breaker opens when half of the last 20
 // calls failed, of at least 10; lets 2 jobs probe after 30 s, then after 1, 2, 4 minutes up to 10; and once 2 probes have
-// succeeded lets the rest come back over 30 s.
+// succeeded, ramps up to full traffic over 30 s.
 type Config struct {
-	Window   int           // judge the last so many calls; 20 when zero
-	Span     time.Duration // judge the calls of the last so long instead, however many
-	MinCalls int           // judge no fewer than these; 10 when zero
+	Window   int           // evaluate this many of the last calls; 20 when zero
+	Span     time.Duration // evaluate the calls within this time instead, however many
+	MinCalls int           // do not open on fewer calls; 10 when zero
 
-	FailureRate float64       // open when this share of them failed; 0.5 when zero
-	SlowCall    time.Duration // a call that took longer is slow; whoever observes measures it. 0: slowness is nobody's business
-	SlowRate    float64       // open when this share of them was slow; 0.8 when zero
+	FailureRate float64       // open when this share of the calls failed; 0.5 when zero
+	SlowCall    time.Duration // a longer call is slow; the caller of Observe measures it. 0: slow calls are not counted
+	SlowRate    float64       // open when this share of the calls was slow; 0.8 when zero
 
-	OpenFor time.Duration // how long nothing is let through before it is probed; 30 s when zero, doubled each time it opens again
-	OpenMax time.Duration // but no longer than this; 10 min when zero
+	OpenFor time.Duration // how long the breaker stays open before it is probed; 30 s when zero, doubled each time it opens again
+	OpenMax time.Duration // the longest such time; 10 min when zero
 
-	Probes    int           // so many jobs at once while it is being probed; 2 when zero
-	Successes int           // so many good calls end the probing; 2 when zero
-	Ramp      time.Duration // the rest comes back over so long; 30 s when zero
+	Probes    int           // jobs that may run at once while half-open; 2 when zero
+	Successes int           // successful calls that end probing; 2 when zero
+	Ramp      time.Duration // time to reach full traffic while recovering; 30 s when zero
 
-	FailFast bool   // while it is open jobs fail at once instead of waiting in their queue
-	Code     string // and this is the failure code they get
-	Disabled bool   // judge nothing; what a person forces still holds
+	FailFast bool   // while open, jobs fail at once instead of waiting in their queue
+	Code     string // failure code of those jobs
+	Disabled bool   // evaluate nothing; forced states still apply
 }
 
-// Bounds that keep a circuit small and its flow within what a hold accepts.
+// Limits that keep a circuit small and its flow within what a hold accepts.
 const (
 	maxWindow = 1000
 	maxProbes = 1_000_000
@@ -39,8 +39,8 @@ const (
 	maxRate   = 1e6
 )
 
-// Check refuses a config that makes no sense, naming every problem at once. A circuit does not need it: it takes a number
-// that makes no sense for the default.
+// Check returns an error that names every problem, or nil. The other methods do not need it: they replace an invalid number by
+// the default.
 func (c Config) Check() error {
 	var problems []error
 	refuse := func(bad bool, format string, args ...any) {
@@ -79,10 +79,10 @@ var defaults = Config{
 	OpenFor: 30 * time.Second, OpenMax: 10 * time.Minute, Probes: 2, Successes: 2, Ramp: 30 * time.Second,
 }
 
-// Filled is the config as circuits are judged by it.
+// Filled returns the config with defaults in place of zero and invalid values.
 func (c Config) Filled() Config { return c.filled() }
 
-// filled is the config with its defaults, and everything within bounds.
+// filled returns the config with defaults, and every value within its limits.
 func (c Config) filled() Config {
 	c.Window = min(or(c.Window, defaults.Window), maxWindow)
 	c.Span = min(max(c.Span, 0), maxSpan)

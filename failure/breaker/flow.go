@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A Flow is what a circuit lets through. With nothing set that is nothing.
+// A Flow is what a breaker lets through. The zero value lets nothing through.
 type Flow struct {
 	Free      bool    // everything: no hold is needed
-	AtMost    int     // so many at once
-	PerSecond float64 // so many a second,
+	AtMost    int     // number of jobs at once
+	PerSecond float64 // jobs per second
 	Burst     float64 // and so many together
 }
 
-// Flow is what may pass now. A circuit that fails fast lets jobs come while it is open, for it is the gate that fails them.
+// Flow returns what may pass now. With FailFast an open breaker lets jobs be claimed, because the engine then fails them at once.
 func (c Config) Flow(s Circuit, now time.Time) Flow {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -30,14 +30,14 @@ func (c Config) Flow(s Circuit, now time.Time) Flow {
 	return Flow{Free: true}
 }
 
-// The ramp begins at a 64th of its end and takes six doublings.
+// The ramp starts at 1/64 of its final rate and takes six doublings.
 const doublings = 6
 
-// leastTop is what a ramp ends at for a dependency that was hardly called, in calls a second.
-const leastTop = 10
+// minPeakRate is the final rate of a ramp, in calls per second, for a dependency that was called less often than that.
+const minPeakRate = 10
 
-// Rate is the ramp: how many jobs a second may start while the circuit recovers. It doubles with every sixth of the ramp that
-// has passed, up to what the dependency was used to, and never falls. In every other state it is 0 and means nothing.
+// Rate returns how many jobs per second may start while the breaker recovers. It doubles with every sixth of the ramp, up
+// to the peak rate before the breaker opened, and never falls. In every other state it returns 0, which has no meaning.
 func (c Config) Rate(s Circuit, now time.Time) float64 {
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
@@ -48,7 +48,7 @@ func (c Config) Rate(s Circuit, now time.Time) float64 {
 }
 
 func (c Config) rate(s Circuit, now time.Time) float64 {
-	top := float64(leastTop)
+	top := float64(minPeakRate)
 	if s.Peak > top { // not when it is not a number
 		top = min(s.Peak, maxRate)
 	}

@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// Force follows a person's word. Open is open as if calls had failed: it is probed in time. HalfOpen probes now. Closed comes
-// back over the ramp, also from a forced state. ForcedOpen and ForcedClosed stay until a person says otherwise; Auto ends
-// them and lets calls be the judge. What is so already changes nothing and is no error.
+// Force carries out a person's command. Open opens the breaker as failed calls would: it is probed later and recovers by
+// itself. HalfOpen probes now. Closed recovers over the ramp, also from a forced state. ForcedOpen and ForcedClosed last
+// until a person changes them; Auto ends them and evaluates calls again. A command for the current state changes nothing
+// and is no error.
 func (c Config) Force(s Circuit, to State, actor, reason string, now time.Time) (Circuit, []Transition, error) {
 	off := c.Disabled
 	c, now = c.filled(), now.Round(0).UTC()
 	s = c.sound(s, now)
 	actor, reason = strings.TrimSpace(strings.ToValidUTF8(actor, "")), short(reason, 500)
 	if actor == "" {
-		return s, nil, fmt.Errorf("nobody is named as the actor: say who forces the breaker")
+		return s, nil, fmt.Errorf("no actor: name the person or program that changes the breaker")
 	}
 	if off && (to == Open || to == HalfOpen) {
-		return s, nil, fmt.Errorf("the breaker is switched off, so %s would not last: use %s", to, ForcedOpen)
+		return s, nil, fmt.Errorf("the breaker is switched off, so it would not stay %s: use %s", to, ForcedOpen)
 	}
-	t, err := s.wish(to)
+	t, err := s.command(to)
 	if err != nil || t.To == s.State {
 		return s, nil, err
 	}
 	t.Actor, t.Why = actor, reason
 	if t.Why == "" {
-		t.Why = "by hand"
+		t.Why = "manual change"
 	}
 	moved := s.move(t, now)
 	s.Reason = reason
@@ -42,14 +43,14 @@ func (c Config) Force(s Circuit, to State, actor, reason string, now time.Time) 
 	return s, moved, nil
 }
 
-// wish is the state in which a circuit follows a person's word.
-func (s *Circuit) wish(to State) (t Transition, err error) {
+// command returns the transition that carries out a command.
+func (s *Circuit) command(to State) (t Transition, err error) {
 	t.To = to
 	switch to {
 	case Open, ForcedOpen, ForcedClosed:
 	case HalfOpen:
 		if !s.State.Refuses() {
-			err = fmt.Errorf("the breaker is %s: there is nothing to probe unless it is open", s.State)
+			err = fmt.Errorf("the breaker is %s: only an open breaker can be probed", s.State)
 		}
 	case Closed:
 		switch s.State {
@@ -66,7 +67,7 @@ func (s *Circuit) wish(to State) (t Transition, err error) {
 			t.To = s.State
 		}
 	default:
-		err = fmt.Errorf("%.40q is not what a breaker can be told: use %s, %s, %s, %s, %s or %s", to, Open, HalfOpen, Closed, ForcedOpen, ForcedClosed, Auto)
+		err = fmt.Errorf("%.40q is not a command for a breaker: use %s, %s, %s, %s, %s or %s", to, Open, HalfOpen, Closed, ForcedOpen, ForcedClosed, Auto)
 	}
 	return t, err
 }

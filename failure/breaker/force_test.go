@@ -31,9 +31,9 @@ func in(t *testing.T, state State) *scene {
 
 var states = []State{Closed, Open, HalfOpen, Recovering, ForcedOpen, ForcedClosed}
 
-func TestAPersonsWordLeadsWhereItShould(t *testing.T) {
+func TestEachCommandLeadsToItsState(t *testing.T) {
 	const refused = State("refused")
-	table := map[State]map[State]State{ // told: from: to
+	table := map[State]map[State]State{ // command: from: to
 		Open:         {Closed: Open, Open: Open, HalfOpen: Open, Recovering: Open, ForcedOpen: Open, ForcedClosed: Open},
 		Closed:       {Closed: Closed, Open: Recovering, HalfOpen: Recovering, Recovering: Recovering, ForcedOpen: Recovering, ForcedClosed: Closed},
 		HalfOpen:     {Closed: refused, Open: HalfOpen, HalfOpen: refused, Recovering: refused, ForcedOpen: HalfOpen, ForcedClosed: refused},
@@ -43,22 +43,22 @@ func TestAPersonsWordLeadsWhereItShould(t *testing.T) {
 		Recovering:   {Closed: refused, Open: refused},
 		"ajar":       {Closed: refused, ForcedOpen: refused},
 	}
-	for told, row := range table {
+	for command, row := range table {
 		for from, want := range row {
 			c := in(t, from)
 			before := len(c.s.History)
-			s, moved, err := c.cfg.Force(c.s, told, "grace", "the gateway is being moved", c.now)
+			s, moved, err := c.cfg.Force(c.s, command, "grace", "the gateway is being moved", c.now)
 			switch {
 			case want == refused:
 				if err == nil || moved != nil {
-					t.Errorf("%s to %s: not refused", from, told)
+					t.Errorf("%s to %s: not refused", from, command)
 				}
 			case err != nil || s.State != want:
-				t.Errorf("%s told %s: %s, want %s, %v", from, told, s.State, want, err)
+				t.Errorf("%s command %s: %s, want %s, %v", from, command, s.State, want, err)
 			case (s.State != from) != (len(moved) == 1) || len(s.History) != before+len(moved):
-				t.Errorf("%s told %s: told of %v", from, told, moved)
+				t.Errorf("%s, command %s: transitions %v", from, command, moved)
 			case len(moved) == 1 && (moved[0].Actor != "grace" || moved[0].Why != "the gateway is being moved" || s.Actor != "grace" || s.Reason == ""):
-				t.Errorf("%s told %s: %+v", from, told, moved[0])
+				t.Errorf("%s command %s: %+v", from, command, moved[0])
 			}
 		}
 	}
@@ -91,11 +91,11 @@ func TestOpenedByHandItIsProbedLikeAnyOther(t *testing.T) {
 	}
 	c.pass(30*time.Second, HalfOpen)
 	if c.s.Actor != "" {
-		t.Error("that was nobody's doing")
+		t.Error("an automatic transition keeps the actor of the command")
 	}
 }
 
-func TestNobodyForcesABreakerWithoutAName(t *testing.T) {
+func TestForcingABreakerNeedsAnActor(t *testing.T) {
 	for _, state := range states {
 		if _, moved, err := (Config{}).Force(Circuit{}, state, " ", "x", t0); err == nil || moved != nil {
 			t.Errorf("%s: %v", state, moved)
@@ -109,7 +109,7 @@ func TestNobodyForcesABreakerWithoutAName(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseIsRefusedAllAtOnce(t *testing.T) {
+func TestAnInvalidConfigIsRefusedWithEveryProblem(t *testing.T) {
 	err := Config{
 		Window: -1, MinCalls: -1, FailureRate: 50, SlowRate: -1, SlowCall: -1, Span: -1, OpenFor: -1, OpenMax: -1, Probes: -1, Successes: -1, Ramp: -1,
 	}.Check()

@@ -72,7 +72,7 @@ func asJSON(t *rapid.T, s Circuit) string {
 func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, s, now := anyConfig(t), Circuit{}, t0
-		told := []Transition(nil)
+		moves := []Transition(nil)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(time.Hour), int64(2*time.Hour)).Draw(t, "passes")))
 			before := asJSON(t, s)
@@ -80,7 +80,7 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 			if asJSON(t, s) != before {
 				t.Fatal("the circuit it was given has changed")
 			}
-			told = append(told, moved...)
+			moves = append(moves, moved...)
 			if was := cmp.Or(s.State, Closed); !follows(was, next.State, moved) {
 				t.Fatalf("from %s to %s by %v", was, next.State, moved)
 			}
@@ -97,8 +97,8 @@ func TestWhateverHappensACircuitStaysSoundAndSurvivesAsJSON(t *testing.T) {
 				s = read
 			}
 		}
-		if d := diff.Diff(told[max(0, len(told)-Remembered):], s.History); d != "" && len(told) > 0 {
-			t.Fatalf("told -, remembered +:\n%s", d)
+		if d := diff.Diff(moves[max(0, len(moves)-Remembered):], s.History); d != "" && len(moves) > 0 {
+			t.Fatalf("returned -, in the history +:\n%s", d)
 		}
 	})
 }
@@ -123,12 +123,12 @@ func check(t *rapid.T, c Config, to Circuit, now time.Time) {
 	if to.State.Refuses() && !c.FailFast && !(c.Disabled && to.State == Open) && f != (Flow{}) {
 		t.Fatalf("%s lets through %+v", to.State, f)
 	}
-	if wait := to.Until.Sub(now); wait > max(c.filled().OpenMax, c.filled().Ramp)+settling {
+	if wait := to.Until.Sub(now); wait > max(c.filled().OpenMax, c.filled().Ramp)+clockTolerance {
 		t.Fatalf("it waits for %v", wait)
 	}
 }
 
-func TestLeftAloneEveryCircuitThatNobodyForcedCloses(t *testing.T) {
+func TestEveryUnforcedBreakerClosesInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, s, now := anyConfig(t), Circuit{}, t0
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
@@ -137,7 +137,7 @@ func TestLeftAloneEveryCircuitThatNobodyForcedCloses(t *testing.T) {
 		}
 		s, _, _ = c.Force(s, Auto, "ada", "", now)
 		for range 6 {
-			now = now.Add(max(c.filled().OpenMax, c.filled().Ramp) + settling)
+			now = now.Add(max(c.filled().OpenMax, c.filled().Ramp) + clockTolerance)
 			s, _ = c.Tick(s, now)
 		}
 		if s.State != Closed {
@@ -146,7 +146,7 @@ func TestLeftAloneEveryCircuitThatNobodyForcedCloses(t *testing.T) {
 	})
 }
 
-func TestTheRampNeverFallsAndEndsAtWhatTheDependencyWasUsedTo(t *testing.T) {
+func TestTheRampNeverFallsAndEndsAtThePeakRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Ramp: time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "ramp"))}
 		s := Circuit{State: Recovering, Since: t0, Until: t0.Add(c.Ramp), Peak: rapid.OneOf(rapid.Float64Range(0, 5000), rapid.Float64(), rapid.Just(math.NaN())).Draw(t, "peak")}
@@ -175,7 +175,7 @@ func TestTheRampNeverFallsAndEndsAtWhatTheDependencyWasUsedTo(t *testing.T) {
 	})
 }
 
-func TestHowCallsAreGatheredDoesNotMatter(t *testing.T) {
+func TestTheGroupingOfObservationsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Window: rapid.IntRange(1, 20).Draw(t, "window"), MinCalls: rapid.IntRange(1, 20).Draw(t, "min"), FailureRate: rapid.Float64Range(0.1, 1).Draw(t, "rate")}
 		all := rapid.StringMatching(`[.x]{0,60}`).Draw(t, "calls")
@@ -243,7 +243,7 @@ func TestThePeakIsThatOfAllProcessesTogether(t *testing.T) {
 	}
 	late, _ := Config{}.Observe(Circuit{}, Observation{Calls: 600, Sequence: make([]bool, 600), Over: time.Minute}, now)
 	if late.Peak > 11 {
-		t.Errorf("a minute's calls told at once are %v a second", late.Peak)
+		t.Errorf("a minute's calls in one observation are %v a second", late.Peak)
 	}
 	failing, _ := Config{Disabled: false, FailureRate: 1}.Observe(Circuit{}, calls("."+bad(900)), now)
 	if failing.Peak > 1 {
@@ -251,7 +251,7 @@ func TestThePeakIsThatOfAllProcessesTogether(t *testing.T) {
 	}
 }
 
-func TestAFailFastCircuitLetsJobsComeToTheGateWhileOpen(t *testing.T) {
+func TestAFailFastBreakerLetsJobsBeClaimedWhileOpen(t *testing.T) {
 	for _, state := range []State{Open, ForcedOpen} {
 		if !(Config{FailFast: true}).Flow(in(t, state).s, t0).Free {
 			t.Errorf("%s holds jobs back", state)

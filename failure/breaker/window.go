@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Slot is what was called in a tenth of Config.Span.
+// A Slot counts the calls in a tenth of Config.Span.
 type Slot struct {
 	At       time.Time `json:"at"`
 	Calls    int       `json:"calls"`
@@ -16,13 +16,13 @@ type Slot struct {
 	Slow     int       `json:"slow,omitempty"`
 }
 
-// A call is one of those observed, or several that are alike.
+// A call is one observed call, or several equal ones.
 type call struct {
 	bad, slow bool
 	times     int
 }
 
-// sound takes numbers that do not fit together for the nearest that do.
+// sound replaces inconsistent numbers by the nearest consistent ones.
 func (o Observation) sound() Observation {
 	o.Calls = min(max(o.Calls, 0), math.MaxInt32)
 	if len(o.Sequence) != o.Calls {
@@ -40,8 +40,8 @@ func (o Observation) sound() Observation {
 	return o
 }
 
-// each goes through the calls in order. Which of them were slow is not told: the last are taken to be. Without a sequence
-// the calls come in runs of those that are alike.
+// each yields the calls in order. Which of them were slow is not known: the last are taken to be. Without a sequence, equal
+// calls are yielded together.
 func (o Observation) each(c Config) iter.Seq[call] {
 	if c.SlowCall <= 0 {
 		o.Slow = 0
@@ -72,8 +72,8 @@ func (o Observation) runs(yield func(call) bool) {
 	}
 }
 
-// remember adds a call to the window, by count or by time.
-func (c Config) remember(s *Circuit, call call, now time.Time) {
+// addToWindow adds a call to the window, by count or by time.
+func (c Config) addToWindow(s *Circuit, call call, now time.Time) {
 	if c.Span > 0 {
 		s.Recent = ""
 		c.slot(s, call, now)
@@ -93,8 +93,8 @@ func (c Config) remember(s *Circuit, call call, now time.Time) {
 	s.Recent = s.Recent[max(0, len(s.Recent)-c.Window):]
 }
 
-// slot adds a call to the slot of its time and forgets slots that are too old, or so far ahead that the clock must have been
-// set back since.
+// slot adds a call to the slot of its time and drops slots that are too old, or so far in the future that the clock must
+// have been set back.
 func (c Config) slot(s *Circuit, call call, now time.Time) {
 	at := now.Truncate(max(c.Span/10, time.Millisecond))
 	kept := make([]Slot, 0, len(s.Slots)+1)
@@ -119,11 +119,11 @@ func (c Config) slot(s *Circuit, call call, now time.Time) {
 	}
 }
 
-// maxSlots are more than a span is divided into.
+// maxSlots is more than the number of slots that a span is divided into.
 const maxSlots = 20
 
-// tally counts the window.
-func (c Config) tally(s *Circuit) (calls, failures, slow int) {
+// counts returns the numbers of calls in the window.
+func (c Config) counts(s *Circuit) (calls, failures, slow int) {
 	if c.Span > 0 {
 		for _, slot := range s.Slots {
 			calls, failures, slow = calls+slot.Calls, failures+slot.Failures, slow+slot.Slow
@@ -134,9 +134,9 @@ func (c Config) tally(s *Circuit) (calls, failures, slow int) {
 	return len(s.Recent), strings.Count(s.Recent, "x") + slowBad, strings.Count(s.Recent, "s") + slowBad
 }
 
-// verdict says why the window is too bad to go on, or nothing.
-func (c Config) verdict(s *Circuit) string {
-	calls, failures, slow := c.tally(s)
+// openReason says why the breaker must open; empty: it need not.
+func (c Config) openReason(s *Circuit) string {
+	calls, failures, slow := c.counts(s)
 	if calls < c.MinCalls {
 		return ""
 	}
@@ -153,14 +153,14 @@ func (c Config) verdict(s *Circuit) string {
 	return ""
 }
 
-// The pace of calls is measured in steps, and a peak is half forgotten after ten minutes.
+// The rate of calls is measured in steps, and a peak counts half after ten minutes.
 const (
 	meterStep = 10 * time.Second
 	halfLife  = 10 * time.Minute
 )
 
-// meter counts good calls while the circuit is closed, to know later how many a second the dependency bears. Many processes
-// count into one circuit, so the calls of a step are added up, whoever made them.
+// meter counts good calls while the breaker is closed. The peak is the rate that the dependency is known to handle, where
+// the ramp ends. Many processes report to one circuit, so the calls of a step are added up.
 func (s *Circuit) meter(o Observation, now time.Time) {
 	if s.State != Closed {
 		return

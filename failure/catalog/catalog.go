@@ -1,16 +1,20 @@
-// Package catalog knows the failure codes of all programs that share a store. Each engine publishes the codes of its taxonomy
-// that are not built in as a record of the store; the command line, the server, the console, the simulator and engines that
-// judge for workers in other languages read them there.
+// Package catalog collects the failure codes of all programs that share a store. Each engine publishes the codes of its taxonomy
+// that are not built in as a record of the store. The command, the server, the console, the simulator, and engines that
+// decide for workers in other languages read them from there.
 //
-// A definition comes from one of four sources. When several define the same code, the later one of this list applies:
+// A definition comes from one of four sources. If several define the same code, the last of this list applies:
 //
 //  1. built in;
-//  2. published by a worker: a live worker's definition before that of one that is gone, then the newer publication;
-//  3. the taxonomy that this process was given in Go;
-//  4. the codes of the policy in force.
+//  2. published by a worker: a live worker's definition takes precedence over that of a stopped one, then the newer publication;
+//  3. the taxonomy of this process, in Go;
+//  4. the codes of the applied policy.
 //
-// The definitions that do not apply are listed too. What workers published is never dropped while it is the only definition of
+// The catalog lists the definitions that do not apply too. A published definition is never dropped while it is the only one of
 // a code, because the history still shows that code.
+//
+//	c := catalog.Read(records, workers) // records of catalog.Room, live workers
+//	c.Add(catalog.Policy, set.Codes(nil))
+//	taxonomy := c.Taxonomy()
 package catalog
 
 import (
@@ -27,34 +31,34 @@ import (
 const (
 	BuiltIn = "built in"
 	Worker  = "worker"
-	Program = "program" // the taxonomy of the process that answers
+	Program = "program" // the taxonomy of this process
 	Policy  = "policy"
 )
 
-// A Definition is what one source says about a code.
+// A Definition is the description of a code by one source.
 type Definition struct {
 	Code        failure.Code `json:"code"`
 	Source      string       `json:"source"`
 	Versions    []string     `json:"versions,omitempty"`    // of the applications that published it
-	Live        bool         `json:"live"`                  // false: published, and no live worker has it any more
-	PublishedAt time.Time    `json:"published_at,omitzero"` // by a worker, first
-	SeenAt      time.Time    `json:"seen_at,omitzero"`      // a worker with it ran then; exact to a day
+	Live        bool         `json:"live"`                  // false: published, and no live worker uses it
+	PublishedAt time.Time    `json:"published_at,omitzero"` // when a worker first published it
+	SeenAt      time.Time    `json:"seen_at,omitzero"`      // when a worker with it last ran; exact to a day
 }
 
-// An Entry is a code: the definition that applies, and those that do not.
+// An Entry is a code: the definition that applies, and the others.
 type Entry struct {
 	Definition
 	Others []Definition `json:"others,omitempty"`
 }
 
-// A Catalog is all codes that are known. Make one with Read.
+// A Catalog is the set of all known codes. Create one with Read. It is not safe for concurrent use while Add is called.
 type Catalog struct {
-	defined map[string][]Definition // the one that applies last
+	defined map[string][]Definition // by name; the last one applies
 	order   []string
 }
 
-// Read puts together the built-in codes and what workers published: records are those of Room, workers are the live ones. What
-// cannot be read is left out.
+// Read returns the built-in codes and those that workers published. records are those of Room, workers the live ones.
+// Records that cannot be decoded are skipped.
 func Read(records []holdfast.Record, workers []holdfast.Presence) *Catalog {
 	c := &Catalog{defined: map[string][]Definition{}}
 	var builtin *failure.Taxonomy
@@ -70,7 +74,7 @@ func Read(records []holdfast.Record, workers []holdfast.Presence) *Catalog {
 	return c
 }
 
-// Add adds definitions that go before all that are there.
+// Add adds definitions that take precedence over all existing ones.
 func (c *Catalog) Add(source string, codes []failure.Code) {
 	for _, code := range codes {
 		c.add(Definition{Code: code, Source: source, Live: true})
@@ -92,7 +96,7 @@ func (c *Catalog) add(d Definition) {
 	c.defined[d.Code.Name] = append(known, d)
 }
 
-// Entries lists every code: the built-in ones in their order, then the others by name.
+// Entries returns every code: the built-in ones in their order, then the others by name.
 func (c *Catalog) Entries() []Entry {
 	var builtin *failure.Taxonomy
 	first := len(builtin.Codes())
@@ -106,13 +110,13 @@ func (c *Catalog) Entries() []Entry {
 	return entries
 }
 
-// Taxonomy knows the definitions that apply.
+// Taxonomy returns the definitions that apply.
 func (c *Catalog) Taxonomy() *failure.Taxonomy {
 	return c.taxonomy(nil, func(string) bool { return true })
 }
 
-// Beside knows what a program's own taxonomy knows, and of what others published the codes that it does not know. So what
-// another program publishes never changes the meaning of a code that this one has.
+// Beside returns a program's own taxonomy, extended by the published codes that it lacks. So a publication of another
+// program never changes the meaning of a code that this one defines.
 func (c *Catalog) Beside(own *failure.Taxonomy) *failure.Taxonomy {
 	return c.taxonomy(own, func(name string) bool {
 		_, known := own.Code(name)
@@ -120,7 +124,7 @@ func (c *Catalog) Beside(own *failure.Taxonomy) *failure.Taxonomy {
 	})
 }
 
-// taxonomy adds the codes that are wanted to those of a program.
+// taxonomy returns own extended by the codes that wanted accepts.
 func (c *Catalog) taxonomy(own *failure.Taxonomy, wanted func(name string) bool) *failure.Taxonomy {
 	codes := own.Own()
 	for _, name := range slices.Sorted(maps.Keys(c.defined)) {
@@ -134,7 +138,7 @@ func (c *Catalog) taxonomy(own *failure.Taxonomy, wanted func(name string) bool)
 		return own
 	}
 	t, err := failure.NewTaxonomy(codes...)
-	if err != nil { // each was checked on its way in
+	if err != nil { // cannot happen: each code was checked by Read or Add's caller
 		return own
 	}
 	return t
@@ -146,7 +150,7 @@ func distinct(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// WithoutPolicy lists the same codes as if no policy defined any: so a policy that replaces the one in force is read.
+// WithoutPolicy returns the entries as if no policy defined codes. Use it to read a policy that will replace the applied one.
 func WithoutPolicy(entries []Entry) (others []Entry) {
 	for _, e := range entries {
 		if e.Source == Policy {
@@ -160,7 +164,7 @@ func WithoutPolicy(entries []Entry) (others []Entry) {
 	return others
 }
 
-// TaxonomyOf knows the definitions that apply of a list, as Entries gave it here or a server sent it.
+// TaxonomyOf returns the taxonomy of a list of entries, as Entries or a server returned it. It is nil if a code is listed twice.
 func TaxonomyOf(entries []Entry) *failure.Taxonomy {
 	var own []failure.Code
 	for _, e := range entries {
@@ -169,7 +173,7 @@ func TaxonomyOf(entries []Entry) *failure.Taxonomy {
 		}
 	}
 	t, err := failure.NewTaxonomy(own...)
-	if err != nil { // a code is listed twice: no server does so
+	if err != nil { // a code is listed twice, which no server does
 		return nil
 	}
 	return t

@@ -119,7 +119,7 @@ func TestTheOrderOfSourcesIsBuiltInWorkerProgramPolicy(t *testing.T) {
 func TestWhatOthersPublishNeverChangesACodeThatAProgramKnows(t *testing.T) {
 	c := Read(kept(t, nil, Publish(taxonomy(t, code("NOT_FOUND", "theirs"), code("OURS", "theirs"), code("THEIRS", "theirs")), policy.InGo{}, "v1", nil), noon), nil)
 	beside := c.Beside(taxonomy(t, code("OURS", "ours")))
-	for name, want := range map[string]string{"OURS": "ours", "THEIRS": "theirs", "NOT_FOUND": "What the job needs does not exist."} {
+	for name, want := range map[string]string{"OURS": "ours", "THEIRS": "theirs", "NOT_FOUND": "A resource that the job needs does not exist."} {
 		if known, _ := beside.Code(name); known.Message != want {
 			t.Errorf("%s: %+v", name, known)
 		}

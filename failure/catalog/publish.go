@@ -13,24 +13,25 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// Room is the room of the records in which workers publish their codes and policies: one for each program, named by what is in it.
+// Room is the room of the records in which workers publish their codes and policies: one record for each program, named by
+// a hash of its content.
 const Room = "code"
 
 const (
-	refreshAfter = 24 * time.Hour      // a running worker keeps its record again after this, so that its time tells when it was last in use
-	forgetAfter  = 30 * 24 * time.Hour // a record that was not kept for so long is forgotten once others define all its codes
-	mostCodes    = 10_000              // of one publication
+	refreshAfter = 24 * time.Hour      // a running worker writes its record again after this time, so that KeptAt shows when it was last in use
+	forgetAfter  = 30 * 24 * time.Hour // a record that was not written for this long is deleted once others define all its codes
+	mostCodes    = 10_000              // in one publication
 )
 
-// A Publication is the body of a record: the codes that a program has of its own, and its policies in Go.
+// A Publication is the body of a record: the codes of a program that are not built in, and its policies in Go.
 type Publication struct {
 	Version string         `json:"version,omitempty"` // of the application that published them first
-	Since   time.Time      `json:"since,omitzero"`    // when that was; zero until the record is kept a second time
+	Since   time.Time      `json:"since,omitzero"`    // when that was; zero until the record is written a second time
 	Codes   []failure.Code `json:"codes"`
 	InGo    policy.InGo    `json:"policies,omitzero"`
 }
 
-// Name is the name under which a program's codes and policies are published; empty when it has neither.
+// Name returns the record name under which a program's codes and policies are published; empty if it has neither.
 func Name(t *failure.Taxonomy, inGo policy.InGo) string {
 	own := t.Own()
 	if len(own) == 0 && inGo.IsZero() {
@@ -45,8 +46,8 @@ func Name(t *failure.Taxonomy, inGo policy.InGo) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Publish answers with the records to keep so that a program is published: none when it is, by a record that was kept within a
-// day. Records that workers stopped using long ago are forgotten on the occasion, if others define all of their codes.
+// Publish returns the records to write so that a program is published: none if a record with the same content was written
+// within a day. It also deletes records that workers stopped using long ago, if others define all of their codes.
 func Publish(t *failure.Taxonomy, inGo policy.InGo, version string, records []holdfast.Record) []holdfast.Record {
 	name := Name(t, inGo)
 	if name == "" {
@@ -72,11 +73,11 @@ func Publish(t *failure.Taxonomy, inGo policy.InGo, version string, records []ho
 		}
 	}
 	next.Body, _ = json.Marshal(body)
-	return append(forgotten(records, body.Codes), next)
+	return append(obsolete(records, body.Codes), next)
 }
 
-// forgotten are records that nobody kept for long and whose codes are all defined elsewhere.
-func forgotten(records []holdfast.Record, now []failure.Code) (gone []holdfast.Record) {
+// obsolete returns deletions of records that were not written for long and whose codes are all defined elsewhere.
+func obsolete(records []holdfast.Record, now []failure.Code) (gone []holdfast.Record) {
 	elsewhere := map[string]int{}
 	for _, code := range now {
 		elsewhere[code.Name]++
@@ -109,14 +110,14 @@ func forgotten(records []holdfast.Record, now []failure.Code) (gone []holdfast.R
 type Application struct {
 	InGo     policy.InGo
 	Versions []string
-	Workers  int       // live ones that work on the kind; 0: none does any more. Of Live: all live ones
-	SeenAt   time.Time // a worker of it ran then; exact to a day
+	Workers  int       // live workers that work on the kind; 0: none any more. In results of Live: all its live workers
+	SeenAt   time.Time // when one of its workers last ran; exact to a day
 }
 
-// Applications lists the programs that work on a kind: those with live workers, the one with most of them first. When no live worker does, it lists those
-// that published a policy for the kind, the one that was seen last first.
+// Applications returns the programs that work on a kind: those with live workers, the one with the most first. If no live
+// worker works on it, it returns those that published a policy for the kind, the last seen first.
 func Applications(records []holdfast.Record, workers []holdfast.Presence, kind string) (found []Application) {
-	for _, u := range append(published(records, workers), use{name: ""}) { // workers that published nothing have no policies in Go
+	for _, u := range append(published(records, workers), storedPublication{name: ""}) { // workers that published nothing have no policies in Go
 		p := Application{InGo: u.InGo, Versions: u.versions, SeenAt: u.seen}
 		for _, w := range workers {
 			if w.Codes == u.name && slices.Contains(w.Kinds, kind) {
@@ -136,7 +137,7 @@ func Applications(records []holdfast.Record, workers []holdfast.Presence, kind s
 	return found
 }
 
-// Live lists the programs with live workers that have policies in Go, whatever they work on.
+// Live returns the programs with live workers that have policies in Go, whatever they work on.
 func Live(records []holdfast.Record, workers []holdfast.Presence) (found []Application) {
 	for _, u := range published(records, workers) {
 		if u.live && !u.InGo.IsZero() {
@@ -152,8 +153,8 @@ func Live(records []holdfast.Record, workers []holdfast.Presence) (found []Appli
 	return found
 }
 
-// use is a publication as it is found in the store.
-type use struct {
+// storedPublication is a publication as it was found in the store.
+type storedPublication struct {
 	Publication
 	name     string // of the record
 	versions []string
@@ -161,11 +162,11 @@ type use struct {
 	seen     time.Time
 }
 
-// published lists what is published, that which goes before the others last.
-func published(records []holdfast.Record, workers []holdfast.Presence) []use {
-	var all []use
+// published returns what is published, in ascending order of precedence.
+func published(records []holdfast.Record, workers []holdfast.Presence) []storedPublication {
+	var all []storedPublication
 	for _, r := range records {
-		u := use{name: r.Name, seen: r.KeptAt}
+		u := storedPublication{name: r.Name, seen: r.KeptAt}
 		if json.Unmarshal(r.Body, &u.Publication) != nil || len(u.Codes) > mostCodes {
 			continue
 		}
@@ -190,7 +191,7 @@ func published(records []holdfast.Record, workers []holdfast.Presence) []use {
 		u.versions = distinct(u.versions, nil)
 		all = append(all, u)
 	}
-	slices.SortStableFunc(all, func(a, b use) int {
+	slices.SortStableFunc(all, func(a, b storedPublication) int {
 		if a.live != b.live {
 			return map[bool]int{true: 1, false: -1}[a.live]
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A wait is a backoff as a file writes it.
-type wait struct {
+// A backoffSpec is a backoff as it is written in a file.
+type backoffSpec struct {
 	shape              string
 	base, cap, delay   time.Duration
 	factor             int
 	delays             []time.Duration
 	jitter             failure.Jitter
-	said               []string // which words it uses
+	given              []string // names of the settings that are given
 	hasDelay, hasTable bool
 }
 
-// shapes are the sorts of backoff and the words that belong to each, besides shape and jitter.
+// shapes lists the settings of each shape of backoff, besides shape and jitter.
 var shapes = map[string][]string{
 	"exponential": {"base", "factor", "cap"},
 	"fixed":       {"delay"},
@@ -30,7 +30,7 @@ var shapes = map[string][]string{
 // backoff reads a backoff.
 func backoff(to *failure.Backoff) func(*reader, place) {
 	return func(r *reader, at place) {
-		var w wait
+		var w backoffSpec
 		before := len(r.mistakes)
 		words := []key{
 			{"shape", func(r *reader, at place) { r.shape(at, &w) }},
@@ -43,27 +43,27 @@ func backoff(to *failure.Backoff) func(*reader, place) {
 		}
 		for i, word := range words {
 			words[i].read = func(r *reader, at place) {
-				w.said = append(w.said, word.name)
+				w.given = append(w.given, word.name)
 				word.read(r, at)
 			}
 		}
 		r.object(at, words)
 		if len(r.mistakes) == before {
-			r.fits(at, &w)
+			r.checkShape(at, &w)
 			*to = w.backoff()
 		}
 	}
 }
 
-func (r *reader) shape(at place, w *wait) {
+func (r *reader) shape(at place, w *backoffSpec) {
 	text, ok := r.scalar(at, "exponential, fixed or table")
 	if ok && shapes[text] == nil {
-		r.wrong(at, "%.40q is no shape; use exponential, fixed or table", text)
+		r.wrong(at, "%.40q is not a shape; use exponential, fixed or table", text)
 	}
 	w.shape = text
 }
 
-func (r *reader) delays(at place, w *wait) {
+func (r *reader) delays(at place, w *backoffSpec) {
 	r.sequence(at, func(at place) {
 		d, _ := r.duration(at)
 		w.delays = append(w.delays, d)
@@ -71,7 +71,7 @@ func (r *reader) delays(at place, w *wait) {
 	w.hasTable = true
 }
 
-// jitter reads 20%, full, or how much longer it may get.
+// jitter reads 20%, full, or a duration that is added at most.
 func (r *reader) jitter(at place, j *failure.Jitter) {
 	text, ok := r.scalar(at, "jitter such as 20%, full or 5s")
 	switch {
@@ -88,8 +88,8 @@ func (r *reader) jitter(at place, j *failure.Jitter) {
 	}
 }
 
-// fits settles the shape and refuses words of another.
-func (r *reader) fits(at place, w *wait) {
+// checkShape determines the shape if it is not given, and refuses settings of another shape.
+func (r *reader) checkShape(at place, w *backoffSpec) {
 	if w.shape == "" {
 		switch {
 		case w.hasTable:
@@ -100,22 +100,22 @@ func (r *reader) fits(at place, w *wait) {
 			w.shape = "exponential"
 		}
 	}
-	for _, word := range w.said {
+	for _, word := range w.given {
 		if word != "shape" && word != "jitter" && !slices.Contains(shapes[w.shape], word) {
-			r.wrong(at, "%s does not belong to the shape %s, which knows %s", word, w.shape, list(shapes[w.shape]))
+			r.wrong(at, "%s cannot be used with shape %s, which takes %s", word, w.shape, list(shapes[w.shape]))
 		}
 	}
 	switch {
 	case w.shape == "fixed" && !w.hasDelay:
-		r.wrong(at, "no delay: say how long, such as delay: 30s")
+		r.wrong(at, "no delay: add one, such as delay: 30s")
 	case w.shape == "table" && !w.hasTable:
-		r.wrong(at, "no delays: say how long, such as delays: [5s, 15s, 45s]")
+		r.wrong(at, "no delays: add them, such as delays: [5s, 15s, 45s]")
 	case w.base > 0 && w.cap > 0 && w.base > w.cap:
 		r.wrong(at, "base %v is longer than cap %v", w.base, w.cap)
 	}
 }
 
-func (w *wait) backoff() failure.Backoff {
+func (w *backoffSpec) backoff() failure.Backoff {
 	var b failure.Backoff
 	switch w.shape {
 	case "fixed":

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A definition is what a file says a code is. Empty fields leave it as it is.
+// A definition is what a file sets for a code. Empty fields leave the code unchanged.
 type definition struct {
 	name              string
 	message, remedy   string
@@ -20,18 +20,19 @@ type definition struct {
 	retryable, benign *bool
 }
 
-// defines are the words that make an entry of codes a definition. The word retryable belongs to definitions and to policies alike.
+// defines are the settings that make an entry of codes a definition. The setting retryable belongs to definitions and to
+// policies.
 var defines = []string{"message", "remedy", "category", "blame", "http_status", "benign"}
 
-// over writes what is said over a definition of another source.
+// over returns a code with the fields of the definition replaced.
 func (d definition) over(c failure.Code) failure.Code {
 	c.Name = d.name
 	for _, one := range []struct {
-		said string
-		to   *string
+		given string
+		to    *string
 	}{{d.message, &c.Message}, {d.remedy, &c.Remedy}, {d.category, &c.Category}, {string(d.blame), (*string)(&c.Blame)}} {
-		if one.said != "" {
-			*one.to = one.said
+		if one.given != "" {
+			*one.to = one.given
 		}
 	}
 	if d.status != 0 {
@@ -46,7 +47,7 @@ func (d definition) over(c failure.Code) failure.Code {
 	return c
 }
 
-// Codes lists the codes that the file defines, complete: what it leaves open the taxonomy says, or else UNKNOWN.
+// Codes returns the codes that the file defines. Missing fields come from base, or from its UNKNOWN for a new code.
 func (s *Set) Codes(base *failure.Taxonomy) (codes []failure.Code) {
 	if s == nil {
 		return nil
@@ -64,7 +65,7 @@ func (s *Set) Codes(base *failure.Taxonomy) (codes []failure.Code) {
 	return codes
 }
 
-// Taxonomy knows what another knows, and what the file defines: that goes before it.
+// Taxonomy returns base extended by the codes that the file defines, which take precedence.
 func (s *Set) Taxonomy(base *failure.Taxonomy) *failure.Taxonomy {
 	defined := s.Codes(base)
 	if len(defined) == 0 {
@@ -74,13 +75,13 @@ func (s *Set) Taxonomy(base *failure.Taxonomy) *failure.Taxonomy {
 		return slices.ContainsFunc(defined, func(d failure.Code) bool { return d.Name == c.Name })
 	})
 	t, err := failure.NewTaxonomy(append(own, defined...)...)
-	if err != nil { // each was checked, and each name stands in a file once
+	if err != nil { // cannot happen: each code was checked, and each name is in a file once
 		return base
 	}
 	return t
 }
 
-// statusOf is the HTTP status of a code for which none is given.
+// statusOf returns the HTTP status of a new code for which none is given.
 func statusOf(blame failure.Blame) int {
 	switch blame {
 	case failure.User:
@@ -91,7 +92,7 @@ func statusOf(blame failure.Blame) int {
 	return 500
 }
 
-// define reads which codes the file defines, before anything that may name them.
+// define reads the codes that the file defines, before the parts of the file that may name them.
 func (r *reader) define(root place, s *Set) {
 	if r.defined = map[string]bool{}; root.Kind != yaml.MappingNode {
 		return
@@ -128,8 +129,9 @@ func hasAny(n *yaml.Node, words []string) bool {
 	return false
 }
 
-// definition reads one. A code that nothing else defines must be defined completely. Of a built-in code the words may be changed and
-// the status, and whether it is retried or benign; its category and blame are what breakers, budgets and alerts go by, and stay.
+// definition reads one definition. A code that nothing else defines must be complete. For a built-in code the file may
+// change message, remedy, status, retryable and benign, but not category and blame, because breakers, budgets and alerts
+// depend on these.
 func (r *reader) definition(at place, d *definition) {
 	before := len(r.mistakes)
 	for i := 0; i+1 < len(at.Content); i += 2 {
@@ -146,10 +148,10 @@ func (r *reader) definition(at place, d *definition) {
 		case "http_status":
 			count(&d.status, 400, 599)(r, value)
 		case "retryable":
-			var said *bool
+			var given *bool
 			sub := reader{}
-			flag(&said)(&sub, value) // a mistake is told where the word is read as a policy's
-			d.retryable = said
+			flag(&given)(&sub, value) // a mistake is reported where the setting is read as part of the policy
+			d.retryable = given
 		case "benign":
 			flag(&d.benign)(r, value)
 		}
@@ -160,10 +162,10 @@ func (r *reader) definition(at place, d *definition) {
 	var builtin *failure.Taxonomy
 	if was, is := builtin.Code(d.name); is {
 		if d.category != "" && d.category != was.Category {
-			r.wrong(at, "%s is built in, and its category is %s: define a code of your own for another", d.name, was.Category)
+			r.wrong(at, "%s is built in, and its category %s cannot be changed: define a code of your own", d.name, was.Category)
 		}
 		if d.blame != "" && d.blame != was.Blame {
-			r.wrong(at, "%s is built in, and its blame is %s: define a code of your own for another", d.name, was.Blame)
+			r.wrong(at, "%s is built in, and its blame %s cannot be changed: define a code of your own", d.name, was.Blame)
 		}
 		return
 	}
@@ -180,8 +182,8 @@ func (r *reader) definition(at place, d *definition) {
 		}
 	}
 	if len(missing) > 0 {
-		// For a worker this is no mistake: it may not have read yet what another program published.
-		r.unknown = append(r.unknown, Mistake{at.Line, at.path + ": a new code needs " + strings.Join(missing, ", ") + " too, because nothing else defines it"})
+		// A worker does not treat this as a mistake: it may not have read yet what another program published.
+		r.unknown = append(r.unknown, Mistake{at.Line, at.path + ": a new code also needs " + strings.Join(missing, ", ")})
 	}
 }
 
@@ -198,7 +200,7 @@ func (r *reader) line(at place, want string) string {
 	return text
 }
 
-// oneOf reads one of a few words.
+// oneOf reads one of the known words.
 func (r *reader) oneOf(at place, known []string) string {
 	text, ok := r.scalar(at, list(known))
 	switch {
@@ -208,21 +210,22 @@ func (r *reader) oneOf(at place, known []string) string {
 		return text
 	}
 	if meant := Nearest(text, known); meant != "" {
-		r.wrong(at, "%s is not known; did you mean %s?", strconv.Quote(cutTo(text, 40)), meant)
+		r.wrong(at, "%s is not known; did you mean %s?", strconv.Quote(truncate(text, 40)), meant)
 	} else {
-		r.wrong(at, "%s is not known; use %s", strconv.Quote(cutTo(text, 40)), list(known))
+		r.wrong(at, "%s is not known; use %s", strconv.Quote(truncate(text, 40)), list(known))
 	}
 	return ""
 }
 
-func cutTo(text string, most int) string {
+func truncate(text string, most int) string {
 	if len(text) > most {
 		return strings.ToValidUTF8(text[:most], "")
 	}
 	return text
 }
 
-// definedElsewhere are the words of a definition, which are read before the rest of the file.
+// definedElsewhere adds the settings of a definition, which are read before the rest of the file, so that they are not
+// reported as unknown.
 func definedElsewhere(keys []key) []key {
 	for _, word := range defines {
 		keys = append(keys, key{word, func(*reader, place) {}})

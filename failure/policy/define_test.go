@@ -33,9 +33,9 @@ func TestAFileDefinesCodesThatAllOfItMayName(t *testing.T) {
 
 func TestADefinitionThatMakesNoSenseIsRefusedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"codes:\n  NEW_CODE: {message: Something new.}\n":              "line 2: codes.NEW_CODE: a new code needs remedy, category, blame, retryable too",
-		"codes:\n  TIMEOUT: {category: input}\n":                       "line 2: codes.TIMEOUT: TIMEOUT is built in, and its category is timeout",
-		"codes:\n  TIMEOUT: {blame: user}\n":                           "line 2: codes.TIMEOUT: TIMEOUT is built in, and its blame is us",
+		"codes:\n  NEW_CODE: {message: Something new.}\n":              "line 2: codes.NEW_CODE: a new code also needs remedy, category, blame, retryable",
+		"codes:\n  TIMEOUT: {category: input}\n":                       "line 2: codes.TIMEOUT: TIMEOUT is built in, and its category timeout",
+		"codes:\n  TIMEOUT: {blame: user}\n":                           "line 2: codes.TIMEOUT: TIMEOUT is built in, and its blame us",
 		"codes:\n  TIMEOUT:\n    blame: usr\n":                         "line 3: codes.TIMEOUT.blame: \"usr\" is not known; did you mean user?",
 		"codes:\n  TIMEOUT:\n    http_status: 200\n":                   "line 3: codes.TIMEOUT.http_status",
 		"codes:\n  TIMEOUT:\n    message: \"two\\nlines\"\n":           "line 3: codes.TIMEOUT.message: give one line",

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// over writes what is said over a breaker's config.
-func (d *dependencySays) over(own breaker.Config) breaker.Config {
+// over returns own with the settings of the file in place.
+func (d *dependencySettings) over(own breaker.Config) breaker.Config {
 	b := d.breaker
 	own.Window = cmp.Or(b.Window, own.Window)
 	own.Span = cmp.Or(b.Span, own.Span)
@@ -34,15 +34,16 @@ func (d *dependencySays) over(own breaker.Config) breaker.Config {
 	return own
 }
 
-func (d *dependencySays) overBudget(own failure.Budget) failure.Budget {
+func (d *dependencySettings) overBudget(own failure.Budget) failure.Budget {
 	own.Ratio = cmp.Or(d.budget.Ratio, own.Ratio)
 	own.Floor = cmp.Or(d.budget.Floor, own.Floor)
 	own.Burst = cmp.Or(d.budget.Burst, own.Burst)
 	return own
 }
 
-// breakerKeys read a circuit breaker. What fits each by itself but not together is found at the end, when patterns are known.
-func (r *reader) breakerKeys(at place, d *dependencySays, check func() error) {
+// breakerKeys reads the settings of a breaker. Settings that are valid alone but not together are reported at the end, when
+// patterns are known.
+func (r *reader) breakerKeys(at place, d *dependencySettings, check func() error) {
 	b, before := &d.breaker, len(r.mistakes)
 	r.object(at, []key{
 		{"window", count(&b.Window, 1, 1000)},
@@ -70,7 +71,7 @@ func (r *reader) breakerKeys(at place, d *dependencySays, check func() error) {
 	})
 }
 
-// asWritten says the names of a breaker's fields as the file does.
+// asWritten replaces the field names in a breaker's error by the names in a file.
 var asWritten = strings.NewReplacer(
 	"breaker: ", "", "\n", "; ", "MinCalls", "min_calls", "OpenMax", "open_max", "OpenFor", "open_for", "SlowCall", "slow_call",
 	"Window", "window", "Span", "span", "Ramp", "ramp", ", or 0 for the default", "",
@@ -83,13 +84,13 @@ func (r *reader) mode(at place, failFast **bool) {
 	}
 	fast := text == "fail-fast"
 	if !fast && text != "hold-queue" {
-		r.wrong(at, "%.40q is no mode; use hold-queue (jobs wait) or fail-fast (they fail at once)", text)
+		r.wrong(at, "%.40q is not a mode; use hold-queue (jobs wait) or fail-fast (jobs fail at once)", text)
 		return
 	}
 	*failFast = &fast
 }
 
-func (r *reader) budgetKeys(at place, d *dependencySays) {
+func (r *reader) budgetKeys(at place, d *dependencySettings) {
 	r.object(at, []key{
 		{"ratio", share(&d.budget.Ratio)},
 		{"floor", number(&d.budget.Floor, 1e6)},
@@ -104,7 +105,7 @@ func (r *reader) probe(at place, p *Probe) {
 		{"every", span(&p.Every)},
 	})
 	if p.URL == "" && p.Every > 0 {
-		r.wrong(at, "no url: say what to ask, such as http://gateway/healthz")
+		r.wrong(at, "no url: give the address to probe, such as http://gateway/healthz")
 	}
 	if p.Every == 0 {
 		p.Every = 5 * time.Second
@@ -119,9 +120,9 @@ func (r *reader) address(at place) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		r.wrong(at, "this is no address: give one such as http://gateway/healthz")
+		r.wrong(at, "this is not an address: give one such as http://gateway/healthz")
 	case u.User != nil:
-		r.wrong(at, "a password in an address: policies are shown to everybody who operates; give the probe an address without one")
+		r.wrong(at, "a password in an address: every operator can read policies; use an address without one")
 	default:
 		return text
 	}

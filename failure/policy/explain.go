@@ -12,35 +12,35 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// InGo is what a program says in Go about retries, in words, as its workers publish it. The names are those of a policy file.
+// InGo holds the retry settings of a program in Go as text, as its workers publish them. The names are those of a policy file.
 type InGo struct {
 	Engine       Said                         `json:"engine,omitzero"`        // Config.Policy
 	Kinds        map[string]Said              `json:"kinds,omitempty"`        // Kind.Policy, by kind
 	Dependencies map[string]map[string]string `json:"dependencies,omitempty"` // Config.Dependencies, by name
 }
 
-// IsZero reports that the program says nothing.
+// IsZero reports whether the program sets nothing.
 func (g InGo) IsZero() bool { return g.Engine.IsZero() && len(g.Kinds)+len(g.Dependencies) == 0 }
 
-// Said are settings in words, in general and by code.
+// Said holds settings as text, in general and by code.
 type Said struct {
 	Settings map[string]string            `json:"settings,omitempty"`
 	Codes    map[string]map[string]string `json:"codes,omitempty"`
 }
 
-// IsZero reports that nothing is set.
+// IsZero reports whether nothing is set.
 func (s Said) IsZero() bool { return len(s.Settings)+len(s.Codes) == 0 }
 
-// mostWords bounds one value of a publication, in bytes: any worker may publish.
-const mostWords = 300
+// maxValueBytes limits one value of a publication, because any worker may publish.
+const maxValueBytes = 300
 
-// known leaves only what an explanation shows: settings with names that exist, their words clipped.
+// known returns only what an explanation shows: settings with known names, their values truncated.
 func (g InGo) known(q Question) InGo {
-	sift := func(said map[string]string) map[string]string {
+	sift := func(given map[string]string) map[string]string {
 		kept := map[string]string{}
-		for name, value := range said {
+		for name, value := range given {
 			if slices.Contains(inOrder, name) || strings.HasPrefix(name, "breaker.") || strings.HasPrefix(name, "budget.") {
-				kept[cutTo(name, 40)] = cutTo(value, mostWords)
+				kept[truncate(name, 40)] = truncate(value, maxValueBytes)
 			}
 		}
 		return kept
@@ -51,28 +51,28 @@ func (g InGo) known(q Question) InGo {
 	return InGo{only(g.Engine), map[string]Said{q.Kind: only(g.Kinds[q.Kind])}, map[string]map[string]string{q.Dependency: sift(g.Dependencies[q.Dependency])}}
 }
 
-// Say puts a policy into words.
+// Say returns the settings of a policy as text.
 func Say(p failure.Policy) Said {
 	e := entryOf(p)
-	return e.said()
+	return e.settings()
 }
 
-func (e *entry) said() Said {
-	said := Said{Settings: e.terms.said()}
+func (e *entry) settings() Said {
+	given := Said{Settings: e.terms.settings()}
 	for name, t := range e.codes {
-		if words := t.said(); len(words) > 0 {
-			if said.Codes == nil {
-				said.Codes = map[string]map[string]string{}
+		if words := t.settings(); len(words) > 0 {
+			if given.Codes == nil {
+				given.Codes = map[string]map[string]string{}
 			}
-			said.Codes[name] = words
+			given.Codes[name] = words
 		}
 	}
-	return said
+	return given
 }
 
-// SayDependency puts into words how a program deals with a dependency.
+// SayDependency returns the settings of a program for a dependency as text.
 func SayDependency(b breaker.Config, budget failure.Budget, noBudget bool) map[string]string {
-	d := dependencySays{breaker: b, budget: budget}
+	d := dependencySettings{breaker: b, budget: budget}
 	if b.FailFast {
 		d.failFast = &b.FailFast
 	}
@@ -82,21 +82,22 @@ func SayDependency(b breaker.Config, budget failure.Budget, noBudget bool) map[s
 	if noBudget {
 		d.budgetOff = &noBudget
 	}
-	return d.said()
+	return d.settings()
 }
 
-// A Question asks which settings apply. An empty Code asks about failures in general, an empty Owner or Dependency about jobs that have none.
+// A Question asks which settings apply. An empty Code asks about failures in general, an empty Owner or Dependency about
+// jobs that have none.
 type Question struct {
 	Kind       string
 	Code       failure.Code // zero: any
-	CodeSource string       // of its definition
+	CodeSource string       // where the code is defined
 	Owner      string
 	Dependency string
-	InGo       InGo              // what the program says that works on the kind
-	Job        map[string]string // what the job says itself
+	InGo       InGo              // settings of the program that works on the kind
+	Job        map[string]string // settings of the job itself
 }
 
-// An Explanation says which settings apply to failures of a kind, and which source gave each.
+// An Explanation lists the settings that apply to failures of a kind, each with its source.
 type Explanation struct {
 	Kind       string    `json:"kind"`
 	Code       string    `json:"code,omitempty"`
@@ -109,21 +110,21 @@ type Explanation struct {
 	Notes      []string  `json:"notes,omitempty"` // what is not known
 }
 
-// A Setting is one setting as it applies.
+// A Setting is one setting that applies.
 type Setting struct {
 	Name   string  `json:"name"` // as in a policy file
 	Value  string  `json:"value"`
 	Source string  `json:"source"`           // one of Order, or a part of it
-	Others []Given `json:"others,omitempty"` // what lower sources give, the highest first
+	Others []Given `json:"others,omitempty"` // values of sources with lower precedence, the highest first
 }
 
-// A Given is a value that a source gives.
+// A Given is the value of a setting in one source.
 type Given struct {
 	Value  string `json:"value"`
 	Source string `json:"source"`
 }
 
-// Explain lists every setting that applies, with its source. The sources are those of [Set.Over], in the same order.
+// Explain returns every setting that applies, with its source. The sources are those of [Set.Over], in the same order.
 func (s *Set) Explain(q Question) Explanation {
 	q.InGo = q.InGo.known(q)
 	e := Explanation{Kind: q.Kind, Code: q.Code.Name, Owner: q.Owner, Dependency: q.Dependency}
@@ -138,15 +139,15 @@ func (s *Set) Explain(q Question) Explanation {
 	}
 	e.Order = []string{levelBuiltIn}
 	for _, l := range s.levels(Own{}, q.Kind, q.Owner) {
-		said := l.entry.said()
+		given := l.entry.settings()
 		switch l.name {
 		case levelEngine:
-			said = q.InGo.Engine
+			given = q.InGo.Engine
 		case levelKind:
-			said = q.InGo.Kinds[q.Kind]
+			given = q.InGo.Kinds[q.Kind]
 		}
-		t.put(l.name, said.Settings)
-		t.put(l.codeName(q.Code.Name), said.Codes[q.Code.Name])
+		t.put(l.name, given.Settings)
+		t.put(l.codeName(q.Code.Name), given.Codes[q.Code.Name])
 		e.Order = append(e.Order, l.name)
 		if l.name == levelDefaults {
 			e.Order = append(e.Order, "codes")
@@ -160,15 +161,15 @@ func (s *Set) Explain(q Question) Explanation {
 	return e
 }
 
-// explainNames adds what is said about the owner, the kind and the dependency besides retries.
+// explainNames adds the settings of the owner, the kind and the dependency that are not about retries.
 func (s *Set) explainNames(t *table, q Question) {
 	for _, found := range s.section("kinds").chain(q.Kind) {
 		if found.cost > 0 {
-			t.put("kinds."+found.name, map[string]string{"cost": number64(found.cost)})
+			t.put("kinds."+found.name, map[string]string{"cost": numberText(found.cost)})
 		}
 	}
 	for _, found := range s.section("owners").chain(q.Owner) {
-		t.put("owners."+found.name, found.owner.said())
+		t.put("owners."+found.name, found.owner.settings())
 	}
 	if q.Dependency == "" {
 		return
@@ -176,15 +177,15 @@ func (s *Set) explainNames(t *table, q Question) {
 	t.put(levelBuiltIn, builtInDependency())
 	t.put("Go: Config.Dependencies["+q.Dependency+"]", q.InGo.Dependencies[q.Dependency])
 	for _, found := range s.section("dependencies").chain(q.Dependency) {
-		t.put("dependencies."+found.name, found.depends.said())
+		t.put("dependencies."+found.name, found.depends.settings())
 	}
 }
 
-// covering lists the limits and windows of the file that cover such jobs, apart from those of their queue.
+// covering lists the limits and windows of the file that cover such jobs, except those of their queue.
 func (s *Set) covering(q Question) (holds []string) {
 	say := func(path string, e *entry) {
 		if e.limit != nil {
-			holds = append(holds, path+": "+e.limit.words())
+			holds = append(holds, path+": "+e.limit.text())
 		}
 		for _, w := range e.windows {
 			holds = append(holds, path+": no retries "+describe(w))
@@ -196,8 +197,8 @@ func (s *Set) covering(q Question) (holds []string) {
 	for _, named := range []struct{ section, name string }{{"kinds", q.Kind}, {"owners", q.Owner}, {"dependencies", q.Dependency}} {
 		sec := s.section(named.section)
 		for _, name := range sec.names() {
-			begin, pattern := strings.CutSuffix(name, "*")
-			if named.name != "" && (name == named.name || pattern && strings.HasPrefix(named.name, begin)) {
+			prefix, pattern := strings.CutSuffix(name, "*")
+			if named.name != "" && (name == named.name || pattern && strings.HasPrefix(named.name, prefix)) {
 				say(named.section+"."+name, sec.named[name])
 			}
 		}
@@ -205,16 +206,16 @@ func (s *Set) covering(q Question) (holds []string) {
 	return holds
 }
 
-// A table collects what sources give, the lowest first.
+// A table collects the values of all sources, in ascending order of precedence.
 type table map[string][]Given
 
-func (t table) put(source string, said map[string]string) {
-	for name, value := range said {
+func (t table) put(source string, given map[string]string) {
+	for name, value := range given {
 		t[name] = append(t[name], Given{value, source})
 	}
 }
 
-// inOrder are the settings in the order in which people read them; others follow by name.
+// inOrder lists the settings in the order of the explanation; others follow by name.
 var inOrder = []string{"class", "retryable", "max_attempts", "give_up_after", "backoff", "retry_after_cap", "retry_within", "throttle", "throttle_trips_breaker", "group_benign", "max_crashes", "crash_backoff", "learned", "hopeless"}
 
 func (t table) settings() []Setting {
@@ -230,7 +231,7 @@ func (t table) settings() []Setting {
 	return settings
 }
 
-// rank is where a setting stands in the list.
+// rank returns the position of a setting in the explanation.
 func rank(name string) int {
 	if at := slices.Index(inOrder, name); at >= 0 {
 		return at
@@ -238,16 +239,16 @@ func rank(name string) int {
 	return len(inOrder)
 }
 
-// builtIn are the settings of failure.Policy's zero value.
+// builtIn returns the settings of failure.Policy's zero value.
 func builtIn() map[string]string {
 	return map[string]string{
 		"max_attempts": "3", "give_up_after": "no limit", "backoff": "exponential: 5s, times 2, up to 1h, plus up to 5s",
-		"retry_after_cap": "1h", "retry_within": "no promise", "throttle": "as the handler says", "throttle_trips_breaker": "by an answer 503 alone", "group_benign": "false",
+		"retry_after_cap": "1h", "retry_within": "no limit", "throttle": "as the handler says", "throttle_trips_breaker": "only for status 503", "group_benign": "false",
 		"max_crashes": "3", "crash_backoff": "table: 0s, 1s, 2s, 4s, 8s, 16s, 32s, 1m", "learned": "false", "hopeless": "2%",
 	}
 }
 
-// builtInDependency are the settings of the zero values of breaker.Config and failure.Budget.
+// builtInDependency returns the settings of the zero values of breaker.Config and failure.Budget.
 func builtInDependency() map[string]string {
 	return map[string]string{
 		"breaker.window": "20", "breaker.min_calls": "10", "breaker.failure_rate": "50%", "breaker.open_for": "30s", "breaker.open_max": "10m", "breaker.probes": "2", "breaker.successes": "2",
@@ -255,59 +256,59 @@ func builtInDependency() map[string]string {
 	}
 }
 
-func (o *ownerSays) said() map[string]string {
-	said := map[string]string{}
+func (o *ownerSettings) settings() map[string]string {
+	given := map[string]string{}
 	put := func(is bool, name, value string) {
 		if is {
-			said[name] = value
+			given[name] = value
 		}
 	}
-	put(o.share > 0, "share", number64(o.share))
+	put(o.share > 0, "share", numberText(o.share))
 	if o.enqueue != nil {
-		said["enqueue"] = o.enqueue.words()
+		given["enqueue"] = o.enqueue.text()
 	}
 	put(o.budget.RetriesPerDay > 0, "owner_budget.retries_per_day", strconv.Itoa(o.budget.RetriesPerDay))
 	put(o.budget.RetriesPerMonth > 0, "owner_budget.retries_per_month", strconv.Itoa(o.budget.RetriesPerMonth))
-	put(o.budget.CostPerDay > 0, "owner_budget.cost_per_day", number64(o.budget.CostPerDay))
-	return said
+	put(o.budget.CostPerDay > 0, "owner_budget.cost_per_day", numberText(o.budget.CostPerDay))
+	return given
 }
 
-func (d *dependencySays) said() map[string]string {
-	said := map[string]string{}
+func (d *dependencySettings) settings() map[string]string {
+	given := map[string]string{}
 	b := d.breaker
 	for name, n := range map[string]int{"window": b.Window, "min_calls": b.MinCalls, "probes": b.Probes, "successes": b.Successes} {
 		if n > 0 {
-			said["breaker."+name] = strconv.Itoa(n)
+			given["breaker."+name] = strconv.Itoa(n)
 		}
 	}
 	for name, length := range map[string]time.Duration{"span": b.Span, "slow_call": b.SlowCall, "open_for": b.OpenFor, "open_max": b.OpenMax, "ramp": b.Ramp} {
 		if length > 0 {
-			said["breaker."+name] = inWords(length)
+			given["breaker."+name] = durationText(length)
 		}
 	}
 	for name, share := range map[string]float64{"breaker.failure_rate": b.FailureRate, "breaker.slow_rate": b.SlowRate, "budget.ratio": d.budget.Ratio} {
 		if share > 0 {
-			said[name] = percent(share)
+			given[name] = percent(share)
 		}
 	}
 	for name, n := range map[string]float64{"budget.floor": d.budget.Floor, "budget.burst": d.budget.Burst} {
 		if n > 0 {
-			said[name] = number64(n)
+			given[name] = numberText(n)
 		}
 	}
 	if d.failFast != nil {
-		said["breaker.mode"] = map[bool]string{true: "fail-fast", false: "hold-queue"}[*d.failFast]
+		given["breaker.mode"] = map[bool]string{true: "fail-fast", false: "hold-queue"}[*d.failFast]
 	}
 	if b.Code != "" {
-		said["breaker.code"] = b.Code
+		given["breaker.code"] = b.Code
 	}
 	for name, flag := range map[string]*bool{"breaker.off": d.off, "budget.off": d.budgetOff} {
 		if flag != nil {
-			said[name] = strconv.FormatBool(*flag)
+			given[name] = strconv.FormatBool(*flag)
 		}
 	}
 	if d.probe.URL != "" {
-		said["probe"] = d.probe.URL + " every " + inWords(d.probe.Every)
+		given["probe"] = d.probe.URL + " every " + durationText(d.probe.Every)
 	}
-	return said
+	return given
 }

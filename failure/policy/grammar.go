@@ -49,7 +49,7 @@ func (r *reader) file(at place, s *Set) {
 	}
 }
 
-// keys are the words about trying again.
+// keys returns the settings about retries.
 func (t *terms) keys() []key {
 	return []key{
 		{"max_attempts", count(&t.maxAttempts, 1, math.MaxInt32)},
@@ -65,13 +65,13 @@ func (t *terms) keys() []key {
 		{"learned", flag(&t.learned)},
 		{"hopeless", func(r *reader, at place) {
 			if share(&t.hopeless)(r, at); t.hopeless == 1 {
-				r.wrong(at, "everything would be hopeless: give less than 100%%, such as 2%%")
+				r.wrong(at, "100%% would stop every retry: give less than 100%%, such as 2%%")
 			}
 		}},
 	}
 }
 
-// throttle reads what a request to come back later costs.
+// throttle reads whether a throttled attempt costs an attempt.
 func throttle(to *failure.Throttle) func(*reader, place) {
 	return func(r *reader, at place) {
 		text, ok := r.scalar(at, "free or attempt")
@@ -80,7 +80,7 @@ func throttle(to *failure.Throttle) func(*reader, place) {
 		case word == failure.ThrottleFree, word == failure.ThrottleAttempt:
 			*to = word
 		default:
-			r.wrong(at, "%.40q is no way to throttle; use free (the wait spends nothing) or attempt (it spends an attempt)", text)
+			r.wrong(at, "%.40q is not a throttle setting; use free (a throttled attempt costs nothing) or attempt (it costs an attempt)", text)
 		}
 	}
 }
@@ -104,10 +104,10 @@ func (r *reader) names(s *Set, kind string, keys func(name string, e *entry) []k
 	}
 }
 
-// actor signs the holds that a policy places.
+// actor is the actor of the holds that a policy places.
 const actor = "policy"
 
-// hold names what a section's entry is about.
+// hold returns a hold on the name of a section's entry.
 func hold(kind, name string) holdfast.Hold {
 	switch kind {
 	case "kinds":
@@ -120,11 +120,11 @@ func hold(kind, name string) holdfast.Hold {
 	return holdfast.Hold{Queue: name}
 }
 
-// onlyNamed refuses for a pattern what can only be given to one name.
+// onlyNamed wraps a reader of a setting that a pattern cannot have.
 func (r *reader) onlyNamed(name, what string, read func(*reader, place)) func(*reader, place) {
 	return func(r *reader, at place) {
 		if name[len(name)-1] == '*' {
-			r.wrong(at, "%s for a pattern: name one", what)
+			r.wrong(at, "%s for a pattern: use a name without *", what)
 			return
 		}
 		read(r, at)
@@ -135,7 +135,7 @@ func codesKey(e *entry) key {
 	return key{"codes", func(r *reader, at place) { r.codes(at, e, nil) }}
 }
 
-// codes reads exceptions by failure code. Other words that may stand there are given.
+// codes reads settings by failure code. others are further settings that are allowed there.
 func (r *reader) codes(at place, e *entry, others []key) {
 	e.codes = map[string]terms{}
 	r.each(at, func(word *yaml.Node, value place) {
@@ -154,7 +154,7 @@ func (r *reader) codes(at place, e *entry, others []key) {
 	})
 }
 
-// checkCode refuses what cannot be the name of a code, and notes one that the taxonomy does not know.
+// checkCode refuses an invalid name of a code, and records one that the taxonomy does not contain.
 func (r *reader) checkCode(at *yaml.Node, path, name string) bool {
 	if _, known := r.taxonomy.Code(name); known || r.defined[name] {
 		return true
@@ -173,9 +173,9 @@ func (r *reader) unknownCode(name string) string {
 		known = append(known, code.Name)
 	}
 	if meant := Nearest(name, known); meant != "" {
-		return fmt.Sprintf("%.80q is no failure code; did you mean %s?", name, meant)
+		return fmt.Sprintf("%.80q is not a known failure code; did you mean %s?", name, meant)
 	}
-	return fmt.Sprintf("%.80[1]q is a failure code that nothing defines: correct it, or define it: codes: {%.64[1]s: {message: ..., remedy: ..., category: ..., blame: ..., retryable: ...}}", name)
+	return fmt.Sprintf("%.80[1]q is a failure code that is not defined: correct it, or define it: codes: {%.64[1]s: {message: ..., remedy: ..., category: ..., blame: ..., retryable: ...}}", name)
 }
 
 func (r *reader) ownerBudget(at place, b *OwnerBudget) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A limit is what may run at once, and how fast it may start.
+// A limit is the number of jobs that may run at once, and the rate at which they may start.
 type limit struct {
 	atMost           int
 	perSecond, burst float64
@@ -29,7 +29,7 @@ func (l *limit) rate() *holdfast.Rate {
 	return &holdfast.Rate{PerSecond: l.perSecond, Burst: burst, Level: burst}
 }
 
-func (l *limit) words() string {
+func (l *limit) text() string {
 	var words []string
 	if l.atMost > 0 {
 		words = append(words, fmt.Sprintf("at most %d at once", l.atMost))
@@ -40,8 +40,8 @@ func (l *limit) words() string {
 	return strings.Join(words, ", ")
 }
 
-// Holds are the limits of the file. Whoever places them takes away those of the same source and actor that are not among
-// them any more.
+// Holds returns the limits of the file as holds. The caller that places them must lift earlier ones with the same source
+// and actor that are not among them.
 func (s *Set) Holds() (holds []holdfast.Hold) {
 	for _, kind := range sectionNames {
 		for _, name := range s.section(kind).names() {
@@ -50,7 +50,7 @@ func (s *Set) Holds() (holds []holdfast.Hold) {
 				continue
 			}
 			h := hold(kind, name)
-			h.Source, h.Actor, h.Reason = holdfast.SourceLimit, actor, "limit of the policy: "+l.words()
+			h.Source, h.Actor, h.Reason = holdfast.SourceLimit, actor, "limit of the policy: "+l.text()
 			h.AtMost, h.Rate = l.atMost, l.rate()
 			holds = append(holds, h)
 		}
@@ -58,13 +58,13 @@ func (s *Set) Holds() (holds []holdfast.Hold) {
 	return holds
 }
 
-// A Window is a time of day in which something is not tried again.
+// A Window is a time of day in which jobs are not retried.
 type Window struct {
-	On holdfast.Hold // what it holds, as it is to be placed but for how long
+	On holdfast.Hold // the hold to place; For is not set
 	failure.Window
 }
 
-// Windows lists the windows of the file. Those under defaults are for every queue.
+// Windows returns the windows of the file. Those under defaults apply to every queue.
 func (s *Set) Windows() (windows []Window) {
 	if s == nil {
 		return nil
@@ -85,8 +85,8 @@ func (s *Set) Windows() (windows []Window) {
 	return windows
 }
 
-// WindowHolds are the holds that have to stand at this moment because of a window, each For as long as it lasts. Windows on
-// the same thing that follow each other without a gap make one hold.
+// WindowHolds returns the holds that windows require at this time, each with For set to the remaining time. Adjacent
+// windows on the same name make one hold.
 func (s *Set) WindowHolds(now time.Time) (holds []holdfast.Hold) {
 	windows := s.Windows()
 	for i := 0; i < len(windows); {
@@ -110,7 +110,7 @@ func sameThing(a, b holdfast.Hold) bool {
 	return scopeA == scopeB && nameA == nameB
 }
 
-// lastsUntil follows windows from one to the next, for a week at the most, and answers when the last ends and which began it.
+// lastsUntil follows adjacent windows, for at most a week, and returns when the last ends and which window contains now.
 func lastsUntil(windows []Window, now time.Time) (end time.Time, by Window) {
 	end = now
 	for range 7 * len(windows) {
@@ -152,7 +152,7 @@ func (r *reader) burstAlone(at place, l *limit) {
 		r.wrong(at, "a burst of %v lets nothing through: give at least 1", l.burst)
 	}
 	if at.Kind == yaml.MappingNode && l.burst > 0 && !has(at.Node, "per_second") {
-		r.wrong(at, "a burst without per_second: say how fast it fills")
+		r.wrong(at, "a burst without per_second: add per_second")
 	}
 }
 
@@ -165,13 +165,13 @@ func has(n *yaml.Node, word string) bool {
 	return false
 }
 
-// pace reads how fast an owner may enqueue. A pattern is fine here: each owner has a bucket of its own.
+// pace reads how fast an owner may enqueue. A pattern is allowed here: each owner has a bucket of its own.
 func (r *reader) pace(at place) *limit {
 	l := &limit{at: at}
 	before := len(r.mistakes)
 	r.object(at, l.paceKeys(r, "each"))
 	if len(r.mistakes) == before && l.perSecond == 0 {
-		r.wrong(at, "no per_second: say how fast")
+		r.wrong(at, "no per_second: add it")
 		return nil
 	}
 	r.burstAlone(at, l)
@@ -181,7 +181,8 @@ func (r *reader) pace(at place) *limit {
 	return l
 }
 
-// uselessLimits finds names that are promised more than a pattern leaves them: all holds that cover a job must let it through.
+// uselessLimits reports limits that are higher than the limit of a pattern that also covers the name: a job runs only if
+// all holds that cover it let it through.
 func (r *reader) uselessLimits(s *Set) {
 	for _, kind := range sectionNames {
 		sec := s.section(kind)
@@ -189,10 +190,10 @@ func (r *reader) uselessLimits(s *Set) {
 			if e.limit == nil {
 				continue
 			}
-			for begin := range sec.begins(name) {
-				wide := sec.patterns[begin].limit
+			for prefix := range sec.prefixes(name) {
+				wide := sec.patterns[prefix].limit
 				if wide != nil && wide.atMost > 0 && e.limit.atMost > wide.atMost {
-					r.wrong(e.limit.at, "at_most %d can never be reached: %s.%s* lets each have %d, and both hold; raise that, or lower this", e.limit.atMost, kind, begin, wide.atMost)
+					r.wrong(e.limit.at, "at_most %d can never be reached: %s.%s* limits each name to %d, and both limits apply; raise that one or lower this one", e.limit.atMost, kind, prefix, wide.atMost)
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// terms are what an entry says about trying again. Zero fields say nothing.
+// terms are the settings of an entry about retries. Zero fields are not set.
 type terms struct {
 	maxAttempts   int
 	giveUpAfter   time.Duration
@@ -25,7 +25,7 @@ type terms struct {
 	hopeless      float64
 }
 
-// onto writes what is said over a policy.
+// onto writes the settings that are set over a policy.
 func (t *terms) onto(p *failure.Policy) {
 	p.MaxAttempts = cmp.Or(t.maxAttempts, p.MaxAttempts)
 	p.GiveUpAfter = cmp.Or(t.giveUpAfter, p.GiveUpAfter)
@@ -47,7 +47,7 @@ func (t *terms) onto(p *failure.Policy) {
 	}
 }
 
-// over writes what is said over the exception for a code.
+// over writes the settings that are set over the exception for a code.
 func (t *terms) over(o *failure.Override) {
 	o.MaxAttempts = cmp.Or(t.maxAttempts, o.MaxAttempts)
 	o.GiveUpAfter = cmp.Or(t.giveUpAfter, o.GiveUpAfter)
@@ -62,7 +62,7 @@ func (t *terms) over(o *failure.Override) {
 	}
 }
 
-// For is the policy for a kind and an owner by the file alone. Fields that the file says nothing about are zero.
+// For returns the policy for a kind and an owner by the file alone. Fields that the file does not set are zero.
 func (s *Set) For(kind, owner string) failure.Policy {
 	if s == nil {
 		return failure.Policy{}
@@ -76,25 +76,26 @@ func (s *Set) For(kind, owner string) failure.Policy {
 	return p
 }
 
-// A Key names the entries that apply to a kind and an owner. Equal keys mean equal answers, and there are only as many as
-// the file has entries, so callers may remember answers by it.
+// A Key identifies the entries that apply to a kind and an owner. Equal keys mean equal policies, and there are only as many as
+// the file has entries, so callers can cache results by it.
 type Key struct {
 	kind, owner string
 	delivery    bool
 }
 
-// Key finds which entries apply.
+// Key returns the key for a kind and an owner.
 func (s *Set) Key(kind, owner string) Key {
 	return Key{s.section("kinds").nearest(kind), s.section("owners").nearest(owner), delivers(kind)}
 }
 
-// Own are the policies that a program has in Go.
+// Own holds the policies that a program has in Go.
 type Own struct {
-	Engine failure.Policy // of all kinds
-	Kind   failure.Policy // of the kind
+	Engine failure.Policy // for all kinds
+	Kind   failure.Policy // for the kind
 }
 
-// Over is the policy for a kind and an owner: what the file says and what a program says in Go, in the order of precedence that the package's comment gives.
+// Over returns the policy for a kind and an owner from the file and from Go, in the order of precedence that the package comment
+// describes.
 func (s *Set) Over(own Own, kind, owner string) failure.Policy {
 	levels := s.levels(own, kind, owner)
 	var p failure.Policy
@@ -112,8 +113,8 @@ func (s *Set) Over(own Own, kind, owner string) failure.Policy {
 	for code, o := range codes {
 		for _, l := range levels {
 			l.entry.terms.over(&o)
-			if said, ok := l.entry.codes[code]; ok {
-				said.over(&o)
+			if forCode, ok := l.entry.codes[code]; ok {
+				forCode.over(&o)
 			}
 		}
 		codes[code] = o
@@ -121,14 +122,14 @@ func (s *Set) Over(own Own, kind, owner string) failure.Policy {
 	return p
 }
 
-// A level is one place in the order of precedence.
+// A level is one source in the order of precedence.
 type level struct {
-	name  string // as explanations call it
-	codes string // what it says about a code: this, and the name of the code
+	name  string // as explanations show it
+	codes string // prefix of the name of its settings for a code
 	entry *entry
 }
 
-// codeName is how explanations call what a level says about a code.
+// codeName returns the name of a level's settings for a code, as explanations show it.
 func (l level) codeName(code string) string {
 	if l.name == levelKind || l.name == levelEngine {
 		return l.codes + "[" + code + "]"
@@ -136,7 +137,7 @@ func (l level) codeName(code string) string {
 	return l.codes + "." + code
 }
 
-// Names of levels, as explanations show them. Those of a file's entries are their paths in it.
+// Names of levels, as explanations show them. A level of the file is named by its path in it.
 const (
 	levelJob      = "the job"
 	levelKind     = "Go: Kind.Policy"
@@ -145,7 +146,8 @@ const (
 	levelBuiltIn  = "built in"
 )
 
-// levels lists what applies to a kind and an owner, the highest last. This is the order of precedence: there is no other place that knows it.
+// levels returns the sources that apply to a kind and an owner, the highest precedence last. This is the only place that
+// knows the order.
 func (s *Set) levels(own Own, kind, owner string) []level {
 	engine, ofKind := entryOf(own.Engine), entryOf(own.Kind)
 	all := []level{{levelEngine, levelEngine + ".Codes", &engine}}
@@ -162,7 +164,7 @@ func (s *Set) levels(own Own, kind, owner string) []level {
 	return all
 }
 
-// entryOf is what a policy in Go says, as if it stood in a file.
+// entryOf returns a policy in Go as an entry of a file.
 func entryOf(p failure.Policy) entry {
 	e := entry{terms: terms{
 		maxAttempts: p.MaxAttempts, giveUpAfter: p.GiveUpAfter, backoff: p.Backoff, maxCrashes: p.MaxCrashes, crashBackoff: p.CrashBackoff, retryAfterCap: p.RetryAfterCap,
@@ -183,5 +185,5 @@ func entryOf(p failure.Policy) entry {
 // delivers reports whether jobs of a kind are deliveries of subscriptions.
 func delivers(kind string) bool { return strings.HasPrefix(kind, deliveries["kinds"]) }
 
-// deliveries are how names of deliveries begin, by section. Only entries that begin so too apply to them.
+// deliveries holds the prefixes of names of deliveries, by section. Only entries with the same prefix apply to deliveries.
 var deliveries = map[string]string{"kinds": "holdfast.", "owners": "subscription/"}

@@ -17,13 +17,13 @@ type life struct {
 	job      holdfast.Job
 	since    time.Time
 	until    time.Time
-	end      holdfast.State     // queued when it has not ended, or a person cut it short
-	failures []holdfast.Attempt // that were charged as failure or crash, or were throttled, in order
-	spent    int                // of those, how many were charged
-	worked   time.Duration      // how long the completing attempt took
+	end      holdfast.State     // queued if it has not ended, or a person ended it early
+	failures []holdfast.Attempt // attempts that were charged as failure or crash, or were throttled, in order
+	spent    int                // number of failures that were charged
+	worked   time.Duration      // run time of the attempt that completed
 }
 
-// lives tells the generations of a job apart.
+// lives returns the generations of a job.
 func lives(h holdfast.History) []life {
 	all := make([]life, max(1, h.Job.Generation))
 	for i := range all {
@@ -59,7 +59,7 @@ func lives(h holdfast.History) []life {
 	return all
 }
 
-// attempts counts those that were charged, and the one that completed.
+// attempts counts the attempts that were charged, and the one that completed.
 func (l life) attempts() int {
 	if l.end == holdfast.Complete {
 		return l.spent + 1
@@ -67,7 +67,7 @@ func (l life) attempts() int {
 	return l.spent
 }
 
-// code is that of the last failure.
+// code returns the code of the last failure.
 func (l life) code() string { return l.failures[len(l.failures)-1].Failure.Code }
 
 // undefined adds the codes of its failures that the set's taxonomy does not define.
@@ -95,14 +95,14 @@ func undefinedCode(code, where string) string {
 		"Define it under codes in the policy, or start a worker that publishes it", code, where)
 }
 
-// An ending is what another policy would have made of a life.
+// An ending is how a life would have ended under another policy.
 type ending struct {
 	state    holdfast.State
 	attempts int
 	after    time.Duration
 }
 
-// under lives the life again, under a set of policies.
+// under runs the life again under a policy.
 func (l life) under(s *Set) ending {
 	rules := failure.Rules{Taxonomy: s.known(), Policy: s.For(l.job.Kind, l.job.Owner), Dependency: l.job.Dependency}
 	lease := holdfast.Lease{Job: l.job}
@@ -113,7 +113,7 @@ func (l life) under(s *Set) ending {
 			return ending{holdfast.Complete, e.attempts + 1, e.after + l.worked}
 		}
 		if n >= len(l.failures) && l.end != holdfast.Failed {
-			return e // it has not ended, and nobody knows how it goes on
+			return e // it has not ended, and its further attempts are not known
 		}
 		a := l.failures[min(n, len(l.failures)-1)]
 		took := max(0, a.EndedAt.Sub(a.StartedAt))
@@ -139,8 +139,8 @@ func (l life) under(s *Set) ending {
 	return e
 }
 
-// outcome is what the engine knew when the attempt ended, as far as the record tells. What the handler or the other side asked
-// for is told by the sentence that Decide wrote then.
+// outcome reconstructs the outcome of a recorded attempt. What the handler or the dependency asked for is read from the
+// reason that Decide recorded (Attempt.Why).
 func outcome(a holdfast.Attempt, took, age time.Duration) failure.Outcome {
 	o := failure.Outcome{Event: failure.Returned, Took: took, Age: age, Roll: 0.5}
 	if a.Charge == holdfast.ChargeCrash {
@@ -162,5 +162,5 @@ func outcome(a holdfast.Attempt, took, age time.Duration) failure.Outcome {
 	return o
 }
 
-// gaveUpThrottled is how Decide begins to say that a throttled job has reached its limit.
+// gaveUpThrottled begins Decide's reason when a throttled job has reached its limit.
 const gaveUpThrottled = "gave up: still throttled"

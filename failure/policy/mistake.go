@@ -8,16 +8,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Mistake is one thing that is wrong with a file, in a sentence that says what to do.
+// A Mistake is one problem of a file, with what to do about it.
 type Mistake struct {
 	Line int    `json:"line"`
 	Text string `json:"text"`
 }
 
-// Mistakes are all that is wrong with a file, by line. They are holdfast.ErrInvalid.
+// Mistakes are all problems of a file, by line. As an error they wrap holdfast.ErrInvalid.
 type Mistakes []Mistake
 
-// Error has a line for each.
+// Error returns one line for each mistake.
 func (m Mistakes) Error() string {
 	lines := make([]string, len(m))
 	for i, one := range m {
@@ -26,16 +26,16 @@ func (m Mistakes) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap leads to the sentinel.
+// Unwrap returns holdfast.ErrInvalid.
 func (m Mistakes) Unwrap() error { return holdfast.ErrInvalid }
 
-// sorted puts them in the order of the file.
+// sorted sorts the mistakes by line.
 func (m Mistakes) sorted() Mistakes {
 	slices.SortStableFunc(m, func(a, b Mistake) int { return a.Line - b.Line })
 	return m
 }
 
-// Nearest is the known word that was probably meant, or nothing.
+// Nearest returns the known word that was probably meant, or "".
 func Nearest(word string, known []string) string {
 	best, least := "", 1+max(1, len(word)/3)
 	for _, candidate := range known {
@@ -46,7 +46,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance counts the letters to insert, drop, change or swap with their neighbour to make one word of the other.
+// distance returns the number of letters to insert, remove, change or swap with a neighbour to turn one word into the other.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return len(a) + len(b)

@@ -15,13 +15,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// MaxText is how large a file may be, in bytes.
+// MaxText is the maximum size of a file in bytes.
 const MaxText = 1 << 20
 
-// Parse reads a file whose failure codes are the built-in ones. The error is of type Mistakes and names them all.
+// Parse parses a file that uses only built-in failure codes. An error is of type Mistakes and contains every mistake.
 func Parse(text []byte) (*Set, error) { return ParseFor(text, nil) }
 
-// ParseFor reads a file for an application with codes of its own.
+// ParseFor parses a file for an application with codes of its own.
 func ParseFor(text []byte, taxonomy *failure.Taxonomy) (*Set, error) {
 	s, unknown, err := ParseLenient(text, taxonomy)
 	if err == nil && len(unknown) > 0 {
@@ -35,9 +35,9 @@ func ParseFor(text []byte, taxonomy *failure.Taxonomy) (*Set, error) {
 	return s, nil
 }
 
-// ParseLenient reads a file that may name codes the taxonomy does not know: they are told, and are no error. What the file says
-// about such a code applies to failures that have its name. Workers read the applied policy so, because in a rolling deploy an
-// older worker does not know the newest codes and must follow everything else.
+// ParseLenient parses a file that may name codes that are not in the taxonomy: it returns them as unknown, and not as an
+// error. The settings for such a code apply to failures with its name. Workers read the applied policy this way, because in
+// a rolling deployment an older worker does not know the newest codes and must apply everything else.
 func ParseLenient(text []byte, taxonomy *failure.Taxonomy) (s *Set, unknown Mistakes, err error) {
 	if m := unreadable(text); m != nil {
 		return nil, nil, m
@@ -58,7 +58,7 @@ func ParseLenient(text []byte, taxonomy *failure.Taxonomy) (s *Set, unknown Mist
 	return s, r.unknown.sorted(), nil
 }
 
-// unreadable finds what no YAML file contains, before anybody tries to make sense of it.
+// unreadable finds characters that no YAML file may contain, before the file is parsed.
 func unreadable(text []byte) Mistakes {
 	if len(text) > MaxText {
 		return Mistakes{{1, fmt.Sprintf("the file has %d bytes; the limit is %d", len(text), MaxText)}}
@@ -68,13 +68,13 @@ func unreadable(text []byte) Mistakes {
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		strange := func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f && r < 0xa0 }
 		if !utf8.Valid(line) || bytes.ContainsFunc(line, strange) {
-			m = append(m, Mistake{n + 1, "a character that is no text: save the file as UTF-8 without control characters"})
+			m = append(m, Mistake{n + 1, "an invalid character: save the file as UTF-8 without control characters"})
 		}
 	}
 	return m
 }
 
-// document finds the one document of a file.
+// document returns the only document of a file.
 func document(text []byte) (root *yaml.Node, m Mistakes) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
@@ -85,7 +85,7 @@ func document(text []byte) (root *yaml.Node, m Mistakes) {
 	var first, second yaml.Node
 	switch err := decoder.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil, Mistakes{{1, "the file says nothing: give at least one of " + strings.Join(sectionNames, ", ")}}
+		return nil, Mistakes{{1, "the file is empty: give at least one of " + strings.Join(sectionNames, ", ")}}
 	case err != nil:
 		return nil, Mistakes{syntax(err)}
 	}
@@ -97,33 +97,33 @@ func document(text []byte) (root *yaml.Node, m Mistakes) {
 		return nil, Mistakes{{second.Line, "a second document begins here: keep one, without a line of ---"}}
 	}
 	if len(first.Content) != 1 || first.Content[0].Tag == "!!null" {
-		return nil, Mistakes{{1, "the file says nothing: give at least one of " + strings.Join(sectionNames, ", ")}}
+		return nil, Mistakes{{1, "the file is empty: give at least one of " + strings.Join(sectionNames, ", ")}}
 	}
 	return first.Content[0], nil
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// syntax is what YAML itself complains about. There is only ever one: nobody can read on after it.
+// syntax returns a mistake that the YAML parser reported. There is at most one, because the parser stops there.
 func syntax(err error) Mistake {
 	part := yamlLine.FindStringSubmatch(strings.SplitN(err.Error(), "\n", 2)[0])
 	if part == nil {
-		return Mistake{1, "this is no YAML: " + err.Error()}
+		return Mistake{1, "this is not valid YAML: " + err.Error()}
 	}
 	line, _ := strconv.Atoi(part[1])
-	return Mistake{max(1, line), "this is no YAML: " + part[2]}
+	return Mistake{max(1, line), "this is not valid YAML: " + part[2]}
 }
 
-// refuseReferences refuses what makes a file mean more than it shows: anchors, aliases and tags.
+// refuseReferences refuses anchors, aliases and tags, so that a file shows everything that it sets.
 func (r *reader) refuseReferences(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.add(n, "an alias (*%.40s): write it out, so that everybody sees what holds", n.Value)
-		return // what it stands for was looked at where it stands
+		r.add(n, "an alias (*%.40s): aliases are not allowed, write the value out", n.Value)
+		return // its value is checked at the anchor
 	case n.Anchor != "":
-		r.add(n, "an anchor (&%.40s): write things out, so that everybody sees what holds", n.Anchor)
+		r.add(n, "an anchor (&%.40s): anchors are not allowed, remove it", n.Anchor)
 	case n.Style&yaml.TaggedStyle != 0:
-		r.add(n, "a tag (%.40s): leave it out", n.Tag)
+		r.add(n, "a tag (%.40s): tags are not allowed, remove it", n.Tag)
 	}
 	for _, inner := range n.Content {
 		r.refuseReferences(inner)

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// whole says everything a file can say.
+// whole contains every setting of a file.
 const whole = `# how we try
 defaults:
   max_attempts: 5
@@ -67,7 +67,7 @@ func parsed(t *testing.T, text string) *Set {
 	return s
 }
 
-func TestAFileIsReadToTheLetter(t *testing.T) {
+func TestEverySettingOfAFileIsRead(t *testing.T) {
 	s := parsed(t, whole)
 	if s.Text() != whole {
 		t.Error("the text is not what was parsed")
@@ -94,7 +94,7 @@ func TestAFileIsReadToTheLetter(t *testing.T) {
 		t.Errorf("breaker: %s", got)
 	}
 	if b := s.Breaker("s3:cold"); b.MinCalls != 5 || b.OpenFor != time.Minute {
-		t.Errorf("what a name leaves open its pattern says: %+v", b)
+		t.Errorf("settings that a name lacks come from its pattern: %+v", b)
 	}
 	if budget, on := s.Budget("gateway"); !on || budget != (failure.Budget{Ratio: 0.1, Floor: 6, Burst: 50}) {
 		t.Errorf("budget: %+v, %v", budget, on)
@@ -195,7 +195,7 @@ func TestTheNearestWordWins(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenInCodeStaysWhereTheFileIsSilent(t *testing.T) {
+func TestSettingsInGoApplyWhereTheFileSetsNothing(t *testing.T) {
 	yes := true
 	own := failure.Policy{MaxAttempts: 9, MaxCrashes: 8, Codes: map[string]failure.Override{"GW_4XX": {Retryable: &yes, MaxAttempts: 6}}}
 	p := parsed(t, `defaults: {max_crashes: 2}`).Over(Own{Engine: own}, "convert", "acme")
@@ -204,19 +204,19 @@ func TestWhatIsWrittenInCodeStaysWhereTheFileIsSilent(t *testing.T) {
 	}
 	p = parsed(t, whole).Over(Own{Engine: own}, "other", "")
 	if p.MaxAttempts != 5 || *p.Codes["GW_4XX"].Retryable || p.Codes["GW_4XX"].MaxAttempts != 5 {
-		t.Errorf("what the file says wins: %+v", p)
+		t.Errorf("settings of the file take precedence: %+v", p)
 	}
 	if own.Codes["GW_4XX"].MaxAttempts != 6 {
 		t.Error("the application's own policy was changed")
 	}
 	for _, silent := range []*Set{nil, {}, parsed(t, "{}")} {
 		if p := silent.Over(Own{Engine: own}, "k", "o"); p.MaxAttempts != 9 || len(p.Codes) != 1 {
-			t.Errorf("a set that says nothing: %+v", p)
+			t.Errorf("an empty set: %+v", p)
 		}
 		_, limited := silent.EnqueueRate("o")
 		_, on := silent.Budget("d")
 		if p := silent.For("k", "o"); p.MaxAttempts != 0 || p.Codes != nil || limited || !on || len(silent.Holds())+len(silent.Windows()) > 0 || silent.Share("o") != 1 {
-			t.Errorf("a set that says nothing: %+v", p)
+			t.Errorf("an empty set: %+v", p)
 		}
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A reader goes through a file once and remembers every mistake. It goes on after each: an operator wants all of them.
+// A reader parses a file once and collects every mistake. It continues after a mistake, so that an operator sees all of them.
 type reader struct {
 	taxonomy *failure.Taxonomy
 	mistakes Mistakes
-	defined  map[string]bool // codes that the file defines, well or not
-	unknown  Mistakes        // codes that the taxonomy does not know
+	defined  map[string]bool // codes that the file defines, correctly or not
+	unknown  Mistakes        // codes that are not in the taxonomy
 	end      []func()        // checks that need the whole file
 }
 
 func (r *reader) atTheEnd(check func()) { r.end = append(r.end, check) }
 
-// A place is a value in the file, and the way there as an operator would say it: kinds.convert.max_attempts.
+// A place is a value in the file with its path: kinds.convert.max_attempts.
 type place struct {
 	*yaml.Node
 	path string
@@ -35,18 +35,18 @@ func (r *reader) add(at *yaml.Node, format string, args ...any) {
 	r.mistakes = append(r.mistakes, Mistake{at.Line, fmt.Sprintf(format, args...)})
 }
 
-// wrong complains about a value.
+// wrong adds a mistake about a value.
 func (r *reader) wrong(at place, format string, args ...any) {
 	r.add(at.Node, "%s: %s", orFile(at.path), fmt.Sprintf(format, args...))
 }
 
-// A key is a word that may stand in an object, and what to do with its value.
+// A key is a name that is allowed in an object, and the reader of its value.
 type key struct {
 	name string
 	read func(r *reader, at place)
 }
 
-// object reads an object whose words are known.
+// object reads an object with known names.
 func (r *reader) object(at place, keys []key) {
 	known := make([]string, len(keys))
 	for i, k := range keys {
@@ -65,24 +65,24 @@ func (r *reader) object(at place, keys []key) {
 	})
 }
 
-// each goes through an object whatever its words are, and refuses what stands there twice.
+// each reads an object with any names, and refuses names that are given twice.
 func (r *reader) each(at place, do func(word *yaml.Node, value place)) {
 	if at.Kind != yaml.MappingNode {
-		r.wrong(at, "%s, but names with values belong here, such as {name: value}", isA(at.Node))
+		r.wrong(at, "expected names with values, such as {name: value}; found %s", nodeText(at.Node))
 		return
 	}
 	if len(at.Content) == 0 && at.path != "" {
-		r.wrong(at, "there is nothing in it: fill it, or leave it out")
+		r.wrong(at, "it is empty: add an entry, or remove it")
 	}
 	seen := map[string]int{}
 	for i := 0; i+1 < len(at.Content); i += 2 {
 		word, value := at.Content[i], place{at.Content[i+1], join(at.path, at.Content[i].Value)}
 		if word.Kind != yaml.ScalarNode || word.Tag == "!!null" {
-			r.add(word, "%s: a name is missing, or is no plain word", orFile(at.path))
+			r.add(word, "%s: a name is missing, or is not a plain word", orFile(at.path))
 			continue
 		}
 		if first, twice := seen[word.Value]; twice {
-			r.add(word, "%s stands here a second time; the first is on line %d: keep one", value.path, first)
+			r.add(word, "%s is given twice; the first is on line %d: keep one", value.path, first)
 			continue
 		}
 		seen[word.Value] = word.Line
@@ -90,24 +90,24 @@ func (r *reader) each(at place, do func(word *yaml.Node, value place)) {
 	}
 }
 
-// sequence goes through a list; a lone value is a list of one.
+// sequence reads a list; a single value is a list of one.
 func (r *reader) sequence(at place, do func(at place)) {
 	if at.Kind != yaml.SequenceNode {
 		do(at)
 		return
 	}
 	if len(at.Content) == 0 {
-		r.wrong(at, "there is nothing in it: fill it, or leave it out")
+		r.wrong(at, "it is empty: add an entry, or remove it")
 	}
 	for i, n := range at.Content {
 		do(place{n, fmt.Sprintf("%s[%d]", at.path, i+1)})
 	}
 }
 
-// scalar is the text of a plain value.
+// scalar returns the text of a plain value.
 func (r *reader) scalar(at place, want string) (string, bool) {
 	if at.Kind != yaml.ScalarNode || at.Tag == "!!null" {
-		r.wrong(at, "%s, but %s belongs here", isA(at.Node), want)
+		r.wrong(at, "expected %s, found %s", want, nodeText(at.Node))
 		return "", false
 	}
 	return at.Value, true
@@ -168,7 +168,7 @@ func (r *reader) percentage(at place) (float64, bool) {
 	}
 	switch {
 	case err == nil && !percent && n > 1 && n <= 100:
-		r.wrong(at, "%s is more than everything; write %s%% or %v", text, text, n/100)
+		r.wrong(at, "%s is more than 100%%; write %s%% or %v", text, text, n/100)
 	case err != nil || !(n > 0 && n <= 1):
 		r.wrong(at, "%.40q is not a percentage above 0%% and up to 100%%, such as 20%%", text)
 	default:
@@ -183,7 +183,7 @@ func span(to *time.Duration) func(*reader, place) {
 		if d, ok := r.duration(at); ok && d > 0 {
 			*to = d
 		} else if ok {
-			r.wrong(at, "0 is no duration here: give at least 1ms, or leave it out")
+			r.wrong(at, "0 is not allowed here: give at least 1ms, or remove it")
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (r *reader) duration(at place) (time.Duration, bool) {
 	return 0, false
 }
 
-// parseDuration knows days besides what Go knows: 7d, 1d12h.
+// parseDuration accepts days in addition to what time.ParseDuration accepts: 7d, 1d12h.
 func parseDuration(text string) (time.Duration, error) {
 	whole, rest, days := strings.Cut(text, "d")
 	if !days {
@@ -214,7 +214,7 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 	n, err := strconv.ParseFloat(whole, 64)
 	if err != nil || !(n >= 0 && n <= holdfast.MaxDelay.Hours()/24) {
-		return 0, fmt.Errorf("%q is no number of days", whole)
+		return 0, fmt.Errorf("%q is not a number of days", whole)
 	}
 	d := time.Duration(math.Round(n * 24 * float64(time.Hour)))
 	if rest == "" {
@@ -243,17 +243,17 @@ func flag(to **bool) func(*reader, place) {
 	}
 }
 
-// isA says what stands somewhere.
-func isA(n *yaml.Node) string {
+// nodeText describes a node, for a mistake.
+func nodeText(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
-		return "an object stands here"
+		return "an object"
 	case n.Kind == yaml.SequenceNode:
-		return "a list stands here"
+		return "a list"
 	case n.Tag == "!!null":
-		return "nothing stands here"
+		return "nothing"
 	}
-	return fmt.Sprintf("%.40q stands here", n.Value)
+	return fmt.Sprintf("%.40q", n.Value)
 }
 
 func join(path, word string) string {
@@ -273,7 +273,7 @@ func orFile(path string) string {
 	return path
 }
 
-// list is "a, b or c".
+// list joins words: "a, b or c".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -13,37 +13,38 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// A Set is what a file says. It never changes and is safe for concurrent use. A nil Set, and its zero value, say nothing.
+// A Set is the content of a policy file. It does not change and is safe for concurrent use. A nil Set and the zero value set
+// nothing.
 type Set struct {
 	text     string
 	taxonomy *failure.Taxonomy
 	base     entry        // defaults, and codes
 	defined  []definition // codes that the file defines
 	sections map[string]*section
-	merged   sync.Map // Key to failure.Policy: what For has answered before
+	merged   sync.Map // Key to failure.Policy: results of For
 }
 
-// sectionNames are the words at the top of a file.
+// sectionNames are the names at the top level of a file.
 var sectionNames = []string{"defaults", "codes", "kinds", "owners", "dependencies", "queues"}
 
-// An entry is what a file says about one name, or about all names that begin alike.
+// An entry holds the settings of one name, or of all names with a prefix.
 type entry struct {
 	terms
 	codes   map[string]terms
 	limit   *limit
 	windows []failure.Window
 	cost    float64
-	owner   ownerSays
-	depends dependencySays
+	owner   ownerSettings
+	depends dependencySettings
 }
 
-type ownerSays struct {
+type ownerSettings struct {
 	share   float64
 	enqueue *limit
 	budget  OwnerBudget
 }
 
-type dependencySays struct {
+type dependencySettings struct {
 	breaker       breaker.Config
 	failFast, off *bool
 	budget        failure.Budget
@@ -51,7 +52,7 @@ type dependencySays struct {
 	probe         Probe
 }
 
-// An OwnerBudget is what an owner's retries may use up. Zero fields are no limit.
+// An OwnerBudget limits the retries of an owner. Zero fields set no limit.
 type OwnerBudget struct {
 	RetriesPerDay   int
 	RetriesPerMonth int
@@ -59,29 +60,29 @@ type OwnerBudget struct {
 	Zone            *time.Location // where days and months begin; UTC when nil
 }
 
-// A Probe asks a dependency how it is, by a GET that must be answered with a status below 400.
+// A Probe checks a dependency with a GET request. A status below 400 means healthy.
 type Probe struct {
 	URL   string
 	Every time.Duration // 5 s when zero
 }
 
-// A section holds the entries of one sort of name.
+// A section holds the entries of one kind of name.
 type section struct {
 	named    map[string]*entry
-	patterns map[string]*entry // those whose names end in *, without it
-	lengths  []int             // of the patterns' beginnings, the longest first
+	patterns map[string]*entry // entries whose names end in *, by the prefix
+	lengths  []int             // of the prefixes, the longest first
 
-	deliveries string // how names of deliveries begin; empty: they have none here
+	deliveries string // prefix of names of deliveries; empty: there are none in this section
 }
 
 func (s *Set) section(name string) *section {
 	if s == nil || s.sections[name] == nil {
-		return &nothing
+		return &emptySection
 	}
 	return s.sections[name]
 }
 
-var nothing section
+var emptySection section
 
 func newSection(kind string) *section {
 	return &section{deliveries: deliveries[kind], named: map[string]*entry{}, patterns: map[string]*entry{}}
@@ -89,19 +90,19 @@ func newSection(kind string) *section {
 
 func (s *section) put(name string, e *entry) {
 	s.named[name] = e
-	begin, isPattern := strings.CutSuffix(name, "*")
+	prefix, isPattern := strings.CutSuffix(name, "*")
 	if !isPattern {
 		return
 	}
-	s.patterns[begin] = e
-	at, known := slices.BinarySearchFunc(s.lengths, len(begin), func(a, b int) int { return b - a })
+	s.patterns[prefix] = e
+	at, known := slices.BinarySearchFunc(s.lengths, len(prefix), func(a, b int) int { return b - a })
 	if !known {
-		s.lengths = slices.Insert(s.lengths, at, len(begin))
+		s.lengths = slices.Insert(s.lengths, at, len(prefix))
 	}
 }
 
-// begins lists the beginnings of a name for which there is a pattern, the longest first.
-func (s *section) begins(name string) iter.Seq[string] {
+// prefixes yields the prefixes of a name for which there is a pattern, the longest first.
+func (s *section) prefixes(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, n := range s.lengths {
 			if n > len(name) {
@@ -114,7 +115,7 @@ func (s *section) begins(name string) iter.Seq[string] {
 	}
 }
 
-// nearest is the name of the entry with the highest precedence for a name, or nothing. It settles which others follow.
+// nearest returns the entry with the highest precedence for a name, or "". It determines which other entries apply too.
 func (s *section) nearest(name string) string {
 	for _, found := range slices.Backward(s.chain(name)) {
 		return found.name
@@ -122,27 +123,28 @@ func (s *section) nearest(name string) string {
 	return ""
 }
 
-// A found is an entry that applies, and the name or pattern it has in the file.
-type found struct {
+// A matchedEntry is an entry that applies, with its name or pattern in the file.
+type matchedEntry struct {
 	name string
 	*entry
 }
 
-// chain lists the entries that apply to a name, the one with the highest precedence last. To names of deliveries only entries apply that begin as these do.
-func (s *section) chain(name string) (chain []found) {
+// chain returns the entries that apply to a name, the one with the highest precedence last. To names of deliveries only
+// entries with their prefix apply.
+func (s *section) chain(name string) (chain []matchedEntry) {
 	if name == "" || len(s.named) == 0 {
 		return nil
 	}
 	own := s.named[name]
 	if own != nil {
-		chain = append(chain, found{name, own})
+		chain = append(chain, matchedEntry{name, own})
 	}
-	for begin := range s.begins(name) {
-		e := s.patterns[begin]
-		if e == own || s.deliveries != "" && strings.HasPrefix(name, s.deliveries) && !strings.HasPrefix(begin, s.deliveries) {
+	for prefix := range s.prefixes(name) {
+		e := s.patterns[prefix]
+		if e == own || s.deliveries != "" && strings.HasPrefix(name, s.deliveries) && !strings.HasPrefix(prefix, s.deliveries) {
 			continue
 		}
-		chain = append(chain, found{begin + "*", e})
+		chain = append(chain, matchedEntry{prefix + "*", e})
 	}
 	slices.Reverse(chain)
 	return chain
@@ -150,7 +152,7 @@ func (s *section) chain(name string) (chain []found) {
 
 func (s *section) names() []string { return slices.Sorted(maps.Keys(s.named)) }
 
-// Text is the file as it was given to Parse.
+// Text returns the file as it was given to Parse.
 func (s *Set) Text() string {
 	if s == nil {
 		return ""
@@ -158,24 +160,24 @@ func (s *Set) Text() string {
 	return s.text
 }
 
-// Kinds lists the kinds that have an entry, patterns included, sorted.
+// Kinds returns the kinds that have an entry, patterns included, sorted.
 func (s *Set) Kinds() []string { return s.section("kinds").names() }
 
-// Owners lists the owners that have an entry, patterns included, sorted.
+// Owners returns the owners that have an entry, patterns included, sorted.
 func (s *Set) Owners() []string { return s.section("owners").names() }
 
-// Queues lists the queues that have an entry, patterns included, sorted.
+// Queues returns the queues that have an entry, patterns included, sorted.
 func (s *Set) Queues() []string { return s.section("queues").names() }
 
-// Dependencies lists the dependencies that have an entry, patterns included, sorted.
+// Dependencies returns the dependencies that have an entry, patterns included, sorted.
 func (s *Set) Dependencies() []string { return s.section("dependencies").names() }
 
-// Breaker is how a dependency's circuit is judged. Fields nobody says anything about are zero.
+// Breaker returns the breaker settings of a dependency. Fields that the file does not set are zero.
 func (s *Set) Breaker(dependency string) breaker.Config {
 	return s.BreakerOver(breaker.Config{}, dependency)
 }
 
-// BreakerOver is Breaker over one that was written in code: what the file says wins.
+// BreakerOver is Breaker over settings in Go: settings of the file take precedence.
 func (s *Set) BreakerOver(own breaker.Config, dependency string) breaker.Config {
 	for _, e := range s.section("dependencies").chain(dependency) {
 		own = e.depends.over(own)
@@ -183,12 +185,12 @@ func (s *Set) BreakerOver(own breaker.Config, dependency string) breaker.Config 
 	return own
 }
 
-// Budget is a dependency's retry budget, and whether there is one: it is on unless the file says otherwise.
+// Budget returns a dependency's retry budget, and whether there is one: it is on unless the file turns it off.
 func (s *Set) Budget(dependency string) (b failure.Budget, on bool) {
 	return s.BudgetOver(failure.Budget{}, dependency)
 }
 
-// BudgetOver is Budget over one that was written in code: what the file says wins.
+// BudgetOver is Budget over settings in Go: settings of the file take precedence.
 func (s *Set) BudgetOver(own failure.Budget, dependency string) (b failure.Budget, on bool) {
 	on = true
 	for _, e := range s.section("dependencies").chain(dependency) {
@@ -200,7 +202,7 @@ func (s *Set) BudgetOver(own failure.Budget, dependency string) (b failure.Budge
 	return own, on
 }
 
-// Probe is how to ask a dependency how it is, if the file says so.
+// Probe returns the health probe of a dependency, if the file sets one.
 func (s *Set) Probe(dependency string) (p Probe, ok bool) {
 	for _, e := range s.section("dependencies").chain(dependency) {
 		if e.depends.probe.URL != "" {
@@ -210,7 +212,7 @@ func (s *Set) Probe(dependency string) (p Probe, ok bool) {
 	return p, p.URL != ""
 }
 
-// Share is an owner's weight when owners share workers; 1 where nothing is said.
+// Share returns an owner's weight when owners share workers; 1 if the file does not set it.
 func (s *Set) Share(owner string) float64 {
 	if e := s.section("owners").named[owner]; e != nil && e.owner.share > 0 {
 		return e.owner.share
@@ -218,7 +220,7 @@ func (s *Set) Share(owner string) float64 {
 	return 1
 }
 
-// Shares lists the owners whose weight the file gives.
+// Shares returns the owners whose weight the file sets.
 func (s *Set) Shares() map[string]float64 {
 	shares := map[string]float64{}
 	for name, e := range s.section("owners").named {
@@ -229,7 +231,7 @@ func (s *Set) Shares() map[string]float64 {
 	return shares
 }
 
-// EnqueueRate is how fast an owner may enqueue, if the file says so. A pattern gives each of its owners that much.
+// EnqueueRate returns how fast an owner may enqueue, if the file sets it. A pattern gives each of its owners a rate of its own.
 func (s *Set) EnqueueRate(owner string) (rate holdfast.Rate, ok bool) {
 	for _, e := range s.section("owners").chain(owner) {
 		if e.owner.enqueue != nil {
@@ -239,7 +241,7 @@ func (s *Set) EnqueueRate(owner string) (rate holdfast.Rate, ok bool) {
 	return rate, ok
 }
 
-// OwnerBudget is what an owner's retries may use up, if the file says so. A pattern gives each of its owners that much.
+// OwnerBudget returns the retry budget of an owner, if the file sets one. A pattern gives each of its owners a budget of its own.
 func (s *Set) OwnerBudget(owner string) (b OwnerBudget, ok bool) {
 	for _, e := range s.section("owners").chain(owner) {
 		if e.owner.budget != (OwnerBudget{}) {
@@ -249,7 +251,7 @@ func (s *Set) OwnerBudget(owner string) (b OwnerBudget, ok bool) {
 	return b, ok
 }
 
-// Cost is what an attempt of a kind costs, in whatever unit the file counts; 0 where nothing is said.
+// Cost returns what an attempt of a kind costs, in the unit of the file; 0 if the file does not set it.
 func (s *Set) Cost(kind string) (cost float64) {
 	for _, e := range s.section("kinds").chain(kind) {
 		if e.cost > 0 {

@@ -12,47 +12,48 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A Scenario is a day in the life of one job. The zero value is a job that completes at once.
+// A Scenario describes one job and an outage of its dependency. The zero value is a job that completes at once.
 type Scenario struct {
 	Kind       string
 	Owner      string
 	Queue      string
 	Dependency string // what it calls
 
-	Code   string        // how its attempts fail during the outage; DEPENDENCY_DOWN when empty
-	Take   time.Duration // how long each attempt takes
+	Code   string        // failure code of attempts during the outage; DEPENDENCY_DOWN when empty
+	Take   time.Duration // run time of each attempt
 	Outage Outage
 
-	// RetryAfter is the wait that the dependency asks for during the outage, with status 429, or 503 when the code is DEPENDENCY_DOWN. None when zero.
+	// RetryAfter is the wait that the dependency asks for during the outage, with status 429, or 503 when the code is
+	// DEPENDENCY_DOWN. None when zero.
 	RetryAfter time.Duration
 
-	Breaker bool      // the dependency's circuit breaker watches
-	Traffic float64   // calls a second that other jobs make meanwhile, which is what a breaker mostly sees; 0: this job is alone
-	At      time.Time // when the job is enqueued; windows are left out when zero
-	Seed    uint64    // chance: the same seed, the same jitter
+	Breaker bool      // simulate the dependency's breaker
+	Traffic float64   // calls per second of other jobs, which are most of what a breaker sees; 0: there are none
+	At      time.Time // when the job is enqueued; when zero, windows are left out
+	Seed    uint64    // for jitter: the same seed gives the same delays
 }
 
-// An Outage is when the dependency fails, counted from the job's enqueue. It has not ended at To any more; none when To is not
-// after From.
+// An Outage is the time in which the dependency fails, counted from the job's enqueue: from From until before To. There is
+// none if To is not after From.
 type Outage struct{ From, To time.Duration }
 
 func (o Outage) at(t time.Duration) bool { return t >= o.From && t < o.To }
 
-// A Line is one thing that happens in a scenario.
+// A Line is one event of a simulation.
 type Line struct {
 	At      time.Duration `json:"at"` // since the job was enqueued; of an attempt, its start
 	Attempt int           `json:"attempt,omitempty"`
 	What    string        `json:"what"`            // completes, fails, is throttled, gives up, is held, is late, was not followed
 	Took    time.Duration `json:"took,omitempty"`  // the attempt
-	Delay   time.Duration `json:"delay,omitempty"` // from its end to the next one, or how long the hold lasts
+	Delay   time.Duration `json:"delay,omitempty"` // until the next attempt, or how long the hold lasts
 	Why     string        `json:"why,omitempty"`
 }
 
-// A Trial is how a scenario went.
+// A Trial is the result of a simulation.
 type Trial struct {
 	Lines       []Line         `json:"lines"`
-	End         holdfast.State `json:"end"`   // queued when it had not ended by the time the simulation did
-	After       time.Duration  `json:"after"` // how long until then
+	End         holdfast.State `json:"end"`   // queued if it had not ended when the simulation did
+	After       time.Duration  `json:"after"` // time until then
 	Attempts    int            `json:"attempts"`
 	Assumptions []string       `json:"assumptions"`
 	Warnings    []string       `json:"warnings,omitempty"` // why the trial may differ from the truth, such as a code that nothing defines
@@ -66,7 +67,7 @@ const (
 	http429, http503 = 429, 503
 )
 
-// Simulate plays a scenario under a set of policies, attempt by attempt. Every verdict is failure.Decide's own.
+// Simulate runs a scenario under a policy, attempt by attempt. failure.Decide makes every decision.
 func Simulate(s *Set, scene Scenario) Trial {
 	p := player{set: s, scene: scene, chance: scene.Seed}
 	p.rules = failure.Rules{Taxonomy: s.known(), Policy: s.For(scene.Kind, scene.Owner), Dependency: scene.Dependency}
@@ -89,7 +90,7 @@ func Simulate(s *Set, scene Scenario) Trial {
 	return p.trial
 }
 
-// known is the taxonomy the set was read with.
+// known returns the taxonomy with which the set was parsed.
 func (s *Set) known() *failure.Taxonomy {
 	if s == nil {
 		return nil
@@ -97,7 +98,7 @@ func (s *Set) known() *failure.Taxonomy {
 	return s.taxonomy
 }
 
-// A player takes one job through a scenario.
+// A player runs one job through a scenario.
 type player struct {
 	set      *Set
 	scene    Scenario
@@ -105,7 +106,7 @@ type player struct {
 	lease    holdfast.Lease
 	circuit  *watch
 	now      time.Duration
-	promised time.Duration // the next attempt starts by then; 0: no promise
+	promised time.Duration // the next attempt must start by then (retry_within); 0: no limit
 	chance   uint64
 	trial    Trial
 }
@@ -115,7 +116,7 @@ func (p *player) say(l Line) {
 	p.trial.Lines = append(p.trial.Lines, l)
 }
 
-// roll is the next chance, by the generator known as splitmix64.
+// roll returns the next random number, by the splitmix64 generator.
 func (p *player) roll() float64 {
 	p.chance += 0x9e3779b97f4a7c15
 	z := p.chance
@@ -124,8 +125,8 @@ func (p *player) roll() float64 {
 	return float64((z^z>>31)>>11) / (1 << 53)
 }
 
-// waits passes the time until nothing holds the job any more, and reports whether that happens in time. What one breaker or
-// window does without a pause is told in one line.
+// waits advances the time until nothing holds the job, and reports whether that happens within the horizon. A continuous
+// hold by one breaker or window is one line.
 func (p *player) waits() bool {
 	told := ""
 	for p.now <= horizon && !p.circuit.lost() {
@@ -159,7 +160,7 @@ func (p *player) held() (until time.Duration, by, why string) {
 	return until, by, why
 }
 
-// window is the window that a retry would start in.
+// window returns the end and the reason of a window that would contain the start of a retry.
 func (p *player) window() (until time.Duration, why string) {
 	if p.scene.At.IsZero() || p.lease.Failures == 0 {
 		return 0, ""
@@ -177,7 +178,7 @@ func (p *player) window() (until time.Duration, why string) {
 	return until, why
 }
 
-// attempt runs the job once and does what the verdict says.
+// attempt runs the job once and applies the verdict.
 func (p *player) attempt() {
 	if p.promised > 0 && p.now > p.promised {
 		p.say(Line{What: "is late", Why: fmt.Sprintf("the next attempt was promised to start by +%v", p.promised)})
@@ -201,13 +202,13 @@ func (p *player) attempt() {
 	p.obey(failure.Decide(p.rules, p.lease, o), o.Took)
 }
 
-// unseen reports whether the outage is a throttle that says nothing to a breaker.
+// unseen reports whether the outage is a throttle that the breaker does not count.
 func (p *player) unseen() bool {
 	v := failure.Decide(p.rules, p.lease, failure.Outcome{Err: p.scene.refusal()})
 	return v.Throttled && v.Call != failure.BadCall
 }
 
-// refusal is the error of an attempt during the outage.
+// refusal returns the error of an attempt during the outage.
 func (s Scenario) refusal() error {
 	code, err := cmp.Or(s.Code, defaultCode), errors.New("simulated")
 	if s.RetryAfter > 0 {
@@ -243,25 +244,25 @@ func (p *player) obey(v failure.Verdict, took time.Duration) {
 
 func (p *player) assumptions() []string {
 	list := []string{
-		"a worker is free whenever the job is due, and nobody else's limit or budget stands in its way",
-		"what is written in the application's code is not known here: only the file speaks",
-		"an attempt that starts during the outage fails, any other completes",
+		"a worker is free whenever the job is due, and no limit or retry budget delays it",
+		"settings in the application's Go code are not known: only those of the file apply",
+		"an attempt that starts during the outage fails; any other attempt completes",
 	}
 	if p.scene.At.IsZero() && len(p.set.Windows()) > 0 {
-		list = append(list, "no window holds it: the scenario has no time of day")
+		list = append(list, "time windows are left out: the scenario has no time of day")
 	}
 	switch {
 	case p.scene.Breaker && p.circuit == nil:
-		list = append(list, "the breaker sees nothing: the dependency answers, and only asks for a wait")
+		list = append(list, "the breaker counts no failures: the dependency answers and only asks for a wait")
 	case p.circuit == nil:
-		list = append(list, "no breaker watches")
+		list = append(list, "there is no breaker")
 	case p.scene.Traffic > 0:
-		list = append(list, fmt.Sprintf("others call the dependency %v times a second, and theirs are the probes", p.scene.Traffic))
+		list = append(list, fmt.Sprintf("other jobs call the dependency %v times per second, and they make the probes", p.scene.Traffic))
 	default:
-		list = append(list, "nobody else calls the dependency: the breaker sees only this job")
+		list = append(list, "no other job calls the dependency: the breaker counts only this job")
 	}
 	if p.rules.Policy.Learned {
-		list = append(list, "nothing was learned yet: hopeless retries are not cut short")
+		list = append(list, "there is no experience yet: learned does not stop retries early")
 	}
 	return list
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// told is a trial as lines of text, without the words that belong to failure.Decide.
-func told(trial Trial) string {
+// linesOf returns a trial as lines of text, without the reasons of failure.Decide.
+func linesOf(trial Trial) string {
 	var lines []string
 	for _, l := range trial.Lines {
 		lines = append(lines, fmt.Sprintf("%v #%d %s %v", l.At, l.Attempt, l.What, l.Delay))
@@ -49,7 +49,7 @@ func TestAnAttemptRunsWhenThePolicySaysAndTheJobEndsAsDecided(t *testing.T) {
 		"a first attempt passes a window": {Scenario{Queue: "bulk", At: time.Date(2026, 5, 4, 16, 0, 0, 0, time.UTC)}, "0s #1 completes 0s\ncomplete after 0s"},
 	} {
 		trial := Simulate(s, c.scene)
-		if got := told(trial); got != c.want {
+		if got := linesOf(trial); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 		if trial.Attempts == 0 || len(trial.Assumptions) == 0 {
@@ -57,7 +57,7 @@ func TestAnAttemptRunsWhenThePolicySaysAndTheJobEndsAsDecided(t *testing.T) {
 		}
 	}
 	trial := Simulate(s, Scenario{Outage: Outage{0, time.Minute}, Code: "GW_5XX"})
-	if why := trial.Lines[0].Why; why != "classified GW_5XX by the handler's own word; attempt 2 of 4 in 10s by table of delays" {
+	if why := trial.Lines[0].Why; why != "classified GW_5XX by the handler; attempt 2 of 4 in 10s by table of delays" {
 		t.Errorf("the reason is not Decide's own: %s", why)
 	}
 }
@@ -67,19 +67,19 @@ func TestABreakerHoldsTheJobAndSparesItsAttempts(t *testing.T) {
 	scene := Scenario{Dependency: "gateway", Code: "GW_5XX", Outage: Outage{0, 10 * time.Minute}, Traffic: 5, Take: time.Second}
 	without := Simulate(s, scene)
 	if without.End != holdfast.Failed {
-		t.Errorf("without a breaker four attempts are too few for ten minutes: %s", told(without))
+		t.Errorf("without a breaker four attempts are too few for ten minutes: %s", linesOf(without))
 	}
 	scene.Breaker = true
 	with := Simulate(s, scene)
-	if with.End != holdfast.Complete || with.Attempts > 3 || with.After > 12*time.Minute || !strings.Contains(told(with), "is held") {
-		t.Errorf("with a breaker it should wait, and complete soon after the outage: %s", told(with))
+	if with.End != holdfast.Complete || with.Attempts > 3 || with.After > 12*time.Minute || !strings.Contains(linesOf(with), "is held") {
+		t.Errorf("with a breaker it should wait, and complete soon after the outage: %s", linesOf(with))
 	}
-	if held := with.Lines[1]; held.What != "is held" || held.Delay < 10*time.Minute-11*time.Second || held.Why != "breaker open, until probe 16 went well" {
+	if held := with.Lines[1]; held.What != "is held" || held.Delay < 10*time.Minute-11*time.Second || held.Why != "breaker open, until probe 16 succeeds" {
 		t.Errorf("one line for one hold: %+v", with.Lines)
 	}
 	scene.Outage.To = 100 * 24 * time.Hour
 	if forever := Simulate(s, scene); forever.End != holdfast.Queued || len(forever.Lines) != 3 || forever.Attempts != 1 {
-		t.Errorf("an outage that does not end: %s", told(forever))
+		t.Errorf("an outage that does not end: %s", linesOf(forever))
 	}
 }
 
@@ -88,19 +88,19 @@ func TestABreakerThatFailsFastFailsTheJobWithItsCode(t *testing.T) {
 	trial := Simulate(s, Scenario{Dependency: "hasty", Outage: Outage{0, time.Hour}, Traffic: 50, Take: time.Second, Breaker: true})
 	last := trial.Lines[len(trial.Lines)-1]
 	if trial.End != holdfast.Failed || last.What != "gives up" || !strings.Contains(last.Why, "GW_5XX") && !strings.Contains(last.Why, "open") {
-		t.Errorf("%s: %s", told(trial), last.Why)
+		t.Errorf("%s: %s", linesOf(trial), last.Why)
 	}
 }
 
-func TestABrokenPromiseIsTold(t *testing.T) {
+func TestALateStartIsReported(t *testing.T) {
 	s := parsed(t, simple)
 	trial := Simulate(s, Scenario{Kind: "promised", Queue: "bulk", Outage: Outage{0, time.Minute}, At: time.Date(2026, 5, 4, 16, 0, 0, 0, time.UTC)})
-	if !strings.Contains(told(trial), "1h0m0s #1 is late") {
-		t.Error(told(trial))
+	if !strings.Contains(linesOf(trial), "1h0m0s #1 is late") {
+		t.Error(linesOf(trial))
 	}
 }
 
-func TestASimulationEndsWhateverItIsAskedAndChanceIsTheSeeds(t *testing.T) {
+func TestASimulationEndsAndIsDeterminedByItsSeed(t *testing.T) {
 	s := parsed(t, whole)
 	rapid.Check(t, func(t *rapid.T) {
 		scene := Scenario{
@@ -113,16 +113,16 @@ func TestASimulationEndsWhateverItIsAskedAndChanceIsTheSeeds(t *testing.T) {
 			scene.At = time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)
 		}
 		first, again := Simulate(s, scene), Simulate(s, scene)
-		if told(first) != told(again) {
-			t.Fatalf("not the same twice:\n%s\n%s", told(first), told(again))
+		if linesOf(first) != linesOf(again) {
+			t.Fatalf("not the same twice:\n%s\n%s", linesOf(first), linesOf(again))
 		}
 		if first.Attempts < 1 || first.Lines[len(first.Lines)-1].What == "fails" {
-			t.Fatalf("nobody knows how it ended:\n%s", told(first))
+			t.Fatalf("the end is not known:\n%s", linesOf(first))
 		}
 		before := time.Duration(0)
 		for _, l := range first.Lines {
 			if l.At < before {
-				t.Fatalf("time goes backwards: %s", told(first))
+				t.Fatalf("time goes backwards: %s", linesOf(first))
 			}
 			before = l.At
 		}

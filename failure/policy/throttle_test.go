@@ -17,25 +17,25 @@ func TestASimulatedThrottleSpendsNoAttempt(t *testing.T) {
 	s := parsed(t, throttled)
 	scene := Scenario{Code: "RATE_LIMITED", RetryAfter: 90 * time.Second, Outage: Outage{0, 4 * time.Minute}}
 	free := "0s #1 is throttled 1m30s\n1m30s #2 is throttled 1m30s\n3m0s #3 is throttled 1m30s\n4m30s #4 completes 0s\ncomplete after 4m30s"
-	if got := told(Simulate(s, scene)); got != free {
+	if got := linesOf(Simulate(s, scene)); got != free {
 		t.Errorf("free:\n%s", got)
 	}
 	scene.Kind = "paid"
-	if got := told(Simulate(s, scene)); got != "0s #1 fails 1m30s\n1m30s #2 gives up 0s\nfailed after 1m30s" {
+	if got := linesOf(Simulate(s, scene)); got != "0s #1 fails 1m30s\n1m30s #2 gives up 0s\nfailed after 1m30s" {
 		t.Errorf("by attempts:\n%s", got)
 	}
 	scene.Kind, scene.Outage.To = "hasty", time.Hour
-	if got := told(Simulate(s, scene)); !strings.HasSuffix(got, "4m30s #4 gives up 0s\nfailed after 4m30s") {
+	if got := linesOf(Simulate(s, scene)); !strings.HasSuffix(got, "4m30s #4 gives up 0s\nfailed after 4m30s") {
 		t.Errorf("beyond the give-up time:\n%s", got)
 	}
 	scene.Dependency, scene.Breaker, scene.Traffic, scene.Outage.To = "gateway", true, 50, 4*time.Minute
 	scene.Kind = ""
-	if got := told(Simulate(s, scene)); got != free {
+	if got := linesOf(Simulate(s, scene)); got != free {
 		t.Errorf("a breaker sees no bad call in it:\n%s", got)
 	}
 	scene.Kind = "strict"
-	if got := told(Simulate(s, scene)); !strings.Contains(got, "is held") {
-		t.Errorf("unless the policy says so:\n%s", got)
+	if got := linesOf(Simulate(s, scene)); !strings.Contains(got, "is held") {
+		t.Errorf("although the policy says so:\n%s", got)
 	}
 }
 

@@ -7,40 +7,40 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// mostCalls bounds what a simulation looks at.
-const mostCalls = 20_000
+// maxCalls limits the calls in a simulation.
+const maxCalls = 20_000
 
-// A watch is a circuit breaker in a simulation, and the others whose calls it sees.
+// A watch is a breaker in a simulation, with the calls of other jobs.
 type watch struct {
 	config  breaker.Config
 	scene   Scenario
 	circuit breaker.Circuit
-	every   time.Duration // between two calls of others; 0: there are none
-	next    time.Duration // the next call of others
+	every   time.Duration // interval between calls of other jobs; 0: there are none
+	next    time.Duration // the next call of another job
 	seen    int
-	probed  int // times that an open circuit was probed
+	probed  int // how often an open breaker was probed
 }
 
-// lost reports that there were more calls than a simulation looks at.
-func (w *watch) lost() bool { return w != nil && w.seen > mostCalls }
+// lost reports whether there were more than maxCalls calls.
+func (w *watch) lost() bool { return w != nil && w.seen > maxCalls }
 
-// epoch is when simulated time begins. Which moment that is makes no difference.
+// epoch is the start of simulated time. Any time would do.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWatch(c breaker.Config, scene Scenario) *watch {
 	w := &watch{config: c, scene: scene}
 	if scene.Traffic > 0 {
 		w.every = max(time.Microsecond, time.Duration(float64(time.Second)/scene.Traffic))
-		// What was long before the outage is forgotten by then: as many calls as a window can hold are enough.
+		// Calls long before the outage have left the window by then: as many as a window can hold are enough.
 		w.next = max(0, scene.Outage.From-1000*w.every)
 	}
 	return w
 }
 
-// pass lets others call until a moment.
+// pass simulates the calls of other jobs until a time.
 func (w *watch) pass(until time.Duration) {
 	for w.every > 0 && w.next <= until && !w.calm() {
-		if w.seen++; w.seen > mostCalls {
+		if w.seen++; w.seen > maxCalls {
 			return
 		}
 		at := w.next
@@ -59,7 +59,7 @@ func (w *watch) pass(until time.Duration) {
 	w.tick(until)
 }
 
-// calm reports that nothing will happen any more: the outage is over and everything passes.
+// calm reports whether nothing more can change: the outage is over and the breaker is closed.
 func (w *watch) calm() bool {
 	return w.next >= w.scene.Outage.To && (w.circuit.State == breaker.Closed || w.circuit.State == "")
 }
@@ -74,7 +74,7 @@ func (w *watch) tick(at time.Duration) {
 	}
 }
 
-// reopens is when an open circuit lets a probe through.
+// reopens returns when an open breaker lets a probe through.
 func (w *watch) reopens() time.Duration { return w.circuit.Until.Sub(epoch) }
 
 func (w *watch) observe(bad bool, at time.Duration) {
@@ -88,7 +88,7 @@ func (w *watch) observe(bad bool, at time.Duration) {
 	w.circuit, _ = w.config.Observe(w.circuit, o, epoch.Add(at))
 }
 
-// sees takes in what became of the job's own attempt.
+// sees records the result of the job's own attempt.
 func (w *watch) sees(bad bool, at time.Duration) {
 	if w == nil {
 		return
@@ -101,7 +101,7 @@ func (w *watch) sees(bad bool, at time.Duration) {
 
 func (w *watch) failsFast() bool { return w.config.FailFast && w.circuit.State.Refuses() }
 
-// held says why the breaker keeps the job back, and until when to wait before asking again.
+// held says why the breaker holds the job, and until when to wait before asking again.
 func (w *watch) held(now time.Duration) (until time.Duration, why string) {
 	w.pass(now)
 	switch {
@@ -110,7 +110,7 @@ func (w *watch) held(now time.Duration) (until time.Duration, why string) {
 		until = w.reopens()
 		return max(until, now+time.Millisecond), fmt.Sprintf("breaker open, probed %d times so far", w.probed)
 	case w.circuit.State == breaker.HalfOpen && w.every > 0:
-		return max(w.next, now+time.Millisecond), fmt.Sprintf("breaker open, until probe %d went well", w.probed)
+		return max(w.next, now+time.Millisecond), fmt.Sprintf("breaker open, until probe %d succeeds", w.probed)
 	}
 	return 0, ""
 }

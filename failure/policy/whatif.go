@@ -10,45 +10,46 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Difference is what a set of policies would have made of the jobs of one kind whose last failure had one code.
+// A Difference compares what happened to the jobs of one kind, whose last failure had one code, with what would have
+// happened under another policy.
 type Difference struct {
 	Kind string `json:"kind"`
 	Code string `json:"code"`
-	Jobs int    `json:"jobs"` // that failed at least once; a manual retry makes another of the same job
+	Jobs int    `json:"jobs"` // with at least one failure; each generation of a job counts
 
 	AttemptsThen int `json:"attempts_then"`
 	AttemptsNow  int `json:"attempts_now"`
 	Saved        int `json:"saved"`   // retries that would not have been made
-	Further      int `json:"further"` // retries that would have been made besides
+	Further      int `json:"further"` // additional retries that would have been made
 
-	Earlier int `json:"earlier"` // failed then; would have been given up sooner
-	Later   int `json:"later"`   // failed then; would have been tried longer
-	Lost    int `json:"lost"`    // completed then; would have been given up before that
+	Earlier int `json:"earlier"` // failed then; would have been given up after fewer attempts
+	Later   int `json:"later"`   // failed then; would have had more attempts
+	Lost    int `json:"lost"`    // completed then; would have been given up before
 
-	// From its beginning to its end, of the jobs that ended then, on average.
+	// Average time from start to end, of the jobs that ended.
 	EndThen time.Duration `json:"end_then"`
 	EndNow  time.Duration `json:"end_now"`
 }
 
-// A Review is what a set of policies would have made of the past.
+// A Review is the result of WhatIf.
 type Review struct {
-	Jobs        int          `json:"jobs"`   // looked at
+	Jobs        int          `json:"jobs"`   // examined
 	Failed      int          `json:"failed"` // of those, with at least one failure
 	Differences []Difference `json:"differences"`
 	Assumptions []string     `json:"assumptions"`
 	Warnings    []string     `json:"warnings,omitempty"` // why the figures may be wrong, such as a code that nothing defines
 }
 
-// WhatIf puts recorded jobs before a set of policies. Every verdict is failure.Decide's own; what it assumes is in the answer.
+// WhatIf applies a policy to recorded jobs. failure.Decide makes every decision; the assumptions are part of the result.
 func WhatIf(s *Set, history []holdfast.History) Review {
 	review := Review{Jobs: len(history), Assumptions: []string{
-		"what is written in the application's code is not known here: only the file speaks",
-		"the n-th attempt ends as the n-th attempt did, however much sooner or later it starts",
-		"where a job would be tried longer than it was, it goes on failing as it last failed",
-		"what the handler said then it says again: never to retry, or to wait so long",
-		"what was throttled then is throttled again, unless the file says throttle: attempt",
-		"handed-back attempts cost nothing then and now, holds and waiting for a worker are left out of the new times",
-		"delays are in the middle of their jitter, and nothing was learned",
+		"settings in the application's Go code are not known: only those of the file apply",
+		"the n-th attempt ends as the recorded n-th attempt did, even if it starts earlier or later",
+		"if a job would have more attempts than were recorded, the further ones fail as the last one did",
+		"the handler gives the same instructions again: never to retry, or how long to wait",
+		"attempts that were throttled are throttled again, unless the file sets throttle: attempt",
+		"released attempts cost nothing, then and now; holds and waiting for a worker are left out of the new times",
+		"delays are in the middle of their jitter, and there is no experience from earlier retries",
 	}}
 	found, undefined := map[[2]string]*sum{}, map[string]int{}
 	for _, h := range history {
@@ -84,7 +85,7 @@ func WhatIf(s *Set, history []holdfast.History) Review {
 	return review
 }
 
-// A sum gathers what became of several lives.
+// A sum adds up several lives.
 type sum struct {
 	Difference
 	ended     int

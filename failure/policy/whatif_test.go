@@ -60,7 +60,7 @@ func TestAStricterPolicyEndsEarlierAndCostsWhatItCosts(t *testing.T) {
 	}
 }
 
-func TestAMorePatientPolicyGoesOnFailingAsBefore(t *testing.T) {
+func TestAMorePatientPolicyContinuesWithTheLastFailure(t *testing.T) {
 	s := parsed(t, `kinds: {convert: {max_attempts: 5, backoff: {shape: fixed, delay: 10s}}}`)
 	d := only(t, WhatIf(s, []holdfast.History{recorded("convert", holdfast.Failed, "GW_5XX", "GW_5XX")}))
 	if d.AttemptsNow != 5 || d.Later != 1 || d.Further != 3 || d.Saved != 0 || d.EndNow != 45*time.Second {
@@ -68,10 +68,10 @@ func TestAMorePatientPolicyGoesOnFailingAsBefore(t *testing.T) {
 	}
 }
 
-func TestWhatTheHandlerSaidItSaysAgain(t *testing.T) {
+func TestInstructionsOfTheHandlerAreRepeated(t *testing.T) {
 	s := parsed(t, `defaults: {max_attempts: 5, retry_after_cap: 1h, backoff: {shape: fixed, delay: 10s}}`)
 	never := recorded("convert", holdfast.Failed, "GW_5XX")
-	never.Attempts[0].Why = "classified GW_5XX by the handler's own word; never retried: the handler said so"
+	never.Attempts[0].Why = "classified GW_5XX by the handler; never retried: the handler said so"
 	if d := only(t, WhatIf(s, []holdfast.History{never})); d.AttemptsNow != 1 || d.Later != 0 {
 		t.Errorf("%+v", d)
 	}

@@ -24,7 +24,7 @@ func (r *reader) windowKey(e *entry) key {
 	}}
 }
 
-// window reads a time of day in which nothing is tried again.
+// window reads a time of day in which jobs are not retried.
 func (r *reader) window(at place) (w failure.Window, ok bool) {
 	before := len(r.mistakes)
 	from, to := -1, -1
@@ -63,13 +63,13 @@ func (r *reader) minutes(at place, most int) int {
 	m, err2 := strconv.Atoi(minute)
 	n := h*60 + m
 	if !found || err != nil || err2 != nil || len(minute) != 2 || h < 0 || m < 0 || m > 59 || n > most {
-		r.wrong(at, "%.40q is no time of day: write hours and minutes, such as \"09:00\"", text)
+		r.wrong(at, "%.40q is not a time of day: write hours and minutes, such as \"09:00\"", text)
 		return -1
 	}
 	return n
 }
 
-// zone reads a place on earth. Local is none: it is somewhere else on every machine.
+// zone reads a time zone. Local is refused, because it differs between machines.
 func (r *reader) zone(at place) *time.Location {
 	text, ok := r.scalar(at, "a time zone such as Europe/Berlin")
 	if !ok {
@@ -77,13 +77,13 @@ func (r *reader) zone(at place) *time.Location {
 	}
 	zone, err := time.LoadLocation(text)
 	if err != nil || text == "" || text == "Local" {
-		r.wrong(at, "%.60q is no time zone: give one such as Europe/Berlin or UTC", text)
+		r.wrong(at, "%.60q is not a time zone: give one such as Europe/Berlin or UTC", text)
 		return time.UTC
 	}
 	return zone
 }
 
-// days reads mon, or mon-fri, also around the week's end.
+// days reads mon, or mon-fri, also across the end of the week.
 func (r *reader) days(at place) (days []time.Weekday) {
 	text, ok := r.scalar(at, "a day such as mon, or days such as mon-fri")
 	if !ok {
@@ -95,7 +95,7 @@ func (r *reader) days(at place) (days []time.Weekday) {
 	}
 	from, to := slices.Index(weekdays, first), slices.Index(weekdays, last)
 	if from < 0 || to < 0 {
-		r.wrong(at, "%.40q is no day: use mon, tue, wed, thu, fri, sat and sun, or mon-fri", text)
+		r.wrong(at, "%.40q is not a day: use mon, tue, wed, thu, fri, sat and sun, or mon-fri", text)
 		return nil
 	}
 	for d := from; ; d = (d + 1) % 7 {
@@ -106,7 +106,7 @@ func (r *reader) days(at place) (days []time.Weekday) {
 	}
 }
 
-// describe tells a window to people: from 09:00 to 17:00 Europe/Berlin on mon, tue.
+// describe formats a window: from 09:00 to 17:00 Europe/Berlin on mon, tue.
 func describe(w failure.Window) string {
 	text := fmt.Sprintf("from %s to %s %s", clock(w.From), clock(w.To), w.Zone)
 	if len(w.Days) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Next says how many jobs to take now, and why not more. It may end or stop the redrive. Whatever it answers with is to be
-// kept, even when nothing is to be taken: the time that has passed was counted.
+// Next returns how many jobs to take now, and why not more. It may end or stop the redrive. The caller must store the returned
+// progress even if take is 0, because the rate limit has advanced.
 func Next(p Progress, t holdfast.Tally, now time.Time) (take int, next Progress, why string) {
 	p.Tally = t
 	if p.State != Running {
@@ -17,19 +17,19 @@ func Next(p Progress, t holdfast.Tally, now time.Time) (take int, next Progress,
 	}
 	o := p.Order
 	p.refill(now)
-	if why := p.tooBad(t); why != "" {
+	if why := p.tooManyFailed(t); why != "" {
 		return p.end(Stopped, why, now)
 	}
 	rest := o.most() - t.Taken
 	if p.Exhausted || rest <= 0 {
 		if t.InFlight > 0 {
-			return p.wait("all are taken; waits until the last %d have ended", t.InFlight)
+			return p.wait("all jobs taken; waiting until the last %d have ended", t.InFlight)
 		}
 		return p.end(Done, p.summary(t), now)
 	}
 	if canary := o.Canary - t.Taken; !p.Passed && o.Canary > 0 && canary <= 0 {
 		if t.InFlight > 0 {
-			return p.wait("waits until the canary of %d has ended; %d are under way", o.Canary, t.InFlight)
+			return p.wait("waiting until the canary of %d has ended; %d in flight", o.Canary, t.InFlight)
 		}
 		if why := p.canaryFailed(t); why != "" {
 			return p.end(Stopped, why, now)
@@ -38,13 +38,13 @@ func Next(p Progress, t holdfast.Tally, now time.Time) (take int, next Progress,
 	} else if !p.Passed && o.Canary > 0 {
 		rest = min(rest, canary)
 	}
-	room := o.inFlight() - t.InFlight
-	if room <= 0 {
-		return p.wait("waits: %d are under way, %d may be", t.InFlight, o.inFlight())
+	free := o.inFlight() - t.InFlight
+	if free <= 0 {
+		return p.wait("waiting: %d in flight, the limit is %d", t.InFlight, o.inFlight())
 	}
-	take = min(rest, room, int(p.Tokens), MaxStep)
+	take = min(rest, free, int(p.Tokens), MaxStep)
 	if take <= 0 {
-		return p.wait("keeps to %v a second", o.perSecond())
+		return p.wait("limited to %v per second", o.perSecond())
 	}
 	p.Tokens -= float64(take)
 	p.Why = fmt.Sprintf("%d taken so far, %d complete, %d failed again", t.Taken, t.Complete, t.Failed)
@@ -61,8 +61,8 @@ func (p Progress) end(to State, why string, now time.Time) (int, Progress, strin
 	return 0, p, why
 }
 
-// refill adds what the time since the last step is worth, never more than one second's worth in all. A clock that goes
-// backwards adds nothing.
+// refill adds tokens for the time since the last step, up to one second's worth in total. A clock that goes backwards adds
+// nothing.
 func (p *Progress) refill(now time.Time) {
 	rate := p.Order.perSecond()
 	if passed := now.Sub(p.StepAt).Seconds(); passed > 0 {
@@ -75,16 +75,17 @@ func (p *Progress) refill(now time.Time) {
 	p.Tokens = min(p.Tokens, burst(rate))
 }
 
-// burst is one second's worth, and at least one job.
+// burst returns one second's worth of tokens, and at least one.
 func burst(rate float64) float64 { return math.Max(1, rate) }
 
-// judged counts what has ended since the redrive was last resumed. Cancelled jobs say nothing about the trouble.
+// judged counts the jobs that have ended since the redrive was last resumed. Cancelled jobs are left out, because they show
+// nothing about the cause.
 func (p Progress) judged(t holdfast.Tally) (ended, failed int) {
 	failed = max(0, t.Failed-p.Since.Failed)
 	return failed + max(0, t.Complete-p.Since.Complete), failed
 }
 
-func (p Progress) tooBad(t holdfast.Tally) string {
+func (p Progress) tooManyFailed(t holdfast.Tally) string {
 	ended, failed := p.judged(t)
 	if ended < p.Order.stopAfter() || !p.above(ended, failed) {
 		return ""
@@ -96,7 +97,7 @@ func (p Progress) canaryFailed(t holdfast.Tally) string {
 	ended, failed := p.judged(t)
 	switch {
 	case ended == 0:
-		return fmt.Sprintf("stopped: the canary of %d says nothing, none of it completed or failed", p.Order.Canary)
+		return fmt.Sprintf("stopped: none of the canary's %d jobs completed or failed", p.Order.Canary)
 	case p.above(ended, failed):
 		return fmt.Sprintf("stopped: %d of the canary's %d failed again, more than %s", failed, ended, percent(p.Order.stopAbove()))
 	}
@@ -123,17 +124,18 @@ func (p Progress) summary(t holdfast.Tally) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.3g%%", share*100) }
 
-// Pause keeps a redrive from taking more. What it has taken goes on. The three words of a person are alike: they take the time.
+// Pause keeps a redrive from taking more jobs. Jobs that it has taken continue. The time is not used; Pause, Resume and
+// Cancel have the same signature.
 func Pause(p Progress, actor, reason string, _ time.Time) (Progress, error) {
 	if p.State != Running {
 		return p, conflict("pause", p, "only a running one can be paused")
 	}
-	p.State, p.Why, p.Actor = Paused, said("paused", actor, reason), actor
+	p.State, p.Why, p.Actor = Paused, actionBy("paused", actor, reason), actor
 	return p, nil
 }
 
-// Resume lets a paused or stopped redrive go on. It is judged anew, by what ends from now on: whoever resumes has seen what
-// went before. A canary that stopped it counts as passed.
+// Resume continues a paused or stopped redrive. The automatic stop counts only jobs that end from now on, because the
+// person who resumes has seen the earlier results. A canary that stopped the redrive counts as passed.
 func Resume(p Progress, actor, reason string, now time.Time) (Progress, error) {
 	if p.State != Paused && p.State != Stopped {
 		return p, conflict("resume", p, "only a paused or stopped one can be resumed")
@@ -142,21 +144,21 @@ func Resume(p Progress, actor, reason string, now time.Time) (Progress, error) {
 		p.Since = p.Tally
 		p.Passed = p.Passed || p.Tally.Taken >= p.Order.Canary
 	}
-	p.State, p.Why, p.Actor, p.EndedAt, p.StepAt, p.Tokens = Running, said("resumed", actor, reason), actor, time.Time{}, now, 0
+	p.State, p.Why, p.Actor, p.EndedAt, p.StepAt, p.Tokens = Running, actionBy("resumed", actor, reason), actor, time.Time{}, now, 0
 	return p, nil
 }
 
-// Cancel ends a redrive for good. What it has taken goes on.
+// Cancel ends a redrive for good. Jobs that it has taken continue.
 func Cancel(p Progress, actor, reason string, now time.Time) (Progress, error) {
 	if p.State.Ended() {
 		return p, conflict("cancel", p, "it has ended")
 	}
-	_, p, _ = p.end(Cancelled, said("cancelled", actor, reason), now)
+	_, p, _ = p.end(Cancelled, actionBy("cancelled", actor, reason), now)
 	p.Actor = actor
 	return p, nil
 }
 
-func said(what, actor, reason string) string {
+func actionBy(what, actor, reason string) string {
 	text := what + " by " + actor
 	if reason != "" {
 		text += ": " + reason

@@ -19,7 +19,7 @@ func careful() Order {
 	return Order{Filter: holdfast.Filter{Code: "GW_5XX"}, Canary: 5, PerSecond: 10, InFlight: 20, StopAbove: 0.2, StopAfter: 10, Actor: "ada"}
 }
 
-// A desk is a store with dead letters: jobs it hands out are under way for some steps and end as it is told.
+// A desk is a store with dead letters: the jobs that it gives are in flight for some steps and end as configured.
 type desk struct {
 	left    int
 	tally   holdfast.Tally
@@ -116,10 +116,10 @@ func TestACanaryThatFailsAgainStopsTheRest(t *testing.T) {
 	}
 }
 
-func TestACanaryThatSaysNothingStopsTheRest(t *testing.T) {
+func TestACanaryWithoutResultsStopsTheRest(t *testing.T) {
 	p := Start(holdfast.NewID(), careful(), noon)
 	_, p, why := Next(p, holdfast.Tally{Taken: 5, Cancelled: 5}, noon)
-	if p.State != Stopped || !strings.Contains(why, "says nothing") {
+	if p.State != Stopped || !strings.Contains(why, "completed or failed") {
 		t.Errorf("%s: %s", p.State, why)
 	}
 }
@@ -136,7 +136,7 @@ func TestTooManyFailuresStopItLaterToo(t *testing.T) {
 	}
 	take, p, why := Next(p, d.tally, noon.Add(time.Hour+time.Second))
 	if take == 0 || p.State != Running {
-		t.Errorf("whoever resumes has seen what went before, yet: %d, %s", take, why)
+		t.Errorf("earlier results stop a resumed redrive: %d, %s", take, why)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestAStepThatIsRepeatedRefusesNothingTwice(t *testing.T) {
 	}
 }
 
-func TestTimesOfTheSelectionStayWhereTheyWere(t *testing.T) {
+func TestAgesInTheFilterCountFromTheStart(t *testing.T) {
 	o := careful()
 	o.Filter.OlderThan, o.Filter.YoungerThan = time.Hour, 24*time.Hour
 	f := Start(holdfast.NewID(), o, noon).Filter(noon.Add(10 * time.Minute))
@@ -262,7 +262,7 @@ func TestTimesOfTheSelectionStayWhereTheyWere(t *testing.T) {
 	}
 }
 
-func TestAnOrderIsToldEverythingThatIsWrongWithIt(t *testing.T) {
+func TestAnInvalidOrderIsRefusedWithEveryProblem(t *testing.T) {
 	if err := careful().Check(); err != nil {
 		t.Fatalf("a sound order was refused: %v", err)
 	}
@@ -271,16 +271,16 @@ func TestAnOrderIsToldEverythingThatIsWrongWithIt(t *testing.T) {
 		Patch: json.RawMessage(`[1]`), Queue: "a b", Discard: true, Reason: strings.Repeat("x", 2000),
 	}
 	err := bad.Check()
-	for _, part := range []string{"complete jobs", "page of a list", "negative age", "canary of -1", "1e+09 a second", "in flight", "stop above 20", "after -1", "limit of -1", "no JSON object", "queue \"a b\"", "discarded: leave", "actor", "reason of 2000"} {
+	for _, part := range []string{"complete jobs", "a cursor or a limit", "negative age", "canary of -1", "1e+09 a second", "in flight", "stop above 20", "after -1", "limit of -1", "not a JSON object", "queue \"a b\"", "discarded: remove", "actor", "reason of 2000"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("nothing was said about %q in:\n%v", part, err)
+			t.Errorf("%q is not mentioned in:\n%v", part, err)
 		}
 	}
 	if !errors.Is(err, holdfast.ErrInvalid) {
 		t.Error("it is not invalid")
 	}
 	everything := Order{Actor: "ada"}
-	if err := everything.Check(); err == nil || !strings.Contains(err.Error(), "redrive of everything") {
+	if err := everything.Check(); err == nil || !strings.Contains(err.Error(), "redrive of every dead letter") {
 		t.Errorf("everything was taken without asking: %v", err)
 	}
 	if everything.All = true; everything.Check() != nil {

@@ -37,11 +37,11 @@ var control = []Mutant{
 	{
 		Name: "everything-moves-the-breaker", Breaks: "users' mistakes say nothing about a dependency",
 		Patches: []Patch{{"failure/call.go", "case ran && d.code.Blame == Dependency:", "case ran:"}},
-		Test:    []string{"-run", "TestOnlyWhatSaysSomethingAboutTheDependency", "./failure"},
+		Test:    []string{"-run", "TestOnlyAttemptsThatShowSomethingAboutTheDependency", "./failure"},
 	},
 	{
 		Name: "probe-charged", Breaks: "a failed probe that blames the dependency spends nothing",
-		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.renewed(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.renewed(job), Failure: record,"}},
+		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.retryWithinAgain(job), Failure: record,"}},
 		Test:    []string{"-run", "TestAFailedProbeSpendsNothing", "./engine"},
 	},
 	{

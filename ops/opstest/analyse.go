@@ -30,7 +30,7 @@ func errorGroups(s *scene) {
 	trouble, err := s.desk.ErrorGroup(s.ctx, "f1")
 	s.must(err)
 	if trouble.Group.Status != holdfast.Acknowledged || trouble.Dead != 2 || len(trouble.Jobs) != 2 || trouble.Jobs[0].ID != ids[1] || len(trouble.Story) != 2 || trouble.Code.Remedy == "" {
-		s.Errorf("the error group is told as %+v", trouble)
+		s.Errorf("the error group is shown as %+v", trouble)
 	}
 	if len(trouble.Varies) != 1 || trouble.Varies[0].Name != "proxy" || trouble.Varies[0].Distinct != 2 || trouble.Same["http_status"] != "500" || trouble.Same["owner"] != "acme" {
 		s.Errorf("%+v varies, and the same is %v", trouble.Varies, trouble.Same)
@@ -111,29 +111,29 @@ func analytics(s *scene) {
 		s.Errorf("four attempts at 2.5 each cost %v, the retry %v", mail.Cost, mail.RetryCost)
 	}
 	if len(got.Retries) != 1 || got.Retries[0].Failed != 2 || got.Retries[0].Success != 1 || got.Retries[0].Code != "TIMEOUT" {
-		s.Errorf("retries are told as %+v", got.Retries)
+		s.Errorf("retries are shown as %+v", got.Retries)
 	}
 }
 
 func analyticsOfABreaker(s *scene) {
 	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
-	s.must(s.desk.OpenBreaker(s.ctx, "gateway", word("ann", "it burns")))
+	s.must(s.desk.OpenBreaker(s.ctx, "gateway", byPerson("ann", "it burns")))
 	got, err := s.desk.Analytics(s.ctx, time.Hour)
 	s.must(err)
 	if len(got.Recoveries) != 1 || got.Recoveries[0].Waiting != 1 || !got.Recoveries[0].Back.IsZero() || got.Recoveries[0].Why != "it burns" {
-		s.Errorf("a dependency that is away is told as %+v", got.Recoveries)
+		s.Errorf("a dependency that is down is shown as %+v", got.Recoveries)
 	}
-	s.must(s.desk.CloseBreaker(s.ctx, "gateway", word("ann", "")))
+	s.must(s.desk.CloseBreaker(s.ctx, "gateway", byPerson("ann", "")))
 	got, err = s.desk.Analytics(s.ctx, time.Hour)
 	s.must(err)
 	if len(got.Recoveries) != 1 || got.Recoveries[0].Back.IsZero() || got.Recoveries[0].Away <= 0 {
-		s.Errorf("a dependency that comes back is told as %+v", got.Recoveries)
+		s.Errorf("a recovering dependency is shown as %+v", got.Recoveries)
 	}
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, word("ann", "")))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, byPerson("ann", "")))
 	s.settle(s.claim(id), func(x *holdfast.Settlement) { x.Took = time.Microsecond })
 	got, err = s.desk.Analytics(s.ctx, time.Hour)
 	s.must(err)
 	if r := got.Recoveries; len(r) != 1 || r[0].Closed.IsZero() || r[0].Waiting != 0 || !r[0].Drained.After(r[0].Back) || r[0].Drain != r[0].Drained.Sub(r[0].Back) {
-		s.Errorf("a dependency that came back is told as %+v", r)
+		s.Errorf("a recovered dependency is shown as %+v", r)
 	}
 }

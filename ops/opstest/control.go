@@ -20,7 +20,7 @@ func (s *scene) claimNothing() {
 	}
 }
 
-// eventually asks again and again until it is so.
+// eventually repeats a check until it is true.
 func (s *scene) eventually(what string, so func() bool) {
 	s.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -110,19 +110,19 @@ func retriesAloneAreHeld(s *scene) {
 
 func breakersByHand(s *scene) {
 	id := s.enqueue(func(d *holdfast.Draft) { d.Dependency = "gateway" })
-	s.expect(s.desk.OpenBreaker(s.ctx, "gatewya", word("ann", "")), holdfast.ErrNotFound)
-	s.expect(s.desk.ForceBreaker(s.ctx, "gate*", true, word("ann", "")), holdfast.ErrInvalid)
-	s.must(s.desk.ForceBreaker(s.ctx, "not-called-yet", true, word("ann", "it opens on Monday")))
+	s.expect(s.desk.OpenBreaker(s.ctx, "gatewya", byPerson("ann", "")), holdfast.ErrNotFound)
+	s.expect(s.desk.ForceBreaker(s.ctx, "gate*", true, byPerson("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.ForceBreaker(s.ctx, "not-called-yet", true, byPerson("ann", "it opens on Monday")))
 	if b, err := s.desk.Breaker(s.ctx, "not-called-yet"); err != nil || b.State != breaker.ForcedOpen || b.Lets == nil {
 		s.Errorf("a breaker that was forced open before its first call: %+v, %v", b, err)
 	}
-	s.must(s.desk.AutoBreaker(s.ctx, "not-called-yet", word("ann", "")))
-	s.expect(s.desk.OpenBreaker(s.ctx, "gateway", word("", "")), holdfast.ErrInvalid)
+	s.must(s.desk.AutoBreaker(s.ctx, "not-called-yet", byPerson("ann", "")))
+	s.expect(s.desk.OpenBreaker(s.ctx, "gateway", byPerson("", "")), holdfast.ErrInvalid)
 
-	s.must(s.desk.OpenBreaker(s.ctx, "gateway", word("ann", "it burns")))
+	s.must(s.desk.OpenBreaker(s.ctx, "gateway", byPerson("ann", "it burns")))
 	b := s.expectBreaker(breaker.Open, 1)
 	if b.NextProbe.IsZero() || b.Lets == nil || !b.Lets.Closed() || len(b.History) != 1 || b.History[0].Actor != "ann" {
-		s.Errorf("an open breaker is told as %+v", b)
+		s.Errorf("an open breaker is shown as %+v", b)
 	}
 	s.expectReasons(id, "breaker", "no worker")
 	s.claimNothing()
@@ -133,23 +133,23 @@ func breakersByHand(s *scene) {
 	}
 	s.expect(s.desk.Resume(s.ctx, holdfast.Hold{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "ann"}), holdfast.ErrConflict)
 
-	s.must(s.desk.CloseBreaker(s.ctx, "gateway", word("ann", "it is out")))
+	s.must(s.desk.CloseBreaker(s.ctx, "gateway", byPerson("ann", "it is out")))
 	if b := s.expectBreaker(breaker.Recovering, 1); b.Lets == nil || b.Lets.Rate == nil {
 		s.Errorf("a recovering breaker lets through %+v", b.Lets)
 	}
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, word("ann", "maintenance")))
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, word("ann", "said twice")))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, byPerson("ann", "maintenance")))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", true, byPerson("ann", "said twice")))
 	s.expectBreaker(breaker.ForcedOpen, 1)
-	s.must(s.desk.AutoBreaker(s.ctx, "gateway", word("ann", "over")))
+	s.must(s.desk.AutoBreaker(s.ctx, "gateway", byPerson("ann", "over")))
 	if b := s.expectBreaker(breaker.HalfOpen, 1); b.Lets == nil || b.Lets.AtMost != 2 {
 		s.Errorf("a half-open breaker lets through %+v", b.Lets)
 	}
-	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, word("ann", "all is well")))
+	s.must(s.desk.ForceBreaker(s.ctx, "gateway", false, byPerson("ann", "all is well")))
 	if b := s.expectBreaker(breaker.ForcedClosed, 0); b.Lets != nil {
 		s.Errorf("a closed breaker keeps the hold %+v", b.Lets)
 	}
 	s.settle(s.claim(id), complete)
-	s.expectSaid("breaker/gateway", "forced-closed", "half-open", "forced-open", "recovering", "open")
+	s.expectEvents("breaker/gateway", "forced-closed", "half-open", "forced-open", "recovering", "open")
 }
 
 func (s *scene) expectBreaker(state breaker.State, behind int) ops.Breaker {
@@ -162,8 +162,8 @@ func (s *scene) expectBreaker(state breaker.State, behind int) ops.Breaker {
 	return b
 }
 
-// expectSaid compares what was said of a subject, the newest first.
-func (s *scene) expectSaid(subject string, want ...string) {
+// expectEvents compares the names of a subject's events, the newest first.
+func (s *scene) expectEvents(subject string, want ...string) {
 	s.Helper()
 	events, err := s.store.Events(s.ctx, subject, 50)
 	s.must(err)
@@ -171,11 +171,11 @@ func (s *scene) expectSaid(subject string, want ...string) {
 	for _, e := range events {
 		names = append(names, e.Name)
 		if e.Actor == "" || e.At.IsZero() {
-			s.Errorf("of %s was said by nobody or at no time: %+v", subject, e)
+			s.Errorf("an event of %s has no actor or no time: %+v", subject, e)
 		}
 	}
 	if strings.Join(names, ", ") != strings.Join(want, ", ") {
-		s.Fatalf("of %s was said %q, wanted %q", subject, names, want)
+		s.Fatalf("the events of %s are %q, wanted %q", subject, names, want)
 	}
 }
 
@@ -184,32 +184,32 @@ func breakersAreForcedOnce(s *scene) {
 	var all sync.WaitGroup
 	errs := make([]error, 4)
 	for n := range errs {
-		all.Go(func() { errs[n] = s.desk.ForceBreaker(s.ctx, "gateway", true, word("ann", "maintenance")) })
+		all.Go(func() { errs[n] = s.desk.ForceBreaker(s.ctx, "gateway", true, byPerson("ann", "maintenance")) })
 	}
 	all.Wait()
 	for _, err := range errs {
 		s.must(err)
 	}
-	s.expectSaid("breaker/gateway", "forced-open")
+	s.expectEvents("breaker/gateway", "forced-open")
 }
 
 func sharesOfOwners(s *scene) {
-	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 0}, word("ann", "")), holdfast.ErrInvalid)
-	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 2}, word("", "")), holdfast.ErrInvalid)
-	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, word("ann", "pays")))
-	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, word("bob", "nothing changes")))
-	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "other", Weight: 1}, word("bob", "nothing changes")))
-	s.expectSaid("share/other")
+	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 0}, byPerson("ann", "")), holdfast.ErrInvalid)
+	s.expect(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 2}, byPerson("", "")), holdfast.ErrInvalid)
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, byPerson("ann", "pays")))
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 3}, byPerson("bob", "nothing changes")))
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "other", Weight: 1}, byPerson("bob", "nothing changes")))
+	s.expectEvents("share/other")
 	shares, err := s.desk.Shares(s.ctx)
 	s.must(err)
 	if len(shares) != 1 || shares[0].Owner != "acme" || shares[0].Weight != 3 || shares[0].Since.IsZero() {
 		s.Errorf("the shares are %+v", shares)
 	}
-	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 1}, word("ann", "pays no more")))
+	s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: "acme", Weight: 1}, byPerson("ann", "pays no more")))
 	if shares, err = s.desk.Shares(s.ctx); err != nil || len(shares) != 0 {
 		s.Errorf("the shares are %+v, %v", shares, err)
 	}
-	s.expectSaid("share/acme", "weight 1", "weight 3")
+	s.expectEvents("share/acme", "weight 1", "weight 3")
 }
 
 func brokenPromises(s *scene) {
@@ -221,7 +221,7 @@ func brokenPromises(s *scene) {
 		return len(ids) == 1 && ids[0] == id
 	})
 	lines := s.expectStory(id, "queued", "retry", "breach")
-	if !strings.Contains(lines[2].Text, "a promise was broken: its next attempt did not start by") {
-		s.Errorf("the breach is told as %q", lines[2].Text)
+	if !strings.Contains(lines[2].Text, "retry_within was exceeded: its next attempt did not start by") {
+		s.Errorf("the breach is shown as %q", lines[2].Text)
 	}
 }

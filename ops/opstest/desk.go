@@ -53,27 +53,27 @@ func editsOfAQueuedJob(s *scene) {
 func policiesByHand(s *scene) {
 	_, err := s.desk.Policy(s.ctx)
 	s.expect(err, holdfast.ErrNotFound)
-	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "kinds: ["}, word("ann", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "kinds: ["}, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	const text = "kinds: {mail: {cost: 2.5}}"
-	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, word("", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, byPerson("", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	applied, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, word("ann", "prices"))
+	applied, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, byPerson("ann", "prices"))
 	s.must(err)
 	now, err := s.desk.Policy(s.ctx)
 	s.must(err)
 	if applied.Version != 1 || applied.Text != text || now.Version != 1 || now.Text != text || now.KeptAt.IsZero() {
-		s.Errorf("the policy was applied as %+v and is told as %+v", applied, now)
+		s.Errorf("the policy was applied as %+v and is shown as %+v", applied, now)
 	}
-	s.expectSaid("policy", "applied")
+	s.expectEvents("policy", "applied")
 }
 
 func keysByHand(s *scene) {
-	_, _, err := s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop"}, word("ann", ""))
+	_, _, err := s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop"}, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	_, _, err = s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop", Scope: apikey.Viewer}, word("", ""))
+	_, _, err = s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop", Scope: apikey.Viewer}, byPerson("", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	made, text, err := s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop", Scope: apikey.Operator, Owner: "acme", ExpireIn: time.Hour}, word("ann", "new"))
+	made, text, err := s.desk.MakeKey(s.ctx, apikey.Order{Name: "shop", Scope: apikey.Operator, Owner: "acme", ExpireIn: time.Hour}, byPerson("ann", "new"))
 	s.must(err)
 	id, secret, err := apikey.Parse(text)
 	s.must(err)
@@ -85,33 +85,33 @@ func keysByHand(s *scene) {
 	if len(keys) != 1 || !reflect.DeepEqual(keys[0], made) || strings.Contains(keys[0].ID+keys[0].Hash+keys[0].Name, secret) {
 		s.Errorf("the keys are %+v", keys)
 	}
-	s.expect(s.desk.RevokeKey(s.ctx, "ffffffffffff", word("ann", "")), holdfast.ErrNotFound)
-	s.must(s.desk.RevokeKey(s.ctx, id, word("bob", "lost")))
-	s.must(s.desk.RevokeKey(s.ctx, id, word("bob", "said twice")))
+	s.expect(s.desk.RevokeKey(s.ctx, "ffffffffffff", byPerson("ann", "")), holdfast.ErrNotFound)
+	s.must(s.desk.RevokeKey(s.ctx, id, byPerson("bob", "lost")))
+	s.must(s.desk.RevokeKey(s.ctx, id, byPerson("bob", "said twice")))
 	if keys, err = s.desk.Keys(s.ctx); err != nil || keys[0].RevokedAt.IsZero() {
 		s.Errorf("a revoked key is %+v, %v", keys, err)
 	}
-	s.expectSaid("key/"+id, "revoked", "made")
+	s.expectEvents("key/"+id, "revoked", "made")
 }
 
 func namesOfEverySort(s *scene) {
 	for _, name := range []string{"https://x:443/a", "a/b//c/", ".", "..", "..:/..", "pause"} {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Dependency, d.Queue = name, name })
-		s.must(s.desk.ForceBreaker(s.ctx, name, true, word("ann", "")))
+		s.must(s.desk.ForceBreaker(s.ctx, name, true, byPerson("ann", "")))
 		b, err := s.desk.Breaker(s.ctx, name)
 		s.must(err)
 		if b.Dependency != name {
-			s.Errorf("asked for breaker %q, was told of %q", name, b.Dependency)
+			s.Errorf("asked for breaker %q, got %q", name, b.Dependency)
 		}
-		_, err = s.desk.SetSchedule(s.ctx, schedule.Schedule{Name: name, Cron: "0 9 * * *", Draft: holdfast.Draft{Kind: "report"}}, word("ann", ""))
+		_, err = s.desk.SetSchedule(s.ctx, schedule.Schedule{Name: name, Cron: "0 9 * * *", Draft: holdfast.Draft{Kind: "report"}}, byPerson("ann", ""))
 		s.must(err)
 		plan, err := s.desk.Schedule(s.ctx, name, 2)
 		s.must(err)
 		if plan.Name != name || len(plan.Next) != 2 {
-			s.Errorf("asked for schedule %q, was told of %+v", name, plan)
+			s.Errorf("asked for schedule %q, got %+v", name, plan)
 		}
-		s.must(s.desk.RunSchedule(s.ctx, name, word("ann", "")))
-		s.must(s.desk.RemoveSchedule(s.ctx, name, word("ann", "")))
+		s.must(s.desk.RunSchedule(s.ctx, name, byPerson("ann", "")))
+		s.must(s.desk.RemoveSchedule(s.ctx, name, byPerson("ann", "")))
 		jobs, _, err := s.desk.Jobs(s.ctx, holdfast.Filter{Queue: name, Dependency: name})
 		s.must(err)
 		if len(jobs) != 1 || jobs[0].ID != id {
@@ -119,7 +119,7 @@ func namesOfEverySort(s *scene) {
 		}
 	}
 	for n, owner := range []string{"a%2Fb", "a b?c#d&e=f", "..", "äöü/ß", "+"} {
-		s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: owner, Weight: 3}, word("ann", "")))
+		s.must(s.desk.SetShare(s.ctx, ops.Share{Owner: owner, Weight: 3}, byPerson("ann", "")))
 		shares, err := s.desk.Shares(s.ctx)
 		s.must(err)
 		found := false
@@ -196,7 +196,7 @@ func restoreOfAnEdit(s *scene) {
 	s.must(err)
 	edit := lines[len(lines)-1]
 	if !strings.Contains(lines[0].Text, "in queue default") {
-		s.Errorf("a job that was moved is told as %q", lines[0].Text)
+		s.Errorf("a job that was moved is shown as %q", lines[0].Text)
 	}
 	var shown []string
 	for _, change := range edit.Changes {

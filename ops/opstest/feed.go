@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// sequence numbers what has happened.
+// sequence numbers the events so far.
 func (s *scene) sequence() {
 	s.Helper()
 	s.eventually("an end of what happened", func() bool {
@@ -51,7 +51,7 @@ func feedIsFollowed(s *scene) {
 		s.sequence()
 	}
 	if strings.Join(names, ", ") != "complete, queued" {
-		s.Errorf("somebody who followed was told %q", names)
+		s.Errorf("the reader of the feed got %q", names)
 	}
 	for _, err := range s.desk.Tail(s.ctx, next+1000) {
 		s.expect(err, holdfast.ErrInvalid)
@@ -64,10 +64,10 @@ func auditTrail(s *scene) {
 	i.Request = "request-9"
 	_, err := s.desk.Retry(s.ctx, i)
 	s.must(err)
-	s.must(s.desk.PauseDuty(s.ctx, "promote", 0, word("bob", "to look")))
-	s.must(s.desk.ResumeDuty(s.ctx, "promote", word("ann", "seen")))
+	s.must(s.desk.PauseDuty(s.ctx, "promote", 0, byPerson("bob", "to look")))
+	s.must(s.desk.ResumeDuty(s.ctx, "promote", byPerson("ann", "seen")))
 	s.must(s.store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Subject: "duty/promote", Name: "resumed", Actor: "holdfast"}, {Subject: "duty/promote", Name: "resumed", Actor: "holdfast (key far)"}}}))
-	s.expect(s.desk.PauseDuty(s.ctx, "promote", 0, word("Holdfast", "not to be seen")), holdfast.ErrInvalid)
+	s.expect(s.desk.PauseDuty(s.ctx, "promote", 0, byPerson("Holdfast", "not to be seen")), holdfast.ErrInvalid)
 	s.sequence()
 	deeds := func(f ops.AuditFilter) (list []string) {
 		trail, err := s.desk.Trail(s.ctx, f)
@@ -91,7 +91,7 @@ func auditTrail(s *scene) {
 		{ops.AuditFilter{Subject: "duty/promote", Limit: 1}, []string{resumed}},
 	} {
 		if got := deeds(c.filter); !slices.Equal(got, c.want) {
-			s.Errorf("%+v tells %q, wanted %q", c.filter, got, c.want)
+			s.Errorf("%+v returns %q, wanted %q", c.filter, got, c.want)
 		}
 	}
 	trail, err := s.desk.Trail(s.ctx, ops.AuditFilter{Limit: 1})

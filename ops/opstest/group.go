@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// conclude does what workers do on a beat, until there is nothing left to do.
+// conclude runs Conclude until it changes nothing, as the duty of workers does.
 func (s *scene) conclude() {
 	s.Helper()
 	s.eventually("an end of what follows", func() bool {
@@ -41,7 +41,7 @@ func (s *scene) expectGroup(id holdfast.ID, want holdfast.GroupState) holdfast.G
 	return g.Group
 }
 
-// onGroup is ann's word on a group.
+// onGroup is an intervention of ann on a group.
 func onGroup(id holdfast.ID) holdfast.Intervention {
 	return holdfast.Intervention{Group: id, Actor: "ann", Reason: "because", Request: "request 7"}
 }
@@ -133,9 +133,9 @@ func membersThatWait(s *scene) {
 	if text := e.Reasons[0].Text; !strings.Contains(text, second.String()) || strings.Contains(text, first.String()) || !strings.Contains(text, "1 of 2") {
 		s.Errorf("a member that waits is explained by %q", text)
 	}
-	s.must(s.desk.PauseDuty(s.ctx, "group", 0, word("ann", "to look")))
+	s.must(s.desk.PauseDuty(s.ctx, "group", 0, byPerson("ann", "to look")))
 	s.expectReasons(last, "members", "duty paused", "no worker")
-	s.must(s.desk.ResumeDuty(s.ctx, "group", word("ann", "")))
+	s.must(s.desk.ResumeDuty(s.ctx, "group", byPerson("ann", "")))
 
 	s.settle(s.claim(second), fail)
 	s.conclude()

@@ -1,4 +1,5 @@
-// Package opstest holds the laws of interventions. They know a store only by its roles and a desk only as a desk, so they hold near and far.
+// Package opstest is a conformance suite for ops.Desk. It uses a store only through its interfaces and a desk only as an
+// ops.Desk, so it tests a desk on a store and a client of a server alike.
 package opstest
 
 import (
@@ -13,13 +14,14 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A Way puts an operator's desk in front of a store.
+// A Way returns the desk to test, in front of a store.
 type Way func(t *testing.T, store holdfast.Store, cfg ops.Config) ops.Desk
 
-// Near is the way within a process.
+// Near is the Way for a desk in the same process.
 func Near(_ *testing.T, store holdfast.Store, cfg ops.Config) ops.Desk { return ops.New(store, cfg) }
 
-// Run checks every law, each on a store of its own, with a desk by that way.
+// Run runs every test of the suite, each on a store of its own and a desk made by way. At the end of each the integrity
+// check must find nothing.
 func Run(t *testing.T, open func(t *testing.T) holdfast.Store, way Way) {
 	for _, law := range laws {
 		t.Run(law.sentence, func(t *testing.T) {
@@ -37,10 +39,10 @@ var laws = []struct {
 	sentence string
 	check    func(*scene)
 }{
-	{"a failed job is retried once and answers with its place in the queue", retryOfAFailedJob},
+	{"a failed job is retried once, and the answer is the number of jobs ahead of it", retryOfAFailedJob},
 	{"a manual retry replaces the automatic one", retryReplacesAutomaticRetry},
 	{"a retry is refused when the source of the job is gone", retryWithoutSource},
-	{"nobody retries, cancels or discards another owner's job", foreignOwner},
+	{"a job of another owner cannot be retried, cancelled or discarded", foreignOwner},
 	{"a complete job is not retried, and a waiting one is not retried twice", retryRefused},
 	{"a queued job is cancelled at once", cancelQueued},
 	{"a processing job is asked to stop and ends cancelled", cancelProcessing},
@@ -50,31 +52,31 @@ var laws = []struct {
 	{"every reason why a job waits is named", explainWaiting},
 	{"a job in process is explained by its worker", explainProcessing},
 	{"an ended job is explained by its end", explainEnded},
-	{"a story tells every transition once and in order", story},
-	{"a story tells what came too late", storyOfALateResult},
+	{"a story contains every transition once and in order", story},
+	{"a story contains late results", storyOfALateResult},
 	{"the doctor counts every job once", doctor},
-	{"stats tell where the jobs of a queue stand", stats},
+	{"stats count the jobs of a queue by state", stats},
 	{"a hold on a queue, kind, owner, dependency or tag keeps its jobs and says so", holdsOfEveryScope},
 	{"a pattern holds every owner it covers", patternOfOwners},
 	{"a limit that is reached and a rate that is used up are named", limitsAreExplained},
 	{"a hold on retries lets first attempts pass", retriesAloneAreHeld},
 	{"a breaker is opened, closed, forced and left alone by hand", breakersByHand},
-	{"what several people decide at once is announced once", breakersAreForcedOnce},
-	{"the weight of an owner is set and forgotten", sharesOfOwners},
-	{"a broken promise is told in the story", brokenPromises},
+	{"simultaneous commands to a breaker write one event", breakersAreForcedOnce},
+	{"the weight of an owner is set and reset", sharesOfOwners},
+	{"a start later than retry_within is in the story", brokenPromises},
 	{"a preview counts what a redrive would leave out, by reason", previewByReason},
-	{"a redrive tells what became of its jobs", redriveToItsEnd},
+	{"a redrive shows the state of its jobs", redriveToItsEnd},
 	{"a redrive is paused, resumed and cancelled by hand", redrivesByHand},
-	{"an error group tells what varies and what was said", errorGroups},
+	{"an error group shows what varies, and its notes", errorGroups},
 	{"numbers are known without reading everything", figures},
-	{"analytics tell whether it helped to try again", analytics},
-	{"analytics tell how long a dependency was away", analyticsOfABreaker},
+	{"analytics show whether retries succeeded", analytics},
+	{"analytics show how long a dependency was down", analyticsOfABreaker},
 	{"a group is shown with its members, sealed and retried by hand", groupsByHand},
 	{"a group is cancelled by hand", cancelledGroups},
 	{"a member that waits is explained by those it waits for", membersThatWait},
 	{"the feed is followed from a number on", feedIsFollowed},
 	{"what people did is found by job, by subject and in the feed", auditTrail},
-	{"a subscription is kept, replaced, disabled, enabled, rewound and forgotten", subscriptionsByHand},
+	{"a subscription is created, replaced, disabled, enabled, rewound and deleted", subscriptionsByHand},
 	{"a delivery is sent again", deliveriesAreSentAgain},
 	{"a schedule is added, paused, run out of turn, replaced and removed", schedulesByHand},
 	{"a duty is paused, resumed and run by hand, unless workers cannot do without it", dutiesByHand},
@@ -82,18 +84,18 @@ var laws = []struct {
 	{"an edit shows what it changed, and can be taken back", restoreOfAnEdit},
 	{"a policy is applied whole or not at all", policiesByHand},
 	{"every setting is explained by its source, also those that workers have in Go", policiesExplained},
-	{"a policy is removed, and versions go on", policiesRemoved},
-	{"a policy that names a code which nothing defines is refused unless the operator vouches for it", policiesOfUnknownCodes},
+	{"a policy is removed, and version numbers continue", policiesRemoved},
+	{"a policy that names an undefined code is refused unless the operator allows the code", policiesOfUnknownCodes},
 	{"a policy is shown with the workers that do not follow it", policiesNotFollowed},
 	{"a code that a worker published is explained wherever it shows", publishedCodes},
-	{"a key is told once, listed without its secret and revoked", keysByHand},
+	{"a key is shown once, listed without its secret and revoked", keysByHand},
 	{"names with slashes and colons are found, and so are dots alone", namesOfEverySort},
-	{"a list is read on where the page before it ended", pagesOfAList},
+	{"a list continues where the previous page ended", pagesOfAList},
 	{"every question about one job is answered", everythingAboutAJob},
 	{"rules of retention are applied, and a purged job is explained by its tombstone", rulesOfRetention},
 }
 
-// A scene is one law's store, and the operator's desk in front of it.
+// A scene is the fixture of one test: a store, and a desk in front of it.
 type scene struct {
 	*testing.T
 	ctx   context.Context
@@ -102,7 +104,7 @@ type scene struct {
 	way   Way
 }
 
-// another is a desk on the same store that knows something of its own.
+// another returns a desk on the same store with another config.
 func (s *scene) another(cfg ops.Config) ops.Desk { return s.way(s.T, s.store, cfg) }
 
 func (s *scene) enqueue(change ...func(*holdfast.Draft)) holdfast.ID {
@@ -136,7 +138,7 @@ func (s *scene) settle(l holdfast.Lease, change func(*holdfast.Settlement)) {
 	s.must(answers[0])
 }
 
-// complete, fail and postpone are the three ends of an attempt that matter here.
+// complete, fail and postpone change a settlement into one of three outcomes.
 func complete(*holdfast.Settlement) {}
 
 func fail(s *holdfast.Settlement) {
@@ -159,8 +161,8 @@ func by(id holdfast.ID) holdfast.Intervention {
 	return holdfast.Intervention{Job: id, Actor: "ann", Reason: "because"}
 }
 
-// word is what somebody says in a request of their own.
-func word(actor, reason string) ops.By {
+// byPerson is the By of a person, in a request.
+func byPerson(actor, reason string) ops.By {
 	return ops.By{Actor: actor, Reason: reason, Request: "request-7"}
 }
 

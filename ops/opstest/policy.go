@@ -76,21 +76,21 @@ func publishedCodes(s *scene) {
 }
 
 func policiesRemoved(s *scene) {
-	s.expect(s.desk.RemovePolicy(s.ctx, 0, word("ann", "")), holdfast.ErrNotFound)
+	s.expect(s.desk.RemovePolicy(s.ctx, 0, byPerson("ann", "")), holdfast.ErrNotFound)
 	for _, text := range []string{"defaults: {max_attempts: 4}", "defaults: {max_attempts: 5}"} {
-		_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, word("ann", ""))
+		_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, byPerson("ann", ""))
 		s.must(err)
 	}
-	_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 6}", Replaces: 1}, word("ann", ""))
+	_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 6}", Replaces: 1}, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrConflict)
-	s.expect(s.desk.RemovePolicy(s.ctx, 1, word("ann", "")), holdfast.ErrConflict)
-	s.expect(s.desk.RemovePolicy(s.ctx, 2, word("", "")), holdfast.ErrInvalid)
-	s.must(s.desk.RemovePolicy(s.ctx, 2, word("ann", "the file is right again")))
-	s.expectSaid("policy", "removed", "applied", "applied")
+	s.expect(s.desk.RemovePolicy(s.ctx, 1, byPerson("ann", "")), holdfast.ErrConflict)
+	s.expect(s.desk.RemovePolicy(s.ctx, 2, byPerson("", "")), holdfast.ErrInvalid)
+	s.must(s.desk.RemovePolicy(s.ctx, 2, byPerson("ann", "the file is right again")))
+	s.expectEvents("policy", "removed", "applied", "applied")
 	_, err = s.desk.Policy(s.ctx)
 	s.expect(err, holdfast.ErrNotFound)
-	s.expect(s.desk.RemovePolicy(s.ctx, 0, word("ann", "")), holdfast.ErrNotFound)
-	again, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 5}"}, word("ann", ""))
+	s.expect(s.desk.RemovePolicy(s.ctx, 0, byPerson("ann", "")), holdfast.ErrNotFound)
+	again, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 5}"}, byPerson("ann", ""))
 	s.must(err)
 	if again.Version != 4 {
 		s.Errorf("after a removal versions do not go on: %d", again.Version)
@@ -100,22 +100,22 @@ func policiesRemoved(s *scene) {
 func policiesOfUnknownCodes(s *scene) {
 	const text = "codes: {MAILBOX_UNKNOWN: {retryable: false}}"
 	order := ops.PolicyOrder{Text: text}
-	_, err := s.desk.ApplyPolicy(s.ctx, order, word("ann", ""))
+	_, err := s.desk.ApplyPolicy(s.ctx, order, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	if !strings.Contains(err.Error(), "line 1") || !strings.Contains(err.Error(), "MAILBOX_UNKNOWN") {
 		s.Errorf("the refusal says %v", err)
 	}
 	order.Codes = []string{"MAILBOX_UNKNOWN", "no name"}
-	_, err = s.desk.ApplyPolicy(s.ctx, order, word("ann", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, order, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	order.Codes = order.Codes[:1]
-	_, err = s.desk.ApplyPolicy(s.ctx, order, word("ann", "its workers start tomorrow"))
+	_, err = s.desk.ApplyPolicy(s.ctx, order, byPerson("ann", "its workers start tomorrow"))
 	s.must(err)
-	s.must(s.desk.RemovePolicy(s.ctx, 0, word("ann", "")))
+	s.must(s.desk.RemovePolicy(s.ctx, 0, byPerson("ann", "")))
 	s.publish("v1", mailboxUnknown("No such mailbox."))
-	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, word("ann", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: text}, byPerson("ann", ""))
 	s.must(err)
-	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "codes: {MAILBOX_UNKNOW: {retryable: false}}"}, word("ann", ""))
+	_, err = s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "codes: {MAILBOX_UNKNOW: {retryable: false}}"}, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	if !strings.Contains(err.Error(), "did you mean MAILBOX_UNKNOWN?") {
 		s.Errorf("the refusal says %v", err)
@@ -123,7 +123,7 @@ func policiesOfUnknownCodes(s *scene) {
 }
 
 func policiesNotFollowed(s *scene) {
-	_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 4}"}, word("ann", ""))
+	_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 4}"}, byPerson("ann", ""))
 	s.must(err)
 	s.must(s.store.Present(s.ctx, holdfast.Presence{Worker: "w1", Policy: 1, For: time.Hour}))
 	s.must(s.store.Present(s.ctx, holdfast.Presence{Worker: "w2", Misses: "version 1 cannot be read here", For: time.Hour}))
@@ -154,7 +154,7 @@ func policiesExplained(s *scene) {
 	inGo := policy.InGo{Engine: policy.Say(failure.Policy{MaxCrashes: 7}), Kinds: map[string]policy.Said{"mail": policy.Say(failure.Policy{MaxAttempts: 4})}}
 	s.must(s.store.Keep(s.ctx, holdfast.Change{Records: catalog.Publish(nil, inGo, "v1", nil)}))
 	s.must(s.store.Present(s.ctx, holdfast.Presence{Worker: "w1", Kinds: []string{"mail"}, Depends: map[string]string{"mail": "smtp"}, Version: "v1", Codes: catalog.Name(nil, inGo), For: time.Hour}))
-	_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 5, backoff: {shape: fixed, delay: 2s}}\nowners: {acme: {max_attempts: 9}}\ndependencies: {smtp: {breaker: {open_for: 5s}}}"}, word("ann", ""))
+	_, err := s.desk.ApplyPolicy(s.ctx, ops.PolicyOrder{Text: "defaults: {max_attempts: 5, backoff: {shape: fixed, delay: 2s}}\nowners: {acme: {max_attempts: 9}}\ndependencies: {smtp: {breaker: {open_for: 5s}}}"}, byPerson("ann", ""))
 	s.must(err)
 	for _, want := range []struct {
 		q                   ops.PolicyQuestion

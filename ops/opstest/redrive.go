@@ -55,7 +55,7 @@ func previewByReason(s *scene) {
 	}
 	for reason, jobs := range map[string]int{"not failed": 2, "discarded": 1, "expired": 1, "unique key held by another": 2, "source gone": 1, "another generation": 1} {
 		if got[reason] != jobs {
-			s.Errorf("%d jobs are said to be ineligible for being %s, wanted %d", got[reason], reason, jobs)
+			s.Errorf("%d jobs are ineligible because they are %s, wanted %d", got[reason], reason, jobs)
 		}
 	}
 	if preview.Eligible != 3 || len(preview.Sample) != 3 || preview.Sample[1].ID != second || preview.Sample[2].ID != first {
@@ -95,7 +95,7 @@ func redriveToItsEnd(s *scene) {
 	}
 	lines := s.expectStory(bad, "queued", "failed", "redrive", "failed")
 	if want := "redriven by ann in redrive " + id.String() + ": repaired"; lines[2].Text != want || lines[2].Generation != 2 {
-		s.Errorf("the redrive is told as %+v, wanted %q", lines[2], want)
+		s.Errorf("the redrive is shown as %+v, wanted %q", lines[2], want)
 	}
 }
 
@@ -103,14 +103,14 @@ func redrivesByHand(s *scene) {
 	s.failed()
 	id, err := s.desk.StartRedrive(s.ctx, order())
 	s.must(err)
-	s.expect(s.desk.ResumeRedrive(s.ctx, id, word("ann", "")), holdfast.ErrConflict)
-	s.expect(s.desk.PauseRedrive(s.ctx, id, word("", "")), holdfast.ErrInvalid)
-	s.must(s.desk.PauseRedrive(s.ctx, id, word("bob", "lunch")))
-	s.expect(s.desk.PauseRedrive(s.ctx, id, word("bob", "")), holdfast.ErrConflict)
-	s.must(s.desk.ResumeRedrive(s.ctx, id, word("bob", "")))
-	s.must(s.desk.CancelRedrive(s.ctx, id, word("eve", "enough")))
-	s.expect(s.desk.ResumeRedrive(s.ctx, id, word("eve", "")), holdfast.ErrConflict)
-	s.expect(s.desk.PauseRedrive(s.ctx, holdfast.NewID(), word("eve", "")), holdfast.ErrNotFound)
+	s.expect(s.desk.ResumeRedrive(s.ctx, id, byPerson("ann", "")), holdfast.ErrConflict)
+	s.expect(s.desk.PauseRedrive(s.ctx, id, byPerson("", "")), holdfast.ErrInvalid)
+	s.must(s.desk.PauseRedrive(s.ctx, id, byPerson("bob", "lunch")))
+	s.expect(s.desk.PauseRedrive(s.ctx, id, byPerson("bob", "")), holdfast.ErrConflict)
+	s.must(s.desk.ResumeRedrive(s.ctx, id, byPerson("bob", "")))
+	s.must(s.desk.CancelRedrive(s.ctx, id, byPerson("eve", "enough")))
+	s.expect(s.desk.ResumeRedrive(s.ctx, id, byPerson("eve", "")), holdfast.ErrConflict)
+	s.expect(s.desk.PauseRedrive(s.ctx, holdfast.NewID(), byPerson("eve", "")), holdfast.ErrNotFound)
 	_, err = s.desk.Redrive(s.ctx, holdfast.NewID())
 	s.expect(err, holdfast.ErrNotFound)
 	second, err := s.desk.StartRedrive(s.ctx, order())
@@ -120,5 +120,5 @@ func redrivesByHand(s *scene) {
 	if len(list) != 2 || list[0].ID != second || list[1].ID != id || list[1].State != redrive.Cancelled || !strings.Contains(list[1].Why, "enough") {
 		s.Errorf("the redrives are %+v", list)
 	}
-	s.expectSaid("redrive/"+id.String(), "cancelled", "resumed", "paused", "started")
+	s.expectEvents("redrive/"+id.String(), "cancelled", "resumed", "paused", "started")
 }

@@ -13,15 +13,15 @@ func rulesOfRetention(s *scene) {
 	r, err := own.Retention(s.ctx)
 	s.must(err)
 	if r.Applied || len(r.Rules) != 1 || r.Rules[0].Name != "own" {
-		s.Errorf("where nobody applied rules they are %+v", r)
+		s.Errorf("without applied rules they are %+v", r)
 	}
-	s.expect(own.ApplyRetention(s.ctx, nil, word("ann", "")), holdfast.ErrConflict)
+	s.expect(own.ApplyRetention(s.ctx, nil, byPerson("ann", "")), holdfast.ErrConflict)
 	rules := []holdfast.Retain{{Name: "mails", Kind: "mail", State: holdfast.Complete, For: 0}, {Name: "rest", For: holdfast.Forever}}
-	s.expect(s.desk.ApplyRetention(s.ctx, rules, word("", "")), holdfast.ErrInvalid)
-	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x", For: -5}}, word("ann", "")), holdfast.ErrInvalid)
-	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x"}, {Name: "x"}}, word("ann", "")), holdfast.ErrInvalid)
-	s.must(s.desk.ApplyRetention(s.ctx, rules, word("ann", "the disk is small")))
-	s.must(s.desk.ApplyRetention(s.ctx, rules, word("bob", "nothing changes")))
+	s.expect(s.desk.ApplyRetention(s.ctx, rules, byPerson("", "")), holdfast.ErrInvalid)
+	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x", For: -5}}, byPerson("ann", "")), holdfast.ErrInvalid)
+	s.expect(s.desk.ApplyRetention(s.ctx, []holdfast.Retain{{Name: "x"}, {Name: "x"}}, byPerson("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.ApplyRetention(s.ctx, rules, byPerson("ann", "the disk is small")))
+	s.must(s.desk.ApplyRetention(s.ctx, rules, byPerson("bob", "nothing changes")))
 	if r, err = own.Retention(s.ctx); err != nil || !r.Applied || r.Version != 1 || len(r.Rules) != 2 || r.Rules[1].For != holdfast.Forever || len(r.Story) != 1 {
 		s.Errorf("the rules are %+v, %v", r, err)
 	}
@@ -38,7 +38,7 @@ func rulesOfRetention(s *scene) {
 	s.expectReasons(gone, "purged")
 	e, err := s.desk.Explain(s.ctx, gone)
 	s.must(err)
-	if e.Job.Kind != "mail" || e.Job.State != holdfast.Complete || !strings.Contains(e.Reasons[0].Text, "by the rule mails") {
+	if e.Job.Kind != "mail" || e.Job.State != holdfast.Complete || !strings.Contains(e.Reasons[0].Text, "by rule mails") {
 		s.Errorf("a purged job is explained by %+v", e)
 	}
 	stones, _, err := s.desk.Tombstones(s.ctx, holdfast.TombstoneFilter{Kind: "mail"})
@@ -49,9 +49,9 @@ func rulesOfRetention(s *scene) {
 	if r, err = s.desk.Retention(s.ctx); err != nil || len(r.Counts) != 1 || r.Counts[0].Jobs != 1 || r.Counts[0].Rule != "mails" {
 		s.Errorf("the counts are %+v, %v", r.Counts, err)
 	}
-	s.must(s.desk.ApplyRetention(s.ctx, nil, word("ann", "back to normal")))
+	s.must(s.desk.ApplyRetention(s.ctx, nil, byPerson("ann", "back to normal")))
 	if r, err = own.Retention(s.ctx); err != nil || r.Applied || r.Rules[0].Name != "own" {
 		s.Errorf("the rules are %+v, %v", r, err)
 	}
-	s.expectSaid("retention", "reset", "applied")
+	s.expectEvents("retention", "reset", "applied")
 }

@@ -11,15 +11,15 @@ import (
 
 func subscriptionsByHand(s *scene) {
 	wanted := subscription.Subscription{Name: "alarm", Sink: "call", Target: "pager", Events: []string{"failed"}}
-	_, err := s.desk.Subscribe(s.ctx, wanted, word("", ""))
+	_, err := s.desk.Subscribe(s.ctx, wanted, byPerson("", ""))
 	s.expect(err, holdfast.ErrInvalid)
-	_, err = s.desk.Subscribe(s.ctx, subscription.Subscription{}, word("ann", ""))
+	_, err = s.desk.Subscribe(s.ctx, subscription.Subscription{}, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	picky := s.another(ops.Config{CheckSubscription: func(subscription.Subscription) error { return errors.New("no such pager") }})
-	_, err = picky.Subscribe(s.ctx, wanted, word("ann", ""))
+	_, err = picky.Subscribe(s.ctx, wanted, byPerson("ann", ""))
 	s.expect(err, holdfast.ErrInvalid)
 	s.failed() // nobody listens yet
-	sub, err := s.desk.Subscribe(s.ctx, wanted, word("ann", "on call"))
+	sub, err := s.desk.Subscribe(s.ctx, wanted, byPerson("ann", "on call"))
 	s.must(err)
 	s.failed()
 	s.sequence()
@@ -37,38 +37,38 @@ func subscriptionsByHand(s *scene) {
 		}
 	}
 	if failures != 1 {
-		s.Errorf("%d failures are told since somebody listens, wanted 1", failures)
+		s.Errorf("%d failures are in the feed since a listener exists, wanted 1", failures)
 	}
 
 	wanted.ID = sub.ID
-	_, err = s.desk.Subscribe(s.ctx, wanted, word("bob", "a restart"))
+	_, err = s.desk.Subscribe(s.ctx, wanted, byPerson("bob", "a restart"))
 	s.must(err)
-	s.expectSaid(subscription.Owner(sub.ID), "subscribed")
+	s.expectEvents(subscription.Owner(sub.ID), "subscribed")
 	wanted.Target, wanted.Secrets = "other pager", []string{"pager"}
-	_, err = s.desk.Subscribe(s.ctx, wanted, word("bob", "moved"))
+	_, err = s.desk.Subscribe(s.ctx, wanted, byPerson("bob", "moved"))
 	s.must(err)
-	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "")), holdfast.ErrInvalid)
-	s.must(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "at night")))
-	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, word("ann", "again")), holdfast.ErrConflict)
-	s.must(s.desk.EnableSubscription(s.ctx, sub.ID, word("ann", "")))
-	s.expect(s.desk.EnableSubscription(s.ctx, sub.ID, word("ann", "")), holdfast.ErrConflict)
+	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, byPerson("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.DisableSubscription(s.ctx, sub.ID, byPerson("ann", "at night")))
+	s.expect(s.desk.DisableSubscription(s.ctx, sub.ID, byPerson("ann", "again")), holdfast.ErrConflict)
+	s.must(s.desk.EnableSubscription(s.ctx, sub.ID, byPerson("ann", "")))
+	s.expect(s.desk.EnableSubscription(s.ctx, sub.ID, byPerson("ann", "")), holdfast.ErrConflict)
 	s.sequence()
-	s.expect(s.desk.RewindSubscription(s.ctx, sub.ID, 1_000_000, word("ann", "")), holdfast.ErrInvalid)
-	s.must(s.desk.RewindSubscription(s.ctx, sub.ID, subscription.FromHead, word("ann", "skip it")))
+	s.expect(s.desk.RewindSubscription(s.ctx, sub.ID, 1_000_000, byPerson("ann", "")), holdfast.ErrInvalid)
+	s.must(s.desk.RewindSubscription(s.ctx, sub.ID, subscription.FromHead, byPerson("ann", "skip it")))
 	list, err := s.desk.Subscriptions(s.ctx)
 	s.must(err)
 	if len(list) != 1 || list[0].Lag != 0 && list[0].Lag != 1 || list[0].Target != "other pager" || list[0].Actor != "ann" { // being rewound is an event too
 		s.Errorf("the subscriptions are %+v", list)
 	}
-	s.must(s.desk.RewindSubscription(s.ctx, sub.ID, 0, word("ann", "all anew")))
+	s.must(s.desk.RewindSubscription(s.ctx, sub.ID, 0, byPerson("ann", "all anew")))
 	if got, err = s.desk.Subscription(s.ctx, sub.ID); err != nil || got.Cursor != 0 || got.Lag < 3 {
 		s.Errorf("a subscription that was rewound is %+v, %v", got, err)
 	}
-	s.expect(s.desk.Unsubscribe(s.ctx, holdfast.NewID(), word("ann", "")), holdfast.ErrNotFound)
-	s.must(s.desk.Unsubscribe(s.ctx, sub.ID, word("ann", "gone")))
+	s.expect(s.desk.Unsubscribe(s.ctx, holdfast.NewID(), byPerson("ann", "")), holdfast.ErrNotFound)
+	s.must(s.desk.Unsubscribe(s.ctx, sub.ID, byPerson("ann", "gone")))
 	_, err = s.desk.Subscription(s.ctx, sub.ID)
 	s.expect(err, holdfast.ErrNotFound)
-	s.expectSaid(subscription.Owner(sub.ID), "unsubscribed", "rewound", "rewound", "enabled", "disabled", "replaced", "subscribed")
+	s.expectEvents(subscription.Owner(sub.ID), "unsubscribed", "rewound", "rewound", "enabled", "disabled", "replaced", "subscribed")
 }
 
 // delivery makes a delivery and claims it.

@@ -234,14 +234,14 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 	switch {
 	case g.Status == holdfast.Resolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
 		g.Status = holdfast.Regressed
-		reason := "it was resolved, and failed again"
+		reason := "it failed again after it was resolved"
 		if g.ResolvedIn != "" {
 			reason += " in version " + g.ResolvedIn
 		}
 		m.say("error/"+g.Fingerprint, "regressed", "holdfast", reason)
 	case g.Status == holdfast.Ignored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
 		g.Status = holdfast.Open
-		reason := fmt.Sprintf("it was ignored until it had failed %d times", g.UntilCount)
+		reason := fmt.Sprintf("it was ignored until it had %d failures", g.UntilCount)
 		if !g.Until.IsZero() && !g.Until.After(m.now) {
 			reason = "it was ignored until " + g.Until.UTC().Format(time.RFC3339)
 		}

@@ -14,28 +14,28 @@ const (
 	sayNoJob        = "there is no job %v: check the id"
 	sayNoGroup      = "there is no group %v: check the id"
 	sayNoErrorGroup = "there is no error group %q: check the fingerprint"
-	sayNoActor      = "no actor is named: say who intervenes"
-	sayNoReason     = "a discard without a reason: say why the job is not needed any more"
+	sayNoActor      = "no actor: name the person or program that makes the change"
+	sayNoReason     = "a discard without a reason: say why the job is no longer needed"
 
 	sayRunning     = "job %v is being processed: cancel it, or retry it once its lease has expired"
 	sayNotFailed   = "job %v is %s: only a failed job can be retried"
 	sayWaits       = "job %v waits for other members of its group: it starts when they have ended"
 	sayQueued      = "job %v is already waiting to run"
-	sayExpired     = "job %v has passed its expiry, so no attempt could start: enqueue it anew"
+	sayExpired     = "job %v has passed its expiry, so no attempt could start: enqueue it again"
 	sayEnded       = "job %v is %s already: there is nothing to cancel"
 	sayUndiscarded = "job %v is %s: only a failed job can be discarded"
 	sayDiscarded   = "job %v is already discarded"
-	sayNoLetter    = "job %v is no dead letter any more: leave it out"
+	sayNoLetter    = "job %v is not a dead letter: leave it out"
 	sayKeyHeld     = "job %v holds the unique key of job %v: wait until it ends, or cancel it"
 
 	sayUneditable = "job %v is %s: only a job that is queued or failed can be edited"
-	sayDeadEdit   = "job %v is failed: its arguments, priority and attempts can be edited; where and when it waits, only once it is queued again"
-	sayStale      = "job %v has changed since it was looked at: look at it again, and edit what is there now"
+	sayDeadEdit   = "job %v is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again"
+	sayStale      = "job %v has changed since it was read: read it again and repeat the edit"
 
-	sayLost     = "the lease on job %v is no longer held: stop working on it; the report is kept as evidence and changes nothing"
+	sayLost     = "the lease on job %v is no longer held: stop working on it; the result is not applied"
 	sayKeyUsed  = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
 	sayExists   = "job %v exists already: leave the id out, or use a new one"
-	sayStranger = "job %v is no member of the same group: wait for members that exist, or for drafts that come earlier in the call"
+	sayStranger = "job %v is not a member of the same group: name existing members, or earlier drafts of the call"
 
 	saySealed       = "group %v is sealed: it takes no more members; seal it later, or make another group"
 	sayGroupExists  = "group %v exists already: leave the id out, or use a new one"
@@ -209,9 +209,9 @@ var refusalLaws = []law{
 		}
 		same(s, "turns", told, []string{
 			"open again: it was ignored until " + groups[0].Until.UTC().Format(time.RFC3339),
-			"open again: it was ignored until it had failed 6 times",
-			"regressed: it was resolved, and failed again in version v2",
-			"regressed: it was resolved, and failed again",
+			"open again: it was ignored until it had 6 failures",
+			"regressed: it failed again after it was resolved in version v2",
+			"regressed: it failed again after it was resolved",
 		})
 	}},
 }

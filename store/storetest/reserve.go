@@ -26,7 +26,7 @@ var reservedNames = []func(*holdfast.Draft){
 func (s *scene) expectReserved(err error) {
 	s.Helper()
 	s.expectError(err, holdfast.ErrInvalid)
-	if err != nil && !strings.Contains(err.Error(), "Holdfast's own") {
+	if err != nil && !strings.Contains(err.Error(), "reserved") {
 		s.Errorf("the refusal does not say why: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package export sends spans to a collector over OTLP/HTTP, as the standard OTEL_* variables say. It is apart from package telemetry, so that
-// only those who export carry what it leans on.
+// Package export sends spans to a collector over OTLP/HTTP, configured by the standard OTEL_* variables. It is separate
+// from package telemetry, so that only programs that export spans have its dependencies.
 package export
 
 import (
@@ -17,12 +17,13 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// patience is what the last spans are given to arrive at a stop.
+// patience is how long a stop waits for the last spans to be sent.
 const patience = 5 * time.Second
 
-// Open makes a provider of tracers. It exports to OTEL_EXPORTER_OTLP_ENDPOINT (or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT), with headers, timeout,
-// sampler, service name and limits from the other OTEL_* variables. With neither set, or with OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none,
-// it does nothing. A collector that is away costs spans and nothing else. Close sends what is left.
+// Open returns a tracer provider. It exports to OTEL_EXPORTER_OTLP_ENDPOINT (or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT), with
+// headers, timeout, sampler, service name and limits from the other OTEL_* variables. With neither set, or with
+// OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER=none, it exports nothing. If the collector is unavailable, spans are lost and
+// nothing else is affected. close sends the remaining spans.
 func Open(ctx context.Context, version string) (provider trace.TracerProvider, close func(context.Context) error, err error) {
 	if !wanted(os.Getenv) {
 		return noop.NewTracerProvider(), func(context.Context) error { return nil }, nil
@@ -51,7 +52,7 @@ func wanted(env func(string) string) bool {
 	return env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// resourceOf says who exports. What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say wins.
+// resourceOf describes this program. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 func resourceOf(ctx context.Context, version string) (*resource.Resource, error) {
 	own := []attribute.KeyValue{semconv.ServiceName("holdfast")}
 	if version != "" {

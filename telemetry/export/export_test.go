@@ -84,7 +84,7 @@ func TestSpansArriveAtTheCollectorThatTheVariablesName(t *testing.T) {
 	}
 	for _, word := range []string{"holdfast", "1.2.3", "deployment.environment.name"} {
 		if !strings.Contains(got.about, word) {
-			t.Errorf("%q is not said of who exports: %s", word, got.about)
+			t.Errorf("%q is missing in the resource: %s", word, got.about)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestWithoutAnEndpointNothingIsExported(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, span := provider.Tracer("x").Start(t.Context(), "x"); span.IsRecording() {
-			t.Errorf("%v: a span is recorded that nobody will see", set)
+			t.Errorf("%v: a span is recorded although it is not exported", set)
 		}
 		if err := done(t.Context()); err != nil {
 			t.Error(err)
@@ -111,7 +111,7 @@ func TestWithoutAnEndpointNothingIsExported(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
+func TestAnUnavailableCollectorDelaysNothing(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer server.Close()
@@ -128,6 +128,6 @@ func TestACollectorThatIsAwayHoldsNobodyUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if done(ctx) == nil {
-		t.Error("the last spans cannot have arrived, and nobody says so")
+		t.Error("the last spans cannot have arrived, and there is no error")
 	}
 }

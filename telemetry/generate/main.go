@@ -1,4 +1,4 @@
-// Generate writes the dashboard and the alert rules from the names of the metrics. Run it at the root of the repository.
+// Generate writes the dashboard and the alert rules. Run it in the root of the repository.
 package main
 
 import (

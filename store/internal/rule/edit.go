@@ -11,82 +11,82 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Revision is a job's facts as an edit or a redrive leaves them, and what its story says about it.
+// A Revision is a job's facts after an edit or a redrive, and the reason and former values for its event.
 type Revision struct {
-	Args        json.RawMessage // nil: as they were
+	Args        json.RawMessage // nil: unchanged
 	Queue       string
 	Priority    int16
 	Tags        []string
 	MaxAttempts int
-	Reason      string          // of the event: the operator's own, and what was changed
-	Was         json.RawMessage // of the event: the values that are replaced; nil when none is
+	Reason      string          // of the event: the operator's reason and a summary of the changes
+	Was         json.RawMessage // of the event: the replaced values; nil if there are none
 }
 
-// Edit finds out what an edit makes of a job, or why it cannot be made: the job is as the store shows it at that moment, under the locks that
-// keep it so, and args are its arguments as they are stored.
+// Edit returns what an edit makes of a job, or why it is refused. job is the current job, read under locks that keep it
+// unchanged, and args are its stored arguments.
 func Edit(job *holdfast.Job, args json.RawMessage, e *holdfast.Edit) (r Revision, err error) {
 	switch {
 	case job.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
-		return r, against(job.ID, "is failed: its arguments, priority and attempts can be edited; where and when it waits, only once it is queued again")
+		return r, conflict(job.ID, "is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again")
 	case job.State != holdfast.Queued && job.State != holdfast.Failed:
-		return r, against(job.ID, "is %s: only a job that is queued or failed can be edited", job.State)
+		return r, conflict(job.ID, "is %s: only a job that is queued or failed can be edited", job.State)
 	case e.Seen != "" && e.Seen != job.Digest():
-		return r, against(job.ID, "has changed since it was looked at: look at it again, and edit what is there now")
+		return r, conflict(job.ID, "has changed since it was read: read it again and repeat the edit")
 	case (e.Patch != nil || e.Args != nil || e.Queue != nil) && (&holdfast.Draft{Kind: job.Kind, Queue: job.Queue, Owner: job.Owner}).Reserved() != nil:
-		return r, against(job.ID, "is a delivery: what it tells, and where it waits, cannot be changed")
+		return r, conflict(job.ID, "is a delivery: its content and its queue cannot be changed")
 	}
 	r = Revision{Queue: job.Queue, Priority: job.Priority, Tags: job.Tags, MaxAttempts: job.MaxAttempts}
-	var said []string
+	var summary []string
 	if e.Reason != "" {
-		said = append(said, e.Reason)
+		summary = append(summary, e.Reason)
 	}
 	var was former
 	if e.Args != nil {
 		if !json.Valid(args) {
-			return r, against(job.ID, "has arguments that cannot be read, so they cannot be replaced: run holdfast doctor")
+			return r, conflict(job.ID, "has arguments that cannot be read, so they cannot be replaced: run holdfast doctor")
 		}
-		r.Args, said = e.Args, append(said, "arguments replaced")
+		r.Args, summary = e.Args, append(summary, "arguments replaced")
 	}
 	if e.Patch != nil {
 		if r.Args, err = patch(job.ID, args, e.Patch); err != nil {
 			return r, err
 		}
-		said = append(said, "arguments patched")
+		summary = append(summary, "arguments patched")
 	}
 	if r.Args != nil && differ(r.Args, args) {
 		was.add("args", args)
 	}
 	if e.Queue != nil && *e.Queue != job.Queue {
 		was.value("queue", job.Queue)
-		r.Queue, said = *e.Queue, append(said, moved(job.Queue, *e.Queue))
+		r.Queue, summary = *e.Queue, append(summary, moved(job.Queue, *e.Queue))
 	}
 	if e.Priority != nil && *e.Priority != job.Priority {
 		was.value("priority", job.Priority)
-		r.Priority, said = *e.Priority, append(said, fmt.Sprintf("priority %d to %d", job.Priority, *e.Priority))
+		r.Priority, summary = *e.Priority, append(summary, fmt.Sprintf("priority %d to %d", job.Priority, *e.Priority))
 	}
 	if e.Tags != nil && !slices.Equal(*e.Tags, job.Tags) {
 		was.value("tags", slices.Concat([]string{}, job.Tags))
 	}
 	if e.Tags != nil {
-		r.Tags, said = *e.Tags, append(said, fmt.Sprintf("%d tags instead of %d", len(*e.Tags), len(job.Tags)))
+		r.Tags, summary = *e.Tags, append(summary, fmt.Sprintf("%d tags instead of %d", len(*e.Tags), len(job.Tags)))
 	}
 	if e.MaxAttempts != nil && *e.MaxAttempts != job.MaxAttempts {
 		was.value("max_attempts", job.MaxAttempts)
-		r.MaxAttempts, said = *e.MaxAttempts, append(said, fmt.Sprintf("max attempts %d to %d", job.MaxAttempts, *e.MaxAttempts))
+		r.MaxAttempts, summary = *e.MaxAttempts, append(summary, fmt.Sprintf("max attempts %d to %d", job.MaxAttempts, *e.MaxAttempts))
 	}
 	if e.Delay != nil {
 		was.value("due_at", job.DueAt.UTC())
-		said = append(said, fmt.Sprintf("due in %v", e.Delay.Truncate(time.Microsecond)))
+		summary = append(summary, fmt.Sprintf("due in %v", e.Delay.Truncate(time.Microsecond)))
 	}
-	r.Reason, r.Was = strings.Join(said, "; "), was.object()
+	r.Reason, r.Was = strings.Join(summary, "; "), was.object()
 	return r, nil
 }
 
-// Redrive finds out what a redrive makes of a job that waits in queue, or why it cannot take it. The arguments are asked for only when they are patched. A discard
-// changes no facts. A job that is not discarded also needs its unique key, see [KeyHeld].
+// Redrive returns what a redrive makes of a job in a queue, or why it cannot take the job. args are needed only if they are
+// patched. A discard changes no facts. A job that is not discarded also needs its unique key, see [KeyHeld].
 func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now time.Time) (v Revision, err error) {
 	if !j.DeadLetter() {
-		return v, against(j.ID, "is no dead letter any more: leave it out")
+		return v, conflict(j.ID, "is not a dead letter: leave it out")
 	}
 	v.Queue, v.Reason = queue, RedriveReason(r)
 	if r.Discard {
@@ -96,7 +96,7 @@ func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now
 		return v, err
 	}
 	if (r.Patch != nil || r.Queue != "") && (&holdfast.Draft{Queue: queue}).Reserved() != nil {
-		return v, against(j.ID, "is a delivery: what it tells, and where it waits, cannot be changed")
+		return v, conflict(j.ID, "is a delivery: its content and its queue cannot be changed")
 	}
 	var was former
 	if r.Patch != nil {
@@ -117,7 +117,7 @@ func Redrive(j Job, queue string, args json.RawMessage, r *holdfast.Redrive, now
 	return v, nil
 }
 
-// RedriveReason is the reason of what a redrive does, apart from what it changes in a single job.
+// RedriveReason returns the reason of a redrive's events, without the changes to a single job.
 func RedriveReason(r *holdfast.Redrive) string {
 	if r.Reason == "" {
 		return r.ID.String()
@@ -134,7 +134,7 @@ func differ(a, b json.RawMessage) bool {
 	return !bytes.Equal(one.Bytes(), other.Bytes())
 }
 
-// former builds the object of the values that an edit replaces. Arguments are kept to the letter.
+// former builds the JSON object of the values that an edit replaces. Arguments are kept byte for byte.
 type former []byte
 
 func (f *former) add(name string, value []byte) {
@@ -153,14 +153,14 @@ func (f former) object() json.RawMessage {
 	return append(append([]byte{'{'}, f[1:]...), '}')
 }
 
-// patch applies a merge patch to arguments as they are stored.
+// patch applies a merge patch to stored arguments.
 func patch(job holdfast.ID, args, change json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(args) {
-		return nil, against(job, "has arguments that cannot be read, so they cannot be patched: run holdfast doctor")
+		return nil, conflict(job, "has arguments that cannot be read, so they cannot be patched: run holdfast doctor")
 	}
 	patched := Merge(args, change)
 	if len(patched) > holdfast.MaxArgs {
-		return nil, against(job, "would have patched arguments of %d bytes: the limit is %d", len(patched), holdfast.MaxArgs)
+		return nil, conflict(job, "would have patched arguments of %d bytes: the limit is %d", len(patched), holdfast.MaxArgs)
 	}
 	return patched, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Group checks a group and completes it as it begins.
+// Group validates a group and sets its defaults.
 func Group(g *holdfast.Group) error {
 	if err := g.Prepare(); err != nil {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Cause: err}
@@ -16,7 +16,7 @@ func Group(g *holdfast.Group) error {
 	return nil
 }
 
-// Sealed refuses a member of a group that takes no more of them.
+// Sealed refuses a new member of a sealed group.
 func Sealed(group holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict,
 		Message: fmt.Sprintf("group %v is sealed: it takes no more members; seal it later, or make another group", group)}
@@ -24,7 +24,7 @@ func Sealed(group holdfast.ID) error {
 
 // NotMember refuses a draft that waits for a job outside its group.
 func NotMember(upstream holdfast.ID) error {
-	return invalid("job %v is no member of the same group: wait for members that exist, or for drafts that come earlier in the call", upstream)
+	return invalid("job %v is not a member of the same group: name existing members, or earlier drafts of the call", upstream)
 }
 
 // CancelGroup refuses to cancel a group that has settled.
@@ -35,7 +35,8 @@ func CancelGroup(group holdfast.ID, state holdfast.GroupState) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v is %s already: there is nothing to cancel", group, state)}
 }
 
-// NothingToRetry refuses to retry a group of which no member can be retried: so many have expired, and of so many others another job holds the unique key.
+// NothingToRetry refuses to retry a group of which no member can be retried: expired members have passed their expiry, and
+// other jobs have the unique keys of keyed members.
 func NothingToRetry(group holdfast.ID, expired, keyed int) error {
 	if expired+keyed == 0 {
 		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v has no failed members: there is nothing to retry", group)}
@@ -44,7 +45,7 @@ func NothingToRetry(group holdfast.ID, expired, keyed int) error {
 		"no failed member of group %v can be retried: %d passed their expiry, and other jobs hold the unique keys of %d", group, expired, keyed)}
 }
 
-// EndedWith is the reason for which a live member is cancelled when its group ends as cancelled or expired.
+// EndedWith returns the reason with which an unfinished member is cancelled when its group ends as cancelled or expired.
 func EndedWith(state holdfast.GroupState) string {
 	if state == holdfast.GroupExpired {
 		return "its group expired"
@@ -52,7 +53,7 @@ func EndedWith(state holdfast.GroupState) string {
 	return "its group was cancelled"
 }
 
-// Outcome says how the members of a group ended, and which of the continuations cannot be enqueued any more.
+// Outcome describes how the members of a group ended, and which continuations could not be enqueued.
 func Outcome(m holdfast.Members, refused error) string {
 	parts := []string{fmt.Sprintf("%d of %d complete", m.Complete, m.Total)}
 	if m.Failed > 0 {
@@ -68,11 +69,11 @@ func Outcome(m holdfast.Members, refused error) string {
 	return text
 }
 
-// ErrThenUnreadable says that the continuations of a group are damaged.
+// ErrThenUnreadable says that the stored continuations of a group are damaged.
 var ErrThenUnreadable = errors.New("they cannot be read: run holdfast doctor")
 
-// Continuations are the drafts that follow the outcome of a group. Those that no store accepts are left out, and named by the error: they do not keep the
-// group from settling.
+// Continuations returns the drafts to enqueue after the outcome of a group. Invalid ones are left out and named by the
+// error: they do not keep the group from settling.
 func Continuations(g *holdfast.Group) (drafts []holdfast.Draft, refused error) {
 	var problems []error
 	for _, draft := range g.Continuations() {

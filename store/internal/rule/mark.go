@@ -9,42 +9,42 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The audit log loses lines in one way only: Forget deletes the oldest. It leaves a mark, a line of the audit log like any other and sealed with it, that says
-// how far the log was shortened. So where the log begins is itself on record, and a log that begins elsewhere was wiped.
-
-// A Mark is what remains of forgotten lines of the audit log.
+// A Mark records that old entries of the audit log were deleted. Forget is the only way to delete entries, and deletes the
+// oldest. It writes a mark, an entry of the audit log like any other and part of its hash chain, that says how far the log
+// was shortened. So the start of the log is itself on record, and a log that starts elsewhere was tampered with.
 type Mark struct {
-	Lines  int       // so many, this time
+	Lines  int       // number of deleted entries
 	Link   int       // the last of them
-	Newest time.Time // when it was written; zero: it was forgotten before there were marks
+	Newest time.Time // when it was written; zero: it was deleted before there were marks
 	Hash   []byte    // its hash
 }
 
-// Subject and name of the line that is a mark.
+// Subject and name of the entry that is a mark.
 const (
 	MarkSubject = "audit"
 	MarkName    = "shortened"
 )
 
-// MinStory is how long lines of the audit log are kept at least. No caller can have younger ones forgotten, so a mark that tells of some is a finding.
+// MinStory is how long entries of the audit log are kept at least. No caller can delete younger ones, so a mark about
+// younger ones is a finding of the integrity check.
 const MinStory = holdfast.MinKeepStory
 
-// markEvery is how often a mark is made when little is to be forgotten: the log is not to be kept alive by its own marks.
+// markEvery is the minimum time between marks when few entries are deleted, so that the log does not grow by its own marks.
 const markEvery = time.Hour
 
-// markText is what a mark says. Scanning a text, %s takes the semicolon along.
+// markText is the reason of a mark; migrations write it too. markScan parses it: fmt.Sscanf reads the semicolon as part of %s.
 const (
 	markText = "%d lines up to link %d are forgotten, the newest of %s; its hash is %s"
 	markScan = "%d lines up to link %d are forgotten, the newest of %s its hash is %s"
 )
 
-// Line is the mark as a line of the audit log.
+// Line returns the mark as an entry of the audit log.
 func (m Mark) Line() holdfast.Event {
 	reason := fmt.Sprintf(markText, m.Lines, m.Link, m.Newest.UTC().Format(time.RFC3339Nano), hex.EncodeToString(m.Hash))
 	return holdfast.Event{Subject: MarkSubject, Name: MarkName, Actor: "holdfast", Reason: reason}
 }
 
-// ReadMark reads the reason of a mark's line.
+// ReadMark parses the reason of a mark's entry.
 func ReadMark(reason string) (m Mark, ok bool) {
 	var newest, hash string
 	if n, err := fmt.Sscanf(reason, markScan, &m.Lines, &m.Link, &newest, &hash); err != nil || n != 4 {
@@ -56,7 +56,8 @@ func ReadMark(reason string) (m Mark, ok bool) {
 	return m, err == nil && wrong == nil && len(m.Hash) > 0
 }
 
-// Shortens reports whether so many old lines, of a limit, are to be forgotten now. last is when the log was last shortened.
+// Shortens reports whether a number of old entries, at most limit, are to be deleted now. last is when the log was last
+// shortened.
 func Shortens(old, limit int, last, now time.Time) bool {
 	return old > 0 && (old >= limit || now.Sub(last) >= markEvery)
 }

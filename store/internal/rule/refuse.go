@@ -8,56 +8,56 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// NoJob answers for a job that is not there, and for one of another owner.
+// NoJob is the error for a job that does not exist or belongs to another owner.
 func NoJob(id holdfast.ID) error { return notFound("there is no job %v: check the id", id) }
 
-// NoGroup answers for a group that is not there, and for one of another owner.
+// NoGroup is the error for a group that does not exist or belongs to another owner.
 func NoGroup(id holdfast.ID) error { return notFound("there is no group %v: check the id", id) }
 
-// NoErrorGroup answers for a fingerprint that was never seen.
+// NoErrorGroup is the error for an unknown fingerprint.
 func NoErrorGroup(fingerprint string) error {
 	return notFound("there is no error group %.80q: check the fingerprint", fingerprint)
 }
 
-// NoState answers for a job whose facts are there and whose state is not: the store is damaged.
+// NoState is the error for a job that has facts but no state row: the store is damaged.
 func NoState(id holdfast.ID) error {
-	return against(id, "has no row that says its state: run holdfast doctor")
+	return conflict(id, "has no state row: run holdfast doctor")
 }
 
-// LeaseLost answers a worker that does not hold the lease it names.
+// LeaseLost is the error for a worker that does not hold the lease it names.
 func LeaseLost(job holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrLeaseLost, Job: job,
-		Message: fmt.Sprintf("the lease on job %v is no longer held: stop working on it; the report is kept as evidence and changes nothing", job)}
+		Message: fmt.Sprintf("the lease on job %v is no longer held: stop working on it; the result is not applied", job)}
 }
 
-// KeyHeld refuses to start a job anew while another holds its unique key.
+// KeyHeld refuses to start a new generation of a job while another job has its unique key.
 func KeyHeld(holder, job holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: holder,
 		Message: fmt.Sprintf("job %v holds the unique key of job %v: wait until it ends, or cancel it", holder, job)}
 }
 
-// KeyUsed refuses a draft whose idempotency key made another job.
+// KeyUsed refuses a draft whose idempotency key was used for a different draft.
 func KeyUsed(key string, job holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job,
 		Message: fmt.Sprintf("the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key", key, job)}
 }
 
-// JobExists refuses a draft with the id of another job.
+// JobExists refuses a draft with the id of an existing job.
 func JobExists(id holdfast.ID) error {
-	return against(id, "exists already: leave the id out, or use a new one")
+	return conflict(id, "exists already: leave the id out, or use a new one")
 }
 
-// GroupExists refuses a group with the id of another.
+// GroupExists refuses a group with the id of an existing one.
 func GroupExists(id holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("group %v exists already: leave the id out, or use a new one", id)}
 }
 
-// RecordChanged refuses a record that was changed after its keeper read it.
+// RecordChanged refuses to write a record that has changed since the caller read it.
 func RecordChanged(room, name string) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf("record %s/%s has changed since it was read: read it again and decide again", room, name)}
 }
 
-// Drafts checks and completes drafts in place, all of them before a store writes the first. The error names every problem.
+// Drafts validates drafts and sets their defaults, all of them before a store writes the first. The error names every problem.
 func Drafts(drafts []holdfast.Draft) error { return prepare(drafts, (*holdfast.Draft).Prepare) }
 
 // Deliveries does the same for the deliveries of a change.
@@ -67,7 +67,7 @@ func Deliveries(drafts []holdfast.Draft) error {
 
 func prepare(drafts []holdfast.Draft, one func(*holdfast.Draft) error) error {
 	var problems []error
-	var said []string
+	var texts []string
 	for i := range drafts {
 		err := one(&drafts[i])
 		if err == nil {
@@ -77,10 +77,10 @@ func prepare(drafts []holdfast.Draft, one func(*holdfast.Draft) error) error {
 		if len(drafts) > 1 {
 			text = fmt.Sprintf("draft %d of %d: %s", i+1, len(drafts), text)
 		}
-		problems, said = append(problems, err), append(said, text)
+		problems, texts = append(problems, err), append(texts, text)
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.Join(said, "; "), Cause: errors.Join(problems...)}
+	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: strings.Join(texts, "; "), Cause: errors.Join(problems...)}
 }

@@ -1,6 +1,7 @@
-// Package rule holds the decisions that every store makes the same way: whether a job or a group may be changed as an operator asks, what an edit
-// makes of it, when the status of an error group changes, and the exact text of every refusal. A store reads the facts under its own locks, asks
-// this package, and writes what it answers. Everything here is a pure function: it reads no clock and no database.
+// Package rule holds the decisions that every store makes the same way: whether a job or a group may be changed as an
+// operator asks, what an edit changes, when the status of an error group changes, and the exact text of every refusal. A
+// store reads the facts under its own locks, calls this package, and writes the result. All functions are pure: they read
+// no clock and no database.
 package rule
 
 import (
@@ -10,18 +11,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Machine is the actor of what a store does on its own account.
+// Machine is the actor of changes that a store makes by itself.
 const Machine = "holdfast"
 
-// A Job is what a store has read of one job when an operator intervenes.
+// A Job is what a store has read of a job when an operator intervenes.
 type Job struct {
 	ID        holdfast.ID
 	State     holdfast.State
-	Ready     bool      // queued: it may be claimed now
-	Waits     bool      // queued: it starts when other members of its group have ended
+	Ready     bool      // queued: claimable now
+	Waits     bool      // queued: waits for other members of its group to end
 	Tried     bool      // an attempt of this generation has ended
-	Discarded bool      // failed: it is no dead letter any more
-	ExpireAt  time.Time // no attempt starts after this; zero: at any time
+	Discarded bool      // failed: no longer a dead letter
+	ExpireAt  time.Time // no attempt starts after this time; zero: no limit
 	Claimed   time.Time // processing: when its batch was claimed
 	Until     time.Time // processing: when its lease expires
 }
@@ -31,21 +32,22 @@ func (j *Job) DeadLetter() bool { return j.State == holdfast.Failed && !j.Discar
 
 func (j *Job) expired(now time.Time) bool { return !j.ExpireAt.IsZero() && !j.ExpireAt.After(now) }
 
-// Retry refuses a manual retry of a job that is not failed, not waiting for an automatic retry and not stuck. A processing job is stuck past its
-// lease, or when it was claimed stuckAfter ago (0: only past its lease). A failed job also needs its unique key, see [KeyHeld].
+// Retry refuses a manual retry of a job that is not failed, not waiting for an automatic retry and not stuck. A processing
+// job is stuck past its lease, or when it was claimed stuckAfter ago (0: only past its lease). A failed job also needs its
+// unique key, see [KeyHeld].
 func Retry(j Job, stuckAfter time.Duration, now time.Time) error {
 	switch {
 	case j.State == holdfast.Failed:
 	case j.State == holdfast.Processing:
 		if j.Until.After(now) && (stuckAfter <= 0 || j.Claimed.After(now.Add(-stuckAfter))) {
-			return against(j.ID, "is being processed: cancel it, or retry it once its lease has expired")
+			return conflict(j.ID, "is being processed: cancel it, or retry it once its lease has expired")
 		}
 	case j.State.Terminal():
-		return against(j.ID, "is %s: only a failed job can be retried", j.State)
+		return conflict(j.ID, "is %s: only a failed job can be retried", j.State)
 	case j.Waits:
-		return against(j.ID, "waits for other members of its group: it starts when they have ended")
+		return conflict(j.ID, "waits for other members of its group: it starts when they have ended")
 	case j.Ready || !j.Tried:
-		return against(j.ID, "is already waiting to run")
+		return conflict(j.ID, "is already waiting to run")
 	}
 	return InTime(j, now)
 }
@@ -53,40 +55,41 @@ func Retry(j Job, stuckAfter time.Duration, now time.Time) error {
 // InTime refuses a new generation of a job whose expiry has passed.
 func InTime(j Job, now time.Time) error {
 	if j.expired(now) {
-		return against(j.ID, "has passed its expiry, so no attempt could start: enqueue it anew")
+		return conflict(j.ID, "has passed its expiry, so no attempt could start: enqueue it again")
 	}
 	return nil
 }
 
-// Cancel answers with the state that a cancelled job has at once: cancelled when it was queued, processing when its worker is asked to stop.
+// Cancel returns the state of a job right after it is cancelled: cancelled if it was queued, processing if its worker is
+// asked to stop.
 func Cancel(j Job) (holdfast.State, error) {
 	switch {
 	case j.State.Terminal():
-		return "", against(j.ID, "is %s already: there is nothing to cancel", j.State)
+		return "", conflict(j.ID, "is %s already: there is nothing to cancel", j.State)
 	case j.State == holdfast.Processing:
 		return holdfast.Processing, nil
 	}
 	return holdfast.Cancelled, nil
 }
 
-// CheckDiscard refuses a discard that does not say why, before a store looks at the job.
+// CheckDiscard refuses a discard without a reason, before a store reads the job.
 func CheckDiscard(i *holdfast.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
 	if i.Reason == "" {
-		return invalid("a discard without a reason: say why the job is not needed any more")
+		return invalid("a discard without a reason: say why the job is no longer needed")
 	}
 	return nil
 }
 
-// Discard refuses to discard a job that is no dead letter.
+// Discard refuses to discard a job that is not a dead letter.
 func Discard(j Job) error {
 	switch {
 	case j.State != holdfast.Failed:
-		return against(j.ID, "is %s: only a failed job can be discarded", j.State)
+		return conflict(j.ID, "is %s: only a failed job can be discarded", j.State)
 	case j.Discarded:
-		return against(j.ID, "is already discarded")
+		return conflict(j.ID, "is already discarded")
 	}
 	return nil
 }
@@ -100,7 +103,7 @@ func Hold(h *holdfast.Hold) error {
 	return i.Check()
 }
 
-// Batch refuses a call for a number of things that is not positive.
+// Batch refuses a limit that is not positive.
 func Batch(call string, limit int) error {
 	if limit <= 0 {
 		return invalid("%s with a limit of %d: give a positive limit", call, limit)
@@ -108,7 +111,8 @@ func Batch(call string, limit int) error {
 	return nil
 }
 
-// Forget refuses to delete by an unknown shelf, a negative age, a limit that is not positive, or young lines of the audit log.
+// Forget refuses an unknown shelf, a negative age, a limit that is not positive, and audit-log entries that are too young
+// to be deleted.
 func Forget(shelf string, older time.Duration, limit int) error {
 	switch shelf {
 	case holdfast.ShelfFeed, holdfast.ShelfStory, holdfast.ShelfTallies, holdfast.ShelfTombstones:
@@ -119,12 +123,12 @@ func Forget(shelf string, older time.Duration, limit int) error {
 		return invalid("older than %v: give a duration that is not negative", older)
 	}
 	if shelf == holdfast.ShelfStory && older < MinStory {
-		return invalid("lines of stories older than %v: they are the audit log, and are kept for at least %v", older, MinStory)
+		return invalid("story entries older than %v: they are the audit log and are kept for at least %v", older, MinStory)
 	}
 	return Batch("forget", limit)
 }
 
-// Lease refuses a lease duration that no store can keep.
+// Lease refuses a lease duration that no store supports.
 func Lease(d time.Duration) error {
 	if d < time.Microsecond || d > holdfast.MaxDelay {
 		return invalid("a lease of %v: give a duration between 1µs and 100 years", d)
@@ -140,6 +144,6 @@ func notFound(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-func against(job holdfast.ID, format string, args ...any) error {
+func conflict(job holdfast.ID, format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Job: job, Message: fmt.Sprintf("job %v ", job) + fmt.Sprintf(format, args...)}
 }

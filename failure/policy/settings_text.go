@@ -9,71 +9,71 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// said are the settings that are set, in words.
-func (t *terms) said() map[string]string {
-	said := map[string]string{}
+// settings returns the settings that are set, as text.
+func (t *terms) settings() map[string]string {
+	given := map[string]string{}
 	put := func(is bool, name, value string) {
 		if is {
-			said[name] = value
+			given[name] = value
 		}
 	}
 	put(t.maxAttempts > 0, "max_attempts", strconv.Itoa(t.maxAttempts))
-	put(t.giveUpAfter > 0, "give_up_after", inWords(t.giveUpAfter))
-	put(t.backoff != nil, "backoff", waitsOf(t.backoff))
+	put(t.giveUpAfter > 0, "give_up_after", durationText(t.giveUpAfter))
+	put(t.backoff != nil, "backoff", backoffText(t.backoff))
 	put(t.maxCrashes > 0, "max_crashes", strconv.Itoa(t.maxCrashes))
-	put(t.crashBackoff != nil, "crash_backoff", waitsOf(t.crashBackoff))
-	put(t.retryAfterCap > 0, "retry_after_cap", inWords(t.retryAfterCap))
-	put(t.retryWithin > 0, "retry_within", inWords(t.retryWithin))
+	put(t.crashBackoff != nil, "crash_backoff", backoffText(t.crashBackoff))
+	put(t.retryAfterCap > 0, "retry_after_cap", durationText(t.retryAfterCap))
+	put(t.retryWithin > 0, "retry_within", durationText(t.retryWithin))
 	put(t.throttle != "", "throttle", string(t.throttle))
 	put(t.hopeless > 0, "hopeless", percent(t.hopeless))
 	for name, flag := range map[string]*bool{"retryable": t.retryable, "learned": t.learned, "throttle_trips_breaker": t.throttleTrips, "group_benign": t.groupBenign} {
 		if flag != nil {
-			said[name] = strconv.FormatBool(*flag)
+			given[name] = strconv.FormatBool(*flag)
 		}
 	}
-	return said
+	return given
 }
 
-// waitsOf puts a backoff into words.
-func waitsOf(b failure.Backoff) string {
+// backoffText describes a backoff.
+func backoffText(b failure.Backoff) string {
 	switch b := b.(type) {
 	case failure.Exponential:
 		parts := []string{}
 		for _, one := range []struct {
 			is   bool
 			text string
-		}{{b.Base > 0, inWords(b.Base)}, {b.Factor > 0, "times " + strconv.Itoa(b.Factor)}, {b.Cap > 0, "up to " + inWords(b.Cap)}, {b.Jitter != failure.Jitter{}, jitterOf(b.Jitter)}} {
+		}{{b.Base > 0, durationText(b.Base)}, {b.Factor > 0, "times " + strconv.Itoa(b.Factor)}, {b.Cap > 0, "up to " + durationText(b.Cap)}, {b.Jitter != failure.Jitter{}, jitterText(b.Jitter)}} {
 			if one.is {
 				parts = append(parts, one.text)
 			}
 		}
 		return "exponential: " + strings.Join(parts, ", ")
 	case failure.Fixed:
-		return "fixed: " + inWords(time.Duration(b))
+		return "fixed: " + durationText(time.Duration(b))
 	case failure.Table:
 		words := make([]string, len(b))
 		for i, d := range b {
-			words[i] = inWords(d)
+			words[i] = durationText(d)
 		}
 		return "table: " + strings.Join(words, ", ")
 	case failure.Spread:
-		return waitsOf(b.Of) + ", " + jitterOf(b.Jitter)
+		return backoffText(b.Of) + ", " + jitterText(b.Jitter)
 	}
-	return fmt.Sprintf("of the application's own (%T)", b)
+	return fmt.Sprintf("of the application (%T)", b)
 }
 
-func jitterOf(j failure.Jitter) string {
+func jitterText(j failure.Jitter) string {
 	switch {
 	case j.Full:
 		return "full jitter"
 	case j.Plus > 0:
-		return "plus up to " + inWords(j.Plus)
+		return "plus up to " + durationText(j.Plus)
 	}
 	return fmt.Sprintf("jitter %d%%", j.Percent)
 }
 
-// inWords is a duration without units that are zero: 1h, 1m30s.
-func inWords(d time.Duration) string {
+// durationText formats a duration without units that are zero: 1h, 1m30s.
+func durationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -86,4 +86,4 @@ func inWords(d time.Duration) string {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 4, 64) + "%" }
 
-func number64(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+func numberText(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }

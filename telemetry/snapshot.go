@@ -8,15 +8,15 @@ import (
 	"github.com/holdfastdev/holdfast/failure/redrive"
 )
 
-// feedDuty is the duty that numbers what happened, so that the feed tells it.
+// feedDuty is the duty that numbers events for the feed.
 const feedDuty = "sequence"
 
-func (l *lookout) stats(ctx context.Context, s sheet) error {
+func (l *storeCollector) stats(ctx context.Context, s valueSet) error {
 	stats, err := l.desk.Stats(ctx)
 	if err != nil {
 		return err
 	}
-	if alive, err := l.desk.Workers(ctx); err == nil { // without them every name is counted as one that a caller chose
+	if alive, err := l.desk.Workers(ctx); err == nil { // on an error every name counts as chosen by a caller
 		for _, w := range alive {
 			l.names.queues.declare(w.Queues)
 			l.names.kinds.declare(w.Kinds)
@@ -41,7 +41,7 @@ func (l *lookout) stats(ctx context.Context, s sheet) error {
 	return nil
 }
 
-func (l *lookout) holds(ctx context.Context, s sheet) error {
+func (l *storeCollector) holds(ctx context.Context, s valueSet) error {
 	all, err := l.desk.Holds(ctx)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (l *lookout) holds(ctx context.Context, s sheet) error {
 
 var circuitStates = []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.Recovering, breaker.ForcedOpen, breaker.ForcedClosed}
 
-func (l *lookout) breakers(ctx context.Context, s sheet) error {
+func (l *storeCollector) breakers(ctx context.Context, s valueSet) error {
 	all, err := l.desk.Breakers(ctx)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (l *lookout) breakers(ctx context.Context, s sheet) error {
 	return nil
 }
 
-func (l *lookout) duties(ctx context.Context, s sheet) error {
+func (l *storeCollector) duties(ctx context.Context, s valueSet) error {
 	all, err := l.desk.Duties(ctx)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (l *lookout) duties(ctx context.Context, s sheet) error {
 	return nil
 }
 
-func (l *lookout) subscriptions(ctx context.Context, s sheet) error {
+func (l *storeCollector) subscriptions(ctx context.Context, s valueSet) error {
 	all, err := l.desk.Subscriptions(ctx)
 	for _, sub := range all { // some may be readable although others are not
 		state, sink := "told", l.names.words.of(sub.Sink)
@@ -115,7 +115,7 @@ func (l *lookout) subscriptions(ctx context.Context, s sheet) error {
 	return err
 }
 
-func (l *lookout) redrives(ctx context.Context, s sheet) error {
+func (l *storeCollector) redrives(ctx context.Context, s valueSet) error {
 	all, err := l.desk.Redrives(ctx)
 	if err != nil {
 		return err
