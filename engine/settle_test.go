@@ -38,9 +38,9 @@ func TestAStopWaitsForAnOutcomeThatIsOnItsWay(t *testing.T) {
 			t.Fatal(leases, err)
 		}
 		a := &attempt{engine: e, lease: &leases[0], asked: time.Now()}
-		e.book.admit([]*attempt{a}, time.Now().Add(time.Minute))
+		e.leases.admit([]*attempt{a}, time.Now().Add(time.Minute))
 
-		if _, _, valid := e.book.finish(a); !valid { // the handler has returned, and the slot is free
+		if _, _, valid := e.leases.finish(a); !valid { // the handler has returned, and the slot is free
 			t.Fatal("the attempt was not at work")
 		}
 		var front, station sync.WaitGroup
@@ -52,12 +52,12 @@ func TestAStopWaitsForAnOutcomeThatIsOnItsWay(t *testing.T) {
 		case err := <-stopped:
 			t.Errorf("the stop did not wait for what became of the job: %v", err)
 		default:
-			e.end(a, failure.Outcome{Event: failure.Returned})
+			e.queueOutcome(a, failure.Outcome{Event: failure.Returned})
 			if err := <-stopped; err != nil {
 				t.Error(err)
 			}
 		}
-		e.letGo()
+		e.cancelStore()
 		job, err := store.Job(ctx, leases[0].ID)
 		if err != nil || job.State != holdfast.Complete {
 			t.Errorf("the job is %s (%v), want complete: its outcome was known before the engine stopped", job.State, err)

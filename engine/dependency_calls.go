@@ -8,10 +8,10 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// maxCalls bounds what is remembered of a dependency between two looks at it. Beyond it the oldest calls are left out.
+// maxCalls limits the calls of one dependency that are remembered between two updates of its breaker. Beyond it the oldest are dropped.
 const maxCalls = 10_000
 
-// A call is what one attempt says about its dependency.
+// A call is one call of a dependency by an attempt.
 type call struct {
 	job   holdfast.ID
 	began time.Time // by the store's clock
@@ -19,17 +19,18 @@ type call struct {
 	bad   bool
 }
 
-// calls are those since somebody last looked.
+// calls are the calls of a dependency since its breaker was last updated.
 type calls struct {
 	all     []call
 	since   time.Time // when the first of them ended, by this process's clock
 	bad     int
-	firsts  int // first attempts
-	good    int // retries that completed
+	firsts  int // calls of first attempts
+	good    int // calls of retries that succeeded
 	code    string
 	message string // of the last bad call
 }
 
+// add appends a call. retry says whether it was made by a retry.
 func (c *calls) add(one call, retry bool) {
 	if c.since.IsZero() {
 		c.since = time.Now()
@@ -49,8 +50,8 @@ func (c *calls) add(one call, retry bool) {
 	}
 }
 
-// then puts what came later behind.
-func (c *calls) then(later calls) {
+// addAll appends later calls.
+func (c *calls) addAll(later calls) {
 	if c.since.IsZero() {
 		*c = later
 		return
@@ -65,8 +66,8 @@ func (c *calls) then(later calls) {
 	}
 }
 
-// observation is what a circuit is told of them. Calls that began before the circuit came to stand as it does prove nothing
-// about it and are left out.
+// observation summarises the calls for the breaker. Calls that started before the breaker entered its present state, at since, are left out: they say nothing
+// about the dependency as it is now.
 func (c *calls) observation(since time.Time, slow time.Duration) breaker.Observation {
 	o := breaker.Observation{Code: c.code, Message: c.message, Over: time.Since(c.since)}
 	for _, each := range c.all {
@@ -85,38 +86,38 @@ func (c *calls) observation(since time.Time, slow time.Duration) breaker.Observa
 	return o
 }
 
-// observe takes from a verdict what it says about the attempt's dependency. A job that depends on nothing costs a few
-// comparisons.
+// observe records what a verdict says about the attempt's dependency: a hold that the handler asked for, and whether its call succeeded. A job without a
+// dependency costs a few comparisons.
 func (e *Engine) observe(o *outcome) {
 	a, v := o.attempt, &o.verdict
 	if a.dep == nil && a.lease.Dependency == "" && v.Failure == nil && v.Hold == 0 {
 		return
 	}
 	if v.Hold > 0 {
-		e.holdDependency(o)
+		e.requestHold(o)
 	}
 	var d *dependency
 	switch v.Call {
 	case failure.NoCall:
 		return
 	case failure.BadCall:
-		if d = e.blamed(o); d == nil {
+		if d = e.blamedDependency(o); d == nil {
 			return
 		}
 	default:
-		if d = e.ownOf(a); a.calls != "" && a.calls != ownDependency(a) {
-			d = e.deps.find(a.calls)
+		if d = e.dependencyOf(a); a.calledDependency != "" && a.calledDependency != dependencyName(a) {
+			d = e.deps.find(a.calledDependency)
 		}
 		if d == nil {
 			return
 		}
 	}
-	e.note(d, o)
+	e.addCall(d, o)
 }
 
-// blamed is the dependency that a bad call counts against: the one that the failure names, if jobs are known to depend on it.
-func (e *Engine) blamed(o *outcome) *dependency {
-	own := ownDependency(o.attempt)
+// blamedDependency returns the dependency that a failed call counts against: the one that the failure names. It returns nil if no job is known to depend on it.
+func (e *Engine) blamedDependency(o *outcome) *dependency {
+	own := dependencyName(o.attempt)
 	if name := o.verdict.Dependency; name != own {
 		return e.deps.find(name)
 	}
@@ -126,15 +127,16 @@ func (e *Engine) blamed(o *outcome) *dependency {
 	return e.deps.add(own, false)
 }
 
-// ownDependency is what the job names, or else its kind.
-func ownDependency(a *attempt) string {
+// dependencyName returns the dependency that the job names, or else the one of its kind.
+func dependencyName(a *attempt) string {
 	if a.lease.Dependency != "" || a.kind == nil {
 		return a.lease.Dependency
 	}
 	return a.kind.rules.Dependency
 }
 
-func (e *Engine) note(d *dependency, o *outcome) {
+// addCall records a call. A failed call, and any call while the breaker is not closed, triggers an update of the breakers.
+func (e *Engine) addCall(d *dependency, o *outcome) {
 	a, bad := o.attempt, o.verdict.Call == failure.BadCall
 	d.mu.Lock()
 	d.calls.add(call{job: a.lease.ID, began: a.beganAt(), took: o.Took, bad: bad}, a.lease.Failures > 0)
@@ -146,12 +148,12 @@ func (e *Engine) note(d *dependency, o *outcome) {
 		d.calls.code, d.calls.message = f.Code, f.Message
 	}
 	d.mu.Unlock()
-	if bad || d.sight.Load() != nil {
-		nudge(e.called)
+	if bad || d.view.Load() != nil {
+		signal(e.breakerSignal)
 	}
 }
 
-// takeCalls answers what was gathered, for one to look at it.
+// takeCalls returns the recorded calls and clears them.
 func (d *dependency) takeCalls() calls {
 	d.mu.Lock()
 	defer d.mu.Unlock()

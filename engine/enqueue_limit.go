@@ -15,45 +15,45 @@ import (
 
 const roomEnqueue = "enqueue"
 
-// A Ledger keeps records. Every store is one.
+// A Ledger reads and writes records. Every store is one.
 type Ledger interface {
 	Records(ctx context.Context, room string) ([]holdfast.Record, error)
 	Keep(ctx context.Context, c holdfast.Change) error
 }
 
-// Limits keeps owners to the rate at which their policy lets them enqueue, in all processes together: an owner's bucket is a
-// record, and a process takes tokens from it before it spends them. So nobody gets more than rate × time + burst, whatever
-// crashes; a process that is killed takes along a few tokens at most.
+// Limits enforces the rate at which the policy allows each owner to enqueue, across all processes. The token bucket of an owner is a record; a process takes tokens
+// from it, by compare-and-set, before it uses them. So no owner enqueues more than rate × time + burst jobs, even if processes crash; a process that is killed
+// loses a few tokens at most. It is safe for concurrent use.
 type Limits struct {
 	ledger Ledger
 
-	mu      sync.Mutex
-	rulings *rulings
-	looked  time.Time // when the policy in the store was last looked at
-	owners  map[string]*allowance
+	mu           sync.Mutex
+	policy       *activePolicy
+	policyReadAt time.Time // when the policy in the store was last read
+	owners       map[string]*ownerBucket
 }
 
-// NewLimits makes the limits of one process. A policy that was applied to the store replaces the one given here, within
-// seconds. A policy that says nothing of an owner does not limit it.
+// NewLimits creates the limits of one process. A policy that an operator applies to the store replaces policies within seconds. An owner without a limit in the
+// policy is not limited.
 func NewLimits(ledger Ledger, policies *policy.Set) *Limits {
-	return &Limits{ledger: ledger, rulings: newRulings(policies, nil), owners: make(map[string]*allowance)}
+	return &Limits{ledger: ledger, policy: newActivePolicy(policies, nil), owners: make(map[string]*ownerBucket)}
 }
 
-// policies are those in force. While the store's cannot be read the last ones stay.
+// policies returns the policy in force. While the policy in the store cannot be read, the last one stays in force.
 func (l *Limits) policies(ctx context.Context) *policy.Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.looked.IsZero() || time.Since(l.looked) >= policyBeat {
-		l.looked = time.Now()
+	if l.policyReadAt.IsZero() || time.Since(l.policyReadAt) >= policyInterval {
+		l.policyReadAt = time.Now()
 		if records, err := l.ledger.Records(ctx, roomPolicy); err == nil {
-			_, _ = l.rulings.read(records) // engines complain of a bad one
+			_, _ = l.policy.read(records) // engines log an invalid one
 		}
 	}
-	return l.rulings.set.Load()
+	return l.policy.set.Load()
 }
 
-// Limited answers with an enqueuer that refuses, with ErrThrottled and RetryAfter, the drafts of owners who ask too often. to
-// is a store, or what it bound to a transaction.
+// Limited returns an enqueuer that passes drafts on to to, and refuses those of owners that have reached their limit with ErrThrottled and RetryAfter. to is a
+// store, or a store bound to a transaction.
 func (l *Limits) Limited(to holdfast.Enqueuer) holdfast.Enqueuer { return &limited{l, to} }
 
 type limited struct {
@@ -61,8 +61,8 @@ type limited struct {
 	to     holdfast.Enqueuer
 }
 
-// Enqueue takes a token for every draft, then passes them on. Drafts that are refused for another reason, or that meet a twin, have
-// cost theirs.
+// Enqueue takes a token for every draft with an owner, then enqueues the drafts. Drafts that the store refuses, or that are duplicates by their key, use up their
+// tokens too.
 func (l *limited) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	wanted := make(map[string]int)
 	for i := range drafts {
@@ -76,7 +76,7 @@ func (l *limited) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdf
 	return l.to.Enqueue(ctx, drafts)
 }
 
-// takeAll takes tokens of several owners, all or none: what was taken before a refusal stays at hand for the next time.
+// takeAll takes tokens of several owners, all or none. On a refusal the tokens already taken stay with this process for later calls.
 func (l *Limits) takeAll(ctx context.Context, wanted map[string]int) error {
 	set := l.policies(ctx)
 	took := make(map[string]int)
@@ -96,19 +96,19 @@ func (l *Limits) takeAll(ctx context.Context, wanted map[string]int) error {
 	return nil
 }
 
-func (l *Limits) of(owner string) *allowance {
+func (l *Limits) of(owner string) *ownerBucket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.owners[owner]
 	if a == nil {
-		a = &allowance{ledger: l.ledger}
+		a = &ownerBucket{ledger: l.ledger}
 		l.owners[owner] = a
 	}
 	return a
 }
 
-// An allowance is one owner's bucket as this process knows it, and the tokens it has at hand.
-type allowance struct {
+// An ownerBucket is the token bucket of one owner as this process knows it, and the tokens that this process has taken from it.
+type ownerBucket struct {
 	ledger Ledger
 
 	mu      sync.Mutex
@@ -116,13 +116,13 @@ type allowance struct {
 	version int
 	bucket  bucket
 	clock   clock
-	reserve float64
+	tokens  float64 // taken from the bucket and not used yet
 }
 
-// A bucket is the body of a record: so many tokens at that instant of the store's clock.
+// A bucket is the body of a record of room "enqueue": how many tokens it had at that time of the store's clock.
 type bucket struct {
 	Level float64   `json:"level"`
-	At    time.Time `json:"at,omitzero"` // when the record was kept, if zero
+	At    time.Time `json:"at,omitzero"` // zero: when the record was written
 }
 
 type bucketRate struct {
@@ -130,36 +130,35 @@ type bucketRate struct {
 	perSecond, burst float64
 }
 
-func (a *allowance) putBack(n int) {
+func (a *ownerBucket) putBack(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.reserve += float64(n)
+	a.tokens += float64(n)
 }
 
-// take takes n tokens, from what is at hand or else from the owner's bucket.
-func (a *allowance) take(ctx context.Context, n int, r bucketRate) error {
+// take takes n tokens, from those of this process or else from the owner's bucket. On a version conflict it re-reads the bucket, up to 50 times.
+func (a *ownerBucket) take(ctx context.Context, n int, r bucketRate) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if float64(n) > math.Floor(r.burst) {
-		return refuse(true, "%d jobs of %q at once: its limit lets %v through together; enqueue fewer at a time", n, r.owner, math.Floor(r.burst))
+		return refuse(true, "%d jobs of owner %q at once: its limit allows %v; enqueue fewer at a time", n, r.owner, math.Floor(r.burst))
 	}
-	for tries := 0; a.reserve < float64(n); tries++ {
-		err := a.withdraw(ctx, float64(n)-a.reserve, r)
+	for tries := 0; a.tokens < float64(n); tries++ {
+		err := a.refill(ctx, float64(n)-a.tokens, r)
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, holdfast.ErrConflict) || tries >= 50 {
 			return err
 		}
-		a.known = false // somebody else was faster
+		a.known = false // another process changed the bucket
 	}
-	a.reserve -= float64(n)
+	a.tokens -= float64(n)
 	return nil
 }
 
-// withdraw moves tokens from the bucket to this process: what is needed, and a little more so that the next ones cost no
-// write.
-func (a *allowance) withdraw(ctx context.Context, need float64, r bucketRate) error {
+// refill moves tokens from the owner's bucket to this process: what is needed, plus a twentieth of the rate or burst, so that the next drafts need no write.
+func (a *ownerBucket) refill(ctx context.Context, need float64, r bucketRate) error {
 	if err := a.read(ctx, r); err != nil {
 		return err
 	}
@@ -176,7 +175,7 @@ func (a *allowance) withdraw(ctx context.Context, need float64, r bucketRate) er
 		}
 		return &holdfast.Error{
 			Kind: holdfast.ErrThrottled, RetryAfter: max(wait, time.Millisecond),
-			Message: fmt.Sprintf("%q has enqueued as much as its limit of %v a second allows: ask again in %v", r.owner, r.perSecond, wait.Round(time.Millisecond)),
+			Message: fmt.Sprintf("owner %q has reached its enqueue limit of %v jobs a second: try again in %v", r.owner, r.perSecond, wait.Round(time.Millisecond)),
 		}
 	}
 	taken := min(level, need+min(r.perSecond, r.burst)/20)
@@ -185,12 +184,12 @@ func (a *allowance) withdraw(ctx context.Context, need float64, r bucketRate) er
 		a.known = false
 		return err
 	}
-	a.reserve += taken
+	a.tokens += taken
 	return nil
 }
 
-// read finds the owner's bucket, and makes a full one if there is none. The time of a new one is the store's word.
-func (a *allowance) read(ctx context.Context, r bucketRate) error {
+// read reads the owner's bucket, and creates a full one if there is none. The time of a new bucket is when the store wrote it.
+func (a *ownerBucket) read(ctx context.Context, r bucketRate) error {
 	for range 2 {
 		if a.known {
 			return nil
@@ -219,10 +218,10 @@ func (a *allowance) read(ctx context.Context, r bucketRate) error {
 		}
 		a.known = false
 	}
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the enqueue limit of " + r.owner + " is being changed: ask again"}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "other processes are changing the enqueue limit of " + r.owner + ": try again"}
 }
 
-func (a *allowance) keep(ctx context.Context, b bucket, owner string) error {
+func (a *ownerBucket) keep(ctx context.Context, b bucket, owner string) error {
 	body, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -236,10 +235,10 @@ func (a *allowance) keep(ctx context.Context, b bucket, owner string) error {
 	return nil
 }
 
-// Gather passes the group on: what is limited are jobs.
+// Gather creates the group. Only jobs are limited.
 func (l *limited) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	return l.to.Gather(ctx, g)
 }
 
-// Seal passes it on.
+// Seal seals the group.
 func (l *limited) Seal(ctx context.Context, group holdfast.ID) error { return l.to.Seal(ctx, group) }

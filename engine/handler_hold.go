@@ -8,46 +8,46 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// wishes are the holds that handlers asked for and that are not placed yet.
-type wishes struct {
+// handlerHolds are the holds on dependencies that handlers asked for. It is safe for concurrent use.
+type handlerHolds struct {
 	mu   sync.Mutex
-	all  map[string]holdfast.Hold // by dependency: the last word counts
-	ends map[string]time.Time     // of those that were placed, by this process's clock
+	all  map[string]holdfast.Hold // not placed yet, by dependency; the longest counts
+	ends map[string]time.Time     // when the placed ones end, by this process's clock
 }
 
-// holdDependency remembers a handler's word that a whole dependency is to be left alone for a while.
-func (e *Engine) holdDependency(o *outcome) {
+// requestHold queues the hold on a whole dependency that a handler asked for. A hold that ends before one that is already in place is dropped.
+func (e *Engine) requestHold(o *outcome) {
 	name := o.verdict.Dependency
 	if name == "" {
-		name = ownDependency(o.attempt)
+		name = dependencyName(o.attempt)
 	}
 	if name == "" {
-		e.complain("hold", errors.New("a handler asked to hold a dependency and named none: use failure.On, or give its kind a Dependency"))
+		e.logIgnored("hold", errors.New("a handler asked to hold a dependency but named none: use failure.On, or set Kind.Dependency"))
 		return
 	}
 	h := holdfast.Hold{
 		Dependency: name, Source: holdfast.SourceHandler, For: o.verdict.Hold, Actor: clip(e.worker, holdfast.MaxKey),
-		Reason: "a handler of kind " + o.attempt.lease.Kind + " said so",
+		Reason: "requested by a handler of kind " + o.attempt.lease.Kind,
 	}
 	if f := o.verdict.Failure; f != nil {
 		h.Reason = clip(h.Reason+": "+f.Code+": "+f.Message, 1000)
 	}
 	if h.Check() != nil {
-		e.complain("hold", errors.New("a handler asked to hold a dependency whose name cannot be one"))
+		e.logIgnored("hold", errors.New("a handler asked to hold a dependency with an invalid name: use letters, digits and _ - . : /"))
 		return
 	}
-	w := &e.wishes
+	w := &e.handlerHolds
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if was, ok := w.all[name]; ok && was.For >= h.For || !time.Now().Add(h.For).After(w.ends[name].Add(time.Second)) {
-		return // it is held for longer
+		return // it is already held for longer
 	}
 	w.put(name, h)
-	nudge(e.called)
+	signal(e.breakerSignal)
 }
 
-// put remembers a wish. Caller holds the lock.
-func (w *wishes) put(name string, h holdfast.Hold) {
+// put queues a hold. The caller holds the lock.
+func (w *handlerHolds) put(name string, h holdfast.Hold) {
 	if w.all == nil {
 		w.all = make(map[string]holdfast.Hold)
 	}
@@ -57,9 +57,9 @@ func (w *wishes) put(name string, h holdfast.Hold) {
 	w.all[name] = h
 }
 
-// grantWishes places the holds that handlers asked for.
-func (e *Engine) grantWishes() error {
-	w := &e.wishes
+// placeHandlerHolds places the queued holds. If the store call fails they are queued again, unless a newer one was queued meanwhile.
+func (e *Engine) placeHandlerHolds() error {
+	w := &e.handlerHolds
 	w.mu.Lock()
 	all := w.all
 	w.all = nil
