@@ -1,5 +1,5 @@
-// Package testprograms finds the programs of others that tests run, or installs them. It never skips a test: without a program the test fails and says what is
-// missing.
+// Package testprograms finds the external programs that tests run, or installs them. It never skips a test: if a program is missing and cannot be installed, the test
+// fails and says how to install it.
 package testprograms
 
 import (
@@ -9,15 +9,15 @@ import (
 	"os/exec"
 )
 
-// A Program is one that tests run, and how to get it.
+// A Program is an external program that tests run, and how to install it.
 type Program struct {
 	Name    string
-	Package string // Debian's
-	Else    string // what to do elsewhere
+	Package string // the Debian package
+	Else    string // how to install it on other systems
 }
 
-// The programs: two languages in which workers are written, Prometheus's own judge of rules, a connection pooler; and for the applications a browser, what makes and reads PDFs, and a
-// judge of XML.
+// The programs: interpreters for workers in two languages, Prometheus's checker of rules and a connection pooler; and for the applications a browser, tools that make
+// and read PDFs, and a validator of XML.
 var (
 	Python   = Program{"python3", "python3", "macOS: brew install python"}
 	Node     = Program{"node", "nodejs", "macOS: brew install node"}
@@ -34,10 +34,10 @@ var (
 	Xmllint     = Program{"xmllint", "libxml2-utils", "macOS has it"}
 )
 
-// All of them.
+// All lists the programs.
 var All = []Program{Python, Node, Promtool, Pgbouncer, Chromium, Npm, Poppler, Rsvg, Qpdf, Ghostscript, Xmllint}
 
-// Ensure answers with the program's path. It installs what is missing if it may, and says what to do if it may not.
+// Ensure returns the path of the program. If it is missing, it is installed where that is possible; otherwise the error says how to install it.
 func (p Program) Ensure() (string, error) {
 	if path, err := p.find(); err == nil {
 		return path, nil
@@ -47,12 +47,12 @@ func (p Program) Ensure() (string, error) {
 		return path, nil
 	}
 	if tried == nil {
-		tried = errors.New("the package was installed without it")
+		tried = errors.New("its package does not contain it")
 	}
-	return "", fmt.Errorf("the tests need %s and found none in the PATH, and %w. Install it (Debian: apt-get install %s; %s)", p.Name, tried, p.Package, p.Else)
+	return "", fmt.Errorf("the tests need %s, which is not in the PATH: %w. Install it (Debian: apt-get install %s; %s)", p.Name, tried, p.Package, p.Else)
 }
 
-// find looks in the PATH, and then where Debian puts the programs of services, which is not in everybody's PATH.
+// find searches the PATH, and then /usr/sbin, where Debian puts the programs of services and which is not in every user's PATH.
 func (p Program) find() (string, error) {
 	path, err := exec.LookPath(p.Name)
 	if err != nil {
@@ -61,15 +61,14 @@ func (p Program) find() (string, error) {
 	return path, err
 }
 
-// Install gets a package of Debian's. Test processes that arrive together wait for each other at the package manager's own lock. A package may come
-// with a service, which nobody asked for here, so it is not started.
+// Install installs a Debian package. Concurrent test processes wait for the lock of the package manager. A service in the package is not started.
 func Install(name string) error {
 	apt, err := exec.LookPath("apt-get")
 	if err != nil {
-		return errors.New("there is no apt-get to install it with")
+		return errors.New("apt-get is not available to install it")
 	}
 	if os.Getuid() != 0 {
-		return errors.New("only root may install it")
+		return errors.New("only root can install it")
 	}
 	fmt.Fprintf(os.Stderr, "installing %s for the tests, once\n", name)
 	defer declineStart("/usr/sbin/policy-rc.d")()
@@ -77,10 +76,10 @@ func Install(name string) error {
 		return nil
 	}
 	if out, err := aptGet(apt, "update"); err != nil {
-		return fmt.Errorf("apt-get could not: %w\n%s", err, out)
+		return fmt.Errorf("apt-get failed: %w\n%s", err, out)
 	}
 	if out, err := aptGet(apt, "install", "-y", "--no-install-recommends", name); err != nil {
-		return fmt.Errorf("apt-get could not: %w\n%s", err, out)
+		return fmt.Errorf("apt-get failed: %w\n%s", err, out)
 	}
 	return nil
 }
@@ -91,7 +90,7 @@ func aptGet(apt string, arguments ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// declineStart has packages leave their services alone for a while, the way Debian asks for it. Somebody's own word on that stays.
+// declineStart makes packages not start their services until undo is called, by Debian's policy-rc.d. An existing file is left alone.
 func declineStart(file string) (undo func()) {
 	if _, err := os.Stat(file); err == nil {
 		return func() {}
