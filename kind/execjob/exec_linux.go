@@ -6,11 +6,12 @@ import (
 	"unsafe"
 )
 
-// self is this program, also when its file has been replaced since it was started.
-func self() string { return "/proc/self/exe" }
+// selfPath returns the path of this program. It is valid even if the file was replaced since the start.
+func selfPath() string { return "/proc/self/exe" }
 
-// turn replaces this process by a program. Everything is laid out before the limits are set, because there may be no memory afterwards.
-func turn(path string, args []string, limit func() error) error {
+// replaceProcess sets the limits and executes the program in this process. Everything is allocated before the limits are set, because there may be no memory
+// afterwards.
+func replaceProcess(path string, args []string, limit func() error) error {
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
 		return err

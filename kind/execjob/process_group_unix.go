@@ -10,14 +10,14 @@ import (
 
 func executable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }
 
-// own gives a program a process group of its own.
-func own(cmd *exec.Cmd) {
+// newProcessGroup starts the program in a process group of its own.
+func newProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	tie(cmd.SysProcAttr)
+	killWithParent(cmd.SysProcAttr)
 }
 
-// stopGroup asks all of a program's group to end.
+// stopGroup asks all processes of the group to end.
 func stopGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// killGroup ends all of it.
+// killGroup kills all processes of the group.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

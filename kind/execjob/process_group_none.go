@@ -9,10 +9,10 @@ import (
 
 func executable(fs.FileInfo) bool { return true }
 
-func own(*exec.Cmd) {}
+func newProcessGroup(*exec.Cmd) {}
 
 func stopGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-func bury(cmd *exec.Cmd) error { return cmd.Wait() }
+func waitAndCleanUp(cmd *exec.Cmd) error { return cmd.Wait() }

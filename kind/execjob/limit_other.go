@@ -7,7 +7,7 @@ const canLimit = false
 // Main does nothing: this system cannot limit programs.
 func Main() {}
 
-// command is what to start for this program.
+// command returns the file to start and its arguments.
 func (p Program) command(args []string) (name string, all []string) {
 	return p.Path, append(append([]string{p.Path}, p.Args...), args...)
 }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// self is this program.
-func self() string {
+// selfPath returns the path of this program.
+func selfPath() string {
 	path, err := os.Executable()
 	if err != nil {
 		return os.Args[0]
@@ -14,8 +14,8 @@ func self() string {
 	return path
 }
 
-// turn replaces this process by a program.
-func turn(path string, args []string, limit func() error) error {
+// replaceProcess sets the limits and executes the program in this process.
+func replaceProcess(path string, args []string, limit func() error) error {
 	if err := limit(); err != nil {
 		return err
 	}
