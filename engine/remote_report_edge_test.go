@@ -16,39 +16,39 @@ import (
 )
 
 func TestReportedRetriesAreChargedToTheirOwner(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		policies := set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 9}\nowners: {acme: {budget: {retries_per_day: 2}}}")
-		w := s.works(engine.Config{Policies: policies})
+		w := s.startWorker(engine.Config{Policies: policies})
 		s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Owner = far, "acme" })
 		for range 3 { // a first attempt and two retries
-			s.judges(w, returned(s.claimsFar(1)[0], errTrouble))
+			s.judge(w, returned(s.claimRemote(1)[0], errFailed))
 		}
-		s.until("the budget to be used up", func() bool { return s.hold(holdfast.SourceBudget) != nil })
+		s.waitUntil("the budget to be used up", func() bool { return s.hold(holdfast.SourceBudget) != nil })
 		expect(s, "whose retries wait", s.hold(holdfast.SourceBudget).Owner, "acme")
 	})
 }
 
-func TestRetriesClaimedElsewhereAreRationed(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{Policies: set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 9}\nowners: {acme: {budget: {retries_per_day: 3}}}")})
+func TestRetriesClaimedByRemoteWorkersAreCountedBeforeTheyStart(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{Policies: set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 9}\nowners: {acme: {budget: {retries_per_day: 3}}}")})
 		s.enqueueAll(5, func(d *holdfast.Draft) { d.Queue, d.Owner = far, "acme" })
 		report := func(leases []holdfast.Lease, o failure.Outcome) {
 			var reports []engine.Report
 			for _, l := range leases {
 				reports = append(reports, engine.Report{Lease: l, Outcome: o, Rationed: true})
 			}
-			s.judges(w, reports...)
+			s.judge(w, reports...)
 		}
-		failed := failure.Outcome{Event: failure.Returned, Err: errTrouble}
-		first := w.Ration(context.Background(), s.claimsFar(5))
+		failed := failure.Outcome{Event: failure.Returned, Err: errFailed}
+		first := w.Ration(context.Background(), s.claimRemote(5))
 		expect(s, "first attempts that may go", len(first), 5)
 		report(first, failed)
-		retries := s.claimsFar(5)
+		retries := s.claimRemote(5)
 		allowed := w.Ration(context.Background(), retries)
 		expect(s, "retries that may go", len(allowed), 3)
-		report(allowed[:1], failure.Outcome{Event: failure.Interrupted}) // it is given back
+		report(allowed[:1], failure.Outcome{Event: failure.Interrupted}) // the retry is given back to the budget
 		report(allowed[1:], failed)
-		s.until("one more to go", func() bool {
+		s.waitUntil("one more to go", func() bool {
 			more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 5, Start: 5, Lease: time.Minute})
 			if err != nil {
 				s.Fatal(err)
@@ -71,34 +71,34 @@ func TestRetriesClaimedElsewhereAreRationed(t *testing.T) {
 	})
 }
 
-func TestExperienceWithReportsIsGoneByToo(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestLearnedPoliciesUseExperienceWithReportsToo(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		policies := set(s, "defaults: {backoff: {shape: fixed, delay: 1s}, max_attempts: 4, learned: true}")
-		w := s.works(engine.Config{Policies: policies})
-		s.enqueueAll(400, toFar)
+		w := s.startWorker(engine.Config{Policies: policies})
+		s.enqueueAll(400, onRemoteQueue)
 		for range 4 {
 			var reports []engine.Report
-			for _, lease := range s.claimsFar(400) {
-				reports = append(reports, returned(lease, errTrouble))
+			for _, lease := range s.claimRemote(400) {
+				reports = append(reports, returned(lease, errFailed))
 			}
-			expect(s, "answers", errors.Join(s.judges(w, reports...)...), nil)
+			expect(s, "answers", errors.Join(s.judge(w, reports...)...), nil)
 		}
-		expect(s, "dead letters", s.counted(holdfast.Failed), 400)
+		expect(s, "dead letters", s.countJobs(holdfast.Failed), 400)
 		time.Sleep(6 * time.Minute)
-		id := s.enqueue(toFar)
-		s.judges(w, returned(s.claimsFar(1)[0], errTrouble))
+		id := s.enqueue(onRemoteQueue)
+		s.judge(w, returned(s.claimRemote(1)[0], errFailed))
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Failed)
 		expect(s, "failures with experience", job.Failures, 1)
 	})
 }
 
-func TestAReportTheStoreCannotMakeSenseOfEndsTheJobAndNotTheOthers(t *testing.T) {
-	tell(t, func(s *scene) {
-		odd := s.enqueue(toFar)
-		even := s.enqueue(toFar)
-		leases := s.claimsFar(2)
-		store := &mistreated{Store: s.store}
+func TestAReportWhoseSettlementTheStoreRejectsFailsOnlyItsJob(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		odd := s.enqueue(onRemoteQueue)
+		even := s.enqueue(onRemoteQueue)
+		leases := s.claimRemote(2)
+		store := &misbehavingStore{Store: s.store}
 		refused := false
 		store.settle = func(all []holdfast.Settlement) ([]error, error) {
 			if refused {
@@ -108,8 +108,8 @@ func TestAReportTheStoreCannotMakeSenseOfEndsTheJobAndNotTheOthers(t *testing.T)
 			answers, err := s.store.Settle(context.Background(), all[1:])
 			return append([]error{&holdfast.Error{Kind: holdfast.ErrInvalid, Message: "senseless"}}, answers...), err
 		}
-		w := s.worksOn(store, engine.Config{})
-		expect(s, "answers", errors.Join(s.judges(w, returned(leases[0], nil), returned(leases[1], nil))...), nil)
+		w := s.startWorkerOn(store, engine.Config{})
+		expect(s, "answers", errors.Join(s.judge(w, returned(leases[0], nil), returned(leases[1], nil))...), nil)
 		expect(s, "the one", s.job(odd).State, holdfast.Failed)
 		expect(s, "its code", code(s.job(odd)), "SYSTEM_ERROR")
 		expect(s, "an error group shows it", s.job(odd).LastFailure.Fingerprint != "", true)
@@ -118,39 +118,39 @@ func TestAReportTheStoreCannotMakeSenseOfEndsTheJobAndNotTheOthers(t *testing.T)
 }
 
 func TestAStaleReportOfAProbeDoesNotOpenTheBreakerAgain(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{
 			Lease:        5 * time.Second,
 			Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 5, OpenFor: 20 * time.Second}}},
 		})
 		s.enqueueAll(7, func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
-		for _, lease := range s.claimsFar(5) {
-			s.judges(w, returned(lease, errGateway))
+		for _, lease := range s.claimRemote(5) {
+			s.judge(w, returned(lease, errGateway))
 		}
-		s.turns("gateway", breaker.HalfOpen)
-		probe := s.claimsFar(1)[0]
+		s.waitForBreaker("gateway", breaker.HalfOpen)
+		probe := s.claimRemote(1)[0]
 		stale := probe
-		stale.Batch = holdfast.NewID() // of somebody who lost it
-		opens := len(s.circuit("gateway").History)
-		if answer := s.judges(w, returned(stale, errGateway))[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
+		stale.Batch = holdfast.NewID() // a lease that is lost
+		opens := len(s.readBreaker("gateway").History)
+		if answer := s.judge(w, returned(stale, errGateway))[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
 			t.Errorf("a stale report of a probe: %v", answer)
 		}
 		time.Sleep(2 * time.Second)
-		expect(s, "moves since", len(s.circuit("gateway").History), opens)
-		s.judges(w, returned(probe, errGateway))
-		expect(s, "after the true one", s.circuit("gateway").State, breaker.Open)
+		expect(s, "moves since", len(s.readBreaker("gateway").History), opens)
+		s.judge(w, returned(probe, errGateway))
+		expect(s, "after the true one", s.readBreaker("gateway").State, breaker.Open)
 	})
 }
 
 func TestAStopWaitsForReportsUnderWay(t *testing.T) {
-	tell(t, func(s *scene) {
-		id := s.enqueue(toFar)
-		report := returned(s.claimsFar(1)[0], nil)
+	inBubble(t, func(s *harness) {
+		id := s.enqueue(onRemoteQueue)
+		report := returned(s.claimRemote(1)[0], nil)
 		gate := make(chan struct{})
-		store := &mistreated{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) { <-gate; return nil, nil }}
+		store := &misbehavingStore{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) { <-gate; return nil, nil }}
 		var told ends
-		w := s.worksOn(store, engine.Config{Ended: told.told})
-		s.judges(w)
+		w := s.startWorkerOn(store, engine.Config{Ended: told.told})
+		s.judge(w)
 		var answers []error
 		var err error
 		var judging sync.WaitGroup
@@ -168,16 +168,16 @@ func TestAStopWaitsForReportsUnderWay(t *testing.T) {
 	})
 }
 
-func TestManyMayReportAtOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 1}}")})
+func TestConcurrentReportsAreAllSettled(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 1}}")})
 		s.enqueueAll(200, func(d *holdfast.Draft) { d.Queue, d.Owner, d.Dependency = far, "acme", "gateway" })
 		var all sync.WaitGroup
-		for i, lease := range s.claimsFar(200) {
+		for i, lease := range s.claimRemote(200) {
 			all.Go(func() {
 				outcome := failure.Outcome{Event: failure.Returned}
 				if i%2 == 0 {
-					outcome = failure.Outcome{Event: failure.Panicked, Err: errTrouble}
+					outcome = failure.Outcome{Event: failure.Panicked, Err: errFailed}
 				}
 				answers, err := w.Judge(context.Background(), []engine.Report{{Lease: lease, Outcome: outcome}})
 				if err != nil || answers[0] != nil {
@@ -186,18 +186,18 @@ func TestManyMayReportAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		expect(s, "complete", s.counted(holdfast.Complete), 100)
-		expect(s, "failed", s.counted(holdfast.Failed), 100)
+		expect(s, "complete", s.countJobs(holdfast.Complete), 100)
+		expect(s, "failed", s.countJobs(holdfast.Failed), 100)
 	})
 }
 
-func TestAReportThatTellsNothingOfItsLeaseIsStillJudged(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{})
-		id := s.enqueue(toFar)
-		lease := s.claimsFar(1)[0]
+func TestAReportWithoutTheFactsOfItsLeaseIsSettled(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{})
+		id := s.enqueue(onRemoteQueue)
+		lease := s.claimRemote(1)[0]
 		bare := holdfast.Lease{Job: holdfast.Job{ID: lease.ID, Token: lease.Token, Kind: lease.Kind}, Batch: lease.Batch}
-		expect(s, "answer", s.judges(w, engine.Report{Lease: bare, Outcome: failure.Outcome{Event: failure.TimedOut}})[0], nil)
+		expect(s, "answer", s.judge(w, engine.Report{Lease: bare, Outcome: failure.Outcome{Event: failure.TimedOut}})[0], nil)
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "code", code(job), "TIMEOUT")

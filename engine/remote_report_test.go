@@ -19,16 +19,16 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// far is a queue that no engine of a scene claims from: its jobs are for workers elsewhere.
+// far is a queue from which no engine claims: its jobs are for remote workers.
 const far = "far"
 
-func toFar(d *holdfast.Draft) { d.Queue = far }
+func onRemoteQueue(d *holdfast.Draft) { d.Queue = far }
 
-// claimsFar takes jobs as a worker elsewhere would.
-func (s *scene) claimsFar(n int) []holdfast.Lease {
+// claimRemote claims jobs as a remote worker does.
+func (s *harness) claimRemote(n int) []holdfast.Lease {
 	s.Helper()
 	var leases []holdfast.Lease
-	s.until("jobs to claim", func() bool {
+	s.waitUntil("jobs to claim", func() bool {
 		more, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: n - len(leases), Start: n, Lease: time.Minute})
 		if err != nil {
 			s.Fatal(err)
@@ -43,10 +43,10 @@ func returned(l holdfast.Lease, err error) engine.Report {
 	return engine.Report{Lease: l, Outcome: failure.Outcome{Event: failure.Returned, Err: err}}
 }
 
-// judges reports, and wants no error but those of single reports.
-func (s *scene) judges(w *worker, reports ...engine.Report) []error {
+// judge reports outcomes and expects no error besides those of single reports.
+func (s *harness) judge(w *worker, reports ...engine.Report) []error {
 	s.Helper()
-	synctest.Wait() // a worker that was just started runs by then
+	synctest.Wait() // a worker that was just started is running now
 	answers, err := w.Judge(context.Background(), reports)
 	if err != nil || len(answers) != len(reports) {
 		s.Fatalf("judging %d reports: %v, %v", len(reports), answers, err)
@@ -55,7 +55,7 @@ func (s *scene) judges(w *worker, reports ...engine.Report) []error {
 	return answers
 }
 
-// ends collects what the hook is told.
+// ends collects the calls of Config.Ended.
 type ends struct {
 	mu  sync.Mutex
 	all []engine.End
@@ -74,18 +74,18 @@ func (e *ends) list() []engine.End {
 }
 
 func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var told ends
-		w := s.works(engine.Config{Ended: told.told, Policies: set(s, "kinds:\n  note:\n    max_attempts: 2\n    backoff: {shape: fixed, delay: 30s}\n")})
-		id := s.enqueue(toFar)
-		lease := s.claimsFar(1)[0]
+		w := s.startWorker(engine.Config{Ended: told.told, Policies: set(s, "kinds:\n  note:\n    max_attempts: 2\n    backoff: {shape: fixed, delay: 30s}\n")})
+		id := s.enqueue(onRemoteQueue)
+		lease := s.claimRemote(1)[0]
 		time.Sleep(4 * time.Second)
-		expect(s, "answer", s.judges(w, returned(lease, errTrouble))[0], nil)
+		expect(s, "answer", s.judge(w, returned(lease, errFailed))[0], nil)
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "failures", job.Failures, 1)
 		expect(s, "next attempt in", job.DueAt.Sub(job.AsOf).Round(time.Second), 30*time.Second)
-		expect(s, "answer", s.judges(w, returned(s.claimsFar(1)[0], errTrouble))[0], nil)
+		expect(s, "answer", s.judge(w, returned(s.claimRemote(1)[0], errFailed))[0], nil)
 		expect(s, "state", s.job(id).State, holdfast.Failed)
 		expect(s, "code", code(s.job(id)), "UNKNOWN")
 		all := told.list()
@@ -103,12 +103,12 @@ func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
 }
 
 func TestAReportThatSaysNeverRetryIsADeadLetterAndOneThatCompletedKeepsItsResult(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		failed := make(chan string, 10)
-		w := s.works(engine.Config{Failed: func(_ context.Context, _ holdfast.Job, f holdfast.Failure) { failed <- f.Code }})
-		bad, good := s.enqueue(toFar), s.enqueue(toFar)
-		leases := s.claimsFar(2)
-		answers := s.judges(w, returned(leases[0], failure.NeverRetry(failure.WithCode(errTrouble, "NOT_FOUND"))),
+		w := s.startWorker(engine.Config{Failed: func(_ context.Context, _ holdfast.Job, f holdfast.Failure) { failed <- f.Code }})
+		bad, good := s.enqueue(onRemoteQueue), s.enqueue(onRemoteQueue)
+		leases := s.claimRemote(2)
+		answers := s.judge(w, returned(leases[0], failure.NeverRetry(failure.WithCode(errFailed, "NOT_FOUND"))),
 			engine.Report{Lease: leases[1], Outcome: failure.Outcome{Event: failure.Returned, Result: json.RawMessage(`{"ok":true}`)}})
 		expect(s, "answers", errors.Join(answers...), nil)
 		expect(s, "the bad one", s.job(bad).State, holdfast.Failed)
@@ -119,54 +119,54 @@ func TestAReportThatSaysNeverRetryIsADeadLetterAndOneThatCompletedKeepsItsResult
 }
 
 func TestFiveBadReportsOfADependencyOpenItsBreaker(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		cfg := engine.Config{Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 5, OpenFor: 20 * time.Second}}}}
-		var before breaker.State // how the breaker stands when something is settled
-		w := s.worksOn(&mistreated{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) {
-			before = s.circuit("gateway").State
+		var before breaker.State // the state of the breaker when an attempt is settled
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, settle: func([]holdfast.Settlement) ([]error, error) {
+			before = s.readBreaker("gateway").State
 			return nil, nil
 		}}, cfg)
 		calls := func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" }
 		s.enqueueAll(7, calls)
-		for _, lease := range s.claimsFar(5) {
-			s.judges(w, returned(lease, errGateway))
+		for _, lease := range s.claimRemote(5) {
+			s.judge(w, returned(lease, errGateway))
 		}
-		s.turns("gateway", breaker.Open)
+		s.waitForBreaker("gateway", breaker.Open)
 		leases, err := s.store.Claim(context.Background(), holdfast.Claim{Worker: "elsewhere", Queues: []string{far}, Limit: 2, Start: 2, Lease: time.Minute})
 		if err != nil || len(leases) != 0 {
 			t.Fatalf("claimed behind an open breaker: %d, %v", len(leases), err)
 		}
-		s.turns("gateway", breaker.HalfOpen)
-		s.judges(w, returned(s.claimsFar(1)[0], errGateway))
+		s.waitForBreaker("gateway", breaker.HalfOpen)
+		s.judge(w, returned(s.claimRemote(1)[0], errGateway))
 		expect(s, "before the place of a probe that failed is free", before, breaker.Open)
 	})
 }
 
 func TestAStaleReportChangesNothing(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var told ends
-		w := s.works(engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 1}}}})
+		w := s.startWorker(engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{MinCalls: 1}}}})
 		id := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
-		lease := s.claimsFar(1)[0]
-		s.until("the job to be reclaimed", func() bool { return s.job(id).State == holdfast.Queued })
+		lease := s.claimRemote(1)[0]
+		s.waitUntil("the job to be reclaimed", func() bool { return s.job(id).State == holdfast.Queued })
 		before := len(told.list())
-		answer := s.judges(w, returned(lease, errGateway))[0]
+		answer := s.judge(w, returned(lease, errGateway))[0]
 		if !errors.Is(answer, holdfast.ErrLeaseLost) {
 			t.Errorf("a stale report: %v, want ErrLeaseLost", answer)
 		}
 		expect(s, "ends told", len(told.list()), before)
 		expect(s, "of the lost worker", told.list()[0].Charge, holdfast.ChargeCrash)
 		time.Sleep(5 * time.Second)
-		expect(s, "breaker", s.circuit("gateway").State, "")
+		expect(s, "breaker", s.readBreaker("gateway").State, "")
 		expect(s, "failures", s.job(id).Failures, 0)
 	})
 }
 
 func TestAReportedSnoozeIsFree(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{})
-		id := s.enqueue(toFar)
-		s.judges(w, returned(s.claimsFar(1)[0], failure.Snooze(time.Minute)))
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{})
+		id := s.enqueue(onRemoteQueue)
+		s.judge(w, returned(s.claimRemote(1)[0], failure.Snooze(time.Minute)))
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Queued)
 		expect(s, "failures", job.Failures, 0)
@@ -177,65 +177,65 @@ func TestAReportedSnoozeIsFree(t *testing.T) {
 
 func TestAReportWhoseAnswerWasLostIsRepeatedAndCountsOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		tell(t, func(s *scene) {
+		inBubble(t, func(s *harness) {
 			var told ends
-			w := s.worksOn(s.faulty, engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {}}})
+			w := s.startWorkerOn(s.faulty, engine.Config{Ended: told.told, Dependencies: map[string]engine.Dependency{"gateway": {}}})
 			id := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = far, "gateway" })
-			report := returned(s.claimsFar(1)[0], errGateway)
-			s.judges(w) // the engine is at work
+			report := returned(s.claimRemote(1)[0], errGateway)
+			s.judge(w) // waits until the engine accepts reports
 			s.faulty.Plan(storetest.Fault{Verb: "Settle", After: after})
 			if _, err := w.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
 				t.Fatalf("the first time: %v", err)
 			}
 			s.faulty.Plan()
 			for range 3 {
-				expect(s, "again", s.judges(w, report)[0], nil)
+				expect(s, "again", s.judge(w, report)[0], nil)
 			}
-			report.Lease.Failures = 9 // as it may look to somebody who asks for the job now
-			expect(s, "once more", s.judges(w, report)[0], nil)
+			report.Lease.Failures = 9 // as in a lease with the counters that the job has now
+			expect(s, "once more", s.judge(w, report)[0], nil)
 			expect(s, "failures", s.job(id).Failures, 1)
 			expect(s, "attempts on record", len(s.attempts(id)), 1)
 			expect(s, "ends told", len(told.list()), 1)
-			s.until("the breaker to have heard", func() bool { return s.circuit("gateway").Code != "" })
-			expect(s, "calls counted", s.circuit("gateway").Recent, "x")
+			s.waitUntil("the breaker to have heard", func() bool { return s.readBreaker("gateway").Code != "" })
+			expect(s, "calls counted", s.readBreaker("gateway").Recent, "x")
 			report.Outcome.Err = nil
-			if answer := s.judges(w, report)[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
+			if answer := s.judge(w, report)[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
 				t.Errorf("saying something else: %v, want ErrLeaseLost", answer)
 			}
 		})
 	}
 }
 
-// unhurried is a store that takes its time to say what the policy is.
-type unhurried struct{ holdfast.Store }
+// slowRecordsStore is a store that answers slowly when the policy is read.
+type slowRecordsStore struct{ holdfast.Store }
 
-func (u unhurried) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
+func (u slowRecordsStore) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
 	if room == "policy" {
 		time.Sleep(3 * time.Second)
 	}
 	return u.Store.Records(ctx, room)
 }
 
-func TestReportsAreJudgedByThePolicyThatWasAppliedAlsoRightAfterTheStart(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.applies("kinds:\n  note:\n    max_attempts: 1\n", 0)
-		id := s.enqueue(toFar)
-		lease := s.claimsFar(1)[0]
-		w := s.worksOn(unhurried{s.store}, engine.Config{})
-		expect(s, "answer", s.judges(w, returned(lease, errTrouble))[0], nil)
+func TestReportsAreDecidedByTheAppliedPolicyAlsoRightAfterTheStart(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.applyPolicy("kinds:\n  note:\n    max_attempts: 1\n", 0)
+		id := s.enqueue(onRemoteQueue)
+		lease := s.claimRemote(1)[0]
+		w := s.startWorkerOn(slowRecordsStore{s.store}, engine.Config{})
+		expect(s, "answer", s.judge(w, returned(lease, errFailed))[0], nil)
 		expect(s, "state", s.job(id).State, holdfast.Failed)
 	})
 }
 
-func TestAnEngineThatDoesNotRunJudgesNothing(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.enqueue(toFar)
-		report := returned(s.claimsFar(1)[0], nil)
+func TestAnEngineThatIsNotRunningAcceptsNoReports(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.enqueue(onRemoteQueue)
+		report := returned(s.claimRemote(1)[0], nil)
 		idle, err := engine.New(s.store, engine.Config{Log: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := s.works(engine.Config{})
+		w := s.startWorker(engine.Config{})
 		w.stop()
 		for _, e := range []*engine.Engine{idle, w.Engine} {
 			if _, err := e.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
@@ -245,18 +245,18 @@ func TestAnEngineThatDoesNotRunJudgesNothing(t *testing.T) {
 	})
 }
 
-func TestTheHookIsToldOfEveryAttemptOnceAndAPanicInItCostsNothing(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestTheEndedHookIsCalledOnceForEveryAttemptAndAPanicInItIsIgnored(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var told ends
 		var runs starts
 		cfg := engine.Config{Ended: func(end engine.End) { told.told(end); panic("a hook that panics") }}
-		s.works(cfg, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(cfg, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() == 1 {
-				return errTrouble
+				return errFailed
 			}
 			return nil
 		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
-		s.becomes(s.enqueue(), holdfast.Complete)
+		s.waitForState(s.enqueue(), holdfast.Complete)
 		all := told.list()
 		if len(all) != 2 || all[0].To != holdfast.Queued || all[1].To != holdfast.Complete || all[1].Attempt != 2 {
 			t.Errorf("told %+v", all)
@@ -264,14 +264,14 @@ func TestTheHookIsToldOfEveryAttemptOnceAndAPanicInItCostsNothing(t *testing.T) 
 	})
 }
 
-func TestTheLineOfAFailedCallTellsItsStatusAndHowTheBreakerStands(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestTheLogLineOfAFailedCallContainsItsStatusAndTheStateOfTheBreaker(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		w := s.works(engine.Config{Log: log}, handling(func(context.Context, *engine.Job[Note]) error {
+		w := s.startWorker(engine.Config{Log: log}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			return failure.With(failure.NeverRetry(errGateway), "http_status", "502")
 		}, engine.Kind{Dependency: "gateway"}))
-		s.becomes(s.enqueue(), holdfast.Failed)
+		s.waitForState(s.enqueue(), holdfast.Failed)
 		w.stop()
 		var line map[string]any
 		if err := json.Unmarshal([]byte(strings.Split(out.String(), "\n")[0]), &line); err != nil {

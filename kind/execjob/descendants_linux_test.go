@@ -12,13 +12,13 @@ import (
 	"github.com/holdfastdev/holdfast/kind/execjob"
 )
 
-// A program that moved to a session of its own outlived its job, and wrote a file three seconds after it was complete.
-func TestWhatLeftItsProcessGroupEndsWithTheAttempt(t *testing.T) {
+// A process that had moved to a session of its own outlived its job, and wrote a file three seconds after the job was complete.
+func TestAProcessThatLeftItsGroupEndsWithTheAttempt(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "pid")
 	leave := script(t, `setsid sh -c 'echo $$ > `+at+`.part; mv `+at+`.part `+at+`; sleep 600' </dev/null >/dev/null 2>&1 &
 		while ! test -f `+at+`; do sleep 0.01; done; echo done`)
 	p := build(t, map[string]execjob.Program{"leave": {Path: leave, Env: []string{"PATH"}}})
-	if r := result(t, p.runs(execjob.Command{Program: "leave"})); !strings.Contains(r.Stdout, "done") {
+	if r := result(t, p.run(execjob.Command{Program: "leave"})); !strings.Contains(r.Stdout, "done") {
 		t.Error(r)
 	}
 	text, err := os.ReadFile(at)
@@ -29,13 +29,13 @@ func TestWhatLeftItsProcessGroupEndsWithTheAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.until("the end of what left", func() bool {
+	p.waitUntil("the end of what left", func() bool {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		return err != nil || strings.Contains(string(stat), ") Z ") // ended, perhaps not yet waited for by its new parent
+		return err != nil || strings.Contains(string(stat), ") Z ") // ended, perhaps not yet reaped by its new parent
 	})
 }
 
-// A program read the secrets of the server in /proc/$PPID/environ.
+// A program could read the secrets of the server in /proc/$PPID/environ.
 func TestProgramsCannotReadTheEnvironmentOfTheWorker(t *testing.T) {
 	build(t, map[string]execjob.Program{"true": {Path: "/bin/true"}})
 	if dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || dumpable != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
-func TestPrepareRefusesWhatCannotBeCarriedOutAndSaysWhatToDo(t *testing.T) {
+func TestPrepareRefusesInvalidRequestsAndSaysWhatToDo(t *testing.T) {
 	for args, says := range map[string]string{
 		`null`: "url", `7`: "arguments of kind http", `{"url": 7}`: "arguments of kind http", `{}`: "url", `{"url": "https://example.org"} {}`: "more after",
 		`{"url": "https://example.org", "verb": "GET"}`: "unknown field", `{"url": "ftp://example.org/canary"}`: "https:", `{"url": "/canary"}`: "https:",
@@ -82,7 +82,7 @@ func TestOperatorsNameTheDependenciesBehindHosts(t *testing.T) {
 	}
 }
 
-// taker takes what comes.
+// taker is an enqueuer that accepts everything.
 type taker struct {
 	holdfast.Enqueuer
 	drafts []holdfast.Draft
@@ -99,7 +99,7 @@ func (t *taker) Gather(_ context.Context, g holdfast.Group) (holdfast.Group, err
 	return g, nil
 }
 
-func TestAllDraftsAreLookedAtBeforeTheFirstIsPassedOn(t *testing.T) {
+func TestAllDraftsAreValidatedBeforeTheFirstIsPassedOn(t *testing.T) {
 	to := &taker{}
 	gate := kind.Prepared(to, httpjob.Prepare)
 	good := holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "https://example.org"}`)}

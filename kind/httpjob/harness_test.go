@@ -24,7 +24,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A receiver answers the n-th request as the n-th manner says, and well after that.
+// A receiver handles the n-th request with the n-th handler, and later ones with success.
 type receiver struct {
 	*httptest.Server
 	manners []http.HandlerFunc
@@ -87,14 +87,14 @@ func breaksOff(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("half of"))
 }
 
-// stuck answers never. It reads what is sent, because only then does the server notice that the caller has left.
+// stuck never answers. It reads the request body, because only then does the server notice that the client has gone.
 func stuck(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// A place is a real store and a real engine, in real time. The receiver's address, 127.0.0.1, may be called; the rest of loopback may not.
-type place struct {
+// A harness is a real store and a real engine, in real time. The receiver's address, 127.0.0.1, may be called; the rest of loopback may not.
+type harness struct {
 	*testing.T
 	path  string
 	store holdfast.Store
@@ -104,21 +104,21 @@ type place struct {
 	log strings.Builder
 }
 
-// Write takes the log.
-func (p *place) Write(b []byte) (int, error) {
+// Write collects the log.
+func (p *harness) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.Write(b)
 }
 
-func (p *place) logged() string {
+func (p *harness) logged() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
 }
 
-// build has an engine whose retries to these receivers are not rationed, so that a test need not wait for them.
-func build(t *testing.T, change func(*httpjob.Config), receivers ...*receiver) *place {
+// build starts an engine without a retry budget for these receivers, so that a test need not wait for retries.
+func build(t *testing.T, change func(*httpjob.Config), receivers ...*receiver) *harness {
 	t.Helper()
 	unrationed := make(map[string]engine.Dependency)
 	for _, r := range receivers {
@@ -127,7 +127,7 @@ func build(t *testing.T, change func(*httpjob.Config), receivers ...*receiver) *
 	return buildIn(t, change, engine.Config{Dependencies: unrationed})
 }
 
-func buildIn(t *testing.T, change func(*httpjob.Config), how engine.Config) *place {
+func buildIn(t *testing.T, change func(*httpjob.Config), how engine.Config) *harness {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
@@ -135,7 +135,7 @@ func buildIn(t *testing.T, change func(*httpjob.Config), how engine.Config) *pla
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	p := &place{T: t, path: path, store: store, gate: kind.Prepared(store, httpjob.Prepare)}
+	p := &harness{T: t, path: path, store: store, gate: kind.Prepared(store, httpjob.Prepare)}
 	log := slog.New(slog.NewTextHandler(p, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	how.Log, how.Poll = log, 20*time.Millisecond
 	e, err := engine.New(store, how)
@@ -163,24 +163,24 @@ func buildIn(t *testing.T, change func(*httpjob.Config), how engine.Config) *pla
 	return p
 }
 
-// runs enqueues a request and waits for its end.
-func (p *place) runs(r httpjob.Request) holdfast.Job {
+// run enqueues a request and waits for its end.
+func (p *harness) run(r httpjob.Request) holdfast.Job {
 	p.Helper()
 	draft, err := httpjob.Draft(r)
 	if err != nil {
 		p.Fatal(err)
 	}
 	draft.Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	return p.runsDraft(p.gate, draft)
+	return p.runDraft(p.gate, draft)
 }
 
-func (p *place) runsDraft(to holdfast.Enqueuer, draft holdfast.Draft) holdfast.Job {
+func (p *harness) runDraft(to holdfast.Enqueuer, draft holdfast.Draft) holdfast.Job {
 	p.Helper()
-	return p.runsAll(to, draft)[0]
+	return p.runAll(to, draft)[0]
 }
 
-// runsAll waits for the end of all of them.
-func (p *place) runsAll(to holdfast.Enqueuer, drafts ...holdfast.Draft) (jobs []holdfast.Job) {
+// runAll enqueues drafts and waits until all jobs have ended.
+func (p *harness) runAll(to holdfast.Enqueuer, drafts ...holdfast.Draft) (jobs []holdfast.Job) {
 	p.Helper()
 	receipts, err := to.Enqueue(p.Context(), drafts)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *place) runsAll(to holdfast.Enqueuer, drafts ...holdfast.Draft) (jobs []
 	}
 	for _, receipt := range receipts {
 		var job holdfast.Job
-		p.until("the end of a job", func() bool {
+		p.waitUntil("the end of a job", func() bool {
 			if job, err = p.store.Job(p.Context(), receipt.ID); err != nil {
 				p.Fatal(err)
 			}
@@ -199,10 +199,10 @@ func (p *place) runsAll(to holdfast.Enqueuer, drafts ...holdfast.Draft) (jobs []
 	return jobs
 }
 
-// ruled waits until the policy's limits are in the store.
-func (p *place) ruled() {
+// waitForPolicy waits until the limits of the policy are in the store.
+func (p *harness) waitForPolicy() {
 	p.Helper()
-	p.until("the policy", func() bool {
+	p.waitUntil("the policy", func() bool {
 		holds, err := p.store.Holds(p.Context())
 		if err != nil {
 			p.Fatal(err)
@@ -211,7 +211,7 @@ func (p *place) ruled() {
 	})
 }
 
-func (p *place) until(what string, true func() bool) {
+func (p *harness) waitUntil(what string, true func() bool) {
 	p.Helper()
 	beat := time.NewTicker(10 * time.Millisecond)
 	defer beat.Stop()
@@ -233,8 +233,8 @@ func response(t *testing.T, job holdfast.Job) (r httpjob.Response) {
 	return r
 }
 
-// everywhere is all that a job leaves behind: the files of the database, the log, the feed, the story.
-func (p *place) everywhere(job holdfast.ID) map[string]string {
+// storedTexts returns all that a job leaves behind: the files of the database, the log, the feed and the story.
+func (p *harness) storedTexts(job holdfast.ID) map[string]string {
 	p.Helper()
 	feed, err := p.store.Feed(p.Context(), 0, 1000)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// set parses a policy that is in order.
-func set(s *scene, text string) *policy.Set {
+// set parses a valid policy.
+func set(s *harness, text string) *policy.Set {
 	s.Helper()
 	parsed, err := policy.Parse([]byte(text))
 	if err != nil {
@@ -27,8 +27,8 @@ func set(s *scene, text string) *policy.Set {
 	return parsed
 }
 
-// applies puts a policy into the store, as an operator does.
-func (s *scene) applies(text string, version int) {
+// applyPolicy writes a policy to the store, as an operator does.
+func (s *harness) applyPolicy(text string, version int) {
 	s.Helper()
 	body, _ := json.Marshal(map[string]string{"text": text})
 	record := holdfast.Record{Room: "policy", Name: "current", Version: version, Body: body}
@@ -37,25 +37,25 @@ func (s *scene) applies(text string, version int) {
 	}
 }
 
-// failing is a handler that always fails, and marks its starts.
+// failing returns a handler that always fails and records its starts.
 func failing(runs *starts) note {
 	return func(context.Context, *engine.Job[Note]) error {
 		runs.mark()
-		return errTrouble
+		return errFailed
 	}
 }
 
 func TestAHandlerCanHoldItsWholeDependencyForAWhile(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		s.works(engine.Config{Slots: 1}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 1}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() == 1 {
-				return failure.HoldDependency(failure.WithCode(errTrouble, "RATE_LIMITED"), 5*time.Minute)
+				return failure.HoldDependency(failure.WithCode(errFailed, "RATE_LIMITED"), 5*time.Minute)
 			}
 			return nil
 		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
 		s.enqueue()
-		s.until("the first call", func() bool { return runs.count() == 1 })
+		s.waitUntil("the first call", func() bool { return runs.count() == 1 })
 		time.Sleep(time.Second)
 		s.enqueueAll(20)
 		hold := s.hold(holdfast.SourceHandler)
@@ -64,7 +64,7 @@ func TestAHandlerCanHoldItsWholeDependencyForAWhile(t *testing.T) {
 		}
 		time.Sleep(4 * time.Minute)
 		expect(s, "calls while it is held", runs.count(), 1)
-		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 21 })
+		s.waitUntil("all to complete", func() bool { return s.countJobs(holdfast.Complete) == 21 })
 		if again := runs.at[1].Sub(runs.at[0]); again < 5*time.Minute-time.Second || again > 5*time.Minute+5*time.Second {
 			t.Errorf("called again after %v, want five minutes", again)
 		}
@@ -72,14 +72,14 @@ func TestAHandlerCanHoldItsWholeDependencyForAWhile(t *testing.T) {
 }
 
 func TestNoRetriesAreMadeWithinAWindow(t *testing.T) {
-	tell(t, func(s *scene) { // the bubble's time begins at midnight UTC
+	inBubble(t, func(s *harness) { // the bubble's time begins at midnight UTC
 		var runs starts
 		text := `queues: {default: {no_retries: [{from: "00:00", to: "01:00", zone: UTC}]}}`
-		s.works(engine.Config{Policies: set(s, text)}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Minute)}}))
+		s.startWorker(engine.Config{Policies: set(s, text)}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Minute)}}))
 		time.Sleep(5 * time.Second)
 		began := time.Now()
 		id := s.enqueue()
-		s.until("the first attempt", func() bool { return runs.count() == 1 })
+		s.waitUntil("the first attempt", func() bool { return runs.count() == 1 })
 		time.Sleep(50 * time.Minute)
 		expect(s, "attempts within the window", runs.count(), 1)
 		time.Sleep(15 * time.Minute)
@@ -92,16 +92,16 @@ func TestNoRetriesAreMadeWithinAWindow(t *testing.T) {
 }
 
 func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
-	tell(t, func(s *scene) { // the bubble's time begins at midnight UTC, an hour before a new day begins on the Azores
+	inBubble(t, func(s *harness) { // the bubble's time begins at midnight UTC, an hour before a new day begins on the Azores
 		var runs, others starts
 		text := `owners: {acme: {budget: {retries_per_day: 10, zone: Atlantic/Azores}}}`
-		s.works(engine.Config{Policies: set(s, text), Slots: 2}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Policies: set(s, text), Slots: 2}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			if job.Lease.Owner == "acme" {
 				runs.mark()
 			} else {
 				others.mark()
 			}
-			return errTrouble
+			return errFailed
 		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(10 * time.Second)}}))
 		s.enqueueAll(5, func(d *holdfast.Draft) { d.Owner = "acme" })
 		s.enqueueAll(1, func(d *holdfast.Draft) { d.Owner = "other" })
@@ -122,14 +122,14 @@ func TestAnOwnerWhoHasUsedUpItsRetriesWaitsForTheNextDay(t *testing.T) {
 }
 
 func TestAnOwnersBudgetIsNeverExceededHoweverManyWorkersThereAre(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		text := `owners: {"*": {budget: {retries_per_day: 3}}}`
 		for range 4 {
-			s.works(engine.Config{Policies: set(s, text), Slots: 5}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			s.startWorker(engine.Config{Policies: set(s, text), Slots: 5}, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 				runs.mark()
-				time.Sleep(time.Second) // many are under way at once
-				return errTrouble
+				time.Sleep(time.Second) // many run at once
+				return errFailed
 			}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(0)}}))
 		}
 		s.enqueueAll(20, func(d *holdfast.Draft) { d.Owner = "acme" })
@@ -143,16 +143,16 @@ func TestAnOwnersBudgetIsNeverExceededHoweverManyWorkersThereAre(t *testing.T) {
 }
 
 func TestARetryThatDoesNotStartIsGivenBackToItsOwnersBudget(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		snoozes := 3
-		s.works(engine.Config{Policies: set(s, `owners: {acme: {budget: {retries_per_day: 1}}}`)}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Policies: set(s, `owners: {acme: {budget: {retries_per_day: 1}}}`)}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			runs.mark()
 			if runs.count() > 1 && snoozes > 0 {
 				snoozes--
 				return failure.Snooze(time.Minute)
 			}
-			return errTrouble
+			return errFailed
 		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 20, Backoff: failure.Fixed(time.Second)}}))
 		s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
 		time.Sleep(time.Hour)
@@ -161,13 +161,13 @@ func TestARetryThatDoesNotStartIsGivenBackToItsOwnersBudget(t *testing.T) {
 }
 
 func TestAPolicyAppliedToTheStoreIsInForceWithinSecondsAndABadOneIsNot(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		s.works(engine.Config{Slots: 8}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Second)}}))
-		expect(s, "failures before", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
-		s.applies("kinds: {note: {max_attempts: 4, limit: {at_most: 3}}}\nowners: {acme: {share: 3}}", 0)
+		s.startWorker(engine.Config{Slots: 8}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Second)}}))
+		expect(s, "failures before", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 2)
+		s.applyPolicy("kinds: {note: {max_attempts: 4, limit: {at_most: 3}}}\nowners: {acme: {share: 3}}", 0)
 		time.Sleep(3 * time.Second)
-		expect(s, "failures after", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		expect(s, "failures after", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)
 		if hold := s.hold(holdfast.SourceLimit); hold == nil || hold.AtMost != 3 || hold.Kind != "note" {
 			t.Errorf("hold %+v", hold)
 		}
@@ -175,12 +175,12 @@ func TestAPolicyAppliedToTheStoreIsInForceWithinSecondsAndABadOneIsNot(t *testin
 		if len(shares) != 1 || shares[0].Name != "acme" {
 			t.Errorf("shares %+v", shares)
 		}
-		s.applies("kinds: {note: {max_atempts: 9}}", 1)
+		s.applyPolicy("kinds: {note: {max_atempts: 9}}", 1)
 		time.Sleep(3 * time.Second)
-		expect(s, "failures under a bad policy", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
-		s.applies("kinds: {note: {max_attempts: 3}}", 2)
+		expect(s, "failures under a bad policy", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)
+		s.applyPolicy("kinds: {note: {max_attempts: 3}}", 2)
 		time.Sleep(3 * time.Second)
-		expect(s, "failures in the end", s.becomes(s.enqueue(), holdfast.Failed).Failures, 3)
+		expect(s, "failures in the end", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 3)
 		if hold := s.hold(holdfast.SourceLimit); hold != nil {
 			t.Errorf("a limit that the policy does not name any more: %+v", hold)
 		}
@@ -188,12 +188,12 @@ func TestAPolicyAppliedToTheStoreIsInForceWithinSecondsAndABadOneIsNot(t *testin
 }
 
 func TestALimitIsUsedToTheFullAndNeverExceeded(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var mu sync.Mutex
 		now, most := 0, 0
 		s.enqueueAll(200)
 		began := time.Now()
-		s.works(engine.Config{Slots: 20, Policies: set(s, "queues: {default: {limit: {at_most: 4}}}")}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 20, Policies: set(s, "queues: {default: {limit: {at_most: 4}}}")}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			mu.Lock()
 			now++
 			most = max(most, now)
@@ -204,7 +204,7 @@ func TestALimitIsUsedToTheFullAndNeverExceeded(t *testing.T) {
 			mu.Unlock()
 			return nil
 		}))
-		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 200 })
+		s.waitUntil("all to complete", func() bool { return s.countJobs(holdfast.Complete) == 200 })
 		if most > 4 {
 			t.Errorf("%d at once", most)
 		}
@@ -214,8 +214,8 @@ func TestALimitIsUsedToTheFullAndNeverExceeded(t *testing.T) {
 	})
 }
 
-func TestABrokenPromiseIsToldOnce(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAMissedStartDeadlineIsReportedOnce(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var mu sync.Mutex
 		told := map[holdfast.ID]int{}
 		breached := func(_ context.Context, id holdfast.ID) {
@@ -225,16 +225,16 @@ func TestABrokenPromiseIsToldOnce(t *testing.T) {
 		}
 		var runs starts
 		for range 2 {
-			s.works(engine.Config{Breached: breached}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
+			s.startWorker(engine.Config{Breached: breached}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(10 * time.Minute), RetryWithin: time.Minute}}))
 		}
 		id := s.enqueue()
 		kept := s.enqueue(func(d *holdfast.Draft) { d.RetryWithin = time.Hour })
-		s.until("the first attempts", func() bool { return runs.count() == 2 })
+		s.waitUntil("the first attempts", func() bool { return runs.count() == 2 })
 		if err := s.store.Pause(context.Background(), holdfast.Hold{Queue: "default", For: 5 * time.Minute, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
-		s.becomes(id, holdfast.Failed)
-		s.becomes(kept, holdfast.Failed)
+		s.waitForState(id, holdfast.Failed)
+		s.waitForState(kept, holdfast.Failed)
 		mu.Lock()
 		defer mu.Unlock()
 		expect(s, "told of the broken promise", told[id], 1)
@@ -243,16 +243,16 @@ func TestABrokenPromiseIsToldOnce(t *testing.T) {
 }
 
 func TestRetriesThatNeverHelpAreGivenUpEarly(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		learned := engine.Kind{Policy: failure.Policy{MaxAttempts: 4, Learned: true, Backoff: failure.Fixed(time.Second)}}
-		w := s.works(engine.Config{Slots: 50}, handling(failing(&runs), learned))
+		w := s.startWorker(engine.Config{Slots: 50}, handleNotes(failing(&runs), learned))
 		s.enqueueAll(400)
-		s.until("experience", func() bool { return s.counted(holdfast.Failed) == 400 })
+		s.waitUntil("experience", func() bool { return s.countJobs(holdfast.Failed) == 400 })
 		expect(s, "attempts without experience", runs.count(), 1600)
 		time.Sleep(6 * time.Minute)
 		id := s.enqueue()
-		job := s.becomes(id, holdfast.Failed)
+		job := s.waitForState(id, holdfast.Failed)
 		expect(s, "failures with experience", job.Failures, 1)
 		if why := s.attempts(id)[0].Why; !strings.Contains(why, "400") {
 			t.Errorf("why: %s", why)
@@ -261,21 +261,20 @@ func TestRetriesThatNeverHelpAreGivenUpEarly(t *testing.T) {
 	})
 }
 
-// The answer to a change of a breaker is lost, before or after the store has made it. No call is counted twice or lost, and no
-// move is told twice.
+// The answer to a change of a breaker is lost, before or after the store has applied it. No call is counted twice or lost, and no state change is announced twice.
 func TestABreakersChangeWhoseAnswerIsLostCountsOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := range 6 {
-			tell(t, func(s *scene) {
+			inBubble(t, func(s *harness) {
 				g := &gateway{}
 				var told moves
 				cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: "Keep", N: n + 1, After: after})
 				g.down.Store(true)
 				s.enqueueAll(12)
-				s.worksOn(cut, engine.Config{Slots: 1, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Hour)}))
-				s.turns("gateway", breaker.Open)
+				s.startWorkerOn(cut, engine.Config{Slots: 1, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 2, Backoff: failure.Fixed(time.Hour)}))
+				s.waitForBreaker("gateway", breaker.Open)
 				time.Sleep(10 * time.Second)
-				c := s.circuit("gateway")
+				c := s.readBreaker("gateway")
 				expect(s, "moves", len(c.History), 1)
 				expect(s, "moves told", told.to(breaker.Open), 1)
 				if !strings.Contains(c.History[0].Why, "10 of the last 10") {
@@ -287,7 +286,7 @@ func TestABreakersChangeWhoseAnswerIsLostCountsOnce(t *testing.T) {
 }
 
 func TestAnOwnerCannotEnqueueFasterThanItsPolicySaysInAllProcessesTogether(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		policies := set(s, "owners: {acme: {enqueue: {per_second: 10, burst: 20}}}")
 		draft := func(owner string) []holdfast.Draft {
 			d, _ := holdfast.NewDraft(Note{"x"})

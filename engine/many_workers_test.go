@@ -13,25 +13,25 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// Workers are lost, stopped and hurried while others go on; jobs fail, snooze, panic and take their time. In the end every
-// job has ended, and none has failed but those that panicked: no count was spent on what was not the job's fault.
+// Workers crash and stop, with and without grace, while others continue; jobs fail, snooze, panic and run slowly. In the end every job has ended, and only jobs that
+// panicked have failed: no attempt was charged for what was not the job's fault.
 //
 // sidekiq#4937, #5540: rolling deploys left orphans for hours.
-func TestWorkersComeAndGoAndEveryJobEnds(t *testing.T) {
+func TestWorkersStartStopAndCrashAndEveryJobEnds(t *testing.T) {
 	for seed := range uint64(3) {
-		tell(t, func(s *scene) {
+		inBubble(t, func(s *harness) {
 			dice := rand.New(rand.NewPCG(seed, 2))
 			var handlers sync.WaitGroup
-			work := handling(func(ctx context.Context, job *engine.Job[Note]) error {
+			work := handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
 				handlers.Add(1)
 				defer handlers.Done()
-				return moody(ctx, job)
+				return erraticHandler(ctx, job)
 			}, engine.Kind{Policy: failure.Policy{MaxAttempts: 100, MaxCrashes: 100, Backoff: failure.Fixed(3 * time.Second)}})
 			cfg := engine.Config{Lease: 5 * time.Second, Slots: 4, Grace: 3 * time.Second, Patience: time.Second}
 			s.enqueueMany(120)
 			for range 12 {
 				cut := storetest.NewFaulty(s.store)
-				w := s.worksOn(cut, cfg, work)
+				w := s.startWorkerOn(cut, cfg, work)
 				time.Sleep(time.Duration(dice.IntN(4000)) * time.Millisecond)
 				switch dice.IntN(3) {
 				case 0:
@@ -43,13 +43,13 @@ func TestWorkersComeAndGoAndEveryJobEnds(t *testing.T) {
 					_ = w.Stop(ended())
 				}
 			}
-			last := s.works(cfg, work)
-			s.until("all to end", func() bool { return s.counted(holdfast.Complete)+s.counted(holdfast.Failed) == 120 })
+			last := s.startWorker(cfg, work)
+			s.waitUntil("all to end", func() bool { return s.countJobs(holdfast.Complete)+s.countJobs(holdfast.Failed) == 120 })
 			last.stop()
 			for _, w := range s.workers {
 				<-w.ended
 			}
-			handlers.Wait() // those that were given up are still on their way: time must not stop before they are through
+			handlers.Wait() // abandoned handlers still run: the bubble must not end before them
 			failed, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Failed, Limit: 200})
 			if err != nil {
 				t.Fatal(err)
@@ -61,17 +61,17 @@ func TestWorkersComeAndGoAndEveryJobEnds(t *testing.T) {
 	}
 }
 
-// moody is a handler that seldom does the same twice.
-func moody(ctx context.Context, _ *engine.Job[Note]) error {
+// erraticHandler behaves differently at every call, at random.
+func erraticHandler(ctx context.Context, _ *engine.Job[Note]) error {
 	switch rand.IntN(8) {
 	case 0:
-		return errTrouble
+		return errFailed
 	case 1:
 		return failure.Snooze(time.Second)
 	case 2:
 		panic("a bad day")
 	case 3:
-		<-time.After(time.Duration(rand.IntN(20)) * time.Second) // deaf to its context
+		<-time.After(time.Duration(rand.IntN(20)) * time.Second) // ignores its context
 	case 4:
 		select {
 		case <-ctx.Done():

@@ -15,25 +15,25 @@ import (
 )
 
 func TestABreakerOutlivesEveryProcess(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		g.down.Store(true)
 		s.enqueueAll(50)
-		w := s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 50}))
-		opened := s.turns("gateway", breaker.Open)
+		w := s.startWorker(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 50}))
+		opened := s.waitForBreaker("gateway", breaker.Open)
 		w.stop()
 		calls := g.starts.count()
 		time.Sleep(20 * time.Second)
-		s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.startWorker(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 50}))
 		time.Sleep(time.Until(opened.Until) - time.Second)
 		expect(s, "calls until it was time to probe", g.starts.count(), calls)
 		g.down.Store(false)
-		s.answers(g, 50)
+		s.waitForAnswers(g, 50)
 	})
 }
 
-// forces keeps a person's word on a breaker, and nothing else, as an operator's tool does.
-func (s *scene) forces(name string, to breaker.State) {
+// forceBreaker writes the record of a breaker that an operator forced into a state, and nothing else.
+func (s *harness) forceBreaker(name string, to breaker.State) {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), "breaker")
 	if err != nil {
@@ -57,18 +57,18 @@ func (s *scene) forces(name string, to breaker.State) {
 	}
 }
 
-func TestABreakerForcedByHandHoldsAndLetsGoWithinSeconds(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestABreakerForcedByHandHoldsAndReleasesJobsWithinSeconds(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
-		s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{}))
-		s.forces("gateway", breaker.ForcedOpen)
+		s.startWorker(engine.Config{Slots: 5}, g.calling(failure.Policy{}))
+		s.forceBreaker("gateway", breaker.ForcedOpen)
 		time.Sleep(2 * time.Second)
 		s.enqueueAll(20)
 		time.Sleep(time.Hour)
 		expect(s, "calls while it is forced open", g.starts.count(), 0)
-		s.forces("gateway", breaker.ForcedClosed)
+		s.forceBreaker("gateway", breaker.ForcedClosed)
 		time.Sleep(3 * time.Second)
-		expect(s, "complete soon after it is forced closed", s.counted(holdfast.Complete), 20)
+		expect(s, "complete soon after it is forced closed", s.countJobs(holdfast.Complete), 20)
 		g.down.Store(true)
 		s.enqueueAll(40)
 		time.Sleep(10 * time.Second)
@@ -78,22 +78,22 @@ func TestABreakerForcedByHandHoldsAndLetsGoWithinSeconds(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsForASlotGoesBackAlsoWhenOnlyItsJobNamesTheDependency(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestJobsWaitingForASlotAreReleasedAlsoIfOnlyTheJobNamesTheDependency(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var calls, jams starts
 		s.enqueueAll(100, func(d *holdfast.Draft) { d.Dependency = "host-a" })
-		s.works(engine.Config{Slots: 1}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 1}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if n := calls.mark(); n > 20 {
 				jams.mark()
-				return failure.WithCode(errTrouble, "NETWORK_ERROR")
+				return failure.WithCode(errFailed, "NETWORK_ERROR")
 			}
 			return nil
 		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Hour)}}))
-		s.turns("host-a", breaker.Open)
+		s.waitForBreaker("host-a", breaker.Open)
 		opened := jams.count()
 		time.Sleep(20 * time.Second)
 		expect(s, "calls after it opened", jams.count(), opened)
-		expect(s, "in workers' hands", s.counted(holdfast.Processing), 0)
+		expect(s, "in workers' hands", s.countJobs(holdfast.Processing), 0)
 		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
@@ -110,16 +110,16 @@ func TestWhatWaitsForASlotGoesBackAlsoWhenOnlyItsJobNamesTheDependency(t *testin
 	})
 }
 
-// A listener notes failed attempts that are settled while the circuit is half-open: their places would be free for others.
-type listener struct {
+// A settleRecorder counts failed attempts that are settled while the breaker is half-open: their end would let the store admit other jobs.
+type settleRecorder struct {
 	holdfast.Store
-	s       *scene
+	s       *harness
 	tooSoon atomic.Int64
 	heard   atomic.Int64
 }
 
-func (l *listener) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
-	state := l.s.circuit("gateway").State
+func (l *settleRecorder) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
+	state := l.s.readBreaker("gateway").State
 	for i := range settlements {
 		if settlements[i].Failure == nil {
 			continue
@@ -132,14 +132,14 @@ func (l *listener) Settle(ctx context.Context, settlements []holdfast.Settlement
 	return l.Store.Settle(ctx, settlements)
 }
 
-func TestAFailedProbeKeepsItsPlaceUntilItsCircuitHasHeardOfIt(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAFailedProbeIsSettledAfterItsBreakerIsUpdated(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{take: 10 * time.Millisecond}
 		g.down.Store(true)
-		l := &listener{Store: s.store, s: s}
+		l := &settleRecorder{Store: s.store, s: s}
 		s.enqueueAll(50)
-		s.worksOn(l, engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 1000}))
-		s.turns("gateway", breaker.Open)
+		s.startWorkerOn(l, engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 1000}))
+		s.waitForBreaker("gateway", breaker.Open)
 		before := l.heard.Load()
 		time.Sleep(10 * time.Minute)
 		if l.heard.Load() == before || l.tooSoon.Load() > 0 {

@@ -22,18 +22,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // note is a handler of notes.
 type note = func(context.Context, *engine.Job[Note]) error
 
-// A scene is a real SQLite file in a bubble of its own time.
-type scene struct {
+// A harness runs engines on a real SQLite file, in a bubble with virtual time (testing/synctest).
+type harness struct {
 	*testing.T
 	path    string
 	store   holdfast.Store
 	faulty  *storetest.Faulty // the same store, as engines see it
 	workers []*worker
-	broken  bool // the story damages the store: the audit is not asked
+	broken  bool // the test corrupts the store, so its integrity is not checked
 }
 
-// tell plays a story to its end: then every engine is stopped, the store must be healthy, and no goroutine may be left.
-func tell(t *testing.T, story func(s *scene)) {
+// inBubble runs a test. At its end all engines are stopped, the integrity check of the store must pass, and no goroutine may be left.
+func inBubble(t *testing.T, test func(s *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
@@ -41,51 +41,51 @@ func tell(t *testing.T, story func(s *scene)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &scene{T: t, path: path, store: store, faulty: storetest.NewFaulty(store)}
+		s := &harness{T: t, path: path, store: store, faulty: storetest.NewFaulty(store)}
 		defer func() {
 			for _, w := range s.workers {
 				w.stop()
 			}
-			s.healthy()
+			s.checkIntegrity()
 			if err := store.Close(); err != nil {
 				t.Errorf("closing: %v", err)
 			}
 		}()
-		story(s)
+		test(s)
 	})
 }
 
-func (s *scene) healthy() {
+func (s *harness) checkIntegrity() {
 	s.Helper()
 	if s.broken {
 		return
 	}
 	findings, err := s.store.Audit(context.Background())
 	if err != nil {
-		s.Errorf("audit: %v", err)
+		s.Errorf("integrity check: %v", err)
 	}
 	for _, f := range findings {
-		s.Errorf("audit: %s: %s: %s", f.Rule, f.Job, f.Detail)
+		s.Errorf("integrity check: %s: %s: %s", f.Rule, f.Job, f.Detail)
 	}
 }
 
-// A worker is an engine at work.
+// A worker is a running engine.
 type worker struct {
 	*engine.Engine
-	s      *scene
+	s      *harness
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error
 	once   sync.Once
 }
 
-// works starts an engine on the scene's store.
-func (s *scene) works(cfg engine.Config, prepare ...func(*engine.Engine)) *worker {
+// startWorker starts an engine on the store.
+func (s *harness) startWorker(cfg engine.Config, prepare ...func(*engine.Engine)) *worker {
 	s.Helper()
-	return s.worksOn(s.store, cfg, prepare...)
+	return s.startWorkerOn(s.store, cfg, prepare...)
 }
 
-func (s *scene) worksOn(store engine.Store, cfg engine.Config, prepare ...func(*engine.Engine)) *worker {
+func (s *harness) startWorkerOn(store engine.Store, cfg engine.Config, prepare ...func(*engine.Engine)) *worker {
 	s.Helper()
 	if cfg.Log == nil {
 		cfg.Log = quiet
@@ -107,7 +107,7 @@ func (s *scene) worksOn(store engine.Store, cfg engine.Config, prepare ...func(*
 	return w
 }
 
-// stop asks for a graceful stop and waits for it.
+// stop stops the engine gracefully and waits for it.
 func (w *worker) stop() {
 	w.s.Helper()
 	w.once.Do(func() {
@@ -119,7 +119,7 @@ func (w *worker) stop() {
 	})
 }
 
-// crash leaves the engine without its store for good: to everybody else it is a process that died.
+// crash makes all further store calls of the engine fail: for others it looks like a process that died.
 func (w *worker) crash(cut *storetest.Faulty) {
 	cut.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
 	w.once.Do(func() {
@@ -136,11 +136,11 @@ func ended() context.Context {
 }
 
 // handling registers a handler for notes.
-func handling(work note, how ...engine.Kind) func(*engine.Engine) {
+func handleNotes(work note, how ...engine.Kind) func(*engine.Engine) {
 	return func(e *engine.Engine) { _ = engine.Handle(e, work, how...) }
 }
 
-func (s *scene) enqueue(options ...func(*holdfast.Draft)) holdfast.ID {
+func (s *harness) enqueue(options ...func(*holdfast.Draft)) holdfast.ID {
 	s.Helper()
 	receipt, err := holdfast.Enqueue(context.Background(), s.store, Note{"hello"}, options...)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *scene) enqueue(options ...func(*holdfast.Draft)) holdfast.ID {
 	return receipt.ID
 }
 
-func (s *scene) enqueueMany(n int) []holdfast.ID {
+func (s *harness) enqueueMany(n int) []holdfast.ID {
 	s.Helper()
 	ids := make([]holdfast.ID, n)
 	for i := range ids {
@@ -158,7 +158,7 @@ func (s *scene) enqueueMany(n int) []holdfast.ID {
 	return ids
 }
 
-func (s *scene) job(id holdfast.ID) holdfast.Job {
+func (s *harness) job(id holdfast.ID) holdfast.Job {
 	s.Helper()
 	job, err := s.store.Job(context.Background(), id)
 	if err != nil {
@@ -167,8 +167,8 @@ func (s *scene) job(id holdfast.ID) holdfast.Job {
 	return job
 }
 
-// trend is what became of a queue's attempts in all.
-func (s *scene) trend(queue string) holdfast.Trend {
+// trend returns the counts of all attempts of a queue.
+func (s *harness) trend(queue string) holdfast.Trend {
 	s.Helper()
 	trends, err := s.store.Trends(context.Background(), 24*time.Hour, 0)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *scene) trend(queue string) holdfast.Trend {
 	return all
 }
 
-func (s *scene) attempts(id holdfast.ID) []holdfast.Attempt {
+func (s *harness) attempts(id holdfast.ID) []holdfast.Attempt {
 	s.Helper()
 	history, err := s.store.History(context.Background(), id)
 	if err != nil {
@@ -192,20 +192,20 @@ func (s *scene) attempts(id holdfast.ID) []holdfast.Attempt {
 	return history.Attempts
 }
 
-// becomes waits, by the bubble's clock, until a job is in a state, and answers with it.
-func (s *scene) becomes(id holdfast.ID, state holdfast.State) holdfast.Job {
+// waitForState waits, in virtual time, until a job is in a state, and returns the job.
+func (s *harness) waitForState(id holdfast.ID, state holdfast.State) holdfast.Job {
 	s.Helper()
 	var job holdfast.Job
-	s.until("job "+string(state), func() bool {
+	s.waitUntil("job "+string(state), func() bool {
 		job = s.job(id)
 		return job.State == state
 	})
 	return job
 }
 
-// until waits for something to be true, and then for everybody to come to rest: what the store shows, the engine that asked
-// for it may not have heard yet.
-func (s *scene) until(what string, true func() bool) {
+// waitUntil waits for a condition, and then until all goroutines are idle: the engine may not have received the answer to a call whose effect is already visible in
+// the store.
+func (s *harness) waitUntil(what string, true func() bool) {
 	s.Helper()
 	defer synctest.Wait()
 	for start := time.Now(); !true(); time.Sleep(20 * time.Millisecond) {
@@ -215,15 +215,15 @@ func (s *scene) until(what string, true func() bool) {
 	}
 }
 
-// expect compares what is with what should be.
-func expect[T comparable](s *scene, what string, got, want T) {
+// expect compares a value with the wanted one.
+func expect[T comparable](s *harness, what string, got, want T) {
 	s.Helper()
 	if got != want {
 		s.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
 
-// code is the code of the last failure on record.
+// code returns the code of the last failure of a job.
 func code(j holdfast.Job) string {
 	if j.LastFailure == nil {
 		return ""
@@ -250,4 +250,4 @@ func (s *starts) count() int {
 	return len(s.at)
 }
 
-var errTrouble = errors.New("some trouble")
+var errFailed = errors.New("some trouble")
