@@ -8,9 +8,9 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// checkStart decides whether an attempt may start. If not, refused is true and o is its outcome: an unreadable or expired job fails, and everything
-// else is released at no cost. The lease is checked against this process's clock, so a handler never starts on a lease that another worker may
-// have reclaimed.
+// checkStart decides whether an attempt may start. If not, refused is true and o is its outcome: an unreadable or expired job fails, as does one whose open
+// breaker is in fail-fast mode; everything else is released at no cost. The lease is checked against this process's clock, so a handler never starts on a lease
+// that another worker may have reclaimed.
 func (e *Engine) checkStart(a *attempt) (o failure.Outcome, refused bool) {
 	lease := a.lease
 	switch {

@@ -19,7 +19,7 @@ func TestLimitsAreEnforced(t *testing.T) {
 		limits execjob.Limits
 		code   string
 	}{
-		"memory":    {`x=$(head -c 300000000 /dev/zero | tr '\0' 'x'); echo ${#x}`, execjob.Limits{Memory: 128 * mega}, ""}, // shells differ in their error output
+		"memory":    {`x=$(head -c 300000000 /dev/zero | tr '\0' 'x'); echo ${#x}`, execjob.Limits{Memory: 128 * mega}, ""}, // shells fail in different ways
 		"processor": {`while :; do :; done`, execjob.Limits{CPU: time.Second}, "PROCESS_KILLED"},
 		"file size": {`head -c 10000000 /dev/zero >big || exit 9`, execjob.Limits{FileSize: mega}, "EXIT_CODE"},
 		"files":     {`exec 3</dev/null 4</dev/null 5</dev/null 6</dev/null 7</dev/null 8</dev/null 9</dev/null`, execjob.Limits{Files: 6}, "EXIT_CODE"},

@@ -35,7 +35,7 @@ func (p *harness) readBreaker(dependency string) (c circuit) {
 
 // Drafts that were not prepared stand for jobs whose address was changed by an edit or a redrive.
 func TestOnlyTheHostThatIsCalledIsBlamed(t *testing.T) {
-	down := opens(t, status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502))
+	down := newReceiver(t, status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502), status(502))
 	host := down.Listener.Addr().String()
 	p := buildIn(t, nil, engine.Config{Slots: 1, Dependencies: map[string]engine.Dependency{"bank.example": {}, host: {}}})
 	var drafts []holdfast.Draft
@@ -52,7 +52,7 @@ func TestOnlyTheHostThatIsCalledIsBlamed(t *testing.T) {
 	if c := p.readBreaker("bank.example"); c.Recent != "" || c.Opens > 0 {
 		t.Errorf("the breaker of another host heard of it: %+v", c)
 	}
-	d, _ := holdfast.NewDraft(httpjob.Request{URL: opens(t).URL})
+	d, _ := holdfast.NewDraft(httpjob.Request{URL: newReceiver(t).URL})
 	d.Dependency = "bank.example"
 	if job := p.runDraft(p.store, d); job.State != holdfast.Complete {
 		t.Errorf("a job of the other host is %s: %+v", job.State, job.LastFailure)
@@ -60,8 +60,8 @@ func TestOnlyTheHostThatIsCalledIsBlamed(t *testing.T) {
 }
 
 func TestATimeoutFarBelowTheUsualOneSaysNothingAboutTheHost(t *testing.T) {
-	slow := opens(t, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck)
-	down := opens(t, status(502))
+	slow := newReceiver(t, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck, stuck)
+	down := newReceiver(t, status(502))
 	host := slow.Listener.Addr().String()
 	p := buildIn(t, nil, engine.Config{Slots: 12, Dependencies: map[string]engine.Dependency{host: {}, down.Listener.Addr().String(): {}}})
 	var drafts []holdfast.Draft

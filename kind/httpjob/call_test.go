@@ -20,7 +20,7 @@ import (
 )
 
 func TestAFailingReceiverIsCalledUntilItAnswersWithTheSameIdempotencyKey(t *testing.T) {
-	r := opens(t, status(500, "Connection", "close"), resets, breaksOff, status(503), status(429, "Retry-After", "1"))
+	r := newReceiver(t, status(500, "Connection", "close"), resets, breaksOff, status(503), status(429, "Retry-After", "1"))
 	p := build(t, nil, r)
 	job := p.run(httpjob.Request{URL: r.URL + "/orders?q=1", JSON: json.RawMessage(`{"id": 7}`)})
 	if got := response(t, job); got.Status != 200 || got.Body != "well" || got.Truncated || got.Encoding != "" {
@@ -61,7 +61,7 @@ func TestAFailingReceiverIsCalledUntilItAnswersWithTheSameIdempotencyKey(t *test
 }
 
 func TestAReceiverThatDoesNotAnswerInTimeIsCalledAgain(t *testing.T) {
-	r := opens(t, stuck, stuck)
+	r := newReceiver(t, stuck, stuck)
 	p := build(t, func(c *httpjob.Config) { c.Policy.MaxAttempts = 2 }, r)
 	job := p.run(httpjob.Request{URL: r.URL, Body: "hello", Timeout: httpjob.Duration(200 * time.Millisecond)})
 	if job.State != holdfast.Failed || job.LastFailure.Code != "HTTP_TIMEOUT" || job.Failures != 2 || job.LastFailure.Dependency != r.Listener.Addr().String() {
@@ -76,7 +76,7 @@ func TestAFailureThatNoRetryCanHelpIsCalledOnce(t *testing.T) {
 	}{
 		{status(404), "NOT_FOUND"}, {status(401), "UNAUTHORIZED"}, {status(400), "BAD_REQUEST"}, {status(302, "Location", "/there"), "HTTP_4XX"},
 	} {
-		r := opens(t, c.manner)
+		r := newReceiver(t, c.manner)
 		job := build(t, nil, r).runs(httpjob.Request{URL: r.URL})
 		if job.State != holdfast.Failed || job.LastFailure.Code != c.code || len(r.requests()) != 1 || job.LastFailure.Context["answer"] != "so it is" {
 			t.Errorf("%s: %s %+v after %d", c.code, job.State, job.LastFailure, len(r.requests()))
@@ -86,9 +86,9 @@ func TestAFailureThatNoRetryCanHelpIsCalledOnce(t *testing.T) {
 
 func TestABlockedAddressFailsTheJobUnderACodeOfItsOwn(t *testing.T) {
 	p := build(t, nil)
-	inner := opens(t)
+	inner := newReceiver(t)
 	port := inner.URL[strings.LastIndex(inner.URL, ":"):]
-	r := opens(t, status(302, "Location", "http://127.0.0.2"+port+"/"), status(302, "Location", "http://169.254.169.254/latest/"))
+	r := newReceiver(t, status(302, "Location", "http://127.0.0.2"+port+"/"), status(302, "Location", "http://169.254.169.254/latest/"))
 	for _, request := range []httpjob.Request{
 		{URL: r.URL, Redirects: 3}, {URL: r.URL, Redirects: 1},
 		{URL: "http://127.0.0.2" + port + "/"}, {URL: "http://[::1]" + port + "/"}, {URL: "http://169.254.169.254/"}, {URL: "http://0x7f000001" + port + "/"}, {URL: "http://[fe80::1%25eth0]/"},
@@ -113,7 +113,7 @@ func TestOnlyRequestedHeadersAndALimitedBodyAreStored(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb.Bytes())
 	}
-	r := opens(t, status(201, "ETag", `"v1"`, "X-Other", "no"), says(big), says("\xff\xfe\x00"), packed, says(strings.Repeat("<", 600<<10)), says("0123456789"), says("0123456789"))
+	r := newReceiver(t, status(201, "ETag", `"v1"`, "X-Other", "no"), says(big), says("\xff\xfe\x00"), packed, says(strings.Repeat("<", 600<<10)), says("0123456789"), says("0123456789"))
 	p := build(t, nil, r)
 	if got := response(t, p.run(httpjob.Request{URL: r.URL, KeepHeaders: []string{"etag", "absent"}})); got.Status != 201 || len(got.Headers) != 1 || got.Headers["Etag"] != `"v1"` {
 		t.Errorf("%+v", got)
@@ -141,7 +141,7 @@ func TestOnlyRequestedHeadersAndALimitedBodyAreStored(t *testing.T) {
 }
 
 func TestStatusesMeanWhatTheRequestExpects(t *testing.T) {
-	r := opens(t, status(404), status(409), status(202))
+	r := newReceiver(t, status(404), status(409), status(202))
 	p := build(t, nil, r)
 	if got := response(t, p.run(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"200", "404"}})); got.Status != 404 || got.Body != "so it is" {
 		t.Errorf("%+v", got)
@@ -156,7 +156,7 @@ func TestStatusesMeanWhatTheRequestExpects(t *testing.T) {
 }
 
 func TestRedirectsAreFollowedWhenAskedFor(t *testing.T) {
-	r := opens(t, status(302, "Location", "/there"), says("there"))
+	r := newReceiver(t, status(302, "Location", "/there"), says("there"))
 	if got := response(t, build(t, nil, r).runs(httpjob.Request{URL: r.URL, Redirects: 1})); got.Body != "there" || r.requests()[1].URL.Path != "/there" {
 		t.Errorf("%+v", got)
 	}
@@ -188,7 +188,7 @@ func TestAPolicyKeepsEachHostToItsOwnNumberOfCalls(t *testing.T) {
 		now[r.Host]--
 		mu.Unlock()
 	}
-	a, b = opens(t, busy, busy, busy, busy), opens(t, busy, busy, busy, busy)
+	a, b = newReceiver(t, busy, busy, busy, busy), newReceiver(t, busy, busy, busy, busy)
 	p := buildIn(t, nil, engine.Config{Policies: set})
 	var drafts []holdfast.Draft
 	for i := range 8 {
@@ -222,7 +222,7 @@ func TestASecretIsSentAndIsNowhereElse(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "%s %s %s %s", r.Header.Get("X-Key"), r.URL.RawQuery, told, base64.StdEncoding.EncodeToString([]byte(canary)))
 		}
 	}
-	r := opens(t, echo(500), resets, echo(200))
+	r := newReceiver(t, echo(500), resets, echo(200))
 	p := build(t, func(c *httpjob.Config) {
 		c.Secret = func(name, host string) (string, error) {
 			if name != "shop-key" || host != r.URL {
@@ -249,7 +249,7 @@ func TestASecretIsSentAndIsNowhereElse(t *testing.T) {
 }
 
 func TestASecretThatIsCutAtTheEndIsHiddenToo(t *testing.T) {
-	r := opens(t, says("0123456789"+canary+" and more"))
+	r := newReceiver(t, says("0123456789"+canary+" and more"))
 	p := build(t, func(c *httpjob.Config) { c.Secret = func(string, string) (string, error) { return canary, nil } }, r)
 	got := response(t, p.run(httpjob.Request{URL: r.URL, Headers: map[string]string{"X-Key": "${secret:k}"}, MaxResponse: 16}))
 	if strings.Contains(got.Body, "ca") || !got.Truncated {
@@ -258,7 +258,7 @@ func TestASecretThatIsCutAtTheEndIsHiddenToo(t *testing.T) {
 }
 
 func TestASecretGoesOnlyToTheHostsThatWereNamedForIt(t *testing.T) {
-	r := opens(t)
+	r := newReceiver(t)
 	t.Setenv("HOLDFAST_SECRET_SHOP_KEY", canary)
 	for hosts, sent := range map[string]bool{"": false, "api.example.org": false, r.Listener.Addr().String(): false, "api.example.org, " + r.URL: true} {
 		t.Setenv("HOLDFAST_SECRET_SHOP_KEY_HOSTS", hosts)
@@ -282,7 +282,7 @@ func TestAJobThatWasNotPreparedIsValidatedWhenItRuns(t *testing.T) {
 	if job.State != holdfast.Failed || job.LastFailure.Code != "INVALID_INPUT" || job.Failures != 1 {
 		t.Errorf("%s %+v", job.State, job.LastFailure)
 	}
-	r := opens(t, status(404))
+	r := newReceiver(t, status(404))
 	job = p.runDraft(p.store, holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "` + r.URL + `"}`)})
 	if host := r.Listener.Addr().String(); job.LastFailure == nil || job.LastFailure.Dependency != host {
 		t.Errorf("blamed on another than %s: %+v", host, job.LastFailure)

@@ -27,15 +27,15 @@ import (
 // A receiver handles the n-th request with the n-th handler, and later ones with success.
 type receiver struct {
 	*httptest.Server
-	manners []http.HandlerFunc
+	handlers []http.HandlerFunc
 
 	mu   sync.Mutex
 	seen []*http.Request
 }
 
-func opens(t *testing.T, manners ...http.HandlerFunc) *receiver {
+func newReceiver(t *testing.T, handlers ...http.HandlerFunc) *receiver {
 	t.Helper()
-	r := &receiver{manners: manners}
+	r := &receiver{handlers: handlers}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(func() {
 		r.CloseClientConnections()
@@ -49,8 +49,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	n := len(r.seen)
 	r.seen = append(r.seen, request.Clone(context.Background()))
 	r.mu.Unlock()
-	if n < len(r.manners) {
-		r.manners[n](w, request)
+	if n < len(r.handlers) {
+		r.handlers[n](w, request)
 		return
 	}
 	_, _ = w.Write([]byte("well"))
