@@ -77,9 +77,9 @@ func (a *attempt) age() time.Duration {
 }
 
 // Number returns the number of this attempt since the job was enqueued or manually retried, counting from 1.
-func (j *Job[A]) Number() int { return numberOf(j.Lease) }
+func (j *Job[A]) Number() int { return attemptNumber(j.Lease) }
 
-func numberOf(l *holdfast.Lease) int { return l.Failures + l.Crashes + l.Interrupts + 1 }
+func attemptNumber(l *holdfast.Lease) int { return l.Failures + l.Crashes + l.Interrupts + 1 }
 
 // Progress stores how far the work is, in percent from 0 to 100, for people to see. ErrLeaseLost means that another worker has the job: the handler
 // should stop.

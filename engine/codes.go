@@ -12,9 +12,9 @@ import (
 // codesInterval is how often the codes that other programs published are read.
 const codesInterval = 30 * time.Second
 
-// codes publishes this engine's failure codes and policies to the store, unless they are published already, and reads those of other programs: a remote worker may
+// syncCodes publishes this engine's failure codes and policies to the store, unless they are published already, and reads those of other programs: a remote worker may
 // report an attempt with a code that only another program defines.
-func (e *Engine) codes() error {
+func (e *Engine) syncCodes() error {
 	if !e.codesReadAt.IsZero() && time.Since(e.codesReadAt) < codesInterval {
 		return nil
 	}

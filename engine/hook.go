@@ -83,7 +83,7 @@ func (e *Engine) logAttempt(o *outcome) {
 	}
 	attrs := []slog.Attr{
 		slog.String("event", event), slog.String("job_id", lease.ID.String()), slog.String("kind", lease.Kind),
-		slog.String("queue", lease.Queue), slog.Int("attempt", numberOf(lease)), slog.String("status", string(v.To)),
+		slog.String("queue", lease.Queue), slog.Int("attempt", attemptNumber(lease)), slog.String("status", string(v.To)),
 		slog.Float64("duration_ms", float64(o.Took)/float64(time.Millisecond)),
 	}
 	attrs = append(attrs, o.failureAttrs()...)
@@ -167,7 +167,7 @@ type End struct {
 // end describes the settled outcome for Config.Ended.
 func (o *outcome) end() End {
 	v, lease := &o.verdict, o.attempt.lease
-	end := End{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: numberOf(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
+	end := End{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: attemptNumber(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
 	if v.Charge == holdfast.ChargeFailure {
 		end.Left = max(0, v.Limit-lease.Failures-1)
 	}

@@ -26,7 +26,7 @@ type limitState struct {
 
 // policies follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
 func (e *Engine) policies(ctx context.Context) error {
-	if err := e.codes(); err != nil {
+	if err := e.syncCodes(); err != nil {
 		return err
 	}
 	records, err := e.records(roomPolicy)
