@@ -19,9 +19,9 @@ const (
 
 // limitState is what this process knows about the limits of the policy and about holds.
 type limitState struct {
-	adopted     *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
-	hasCap      atomic.Bool // some hold limits how many jobs run at once, so every settled job may let another one start
-	hasSlowRate atomic.Bool // some hold has a rate that allows new jobs more often than Poll, so the duty "trickle" claims in between
+	adopted       *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
+	hasCap        atomic.Bool // some hold limits how many jobs run at once, so every settled job may let another one start
+	hasSmallBurst atomic.Bool // the token bucket of some hold is full before the next poll, so the duty "trickle" claims in between
 }
 
 // policies follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
@@ -63,19 +63,20 @@ func (e *Engine) policies(ctx context.Context) error {
 
 // noteHolds records which holds let further jobs start without a wake-up, so that the engine claims more often.
 func (e *Engine) noteHolds(holds []holdfast.Hold) {
-	hasCap, hasSlowRate := false, false
+	hasCap, hasSmallBurst := false, false
 	for i := range holds {
 		h := &holds[i]
 		hasCap = hasCap || h.AtMost > 0
-		hasSlowRate = hasSlowRate || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*e.cfg.Poll.Seconds()
+		hasSmallBurst = hasSmallBurst || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*e.cfg.Poll.Seconds()
 	}
 	e.limits.hasCap.Store(hasCap)
-	e.limits.hasSlowRate.Store(hasSlowRate)
+	e.limits.hasSmallBurst.Store(hasSmallBurst)
 }
 
-// trickle starts claims at a short interval while some hold allows jobs at a rate. The rate allows only a small burst, so what is not claimed soon is lost.
+// trickle starts claims at a short interval while the token bucket of some hold is full before the next poll, or while a breaker is recovering. Otherwise the tokens
+// beyond the burst would be lost and the rate not reached.
 func (e *Engine) trickle(context.Context) error {
-	if e.limits.hasSlowRate.Load() || e.recovering.Load() {
+	if e.limits.hasSmallBurst.Load() || e.recovering.Load() {
 		signal(e.claimSignal)
 	}
 	return nil
