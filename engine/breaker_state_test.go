@@ -104,7 +104,7 @@ func TestJobsWaitingForASlotAreReleasedAlsoIfOnlyTheJobNamesTheDependency(t *tes
 			}
 			attempts := s.attempts(job.ID)
 			if why := attempts[len(attempts)-1].Why; attempts[len(attempts)-1].Failure == nil && !strings.Contains(why, "host-a is not called: breaker open") {
-				t.Errorf("handed back because: %s", why)
+				t.Errorf("released because: %s", why)
 			}
 		}
 	})

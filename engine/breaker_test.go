@@ -302,7 +302,7 @@ func TestTwoProcessesAgreeOnABreakerAndEachStateChangeIsAnnouncedOnce(t *testing
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(s, "moves told", len(told.all), len(history))
+		expect(s, "state changes announced", len(told.all), len(history))
 		expect(s, "events", len(events), len(history))
 		for i, move := range history {
 			expect(s, "order of events", events[len(events)-1-i].Name, string(move.To))

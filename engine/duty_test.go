@@ -51,31 +51,31 @@ func (s *harness) dutyStatuses() map[string]duty.Standing {
 }
 
 // countingDuty returns a duty of an application that counts its runs.
-func countingDuty(rounds *atomic.Int64) engine.Duty {
-	return engine.Duty{Name: "tick", Beat: time.Second, Round: func(context.Context) error { rounds.Add(1); return nil }}
+func countingDuty(runs *atomic.Int64) engine.Duty {
+	return engine.Duty{Name: "tick", Beat: time.Second, Round: func(context.Context) error { runs.Add(1); return nil }}
 }
 
 func TestAPausedDutyIsPausedInEveryProcessAndTheEndOfItsPauseIsRecordedOnce(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		var rounds atomic.Int64
+		var runs atomic.Int64
 		for range 5 {
-			s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&rounds)}})
+			s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&runs)}})
 		}
 		time.Sleep(10 * time.Second)
-		if rounds.Load() < 45 {
-			t.Errorf("%d rounds in ten seconds of five processes", rounds.Load())
+		if runs.Load() < 45 {
+			t.Errorf("%d runs in ten seconds of five processes", runs.Load())
 		}
 		s.requestDuty("tick", duty.Order{Paused: true, Until: time.Now().Add(time.Minute), Actor: "ada"})
 		time.Sleep(3 * time.Second)
-		before := rounds.Load()
+		before := runs.Load()
 		time.Sleep(50 * time.Second)
-		expect(s, "rounds while it is paused", rounds.Load(), before)
+		expect(s, "runs while it is paused", runs.Load(), before)
 		time.Sleep(10 * time.Second)
-		if rounds.Load() == before {
+		if runs.Load() == before {
 			t.Error("it did not resume by itself")
 		}
-		if said := s.eventNames("duty/tick"); !slices.Equal(said, []string{"resumed"}) {
-			t.Errorf("its story: %v", said)
+		if names := s.eventNames("duty/tick"); !slices.Equal(names, []string{"resumed"}) {
+			t.Errorf("its story: %v", names)
 		}
 	})
 }
@@ -84,11 +84,11 @@ func TestADutyThatIsPausedWhenAProcessStartsDoesNotRunThereOnce(t *testing.T) {
 	inBubble(t, func(s *harness) {
 		s.requestDuty("tick", duty.Order{Paused: true})
 		s.requestDuty("promote", duty.Order{Paused: true})
-		var rounds atomic.Int64
+		var runs atomic.Int64
 		id := s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second })
-		s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&rounds)}}, noted)
+		s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&runs)}}, noted)
 		time.Sleep(time.Minute)
-		expect(s, "rounds", rounds.Load(), 0)
+		expect(s, "runs", runs.Load(), 0)
 		expect(s, "a job that was due long ago", s.job(id).State, holdfast.Queued)
 		s.requestDuty("promote", duty.Order{})
 		s.waitForState(id, holdfast.Complete)
@@ -97,21 +97,21 @@ func TestADutyThatIsPausedWhenAProcessStartsDoesNotRunThereOnce(t *testing.T) {
 
 func TestARequestedRunIsMadeOnceInEveryProcessAlsoIfTheDutyIsPaused(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		var rounds atomic.Int64
-		slow := countingDuty(&rounds)
+		var runs atomic.Int64
+		slow := countingDuty(&runs)
 		slow.Beat = time.Hour
 		s.requestDuty("tick", duty.Order{Run: 4}) // requested before any engine started
 		for range 3 {
 			s.startWorker(engine.Config{Duties: []engine.Duty{slow}})
 		}
 		time.Sleep(10 * time.Second)
-		expect(s, "rounds at the start", rounds.Load(), 3)
+		expect(s, "runs at the start", runs.Load(), 3)
 		s.requestDuty("tick", duty.Order{Run: 5})
 		time.Sleep(10 * time.Second)
-		expect(s, "rounds after an order", rounds.Load(), 6)
+		expect(s, "runs after a request", runs.Load(), 6)
 		s.requestDuty("tick", duty.Order{Run: 6, Paused: true})
 		time.Sleep(time.Minute)
-		expect(s, "rounds after an order during a pause", rounds.Load(), 9)
+		expect(s, "runs after a request during a pause", runs.Load(), 9)
 	})
 }
 
@@ -130,8 +130,8 @@ func TestADutyThatCannotBePausedContinues(t *testing.T) {
 
 func TestDutiesAreReportedAndAWorkerThatStopsDeletesItsReport(t *testing.T) {
 	inBubble(t, func(s *harness) {
-		trouble := engine.Duty{Name: "trouble", Beat: time.Second, Round: func(context.Context) error { return errFailed }}
-		one := s.startWorker(engine.Config{Duties: []engine.Duty{trouble}})
+		failing := engine.Duty{Name: "failing", Beat: time.Second, Round: func(context.Context) error { return errFailed }}
+		one := s.startWorker(engine.Config{Duties: []engine.Duty{failing}})
 		s.startWorker(engine.Config{})
 		time.Sleep(time.Minute)
 		all := s.dutyStatuses()
@@ -142,8 +142,8 @@ func TestDutiesAreReportedAndAWorkerThatStopsDeletesItsReport(t *testing.T) {
 				t.Errorf("%s: %+v", name, d)
 			}
 		}
-		if d := all["trouble"]; d.Workers != 1 || d.Error != errFailed.Error() || time.Since(d.ErrorAt) > 20*time.Second {
-			t.Errorf("trouble: %+v", d)
+		if d := all["failing"]; d.Workers != 1 || d.Error != errFailed.Error() || time.Since(d.ErrorAt) > 20*time.Second {
+			t.Errorf("failing: %+v", d)
 		}
 		one.stop()
 		expect(s, "workers after one has left", s.dutyStatuses()["promote"].Workers, 1)

@@ -210,7 +210,7 @@ func (s *harness) waitUntil(what string, true func() bool) {
 	defer synctest.Wait()
 	for start := time.Now(); !true(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(start) > 15*time.Minute {
-			s.Fatalf("waited in vain for: %s", what)
+			s.Fatalf("timed out waiting for: %s", what)
 		}
 	}
 }

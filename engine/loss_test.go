@@ -97,7 +97,7 @@ func TestAWorkerThatCannotReachTheStoreStopsItsHandlersAndItsLateResultChangesNo
 			t.Errorf("cause %v, want ErrLeaseLost", cause)
 		}
 		if at := time.Duration(told.Load()); at > 5*time.Second {
-			t.Errorf("the handler was told after %v: later than its lease", at)
+			t.Errorf("the handler was told to stop after %v: later than its lease", at)
 		}
 		expect(s, "result", string(s.job(id).Result), `"from the new one"`)
 		expect(s, "crashes", job.Crashes, 1)

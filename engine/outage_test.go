@@ -120,7 +120,7 @@ func TestAFailedProbeSpendsNothingAndItsStorySaysWhatFailed(t *testing.T) {
 				}
 				released++
 				if attempt.Failure.Code != "GW_5XX" || !strings.Contains(attempt.Why, "not charged") || !strings.Contains(attempt.Why, "breaker of gateway") {
-					t.Errorf("a failed probe is told as %s: %s", attempt.Failure.Code, attempt.Why)
+					t.Errorf("a failed probe is recorded as %s: %s", attempt.Failure.Code, attempt.Why)
 				}
 			}
 			if job.Failures > 1 {

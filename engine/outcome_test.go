@@ -66,13 +66,13 @@ func TestTheFailedHookIsCalledOnceAfterTheSettlementIsWritten(t *testing.T) {
 		}))
 		id := s.enqueue()
 		f := <-told
-		expect(s, "code told", f.Code, "NOT_FOUND")
-		expect(s, "state when told", seen, holdfast.Failed)
+		expect(s, "code passed to the hook", f.Code, "NOT_FOUND")
+		expect(s, "state when the hook is called", seen, holdfast.Failed)
 		second := s.enqueue()
 		<-told
 		expect(s, "code on record", code(s.job(id)), "NOT_FOUND")
 		expect(s, "state of the second", s.job(second).State, holdfast.Failed)
-		expect(s, "told once each", len(told), 0)
+		expect(s, "further calls of the hook", len(told), 0)
 	})
 }
 
@@ -287,7 +287,7 @@ func TestACancelledJobIsStoppedAndEndsCancelled(t *testing.T) {
 		}
 		s.waitForState(id, holdfast.Cancelled)
 		if took := time.Since(asked); took > 2*time.Second {
-			t.Errorf("the handler was told after %v, want at once", took)
+			t.Errorf("the handler was told to stop after %v, want at once", took)
 		}
 		if !errors.Is(cause, engine.ErrCancelled) {
 			t.Errorf("cause %v, want ErrCancelled", cause)
@@ -326,7 +326,7 @@ func TestTheFailedHookIsNotCalledForABenignFailure(t *testing.T) {
 		benign := s.enqueue(func(d *holdfast.Draft) { d.Owner = "expected" })
 		s.waitForState(benign, holdfast.Failed)
 		other := s.enqueue()
-		expect(s, "the one told of", <-told, other)
+		expect(s, "the job passed to the hook", <-told, other)
 		expect(s, "failed, by the trend", s.trend("default").Failed, 1)
 		letters, _, err := s.store.Jobs(context.Background(), holdfast.Filter{DeadLetters: true})
 		if err != nil || len(letters) != 1 || letters[0].ID != other {

@@ -237,8 +237,8 @@ func TestAMissedStartDeadlineIsReportedOnce(t *testing.T) {
 		s.waitForState(kept, holdfast.Failed)
 		mu.Lock()
 		defer mu.Unlock()
-		expect(s, "told of the broken promise", told[id], 1)
-		expect(s, "told of the kept one", told[kept], 0)
+		expect(s, "calls for the missed deadline", told[id], 1)
+		expect(s, "calls for the kept one", told[kept], 0)
 	})
 }
 
@@ -276,7 +276,7 @@ func TestABreakersChangeWhoseAnswerIsLostCountsOnce(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				c := s.readBreaker("gateway")
 				expect(s, "moves", len(c.History), 1)
-				expect(s, "moves told", told.to(breaker.Open), 1)
+				expect(s, "state changes announced", told.to(breaker.Open), 1)
 				if !strings.Contains(c.History[0].Why, "10 of the last 10") {
 					t.Errorf("fault %d, after %v: %s", n+1, after, c.History[0].Why)
 				}

@@ -164,7 +164,7 @@ func TestAStopWaitsForReportsUnderWay(t *testing.T) {
 			t.Errorf("the report under way: %v, %v", answers, err)
 		}
 		expect(s, "state", s.job(id).State, holdfast.Complete)
-		expect(s, "ends told", len(told.list()), 1)
+		expect(s, "calls of Ended", len(told.list()), 1)
 	})
 }
 
@@ -181,7 +181,7 @@ func TestConcurrentReportsAreAllSettled(t *testing.T) {
 				}
 				answers, err := w.Judge(context.Background(), []engine.Report{{Lease: lease, Outcome: outcome}})
 				if err != nil || answers[0] != nil {
-					t.Errorf("judging: %v, %v", answers, err)
+					t.Errorf("Judge: %v, %v", answers, err)
 				}
 			})
 		}

@@ -49,7 +49,7 @@ func (s *harness) judge(w *worker, reports ...engine.Report) []error {
 	synctest.Wait() // a worker that was just started is running now
 	answers, err := w.Judge(context.Background(), reports)
 	if err != nil || len(answers) != len(reports) {
-		s.Fatalf("judging %d reports: %v, %v", len(reports), answers, err)
+		s.Fatalf("Judge of %d reports: %v, %v", len(reports), answers, err)
 	}
 	synctest.Wait()
 	return answers
@@ -90,7 +90,7 @@ func TestAReportedFailureIsRetriedAsThePolicyOfItsKindSays(t *testing.T) {
 		expect(s, "code", code(s.job(id)), "UNKNOWN")
 		all := told.list()
 		if len(all) != 2 {
-			t.Fatalf("told of %d ends, want 2", len(all))
+			t.Fatalf("%d calls of Ended, want 2", len(all))
 		}
 		expect(s, "first end", all[0].To, holdfast.Queued)
 		expect(s, "took", all[0].Took.Round(time.Second), 4*time.Second)
@@ -112,7 +112,7 @@ func TestAReportThatSaysNeverRetryIsADeadLetterAndOneThatCompletedKeepsItsResult
 			engine.Report{Lease: leases[1], Outcome: failure.Outcome{Event: failure.Returned, Result: json.RawMessage(`{"ok":true}`)}})
 		expect(s, "answers", errors.Join(answers...), nil)
 		expect(s, "the bad one", s.job(bad).State, holdfast.Failed)
-		expect(s, "the hook heard", <-failed, "NOT_FOUND")
+		expect(s, "code passed to the hook", <-failed, "NOT_FOUND")
 		expect(s, "the good one", s.job(good).State, holdfast.Complete)
 		expect(s, "its result", string(s.job(good).Result), `{"ok":true}`)
 	})
@@ -154,7 +154,7 @@ func TestAStaleReportChangesNothing(t *testing.T) {
 		if !errors.Is(answer, holdfast.ErrLeaseLost) {
 			t.Errorf("a stale report: %v, want ErrLeaseLost", answer)
 		}
-		expect(s, "ends told", len(told.list()), before)
+		expect(s, "calls of Ended", len(told.list()), before)
 		expect(s, "of the lost worker", told.list()[0].Charge, holdfast.ChargeCrash)
 		time.Sleep(5 * time.Second)
 		expect(s, "breaker", s.readBreaker("gateway").State, "")
@@ -195,8 +195,8 @@ func TestAReportWhoseAnswerWasLostIsRepeatedAndCountsOnce(t *testing.T) {
 			expect(s, "once more", s.judge(w, report)[0], nil)
 			expect(s, "failures", s.job(id).Failures, 1)
 			expect(s, "attempts on record", len(s.attempts(id)), 1)
-			expect(s, "ends told", len(told.list()), 1)
-			s.waitUntil("the breaker to have heard", func() bool { return s.readBreaker("gateway").Code != "" })
+			expect(s, "calls of Ended", len(told.list()), 1)
+			s.waitUntil("the breaker to be updated", func() bool { return s.readBreaker("gateway").Code != "" })
 			expect(s, "calls counted", s.readBreaker("gateway").Recent, "x")
 			report.Outcome.Err = nil
 			if answer := s.judge(w, report)[0]; !errors.Is(answer, holdfast.ErrLeaseLost) {
@@ -239,7 +239,7 @@ func TestAnEngineThatIsNotRunningAcceptsNoReports(t *testing.T) {
 		w.stop()
 		for _, e := range []*engine.Engine{idle, w.Engine} {
 			if _, err := e.Judge(context.Background(), []engine.Report{report}); !errors.Is(err, holdfast.ErrUnavailable) {
-				t.Errorf("judging: %v, want ErrUnavailable", err)
+				t.Errorf("Judge: %v, want ErrUnavailable", err)
 			}
 		}
 	})
@@ -259,7 +259,7 @@ func TestTheEndedHookIsCalledOnceForEveryAttemptAndAPanicInItIsIgnored(t *testin
 		s.waitForState(s.enqueue(), holdfast.Complete)
 		all := told.list()
 		if len(all) != 2 || all[0].To != holdfast.Queued || all[1].To != holdfast.Complete || all[1].Attempt != 2 {
-			t.Errorf("told %+v", all)
+			t.Errorf("calls of Ended: %+v", all)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func TestUnreadableRulesPurgeNothing(t *testing.T) {
 			t.Error("it was purged")
 		}
 		if s.dutyStatuses()["retention"].Error == "" {
-			t.Error("nobody said a word")
+			t.Error("the duty reports no error")
 		}
 	})
 }

@@ -148,8 +148,8 @@ func TestMissedSlotsAreRecordedOnceAndMakeOneJob(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		expectSlots(s, "2000-01-01T05:00:00Z")
-		if said := s.eventNames("schedule/report"); !slices.Equal(said, []string{"skipped"}) {
-			t.Errorf("its story: %v", said)
+		if names := s.eventNames("schedule/report"); !slices.Equal(names, []string{"skipped"}) {
+			t.Errorf("its story: %v", names)
 		}
 		expect(s, "skipped", s.schedule().Skipped, 4)
 	})
@@ -200,8 +200,8 @@ func TestARequestedRunOfAScheduleIsMadeOnceAndATimedPauseEnds(t *testing.T) {
 		slots := s.slots()
 		expect(s, "jobs", len(slots), 2)
 		expect(s, "the slot after the pause", slots[1], "2000-01-01T00:03:00Z")
-		if said := s.eventNames("schedule/report"); !slices.Equal(said, []string{"resumed"}) {
-			t.Errorf("its story: %v", said)
+		if names := s.eventNames("schedule/report"); !slices.Equal(names, []string{"resumed"}) {
+			t.Errorf("its story: %v", names)
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestAnUnreadableScheduleDoesNotDelayTheOthers(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		expectSlots(s, "2000-01-01T00:01:00Z")
 		if complaints.Load() == 0 {
-			t.Error("nobody said a word")
+			t.Error("nothing was logged")
 		}
 	})
 }

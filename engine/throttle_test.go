@@ -51,8 +51,8 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 		expect(s, "attempts on record", len(attempts), 10)
 		expect(s, "why", attempts[0].Why, "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent")
 		expect(s, "detail", attempts[0].Failure.Detail, "HTTP status 429: 100 calls a minute are allowed")
-		expect(s, "throttled attempts told", throttled.Load(), 10)
-		expect(s, "failed jobs told", failed.Load(), 0)
+		expect(s, "throttled attempts passed to Ended", throttled.Load(), 10)
+		expect(s, "calls of Failed", failed.Load(), 0)
 		groups, _, err := s.store.ErrorGroups(context.Background(), holdfast.ErrorFilter{})
 		if err != nil || len(groups) != 0 {
 			t.Errorf("error groups %+v: %v", groups, err)

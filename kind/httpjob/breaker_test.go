@@ -50,7 +50,7 @@ func TestOnlyTheHostThatIsCalledIsBlamed(t *testing.T) {
 	p.runAll(p.store, drafts...)
 	p.waitUntil("the breaker of the host that failed", func() bool { return p.readBreaker(host).Opens > 0 })
 	if c := p.readBreaker("bank.example"); c.Recent != "" || c.Opens > 0 {
-		t.Errorf("the breaker of another host heard of it: %+v", c)
+		t.Errorf("the call counted for another host: %+v", c)
 	}
 	d, _ := holdfast.NewDraft(httpjob.Request{URL: newReceiver(t).URL})
 	d.Dependency = "bank.example"
@@ -87,6 +87,6 @@ func TestATimeoutFarBelowTheUsualOneSaysNothingAboutTheHost(t *testing.T) {
 	p.runDraft(p.gate, bad)
 	p.waitUntil("a bad call to be kept", func() bool { return p.readBreaker(down.Listener.Addr().String()).Recent == "x" })
 	if c := p.readBreaker(host); c.Opens > 0 || c.Recent != "" {
-		t.Errorf("the breaker heard of calls that their own timeout cut: %+v", c)
+		t.Errorf("calls with a very short timeout counted for the breaker: %+v", c)
 	}
 }

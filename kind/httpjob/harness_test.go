@@ -217,7 +217,7 @@ func (p *harness) waitUntil(what string, true func() bool) {
 	defer beat.Stop()
 	for start := time.Now(); !true(); <-beat.C {
 		if time.Since(start) > time.Minute {
-			p.Fatalf("waited in vain for %s\n%s", what, p.logged())
+			p.Fatalf("timed out waiting for %s\n%s", what, p.logged())
 		}
 	}
 }
