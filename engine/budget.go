@@ -42,7 +42,7 @@ func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyC
 	if next.Budget == nil || *next.Budget != want {
 		next.Budget = &want
 		h.Rate = &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: min(burst, level+tokens)}
-		h.Reason = "retries share a budget with first attempts"
+		h.Reason = "retry budget: retries are limited in proportion to first attempts"
 		c.Place = append(c.Place, h)
 		return
 	}

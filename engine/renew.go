@@ -11,8 +11,8 @@ import (
 // renew renews all leases in one call, and stops the handlers of jobs that the store reports as lost or cancelled. It runs until the last settlement is
 // written, also while the engine drains.
 //
-// It runs at every third of the lease, so a lease survives one failed renewal. A call that takes longer than a third is given up. Every quarter of the
-// lease it also announces the presence of this worker, with which the store learns the dependencies of its kinds.
+// It runs at every third of the lease, so a lease survives one failed renewal. A call that takes longer than a third is given up. If a quarter of the lease
+// has passed since the last time, it also announces the presence of this worker, with which the store learns the dependencies of its kinds.
 func (e *Engine) renew(context.Context) error {
 	err := e.renewOnce()
 	if since := time.Since(e.presentedAt); since >= e.cfg.Lease/4 || e.presentedAt.IsZero() {
