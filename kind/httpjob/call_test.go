@@ -77,7 +77,7 @@ func TestAFailureThatNoRetryCanHelpIsCalledOnce(t *testing.T) {
 		{status(404), "NOT_FOUND"}, {status(401), "UNAUTHORIZED"}, {status(400), "BAD_REQUEST"}, {status(302, "Location", "/there"), "HTTP_4XX"},
 	} {
 		r := newReceiver(t, c.manner)
-		job := build(t, nil, r).runs(httpjob.Request{URL: r.URL})
+		job := build(t, nil, r).run(httpjob.Request{URL: r.URL})
 		if job.State != holdfast.Failed || job.LastFailure.Code != c.code || len(r.requests()) != 1 || job.LastFailure.Context["answer"] != "so it is" {
 			t.Errorf("%s: %s %+v after %d", c.code, job.State, job.LastFailure, len(r.requests()))
 		}
@@ -157,7 +157,7 @@ func TestStatusesMeanWhatTheRequestExpects(t *testing.T) {
 
 func TestRedirectsAreFollowedWhenAskedFor(t *testing.T) {
 	r := newReceiver(t, status(302, "Location", "/there"), says("there"))
-	if got := response(t, build(t, nil, r).runs(httpjob.Request{URL: r.URL, Redirects: 1})); got.Body != "there" || r.requests()[1].URL.Path != "/there" {
+	if got := response(t, build(t, nil, r).run(httpjob.Request{URL: r.URL, Redirects: 1})); got.Body != "there" || r.requests()[1].URL.Path != "/there" {
 		t.Errorf("%+v", got)
 	}
 }
