@@ -7,7 +7,7 @@ JOBS     ?= 50000
 EVENTS   ?= 1000000
 # Stories of hours and of thousands of jobs in virtual time. The race detector itself dies of them (a SIGSEGV in its runtime, after
 # minutes), so it is spared these; they run without it.
-STORIES  = engine/breaker_test.go engine/circuit_test.go engine/ration_test.go engine/redrive_test.go engine/retention_test.go engine/schedule_test.go engine/group_test.go engine/duty_test.go engine/outage_test.go engine/throttle_test.go
+STORIES  = engine/breaker_test.go engine/breaker_state_test.go engine/policy_test.go engine/redrive_test.go engine/retention_test.go engine/schedule_test.go engine/group_test.go engine/duty_test.go engine/outage_test.go engine/throttle_test.go
 LONG     = TestOtherJobsCostNothing|TestTwoHundredKindsInOneQueueCostLikeOne|TestTheStoreKeepsTheLawsBehindATransactionPooler|TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler|TestFiguresReadABoundedPartOfTheStore|TestALongTimeLimit|TestAHundredThousandMembers|TestASnoozeCostsNothing|TestWhicheverCallFails$(shell sed -n 's/^func \(Test[A-Za-z0-9]*\).*/|\1/p' $(STORIES) | tr -d '\n')
 PACKAGES ?= ./...
 # What runs again under the race detector: where goroutines meet. The whole would take too long on two cores.

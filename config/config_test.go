@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write docs/configuration.md anew")
 
 const reference = "../docs/configuration.md"
 
-func TestTheReferenceSaysWhatTheTableSays(t *testing.T) {
+func TestTheReferenceMatchesTheTable(t *testing.T) {
 	if *update {
 		if err := os.WriteFile(reference, []byte(config.Reference()), 0o644); err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func read(t *testing.T, environ ...string) config.Values {
 	return v
 }
 
-func TestTheNamesOfTheSeedsAreAccepted(t *testing.T) {
+func TestTheNamesOfEarlierApplicationsAreAccepted(t *testing.T) {
 	v := read(t, "RETRY_MAX_ATTEMPTS=7", "RETRY_BASE_DELAY_MS=1500", "RETRY_JITTER_MAX_MS=250", "WORKER_LEASE_TTL_SEC=45", "WORKER_CONCURRENCY=3",
 		"CIRCUIT_WINDOW=40", "CIRCUIT_FAIL_THRESHOLD=60", "CIRCUIT_COOLDOWN_MS=12000", "GATEWAY_TIMEOUT_MS=90000", "DATABASE_URL=postgres://u@h/d")
 	if v.Count("retry-max-attempts") != 7 || v.Count("workers") != 3 || v.Count("circuit-window") != 40 || v.Share("circuit-fail-threshold") != 0.6 || v.Text("store") != "postgres://u@h/d" {
@@ -52,7 +52,7 @@ func TestTheNamesOfTheSeedsAreAccepted(t *testing.T) {
 	}
 }
 
-func TestAFlagGoesBeforeTheEnvironmentAndOurNameBeforeOthers(t *testing.T) {
+func TestAFlagTakesPrecedenceOverTheEnvironmentAndOurNameOverAliases(t *testing.T) {
 	v := read(t, "HOLDFAST_LEASE=20s", "WORKER_LEASE_TTL_SEC=45", "HOLDFAST_LISTEN=127.0.0.1:1", "HOLDFAST_QUEUES=")
 	if err := v.Set("listen", "127.0.0.1:2"); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAFlagGoesBeforeTheEnvironmentAndOurNameBeforeOthers(t *testing.T) {
 	}
 }
 
-func TestANameThatNobodyKnowsIsRefusedWithTheNearest(t *testing.T) {
+func TestAnUnknownNameIsRefusedWithTheMostSimilarOne(t *testing.T) {
 	for name, nearest := range map[string]string{
 		"HOLDFAST_LISTN": "HOLDFAST_LISTEN", "HOLDFAST_MAIL_PASWORD_FILE": "HOLDFAST_MAIL_PASSWORD_FILE", "HOLDFAST_WORKER": "HOLDFAST_WORKERS", "HOLDFAST_LOG_LEVELS": "HOLDFAST_LOG_LEVEL",
 	} {

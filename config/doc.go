@@ -1,3 +1,3 @@
-// Package config is what can be set about the command, in one table: by flag, by environment, or by a file that the environment names. The
-// command's flags, what it reads and the reference in docs/configuration.md all come from the table, so none of them can drift.
+// Package config holds all settings of the command in one table. A setting is made by a flag, by an environment variable, or by a file that an environment variable
+// names. The flags, the environment variables and the reference in docs/configuration.md are all derived from the table, so they cannot differ.
 package config

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A Line is a setting as people may see it.
+// A Line is a setting as it is printed.
 type Line struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"`
 }
 
-// Shown is everything as people may see it: what is secret is left out.
+// Shown returns all settings for printing, without secrets.
 func (v Values) Shown() []Line {
 	lines := make([]Line, len(Settings))
 	for i, s := range Settings {
@@ -32,11 +32,11 @@ func (v Values) Shown() []Line {
 	return lines
 }
 
-// unreadable stands for an address of which no part can be told from a password.
+// unreadable replaces an address in which a password cannot be located.
 const unreadable = "(an address that cannot be read)"
 
-// Redacted is an address without what is secret in it. Where that cannot be told apart, as in a connection string of keywords or in a URL that
-// is not well formed, nothing of the address is left.
+// Redacted returns an address without its secrets. If these cannot be located, as in a connection string of keywords or in a malformed URL, nothing of the address is
+// returned.
 func Redacted(address string) string {
 	if !strings.Contains(address, "://") {
 		if mayBeSecret.MatchString(address) {
@@ -45,7 +45,7 @@ func Redacted(address string) string {
 		return address
 	}
 	parts := []string{address}
-	if strings.Count(address, "://") > 1 { // NATS takes several
+	if strings.Count(address, "://") > 1 { // NATS accepts several URLs
 		parts = strings.Split(address, ",")
 	}
 	for i, part := range parts {
@@ -54,8 +54,8 @@ func Redacted(address string) string {
 	return strings.Join(parts, ",")
 }
 
-// mayBeSecret finds keywords with values (host=db password=x), a scheme without its slashes (postgres:user:password@host) and a user with a password.
-// A single letter before a colon is a drive on Windows.
+// mayBeSecret matches keywords with values (host=db password=x), a scheme without slashes (postgres:user:password@host) and a user with a password. A single letter
+// before a colon is a Windows drive.
 var mayBeSecret = regexp.MustCompile(`(?i)(^|\s)[a-z_]+\s*=|^\w{2,}:.*@|^postgres(ql)?:|pass(word|wd)?\s*=`)
 
 func redactedURL(address string) string {
@@ -67,7 +67,7 @@ func redactedURL(address string) string {
 	case has:
 		u.User = url.UserPassword(u.User.Username(), "xxxxx")
 	case u.User != nil && !strings.HasPrefix(u.Scheme, "postgres"):
-		u.User = url.User("xxxxx") // NATS takes a token in the place of a user
+		u.User = url.User("xxxxx") // NATS accepts a token in place of the user name
 	}
 	if q := u.Query(); len(q) > 0 {
 		for name := range q {
@@ -82,7 +82,7 @@ func redactedURL(address string) string {
 
 var secretOption = regexp.MustCompile(`(?i)pass|secret|token`)
 
-// Reference is docs/configuration.md.
+// Reference returns the content of docs/configuration.md.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(preface)
@@ -90,7 +90,7 @@ func Reference() string {
 	for _, s := range Settings {
 		if s.Chapter != chapter {
 			chapter = s.Chapter
-			fmt.Fprintf(&b, "\n## %s\n\n| Flag | Environment | Form | Default | What it is |\n|---|---|---|---|---|\n", chapter)
+			fmt.Fprintf(&b, "\n## %s\n\n| Flag | Environment | Form | Default | Description |\n|---|---|---|---|---|\n", chapter)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", s.flagText(), s.envText(), s.formText(), code(s.Default), strings.ReplaceAll(s.About, "|", "\\|"))
 	}
@@ -136,28 +136,27 @@ func code(text string) string {
 
 const preface = `# Configuration
 
-This page is made from the table in ` + "`config/setting.go`" + ` by ` + "`go test ./config -update`" + `; change it there.
+This page is generated from the table in ` + "`config/setting.go`" + ` by ` + "`go test ./config -update`" + `. Edit the table, not this page.
 
-A flag goes before the environment, and the environment before the default. ` + "`holdfast config`" + ` prints what holds and where it was said,
-without secrets. A name that begins with ` + "`HOLDFAST_`" + ` and that nobody knows is refused, with the nearest name that is known. A
-variable that is set to nothing counts as not set.
+A flag takes precedence over the environment, and the environment over the default. ` + "`holdfast config`" + ` prints the effective settings and where each comes from,
+without secrets. An unknown variable that begins with ` + "`HOLDFAST_`" + ` is an error, which suggests the most similar name. An empty variable counts as not set.
 
-Durations are written ` + "`1m30s`, `500ms`, `36h`" + `; lists with commas; shares ` + "`50%` or `0.5`" + `. What is secret has no flag, because every user of
-a machine sees the flags of its processes; with ` + "`_FILE`" + ` behind its name a variable names a file that holds it.
+Durations are written as ` + "`1m30s`, `500ms`, `36h`" + `; lists are separated by commas; shares are written as ` + "`50%` or `0.5`" + `. Secrets have no flag, because every user
+of a machine can see the flags of its processes. For a secret, the variable with ` + "`_FILE`" + ` appended names a file that contains it.
 `
 
 const epilogue = `
-## Secrets that jobs and subscriptions name
+## Secrets of jobs and subscriptions
 
-| Environment | What it is |
+| Environment | Description |
 |---|---|
-| ` + "`HOLDFAST_SECRET_<NAME>`, `HOLDFAST_SECRET_<NAME>_FILE`" + ` | A secret that a subscription or a job of kind http names; what is kept is only the name. |
+| ` + "`HOLDFAST_SECRET_<NAME>`, `HOLDFAST_SECRET_<NAME>_FILE`" + ` | A secret that a subscription or a job of kind http refers to by name. The store contains only the name. |
 
 ## Traces
 
-Traces are sent when ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + ` is set; the other ` + "`OTEL_*`" + ` variables of OpenTelemetry are followed too.
+Traces are sent if ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + ` is set. The other ` + "`OTEL_*`" + ` variables of OpenTelemetry apply too.
 
-## Names that belong to applications
+## Variables of applications
 
-` + "`GATEWAY_URL`, `UPLOADS_DIR` and `RESULTS_DIR`" + ` are an application's own: Holdfast does not read them.
+` + "`GATEWAY_URL`, `UPLOADS_DIR` and `RESULTS_DIR`" + ` belong to applications. Holdfast does not read them.
 `

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unknown refuses names that begin like ours and are none, each with the nearest that is.
-func unknown(said map[string]string) error {
+// unknown returns an error for each variable that begins with HOLDFAST_ and is not a setting, with the most similar name that is.
+func unknown(env map[string]string) error {
 	var known []string
 	for _, s := range Settings {
 		known = append(known, s.Env())
@@ -18,18 +18,18 @@ func unknown(said map[string]string) error {
 		}
 	}
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(said)) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		ours := strings.HasPrefix(name, prefix) && !slices.ContainsFunc(patterns, func(p string) bool { return strings.HasPrefix(name, p) })
 		if !ours || slices.Contains(known, name) {
 			continue
 		}
 		nearest := slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
-		problems = append(problems, fmt.Errorf("%s is set in the environment, and nobody knows it: did you mean %s? See 'holdfast config', or unset it", name, nearest))
+		problems = append(problems, fmt.Errorf("unknown environment variable %s: did you mean %s? See 'holdfast config', or unset it", name, nearest))
 	}
 	return errors.Join(problems...)
 }
 
-// distance is how many letters have to be changed, added or left out to come from one name to another.
+// distance returns the Levenshtein distance of two names.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

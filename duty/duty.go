@@ -1,5 +1,5 @@
-// Package duty is about what engines do on a beat, whatever the jobs are: promote, reclaim, schedules, retention, ... People order it
-// (pause, run now) and engines report on it; both are records, and this package says what they mean together. It is pure.
+// Package duty describes the duties that engines run at intervals: promote, reclaim, schedules, retention and so on. Operators request things of a duty (pause, run now),
+// and engines report how their duties run. Both are records in the store; this package defines them and combines them into a status. It is pure: it does no I/O.
 package duty
 
 import (
@@ -7,72 +7,71 @@ import (
 	"time"
 )
 
-// Rooms of the records.
+// The rooms of the records.
 const (
-	RoomOrder  = "duty"   // orders, by the duty's name
-	RoomReport = "report" // reports, by the worker's name
+	RoomOrder  = "duty"   // an Order for each duty, by its name
+	RoomReport = "report" // the Reports of each worker, by its name
 )
 
-// An Order is what people want of a duty, in every process.
+// An Order is what operators have requested of a duty. It applies in every process.
 type Order struct {
 	Paused bool      `json:"paused,omitempty"`
-	Until  time.Time `json:"until,omitzero"` // then it goes on by itself; zero: until a person says so
-	Run    int       `json:"run,omitempty"`  // how often somebody asked for a run out of turn; a paused duty runs then too, once
+	Until  time.Time `json:"until,omitzero"` // when the pause ends; zero: when an operator resumes the duty
+	Run    int       `json:"run,omitempty"`  // how many runs were requested so far; a new one runs the duty once in every process, even if it is paused
 	Actor  string    `json:"actor,omitempty"`
 	Reason string    `json:"reason,omitempty"`
-	Since  time.Time `json:"since,omitzero"` // when it was paused
+	Since  time.Time `json:"since,omitzero"` // when the duty was paused
 }
 
-// Halts reports whether the duty rests at that time.
+// Halts reports whether the duty is paused at that time.
 func (o Order) Halts(now time.Time) bool {
 	return o.Paused && (o.Until.IsZero() || now.Before(o.Until))
 }
 
-// Over reports whether a pause has come to its end by itself.
+// Over reports whether the duty was paused and the pause has ended because its time is up.
 func (o Order) Over(now time.Time) bool { return o.Paused && !o.Halts(now) }
 
-// Resumed is the order after a pause.
+// Resumed returns the order without its pause.
 func (o Order) Resumed() Order { return Order{Run: o.Run} }
 
-// A Report is what one process says of one duty.
+// A Report is how one duty runs in one process.
 type Report struct {
-	Last    time.Time     `json:"last,omitzero"` // when its last round began
-	Next    time.Time     `json:"next,omitzero"` // when the next one is to begin, at the latest
+	Last    time.Time     `json:"last,omitzero"` // when the last run started
+	Next    time.Time     `json:"next,omitzero"` // when the next run will start at the latest
 	Took    time.Duration `json:"took,omitempty"`
 	Runs    int           `json:"runs,omitempty"`
-	Error   string        `json:"error,omitempty"` // the last one; it stays after a good round
+	Error   string        `json:"error,omitempty"` // the last error; it remains after a successful run
 	ErrorAt time.Time     `json:"error_at,omitzero"`
 }
 
-// Reports are those of one process.
+// Reports are the reports of one process.
 type Reports struct {
 	Worker string            `json:"worker"`
-	At     time.Time         `json:"at"` // when it spoke, by the store's clock
+	At     time.Time         `json:"at"` // when it was written, by the store's clock
 	Duties map[string]Report `json:"duties"`
 }
 
-// Silence is how long a process that reports every five seconds may be silent before its word is no longer taken for the
-// present.
+// Silence is the age up to which a report counts as current. Processes report every five seconds.
 const Silence = 15 * time.Second
 
-// Fixed are the duties that cannot be paused: without them a worker would hold jobs and not look after them, or look after none.
+// Fixed are the duties that cannot be paused: without them a worker would not renew, watch or claim its jobs.
 var Fixed = []string{"claim", "wake", "renew", "watch", "breakers", "trickle", "duties"}
 
 // Pausable reports whether a duty can be paused.
 func Pausable(name string) bool { return !slices.Contains(Fixed, name) }
 
-// A Standing is how a duty stands in all processes together.
+// A Standing is the status of a duty across all processes.
 type Standing struct {
 	Name    string        `json:"name"`
-	Last    time.Time     `json:"last,omitzero"` // the last round anywhere
-	Next    time.Time     `json:"next,omitzero"` // the next one anywhere
-	Lag     time.Duration `json:"lag,omitempty"` // how long the next round is overdue, everywhere; 0 while it is paused
+	Last    time.Time     `json:"last,omitzero"` // the last run in any process
+	Next    time.Time     `json:"next,omitzero"` // the next run in any process
+	Lag     time.Duration `json:"lag,omitempty"` // how long the next run is overdue in every process; 0 while the duty is paused
 	Took    time.Duration `json:"took,omitempty"`
-	Error   string        `json:"error,omitempty"` // the last one anywhere
+	Error   string        `json:"error,omitempty"` // the last error in any process
 	ErrorAt time.Time     `json:"error_at,omitzero"`
 	Paused  bool          `json:"paused,omitempty"`
 	Until   time.Time     `json:"until,omitzero"`
 	Actor   string        `json:"actor,omitempty"`
 	Reason  string        `json:"reason,omitempty"`
-	Workers int           `json:"workers"` // processes that perform it
+	Workers int           `json:"workers"` // how many processes run it
 }

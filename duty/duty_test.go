@@ -28,16 +28,16 @@ func TestADutyIsLateOnlyWhenItIsLateEverywhere(t *testing.T) {
 	}
 }
 
-func TestAProcessThatSpeaksIsJudgedByWhatItKnewAndOneThatIsSilentByTheClock(t *testing.T) {
+func TestTheLagOfACurrentReportIsAsOfItsTimeAndOfAnOldOneAsOfNow(t *testing.T) {
 	of := func(ago time.Duration) Reports {
 		at := noon.Add(-ago)
 		return Reports{Worker: "a", At: at, Duties: map[string]Report{"sequence": {Last: at, Next: at.Add(100 * time.Millisecond)}}}
 	}
 	if s := fold(nil, of(5*time.Second))["sequence"]; s.Lag != 0 {
-		t.Errorf("it spoke five seconds ago: a lag of %v", s.Lag)
+		t.Errorf("reported five seconds ago: a lag of %v", s.Lag)
 	}
 	if s := fold(nil, of(time.Minute))["sequence"]; s.Lag < 59*time.Second {
-		t.Errorf("it has been silent for a minute: a lag of %v", s.Lag)
+		t.Errorf("last reported a minute ago: a lag of %v", s.Lag)
 	}
 }
 
@@ -61,12 +61,12 @@ func TestAPausedDutyHasNoLagAndAPauseThatIsOverIsNone(t *testing.T) {
 }
 
 func TestWhatCannotBePausedIsNotShownAsPaused(t *testing.T) {
-	if s := fold(map[string]Order{"claim": {Paused: true}})["claim"]; s.Paused || Pausable("claim") || !Pausable("probes") || !Pausable("anybody's") {
+	if s := fold(map[string]Order{"claim": {Paused: true}})["claim"]; s.Paused || Pausable("claim") || !Pausable("probes") || !Pausable("of an application") {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestTheLastErrorAnywhereIsTold(t *testing.T) {
+func TestTheLastErrorOfAnyProcessIsShown(t *testing.T) {
 	one := Reports{At: noon, Duties: map[string]Report{"artifacts": {Error: "old", ErrorAt: noon.Add(-time.Hour)}}}
 	two := Reports{At: noon, Duties: map[string]Report{"artifacts": {Error: "new", ErrorAt: noon.Add(-time.Minute)}}}
 	for _, order := range [][]Reports{{one, two}, {two, one}} {
@@ -76,13 +76,13 @@ func TestTheLastErrorAnywhereIsTold(t *testing.T) {
 	}
 }
 
-func TestADutyThatWasOrderedAndThatNobodyPerformsIsShown(t *testing.T) {
+func TestADutyWithARequestThatNoProcessRunsIsShown(t *testing.T) {
 	if s := fold(map[string]Order{"relay": {Paused: true, Actor: "ada"}})["relay"]; s.Workers != 0 || !s.Paused {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestAReportIsTheSameAfterItWasKept(t *testing.T) {
+func TestAReportIsTheSameAfterJSON(t *testing.T) {
 	is := Reports{Worker: "a", At: noon, Duties: map[string]Report{"promote": {Last: noon, Next: noon.Add(time.Second), Took: 1, Runs: 7, Error: "x", ErrorAt: noon}}}
 	body, err := json.Marshal(is)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Fold puts orders and reports together, by the names of the duties. A duty that was ordered and that nobody performs is there too.
+// Fold combines orders and reports into the status of each duty, sorted by name. It includes duties that have an order but that no process runs.
 func Fold(orders map[string]Order, reports []Reports, now time.Time) []Standing {
 	all := make(map[string]*Standing)
 	of := func(name string) *Standing {
@@ -33,8 +33,8 @@ func Fold(orders map[string]Order, reports []Reports, now time.Time) []Standing 
 	return folded
 }
 
-// overdue is how late the next round of one process is. While a process speaks it is judged by what it knew when it spoke: what
-// happens ten times a second cannot be reported as often.
+// overdue returns how late the next run of one process is. While the report is current, that is as of the time of the report, because some duties run more often than
+// they can be reported. If the process has stopped reporting, it is as of now.
 func overdue(r Report, at, now time.Time) time.Duration {
 	if r.Next.IsZero() {
 		return 0
@@ -45,7 +45,7 @@ func overdue(r Report, at, now time.Time) time.Duration {
 	return max(0, now.Sub(r.Next))
 }
 
-// add takes the report of one more process. The round that comes first anywhere counts.
+// add adds the report of one process. The lag is that of the process that is least late.
 func (s *Standing) add(r Report, overdue time.Duration) {
 	if s.Workers++; s.Workers == 1 || overdue < s.Lag {
 		s.Lag = overdue

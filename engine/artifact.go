@@ -12,41 +12,41 @@ import (
 )
 
 const (
-	roomArtifact  = "artifact"
-	artifactSweep = "sweep"
-	artifactBeat  = 10 * time.Second
-	maxArtifacts  = 50 // marked in one go
+	roomArtifact     = "artifact"
+	artifactSweep    = "sweep"
+	artifactInterval = 10 * time.Second
+	maxArtifacts     = 50 // marked in one store call
 )
 
-// A sweeper is who lets artifacts expire now: one process, until its time is up.
-type sweeper struct {
+// A sweepLock is the body of the record that names the worker which expires artifacts at present. It expires, so a worker that dies is replaced.
+type sweepLock struct {
 	Worker string    `json:"worker"`
 	Until  time.Time `json:"until"`
 }
 
-// artifacts lets those expire whose time is up: each is deleted, then marked, with a line in the story of its job. Whoever is killed
-// in between, or loses its place, leaves it to the next one, who deletes it again.
+// artifacts expires the artifacts that are due: each is deleted by Config.Expire and then marked, with an event in the story of its job. If the process is killed in
+// between, or loses the lock, the artifact is not marked, and the next process deletes it again.
 func (e *Engine) artifacts(ctx context.Context) error {
 	if due, err := e.dueArtifacts(); err != nil || len(due) == 0 {
 		return err
 	}
-	place, mine, err := e.takeSweep()
-	if err != nil || !mine {
+	lock, acquired, err := e.acquireSweepLock()
+	if err != nil || !acquired {
 		return err
 	}
-	due, err := e.dueArtifacts() // what somebody else has marked before the place was taken is not among them
+	due, err := e.dueArtifacts() // read again: another process may have marked some before this one got the lock
 	if err != nil {
 		return err
 	}
 	var all []error
-	for some := range slices.Chunk(due, maxArtifacts) {
-		gone, err := e.expireArtifacts(ctx, some)
+	for chunk := range slices.Chunk(due, maxArtifacts) {
+		expired, err := e.expireArtifacts(ctx, chunk)
 		all = append(all, err)
-		if len(gone) == 0 {
+		if len(expired) == 0 {
 			continue
 		}
-		if err := e.keepGone(&place, gone); errors.Is(err, holdfast.ErrConflict) {
-			break // the place is somebody else's by now
+		if err := e.markExpired(&lock, expired); errors.Is(err, holdfast.ErrConflict) {
+			break // another process has the lock now
 		} else if err != nil {
 			return errors.Join(append(all, err)...)
 		}
@@ -55,51 +55,52 @@ func (e *Engine) artifacts(ctx context.Context) error {
 }
 
 func (e *Engine) dueArtifacts() ([]holdfast.Artifact, error) {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return e.store.Artifacts(ctx, holdfast.ArtifactFilter{Due: true, Limit: 1000})
 }
 
-// takeSweep takes the place of the one who sweeps, unless somebody else has it.
-func (e *Engine) takeSweep() (place holdfast.Record, mine bool, err error) {
+// acquireSweepLock takes or extends the lock, unless another worker holds it.
+func (e *Engine) acquireSweepLock() (lock holdfast.Record, acquired bool, err error) {
 	records, err := e.records(roomArtifact)
 	if err != nil {
-		return place, false, err
+		return lock, false, err
 	}
-	place = holdfast.Record{Room: roomArtifact, Name: artifactSweep}
+	lock = holdfast.Record{Room: roomArtifact, Name: artifactSweep}
 	for _, r := range records {
 		if r.Name == artifactSweep {
-			place = r
+			lock = r
 		}
 	}
-	var who sweeper
+	var holder sweepLock
 	now := e.clock.now()
-	if len(place.Body) > 0 && json.Unmarshal(place.Body, &who) == nil && who.Worker != e.worker && now.Before(who.Until) {
-		return place, false, nil
+	if len(lock.Body) > 0 && json.Unmarshal(lock.Body, &holder) == nil && holder.Worker != e.worker && now.Before(holder.Until) {
+		return lock, false, nil
 	}
-	place.Body = e.sweeping()
-	switch err := e.keepChange(holdfast.Change{Records: []holdfast.Record{place}}); {
+	lock.Body = e.sweepLockBody()
+	switch err := e.keepChange(holdfast.Change{Records: []holdfast.Record{lock}}); {
 	case errors.Is(err, holdfast.ErrConflict):
-		return place, false, nil
+		return lock, false, nil
 	case err != nil:
-		return place, false, err
+		return lock, false, err
 	}
-	place.Version++
-	return place, true, nil
+	lock.Version++
+	return lock, true, nil
 }
 
-// sweeping says that the place is this process's for a while.
-func (e *Engine) sweeping() json.RawMessage {
-	body, _ := json.Marshal(sweeper{Worker: e.worker, Until: e.clock.now().Add(2 * e.cfg.Lease)}) // these always marshal
+// sweepLockBody returns the lock of this worker, valid for two leases from now.
+func (e *Engine) sweepLockBody() json.RawMessage {
+	body, _ := json.Marshal(sweepLock{Worker: e.worker, Until: e.clock.now().Add(2 * e.cfg.Lease)}) // this cannot fail
 	return body
 }
 
-// expireArtifacts deletes some, in the time that the place is this process's. One that cannot be deleted does not keep the others.
-func (e *Engine) expireArtifacts(ctx context.Context, some []holdfast.Artifact) (gone []holdfast.Artifact, err error) {
-	within, enough := context.WithTimeout(ctx, e.cfg.Lease)
-	defer enough()
+// expireArtifacts deletes artifacts for at most a lease, half the time for which the lock is held. It returns those that were deleted; an artifact that cannot be
+// deleted does not prevent the others.
+func (e *Engine) expireArtifacts(ctx context.Context, chunk []holdfast.Artifact) (expired []holdfast.Artifact, err error) {
+	within, cancel := context.WithTimeout(ctx, e.cfg.Lease)
+	defer cancel()
 	var all []error
-	for _, a := range some {
+	for _, a := range chunk {
 		if within.Err() != nil {
 			break
 		}
@@ -108,30 +109,31 @@ func (e *Engine) expireArtifacts(ctx context.Context, some []holdfast.Artifact) 
 			continue
 		}
 		a.Expired = true
-		gone = append(gone, a)
+		expired = append(expired, a)
 	}
-	return gone, errors.Join(all...)
+	return expired, errors.Join(all...)
 }
 
 func (e *Engine) expireArtifact(ctx context.Context, a holdfast.Artifact) (err error) {
 	if e.cfg.Expire == nil {
 		return nil
 	}
-	defer recovered(&err)
+	defer recoverTo(&err)
 	return e.cfg.Expire(ctx, a)
 }
 
-// keepGone marks what was deleted, if the place is still this process's: so each is said to have expired once.
-func (e *Engine) keepGone(place *holdfast.Record, gone []holdfast.Artifact) error {
-	place.Body = e.sweeping()
-	c := holdfast.Change{Records: []holdfast.Record{*place}, Artifacts: gone}
-	for _, a := range gone {
+// markExpired marks deleted artifacts in the same change that extends the lock. If another process has the lock, the change fails with ErrConflict: so each artifact
+// is marked, and its event written, once.
+func (e *Engine) markExpired(lock *holdfast.Record, expired []holdfast.Artifact) error {
+	lock.Body = e.sweepLockBody()
+	c := holdfast.Change{Records: []holdfast.Record{*lock}, Artifacts: expired}
+	for _, a := range expired {
 		c.Events = append(c.Events, holdfast.Event{Job: a.Job, Name: holdfast.EventExpired, Actor: actorSystem, Reason: "artifact " + a.Name})
 	}
 	if err := e.keepChange(c); err != nil {
 		return err
 	}
-	place.Version++
-	nudge(e.happened)
+	lock.Version++
+	signal(e.feedSignal)
 	return nil
 }

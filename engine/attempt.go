@@ -11,54 +11,56 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// Causes with which a handler's context ends, beside holdfast.ErrLeaseLost and its deadline.
+// Causes with which a handler's context ends, besides holdfast.ErrLeaseLost and its deadline.
 var (
-	// ErrStopping: the engine stops and the grace is over. The job goes back to its queue for free.
+	// ErrStopping means that the engine is stopping and the grace period is over. The job is released at no cost.
 	ErrStopping = errors.New("the worker is stopping")
-	// ErrCancelled: a person asked the job to stop.
+	// ErrCancelled means that a person cancelled the job.
 	ErrCancelled = errors.New("the job was cancelled")
 )
 
-// A phase only ever grows.
+// A phase says how far an attempt is. It only ever increases.
 type phase uint8
 
 const (
-	waiting phase = iota // held ahead of a free slot: nothing has run
-	working              // its handler occupies a slot
-	over                 // its outcome is known; what its handler still does is void
+	phaseWaiting phase = iota // the lease is held ahead of a free slot; nothing has run
+	phaseRunning              // the attempt has a slot, and its handler runs or is about to
+	phaseEnded                // the outcome is known; what the handler still does is ignored
 )
 
-// An attempt is one lease on its way through the stations. The book guards what changes.
+// An attempt is one lease on its way from claim to settlement. The lease table guards the fields that change.
 type attempt struct {
 	engine *Engine
 	lease  *holdfast.Lease
 	kind   *kind       // nil when this engine has no handler for it
-	dep    *dependency // what it calls, as far as this engine looks after it
+	dep    *dependency // the dependency of the job, if this engine keeps its breaker
 	batch  *batch
-	asked  time.Time // when the store was asked for it, by this process's clock
+	asked  time.Time // when the store was asked for the lease, by this process's clock
 
-	rationed bool // it is a retry that was counted against its owner's budget before it started
+	retryReserved bool // it is a retry that was counted against its owner's budget before it started
 
-	// Guarded by the book.
+	// Guarded by the lease table.
 	phase  phase
-	began  time.Time // when its handler was given the slot
+	began  time.Time // when its handler started; zero if it did not
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	cause  error     // why it was told to stop, if it was
-	told   time.Time // when its context was first seen to have ended
+	cause  error // why the handler was told to stop; nil if it was not
+
+	ctxEndedAt time.Time // when the watch first saw that ctx had ended
 
 	// Written by the handler, read after it returned.
-	calls     string // the dependency that it calls, if it said so
-	result    json.RawMessage
-	resultErr error
+	calledDependency string // as set by Calls
+	result           json.RawMessage
+	resultErr        error
 
-	outcome outcome // written when the attempt is over, and the settlement's from then on
+	outcome outcome // set when the attempt has ended; used by settle from then on
 }
 
-// elapsed is how much time has passed since the store said lease.AsOf: at least so much, so that nothing runs late.
+// elapsed is the time since the store was asked for the lease. That is at least the time since lease.AsOf, so a check of an expiry against
+// lease.AsOf plus elapsed errs on the safe side: nothing starts too late.
 func (a *attempt) elapsed() time.Duration { return time.Since(a.asked) }
 
-// beganAt is when the handler was given the slot, by the store's clock; when it never was, when the job was claimed.
+// beganAt returns when the handler started, by the store's clock. If it did not start, it returns when the job was claimed.
 func (a *attempt) beganAt() time.Time {
 	if a.began.IsZero() {
 		return a.lease.AsOf
@@ -66,7 +68,7 @@ func (a *attempt) beganAt() time.Time {
 	return a.lease.AsOf.Add(a.began.Sub(a.asked))
 }
 
-// age is how long the job's generation has lasted, by the store's clock.
+// age returns how long the job's generation has lasted, by the store's clock.
 func (a *attempt) age() time.Duration {
 	if a.lease.Since.IsZero() {
 		return 0
@@ -74,20 +76,22 @@ func (a *attempt) age() time.Duration {
 	return max(0, a.lease.AsOf.Sub(a.lease.Since)+a.elapsed())
 }
 
-// Number says which attempt this is since the job was enqueued or manually retried, counting from 1.
-func (j *Job[A]) Number() int { return numberOf(j.Lease) }
+// Number returns the number of this attempt since the job was enqueued or manually retried, counting from 1.
+func (j *Job[A]) Number() int { return attemptNumber(j.Lease) }
 
-func numberOf(l *holdfast.Lease) int { return l.Failures + l.Crashes + l.Interrupts + 1 }
+func attemptNumber(l *holdfast.Lease) int { return l.Failures + l.Crashes + l.Interrupts + 1 }
 
-// Progress tells people how far the work is, in percent from 0 to 100. ErrLeaseLost means the job is in other hands: stop.
+// Progress stores how far the work is, in percent from 0 to 100, for people to see. ErrLeaseLost means that another worker has the job: the handler
+// should stop.
 func (j *Job[A]) Progress(ctx context.Context, percent float64, note string) error {
 	if !(percent >= 0 && percent <= 100) {
-		return refuse(true, "progress of %v percent: give 0 to 100", percent)
+		return refuse(true, "progress is %v percent: give 0 to 100", percent)
 	}
 	return j.note(ctx, holdfast.Note{Progress: &holdfast.Progress{Percent: percent, Note: note}})
 }
 
-// Checkpoint saves a small cursor that the next attempt receives if this one does not complete. It replaces the last one.
+// Checkpoint saves a small cursor, which the next attempt reads with Resume if this one does not complete. It replaces the previous checkpoint.
+// ErrLeaseLost means that another worker has the job: nothing was saved, and the handler should stop.
 func (j *Job[A]) Checkpoint(ctx context.Context, cursor any) error {
 	body, err := json.Marshal(cursor)
 	if err != nil {
@@ -96,19 +100,19 @@ func (j *Job[A]) Checkpoint(ctx context.Context, cursor any) error {
 	return j.note(ctx, holdfast.Note{Checkpoint: body})
 }
 
-// Resume reads what an earlier attempt saved, and reports whether there was something it could read.
+// Resume reads the checkpoint of an earlier attempt into cursor. It returns false if there is none or if it cannot be decoded into cursor.
 func (j *Job[A]) Resume(cursor any) bool {
 	saved := j.Lease.Checkpoint
 	return len(saved) > 0 && json.Unmarshal(saved, cursor) == nil
 }
 
-// Calls names the dependency that this attempt really calls. Its breaker hears of a good call, and not the breaker of the
-// dependency that the job names. A handler whose target follows from the arguments says so: whoever enqueues or edits a job then
-// cannot have calls of one dependency counted for another.
-func (j *Job[A]) Calls(dependency string) { j.attempt.calls = dependency }
+// Calls names the dependency that this attempt calls. A successful call then counts for that dependency's breaker instead of the one that the job
+// names. A handler that derives its target from the arguments should use it: then a person who enqueues or edits a job cannot make calls of one
+// dependency count for another.
+func (j *Job[A]) Calls(dependency string) { j.attempt.calledDependency = dependency }
 
-// Result is kept with the job if the attempt completes. A value that cannot be kept fails the attempt for good, because
-// another attempt would make the same one.
+// Result stores value as the job's result if the attempt completes. If the value cannot be written as JSON or is too large, the job fails for good,
+// because another attempt would produce the same value.
 func (j *Job[A]) Result(value any) {
 	body, err := json.Marshal(value)
 	if err == nil && len(body) > holdfast.MaxArgs {
@@ -116,11 +120,11 @@ func (j *Job[A]) Result(value any) {
 	}
 	j.attempt.result, j.attempt.resultErr = body, nil
 	if err != nil {
-		j.attempt.result, j.attempt.resultErr = nil, failure.NeverRetry(failure.WithCode(fmt.Errorf("the result cannot be kept: %w", err), "HANDLER_RESULT"))
+		j.attempt.result, j.attempt.resultErr = nil, failure.NeverRetry(failure.WithCode(fmt.Errorf("the result cannot be stored: %w", err), "HANDLER_RESULT"))
 	}
 }
 
-// note speaks to the store directly. Learning of a lost lease this way ends the handler's context at once.
+// note writes to the store directly. If the answer is ErrLeaseLost, the handler's context ends at once.
 func (j *Job[A]) note(ctx context.Context, n holdfast.Note) error {
 	a := j.attempt
 	n.Batch, n.Job, n.Token = a.lease.Batch, a.lease.ID, a.lease.Token
@@ -129,7 +133,7 @@ func (j *Job[A]) note(ctx context.Context, n holdfast.Note) error {
 		err = answers[0]
 	}
 	if errors.Is(err, holdfast.ErrLeaseLost) {
-		a.engine.book.stop(a, holdfast.ErrLeaseLost)
+		a.engine.leases.stop(a, holdfast.ErrLeaseLost)
 	}
 	return err
 }

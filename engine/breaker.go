@@ -16,123 +16,126 @@ const (
 	roomBreaker = "breaker"
 	actorSystem = breaker.System
 
-	circuitBeat = 250 * time.Millisecond // how often circuits with something to look at are looked at
-	circuitRead = time.Second            // how old what is known of them may be
-	circuitLazy = 5 * time.Second        // calls that were all good are kept no later than this
+	breakerInterval     = 250 * time.Millisecond // how often breakers with new calls are updated
+	breakerMaxAge       = time.Second            // how old the breaker records known here may be
+	breakerIdleInterval = 5 * time.Second        // after at most this time successful calls are saved, too
 )
 
-// circuit is a record of room "breaker": the circuit itself, and what was made of it.
-type circuit struct {
+// breakerRecord is the body of a record of room "breaker": the state of the breaker, and what the engines made of it. It is shared by all processes and
+// changed by compare-and-set.
+type breakerRecord struct {
 	breaker.Circuit
-	Flow   *breaker.Flow  `json:"flow,omitempty"`   // what its hold lets through; nil: not known
-	Budget *holdfast.Rate `json:"budget,omitempty"` // of its retries, if they are limited
-	Failed time.Time      `json:"failed,omitzero"`  // the last bad call
-	Probed []holdfast.ID  `json:"probed,omitempty"` // jobs whose calls failed since it was last closed, the latest last
-	By     []string       `json:"by,omitempty"`     // who kept it of late, and which time: an answer that was lost is found again by it
+	Flow   *breaker.Flow  `json:"flow,omitempty"`   // what the hold of the breaker lets through; nil: not known
+	Budget *holdfast.Rate `json:"budget,omitempty"` // the limit of retries, if they are limited
+	Failed time.Time      `json:"failed,omitzero"`  // the time of the last failed call
+	Probed []holdfast.ID  `json:"probed,omitempty"` // the jobs whose calls have failed since the breaker was last closed, latest last
+	By     []string       `json:"by,omitempty"`     // the last writers, each with a number unique to the write: a process finds out by it whether a write without an answer was applied
 }
 
-// A ledger is what the breakers of this process know of one dependency.
-type ledger struct {
-	version int       // of the record, 0 when there is none
-	keptAt  time.Time // when it was kept, by the store's clock
-	circuit circuit
-	due     calls     // not in the record yet
-	kept    time.Time // when this process last kept it, by its own clock
+// A localBreaker is what this process knows of the breaker of one dependency. It is guarded by Engine.breakersMu.
+type localBreaker struct {
+	version int       // of the record; 0 if there is none
+	keptAt  time.Time // when the record was written, by the store's clock
+	record  breakerRecord
+	unsaved calls     // calls that are not in the record yet
+	savedAt time.Time // when this process last wrote the record, by its own clock
 
-	doubt  *pending // a change whose answer was lost
-	probe  probe
-	probed *probed // not told to the circuit yet
+	unconfirmed *breakerChange // a change that the store may or may not have applied, because the call failed
+	probe       healthProbe
+	probeResult *probeResult // not passed to the breaker yet
 }
 
-// A pending change is one that may or may not have been kept.
-type pending struct {
-	next  circuit
-	due   calls
-	moved []breaker.Transition
+// A breakerChange is a change of a record on its way to the store.
+type breakerChange struct {
+	next    breakerRecord
+	unsaved calls
+	moved   []breaker.Transition
 }
 
-// breakers keeps the circuits of all dependencies: it tells them what was called and what time it is, and lets the store hold
-// what they do not let through. Compare-and-set decides which process moves a circuit.
+// breakers updates the breakers of all dependencies. It passes each the calls that were made and the time, and places holds in the store for jobs that the
+// breaker does not let through. Every process does this; compare-and-set decides which one changes the state of a breaker, so each change is made,
+// logged and announced once.
 func (e *Engine) breakers(context.Context) error {
-	e.breaking.Lock()
-	defer e.breaking.Unlock()
-	all := []error{e.grantWishes()}
-	if err := e.readCircuits(e.outdated.Swap(false)); err != nil {
+	e.breakersMu.Lock()
+	defer e.breakersMu.Unlock()
+	all := []error{e.placeHandlerHolds()}
+	if err := e.readBreakers(e.breakersStale.Swap(false)); err != nil {
 		return errors.Join(append(all, err)...)
 	}
-	trickle := false
+	recovering := false
 	for _, d := range e.deps.known() {
-		if err := e.attend(d); err != nil {
-			all = append(all, fmt.Errorf("the breaker of %s: %w", d.name, err))
+		if err := e.updateBreaker(d); err != nil {
+			all = append(all, fmt.Errorf("breaker of %s: %w", d.name, err))
 		}
-		if s := d.sight.Load(); s != nil && s.state == breaker.Recovering {
-			trickle = true
+		if s := d.view.Load(); s != nil && s.state == breaker.Recovering {
+			recovering = true
 		}
 	}
-	e.recovering.Store(trickle)
+	e.recovering.Store(recovering)
 	return errors.Join(all...)
 }
 
-// readCircuits reads what other processes know, when that is due. With nothing of its own to look after a process still looks
-// now and then: whoever opened a circuit may be gone.
-func (e *Engine) readCircuits(now bool) error {
-	age := circuitRead
+// readBreakers reads the breaker records if those known here are too old, or if now is true. A process without dependencies of its own reads them too, less
+// often: the process that opened a breaker may be gone, and some process must let it recover.
+func (e *Engine) readBreakers(now bool) error {
+	age := breakerMaxAge
 	if len(e.deps.known()) == 0 {
-		age = circuitLazy
+		age = breakerIdleInterval
 	}
-	if !now && time.Since(e.circuitsRead) < age && !e.circuitsRead.IsZero() {
+	if !now && time.Since(e.breakersReadAt) < age && !e.breakersReadAt.IsZero() {
 		return nil
 	}
 	records, err := e.records(roomBreaker)
 	if err != nil {
 		return err
 	}
-	e.circuitsRead = time.Now()
+	e.breakersReadAt = time.Now()
 	seen := make(map[string]bool, len(records))
 	for i := range records {
 		seen[records[i].Name] = true
-		if d := e.worthKnowing(&records[i]); d != nil {
-			d.ledger.read(&records[i])
+		if d := e.trackedDependency(&records[i]); d != nil {
+			d.breaker.read(&records[i])
 		}
 	}
 	for _, d := range e.deps.known() {
 		if !seen[d.name] {
-			d.ledger.read(&holdfast.Record{})
+			d.breaker.read(&holdfast.Record{})
 		}
 	}
-	return e.forgetCircuits(records)
+	return e.deleteOldBreakers(records)
 }
 
-// worthKnowing is the dependency of a record, if somebody has to look after it here: it is known, or it is in trouble and whoever
-// knew it may be gone.
-func (e *Engine) worthKnowing(r *holdfast.Record) *dependency {
+// trackedDependency returns the dependency of a record if this process must update its breaker: because it knows the dependency, or because the breaker is not
+// closed or limits retries, and the process that knew the dependency may be gone. Otherwise it returns nil.
+func (e *Engine) trackedDependency(r *holdfast.Record) *dependency {
 	if d := e.deps.find(r.Name); d != nil {
 		return d
 	}
-	if c := readCircuit(r.Body); c.State == breaker.Closed && c.Budget == nil {
+	if c := decodeBreaker(r.Body); c.State == breaker.Closed && c.Budget == nil {
 		return nil
 	}
 	return e.deps.add(r.Name, false)
 }
 
-// read takes over what the store holds, unless it is known.
-func (l *ledger) read(r *holdfast.Record) {
+// read takes over the record unless it is known already.
+func (l *localBreaker) read(r *holdfast.Record) {
 	if r.Version == l.version && r.KeptAt.Equal(l.keptAt) {
 		return
 	}
-	l.version, l.keptAt, l.circuit = r.Version, r.KeptAt, readCircuit(r.Body)
+	l.version, l.keptAt, l.record = r.Version, r.KeptAt, decodeBreaker(r.Body)
 }
 
-// readCircuit takes a body nobody can read for a closed circuit that has seen nothing: better than none.
-func readCircuit(body json.RawMessage) (c circuit) {
+// decodeBreaker decodes a record. A body that cannot be decoded counts as a closed breaker without calls, so that jobs are not held by it for ever.
+func decodeBreaker(body json.RawMessage) (c breakerRecord) {
 	if len(body) == 0 || json.Unmarshal(body, &c) != nil {
-		return circuit{}
+		return breakerRecord{}
 	}
 	return c
 }
 
-// forgetCircuits drops the records that were kept longest ago when there are too many. What is not closed stays.
-func (e *Engine) forgetCircuits(records []holdfast.Record) error {
+// deleteOldBreakers deletes the records that were written longest ago if there are too many. Breakers that are not closed, that limit retries, or that this
+// process declares are kept.
+func (e *Engine) deleteOldBreakers(records []holdfast.Record) error {
 	over := len(records) - maxDependencies
 	if over <= 0 {
 		return nil
@@ -140,7 +143,7 @@ func (e *Engine) forgetCircuits(records []holdfast.Record) error {
 	var c holdfast.Change
 	for _, r := range sortedBy(records, func(r holdfast.Record) int64 { return r.KeptAt.UnixNano() }) {
 		known := e.deps.find(r.Name)
-		if was := readCircuit(r.Body); len(c.Records) < over && was.State == breaker.Closed && was.Budget == nil && (known == nil || !known.declared) {
+		if was := decodeBreaker(r.Body); len(c.Records) < over && was.State == breaker.Closed && was.Budget == nil && (known == nil || !known.declared) {
 			r.Body = nil
 			c.Records = append(c.Records, r)
 		}
@@ -154,123 +157,132 @@ func (e *Engine) forgetCircuits(records []holdfast.Record) error {
 	return nil
 }
 
-// attend looks at one circuit, and keeps what has become of it if that matters. Who is too late reads and judges again:
-// no call is lost and none is counted twice.
-func (e *Engine) attend(d *dependency) error {
-	l := &d.ledger
-	l.due.then(d.takeCalls())
+// updateBreaker updates one breaker with the calls since the last update, and saves it if necessary. On a version conflict it re-reads the record and
+// computes the update again from there. No call is lost and none is counted twice:
+//
+//   - Calls stay in l.unsaved until the store has confirmed the record that includes them.
+//   - If the store call fails otherwise, it may have been applied. The change is kept as l.unconfirmed, and the next update first reads the record and looks
+//     for this write in its By list; see resolveUnconfirmed.
+//
+// After 8 conflicts the calls wait for the next run.
+func (e *Engine) updateBreaker(d *dependency) error {
+	l := &d.breaker
+	l.unsaved.addAll(d.takeCalls())
 	l.takeProbed()
-	defer e.probe(d)
-	if l.doubt != nil {
-		if err := e.resolve(d); err != nil {
+	defer e.startProbe(d)
+	if l.unconfirmed != nil {
+		if err := e.resolveUnconfirmed(d); err != nil {
 			return err
 		}
 	}
 	for range 8 {
-		next, moved, change := e.judge(d)
+		next, moved, change := e.nextBreaker(d)
 		if change == nil {
-			e.show(d, l.circuit)
+			e.publishBreaker(d, l.record)
 			return nil
 		}
-		done := pending{next: next, due: l.due, moved: moved}
+		done := breakerChange{next: next, unsaved: l.unsaved, moved: moved}
 		switch err := e.keepChange(*change); {
 		case err == nil:
-			l.version, l.due, l.probed = l.version+1, calls{}, nil
-			e.keptCircuit(d, done)
+			l.version, l.unsaved, l.probeResult = l.version+1, calls{}, nil
+			e.breakerSaved(d, done)
 			return nil
 		case !errors.Is(err, holdfast.ErrConflict):
-			l.doubt, l.due, l.probed = &done, calls{}, nil
+			l.unconfirmed, l.unsaved, l.probeResult = &done, calls{}, nil
 			return err
 		}
-		if err := e.readCircuits(true); err != nil {
+		if err := e.readBreakers(true); err != nil {
 			return err
 		}
 	}
-	return nil // others are at it; the calls wait for the next round
-}
-
-// resolve finds out whether a change was kept whose answer was lost.
-func (e *Engine) resolve(d *dependency) error {
-	if err := e.readCircuits(true); err != nil {
-		return err
-	}
-	l := &d.ledger
-	doubt := l.doubt
-	l.doubt = nil
-	if mine := doubt.next.By; slices.Contains(l.circuit.By, mine[len(mine)-1]) {
-		e.keptCircuit(d, pending{next: l.circuit, moved: doubt.moved})
-		return nil
-	}
-	doubt.due.then(l.due)
-	l.due = doubt.due
 	return nil
 }
 
-// keptCircuit remembers what was kept, and tells about it.
-func (e *Engine) keptCircuit(d *dependency, done pending) {
-	l := &d.ledger
-	l.circuit, l.kept = done.next, time.Now()
-	e.show(d, l.circuit)
+// resolveUnconfirmed finds out whether the store applied a change whose call failed. If it did, the change is treated as saved. If not, its calls are put
+// before the newer unsaved ones, to be saved with them.
+func (e *Engine) resolveUnconfirmed(d *dependency) error {
+	if err := e.readBreakers(true); err != nil {
+		return err
+	}
+	l := &d.breaker
+	change := l.unconfirmed
+	l.unconfirmed = nil
+	if writes := change.next.By; slices.Contains(l.record.By, writes[len(writes)-1]) {
+		e.breakerSaved(d, breakerChange{next: l.record, moved: change.moved})
+		return nil
+	}
+	change.unsaved.addAll(l.unsaved)
+	l.unsaved = change.unsaved
+	return nil
+}
+
+// breakerSaved takes over a saved record, logs its state changes and calls Config.Moved.
+func (e *Engine) breakerSaved(d *dependency, done breakerChange) {
+	l := &d.breaker
+	l.record, l.savedAt = done.next, time.Now()
+	e.publishBreaker(d, l.record)
 	for _, t := range done.moved {
-		e.cfg.Log.Warn("a breaker moved", "event", "breaker", "dependency", d.name, "from", string(t.From), "to", string(t.To), "why", t.Why)
+		e.cfg.Log.Warn("breaker changed state", "event", "breaker", "dependency", d.name, "from", string(t.From), "to", string(t.To), "why", t.Why)
 		if e.cfg.Moved != nil {
-			e.tellLater("moved", func(ctx context.Context) { e.cfg.Moved(ctx, d.name, t) })
+			e.queueHook("moved", func(ctx context.Context) { e.cfg.Moved(ctx, d.name, t) })
 		}
 	}
 }
 
-// judge says what becomes of a circuit now, and the change to keep it; nil when nothing has to be kept.
-func (e *Engine) judge(d *dependency) (circuit, []breaker.Transition, *holdfast.Change) {
-	l, now := &d.ledger, e.clock.now()
-	how := e.howTo(d)
-	next := l.circuit
-	guarded := e.guard(d, &next, how, now)
+// nextBreaker computes the record after the unsaved calls, a probe result and the time that has passed, and the change that saves it together with its
+// holds and events. The change is nil if nothing needs to be saved now. It changes no state but breakerWrites.
+func (e *Engine) nextBreaker(d *dependency) (breakerRecord, []breaker.Transition, *holdfast.Change) {
+	l, now := &d.breaker, e.clock.now()
+	cfg := e.dependencyConfig(d)
+	next := l.record
+	lease := e.leaseProbe(d, &next, cfg, now)
 	var moved, more []breaker.Transition
-	if guarded.ended {
-		next.Circuit, moved = how.Breaker.Probed(next.Circuit, guarded.ok, now)
+	if lease.ended {
+		next.Circuit, moved = cfg.Breaker.Probed(next.Circuit, lease.ok, now)
 	}
-	next.Circuit, more = how.Breaker.Tick(next.Circuit, now)
+	next.Circuit, more = cfg.Breaker.Tick(next.Circuit, now)
 	moved = append(moved, more...)
-	if len(l.due.all) > 0 {
-		next.Circuit, more = how.Breaker.Observe(next.Circuit, l.due.observation(next.Since, how.Breaker.SlowCall), now)
+	if len(l.unsaved.all) > 0 {
+		next.Circuit, more = cfg.Breaker.Observe(next.Circuit, l.unsaved.observation(next.Since, cfg.Breaker.SlowCall), now)
 		moved = append(moved, more...)
 	}
-	if l.due.bad > 0 {
+	if l.unsaved.bad > 0 {
 		next.Failed = now
 	}
-	next.Probed = probedBy(&next, l.due.all)
+	next.Probed = probedBy(&next, l.unsaved.all)
 	change := holdfast.Change{}
-	e.holdFlow(d, &next, how, &change)
-	e.holdRetries(d, &next, how, &change)
-	if !l.worth(len(moved) > 0 || len(change.Place)+len(change.Lift) > 0 || guarded.ended || guarded.taken) {
+	e.holdFlow(d, &next, cfg, &change)
+	e.holdRetries(d, &next, cfg, &change)
+	if !l.needsSave(len(moved) > 0 || len(change.Place)+len(change.Lift) > 0 || lease.ended || lease.acquired) {
 		return next, nil, nil
 	}
-	e.keepings++
-	next.By = append(slices.Clone(next.By[max(0, len(next.By)-7):]), fmt.Sprintf("%s#%d", e.worker, e.keepings))
+	e.breakerWrites++
+	next.By = append(slices.Clone(next.By[max(0, len(next.By)-7):]), fmt.Sprintf("%s#%d", e.worker, e.breakerWrites))
 	for _, t := range moved {
 		change.Events = append(change.Events, holdfast.Event{Subject: "breaker/" + d.name, Name: string(t.To), Actor: t.Actor, Reason: clip(t.Why, 1000)})
 	}
-	body, _ := json.Marshal(next) // numbers are sound and texts are clean: it cannot fail
+	body, _ := json.Marshal(next) // this cannot fail: all numbers are finite
 	change.Records = []holdfast.Record{{Room: roomBreaker, Name: d.name, Version: l.version, Body: body}}
 	return next, moved, &change
 }
 
-// worth reports whether there is something to keep now. What all went well can wait a little: it is written with the rest.
-func (l *ledger) worth(moved bool) bool {
-	if moved || l.due.since.IsZero() {
+// needsSave reports whether the record must be saved now. A changed state is saved at once, failed calls and calls of a breaker that is not closed after
+// breakerInterval, and successful calls of a closed breaker after breakerIdleInterval, so that healthy dependencies cost few writes.
+func (l *localBreaker) needsSave(moved bool) bool {
+	if moved || l.unsaved.since.IsZero() {
 		return moved
 	}
-	age := time.Since(l.kept)
-	if l.due.bad > 0 || l.circuit.State != breaker.Closed && l.circuit.State != "" {
-		return age >= circuitBeat
+	age := time.Since(l.savedAt)
+	if l.unsaved.bad > 0 || l.record.State != breaker.Closed && l.record.State != "" {
+		return age >= breakerInterval
 	}
-	return age >= circuitLazy && time.Since(l.due.since) >= circuitLazy
+	return age >= breakerIdleInterval && time.Since(l.unsaved.since) >= breakerIdleInterval
 }
 
-// holdFlow places the hold that lets through what the circuit lets through, or lifts it.
-func (e *Engine) holdFlow(d *dependency, next *circuit, how howTo, c *holdfast.Change) {
-	flow := how.Breaker.Flow(next.Circuit, e.clock.now())
-	if next.Flow != nil && *next.Flow == flow || next.Flow == nil && flow.Free && d.ledger.version == 0 {
+// holdFlow adds to the change the hold that admits what the breaker admits, or lifts it if the breaker admits everything.
+func (e *Engine) holdFlow(d *dependency, next *breakerRecord, cfg dependencyConfig, c *holdfast.Change) {
+	flow := cfg.Breaker.Flow(next.Circuit, e.clock.now())
+	if next.Flow != nil && *next.Flow == flow || next.Flow == nil && flow.Free && d.breaker.version == 0 {
 		return
 	}
 	next.Flow = &flow
@@ -287,8 +299,8 @@ func (e *Engine) holdFlow(d *dependency, next *circuit, how howTo, c *holdfast.C
 	c.Place = append(c.Place, h)
 }
 
-// reasonOf says for people why a circuit stands as it does.
-func reasonOf(c *circuit) string {
+// reasonOf returns, for people, the state of a breaker and why it is in it.
+func reasonOf(c *breakerRecord) string {
 	reason := "breaker " + string(c.State)
 	if n := len(c.History); n > 0 && c.History[n-1].Why != "" {
 		reason += ": " + c.History[n-1].Why
@@ -296,20 +308,20 @@ func reasonOf(c *circuit) string {
 	return reason
 }
 
-// show lets the gate see a circuit. When it has opened, what is held ahead of a slot goes back.
-func (e *Engine) show(d *dependency, c circuit) {
-	was := d.sight.Load()
-	e.showProbes(d, &c)
+// publishBreaker makes a breaker visible to checkStart. If it has just opened, the jobs of the dependency that wait for a slot are released.
+func (e *Engine) publishBreaker(d *dependency, c breakerRecord) {
+	was := d.view.Load()
+	e.publishProbes(d, &c)
 	if c.State == breaker.Closed || c.State == breaker.ForcedClosed || c.State == "" {
 		if was != nil {
-			d.sight.Store(nil)
-			nudge(e.wakes)
+			d.view.Store(nil)
+			signal(e.claimSignal)
 		}
 		return
 	}
-	how := e.howTo(d)
-	now := &sight{
-		state: c.State, since: c.Since, until: c.Until, fast: how.Breaker.FailFast && !how.Breaker.Disabled, code: how.Breaker.Code,
+	cfg := e.dependencyConfig(d)
+	now := &breakerView{
+		state: c.State, since: c.Since, until: c.Until, fast: cfg.Breaker.FailFast && !cfg.Breaker.Disabled, code: cfg.Breaker.Code,
 		text: fmt.Sprintf("%s is not called: %s", d.name, reasonOf(&c)),
 	}
 	if was != nil && *was == *now {
@@ -318,18 +330,18 @@ func (e *Engine) show(d *dependency, c circuit) {
 	if was == nil || !was.open() {
 		d.opened = time.Now()
 	}
-	d.sight.Store(now)
+	d.view.Store(now)
 	if now.open() {
 		e.withdraw(d)
 		return
 	}
-	e.control.capped.Store(true)
-	nudge(e.wakes)
+	e.limits.hasCap.Store(true)
+	signal(e.claimSignal)
 }
 
-// withdraw ends what is held ahead for a dependency that must not be called.
+// withdraw refuses the attempts that wait for a slot and would call a dependency whose breaker is open.
 func (e *Engine) withdraw(d *dependency) {
-	for _, a := range e.book.withdraw(d) {
-		e.end(a, d.sight.Load().refusal())
+	for _, a := range e.leases.withdraw(d) {
+		e.queueOutcome(a, d.view.Load().refusal())
 	}
 }

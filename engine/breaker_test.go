@@ -19,7 +19,7 @@ import (
 
 var errGateway = failure.WithCode(errors.New("502 from the gateway"), "GW_5XX")
 
-// A gateway is what handlers call. It is down until it is healed.
+// A gateway is a dependency that handlers call. Tests switch it off and on.
 type gateway struct {
 	down   atomic.Bool
 	starts starts
@@ -41,16 +41,16 @@ func (g *gateway) call(context.Context, *engine.Job[Note]) error {
 	return nil
 }
 
-// answers waits until the gateway has answered so many calls well, and then for all jobs to be settled.
-func (s *scene) answers(g *gateway, jobs int) {
+// waitForAnswers waits until that many calls of the gateway have succeeded, and then until all jobs are settled.
+func (s *harness) waitForAnswers(g *gateway, jobs int) {
 	s.Helper()
-	s.until("good answers", func() bool { return g.good.Load() >= int64(jobs) })
-	s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == jobs })
+	s.waitUntil("good answers", func() bool { return g.good.Load() >= int64(jobs) })
+	s.waitUntil("all to complete", func() bool { return s.countJobs(holdfast.Complete) == jobs })
 }
 
 // calling registers a handler of notes that calls the gateway.
 func (g *gateway) calling(p failure.Policy) func(*engine.Engine) {
-	return handling(g.call, engine.Kind{Dependency: "gateway", Policy: p})
+	return handleNotes(g.call, engine.Kind{Dependency: "gateway", Policy: p})
 }
 
 // between counts the starts from one time to another.
@@ -65,8 +65,8 @@ func (s *starts) between(from, to time.Time) (n int) {
 	return n
 }
 
-// circuit reads the state of a breaker as everybody sees it.
-func (s *scene) circuit(name string) (c breaker.Circuit) {
+// readBreaker reads the state of a breaker from the store.
+func (s *harness) readBreaker(name string) (c breaker.Circuit) {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), "breaker")
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *scene) circuit(name string) (c breaker.Circuit) {
 	return c
 }
 
-func (s *scene) hold(source string) *holdfast.Hold {
+func (s *harness) hold(source string) *holdfast.Hold {
 	s.Helper()
 	holds, err := s.store.Holds(context.Background())
 	if err != nil {
@@ -96,17 +96,17 @@ func (s *scene) hold(source string) *holdfast.Hold {
 	return nil
 }
 
-func (s *scene) turns(name string, state breaker.State) breaker.Circuit {
+func (s *harness) waitForBreaker(name string, state breaker.State) breaker.Circuit {
 	s.Helper()
 	var c breaker.Circuit
-	s.until("breaker "+string(state), func() bool {
-		c = s.circuit(name)
+	s.waitUntil("breaker "+string(state), func() bool {
+		c = s.readBreaker(name)
 		return c.State == state
 	})
 	return c
 }
 
-func (s *scene) enqueueAll(n int, options ...func(*holdfast.Draft)) {
+func (s *harness) enqueueAll(n int, options ...func(*holdfast.Draft)) {
 	s.Helper()
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {
@@ -120,7 +120,7 @@ func (s *scene) enqueueAll(n int, options ...func(*holdfast.Draft)) {
 	}
 }
 
-// moves collects what Config.Moved is told.
+// moves collects the calls of Config.Moved.
 type moves struct {
 	mu  sync.Mutex
 	all []breaker.Transition
@@ -143,19 +143,18 @@ func (m *moves) to(state breaker.State) (n int) {
 	return n
 }
 
-// Ten thousand jobs meet a gateway that is down for ten minutes. Nobody's attempts are wasted on it, and when it is back it is
-// not trampled.
+// Ten thousand jobs call a gateway that is down for ten minutes. No job spends its attempts on it, and when it is back it is not overloaded.
 func TestADependencyThatIsDownForTenMinutesCostsTenThousandJobsNextToNothing(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		const jobs, slots = 10_000, 50
 		g := &gateway{take: 10 * time.Millisecond}
 		g.down.Store(true)
 		var told moves
 		began := time.Now()
 		s.enqueueAll(jobs)
-		s.works(engine.Config{Slots: slots, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 50}))
-		s.turns("gateway", breaker.Open)
-		opened := s.circuit("gateway").Since
+		s.startWorker(engine.Config{Slots: slots, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.waitForBreaker("gateway", breaker.Open)
+		opened := s.readBreaker("gateway").Since
 		time.Sleep(10*time.Minute - time.Since(began))
 		probes := told.to(breaker.HalfOpen) * 2
 		during := g.starts.between(opened.Add(time.Millisecond), time.Now())
@@ -164,37 +163,37 @@ func TestADependencyThatIsDownForTenMinutesCostsTenThousandJobsNextToNothing(t *
 		}
 		healed := time.Now()
 		g.down.Store(false)
-		s.turns("gateway", breaker.Recovering)
-		ramp := s.circuit("gateway")
-		s.turns("gateway", breaker.Closed)
+		s.waitForBreaker("gateway", breaker.Recovering)
+		ramp := s.readBreaker("gateway")
+		s.waitForBreaker("gateway", breaker.Closed)
 		for at := ramp.Since; at.Before(ramp.Until); at = at.Add(time.Second) {
 			allowed := breaker.Config{}.Rate(ramp, at.Add(time.Second))
 			if n := g.starts.between(at, at.Add(time.Second)); float64(n) > 2+allowed*1.1 {
 				t.Errorf("%d started in the second after %v of the ramp, which allows %.2f", n, at.Sub(ramp.Since), allowed)
 			}
 		}
-		s.answers(g, jobs)
+		s.waitForAnswers(g, jobs)
 		for _, move := range told.all {
 			if move.To == breaker.Open && move.At.After(ramp.Since) {
 				t.Errorf("it opened again after it had healed: %s", move.Why)
 			}
 		}
-		t.Logf("healed %v after the outage, drained after %v; %d bad calls in all", s.circuit("gateway").Since.Sub(healed), time.Since(healed), g.bad.Load())
+		t.Logf("healed %v after the outage, drained after %v; %d bad calls in all", s.readBreaker("gateway").Since.Sub(healed), time.Since(healed), g.bad.Load())
 		expect(s, "handlers that ran", g.starts.count(), jobs+int(g.bad.Load()))
-		if g.bad.Load() > 2*slots+int64(probes) { // what is under way when the first calls fail, and what follows on its slots
+		if g.bad.Load() > 2*slots+int64(probes) { // the calls in progress when the first ones fail, and the next ones on their slots
 			t.Errorf("%d attempts failed: those that were held were charged", g.bad.Load())
 		}
 	})
 }
 
 func TestABudgetAloneKeepsRetriesOfADeadDependencyFew(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		const jobs = 2000
 		g := &gateway{take: time.Millisecond}
 		g.down.Store(true)
 		off := map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{Disabled: true}}}
 		s.enqueueAll(jobs)
-		s.works(engine.Config{Slots: 20, Dependencies: off}, g.calling(failure.Policy{MaxAttempts: 1000, Backoff: failure.Fixed(time.Second)}))
+		s.startWorker(engine.Config{Slots: 20, Dependencies: off}, g.calling(failure.Policy{MaxAttempts: 1000, Backoff: failure.Fixed(time.Second)}))
 		time.Sleep(10 * time.Minute)
 		if calls := g.starts.count(); calls > jobs*12/10 {
 			t.Errorf("%d calls for %d jobs: more than 1.2 each", calls, jobs)
@@ -204,30 +203,30 @@ func TestABudgetAloneKeepsRetriesOfADeadDependencyFew(t *testing.T) {
 			t.Fatalf("no budget holds its retries: %+v", hold)
 		}
 		g.down.Store(false)
-		s.answers(g, jobs)
+		s.waitForAnswers(g, jobs)
 	})
 }
 
 func TestAnOpenBreakerFailsJobsAtOnceWhenItsModeIsFailFast(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		g.down.Store(true)
 		fast := map[string]engine.Dependency{"gateway": {Breaker: breaker.Config{FailFast: true, Code: "GW_TIMEOUT"}}}
 		s.enqueueAll(50)
-		s.works(engine.Config{Slots: 5, Dependencies: fast}, g.calling(failure.Policy{MaxAttempts: 100, Backoff: failure.Fixed(time.Hour)}))
-		s.turns("gateway", breaker.Open)
+		s.startWorker(engine.Config{Slots: 5, Dependencies: fast}, g.calling(failure.Policy{MaxAttempts: 100, Backoff: failure.Fixed(time.Hour)}))
+		s.waitForBreaker("gateway", breaker.Open)
 		id := s.enqueue()
-		job := s.becomes(id, holdfast.Failed)
+		job := s.waitForState(id, holdfast.Failed)
 		expect(s, "code", code(job), "GW_TIMEOUT")
 		calls := g.starts.count()
 		s.enqueueAll(20)
-		s.until("the others to fail", func() bool { return s.counted(holdfast.Failed) >= 21 })
+		s.waitUntil("the others to fail", func() bool { return s.countJobs(holdfast.Failed) >= 21 })
 		expect(s, "calls while it was open", g.starts.count(), calls)
 	})
 }
 
 func TestAHealthProbeBringsADependencyBackWithoutRiskingAJob(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		g.down.Store(true)
 		var asked starts
@@ -240,9 +239,9 @@ func TestAHealthProbeBringsADependencyBackWithoutRiskingAJob(t *testing.T) {
 		}
 		cfg := engine.Config{Slots: 5, Dependencies: map[string]engine.Dependency{"gateway": {Probe: probe}}}
 		s.enqueueAll(40)
-		s.works(cfg, g.calling(failure.Policy{MaxAttempts: 50}))
-		s.works(cfg, g.calling(failure.Policy{MaxAttempts: 50}))
-		s.turns("gateway", breaker.Open)
+		s.startWorker(cfg, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.startWorker(cfg, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.waitForBreaker("gateway", breaker.Open)
 		calls := g.starts.count()
 		time.Sleep(5 * time.Minute)
 		expect(s, "jobs that were risked", g.starts.count()-calls, 0)
@@ -250,14 +249,14 @@ func TestAHealthProbeBringsADependencyBackWithoutRiskingAJob(t *testing.T) {
 			t.Errorf("%d probes in five minutes by two processes, want one every five seconds", n)
 		}
 		g.down.Store(false)
-		s.turns("gateway", breaker.Recovering)
+		s.waitForBreaker("gateway", breaker.Recovering)
 		expect(s, "jobs that were risked", g.starts.count()-calls <= 1, true)
-		s.answers(g, 40)
+		s.waitForAnswers(g, 40)
 	})
 }
 
-func TestAKilledProbeFreesItsPlaceWhenItsLeaseRunsOut(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAnotherProcessProbesWhenTheLeaseOfAKilledOneExpires(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		g.down.Store(true)
 		cut := storetest.NewFaulty(s.store)
@@ -267,43 +266,43 @@ func TestAKilledProbeFreesItsPlaceWhenItsLeaseRunsOut(t *testing.T) {
 		cfg := engine.Config{Slots: 5, Lease: 10 * time.Second}
 		cfg.Dependencies = map[string]engine.Dependency{"gateway": {Probe: stuck}}
 		s.enqueueAll(20)
-		first := s.worksOn(cut, cfg, g.calling(failure.Policy{MaxAttempts: 50}))
-		s.turns("gateway", breaker.Open)
-		s.until("a probe", func() bool { return s.circuit("gateway").Probing == first.Worker() })
+		first := s.startWorkerOn(cut, cfg, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.waitForBreaker("gateway", breaker.Open)
+		s.waitUntil("a probe", func() bool { return s.readBreaker("gateway").Probing == first.Worker() })
 		first.crash(cut)
 		g.down.Store(false)
 		cfg.Dependencies = map[string]engine.Dependency{"gateway": {Probe: func(context.Context) error { return nil }}}
 		died := time.Now()
-		s.works(cfg, g.calling(failure.Policy{MaxAttempts: 50}))
-		s.turns("gateway", breaker.Recovering)
+		s.startWorker(cfg, g.calling(failure.Policy{MaxAttempts: 50}))
+		s.waitForBreaker("gateway", breaker.Recovering)
 		if took := time.Since(died); took > 25*time.Second {
 			t.Errorf("it took %v to replace the dead probe, with a lease of 10s", took)
 		}
-		s.answers(g, 20)
+		s.waitForAnswers(g, 20)
 	})
 }
 
-func TestTwoProcessesAgreeOnABreakerAndEachOfItsMovesIsToldOnce(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestTwoProcessesAgreeOnABreakerAndEachStateChangeIsAnnouncedOnce(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{take: 5 * time.Millisecond}
 		g.down.Store(true)
 		var told moves
 		s.enqueueAll(200)
 		for range 2 {
-			s.works(engine.Config{Slots: 10, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 100}))
+			s.startWorker(engine.Config{Slots: 10, Moved: told.moved}, g.calling(failure.Policy{MaxAttempts: 100}))
 		}
-		s.turns("gateway", breaker.Open)
+		s.waitForBreaker("gateway", breaker.Open)
 		time.Sleep(2 * time.Minute)
 		g.down.Store(false)
-		s.answers(g, 200)
-		s.turns("gateway", breaker.Closed)
+		s.waitForAnswers(g, 200)
+		s.waitForBreaker("gateway", breaker.Closed)
 		time.Sleep(5 * time.Second)
-		history := s.circuit("gateway").History
+		history := s.readBreaker("gateway").History
 		events, err := s.store.Events(context.Background(), "breaker/gateway", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(s, "moves told", len(told.all), len(history))
+		expect(s, "state changes announced", len(told.all), len(history))
 		expect(s, "events", len(events), len(history))
 		for i, move := range history {
 			expect(s, "order of events", events[len(events)-1-i].Name, string(move.To))
@@ -312,24 +311,24 @@ func TestTwoProcessesAgreeOnABreakerAndEachOfItsMovesIsToldOnce(t *testing.T) {
 }
 
 func TestOnlyTheDependencyAFailureBlamesIsHeld(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var ran starts
-		s.works(engine.Config{Slots: 5}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 5}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			ran.mark()
 			if job.Lease.Dependency == "host-a" {
-				return failure.WithCode(errTrouble, "NETWORK_ERROR")
+				return failure.WithCode(errFailed, "NETWORK_ERROR")
 			}
 			if job.Lease.Dependency == "host-c" {
-				return failure.WithCode(errTrouble, "NOT_FOUND") // the user's fault
+				return failure.WithCode(errFailed, "NOT_FOUND") // the user's fault
 			}
 			return nil
 		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 100}}))
 		for _, host := range []string{"host-a", "host-b", "host-c"} {
 			s.enqueueAll(30, func(d *holdfast.Draft) { d.Dependency = host })
 		}
-		s.turns("host-a", breaker.Open)
-		s.until("the others to end", func() bool { return s.counted(holdfast.Complete) == 30 && s.counted(holdfast.Failed) == 30 })
-		expect(s, "circuit of host-c", s.circuit("host-c").State, "")
+		s.waitForBreaker("host-a", breaker.Open)
+		s.waitUntil("the others to end", func() bool { return s.countJobs(holdfast.Complete) == 30 && s.countJobs(holdfast.Failed) == 30 })
+		expect(s, "circuit of host-c", s.readBreaker("host-c").State, "")
 		hold := s.hold(holdfast.SourceBreaker)
 		if hold == nil || hold.Dependency != "host-a" || !strings.Contains(hold.Reason, "NETWORK_ERROR") {
 			t.Errorf("hold %+v", hold)
@@ -337,18 +336,18 @@ func TestOnlyTheDependencyAFailureBlamesIsHeld(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsForASlotGoesBackForFreeWhenABreakerOpens(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestJobsWaitingForASlotAreReleasedWhenABreakerOpens(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		s.enqueueAll(200)
-		s.works(engine.Config{Slots: 2}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 2}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			n := g.starts.mark()
 			if n > 40 {
 				return errGateway
 			}
 			return nil
 		}, engine.Kind{Dependency: "gateway"}))
-		s.turns("gateway", breaker.Open)
+		s.waitForBreaker("gateway", breaker.Open)
 		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +365,7 @@ func TestWhatWaitsForASlotGoesBackForFreeWhenABreakerOpens(t *testing.T) {
 			}
 		}
 		expect(s, "failed calls", failures+late, g.starts.count()-40)
-		expect(s, "in workers' hands", s.counted(holdfast.Processing), 0)
+		expect(s, "in workers' hands", s.countJobs(holdfast.Processing), 0)
 		if failures > 22 {
 			t.Errorf("%d calls failed before it opened", failures)
 		}

@@ -16,32 +16,33 @@ import (
 
 const (
 	roomBudget = "budget"
-	// budgetIdle is for how long after the last bad call the retries of a dependency are counted. A bucket that is full limits
-	// nobody, so until something fails there is none.
+	// budgetIdle is how long after the last failed call the retries of a dependency are limited. A full bucket limits nothing, so there is none until a
+	// call fails.
 	budgetIdle = 10 * time.Minute
 )
 
-// holdRetries keeps the retries of a dependency within its budget: they take tokens from a bucket that first attempts fill.
-func (e *Engine) holdRetries(d *dependency, next *circuit, how howTo, c *holdfast.Change) {
+// holdRetries adds to the change the hold that keeps the retries of a dependency within its budget, or lifts it. Retries take tokens from a bucket that first
+// attempts and completed retries fill.
+func (e *Engine) holdRetries(d *dependency, next *breakerRecord, cfg dependencyConfig, c *holdfast.Change) {
 	now := e.clock.now()
-	troubled := !next.Failed.IsZero() && now.Sub(next.Failed) < budgetIdle || next.Budget != nil && next.Flow != nil && !next.Flow.Free
+	recentFailure := !next.Failed.IsZero() && now.Sub(next.Failed) < budgetIdle || next.Budget != nil && next.Flow != nil && !next.Flow.Free
 	h := holdfast.Hold{Dependency: d.name, Source: holdfast.SourceBudget, Retries: true, Actor: actorSystem}
-	probing := next.State == breaker.HalfOpen // the circuit itself lets so few through that no budget is needed, and a job that waits for its turn to probe would spend tokens
-	if how.NoBudget || !troubled || probing {
+	probing := next.State == breaker.HalfOpen // the breaker lets so few jobs through that no budget is needed, and a job that waits for its turn to probe would use up tokens
+	if cfg.NoBudget || !recentFailure || probing {
 		if next.Budget != nil {
 			next.Budget = nil
 			c.Lift = append(c.Lift, h)
 		}
 		return
 	}
-	due := &d.ledger.due
-	perSecond, burst, level := how.Budget.Rate()
-	tokens := how.Budget.Deposit(due.firsts, due.good)
+	unsaved := &d.breaker.unsaved
+	perSecond, burst, level := cfg.Budget.Rate()
+	tokens := cfg.Budget.Deposit(unsaved.firsts, unsaved.good)
 	want := holdfast.Rate{PerSecond: perSecond, Burst: burst}
 	if next.Budget == nil || *next.Budget != want {
 		next.Budget = &want
 		h.Rate = &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: min(burst, level+tokens)}
-		h.Reason = "retries share a budget with first attempts"
+		h.Reason = "retry budget: retries are limited in proportion to first attempts"
 		c.Place = append(c.Place, h)
 		return
 	}
@@ -50,61 +51,64 @@ func (e *Engine) holdRetries(d *dependency, next *circuit, how howTo, c *holdfas
 	}
 }
 
-// An account is what an owner's attempts have used up: a record of room "budget".
+// An account is the body of a record of room "budget": what an owner's attempts have used up.
 type account struct {
 	Day       string  `json:"day"`
 	Retries   int     `json:"retries"`
 	Cost      float64 `json:"cost"`
 	Month     string  `json:"month"`
 	MonthSum  int     `json:"month_retries"`
-	Exhausted string  `json:"exhausted,omitempty"` // what was used up first
+	Exhausted string  `json:"exhausted,omitempty"` // which part of the budget is used up
 
-	Until time.Time `json:"until,omitzero"` // its retries wait until then
+	Until time.Time `json:"until,omitzero"` // the owner's retries are held until then
 }
 
-// spending is what owners with a budget used up since it was last written down.
-type spending struct {
+// unsavedSpend is what owners with a budget have used up and what is not written to their accounts yet.
+type unsavedSpend struct {
 	mu  sync.Mutex
-	all map[string]spent
+	all map[string]spend
 }
 
-type spent struct {
+// spend is a number of retries and their cost; negative if they are given back.
+type spend struct {
 	retries int
 	cost    float64
 }
 
-// ration asks for a retry of an owner with a budget before it starts, so that the budget is never exceeded however many workers there are: the account is
-// changed by compare-and-set. A retry that the budget does not allow goes back for free, and waits behind the hold that was placed when the budget was used up.
-func (e *Engine) ration(a *attempt) (o failure.Outcome, refused bool) {
-	if !e.rulings.budgets.Load() || a.lease.Owner == "" || a.lease.Failures == 0 {
+// reserveRetry counts a retry of an owner with a budget before it starts. The account is changed by compare-and-set, so the budget is never exceeded, however
+// many workers there are. A retry that the budget does not allow is released at no cost, and waits behind the hold that was placed when the
+// budget was used up. So is a retry whose account cannot be read or written. First attempts and owners without a budget are not affected.
+func (e *Engine) reserveRetry(a *attempt) (o failure.Outcome, refused bool) {
+	if !e.policy.hasBudgets.Load() || a.lease.Owner == "" || a.lease.Failures == 0 {
 		return o, false
 	}
-	set := e.rulings.set.Load()
+	set := e.policy.set.Load()
 	if _, limited := set.OwnerBudget(a.lease.Owner); !limited {
 		return o, false
 	}
-	why, err := e.book1(a.lease.Owner, spent{retries: 1, cost: set.Cost(a.lease.Kind)}, true)
+	why, err := e.chargeOwner(a.lease.Owner, spend{retries: 1, cost: set.Cost(a.lease.Kind)}, true)
 	switch {
 	case err != nil:
-		return failure.Outcome{Event: failure.Held, Err: fmt.Errorf("the budget of its owner could not be asked: %w", err), Wait: circuitBeat}, true
+		return failure.Outcome{Event: failure.Held, Err: fmt.Errorf("the budget of its owner could not be read or updated: %w", err), Wait: breakerInterval}, true
 	case why != "":
-		return failure.Outcome{Event: failure.Held, Err: errors.New("its owner has used up its budget: " + why)}, true
+		return failure.Outcome{Event: failure.Held, Err: errors.New("its owner has used up its retry budget: " + why)}, true
 	}
-	a.rationed = true
+	a.retryReserved = true
 	return o, false
 }
 
-// Ration asks for the retries among jobs that were claimed for a worker elsewhere, as the engine does for its own. It answers with the leases that may be
-// worked on, and hands the others back for free. The reports of these attempts say Rationed. An engine that does not run lets all through.
+// Ration counts the retries among jobs that were claimed for a remote worker against the budgets of their owners, as the engine does for its own. It returns
+// the leases that may run and releases the others at no cost. Reports of the returned leases set Rationed. An engine that is not running returns all
+// leases.
 func (e *Engine) Ration(ctx context.Context, leases []holdfast.Lease) []holdfast.Lease {
-	if !e.rulings.budgets.Load() || !e.jury.enter() {
+	if !e.policy.hasBudgets.Load() || !e.remote.begin() {
 		return leases
 	}
-	defer e.jury.under.Done()
+	defer e.remote.inProgress.Done()
 	var allowed []holdfast.Lease
 	var refused []Report
 	for i := range leases {
-		if o, no := e.ration(&attempt{lease: &leases[i]}); no {
+		if o, no := e.reserveRetry(&attempt{lease: &leases[i]}); no {
 			refused = append(refused, Report{Lease: leases[i], Outcome: o})
 		} else {
 			allowed = append(allowed, leases[i])
@@ -114,86 +118,88 @@ func (e *Engine) Ration(ctx context.Context, leases []holdfast.Lease) []holdfast
 		return leases
 	}
 	if _, err := e.Judge(ctx, refused); err != nil {
-		e.cfg.Log.Warn("retries beyond a budget could not be handed back; their leases run out", "jobs", len(refused), "error", err)
+		e.cfg.Log.Warn("retries beyond a budget could not be released; they wait until their leases expire", "jobs", len(refused), "error", err)
 	}
 	return allowed
 }
 
-// charge counts an attempt against its owner's budget, if the policy gives it one. What was released, or never started, spends nothing. A retry that was rationed
-// was counted before it started, and is given back then.
+// charge counts an attempt against its owner's budget, if it has one. An attempt that was released or never started costs nothing. A retry that was reserved is
+// already counted; if it turns out to cost nothing, it is given back.
 func (e *Engine) charge(o *outcome) {
-	lease, set := o.attempt.lease, e.rulings.set.Load()
+	lease, set := o.attempt.lease, e.policy.set.Load()
 	free := o.attempt.began.IsZero() || o.verdict.Charge == holdfast.ChargeInterrupt
-	if !e.rulings.budgets.Load() || o.attempt.rationed != free { // counted and spent, or neither
+	if !e.policy.hasBudgets.Load() || o.attempt.retryReserved != free { // reserved and used, or neither: the account is right
 		return
 	}
 	if _, limited := set.OwnerBudget(lease.Owner); !limited {
 		return
 	}
-	one := spent{cost: set.Cost(lease.Kind)}
+	one := spend{cost: set.Cost(lease.Kind)}
 	if lease.Failures > 0 {
 		one.retries = 1
 	}
-	if o.attempt.rationed {
-		one = spent{-1, -one.cost}
+	if o.attempt.retryReserved {
+		one = spend{-1, -one.cost}
 	}
-	s := &e.spending
+	s := &e.unsavedSpend
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(lease.Owner, one)
 }
 
-// add counts. Caller holds the lock.
-func (s *spending) add(owner string, one spent) {
+// add adds to what an owner has used up. The caller holds the lock.
+func (s *unsavedSpend) add(owner string, one spend) {
 	if s.all == nil {
-		s.all = make(map[string]spent)
+		s.all = make(map[string]spend)
 	}
 	was := s.all[owner]
-	s.all[owner] = spent{was.retries + one.retries, was.cost + one.cost}
+	s.all[owner] = spend{was.retries + one.retries, was.cost + one.cost}
 }
 
-// budgets writes down what owners used up besides rationed retries, and what of these was given back. It holds the retries of those who have used up their
-// budget until it is filled again.
+// budgets writes what owners have used up, besides reserved retries, to their accounts, and what was given back. It holds the retries of owners that have used
+// up their budget until the next day or month.
 func (e *Engine) budgets(context.Context) error {
-	e.spending.mu.Lock()
-	all := e.spending.all
-	e.spending.all = nil
-	e.spending.mu.Unlock()
+	e.unsavedSpend.mu.Lock()
+	all := e.unsavedSpend.all
+	e.unsavedSpend.all = nil
+	e.unsavedSpend.mu.Unlock()
 	for _, owner := range sortedKeys(all) {
-		_, err := e.book1(owner, all[owner], false)
+		_, err := e.chargeOwner(owner, all[owner], false)
 		if errors.Is(err, holdfast.ErrConflict) {
-			continue // it was not written: next time
+			continue // it was not written: keep it for the next run
 		}
 		delete(all, owner)
-		if err != nil { // perhaps it was written: better once too few than twice
+		if err != nil { // it may have been written; counting it never is better than counting it twice
 			e.giveBack(all)
 			return err
 		}
 	}
 	if e.giveBack(all); len(all) > 0 {
-		return fmt.Errorf("what %d owners used up could not be written down yet: others write too", len(all))
+		return fmt.Errorf("the accounts of %d owners could not be updated: other processes changed them at the same time", len(all))
 	}
 	return nil
 }
 
-// giveBack keeps for the next round what was not written down.
-func (e *Engine) giveBack(all map[string]spent) {
-	e.spending.mu.Lock()
-	defer e.spending.mu.Unlock()
+// giveBack keeps what was not written for the next run.
+func (e *Engine) giveBack(all map[string]spend) {
+	e.unsavedSpend.mu.Lock()
+	defer e.unsavedSpend.mu.Unlock()
 	for owner, one := range all {
-		e.spending.add(owner, one)
+		e.unsavedSpend.add(owner, one)
 	}
 }
 
-// accounts are the records of budgets as this process has last read or written them.
+// accounts are the account records as this process last read or wrote them. The lock is held during a write, so that calls of one process do not conflict with
+// each other.
 type accounts struct {
 	mu    sync.Mutex
-	known map[string]holdfast.Record // nil: to be read
+	known map[string]holdfast.Record // nil: they must be read
 }
 
-// book1 writes down what one owner uses up. When it asks, nothing is written if the budget is used up already, and the answer says by what.
-func (e *Engine) book1(owner string, one spent, asks bool) (refusal string, err error) {
-	limit, limited := e.rulings.set.Load().OwnerBudget(owner)
+// chargeOwner writes what one owner uses up to its account. With refuseIfUsedUp nothing is written if the budget is used up already, and refusal says which part
+// of it. On a version conflict it re-reads the accounts and tries again, up to 16 times; then it returns ErrConflict.
+func (e *Engine) chargeOwner(owner string, one spend, refuseIfUsedUp bool) (refusal string, err error) {
+	limit, limited := e.policy.set.Load().OwnerBudget(owner)
 	if !limited {
 		return "", nil
 	}
@@ -214,7 +220,7 @@ func (e *Engine) book1(owner string, one spent, asks bool) (refusal string, err 
 		var c holdfast.Change
 		r := s.known[owner]
 		r.Room, r.Name = roomBudget, owner
-		if c, refusal, err = account1(r, limit, one, e.clock.now(), asks); err != nil || refusal != "" {
+		if c, refusal, err = accountChange(r, limit, one, e.clock.now(), refuseIfUsedUp); err != nil || refusal != "" {
 			return refusal, err
 		}
 		if err = e.keepChange(c); err == nil {
@@ -230,16 +236,16 @@ func (e *Engine) book1(owner string, one spent, asks bool) (refusal string, err 
 	return "", err
 }
 
-// account1 is the change that writes down, in the record of its name, what an owner uses up, and places or lifts the hold on its retries.
-func account1(r holdfast.Record, limit policy.OwnerBudget, one spent, now time.Time, asks bool) (c holdfast.Change, refusal string, err error) {
+// accountChange returns the change that adds to the account in r and places or lifts the hold on the retries of its owner.
+func accountChange(r holdfast.Record, limit policy.OwnerBudget, one spend, now time.Time, refuseIfUsedUp bool) (c holdfast.Change, refusal string, err error) {
 	var a account
-	_ = json.Unmarshal(r.Body, &a) // one that cannot be read begins anew
+	_ = json.Unmarshal(r.Body, &a) // an account that cannot be decoded starts at zero
 	if limit.Zone == nil {
 		limit.Zone = time.UTC
 	}
 	now = now.In(limit.Zone)
-	a.add(spent{}, now)
-	if _, why := a.exhausted(limit, now); asks && why != "" {
+	a.add(spend{}, now)
+	if _, why := a.exhausted(limit, now); refuseIfUsedUp && why != "" {
 		return c, why, nil
 	}
 	a.add(one, now)
@@ -251,7 +257,7 @@ func account1(r holdfast.Record, limit policy.OwnerBudget, one spent, now time.T
 		c.Place = []holdfast.Hold{hold}
 		c.Events = []holdfast.Event{{Subject: "budget/" + r.Name, Name: "exhausted", Actor: actorSystem, Reason: hold.Reason}}
 		a.Exhausted = why
-	case why == "" && a.Until.After(now): // a retry that did not start was given back
+	case why == "" && a.Until.After(now): // a reserved retry was given back
 		c.Lift = []holdfast.Hold{hold}
 	}
 	if a.Until = end; why == "" {
@@ -264,19 +270,19 @@ func account1(r holdfast.Record, limit policy.OwnerBudget, one spent, now time.T
 	return c, "", nil
 }
 
-// add counts what was used up, in the day and the month of now.
-func (a *account) add(one spent, now time.Time) {
+// add adds to the day and the month of now. A new day or month starts at zero.
+func (a *account) add(one spend, now time.Time) {
 	if day := now.Format(time.DateOnly); a.Day != day {
 		a.Day, a.Retries, a.Cost = day, 0, 0
 	}
 	if month := now.Format("2006-01"); a.Month != month {
 		a.Month, a.MonthSum = month, 0
 	}
-	// What is given back may have been taken the day before.
+	// What is given back may have been counted the day before.
 	a.Retries, a.MonthSum, a.Cost = max(0, a.Retries+one.retries), max(0, a.MonthSum+one.retries), max(0, a.Cost+one.cost)
 }
 
-// exhausted says what is used up, and when it will be filled again. The longest wait counts.
+// exhausted returns which part of the budget is used up and until when; why is empty if none is. If both are used up, the month counts, because it ends later.
 func (a *account) exhausted(limit policy.OwnerBudget, now time.Time) (until time.Time, why string) {
 	year, month, day := now.Date()
 	switch {

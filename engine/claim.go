@@ -8,59 +8,61 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// maxUnsettled bounds the outcomes that wait to be written: a store that settles slowly is not asked for more work.
+// maxUnsettled limits the outcomes that wait to be written. An engine whose store settles slowly claims nothing more until it has caught up.
 const maxUnsettled = 4000
 
-// claim takes jobs until there is no room for more or nothing more to take. An answer that was nearly full is no proof that
-// nothing is left, so the next free slot asks again.
+// claim claims jobs until all slots are taken or the store has no more. A store may return fewer jobs than the limit although more are claimable,
+// so after an answer that was at least half full the next free slot claims again instead of waiting for the interval.
 func (e *Engine) claim(ctx context.Context) error {
 	if len(e.kinds) == 0 {
 		return nil
 	}
-	if !e.declared.Load() || !e.governed.Load() {
-		return nil // what kinds call, and what the policy limits, is known to the store before the first claim
+	if !e.presenceKnown.Load() || !e.limitsPlaced.Load() {
+		return nil // the store must know the kinds' dependencies and the policy's limits before the first claim, or it would not hold jobs
 	}
 	for ctx.Err() == nil {
-		free, limit := e.room()
+		free, limit := e.claimSize()
 		if limit == 0 {
 			return nil
 		}
 		taken, err := e.claimOnce(free, limit)
 		if err != nil || taken < limit {
-			e.book.want(2*taken >= limit)
+			e.leases.setWantMore(2*taken >= limit)
 			return err
 		}
 	}
 	return nil
 }
 
-// claimOnce asks with a deadline of its own and is never cut short by a stop: a claim whose answer is not heard would leave
-// its jobs with nobody until the lease ends.
+// claimOnce makes one claim. A stop of the engine does not cancel it: jobs of a claim whose answer is lost stay leased to this worker, without
+// running, until the lease expires. If the engine stops meanwhile, the jobs are released.
+//
+// The trusted time counts from before the call, so it is never later than the store's: the store sets the expiry after it got the request.
 func (e *Engine) claimOnce(free, limit int) (int, error) {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	asked := time.Now()
 	leases, err := e.store.Claim(ctx, holdfast.Claim{
 		Worker: e.worker, Queues: e.queues(), Kinds: e.handled, Limit: limit, Start: free, Lease: e.cfg.Lease,
-		OwnerSlots: e.cfg.OwnerSlots, Busy: e.book.busyOwners(e.cfg.OwnerSlots),
+		OwnerSlots: e.cfg.OwnerSlots, Busy: e.leases.busyOwners(e.cfg.OwnerSlots),
 	})
 	if err != nil {
 		return 0, err
 	}
-	e.book.learn(time.Since(asked))
+	e.leases.recordClaim(time.Since(asked))
 	if len(leases) == 0 {
 		return 0, nil
 	}
 	e.clock.set(leases[0].AsOf)
-	start, release := e.book.admit(e.attempts(leases, asked), e.trust(asked))
+	start, release := e.leases.admit(e.newAttempts(leases, asked), e.trustedUntil(asked))
 	for _, a := range start {
 		e.start(a)
 	}
-	e.handBack(release)
+	e.releaseAll(release)
 	return len(leases), nil
 }
 
-// queues are those to claim from; none: all.
+// queues returns the queues to claim from; nil means all.
 func (e *Engine) queues() []string {
 	if slices.Equal(e.cfg.Queues, []string{AllQueues}) {
 		return nil
@@ -68,67 +70,73 @@ func (e *Engine) queues() []string {
 	return e.cfg.Queues
 }
 
-// busyOwners counts the jobs of each owner that run or wait for a slot, when there is a bound to them.
-func (b *book) busyOwners(bound int) map[string]int {
-	if bound == 0 {
+// busyOwners counts the jobs of each owner that run or wait for a slot. It returns nil if there is no limit to apply.
+func (t *leaseTable) busyOwners(limit int) map[string]int {
+	if limit == 0 {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	busy := make(map[string]int)
-	for a := range b.held {
-		if a.phase != over {
+	for a := range t.held {
+		if a.phase != phaseEnded {
 			busy[a.lease.Owner]++
 		}
 	}
 	return busy
 }
 
-// room answers how many slots are free and how many jobs to ask for. Ahead of the free slots it asks for twice as many as
-// the slots can work off until an answer comes, and asks again when half of those are left.
-func (e *Engine) room() (free, limit int) {
-	b := e.book
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// claimSize returns how many slots are free and how many jobs to ask for.
+//
+// While the store answers a claim, the slots process slots × avgClaim / avgRun jobs. The engine holds twice as many ahead and claims again when half
+// of them are left, so that slots do not idle during a claim. Slow jobs make this number zero: then the engine claims only for free slots
+// and takes no jobs that other workers could start sooner. Config.Prefetch is its upper limit. Until the first handler has returned avgRun is
+// not known, and nothing is held ahead.
+//
+// The limit shrinks with the number of unsettled outcomes, so that a slow store stops further claims instead of filling the memory.
+func (e *Engine) claimSize() (free, limit int) {
+	t := e.leases
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	ahead := 0
-	if b.spell > 0 {
-		ahead = int(min(float64(e.cfg.Prefetch), 2*float64(b.slots)*float64(b.answer)/float64(b.spell)))
+	if t.avgRun > 0 {
+		ahead = int(min(float64(e.cfg.Prefetch), 2*float64(t.slots)*float64(t.avgClaim)/float64(t.avgRun)))
 	}
-	free = max(0, b.slots-b.working)
-	if b.ahead > 0 {
+	free = max(0, t.slots-t.running)
+	if t.prefetched > 0 {
 		free = 0
 	}
-	limit = max(0, free+ahead-b.ahead)
-	b.low = ahead / 2
-	if free == 0 && b.ahead > b.low {
+	limit = max(0, free+ahead-t.prefetched)
+	t.refillBelow = ahead / 2
+	if free == 0 && t.prefetched > t.refillBelow {
 		limit = 0
 	}
-	limit = min(limit, max(0, maxUnsettled+b.slots-b.ended))
-	b.hungry = limit == 0
+	limit = min(limit, max(0, maxUnsettled+t.slots-t.unsettled))
+	t.wantMore = limit == 0
 	return min(free, limit), limit
 }
 
-// want says whether a slot that becomes free should make the engine claim.
-func (b *book) want(more bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.hungry = more
+// setWantMore sets whether the next slot that becomes free starts a claim.
+func (t *leaseTable) setWantMore(more bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wantMore = more
 }
 
-// learn keeps what handlers took since the last claim, and what this claim took, half of it old and half of it new.
-func (b *book) learn(answer time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.answer = (b.answer + answer) / 2
-	if b.returned > 0 {
-		lately := max(b.spent/time.Duration(b.returned), 1)
-		b.spell = (orElse(b.spell, lately) + lately) / 2
+// recordClaim updates the moving averages: half the old value, half the mean of the runs since the last claim, or the time of this claim.
+func (t *leaseTable) recordClaim(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.avgClaim = (t.avgClaim + took) / 2
+	if t.runsEnded > 0 {
+		mean := max(t.runTime/time.Duration(t.runsEnded), 1)
+		t.avgRun = (orElse(t.avgRun, mean) + mean) / 2
 	}
-	b.returned, b.spent = 0, 0
+	t.runsEnded, t.runTime = 0, 0
 }
 
-// attempts makes the leases of one answer into attempts.
-func (e *Engine) attempts(leases []holdfast.Lease, asked time.Time) []*attempt {
+// newAttempts makes one attempt of each lease. asked is when the store was asked for them.
+func (e *Engine) newAttempts(leases []holdfast.Lease, asked time.Time) []*attempt {
 	made := make([]attempt, len(leases))
 	all := make([]*attempt, len(leases))
 	for i := range leases {
@@ -144,5 +152,8 @@ func (e *Engine) attempts(leases []holdfast.Lease, asked time.Time) []*attempt {
 	return all
 }
 
-// trust is until when leases asked for at that moment are surely still ours.
-func (e *Engine) trust(asked time.Time) time.Time { return asked.Add(e.cfg.Lease - e.cfg.margin()) }
+// trustedUntil returns until when leases that were claimed or renewed by a call at that time are certainly still held: the lease duration, less a
+// margin. Both times are by this process's monotonic clock, so the store's clock does not matter.
+func (e *Engine) trustedUntil(asked time.Time) time.Time {
+	return asked.Add(e.cfg.Lease - e.cfg.margin())
+}

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// codesBeat is how often the codes that others published are read.
-const codesBeat = 30 * time.Second
+// codesInterval is how often the codes that other programs published are read.
+const codesInterval = 30 * time.Second
 
-// codes publishes this engine's own failure codes and policies to the store, unless they are published already, and reads those of others: an
-// attempt that was made elsewhere, by a worker in another language, may end with a code that only another program defines.
-func (e *Engine) codes() error {
-	if !e.codesRead.IsZero() && time.Since(e.codesRead) < codesBeat {
+// syncCodes publishes this engine's failure codes and policies to the store, unless they are published already, and reads those of other programs: a remote worker may
+// report an attempt with a code that only another program defines.
+func (e *Engine) syncCodes() error {
+	if !e.codesReadAt.IsZero() && time.Since(e.codesReadAt) < codesInterval {
 		return nil
 	}
 	records, err := e.records(catalog.Room)
@@ -29,40 +29,40 @@ func (e *Engine) codes() error {
 		}
 	}
 	var workers []holdfast.Presence
-	if len(records) > 1 { // which of several applies depends on which are in use
+	if len(records) > 1 { // with several records, the ones that workers use take precedence
 		if workers, err = e.workers(); err != nil {
 			return err
 		}
 	}
-	e.rulings.learn(catalog.Read(records, workers).Beside(e.cfg.Taxonomy))
-	e.codesRead = time.Now()
+	e.policy.setKnownCodes(catalog.Read(records, workers).Beside(e.cfg.Taxonomy))
+	e.codesReadAt = time.Now()
 	return nil
 }
 
 func (e *Engine) workers() ([]holdfast.Presence, error) {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return e.store.Workers(ctx)
 }
 
-// inGo puts what this program says in Go about retries into words, for explanations elsewhere.
+// inGo describes the policies that this program sets in Go, so that other processes can explain them.
 func (e *Engine) inGo() policy.InGo {
-	said := policy.InGo{Engine: policy.Say(e.rules.Policy)}
+	described := policy.InGo{Engine: policy.Say(e.rules.Policy)}
 	for name, k := range e.kinds {
 		if words := policy.Say(k.rules.Policy); !words.IsZero() {
-			if said.Kinds == nil {
-				said.Kinds = map[string]policy.Said{}
+			if described.Kinds == nil {
+				described.Kinds = map[string]policy.Said{}
 			}
-			said.Kinds[name] = words
+			described.Kinds[name] = words
 		}
 	}
 	for name, d := range e.cfg.Dependencies {
 		if words := policy.SayDependency(d.Breaker, d.Budget, d.NoBudget); len(words) > 0 {
-			if said.Dependencies == nil {
-				said.Dependencies = map[string]map[string]string{}
+			if described.Dependencies == nil {
+				described.Dependencies = map[string]map[string]string{}
 			}
-			said.Dependencies[name] = words
+			described.Dependencies[name] = words
 		}
 	}
-	return said
+	return described
 }

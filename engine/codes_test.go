@@ -19,7 +19,7 @@ var mailboxUnknown = failure.Code{
 	Message: "There is no such mailbox.", Remedy: "Ask the customer for another address.",
 }
 
-func knowing(s *scene, codes ...failure.Code) *failure.Taxonomy {
+func withCodes(s *harness, codes ...failure.Code) *failure.Taxonomy {
 	s.Helper()
 	known, err := failure.NewTaxonomy(codes...)
 	if err != nil {
@@ -28,8 +28,8 @@ func knowing(s *scene, codes ...failure.Code) *failure.Taxonomy {
 	return known
 }
 
-// published lists the records in which engines publish codes.
-func (s *scene) published() []holdfast.Record {
+// publishedCodes returns the records in which engines publish codes.
+func (s *harness) publishedCodes() []holdfast.Record {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), catalog.Room)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *scene) published() []holdfast.Record {
 	return records
 }
 
-func (s *scene) presence(worker string) (found holdfast.Presence) {
+func (s *harness) presence(worker string) (found holdfast.Presence) {
 	s.Helper()
 	workers, err := s.store.Workers(context.Background())
 	if err != nil {
@@ -53,17 +53,17 @@ func (s *scene) presence(worker string) (found holdfast.Presence) {
 }
 
 func TestAnEnginePublishesItsCodesOnceAndOperatorsElsewhereReadTheRemedy(t *testing.T) {
-	tell(t, func(s *scene) {
-		cfg := engine.Config{Version: "v1", Taxonomy: knowing(s, mailboxUnknown)}
+	inBubble(t, func(s *harness) {
+		cfg := engine.Config{Version: "v1", Taxonomy: withCodes(s, mailboxUnknown)}
 		var runs starts
-		work := handling(func(context.Context, *engine.Job[Note]) error {
+		work := handleNotes(func(context.Context, *engine.Job[Note]) error {
 			runs.mark()
-			return failure.WithCode(errTrouble, "MAILBOX_UNKNOWN")
+			return failure.WithCode(errFailed, "MAILBOX_UNKNOWN")
 		})
-		first := s.works(cfg, work)
-		s.until("the codes are published", func() bool { return len(s.published()) == 1 })
+		first := s.startWorker(cfg, work)
+		s.waitUntil("the codes are published", func() bool { return len(s.publishedCodes()) == 1 })
 		id := s.enqueue()
-		s.becomes(id, holdfast.Failed)
+		s.waitForState(id, holdfast.Failed)
 		expect(s, "attempts at a final code", runs.count(), 1)
 		elsewhere := ops.New(s.store, ops.Config{})
 		why, err := elsewhere.Explain(context.Background(), id)
@@ -71,22 +71,22 @@ func TestAnEnginePublishesItsCodesOnceAndOperatorsElsewhereReadTheRemedy(t *test
 			t.Errorf("%+v, %v", why.Reasons, err)
 		}
 		first.stop()
-		s.works(cfg, work)
+		s.startWorker(cfg, work)
 		time.Sleep(time.Minute)
-		records := s.published()
+		records := s.publishedCodes()
 		expect(s, "records after a restart", len(records), 1)
 		expect(s, "times it was kept", records[0].Version, 1)
 	})
 }
 
-func TestAnAttemptMadeElsewhereEndsAsTheProgramThatPublishedItsCodeSays(t *testing.T) {
-	tell(t, func(s *scene) {
-		server := s.works(engine.Config{Name: "server"})
-		time.Sleep(3 * time.Second) // it has read the codes when there were none
-		s.works(engine.Config{Name: "app", Taxonomy: knowing(s, mailboxUnknown)})
+func TestACodeInARemoteReportMeansWhatTheProgramThatPublishedItDefines(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		server := s.startWorker(engine.Config{Name: "server"})
+		time.Sleep(3 * time.Second) // the engine has read the codes when there were none
+		s.startWorker(engine.Config{Name: "app", Taxonomy: withCodes(s, mailboxUnknown)})
 		time.Sleep(time.Minute)
-		id := s.enqueue(toFar)
-		s.judges(server, returned(s.claimsFar(1)[0], failure.WithCode(errTrouble, "MAILBOX_UNKNOWN")))
+		id := s.enqueue(onRemoteQueue)
+		s.judge(server, returned(s.claimRemote(1)[0], failure.WithCode(errFailed, "MAILBOX_UNKNOWN")))
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Failed)
 		expect(s, "message", job.LastFailure.Message, mailboxUnknown.Message)
@@ -95,36 +95,36 @@ func TestAnAttemptMadeElsewhereEndsAsTheProgramThatPublishedItsCodeSays(t *testi
 }
 
 func TestAWorkerFollowsAPolicyWithACodeItDoesNotKnowAndSaysSo(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.works(engine.Config{}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
-		s.applies("kinds: {note: {max_attempts: 2}}\ncodes: {NO_SUCH_CODE: {max_attempts: 1}}", 0)
-		s.until("the worker reports", func() bool { return s.presence(w.Worker()).Policy == 1 })
+		w := s.startWorker(engine.Config{}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
+		s.applyPolicy("kinds: {note: {max_attempts: 2}}\ncodes: {NO_SUCH_CODE: {max_attempts: 1}}", 0)
+		s.waitUntil("the worker reports", func() bool { return s.presence(w.Worker()).Policy == 1 })
 		if misses := s.presence(w.Worker()).Misses; !strings.Contains(misses, "line 2") || !strings.Contains(misses, "NO_SUCH_CODE") {
 			t.Errorf("it misses %q", misses)
 		}
-		expect(s, "failures", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
-		s.applies("kinds: {note: {max_attempts: 9}}\nfrobnicate: 1", 1)
-		s.until("the worker complains", func() bool { return strings.Contains(s.presence(w.Worker()).Misses, "version 2 cannot be read here") })
+		expect(s, "failures", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 2)
+		s.applyPolicy("kinds: {note: {max_attempts: 9}}\nfrobnicate: 1", 1)
+		s.waitUntil("the worker complains", func() bool { return strings.Contains(s.presence(w.Worker()).Misses, "version 2 cannot be read here") })
 		expect(s, "the version it follows", s.presence(w.Worker()).Policy, 1)
 	})
 }
 
-func TestWithoutAnAppliedPolicyTheOneGivenAtTheStartIsInForceAgain(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAfterAnAppliedPolicyIsRemovedTheConfiguredOneIsInForceAgain(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.works(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 4, backoff: {shape: fixed, delay: 1s}}}")}, handling(failing(&runs)))
+		w := s.startWorker(engine.Config{Policies: set(s, "kinds: {note: {max_attempts: 4, backoff: {shape: fixed, delay: 1s}}}")}, handleNotes(failing(&runs)))
 		desk, by := ops.New(s.store, ops.Config{}), ops.By{Actor: "ann"}
 		if _, err := desk.ApplyPolicy(context.Background(), ops.PolicyOrder{Text: "kinds: {note: {max_attempts: 2, backoff: {shape: fixed, delay: 1s}, limit: {at_most: 5}}}"}, by); err != nil {
 			t.Fatal(err)
 		}
-		s.until("it is followed", func() bool { return s.presence(w.Worker()).Policy == 1 })
-		expect(s, "failures", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
+		s.waitUntil("it is followed", func() bool { return s.presence(w.Worker()).Policy == 1 })
+		expect(s, "failures", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 2)
 		if err := desk.RemovePolicy(context.Background(), 1, by); err != nil {
 			t.Fatal(err)
 		}
-		s.until("it is not followed any more", func() bool { return s.presence(w.Worker()).Policy == 0 })
-		expect(s, "failures after the removal", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		s.waitUntil("it is not followed any more", func() bool { return s.presence(w.Worker()).Policy == 0 })
+		expect(s, "failures after the removal", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)
 		if hold := s.hold(holdfast.SourceLimit); hold != nil {
 			t.Errorf("a limit of the removed policy is left: %+v", hold)
 		}
@@ -132,33 +132,33 @@ func TestWithoutAnAppliedPolicyTheOneGivenAtTheStartIsInForceAgain(t *testing.T)
 }
 
 func TestLimitsOfAPolicyThatWasRemovedWhileNoWorkerRanAreLiftedByTheNext(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		desk, by := ops.New(s.store, ops.Config{}), ops.By{Actor: "ann"}
 		if _, err := desk.ApplyPolicy(context.Background(), ops.PolicyOrder{Text: "kinds: {note: {limit: {at_most: 5}}}"}, by); err != nil {
 			t.Fatal(err)
 		}
-		w := s.works(engine.Config{})
-		s.until("the limit is placed", func() bool { return s.hold(holdfast.SourceLimit) != nil })
+		w := s.startWorker(engine.Config{})
+		s.waitUntil("the limit is placed", func() bool { return s.hold(holdfast.SourceLimit) != nil })
 		w.stop()
 		if err := desk.RemovePolicy(context.Background(), 0, by); err != nil {
 			t.Fatal(err)
 		}
-		s.works(engine.Config{})
-		s.until("the limit is lifted", func() bool { return s.hold(holdfast.SourceLimit) == nil })
+		s.startWorker(engine.Config{})
+		s.waitUntil("the limit is lifted", func() bool { return s.hold(holdfast.SourceLimit) == nil })
 	})
 }
 
-func TestACodeThatAPolicyDefinesMeansWhatItSaysInReportsOfWorkersElsewhere(t *testing.T) {
-	tell(t, func(s *scene) {
-		server := s.works(engine.Config{})
+func TestACodeDefinedByAPolicyAppliesToRemoteReports(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		server := s.startWorker(engine.Config{})
 		desk := ops.New(s.store, ops.Config{})
 		order := ops.PolicyOrder{Text: "codes: {MAILBOX_UNKNOWN: {message: There is no such mailbox., remedy: Ask for another., category: input, blame: user, retryable: false}}"}
 		if _, err := desk.ApplyPolicy(context.Background(), order, ops.By{Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
-		s.until("it is followed", func() bool { return s.presence(server.Worker()).Policy == 1 })
-		id := s.enqueue(toFar)
-		s.judges(server, returned(s.claimsFar(1)[0], failure.WithCode(errTrouble, "MAILBOX_UNKNOWN")))
+		s.waitUntil("it is followed", func() bool { return s.presence(server.Worker()).Policy == 1 })
+		id := s.enqueue(onRemoteQueue)
+		s.judge(server, returned(s.claimRemote(1)[0], failure.WithCode(errFailed, "MAILBOX_UNKNOWN")))
 		job := s.job(id)
 		expect(s, "state", job.State, holdfast.Failed)
 		expect(s, "message", job.LastFailure.Message, "There is no such mailbox.")
@@ -171,12 +171,12 @@ func TestACodeThatAPolicyDefinesMeansWhatItSaysInReportsOfWorkersElsewhere(t *te
 }
 
 func TestDefaultsOfAPolicyDoNotReplaceWhatAKindSaysInGo(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.works(engine.Config{Version: "v1", Policy: failure.Policy{MaxAttempts: 9, Backoff: failure.Fixed(time.Second)}}, handling(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 4}}))
-		s.applies("defaults: {max_attempts: 2}\ncodes: {UNKNOWN: {max_attempts: 3}}", 0)
-		s.until("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 1 })
-		expect(s, "failures", s.becomes(s.enqueue(), holdfast.Failed).Failures, 4)
+		w := s.startWorker(engine.Config{Version: "v1", Policy: failure.Policy{MaxAttempts: 9, Backoff: failure.Fixed(time.Second)}}, handleNotes(failing(&runs), engine.Kind{Policy: failure.Policy{MaxAttempts: 4}}))
+		s.applyPolicy("defaults: {max_attempts: 2}\ncodes: {UNKNOWN: {max_attempts: 3}}", 0)
+		s.waitUntil("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 1 })
+		expect(s, "failures", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 4)
 		e, err := ops.New(s.store, ops.Config{}).ExplainPolicy(context.Background(), ops.PolicyQuestion{Kind: "note", Code: "UNKNOWN"})
 		if err != nil {
 			t.Fatal(err)
@@ -187,8 +187,8 @@ func TestDefaultsOfAPolicyDoNotReplaceWhatAKindSaysInGo(t *testing.T) {
 		}
 		expect(s, "attempts elsewhere", sources["max_attempts"], "4 of Go: Kind.Policy")
 		expect(s, "backoff elsewhere", sources["backoff"], "fixed: 1s of Go: Config.Policy")
-		s.applies("kinds: {note: {max_attempts: 2}}", 1)
-		s.until("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 2 })
-		expect(s, "failures when the file names the kind", s.becomes(s.enqueue(), holdfast.Failed).Failures, 2)
+		s.applyPolicy("kinds: {note: {max_attempts: 2}}", 1)
+		s.waitUntil("the worker follows it", func() bool { return s.presence(w.Worker()).Policy == 2 })
+		expect(s, "failures when the file names the kind", s.waitForState(s.enqueue(), holdfast.Failed).Failures, 2)
 	})
 }

@@ -16,97 +16,97 @@ import (
 	"github.com/holdfastdev/holdfast/failure/policy"
 )
 
-// Config says how an engine works. The zero value works: every field says what it then means.
+// Config configures an engine. The zero value is valid; each field documents its default.
 type Config struct {
-	Name string // how people call this worker; the host's name when empty. The engine adds what makes it unique
-	// Queues are claimed from; holdfast.DefaultQueue when empty. AllQueues alone stands for every queue. Of these queues an engine claims only jobs of
-	// kinds that it has a handler for; one without handlers claims none.
+	Name string // a readable worker name; the host name when empty. The engine appends a suffix that makes it unique
+	// Queues are the queues to claim from; holdfast.DefaultQueue when empty. AllQueues as the only entry selects every queue. An engine claims only
+	// jobs of kinds that it has a handler for, so one without handlers claims none.
 	Queues []string
-	Slots  int // handlers at work at once; 10 when zero
-	// OwnerSlots is how many handlers of one owner's jobs are at work at once, so that slow jobs of one owner do not delay the others; jobs without an owner count as one owner.
-	// No bound when zero.
+	Slots  int // the number of handlers that run at once; 10 when zero
+	// OwnerSlots limits how many jobs of one owner run at once, so that slow jobs of one owner do not delay others. Jobs without an owner count as
+	// one owner. Zero means no limit.
 	OwnerSlots int
 
-	// Prefetch caps how many jobs are held ahead of a free slot; 1000 when zero, none when negative. Held ahead are only as
-	// many as the slots work off while the store answers a claim, so a worker of slow jobs keeps none from others; and what
-	// found no slot within a sixth of Lease is handed back.
+	// Prefetch limits how many jobs the engine holds ahead of a free slot; 1000 when zero, none when negative. The engine holds only as many ahead as
+	// its slots process while the store answers a claim, so a worker of slow jobs holds none. A job that gets no slot within a sixth of Lease
+	// is released.
 	Prefetch int
 
-	Lease    time.Duration // how long a silent worker is believed in; 30 s when zero. Renewed at every third of it
-	Timeout  time.Duration // of an attempt whose kind sets none; 10 min when zero
-	Patience time.Duration // what a handler is given to return after its context ended, before its slot is replaced; 5 s when zero
-	Grace    time.Duration // what handlers at work are given at a stop before their contexts end; 30 s when zero
-	Poll     time.Duration // the longest a claimable job goes unnoticed when no wake-up comes; 1 s when zero
-	Sweep    time.Duration // how often lost workers and expired jobs are looked for; 5 s or a fifth of Lease, the shorter, when zero
+	Lease    time.Duration // lease duration: a job whose worker stops renewing is reclaimed after this time; 30 s when zero. Renewed every third of it
+	Timeout  time.Duration // the time limit of an attempt whose kind sets none; 10 min when zero
+	Patience time.Duration // how long a handler may take to return after its context ended, before its slot is replaced; 5 s when zero
+	Grace    time.Duration // how long running handlers may continue at a stop before their contexts end; 30 s when zero
+	Poll     time.Duration // the claim interval, and so the longest a claimable job waits if every wake-up is lost; 1 s when zero
+	Sweep    time.Duration // how often expired leases and expired jobs are searched for; when zero, a fifth of Lease, at most 5 s
 
-	Taxonomy *failure.Taxonomy // which codes exist; the built-in ones when nil
-	Classify failure.Rule      // names the error of a kind that has no rule of its own
-	Policy   failure.Policy    // of all kinds: each field applies where neither a policy file nor the kind's own Policy gives it
+	Taxonomy *failure.Taxonomy // the failure codes; the built-in ones when nil
+	Classify failure.Rule      // classifies errors of kinds that have no rule of their own
+	Policy   failure.Policy    // for all kinds: each field applies where neither a policy file nor the kind's Policy sets it
 
-	// Version is the application's: error groups tell versions apart by it.
+	// Version is the version of the application. Error groups record it, so that a regression names the version that brought it.
 	Version string
-	// Policies are what a policy file says; package failure/policy gives the order of precedence. A policy that was applied to the store replaces
-	// it, in every process, within seconds.
+	// Policies is a parsed policy file; package failure/policy documents the order of precedence. A policy that an operator applies to the store
+	// replaces it, in every process, within seconds.
 	Policies *policy.Set
-	// Dependencies says how to deal with what jobs call. Each that a kind or a job names is looked after without being here.
+	// Dependencies configures what jobs call. A dependency that a kind or a job names and that is not listed here gets the defaults.
 	Dependencies map[string]Dependency
-	// ProbeURL asks the address that a policy gives for a health probe. Without it such a probe is left out.
+	// ProbeURL requests the address that a policy names as a health probe. If nil, such probes are not made.
 	ProbeURL func(ctx context.Context, url string) error
 
-	// Retention says how long ended jobs are kept, the first rule that matches a job; DefaultRetention when nil, and without any rule
-	// all are kept. Rules that were applied to the store replace it.
+	// Retention sets how long ended jobs are kept: the first rule that matches a job applies, and a job that no rule matches is kept.
+	// DefaultRetention when nil. Rules that an operator applies to the store replace it.
 	Retention []holdfast.Retain
-	// RetentionWarning is how long before a rule deletes dead letters for the first time it says so; 24 h when zero, none when
-	// negative.
+	// RetentionWarning is how long before its first deletion of dead letters a rule announces it; 24 h when zero, no warning when negative.
 	RetentionWarning time.Duration
-	// How long what happened is kept; holdfast.Forever (-1) for ever. The defaults when zero are 7, 400, 30 and 90 days.
+	// How long events in the feed, lines of stories, counts and tombstones are kept; holdfast.Forever (-1) keeps them for ever. The defaults when
+	// zero are 7, 400, 30 and 90 days.
 	KeepFeed, KeepStory, KeepTallies, KeepTombstones time.Duration
-	// Expire deletes an artifact whose time is up, before that is written down. It may be asked for the same one again, and in
-	// several processes: deleting what is gone is no error. Without it artifacts are marked only.
+	// Expire deletes the data of an artifact that has expired; the engine marks the artifact afterwards. It may be called more than once for one
+	// artifact, and in several processes, so deleting what no longer exists must not be an error. If nil, artifacts are only marked.
 	Expire func(ctx context.Context, a holdfast.Artifact) error
-	// Duties are performed beside the engine's own.
+	// Duties run beside the engine's own.
 	Duties []Duty
-	// Leave names duties that this engine leaves to others, because their settings are elsewhere: retention, artifacts, ... Somebody must
-	// perform them.
+	// Leave names duties that this engine does not run, such as retention or artifacts, because another process has their settings. Some process
+	// must run them.
 	Leave []string
 
 	// Around wraps every handler, the first one outermost: the place for tracing and logging.
 	Around []func(next Handler) Handler
-	// Ended is told of every attempt that ended, after that was written, by those who settle: it must be quick.
+	// Ended is called for every attempt that ended, after its settlement was written. It runs on the goroutine that settles, so it must return
+	// quickly.
 	Ended func(End)
-	// Failed is told of each job that failed for good, after that was written. It runs beside the work, one call at a time,
-	// and cannot hold it up; its context ends when the engine has stopped.
+	// Failed is called for each job that failed for good, after that was written. Calls are made one at a time on a separate goroutine and do not
+	// delay jobs. Their context ends when the engine has stopped.
 	Failed func(ctx context.Context, job holdfast.Job, f holdfast.Failure)
-	// Breached is told of each job whose next attempt did not start as soon as was promised, once in all processes together.
+	// Breached is called for each job whose next attempt missed its start deadline, once across all processes.
 	Breached func(ctx context.Context, job holdfast.ID)
-	// Moved is told of each change of a breaker, by the process that made it: once in all processes together.
+	// Moved is called for each state change of a breaker, in the process that made it: once across all processes.
 	Moved func(ctx context.Context, dependency string, t breaker.Transition)
-	// Log receives one line for every attempt that ended; slog.Default when nil. Arguments and results are never in it.
+	// Log receives one line for every attempt that ended; slog.Default when nil. Arguments and results are never logged.
 	Log *slog.Logger
 }
 
-// Kind says how the jobs of one kind are run. The zero value leaves everything to the engine's Config.
+// Kind configures how jobs of one kind are run. The zero value uses the engine's Config.
 type Kind struct {
-	Timeout    time.Duration  // how long an attempt may take; from a minute on, up to a five-hundredth longer
-	Policy     failure.Policy // when to try again and when to give up; what it leaves zero is looked up as package failure/policy says
-	Classify   failure.Rule   // names the errors of this kind
-	Dependency string         // what its jobs call, unless they name another: its failures are blamed on it, and its breaker holds them
+	Timeout    time.Duration  // the time limit of an attempt. Limits of a minute or more may last up to 1/512 longer
+	Policy     failure.Policy // when to retry and when to give up; package failure/policy documents what applies to zero fields
+	Classify   failure.Rule   // classifies the errors of this kind
+	Dependency string         // the dependency of jobs that name none: their failures count against it, and its breaker holds them
 }
 
-// Dependency says how to deal with something that jobs call. The zero value gives it a breaker and a budget for retries, with
-// defaults.
+// Dependency configures something that jobs call. The zero value gives it a breaker and a retry budget with default settings.
 type Dependency struct {
 	Breaker  breaker.Config
-	Budget   failure.Budget // how many retries its jobs may make, compared with first attempts
-	NoBudget bool           // as many as they like
+	Budget   failure.Budget // how many retries its jobs may make, in proportion to first attempts
+	NoBudget bool           // retries are not limited
 
-	// Probe asks whether it is well. While its breaker is open one process asks, and jobs are not risked; without it a few jobs
-	// find out.
+	// Probe checks the health of the dependency. While the breaker is open, one process calls Probe and no job is risked. If nil, a few jobs serve
+	// as probes.
 	Probe      func(ctx context.Context) error
 	ProbeEvery time.Duration // 5 s when zero
 }
 
-// AllQueues, as the only one of Config.Queues, stands for every queue.
+// AllQueues, as the only entry of Config.Queues, selects every queue.
 const AllQueues = "*"
 
 const (
@@ -116,11 +116,11 @@ const (
 	maxLease        = 24 * time.Hour
 )
 
-// prepare fills in what was left to default and refuses what cannot work, naming every problem at once.
+// prepare sets the defaults and validates the rest. The error names every problem.
 func (c *Config) prepare() error {
 	problems := []error{
 		refuse(c.Slots < 0 || c.Slots > maxSlots, "Slots is %d: give 1 to %d, or 0 for 10", c.Slots, maxSlots),
-		refuse(c.OwnerSlots < 0, "OwnerSlots is %d: give a positive number, or 0 for no bound", c.OwnerSlots),
+		refuse(c.OwnerSlots < 0, "OwnerSlots is %d: give a positive number, or 0 for no limit", c.OwnerSlots),
 		refuse(c.Lease != 0 && (c.Lease < minLease || c.Lease > maxLease), "Lease is %v: give %v to %v, or 0 for 30s", c.Lease, minLease, maxLease),
 		refuse(c.Timeout < 0 || c.Timeout > holdfast.MaxDelay, "Timeout is %v: give a positive duration, or 0 for 10m", c.Timeout),
 		refuse(c.Patience < 0, "Patience is %v: give a positive duration, or 0 for 5s", c.Patience),
@@ -146,20 +146,20 @@ func (c *Config) prepare() error {
 		if queue == AllQueues && len(c.Queues) == 1 {
 			continue
 		}
-		probe := holdfast.Hold{Queue: queue, Actor: actorSystem} // not as a draft: the notifier works on a queue that no draft may name
+		probe := holdfast.Hold{Queue: queue, Actor: actorSystem} // not checked as a draft: the notifier claims from a queue that no draft may name
 		problems = append(problems, refuse(queue == "" || probe.Check() != nil || strings.HasSuffix(queue, "*"), "Queues[%d] is %q: use 1 to %d letters, digits and _ - . : /", i, queue, holdfast.MaxName))
 	}
-	c.fill()
+	c.setDefaults()
 	return errors.Join(problems...)
 }
 
-// checkRetention refuses rules and durations that make no sense.
+// checkRetention validates the retention rules and durations.
 func (c *Config) checkRetention() error {
 	var problems []error
 	for name, keep := range map[string]time.Duration{"KeepFeed": c.KeepFeed, "KeepStory": c.KeepStory, "KeepTallies": c.KeepTallies, "KeepTombstones": c.KeepTombstones} {
 		problems = append(problems, refuse(keep < 0 && keep != holdfast.Forever, "%s is %v: give a positive duration, 0 for the default, or -1 for ever", name, keep))
 	}
-	problems = append(problems, refuse(c.KeepStory > 0 && c.KeepStory < holdfast.MinKeepStory, "KeepStory is %v: lines of stories are the audit log, and are kept for at least %v", c.KeepStory, holdfast.MinKeepStory))
+	problems = append(problems, refuse(c.KeepStory > 0 && c.KeepStory < holdfast.MinKeepStory, "KeepStory is %v: stories contain the audit log and must be kept for at least %v", c.KeepStory, holdfast.MinKeepStory))
 	rules := holdfast.Purge{Rules: c.Retention, Scan: 1}
 	if err := rules.Check(); err != nil {
 		problems = append(problems, refuse(true, "Retention: %v", err))
@@ -172,29 +172,29 @@ func (c *Config) checkRetention() error {
 	return errors.Join(problems...)
 }
 
-// checkDuties refuses duties that cannot be performed or told apart.
+// checkDuties refuses duties without a name of their own, an interval or a function.
 func (c *Config) checkDuties() error {
 	var problems []error
 	named := make(map[string]bool)
-	for _, name := range ownDuties {
+	for _, name := range builtinDuties {
 		named[name] = true
 	}
 	for _, name := range c.Leave {
-		problems = append(problems, refuse(!named[name] || !duty.Pausable(name), "Leave names %q: no engine can do without it, or there is no such duty", name))
+		problems = append(problems, refuse(!named[name] || !duty.Pausable(name), "Leave names %q: there is no such duty, or every engine needs it", name))
 	}
 	for i, d := range c.Duties {
 		probe := holdfast.Draft{Kind: "probe", Dependency: d.Name}
 		problems = append(problems,
 			refuse(d.Name == "" || probe.Prepare() != nil, "Duties[%d] is called %q: use 1 to %d letters, digits and _ - . : /", i, d.Name, holdfast.MaxName),
-			refuse(named[d.Name], "Duties[%d] is called %q like another: give it its own name", i, d.Name),
-			refuse(d.Beat <= 0, "Duties[%d], %q, has a beat of %v: give a positive duration", i, d.Name, d.Beat),
-			refuse(d.Round == nil, "Duties[%d], %q, does nothing: give it a round", i, d.Name))
+			refuse(named[d.Name], "Duties[%d] is called %q like another duty: give it a name of its own", i, d.Name),
+			refuse(d.Beat <= 0, "Duties[%d], %q, has a Beat of %v: give a positive duration", i, d.Name, d.Beat),
+			refuse(d.Round == nil, "Duties[%d], %q, has no Round: give it a function", i, d.Name))
 		named[d.Name] = true
 	}
 	return errors.Join(problems...)
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.Name == "" {
 		c.Name, _ = os.Hostname()
 	}
@@ -221,9 +221,11 @@ func (c *Config) fill() {
 	c.KeepTallies, c.KeepTombstones = orElse(c.KeepTallies, 30*day), orElse(c.KeepTombstones, 90*day)
 }
 
-// margin is how long before a lease ends its holder stops believing in it.
+// margin is how long before the lease expires the engine stops relying on it. The duty "watch" checks at
+// least twice within it, so handlers of leases that could not be renewed are told to stop before the lease expires.
 func (c *Config) margin() time.Duration { return c.Lease / 10 }
 
+// orElse returns given, or otherwise if given is the zero value.
 func orElse[T comparable](given, otherwise T) T {
 	var zero T
 	if given == zero {
@@ -232,6 +234,7 @@ func orElse[T comparable](given, otherwise T) T {
 	return given
 }
 
+// refuse returns an ErrInvalid with the message if bad, and nil otherwise.
 func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil

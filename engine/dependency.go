@@ -8,63 +8,64 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// maxDependencies bounds how many dependencies that only jobs name are looked after. A job may name anything.
+// maxDependencies limits how many dependencies that only jobs name are known at once: a job may name anything.
 const maxDependencies = 1000
 
-// A dependency is something that jobs call, as this process knows it.
+// A dependency is something that jobs call, as this process knows it. checkStart reads view and probeOrder without a lock.
 type dependency struct {
 	name     string
-	declared bool // by a kind or by the Config; jobs may name others
+	declared bool // a kind or the Config names it, not only jobs
 
-	sight atomic.Pointer[sight] // what the gate goes by; nil: nothing is known against it
+	view atomic.Pointer[breakerView] // the state of the breaker; nil: closed, or not known
 
-	rota atomic.Pointer[rota] // while its circuit is not closed: which jobs have probed
+	probeOrder atomic.Pointer[probeOrder] // while the breaker is not closed: which jobs have probed
 
 	mu      sync.Mutex
-	calls   calls     // gathered since the breakers last looked
-	lastBad time.Time // when the last call ended, if it was a bad one, by this process's clock
-	closed  time.Time // since when its circuit is closed, if it was not before, by the store's clock
+	calls   calls     // calls since the breaker was last updated
+	lastBad time.Time // when the last call ended, if it failed, by this process's clock
+	closed  time.Time // when the breaker was last closed after it had been open, by the store's clock
 
-	ledger ledger    // the breakers' alone
-	opened time.Time // when this process saw it open, by its own clock; likewise
+	breaker localBreaker // guarded by Engine.breakersMu
+	opened  time.Time    // when this process first saw the breaker open, by its own clock; guarded by Engine.breakersMu
 }
 
-// A sight is what this process last saw of a circuit that is not simply closed.
-type sight struct {
+// A breakerView is the state of a breaker that is not closed, as this process last read it. It is immutable.
+type breakerView struct {
 	state breaker.State
 	since time.Time // by the store's clock
-	until time.Time // likewise: when it is probed, if it is open
-	fast  bool      // jobs fail at once instead of waiting
+	until time.Time // when an open breaker is probed, by the store's clock
+	fast  bool      // fail-fast mode: jobs fail at once instead of waiting
 	code  string
 	text  string
 }
 
-// open reports whether calls are not to be made at all.
-func (s *sight) open() bool { return s.state == breaker.Open || s.state == breaker.ForcedOpen }
+// open reports whether no calls may be made.
+func (s *breakerView) open() bool { return s.state == breaker.Open || s.state == breaker.ForcedOpen }
 
-// state is how its circuit stands, as far as this process has seen.
+// state returns the state of the breaker, as this process last read it.
 func (d *dependency) state() breaker.State {
-	if s := d.sight.Load(); s != nil {
+	if s := d.view.Load(); s != nil {
 		return s.state
 	}
 	return breaker.Closed
 }
 
-// dependencies are all that this process knows.
+// dependencies are the dependencies that this process knows. It is safe for concurrent use.
 type dependencies struct {
 	mu   sync.RWMutex
 	all  map[string]*dependency
-	list []*dependency // the same, in the order they became known
+	list []*dependency // the same, in the order in which they became known
 }
 
-// find answers nil for one that is not known.
+// find returns a dependency, or nil if it is not known.
 func (d *dependencies) find(name string) *dependency {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.all[name]
 }
 
-// add makes a dependency known. It answers nil when too many are known that nobody declared.
+// add returns a dependency and makes it known if it is not. It returns nil if there are too many undeclared ones and all of them have a breaker that is not
+// closed.
 func (d *dependencies) add(name string, declared bool) *dependency {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +75,7 @@ func (d *dependencies) add(name string, declared bool) *dependency {
 		}
 		return known
 	}
-	if !declared && len(d.list) >= maxDependencies && !d.forgetOne() {
+	if !declared && len(d.list) >= maxDependencies && !d.evictOne() {
 		return nil
 	}
 	if d.all == nil {
@@ -86,10 +87,10 @@ func (d *dependencies) add(name string, declared bool) *dependency {
 	return made
 }
 
-// forgetOne makes room by forgetting the oldest dependency that nobody declared and that has no trouble. Caller holds the lock.
-func (d *dependencies) forgetOne() bool {
+// evictOne removes the oldest undeclared dependency whose breaker is closed. It returns false if there is none. The caller holds the lock.
+func (d *dependencies) evictOne() bool {
 	for i, each := range d.list {
-		if !each.declared && each.sight.Load() == nil {
+		if !each.declared && each.view.Load() == nil {
 			delete(d.all, each.name)
 			d.list = append(d.list[:i:i], d.list[i+1:]...)
 			return true
@@ -98,21 +99,21 @@ func (d *dependencies) forgetOne() bool {
 	return false
 }
 
-// known lists them. The list is not changed afterwards.
+// known returns all dependencies. The result is not changed by later calls of add.
 func (d *dependencies) known() []*dependency {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.list[:len(d.list):len(d.list)]
 }
 
-// clock is the store's, as far as this process knows: what the store last said, and the time that has passed since.
+// clock is the store's clock as this process knows it: the time in the store's last answer, plus the time since that answer. It is safe for concurrent use.
 type clock struct {
 	mu   sync.Mutex
-	asOf time.Time // as the store said
-	at   time.Time // when this process heard it
+	asOf time.Time // the time in the store's answer
+	at   time.Time // when this process received it
 }
 
-// set remembers what the store's clock showed when it answered, now.
+// set records the store's time of an answer that was received now.
 func (c *clock) set(asOf time.Time) {
 	if asOf.IsZero() {
 		return
@@ -122,7 +123,8 @@ func (c *clock) set(asOf time.Time) {
 	c.asOf, c.at = asOf, time.Now()
 }
 
-// now is never ahead of the store's clock, once the store has spoken. Until then it is this machine's.
+// now returns the store's time. It is never ahead of the store's clock, because an answer is received after its time was read. Before the first answer it is this
+// machine's time.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +134,8 @@ func (c *clock) now() time.Time {
 	return c.asOf.Add(time.Since(c.at))
 }
 
-// then is what the store's clock showed, or will show, when this process's shows that.
-func (c *clock) then(local time.Time) time.Time {
+// storeTime converts a time of this process's clock to the store's clock.
+func (c *clock) storeTime(local time.Time) time.Time {
 	if local.IsZero() {
 		return local
 	}

@@ -1,10 +1,18 @@
-// Package engine runs jobs: it claims them, lets their handlers work, and gives account of every attempt to the store.
+// Package engine runs jobs: it claims them from a store, calls their handlers, and settles the outcome of every attempt.
 //
-// A lease passes four stations, one file each: claim takes it, gate refuses what must not run, run lets the handler work,
-// settle writes down what became of it. Beside them stand the duties: functions on a beat that renew, watch, reclaim,
-// promote, expire and wake, keep breakers, budgets, limits and promises, and take redrives further. The engine decides nothing
-// about failure: that is failure.Decide, and settle is its only caller; nor about a circuit: that is package breaker.
+// A lease passes through four steps, one file each:
 //
-// What holds jobs back lives in the store, as holds, and acts there, at the claim. All processes that share a store decide on it by
-// compare-and-set, so each change is made once and by one of them, and none of them is needed for it.
+//   - claim.go claims jobs from the store, as many as there are free slots plus a few ahead.
+//   - check_start.go refuses attempts that must not start: unreadable or expired jobs, unknown kinds, leases that may have expired, open breakers.
+//   - run.go calls the handler.
+//   - settle.go decides what the outcome means and writes it to the store.
+//
+// Beside these steps run the duties (duties.go): functions called at intervals that renew leases, watch handlers, reclaim, promote and expire
+// jobs, keep breakers, budgets, limits and start deadlines up to date, and advance redrives, schedules, groups and retention.
+//
+// The engine makes no decision about failures: failure.Decide does, and settle.go is its only caller. Nor does it decide when a breaker
+// changes its state: package breaker does.
+//
+// Holds live in the store and take effect there, at the claim. All processes that share a store maintain them by compare-and-set, so each
+// change is made once, by one process, and no process is needed for it: there is no leader.
 package engine

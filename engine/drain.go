@@ -10,99 +10,105 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// drain ends the work in order: nothing more comes in, what waits is handed back, what works is given Grace, then told to
-// stop and given Patience, then given up; and the last settlement is written. Leases are renewed all the while.
-func (e *Engine) drain(front, station *sync.WaitGroup) error {
-	e.handBack(e.book.close())
-	grace, enough := context.WithTimeout(e.hurrying, e.cfg.Grace)
-	defer enough()
-	e.untilIdle(grace)
-	for _, a := range e.book.stragglers() {
-		e.book.stop(a, ErrStopping)
+// drain ends the work of a stopping engine, in this order:
+//
+//  1. Jobs that wait for a slot are released.
+//  2. Running handlers have Grace to return. Then their contexts end, and they have Patience to return. Then they are abandoned.
+//  3. The intake duties end. A claim in progress is not cut short; the jobs it returns are released.
+//  4. The last outcomes are settled.
+//
+// Leases are renewed all the while, so a drain may last longer than a lease. If the last settlements cannot be written within a lease, the error says how
+// many jobs are left to be reclaimed.
+func (e *Engine) drain(intake, settler *sync.WaitGroup) error {
+	e.releaseAll(e.leases.close())
+	grace, cancel := context.WithTimeout(e.hurrying, e.cfg.Grace)
+	defer cancel()
+	e.waitIdle(grace)
+	for _, a := range e.leases.runningAttempts() {
+		e.leases.stop(a, ErrStopping)
 	}
-	patience, enough := context.WithTimeout(e.keeping, e.cfg.Patience)
-	defer enough()
-	e.untilIdle(patience)
-	e.giveUpAll()
+	patience, cancelPatience := context.WithTimeout(e.storeCtx, e.cfg.Patience)
+	defer cancelPatience()
+	e.waitIdle(patience)
+	e.abandonAll()
 
-	front.Wait() // a claim under way is let finish: what it brings is handed back
-	e.outbox.close()
-	if e.await(station, e.lastWait()) {
+	intake.Wait()
+	e.outcomes.close()
+	if e.waitFor(settler, e.lastSettleTimeout()) {
 		return nil
 	}
-	e.letGo()
-	station.Wait()
-	_, left := e.book.busy()
+	e.cancelStore()
+	settler.Wait()
+	_, left := e.leases.busy()
 	if left == 0 {
 		return nil
 	}
 	return &holdfast.Error{
 		Kind:    holdfast.ErrUnavailable,
-		Message: fmt.Sprintf("the store could not be reached at the end: what became of %d jobs was not written; they will be reclaimed when their leases end", left),
+		Message: fmt.Sprintf("the store was unavailable at the end of the stop: the outcomes of %d jobs were not written; these jobs will be reclaimed when their leases expire", left),
 	}
 }
 
-// lastWait is how long the store is asked to take the last settlements: after a lease they are somebody else's to tell.
-func (e *Engine) lastWait() time.Duration {
+// lastSettleTimeout is how long a stopping engine tries to write the last settlements. After a lease other workers may have reclaimed the jobs.
+func (e *Engine) lastSettleTimeout() time.Duration {
 	if e.hurrying.Err() != nil {
 		return min(e.cfg.Patience, e.cfg.Lease)
 	}
 	return e.cfg.Lease
 }
 
-// untilIdle waits until no handler occupies a slot, or until ctx ends.
-func (e *Engine) untilIdle(ctx context.Context) {
+// waitIdle waits until no handler has a slot, or until ctx ends.
+func (e *Engine) waitIdle(ctx context.Context) {
 	for {
-		if slots, _ := e.book.busy(); slots == 0 || ctx.Err() != nil {
+		if slots, _ := e.leases.busy(); slots == 0 || ctx.Err() != nil {
 			return
 		}
 		select {
-		case <-e.book.changed:
+		case <-e.leases.idle:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// giveUpAll gives up whoever still works.
-func (e *Engine) giveUpAll() {
-	for _, a := range e.book.stragglers() {
-		e.giveUp(a)
+// abandonAll abandons the handlers that still run.
+func (e *Engine) abandonAll() {
+	for _, a := range e.leases.runningAttempts() {
+		e.abandon(a)
 	}
 }
 
-// await waits for a group and is false when it took too long.
-func (e *Engine) await(group *sync.WaitGroup, within time.Duration) bool {
-	gone := make(chan struct{})
+// waitFor waits for a group. It returns false if that takes longer than within.
+func (e *Engine) waitFor(group *sync.WaitGroup, within time.Duration) bool {
+	done := make(chan struct{})
 	go func() {
 		group.Wait()
-		close(gone)
+		close(done)
 	}()
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-gone:
+	case <-done:
 		return true
 	case <-timer.C:
 		return false
 	}
 }
 
-// leave takes this worker off the list of those present. That it could not is no failure of the work: it will be believed
-// gone by itself.
+// leave removes this worker's presence and report from the store. An error is only logged: both expire without it.
 func (e *Engine) leave() error {
-	gone := func(context.Context) error { return errors.Join(e.forgetReport(), e.present(0)) }
-	if err := once(e.keeping, gone); err != nil {
-		e.complain("leave", err)
+	remove := func(context.Context) error { return errors.Join(e.deleteReport(), e.present(0)) }
+	if err := callSafely(e.storeCtx, remove); err != nil {
+		e.logIgnored("leave", err)
 	}
 	return nil
 }
 
-// stragglers are the attempts whose handlers occupy a slot.
-func (b *book) stragglers() (all []*attempt) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for a := range b.held {
-		if a.phase == working {
+// runningAttempts returns the attempts that have a slot.
+func (t *leaseTable) runningAttempts() (all []*attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.held {
+		if a.phase == phaseRunning {
 			all = append(all, a)
 		}
 	}

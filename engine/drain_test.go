@@ -12,15 +12,15 @@ import (
 )
 
 func TestAStopLetsHandlersFinishAndClaimsNothingMore(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.works(engine.Config{Slots: 1}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+		w := s.startWorker(engine.Config{Slots: 1}, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			runs.mark()
 			time.Sleep(20 * time.Second)
 			return ctx.Err()
 		}))
 		first, second := s.enqueue(), s.enqueue()
-		s.becomes(first, holdfast.Processing)
+		s.waitForState(first, holdfast.Processing)
 		w.stop()
 		expect(s, "what ran", s.job(first).State, holdfast.Complete)
 		expect(s, "what waited", s.job(second).State, holdfast.Queued)
@@ -34,18 +34,18 @@ func TestAStopLetsHandlersFinishAndClaimsNothingMore(t *testing.T) {
 
 // Solid Queue #568: renewals that stop before the drain let another worker take what still runs.
 func TestADrainOfThreeLeasesLosesNothingToOthers(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		cfg := engine.Config{Slots: 5, Lease: 5 * time.Second, Grace: time.Minute}
-		work := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+		work := handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			runs.mark()
 			time.Sleep(15 * time.Second)
 			return ctx.Err()
 		})
-		w := s.works(cfg, work)
+		w := s.startWorker(cfg, work)
 		ids := s.enqueueMany(5)
-		s.until("all to start", func() bool { return runs.count() == 5 })
-		s.works(cfg, work) // sweeps all the while
+		s.waitUntil("all to start", func() bool { return runs.count() == 5 })
+		s.startWorker(cfg, work) // reclaims all the while
 		w.stop()
 		for _, id := range ids {
 			job := s.job(id)
@@ -57,14 +57,14 @@ func TestADrainOfThreeLeasesLosesNothingToOthers(t *testing.T) {
 	})
 }
 
-func TestWhatCannotFinishWithinGraceIsHandedBackForFree(t *testing.T) {
+func TestJobsThatDoNotFinishWithinGraceAreReleased(t *testing.T) {
 	for _, obedient := range []bool{true, false} {
-		tell(t, func(s *scene) {
+		inBubble(t, func(s *harness) {
 			wall := make(chan struct{})
 			defer close(wall)
 			var runs starts
 			var cause error
-			work := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+			work := handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 				if runs.mark() > 1 {
 					return nil
 				}
@@ -73,11 +73,11 @@ func TestWhatCannotFinishWithinGraceIsHandedBackForFree(t *testing.T) {
 				}
 				<-ctx.Done()
 				cause = context.Cause(ctx)
-				return errTrouble
+				return errFailed
 			})
-			w := s.works(engine.Config{Grace: 10 * time.Second, Patience: 2 * time.Second}, work)
+			w := s.startWorker(engine.Config{Grace: 10 * time.Second, Patience: 2 * time.Second}, work)
 			id := s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
-			s.becomes(id, holdfast.Processing)
+			s.waitForState(id, holdfast.Processing)
 			asked := time.Now()
 			w.stop()
 			if took := time.Since(asked); took < 10*time.Second || took > 13*time.Second {
@@ -90,20 +90,20 @@ func TestWhatCannotFinishWithinGraceIsHandedBackForFree(t *testing.T) {
 			if obedient && !errors.Is(cause, engine.ErrStopping) {
 				t.Errorf("cause %v, want ErrStopping", cause)
 			}
-			s.works(engine.Config{}, work)
-			s.becomes(id, holdfast.Complete)
+			s.startWorker(engine.Config{}, work)
+			s.waitForState(id, holdfast.Complete)
 		})
 	}
 }
 
 func TestASecondStopEndsTheGrace(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{Grace: time.Hour}, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{Grace: time.Hour}, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, engine.Kind{Timeout: 2 * time.Hour}))
 		id := s.enqueue()
-		s.becomes(id, holdfast.Processing)
+		s.waitForState(id, holdfast.Processing)
 		w.cancel()
 		time.Sleep(time.Minute)
 		expect(s, "state during the grace", s.job(id).State, holdfast.Processing)
@@ -121,13 +121,13 @@ func TestASecondStopEndsTheGrace(t *testing.T) {
 }
 
 func TestStopWaitsForTheWork(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error {
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			time.Sleep(5 * time.Second)
 			return nil
 		}))
 		id := s.enqueue()
-		s.becomes(id, holdfast.Processing)
+		s.waitForState(id, holdfast.Processing)
 		if err := w.Stop(context.Background()); err != nil {
 			t.Errorf("Stop: %v", err)
 		}
@@ -135,13 +135,13 @@ func TestStopWaitsForTheWork(t *testing.T) {
 	})
 }
 
-func TestJobsHeldAheadOfASlotAreHandedBackAtOnce(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestJobsHeldAheadOfASlotAreReleasedAtOnce(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		long := make(chan struct{})
-		// A store that takes its time to answer makes the engine claim ahead.
-		slow := &mistreated{Store: s.store, hang: func(context.Context) bool { time.Sleep(50 * time.Millisecond); return false }}
-		w := s.worksOn(slow, engine.Config{Slots: 2, Grace: time.Minute}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		// With a slow store the engine claims ahead.
+		slow := &misbehavingStore{Store: s.store, hang: func(context.Context) bool { time.Sleep(50 * time.Millisecond); return false }}
+		w := s.startWorkerOn(slow, engine.Config{Slots: 2, Grace: time.Minute}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			if runs.mark() > 100 {
 				<-long
 			}
@@ -149,18 +149,18 @@ func TestJobsHeldAheadOfASlotAreHandedBackAtOnce(t *testing.T) {
 			return nil
 		}))
 		s.enqueueMany(400)
-		s.until("some to be held ahead", func() bool { return runs.count() == 102 && s.counted(holdfast.Processing) > 10 })
+		s.waitUntil("some to be held ahead", func() bool { return runs.count() == 102 && s.countJobs(holdfast.Processing) > 10 })
 		w.cancel()
-		s.until("only what runs to be held", func() bool { return s.counted(holdfast.Processing) == 2 })
+		s.waitUntil("only what runs to be held", func() bool { return s.countJobs(holdfast.Processing) == 2 })
 		close(long)
 		w.stop()
-		expect(s, "processing", s.counted(holdfast.Processing), 0)
-		expect(s, "complete", s.counted(holdfast.Complete), runs.count())
-		expect(s, "queued", s.counted(holdfast.Queued), 400-runs.count())
+		expect(s, "processing", s.countJobs(holdfast.Processing), 0)
+		expect(s, "complete", s.countJobs(holdfast.Complete), runs.count())
+		expect(s, "queued", s.countJobs(holdfast.Queued), 400-runs.count())
 	})
 }
 
-func (s *scene) counted(state holdfast.State) (n int) {
+func (s *harness) countJobs(state holdfast.State) (n int) {
 	s.Helper()
 	counts, err := s.store.Counts(context.Background())
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *scene) counted(state holdfast.State) (n int) {
 }
 
 func TestAnEngineRunsOnceAndRefusesWhatIsWrongBeforeItClaims(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		e, err := engine.New(s.store, engine.Config{Log: quiet})
 		if err != nil {
 			t.Fatal(err)
@@ -191,8 +191,8 @@ func TestAnEngineRunsOnceAndRefusesWhatIsWrongBeforeItClaims(t *testing.T) {
 		t.Log(err)
 		expect(s, "token", s.job(id).Token, 0)
 
-		w := s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		s.becomes(id, holdfast.Complete)
+		w := s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.waitForState(id, holdfast.Complete)
 		if err := engine.HandleRaw(w.Engine, "late", func(context.Context, *engine.Raw) error { return nil }); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("Handle after Run: %v", err)
 		}

@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// ownDuties are the names that duties of others must not have.
-var ownDuties = []string{
+// builtinDuties are the names of the engine's own duties. Config.Duties must not use them.
+var builtinDuties = []string{
 	"claim", "wake", "promote", "reclaim", "expire", "policy", "budget", "trickle", "deadline", "redrive", "learn", "renew", "watch", "breakers",
 	"duties", "sequence", "group", "schedule", "retention", "artifacts", dutyProbes,
 }
 
-// dutyProbes has no beat of its own: the breakers start probes.
+// dutyProbes is the duty of health probes. It has no interval: the duty "breakers" starts probes. It can be paused and reports its runs like the others.
 const dutyProbes = "probes"
 
-// frontDuties bring work in. They end when the engine is asked to stop.
-func (e *Engine) frontDuties() []chore {
-	all := []chore{
-		{name: "duties", round: e.duties, beat: dutiesBeat},
-		{name: "claim", round: e.claim, beat: e.cfg.Poll, sign: e.wakes},
-		{name: "wake", round: e.wake},
-		{name: "promote", round: e.promote, beat: min(e.cfg.Poll, 500*time.Millisecond)},
-		{name: "reclaim", round: e.reclaim, beat: e.cfg.Sweep, jitter: true},
-		{name: "expire", round: e.expire, beat: e.cfg.Sweep, jitter: true},
-		{name: "policy", round: e.policies, beat: policyBeat},
-		{name: "budget", round: e.budgets, beat: circuitBeat},
-		{name: "trickle", round: e.trickle, beat: trickleBeat},
-		{name: "deadline", round: e.breaches, beat: time.Second},
-		{name: "redrive", round: e.redrives, beat: redriveBeat},
-		{name: "learn", round: e.learn, beat: learnBeat},
-		{name: "sequence", round: e.sequence, beat: liveBeat, pace: e.sequencing.next, sign: e.happened},
-		{name: "group", round: e.groups, beat: liveBeat, pace: e.concluding.next, sign: e.endings},
-		{name: "schedule", round: e.schedules, beat: scheduleBeat},
-		{name: "retention", round: e.retain, beat: retentionBeat, jitter: true},
-		{name: "artifacts", round: e.artifacts, beat: artifactBeat, jitter: true},
+// intakeDuties returns the duties that claim jobs or make jobs claimable, and the rest of the maintenance. They end when the engine is asked to stop.
+func (e *Engine) intakeDuties() []dutySpec {
+	all := []dutySpec{
+		{name: "duties", run: e.duties, interval: dutiesInterval},
+		{name: "claim", run: e.claim, interval: e.cfg.Poll, signal: e.claimSignal},
+		{name: "wake", run: e.wake},
+		{name: "promote", run: e.promote, interval: min(e.cfg.Poll, 500*time.Millisecond)},
+		{name: "reclaim", run: e.reclaim, interval: e.cfg.Sweep, jitter: true},
+		{name: "expire", run: e.expire, interval: e.cfg.Sweep, jitter: true},
+		{name: "policy", run: e.policies, interval: policyInterval},
+		{name: "budget", run: e.budgets, interval: breakerInterval},
+		{name: "trickle", run: e.trickle, interval: trickleInterval},
+		{name: "deadline", run: e.checkDeadlines, interval: time.Second},
+		{name: "redrive", run: e.redrives, interval: redriveInterval},
+		{name: "learn", run: e.learn, interval: learnInterval},
+		{name: "sequence", run: e.sequence, interval: liveInterval, nextInterval: e.sequenceInterval.next, signal: e.feedSignal},
+		{name: "group", run: e.groups, interval: liveInterval, nextInterval: e.groupInterval.next, signal: e.groupSignal},
+		{name: "schedule", run: e.schedules, interval: scheduleInterval},
+		{name: "retention", run: e.retain, interval: retentionInterval, jitter: true},
+		{name: "artifacts", run: e.artifacts, interval: artifactInterval, jitter: true},
 	}
-	all = slices.DeleteFunc(all, func(c chore) bool { return slices.Contains(e.cfg.Leave, c.name) })
+	all = slices.DeleteFunc(all, func(c dutySpec) bool { return slices.Contains(e.cfg.Leave, c.name) })
 	for _, d := range e.cfg.Duties {
-		all = append(all, chore{name: d.Name, round: d.Round, beat: d.Beat, sign: d.Sign})
+		all = append(all, dutySpec{name: d.Name, run: d.Round, interval: d.Beat, signal: d.Sign})
 	}
 	return all
 }
 
-// backDuties look after work that was taken on. They last until its last settlement is written.
-func (e *Engine) backDuties() []chore {
-	return []chore{
-		{name: "renew", round: e.renew, beat: e.cfg.Lease / 3, sign: e.cancels},
-		{name: "watch", round: e.watch, beat: e.cfg.watchBeat()},
-		{name: "breakers", round: e.breakers, beat: circuitBeat, sign: e.called},
+// leaseDuties returns the duties that claimed jobs need. They run until the last settlement is written: a drain may last longer than a lease.
+func (e *Engine) leaseDuties() []dutySpec {
+	return []dutySpec{
+		{name: "renew", run: e.renew, interval: e.cfg.Lease / 3, signal: e.cancelSignal},
+		{name: "watch", run: e.watch, interval: e.cfg.watchInterval()},
+		{name: "breakers", run: e.breakers, interval: breakerInterval, signal: e.breakerSignal},
 	}
 }

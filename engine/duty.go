@@ -10,109 +10,110 @@ import (
 	"time"
 )
 
-// A chore is a duty as a function on a beat. It runs for as long as the engine needs it, whatever its function does: an error or a
-// panic costs a pause, never the duty.
-type chore struct {
-	name   string
-	beat   time.Duration   // from the end of one round to the start of the next; 0: at once
-	jitter bool            // start somewhere within the first beat, so that many processes do not march in step
-	sign   <-chan struct{} // a sign starts the next round early
-	round  func(ctx context.Context) error
-	pace   func() time.Duration // how long to the next round this time, instead of beat
+// A dutySpec describes a duty: a function that is called at intervals for as long as the engine needs it. An error or a panic of the function delays
+// the next run; it never ends the duty.
+type dutySpec struct {
+	name         string
+	interval     time.Duration   // from the end of one run to the start of the next; 0: at once
+	jitter       bool            // start the first run at a random time within the interval, so that processes do not run the duty in step
+	signal       <-chan struct{} // starts the next run before the interval has passed
+	run          func(ctx context.Context) error
+	nextInterval func() time.Duration // if not nil, the interval to the next run, instead of interval
 }
 
-// A Duty is a duty of somebody else's that an engine performs beside its own: on a beat, whatever its rounds come to, and with
-// all that people may order of one (pause, run now).
+// A Duty is a duty of the application, which an engine runs beside its own. Operators can pause it and request a run, like the engine's own duties. An
+// error or a panic of Round is logged and delays the next run.
 type Duty struct {
 	Name  string
-	Beat  time.Duration                   // from the end of one round to the start of the next
-	Round func(ctx context.Context) error // ctx ends when the engine is asked to stop
-	Sign  <-chan struct{}                 // may be nil; a sign starts the next round early
+	Beat  time.Duration                   // the interval from the end of one run to the start of the next
+	Round func(ctx context.Context) error // one run; ctx ends when the engine is asked to stop
+	Sign  <-chan struct{}                 // starts the next run early; may be nil
 }
 
-// keep performs a duty until ctx ends. What can be paused waits until it is known whether it is.
-func (e *Engine) keep(ctx context.Context, d chore) {
-	s := e.station(d.name)
-	if !e.untilOrdered(ctx, d.name) {
+// runDuty runs a duty until ctx ends. A duty that can be paused starts only after the requests of operators were read once, so that a paused duty does
+// not run when a process starts.
+func (e *Engine) runDuty(ctx context.Context, d dutySpec) {
+	c := e.dutyControl(d.name)
+	if !e.waitForRequests(ctx, d.name) {
 		return
 	}
 	wait := time.Duration(0)
 	if d.jitter {
-		wait = time.Duration(rand.Int64N(int64(d.beat)))
+		wait = time.Duration(rand.Int64N(int64(d.interval)))
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	failures := 0
 	for {
-		urged := false
+		requested := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-d.sign:
-		case <-s.orders:
-			urged = true
+		case <-d.signal:
+		case <-c.runNow:
+			requested = true
 		}
-		wait = d.beat
-		if s.paused.Load() && !urged {
+		wait = d.interval
+		if c.paused.Load() && !requested {
 			timer.Reset(wait)
 			continue
 		}
-		s.urged.Store(urged)
-		if err := s.perform(ctx, d.round); err != nil && ctx.Err() == nil {
+		c.requested.Store(requested)
+		if err := c.run(ctx, d.run); err != nil && ctx.Err() == nil {
 			failures++
-			e.complain(d.name, err)
+			e.logRetry(d.name, err)
 			wait = backoff(failures)
-			s.expects(time.Now().Add(wait))
-			if !sleep(ctx, wait) { // signs do not cut a pause short
+			c.setNext(time.Now().Add(wait))
+			if !sleep(ctx, wait) { // a signal does not shorten the backoff
 				return
 			}
 			wait = 0
 		} else {
 			failures = 0
-			if d.pace != nil {
-				wait = d.pace()
+			if d.nextInterval != nil {
+				wait = d.nextInterval()
 			}
 			if wait > 0 {
-				s.expects(time.Now().Add(wait))
+				c.setNext(time.Now().Add(wait))
 			}
 		}
 		timer.Reset(wait)
 	}
 }
 
-// perform does one round and notes how it went.
-func (s *station) perform(ctx context.Context, round func(context.Context) error) error {
-	ended := s.begins()
-	err := once(ctx, round)
+// run makes one run and records how it went.
+func (c *dutyControl) run(ctx context.Context, run func(context.Context) error) error {
+	ended := c.beginRun()
+	err := callSafely(ctx, run)
 	if err != nil && ctx.Err() != nil {
-		ended(nil) // the stop cut it short
+		ended(nil) // the engine is stopping; this is not an error of the duty
 	} else {
 		ended(err)
 	}
 	return err
 }
 
-// once performs one round. A panic is an error like any other.
-func once(ctx context.Context, round func(context.Context) error) (err error) {
-	defer recovered(&err)
-	return round(ctx)
+// callSafely calls f and returns a panic as an error.
+func callSafely(ctx context.Context, f func(context.Context) error) (err error) {
+	defer recoverTo(&err)
+	return f(ctx)
 }
 
-// recovered turns a panic into an error. It is deferred.
-func recovered(err *error) {
+// recoverTo turns a panic into an error. It must be deferred directly.
+func recoverTo(err *error) {
 	if thrown := recover(); thrown != nil {
-		*err = fmt.Errorf("a panic: %v\n%s", thrown, debug.Stack())
+		*err = fmt.Errorf("panic: %v\n%s", thrown, debug.Stack())
 	}
 }
 
-// backoff is the pause after so many failures in a row: from 50 ms doubling to 5 s, half of it by chance.
+// backoff returns the pause after so many failures in a row. It doubles from 50 ms to 5 s; between half and all of it is used, at random.
 func backoff(failures int) time.Duration {
 	whole := min(5*time.Second, 50*time.Millisecond<<min(failures-1, 10))
 	return whole/2 + time.Duration(rand.Int64N(int64(whole/2)))
 }
 
-// sleep waits, and is false when ctx ended first.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -124,27 +125,41 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// grumbles lets at most one complaint a second through and counts the rest.
-type grumbles struct {
-	mu    sync.Mutex
-	last  time.Time
-	quiet int
+// A throttledLog lets one message a second through and counts the others.
+type throttledLog struct {
+	mu         sync.Mutex
+	last       time.Time
+	suppressed int
 }
 
-// complain logs trouble that the engine gets over by itself, at most one line a second.
-func (e *Engine) complain(where string, err error) {
-	if errors.Is(err, context.Canceled) && e.keeping.Err() != nil {
-		return // the engine has given up on its own calls
-	}
-	e.grumbles.mu.Lock()
+// allow reports whether a message may be logged now, and how many were suppressed since the last one.
+func (l *throttledLog) allow() (suppressed int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Sub(e.grumbles.last) < time.Second {
-		e.grumbles.quiet++
-		e.grumbles.mu.Unlock()
+	if now.Sub(l.last) < time.Second {
+		l.suppressed++
+		return 0, false
+	}
+	suppressed = l.suppressed
+	l.last, l.suppressed = now, 0
+	return suppressed, true
+}
+
+// logRetry logs an error of a duty or of settling, which the engine tries again.
+func (e *Engine) logRetry(duty string, err error) { e.logProblem("duty failed, will retry", duty, err) }
+
+// logIgnored logs an error after which the engine continues and which it does not try again, such as an error of a hook.
+func (e *Engine) logIgnored(where string, err error) { e.logProblem("error ignored", where, err) }
+
+// logProblem logs an error, at most one line a second for the whole engine: while a store is unavailable every duty fails.
+func (e *Engine) logProblem(message, where string, err error) {
+	if errors.Is(err, context.Canceled) && e.storeCtx.Err() != nil {
+		return // the engine cancelled its own call
+	}
+	suppressed, ok := e.warnings.allow()
+	if !ok {
 		return
 	}
-	quiet := e.grumbles.quiet
-	e.grumbles.last, e.grumbles.quiet = now, 0
-	e.grumbles.mu.Unlock()
-	e.cfg.Log.Warn("trouble; trying again", "event", "trouble", "duty", where, "error", err.Error(), "unlogged", quiet)
+	e.cfg.Log.Warn(message, "event", "trouble", "duty", where, "error", err.Error(), "unlogged", suppressed)
 }

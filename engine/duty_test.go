@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// A counter is a log that counts its lines.
+// A counter is a log handler that counts its lines.
 type counter struct{ n *atomic.Int64 }
 
 func (c counter) Enabled(context.Context, slog.Level) bool  { return true }
@@ -26,10 +26,10 @@ func (c counter) WithGroup(string) slog.Handler             { return c }
 
 func counting(n *atomic.Int64) *slog.Logger { return slog.New(counter{n}) }
 
-// order gives an order, as an operator does.
-func (s *scene) order(name string, o duty.Order) { s.keeps(duty.RoomOrder, name, o) }
+// requestDuty writes a request for a duty, as an operator does.
+func (s *harness) requestDuty(name string, o duty.Order) { s.writeRecord(duty.RoomOrder, name, o) }
 
-func (s *scene) standings() map[string]duty.Standing {
+func (s *harness) dutyStatuses() map[string]duty.Standing {
 	s.Helper()
 	var reports []duty.Reports
 	records, err := s.store.Records(context.Background(), duty.RoomReport)
@@ -50,91 +50,91 @@ func (s *scene) standings() map[string]duty.Standing {
 	return all
 }
 
-// ticking is a duty of somebody else's that counts its rounds.
-func ticking(rounds *atomic.Int64) engine.Duty {
-	return engine.Duty{Name: "tick", Beat: time.Second, Round: func(context.Context) error { rounds.Add(1); return nil }}
+// countingDuty returns a duty of an application that counts its runs.
+func countingDuty(runs *atomic.Int64) engine.Duty {
+	return engine.Duty{Name: "tick", Beat: time.Second, Round: func(context.Context) error { runs.Add(1); return nil }}
 }
 
-func TestAPausedDutyRestsInEveryProcessAndResumesByItselfWhichIsSaidOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		var rounds atomic.Int64
+func TestAPausedDutyIsPausedInEveryProcessAndTheEndOfItsPauseIsRecordedOnce(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		var runs atomic.Int64
 		for range 5 {
-			s.works(engine.Config{Duties: []engine.Duty{ticking(&rounds)}})
+			s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&runs)}})
 		}
 		time.Sleep(10 * time.Second)
-		if rounds.Load() < 45 {
-			t.Errorf("%d rounds in ten seconds of five processes", rounds.Load())
+		if runs.Load() < 45 {
+			t.Errorf("%d runs in ten seconds of five processes", runs.Load())
 		}
-		s.order("tick", duty.Order{Paused: true, Until: time.Now().Add(time.Minute), Actor: "ada"})
+		s.requestDuty("tick", duty.Order{Paused: true, Until: time.Now().Add(time.Minute), Actor: "ada"})
 		time.Sleep(3 * time.Second)
-		before := rounds.Load()
+		before := runs.Load()
 		time.Sleep(50 * time.Second)
-		expect(s, "rounds while it is paused", rounds.Load(), before)
+		expect(s, "runs while it is paused", runs.Load(), before)
 		time.Sleep(10 * time.Second)
-		if rounds.Load() == before {
+		if runs.Load() == before {
 			t.Error("it did not resume by itself")
 		}
-		if said := s.said("duty/tick"); !slices.Equal(said, []string{"resumed"}) {
-			t.Errorf("its story: %v", said)
+		if names := s.eventNames("duty/tick"); !slices.Equal(names, []string{"resumed"}) {
+			t.Errorf("its story: %v", names)
 		}
 	})
 }
 
 func TestADutyThatIsPausedWhenAProcessStartsDoesNotRunThereOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.order("tick", duty.Order{Paused: true})
-		s.order("promote", duty.Order{Paused: true})
-		var rounds atomic.Int64
+	inBubble(t, func(s *harness) {
+		s.requestDuty("tick", duty.Order{Paused: true})
+		s.requestDuty("promote", duty.Order{Paused: true})
+		var runs atomic.Int64
 		id := s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second })
-		s.works(engine.Config{Duties: []engine.Duty{ticking(&rounds)}}, noted)
+		s.startWorker(engine.Config{Duties: []engine.Duty{countingDuty(&runs)}}, noted)
 		time.Sleep(time.Minute)
-		expect(s, "rounds", rounds.Load(), 0)
+		expect(s, "runs", runs.Load(), 0)
 		expect(s, "a job that was due long ago", s.job(id).State, holdfast.Queued)
-		s.order("promote", duty.Order{})
-		s.becomes(id, holdfast.Complete)
+		s.requestDuty("promote", duty.Order{})
+		s.waitForState(id, holdfast.Complete)
 	})
 }
 
-func TestARunOutOfTurnIsOneRoundInEveryProcessAlsoWhenTheDutyIsPaused(t *testing.T) {
-	tell(t, func(s *scene) {
-		var rounds atomic.Int64
-		slow := ticking(&rounds)
+func TestARequestedRunIsMadeOnceInEveryProcessAlsoIfTheDutyIsPaused(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		var runs atomic.Int64
+		slow := countingDuty(&runs)
 		slow.Beat = time.Hour
-		s.order("tick", duty.Order{Run: 4}) // of yesterday
+		s.requestDuty("tick", duty.Order{Run: 4}) // requested before any engine started
 		for range 3 {
-			s.works(engine.Config{Duties: []engine.Duty{slow}})
+			s.startWorker(engine.Config{Duties: []engine.Duty{slow}})
 		}
 		time.Sleep(10 * time.Second)
-		expect(s, "rounds at the start", rounds.Load(), 3)
-		s.order("tick", duty.Order{Run: 5})
+		expect(s, "runs at the start", runs.Load(), 3)
+		s.requestDuty("tick", duty.Order{Run: 5})
 		time.Sleep(10 * time.Second)
-		expect(s, "rounds after an order", rounds.Load(), 6)
-		s.order("tick", duty.Order{Run: 6, Paused: true})
+		expect(s, "runs after a request", runs.Load(), 6)
+		s.requestDuty("tick", duty.Order{Run: 6, Paused: true})
 		time.Sleep(time.Minute)
-		expect(s, "rounds after an order during a pause", rounds.Load(), 9)
+		expect(s, "runs after a request during a pause", runs.Load(), 9)
 	})
 }
 
-func TestWhatCannotBePausedGoesOn(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestADutyThatCannotBePausedContinues(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		for _, name := range duty.Fixed {
-			s.order(name, duty.Order{Paused: true})
+			s.requestDuty(name, duty.Order{Paused: true})
 		}
-		s.works(lease5, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+		s.startWorker(lease5, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			time.Sleep(time.Minute)
 			return ctx.Err()
 		}))
-		expect(s, "token", s.becomes(s.enqueue(), holdfast.Complete).Token, 1)
+		expect(s, "token", s.waitForState(s.enqueue(), holdfast.Complete).Token, 1)
 	})
 }
 
-func TestDutiesReportHowTheyGoAndAWorkerThatLeavesTakesItsReportAlong(t *testing.T) {
-	tell(t, func(s *scene) {
-		trouble := engine.Duty{Name: "trouble", Beat: time.Second, Round: func(context.Context) error { return errTrouble }}
-		one := s.works(engine.Config{Duties: []engine.Duty{trouble}})
-		s.works(engine.Config{})
+func TestDutiesAreReportedAndAWorkerThatStopsDeletesItsReport(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		failing := engine.Duty{Name: "failing", Beat: time.Second, Round: func(context.Context) error { return errFailed }}
+		one := s.startWorker(engine.Config{Duties: []engine.Duty{failing}})
+		s.startWorker(engine.Config{})
 		time.Sleep(time.Minute)
-		all := s.standings()
+		all := s.dutyStatuses()
 		for _, name := range []string{"claim", "promote", "reclaim", "expire", "sequence", "group", "schedule", "retention", "artifacts", "redrive", "duties", "renew", "probes"} {
 			d := all[name]
 			expect(s, name+": workers", d.Workers, 2)
@@ -142,39 +142,39 @@ func TestDutiesReportHowTheyGoAndAWorkerThatLeavesTakesItsReportAlong(t *testing
 				t.Errorf("%s: %+v", name, d)
 			}
 		}
-		if d := all["trouble"]; d.Workers != 1 || d.Error != errTrouble.Error() || time.Since(d.ErrorAt) > 20*time.Second {
-			t.Errorf("trouble: %+v", d)
+		if d := all["failing"]; d.Workers != 1 || d.Error != errFailed.Error() || time.Since(d.ErrorAt) > 20*time.Second {
+			t.Errorf("failing: %+v", d)
 		}
 		one.stop()
-		expect(s, "workers after one has left", s.standings()["promote"].Workers, 1)
+		expect(s, "workers after one has left", s.dutyStatuses()["promote"].Workers, 1)
 	})
 }
 
 func TestTheReportOfAWorkerThatDiedIsRemoved(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		cut := storetest.NewFaulty(s.store) // the store of a worker that dies before it can report
 		cut.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
-		s.worksOn(cut, engine.Config{}).crash(cut)
+		s.startWorkerOn(cut, engine.Config{}).crash(cut)
 		dying := storetest.NewFaulty(s.store)
-		w := s.worksOn(dying, engine.Config{})
-		s.works(engine.Config{})
+		w := s.startWorkerOn(dying, engine.Config{})
+		s.startWorker(engine.Config{})
 		time.Sleep(20 * time.Second)
-		expect(s, "workers", s.standings()["promote"].Workers, 2)
+		expect(s, "workers", s.dutyStatuses()["promote"].Workers, 2)
 		w.crash(dying)
 		time.Sleep(10 * time.Second)
-		expect(s, "workers", s.standings()["promote"].Workers, 2)
+		expect(s, "workers", s.dutyStatuses()["promote"].Workers, 2)
 		time.Sleep(3 * time.Minute)
-		expect(s, "workers", s.standings()["promote"].Workers, 1)
+		expect(s, "workers", s.dutyStatuses()["promote"].Workers, 1)
 	})
 }
 
-func TestDutiesThatCannotBePerformedAreRefused(t *testing.T) {
+func TestInvalidDutiesAreRefused(t *testing.T) {
 	round := func(context.Context) error { return nil }
 	for _, d := range []engine.Duty{
 		{Name: "promote", Beat: 1, Round: round}, {Name: "probes", Beat: 1, Round: round}, {Name: "a b", Beat: 1, Round: round},
 		{Name: "x", Round: round}, {Name: "x", Beat: 1},
 	} {
-		if _, err := engine.New(&endless{}, engine.Config{Duties: []engine.Duty{d}}); !errors.Is(err, holdfast.ErrInvalid) {
+		if _, err := engine.New(&endlessStore{}, engine.Config{Duties: []engine.Duty{d}}); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/catalog"
 )
 
-// A Store is what an engine needs of one.
+// A Store is the part of holdfast.Store that an engine uses.
 type Store interface {
 	holdfast.Worker
 	holdfast.Keeper
@@ -29,7 +29,7 @@ type Store interface {
 	Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error)
 }
 
-// A reader answers what an engine asks about jobs and other workers. It is a part of holdfast.Inspector.
+// A reader answers the engine's questions about jobs, holds and other workers. It is a part of holdfast.Inspector.
 type reader interface {
 	Jobs(ctx context.Context, f holdfast.Filter) (jobs []holdfast.Job, cursor string, err error)
 	Holds(ctx context.Context) ([]holdfast.Hold, error)
@@ -37,82 +37,86 @@ type reader interface {
 	Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error)
 }
 
-// An Engine runs the jobs of its kinds until it is stopped. Any number of engines, in any number of processes, may share a
-// store. Losing one at any moment loses no job.
+// An Engine runs the jobs of its registered kinds until it is stopped. Any number of engines, in any number of processes, may share a store.
+// No job is lost if an engine or its process dies at any moment: its leases expire and another engine reclaims the jobs.
+//
+// All methods are safe for concurrent use. Handlers are registered before Run.
 type Engine struct {
 	store  Store
 	cfg    Config
-	worker string        // unique to this engine
-	rules  failure.Rules // of kinds that have none of their own
+	worker string        // the worker name, unique to this engine
+	rules  failure.Rules // for kinds without rules of their own
 
 	mu       sync.Mutex
-	kinds    map[string]*kind // fixed once started,
-	handled  []string         // and so are their names, in order
-	problems []error
+	kinds    map[string]*kind // read-only once started
+	handled  []string         // the sorted names of kinds; read-only once started
+	problems []error          // refused registrations, returned by Run
 	started  bool
 
-	book     *book
-	outbox   outbox
-	tellings chan telling
-	rested   chan *attempt // to a goroutine that rests
-	resting  atomic.Int64  // how many do
-	wakes    chan struct{} // there may be something to claim, and room for it
-	cancels  chan struct{} // somebody may have asked a job to stop
-	grumbles grumbles
+	leases      *leaseTable
+	outcomes    outcomeQueue
+	hookCalls   chan hookCall
+	idleRunners chan *attempt // hands an attempt to an idle runner goroutine
+	idleCount   atomic.Int64  // the number of idle runner goroutines
+	warnings    throttledLog
 
-	deps       dependencies
-	clock      clock
-	called     chan struct{} // the breakers have something to look at
-	breaking   sync.Mutex    // held by whoever looks after the circuits
-	outdated   atomic.Bool   // what is known of the circuits is not what the store goes by
-	probes     sync.WaitGroup
-	wishes     wishes
-	promises   promises
-	control    control
-	rulings    *rulings
-	judgements judgements
-	spending   spending
-	accounts   accounts
-	recovering atomic.Bool // some circuit lets through more and more
-	hopes      hopes
+	// Signals start a run of a duty before its interval has passed. Each has a buffer of one, so signals coalesce.
+	claimSignal   chan struct{} // there may be jobs to claim and slots for them
+	cancelSignal  chan struct{} // a person may have cancelled a job
+	breakerSignal chan struct{} // there are calls, probe results or holds for the breakers
+	feedSignal    chan struct{} // there may be events to number for the feed
+	groupSignal   chan struct{} // a member of a group may have ended
 
-	circuitsRead time.Time // when the circuits were last read, and
-	keepings     int       // how often one was kept; the breakers' alone
+	deps           dependencies
+	clock          clock
+	breakersMu     sync.Mutex  // held while the breakers are updated
+	breakersStale  atomic.Bool // the store let a job through that a breaker known here would hold: read the breakers again
+	breakersReadAt time.Time   // when the breaker records were last read; guarded by breakersMu
+	breakerWrites  int         // how many breaker records this engine has written; guarded by breakersMu
+	recovering     atomic.Bool // some breaker is recovering, so its rate grows
+	probes         sync.WaitGroup
 
-	declared atomic.Bool   // the store knows what this worker's kinds call,
-	governed atomic.Bool   // and what the policy limits: then it claims
-	ruled    chan struct{} // closed then
+	handlerHolds   handlerHolds
+	startDeadlines startDeadlines
+	limits         limitState
+	policy         *activePolicy
+	policyCache    policyCache
+	unsavedSpend   unsavedSpend
+	accounts       accounts
+	successRates   successRates
 
-	jury jury
+	presenceKnown atomic.Bool   // the store knows this worker and which dependencies its kinds call
+	limitsPlaced  atomic.Bool   // the policy in force is known and its limits are in the store
+	policyKnown   chan struct{} // closed when limitsPlaced becomes true; nothing is claimed or settled for remote workers before
 
-	stationing  sync.Mutex
-	stations    map[string]*station
-	ordered     chan struct{} // closed when orders were asked for once
-	firstOrders sync.Once
-	reporting   reporting
+	remote remoteReports
 
-	happened   chan struct{} // there may be something for the feed to tell
-	endings    chan struct{} // a member of a group may have ended
-	sequencing rhythm        // the sequence duty's alone
-	concluding rhythm        // the group duty's alone
-	calms      map[string]calm
-	pass       pass
+	controlsMu       sync.Mutex
+	dutyControls     map[string]*dutyControl
+	requestsRead     chan struct{} // closed after the first attempt to read duty requests
+	requestsReadOnce sync.Once
+	dutyReports      dutyReports
 
-	presented time.Time // when this worker last said it is alive; renew's alone
-	published string    // the name of the record with this engine's own codes and policies; empty: it has none
-	codesRead time.Time // when the codes of others were last read; the policy duty's alone
+	sequenceInterval adaptiveInterval // used by the duty "sequence" only
+	groupInterval    adaptiveInterval // used by the duty "group" only
+	idleSchedules    map[string]idleSchedule
+	retentionPass    retentionPass
 
-	stop, hurry func()          // ask for a graceful stop; ask for it to be quick
-	stopping    context.Context // ended by stop
-	hurrying    context.Context // ended by hurry
+	presentedAt    time.Time // when this worker last announced its presence; used by the duty "renew" only
+	publishedCodes string    // the name of the record with this engine's codes and policies; empty if it has none
+	codesReadAt    time.Time // when the codes of other programs were last read; used by the duty "policy" only
+
+	stop, hurry func()          // request a graceful stop; end its grace period
+	stopping    context.Context // ends when stop is called
+	hurrying    context.Context // ends when hurry is called
 	stopped     chan struct{}   // closed when Run has returned
 
-	working context.Context // what handlers' contexts carry. It never ends: the book ends each by itself, which is cheaper
-	keeping context.Context // the parent of every store call: it outlives the handlers
-	letGo   context.CancelFunc
+	handlerCtx  context.Context // the parent of handlers' contexts. It never ends: the lease table cancels each attempt, which is cheaper
+	storeCtx    context.Context // the parent of every store call; it outlives the handlers
+	cancelStore context.CancelFunc
 }
 
-// New makes an engine. A Config that cannot work is refused whole: the error names every problem.
+// New creates an engine. An invalid Config is refused with an error that names every problem.
 func New(store Store, cfg Config) (*Engine, error) {
 	rules := failure.Rules{Taxonomy: cfg.Taxonomy, Classify: cfg.Classify, Policy: cfg.Policy}
 	if err := errors.Join(refuse(store == nil, "the store is nil: open one with store.Open"), cfg.prepare(), checkRules("", rules)); err != nil {
@@ -120,107 +124,109 @@ func New(store Store, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		store: store, cfg: cfg,
-		worker:   fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomTail()),
-		rules:    rules,
-		kinds:    make(map[string]*kind),
-		book:     newBook(cfg.Slots),
-		outbox:   outbox{sign: make(chan struct{}, 1)},
-		tellings: make(chan telling, maxTold),
-		rested:   make(chan *attempt),
-		wakes:    make(chan struct{}, 1),
-		cancels:  make(chan struct{}, 1),
-		called:   make(chan struct{}, 1),
-		rulings:  newRulings(cfg.Policies, cfg.Taxonomy),
-		stopped:  make(chan struct{}),
-		stations: make(map[string]*station),
-		ordered:  make(chan struct{}),
-		happened: make(chan struct{}, 1),
-		ruled:    make(chan struct{}),
-		endings:  make(chan struct{}, 1),
+		worker:        fmt.Sprintf("%s/%d/%x", cfg.Name, os.Getpid(), randomSuffix()),
+		rules:         rules,
+		kinds:         make(map[string]*kind),
+		leases:        newLeaseTable(cfg.Slots),
+		outcomes:      outcomeQueue{ready: make(chan struct{}, 1)},
+		hookCalls:     make(chan hookCall, maxHookCalls),
+		idleRunners:   make(chan *attempt),
+		claimSignal:   make(chan struct{}, 1),
+		cancelSignal:  make(chan struct{}, 1),
+		breakerSignal: make(chan struct{}, 1),
+		feedSignal:    make(chan struct{}, 1),
+		groupSignal:   make(chan struct{}, 1),
+		policy:        newActivePolicy(cfg.Policies, cfg.Taxonomy),
+		policyKnown:   make(chan struct{}),
+		dutyControls:  make(map[string]*dutyControl),
+		requestsRead:  make(chan struct{}),
+		stopped:       make(chan struct{}),
 	}
 	for name := range cfg.Dependencies {
 		e.deps.add(name, true)
 	}
-	e.station(dutyProbes)
+	e.dutyControl(dutyProbes)
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	e.hurrying, e.hurry = context.WithCancel(context.Background())
 	return e, nil
 }
 
-// randomTail keeps two engines of one process and name apart.
-func randomTail() []byte {
+// randomSuffix distinguishes two engines of the same name in one process.
+func randomSuffix() []byte {
 	id := holdfast.NewID()
 	return id[10:]
 }
 
-// Worker is the name under which this engine holds jobs.
+// Worker returns the worker name under which this engine holds leases.
 func (e *Engine) Worker() string { return e.worker }
 
-// Run works until ctx ends or Stop is called, then stops gracefully: it claims nothing more, lets handlers finish within
-// Grace, hands back what cannot, and returns after the last settlement is written. It returns nil after a graceful stop,
-// and otherwise what could not be written; those jobs are reclaimed when their leases end. An engine runs once.
+// Run runs jobs until ctx ends or Stop is called, then stops gracefully: it claims nothing more, gives handlers Config.Grace to return, releases
+// the jobs that do not finish, and returns after the last settlement is written. Leases are renewed all the while. It returns nil after a
+// graceful stop; otherwise the error says how many settlements could not be written. Those jobs are reclaimed when their leases expire.
+//
+// Run returns at once, with every problem, if a handler registration was refused. An engine runs once.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.begin(ctx); err != nil {
 		return err
 	}
 	defer close(e.stopped)
 	defer e.stop()
-	claiming, halt := context.WithCancel(ctx)
-	defer halt()
-	defer context.AfterFunc(e.stopping, halt)()
+	claiming, stopClaiming := context.WithCancel(ctx)
+	defer stopClaiming()
+	defer context.AfterFunc(e.stopping, stopClaiming)()
 
-	var front, back, station, hook sync.WaitGroup
-	renewing, rest := context.WithCancel(e.keeping)
-	defer rest()
-	for _, d := range e.frontDuties() {
-		front.Go(func() { e.keep(claiming, d) })
+	var intake, upkeep, settler, hooks sync.WaitGroup
+	renewing, stopRenewing := context.WithCancel(e.storeCtx)
+	defer stopRenewing()
+	for _, d := range e.intakeDuties() {
+		intake.Go(func() { e.runDuty(claiming, d) })
 	}
-	for _, d := range e.backDuties() {
-		back.Go(func() { e.keep(renewing, d) })
+	for _, d := range e.leaseDuties() {
+		upkeep.Go(func() { e.runDuty(renewing, d) })
 	}
-	back.Go(e.logDurability)
-	station.Go(e.settle)
-	hook.Go(e.tell)
+	upkeep.Go(e.logDurability)
+	settler.Go(e.settle)
+	hooks.Go(e.runHooks)
 
 	<-claiming.Done()
-	err := e.drain(&front, &station)
-	e.dismiss()
-	rest()
-	back.Wait()
-	e.await(&e.probes, e.cfg.Patience)
-	close(e.tellings)
-	e.await(&hook, e.cfg.Patience)
+	err := e.drain(&intake, &settler)
+	e.stopReports()
+	stopRenewing()
+	upkeep.Wait()
+	e.waitFor(&e.probes, e.cfg.Patience)
+	close(e.hookCalls)
+	e.waitFor(&hooks, e.cfg.Patience)
 	err = errors.Join(err, e.leave())
 	for _, k := range e.kinds {
-		k.windows.shut()
+		k.deadlines.cancelAll()
 	}
-	e.letGo()
+	e.cancelStore()
 	return err
 }
 
-// begin refuses what cannot run, all problems at once, and sets up the contexts.
+// begin refuses to run with problems, naming all of them, and sets up the contexts.
 func (e *Engine) begin(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.started {
-		return refuse(true, "this engine has run already: make a new one with engine.New")
+		return refuse(true, "this engine has run already: create a new one with engine.New")
 	}
 	if err := errors.Join(e.problems...); err != nil {
 		return err
 	}
 	e.started = true
 	e.handled = slices.Sorted(maps.Keys(e.kinds))
-	e.published = catalog.Name(e.cfg.Taxonomy, e.inGo())
-	for _, d := range slices.Concat(e.frontDuties(), e.backDuties()) {
-		e.station(d.name) // before the first order is read: it must find everybody
+	e.publishedCodes = catalog.Name(e.cfg.Taxonomy, e.inGo())
+	for _, d := range slices.Concat(e.intakeDuties(), e.leaseDuties()) {
+		e.dutyControl(d.name) // before the first requests are read, which apply to the duties that exist then
 	}
-	e.working = context.WithoutCancel(ctx)
-	e.keeping, e.letGo = context.WithCancel(e.working)
-	e.jury.sit()
+	e.handlerCtx = context.WithoutCancel(ctx)
+	e.storeCtx, e.cancelStore = context.WithCancel(e.handlerCtx)
+	e.remote.start()
 	return nil
 }
 
-// logDurability logs the settings of the store's database under which acknowledged jobs can be lost, if the store knows any.
+// logDurability logs settings of the store's database under which acknowledged jobs can be lost, if the store can report them.
 func (e *Engine) logDurability() {
 	s, ok := e.store.(interface {
 		Warnings(ctx context.Context) []string
@@ -228,20 +234,21 @@ func (e *Engine) logDurability() {
 	if !ok {
 		return
 	}
-	ctx, cancel := e.call(e.cfg.Patience)
+	ctx, cancel := e.storeContext(e.cfg.Patience)
 	defer cancel()
 	for _, problem := range s.Warnings(ctx) {
-		e.cfg.Log.Warn("the store's database is not set up for durability", "event", "durability", "problem", problem)
+		e.cfg.Log.Warn("the database is not configured for durability", "event", "durability", "problem", problem)
 	}
 }
 
-// call is the context of one store call. Every call has a deadline, and none is cut short by a stop.
-func (e *Engine) call(within time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.keeping, within)
+// storeContext returns the context of one store call. Every call has a deadline, and a stop of the engine cancels none: a call that is cut short
+// may have taken effect in the store without the engine knowing.
+func (e *Engine) storeContext(within time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.storeCtx, within)
 }
 
-// Stop asks for a graceful stop and waits until Run has returned. When ctx ends first the grace is over: handlers' contexts
-// end at once. So Stop with a context that has ended already stops now. The answer is ctx's error in that case.
+// Stop requests a graceful stop and waits until Run has returned. If ctx ends first, the grace period is over: handlers' contexts end at once,
+// and Stop still waits for Run and then returns ctx's error. To stop without a grace period, call Stop with a context that has ended.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.stop()
 	e.mu.Lock()

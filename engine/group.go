@@ -2,17 +2,17 @@ package engine
 
 import "context"
 
-// groups lets members start that waited for others, and settles groups whose members have ended.
+// groups queues the members of groups that waited for other members, and settles groups whose members have ended.
 func (e *Engine) groups(ctx context.Context) error {
-	if !e.concluding.hold(ctx) {
+	if !e.groupInterval.wait(ctx) {
 		return nil
 	}
-	// What was done in a step may be what another one waits for: it has come to an end when nothing was done.
+	// One step may enable the next, so the step is repeated until it finds nothing to do.
 	busy, err := e.repeat(ctx, 1, func(ctx context.Context, _ int) (int, error) { return e.store.Conclude(ctx, maxConclude) })
-	e.concluding.kept(busy)
+	e.groupInterval.runEnded(busy)
 	if busy {
-		nudge(e.happened)
-		nudge(e.wakes)
+		signal(e.feedSignal)
+		signal(e.claimSignal)
 	}
 	return err
 }

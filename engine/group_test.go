@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-func (s *scene) gather(g holdfast.Group) holdfast.ID {
+func (s *harness) gather(g holdfast.Group) holdfast.ID {
 	s.Helper()
 	g, err := s.store.Gather(context.Background(), g)
 	if err != nil {
@@ -21,16 +21,16 @@ func (s *scene) gather(g holdfast.Group) holdfast.ID {
 	return g.ID
 }
 
-func (s *scene) seal(group holdfast.ID) {
+func (s *harness) seal(group holdfast.ID) {
 	s.Helper()
 	if err := s.store.Seal(context.Background(), group); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *scene) groupIs(group holdfast.ID, state holdfast.GroupState) (g holdfast.Group) {
+func (s *harness) waitForGroup(group holdfast.ID, state holdfast.GroupState) (g holdfast.Group) {
 	s.Helper()
-	s.until("group "+string(state), func() bool {
+	s.waitUntil("group "+string(state), func() bool {
 		var err error
 		if g, err = s.store.Group(context.Background(), group); err != nil {
 			s.Fatal(err)
@@ -40,13 +40,13 @@ func (s *scene) groupIs(group holdfast.ID, state holdfast.GroupState) (g holdfas
 	return g
 }
 
-// member makes a job a member, after others.
+// member makes a draft a member of a group that starts after other members.
 func member(group holdfast.ID, after ...holdfast.ID) func(*holdfast.Draft) {
 	return func(d *holdfast.Draft) { d.Group, d.After = group, after }
 }
 
-// said are the lines of a subject's story, the oldest first.
-func (s *scene) said(subject string) (names []string) {
+// eventNames returns the names of a subject's events, oldest first.
+func (s *harness) eventNames(subject string) (names []string) {
 	s.Helper()
 	events, err := s.store.Events(context.Background(), subject, 100)
 	if err != nil {
@@ -71,14 +71,14 @@ func summing(work note, sums *atomic.Int64, args *atomic.Pointer[string]) func(*
 	}
 }
 
-func TestAGroupSettlesWithinABeatOfItsLastMemberAndIsContinuedOnce(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAGroupSettlesWithinAnIntervalOfItsLastMemberAndIsContinuedOnce(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var sums atomic.Int64
 		var args atomic.Pointer[string]
 		var lastEnd atomic.Int64
 		group := s.gather(holdfast.Group{Name: "campaign", Then: []holdfast.Then{{Draft: holdfast.Draft{Kind: "sum"}}}})
 		for range 4 {
-			s.works(engine.Config{Slots: 5}, summing(func(_ context.Context, job *engine.Job[Note]) error {
+			s.startWorker(engine.Config{Slots: 5}, summing(func(_ context.Context, job *engine.Job[Note]) error {
 				if job.Group != group {
 					t.Errorf("a member's handler sees group %s", job.Group)
 				}
@@ -91,12 +91,12 @@ func TestAGroupSettlesWithinABeatOfItsLastMemberAndIsContinuedOnce(t *testing.T)
 			s.enqueue(member(group))
 		}
 		s.seal(group)
-		g := s.groupIs(group, holdfast.GroupReady)
+		g := s.waitForGroup(group, holdfast.GroupReady)
 		if took := g.SettledAt.Sub(time.Unix(0, lastEnd.Load())); took > time.Second {
 			t.Errorf("it settled %v after its last member had ended", took)
 		}
 		expect(s, "complete members", g.Members.Complete, 50)
-		s.until("the continuation", func() bool { return sums.Load() > 0 })
+		s.waitUntil("the continuation", func() bool { return sums.Load() > 0 })
 		time.Sleep(5 * time.Second)
 		expect(s, "continuations", sums.Load(), 1)
 		var told struct {
@@ -106,18 +106,18 @@ func TestAGroupSettlesWithinABeatOfItsLastMemberAndIsContinuedOnce(t *testing.T)
 		if err := json.Unmarshal([]byte(*args.Load()), &told); err != nil || told.Group != group || told.State != "ready" {
 			t.Errorf("the continuation got %s, %v", *args.Load(), err)
 		}
-		expect(s, "lines in its story", len(s.said("group/"+group.String())), 1)
+		expect(s, "lines in its story", len(s.eventNames("group/"+group.String())), 1)
 	})
 }
 
-func TestAMemberThatIsRetriedByHandOpensItsGroupAgainAndASuccessEndsItReady(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAManualRetryOfAMemberReopensItsGroupAndASuccessEndsItReady(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var sums atomic.Int64
 		var args atomic.Pointer[string]
 		var repaired atomic.Bool
-		s.works(engine.Config{}, summing(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{}, summing(func(_ context.Context, job *engine.Job[Note]) error {
 			if job.Args.Text == "bad" && !repaired.Load() {
-				return failure.NeverRetry(errTrouble)
+				return failure.NeverRetry(errFailed)
 			}
 			return nil
 		}, &sums, &args))
@@ -127,27 +127,27 @@ func TestAMemberThatIsRetriedByHandOpensItsGroupAgainAndASuccessEndsItReady(t *t
 		}
 		bad := s.enqueue(member(group), func(d *holdfast.Draft) { d.Args = json.RawMessage(`{"text":"bad"}`) })
 		s.seal(group)
-		s.groupIs(group, holdfast.GroupPartial)
-		s.becomes(bad, holdfast.Failed)
+		s.waitForGroup(group, holdfast.GroupPartial)
+		s.waitForState(bad, holdfast.Failed)
 		repaired.Store(true)
 		if _, err := s.store.Retry(context.Background(), holdfast.Intervention{Job: bad, Actor: "ada"}); err != nil {
 			t.Fatal(err)
 		}
-		g := s.groupIs(group, holdfast.GroupReady)
+		g := s.waitForGroup(group, holdfast.GroupReady)
 		expect(s, "generation", g.Generation, 2)
-		s.until("both continuations", func() bool { return sums.Load() == 2 })
+		s.waitUntil("both continuations", func() bool { return sums.Load() == 2 })
 	})
 }
 
-func TestMembersStartAfterThoseTheyWaitForAndAreCancelledWhenOneFails(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestMembersStartAfterTheMembersTheyWaitForAndAreCancelledIfOneFails(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var order starts
 		began := make(map[holdfast.ID]int)
 		broken := true
-		s.works(engine.Config{Slots: 1}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 1}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			began[job.ID] = order.mark()
 			if job.Args.Text == "bad" && broken {
-				return failure.NeverRetry(errTrouble)
+				return failure.NeverRetry(errFailed)
 			}
 			return nil
 		}))
@@ -159,7 +159,7 @@ func TestMembersStartAfterThoseTheyWaitForAndAreCancelledWhenOneFails(t *testing
 		doomed := s.enqueue(member(group, bad))
 		tidy := s.enqueue(member(group, bad, doomed), func(d *holdfast.Draft) { d.AfterAll = true })
 		s.seal(group)
-		s.groupIs(group, holdfast.GroupPartial)
+		s.waitForGroup(group, holdfast.GroupPartial)
 		if !(began[first] < began[left] && began[first] < began[right] && began[left] < began[join] && began[right] < began[join]) {
 			t.Errorf("they began in the order %v", began)
 		}
@@ -170,19 +170,19 @@ func TestMembersStartAfterThoseTheyWaitForAndAreCancelledWhenOneFails(t *testing
 		if n, err := s.store.RetryGroup(context.Background(), holdfast.Intervention{Group: group, Actor: "ada"}); err != nil || n != 2 {
 			t.Errorf("%d retried, %v", n, err)
 		}
-		s.groupIs(group, holdfast.GroupReady)
+		s.waitForGroup(group, holdfast.GroupReady)
 		expect(s, "state of who was cancelled", s.job(doomed).State, holdfast.Complete)
 	})
 }
 
-func TestAGroupThatExpiresCancelsWhatIsLeftOfIt(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.works(engine.Config{Slots: 2}, handling(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() }))
+func TestAGroupThatExpiresCancelsItsRemainingMembers(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.startWorker(engine.Config{Slots: 2}, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() }))
 		group := s.gather(holdfast.Group{ExpireIn: 10 * time.Second})
 		for range 6 {
 			s.enqueue(member(group))
 		}
-		g := s.groupIs(group, holdfast.GroupExpired)
+		g := s.waitForGroup(group, holdfast.GroupExpired)
 		expect(s, "cancelled members", g.Members.Cancelled, 6)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// A Job is what a handler holds: the facts of the lease, its arguments in the type A, and a way to speak to the store.
-// Everything it says counts only while the lease is held.
+// A Job is what a handler works on: the lease with the facts of the job, its arguments decoded into A, and methods that write progress, checkpoints and
+// the result to the store. What they write takes effect only while the lease is held.
 type Job[A any] struct {
 	*holdfast.Lease
 	Args A
@@ -21,36 +21,36 @@ type Job[A any] struct {
 	attempt *attempt
 }
 
-// A Raw job carries its arguments as they were enqueued. It is what middleware sees.
+// A Raw job carries its arguments as they were enqueued. Middleware receives jobs in this form.
 type Raw = Job[json.RawMessage]
 
-// A Handler works on one job. Its context ends with the attempt's timeout (context.DeadlineExceeded) or with one of three
-// causes, told by context.Cause: holdfast.ErrLeaseLost, ErrCancelled, ErrStopping. An error returned after that is put
-// down to the cause; nil still completes the job.
+// A Handler works on one job. Its context ends at the attempt's timeout (context.DeadlineExceeded) or with one of three causes, which context.Cause
+// returns: holdfast.ErrLeaseLost, ErrCancelled or ErrStopping. An error that the handler returns after that is attributed to the cause; nil still
+// completes the job.
 type Handler func(ctx context.Context, job *Raw) error
 
-// kind is a registered handler with everything an attempt needs, worked out once.
+// kind is a registered handler with everything that an attempt needs, computed once.
 type kind struct {
-	name    string
-	handler Handler
-	timeout time.Duration
-	windows windows
-	rules   failure.Rules
-	dep     *dependency // what its jobs call, unless they name another
+	name      string
+	handler   Handler
+	timeout   time.Duration
+	deadlines sharedDeadlines
+	rules     failure.Rules
+	dep       *dependency // the dependency of jobs that name none
 }
 
-// unreadable marks arguments that could not be decoded on their way through middleware.
+// unreadable marks the error of arguments that cannot be decoded, so that it is recognised after it passed through middleware.
 type unreadable struct{ cause error }
 
 func (u *unreadable) Error() string { return u.cause.Error() }
 func (u *unreadable) Unwrap() error { return u.cause }
 
-// Handle registers the handler of the kind that A names. It must come before Run. A refusal is also remembered: Run
-// returns it and runs nothing, so the error may be left to Run.
-func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[A]) error, how ...Kind) error {
+// Handle registers the handler of the kind that A names. It must be called before Run. If the registration is invalid, Handle returns the error, and
+// Run returns it too and runs nothing; so callers may ignore the error here. At most one Kind may be given.
+func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[A]) error, options ...Kind) error {
 	name := kindOf[A]()
 	if work == nil {
-		return e.register(name, nil, how)
+		return e.register(name, nil, options)
 	}
 	return e.register(name, func(ctx context.Context, raw *Raw) error {
 		job := Job[A]{Lease: raw.Lease, attempt: raw.attempt}
@@ -58,15 +58,15 @@ func Handle[A holdfast.Args](e *Engine, work func(ctx context.Context, job *Job[
 			return &unreadable{fmt.Errorf("the arguments of %q cannot be decoded: %w", name, err)}
 		}
 		return work(ctx, &job)
-	}, how)
+	}, options)
 }
 
-// HandleRaw registers a handler for a kind by its name, for arguments no Go type describes. Otherwise it is Handle.
-func HandleRaw(e *Engine, name string, work Handler, how ...Kind) error {
-	return e.register(name, work, how)
+// HandleRaw registers a handler for a kind by name, for arguments that no Go type describes. Otherwise it is like Handle.
+func HandleRaw(e *Engine, name string, work Handler, options ...Kind) error {
+	return e.register(name, work, options)
 }
 
-// kindOf asks a zero A for its kind; a pointer type gets something to point at.
+// kindOf returns the kind that A names. Kind is called on a zero value; for a pointer type, on a pointer to a zero value.
 func kindOf[A holdfast.Args]() string {
 	var args A
 	if t := reflect.TypeFor[A](); t.Kind() == reflect.Pointer {
@@ -75,16 +75,16 @@ func kindOf[A holdfast.Args]() string {
 	return args.Kind()
 }
 
-func (e *Engine) register(name string, work Handler, how []Kind) error {
+func (e *Engine) register(name string, work Handler, options []Kind) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.checkKind(name, work, how); err != nil {
+	if err := e.checkKind(name, work, options); err != nil {
 		e.problems = append(e.problems, err)
 		return err
 	}
 	var given Kind
-	if len(how) == 1 {
-		given = how[0]
+	if len(options) == 1 {
+		given = options[0]
 	}
 	k := &kind{name: name, handler: work, timeout: orElse(given.Timeout, e.cfg.Timeout), rules: e.rulesOf(given)}
 	for i := len(e.cfg.Around) - 1; i >= 0; i-- {
@@ -102,11 +102,11 @@ func (e *Engine) register(name string, work Handler, how []Kind) error {
 	return nil
 }
 
-func (e *Engine) checkKind(name string, work Handler, how []Kind) error {
-	named := holdfast.Hold{Kind: name, Actor: actorSystem} // not as a draft: the notifier handles kinds that no draft may have
+func (e *Engine) checkKind(name string, work Handler, options []Kind) error {
+	named := holdfast.Hold{Kind: name, Actor: actorSystem} // not checked as a draft: the notifier handles kinds that no draft may have
 	probe := holdfast.Draft{Kind: "probe"}
-	if len(how) == 1 {
-		probe.Dependency = how[0].Dependency
+	if len(options) == 1 {
+		probe.Dependency = options[0].Dependency
 	}
 	if err := probe.Prepare(); err != nil {
 		return err
@@ -120,17 +120,17 @@ func (e *Engine) checkKind(name string, work Handler, how []Kind) error {
 		return refuse(true, "kind %q: its handler is nil; give a function", name)
 	case e.kinds[name] != nil:
 		return refuse(true, "kind %q: it has a handler already; register each kind once", name)
-	case len(how) > 1:
-		return refuse(true, "kind %q: %d Kind values given; give one", name, len(how))
-	case len(how) == 1 && (how[0].Timeout < 0 || how[0].Timeout > holdfast.MaxDelay):
-		return refuse(true, "kind %q: Timeout is %v; give a positive duration, or 0 for the engine's", name, how[0].Timeout)
-	case len(how) == 1:
-		return checkRules(fmt.Sprintf("kind %q: ", name), e.rulesOf(how[0]))
+	case len(options) > 1:
+		return refuse(true, "kind %q: %d Kind values given; give one", name, len(options))
+	case len(options) == 1 && (options[0].Timeout < 0 || options[0].Timeout > holdfast.MaxDelay):
+		return refuse(true, "kind %q: Timeout is %v; give a positive duration, or 0 for the engine's", name, options[0].Timeout)
+	case len(options) == 1:
+		return checkRules(fmt.Sprintf("kind %q: ", name), e.rulesOf(options[0]))
 	}
 	return nil
 }
 
-// checkRules refuses a policy that makes no sense.
+// checkRules validates a policy. where is the prefix of the error message.
 func checkRules(where string, rules failure.Rules) error {
 	if err := rules.Check(); err != nil {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: where + err.Error(), Cause: err}
@@ -138,7 +138,7 @@ func checkRules(where string, rules failure.Rules) error {
 	return nil
 }
 
-// rulesOf completes a kind's rules from the engine's.
+// rulesOf returns the rules of a kind: its own, completed from the engine's.
 func (e *Engine) rulesOf(given Kind) failure.Rules {
 	rules := e.rules
 	rules.Policy = given.Policy

@@ -10,56 +10,57 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// maxTold bounds what waits to be told to the hooks of the Config. Beyond it the log is told instead.
-const maxTold = 10_000
+// maxHookCalls limits the calls of hooks that wait. Further calls are dropped, and the drop is logged.
+const maxHookCalls = 10_000
 
-// A telling is a hook to be called.
-type telling struct {
-	hook string // its name
+// A hookCall is a call of a hook of the Config that waits to be made.
+type hookCall struct {
+	hook string // the name of the hook, for the log
 	call func(ctx context.Context)
 }
 
-// tellLater has a hook called beside the work, after those that wait.
-func (e *Engine) tellLater(hook string, call func(ctx context.Context)) {
+// queueHook queues a call of a hook. Hooks run on their own goroutine, so a slow one does not delay jobs.
+func (e *Engine) queueHook(hook string, call func(ctx context.Context)) {
 	select {
-	case e.tellings <- telling{hook, call}:
+	case e.hookCalls <- hookCall{hook, call}:
 	default:
-		e.complain(hook, errors.New("a hook of the Config is too slow: it was not told of something"))
+		e.logIgnored(hook, errors.New("the hook is too slow: a call of it was dropped"))
 	}
 }
 
-// report tells the log, and the hook when a job failed for good, what was written.
-func (e *Engine) report(o *outcome, answer error) {
-	var broken error // a log handler's panic ends its line, not the settlements
-	defer recovered(&broken)
+// announce logs a settled attempt and calls the hooks of the Config. answer is the store's answer to the settlement.
+func (e *Engine) announce(o *outcome, answer error) {
+	var ignored error // a panic of a log handler must not stop the settlements
+	defer recoverTo(&ignored)
 	if answer != nil {
-		e.reportRefusal(o, answer)
+		e.logRefused(o, answer)
 		return
 	}
 	v := &o.verdict
-	e.tellEnd(o)
-	e.logEnd(o)
-	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || e.cfg.Failed == nil || errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
+	e.callEnded(o)
+	e.logAttempt(o)
+	if v.To != holdfast.Failed || v.Failure == nil || v.Failure.Benign || e.cfg.Failed == nil || errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
 		return
 	}
 	job := o.attempt.lease.Job
 	job.State, job.LastFailure = holdfast.Failed, v.Failure
 	f := *v.Failure
-	e.tellLater("failed", func(ctx context.Context) { e.cfg.Failed(ctx, job, f) })
+	e.queueHook("failed", func(ctx context.Context) { e.cfg.Failed(ctx, job, f) })
 }
 
-func (e *Engine) reportRefusal(o *outcome, answer error) {
+// logRefused logs that the store did not apply a settlement: the lease was lost, or it rejected the settlement as invalid.
+func (e *Engine) logRefused(o *outcome, answer error) {
 	lease := o.attempt.lease
 	event, level := "lease_lost", slog.LevelWarn
 	if !errors.Is(answer, holdfast.ErrLeaseLost) {
 		event, level = "unsettled", slog.LevelError
 	}
-	e.cfg.Log.Log(context.Background(), level, "what became of an attempt was not applied",
+	e.cfg.Log.Log(context.Background(), level, "the store refused the settlement of an attempt",
 		"event", event, "job_id", lease.ID.String(), "kind", lease.Kind, "queue", lease.Queue, "error", answer.Error())
 }
 
-// logEnd writes the one line of an attempt. Building it is skipped when nobody would read it.
-func (e *Engine) logEnd(o *outcome) {
+// logAttempt writes the log line of an attempt. The line is not built if its level is disabled.
+func (e *Engine) logAttempt(o *outcome) {
 	v, lease := &o.verdict, o.attempt.lease
 	event, level := string(v.To), slog.LevelDebug
 	switch {
@@ -82,21 +83,21 @@ func (e *Engine) logEnd(o *outcome) {
 	}
 	attrs := []slog.Attr{
 		slog.String("event", event), slog.String("job_id", lease.ID.String()), slog.String("kind", lease.Kind),
-		slog.String("queue", lease.Queue), slog.Int("attempt", numberOf(lease)), slog.String("status", string(v.To)),
+		slog.String("queue", lease.Queue), slog.Int("attempt", attemptNumber(lease)), slog.String("status", string(v.To)),
 		slog.Float64("duration_ms", float64(o.Took)/float64(time.Millisecond)),
 	}
-	attrs = append(attrs, o.trouble()...)
+	attrs = append(attrs, o.failureAttrs()...)
 	if v.To == holdfast.Queued {
 		attrs = append(attrs, slog.Float64("delay_ms", float64(v.Delay)/float64(time.Millisecond)))
 	}
 	if v.Why != "" {
 		attrs = append(attrs, slog.String("why", v.Why))
 	}
-	e.cfg.Log.LogAttrs(ctx, level, "an attempt ended", attrs...)
+	e.cfg.Log.LogAttrs(ctx, level, "attempt ended", attrs...)
 }
 
-// trouble is what a line says about a failure, and about what the attempt called.
-func (o *outcome) trouble() (attrs []slog.Attr) {
+// failureAttrs returns the log attributes about the failure and the dependency.
+func (o *outcome) failureAttrs() (attrs []slog.Attr) {
 	if f := o.verdict.Failure; f != nil {
 		attrs = append(attrs, slog.String("error_code", f.Code))
 		if text := failure.Summary(f.Detail); text != "" {
@@ -112,38 +113,63 @@ func (o *outcome) trouble() (attrs []slog.Attr) {
 	return attrs
 }
 
-// tellEnd tells whoever counts.
-func (e *Engine) tellEnd(o *outcome) {
+// callEnded calls Config.Ended.
+func (e *Engine) callEnded(o *outcome) {
 	if e.cfg.Ended == nil {
 		return
 	}
 	end := o.end()
-	if errors.Is(e.book.causeOf(o.attempt), ErrCancelled) {
+	if errors.Is(e.leases.causeOf(o.attempt), ErrCancelled) {
 		end.To, end.Delay, end.Throttled = holdfast.Cancelled, 0, false
 	}
-	if err := once(context.Background(), func(context.Context) error { e.cfg.Ended(end); return nil }); err != nil {
-		e.complain("ended", err)
+	if err := callSafely(context.Background(), func(context.Context) error { e.cfg.Ended(end); return nil }); err != nil {
+		e.logIgnored("ended", err)
 	}
 }
 
-// tell calls one hook after the other until there will be no more.
-func (e *Engine) tell() {
-	for t := range e.tellings {
-		if err := e.tellOnce(t); err != nil {
-			e.complain(t.hook, err)
+// runHooks makes the queued calls, one at a time, until hookCalls is closed.
+func (e *Engine) runHooks() {
+	for t := range e.hookCalls {
+		if err := e.runHook(t); err != nil {
+			e.logIgnored(t.hook, err)
 		}
 	}
 }
 
-func (e *Engine) tellOnce(t telling) (err error) {
-	defer recovered(&err)
-	t.call(e.keeping)
+// runHook makes one call. A panic is returned as an error.
+func (e *Engine) runHook(t hookCall) (err error) {
+	defer recoverTo(&err)
+	t.call(e.storeCtx)
 	return nil
 }
 
-// causeOf is why a was told to stop, if it was.
-func (b *book) causeOf(a *attempt) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// causeOf returns why a was told to stop, or nil.
+func (t *leaseTable) causeOf(a *attempt) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return a.cause
+}
+
+// An End describes an attempt that has ended, as the store has settled it.
+type End struct {
+	Lease   *holdfast.Lease
+	To      holdfast.State // the new state; Queued: there will be another attempt
+	Charge  holdfast.Charge
+	Failure *holdfast.Failure
+	Attempt int           // its number in this generation, from 1
+	Left    int           // with a failure: how many more attempts its policy allows
+	Took    time.Duration // 0 if its handler never started
+	Delay   time.Duration // with Queued: the time until the next attempt
+
+	Throttled bool // with Queued: the dependency asked to be called later, and no attempt was spent
+}
+
+// end describes the settled outcome for Config.Ended.
+func (o *outcome) end() End {
+	v, lease := &o.verdict, o.attempt.lease
+	end := End{Lease: lease, To: v.To, Charge: v.Charge, Failure: v.Failure, Attempt: attemptNumber(lease), Took: o.Took, Delay: v.Delay, Throttled: v.Throttled}
+	if v.Charge == holdfast.ChargeFailure {
+		end.Left = max(0, v.Limit-lease.Failures-1)
+	}
+	return end
 }

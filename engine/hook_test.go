@@ -22,7 +22,7 @@ func containsText(err error, text string) bool {
 }
 
 func TestMiddlewareWrapsEveryHandlerTheFirstOutermost(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var order []string
 		layer := func(name string) func(engine.Handler) engine.Handler {
 			return func(next engine.Handler) engine.Handler {
@@ -32,21 +32,21 @@ func TestMiddlewareWrapsEveryHandlerTheFirstOutermost(t *testing.T) {
 				}
 			}
 		}
-		s.works(engine.Config{Around: []func(engine.Handler) engine.Handler{layer("outer"), layer("inner")}},
-			handling(func(context.Context, *engine.Job[Note]) error { order = append(order, "work"); return nil }))
-		s.becomes(s.enqueue(), holdfast.Complete)
+		s.startWorker(engine.Config{Around: []func(engine.Handler) engine.Handler{layer("outer"), layer("inner")}},
+			handleNotes(func(context.Context, *engine.Job[Note]) error { order = append(order, "work"); return nil }))
+		s.waitForState(s.enqueue(), holdfast.Complete)
 		expect(s, "order", strings.Join(order, ", "), "outer note, inner note, work")
 	})
 }
 
 func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		var runs starts
-		w := s.works(engine.Config{Log: log}, handling(func(context.Context, *engine.Job[Note]) error {
+		w := s.startWorker(engine.Config{Log: log}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() == 1 {
-				return errTrouble
+				return errFailed
 			}
 			return nil
 		}, engine.Kind{Policy: failure.Policy{Backoff: failure.Fixed(time.Second)}}))
@@ -54,7 +54,7 @@ func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.becomes(receipt.ID, holdfast.Complete)
+		s.waitForState(receipt.ID, holdfast.Complete)
 		w.stop()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) != 2 {
@@ -82,7 +82,7 @@ func TestEveryAttemptIsOneLogLineThatNeverHoldsTheArguments(t *testing.T) {
 	})
 }
 
-// A warnedStore runs on a database that may lose what it has acknowledged.
+// A warnedStore reports that its database may lose acknowledged writes.
 type warnedStore struct{ holdfast.Store }
 
 func (warnedStore) Warnings(context.Context) []string {
@@ -111,68 +111,68 @@ func TestAnEngineLogsWhatMayLoseAcknowledgedJobs(t *testing.T) {
 }
 
 func TestNoMoreHandlersRunAtOnceThanThereAreSlots(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var at, most atomic.Int64
-		s.works(engine.Config{Slots: 7}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 7}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			most.Store(max(most.Load(), at.Add(1)))
 			time.Sleep(time.Millisecond)
 			at.Add(-1)
 			return nil
 		}))
 		s.enqueueMany(200)
-		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 200 })
+		s.waitUntil("all to complete", func() bool { return s.countJobs(holdfast.Complete) == 200 })
 		expect(s, "handlers at once", most.Load(), 7)
 	})
 }
 
 func TestAWorkerOfSlowJobsHoldsNoneBackFromOthers(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		cfg := engine.Config{Slots: 2}
-		slow := handling(func(context.Context, *engine.Job[Note]) error { time.Sleep(10 * time.Second); return nil })
-		s.works(cfg, slow)
+		slow := handleNotes(func(context.Context, *engine.Job[Note]) error { time.Sleep(10 * time.Second); return nil })
+		s.startWorker(cfg, slow)
 		s.enqueueMany(8)
-		s.until("both slots to be busy", func() bool { return s.counted(holdfast.Processing) == 2 })
+		s.waitUntil("both slots to be busy", func() bool { return s.countJobs(holdfast.Processing) == 2 })
 		began := time.Now()
-		s.works(cfg, slow)
-		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 8 })
+		s.startWorker(cfg, slow)
+		s.waitUntil("all to complete", func() bool { return s.countJobs(holdfast.Complete) == 8 })
 		if took := time.Since(began); took > 22*time.Second {
 			t.Errorf("two workers took %v for two rounds each of 10s", took)
 		}
 	})
 }
 
-func TestAJobHeldAheadBehindSlowOnesIsLetGoToOthers(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAJobHeldAheadBehindSlowOnesIsReleasedForOtherWorkers(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		long := make(chan struct{})
-		slow := &mistreated{Store: s.store, hang: func(context.Context) bool { time.Sleep(50 * time.Millisecond); return false }}
+		slow := &misbehavingStore{Store: s.store, hang: func(context.Context) bool { time.Sleep(50 * time.Millisecond); return false }}
 		s.enqueueMany(400)
-		w := s.worksOn(slow, engine.Config{Slots: 2}, handling(func(context.Context, *engine.Job[Note]) error {
+		w := s.startWorkerOn(slow, engine.Config{Slots: 2}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() > 200 {
 				<-long
 			}
 			time.Sleep(time.Millisecond)
 			return nil
 		}))
-		s.until("some to be held ahead", func() bool { return runs.count() == 202 && s.counted(holdfast.Processing) > 10 })
-		s.until("only what runs to be held", func() bool { return s.counted(holdfast.Processing) == 2 })
-		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		s.until("the others to complete", func() bool { return s.counted(holdfast.Complete) == 398 })
+		s.waitUntil("some to be held ahead", func() bool { return runs.count() == 202 && s.countJobs(holdfast.Processing) > 10 })
+		s.waitUntil("only what runs to be held", func() bool { return s.countJobs(holdfast.Processing) == 2 })
+		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.waitUntil("the others to complete", func() bool { return s.countJobs(holdfast.Complete) == 398 })
 		close(long)
 		w.stop()
 	})
 }
 
-func TestARuleThatPanicsStopsNobodysSettlement(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return errTrouble }, engine.Kind{
+func TestARuleThatPanicsDoesNotStopOtherSettlements(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return errFailed }, engine.Kind{
 			Classify: func(error) (failure.Class, bool) { panic("a bad rule") },
-			Policy:   failure.Policy{Backoff: angry{}},
+			Policy:   failure.Policy{Backoff: panickingBackoff{}},
 		}))
-		s.becomes(s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 2 }), holdfast.Failed)
+		s.waitForState(s.enqueue(func(d *holdfast.Draft) { d.MaxAttempts = 2 }), holdfast.Failed)
 	})
 }
 
-type angry struct{}
+type panickingBackoff struct{}
 
-func (angry) Delay(int, float64) time.Duration { panic("a bad backoff") }
+func (panickingBackoff) Delay(int, float64) time.Duration { panic("a bad backoff") }

@@ -15,36 +15,36 @@ import (
 func other(d *holdfast.Draft) { d.Kind = "other" }
 
 func TestAnEngineClaimsOnlyKindsItHandles(t *testing.T) {
-	tell(t, func(s *scene) {
-		none := s.works(engine.Config{})
-		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+	inBubble(t, func(s *harness) {
+		none := s.startWorker(engine.Config{})
+		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		id, known := s.enqueue(other), s.enqueue()
-		s.becomes(known, holdfast.Complete)
+		s.waitForState(known, holdfast.Complete)
 		time.Sleep(10 * time.Minute)
 		job := s.job(id)
 		expect(s, "claims of a job that no worker handles", job.Token, 0)
 		expect(s, "its state", job.State, holdfast.Queued)
 		none.stop()
-		s.works(engine.Config{Queues: []string{engine.AllQueues}}, func(e *engine.Engine) {
+		s.startWorker(engine.Config{Queues: []string{engine.AllQueues}}, func(e *engine.Engine) {
 			_ = engine.HandleRaw(e, "other", func(context.Context, *engine.Raw) error { return nil })
 		})
 		elsewhere := s.enqueue(other, func(d *holdfast.Draft) { d.Queue = "elsewhere" })
-		s.becomes(id, holdfast.Complete)
-		s.becomes(elsewhere, holdfast.Complete)
+		s.waitForState(id, holdfast.Complete)
+		s.waitForState(elsewhere, holdfast.Complete)
 	})
 }
 
-// An unkind store gives jobs of every kind to every worker, as a server of an older version does.
-type unkind struct{ holdfast.Store }
+// An everyKindStore returns jobs of every kind to every worker, as a server of an older version does.
+type everyKindStore struct{ holdfast.Store }
 
-func (u unkind) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (u everyKindStore) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	c.Kinds = nil
 	return u.Store.Claim(ctx, c)
 }
 
 func TestAnUnknownKindIsReleasedForFreeHoweverOftenAWorkerWithoutItClaimsIt(t *testing.T) {
-	tell(t, func(s *scene) {
-		old := s.worksOn(unkind{s.store}, engine.Config{Policy: failure.Policy{MaxAttempts: 1}}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+	inBubble(t, func(s *harness) {
+		old := s.startWorkerOn(everyKindStore{s.store}, engine.Config{Policy: failure.Policy{MaxAttempts: 1}}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		id := s.enqueue(other)
 		time.Sleep(10 * time.Minute)
 		job := s.job(id)
@@ -55,20 +55,20 @@ func TestAnUnknownKindIsReleasedForFreeHoweverOftenAWorkerWithoutItClaimsIt(t *t
 			t.Errorf("%d claims in ten minutes", job.Interrupts)
 		}
 		old.stop()
-		s.works(engine.Config{}, func(e *engine.Engine) {
+		s.startWorker(engine.Config{}, func(e *engine.Engine) {
 			_ = engine.HandleRaw(e, "other", func(context.Context, *engine.Raw) error { return nil })
 		})
-		s.becomes(id, holdfast.Complete)
+		s.waitForState(id, holdfast.Complete)
 	})
 }
 
 func TestSlowJobsOfOneOwnerDoNotDelayAnother(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		const slots, each = 10, 4
 		release := make(chan struct{})
 		var mu sync.Mutex
 		running, most := 0, 0
-		s.works(engine.Config{Slots: slots, OwnerSlots: each}, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: slots, OwnerSlots: each}, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			if job.Lease.Owner == "quick" {
 				return nil
 			}
@@ -83,18 +83,18 @@ func TestSlowJobsOfOneOwnerDoNotDelayAnother(t *testing.T) {
 			return nil
 		}))
 		s.enqueueAll(30, func(d *holdfast.Draft) { d.Owner = "slow" })
-		s.until("the slow owner's share to be full", func() bool {
+		s.waitUntil("the slow owner's share to be full", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return running == each
 		})
 		quick := s.enqueue(func(d *holdfast.Draft) { d.Owner = "quick" })
-		s.becomes(quick, holdfast.Complete)
+		s.waitForState(quick, holdfast.Complete)
 		mu.Lock()
 		expect(s, "jobs of the slow owner that run", running, each)
 		mu.Unlock()
 		close(release)
-		s.until("all to complete", func() bool { return s.counted(holdfast.Complete) == 31 })
+		s.waitUntil("all to complete", func() bool { return s.countJobs(holdfast.Complete) == 31 })
 		expect(s, "most jobs of one owner at once", most, each)
 	})
 }

@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	learnBeat  = 5 * time.Minute
-	experience = 7 * 24 * time.Hour // older than this it proves nothing about today
+	learnInterval = 5 * time.Minute
+	experience    = 7 * 24 * time.Hour // older retries are not considered
 )
 
-// hopes are what experience says about trying again, by kind.
-type hopes struct {
+// successRates are how often retries have succeeded, by kind, code and number of the failure. It is safe for concurrent use.
+type successRates struct {
 	known atomic.Pointer[map[string]map[string]map[int]failure.Hope]
 }
 
-// of is by code and by the number of the failure.
-func (h *hopes) of(kind string) map[string]map[int]failure.Hope {
+// of returns the rates of a kind, by code and by the number of the failure.
+func (h *successRates) of(kind string) map[string]map[int]failure.Hope {
 	if known := h.known.Load(); known != nil {
 		return (*known)[kind]
 	}
 	return nil
 }
 
-// learn looks at what became of retries, for kinds whose policy is to go by it.
+// learn reads how often retries have succeeded, for kinds whose policy uses it (Policy.Learned).
 func (e *Engine) learn(context.Context) error {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(e.kinds)), e.learns) && !slices.ContainsFunc(e.jury.judged(), e.learns) {
-		e.hopes.known.Store(nil)
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(e.kinds)), e.usesExperience) && !slices.ContainsFunc(e.remote.kindNames(), e.usesExperience) {
+		e.successRates.known.Store(nil)
 		return nil
 	}
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	rows, err := e.store.Experience(ctx, experience)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Engine) learn(context.Context) error {
 	}
 	known := make(map[string]map[string]map[int]failure.Hope)
 	for _, row := range rows {
-		if row.Number == 0 || !e.learns(row.Kind) {
+		if row.Number == 0 || !e.usesExperience(row.Kind) {
 			continue
 		}
 		if known[row.Kind] == nil {
@@ -55,20 +55,19 @@ func (e *Engine) learn(context.Context) error {
 		}
 		codes[row.Code][row.Number] = failure.Hope{Tried: row.Complete + row.Again, Succeeded: row.Complete}
 	}
-	e.hopes.known.Store(&known)
+	e.successRates.known.Store(&known)
 	return nil
 }
 
-// learns reports whether some policy of a kind goes by experience. An owner's entry may say so too; that is found out when
-// it is asked for.
-func (e *Engine) learns(name string) bool {
+// usesExperience reports whether a policy for the kind is learned, also if it is so for some owners only.
+func (e *Engine) usesExperience(name string) bool {
 	own := policy.Own{Engine: e.rules.Policy}
 	if k := e.kinds[name]; k != nil {
 		own.Kind = k.rules.Policy
-	} else if !e.jury.knows(name) {
+	} else if !e.remote.knowsKind(name) {
 		return false
 	}
-	set := e.rulings.set.Load()
+	set := e.policy.set.Load()
 	if set.Over(own, name, "").Learned {
 		return true
 	}

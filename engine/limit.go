@@ -12,48 +12,48 @@ import (
 )
 
 const (
-	roomShare   = "share"
-	actorPolicy = "policy"
-	trickleBeat = 100 * time.Millisecond
+	roomShare       = "share"
+	actorPolicy     = "policy"
+	trickleInterval = 100 * time.Millisecond
 )
 
-// control is what this process does about policies.
-type control struct {
-	adopted *policy.Set // whose limits and shares have been set in the store; the policy duty's alone
-	capped  atomic.Bool // some hold lets only so many through at once
-	drips   atomic.Bool // some hold lets through a few at a time and more all the time
+// limitState is what this process knows about the limits of the policy and about holds.
+type limitState struct {
+	adopted       *policy.Set // the policy whose limits and shares this process has written to the store; used by the duty "policy" only
+	hasCap        atomic.Bool // some hold limits how many jobs run at once, so every settled job may let another one start
+	hasSmallBurst atomic.Bool // the token bucket of some hold is full before the next poll, so the duty "trickle" claims in between
 }
 
-// policies follows the policy that is in force: its limits and windows become holds, its shares become records.
+// policies follows the policy in the store: its limits and time windows become holds, its shares become records. It also publishes and reads failure codes.
 func (e *Engine) policies(ctx context.Context) error {
-	if err := e.codes(); err != nil {
+	if err := e.syncCodes(); err != nil {
 		return err
 	}
 	records, err := e.records(roomPolicy)
 	if err != nil {
 		return err
 	}
-	changed, bad := e.rulings.read(records)
+	changed, bad := e.policy.read(records)
 	if changed {
-		e.cfg.Log.Info("another policy is in force", "event", "policy", "version", e.rulings.version)
-		nudge(e.called)
+		e.cfg.Log.Info("policy changed", "event", "policy", "version", e.policy.version)
+		signal(e.breakerSignal)
 	}
 	holds, err := e.holds()
 	if err != nil {
 		return errors.Join(bad, err)
 	}
-	e.seeHolds(holds)
-	set := e.rulings.set.Load()
+	e.noteHolds(holds)
+	set := e.policy.set.Load()
 	err = e.placeLimits(set, holds)
-	if err == nil && e.governed.CompareAndSwap(false, true) {
-		close(e.ruled)
-		nudge(e.wakes)
+	if err == nil && e.limitsPlaced.CompareAndSwap(false, true) {
+		close(e.policyKnown)
+		signal(e.claimSignal)
 	}
-	if err == nil && e.control.adopted != set {
+	if err == nil && e.limits.adopted != set {
 		err = e.keepShares(set)
 	}
 	if err == nil {
-		e.control.adopted = set
+		e.limits.adopted = set
 	}
 	if changed {
 		err = errors.Join(err, e.learn(ctx))
@@ -61,28 +61,29 @@ func (e *Engine) policies(ctx context.Context) error {
 	return errors.Join(bad, err)
 }
 
-// seeHolds notes what makes it worth while to claim more often than new jobs come.
-func (e *Engine) seeHolds(holds []holdfast.Hold) {
-	capped, drips := false, false
+// noteHolds records which holds let further jobs start without a wake-up, so that the engine claims more often.
+func (e *Engine) noteHolds(holds []holdfast.Hold) {
+	hasCap, hasSmallBurst := false, false
 	for i := range holds {
 		h := &holds[i]
-		capped = capped || h.AtMost > 0
-		drips = drips || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*e.cfg.Poll.Seconds()
+		hasCap = hasCap || h.AtMost > 0
+		hasSmallBurst = hasSmallBurst || h.Rate != nil && h.Rate.Burst < h.Rate.PerSecond*e.cfg.Poll.Seconds()
 	}
-	e.control.capped.Store(capped)
-	e.control.drips.Store(drips)
+	e.limits.hasCap.Store(hasCap)
+	e.limits.hasSmallBurst.Store(hasSmallBurst)
 }
 
-// trickle claims often while some hold lets through a few at a time: what it lets through is not saved up for long.
+// trickle starts claims at a short interval while the token bucket of some hold is full before the next poll, or while a breaker is recovering. Otherwise the tokens
+// beyond the burst would be lost and the rate not reached.
 func (e *Engine) trickle(context.Context) error {
-	if e.control.drips.Load() || e.recovering.Load() {
-		nudge(e.wakes)
+	if e.limits.hasSmallBurst.Load() || e.recovering.Load() {
+		signal(e.claimSignal)
 	}
 	return nil
 }
 
-// placeLimits places what the policy wants held and is not, or is held otherwise. What a policy does not say any more is lifted
-// when the policy is adopted, and only then: processes that were given different policies must not undo each other's all day.
+// placeLimits places the holds of the policy that are missing in the store or differ. Holds that the policy no longer contains are lifted when it is adopted, and
+// only then: otherwise processes that were started with different policies would keep undoing each other's holds.
 func (e *Engine) placeLimits(set *policy.Set, holds []holdfast.Hold) error {
 	now := e.clock.now()
 	wanted := append(set.Holds(), set.WindowHolds(now)...)
@@ -100,7 +101,7 @@ func (e *Engine) placeLimits(set *policy.Set, holds []holdfast.Hold) error {
 		}
 		delete(present, keyOf(h))
 	}
-	if e.control.adopted != set && !e.saysNothing(set) {
+	if e.limits.adopted != set && !e.hasNoPolicy(set) {
 		for key, h := range present {
 			if h.Actor == actorPolicy && (key.source == holdfast.SourceLimit || key.source == holdfast.SourceWindow) {
 				c.Lift = append(c.Lift, *h)
@@ -112,14 +113,14 @@ func (e *Engine) placeLimits(set *policy.Set, holds []holdfast.Hold) error {
 	}
 	err := e.keepChange(c)
 	if err == nil {
-		nudge(e.wakes)
+		signal(e.claimSignal)
 	}
 	return err
 }
 
-// saysNothing reports whether this process was never given a policy, and none was ever applied. It leaves alone what others were told.
-func (e *Engine) saysNothing(set *policy.Set) bool {
-	return set == e.rulings.own && e.cfg.Policies == nil && e.control.adopted == nil && e.rulings.version == 0
+// hasNoPolicy reports whether this process was started without a policy and none was ever applied. Then it leaves the holds and shares of other processes alone.
+func (e *Engine) hasNoPolicy(set *policy.Set) bool {
+	return set == e.policy.configured && e.cfg.Policies == nil && e.limits.adopted == nil && e.policy.version == 0
 }
 
 type holdKey struct{ scope, name, source string }
@@ -129,7 +130,7 @@ func keyOf(h *holdfast.Hold) holdKey {
 	return holdKey{scope, name, h.Source}
 }
 
-// sameHold reports whether a hold is in place as it is wanted.
+// sameHold reports whether the hold in the store is equal to the wanted one. Two ends that differ by less than 2 s count as equal.
 func sameHold(is, want *holdfast.Hold, now time.Time) bool {
 	if is.AtMost != want.AtMost || is.Retries != want.Retries || (is.Rate == nil) != (want.Rate == nil) {
 		return false
@@ -150,9 +151,9 @@ type weight struct {
 	Actor  string  `json:"actor,omitempty"`
 }
 
-// keepShares writes the weights of owners that the policy gives, and forgets those that a policy gave and this one does not.
+// keepShares writes the weights of owners in the policy, and deletes those that an earlier policy gave and this one does not.
 func (e *Engine) keepShares(set *policy.Set) error {
-	if e.saysNothing(set) {
+	if e.hasNoPolicy(set) {
 		return nil
 	}
 	records, err := e.records(roomShare)
@@ -164,12 +165,12 @@ func (e *Engine) keepShares(set *policy.Set) error {
 	for _, r := range records {
 		var was weight
 		_ = json.Unmarshal(r.Body, &was)
-		want, said := shares[r.Name]
+		want, listed := shares[r.Name]
 		delete(shares, r.Name)
 		switch {
-		case said && was.Weight != want:
+		case listed && was.Weight != want:
 			r.Body, _ = json.Marshal(weight{want, actorPolicy})
-		case !said && was.Actor == actorPolicy:
+		case !listed && was.Actor == actorPolicy:
 			r.Body = nil
 		default:
 			continue
@@ -184,7 +185,7 @@ func (e *Engine) keepShares(set *policy.Set) error {
 		return nil
 	}
 	if err := e.keepChange(c); err != nil && !errors.Is(err, holdfast.ErrConflict) {
-		return err // a conflict: another process was faster, with the same policy
+		return err // on a conflict another process has written the same policy
 	}
 	return nil
 }

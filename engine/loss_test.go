@@ -16,22 +16,22 @@ import (
 // lease5 is a short lease with its default sweep of a second.
 var lease5 = engine.Config{Lease: 5 * time.Second}
 
-// river PR#1288, #1331, #350: a rescue derived from other timeouts needed five corrections. Here a lease is one stored instant.
+// river PR#1288, #1331, #350: the time of a rescue was derived from other timeouts and needed five corrections. Here a lease is one stored time.
 func TestAJobOfALostWorkerRunsAgainWithinLeaseAndSweep(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		forever := handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+		forever := handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			runs.mark()
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		w := s.worksOn(s.faulty, lease5, forever)
+		w := s.startWorkerOn(s.faulty, lease5, forever)
 		id := s.enqueue()
-		s.becomes(id, holdfast.Processing)
-		s.works(lease5, handling(func(context.Context, *engine.Job[Note]) error { runs.mark(); return nil }))
+		s.waitForState(id, holdfast.Processing)
+		s.startWorker(lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { runs.mark(); return nil }))
 		lost := time.Now()
 		w.crash(s.faulty)
-		job := s.becomes(id, holdfast.Complete)
+		job := s.waitForState(id, holdfast.Complete)
 		if took := runs.at[1].Sub(lost); took > 7*time.Second {
 			t.Errorf("it ran again after %v, want at most 7s", took)
 		}
@@ -46,30 +46,30 @@ func TestAJobOfALostWorkerRunsAgainWithinLeaseAndSweep(t *testing.T) {
 }
 
 func TestAJobThatKillsItsWorkersFailsAsPoison(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		id := s.enqueue()
-		work := handling(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() },
+		work := handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error { <-ctx.Done(); return ctx.Err() },
 			engine.Kind{Policy: failure.Policy{MaxCrashes: 2}})
 		for crashes := range 2 {
 			cut := storetest.NewFaulty(s.store)
-			w := s.worksOn(cut, lease5, work)
-			s.until("it to run there", func() bool { return s.job(id).Worker == w.Worker() && s.job(id).Crashes == crashes })
+			w := s.startWorkerOn(cut, lease5, work)
+			s.waitUntil("it to run there", func() bool { return s.job(id).Worker == w.Worker() && s.job(id).Crashes == crashes })
 			w.crash(cut)
 			<-w.ended
 		}
-		s.works(lease5, work)
-		job := s.becomes(id, holdfast.Failed)
+		s.startWorker(lease5, work)
+		job := s.waitForState(id, holdfast.Failed)
 		expect(s, "code", code(job), "POISON")
 		expect(s, "crashes", job.Crashes, 2)
 	})
 }
 
-func TestAWorkerThatLosesTouchStopsItsHandlersAndItsLateResultIsOnlyEvidence(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAWorkerThatCannotReachTheStoreStopsItsHandlersAndItsLateResultChangesNothing(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var cause error
 		var told atomic.Int64
 		began := time.Now()
-		w := s.worksOn(s.faulty, lease5, handling(func(ctx context.Context, job *engine.Job[Note]) error {
+		w := s.startWorkerOn(s.faulty, lease5, handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
 			<-ctx.Done()
 			told.Store(int64(time.Since(began)))
 			cause = context.Cause(ctx)
@@ -77,15 +77,15 @@ func TestAWorkerThatLosesTouchStopsItsHandlersAndItsLateResultIsOnlyEvidence(t *
 			return nil
 		}))
 		id := s.enqueue()
-		s.becomes(id, holdfast.Processing)
+		s.waitForState(id, holdfast.Processing)
 		s.faulty.Plan(storetest.Fault{Always: true}, storetest.Fault{Verb: "Await", Always: true})
-		other := s.works(lease5, handling(func(_ context.Context, job *engine.Job[Note]) error {
+		other := s.startWorker(lease5, handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 			job.Result("from the new one")
 			return nil
 		}))
-		job := s.becomes(id, holdfast.Complete)
+		job := s.waitForState(id, holdfast.Complete)
 		s.faulty.Plan()
-		s.until("the late result", func() bool {
+		s.waitUntil("the late result", func() bool {
 			for _, a := range s.attempts(id) {
 				if a.Late {
 					return true
@@ -97,7 +97,7 @@ func TestAWorkerThatLosesTouchStopsItsHandlersAndItsLateResultIsOnlyEvidence(t *
 			t.Errorf("cause %v, want ErrLeaseLost", cause)
 		}
 		if at := time.Duration(told.Load()); at > 5*time.Second {
-			t.Errorf("the handler was told after %v: later than its lease", at)
+			t.Errorf("the handler was told to stop after %v: later than its lease", at)
 		}
 		expect(s, "result", string(s.job(id).Result), `"from the new one"`)
 		expect(s, "crashes", job.Crashes, 1)
@@ -106,23 +106,21 @@ func TestAWorkerThatLosesTouchStopsItsHandlersAndItsLateResultIsOnlyEvidence(t *
 	})
 }
 
-// River #995: outcomes that could not be written in time let finished jobs be taken over and run again.
-//
-// river#995, river#917: results that could not be written in time were run again.
-func TestAStoreThatIsAwayLongerThanALeaseCostsNothingWhenNobodyReclaims(t *testing.T) {
-	tell(t, func(s *scene) {
+// river#995, river#917: finished jobs whose results could not be written in time were reclaimed and run again.
+func TestAnOutageOfTheStoreLongerThanALeaseCostsNothingIfNoWorkerReclaims(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		w := s.worksOn(s.faulty, lease5, handling(func(ctx context.Context, _ *engine.Job[Note]) error {
+		w := s.startWorkerOn(s.faulty, lease5, handleNotes(func(ctx context.Context, _ *engine.Job[Note]) error {
 			runs.mark()
 			return nil
 		}))
 		s.faulty.Plan(storetest.Fault{Verb: "Settle", Always: true})
 		id := s.enqueue()
-		s.until("it to run", func() bool { return runs.count() == 1 })
+		s.waitUntil("it to run", func() bool { return runs.count() == 1 })
 		time.Sleep(5 * time.Minute)
 		expect(s, "state while it cannot be settled", s.job(id).State, holdfast.Processing)
 		s.faulty.Plan()
-		job := s.becomes(id, holdfast.Complete)
+		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "token", job.Token, 1)
 		expect(s, "runs", runs.count(), 1)
 		w.stop()
@@ -130,18 +128,18 @@ func TestAStoreThatIsAwayLongerThanALeaseCostsNothingWhenNobodyReclaims(t *testi
 }
 
 func TestAClaimWhoseAnswerIsLostChargesNoCrash(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		id := s.enqueue()
 		s.faulty.Plan(storetest.Fault{Verb: "Claim", N: 1, After: true})
-		w := s.worksOn(s.faulty, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		job := s.becomes(id, holdfast.Complete)
+		w := s.startWorkerOn(s.faulty, lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
+		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "crashes", job.Crashes, 0)
 		expect(s, "interrupts", job.Interrupts, 1)
 		w.stop()
 	})
 }
 
-// Every call fails once, before and after it took effect, in every place: nothing may be lost, and nothing run to its end twice.
+// Every store call fails once, before and after it took effect: no job may be lost, and none may complete twice.
 func TestWhicheverCallFailsEveryJobStillCompletes(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 40; n++ {
@@ -153,24 +151,24 @@ func TestWhicheverCallFailsEveryJobStillCompletes(t *testing.T) {
 }
 
 func failsOnce(t *testing.T, fault storetest.Fault) (fired bool) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		s.faulty.Plan(fault)
 		s.Logf("call %d, after %v", fault.N, fault.After)
 		tries, ends := map[holdfast.ID]int{}, map[holdfast.ID]int{}
 		ids := s.enqueueMany(3)
-		w := s.worksOn(s.faulty, engine.Config{Lease: 5 * time.Second, Slots: 1, Poll: 5 * time.Second}, handling(func(ctx context.Context, job *engine.Job[Note]) error {
-			tries[job.ID]++ // one slot: no two at once
+		w := s.startWorkerOn(s.faulty, engine.Config{Lease: 5 * time.Second, Slots: 1, Poll: 5 * time.Second}, handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
+			tries[job.ID]++ // one slot: no concurrent runs
 			if err := job.Checkpoint(ctx, tries[job.ID]); err != nil {
 				return err
 			}
 			if tries[job.ID] == 1 {
-				return errTrouble
+				return errFailed
 			}
 			ends[job.ID]++
 			return nil
 		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}}))
 		for _, id := range ids {
-			job := s.becomes(id, holdfast.Complete)
+			job := s.waitForState(id, holdfast.Complete)
 			expect(s, "crashes", job.Crashes, 0)
 			expect(s, "runs to the end", ends[id], 1)
 		}
@@ -180,8 +178,8 @@ func failsOnce(t *testing.T, fault storetest.Fault) (fired bool) {
 	return fired
 }
 
-// mistreated is a store whose calls can be made to misbehave in ways an error cannot.
-type mistreated struct {
+// misbehavingStore is a store whose calls can hang, panic or lose their answers.
+type misbehavingStore struct {
 	holdfast.Store
 	settle  func(s []holdfast.Settlement) ([]error, error)
 	promote func() (int, error)
@@ -189,28 +187,28 @@ type mistreated struct {
 	hang    func(ctx context.Context) bool // blocks until its context ends, and reports whether it did
 }
 
-func (m *mistreated) hung(ctx context.Context) error {
+func (m *misbehavingStore) hung(ctx context.Context) error {
 	if m.hang != nil && m.hang(ctx) {
 		return ctx.Err()
 	}
 	return nil
 }
 
-func (m *mistreated) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+func (m *misbehavingStore) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := m.hung(ctx); err != nil {
 		return nil, err
 	}
 	return m.Store.Claim(ctx, c)
 }
 
-func (m *mistreated) Renew(ctx context.Context, r []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
+func (m *misbehavingStore) Renew(ctx context.Context, r []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
 	if err := m.hung(ctx); err != nil {
 		return holdfast.Renewed{}, err
 	}
 	return m.Store.Renew(ctx, r, lease)
 }
 
-func (m *mistreated) Settle(ctx context.Context, s []holdfast.Settlement) ([]error, error) {
+func (m *misbehavingStore) Settle(ctx context.Context, s []holdfast.Settlement) ([]error, error) {
 	if err := m.hung(ctx); err != nil {
 		return nil, err
 	}
@@ -222,23 +220,23 @@ func (m *mistreated) Settle(ctx context.Context, s []holdfast.Settlement) ([]err
 	return m.Store.Settle(ctx, s)
 }
 
-func (m *mistreated) Promote(ctx context.Context, limit int) (int, error) {
+func (m *misbehavingStore) Promote(ctx context.Context, limit int) (int, error) {
 	if m.promote != nil {
 		return m.promote()
 	}
 	return m.Store.Promote(ctx, limit)
 }
 
-func (m *mistreated) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
+func (m *misbehavingStore) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if m.await != nil {
 		return m.await(ctx, patience)
 	}
 	return m.Store.Await(ctx, queues, patience)
 }
 
-func TestASettlementTheStoreCallsSenselessBecomesAFailure(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.worksOn(&mistreated{Store: s.store, settle: func(all []holdfast.Settlement) ([]error, error) {
+func TestASettlementThatTheStoreRejectsBecomesAFailure(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, settle: func(all []holdfast.Settlement) ([]error, error) {
 			if all[0].To != holdfast.Complete {
 				return nil, nil
 			}
@@ -247,8 +245,8 @@ func TestASettlementTheStoreCallsSenselessBecomesAFailure(t *testing.T) {
 				answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "senseless"}
 			}
 			return answers, nil
-		}}, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		job := s.becomes(s.enqueue(), holdfast.Failed)
+		}}, lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
+		job := s.waitForState(s.enqueue(), holdfast.Failed)
 		expect(s, "code", code(job), "SYSTEM_ERROR")
 		groups, _, err := s.store.ErrorGroups(context.Background(), holdfast.ErrorFilter{})
 		if err != nil || len(groups) != 1 || groups[0].Fingerprint == "" || groups[0].Fingerprint != job.LastFailure.Fingerprint {
@@ -258,13 +256,11 @@ func TestASettlementTheStoreCallsSenselessBecomesAFailure(t *testing.T) {
 	})
 }
 
-// Sidekiq #2028: a scheduler met one bad command and never came back.
-//
-// sidekiq#2028, river#1161: a background loop died once and stayed dead.
-func TestADutyThatPanicsIsTakenUpAgain(t *testing.T) {
-	tell(t, func(s *scene) {
+// sidekiq#2028, river#1161: a background loop that failed once never ran again.
+func TestADutyThatPanicsRunsAgain(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		panics := 0
-		m := &mistreated{Store: s.store}
+		m := &misbehavingStore{Store: s.store}
 		m.promote = func() (int, error) {
 			if panics++; panics <= 3 {
 				panic("a broken driver")
@@ -278,21 +274,21 @@ func TestADutyThatPanicsIsTakenUpAgain(t *testing.T) {
 			}
 			return nil, nil
 		}
-		w := s.worksOn(m, lease5, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
-		s.becomes(s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second }), holdfast.Complete)
+		w := s.startWorkerOn(m, lease5, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
+		s.waitForState(s.enqueue(func(d *holdfast.Draft) { d.Delay = time.Second }), holdfast.Complete)
 		w.stop()
 	})
 }
 
 // Oban #493, Graphile #541, pg-boss #850: a silent listener left jobs waiting for hours.
 func TestLosingEveryWakeUpCostsAtMostOnePoll(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.worksOn(&mistreated{Store: s.store, await: func(ctx context.Context, patience time.Duration) (holdfast.Wake, error) {
+	inBubble(t, func(s *harness) {
+		w := s.startWorkerOn(&misbehavingStore{Store: s.store, await: func(ctx context.Context, patience time.Duration) (holdfast.Wake, error) {
 			<-ctx.Done()
 			return holdfast.Wake{}, ctx.Err()
-		}}, engine.Config{Poll: 3 * time.Second}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+		}}, engine.Config{Poll: 3 * time.Second}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		time.Sleep(10 * time.Second)
-		job := s.becomes(s.enqueue(), holdfast.Complete)
+		job := s.waitForState(s.enqueue(), holdfast.Complete)
 		if waited := job.FinishedAt.Sub(job.CreatedAt); waited > 3*time.Second {
 			t.Errorf("it waited %v, want at most a poll", waited)
 		}
@@ -301,10 +297,10 @@ func TestLosingEveryWakeUpCostsAtMostOnePoll(t *testing.T) {
 }
 
 func TestAWakeUpStartsAJobAtOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.works(engine.Config{Poll: time.Hour}, handling(func(context.Context, *engine.Job[Note]) error { return nil }))
+	inBubble(t, func(s *harness) {
+		s.startWorker(engine.Config{Poll: time.Hour}, handleNotes(func(context.Context, *engine.Job[Note]) error { return nil }))
 		time.Sleep(time.Minute)
-		job := s.becomes(s.enqueue(), holdfast.Complete)
+		job := s.waitForState(s.enqueue(), holdfast.Complete)
 		if waited := job.FinishedAt.Sub(job.CreatedAt); waited > 100*time.Millisecond {
 			t.Errorf("it waited %v, want next to nothing", waited)
 		}

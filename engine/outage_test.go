@@ -14,13 +14,13 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// A census counts which jobs called a gateway.
-type census struct {
+// A callCounter counts which jobs called a gateway.
+type callCounter struct {
 	mu   sync.Mutex
 	jobs map[holdfast.ID]int
 }
 
-func (c *census) mark(id holdfast.ID) {
+func (c *callCounter) mark(id holdfast.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.jobs == nil {
@@ -29,8 +29,8 @@ func (c *census) mark(id holdfast.ID) {
 	c.jobs[id]++
 }
 
-// count answers how many jobs called, and how many calls they made.
-func (c *census) count() (jobs, calls int) {
+// count returns how many jobs called, and how many calls they made.
+func (c *callCounter) count() (jobs, calls int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range c.jobs {
@@ -39,21 +39,21 @@ func (c *census) count() (jobs, calls int) {
 	return len(c.jobs), calls
 }
 
-func (c *census) clear() {
+func (c *callCounter) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.jobs = nil
 }
 
-// counting registers a handler of notes that calls the gateway and is counted in the census.
-func (g *gateway) counting(c *census, p failure.Policy) func(*engine.Engine) {
-	return handling(func(ctx context.Context, job *engine.Job[Note]) error {
+// counting registers a handler of notes that calls the gateway and counts the calls.
+func (g *gateway) counting(c *callCounter, p failure.Policy) func(*engine.Engine) {
+	return handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
 		c.mark(job.Lease.ID)
 		return g.call(ctx, job)
 	}, engine.Kind{Dependency: "gateway", Policy: p})
 }
 
-func TestAnOutageCostsNoJobItsLife(t *testing.T) {
+func TestAnOutageMakesNoJobFailForGood(t *testing.T) {
 	quick := failure.Fixed(time.Millisecond) // so that last attempts come before the breaker has opened
 	for _, c := range []struct {
 		outage  time.Duration
@@ -67,23 +67,23 @@ func TestAnOutageCostsNoJobItsLife(t *testing.T) {
 		{2 * time.Hour, 1, 0, nil}, {2 * time.Hour, 10, 300 * time.Millisecond, quick}, {2 * time.Hour, 100, 10 * time.Second, nil},
 	} {
 		t.Run(fmt.Sprintf("%v/%d slots/%v a call/%v", c.outage, c.slots, c.take, c.backoff), func(t *testing.T) {
-			tell(t, func(s *scene) {
+			inBubble(t, func(s *harness) {
 				s.outage(c.outage, c.slots, &gateway{take: c.take}, failure.Policy{MaxAttempts: 2, Backoff: c.backoff})
 			})
 		})
 	}
 }
 
-// outage lets fifty jobs meet a gateway that is away, and expects each of them to complete.
-func (s *scene) outage(outage time.Duration, slots int, g *gateway, p failure.Policy) {
+// outage runs fifty jobs that call a gateway which is down for a time, and expects all of them to complete.
+func (s *harness) outage(outage time.Duration, slots int, g *gateway, p failure.Policy) {
 	s.Helper()
 	const jobs = 50
 	g.down.Store(true)
-	var probes census
+	var probes callCounter
 	s.enqueueAll(jobs)
-	s.works(engine.Config{Slots: slots}, g.counting(&probes, p))
+	s.startWorker(engine.Config{Slots: slots}, g.counting(&probes, p))
 	time.Sleep(outage / 2)
-	open := s.circuit("gateway").State
+	open := s.readBreaker("gateway").State
 	probes.clear()
 	time.Sleep(outage / 2)
 	if probing, calls := probes.count(); open == breaker.Open && probing < min(calls, jobs) {
@@ -92,21 +92,21 @@ func (s *scene) outage(outage time.Duration, slots int, g *gateway, p failure.Po
 	g.down.Store(false)
 	for range 40 {
 		time.Sleep(time.Minute)
-		if s.counted(holdfast.Complete) == jobs {
+		if s.countJobs(holdfast.Complete) == jobs {
 			break
 		}
 	}
-	expect(s, "complete", s.counted(holdfast.Complete), jobs)
-	expect(s, "dead letters", s.counted(holdfast.Failed), 0)
+	expect(s, "complete", s.countJobs(holdfast.Complete), jobs)
+	expect(s, "dead letters", s.countJobs(holdfast.Failed), 0)
 }
 
 func TestAFailedProbeSpendsNothingAndItsStorySaysWhatFailed(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		g.down.Store(true)
 		s.enqueueAll(20)
-		s.works(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 2}))
-		s.turns("gateway", breaker.Open)
+		s.startWorker(engine.Config{Slots: 5}, g.calling(failure.Policy{MaxAttempts: 2}))
+		s.waitForBreaker("gateway", breaker.Open)
 		time.Sleep(30 * time.Minute)
 		jobs, _, err := s.store.Jobs(context.Background(), holdfast.Filter{State: holdfast.Queued, Limit: 200})
 		if err != nil {
@@ -120,7 +120,7 @@ func TestAFailedProbeSpendsNothingAndItsStorySaysWhatFailed(t *testing.T) {
 				}
 				released++
 				if attempt.Failure.Code != "GW_5XX" || !strings.Contains(attempt.Why, "not charged") || !strings.Contains(attempt.Why, "breaker of gateway") {
-					t.Errorf("a failed probe is told as %s: %s", attempt.Failure.Code, attempt.Why)
+					t.Errorf("a failed probe is recorded as %s: %s", attempt.Failure.Code, attempt.Why)
 				}
 			}
 			if job.Failures > 1 {
@@ -134,14 +134,14 @@ func TestAFailedProbeSpendsNothingAndItsStorySaysWhatFailed(t *testing.T) {
 }
 
 func TestALoneJobIsProbedAgainUntilItGivesUpByTime(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		g := &gateway{}
 		g.down.Store(true)
 		s.enqueueAll(9, func(d *holdfast.Draft) { d.MaxAttempts = 1 })
-		s.works(engine.Config{Slots: 10}, g.calling(failure.Policy{MaxAttempts: 2, GiveUpAfter: time.Hour}))
-		s.until("nine to fail", func() bool { return s.counted(holdfast.Failed) == 9 })
+		s.startWorker(engine.Config{Slots: 10}, g.calling(failure.Policy{MaxAttempts: 2, GiveUpAfter: time.Hour}))
+		s.waitUntil("nine to fail", func() bool { return s.countJobs(holdfast.Failed) == 9 })
 		id := s.enqueue()
-		s.turns("gateway", breaker.Open)
+		s.waitForBreaker("gateway", breaker.Open)
 		before := g.starts.count()
 		time.Sleep(30 * time.Minute)
 		if n := g.starts.count() - before; n < 5 {
@@ -154,9 +154,9 @@ func TestALoneJobIsProbedAgainUntilItGivesUpByTime(t *testing.T) {
 	})
 }
 
-// Jobs whose calls always fail stand first in line. They must not keep the others from showing that the gateway is back.
+// Jobs whose calls always fail are claimed first. They must not prevent the others from showing that the gateway is back.
 func TestJobsThatAlwaysFailDoNotKeepABreakerOpen(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		const bad, jobs = 12, 40
 		g := &gateway{}
 		g.down.Store(true)
@@ -165,41 +165,41 @@ func TestJobsThatAlwaysFailDoNotKeepABreakerOpen(t *testing.T) {
 			spoiled[id] = true
 		}
 		s.enqueueAll(jobs - bad)
-		s.works(engine.Config{Slots: 4}, handling(func(ctx context.Context, job *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Slots: 4}, handleNotes(func(ctx context.Context, job *engine.Job[Note]) error {
 			if err := g.call(ctx, job); err != nil || !spoiled[job.Lease.ID] {
 				return err
 			}
 			return errGateway
 		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 3}}))
-		s.turns("gateway", breaker.Open)
+		s.waitForBreaker("gateway", breaker.Open)
 		g.down.Store(false)
 		for range 120 {
-			if time.Sleep(time.Minute); s.counted(holdfast.Complete) == jobs-bad && s.counted(holdfast.Failed) > 0 {
+			if time.Sleep(time.Minute); s.countJobs(holdfast.Complete) == jobs-bad && s.countJobs(holdfast.Failed) > 0 {
 				return
 			}
 		}
-		t.Errorf("%d of %d completed within two hours, %d failed", s.counted(holdfast.Complete), jobs-bad, s.counted(holdfast.Failed))
+		t.Errorf("%d of %d completed within two hours, %d failed", s.countJobs(holdfast.Complete), jobs-bad, s.countJobs(holdfast.Failed))
 	})
 }
 
-func TestAProbeThatAWorkerElsewhereReportsAsFailedSpendsNothing(t *testing.T) {
-	tell(t, func(s *scene) {
-		w := s.works(engine.Config{Dependencies: map[string]engine.Dependency{"gateway": {}}, Policy: failure.Policy{MaxAttempts: 2}})
-		s.enqueueAll(10, toFar, func(d *holdfast.Draft) { d.Dependency = "gateway" })
+func TestAProbeThatARemoteWorkerReportsAsFailedCostsNothing(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		w := s.startWorker(engine.Config{Dependencies: map[string]engine.Dependency{"gateway": {}}, Policy: failure.Policy{MaxAttempts: 2}})
+		s.enqueueAll(10, onRemoteQueue, func(d *holdfast.Draft) { d.Dependency = "gateway" })
 		for range 10 {
-			for _, l := range s.claimsFar(1) {
-				s.judges(w, returned(l, errGateway))
+			for _, l := range s.claimRemote(1) {
+				s.judge(w, returned(l, errGateway))
 			}
 		}
-		s.turns("gateway", breaker.Open)
-		s.turns("gateway", breaker.HalfOpen)
-		probe := s.claimsFar(1)[0]
-		for _, err := range s.judges(w, returned(probe, errGateway), returned(probe, errGateway)) {
+		s.waitForBreaker("gateway", breaker.Open)
+		s.waitForBreaker("gateway", breaker.HalfOpen)
+		probe := s.claimRemote(1)[0]
+		for _, err := range s.judge(w, returned(probe, errGateway), returned(probe, errGateway)) {
 			if err != nil {
 				t.Errorf("a report, made twice: %v", err)
 			}
 		}
-		expect(s, "state", s.circuit("gateway").State, breaker.Open)
+		expect(s, "state", s.readBreaker("gateway").State, breaker.Open)
 		job := s.job(probe.ID)
 		expect(s, "state of the job", job.State, holdfast.Queued)
 		expect(s, "failures before and after the probe", job.Failures, probe.Failures)

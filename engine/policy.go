@@ -15,73 +15,74 @@ import (
 )
 
 const (
-	roomPolicy    = "policy"
-	policyCurrent = "current"
-	policyBeat    = 2 * time.Second
+	roomPolicy     = "policy"
+	policyCurrent  = "current"
+	policyInterval = 2 * time.Second
 )
 
-// A policyBody is what was applied to the store.
+// A policyBody is the body of the record of the applied policy.
 type policyBody struct {
 	Text    string `json:"text"`
-	Removed bool   `json:"removed,omitempty"` // the Config's is in force again
+	Removed bool   `json:"removed,omitempty"` // the policy was removed: the one of the Config applies again
 }
 
-// rulings are the policies in force: what was applied to the store, or else what the Config says.
-type rulings struct {
-	own      *policy.Set       // the Config's; never nil
-	taxonomy *failure.Taxonomy // the Config's
+// activePolicy is the policy in force: the one that was applied to the store, or else the one of the Config. The atomic fields may be read by any goroutine; one
+// goroutine calls read and setKnownCodes.
+type activePolicy struct {
+	configured *policy.Set       // the one of the Config; never nil
+	taxonomy   *failure.Taxonomy // the one of the Config
 
-	known   atomic.Pointer[failure.Taxonomy] // the Config's, and codes that others published; nil: the built-in ones
-	decides atomic.Pointer[failure.Taxonomy] // known, and what the policy in force defines
+	known     atomic.Pointer[failure.Taxonomy] // the codes of the Config and those that other programs published; nil: the built-in ones
+	effective atomic.Pointer[failure.Taxonomy] // known, and the codes that the policy in force defines; decisions use this one
 
-	set     atomic.Pointer[policy.Set] // never nil
-	budgets atomic.Bool                // it gives some owner a budget
+	set        atomic.Pointer[policy.Set] // never nil
+	hasBudgets atomic.Bool                // the policy gives some owner a budget
 
-	version int       // of the record that was read last, good or bad; 0: none
-	keptAt  time.Time // likewise
+	version int       // of the record that was last read, valid or not; 0: none; -1: read it again
+	keptAt  time.Time // of the same record
 
 	following atomic.Pointer[following] // never nil
 }
 
-// following is how far this process follows the applied policy, for its presence.
+// following says how far this process follows the applied policy. It is published with its presence.
 type following struct {
 	version int    // of the applied policy that is in force here; 0: none
-	misses  string // what of the applied policy is not followed or not known here
+	misses  string // which parts of the applied policy are not followed or not known here
 }
 
-func newRulings(own *policy.Set, taxonomy *failure.Taxonomy) *rulings {
+func newActivePolicy(own *policy.Set, taxonomy *failure.Taxonomy) *activePolicy {
 	if own == nil {
 		own = new(policy.Set)
 	}
-	r := &rulings{own: own, taxonomy: taxonomy}
+	r := &activePolicy{configured: own, taxonomy: taxonomy}
 	r.known.Store(taxonomy)
 	r.following.Store(&following{})
-	r.put(own)
+	r.activate(own)
 	return r
 }
 
-// learn takes in which codes are known now. A policy that was read with others is read again.
-func (r *rulings) learn(known *failure.Taxonomy) {
+// setKnownCodes sets the known codes. If they have changed, the applied policy is parsed again with them.
+func (r *activePolicy) setKnownCodes(known *failure.Taxonomy) {
 	if !slices.Equal(known.Own(), r.known.Load().Own()) {
 		r.known.Store(known)
-		r.decides.Store(r.set.Load().Taxonomy(known))
+		r.effective.Store(r.set.Load().Taxonomy(known))
 		r.version = -1
 	}
 }
 
-// put brings a policy into force, and reports whether it is another one.
-func (r *rulings) put(set *policy.Set) bool {
-	r.budgets.Store(slices.ContainsFunc(set.Owners(), func(owner string) bool {
+// activate puts a policy into force, and reports whether it differs from the one before.
+func (r *activePolicy) activate(set *policy.Set) bool {
+	r.hasBudgets.Store(slices.ContainsFunc(set.Owners(), func(owner string) bool {
 		_, limited := set.OwnerBudget(owner)
 		return limited
 	}))
-	r.decides.Store(set.Taxonomy(r.known.Load()))
+	r.effective.Store(set.Taxonomy(r.known.Load()))
 	return r.set.Swap(set) != set
 }
 
-// read follows the record of the policy, and reports whether another policy is in force now. A text that makes no sense is an
-// error, once; the last good policy stays.
-func (r *rulings) read(records []holdfast.Record) (changed bool, err error) {
+// read follows the record of the applied policy, and reports whether another policy is in force now. A policy that cannot be parsed is returned as an error, once,
+// and the last valid policy stays in force.
+func (r *activePolicy) read(records []holdfast.Record) (changed bool, err error) {
 	current := holdfast.Record{}
 	for _, record := range records {
 		if record.Name == policyCurrent {
@@ -96,62 +97,62 @@ func (r *rulings) read(records []holdfast.Record) (changed bool, err error) {
 	err = json.Unmarshal(current.Body, &body)
 	if current.Version == 0 || err == nil && body.Removed {
 		r.following.Store(&following{})
-		return r.put(r.own), nil
+		return r.activate(r.configured), nil
 	}
 	var next *policy.Set
 	var unknown policy.Mistakes
 	if err == nil {
-		// Codes that this process does not know are no reason not to follow the rest of it.
+		// A policy with codes that this process does not know is followed otherwise.
 		next, unknown, err = policy.ParseLenient([]byte(body.Text), r.known.Load())
 	}
 	if err != nil {
 		stays := r.following.Load().version
 		r.following.Store(&following{stays, clip(fmt.Sprintf("version %d cannot be read here: %v", current.Version, err), maxMisses)})
-		return false, fmt.Errorf("the policy in the store makes no sense, the last good one stays in force: %w", err)
+		return false, fmt.Errorf("the policy in the store is invalid and was not adopted, the last valid one stays in force: %w", err)
 	}
 	now := following{version: current.Version}
 	if len(unknown) > 0 {
 		now.misses = clip(unknown.Error(), maxMisses)
 	}
 	r.following.Store(&now)
-	return r.put(next), nil
+	return r.activate(next), nil
 }
 
-// maxMisses bounds what a presence says about the policy, in bytes.
+// maxMisses limits what a presence says about the policy, in bytes.
 const maxMisses = 1000
 
-// A howTo is everything said about dealing with one dependency.
-type howTo struct {
+// A dependencyConfig is the configuration of one dependency, from the Config and from the policy.
+type dependencyConfig struct {
 	Dependency
 }
 
-// howTo puts together what the code says and what the policy says. The policy wins.
-func (e *Engine) howTo(d *dependency) howTo {
-	set, how := e.rulings.set.Load(), howTo{e.cfg.Dependencies[d.name]}
-	how.Breaker = set.BreakerOver(how.Breaker, d.name)
-	budget, on := set.BudgetOver(how.Budget, d.name)
-	how.Budget, how.NoBudget = budget, how.NoBudget || !on
+// dependencyConfig returns the configuration of a dependency. What the policy sets takes precedence over the Config.
+func (e *Engine) dependencyConfig(d *dependency) dependencyConfig {
+	set, cfg := e.policy.set.Load(), dependencyConfig{e.cfg.Dependencies[d.name]}
+	cfg.Breaker = set.BreakerOver(cfg.Breaker, d.name)
+	budget, on := set.BudgetOver(cfg.Budget, d.name)
+	cfg.Budget, cfg.NoBudget = budget, cfg.NoBudget || !on
 	if p, ok := set.Probe(d.name); ok && e.cfg.ProbeURL != nil {
-		how.Probe, how.ProbeEvery = func(ctx context.Context) error { return e.cfg.ProbeURL(ctx, p.URL) }, p.Every
+		cfg.Probe, cfg.ProbeEvery = func(ctx context.Context) error { return e.cfg.ProbeURL(ctx, p.URL) }, p.Every
 	}
-	how.ProbeEvery = orElse(how.ProbeEvery, probeEvery)
-	return how
+	cfg.ProbeEvery = orElse(cfg.ProbeEvery, probeEvery)
+	return cfg
 }
 
-// A judgement is a policy that was worked out for a kind and the entries of the set that speak for it.
-type judgement struct {
+// A policyCacheKey identifies the policy for a kind and for the entries of the set that apply to a job.
+type policyCacheKey struct {
 	kind *kind
 	key  policy.Key
 }
 
-// judgements remembers policies that were worked out, for as long as the set is in force.
-type judgements struct {
+// policyCache caches the merged policies of the set in force. It is safe for concurrent use.
+type policyCache struct {
 	mu    sync.Mutex
 	set   *policy.Set
-	known map[judgement]failure.Policy
+	known map[policyCacheKey]failure.Policy
 }
 
-// rulesFor are the rules by which an outcome is decided. What completed needs none, and pays for none.
+// rulesFor returns the rules by which an outcome is decided. For a completed attempt no policy is looked up, because none applies.
 func (e *Engine) rulesFor(o *outcome) failure.Rules {
 	a := o.attempt
 	rules, own := e.rules, policy.Own{Engine: e.rules.Policy}
@@ -161,25 +162,25 @@ func (e *Engine) rulesFor(o *outcome) failure.Rules {
 	if o.Event == failure.Returned && o.Err == nil {
 		return rules
 	}
-	rules.Taxonomy = e.rulings.decides.Load()
+	rules.Taxonomy = e.policy.effective.Load()
 	if a.lease.Dependency != "" {
 		rules.Dependency = a.lease.Dependency
 	}
-	rules.Policy = e.judgements.policy(e.rulings.set.Load(), own, a)
+	rules.Policy = e.policyCache.policy(e.policy.set.Load(), own, a)
 	if rules.Policy.Learned {
-		rules.Hopes = e.hopes.of(a.lease.Kind)
+		rules.Hopes = e.successRates.of(a.lease.Kind)
 	}
 	return rules
 }
 
-// policy is the one in force for an attempt.
-func (j *judgements) policy(set *policy.Set, own policy.Own, a *attempt) failure.Policy {
+// policy returns the policy that applies to an attempt. The cache is dropped when another set is in force, or when it has 10,000 entries.
+func (j *policyCache) policy(set *policy.Set, own policy.Own, a *attempt) failure.Policy {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.set != set || j.known == nil || len(j.known) > 10_000 {
-		j.set, j.known = set, make(map[judgement]failure.Policy)
+		j.set, j.known = set, make(map[policyCacheKey]failure.Policy)
 	}
-	key := judgement{a.kind, set.Key(a.lease.Kind, a.lease.Owner)}
+	key := policyCacheKey{a.kind, set.Key(a.lease.Kind, a.lease.Owner)}
 	merged, known := j.known[key]
 	if !known {
 		merged = set.Over(own, a.lease.Kind, a.lease.Owner)

@@ -14,98 +14,100 @@ const (
 	probeTimeout = 10 * time.Second
 )
 
-// A probe is this process's part in watching over an open circuit with a health probe.
-type probe struct {
+// A healthProbe is the health probe of one dependency in this process.
+type healthProbe struct {
 	mu      sync.Mutex
 	running bool
-	last    time.Time // when the last one was started, by this process's clock
-	result  *probed   // of one that has ended
+	last    time.Time    // when the last probe was started, by this process's clock
+	result  *probeResult // of a probe that has ended; nil once the breaker update has taken it
 }
 
-// probed is the result of a health probe.
-type probed struct {
-	since time.Time // of the circuit it was made for
+// A probeResult is the result of a health probe.
+type probeResult struct {
+	since time.Time // when the breaker had entered the state that was probed; a result for an older state is dropped
 	ok    bool
 }
 
-// guarding is what a look at a circuit has to do with a health probe.
-type guarding struct {
-	taken bool // this process watches over it, from now or for longer
-	ended bool
-	ok    bool
+// A probeLease says whether this process is the one that probes, and carries the result of its last probe.
+type probeLease struct {
+	acquired bool // this process has taken or extended the right to probe
+	ended    bool // a probe has ended
+	ok       bool // with this result
 }
 
-// guard makes this process the one that probes, if nobody else is, and answers with the result of its last probe. The place is
-// a lease: a process that is killed while it probes is replaced when its time is over.
-func (e *Engine) guard(d *dependency, next *circuit, how howTo, now time.Time) (g guarding) {
-	if how.Probe == nil || next.State != breaker.Open || how.Breaker.Disabled {
+// leaseProbe makes this process the one that probes an open breaker, if no other process is, and returns the result of its last probe. The right to probe is a
+// lease in the breaker record: if its process dies, another one takes over when the lease has expired. It is extended when half of it has passed.
+func (e *Engine) leaseProbe(d *dependency, next *breakerRecord, cfg dependencyConfig, now time.Time) (g probeLease) {
+	if cfg.Probe == nil || next.State != breaker.Open || cfg.Breaker.Disabled {
 		return g
 	}
 	mine := next.Probing == e.worker && now.Before(next.ProbingUntil)
-	if r := d.ledger.probed; mine && r != nil && r.since.Equal(next.Since) {
+	if r := d.breaker.probeResult; mine && r != nil && r.since.Equal(next.Since) {
 		g.ended, g.ok = true, r.ok
 	}
 	if !mine || next.ProbingUntil.Sub(now) < e.cfg.Lease/2 {
-		next.Circuit, g.taken = how.Breaker.Guard(next.Circuit, e.worker, e.cfg.Lease, now)
+		next.Circuit, g.acquired = cfg.Breaker.Guard(next.Circuit, e.worker, e.cfg.Lease, now)
 	}
 	return g
 }
 
-// probe starts a health probe if this process is the one that watches and it is time.
-func (e *Engine) probe(d *dependency) {
-	c, how, now := &d.ledger.circuit, e.howTo(d), e.clock.now()
-	if how.Probe == nil || c.State != breaker.Open || c.Probing != e.worker || !now.Before(c.ProbingUntil) {
+// startProbe starts a health probe if this process is the one that probes and the next probe is due, or an operator requested one. The probe runs on its own
+// goroutine; its result is taken by the next update of the breaker.
+func (e *Engine) startProbe(d *dependency) {
+	c, cfg, now := &d.breaker.record, e.dependencyConfig(d), e.clock.now()
+	if cfg.Probe == nil || c.State != breaker.Open || c.Probing != e.worker || !now.Before(c.ProbingUntil) {
 		return
 	}
-	p := &d.ledger.probe
+	p := &d.breaker.probe
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last.Before(d.opened) {
-		p.last = d.opened // the first one comes when the dependency had a moment
+		p.last = d.opened // the first probe is made ProbeEvery after the breaker opened
 	}
-	here := e.station(dutyProbes)
-	urged := wanted(here.orders)
-	if p.running || p.result != nil || !urged && (here.paused.Load() || time.Since(p.last) < how.ProbeEvery) {
+	control := e.dutyControl(dutyProbes)
+	requested := takeSignal(control.runNow)
+	if p.running || p.result != nil || !requested && (control.paused.Load() || time.Since(p.last) < cfg.ProbeEvery) {
 		return
 	}
 	p.running, p.last = true, time.Now()
-	since, ended := c.Since, here.begins()
-	here.expects(p.last.Add(how.ProbeEvery))
+	since, ended := c.Since, control.beginRun()
+	control.setNext(p.last.Add(cfg.ProbeEvery))
 	e.probes.Go(func() {
-		err := e.probeOnce(how.Probe)
+		err := e.probeOnce(cfg.Probe)
 		ended(err)
 		if err != nil {
-			e.complain("probe", fmt.Errorf("%s: %w", d.name, err))
+			e.logRetry("probe", fmt.Errorf("%s: %w", d.name, err))
 		}
 		p.mu.Lock()
-		p.running, p.result = false, &probed{since: since, ok: err == nil}
+		p.running, p.result = false, &probeResult{since: since, ok: err == nil}
 		p.mu.Unlock()
-		nudge(e.called)
+		signal(e.breakerSignal)
 	})
 }
 
-// wanted takes a sign, if there is one.
-func wanted(sign <-chan struct{}) bool {
+// takeSignal receives a signal if there is one, and reports whether there was.
+func takeSignal(ch <-chan struct{}) bool {
 	select {
-	case <-sign:
+	case <-ch:
 		return true
 	default:
 		return false
 	}
 }
 
-func (e *Engine) probeOnce(ask func(context.Context) error) (err error) {
-	ctx, done := e.call(probeTimeout)
+// probeOnce makes one probe. A panic is returned as an error.
+func (e *Engine) probeOnce(probe func(context.Context) error) (err error) {
+	ctx, done := e.storeContext(probeTimeout)
 	defer done()
-	defer recovered(&err)
-	return ask(ctx)
+	defer recoverTo(&err)
+	return probe(ctx)
 }
 
-// takeProbed takes the result of a probe that has ended, if there is one.
-func (l *ledger) takeProbed() {
+// takeProbed takes over the result of a probe that has ended, if there is one.
+func (l *localBreaker) takeProbed() {
 	l.probe.mu.Lock()
 	defer l.probe.mu.Unlock()
 	if l.probe.result != nil {
-		l.probed, l.probe.result = l.probe.result, nil
+		l.probeResult, l.probe.result = l.probe.result, nil
 	}
 }

@@ -2,10 +2,10 @@ package engine
 
 import "context"
 
-// maxPromote bounds one round, so that a great many jobs due at once do not hold the store up.
+// maxPromote limits one store call, so that a great many jobs that are due at once do not block the store for other calls.
 const maxPromote = 1000
 
-// promote makes jobs claimable whose time has come.
+// promote makes jobs claimable that are due: scheduled ones, and retries whose delay has passed.
 func (e *Engine) promote(ctx context.Context) error {
 	for ctx.Err() == nil {
 		moved, err := e.promoteOnce()
@@ -13,7 +13,7 @@ func (e *Engine) promote(ctx context.Context) error {
 			return err
 		}
 		if moved > 0 {
-			nudge(e.wakes)
+			signal(e.claimSignal)
 		}
 		if moved < maxPromote {
 			return nil
@@ -23,7 +23,7 @@ func (e *Engine) promote(ctx context.Context) error {
 }
 
 func (e *Engine) promoteOnce() (int, error) {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return e.store.Promote(ctx, maxPromote)
 }

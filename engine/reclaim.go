@@ -8,20 +8,21 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// maxSweep bounds what one sweep takes over at a time.
+// maxSweep limits how many leases one store call takes over.
 const maxSweep = 200
 
-// reclaim takes over what lost workers left behind, and lets failure.Decide say what becomes of it.
+// reclaim takes over jobs whose leases have expired, because their workers stopped renewing, and settles each as failure.Decide says. The store gives
+// the job a new token when it hands over the lease, so a result of the former worker is refused from then on.
 func (e *Engine) reclaim(ctx context.Context) error {
 	return e.sweep(ctx, e.store.Reclaim, func(a *attempt) failure.Outcome {
 		lease := a.lease
 		switch {
 		case lease.Corrupt != "":
-			o, _ := e.gate(a)
+			o, _ := e.checkStart(a)
 			return o
-		case lease.Lost == e.worker && !e.book.holds(lease.ID):
-			// A claim of our own whose answer never reached us: nothing was started.
-			return failure.Outcome{Event: failure.Interrupted, Err: errUnheard}
+		case lease.Lost == e.worker && !e.leases.hasLocalAttempt(lease.ID):
+			// This worker claimed the job but never got the store's answer, so no handler was started and no crash is charged.
+			return failure.Outcome{Event: failure.Interrupted, Err: errClaimLost}
 		}
 		o := failure.Outcome{Event: failure.Lost}
 		if !lease.StartedAt.IsZero() {
@@ -31,20 +32,20 @@ func (e *Engine) reclaim(ctx context.Context) error {
 	})
 }
 
-// sweep takes leases over until there are none left, and settles each by what it is found to be. It goes no further ahead
-// of the settlements than claiming does.
-func (e *Engine) sweep(ctx context.Context, take func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), judge func(*attempt) failure.Outcome) error {
-	for ctx.Err() == nil && e.book.unsettled() < maxUnsettled {
+// sweep takes over leases until the store has no more, and queues the outcome of each for settling. It stops at the same number of unsettled outcomes
+// as claiming does.
+func (e *Engine) sweep(ctx context.Context, take func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), outcomeOf func(*attempt) failure.Outcome) error {
+	for ctx.Err() == nil && e.leases.unsettledCount() < maxUnsettled {
 		asked := time.Now()
 		leases, err := e.take(take)
 		if err != nil {
 			return err
 		}
-		attempts := e.attempts(leases, asked)
-		e.book.admitEnded(attempts, e.trust(asked))
+		attempts := e.newAttempts(leases, asked)
+		e.leases.admitEnded(attempts, e.trustedUntil(asked))
 		for _, a := range attempts {
-			o := judge(a)
-			e.end(a, o)
+			o := outcomeOf(a)
+			e.queueOutcome(a, o)
 		}
 		if len(leases) < maxSweep {
 			return nil
@@ -54,16 +55,16 @@ func (e *Engine) sweep(ctx context.Context, take func(context.Context, holdfast.
 }
 
 func (e *Engine) take(take func(context.Context, holdfast.Claim) ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return take(ctx, holdfast.Claim{Worker: e.worker, Limit: maxSweep, Lease: e.cfg.Lease})
 }
 
-// holds reports whether an attempt at this job is in the book with a handler of its own, or waits for one.
-func (b *book) holds(id holdfast.ID) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for a := range b.held {
+// hasLocalAttempt reports whether this process itself claimed the job and still holds that lease, as opposed to one it has taken over.
+func (t *leaseTable) hasLocalAttempt(id holdfast.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.held {
 		if a.lease.ID == id && a.lease.Lost == "" {
 			return true
 		}
@@ -71,8 +72,8 @@ func (b *book) holds(id holdfast.ID) bool {
 	return false
 }
 
-func (b *book) unsettled() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ended
+func (t *leaseTable) unsettledCount() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unsettled
 }

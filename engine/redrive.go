@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	roomRedrive = "redrive"
-	redriveBeat = time.Second
-	redrivePage = 200 // dead letters that are looked up at a time
+	roomRedrive     = "redrive"
+	redriveInterval = time.Second
+	redrivePage     = 200 // dead letters in one query
 )
 
-// redrives takes every redrive under way a step further. Any process may do it and compare-and-set decides which one does;
-// what was planned is done by whoever comes next if that one is killed.
+// redrives advances every running redrive by one step. Every process may do it; compare-and-set decides which one does. If that process is killed in the middle of a
+// step, the next one carries out what was planned.
 func (e *Engine) redrives(context.Context) error {
 	records, err := e.records(roomRedrive)
 	if err != nil {
@@ -30,8 +30,8 @@ func (e *Engine) redrives(context.Context) error {
 		if json.Unmarshal(r.Body, &p) != nil || p.State != redrive.Running {
 			continue
 		}
-		if len(p.Pending) == 0 && e.clock.now().Sub(p.StepAt) < redriveBeat*4/5 && p.StepAt.After(p.StartedAt) {
-			continue // somebody else has just been here
+		if len(p.Pending) == 0 && e.clock.now().Sub(p.StepAt) < redriveInterval*4/5 && p.StepAt.After(p.StartedAt) {
+			continue // another process has just made a step
 		}
 		if err := e.redriveStep(r, p); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			all = append(all, fmt.Errorf("redrive %s: %w", p.ID, err))
@@ -40,9 +40,10 @@ func (e *Engine) redrives(context.Context) error {
 	return errors.Join(all...)
 }
 
-// redriveStep does what was planned, plans what comes next, and does that. The plan is kept first.
+// redriveStep carries out what was planned before, then plans the next jobs and carries that out. The plan is saved before it is carried out, and carrying it out is
+// idempotent, so each dead letter is redriven once, whichever process is killed when.
 func (e *Engine) redriveStep(r holdfast.Record, p redrive.Progress) error {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	if len(p.Pending) > 0 {
 		refused, err := e.redriveJobs(ctx, p)
@@ -51,11 +52,11 @@ func (e *Engine) redriveStep(r holdfast.Record, p redrive.Progress) error {
 		}
 		p = p.Stepped(refused)
 	}
-	tally, err := e.store.Redriven(ctx, p.ID)
+	counts, err := e.store.Redriven(ctx, p.ID)
 	if err != nil {
 		return err
 	}
-	take, next, _ := redrive.Next(p, tally, e.clock.now())
+	take, next, _ := redrive.Next(p, counts, e.clock.now())
 	if take > 0 {
 		if next, err = e.redrivePlan(ctx, next, take); err != nil {
 			return err
@@ -68,12 +69,12 @@ func (e *Engine) redriveStep(r holdfast.Record, p redrive.Progress) error {
 	if err != nil {
 		return err
 	}
-	nudge(e.wakes)
+	signal(e.claimSignal)
 	_, err = e.keepRedrive(r, next.State, next.Stepped(refused))
 	return err
 }
 
-// redrivePlan picks the next dead letters.
+// redrivePlan selects the next dead letters.
 func (e *Engine) redrivePlan(ctx context.Context, p redrive.Progress, take int) (redrive.Progress, error) {
 	var picked []holdfast.ID
 	for take > 0 {
@@ -95,7 +96,7 @@ func (e *Engine) redrivePlan(ctx context.Context, p redrive.Progress, take int) 
 	return p, nil
 }
 
-// redriveJobs takes what is pending. Taking it twice is taking it once.
+// redriveJobs redrives the planned jobs. It may be repeated: the store redrives each job once for one redrive. It returns the jobs that the store refused.
 func (e *Engine) redriveJobs(ctx context.Context, p redrive.Progress) (refused []redrive.Refusal, err error) {
 	answers, err := e.store.Redrive(ctx, p.Step(p.Pending))
 	if err != nil {
@@ -109,7 +110,7 @@ func (e *Engine) redriveJobs(ctx context.Context, p redrive.Progress) (refused [
 	return refused, nil
 }
 
-// keepRedrive keeps where a redrive stands, with a line in its story when its state has changed.
+// keepRedrive saves the progress of a redrive, with an event if its state has changed.
 func (e *Engine) keepRedrive(r holdfast.Record, was redrive.State, p redrive.Progress) (holdfast.Record, error) {
 	body, err := json.Marshal(p)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// orders begins a redrive, as an operator does.
-func (s *scene) orders(o redrive.Order) holdfast.ID {
+// startRedrive starts a redrive, as an operator does.
+func (s *harness) startRedrive(o redrive.Order) holdfast.ID {
 	s.Helper()
 	o.Actor = "ada"
 	if err := o.Check(); err != nil {
@@ -30,7 +30,7 @@ func (s *scene) orders(o redrive.Order) holdfast.ID {
 	return id
 }
 
-func (s *scene) progress(id holdfast.ID) (p redrive.Progress) {
+func (s *harness) progress(id holdfast.ID) (p redrive.Progress) {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), "redrive")
 	if err != nil {
@@ -46,9 +46,9 @@ func (s *scene) progress(id holdfast.ID) (p redrive.Progress) {
 	return p
 }
 
-func (s *scene) redriveIs(id holdfast.ID, state redrive.State) (p redrive.Progress) {
+func (s *harness) waitForRedrive(id holdfast.ID, state redrive.State) (p redrive.Progress) {
 	s.Helper()
-	s.until("redrive "+string(state), func() bool {
+	s.waitUntil("redrive "+string(state), func() bool {
 		p = s.progress(id)
 		return p.State == state
 	})
@@ -56,35 +56,35 @@ func (s *scene) redriveIs(id holdfast.ID, state redrive.State) (p redrive.Progre
 }
 
 // deadLetters makes jobs fail for good until the handler is repaired.
-func (s *scene) deadLetters(n int, repaired *atomic.Bool, runs *starts) func(*engine.Engine) {
+func (s *harness) deadLetters(n int, repaired *atomic.Bool, runs *starts) func(*engine.Engine) {
 	s.Helper()
-	work := handling(func(_ context.Context, job *engine.Job[Note]) error {
+	work := handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 		runs.mark()
 		if repaired.Load() || job.Args.Text == "patched" {
 			return nil
 		}
-		return failure.NeverRetry(errTrouble)
+		return failure.NeverRetry(errFailed)
 	})
 	s.enqueueAll(n)
-	w := s.works(engine.Config{Slots: 20}, work)
-	s.until("dead letters", func() bool { return s.counted(holdfast.Failed) == n })
+	w := s.startWorker(engine.Config{Slots: 20}, work)
+	s.waitUntil("dead letters", func() bool { return s.countJobs(holdfast.Failed) == n })
 	w.stop()
 	return work
 }
 
 func TestARedriveSendsACanaryFirstAndThenTheRestAtItsPace(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var repaired atomic.Bool
 		var runs starts
 		work := s.deadLetters(300, &repaired, &runs)
 		repaired.Store(true)
 		before, began := runs.count(), time.Now()
-		id := s.orders(redrive.Order{All: true, Canary: 5, PerSecond: 10})
+		id := s.startRedrive(redrive.Order{All: true, Canary: 5, PerSecond: 10})
 		for range 2 {
-			s.works(engine.Config{Slots: 20}, work)
+			s.startWorker(engine.Config{Slots: 20}, work)
 		}
-		p := s.redriveIs(id, redrive.Done)
-		expect(s, "complete", s.counted(holdfast.Complete), 300)
+		p := s.waitForRedrive(id, redrive.Done)
+		expect(s, "complete", s.countJobs(holdfast.Complete), 300)
 		expect(s, "handlers that ran", runs.count()-before, 300)
 		expect(s, "tally", p.Tally.Complete, 300)
 		if took := time.Since(began); took < 27*time.Second || took > 60*time.Second {
@@ -94,14 +94,14 @@ func TestARedriveSendsACanaryFirstAndThenTheRestAtItsPace(t *testing.T) {
 }
 
 func TestARedriveStopsWhenItsCanaryFailsAgain(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var repaired atomic.Bool
 		var runs starts
 		work := s.deadLetters(100, &repaired, &runs)
 		before := runs.count()
-		id := s.orders(redrive.Order{Filter: holdfast.Filter{Kind: "note"}, Canary: 5, StopAbove: 0.2})
-		s.works(engine.Config{Slots: 20}, work)
-		p := s.redriveIs(id, redrive.Stopped)
+		id := s.startRedrive(redrive.Order{Filter: holdfast.Filter{Kind: "note"}, Canary: 5, StopAbove: 0.2})
+		s.startWorker(engine.Config{Slots: 20}, work)
+		p := s.waitForRedrive(id, redrive.Stopped)
 		expect(s, "handlers that ran", runs.count()-before, 5)
 		events, err := s.store.Events(context.Background(), "redrive/"+id.String(), 10)
 		if err != nil || len(events) != 1 || events[0].Name != "stopped" {
@@ -112,19 +112,19 @@ func TestARedriveStopsWhenItsCanaryFailsAgain(t *testing.T) {
 
 func TestARedriveWhoseProcessIsKilledIsFinishedByAnotherAndTakesEachJobOnce(t *testing.T) {
 	for n := range 8 {
-		tell(t, func(s *scene) {
+		inBubble(t, func(s *harness) {
 			var repaired atomic.Bool
 			var runs starts
 			work := s.deadLetters(60, &repaired, &runs)
 			before := runs.count()
-			id := s.orders(redrive.Order{All: true, PerSecond: 20, Patch: json.RawMessage(`{"text":"patched"}`), Reason: "bad texts"})
+			id := s.startRedrive(redrive.Order{All: true, PerSecond: 20, Patch: json.RawMessage(`{"text":"patched"}`), Reason: "bad texts"})
 			cut := storetest.NewFaulty(s.store, storetest.Fault{Verb: []string{"Redrive", "Keep"}[n%2], N: 1 + n/4, After: n/2%2 == 1, Always: true})
-			first := s.worksOn(cut, engine.Config{Slots: 20}, work)
+			first := s.startWorkerOn(cut, engine.Config{Slots: 20}, work)
 			time.Sleep(3 * time.Second)
 			first.crash(cut)
-			s.works(engine.Config{Slots: 20}, work)
-			s.redriveIs(id, redrive.Done)
-			expect(s, "complete", s.counted(holdfast.Complete), 60)
+			s.startWorker(engine.Config{Slots: 20}, work)
+			s.waitForRedrive(id, redrive.Done)
+			expect(s, "complete", s.countJobs(holdfast.Complete), 60)
 			if ran := runs.count() - before; ran < 60 {
 				t.Errorf("%d handlers ran", ran)
 			}

@@ -8,62 +8,67 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// renew extends everything in the book in one call, and obeys what it learns: lost jobs are stopped, cancelled ones too. It
-// works until the last settlement is written, also while the engine drains.
+// renew renews all leases in one call, and stops the handlers of jobs that the store reports as lost or cancelled. It runs until the last settlement is
+// written, also while the engine drains.
+//
+// It runs at every third of the lease, so a lease survives one failed renewal. A call that takes longer than a third is given up. If a quarter of the lease
+// has passed since the last time, it also announces the presence of this worker, with which the store learns the dependencies of its kinds.
 func (e *Engine) renew(context.Context) error {
 	err := e.renewOnce()
-	if since := time.Since(e.presented); since >= e.cfg.Lease/4 || e.presented.IsZero() {
-		said := e.present(e.cfg.Lease)
-		if said == nil && e.declared.CompareAndSwap(false, true) {
-			nudge(e.wakes)
+	if since := time.Since(e.presentedAt); since >= e.cfg.Lease/4 || e.presentedAt.IsZero() {
+		presentErr := e.present(e.cfg.Lease)
+		if presentErr == nil && e.presenceKnown.CompareAndSwap(false, true) {
+			signal(e.claimSignal)
 		}
-		err = errors.Join(err, said)
-		e.presented = time.Now()
+		err = errors.Join(err, presentErr)
+		e.presentedAt = time.Now()
 	}
 	return err
 }
 
+// renewOnce makes one call. The trusted time counts from before the call, so it is never later than the expiry that the store sets. It is extended for
+// every batch in the call, also if the store reports jobs of it as lost: those attempts are stopped below.
 func (e *Engine) renewOnce() error {
-	renewals, listed := e.book.renewals()
+	renewals, listed := e.leases.renewals()
 	if len(renewals) == 0 {
 		return nil
 	}
-	ctx, done := e.call(e.cfg.Lease / 3)
+	ctx, done := e.storeContext(e.cfg.Lease / 3)
 	defer done()
 	asked := time.Now()
 	answer, err := e.store.Renew(ctx, renewals, e.cfg.Lease)
 	if err != nil {
 		return err
 	}
-	e.book.renewed(renewals, e.trust(asked))
+	e.leases.renewed(renewals, e.trustedUntil(asked))
 	e.stopAll(listed, answer.Lost, holdfast.ErrLeaseLost)
 	e.stopAll(listed, answer.Cancelling, ErrCancelled)
 	return nil
 }
 
-// stopAll stops the listed attempts the store named. The list is the one the store was asked about, so a job that was
-// settled and claimed anew meanwhile is not mistaken for its former self.
+// stopAll stops the attempts at the jobs that the store named. listed holds the attempts as they were when the store was asked, so a later attempt at the
+// same job, claimed while the store answered, is not stopped by mistake.
 func (e *Engine) stopAll(listed map[holdfast.ID]*attempt, named []holdfast.ID, cause error) {
 	for _, id := range named {
 		a := listed[id]
-		if a != nil && e.book.stop(a, cause) {
-			e.end(a, interruption(cause))
+		if a != nil && e.leases.stop(a, cause) {
+			e.queueOutcome(a, interruption(cause))
 		}
 	}
 }
 
-// present tells the store that this worker is alive and for how long to believe it; 0 says it is leaving.
-func (e *Engine) present(believe time.Duration) error {
-	ctx, done := e.call(e.cfg.Lease / 3)
+// present announces to the store that this worker is alive. The announcement is valid for that time; 0 means that the worker is leaving.
+func (e *Engine) present(validFor time.Duration) error {
+	ctx, done := e.storeContext(e.cfg.Lease / 3)
 	defer done()
-	policy := e.rulings.following.Load()
+	policy := e.policy.following.Load()
 	return e.store.Present(ctx, holdfast.Presence{
 		Worker: e.worker, Queues: e.cfg.Queues, Kinds: e.handled, Depends: e.depends(),
-		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.published, Policy: policy.version, Misses: policy.misses, For: believe,
+		Version: e.cfg.Version, Slots: e.cfg.Slots, Codes: e.publishedCodes, Policy: policy.version, Misses: policy.misses, For: validFor,
 	})
 }
 
-// depends says which kinds call what.
+// depends returns the dependency of each kind that has one.
 func (e *Engine) depends() map[string]string {
 	all := make(map[string]string)
 	for name, k := range e.kinds {
@@ -74,24 +79,24 @@ func (e *Engine) depends() map[string]string {
 	return all
 }
 
-// renewals lists the book for the store. A lease whose outcome is known is renewed with its batch and not listed: whether
-// it is still ours is for its settlement to find out.
-func (b *book) renewals() ([]holdfast.Renewal, map[holdfast.ID]*attempt) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]holdfast.Renewal, 0, len(b.batches))
-	index := make(map[holdfast.ID]int, len(b.batches))
-	for id := range b.batches {
+// renewals lists all batches for the store, each with the jobs that run and those that wait for a slot. A lease whose outcome is known is renewed with its
+// batch but not listed: its settlement will show whether it is still held.
+func (t *leaseTable) renewals() ([]holdfast.Renewal, map[holdfast.ID]*attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]holdfast.Renewal, 0, len(t.batches))
+	index := make(map[holdfast.ID]int, len(t.batches))
+	for id := range t.batches {
 		index[id] = len(all)
 		all = append(all, holdfast.Renewal{Batch: id})
 	}
-	listed := make(map[holdfast.ID]*attempt, b.working+b.ahead)
-	for a := range b.held {
+	listed := make(map[holdfast.ID]*attempt, t.running+t.prefetched)
+	for a := range t.held {
 		of := &all[index[a.lease.Batch]]
 		switch a.phase {
-		case working:
+		case phaseRunning:
 			of.Running = append(of.Running, a.lease.ID)
-		case waiting:
+		case phaseWaiting:
 			of.Waiting = append(of.Waiting, a.lease.ID)
 		default:
 			continue
@@ -101,13 +106,13 @@ func (b *book) renewals() ([]holdfast.Renewal, map[holdfast.ID]*attempt) {
 	return all, listed
 }
 
-// renewed extends the trust in the batches the store was asked to renew.
-func (b *book) renewed(renewals []holdfast.Renewal, trusted time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// renewed extends the trusted time of the batches that the store was asked to renew. Batches that were settled meanwhile are no longer in the table.
+func (t *leaseTable) renewed(renewals []holdfast.Renewal, trustedUntil time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, r := range renewals {
-		if of := b.batches[r.Batch]; of != nil {
-			of.trusted = trusted
+		if of := t.batches[r.Batch]; of != nil {
+			of.trustedUntil = trustedUntil
 		}
 	}
 }

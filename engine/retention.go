@@ -11,42 +11,42 @@ import (
 )
 
 const (
-	roomRetention  = "retention"
-	retentionRules = "rules"
-	retentionBeat  = time.Second
-	retentionScan  = 1000
-	retentionRest  = time.Minute // between two passes, and between two looks at the shelves
+	roomRetention     = "retention"
+	retentionRules    = "rules"
+	retentionInterval = time.Second
+	retentionScan     = 1000
+	retentionRest     = time.Minute // between two passes, and between two cleanings of the shelves
 )
 
-// DefaultRetention keeps what ended well, or was cancelled, for a week, and dead letters for ever.
+// DefaultRetention keeps complete and cancelled jobs for a week, and dead letters for ever.
 var DefaultRetention = []holdfast.Retain{
 	{Name: "complete", State: holdfast.Complete, For: 7 * 24 * time.Hour},
 	{Name: "cancelled", State: holdfast.Cancelled, For: 7 * 24 * time.Hour},
 	{Name: "failed", State: holdfast.Failed, For: holdfast.Forever},
 }
 
-// A pass goes once over all ended jobs. It is the retention duty's alone.
-type pass struct {
-	rules    []holdfast.Retain // as they were when it began
-	cursor   holdfast.ID
-	deleting bool           // dead letters too, by the rules that have warned
-	spared   map[string]int // dead letters that were left, by rule
-	rested   time.Time      // when the last one ended, and
-	shelved  time.Time      // when the shelves were last looked at, by this process's clock
+// A retentionPass scans all ended jobs once, in id order. Only the duty "retention" uses it. Times are by this process's clock.
+type retentionPass struct {
+	rules            []holdfast.Retain // as they were when the pass began
+	cursor           holdfast.ID
+	deleting         bool           // this pass also deletes dead letters, by the rules that have warned
+	spared           map[string]int // how many dead letters were spared, by rule
+	lastEnd          time.Time      // when the last pass ended
+	shelvesCleanedAt time.Time      // when the shelves were last cleaned
 }
 
-// retain purges ended jobs whose time is up, a step at a time: it goes on at once while there is something to purge, and takes a
-// breath when there is not.
+// retain purges ended jobs that the rules no longer keep, step by step. While a step purges something the next one follows at once; otherwise it follows at the
+// next interval. A run that an operator requested scans to the end of the pass.
 func (e *Engine) retain(ctx context.Context) error {
-	urged := e.station("retention").urged.Load()
-	p := &e.pass
-	if urged || p.shelved.IsZero() || time.Since(p.shelved) >= retentionRest {
-		p.shelved = time.Now()
-		if err := e.forgetShelves(ctx); err != nil {
+	requested := e.dutyControl("retention").requested.Load()
+	p := &e.retentionPass
+	if requested || p.shelvesCleanedAt.IsZero() || time.Since(p.shelvesCleanedAt) >= retentionRest {
+		p.shelvesCleanedAt = time.Now()
+		if err := e.cleanShelves(ctx); err != nil {
 			return err
 		}
 	}
-	if !urged && !p.rested.IsZero() && time.Since(p.rested) < retentionRest {
+	if !requested && !p.lastEnd.IsZero() && time.Since(p.lastEnd) < retentionRest {
 		return nil
 	}
 	records, err := e.records(roomRetention)
@@ -58,20 +58,21 @@ func (e *Engine) retain(ctx context.Context) error {
 		return err
 	}
 	if !slices.Equal(rules, p.rules) {
-		e.pass = pass{rules: rules, shelved: p.shelved}
+		e.retentionPass = retentionPass{rules: rules, shelvesCleanedAt: p.shelvesCleanedAt}
 	}
 	if !slices.ContainsFunc(rules, func(r holdfast.Retain) bool { return r.For >= 0 }) {
-		return nil // all is kept for ever
+		return nil // every rule keeps for ever
 	}
 	for ctx.Err() == nil {
-		if purged, ended, err := e.purgeStep(records); err != nil || ended || purged == 0 && !urged {
+		if purged, ended, err := e.purgeStep(records); err != nil || ended || purged == 0 && !requested {
 			return err
 		}
 	}
 	return nil
 }
 
-// retentionRules are those a person applied to the store, or else the Config's. Rules nobody can read purge nothing.
+// retentionRules returns the rules that an operator applied to the store, or else those of the Config. If the applied rules cannot be decoded, it returns an error
+// and nothing is purged.
 func (c *Config) retentionRules(records []holdfast.Record) ([]holdfast.Retain, error) {
 	for _, r := range records {
 		if r.Name != retentionRules {
@@ -79,18 +80,18 @@ func (c *Config) retentionRules(records []holdfast.Record) ([]holdfast.Retain, e
 		}
 		var rules []holdfast.Retain
 		if err := json.Unmarshal(r.Body, &rules); err != nil {
-			return nil, fmt.Errorf("the rules of retention in the store cannot be read, nothing is purged until they are applied anew: %w", err)
+			return nil, fmt.Errorf("the retention rules in the store cannot be read; nothing is purged until they are applied again: %w", err)
 		}
 		return rules, nil
 	}
 	return c.Retention, nil
 }
 
-// Purge is a step of retention as an engine with this Config takes it, whatever rules p names: by the rules that were applied to the store, or else
-// the Config's, and without dead letters of a rule that has not warned long enough. The records are those of the room "retention". A server calls it for
-// workers far away, which do not choose what is purged.
+// Purge returns p with the rules by which an engine with this Config purges: those applied to the store, or else those of the Config, without dead letters of rules
+// that have not warned long enough. The rules in p are ignored. records are those of the room "retention". A server calls it for remote workers, so that they
+// cannot choose what is purged.
 func (c Config) Purge(p holdfast.Purge, records []holdfast.Record) (holdfast.Purge, error) {
-	c.fill()
+	c.setDefaults()
 	rules, err := c.retentionRules(records)
 	if err != nil {
 		return p, err
@@ -100,14 +101,14 @@ func (c Config) Purge(p holdfast.Purge, records []holdfast.Record) (holdfast.Pur
 		if len(records) > 0 {
 			now = records[0].AsOf
 		}
-		p.Rules = guarded(rules, c.warned(rules, records, now))
+		p.Rules = protectUnwarned(rules, c.warned(rules, records, now))
 	}
 	return p, nil
 }
 
-// Keep is how long a shelf is kept by this Config; holdfast.Forever: for ever.
+// Keep returns how long this Config keeps the entries of a shelf; holdfast.Forever means for ever.
 func (c Config) Keep(shelf string) time.Duration {
-	c.fill()
+	c.setDefaults()
 	switch shelf {
 	case holdfast.ShelfFeed:
 		return c.KeepFeed
@@ -119,14 +120,15 @@ func (c Config) Keep(shelf string) time.Duration {
 	return c.KeepStory
 }
 
-// purgeStep takes the pass a step further, and reports whether it came to its end.
+// purgeStep scans the next jobs of the pass. ended reports whether the pass is complete. A pass spares dead letters first and counts them by rule; then rules that
+// have not warned yet warn, and if some rule has warned long enough, a second pass deletes its dead letters.
 func (e *Engine) purgeStep(records []holdfast.Record) (jobs int, ended bool, err error) {
-	p := &e.pass
-	order := holdfast.Purge{Rules: p.rules, After: p.cursor, Scan: retentionScan, SpareDeadLetters: !p.deleting}
+	p := &e.retentionPass
+	request := holdfast.Purge{Rules: p.rules, After: p.cursor, Scan: retentionScan, SpareDeadLetters: !p.deleting}
 	if p.deleting {
-		order.Rules = guarded(p.rules, e.cfg.warned(p.rules, records, e.clock.now()))
+		request.Rules = protectUnwarned(p.rules, e.cfg.warned(p.rules, records, e.clock.now()))
 	}
-	done, err := e.purgeOnce(order)
+	done, err := e.purgeOnce(request)
 	if err != nil {
 		return 0, false, err
 	}
@@ -140,27 +142,27 @@ func (e *Engine) purgeStep(records []holdfast.Record) (jobs int, ended bool, err
 		return done.Jobs, false, nil
 	}
 	spared, deleting := p.spared, p.deleting
-	p.spared, p.deleting, p.rested = nil, false, time.Now()
+	p.spared, p.deleting, p.lastEnd = nil, false, time.Now()
 	if deleting || len(spared) == 0 {
 		return done.Jobs, true, nil
 	}
-	if p.deleting, err = e.warn(records, spared); err != nil || p.deleting {
-		p.rested = time.Time{}
+	if p.deleting, err = e.warnOnce(records, spared); err != nil || p.deleting {
+		p.lastEnd = time.Time{}
 	}
 	return done.Jobs, !p.deleting, err
 }
 
-func (e *Engine) purgeOnce(order holdfast.Purge) (holdfast.Purged, error) {
-	ctx, done := e.call(e.cfg.Lease)
+func (e *Engine) purgeOnce(request holdfast.Purge) (holdfast.Purged, error) {
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
-	return e.store.Purge(ctx, order)
+	return e.store.Purge(ctx, request)
 }
 
-// guarded has the rules that may not delete dead letters yet keep what failed.
-func guarded(rules []holdfast.Retain, ripe map[string]bool) []holdfast.Retain {
+// protectUnwarned returns the rules such that those that may not delete dead letters yet keep failed jobs.
+func protectUnwarned(rules []holdfast.Retain, mayDelete map[string]bool) []holdfast.Retain {
 	var all []holdfast.Retain
 	for _, r := range rules {
-		if r.For >= 0 && (r.State == "" || r.State == holdfast.Failed) && !ripe[r.Name] {
+		if r.For >= 0 && (r.State == "" || r.State == holdfast.Failed) && !mayDelete[r.Name] {
 			keep := r
 			keep.State, keep.For = holdfast.Failed, holdfast.Forever
 			all = append(all, keep)
@@ -170,8 +172,8 @@ func guarded(rules []holdfast.Retain, ripe map[string]bool) []holdfast.Retain {
 	return all
 }
 
-// forgetShelves deletes what is old on each shelf.
-func (e *Engine) forgetShelves(ctx context.Context) error {
+// cleanShelves deletes the old entries of each shelf: the feed, stories, counts and tombstones.
+func (e *Engine) cleanShelves(ctx context.Context) error {
 	for _, shelf := range []string{holdfast.ShelfFeed, holdfast.ShelfStory, holdfast.ShelfTallies, holdfast.ShelfTombstones} {
 		keep := e.cfg.Keep(shelf)
 		if keep == holdfast.Forever {
@@ -181,7 +183,7 @@ func (e *Engine) forgetShelves(ctx context.Context) error {
 			return e.store.Forget(ctx, shelf, keep, retentionScan)
 		})
 		if err != nil {
-			return fmt.Errorf("what is old of the %s could not be forgotten: %w", shelf, err)
+			return fmt.Errorf("old entries of the %s could not be deleted: %w", shelf, err)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 const day = 24 * time.Hour
 
 // purged reports whether a job was purged, and by which rule.
-func (s *scene) purged(id holdfast.ID) (rule string, purged bool) {
+func (s *harness) purged(id holdfast.ID) (rule string, purged bool) {
 	s.Helper()
 	if _, err := s.store.Job(context.Background(), id); err == nil {
 		return "", false
@@ -32,25 +32,25 @@ func (s *scene) purged(id holdfast.ID) (rule string, purged bool) {
 	return stones[0].Rule, true
 }
 
-// judging makes notes fail for good that say so.
-var judging = handling(func(_ context.Context, job *engine.Job[Note]) error {
+// failingIfBad registers a handler that fails notes with the tag "bad" for good.
+var failingIfBad = handleNotes(func(_ context.Context, job *engine.Job[Note]) error {
 	if slices.Contains(job.Tags, "bad") {
-		return failure.NeverRetry(errTrouble)
+		return failure.NeverRetry(errFailed)
 	}
 	return nil
 })
 
 func bad(d *holdfast.Draft) { d.Tags = []string{"bad"} }
 
-func TestWhatEndedWellGoesAfterAWeekAndDeadLettersStayForEver(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestCompleteJobsArePurgedAfterAWeekAndDeadLettersAreKept(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		good, failed := s.enqueue(), s.enqueue(bad)
-		w := s.works(engine.Config{}, judging)
-		s.becomes(good, holdfast.Complete)
-		s.becomes(failed, holdfast.Failed)
+		w := s.startWorker(engine.Config{}, failingIfBad)
+		s.waitForState(good, holdfast.Complete)
+		s.waitForState(failed, holdfast.Failed)
 		w.stop()
 		time.Sleep(7*day - time.Minute)
-		w = s.works(engine.Config{}, judging)
+		w = s.startWorker(engine.Config{}, failingIfBad)
 		time.Sleep(30 * time.Second)
 		if _, gone := s.purged(good); gone {
 			t.Error("it was purged too early")
@@ -60,17 +60,17 @@ func TestWhatEndedWellGoesAfterAWeekAndDeadLettersStayForEver(t *testing.T) {
 		expect(s, "rule", rule, "complete")
 		w.stop()
 		time.Sleep(5 * 365 * day)
-		s.works(engine.Config{}, judging)
+		s.startWorker(engine.Config{}, failingIfBad)
 		time.Sleep(3 * time.Minute)
 		if rule, gone := s.purged(failed); gone {
 			t.Errorf("a dead letter was purged by rule %q", rule)
 		}
-		expect(s, "warnings", len(s.said("retention")), 0)
+		expect(s, "warnings", len(s.eventNames("retention")), 0)
 	})
 }
 
 func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		rules := []holdfast.Retain{
 			{Name: "audit", Kind: "audit", For: holdfast.Forever},
 			{Name: "short", For: time.Minute},
@@ -79,8 +79,8 @@ func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.
 		good, failed := s.enqueue(), s.enqueue(bad)
 		audit := s.enqueue(bad, func(d *holdfast.Draft) { d.Kind = "audit" })
 		for range 2 {
-			s.works(cfg, judging, func(e *engine.Engine) {
-				_ = engine.HandleRaw(e, "audit", func(context.Context, *engine.Raw) error { return failure.NeverRetry(errTrouble) })
+			s.startWorker(cfg, failingIfBad, func(e *engine.Engine) {
+				_ = engine.HandleRaw(e, "audit", func(context.Context, *engine.Raw) error { return failure.NeverRetry(errFailed) })
 			})
 		}
 		time.Sleep(3 * time.Minute)
@@ -106,24 +106,24 @@ func TestRetentionWarnsOnceBeforeItDeletesDeadLettersForTheFirstTime(t *testing.
 			t.Error("what is kept for ever was purged")
 		}
 		second := s.enqueue(bad)
-		s.becomes(second, holdfast.Failed)
+		s.waitForState(second, holdfast.Failed)
 		time.Sleep(3 * time.Minute)
 		if _, gone := s.purged(second); !gone {
 			t.Error("after the first time there is no second wait")
 		}
-		expect(s, "warnings", len(s.said("retention")), 1)
+		expect(s, "warnings", len(s.eventNames("retention")), 1)
 	})
 }
 
-func TestRulesThatWereAppliedReplaceTheConfigsAndANewRuleWarnsAnew(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.works(engine.Config{RetentionWarning: 5 * time.Minute}, judging)
+func TestAppliedRulesReplaceThoseOfTheConfigAndANewRuleWarnsAgain(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.startWorker(engine.Config{RetentionWarning: 5 * time.Minute}, failingIfBad)
 		good, failed := s.enqueue(), s.enqueue(bad)
-		s.becomes(failed, holdfast.Failed)
-		s.becomes(good, holdfast.Complete)
-		s.keeps("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: time.Second}})
+		s.waitForState(failed, holdfast.Failed)
+		s.waitForState(good, holdfast.Complete)
+		s.writeRecord("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: time.Second}})
 		time.Sleep(4 * time.Minute)
-		s.keeps("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: 2 * time.Second}})
+		s.writeRecord("retention", "rules", []holdfast.Retain{{Name: "keep", State: holdfast.Complete, For: holdfast.Forever}, {Name: "rest", For: 2 * time.Second}})
 		time.Sleep(4 * time.Minute)
 		if _, gone := s.purged(failed); gone {
 			t.Error("a rule that was changed did not warn anew")
@@ -133,41 +133,41 @@ func TestRulesThatWereAppliedReplaceTheConfigsAndANewRuleWarnsAnew(t *testing.T)
 		expect(s, "the dead letter is purged", gone, true)
 		_, gone = s.purged(good)
 		expect(s, "what is kept for ever is purged", gone, false)
-		expect(s, "warnings", len(s.said("retention")), 2)
+		expect(s, "warnings", len(s.eventNames("retention")), 2)
 	})
 }
 
-func TestRulesNobodyCanReadPurgeNothing(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.keeps("retention", "rules", "nonsense")
-		s.works(engine.Config{Retention: []holdfast.Retain{{Name: "all", For: 0}}}, judging)
-		good := s.becomes(s.enqueue(), holdfast.Complete)
+func TestUnreadableRulesPurgeNothing(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.writeRecord("retention", "rules", "nonsense")
+		s.startWorker(engine.Config{Retention: []holdfast.Retain{{Name: "all", For: 0}}}, failingIfBad)
+		good := s.waitForState(s.enqueue(), holdfast.Complete)
 		time.Sleep(3 * time.Minute)
 		if _, gone := s.purged(good.ID); gone {
 			t.Error("it was purged")
 		}
-		if s.standings()["retention"].Error == "" {
-			t.Error("nobody said a word")
+		if s.dutyStatuses()["retention"].Error == "" {
+			t.Error("the duty reports no error")
 		}
 	})
 }
 
-func TestAnOrderToRunSweepsEverythingAtOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.works(engine.Config{Slots: 50, Retention: []holdfast.Retain{}}, judging)
+func TestARequestedRunOfRetentionPurgesEverythingAtOnce(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.startWorker(engine.Config{Slots: 50, Retention: []holdfast.Retain{}}, failingIfBad)
 		s.enqueueAll(2500)
-		s.until("all complete", func() bool { return s.counted(holdfast.Complete) == 2500 })
+		s.waitUntil("all complete", func() bool { return s.countJobs(holdfast.Complete) == 2500 })
 		time.Sleep(2 * time.Second)
-		s.keeps("retention", "rules", []holdfast.Retain{{Name: "all", For: 0}})
-		s.order("retention", duty.Order{Run: 1})
+		s.writeRecord("retention", "rules", []holdfast.Retain{{Name: "all", For: 0}})
+		s.requestDuty("retention", duty.Order{Run: 1})
 		time.Sleep(3 * time.Second)
-		expect(s, "left", s.counted(holdfast.Complete), 0)
+		expect(s, "left", s.countJobs(holdfast.Complete), 0)
 	})
 }
 
 func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
 	for _, deletes := range []bool{true, false} {
-		tell(t, func(s *scene) {
+		inBubble(t, func(s *harness) {
 			var mu sync.Mutex
 			var deleted []string
 			stubborn := true
@@ -175,7 +175,7 @@ func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if a.Name == "stubborn" && stubborn {
-					return errTrouble
+					return errFailed
 				}
 				deleted = append(deleted, a.Ref)
 				return nil
@@ -194,12 +194,12 @@ func TestArtifactsExpireOnceWithALineInTheStoryOfTheirJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 3 {
-				s.works(cfg, noted)
+				s.startWorker(cfg, noted)
 			}
 			time.Sleep(100 * time.Second)
 			if deletes {
 				expect(s, "deleted", strings.Join(deleted, " "), "bucket/source")
-				if s.standings()["artifacts"].Error == "" {
+				if s.dutyStatuses()["artifacts"].Error == "" {
 					t.Error("that one could not be deleted was not reported")
 				}
 			}

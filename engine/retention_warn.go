@@ -13,15 +13,15 @@ import (
 
 const warnedPrefix = "warned/"
 
-// A warning is a record: that a rule will delete dead letters, and from when on.
+// A warning is the body of a record which says that a rule will delete dead letters, and from when on.
 type warning struct {
-	Rule  holdfast.Retain `json:"rule"` // as it was then: a rule that was changed warns again
+	Rule  holdfast.Retain `json:"rule"` // as it was then; a changed rule warns again
 	Count int             `json:"count"`
 	At    time.Time       `json:"at"`
-	Until time.Time       `json:"until"` // none is deleted before
+	Until time.Time       `json:"until"` // no dead letter is deleted before this time
 }
 
-// readWarnings are those on record, by rule, with their records.
+// readWarnings returns the recorded warnings and their records, by rule.
 func readWarnings(records []holdfast.Record) (map[string]warning, map[string]holdfast.Record) {
 	all, kept := make(map[string]warning), make(map[string]holdfast.Record)
 	for _, r := range records {
@@ -30,47 +30,48 @@ func readWarnings(records []holdfast.Record) (map[string]warning, map[string]hol
 			continue
 		}
 		var w warning
-		_ = json.Unmarshal(r.Body, &w) // one that cannot be read is of another rule: it warns again
+		_ = json.Unmarshal(r.Body, &w) // a warning that cannot be decoded matches no rule, so the rule warns again
 		all[rule], kept[rule] = w, r
 	}
 	return all, kept
 }
 
-// warned are the rules that have warned long enough ago. When a warning was kept is the store's word: a worker far away that keeps one with an earlier
-// time gains nothing.
+// warned returns the rules that warned long enough ago to delete dead letters. The time of a warning is also checked against when the store wrote its record, so a
+// remote worker cannot shorten it by writing a warning with an earlier time.
 func (c *Config) warned(rules []holdfast.Retain, records []holdfast.Record, now time.Time) map[string]bool {
 	warnings, kept := readWarnings(records)
-	ripe := make(map[string]bool)
+	mayDelete := make(map[string]bool)
 	for _, rule := range rules {
 		if w, ok := warnings[rule.Name]; ok && w.Rule == rule && !now.Before(w.Until) && now.Sub(kept[rule.Name].KeptAt) >= c.RetentionWarning-time.Millisecond {
-			ripe[rule.Name] = true
+			mayDelete[rule.Name] = true
 		}
 	}
-	return ripe
+	return mayDelete
 }
 
-// warn says of each rule that would delete dead letters for the first time that it will, and reports whether one may do so by now.
-func (e *Engine) warn(records []holdfast.Record, spared map[string]int) (ripe bool, err error) {
+// warnOnce records a warning for each rule that would delete dead letters and has not warned yet. It reports whether some rule may delete them now.
+func (e *Engine) warnOnce(records []holdfast.Record, spared map[string]int) (mayDelete bool, err error) {
 	warnings, kept := readWarnings(records)
-	may := e.cfg.warned(e.pass.rules, records, e.clock.now())
+	may := e.cfg.warned(e.retentionPass.rules, records, e.clock.now())
 	for _, name := range sortedKeys(spared) {
-		i := slices.IndexFunc(e.pass.rules, func(r holdfast.Retain) bool { return r.Name == name })
+		i := slices.IndexFunc(e.retentionPass.rules, func(r holdfast.Retain) bool { return r.Name == name })
 		if i < 0 {
 			continue
 		}
-		rule := e.pass.rules[i]
+		rule := e.retentionPass.rules[i]
 		if w, ok := warnings[name]; ok && w.Rule == rule {
-			ripe = ripe || may[name]
+			mayDelete = mayDelete || may[name]
 			continue
 		}
 		if err := e.keepWarning(kept[name], rule, spared[name]); err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return false, err
 		}
 	}
-	return ripe, nil
+	return mayDelete, nil
 }
 
-// keepWarning says it once in all processes: in the story of retention, and in the log.
+// keepWarning records a warning, with an event in the story of retention, and logs it. The record is written by compare-and-set, so this happens once across all
+// processes.
 func (e *Engine) keepWarning(r holdfast.Record, rule holdfast.Retain, count int) error {
 	now := e.clock.now().UTC().Truncate(time.Millisecond)
 	w := warning{Rule: rule, Count: count, At: now, Until: now.Add(max(0, e.cfg.RetentionWarning))}
@@ -79,7 +80,7 @@ func (e *Engine) keepWarning(r holdfast.Record, rule holdfast.Retain, count int)
 		return err
 	}
 	r.Room, r.Name, r.Body = roomRetention, warnedPrefix+rule.Name, body
-	reason := fmt.Sprintf("rule %s will delete dead letters from %s on, %d of them by now: redrive or discard them before, or change the rule",
+	reason := fmt.Sprintf("rule %s will delete dead letters from %s on, %d so far: redrive or discard them before, or change the rule",
 		rule.Name, w.Until.Format(time.RFC3339), count)
 	err = e.keepChange(holdfast.Change{
 		Records: []holdfast.Record{r},
@@ -89,6 +90,6 @@ func (e *Engine) keepWarning(r holdfast.Record, rule holdfast.Retain, count int)
 		return err
 	}
 	e.cfg.Log.Warn("retention will delete dead letters", "event", "retention", "rule", rule.Name, "dead_letters", count, "from", w.Until.Format(time.RFC3339))
-	nudge(e.happened)
+	signal(e.feedSignal)
 	return nil
 }

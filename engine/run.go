@@ -11,47 +11,48 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// start gives an attempt that has a slot a goroutine: one that rests, or a new one. A goroutine is kept from attempt to
-// attempt because its stack has grown to what handlers need.
+// start runs an attempt that has a slot, on an idle goroutine or a new one. Goroutines are reused because their stacks have already grown to the
+// size that handlers need.
 func (e *Engine) start(a *attempt) {
 	select {
-	case e.rested <- a:
+	case e.idleRunners <- a:
 	default:
-		go e.labour(a)
+		go e.runAttempts(a)
 	}
 }
 
-// labour runs one attempt after the other until the engine lets go, or until more goroutines rest than there are slots.
-func (e *Engine) labour(a *attempt) {
+// runAttempts runs one attempt after the other. The goroutine ends when the engine stops, or when as many goroutines are idle as there are slots.
+func (e *Engine) runAttempts(a *attempt) {
 	for a != nil {
 		a = e.run(a)
 		if a != nil {
 			continue
 		}
-		if e.resting.Add(1) <= int64(e.cfg.Slots) {
+		if e.idleCount.Add(1) <= int64(e.cfg.Slots) {
 			select {
-			case a = <-e.rested:
-			case <-e.keeping.Done():
+			case a = <-e.idleRunners:
+			case <-e.storeCtx.Done():
 			}
 		}
-		e.resting.Add(-1)
+		e.idleCount.Add(-1)
 	}
 }
 
-// run is an attempt from its slot to its outcome. However the handler leaves, by return, panic or runtime.Goexit, the slot
-// is freed and the outcome handed on, once. It answers who is next on the slot.
+// run runs one attempt from its slot to its outcome, and returns the next attempt for the slot, if any. However the handler ends, by return, panic or
+// runtime.Goexit, the slot is freed and the outcome is queued exactly once. After a Goexit this goroutine cannot continue, so the next attempt
+// is started on another one.
 func (e *Engine) run(a *attempt) (next *attempt) {
 	o := failure.Outcome{Event: failure.Exited}
 	returns := false
 	defer func() {
 		next = e.finish(a, o)
-		if !returns && next != nil { // this goroutine is at its end
+		if !returns && next != nil { // runtime.Goexit is ending this goroutine
 			e.start(next)
 		}
 	}()
-	refusal, refused := e.ration(a)
+	refusal, refused := e.reserveRetry(a)
 	if !refused {
-		refusal, refused = e.gate(a)
+		refusal, refused = e.checkStart(a)
 	}
 	if refused {
 		o = refusal
@@ -62,13 +63,13 @@ func (e *Engine) run(a *attempt) (next *attempt) {
 	return nil
 }
 
-// work lets the handler work and puts what it did into an outcome.
+// work calls the handler and turns what it did into an outcome. The outcome of an attempt that was abandoned before it started is dropped by finish.
 func (e *Engine) work(a *attempt) (o failure.Outcome) {
-	bounded, release := a.kind.bound(e.working)
+	bounded, release := a.kind.withTimeout(e.handlerCtx)
 	defer release()
 	ctx, cancel := context.WithCancelCause(bounded)
 	defer cancel(nil)
-	if !e.book.launch(a, ctx, cancel) {
+	if !e.leases.launch(a, ctx, cancel) {
 		return o
 	}
 	defer func() {
@@ -90,8 +91,8 @@ func (e *Engine) work(a *attempt) (o failure.Outcome) {
 	return o
 }
 
-// eventOf puts an error down to the end of the handler's context, if that came first. Handlers report a cancelled context
-// in so many ways ("signal: killed", "broken pipe") that the error itself proves nothing.
+// eventOf attributes an error to the end of the handler's context, if the context has ended. The error itself cannot tell: handlers report a
+// cancelled context in many ways, such as "signal: killed" or "broken pipe".
 func eventOf(ctx context.Context, err error) failure.Event {
 	if undecoded := (*unreadable)(nil); errors.As(err, &undecoded) {
 		return failure.Unreadable
@@ -103,11 +104,12 @@ func eventOf(ctx context.Context, err error) failure.Event {
 		return failure.CancelledByRequest
 	case errors.Is(cause, context.DeadlineExceeded):
 		return failure.TimedOut
-	default: // stopping, or the lease is lost: through no fault of the job
+	default: // the engine is stopping or the lease is lost: not a failure of the job
 		return failure.Interrupted
 	}
 }
 
+// thrownError returns the value of a panic as an error.
 func thrownError(thrown any) error {
 	if err, ok := thrown.(error); ok {
 		return err
@@ -115,46 +117,46 @@ func thrownError(thrown any) error {
 	return fmt.Errorf("%v", thrown)
 }
 
-// finish frees the slot, hands the outcome on, and answers who is next. A slot is free when its handler has returned, not
-// when the store has answered.
+// finish frees the slot, queues the outcome and returns the next attempt for the slot. The slot is free as soon as the handler has returned; it does
+// not wait for the settlement.
 func (e *Engine) finish(a *attempt, o failure.Outcome) *attempt {
-	next, hungry, valid := e.book.finish(a)
+	next, wantMore, valid := e.leases.finish(a)
 	if !valid {
-		e.cfg.Log.Info("a handler returned long after its context ended; what it returned is void",
+		e.cfg.Log.Info("abandoned handler returned; its result is ignored",
 			"event", "stray_returned", "job_id", a.lease.ID.String(), "kind", a.lease.Kind)
 		return nil
 	}
-	if hungry || e.cfg.OwnerSlots > 0 { // a job of the same owner may have waited for this slot
-		nudge(e.wakes)
+	if wantMore || e.cfg.OwnerSlots > 0 { // with OwnerSlots, a job of the same owner may be waiting for this slot in the store
+		signal(e.claimSignal)
 	}
-	e.end(a, o)
+	e.queueOutcome(a, o)
 	return next
 }
 
-// end hands an outcome on to be settled.
-func (e *Engine) end(a *attempt, o failure.Outcome) {
+// queueOutcome completes an attempt's outcome and queues it to be settled. It is called exactly once for each attempt, by the caller that ended it.
+func (e *Engine) queueOutcome(a *attempt, o failure.Outcome) {
 	if !a.began.IsZero() {
 		o.Took = time.Since(a.began)
 	}
 	o.Age = a.age()
 	a.outcome = outcome{attempt: a, Outcome: o}
-	e.outbox.put(&a.outcome)
+	e.outcomes.put(&a.outcome)
 }
 
-// handBack returns leases whose handlers have not started to their queues, for free.
-func (e *Engine) handBack(attempts []*attempt) {
+// releaseAll releases attempts whose handlers have not started, at no cost to their jobs.
+func (e *Engine) releaseAll(attempts []*attempt) {
 	for _, a := range attempts {
-		e.end(a, failure.Outcome{Event: failure.Interrupted, Err: ErrStopping})
+		e.queueOutcome(a, failure.Outcome{Event: failure.Interrupted, Err: ErrStopping})
 	}
 }
 
-// interruption is the outcome of an attempt that was withdrawn or given up for that cause.
+// interruption returns the outcome of an attempt that was withdrawn or abandoned for that cause.
 func interruption(cause error) failure.Outcome {
 	switch {
 	case errors.Is(cause, ErrCancelled):
 		return failure.Outcome{Event: failure.CancelledByRequest, Err: cause}
 	case errors.Is(cause, context.DeadlineExceeded):
-		return failure.Outcome{Event: failure.TimedOut, Err: fmt.Errorf("the handler ignored the end of its context and was given up: %w", cause)}
+		return failure.Outcome{Event: failure.TimedOut, Err: fmt.Errorf("the handler ignored the end of its context and was abandoned: %w", cause)}
 	case errors.Is(cause, holdfast.ErrLeaseLost):
 		return failure.Outcome{Event: failure.Interrupted, Err: cause}
 	}

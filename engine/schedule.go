@@ -11,46 +11,46 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-const scheduleBeat = time.Second
+const scheduleInterval = time.Second
 
-// A calm is a schedule that need not be looked at until then, unless it was changed.
-type calm struct {
+// An idleSchedule is a schedule without a due slot before until. It need not be evaluated before then unless its record changes.
+type idleSchedule struct {
 	version int
 	keptAt  time.Time
 	until   time.Time
 }
 
-// schedules makes the jobs of slots that have come. Any process may do it: what a slot makes and that it was dealt with are kept
-// together, by compare-and-set, so whoever is too late makes nothing.
+// schedules enqueues the jobs of slots that are due. Every process may do it: the jobs of a slot and the record that the slot is done are written
+// together, by compare-and-set, so a process that comes later gets a conflict and enqueues nothing.
 func (e *Engine) schedules(context.Context) error {
 	records, err := e.records(schedule.Room)
 	if err != nil {
 		return err
 	}
-	now, calms := e.clock.now(), make(map[string]calm, len(records))
+	now, idle := e.clock.now(), make(map[string]idleSchedule, len(records))
 	for _, r := range records {
-		was := e.calms[r.Name]
+		was := e.idleSchedules[r.Name]
 		if was.version == r.Version && was.keptAt.Equal(r.KeptAt) && now.Before(was.until) {
-			calms[r.Name] = was
+			idle[r.Name] = was
 			continue
 		}
 		until, err := e.scheduleStep(r, now)
 		switch {
 		case err == nil && now.Before(until):
-			calms[r.Name] = calm{r.Version, r.KeptAt, until}
+			idle[r.Name] = idleSchedule{r.Version, r.KeptAt, until}
 		case err != nil && !errors.Is(err, holdfast.ErrConflict):
-			e.trouble("schedule", fmt.Errorf("schedule %s: %w", r.Name, err))
+			e.dutyProblem("schedule", fmt.Errorf("schedule %s: %w", r.Name, err))
 		}
 	}
-	e.calms = calms
+	e.idleSchedules = idle
 	return nil
 }
 
-// scheduleStep deals with the slots of one schedule that have come. If there are none it answers until when it can be left alone.
+// scheduleStep enqueues the jobs of the due slots of one schedule. If there are none, it returns when the schedule must be evaluated again.
 func (e *Engine) scheduleStep(r holdfast.Record, now time.Time) (until time.Time, err error) {
 	var s schedule.Schedule
 	if err := json.Unmarshal(r.Body, &s); err != nil {
-		return until, fmt.Errorf("it cannot be read: %w", err)
+		return until, fmt.Errorf("the record cannot be read: %w", err)
 	}
 	s.Name = r.Name
 	if s.CreatedAt.IsZero() {
@@ -61,7 +61,7 @@ func (e *Engine) scheduleStep(r holdfast.Record, now time.Time) (until time.Time
 	}
 	slots, skipped, after := s.Due(now)
 	if after.Last.Equal(s.Last) && after.Paused == s.Paused && after.Ran == s.Ran {
-		return calmUntil(s, now), nil
+		return idleUntil(s, now), nil
 	}
 	if r.Body, err = json.Marshal(after); err != nil {
 		return until, err
@@ -74,14 +74,14 @@ func (e *Engine) scheduleStep(r holdfast.Record, now time.Time) (until time.Time
 		return until, err
 	}
 	if len(slots) > 0 {
-		nudge(e.wakes)
-		nudge(e.happened)
+		signal(e.claimSignal)
+		signal(e.feedSignal)
 	}
 	return until, nil
 }
 
-// calmUntil is when a schedule has to be looked at again if nobody changes it.
-func calmUntil(s schedule.Schedule, now time.Time) time.Time {
+// idleUntil returns when a schedule must be evaluated again if it is not changed.
+func idleUntil(s schedule.Schedule, now time.Time) time.Time {
 	next := s.Next(now, 1)
 	if len(next) == 0 {
 		return now.Add(time.Hour)
@@ -92,7 +92,7 @@ func calmUntil(s schedule.Schedule, now time.Time) time.Time {
 	return next[0]
 }
 
-// scheduleEvents tells what no job tells: slots that were missed, and that a pause has ended.
+// scheduleEvents returns the events that no job shows: missed slots, and the end of a pause.
 func scheduleEvents(s, after schedule.Schedule, skipped int, now time.Time) []holdfast.Event {
 	line := holdfast.Event{Subject: "schedule/" + s.Name, Actor: actorSystem}
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// keeps keeps a record, whatever its version.
-func (s *scene) keeps(room, name string, body any) {
+// writeRecord writes a record, whatever its version is.
+func (s *harness) writeRecord(room, name string, body any) {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), room)
 	if err != nil {
@@ -38,17 +38,17 @@ func (s *scene) keeps(room, name string, body any) {
 	}
 }
 
-// schedules makes a schedule of notes.
-func (s *scene) schedules(plan schedule.Schedule) {
+// setSchedule writes a schedule of notes.
+func (s *harness) setSchedule(plan schedule.Schedule) {
 	s.Helper()
 	plan.Name, plan.Draft.Kind = "report", "note"
 	if err := plan.Prepare(time.Now()); err != nil {
 		s.Fatal(err)
 	}
-	s.keeps(schedule.Room, plan.Name, plan)
+	s.writeRecord(schedule.Room, plan.Name, plan)
 }
 
-func (s *scene) schedule() (plan schedule.Schedule) {
+func (s *harness) schedule() (plan schedule.Schedule) {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), schedule.Room)
 	if err != nil || len(records) != 1 {
@@ -60,8 +60,8 @@ func (s *scene) schedule() (plan schedule.Schedule) {
 	return plan
 }
 
-// slots are the slots that have made jobs, in order.
-func (s *scene) slots() (slots []string) {
+// slots returns the slots that have made jobs, in order.
+func (s *harness) slots() (slots []string) {
 	s.Helper()
 	cursor := ""
 	for {
@@ -80,21 +80,21 @@ func (s *scene) slots() (slots []string) {
 	}
 }
 
-func expectSlots(s *scene, want ...string) {
+func expectSlots(s *harness, want ...string) {
 	s.Helper()
 	if got := s.slots(); !slices.Equal(got, want) {
 		s.Errorf("slots:\n got %v\nwant %v", got, want)
 	}
 }
 
-var noted = handling(func(context.Context, *engine.Job[Note]) error { return nil })
+var noted = handleNotes(func(context.Context, *engine.Job[Note]) error { return nil })
 
 func TestTwentyEnginesMakeOneJobForEachSlot(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.schedules(schedule.Schedule{Every: 7 * time.Second})
+	inBubble(t, func(s *harness) {
+		s.setSchedule(schedule.Schedule{Every: 7 * time.Second})
 		began := time.Now()
 		for range 20 {
-			s.works(engine.Config{Slots: 1}, noted)
+			s.startWorker(engine.Config{Slots: 1}, noted)
 		}
 		time.Sleep(time.Minute)
 		slots := s.slots()
@@ -103,7 +103,7 @@ func TestTwentyEnginesMakeOneJobForEachSlot(t *testing.T) {
 		}
 		expect(s, "different ones", len(slices.Compact(slices.Clone(slots))), len(slots))
 		expect(s, "runs on record", s.schedule().Runs, len(slots))
-		expect(s, "lines in its story", len(s.said("schedule/report")), 0)
+		expect(s, "lines in its story", len(s.eventNames("schedule/report")), 0)
 	})
 }
 
@@ -118,15 +118,15 @@ func TestASlotThatTheClockSkipsMakesOneJobAndOneThatItShowsTwiceToo(t *testing.T
 		{"America/New_York", "30 2 1-3 4 *", []string{"2000-04-01T07:30:00Z", "2000-04-02T07:00:00Z", "2000-04-03T06:30:00Z"}},
 		{"America/New_York", "30 1 28-30 10 *", []string{"2000-10-28T05:30:00Z", "2000-10-29T05:30:00Z", "2000-10-30T06:30:00Z"}},
 	} {
-		tell(t, func(s *scene) {
-			s.schedules(schedule.Schedule{Cron: c.cron, Zone: c.zone, Missed: schedule.All})
+		inBubble(t, func(s *harness) {
+			s.setSchedule(schedule.Schedule{Cron: c.cron, Zone: c.zone, Missed: schedule.All})
 			changed, _ := time.Parse(time.RFC3339, c.want[1])
 			time.Sleep(time.Until(changed) - 5*time.Second)
-			// Three engines see the change of the clock, and again an hour later; what comes then is made up for at the end.
+			// Engines run during the change of the clock and again an hour later; slots after that are made up for at the end.
 			for _, then := range []time.Duration{time.Hour, 30 * time.Hour, 0} {
 				var three []*worker
 				for range 3 {
-					three = append(three, s.works(engine.Config{}, noted))
+					three = append(three, s.startWorker(engine.Config{}, noted))
 				}
 				time.Sleep(10 * time.Second)
 				for _, w := range three {
@@ -139,41 +139,41 @@ func TestASlotThatTheClockSkipsMakesOneJobAndOneThatItShowsTwiceToo(t *testing.T
 	}
 }
 
-func TestMissedSlotsAreSaidOnceAndMadeUpForByOne(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.schedules(schedule.Schedule{Cron: "0 * * * *"})
+func TestMissedSlotsAreRecordedOnceAndMakeOneJob(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.setSchedule(schedule.Schedule{Cron: "0 * * * *"})
 		time.Sleep(5*time.Hour + 20*time.Minute)
 		for range 5 {
-			s.works(engine.Config{}, noted)
+			s.startWorker(engine.Config{}, noted)
 		}
 		time.Sleep(time.Minute)
 		expectSlots(s, "2000-01-01T05:00:00Z")
-		if said := s.said("schedule/report"); !slices.Equal(said, []string{"skipped"}) {
-			t.Errorf("its story: %v", said)
+		if names := s.eventNames("schedule/report"); !slices.Equal(names, []string{"skipped"}) {
+			t.Errorf("its story: %v", names)
 		}
 		expect(s, "skipped", s.schedule().Skipped, 4)
 	})
 }
 
 func TestAScheduleThatIsForgottenAndMadeAgainDoesNotRunASlotTwice(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.works(engine.Config{}, noted)
+	inBubble(t, func(s *harness) {
+		s.startWorker(engine.Config{}, noted)
 		plan := schedule.Schedule{Cron: "* * * * *", Missed: schedule.All, CreatedAt: time.Now()}
-		s.schedules(plan)
+		s.setSchedule(plan)
 		time.Sleep(125 * time.Second)
-		s.keeps(schedule.Room, "report", nil)
-		s.schedules(plan)
+		s.writeRecord(schedule.Room, "report", nil)
+		s.setSchedule(plan)
 		time.Sleep(time.Minute)
 		expectSlots(s, "2000-01-01T00:01:00Z", "2000-01-01T00:02:00Z", "2000-01-01T00:03:00Z")
 	})
 }
 
-func TestASlotIsNotDealtWithUntilItsJobIsKept(t *testing.T) {
+func TestASlotIsNotDoneUntilItsJobIsWritten(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		tell(t, func(s *scene) {
-			s.schedules(schedule.Schedule{Every: time.Minute})
+		inBubble(t, func(s *harness) {
+			s.setSchedule(schedule.Schedule{Every: time.Minute})
 			faulty := storetest.NewFaulty(s.store)
-			s.worksOn(faulty, engine.Config{}, noted)
+			s.startWorkerOn(faulty, engine.Config{}, noted)
 			time.Sleep(50 * time.Second)
 			for range 8 {
 				faulty.Plan(storetest.Fault{Verb: "Keep", After: after})
@@ -184,39 +184,39 @@ func TestASlotIsNotDealtWithUntilItsJobIsKept(t *testing.T) {
 	}
 }
 
-func TestARunOutOfTurnIsMadeOnceAndAPauseEndsByItself(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.schedules(schedule.Schedule{Cron: "* * * * *", Missed: schedule.All})
+func TestARequestedRunOfAScheduleIsMadeOnceAndATimedPauseEnds(t *testing.T) {
+	inBubble(t, func(s *harness) {
+		s.setSchedule(schedule.Schedule{Cron: "* * * * *", Missed: schedule.All})
 		for range 5 {
-			s.works(engine.Config{}, noted)
+			s.startWorker(engine.Config{}, noted)
 		}
 		time.Sleep(10 * time.Second)
 		plan := s.schedule()
 		plan.RunNow, plan.Paused, plan.PausedUntil, plan.Actor = 1, true, time.Now().Add(140*time.Second), "ada"
-		s.keeps(schedule.Room, "report", plan)
+		s.writeRecord(schedule.Room, "report", plan)
 		time.Sleep(5 * time.Second)
 		expect(s, "jobs", len(s.slots()), 1)
 		time.Sleep(170 * time.Second)
 		slots := s.slots()
 		expect(s, "jobs", len(slots), 2)
 		expect(s, "the slot after the pause", slots[1], "2000-01-01T00:03:00Z")
-		if said := s.said("schedule/report"); !slices.Equal(said, []string{"resumed"}) {
-			t.Errorf("its story: %v", said)
+		if names := s.eventNames("schedule/report"); !slices.Equal(names, []string{"resumed"}) {
+			t.Errorf("its story: %v", names)
 		}
 	})
 }
 
-func TestAScheduleNobodyCanReadDoesNotHoldUpTheOthers(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAnUnreadableScheduleDoesNotDelayTheOthers(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var complaints atomic.Int64
-		s.works(engine.Config{Log: counting(&complaints)}, noted)
-		s.schedules(schedule.Schedule{Every: time.Minute})
-		s.keeps(schedule.Room, "bad", map[string]any{"cron": 5})
-		s.keeps(schedule.Room, "worse", map[string]any{"cron": "TZ=Nowhere 0 * * * *"})
+		s.startWorker(engine.Config{Log: counting(&complaints)}, noted)
+		s.setSchedule(schedule.Schedule{Every: time.Minute})
+		s.writeRecord(schedule.Room, "bad", map[string]any{"cron": 5})
+		s.writeRecord(schedule.Room, "worse", map[string]any{"cron": "TZ=Nowhere 0 * * * *"})
 		time.Sleep(90 * time.Second)
 		expectSlots(s, "2000-01-01T00:01:00Z")
 		if complaints.Load() == 0 {
-			t.Error("nobody said a word")
+			t.Error("nothing was logged")
 		}
 	})
 }

@@ -6,40 +6,45 @@ import (
 )
 
 const (
-	maxSequence = 1000 // pages in one go
-	maxConclude = 1000 // events in one go
-	maxRepeat   = 100  // times in one round: then others may come first
+	maxSequence = 1000 // pages of events in one call
+	maxConclude = 1000 // events in one call
+	maxRepeat   = 100  // calls in one run
 
-	// liveBeat is how soon what happened is told, and a group settled, while things happen; an idle engine looks less often.
-	liveBeat = 100 * time.Millisecond
-	idleBeat = 800 * time.Millisecond
+	// liveInterval is how soon events appear in the feed and groups are settled while there are events. An idle engine checks less often, at up to
+	// idleInterval.
+	liveInterval = 100 * time.Millisecond
+	idleInterval = 800 * time.Millisecond
 )
 
-// A rhythm is quick while there is something to do and slows down when there is not.
-type rhythm struct {
-	ended time.Time
-	pause time.Duration
+// An adaptiveInterval is the interval of a duty that runs often while there is something to do: liveInterval after a run that found something, twice the
+// last one otherwise, up to idleInterval. One goroutine uses it.
+type adaptiveInterval struct {
+	lastEnd time.Time
+	current time.Duration
 }
 
-// hold lets a round that a sign has started wait until a beat has passed since the last one: signs come by the hundred.
-func (r *rhythm) hold(ctx context.Context) bool {
-	if since := time.Since(r.ended); since < liveBeat {
-		return sleep(ctx, liveBeat-since)
+// wait delays a run that a signal has started until liveInterval has passed since the last one: under load there are hundreds of signals a second. It
+// returns false if ctx ended first.
+func (i *adaptiveInterval) wait(ctx context.Context) bool {
+	if since := time.Since(i.lastEnd); since < liveInterval {
+		return sleep(ctx, liveInterval-since)
 	}
 	return ctx.Err() == nil
 }
 
-// kept notes that a round has ended, and whether there was something to do.
-func (r *rhythm) kept(busy bool) {
-	r.ended = time.Now()
-	if r.pause = min(idleBeat, max(liveBeat, 2*r.pause)); busy {
-		r.pause = liveBeat
+// runEnded records the end of a run, and whether it found something to do.
+func (i *adaptiveInterval) runEnded(busy bool) {
+	i.lastEnd = time.Now()
+	if i.current = min(idleInterval, max(liveInterval, 2*i.current)); busy {
+		i.current = liveInterval
 	}
 }
 
-func (r *rhythm) next() time.Duration { return r.pause }
+// next returns the interval to the next run.
+func (i *adaptiveInterval) next() time.Duration { return i.current }
 
-// repeat asks the store until it has done all there is to do, or as often as is decent, and reports whether there was something.
+// repeat calls step until it processes fewer than limit, which means that nothing is left, or maxRepeat times, so that the duty remains responsive to
+// pauses and stops. It reports whether there was something to do.
 func (e *Engine) repeat(ctx context.Context, limit int, step func(context.Context, int) (int, error)) (bool, error) {
 	busy := false
 	for range maxRepeat {
@@ -56,20 +61,20 @@ func (e *Engine) repeat(ctx context.Context, limit int, step func(context.Contex
 }
 
 func (e *Engine) stepOnce(limit int, step func(context.Context, int) (int, error)) (int, error) {
-	ctx, done := e.call(e.cfg.Lease)
+	ctx, done := e.storeContext(e.cfg.Lease)
 	defer done()
 	return step(ctx, limit)
 }
 
-// sequence has what happened numbered, so that the feed tells it and groups hear of it.
+// sequence has the store number new events, so that they appear in the feed and groups are evaluated.
 func (e *Engine) sequence(ctx context.Context) error {
-	if !e.sequencing.hold(ctx) {
+	if !e.sequenceInterval.wait(ctx) {
 		return nil
 	}
 	busy, err := e.repeat(ctx, maxSequence, e.store.Sequence)
-	e.sequencing.kept(busy)
+	e.sequenceInterval.runEnded(busy)
 	if busy {
-		nudge(e.endings)
+		signal(e.groupSignal)
 	}
 	return err
 }

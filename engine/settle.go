@@ -13,98 +13,101 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// maxSettle bounds one call to the store.
+// maxSettle limits the settlements of one store call.
 const maxSettle = 500
 
-// An outcome is what became of an attempt, on its way to be written.
+// An outcome is how an attempt ended, together with the verdict on it, until the store has its settlement.
 type outcome struct {
 	attempt *attempt
 	failure.Outcome
 	verdict failure.Verdict
 }
 
-// An outbox gathers outcomes while the store answers the last call. There is no timer: a lone outcome is written at once,
-// and a busy engine's outcomes are written by the hundred.
-type outbox struct {
+// An outcomeQueue collects outcomes while the store answers the previous call. There is no timer: a single outcome is written at once, and under load
+// hundreds are written in one call. It is safe for concurrent use.
+type outcomeQueue struct {
 	mu     sync.Mutex
 	all    []*outcome
 	closed bool
-	sign   chan struct{}
+	ready  chan struct{} // signalled by put and close
 }
 
-func (b *outbox) put(o *outcome) {
-	b.mu.Lock()
-	b.all = append(b.all, o)
-	b.mu.Unlock()
-	nudge(b.sign)
+func (q *outcomeQueue) put(o *outcome) {
+	q.mu.Lock()
+	q.all = append(q.all, o)
+	q.mu.Unlock()
+	signal(q.ready)
 }
 
-// close says that no more will come. What is in the outbox is still taken.
-func (b *outbox) close() {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
-	nudge(b.sign)
+// close makes take return nil instead of waiting when the queue is empty. Outcomes that are put later are still taken.
+func (q *outcomeQueue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	signal(q.ready)
 }
 
-// take waits for outcomes and answers with the oldest; with none once the outbox is closed and empty, or ctx has ended.
-func (b *outbox) take(ctx context.Context) []*outcome {
+// take waits for outcomes and returns the oldest ones, at most maxSettle. It returns none when the queue is closed and empty, or when ctx has ended.
+func (q *outcomeQueue) take(ctx context.Context) []*outcome {
 	for {
-		b.mu.Lock()
-		n := min(len(b.all), maxSettle)
-		taken := b.all[:n:n]
-		b.all = b.all[n:]
-		closed := b.closed
-		b.mu.Unlock()
+		q.mu.Lock()
+		n := min(len(q.all), maxSettle)
+		taken := q.all[:n:n]
+		q.all = q.all[n:]
+		closed := q.closed
+		q.mu.Unlock()
 		if n > 0 || closed || ctx.Err() != nil {
 			return taken
 		}
 		select {
-		case <-b.sign:
+		case <-q.ready:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// settle is the last station: it alone asks failure.Decide, and it alone ends leases. It works until the outbox is closed
-// and nothing is held any more, or the engine gives the store up.
+// settle settles the outcomes of this engine's attempts, in four steps:
+//
+//  1. prepareSettlement decides what each outcome means (failure.Decide) and makes a settlement of it.
+//  2. recordEffects passes on what the verdict means for others: the breaker of the dependency, the budget of the owner, the start deadline.
+//  3. Where a breaker may change the verdict, the breakers are updated first and redecide decides again.
+//  4. writeSettlements writes the settlements until the store has answered, which ends the leases.
+//
+// It is the only goroutine that ends leases of local attempts; remote attempts take the same steps in Judge. It returns when the queue is closed and no
+// lease is held, or when the engine has given up on the store. The second condition matters: a handler may have returned while its outcome is not
+// in the queue yet, and its lease must not be left to expire.
 func (e *Engine) settle() {
 	for {
-		outcomes := e.outbox.take(e.keeping)
+		outcomes := e.outcomes.take(e.storeCtx)
 		if len(outcomes) == 0 {
-			if _, left := e.book.busy(); left == 0 || e.keeping.Err() != nil {
+			if _, left := e.leases.busy(); left == 0 || e.storeCtx.Err() != nil {
 				return
 			}
-			select { // a handler has returned, and what became of its job is not in the outbox yet
-			case <-e.outbox.sign:
-			case <-e.keeping.Done():
+			select { // a handler has returned and its outcome is about to be queued
+			case <-e.outcomes.ready:
+			case <-e.storeCtx.Done():
 			}
 			continue
 		}
 		settlements := make([]holdfast.Settlement, len(outcomes))
-		for i := range outcomes {
-			settlements[i] = e.decide(outcomes[i])
+		for i, o := range outcomes {
+			settlements[i] = e.prepareSettlement(o)
+			e.recordEffects(o)
 		}
 		if slices.ContainsFunc(outcomes, e.needsBreaker) {
-			e.hear()
-			e.decideAgain(outcomes, settlements)
+			e.updateBreakers()
+			e.redecide(outcomes, settlements)
 		}
-		e.write(outcomes, settlements)
+		e.writeSettlements(outcomes, settlements)
 	}
 }
 
-// decide turns an outcome into a settlement, and takes from it what it says about others.
-func (e *Engine) decide(o *outcome) holdfast.Settlement {
-	s := e.settlement(o)
-	e.consider(o)
-	return s
-}
-
-// settlement turns an outcome into a settlement.
-func (e *Engine) settlement(o *outcome) holdfast.Settlement {
+// prepareSettlement decides what an outcome means, stores the verdict in it, and returns the settlement to write. It changes nothing else, so it may be
+// repeated for an outcome that is decided again.
+func (e *Engine) prepareSettlement(o *outcome) holdfast.Settlement {
 	o.Roll = rand.Float64()
-	e.probing(o)
-	o.verdict = e.verdict(o)
+	e.markProbe(o)
+	o.verdict = e.decide(o)
 	if o.Event == failure.Interrupted {
 		o.verdict.Why = whyInterrupted(o.Err, o.verdict.Why)
 	}
@@ -113,44 +116,13 @@ func (e *Engine) settlement(o *outcome) holdfast.Settlement {
 	return s
 }
 
-// consider takes from a verdict what it says about the attempt's dependency and owner, and what it promises.
-func (e *Engine) consider(o *outcome) {
-	e.observe(o)
-	if o.attempt.lease.Owner != "" {
-		e.charge(o)
-	}
-	if o.verdict.Within > 0 {
-		e.promises.made(o.verdict.Within)
-	}
-}
-
-// whyInterrupted tells the story of an interruption other than a stop, which only the engine knows.
-func whyInterrupted(cause error, otherwise string) string {
-	for _, known := range []error{errNoSlot, errUnheard} {
-		if errors.Is(cause, known) {
-			return "handed back for free: " + known.Error()
-		}
-	}
-	if errors.Is(cause, holdfast.ErrLeaseLost) {
-		return "handed back for free: " + errDoubtful.Error()
-	}
-	return otherwise
-}
-
-// What interrupts an attempt besides a stop.
-var (
-	errNoSlot   = errors.New("no slot became free for it")
-	errUnheard  = errors.New("the answer to its claim never arrived")
-	errDoubtful = errors.New("its worker could not be sure of its lease any more")
-)
-
-// verdict asks failure.Decide. An application's own rule, backoff or error that panics is left out, so that it
-// cannot stop the others' settlements.
-func (e *Engine) verdict(o *outcome) (v failure.Verdict) {
+// decide calls failure.Decide. If a rule, a backoff or an error value of the application panics, it decides again without the application's rules, so
+// that the panic cannot stop the settlements of other jobs.
+func (e *Engine) decide(o *outcome) (v failure.Verdict) {
 	rules := e.rulesFor(o)
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			e.complain("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was left out: %v", o.attempt.lease.Kind, thrown))
+			e.logIgnored("settle", fmt.Errorf("a rule, backoff or error of kind %q panicked and was ignored: %v", o.attempt.lease.Kind, thrown))
 			o.Err = fmt.Errorf("while the error was classified: %v", thrown)
 			v = failure.Decide(failure.Rules{Taxonomy: rules.Taxonomy}, *o.attempt.lease, o.Outcome)
 		}
@@ -158,30 +130,63 @@ func (e *Engine) verdict(o *outcome) (v failure.Verdict) {
 	return failure.Decide(rules, *o.attempt.lease, o.Outcome)
 }
 
-// write asks the store until it answers. Asking again is safe: what was applied before is answered as applied. The leases
-// are renewed meanwhile, so a store that is away for long loses nothing but time.
-func (e *Engine) write(outcomes []*outcome, settlements []holdfast.Settlement) {
+// recordEffects passes on what a verdict means beyond its job: a good or bad call for the breaker of the dependency, a hold that the handler asked for,
+// the cost for the owner's budget, and the deadline by which the next attempt must start. It must be called once for each attempt.
+func (e *Engine) recordEffects(o *outcome) {
+	e.observe(o)
+	if o.attempt.lease.Owner != "" {
+		e.charge(o)
+	}
+	if o.verdict.Within > 0 {
+		e.startDeadlines.extend(o.verdict.Within)
+	}
+}
+
+// whyInterrupted returns the reason of an interruption that only the engine knows, and otherwise if there is none.
+func whyInterrupted(cause error, otherwise string) string {
+	for _, known := range []error{errNoSlot, errClaimLost} {
+		if errors.Is(cause, known) {
+			return "released: " + known.Error()
+		}
+	}
+	if errors.Is(cause, holdfast.ErrLeaseLost) {
+		return "released: " + errLeaseInDoubt.Error()
+	}
+	return otherwise
+}
+
+// The reasons besides a stop for which the engine releases a job.
+var (
+	errNoSlot       = errors.New("no slot became free for it in time")
+	errClaimLost    = errors.New("the store's answer to the claim never reached the worker")
+	errLeaseInDoubt = errors.New("the worker could not renew its lease in time")
+)
+
+// writeSettlements writes settlements until the store has answered. Repeating a call is safe: the store answers a settlement that it has already applied
+// as applied, and applies it once. The engine keeps renewing the leases meanwhile. If the store is unavailable for longer than a lease and another
+// worker then reclaims the job, the store refuses the settlement with ErrLeaseLost: nothing is overwritten.
+func (e *Engine) writeSettlements(outcomes []*outcome, settlements []holdfast.Settlement) {
 	for tries := 1; ; tries++ {
 		answers, err := e.settleOnce(settlements, tries)
 		if err == nil {
-			again, settlements := e.answered(outcomes, answers)
+			again, settlements := e.handleAnswers(outcomes, answers)
 			if len(again) > 0 {
-				e.write(again, settlements)
+				e.writeSettlements(again, settlements)
 			}
 			return
 		}
-		e.complain("settle", err)
-		if !sleep(e.keeping, backoff(tries)) {
+		e.logRetry("settle", err)
+		if !sleep(e.storeCtx, backoff(tries)) {
 			return
 		}
 	}
 }
 
-// settleOnce gives a slow store more time at each try, so that it cannot be cut short for ever.
+// settleOnce makes one call. Each try has a longer timeout than the one before, up to ten leases, so that a slow store eventually answers.
 func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answers []error, err error) {
-	ctx, done := e.call(e.cfg.Lease * time.Duration(min(tries, 10)))
+	ctx, done := e.storeContext(e.cfg.Lease * time.Duration(min(tries, 10)))
 	defer done()
-	defer recovered(&err)
+	defer recoverTo(&err)
 	answers, err = e.store.Settle(ctx, settlements)
 	if err == nil && len(answers) != len(settlements) {
 		err = fmt.Errorf("the store gave %d answers to %d settlements", len(answers), len(settlements))
@@ -189,35 +194,35 @@ func (e *Engine) settleOnce(settlements []holdfast.Settlement, tries int) (answe
 	return answers, err
 }
 
-// answered closes the book on what was settled, and answers with what must be settled otherwise: a settlement the store
-// calls senseless becomes a failure, once, so that no job hangs on it.
-func (e *Engine) answered(outcomes []*outcome, answers []error) (again []*outcome, instead []holdfast.Settlement) {
+// handleAnswers removes the settled leases and announces them. A settlement that the store rejects as invalid is returned as a failure to be settled
+// instead, once, so that its job does not stay leased for ever.
+func (e *Engine) handleAnswers(outcomes []*outcome, answers []error) (again []*outcome, instead []holdfast.Settlement) {
 	applied := outcomes[:0:0]
 	refusals := answers[:0:0]
 	for i := range outcomes {
 		o, answer := outcomes[i], answers[i]
-		if senseless(answer) && o.Event != failure.Unsettleable {
-			again, instead = append(again, o), append(instead, e.unsettled(o, answer))
+		if rejected(answer) && o.Event != failure.Unsettleable {
+			again, instead = append(again, o), append(instead, e.settleRejection(o, answer))
 			continue
 		}
 		applied, refusals = append(applied, o), append(refusals, answer)
 	}
-	if e.book.settled(applied) || e.control.capped.Load() { // what a limit counts is fewer now
-		nudge(e.wakes)
+	if e.leases.removeSettled(applied) || e.limits.hasCap.Load() { // the settled jobs no longer count towards a limit
+		signal(e.claimSignal)
 	}
-	nudge(e.happened)
-	nudge(e.endings)
+	signal(e.feedSignal)
+	signal(e.groupSignal)
 	for i := range applied {
-		e.report(applied[i], refusals[i])
+		e.announce(applied[i], refusals[i])
 	}
 	return again, instead
 }
 
-// senseless reports whether the store refused a settlement although its lease is held.
-func senseless(answer error) bool { return answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost) }
+// rejected reports whether the store refused a settlement for another reason than a lost lease: the settlement itself is invalid.
+func rejected(answer error) bool { return answer != nil && !errors.Is(answer, holdfast.ErrLeaseLost) }
 
-// unsettled decides again about an attempt whose settlement the store refused: the refusal is its outcome now.
-func (e *Engine) unsettled(o *outcome, refusal error) holdfast.Settlement {
-	o.Outcome = failure.Outcome{Event: failure.Unsettleable, Err: refusal, Took: o.Took, Age: o.Age}
-	return e.settlement(o)
+// settleRejection replaces an outcome whose settlement the store rejected: the rejection is the outcome now, and it is decided like any other.
+func (e *Engine) settleRejection(o *outcome, rejection error) holdfast.Settlement {
+	o.Outcome = failure.Outcome{Event: failure.Unsettleable, Err: rejection, Took: o.Took, Age: o.Age}
+	return e.prepareSettlement(o)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// Between the moment a handler gives up its slot and the moment its outcome is in the outbox nothing of its own can be seen from
-// outside, so this one test stands inside: a stop that comes just then waits, and the job is not left to be reclaimed.
-func TestAStopWaitsForAnOutcomeThatIsOnItsWay(t *testing.T) {
+// This test is inside the package because the moment between the return of a handler and the queueing of its outcome cannot be observed from outside. A stop at
+// that moment must wait for the outcome, or the job would have to be reclaimed.
+func TestAStopWaitsForAnOutcomeThatIsNotQueuedYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		store, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
@@ -38,26 +38,26 @@ func TestAStopWaitsForAnOutcomeThatIsOnItsWay(t *testing.T) {
 			t.Fatal(leases, err)
 		}
 		a := &attempt{engine: e, lease: &leases[0], asked: time.Now()}
-		e.book.admit([]*attempt{a}, time.Now().Add(time.Minute))
+		e.leases.admit([]*attempt{a}, time.Now().Add(time.Minute))
 
-		if _, _, valid := e.book.finish(a); !valid { // the handler has returned, and the slot is free
-			t.Fatal("the attempt was not at work")
+		if _, _, valid := e.leases.finish(a); !valid { // the handler has returned, and the slot is free
+			t.Fatal("the attempt was not running")
 		}
-		var front, station sync.WaitGroup
-		station.Go(e.settle)
+		var intake, settler sync.WaitGroup
+		settler.Go(e.settle)
 		stopped := make(chan error, 1)
-		go func() { stopped <- e.drain(&front, &station) }()
+		go func() { stopped <- e.drain(&intake, &settler) }()
 		synctest.Wait()
 		select {
 		case err := <-stopped:
-			t.Errorf("the stop did not wait for what became of the job: %v", err)
+			t.Errorf("the stop did not wait for the outcome of the job: %v", err)
 		default:
-			e.end(a, failure.Outcome{Event: failure.Returned})
+			e.queueOutcome(a, failure.Outcome{Event: failure.Returned})
 			if err := <-stopped; err != nil {
 				t.Error(err)
 			}
 		}
-		e.letGo()
+		e.cancelStore()
 		job, err := store.Job(ctx, leases[0].ID)
 		if err != nil || job.State != holdfast.Complete {
 			t.Errorf("the job is %s (%v), want complete: its outcome was known before the engine stopped", job.State, err)

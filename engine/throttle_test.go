@@ -18,7 +18,7 @@ import (
 var errQuota = errors.New("100 calls a minute are allowed")
 
 func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		var throttled, failed atomic.Int32
 		ended := func(end engine.End) {
@@ -27,14 +27,14 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 			}
 		}
 		hook := func(context.Context, holdfast.Job, holdfast.Failure) { failed.Add(1) }
-		s.works(engine.Config{Ended: ended, Failed: hook}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Ended: ended, Failed: hook}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			if runs.mark() <= 10 {
 				return failure.HTTPError(429, "90", errQuota)
 			}
 			return nil
 		}, engine.Kind{Dependency: "gateway", Policy: failure.Policy{MaxAttempts: 1, Throttle: failure.ThrottleFree}}))
 		id := s.enqueue()
-		s.until("the second call", func() bool { return runs.count() == 2 })
+		s.waitUntil("the second call", func() bool { return runs.count() == 2 })
 		if gap := runs.at[1].Sub(runs.at[0]); gap < 90*time.Second || gap > 92*time.Second {
 			t.Errorf("asked to wait 90 s, it waited %v", gap)
 		}
@@ -51,8 +51,8 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 		expect(s, "attempts on record", len(attempts), 10)
 		expect(s, "why", attempts[0].Why, "classified RATE_LIMITED by HTTP status 429; throttled: waits 1m30s by the other side's Retry-After; no attempt spent")
 		expect(s, "detail", attempts[0].Failure.Detail, "HTTP status 429: 100 calls a minute are allowed")
-		expect(s, "throttled attempts told", throttled.Load(), 10)
-		expect(s, "failed jobs told", failed.Load(), 0)
+		expect(s, "throttled attempts passed to Ended", throttled.Load(), 10)
+		expect(s, "calls of Failed", failed.Load(), 0)
 		groups, _, err := s.store.ErrorGroups(context.Background(), holdfast.ErrorFilter{})
 		if err != nil || len(groups) != 0 {
 			t.Errorf("error groups %+v: %v", groups, err)
@@ -65,9 +65,9 @@ func TestAThrottledJobWaitsSpendsNothingAndKeepsItsError(t *testing.T) {
 }
 
 func TestAJobThatIsThrottledForEverFailsAtItsLimitWithItsCode(t *testing.T) {
-	tell(t, func(s *scene) {
+	inBubble(t, func(s *harness) {
 		var runs starts
-		s.works(engine.Config{}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			runs.mark()
 			return failure.Throttled(failure.WithCode(errQuota, "RATE_LIMITED"), 10*time.Second)
 		}, engine.Kind{Policy: failure.Policy{MaxAttempts: 1, GiveUpAfter: 25 * time.Minute}}))
@@ -94,24 +94,24 @@ func TestAJobThatIsThrottledForEverFailsAtItsLimitWithItsCode(t *testing.T) {
 	})
 }
 
-func TestAThrottleSpendsNoBudgetOfItsOwner(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestAThrottleSpendsNothingOfItsOwnersBudget(t *testing.T) {
+	inBubble(t, func(s *harness) {
 		var runs starts
 		text := `owners: {acme: {budget: {retries_per_day: 2, cost_per_day: 3}}}
 kinds: {note: {cost: 1}}`
-		s.works(engine.Config{Policies: set(s, text)}, handling(func(context.Context, *engine.Job[Note]) error {
+		s.startWorker(engine.Config{Policies: set(s, text)}, handleNotes(func(context.Context, *engine.Job[Note]) error {
 			switch n := runs.mark(); {
 			case n == 1:
-				return errTrouble
+				return errFailed
 			case n <= 20:
 				return failure.Throttled(errQuota, 10*time.Second)
 			}
 			return nil
 		}))
 		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
-		job := s.becomes(id, holdfast.Complete)
+		job := s.waitForState(id, holdfast.Complete)
 		expect(s, "failures and interrupts", [2]int{job.Failures, job.Interrupts}, [2]int{1, 19})
-		s.until("the account is written", func() bool { return len(s.accounts()) == 1 })
+		s.waitUntil("the account is written", func() bool { return len(s.accounts()) == 1 })
 		var account struct {
 			Retries int
 			Cost    float64
@@ -126,8 +126,8 @@ kinds: {note: {cost: 1}}`
 	})
 }
 
-// accounts are the budgets of owners, as they are written down.
-func (s *scene) accounts() []holdfast.Record {
+// accounts returns the records of the accounts of owners.
+func (s *harness) accounts() []holdfast.Record {
 	s.Helper()
 	records, err := s.store.Records(context.Background(), "budget")
 	if err != nil {

@@ -2,21 +2,21 @@ package engine
 
 import "context"
 
-// wake waits for the store to say that something happened, and passes it on: work to claim, or a job to cancel. Wake-ups
-// are hints. If every one of them is lost, the beats of claim and renew find the same things a little later.
+// wake waits for a wake-up from the store and signals the duty concerned: there may be jobs to claim, or a job to cancel. Wake-ups are hints: if all of
+// them are lost, the duties "claim" and "renew" find the same things at their next interval.
 func (e *Engine) wake(ctx context.Context) error {
-	within, enough := context.WithTimeout(ctx, e.cfg.Poll+e.cfg.Lease)
-	defer enough()
+	within, cancel := context.WithTimeout(ctx, e.cfg.Poll+e.cfg.Lease)
+	defer cancel()
 	heard, err := e.store.Await(within, e.queues(), e.cfg.Poll)
 	if err != nil {
 		return err
 	}
 	if heard.Work {
-		nudge(e.wakes)
-		nudge(e.happened)
+		signal(e.claimSignal)
+		signal(e.feedSignal)
 	}
 	if heard.Cancel {
-		nudge(e.cancels)
+		signal(e.cancelSignal)
 	}
 	return nil
 }

@@ -8,88 +8,93 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// watch looks after handlers without asking the store: one whose lease can no longer be trusted is told to stop, and one
-// that ignores the end of its context beyond Patience is given up and its slot replaced. What waits too long for a slot
-// goes back to its queue, where others can have it.
+// watch checks all attempts by this process's clock, without calling the store:
+//
+//   - A handler whose lease was not renewed in time is told to stop, before the lease expires. The store may be unreachable for this process only, and then
+//     another worker reclaims the job.
+//   - A handler that still runs longer than Patience after its context ended is abandoned and its slot replaced.
+//   - A lease that waits for a slot for more than a sixth of its duration is released, so that another worker can run the job.
 func (e *Engine) watch(context.Context) error {
 	now := time.Now()
-	distrusted, overdue := e.book.inspect(now, e.cfg.Patience)
+	distrusted, overdue := e.leases.inspect(now, e.cfg.Patience)
 	for _, a := range distrusted {
-		if e.book.stop(a, holdfast.ErrLeaseLost) {
-			e.end(a, interruption(holdfast.ErrLeaseLost))
+		if e.leases.stop(a, holdfast.ErrLeaseLost) {
+			e.queueOutcome(a, interruption(holdfast.ErrLeaseLost))
 		}
 	}
 	for _, a := range overdue {
-		e.giveUp(a)
+		e.abandon(a)
 	}
-	for _, a := range e.book.stale(now.Add(-e.cfg.Lease / 6)) {
-		e.end(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
+	for _, a := range e.leases.withdrawStale(now.Add(-e.cfg.Lease / 6)) {
+		e.queueOutcome(a, failure.Outcome{Event: failure.Interrupted, Err: errNoSlot})
 	}
 	return nil
 }
 
-// astray counts the handlers that were given up and have not returned since.
-func (b *book) astray() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.strays
+// abandonedCount returns how many abandoned handlers have not returned yet.
+func (t *leaseTable) abandonedCount() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.abandoned
 }
 
-// stale withdraws what has waited for a slot since that time, and forgets that handlers were ever quick.
-func (b *book) stale(since time.Time) (withdrawn []*attempt) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, a := range b.queue {
-		if a.phase == waiting && a.asked.Before(since) {
+// withdrawStale withdraws the attempts that have waited for a slot since before that time. It also resets the average run time: handlers have become
+// slower than it says, so the engine must not claim ahead until it knows the new average.
+func (t *leaseTable) withdrawStale(since time.Time) (withdrawn []*attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.prefetchQueue {
+		if a.phase == phaseWaiting && a.asked.Before(since) {
 			withdrawn = append(withdrawn, a)
 		}
 	}
 	if len(withdrawn) > 0 {
-		b.conclude(withdrawn)
-		b.ahead -= len(withdrawn)
-		b.spell, b.returned, b.spent = 0, 0, 0
+		t.markEnded(withdrawn)
+		t.prefetched -= len(withdrawn)
+		t.avgRun, t.runsEnded, t.runTime = 0, 0, 0
 	}
 	return withdrawn
 }
 
-// watchBeat is fine enough for the margin of the lease and for Patience.
-func (c *Config) watchBeat() time.Duration {
+// watchInterval is short enough to react within the margin of the lease and to keep Patience within a quarter.
+func (c *Config) watchInterval() time.Duration {
 	return max(time.Millisecond, min(time.Second, c.margin()/2, c.Patience/4))
 }
 
-// giveUp settles an attempt over the head of its handler. Go cannot end a goroutine, so the handler is left to itself.
-func (e *Engine) giveUp(a *attempt) {
-	next, cause := e.book.abandon(a)
+// abandon settles an attempt while its handler still runs, and replaces its slot. Go cannot end a goroutine, so the handler continues until it returns; its
+// result is ignored. If the handler returned first, abandon does nothing.
+func (e *Engine) abandon(a *attempt) {
+	next, cause := e.leases.abandon(a)
 	if cause == nil {
 		return
 	}
-	e.cfg.Log.Error("a handler ignores the end of its context: its slot was replaced and its goroutine left to itself",
-		"event", "stray", "job_id", a.lease.ID.String(), "kind", a.lease.Kind, "queue", a.lease.Queue, "cause", cause.Error(), "strays", e.book.astray())
+	e.cfg.Log.Error("handler ignores the end of its context; its slot was replaced and its goroutine abandoned",
+		"event", "stray", "job_id", a.lease.ID.String(), "kind", a.lease.Kind, "queue", a.lease.Queue, "cause", cause.Error(), "strays", e.leases.abandonedCount())
 	if next != nil {
 		e.start(next)
 	}
-	nudge(e.wakes)
-	e.end(a, interruption(cause))
+	signal(e.claimSignal)
+	e.queueOutcome(a, interruption(cause))
 }
 
-// inspect finds the attempts whose lease is no longer trusted, and those whose context ended longer ago than patience.
-func (b *book) inspect(now time.Time, patience time.Duration) (distrusted, overdue []*attempt) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for a := range b.held {
-		if a.phase == over {
+// inspect returns the attempts whose lease is no longer trusted and that were not told to stop yet, and those whose context ended longer than patience ago.
+func (t *leaseTable) inspect(now time.Time, patience time.Duration) (distrusted, overdue []*attempt) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.held {
+		if a.phase == phaseEnded {
 			continue
 		}
-		if a.cause == nil && !now.Before(a.batch.trusted) {
+		if a.cause == nil && !now.Before(a.batch.trustedUntil) {
 			distrusted = append(distrusted, a)
 		}
 		if a.ctx == nil || a.ctx.Err() == nil {
 			continue
 		}
-		if a.told.IsZero() {
-			a.told = now
+		if a.ctxEndedAt.IsZero() {
+			a.ctxEndedAt = now
 		}
-		if now.Sub(a.told) >= patience {
+		if now.Sub(a.ctxEndedAt) >= patience {
 			overdue = append(overdue, a)
 		}
 	}

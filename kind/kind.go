@@ -1,5 +1,5 @@
-// Package kind holds what the kinds of jobs that need no code have in common: "http", a call of an address (package httpjob), and "exec", a program
-// that the operator listed (package execjob). Their arguments are data, so they are looked at before a job is accepted, and again before it is run.
+// Package kind holds what the built-in kinds have in common: "http", which makes an HTTP request (package httpjob), and "exec", which runs a program that the operator
+// has listed (package execjob). Their arguments come from users, so they are validated when a job is enqueued and again when it runs.
 package kind
 
 import (
@@ -15,22 +15,23 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Prepared answers with an enqueuer that has each draft looked at first: refused, or completed, by those who know its kind. Other kinds pass as they are.
-func Prepared(to holdfast.Enqueuer, by ...func(*holdfast.Draft) error) holdfast.Enqueuer {
-	return &prepared{to, by}
+// Prepared returns an enqueuer that calls each function of prepare on a draft before it passes the draft on to to. A function refuses or completes drafts of its kind
+// and leaves others alone.
+func Prepared(to holdfast.Enqueuer, prepare ...func(*holdfast.Draft) error) holdfast.Enqueuer {
+	return &prepared{to, prepare}
 }
 
 type prepared struct {
 	holdfast.Enqueuer
-	by []func(*holdfast.Draft) error
+	prepare []func(*holdfast.Draft) error
 }
 
-// Enqueue names all that is wrong with any of the drafts before it passes on the first.
+// Enqueue prepares all drafts before it passes on any. The error names every problem, with the number of the draft if there are several.
 func (p *prepared) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	var problems []error
 	ready := slices.Clone(drafts)
 	for i := range ready {
-		err := p.look(&ready[i])
+		err := p.prepareDraft(&ready[i])
 		if err != nil && len(drafts) > 1 {
 			err = Refuse("draft %d: %v", i, err)
 		}
@@ -42,12 +43,12 @@ func (p *prepared) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hold
 	return p.Enqueuer.Enqueue(ctx, ready)
 }
 
-// Gather looks at what continues the group.
+// Gather prepares the drafts that continue the group, and creates it.
 func (p *prepared) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	var problems []error
 	g.Then = slices.Clone(g.Then)
 	for i := range g.Then {
-		problems = append(problems, p.look(&g.Then[i].Draft))
+		problems = append(problems, p.prepareDraft(&g.Then[i].Draft))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return g, err
@@ -55,8 +56,8 @@ func (p *prepared) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group
 	return p.Enqueuer.Gather(ctx, g)
 }
 
-func (p *prepared) look(d *holdfast.Draft) error {
-	for _, prepare := range p.by {
+func (p *prepared) prepareDraft(d *holdfast.Draft) error {
+	for _, prepare := range p.prepare {
 		if err := prepare(d); err != nil {
 			return err
 		}
@@ -64,14 +65,14 @@ func (p *prepared) look(d *holdfast.Draft) error {
 	return nil
 }
 
-// Read reads arguments strictly: a member that their kind does not have is refused, because whoever wrote it expects something of it.
+// Read decodes arguments strictly. An unknown member is refused, because its author expects an effect that it does not have.
 func Read(name string, args json.RawMessage, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(args))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
 	if err == nil {
 		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more after their end")
+			err = errors.New("there is more after the JSON value")
 		}
 	}
 	if err != nil {
@@ -80,7 +81,7 @@ func Read(name string, args json.RawMessage, into any) error {
 	return nil
 }
 
-// Refuse makes a refusal, which tells the reader what to do.
+// Refuse returns an ErrInvalid with the message, which should say what to do.
 func Refuse(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

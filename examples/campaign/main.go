@@ -1,4 +1,4 @@
-// A campaign: work that belongs together, one step after the other, and somebody who wants to know how it ended.
+// Command campaign shows a group: jobs that belong together and run one after the other, and a job that continues the group when it has ended.
 package main
 
 import (
@@ -17,17 +17,17 @@ import (
 // Step is one step of the campaign.
 type Step struct{ Name string }
 
-// Kind names the jobs of this sort.
+// Kind returns the kind of the job.
 func (Step) Kind() string { return "step" }
 
-// Outcome is what a job that continues a group is told.
+// Outcome are the arguments of a job that continues a group: how the group ended.
 type Outcome struct {
 	Group      holdfast.ID         `json:"group"`
 	State      holdfast.GroupState `json:"state"`
 	Generation int                 `json:"generation"`
 }
 
-// Kind names the jobs of this sort.
+// Kind returns the kind of the job.
 func (Outcome) Kind() string { return "announce" }
 
 func main() {
@@ -41,10 +41,10 @@ func main() {
 	draw := step(group, "draw")
 	press := step(group, "print", draw.ID)
 	clean := step(group, "clean up", press.ID)
-	clean.AfterAll = true // however printing went
+	clean.AfterAll = true // also if printing fails
 	_, err = jobs.Enqueue(ctx, []holdfast.Draft{draw, press, clean})
 	must(err)
-	must(jobs.Seal(ctx, group.ID)) // no more members: now it can end
+	must(jobs.Seal(ctx, group.ID)) // no more members: now the group can end
 
 	worker, err := engine.New(jobs, engine.Config{})
 	must(err)
@@ -62,14 +62,14 @@ func main() {
 			stop()
 			return nil
 		}
-		repaired.Store(true) // somebody brings ink, and retries what failed and all that follows
-		_, err := jobs.RetryGroup(ctx, holdfast.Intervention{Group: job.Args.Group, Actor: "ann", Reason: "the ink is there"})
+		repaired.Store(true) // an operator fixes the cause and retries the failed member and those that depend on it
+		_, err := jobs.RetryGroup(ctx, holdfast.Intervention{Group: job.Args.Group, Actor: "ann", Reason: "ink refilled"})
 		return err
 	}, engine.Kind{})
 	must(worker.Run(ctx))
 }
 
-// step is a member that waits for others.
+// step returns the draft of a member that starts after the given members.
 func step(group holdfast.Group, name string, after ...holdfast.ID) holdfast.Draft {
 	draft, err := holdfast.NewDraft(Step{Name: name})
 	must(err)

@@ -1,4 +1,4 @@
-// Command far is a worker that knows no database, only the address of a server: the same engine, the same handlers, another store.
+// Command far is a worker that connects to a Holdfast server instead of a database. The engine and the handlers are the same; only the store differs.
 package main
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// Greet is somebody to greet.
+// Greet are the arguments of a greeting.
 type Greet struct {
 	Name string `json:"name"`
 }
 
-// Kind names the kind.
+// Kind returns the kind of the job.
 func (Greet) Kind() string { return "greet" }
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 	must(err)
 	defer client.Close()
 
-	jobs := client.Store() // a holdfast.Store like any other
+	jobs := client.Store() // implements holdfast.Store
 	worker, err := engine.New(jobs, engine.Config{})
 	must(err)
 	engine.Handle(worker, func(_ context.Context, job *engine.Job[Greet]) error {

@@ -1,4 +1,4 @@
-// Command welcome is the library in twenty lines: a typed job, a handler that fails once, and what Holdfast makes of it.
+// Command welcome shows the library in twenty lines: a typed job, and a handler that fails once and is retried.
 package main
 
 import (
@@ -29,17 +29,17 @@ func main() {
 	worker, err := engine.New(jobs, engine.Config{})
 	must(err)
 	engine.Handle(worker, func(ctx context.Context, job *engine.Job[Welcome]) error {
-		if job.Failures == 0 { // the mail service is away: say so, and the rest is taken care of
+		if job.Failures == 0 { // the mail service is unavailable: return an error, and Holdfast retries
 			return failure.HTTPError(503, "1", nil)
 		}
 		fmt.Println("welcome,", job.Args.Email)
-		stop() // a real worker would run on
+		stop() // a real worker would continue
 		return nil
 	}, engine.Kind{Policy: failure.Policy{MaxAttempts: 5, Backoff: failure.Fixed(time.Second)}})
 
 	_, err = holdfast.Enqueue(ctx, jobs, Welcome{Email: "ada@example.org"})
 	must(err)
-	must(worker.Run(ctx)) // until interrupted; then it finishes what runs and hands back the rest
+	must(worker.Run(ctx)) // until interrupted; then it finishes running jobs and releases the others
 }
 
 // README end

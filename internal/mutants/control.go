@@ -1,46 +1,46 @@
 package main
 
-// control are the defects that breakers, limits, budgets and redrives are known for.
-var control = []Mutant{
+// controlMutants lists typical defects of breakers, limits, budgets and redrives.
+var controlMutants = []Mutant{
 	{
 		Name: "retries-not-rationed", Breaks: "an owner's budget of retries is never exceeded",
-		Patches: []Patch{{"engine/budget.go", "if _, why := a.exhausted(limit, now); asks && why != \"\" {", "if _, why := a.exhausted(limit, now); asks && why == \"never\" {"}},
+		Patches: []Patch{{"engine/budget.go", "if _, why := a.exhausted(limit, now); refuseIfUsedUp && why != \"\" {", "if _, why := a.exhausted(limit, now); refuseIfUsedUp && why == \"never\" {"}},
 		Test:    []string{"-run", "TestAnOwnersBudgetIsNeverExceeded", "./engine"},
 	},
 	{
-		Name: "defaults-beat-the-kind", Breaks: "a kind's own policy in Go goes before defaults of a policy file",
+		Name: "defaults-beat-the-kind", Breaks: "a kind's policy in Go takes precedence over the defaults of a policy file",
 		Patches: []Patch{{"failure/policy/layer.go",
 			"\tif s != nil && !delivers(kind) {\n\t\tall = append(all, level{levelDefaults, \"codes\", &s.base})\n\t}\n\tall = append(all, level{levelKind, levelKind + \".Codes\", &ofKind})\n",
 			"\tall = append(all, level{levelKind, levelKind + \".Codes\", &ofKind})\n\tif s != nil && !delivers(kind) {\n\t\tall = append(all, level{levelDefaults, \"codes\", &s.base})\n\t}\n"}},
 		Test: []string{"-run", "TestEachLevelAppliesWhere", "./failure/policy"},
 	},
 	{
-		Name: "defaults-reach-deliveries", Breaks: "only entries that name deliveries reach them",
+		Name: "defaults-reach-deliveries", Breaks: "a policy affects deliveries only by entries that name them",
 		Patches: []Patch{{"failure/policy/layer.go", "if s != nil && !delivers(kind) {", "if s != nil {"}},
 		Test:    []string{"-run", "TestOnlyEntriesThatNameDeliveries", "./failure/policy"},
 	},
 	{
-		Name: "half-open-without-permits", Breaks: "while a circuit is half-open only its probes go (Hystrix#1647)",
+		Name: "half-open-without-permits", Breaks: "a half-open breaker admits only its probes (Hystrix#1647)",
 		Patches: []Patch{{"failure/breaker/flow.go", "return Flow{AtMost: c.Probes}", "return Flow{Free: true}"}},
 		Test:    []string{"-run", "TestADependencyThatIsDownForTenMinutes", "./engine"},
 	},
 	{
-		Name: "probe-not-leased", Breaks: "a process that dies while it probes frees its place (resilience4j#903)",
+		Name: "probe-not-leased", Breaks: "a process that dies while it probes is replaced (resilience4j#903)",
 		Patches: []Patch{{"failure/breaker/circuit.go", "return s.Probing != \"\" && now.Before(s.ProbingUntil)", "return s.Probing != \"\""}},
 		Test:    []string{"./failure/breaker"},
 	},
 	{
-		Name: "no-ramp", Breaks: "after a circuit has closed its jobs come back little by little",
+		Name: "no-ramp", Breaks: "after a breaker has closed, its jobs return gradually",
 		Patches: []Patch{{"failure/breaker/flow.go", "return Flow{PerSecond: rate, Burst: max(1, rate/10)}", "return Flow{Free: rate > 0}"}},
 		Test:    []string{"-run", "TestADependencyThatIsDownForTenMinutes", "./engine"},
 	},
 	{
-		Name: "everything-moves-the-breaker", Breaks: "users' mistakes say nothing about a dependency",
+		Name: "everything-moves-the-breaker", Breaks: "failures caused by users do not count for a breaker",
 		Patches: []Patch{{"failure/call.go", "case ran && d.code.Blame == Dependency:", "case ran:"}},
 		Test:    []string{"-run", "TestOnlyAttemptsThatShowSomethingAboutTheDependency", "./failure"},
 	},
 	{
-		Name: "probe-charged", Breaks: "a failed probe that blames the dependency spends nothing",
+		Name: "probe-charged", Breaks: "a failed probe that is blamed on the dependency costs the job nothing",
 		Patches: []Patch{{"failure/call.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeInterrupt, Within: r.retryWithinAgain(job), Failure: record,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: t.limit, Within: r.retryWithinAgain(job), Failure: record,"}},
 		Test:    []string{"-run", "TestAFailedProbeSpendsNothing", "./engine"},
 	},
@@ -55,22 +55,22 @@ var control = []Mutant{
 		Test:    []string{"-run", "TestSlowJobsOfOneOwner", "./engine"},
 	},
 	{
-		Name: "tenant-names-the-breaker", Breaks: "the dependency of a call is the host that it calls",
+		Name: "tenant-names-the-breaker", Breaks: "the dependency of a request is the host that it calls",
 		Patches: []Patch{{"kind/httpjob/call.go", "err = failure.On(err, host)", "_ = host"}},
 		Test:    []string{"-run", "TestOnlyTheHostThatIsCalledIsBlamed", "./kind/httpjob"},
 	},
 	{
 		Name: "probes-without-turns", Breaks: "jobs take turns to probe",
-		Patches: []Patch{{"engine/turn.go", "place := slices.Index(r.probed, job)", "place := -1"}},
+		Patches: []Patch{{"engine/probe_turn.go", "place := slices.Index(p.probed, job)", "place := -1"}},
 		Test:    []string{"-run", "TestJobsThatAlwaysFailDoNotKeep", "./engine"},
 	},
 	{
-		Name: "no-budget", Breaks: "retries of a dead dependency stay few",
-		Patches: []Patch{{"engine/budget.go", "if how.NoBudget || !troubled || probing {", "if how.NoBudget || !troubled || probing || true {"}},
+		Name: "no-budget", Breaks: "an unavailable dependency gets few retries",
+		Patches: []Patch{{"engine/budget.go", "if cfg.NoBudget || !recentFailure || probing {", "if cfg.NoBudget || !recentFailure || probing || true {"}},
 		Test:    []string{"-run", "TestABudgetAloneKeepsRetries", "./engine"},
 	},
 	{
-		Name: "limit-by-counter", Breaks: "a limit is counted from live leases, so that no crash can leave it wrong (solid_queue: limit 1 ran 11 times)",
+		Name: "limit-by-counter", Breaks: "a limit is computed from live leases, so that no crash can leave it wrong (solid_queue: limit 1 ran 11 times)",
 		Patches: []Patch{{"store/internal/sqltext/claim.sqlite.sql", "SELECT jobs, members FROM holdfast_lease\n", "SELECT jobs, members FROM holdfast_lease WHERE lost IS NULL AND expires_at > (SELECT max(claimed_at) FROM holdfast_lease)\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/limit", "./store/sqlite"},
 	},
@@ -80,12 +80,12 @@ var control = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/redrive", "./store/sqlite"},
 	},
 	{
-		Name: "limit-without-lock", Breaks: "processes that claim at once exceed no limit",
+		Name: "limit-without-lock", Breaks: "concurrent claims do not exceed a limit",
 		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", " ORDER BY h.scope, h.name, h.source FOR UPDATE\n", " ORDER BY h.scope, h.name, h.source\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/limit", "./store/postgres"},
 	},
 	{
-		Name: "record-without-compare-and-set", Breaks: "a transition is announced once, by whoever was first",
+		Name: "record-without-compare-and-set", Breaks: "a state change is announced once, by the process that made it",
 		Patches: []Patch{{"store/internal/sqltext/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: record_forget", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: record_forget"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/record", "./store/postgres"},
 	},
@@ -95,32 +95,32 @@ var control = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/sqlite"},
 	},
 	{
-		Name: "claim-ignores-kinds-in-its-statement", Breaks: "the same, on the way of one statement on PostgreSQL",
+		Name: "claim-ignores-kinds-in-its-statement", Breaks: "the same, for the single-statement claim on PostgreSQL",
 		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", " AND a.kind = w.kind OFFSET 0) AS l", " AND w.kind <> '' OFFSET 0) AS l"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/postgres"},
 	},
 	{
-		Name: "claim-ignores-slots-of-owners", Breaks: "a claim takes no more of an owner than it has slots for",
+		Name: "claim-ignores-slots-of-owners", Breaks: "a claim takes no more jobs of an owner than OwnerSlots allows",
 		Patches: []Patch{{"store/internal/lane/lane.go", "v.busy[l.Owner] += jobs", "v.busy[l.Owner] += 0 * jobs"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/scope", "./store/sqlite"},
 	},
 	{
-		Name: "claim-joins-all-that-is-ready", Breaks: "other jobs cost a claim nothing, after the database collected statistics too",
+		Name: "claim-joins-all-that-is-ready", Breaks: "other jobs do not slow down a claim, even after the database collected statistics",
 		Patches: []Patch{{"store/internal/sqltext/claim.postgres.sql", "AND (SELECT true FROM holdfast_ready r WHERE r.lane = -id ORDER BY r.priority, r.job LIMIT 1)", "AND -id IN (SELECT DISTINCT r.lane FROM holdfast_ready r)"}},
 		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/postgres"},
 	},
 	{
-		Name: "expiry-tries-every-lane", Breaks: "lanes of other jobs cost a duty nothing",
+		Name: "expiry-tries-every-lane", Breaks: "lanes of other jobs do not slow down a duty",
 		Patches: []Patch{{"store/internal/sqltext/keep.sqlite.sql", "ON r.lane = j.lane AND", "ON abs(r.lane) = j.lane AND"}},
 		Test:    []string{"-run", "TestEveryStatementFindsItsRowsByKeyInAMillion", "./store/sqlite"},
 	},
 	{
-		Name: "claim-walks-past-every-lane", Breaks: "lanes of other jobs cost a claim nothing",
+		Name: "claim-walks-past-every-lane", Breaks: "lanes of other jobs do not slow down a claim",
 		Patches: []Patch{{"store/sqlite/view.go", "const farther = 4\n", "const farther = 4_000_000\n"}},
 		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/sqlite"},
 	},
 	{
-		Name: "no-turns", Breaks: "one noisy owner does not keep others waiting",
+		Name: "no-turns", Breaks: "one owner with many jobs does not delay others",
 		Patches: []Patch{{"store/internal/lane/fair.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
 		Test:    []string{"./store/internal/lane"},
 	},

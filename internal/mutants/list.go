@@ -2,18 +2,18 @@ package main
 
 import "slices"
 
-// A Mutant is one deliberate defect, and what must not let it pass.
+// A Mutant is one deliberate defect and the test that must detect it.
 type Mutant struct {
 	Name    string
-	Breaks  string // which promise
+	Breaks  string // the guarantee that it violates
 	Patches []Patch
-	Test    []string // arguments of go test, the package last; or "run" and a program that fails
+	Test    []string // the arguments of go test, the package last; or "run" and a program that must fail
 }
 
-// A Patch replaces a piece of text that occurs once in a file.
+// A Patch replaces a text that occurs exactly once in a file.
 type Patch struct{ File, Old, New string }
 
-// anyLease looks for a job in whichever lease it is.
+// anyLease is code that finds a job in any lease instead of the given one.
 const anyLease = `	l, err := t.lease(batch)
 	if found, _ := t.readLeases("lease-of", job); len(found) > 0 {
 		if t.leases[found[0].id] == nil {
@@ -23,13 +23,13 @@ const anyLease = `	l, err := t.lease(batch)
 	}
 `
 
-// mutants are all of them.
-var mutants = slices.Concat(heart, control, told, served)
+// mutants lists all mutants.
+var mutants = slices.Concat(coreMutants, controlMutants, feedMutants, serverMutants)
 
-// heart are the defects that peers shipped, and a few that are as easily made.
-var heart = []Mutant{
+// coreMutants lists defects of claiming, settling, enqueueing and durability that other job queues have shipped, and similar ones.
+var coreMutants = []Mutant{
 	{
-		Name: "no-fence", Breaks: "a worker presumed dead changes nothing (river v0.50, solid_queue#589)",
+		Name: "no-fence", Breaks: "a worker whose lease has expired changes nothing (river v0.50, solid_queue#589)",
 		Patches: []Patch{
 			{"store/sqlite/lease.go", "\tl, err := t.lease(batch)\n", anyLease},
 			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
@@ -37,7 +37,7 @@ var heart = []Mutant{
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/sqlite"},
 	},
 	{
-		Name: "no-fence-in-a-storm", Breaks: "the same, seen from real processes: the storm is not blind",
+		Name: "no-fence-in-a-storm", Breaks: "the same, detected by the chaos test with real processes",
 		Patches: []Patch{
 			{"store/sqlite/lease.go", "\tl, err := t.lease(batch)\n", anyLease},
 			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
@@ -45,7 +45,7 @@ var heart = []Mutant{
 		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "./internal/chaos"},
 	},
 	{
-		Name: "state-only-fence", Breaks: "whoever settles must hold this very lease, not any lease",
+		Name: "state-only-fence", Breaks: "a settlement must hold exactly this lease, not any lease",
 		Patches: []Patch{
 			{"store/internal/sqltext/settle.postgres.sql", "FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE", "FROM holdfast_lease WHERE $1::uuid[] IS NOT NULL ORDER BY id FOR UPDATE"},
 			{"store/postgres/settle.go", "if l.id == n.Batch {", "if l.find(n.Job) != nil {"},
@@ -54,17 +54,17 @@ var heart = []Mutant{
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/postgres"},
 	},
 	{
-		Name: "claims-wade", Breaks: "a claim does not read what was claimed before it",
+		Name: "claims-wade", Breaks: "a claim does not read rows that were claimed before it",
 		Patches: []Patch{{"store/postgres/mark.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)", "l.marked = false"}},
 		Test:    []string{"-run", "TestAnOldSnapshotDoesNotMakeClaimsWade", "./store/postgres"},
 	},
 	{
-		Name: "marks-never-sink", Breaks: "what comes back is claimed before what is younger",
+		Name: "marks-never-sink", Breaks: "a released job is claimed before younger ones",
 		Patches: []Patch{{"store/postgres/settle.go", "s.marks.lower(back...)", "s.marks.lower(back[:0]...)"}},
 		Test:    []string{"-run", "TestWhatComesBehindAMarkIsClaimedFirst", "./store/postgres"},
 	},
 	{
-		Name: "claim-what-was-seen", Breaks: "a claim takes what is there, not what was there when it looked",
+		Name: "claim-what-was-seen", Breaks: "a claim takes the rows that exist when it writes, not those that it read before",
 		Patches: []Patch{{"store/sqlite/claim.go", "met == n || left[met].job != columnID(st, 0) || left[met].token != st.ColumnInt(1)", "met == n"}},
 		Test:    []string{"-run", "TestAClaimTakesWhatIsThere", "./store/sqlite"},
 	},
@@ -74,39 +74,39 @@ var heart = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/sqlite"},
 	},
 	{
-		Name: "reclaim-by-id-only", Breaks: "a lease that was renewed is not taken (river#1302, asynq's recoverer)",
+		Name: "reclaim-by-id-only", Breaks: "a renewed lease is not reclaimed (river#1302, asynq's recoverer)",
 		Patches: []Patch{{"store/internal/sqltext/keep.postgres.sql", "FROM holdfast_lease WHERE expires_at <= ", "FROM holdfast_lease WHERE '-infinity' <= "}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/postgres"},
 	},
 	{
-		Name: "reclaim-without-new-token", Breaks: "a reclaimed job's old holder is fenced off",
+		Name: "reclaim-without-new-token", Breaks: "the former worker of a reclaimed job is fenced",
 		Patches: []Patch{{"store/sqlite/keep.go", "\t\ttaken.token++\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/sqlite"},
 	},
 	{
-		Name: "ack-before-commit", Breaks: "acknowledged means on disk",
+		Name: "ack-before-commit", Breaks: "an acknowledged write is on disk",
 		Patches: []Patch{{"store/sqlite/writer.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
 			"\tfor _, c := range group {\n\t\tc.answer(c.err)\n\t\tc.done = make(chan struct{})\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {"}},
 		Test: []string{"run", "./internal/chaos/powerloss", "-points", "150", "-rounds", "100"},
 	},
 	{
-		Name: "synchronous-normal", Breaks: "acknowledged means on disk, also after a power cut",
+		Name: "synchronous-normal", Breaks: "an acknowledged write is on disk, even after a power loss",
 		Patches: []Patch{{"store/sqlite/open.go", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"}},
 		Test:    []string{"-run", "TestWhatIsAcknowledgedIsSynced", "./store/sqlite"},
 	},
 	{
-		Name: "synchronous-normal-by-power-cut", Breaks: "the same, seen from the disk: the replay of power cuts is not blind",
+		Name: "synchronous-normal-by-power-cut", Breaks: "the same, detected by the simulation of power losses",
 		Patches: []Patch{{"store/sqlite/open.go", "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"}},
 		Test:    []string{"run", "./internal/chaos/powerloss", "-points", "50"},
 	},
 	{
-		Name: "dedupe-by-check-then-insert", Breaks: "many enqueuers with one key make one job and no error",
+		Name: "dedupe-by-check-then-insert", Breaks: "concurrent enqueues with one key make one job and no error",
 		Patches: []Patch{{"store/internal/sqltext/enqueue.postgres.sql", " ORDER BY d.owner, d.kind, d.key\nON CONFLICT DO NOTHING RETURNING owner, kind, key",
 			" WHERE NOT EXISTS (SELECT FROM holdfast_unique u WHERE u.owner = d.owner AND u.kind = d.kind AND u.key = d.key)\n ORDER BY d.owner, d.kind, d.key\nRETURNING owner, kind, key"}},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/race", "./store/postgres"},
 	},
 	{
-		Name: "unique-key-not-freed", Breaks: "a key is free in the instant its job ends (asynq#275, oban#424)",
+		Name: "unique-key-not-freed", Breaks: "a unique key is free as soon as its job ends (asynq#275, oban#424)",
 		Patches: []Patch{{"store/internal/sqltext/settle.postgres.sql", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])", "DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[]) AND false"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keys", "./store/postgres"},
 	},
@@ -116,12 +116,12 @@ var heart = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/retry", "./store/sqlite"},
 	},
 	{
-		Name: "cancel-ignored-by-settle", Breaks: "a cancel that was granted takes effect (river PR#1397)",
+		Name: "cancel-ignored-by-settle", Breaks: "an accepted cancel takes effect (river PR#1397)",
 		Patches: []Patch{{"store/internal/sqltext/settle.sqlite.sql", "SELECT EXISTS (SELECT 1 FROM holdfast_cancel), ", "SELECT 0, "}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/operate", "./store/sqlite"},
 	},
 	{
-		Name: "process-clock", Breaks: "the database's clock decides, whatever the worker's says",
+		Name: "process-clock", Breaks: "the database's clock decides, not the worker's",
 		Patches: []Patch{{"store/postgres/settle.go", "\tt.p.one(t.s.sql[\"now\"], nil, &t.now)\n", "\tt.now = time.Now()\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/settle", "./store/postgres"},
 	},
@@ -131,7 +131,7 @@ var heart = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/keep", "./store/sqlite"},
 	},
 	{
-		Name: "early-promote", Breaks: "nothing starts before its time",
+		Name: "early-promote", Breaks: "no job starts before its time",
 		Patches: []Patch{{"store/internal/sqltext/keep.postgres.sql", "WHERE l.due_at <= (SELECT now FROM clock) ORDER BY", "WHERE l.due_at <= (SELECT now FROM clock) + interval '10 seconds' ORDER BY"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/enqueue", "./store/postgres"},
 	},
@@ -141,23 +141,23 @@ var heart = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/poison", "./store/sqlite"},
 	},
 	{
-		Name: "one-call-fails-the-group", Breaks: "a call that fails hurts nobody it shares a commit with (river PR#258)",
+		Name: "one-call-fails-the-group", Breaks: "a call that fails does not affect calls in the same commit (river PR#258)",
 		Patches: []Patch{{"store/sqlite/writer.go", "c.err = t.guarded(func() error { return c.whole(t) })", "c.err = c.whole(t)"}},
 		Test:    []string{"-run", "TestCallsThatWaitTogether", "./store/sqlite"},
 	},
 	{
 		Name: "renewals-stop-at-drain", Breaks: "leases are renewed until the last settlement is written (solid_queue#568)",
-		Patches: []Patch{{"engine/engine.go", "renewing, rest := context.WithCancel(e.keeping)", "renewing, rest := context.WithCancel(claiming)"}},
+		Patches: []Patch{{"engine/engine.go", "renewing, stopRenewing := context.WithCancel(e.storeCtx)", "renewing, stopRenewing := context.WithCancel(claiming)"}},
 		Test:    []string{"-run", "TestADrainOfThreeLeases", "./engine"},
 	},
 	{
-		Name: "run-late", Breaks: "a job that could not start in time is never run late",
-		Patches: []Patch{{"engine/gate.go", "case !lease.ExpireAt.IsZero() && !lease.AsOf.Add(a.elapsed()).Before(lease.ExpireAt):", "case false:"}},
+		Name: "run-late", Breaks: "a job never starts after its expiry",
+		Patches: []Patch{{"engine/check_start.go", "case !lease.ExpireAt.IsZero() && !lease.AsOf.Add(a.elapsed()).Before(lease.ExpireAt):", "case false:"}},
 		Test:    []string{"-run", "TestAJobPastItsExpiryIsNotRun", "./internal/chaos"},
 	},
 	{
 		Name: "wake-without-poll", Breaks: "losing every wake-up costs at most one poll (oban#493)",
-		Patches: []Patch{{"engine/duties.go", "round: e.claim, beat: e.cfg.Poll,", "round: e.claim, beat: 24 * time.Hour,"}},
+		Patches: []Patch{{"engine/duties.go", "run: e.claim, interval: e.cfg.Poll,", "run: e.claim, interval: 24 * time.Hour,"}},
 		Test:    []string{"-run", "TestLosingEveryWakeUp", "./engine"},
 	},
 	{
@@ -170,7 +170,7 @@ var heart = []Mutant{
 		Test: []string{"-run", "TestBackoffAfterHundreds|TestDelaysAreExact|TestADelayIsNeverNegative", "./failure"},
 	},
 	{
-		Name: "crash-spends-an-attempt", Breaks: "a lost worker costs no failed attempt (asynq#1015)",
+		Name: "crash-spends-an-attempt", Breaks: "a lost worker does not count as a failed attempt (asynq#1015)",
 		Patches: []Patch{{"failure/decide.go", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeCrash, Limit: limit,", "To: holdfast.Queued, Delay: delay, Charge: holdfast.ChargeFailure, Limit: limit,"}},
 		Test:    []string{"-run", "TestEveryEventHasItsVerdict", "./failure"},
 	},

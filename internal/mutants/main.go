@@ -1,5 +1,5 @@
-// Command mutants shows that the tests would notice. It breaks a copy of the module in one deliberate way at a time and
-// runs the narrowest test that must then fail: a defect that survives is a promise nobody checks.
+// Command mutants checks that the tests detect defects. It makes one deliberate defect at a time in a copy of the module and runs the narrowest test that must fail. A
+// defect that is not detected shows a guarantee that no test checks.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "", "names of mutants, separated by commas; all of them when empty")
-	verbose := flag.Bool("v", false, "show what the tests said")
+	only := flag.String("only", "", "names of mutants, separated by commas; all if empty")
+	verbose := flag.Bool("v", false, "print the output of the tests")
 	flag.Parse()
 	if err := run(context.Background(), *only, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -26,13 +26,13 @@ func main() {
 	}
 }
 
-// A fate is what became of a mutant.
-type fate string
+// A result says whether a mutant was detected.
+type result string
 
 const (
-	caught   fate = "caught"
-	survived fate = "SURVIVED"
-	useless  fate = "USELESS" // it no longer applies, or does not build: it proves nothing
+	caught   result = "caught"
+	survived result = "SURVIVED"
+	useless  result = "USELESS" // the patch does not apply, or the mutant does not build
 )
 
 func run(ctx context.Context, only string, verbose bool) error {
@@ -46,27 +46,27 @@ func run(ctx context.Context, only string, verbose bool) error {
 	}
 	dir, err := os.MkdirTemp("", "holdfast-mutants-")
 	if err != nil {
-		return fmt.Errorf("no folder for the copy: %w", err)
+		return fmt.Errorf("cannot create a folder for the copy: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	if err := copyModule(root, dir); err != nil {
 		return err
 	}
-	bad, sound := 0, map[string]string{}
+	bad, failsWithout := 0, map[string]string{}
 	for _, m := range chosen {
 		start := time.Now()
-		f, said := m.try(ctx, dir, sound)
-		if f != caught {
+		r, output := m.try(ctx, dir, failsWithout)
+		if r != caught {
 			bad++
 		}
-		fmt.Printf("%-9s %-34s %6.1fs  %s\n", f, m.Name, time.Since(start).Seconds(), strings.Join(m.Test, " "))
-		if verbose || f == useless {
-			fmt.Println(indent(said))
+		fmt.Printf("%-9s %-34s %6.1fs  %s\n", r, m.Name, time.Since(start).Seconds(), strings.Join(m.Test, " "))
+		if verbose || r == useless {
+			fmt.Println(indent(output))
 		}
 	}
 	fmt.Printf("%d of %d mutants caught\n", len(chosen)-bad, len(chosen))
 	if bad > 0 {
-		return fmt.Errorf("%d mutants were not caught: write the test that fails with them, or mend the patch", bad)
+		return fmt.Errorf("%d mutants were not caught: write a test that detects them, or fix the patch", bad)
 	}
 	return nil
 }
@@ -79,31 +79,31 @@ func choose(only string) ([]Mutant, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(mutants, func(m Mutant) bool { return m.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no mutant is called %q", name)
+			return nil, fmt.Errorf("there is no mutant %q", name)
 		}
 		chosen = append(chosen, mutants[i])
 	}
 	return chosen, nil
 }
 
-// try runs the test on the copy as it is, where it must pass: a test that fails anyway catches nothing. Then it breaks the
-// copy, runs the test again, and mends the copy. What is sound was found out before, by the test's arguments.
-func (m Mutant) try(ctx context.Context, dir string, sound map[string]string) (fate, string) {
+// try runs the test on the unchanged copy, where it must pass. Then it applies the patches, runs the test again, where it must fail, and restores the copy. failsWithout
+// caches the first step, by the arguments of the test: an error text, or empty if the test passed.
+func (m Mutant) try(ctx context.Context, dir string, failsWithout map[string]string) (result, string) {
 	name := strings.Join(m.Test, " ")
-	if _, known := sound[name]; !known {
+	if _, known := failsWithout[name]; !known {
 		out, err := goCommand(ctx, dir, m.command()...)
 		if err == nil && (strings.Contains(out, "no tests to run") || strings.Contains(out, "[no test files]")) {
-			err = errors.New("there is no such test")
+			err = errors.New("the test does not exist")
 		}
-		if sound[name] = ""; err != nil {
-			sound[name] = fmt.Sprintf("its test fails without it: %v\n%s", err, out)
+		if failsWithout[name] = ""; err != nil {
+			failsWithout[name] = fmt.Sprintf("its test fails without the mutant: %v\n%s", err, out)
 		}
 	}
-	if sound[name] != "" {
-		return useless, sound[name]
+	if failsWithout[name] != "" {
+		return useless, failsWithout[name]
 	}
-	mend, err := m.apply(dir)
-	defer mend()
+	restore, err := m.apply(dir)
+	defer restore()
 	if err != nil {
 		return useless, err.Error()
 	}
@@ -117,7 +117,7 @@ func (m Mutant) try(ctx context.Context, dir string, sound map[string]string) (f
 	return caught, out
 }
 
-// command is the test that must fail, or a program that must.
+// command returns the go command that must fail.
 func (m Mutant) command() []string {
 	if m.Test[0] == "run" {
 		return m.Test
@@ -125,13 +125,13 @@ func (m Mutant) command() []string {
 	return append([]string{"test", "-count=1", "-vet=off", "-timeout=5m"}, m.Test...)
 }
 
-// apply patches the files of a module and answers how to undo that.
-func (m Mutant) apply(dir string) (mend func(), err error) {
+// apply patches the files and returns a function that restores them.
+func (m Mutant) apply(dir string) (restore func(), err error) {
 	before := map[string][]byte{}
-	mend = func() {
+	restore = func() {
 		for path, text := range before {
 			if err := os.WriteFile(path, text, 0o644); err != nil {
-				fmt.Fprintln(os.Stderr, "mutants: the copy cannot be mended:", err)
+				fmt.Fprintln(os.Stderr, "mutants: the copy cannot be restored:", err)
 			}
 		}
 	}
@@ -139,19 +139,19 @@ func (m Mutant) apply(dir string) (mend func(), err error) {
 		path := filepath.Join(dir, filepath.FromSlash(p.File))
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return mend, fmt.Errorf("%s: %w", m.Name, err)
+			return restore, fmt.Errorf("%s: %w", m.Name, err)
 		}
 		if n := strings.Count(string(text), p.Old); n != 1 {
-			return mend, fmt.Errorf("%s: %s contains what it replaces %d times, not once: mend the patch in internal/mutants", m.Name, p.File, n)
+			return restore, fmt.Errorf("%s: %s contains the replaced text %d times, not once: fix the patch in internal/mutants", m.Name, p.File, n)
 		}
 		if _, seen := before[path]; !seen {
 			before[path] = text
 		}
 		if err := os.WriteFile(path, []byte(strings.Replace(string(text), p.Old, p.New, 1)), 0o644); err != nil {
-			return mend, fmt.Errorf("%s: %w", m.Name, err)
+			return restore, fmt.Errorf("%s: %w", m.Name, err)
 		}
 	}
-	return mend, nil
+	return restore, nil
 }
 
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
@@ -165,11 +165,11 @@ func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// moduleRoot is the nearest folder above that has a go.mod.
+// moduleRoot returns the nearest folder with a go.mod, from the working directory upwards.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("this folder has no name: %w", err)
+		return "", fmt.Errorf("the working directory is not known: %w", err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -182,7 +182,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// copyModule copies what the module needs to build and test itself: no history, no modules nested in it.
+// copyModule copies the module without hidden folders, such as its history, and without nested modules.
 func copyModule(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

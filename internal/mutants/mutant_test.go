@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A mutant whose patch no longer applies proves nothing, so it is found here at once and not when somebody runs them all.
+// A patch that no longer applies is found here at once, and not when all mutants are run.
 func TestEveryMutantStillApplies(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -17,7 +17,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range mutants {
 		if names[m.Name] || m.Name == "" || m.Breaks == "" || len(m.Patches) == 0 || len(m.Test) == 0 {
-			t.Errorf("mutant %q needs a name of its own, a promise it breaks, a patch and a test", m.Name)
+			t.Errorf("mutant %q needs a unique name, a guarantee that it violates, a patch and a test", m.Name)
 		}
 		names[m.Name] = true
 		for _, p := range m.Patches {
@@ -27,7 +27,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 				continue
 			}
 			if n := strings.Count(string(text), p.Old); n != 1 || p.Old == p.New {
-				t.Errorf("mutant %q: %s contains what it replaces %d times, not once: mend the patch", m.Name, p.File, n)
+				t.Errorf("mutant %q: %s contains the replaced text %d times, not once: fix the patch", m.Name, p.File, n)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package storefixture makes the stores that laws are checked on, near and far: real ones, under a clock that stands still, with the powers over their rows
-// that no user has.
+// Package storefixture makes the stores on which the conformance tests run: real ones, with a clock that only the test advances, and with access to their rows that
+// no user has.
 package storefixture
 
 import (
@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // another driver than the store's own, as a caller might use
+	_ "modernc.org/sqlite" // a different driver than the store uses, as an application might have
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/sqlite"
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// A file is one store, its clock, and a connection of the test's own.
+// A file is one store with its clock, and a separate connection for the test.
 type file struct {
 	testing.TB
 	path string
@@ -28,7 +28,7 @@ type file struct {
 	wipe string
 }
 
-// SQLite makes a store in a file of the test's own.
+// SQLite makes a store in a file for this test.
 func SQLite(t testing.TB) *storetest.Subject {
 	f := &file{TB: t, path: filepath.Join(t.TempDir(), "jobs.db")}
 	f.now.Store(time.Date(2031, 5, 17, 9, 0, 0, 0, time.UTC).UnixMicro())
@@ -60,7 +60,7 @@ func (f *file) open() holdfast.Store {
 	return store
 }
 
-// deletes is the text that empties every table but the lanes, which stores may remember.
+// deletes returns the statements that empty every table except the lanes, which stores may cache.
 func (f *file) deletes() string {
 	rows, err := f.db.Query("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'holdfast_%' AND name NOT IN ('holdfast_lane', 'holdfast_migration', 'holdfast_feed')")
 	if err != nil {
@@ -78,18 +78,19 @@ func (f *file) deletes() string {
 	return text + "UPDATE holdfast_feed SET head = 0, purged = 0, concluded = 0, link = 0, hash = NULL, anchor = 0, anchored = NULL;COMMIT"
 }
 
+// corrupt changes a column of a row, as no user can; a column without a name deletes the row.
 func (f *file) corrupt(column string, id holdfast.ID, value string) error {
 	if column == storetest.SQL {
 		_, err := f.db.Exec(value)
 		return err
 	}
-	table, name, one := strings.Cut(column, ".")
+	table, name, hasName := strings.Cut(column, ".")
 	key := "job"
 	if table == "job" {
 		key = "id"
 	}
 	text, args := fmt.Sprintf("DELETE FROM holdfast_%s WHERE %s = ?1", table, key), []any{id[:]}
-	if one {
+	if hasName {
 		text = fmt.Sprintf("UPDATE holdfast_%s SET %s = ?2 WHERE %s = ?1", table, name, key)
 		args = append(args, any(value))
 		if value == storetest.Null {
@@ -106,6 +107,7 @@ func (f *file) corrupt(column string, id holdfast.ID, value string) error {
 	return nil
 }
 
+// begin starts a transaction of the application's, and returns it and a function that ends it.
 func (f *file) begin() (any, func(bool) error) {
 	tx, err := f.db.Begin()
 	if err != nil {

@@ -1,24 +1,24 @@
-// Package execjob is the kind "exec": a job that runs a program, for which nobody writes a handler. A job can run only programs that the operator
-// listed, by name; without a list there is no such kind.
+// Package execjob is the kind "exec": a job that runs a program, without a handler in Go. A job can run only programs that the operator has listed, by name; without a
+// list the kind does not exist.
 //
 //	{"kind": "exec", "args": {"program": "thumbnail", "args": ["--size", "200", "photo.png"], "stdin": "..."}}
 //
-// There is never a shell: arguments arrive as they were given, whatever is in them. A program that reads options should be listed with "--" at the end of
-// its own arguments, so that a job's cannot be taken for options. It sees no more of the environment than was listed for it, and works in an empty
-// directory that is deleted afterwards, unless it was given one.
+// No shell is involved: the program receives its arguments exactly as they were given. A program that reads options should be listed with "--" at the end of its own
+// arguments, so that arguments of a job cannot be taken for options. It sees only the environment variables that are listed for it, and runs in an empty directory that
+// is deleted afterwards, unless another one is configured.
 //
-// A program ends with its attempt. When its time is up, the job is cancelled or the worker stops, all of its process group is asked to end (SIGTERM), and
-// killed a little later; what it started and left running is killed as well. On Linux that includes what moved to a session of its own: it is found by the
-// variables HOLDFAST_JOB_ID and HOLDFAST_ATTEMPT. Elsewhere, and with an environment that was cleared, such a program gets away: give it to a service manager
+// A program ends with its attempt. When its time limit has passed, the job is cancelled or the worker stops, all processes of its group receive SIGTERM, and SIGKILL a
+// little later. Processes that it started and left running are killed as well. On Linux this includes processes in a session of their own: they are found by the
+// variables HOLDFAST_JOB_ID and HOLDFAST_ATTEMPT. On other systems, or if it has cleared its environment, such a process continues: run it under a service manager
 // instead.
 //
-// On Linux, Register makes this process one whose environment and memory no other process of the same user can read (PR_SET_DUMPABLE), so that programs cannot
-// read its secrets in /proc. It leaves no core dumps then. A worker that runs as root hides nothing from its programs, which are root too.
+// On Linux, Register prevents other processes of the same user from reading the environment and memory of this process (PR_SET_DUMPABLE), so that programs cannot read
+// its secrets in /proc. Core dumps are disabled then. A worker that runs as root hides nothing from its programs, which are root too.
 //
 // # Limits
 //
-// Limits on a program (processor time, memory, open files, size of files) are set by the system, on Linux and macOS, before its first instruction: this
-// process starts itself anew under another name, and that sets the limits and becomes the program. So main must begin with program.Main; Register refuses
-// limits otherwise. macOS does not enforce the one on memory. On other systems there are no limits, and Register refuses them; there, what a program
-// started is not killed with it either.
+// Limits of a program (processor time, memory, open files, size of files) are enforced by the operating system, on Linux and macOS, from its first instruction on: this
+// process starts itself under another name, sets the limits and executes the program. So main must begin with execjob.Main; otherwise Register refuses limits. macOS
+// does not enforce the memory limit. On other systems limits are not available and Register refuses them; there, processes that a program started are not killed with
+// it either.
 package execjob

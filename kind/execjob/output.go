@@ -8,26 +8,26 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// An output keeps the beginning and the end of what a program says, and swallows the rest, so that the program is never held up.
+// An output keeps the beginning and the end of what a program writes, and discards the middle, so that the program never blocks on its output.
 type output struct {
 	half int
 
 	mu   sync.Mutex
 	head []byte
 	tail []byte // a ring once it is full
-	next int    // where the ring goes on
-	lost int64  // bytes that are in neither
+	next int    // where the ring is written next
+	lost int64  // discarded bytes
 }
 
-func newOutput(most int) *output { return &output{half: most / 2} }
+func newOutput(limit int) *output { return &output{half: limit / 2} }
 
-// Write takes everything.
+// Write accepts all of text. It never fails.
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := len(text)
-	if room := o.half - len(o.head); room > 0 {
-		n := min(room, len(text))
+	if free := o.half - len(o.head); free > 0 {
+		n := min(free, len(text))
 		o.head = append(o.head, text[:n]...)
 		text = text[n:]
 	}
@@ -47,7 +47,7 @@ func (o *output) Write(text []byte) (int, error) {
 	return all, nil
 }
 
-// String is what was kept.
+// String returns the kept parts, with a note of how many bytes were left out between them.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,8 +58,8 @@ func (o *output) String() string {
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", o.head, o.lost, tail)
 }
 
-// show makes an output fit to be kept with the job.
-func (p Program) show(o *output) string {
+// text returns an output as it is stored with the job: valid UTF-8 and, unless Verbatim, without secrets.
+func (p Program) text(o *output) string {
 	text := strings.ToValidUTF8(o.String(), "\uFFFD")
 	if p.Verbatim {
 		return text
@@ -67,32 +67,32 @@ func (p Program) show(o *output) string {
 	return scrub(text, p.MaxOutput+200)
 }
 
-// scrub cleans a long text piece by piece, because what is cleaned at once is cut at 4 KiB.
-func scrub(text string, most int) string {
+// scrub removes secrets from a text of any length. It works in chunks, because failure.Scrub cuts its result at 4 KiB.
+func scrub(text string, limit int) string {
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
-			return '?' // not spelled out, lest a flood of them be four times as long
+			return '?' // an escape sequence would be four times as long
 		}
 		return c
 	}, text)
 	var all strings.Builder
 	for len(text) > 0 {
-		cut := piece(text)
+		cut := chunkSize(text)
 		all.WriteString(failure.Scrub(text[:cut]))
 		text = text[cut:]
 	}
 	clean := all.String()
-	if len(clean) <= most {
+	if len(clean) <= limit {
 		return clean
 	}
-	o := newOutput(most)
+	o := newOutput(limit)
 	_, _ = o.Write([]byte(clean))
 	return strings.ToValidUTF8(o.String(), "\uFFFD")
 }
 
-// piece is how much of a text is cleaned at once: some lines, or as much of a very long one as ends where no secret goes on. A key that fills lines is
-// left in one piece.
-func piece(text string) int {
+// chunkSize returns how much of a text is scrubbed at once: some lines, or a part of a very long line that ends at a character that is not part of a secret. A PEM
+// block is never split.
+func chunkSize(text string) int {
 	const together = 3 << 10
 	if len(text) <= together {
 		return len(text)

@@ -20,7 +20,7 @@ import (
 // Kind is the name of the kind.
 const Kind = "exec"
 
-// Limits on what a job may hand to a program: what every system passes on.
+// Limits of the arguments that a job may pass to a program: what every system supports.
 const (
 	maxArgs     = 1000
 	maxArgBytes = 96 << 10
@@ -28,22 +28,22 @@ const (
 
 // A Command is the arguments of a job of kind "exec". Only Program is required.
 type Command struct {
-	Program string   `json:"program"` // a name of the operator's list
+	Program string   `json:"program"` // the name of a listed program
 	Args    []string `json:"args,omitempty"`
 	Stdin   string   `json:"stdin,omitempty"`
 }
 
-// Kind is "exec".
+// Kind returns "exec".
 func (Command) Kind() string { return Kind }
 
-// A Result is that of a job of kind "exec". Outputs that were too long have lost their middle.
+// A Result is the result of a job of kind "exec". The middle of an output that is too long is left out.
 type Result struct {
 	ExitCode int    `json:"exit_code"`
 	Stdout   string `json:"stdout"`
 	Stderr   string `json:"stderr"`
 }
 
-// Prepare refuses a draft of kind "exec" that no list of programs could help. Drafts of other kinds are left alone.
+// Prepare refuses a draft of kind "exec" that is invalid whichever programs are listed. Drafts of other kinds are not checked.
 func Prepare(d *holdfast.Draft) error {
 	if d.Kind != Kind {
 		return nil
@@ -62,8 +62,8 @@ func read(args json.RawMessage) (c Command, err error) {
 		null = null || strings.Contains(a, "\x00")
 	}
 	return c, errors.Join(
-		refuse(c.Program == "", "program: name one of those that the operator listed"),
-		refuse(len(c.Args) > maxArgs || size > maxArgBytes, "args: %d of them with %d bytes: the limit is %d and %d; pass data by stdin", len(c.Args), size, maxArgs, maxArgBytes),
+		refuse(c.Program == "", "program: name one of the listed programs"),
+		refuse(len(c.Args) > maxArgs || size > maxArgBytes, "args: %d arguments with %d bytes: the limits are %d and %d; pass data by stdin", len(c.Args), size, maxArgs, maxArgBytes),
 		refuse(null, "args: a zero byte cannot be passed to a program: leave it out"))
 }
 
@@ -72,7 +72,7 @@ type runner struct {
 	patience time.Duration
 }
 
-// work is one attempt.
+// work makes one attempt.
 func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 	c, err := read(job.Args)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 	}
 	p, listed := r.programs[c.Program]
 	if !listed {
-		return failure.NeverRetry(failure.WithCode(fmt.Errorf("the program %.60q is not listed here: name one that is, or have it listed where the workers run", c.Program), "HANDLER_REFUSED"))
+		return failure.NeverRetry(failure.WithCode(fmt.Errorf("the program %.60q is not listed: name a listed program, or add it to the list of the workers", c.Program), "HANDLER_REFUSED"))
 	}
 	dir := p.Dir
 	if dir == "" {
@@ -89,7 +89,7 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	bounded, done := context.WithTimeoutCause(ctx, p.Timeout, errTime)
+	bounded, done := context.WithTimeoutCause(ctx, p.Timeout, errTimeout)
 	defer done()
 	out, errs := newOutput(p.MaxOutput), newOutput(p.MaxOutput)
 	name, args := p.command(c.Args)
@@ -100,7 +100,7 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 		cmd.Stdin = strings.NewReader(c.Stdin)
 	}
 	err = r.run(bounded, cmd)
-	result := Result{ExitCode: 0, Stdout: p.show(out), Stderr: p.show(errs)}
+	result := Result{ExitCode: 0, Stdout: p.text(out), Stderr: p.text(errs)}
 	if err == nil {
 		job.Result(result)
 		return nil
@@ -108,9 +108,9 @@ func (r *runner) work(ctx context.Context, job *engine.Raw) error {
 	return p.failed(bounded, err, result)
 }
 
-var errTime = errors.New("the program's time is up")
+var errTimeout = errors.New("the time limit of the program has passed")
 
-// environment is what the program sees of it.
+// environment returns the environment of the program.
 func (p Program) environment(job *engine.Raw) []string {
 	env := []string{"HOLDFAST_JOB_ID=" + job.ID.String(), fmt.Sprintf("HOLDFAST_ATTEMPT=%d", job.Number())}
 	if job.Trace != "" {
@@ -126,21 +126,22 @@ func (p Program) environment(job *engine.Raw) []string {
 	return env
 }
 
-// marksOf are the variables by which the processes of one attempt are known.
-func marksOf(cmd *exec.Cmd) []string { return cmd.Env[:min(2, len(cmd.Env))] }
+// attemptMarkers returns the variables by which the processes of one attempt are found.
+func attemptMarkers(cmd *exec.Cmd) []string { return cmd.Env[:min(2, len(cmd.Env))] }
 
-// run runs the program to its end, or ends it when the context does. All of its group has ended when it returns.
+// run runs the program until it ends, or ends it when ctx ends: with SIGTERM, and after Patience with SIGKILL. When run returns, all processes of its group have
+// ended.
 func (r *runner) run(ctx context.Context, cmd *exec.Cmd) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// A program that got away from its group may hold the outputs open: they are closed on it.
+	// A process that left the group may hold the outputs open: they are closed after this time.
 	cmd.WaitDelay = time.Second
-	own(cmd)
+	newProcessGroup(cmd)
 	ended := make(chan error, 1)
 	started := make(chan error, 1)
 	go func() {
-		// The system kills a program with the thread that started it, so that none outlives a killed worker: this thread stays until the end.
+		// Linux kills the program when the thread that started it ends (see killWithParent), so this thread must live as long as the program.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
@@ -148,14 +149,14 @@ func (r *runner) run(ctx context.Context, cmd *exec.Cmd) error {
 			return
 		}
 		started <- nil
-		ended <- bury(cmd)
+		ended <- waitAndCleanUp(cmd)
 	}()
 	if err := <-started; err != nil {
 		return err
 	}
 	select {
 	case err := <-ended:
-		if errors.Is(err, exec.ErrWaitDelay) { // it ended well; something that got away held its outputs
+		if errors.Is(err, exec.ErrWaitDelay) { // the program succeeded; a process that left its group held its outputs open
 			err = nil
 		}
 		return err
@@ -173,21 +174,21 @@ func (r *runner) run(ctx context.Context, cmd *exec.Cmd) error {
 	return context.Cause(ctx)
 }
 
-// failed makes the error of a program that did not end well.
+// failed returns the error of a program that was ended or that exited with an error.
 func (p Program) failed(ctx context.Context, err error, r Result) error {
 	exit := (*exec.ExitError)(nil)
 	switch {
-	case errors.Is(context.Cause(ctx), errTime):
+	case errors.Is(context.Cause(ctx), errTimeout):
 		err = failure.WithCode(fmt.Errorf("the program did not end within %v", p.Timeout), "TIMEOUT")
 	case ctx.Err() != nil:
-		return err // the engine knows why
+		return err // the engine attributes it to the cause of the context's end
 	case errors.As(err, &exit):
-		said := last(r.Stderr, 2<<10)
-		if said == "" {
-			said = exit.String()
+		message := last(r.Stderr, 2<<10)
+		if message == "" {
+			message = exit.String()
 		}
 		code := exit.ExitCode()
-		err = failure.ExitError(code, errors.New(said))
+		err = failure.ExitError(code, errors.New(message))
 		if code < 0 {
 			err = failure.With(err, "signal", exit.String())
 		}
@@ -200,10 +201,10 @@ func (p Program) failed(ctx context.Context, err error, r Result) error {
 	return failure.With(failure.With(err, "stdout", last(r.Stdout, 200)), "stderr", last(r.Stderr, 200))
 }
 
-// last is the end of a text.
-func last(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[len(text)-most:], "")
+// last returns at most limit bytes from the end of a text.
+func last(text string, limit int) string {
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[len(text)-limit:], "")
 	}
 	return strings.TrimSpace(text)
 }

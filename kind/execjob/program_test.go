@@ -40,14 +40,14 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// A place is a real store and a real engine, in real time.
-type place struct {
+// A harness is a real store and a real engine, in real time.
+type harness struct {
 	*testing.T
 	store  holdfast.Store
 	engine *engine.Engine
 }
 
-func build(t *testing.T, programs map[string]execjob.Program) *place {
+func build(t *testing.T, programs map[string]execjob.Program) *harness {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
 	if err != nil {
@@ -70,10 +70,10 @@ func build(t *testing.T, programs map[string]execjob.Program) *place {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &place{t, store, e}
+	return &harness{t, store, e}
 }
 
-func (p *place) enqueues(c execjob.Command) holdfast.ID {
+func (p *harness) enqueue(c execjob.Command) holdfast.ID {
 	p.Helper()
 	receipt, err := holdfast.Enqueue(p.Context(), kind.Prepared(p.store, execjob.Prepare), c)
 	if err != nil {
@@ -82,15 +82,15 @@ func (p *place) enqueues(c execjob.Command) holdfast.ID {
 	return receipt.ID
 }
 
-func (p *place) runs(c execjob.Command) holdfast.Job {
+func (p *harness) run(c execjob.Command) holdfast.Job {
 	p.Helper()
-	return p.ends(p.enqueues(c))
+	return p.waitForEnd(p.enqueue(c))
 }
 
-// ends waits for the end of a job.
-func (p *place) ends(id holdfast.ID) (job holdfast.Job) {
+// waitForEnd waits until a job has ended.
+func (p *harness) waitForEnd(id holdfast.ID) (job holdfast.Job) {
 	p.Helper()
-	p.until("its end", func() bool {
+	p.waitUntil("its end", func() bool {
 		var err error
 		if job, err = p.store.Job(p.Context(), id); err != nil {
 			p.Fatal(err)
@@ -100,13 +100,13 @@ func (p *place) ends(id holdfast.ID) (job holdfast.Job) {
 	return job
 }
 
-func (p *place) until(what string, true func() bool) {
+func (p *harness) waitUntil(what string, true func() bool) {
 	p.Helper()
 	beat := time.NewTicker(10 * time.Millisecond)
 	defer beat.Stop()
 	for start := time.Now(); !true(); <-beat.C {
 		if time.Since(start) > time.Minute {
-			p.Fatalf("waited in vain for %s", what)
+			p.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestArgumentsAndInputArriveVerbatimAndNothingElseOfTheEnvironment(t *testin
 	for _, limits := range []execjob.Limits{{}, {Files: 64}} {
 		p := build(t, map[string]execjob.Program{"echo": {Path: echo, Args: []string{"first", "--"}, Env: []string{"PASSED", "FIXED=, fixed", "ABSENT", "PATH"}, Verbatim: true, Limits: limits}})
 		args := []string{"-rf", "--help", "$(id)", "`id`", "a b", "", "*", "'\"", "line\nbreak", "; echo no", "ä"}
-		r := result(t, p.runs(execjob.Command{Program: "echo", Args: args, Stdin: "the $INPUT"}))
+		r := result(t, p.run(execjob.Command{Program: "echo", Args: args, Stdin: "the $INPUT"}))
 		want := "[first][--][" + strings.Join(args, "][") + "]|passed on, fixed|1|the $INPUT"
 		if r.Stdout != want || r.ExitCode != 0 {
 			t.Errorf("%+v: %q, want %q", limits, r.Stdout, want)
@@ -143,24 +143,24 @@ func TestArgumentsAndInputArriveVerbatimAndNothingElseOfTheEnvironment(t *testin
 func TestAProgramThatIsNotListedIsRefusedForGood(t *testing.T) {
 	p := build(t, map[string]execjob.Program{"true": {Path: script(t, "exit 0")}})
 	for _, name := range []string{"false", "/bin/sh", "../true", "TRUE"} {
-		job := p.runs(execjob.Command{Program: name})
+		job := p.run(execjob.Command{Program: name})
 		if job.State != holdfast.Failed || job.LastFailure.Code != "HANDLER_REFUSED" || job.Failures != 1 {
 			t.Errorf("%s: %s %+v", name, job.State, job.LastFailure)
 		}
 	}
 }
 
-func TestAnExitCodeIsAFailureWithWhatTheProgramSaid(t *testing.T) {
+func TestAnExitCodeIsAFailureWithTheErrorOutputOfTheProgram(t *testing.T) {
 	p := build(t, map[string]execjob.Program{"exit": {Path: script(t, `echo out; echo "cannot open it, token=s3cr3tcanary99" >&2; if [ "$1" = kill ]; then kill -9 $$; fi; exit $1`), Codes: map[int]string{65: "INVALID_INPUT"}}})
 	for arg, code := range map[string]string{"3": "EXIT_CODE", "65": "INVALID_INPUT", "137": "PROCESS_KILLED", "kill": "PROCESS_KILLED"} {
-		f := p.runs(execjob.Command{Program: "exit", Args: []string{arg}}).LastFailure
+		f := p.run(execjob.Command{Program: "exit", Args: []string{arg}}).LastFailure
 		if f == nil || f.Code != code || !strings.Contains(f.Detail, "cannot open it") || strings.Contains(fmt.Sprint(f), "canary") || f.Context["stdout"] != "out" {
 			t.Errorf("%s: %+v", arg, f)
 		}
 	}
 }
 
-// alive reports whether a process does something still. One that ended and was not waited for by its parent does not.
+// alive reports whether a process still runs. A process that ended and was not reaped by its parent does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -173,8 +173,8 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-func TestAllOfAProgramEndsWhenItsTimeIsUp(t *testing.T) {
-	// It, its child and its grandchild do not listen to SIGTERM.
+func TestAllProcessesOfAProgramEndWhenItsTimeLimitHasPassed(t *testing.T) {
+	// The program, its child and its grandchild ignore SIGTERM.
 	stubborn := `trap "" TERM; (trap "" TERM; sh -c 'trap "" TERM; echo $$ >"$1"; while :; do sleep 1; done' x "$1") & while :; do sleep 1; done`
 	obedient := `(echo $$ >/dev/null; sh -c 'echo $$ >"$1"; while :; do sleep 1; done' x "$1") & wait`
 	slow := func(text string) execjob.Program {
@@ -184,18 +184,18 @@ func TestAllOfAProgramEndsWhenItsTimeIsUp(t *testing.T) {
 	notes, jobs := make(map[string]string), make(map[string]holdfast.ID)
 	for _, what := range []string{"stubborn", "obedient"} {
 		notes[what] = filepath.Join(t.TempDir(), "pid")
-		jobs[what] = p.enqueues(execjob.Command{Program: what, Args: []string{notes[what]}})
+		jobs[what] = p.enqueue(execjob.Command{Program: what, Args: []string{notes[what]}})
 	}
 	for what, note := range notes {
-		if job := p.ends(jobs[what]); job.State != holdfast.Failed || job.LastFailure.Code != "TIMEOUT" {
+		if job := p.waitForEnd(jobs[what]); job.State != holdfast.Failed || job.LastFailure.Code != "TIMEOUT" {
 			t.Errorf("%s: %s %+v", what, job.State, job.LastFailure)
 		}
-		p.gone(note)
+		p.waitForProcessEnd(note)
 	}
 }
 
-// gone waits until the process that wrote its number there has ended.
-func (p *place) gone(note string) {
+// waitForProcessEnd waits until the process that wrote its id to the file has ended.
+func (p *harness) waitForProcessEnd(note string) {
 	p.Helper()
 	text, err := os.ReadFile(note)
 	if err != nil {
@@ -205,47 +205,47 @@ func (p *place) gone(note string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.until("the grandchild to be gone", func() bool { return !alive(pid) })
+	p.waitUntil("the grandchild to be gone", func() bool { return !alive(pid) })
 }
 
-func TestWhatAProgramLeavesRunningIsEnded(t *testing.T) {
+func TestProcessesThatAProgramLeavesRunningAreKilled(t *testing.T) {
 	p := build(t, map[string]execjob.Program{"careless": {Path: script(t, `sh -c 'echo $$ >"$1"; while :; do sleep 1; done' x "$1" & while [ ! -s "$1" ]; do sleep 0.01; done; echo done`), Env: []string{"PATH"}}})
 	note := filepath.Join(t.TempDir(), "pid")
-	if r := result(t, p.runs(execjob.Command{Program: "careless", Args: []string{note}})); r.Stdout != "done\n" {
+	if r := result(t, p.run(execjob.Command{Program: "careless", Args: []string{note}})); r.Stdout != "done\n" {
 		t.Errorf("%+v", r)
 	}
-	p.gone(note)
+	p.waitForProcessEnd(note)
 }
 
 func TestAProgramEndsWhenItsJobIsCancelledAndWhenTheWorkerStops(t *testing.T) {
 	text := `sh -c 'echo $$ >"$1.new"; mv "$1.new" "$1"; while :; do sleep 1; done' x "$1" & wait`
-	for what, end := range map[string]func(p *place, id holdfast.ID){
-		"cancelled": func(p *place, id holdfast.ID) {
+	for what, end := range map[string]func(p *harness, id holdfast.ID){
+		"cancelled": func(p *harness, id holdfast.ID) {
 			if _, err := p.store.Cancel(p.Context(), holdfast.Intervention{Job: id, Actor: "ada"}); err != nil {
 				p.Fatal(err)
 			}
 		},
-		"stopped": func(p *place, _ holdfast.ID) { _ = p.engine.Stop(context.Background()) },
+		"stopped": func(p *harness, _ holdfast.ID) { _ = p.engine.Stop(context.Background()) },
 	} {
 		p := build(t, map[string]execjob.Program{"endless": {Path: script(t, text), Env: []string{"PATH"}}})
 		note := filepath.Join(t.TempDir(), "pid")
-		id := p.enqueues(execjob.Command{Program: "endless", Args: []string{note}})
-		p.until("its start", func() bool {
+		id := p.enqueue(execjob.Command{Program: "endless", Args: []string{note}})
+		p.waitUntil("its start", func() bool {
 			_, err := os.Stat(note)
 			return err == nil
 		})
 		end(p, id)
-		p.gone(note)
-		p.until(what, func() bool {
+		p.waitForProcessEnd(note)
+		p.waitUntil(what, func() bool {
 			job, err := p.store.Job(t.Context(), id)
 			return err == nil && (what == "cancelled" && job.State == holdfast.Cancelled || what == "stopped" && job.State == holdfast.Queued && job.Failures == 0)
 		})
 	}
 }
 
-func TestAFloodOfOutputKeepsItsBeginningAndItsEnd(t *testing.T) {
+func TestALongOutputKeepsItsBeginningAndItsEnd(t *testing.T) {
 	p := build(t, map[string]execjob.Program{"flood": {Path: script(t, `echo begin; head -c 50000000 /dev/zero | tr '\0' 'x'; echo; echo end; echo begin >&2; head -c 50000000 /dev/zero >&2; echo end >&2`), Env: []string{"PATH"}, MaxOutput: 4096}})
-	r := result(t, p.runs(execjob.Command{Program: "flood"}))
+	r := result(t, p.run(execjob.Command{Program: "flood"}))
 	for _, text := range []string{r.Stdout, r.Stderr} {
 		if len(text) > 5000 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end\n") || !strings.Contains(text, "bytes left out") {
 			t.Errorf("%d bytes: %.100q", len(text), text)
@@ -256,15 +256,15 @@ func TestAFloodOfOutputKeepsItsBeginningAndItsEnd(t *testing.T) {
 func TestWhatLooksLikeASecretIsHiddenUnlessTheOutputIsData(t *testing.T) {
 	text := script(t, `echo "password=hunter2canary"; head -c 20000 /dev/zero | tr '\0' '\n'; echo '{"token": "canary1234567890"}'; echo '-----BEGIN PRIVATE KEY-----'; for i in $(seq 100); do echo "canary${i}canarycanarycanarycanarycanarycanarycanary"; done; echo '-----END PRIVATE KEY-----'; echo end`)
 	p := build(t, map[string]execjob.Program{"shown": {Path: text, Env: []string{"PATH"}, MaxOutput: 64 << 10}, "data": {Path: text, Env: []string{"PATH"}, MaxOutput: 64 << 10, Verbatim: true}})
-	if r := result(t, p.runs(execjob.Command{Program: "shown"})); strings.Contains(r.Stdout, "canary") || !strings.Contains(r.Stdout, "password=") || !strings.Contains(r.Stdout, "token") || !strings.HasSuffix(r.Stdout, "end\n") {
+	if r := result(t, p.run(execjob.Command{Program: "shown"})); strings.Contains(r.Stdout, "canary") || !strings.Contains(r.Stdout, "password=") || !strings.Contains(r.Stdout, "token") || !strings.HasSuffix(r.Stdout, "end\n") {
 		t.Errorf("%.200q", r.Stdout)
 	}
-	if r := result(t, p.runs(execjob.Command{Program: "data"})); strings.Count(r.Stdout, "canary") != 802 {
+	if r := result(t, p.run(execjob.Command{Program: "data"})); strings.Count(r.Stdout, "canary") != 802 {
 		t.Errorf("%.200q", r.Stdout)
 	}
 }
 
-func TestRegisterRefusesWhatCannotBeRun(t *testing.T) {
+func TestRegisterRefusesInvalidPrograms(t *testing.T) {
 	good := script(t, "exit 0")
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
@@ -283,7 +283,7 @@ func TestRegisterRefusesWhatCannotBeRun(t *testing.T) {
 	}
 }
 
-func TestPrepareRefusesWhatNoListCouldHelp(t *testing.T) {
+func TestPrepareRefusesInvalidArguments(t *testing.T) {
 	for args, says := range map[string]string{
 		`null`: "name one", `{"program": "x", "shell": true}`: "unknown field", `{"program": "x", "args": "-v"}`: "arguments of kind exec", `{"program": "x", "args": ["a\u0000b"]}`: "zero byte",
 		`{"program": "x", "args": ["` + strings.Repeat("x", 100<<10) + `"]}`: "stdin",

@@ -22,32 +22,32 @@ import (
 	"github.com/holdfastdev/holdfast/safehttp"
 )
 
-// Config says what may be called. The zero value calls public addresses on ports 80 and 443, with secrets from the environment.
+// Config configures which addresses may be called. The zero value allows public addresses on ports 80 and 443, with secrets from the environment.
 type Config struct {
-	Allow   []netip.Prefix // networks that may be called although they are private
-	Hosts   []string       // names that may be called wherever they lead: host, or host:port
+	Allow   []netip.Prefix // private networks that may be called
+	Hosts   []string       // hosts that may be called at any address, public or private, as host or host:port
 	Ports   []uint16       // 80 and 443 when empty
-	AnyPort bool           // all of them
+	AnyPort bool           // all ports
 
-	Timeout time.Duration // of a call that does not say; 30 s when zero
-	// Secret finds a secret by its name and decides whether it may be sent to a host, given as scheme://host; FromEnvironment when nil. Its errors must
-	// not hold the secret.
+	Timeout time.Duration // of a request that sets none; 30 s when zero
+	// Secret returns a secret by name, or an error if it does not exist or may not be sent to the host, given as scheme://host; FromEnvironment when nil. Its errors
+	// must not contain the secret.
 	Secret func(name, host string) (string, error)
-	// Dependencies maps hosts to the names of dependencies; a host that is not in it is a dependency of its own.
+	// Dependencies maps hosts to names of dependencies. A host that is not in it is a dependency under its own name.
 	Dependencies Dependencies
-	// Policy is the kind's; the engine's when zero.
+	// Policy is the policy of the kind; see engine.Kind.Policy.
 	Policy failure.Policy
-	// Lookup resolves names; the system's way when nil.
+	// Lookup resolves host names; the system resolver when nil.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	Log    *slog.Logger // is told why an address was blocked; slog.Default when nil
+	Log    *slog.Logger // logs why an address was blocked; slog.Default when nil
 }
 
 // A Response is the result of a job of kind "http".
 type Response struct {
 	Status    int               `json:"status"`
-	Headers   map[string]string `json:"headers,omitempty"` // those that were asked for
+	Headers   map[string]string `json:"headers,omitempty"` // the ones in Request.KeepHeaders
 	Body      string            `json:"body,omitempty"`
-	Encoding  string            `json:"encoding,omitempty"` // "base64" of a body that is no text
+	Encoding  string            `json:"encoding,omitempty"` // "base64" if the body is not text
 	Truncated bool              `json:"truncated,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type caller struct {
 	guard *safehttp.Guard
 }
 
-// Register lets an engine run jobs of kind "http". It must come before Run.
+// Register registers the kind "http" with an engine. It must be called before Run.
 func Register(e *engine.Engine, cfg Config) error {
 	if cfg.Timeout < 0 || cfg.Timeout > MaxTimeout {
 		return fmt.Errorf("Timeout is %v: give a duration up to %v, or 0 for %v", cfg.Timeout, MaxTimeout, defaultTimeout)
@@ -74,7 +74,7 @@ func Register(e *engine.Engine, cfg Config) error {
 		cfg.Log = slog.Default()
 	}
 	g, err := safehttp.New(safehttp.Config{
-		Allow: cfg.Allow, Hosts: cfg.Hosts, Ports: cfg.Ports, AnyPort: cfg.AnyPort, Lookup: cfg.Lookup, Log: cfg.Log, Timeout: MaxTimeout, MaxBody: MaxResponse + maxSpelled,
+		Allow: cfg.Allow, Hosts: cfg.Hosts, Ports: cfg.Ports, AnyPort: cfg.AnyPort, Lookup: cfg.Lookup, Log: cfg.Log, Timeout: MaxTimeout, MaxBody: MaxResponse + maxEscapedSecret,
 	})
 	if err != nil {
 		return err
@@ -83,14 +83,14 @@ func Register(e *engine.Engine, cfg Config) error {
 	return engine.HandleRaw(e, Kind, c.work, engine.Kind{Timeout: MaxTimeout + 10*time.Second, Policy: cfg.Policy})
 }
 
-// work is one attempt.
+// work makes one attempt.
 func (c *caller) work(ctx context.Context, job *engine.Raw) error {
 	r, target, err := read(job.Args)
 	if err != nil {
 		return failure.NeverRetry(failure.WithCode(err, "INVALID_INPUT"))
 	}
 	s := &secrets{find: c.cfg.Secret, host: originOf(target)}
-	// Whatever the job says it depends on, and whatever became of its address since, it is this host that is called.
+	// The dependency is derived from the address that is called, not from the job: its address may have been edited.
 	host := c.cfg.Dependencies.of(target)
 	job.Calls(host)
 	answer, err := c.call(ctx, job, r, target, s)
@@ -103,6 +103,7 @@ func (c *caller) work(ctx context.Context, job *engine.Raw) error {
 	return err
 }
 
+// call makes the request and returns the response, or an error that classifies why there is none or why its status is not expected.
 func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *url.URL, s *secrets) (*Response, error) {
 	timeout := c.cfg.Timeout
 	if r.Timeout > 0 {
@@ -110,28 +111,28 @@ func (c *caller) call(ctx context.Context, job *engine.Raw, r Request, target *u
 	}
 	bounded, done := context.WithTimeout(ctx, timeout)
 	defer done()
-	hasty := timeout < c.cfg.Timeout/hastyShare // then a time-out says nothing about the host
+	tooShort := timeout < c.cfg.Timeout/shortTimeoutShare // then a timeout says nothing about the host
 	request, err := r.build(bounded, job.Lease, target, s)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := c.guard.Do(request, r.Redirects)
 	if err != nil {
-		return nil, unreached(err, s, hasty)
+		return nil, noAnswer(err, s, tooShort)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, more, err := readBody(answer.Body, r.most(), s)
+	text, more, err := readBody(answer.Body, r.responseLimit(), s)
 	if !r.expects(answer.StatusCode) {
-		// An answer that broke off has its status all the same.
-		return nil, failure.With(refused(answer), "answer", strings.ToValidUTF8(text[:min(len(text), 1<<10)], "\uFFFD"))
+		// The status counts even if the body could not be read to its end.
+		return nil, failure.With(unexpectedStatus(answer), "answer", strings.ToValidUTF8(text[:min(len(text), 1<<10)], "\uFFFD"))
 	}
 	if err != nil {
-		return nil, unreached(err, s, hasty)
+		return nil, noAnswer(err, s, tooShort)
 	}
 	return r.keep(answer, text, more, s), nil
 }
 
-// build makes the request.
+// build creates the HTTP request, with secrets in place of their references.
 func (r Request) build(ctx context.Context, lease *holdfast.Lease, target *url.URL, s *secrets) (*http.Request, error) {
 	to := *target
 	query, err := s.put(to.RawQuery, url.QueryEscape)
@@ -145,7 +146,7 @@ func (r Request) build(ctx context.Context, lease *holdfast.Lease, target *url.U
 	}
 	request, err := http.NewRequestWithContext(ctx, r.method(), to.String(), body)
 	if err != nil {
-		return nil, failure.NeverRetry(failure.WithCode(errors.New("the request cannot be made of these arguments"), "INVALID_INPUT"))
+		return nil, failure.NeverRetry(failure.WithCode(errors.New("no request can be made from these arguments"), "INVALID_INPUT"))
 	}
 	h := request.Header
 	h.Set("User-Agent", "Holdfast")
@@ -168,28 +169,29 @@ func (r Request) build(ctx context.Context, lease *holdfast.Lease, target *url.U
 	return request, nil
 }
 
-// most is how many bytes of an answer are kept.
-func (r Request) most() int {
+// responseLimit returns how many bytes of the response body are stored.
+func (r Request) responseLimit() int {
 	if r.MaxResponse == 0 {
 		return defaultResponse
 	}
 	return r.MaxResponse
 }
 
-// readBody reads so much, without secrets, and reports whether there was more. It reads on a little, lest half a secret stand at the end.
-func readBody(from io.Reader, most int, s *secrets) (text string, more bool, err error) {
-	body, err := io.ReadAll(io.LimitReader(from, int64(most)+maxSpelled))
+// readBody reads at most limit bytes, without secrets, and reports whether there was more. It reads a little further, so that a secret at the limit is recognised and
+// no half of it remains.
+func readBody(from io.Reader, limit int, s *secrets) (text string, more bool, err error) {
+	body, err := io.ReadAll(io.LimitReader(from, int64(limit)+maxEscapedSecret))
 	if errors.Is(err, safehttp.ErrTooLarge) {
 		err = nil
 	}
-	if more = len(body) > most; more {
+	if more = len(body) > limit; more {
 		err = nil
 	}
 	text = s.hide(string(body))
-	return text[:min(most, len(text))], more, err
+	return text[:min(limit, len(text))], more, err
 }
 
-// keep makes the result. What does not fit in the store, because JSON needs more bytes for it, is left out.
+// keep returns the result to store. A body that exceeds the limit of the store once it is written as JSON is shortened.
 func (r Request) keep(answer *http.Response, text string, more bool, s *secrets) *Response {
 	kept := &Response{Status: answer.StatusCode, Truncated: more}
 	for _, name := range r.KeepHeaders {
@@ -210,7 +212,7 @@ func (r Request) keep(answer *http.Response, text string, more bool, s *secrets)
 	}
 }
 
-// write keeps a text as it is, also one whose last character was cut, and everything else in base64.
+// write sets the body: text as it is, even if its last character was cut off, and everything else as base64.
 func (k *Response) write(text string) {
 	whole := text
 	for range utf8.UTFMax - 1 {
@@ -225,8 +227,8 @@ func (k *Response) write(text string) {
 	}
 }
 
-// refused is the error of an answer that was not expected.
-func refused(answer *http.Response) error {
+// unexpectedStatus returns the error of a response whose status is not expected.
+func unexpectedStatus(answer *http.Response) error {
 	status := answer.StatusCode
 	date, _ := http.ParseTime(answer.Header.Get("Date"))
 	if date.IsZero() {
@@ -237,37 +239,37 @@ func refused(answer *http.Response) error {
 	}
 	switch {
 	case status < 300:
-		return failure.WithCode(because("the answer is not one of those that were expected"), "NOT_READY")
+		return failure.WithCode(because("the status is not one of the expected ones"), "NOT_READY")
 	case status < 400:
-		return failure.NeverRetry(failure.WithCode(because("the address has moved: give the new one, or say how many redirects to follow"), "HTTP_4XX"))
+		return failure.NeverRetry(failure.WithCode(because("the address redirects: use the new address, or set redirects to the number to follow"), "HTTP_4XX"))
 	}
-	err := because("the call was refused")
+	err := because("the receiver answered with an error")
 	if after, ok := failure.ParseRetryAfter(answer.Header.Get("Retry-After"), date); ok && after > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 		err = failure.Throttled(err, 0)
 	}
 	return err
 }
 
-// hastyShare: a call that its own timeout cuts in less than this share of the usual time says nothing about the host.
-const hastyShare = 10
+// shortTimeoutShare: a timeout of less than a tenth of Config.Timeout says nothing about the host.
+const shortTimeoutShare = 10
 
-// unreached is the error of a call without an answer.
-func unreached(err error, s *secrets, hasty bool) error {
+// noAnswer returns the error of a request without a complete response.
+func noAnswer(err error, s *secrets, tooShort bool) error {
 	var late net.Error
 	var lookup *net.DNSError
 	switch {
-	case errors.As(err, &lookup) && lookup.IsNotFound: // as a name that leads inside: the difference would tell which names exist there
+	case errors.As(err, &lookup) && lookup.IsNotFound: // like a name with a blocked address: the difference would reveal which internal names exist
 		return failure.NeverRetry(failure.WithCode(safehttp.ErrBlocked, "ADDRESS_BLOCKED"))
 	case errors.Is(err, safehttp.ErrBlocked):
 		return failure.NeverRetry(failure.WithCode(err, "ADDRESS_BLOCKED"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
-		err = failure.WithCode(errors.New("there was no answer in time"), "HTTP_TIMEOUT")
-		if hasty {
+		err = failure.WithCode(errors.New("there was no response within the timeout"), "HTTP_TIMEOUT")
+		if tooShort {
 			err = failure.Blameless(err)
 		}
 		return err
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return failure.WithCode(errors.New("the call did not come through: "+s.hide(err.Error())), "NETWORK_ERROR")
+	return failure.WithCode(errors.New("the request failed: "+s.hide(err.Error())), "NETWORK_ERROR")
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
-func TestAReceiverThatMisbehavesIsCalledUntilItAnswersUnderOneKey(t *testing.T) {
-	r := opens(t, status(500, "Connection", "close"), resets, breaksOff, status(503), status(429, "Retry-After", "1"))
+func TestAFailingReceiverIsCalledUntilItAnswersWithTheSameIdempotencyKey(t *testing.T) {
+	r := newReceiver(t, status(500, "Connection", "close"), resets, breaksOff, status(503), status(429, "Retry-After", "1"))
 	p := build(t, nil, r)
-	job := p.runs(httpjob.Request{URL: r.URL + "/orders?q=1", JSON: json.RawMessage(`{"id": 7}`)})
+	job := p.run(httpjob.Request{URL: r.URL + "/orders?q=1", JSON: json.RawMessage(`{"id": 7}`)})
 	if got := response(t, job); got.Status != 200 || got.Body != "well" || got.Truncated || got.Encoding != "" {
 		t.Errorf("%+v", got)
 	}
@@ -61,39 +61,39 @@ func TestAReceiverThatMisbehavesIsCalledUntilItAnswersUnderOneKey(t *testing.T) 
 }
 
 func TestAReceiverThatDoesNotAnswerInTimeIsCalledAgain(t *testing.T) {
-	r := opens(t, stuck, stuck)
+	r := newReceiver(t, stuck, stuck)
 	p := build(t, func(c *httpjob.Config) { c.Policy.MaxAttempts = 2 }, r)
-	job := p.runs(httpjob.Request{URL: r.URL, Body: "hello", Timeout: httpjob.Duration(200 * time.Millisecond)})
+	job := p.run(httpjob.Request{URL: r.URL, Body: "hello", Timeout: httpjob.Duration(200 * time.Millisecond)})
 	if job.State != holdfast.Failed || job.LastFailure.Code != "HTTP_TIMEOUT" || job.Failures != 2 || job.LastFailure.Dependency != r.Listener.Addr().String() {
 		t.Errorf("%s %+v", job.State, job.LastFailure)
 	}
 }
 
-func TestWhatWaitingCannotCureIsCalledOnce(t *testing.T) {
+func TestAFailureThatNoRetryCanHelpIsCalledOnce(t *testing.T) {
 	for _, c := range []struct {
 		manner http.HandlerFunc
 		code   string
 	}{
 		{status(404), "NOT_FOUND"}, {status(401), "UNAUTHORIZED"}, {status(400), "BAD_REQUEST"}, {status(302, "Location", "/there"), "HTTP_4XX"},
 	} {
-		r := opens(t, c.manner)
-		job := build(t, nil, r).runs(httpjob.Request{URL: r.URL})
+		r := newReceiver(t, c.manner)
+		job := build(t, nil, r).run(httpjob.Request{URL: r.URL})
 		if job.State != holdfast.Failed || job.LastFailure.Code != c.code || len(r.requests()) != 1 || job.LastFailure.Context["answer"] != "so it is" {
 			t.Errorf("%s: %s %+v after %d", c.code, job.State, job.LastFailure, len(r.requests()))
 		}
 	}
 }
 
-func TestAnAddressInsideEndsTheJobUnderACodeOfItsOwn(t *testing.T) {
+func TestABlockedAddressFailsTheJobUnderACodeOfItsOwn(t *testing.T) {
 	p := build(t, nil)
-	inner := opens(t)
+	inner := newReceiver(t)
 	port := inner.URL[strings.LastIndex(inner.URL, ":"):]
-	r := opens(t, status(302, "Location", "http://127.0.0.2"+port+"/"), status(302, "Location", "http://169.254.169.254/latest/"))
+	r := newReceiver(t, status(302, "Location", "http://127.0.0.2"+port+"/"), status(302, "Location", "http://169.254.169.254/latest/"))
 	for _, request := range []httpjob.Request{
 		{URL: r.URL, Redirects: 3}, {URL: r.URL, Redirects: 1},
 		{URL: "http://127.0.0.2" + port + "/"}, {URL: "http://[::1]" + port + "/"}, {URL: "http://169.254.169.254/"}, {URL: "http://0x7f000001" + port + "/"}, {URL: "http://[fe80::1%25eth0]/"},
 	} {
-		job := p.runs(request)
+		job := p.run(request)
 		if job.State != holdfast.Failed || job.LastFailure.Code != "ADDRESS_BLOCKED" || job.Failures != 1 || strings.Contains(job.LastFailure.Detail, "private") {
 			t.Errorf("%s: %s %+v", request.URL, job.State, job.LastFailure)
 		}
@@ -103,7 +103,7 @@ func TestAnAddressInsideEndsTheJobUnderACodeOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestOnlyAskedForHeadersAndSoManyBytesAreKept(t *testing.T) {
+func TestOnlyRequestedHeadersAndALimitedBodyAreStored(t *testing.T) {
 	big := strings.Repeat("ä", 1<<20)
 	var bomb bytes.Buffer
 	z := gzip.NewWriter(&bomb)
@@ -113,51 +113,51 @@ func TestOnlyAskedForHeadersAndSoManyBytesAreKept(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb.Bytes())
 	}
-	r := opens(t, status(201, "ETag", `"v1"`, "X-Other", "no"), says(big), says("\xff\xfe\x00"), packed, says(strings.Repeat("<", 600<<10)), says("0123456789"), says("0123456789"))
+	r := newReceiver(t, status(201, "ETag", `"v1"`, "X-Other", "no"), says(big), says("\xff\xfe\x00"), packed, says(strings.Repeat("<", 600<<10)), says("0123456789"), says("0123456789"))
 	p := build(t, nil, r)
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL, KeepHeaders: []string{"etag", "absent"}})); got.Status != 201 || len(got.Headers) != 1 || got.Headers["Etag"] != `"v1"` {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL, KeepHeaders: []string{"etag", "absent"}})); got.Status != 201 || len(got.Headers) != 1 || got.Headers["Etag"] != `"v1"` {
 		t.Errorf("%+v", got)
 	}
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL, MaxResponse: 1001})); !got.Truncated || got.Body != big[:1000] || got.Encoding != "" {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL, MaxResponse: 1001})); !got.Truncated || got.Body != big[:1000] || got.Encoding != "" {
 		t.Errorf("a huge answer: %d bytes, %v, %s", len(got.Body), got.Truncated, got.Encoding)
 	}
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL})); got.Encoding != "base64" || got.Body != base64.StdEncoding.EncodeToString([]byte("\xff\xfe\x00")) || got.Truncated {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL})); got.Encoding != "base64" || got.Body != base64.StdEncoding.EncodeToString([]byte("\xff\xfe\x00")) || got.Truncated {
 		t.Errorf("no text: %+v", got)
 	}
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL})); !got.Truncated || len(got.Body) != 64<<10 {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL})); !got.Truncated || len(got.Body) != 64<<10 {
 		t.Errorf("a bomb: %d bytes, %v", len(got.Body), got.Truncated)
 	}
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL, MaxResponse: httpjob.MaxResponse})); !got.Truncated || len(got.Body) < 64<<10 {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL, MaxResponse: httpjob.MaxResponse})); !got.Truncated || len(got.Body) < 64<<10 {
 		t.Errorf("what JSON spells with six bytes: %d bytes, %v", len(got.Body), got.Truncated)
 	}
 	for _, c := range []struct {
 		most int
 		cut  bool
 	}{{10, false}, {9, true}} {
-		if got := response(t, p.runs(httpjob.Request{URL: r.URL, MaxResponse: c.most})); got.Truncated != c.cut || len(got.Body) != c.most {
+		if got := response(t, p.run(httpjob.Request{URL: r.URL, MaxResponse: c.most})); got.Truncated != c.cut || len(got.Body) != c.most {
 			t.Errorf("at most %d: %+v", c.most, got)
 		}
 	}
 }
 
 func TestStatusesMeanWhatTheRequestExpects(t *testing.T) {
-	r := opens(t, status(404), status(409), status(202))
+	r := newReceiver(t, status(404), status(409), status(202))
 	p := build(t, nil, r)
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"200", "404"}})); got.Status != 404 || got.Body != "so it is" {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"200", "404"}})); got.Status != 404 || got.Body != "so it is" {
 		t.Errorf("%+v", got)
 	}
-	if got := response(t, p.runs(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"2xx", "405-410"}})); got.Status != 409 {
+	if got := response(t, p.run(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"2xx", "405-410"}})); got.Status != 409 {
 		t.Errorf("%+v", got)
 	}
-	job := p.runs(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"200"}}) // 202 at first: not ready
+	job := p.run(httpjob.Request{URL: r.URL, Expect: []httpjob.Status{"200"}}) // the first status is 202, which means not ready
 	if got := response(t, job); got.Status != 200 || len(r.requests()) != 4 {
 		t.Errorf("%+v after %d", got, len(r.requests()))
 	}
 }
 
 func TestRedirectsAreFollowedWhenAskedFor(t *testing.T) {
-	r := opens(t, status(302, "Location", "/there"), says("there"))
-	if got := response(t, build(t, nil, r).runs(httpjob.Request{URL: r.URL, Redirects: 1})); got.Body != "there" || r.requests()[1].URL.Path != "/there" {
+	r := newReceiver(t, status(302, "Location", "/there"), says("there"))
+	if got := response(t, build(t, nil, r).run(httpjob.Request{URL: r.URL, Redirects: 1})); got.Body != "there" || r.requests()[1].URL.Path != "/there" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -171,7 +171,7 @@ func TestAPolicyKeepsEachHostToItsOwnNumberOfCalls(t *testing.T) {
 	var once sync.Once
 	var a, b *receiver
 	now, most := make(map[string]int), make(map[string]int)
-	enough := make(chan struct{}) // closed when both hosts were called as often as they may be
+	enough := make(chan struct{}) // closed when both hosts have as many calls as their limits allow
 	busy := func(_ http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		now[r.Host]++
@@ -188,7 +188,7 @@ func TestAPolicyKeepsEachHostToItsOwnNumberOfCalls(t *testing.T) {
 		now[r.Host]--
 		mu.Unlock()
 	}
-	a, b = opens(t, busy, busy, busy, busy), opens(t, busy, busy, busy, busy)
+	a, b = newReceiver(t, busy, busy, busy, busy), newReceiver(t, busy, busy, busy, busy)
 	p := buildIn(t, nil, engine.Config{Policies: set})
 	var drafts []holdfast.Draft
 	for i := range 8 {
@@ -198,8 +198,8 @@ func TestAPolicyKeepsEachHostToItsOwnNumberOfCalls(t *testing.T) {
 		}
 		drafts = append(drafts, draft)
 	}
-	p.ruled()
-	for _, job := range p.runsAll(p.gate, drafts...) {
+	p.waitForPolicy()
+	for _, job := range p.runAll(p.gate, drafts...) {
 		if job.State != holdfast.Complete {
 			t.Errorf("%s %+v", job.State, job.LastFailure)
 		}
@@ -222,7 +222,7 @@ func TestASecretIsSentAndIsNowhereElse(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "%s %s %s %s", r.Header.Get("X-Key"), r.URL.RawQuery, told, base64.StdEncoding.EncodeToString([]byte(canary)))
 		}
 	}
-	r := opens(t, echo(500), resets, echo(200))
+	r := newReceiver(t, echo(500), resets, echo(200))
 	p := build(t, func(c *httpjob.Config) {
 		c.Secret = func(name, host string) (string, error) {
 			if name != "shop-key" || host != r.URL {
@@ -231,7 +231,7 @@ func TestASecretIsSentAndIsNowhereElse(t *testing.T) {
 			return canary, nil
 		}
 	}, r)
-	job := p.runs(httpjob.Request{URL: r.URL + "/?a=1&key=${secret:shop-key}", Headers: map[string]string{"X-Key": "Bearer ${secret:shop-key}."}, KeepHeaders: []string{"X-Echo"}})
+	job := p.run(httpjob.Request{URL: r.URL + "/?a=1&key=${secret:shop-key}", Headers: map[string]string{"X-Key": "Bearer ${secret:shop-key}."}, KeepHeaders: []string{"X-Echo"}})
 	got := response(t, job)
 	if !strings.Contains(got.Body, "Bearer [secret].") || got.Headers["X-Echo"] != "Bearer [secret]." {
 		t.Errorf("%+v", got)
@@ -241,29 +241,29 @@ func TestASecretIsSentAndIsNowhereElse(t *testing.T) {
 			t.Errorf("%v %v", request.URL, request.Header)
 		}
 	}
-	for where, text := range p.everywhere(job.ID) {
+	for where, text := range p.storedTexts(job.ID) {
 		if strings.Contains(text, "canary") || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(canary))) {
 			t.Errorf("the secret is in %s", where)
 		}
 	}
 }
 
-func TestHalfASecretAtTheEndIsHiddenToo(t *testing.T) {
-	r := opens(t, says("0123456789"+canary+" and more"))
+func TestASecretThatIsCutAtTheEndIsHiddenToo(t *testing.T) {
+	r := newReceiver(t, says("0123456789"+canary+" and more"))
 	p := build(t, func(c *httpjob.Config) { c.Secret = func(string, string) (string, error) { return canary, nil } }, r)
-	got := response(t, p.runs(httpjob.Request{URL: r.URL, Headers: map[string]string{"X-Key": "${secret:k}"}, MaxResponse: 16}))
+	got := response(t, p.run(httpjob.Request{URL: r.URL, Headers: map[string]string{"X-Key": "${secret:k}"}, MaxResponse: 16}))
 	if strings.Contains(got.Body, "ca") || !got.Truncated {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestASecretGoesOnlyToTheHostsThatWereNamedForIt(t *testing.T) {
-	r := opens(t)
+	r := newReceiver(t)
 	t.Setenv("HOLDFAST_SECRET_SHOP_KEY", canary)
 	for hosts, sent := range map[string]bool{"": false, "api.example.org": false, r.Listener.Addr().String(): false, "api.example.org, " + r.URL: true} {
 		t.Setenv("HOLDFAST_SECRET_SHOP_KEY_HOSTS", hosts)
 		p := build(t, func(c *httpjob.Config) { c.Policy.MaxAttempts = 1 }, r)
-		job := p.runs(httpjob.Request{URL: r.URL, Headers: map[string]string{"X-Key": "${secret:shop-key}"}})
+		job := p.run(httpjob.Request{URL: r.URL, Headers: map[string]string{"X-Key": "${secret:shop-key}"}})
 		if sent != (job.State == holdfast.Complete) {
 			t.Errorf("%q: %s", hosts, job.State)
 		}
@@ -276,14 +276,14 @@ func TestASecretGoesOnlyToTheHostsThatWereNamedForIt(t *testing.T) {
 	}
 }
 
-func TestAJobThatNobodyPreparedIsLookedAtWhenItRuns(t *testing.T) {
+func TestAJobThatWasNotPreparedIsValidatedWhenItRuns(t *testing.T) {
 	p := build(t, nil)
-	job := p.runsDraft(p.store, holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "https://example.org/", "header": {}}`)})
+	job := p.runDraft(p.store, holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "https://example.org/", "header": {}}`)})
 	if job.State != holdfast.Failed || job.LastFailure.Code != "INVALID_INPUT" || job.Failures != 1 {
 		t.Errorf("%s %+v", job.State, job.LastFailure)
 	}
-	r := opens(t, status(404))
-	job = p.runsDraft(p.store, holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "` + r.URL + `"}`)})
+	r := newReceiver(t, status(404))
+	job = p.runDraft(p.store, holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "` + r.URL + `"}`)})
 	if host := r.Listener.Addr().String(); job.LastFailure == nil || job.LastFailure.Dependency != host {
 		t.Errorf("blamed on another than %s: %+v", host, job.LastFailure)
 	}

@@ -20,7 +20,7 @@ import (
 // Kind is the name of the kind.
 const Kind = "http"
 
-// Limits on what a request may ask for.
+// Limits and defaults of a request.
 const (
 	MaxTimeout  = 10 * time.Minute
 	MaxResponse = 512 << 10
@@ -33,46 +33,46 @@ const (
 
 // A Request is the arguments of a job of kind "http". Only URL is required.
 type Request struct {
-	Method  string            `json:"method,omitempty"` // GET when empty, or POST when there is something to send
+	Method  string            `json:"method,omitempty"` // if empty, GET, or POST with a body
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
-	Body    string            `json:"body,omitempty"` // a text to send
-	JSON    json.RawMessage   `json:"json,omitempty"` // or a JSON value
+	Body    string            `json:"body,omitempty"` // the body as text
+	JSON    json.RawMessage   `json:"json,omitempty"` // or as a JSON value
 	Timeout Duration          `json:"timeout,omitempty"`
-	// Expect are the statuses that mean success: 204, "200-299", "2xx". All of 2xx when empty.
+	// Expect lists the statuses that mean success: 204, "200-299", "2xx". If empty, all of 2xx.
 	Expect      []Status `json:"expect,omitempty"`
-	KeepHeaders []string `json:"keep_headers,omitempty"` // headers of the answer that are kept with it
-	MaxResponse int      `json:"max_response,omitempty"` // bytes of the answer that are kept; 64 KiB when 0
-	Redirects   int      `json:"redirects,omitempty"`    // followed at most; none when 0
+	KeepHeaders []string `json:"keep_headers,omitempty"` // response headers to store with the result
+	MaxResponse int      `json:"max_response,omitempty"` // bytes of the response body to store; 64 KiB when 0
+	Redirects   int      `json:"redirects,omitempty"`    // the maximum number to follow; none when 0
 }
 
-// Kind is "http".
+// Kind returns "http".
 func (Request) Kind() string { return Kind }
 
-// A Duration travels as a text: "1m30s".
+// A Duration is written in JSON as text, such as "1m30s".
 type Duration time.Duration
 
-// MarshalText writes it.
+// MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
 	span, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("the duration %.40q: write it like 30s or 1m30s", text)
+		return fmt.Errorf("duration %.40q: use a form such as 30s or 1m30s", text)
 	}
 	*d = Duration(span)
 	return nil
 }
 
-// A Status is one status, or a range of them: "404", "200-299", "2xx".
+// A Status is one HTTP status or a range: "404", "200-299", "2xx".
 type Status string
 
-// UnmarshalJSON also reads a number.
+// UnmarshalJSON accepts a number, too.
 func (s *Status) UnmarshalJSON(text []byte) error {
 	word := strings.Trim(string(text), `"`)
 	if _, _, ok := Status(word).bounds(); !ok {
-		return fmt.Errorf("the status %.40s: write it like 204, \"200-299\" or \"2xx\"", text)
+		return fmt.Errorf("status %.40s: use a form such as 204, \"200-299\" or \"2xx\"", text)
 	}
 	*s = Status(word)
 	return nil
@@ -104,7 +104,7 @@ func (r Request) expects(status int) bool {
 	return false
 }
 
-// Draft makes the draft of a request, with the host as its dependency. What else the job needs is set on the draft.
+// Draft returns the draft of a request, with the host as its dependency. Other fields can be set on the draft.
 func Draft(r Request) (holdfast.Draft, error) {
 	d, err := holdfast.NewDraft(r)
 	if err != nil {
@@ -113,16 +113,15 @@ func Draft(r Request) (holdfast.Draft, error) {
 	return d, Prepare(&d)
 }
 
-// Prepare refuses a draft of kind "http" that cannot be carried out, naming every problem at once, and fills in the host as its dependency. A
-// draft that names another dependency is refused: its failures would count against a dependency that it does not call. Drafts of other kinds are left
-// alone. Whether an address may be called is decided where the workers run.
+// Prepare validates a draft of kind "http" and sets the host as its dependency. The error names every problem. A draft that names another dependency is refused: its
+// failures would count against a dependency that it does not call. Drafts of other kinds are not changed. Whether an address may be called is decided by the worker.
 func Prepare(d *holdfast.Draft) error { return Dependencies(nil).Prepare(d) }
 
-// Dependencies maps hosts to names of dependencies. A host is written as host or host:port; *.example.org stands for every host under it, and
-// the longest pattern that fits counts. Several hosts with one name share a breaker, a budget and limits.
+// Dependencies maps hosts to names of dependencies. A host is written as host or host:port; *.example.org matches every host below example.org, and the longest match
+// applies. Hosts with the same name share a breaker, a retry budget and limits.
 type Dependencies map[string]string
 
-// Prepare is like the function Prepare, and the dependency is the name that the host is mapped to.
+// Prepare is like the function Prepare, but sets the name to which the host is mapped.
 func (m Dependencies) Prepare(d *holdfast.Draft) error {
 	if d.Kind != Kind {
 		return nil
@@ -139,7 +138,7 @@ func (m Dependencies) Prepare(d *holdfast.Draft) error {
 	return nil
 }
 
-// Check refuses patterns and names that cannot be any, naming every problem at once.
+// Check validates patterns and names. The error names every problem.
 func (m Dependencies) Check() error {
 	var problems []error
 	for pattern, name := range m {
@@ -152,7 +151,7 @@ func (m Dependencies) Check() error {
 	return errors.Join(problems...)
 }
 
-// of is the name of the dependency at an address.
+// of returns the dependency of an address.
 func (m Dependencies) of(u *url.URL) string {
 	host := dependencyOf(u)
 	if name, ok := m[host]; ok {
@@ -170,7 +169,7 @@ func (m Dependencies) of(u *url.URL) string {
 	}
 }
 
-// read reads arguments and looks at all of them.
+// read decodes and validates arguments.
 func read(args json.RawMessage) (r Request, target *url.URL, err error) {
 	if err := kind.Read(Kind, args, &r); err != nil {
 		return r, nil, err
@@ -179,7 +178,7 @@ func read(args json.RawMessage) (r Request, target *url.URL, err error) {
 	return r, target, errors.Join(err, r.checkMethod(), r.checkHeaders(), r.checkLimits())
 }
 
-// lenient reads addresses without judging where they lead: that is for the worker's guard.
+// lenient parses addresses and accepts blocked ones: the guard of the worker decides which may be called.
 var lenient = func() *safehttp.Guard {
 	g, err := safehttp.New(safehttp.Config{AnyPort: true})
 	if err != nil {
@@ -194,7 +193,7 @@ func (r Request) target() (*url.URL, error) {
 	case err != nil && !errors.Is(err, safehttp.ErrBlocked):
 		return nil, kind.Refuse("url: %v", err)
 	case u.Fragment != "":
-		return nil, kind.Refuse("url: it has a part after #, which never reaches a receiver: leave it out")
+		return nil, kind.Refuse("url: it has a part after #, which is never sent: leave it out")
 	case len(r.URL) > maxValue:
 		return nil, kind.Refuse("url: it has %d bytes; the limit is %d", len(r.URL), maxValue)
 	}
@@ -212,7 +211,7 @@ func (r Request) checkMethod() error {
 	switch method := r.method(); method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		if (method == http.MethodGet || method == http.MethodHead) && r.sends() {
-			problems = append(problems, kind.Refuse("method %s with something to send: use POST, PUT or PATCH", method))
+			problems = append(problems, kind.Refuse("method %s with a body: use POST, PUT or PATCH", method))
 		}
 	default:
 		problems = append(problems, kind.Refuse("method %.20q: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", r.Method))
@@ -221,7 +220,7 @@ func (r Request) checkMethod() error {
 		problems = append(problems, kind.Refuse("both body and json: give one"))
 	}
 	if strings.Contains(r.Body, "${secret:") || strings.Contains(string(r.JSON), "${secret:") {
-		problems = append(problems, kind.Refuse("a secret in what is sent: put it into a header or into the query"))
+		problems = append(problems, kind.Refuse("a secret in the body: put it into a header or into the query"))
 	}
 	return errors.Join(problems...)
 }
@@ -238,8 +237,8 @@ func (r Request) method() string {
 	return http.MethodGet
 }
 
-// ours are the headers that the connection has its own use for.
-var ours = map[string]bool{
+// connectionHeaders are headers that the HTTP client sets itself.
+var connectionHeaders = map[string]bool{
 	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Keep-Alive": true, "Upgrade": true, "Te": true, "Trailer": true,
 	"Expect": true, "Proxy-Authorization": true, "Proxy-Connection": true, "Accept-Encoding": true,
 }
@@ -251,30 +250,30 @@ func (r Request) checkHeaders() error {
 	}
 	seen := make(map[string]bool)
 	for name, value := range r.Headers {
-		same := http.CanonicalHeaderKey(name)
+		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !token.MatchString(name):
-			problems = append(problems, kind.Refuse("header %.40q: its name may hold letters, digits and -", name))
-		case ours[same]:
+			problems = append(problems, kind.Refuse("header %.40q: its name may contain letters, digits and -", name))
+		case connectionHeaders[canonical]:
 			problems = append(problems, kind.Refuse("header %s: it belongs to the connection; leave it out", name))
-		case seen[same]:
-			problems = append(problems, kind.Refuse("header %s: it is given twice; keep one", same))
+		case seen[canonical]:
+			problems = append(problems, kind.Refuse("header %s: it is given twice; keep one", canonical))
 		case !plain(value):
 			problems = append(problems, kind.Refuse("header %s: its value must be one line of at most %d bytes", name, maxValue))
 		default:
 			problems = append(problems, checkReferences("header "+name, value))
 		}
-		seen[same] = true
+		seen[canonical] = true
 	}
 	for _, name := range r.KeepHeaders {
 		if !token.MatchString(name) {
-			problems = append(problems, kind.Refuse("keep_headers: %.40q is no header's name", name))
+			problems = append(problems, kind.Refuse("keep_headers: %.40q is not a header name", name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// plain reports whether a text can be the value of a header.
+// plain reports whether a text can be a header value.
 func plain(value string) bool {
 	return len(value) <= maxValue && utf8.ValidString(value) && !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }
@@ -290,18 +289,18 @@ func (r Request) checkLimits() error {
 	if r.Redirects < 0 || r.Redirects > safehttp.MaxRedirects {
 		problems = append(problems, kind.Refuse("redirects %d: give up to %d, or leave it out to follow none", r.Redirects, safehttp.MaxRedirects))
 	}
-	for _, s := range r.Expect { // one that was not read from JSON
+	for _, s := range r.Expect { // values that were not decoded from JSON
 		if _, _, ok := s.bounds(); !ok {
-			problems = append(problems, kind.Refuse("expect %.20q: write a status like 204, 200-299 or 2xx", string(s)))
+			problems = append(problems, kind.Refuse("expect %.20q: use a form such as 204, 200-299 or 2xx", string(s)))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// dependencyOf names the host, with its port if that is not the usual one, as dependencies are named.
+// dependencyOf returns the host, with its port unless it is the default one, in the form of dependency names.
 func dependencyOf(u *url.URL) string {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	host, _, _ = strings.Cut(host, "%") // a zone; such an address is blocked anyway
+	host, _, _ = strings.Cut(host, "%") // an IPv6 zone; such an address is always blocked
 	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	if u.Port() == "" || u.Port() == usual {
 		return host

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
-func TestPrepareRefusesWhatCannotBeCarriedOutAndSaysWhatToDo(t *testing.T) {
+func TestPrepareRefusesInvalidRequestsAndSaysWhatToDo(t *testing.T) {
 	for args, says := range map[string]string{
 		`null`: "url", `7`: "arguments of kind http", `{"url": 7}`: "arguments of kind http", `{}`: "url", `{"url": "https://example.org"} {}`: "more after",
 		`{"url": "https://example.org", "verb": "GET"}`: "unknown field", `{"url": "ftp://example.org/canary"}`: "https:", `{"url": "/canary"}`: "https:",
@@ -22,7 +22,7 @@ func TestPrepareRefusesWhatCannotBeCarriedOutAndSaysWhatToDo(t *testing.T) {
 		`{"url": "https://example.org", "headers": {"X-A": "a\r\nX-B: canary"}}`: "one line", `{"url": "https://example.org", "headers": {"X-A": "a\u0000"}}`: "one line",
 		`{"url": "https://example.org", "headers": {"X A": "a"}}`: "letters", `{"url": "https://example.org", "headers": {"X:A": "a"}}`: "letters", `{"url": "https://example.org", "headers": {"": "a"}}`: "letters",
 		`{"url": "https://example.org", "headers": {"host": "a"}}`: "belongs to the connection", `{"url": "https://example.org", "headers": {"Transfer-Encoding": "chunked"}}`: "belongs to the connection",
-		`{"url": "https://example.org", "headers": {"X-A": "a", "x-a": "b"}}`: "twice", `{"url": "https://example.org", "keep_headers": ["a b"]}`: "no header",
+		`{"url": "https://example.org", "headers": {"X-A": "a", "x-a": "b"}}`: "twice", `{"url": "https://example.org", "keep_headers": ["a b"]}`: "not a header",
 		`{"url": "https://example.org", "timeout": 5}`: "timeout", `{"url": "https://example.org", "timeout": "soon"}`: "30s", `{"url": "https://example.org", "timeout": "11m"}`: "up to 10m", `{"url": "https://example.org", "timeout": "-1s"}`: "up to 10m",
 		`{"url": "https://example.org", "expect": ["200-100"]}`: "2xx", `{"url": "https://example.org", "expect": [99]}`: "2xx", `{"url": "https://example.org", "expect": ["x"]}`: "2xx", `{"url": "https://example.org", "expect": [true]}`: "2xx",
 		`{"url": "https://example.org", "max_response": 1000000}`: "give up to", `{"url": "https://example.org", "redirects": 6}`: "give up to 5",
@@ -82,7 +82,7 @@ func TestOperatorsNameTheDependenciesBehindHosts(t *testing.T) {
 	}
 }
 
-// taker takes what comes.
+// taker is an enqueuer that accepts everything.
 type taker struct {
 	holdfast.Enqueuer
 	drafts []holdfast.Draft
@@ -99,7 +99,7 @@ func (t *taker) Gather(_ context.Context, g holdfast.Group) (holdfast.Group, err
 	return g, nil
 }
 
-func TestAllDraftsAreLookedAtBeforeTheFirstIsPassedOn(t *testing.T) {
+func TestAllDraftsAreValidatedBeforeTheFirstIsPassedOn(t *testing.T) {
 	to := &taker{}
 	gate := kind.Prepared(to, httpjob.Prepare)
 	good := holdfast.Draft{Kind: httpjob.Kind, Args: json.RawMessage(`{"url": "https://example.org"}`)}

@@ -15,7 +15,7 @@ import (
 
 var reference = regexp.MustCompile(`\$\{secret:([A-Za-z0-9][A-Za-z0-9._-]{0,63})\}`)
 
-// checkReferences refuses what looks like the place of a secret and is none: it would be sent as it stands.
+// checkReferences refuses malformed references to secrets, which would be sent as they are.
 func checkReferences(where, text string) error {
 	if strings.Contains(reference.ReplaceAllString(text, ""), "${secret") {
 		return kind.Refuse("%s: a secret without a proper name: write ${secret:NAME} with letters, digits and _ - .", where)
@@ -23,8 +23,8 @@ func checkReferences(where, text string) error {
 	return nil
 }
 
-// FromEnvironment finds a secret that may be sent to a host, given as scheme://host or scheme://host:port. Which hosts those are is in the variable
-// HOLDFAST_SECRET_<NAME>_HOSTS, separated by commas: https is meant, unless http:// is written before one.
+// FromEnvironment returns a secret from the environment if it may be sent to host, given as scheme://host or scheme://host:port. The variable
+// HOLDFAST_SECRET_<NAME>_HOSTS lists the allowed hosts, separated by commas. A host without a scheme means https.
 func FromEnvironment(name, host string) (string, error) {
 	variable := secret.Variable(name) + "_HOSTS"
 	for entry := range strings.SplitSeq(os.Getenv(variable), ",") {
@@ -36,30 +36,30 @@ func FromEnvironment(name, host string) (string, error) {
 			return secret.FromEnvironment(name)
 		}
 	}
-	return "", fmt.Errorf("it may not be sent there: name the host in %s, such as api.example.org", variable)
+	return "", fmt.Errorf("it may not be sent to this host: add the host to %s, such as api.example.org", variable)
 }
 
-// maxSpelled is how long a secret may be that stands escaped in an address.
-const maxSpelled = 3 * maxValue
+// maxEscapedSecret is the maximum length of a secret that is escaped in a URL.
+const maxEscapedSecret = 3 * maxValue
 
-// secrets are those of one call.
+// secrets are the secrets of one request.
 type secrets struct {
 	find  func(name, host string) (string, error)
 	host  string
-	known []string // as they were found
+	known []string // the values used, to hide them in texts
 }
 
-// put replaces each reference by its secret.
+// put replaces each reference in text by its secret.
 func (s *secrets) put(text string, escape func(string) string) (string, error) {
 	var problem error
 	text = reference.ReplaceAllStringFunc(text, func(found string) string {
 		name := reference.FindStringSubmatch(found)[1]
 		value, err := s.find(name, s.host)
 		if err == nil && !plain(value) {
-			err = errors.New("it is not one line of text")
+			err = errors.New("its value is not one line of text")
 		}
 		if err != nil {
-			problem = failure.WithCode(fmt.Errorf("the secret %s: %w", name, err), "SECRET_MISSING")
+			problem = failure.WithCode(fmt.Errorf("secret %s: %w", name, err), "SECRET_MISSING")
 			return ""
 		}
 		s.known = append(s.known, value)
@@ -68,8 +68,8 @@ func (s *secrets) put(text string, escape func(string) string) (string, error) {
 	return text, problem
 }
 
-// hide makes a text fit to be seen.
+// hide removes the secrets from a text.
 func (s *secrets) hide(text string) string { return secret.Hide(text, s.known...) }
 
-// originOf is a target as secrets know it.
+// originOf returns the origin of a target, as hosts of secrets are written.
 func originOf(u *url.URL) string { return u.Scheme + "://" + dependencyOf(u) }

@@ -1,4 +1,4 @@
-// A Holdfast worker in Node (18 or newer): nothing to install.
+// A Holdfast worker in Node.js (18 or newer). It needs no packages.
 //
 //     HOLDFAST_SERVER=http://127.0.0.1:4747 HOLDFAST_KEY=hf_... node worker.mjs
 const url = process.env.HOLDFAST_SERVER ?? "http://127.0.0.1:4747", key = process.env.HOLDFAST_KEY;
@@ -11,23 +11,23 @@ async function ask(path, body) {
   return answer.json();
 }
 
-async function work(job) { // your code: return what the job's result is, or throw
+async function work(job) { // your code: return the job's result, or throw
   if (job.kind === "greet") return { greeting: `Hello, ${job.args.name}!` };
-  throw new Error(`no idea what to do with a ${job.kind}`);
+  throw new Error(`unknown kind ${job.kind}`);
 }
 
 async function run(job) {
   const renew = () => ask("/claims/renew", { renewals: [{ batch: job.batch, running: [job.id] }], lease: "30s" }).catch(console.error);
-  const timer = setInterval(renew, 10_000), begun = performance.now(); // a third of the lease
-  let said;
+  const timer = setInterval(renew, 10_000), started = performance.now(); // every third of the lease
+  let outcome;
   try {
-    said = { outcome: "complete", result: await work(job) };
+    outcome = { outcome: "complete", result: await work(job) };
   } catch (e) {
-    said = { outcome: "failed", message: String(e), detail: e.stack };
+    outcome = { outcome: "failed", message: String(e), detail: e.stack };
   }
   clearInterval(timer);
-  const took = `${((performance.now() - begun) / 1000).toFixed(3)}s`;
-  await ask("/claims/outcomes", { outcomes: [{ batch: job.batch, job: job.id, token: job.token, took, ...said }] });
+  const took = `${((performance.now() - started) / 1000).toFixed(3)}s`;
+  await ask("/claims/outcomes", { outcomes: [{ batch: job.batch, job: job.id, token: job.token, took, ...outcome }] });
 }
 
 for (;;) {
@@ -37,6 +37,6 @@ for (;;) {
     if (leases.length === 0) await ask("/wakes", { queues: ["default"], patience: "30s" });
   } catch (e) {
     console.error(e.message);
-    await new Promise((again) => setTimeout(again, 1000));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }

@@ -1,4 +1,4 @@
-"""A Holdfast worker in Python: the standard library and nothing else.
+"""A Holdfast worker in Python. It needs only the standard library.
 
     HOLDFAST_SERVER=http://127.0.0.1:4747 HOLDFAST_KEY=hf_... python3 worker.py
 """
@@ -16,28 +16,28 @@ def ask(path, body):
         return json.load(answer)
 
 
-def work(job):  # your code: return what the job's result is, or raise
+def work(job):  # your code: return the job's result, or raise
     if job["kind"] == "greet":
         return {"greeting": "Hello, %s!" % job["args"]["name"]}
-    raise ValueError("no idea what to do with a " + job["kind"])
+    raise ValueError("unknown kind " + job["kind"])
 
 
 def run(job):
-    lease, over = {"batch": job["batch"], "job": job["id"], "token": job["token"]}, threading.Event()
+    lease, ended = {"batch": job["batch"], "job": job["id"], "token": job["token"]}, threading.Event()
     def renew():
-        while not over.wait(10):  # a third of the lease
+        while not ended.wait(10):  # every third of the lease
             try:
                 ask("/claims/renew", {"renewals": [{"batch": job["batch"], "running": [job["id"]]}], "lease": "30s"})
             except OSError as e:
-                print("not renewed this time:", e)
+                print("renewal failed, will retry:", e)
     threading.Thread(target=renew, daemon=True).start()
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
-        said = {"outcome": "complete", "result": work(job)}
+        outcome = {"outcome": "complete", "result": work(job)}
     except Exception as e:
-        said = {"outcome": "failed", "message": "%s: %s" % (type(e).__name__, e), "detail": traceback.format_exc()}
-    over.set()
-    ask("/claims/outcomes", {"outcomes": [{**lease, **said, "took": "%.3fs" % (time.monotonic() - begun)}]})
+        outcome = {"outcome": "failed", "message": "%s: %s" % (type(e).__name__, e), "detail": traceback.format_exc()}
+    ended.set()
+    ask("/claims/outcomes", {"outcomes": [{**lease, **outcome, "took": "%.3fs" % (time.monotonic() - started)}]})
 
 
 while True:
@@ -48,5 +48,5 @@ while True:
         if not jobs:
             ask("/wakes", {"queues": ["default"], "patience": "30s"})
     except (urllib.error.URLError, OSError) as e:
-        print("the server cannot be asked:", e)
+        print("request failed, will retry:", e)
         time.sleep(1)

@@ -1,4 +1,4 @@
-// Command ensure finds the programs that tests run, or installs them, or says what is missing.
+// Command ensure finds or installs the programs that tests run, and says what is missing.
 package main
 
 import (

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/failure"
+	"github.com/holdfastdev/holdfast/failure/breaker"
+)
+
+// maxCalls limits the calls of one dependency that are remembered between two updates of its breaker. Beyond it the oldest are dropped.
+const maxCalls = 10_000
+
+// A call is one call of a dependency by an attempt.
+type call struct {
+	job   holdfast.ID
+	began time.Time // by the store's clock
+	took  time.Duration
+	bad   bool
+}
+
+// calls are the calls of a dependency since its breaker was last updated.
+type calls struct {
+	all     []call
+	since   time.Time // when the first of them ended, by this process's clock
+	bad     int
+	firsts  int // calls of first attempts
+	good    int // calls of retries that succeeded
+	code    string
+	message string // of the last bad call
+}
+
+// add appends a call. retry says whether it was made by a retry.
+func (c *calls) add(one call, retry bool) {
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	if len(c.all) >= maxCalls {
+		c.all = append(c.all[:0], c.all[maxCalls/2:]...)
+	}
+	c.all = append(c.all, one)
+	switch {
+	case !retry:
+		c.firsts++
+	case !one.bad:
+		c.good++
+	}
+	if one.bad {
+		c.bad++
+	}
+}
+
+// addAll appends later calls.
+func (c *calls) addAll(later calls) {
+	if c.since.IsZero() {
+		*c = later
+		return
+	}
+	c.all = append(c.all, later.all...)
+	if over := len(c.all) - maxCalls; over > 0 {
+		c.all = append(c.all[:0], c.all[over:]...)
+	}
+	c.bad, c.firsts, c.good = c.bad+later.bad, c.firsts+later.firsts, c.good+later.good
+	if later.bad > 0 {
+		c.code, c.message = later.code, later.message
+	}
+}
+
+// observation summarises the calls for the breaker. Calls that started before the breaker entered its present state, at since, are left out: they say nothing
+// about the dependency as it is now.
+func (c *calls) observation(since time.Time, slow time.Duration) breaker.Observation {
+	o := breaker.Observation{Code: c.code, Message: c.message, Over: time.Since(c.since)}
+	for _, each := range c.all {
+		if each.began.Before(since) {
+			continue
+		}
+		o.Calls++
+		o.Sequence = append(o.Sequence, each.bad)
+		if each.bad {
+			o.Failures++
+		}
+		if slow > 0 && each.took >= slow {
+			o.Slow++
+		}
+	}
+	return o
+}
+
+// observe records what a verdict says about the attempt's dependency: a hold that the handler asked for, and whether its call succeeded. A job without a
+// dependency costs a few comparisons.
+func (e *Engine) observe(o *outcome) {
+	a, v := o.attempt, &o.verdict
+	if a.dep == nil && a.lease.Dependency == "" && v.Failure == nil && v.Hold == 0 {
+		return
+	}
+	if v.Hold > 0 {
+		e.requestHold(o)
+	}
+	var d *dependency
+	switch v.Call {
+	case failure.NoCall:
+		return
+	case failure.BadCall:
+		if d = e.blamedDependency(o); d == nil {
+			return
+		}
+	default:
+		if d = e.dependencyOf(a); a.calledDependency != "" && a.calledDependency != dependencyName(a) {
+			d = e.deps.find(a.calledDependency)
+		}
+		if d == nil {
+			return
+		}
+	}
+	e.addCall(d, o)
+}
+
+// blamedDependency returns the dependency that a failed call counts against: the one that the failure names. It returns nil if no job is known to depend on it.
+func (e *Engine) blamedDependency(o *outcome) *dependency {
+	own := dependencyName(o.attempt)
+	if name := o.verdict.Dependency; name != own {
+		return e.deps.find(name)
+	}
+	if own == "" {
+		return nil
+	}
+	return e.deps.add(own, false)
+}
+
+// dependencyName returns the dependency that the job names, or else the one of its kind.
+func dependencyName(a *attempt) string {
+	if a.lease.Dependency != "" || a.kind == nil {
+		return a.lease.Dependency
+	}
+	return a.kind.rules.Dependency
+}
+
+// addCall records a call. A failed call, and any call while the breaker is not closed, triggers an update of the breakers.
+func (e *Engine) addCall(d *dependency, o *outcome) {
+	a, bad := o.attempt, o.verdict.Call == failure.BadCall
+	d.mu.Lock()
+	d.calls.add(call{job: a.lease.ID, began: a.beganAt(), took: o.Took, bad: bad}, a.lease.Failures > 0)
+	d.lastBad = time.Time{}
+	if bad {
+		d.lastBad = time.Now()
+	}
+	if f := o.verdict.Failure; bad && f != nil {
+		d.calls.code, d.calls.message = f.Code, f.Message
+	}
+	d.mu.Unlock()
+	if bad || d.view.Load() != nil {
+		signal(e.breakerSignal)
+	}
+}
+
+// takeCalls returns the recorded calls and clears them.
+func (d *dependency) takeCalls() calls {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken := d.calls
+	d.calls = calls{}
+	return taken
+}

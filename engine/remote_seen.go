@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+const (
+	maxRemembered  = 20_000 // how many reported attempts are remembered, so that a repeated report is not counted again
+	maxRemoteKinds = 1000   // how many kinds without a local handler are remembered
+)
+
+// remoteReports is what an engine remembers about the reports of remote workers. It is safe for concurrent use.
+//
+// A worker repeats a report whose answer it did not get. The store applies a settlement once, but the engine would count its call for the breaker and its
+// cost for the owner again, and call the hooks again. counted and announced prevent that, for the last maxRemembered attempts.
+type remoteReports struct {
+	inProgress sync.WaitGroup // calls of Judge and Ration
+
+	mu        sync.Mutex
+	accepting bool            // the engine runs
+	kinds     map[string]bool // kinds of reports that have no handler here
+	counted   recentAttempts  // whose effects are recorded
+	announced recentAttempts  // which are settled, logged and passed to the hooks
+}
+
+// An attemptKey identifies one attempt: no token is given twice for a job.
+type attemptKey struct {
+	job   holdfast.ID
+	token int
+}
+
+// An attemptResult is the settled result of an attempt, as far as it is needed to recognise a repeated report.
+type attemptResult struct {
+	to     holdfast.State
+	charge holdfast.Charge
+	failed bool // it has a failure record
+}
+
+// recentAttempts remembers the results of the last maxRemembered attempts. The zero value is empty.
+type recentAttempts struct {
+	known map[attemptKey]attemptResult
+	order []attemptKey // a ring
+	next  int          // the oldest entry of a full ring
+}
+
+// add remembers an attempt and reports whether it was known before.
+func (m *recentAttempts) add(key attemptKey, result attemptResult) (known bool) {
+	if _, known := m.known[key]; known {
+		return true
+	}
+	if m.known == nil {
+		m.known = make(map[attemptKey]attemptResult)
+	}
+	m.known[key] = result
+	if len(m.order) < maxRemembered {
+		m.order = append(m.order, key)
+		return false
+	}
+	delete(m.known, m.order[m.next])
+	m.order[m.next] = key
+	m.next = (m.next + 1) % maxRemembered
+	return false
+}
+
+// start lets begin succeed.
+func (r *remoteReports) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accepting = true
+}
+
+// begin registers a call, if the engine runs. The caller calls inProgress.Done when it has ended.
+func (r *remoteReports) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.accepting {
+		r.inProgress.Add(1)
+	}
+	return r.accepting
+}
+
+// countOnce reports whether the effects of an attempt must be recorded now. It is true once for each attempt.
+func (r *remoteReports) countOnce(o *outcome) bool { return r.firstTime(o, &r.counted) }
+
+// announceOnce reports whether an attempt must be announced now. It is true once for each attempt.
+func (r *remoteReports) announceOnce(o *outcome) bool { return r.firstTime(o, &r.announced) }
+
+func (r *remoteReports) firstTime(o *outcome, in *recentAttempts) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !in.add(o.key(), attemptResult{o.verdict.To, o.verdict.Charge, o.verdict.Failure != nil})
+}
+
+func (o *outcome) key() attemptKey { return attemptKey{o.attempt.lease.ID, o.attempt.lease.Token} }
+
+// isRepeat reports whether the same outcome was reported and settled before. The store cannot always tell: a worker that repeats a report may send the
+// lease with counters that have changed since, and then the verdict on it (another attempt or the end) differs from the one that was settled.
+// A repeat is answered with success and is not settled again.
+func (r *remoteReports) isRepeat(o *outcome) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, known := r.announced.known[o.key()]
+	crash := o.verdict.Charge == holdfast.ChargeCrash
+	switch {
+	case !known || crash != (was.charge == holdfast.ChargeCrash):
+		return false
+	case was.failed && o.verdict.Failure != nil: // whether it was charged depends on a breaker, which may have changed since
+		return true
+	}
+	return was.charge == o.verdict.Charge && was.to == o.verdict.To
+}
+
+// rememberKind remembers a kind that has no handler here, so that learn reads the experience with it.
+func (r *remoteReports) rememberKind(kind string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kinds == nil {
+		r.kinds = make(map[string]bool)
+	}
+	if len(r.kinds) < maxRemoteKinds {
+		r.kinds[kind] = true
+	}
+}
+
+// kindNames lists the remembered kinds.
+func (r *remoteReports) kindNames() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.kinds))
+}
+
+func (r *remoteReports) knowsKind(kind string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.kinds[kind]
+}
+
+// stopReports refuses further reports and waits for those in progress. If they take too long, their store calls are cancelled.
+func (e *Engine) stopReports() {
+	e.remote.mu.Lock()
+	e.remote.accepting = false
+	e.remote.mu.Unlock()
+	if !e.waitFor(&e.remote.inProgress, e.lastSettleTimeout()) {
+		e.cancelStore()
+		e.remote.inProgress.Wait()
+	}
+}
