@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// Some types of the vocabulary have no form of their own in JSON. These are the forms in which they travel, wherever they stand.
+// Some types have no JSON form of their own. These marshalers give them one wherever they occur.
 var (
 	written = json.JoinMarshalers(
 		writes(func(f holdfast.Filter) Choice { return choiceOf(f) }),
@@ -32,7 +32,7 @@ var (
 	)
 )
 
-// Forms tells for types that have no form of their own in which one they travel.
+// Forms maps each such type to its JSON form. The OpenAPI document describes the form.
 func Forms() map[reflect.Type]reflect.Type {
 	return map[reflect.Type]reflect.Type{
 		reflect.TypeFor[holdfast.Filter](): reflect.TypeFor[Choice](),
@@ -56,28 +56,28 @@ func reads[T, Form any](from func(Form) (T, error)) *json.Unmarshalers {
 	})
 }
 
-// A Choice selects jobs, in a body.
+// A Choice is the JSON form of a holdfast.Filter.
 type Choice struct {
-	State       holdfast.State `json:"state,omitempty" doc:"queued, processing, complete, failed or cancelled"`
-	Kind        string         `json:"kind,omitempty" doc:"only this kind"`
-	Queue       string         `json:"queue,omitempty" doc:"only this queue"`
-	Owner       string         `json:"owner,omitempty" doc:"only this owner's"`
-	Tag         string         `json:"tag,omitempty" doc:"only with this tag"`
-	Code        string         `json:"code,omitempty" doc:"only with this code of the last failure"`
-	Fingerprint string         `json:"fingerprint,omitempty" doc:"only of this error group"`
-	Dependency  string         `json:"dependency,omitempty" doc:"only those that call this"`
-	Generation  int            `json:"generation,omitempty" doc:"only in this generation; 0: any"`
-	Redrive     holdfast.ID    `json:"redrive,omitzero" doc:"only what this redrive took"`
-	Group       holdfast.ID    `json:"group,omitzero" doc:"only members of this group"`
-	OlderThan   time.Duration  `json:"older_than,omitempty" doc:"only enqueued longer ago than this, such as 24h"`
-	YoungerThan time.Duration  `json:"younger_than,omitempty" doc:"only enqueued less long ago than this"`
-	DeadLetters bool           `json:"dead_letters,omitempty" doc:"only failed ones that are neither discarded nor benign"`
-	Benign      *bool          `json:"benign,omitempty" doc:"true: only jobs that failed as was to be expected; false: only jobs that failed otherwise"`
-	Retrying    bool           `json:"retrying,omitempty" doc:"only queued ones that failed before in this generation"`
-	Worker      string         `json:"worker,omitempty" doc:"only those in this worker's hands"`
-	Look        int            `json:"look,omitempty" doc:"look at so many jobs at most where no index leads to what is wanted: then a page may be short, or empty, and its cursor goes on; 0: as many as it takes"`
-	Limit       int            `json:"limit,omitempty" doc:"how many, at most 200"`
-	Cursor      string         `json:"cursor,omitempty" doc:"go on after the page that gave this cursor"`
+	State       holdfast.State `json:"state,omitempty" doc:"Only jobs in this state."`
+	Kind        string         `json:"kind,omitempty" doc:"Only jobs of this kind."`
+	Queue       string         `json:"queue,omitempty" doc:"Only jobs in this queue."`
+	Owner       string         `json:"owner,omitempty" doc:"Only jobs of this owner."`
+	Tag         string         `json:"tag,omitempty" doc:"Only jobs with this tag."`
+	Code        string         `json:"code,omitempty" doc:"Only jobs whose last failure has this code."`
+	Fingerprint string         `json:"fingerprint,omitempty" doc:"Only jobs of this error group."`
+	Dependency  string         `json:"dependency,omitempty" doc:"Only jobs that call this dependency."`
+	Generation  int            `json:"generation,omitempty" doc:"Only jobs in this generation; 0 for any."`
+	Redrive     holdfast.ID    `json:"redrive,omitzero" doc:"Only jobs that this redrive took."`
+	Group       holdfast.ID    `json:"group,omitzero" doc:"Only members of this group."`
+	OlderThan   time.Duration  `json:"older_than,omitempty" doc:"Only jobs older than this, such as 24h."`
+	YoungerThan time.Duration  `json:"younger_than,omitempty" doc:"Only jobs newer than this."`
+	DeadLetters bool           `json:"dead_letters,omitempty" doc:"Only failed jobs that are neither discarded nor benign."`
+	Benign      *bool          `json:"benign,omitempty" doc:"True: only jobs whose failure is benign. False: only jobs that failed otherwise."`
+	Retrying    bool           `json:"retrying,omitempty" doc:"Only queued jobs that have failed before in this generation."`
+	Worker      string         `json:"worker,omitempty" doc:"Only jobs that this worker holds."`
+	Look        int            `json:"look,omitempty" doc:"Maximum number of jobs to examine when no index serves the filter; 0 for no maximum. The page may then be short or empty, and its cursor continues."`
+	Limit       int            `json:"limit,omitempty" doc:"Page size, at most 200."`
+	Cursor      string         `json:"cursor,omitempty" doc:"Cursor of the previous page; leave it out for the first."`
 }
 
 func choiceOf(f holdfast.Filter) Choice {
@@ -96,30 +96,30 @@ func (c Choice) filter() holdfast.Filter {
 	return f
 }
 
-// A Code explains a failure: who is to blame, and what can be done.
+// A Code is the JSON form of a failure.Code: it describes one cause of failure.
 type Code struct {
-	Name       string        `json:"name"`
-	Category   string        `json:"category,omitempty"`
-	Retryable  bool          `json:"retryable" doc:"waiting may cure it"`
-	Blame      failure.Blame `json:"blame,omitempty" doc:"who has to act"`
-	HTTPStatus int           `json:"http_status,omitempty" doc:"what a face answers when this is the reason"`
-	Message    string        `json:"message,omitempty" doc:"one line for people"`
-	Remedy     string        `json:"remedy,omitempty" doc:"one line for operators: what to look at, what to do"`
-	Benign     bool          `json:"benign,omitempty" doc:"an expected end: failures with this code raise no alarm"`
+	Name       string        `json:"name" doc:"Name of the code, such as GW_5XX."`
+	Category   string        `json:"category,omitempty" doc:"Class of the code."`
+	Retryable  bool          `json:"retryable" doc:"Whether a later attempt may succeed."`
+	Blame      failure.Blame `json:"blame,omitempty" doc:"Who has to act: the user, the dependency or us."`
+	HTTPStatus int           `json:"http_status,omitempty" doc:"HTTP status that an application answers when this is the cause."`
+	Message    string        `json:"message,omitempty" doc:"One line for the people who use the application."`
+	Remedy     string        `json:"remedy,omitempty" doc:"One line for operators: what to check and what to do."`
+	Benign     bool          `json:"benign,omitempty" doc:"The failure is expected and raises no alert."`
 }
 
-// A Rule says how long ended jobs are kept. Empty fields match everything.
+// A Rule is the JSON form of a holdfast.Retain: how long ended jobs are kept. Empty fields match everything.
 type Rule struct {
-	Name  string              `json:"name" doc:"tombstones and counts say it"`
-	State holdfast.State      `json:"state,omitempty" doc:"complete, failed or cancelled"`
-	Kind  string              `json:"kind,omitempty"`
-	Owner string              `json:"owner,omitempty"`
-	Code  string              `json:"code,omitempty" doc:"of the failure it ended with"`
-	Group holdfast.GroupState `json:"group,omitempty" doc:"the outcome of the group it belongs to"`
-	For   Span                `json:"for" doc:"how long after its end, such as 720h, or forever; 0s purges it at once"`
+	Name  string              `json:"name" doc:"Name of the rule. Tombstones and counts refer to it."`
+	State holdfast.State      `json:"state,omitempty" doc:"Only jobs that ended in this state: complete, failed or cancelled."`
+	Kind  string              `json:"kind,omitempty" doc:"Only jobs of this kind."`
+	Owner string              `json:"owner,omitempty" doc:"Only jobs of this owner."`
+	Code  string              `json:"code,omitempty" doc:"Only jobs whose last failure has this code."`
+	Group holdfast.GroupState `json:"group,omitempty" doc:"Only members of groups with this outcome."`
+	For   Span                `json:"for" doc:"How long a job is kept after its end, such as 720h, or forever. 0s purges it at once."`
 }
 
-// A Span is a duration, or for ever.
+// A Span is a duration, or forever.
 type Span time.Duration
 
 const forever = "forever"
@@ -137,12 +137,12 @@ func parseSpan(text string) (Span, error) {
 	}
 	d, err := ParseDuration(text)
 	if err == nil && d == holdfast.Forever {
-		err = errors.New("-1ns: write forever")
+		err = errors.New("-1ns is not allowed: use the word forever")
 	}
 	return Span(d), err
 }
 
-// Codes are those that problems have, for whoever goes by them.
+// Codes lists the codes that problems can have.
 func Codes() (codes []string) {
 	for _, t := range troubles {
 		codes = append(codes, t.code)

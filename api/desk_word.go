@@ -8,50 +8,50 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// Asked names the request in which something is asked for.
+// Asked has the id of the request.
 type Asked struct {
-	Request string `header:"X-Request-Id" doc:"names this request in stories and logs; one is made when it is left out"`
+	Request string `header:"X-Request-Id" doc:"Id of this request, for stories and logs. The server makes one when it is left out."`
 }
 
-// Said is a word on something that needs no name.
+// Said is a request on something that needs no name, with actor and reason.
 type Said struct {
 	Asked
 	Body Word
 }
 
-// ByName names something, in the path.
+// ByName has a name in the path.
 type ByName struct {
-	Name string `path:"name" doc:"escape what is not a letter or digit, a slash too (%2F)"`
+	Name string `path:"name" doc:"Name. Percent-encode everything that is not a letter or a digit, also a slash (%2F)."`
 }
 
-// OnNamed is a word on something that has a name.
+// OnNamed is a request on something that has a name, with actor and reason.
 type OnNamed struct {
 	ByName
 	Said
 }
 
-// Dropped is a word on what is deleted: such requests have no body.
+// Dropped has the actor and reason of a DELETE request, which has no body.
 type Dropped struct {
-	Actor  string `query:"actor" doc:"who does this, on whose key it is done"`
-	Reason string `query:"reason" doc:"why, for whoever asks"`
+	Actor  string `query:"actor" doc:"Name of the person who does this. The name of the key is added to it."`
+	Reason string `query:"reason" doc:"Why it is done, for the audit log."`
 }
 
-// Word is what was said.
+// Word returns the actor and the reason.
 func (d Dropped) Word() Word { return Word(d) }
 
-// DropNamed forgets something that has a name.
+// DropNamed is the request to delete something that has a name.
 type DropNamed struct {
 	ByName
 	Asked
 	Dropped
 }
 
-// Partial is part of lists that may hold what cannot be read.
+// Partial is part of lists that may contain records that cannot be read.
 type Partial struct {
-	Problems []*Problem `json:"problems,omitempty" doc:"what was left out because it cannot be read"`
+	Problems []*Problem `json:"problems,omitempty" doc:"One problem for each record that was left out because it cannot be read."`
 }
 
-// Complain makes the list say what was left out of it, which comes as several errors in one. Any other trouble is returned.
+// Complain moves the errors of single records, which arrive joined in one error, into Problems. It returns any other error.
 func (p *Partial) Complain(err error) error {
 	joined, several := err.(interface{ Unwrap() []error })
 	if _, one := err.(*holdfast.Error); one || !several {
@@ -63,10 +63,10 @@ func (p *Partial) Complain(err error) error {
 
 func (p Partial) err() error { return errors.Join(Errs(p.Problems)...) }
 
-// act does what somebody wants done. Here, as near the store, somebody must be named.
+// act calls a route that changes something. The actor is required, as it is for every implementation of ops.Desk.
 func act[In, Out any](ctx context.Context, d *Desk, r Route[In, Out], actor string, in In) (out Out, err error) {
 	if actor == "" {
-		return out, invalid("nobody is named as the actor: say who decides")
+		return out, invalid("no actor: give the name of the person who decides")
 	}
 	return call(ctx, d.c, r, in)
 }
