@@ -8,18 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// plain refuses a NUL in any text that was read: no name, key or reason has one, and not every database can hold it. JSON that is passed on as it
-// is, such as arguments, may say what it likes; so may what workers tell of attempts, which stores clean.
+// plain refuses decoded values with a NUL character: no name, key or reason has one, and PostgreSQL cannot store it. Raw JSON, such as arguments, may
+// contain it, and so may what workers report about attempts, because stores clean that.
 func plain(text []byte, to any) error {
 	if !bytes.Contains(text, []byte(`\u0000`)) {
 		return nil
 	}
 	if hasNUL(reflect.ValueOf(to)) {
-		return invalid("a text with a NUL character: leave it out")
+		return invalid("a string contains a NUL character: remove it")
 	}
 	return nil
 }
 
+// cleaned are the types whose strings a store cleans itself.
 var cleaned = map[reflect.Type]bool{reflect.TypeFor[Outcome](): true, reflect.TypeFor[Settlement](): true, reflect.TypeFor[Note](): true}
 
 func hasNUL(v reflect.Value) bool {
@@ -53,16 +54,16 @@ func hasNUL(v reflect.Value) bool {
 	return false
 }
 
-// maxParam is how long a parameter may be. Cursors are the longest.
+// maxParam is the maximum length of a parameter in bytes. Cursors are the longest.
 const maxParam = 2048
 
-// plainParam refuses a parameter that no name, key or cursor looks like.
+// plainParam refuses a parameter value that no name, key or cursor can have.
 func plainParam(p param, text string) error {
 	switch {
 	case len(text) > maxParam:
-		return invalid("%s has %d bytes: the limit is %d", p.name, len(text), maxParam)
+		return invalid("%s has %d bytes: the maximum is %d", p.name, len(text), maxParam)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return invalid("%s is not UTF-8 without control characters: give it so", p.name)
+		return invalid("%s contains control characters or is not UTF-8: remove them", p.name)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Leases come by the thousand too, so they are written and read by hand. A test holds this against what the types say.
+// Leases are encoded and decoded by hand for the same reason as drafts. A test compares the result with that of the JSON library.
 
 func (p *pen) when(name string, at time.Time) {
 	if !at.IsZero() {
@@ -23,7 +23,7 @@ func (p *pen) when(name string, at time.Time) {
 	}
 }
 
-// stamp writes an instant. Leases of one claim share most of theirs.
+// stamp writes a time. If it is one of the last six, its text is copied instead of formatted again.
 func (p *pen) stamp(at time.Time) {
 	for i := range p.stamps {
 		if s := &p.stamps[i]; s.at == at && s.to > 0 {
@@ -42,7 +42,7 @@ func (p *pen) count(name string, n int) {
 	p.out = strconv.AppendInt(p.out, int64(n), 10)
 }
 
-// raw writes JSON that somebody else wrote, or what was to be some as a text.
+// raw writes JSON as it is, or as a string if it is not valid.
 func (p *pen) raw(name string, raw stdjson.RawMessage) {
 	p.name(name)
 	switch {
@@ -55,7 +55,7 @@ func (p *pen) raw(name string, raw stdjson.RawMessage) {
 	}
 }
 
-// appendJSON writes leases.
+// appendJSON encodes leases.
 func (c ClaimOut) appendJSON(out []byte) []byte {
 	size := 20
 	for i := range c.Leases {
@@ -120,7 +120,7 @@ func (p *pen) lease(l *Lease) {
 	p.close()
 }
 
-// rarely writes what few leases have.
+// rarely writes the members that few leases have.
 func (p *pen) rarely(l *Lease) {
 	type few struct {
 		Tags        []string           `json:"tags,omitempty"`
@@ -142,7 +142,7 @@ func (p *pen) rarely(l *Lease) {
 	}
 }
 
-// leaseIn reads a lease.
+// leaseIn decodes a lease.
 var leaseIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *Lease) error {
 	if d.PeekKind() != '{' {
 		return errors.ErrUnsupported
@@ -163,7 +163,7 @@ var leaseIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *Lease) error 
 	return err
 })
 
-// read reads the value of one member.
+// read decodes the value of one member.
 func (l *Lease) read(d *jsontext.Decoder, name string) error {
 	field := l.field(name)
 	switch to := field.(type) {
@@ -208,7 +208,7 @@ func readText(d *jsontext.Decoder, to any) error {
 	return err
 }
 
-// field is where a member goes.
+// field returns the field for a member; nil for an unknown name.
 func (l *Lease) field(name string) any {
 	switch name {
 	case "id":
@@ -256,7 +256,7 @@ func (l *Lease) field(name string) any {
 	return nil
 }
 
-// leaseFacts are where members go that say what the job is.
+// leaseFacts returns the fields for the members that describe the job.
 var leaseFacts = map[string]func(l *Lease) any{
 	"kind": func(l *Lease) any { return &l.Kind }, "queue": func(l *Lease) any { return &l.Queue }, "priority": func(l *Lease) any { return &l.Priority },
 	"owner": func(l *Lease) any { return &l.Owner }, "tags": func(l *Lease) any { return &l.Tags }, "dependency": func(l *Lease) any { return &l.Dependency },

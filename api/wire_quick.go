@@ -13,22 +13,26 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A quick reader reads what the pens of this package write, and only that: no spaces, members in their order, texts that stand for themselves. It
-// gives up at the first thing that is otherwise, and leaves that to the reader that knows all of JSON; so both accept and refuse the same.
+// A quick reader decodes the JSON that the encoders of this package write: no whitespace, members in a fixed order, strings without escapes. On
+// anything else it sets failed, and the caller decodes the same text with the JSON library.
+//
+// This is safe because quick accepts only a subset of what the library accepts, and decodes that subset to the same values. So both paths accept and
+// refuse the same requests. Fuzz tests compare them.
 type quick struct {
 	rest   []byte
 	failed bool
 	times  [6]seen
-	next   int // of them
+	next   int // index of the oldest of times
 }
 
-// seen is an instant that was read before. Leases of one claim share most of theirs.
+// seen is a time that was already parsed. The leases of a claim share most of theirs.
 type seen struct {
 	text []byte
 	at   time.Time
 }
 
-// quickly reads what comes by the thousand, and reports whether it could. What it could not read is left as it was.
+// quickly decodes the lists that may have thousands of entries, and reports whether it could. If not, to is unchanged, and the caller uses the JSON
+// library.
 func quickly(text []byte, to any) (done bool) {
 	switch to := to.(type) {
 	case *[]holdfast.Draft:
@@ -43,13 +47,14 @@ func quickly(text []byte, to any) (done bool) {
 	return done
 }
 
-// listOf reads a list of at most as many things as any call has. A thing that cannot be read quickly is read slowly, for itself.
+// listOf decodes a list of at most MostDrafts entries. An entry that the quick reader cannot decode is decoded by the JSON library on its own, so one
+// unusual entry does not slow down the rest. read gets the previous entry too, from which it may share strings. On false the result is otherwise.
 func listOf[T any](text []byte, begin, end string, read func(q *quick, to, last *T), otherwise []T) ([]T, bool) {
 	q := quick{rest: text}
 	if !q.take(begin) {
 		return otherwise, false
 	}
-	list := make([]T, 1, 2) // the first is the last one of the one that follows
+	list := make([]T, 1, 2) // the first is empty: it is the previous entry of the first
 	for !q.take(end) {
 		if len(list) > MostDrafts || len(list) > 1 && !q.take(",") {
 			return otherwise, false
@@ -64,14 +69,14 @@ func listOf[T any](text []byte, begin, end string, read func(q *quick, to, last 
 			}
 			q.rest, q.failed = before[n:], false
 		}
-		if len(list) == 2 { // so long are the others too, most likely
+		if len(list) == 2 { // assume that the other entries have about the same length
 			list = slices.Grow(list, min(MostDrafts, len(q.rest)/(len(before)-len(q.rest))))
 		}
 	}
 	return list[1:], len(q.rest) == 0
 }
 
-// take steps over a text if it comes next.
+// take skips a text if it comes next.
 func (q *quick) take(text string) bool {
 	if len(q.rest) < len(text) || string(q.rest[:len(text)]) != text {
 		return false
@@ -80,10 +85,10 @@ func (q *quick) take(text string) bool {
 	return true
 }
 
-// must steps over a text, or fails.
+// must skips a text; anything else is a failure.
 func (q *quick) must(text string) { q.failed = !q.take(text) || q.failed }
 
-// word reads a text that stands for itself.
+// word reads a string that has no escapes.
 func (q *quick) word() []byte {
 	if len(q.rest) < 2 || q.rest[0] != '"' {
 		q.failed = true
@@ -102,7 +107,7 @@ func (q *quick) word() []byte {
 	return word
 }
 
-// text reads a member that may be missing. What was said before is not copied again.
+// text reads a string member that may be missing. If the string equals last, it shares its memory.
 func (q *quick) text(member string, to *string, last string) {
 	if !q.take(member) {
 		return
@@ -146,7 +151,7 @@ func (q *quick) id(member string, to *holdfast.ID) {
 	part(to[10:], s[24:])
 }
 
-// number reads a small one.
+// number reads an integer of at most 15 digits.
 func (q *quick) number(member string, to *int) {
 	if !q.take(member) {
 		return
@@ -200,7 +205,7 @@ func (q *quick) when(member string, to *time.Time) {
 	q.next = (q.next + 1) % len(q.times)
 }
 
-// raw reads JSON of any kind, if it is sound. It is not copied.
+// raw reads any valid JSON value. The result shares memory with the input.
 func (q *quick) raw(member string, to *stdjson.RawMessage) {
 	if !q.take(member) {
 		return
@@ -216,10 +221,10 @@ func (q *quick) raw(member string, to *stdjson.RawMessage) {
 	*to, q.rest = q.rest[:n:n], q.rest[n:]
 }
 
-// well reads that all is well.
+// well reads the null that stands for success.
 func (q *quick) well(_, _ **Problem) { q.must("null") }
 
-// draft reads what appendDraft writes.
+// draft decodes what appendDraft encodes.
 func (q *quick) draft(d, last *holdfast.Draft) {
 	q.must("{")
 	if q.id(`"id":`, &d.ID); !d.ID.IsZero() {
@@ -240,10 +245,10 @@ func (q *quick) draft(d, last *holdfast.Draft) {
 	q.text(`,"unique_key":`, &d.UniqueKey, "")
 	q.text(`,"idempotency_key":`, &d.IdempotencyKey, "")
 	q.text(`,"trace":`, &d.Trace, last.Trace)
-	q.must("}") // arguments stay where they are: drafts do not outlive the body they came in
+	q.must("}") // the arguments share memory with the request body: drafts are not used after the request
 }
 
-// settlement reads what a pen writes of one that needs no explanation.
+// settlement decodes what pen.settlement encodes, if it has neither a failure nor a reason.
 func (q *quick) settlement(s, last *Settlement) {
 	q.must(`{"batch":`)
 	q.id("", &s.Batch)
@@ -266,7 +271,7 @@ func (q *quick) settlement(s, last *Settlement) {
 	q.must("}")
 }
 
-// lease reads what a pen writes, but for what few leases have.
+// lease decodes what pen.lease encodes, if it has none of the members that few leases have.
 func (q *quick) lease(l, last *Lease) {
 	q.must(`{"id":`)
 	q.id("", &l.ID)
@@ -301,7 +306,7 @@ func (q *quick) lease(l, last *Lease) {
 	q.number(`,"attempt":`, &l.Attempt)
 	q.when(`,"since":`, &l.Since)
 	q.raw(`,"checkpoint":`, &l.Checkpoint)
-	l.Args, l.Checkpoint = bytes.Clone(l.Args), bytes.Clone(l.Checkpoint) // one job may run on long after all others of its claim
+	l.Args, l.Checkpoint = bytes.Clone(l.Args), bytes.Clone(l.Checkpoint) // a copy, because one job may run long after the others of its claim: it must not keep the whole answer in memory
 	q.text(`,"lost":`, &l.Lost, "")
 	q.text(`,"corrupt":`, &l.Corrupt, "")
 	q.must("}")

@@ -8,30 +8,30 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// sound reports whether JSON is valid: UTF-8, and no name is said twice. Nearly all that comes is seen through at once.
+// sound reports whether JSON is valid: correct syntax, UTF-8, and no member name twice. The scanner decides most values; the JSON library decides the rest.
 func sound(raw []byte) bool { return tidy(raw) || jsontext.Value(raw).IsValid() }
 
-// tidy reports whether JSON is certainly valid and without spaces around its parts. It knows only what most JSON is made of: who is told false asks
-// somebody who knows all of it. A test holds the two against each other.
+// tidy reports whether JSON is certainly valid and has no insignificant whitespace. The scanner accepts only a subset of JSON: on false, use the full
+// parser. A test compares the two.
 func tidy(raw []byte) bool {
 	s := scan{text: raw}
 	return s.value(1) && s.at == len(raw) && (!s.wide || utf8.Valid(raw))
 }
 
-// How deep and how broad JSON may be to be seen through at once.
+// The limits of the scanner: maximum depth, and maximum number of members in one object. Beyond them tidy is false.
 const (
 	tidyDepth = 12
 	tidyNames = 24
 )
 
-// A scan walks through JSON.
+// A scan walks through JSON without building values. Its methods return false for invalid JSON and for valid JSON that the scanner does not support.
 type scan struct {
 	text []byte
 	at   int
-	wide bool // there is more than ASCII
+	wide bool // a string has non-ASCII bytes: the caller must check that they are UTF-8
 }
 
-// take steps over a byte if it is the next one.
+// take skips a byte if it comes next.
 func (s *scan) take(c byte) bool {
 	if s.at < len(s.text) && s.text[s.at] == c {
 		s.at++
@@ -98,7 +98,7 @@ func (s *scan) object(depth int) bool {
 			return false
 		}
 		name := s.text[begin:s.at]
-		if bytes.IndexByte(name, '\\') >= 0 { // it may be another one in disguise
+		if bytes.IndexByte(name, '\\') >= 0 { // an escaped name may equal another one
 			return false
 		}
 		for _, other := range names[:n] {
@@ -117,7 +117,7 @@ func (s *scan) object(depth int) bool {
 	return false
 }
 
-// ordinary are the bytes that stand for themselves in a text.
+// ordinary are the ASCII bytes that need no escape in a JSON string.
 var ordinary = func() (is [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		is[c] = c != '"' && c != '\\'
@@ -125,7 +125,7 @@ var ordinary = func() (is [256]bool) {
 	return is
 }()
 
-// allOrdinary reports whether eight bytes are, all at once: none has its high bit set, is below a space, or is a quote or a backslash.
+// allOrdinary reports whether eight bytes are ordinary, in one step: none has its high bit set, is below a space, or is a quote or a backslash.
 func allOrdinary(eight uint64) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	quote, slash := eight^(each*'"'), eight^(each*'\\')
@@ -149,7 +149,7 @@ func (s *scan) quoted() bool {
 			return false
 		default:
 			i++
-			if bytes.IndexByte([]byte(`"\/bfnrt`), s.text[i]) < 0 { // by number: not seen through
+			if bytes.IndexByte([]byte(`"\/bfnrt`), s.text[i]) < 0 { // a \u escape: not supported by the scanner
 				return false
 			}
 		}
@@ -182,7 +182,7 @@ func (s *scan) number() bool {
 	return true
 }
 
-// afterText is where a text ends that begins at a quote: behind its last one, or at the very end.
+// afterText returns the end of the string that starts with the quote at position at, or the end of text if the string has no end.
 func afterText(text []byte, at int) int {
 	for next := at + 1; ; next++ {
 		found := bytes.IndexByte(text[next:], '"')
@@ -200,7 +200,7 @@ func afterText(text []byte, at int) int {
 	}
 }
 
-// afterValue is where a value ends that text begins with, if it is JSON at all; -1 where it has no end.
+// afterValue returns the end of the first JSON value in text, or -1 if it has no end. It does not validate the value.
 func afterValue(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
