@@ -93,9 +93,9 @@ func call[In, Out any](ctx context.Context, c *Client, r Route[In, Out], in In, 
 
 // pauseFor is the time to wait before a request is repeated: what the server asked for, or an exponential backoff with jitter from 50 ms to 2 s.
 func pauseFor(err error, try int) time.Duration {
-	var said *holdfast.Error
-	if errors.As(err, &said) && said.RetryAfter > 0 {
-		return said.RetryAfter
+	var herr *holdfast.Error
+	if errors.As(err, &herr) && herr.RetryAfter > 0 {
+		return herr.RetryAfter
 	}
 	return time.Duration(float64(min(2*time.Second, 50*time.Millisecond<<min(try, 6))) * (0.5 + rand.Float64()))
 }
@@ -109,7 +109,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	defer response.Body.Close()
 	answer := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, min(response.ContentLength, WorkLimit)))) // large enough to be read without growing
 	if _, err := answer.ReadFrom(response.Body); err != nil {
-		return nil, away(ctx, err)
+		return nil, unreachable(ctx, err)
 	}
 	return answer.Bytes(), nil
 }
@@ -126,7 +126,7 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	}
 	response, err := c.cfg.HTTP.Do(request)
 	if err != nil {
-		return nil, away(ctx, err)
+		return nil, unreachable(ctx, err)
 	}
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
 		return response, nil
@@ -144,8 +144,8 @@ func unreadableAnswer(err error) error {
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server's answer cannot be read: check that it is a Holdfast server and not older than this client", Cause: err}
 }
 
-// away is the error for a server that could not be reached. If the caller's context ended, it is the context's error.
-func away(ctx context.Context, err error) error {
+// unreachable is the error for a server that could not be reached. If the caller's context ended, it is the context's error.
+func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -24,8 +24,8 @@ var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.RejectUnknownMembers(true),
 	jsontext.PreserveRawStrings(true),
-	json.WithMarshalers(json.JoinMarshalers(durationOut, rawOut, written)),
-	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, draftIn, leaseIn, understood)),
+	json.WithMarshalers(json.JoinMarshalers(durationOut, rawOut, formMarshalers)),
+	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, draftIn, leaseIn, formUnmarshalers)),
 )
 
 // lenient accepts JSON that the store holds: it was validated when it was enqueued, and is returned as it is.
@@ -80,20 +80,20 @@ func MarshalIndent(value any) ([]byte, error) {
 
 // Unmarshal decodes a request. Bad JSON is ErrInvalid with the position of the mistake; the message never repeats the content.
 func Unmarshal(text []byte, to any) error {
-	if err := shallow(text); err != nil {
+	if err := checkDepth(text); err != nil {
 		return err
 	}
-	if !quickly(text, to) {
+	if !decodeFast(text, to) {
 		if err := json.Unmarshal(text, to, options); err != nil {
 			return unreadable(err)
 		}
 	}
-	return plain(text, to)
+	return refuseNUL(text, to)
 }
 
 // UnmarshalLoose decodes an answer. It ignores unknown members, because a newer server may send more than this program knows.
 func UnmarshalLoose(text []byte, to any) error {
-	if quickly(text, to) {
+	if decodeFast(text, to) {
 		return nil
 	}
 	return json.Unmarshal(text, to, options, lenient, json.RejectUnknownMembers(false))
@@ -140,8 +140,8 @@ func clean(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// shallow refuses JSON that is nested too deep, before a recursive parser reads it.
-func shallow(text []byte) error {
+// checkDepth refuses JSON that is nested too deep, before a recursive parser reads it.
+func checkDepth(text []byte) error {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {

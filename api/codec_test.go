@@ -40,7 +40,7 @@ func TestNestingIsCountedOutsideOfTexts(t *testing.T) {
 	for text, well := range map[string]bool{
 		deep(64): true, deep(65): false, `"` + strings.Repeat("[", 1000) + `"`: true, `"\"` + strings.Repeat("{", 100) + `"`: true, `"\\"` + deep(65): false, strings.Repeat("[],", 1000): true,
 	} {
-		if err := shallow([]byte(text)); (err == nil) != well {
+		if err := checkDepth([]byte(text)); (err == nil) != well {
 			t.Errorf("%.40q: %v", text, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestWhatIsSentIsWhatIsRead(t *testing.T) {
 
 func TestEveryTroubleComesThroughAsItself(t *testing.T) {
 	id := holdfast.NewID()
-	for _, known := range troubles {
+	for _, known := range problemKinds {
 		p := ProblemOf(&holdfast.Error{Kind: known.kind, Message: "say\r\n\x1b[31mit\u202e", Job: id, RetryAfter: 1500 * time.Millisecond})
 		back := p.Err()
 		if !errors.Is(back, known.kind) || p.Status != known.status || p.Code != known.code || p.Title == "" || strings.ContainsFunc(p.Detail, unicode.IsControl) || strings.ContainsRune(p.Detail, '\u202e') {

@@ -57,13 +57,13 @@ func (d *Desk) Breaker(ctx context.Context, dependency string) (ops.Breaker, err
 
 // OpenBreaker opens a breaker.
 func (d *Desk) OpenBreaker(ctx context.Context, dependency string, by ops.By) error {
-	_, err := act(ctx, d, OpenBreaker, by.Actor, named(dependency, by))
+	_, err := act(ctx, d, OpenBreaker, by.Actor, onNamed(dependency, by))
 	return err
 }
 
 // CloseBreaker lets a dependency recover at once.
 func (d *Desk) CloseBreaker(ctx context.Context, dependency string, by ops.By) error {
-	_, err := act(ctx, d, CloseBreaker, by.Actor, named(dependency, by))
+	_, err := act(ctx, d, CloseBreaker, by.Actor, onNamed(dependency, by))
 	return err
 }
 
@@ -75,7 +75,7 @@ func (d *Desk) ForceBreaker(ctx context.Context, dependency string, open bool, b
 
 // AutoBreaker returns a forced breaker to automatic control.
 func (d *Desk) AutoBreaker(ctx context.Context, dependency string, by ops.By) error {
-	_, err := act(ctx, d, AutoBreaker, by.Actor, named(dependency, by))
+	_, err := act(ctx, d, AutoBreaker, by.Actor, onNamed(dependency, by))
 	return err
 }
 
@@ -111,19 +111,19 @@ func (d *Desk) Redrive(ctx context.Context, id holdfast.ID) (ops.Redrive, error)
 
 // PauseRedrive pauses a redrive: it takes no more dead letters until it is resumed.
 func (d *Desk) PauseRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
-	_, err := act(ctx, d, PauseRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	_, err := act(ctx, d, PauseRedrive, by.Actor, OnRedrive{ByRedrive{id}, saidBy(by)})
 	return err
 }
 
 // ResumeRedrive resumes a redrive.
 func (d *Desk) ResumeRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
-	_, err := act(ctx, d, ResumeRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	_, err := act(ctx, d, ResumeRedrive, by.Actor, OnRedrive{ByRedrive{id}, saidBy(by)})
 	return err
 }
 
 // CancelRedrive ends a redrive for good.
 func (d *Desk) CancelRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
-	_, err := act(ctx, d, CancelRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	_, err := act(ctx, d, CancelRedrive, by.Actor, OnRedrive{ByRedrive{id}, saidBy(by)})
 	return err
 }
 
@@ -164,7 +164,7 @@ func (d *Desk) ExplainPolicy(ctx context.Context, q ops.PolicyQuestion) (policy.
 
 // RemovePolicy removes the applied policy. Workers return to the policy of their configuration.
 func (d *Desk) RemovePolicy(ctx context.Context, version int, by ops.By) error {
-	_, err := act(ctx, d, RemovePolicy, by.Actor, PolicyDrop{Asked{by.Request}, dropped(by), matching(version)})
+	_, err := act(ctx, d, RemovePolicy, by.Actor, PolicyDrop{Asked{by.Request}, droppedBy(by), matching(version)})
 	return asConflict(err)
 }
 
@@ -204,6 +204,6 @@ func (d *Desk) MakeKey(ctx context.Context, o apikey.Order, by ops.By) (k apikey
 
 // RevokeKey revokes an API key.
 func (d *Desk) RevokeKey(ctx context.Context, id string, by ops.By) error {
-	_, err := act(ctx, d, RevokeKey, by.Actor, DropKey{id, Asked{by.Request}, dropped(by)})
+	_, err := act(ctx, d, RevokeKey, by.Actor, DropKey{id, Asked{by.Request}, droppedBy(by)})
 	return err
 }

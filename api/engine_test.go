@@ -180,10 +180,10 @@ func TestABreakerOpensAndClosesFromFar(t *testing.T) {
 	h := newHost(t)
 	var down atomic.Bool
 	down.Store(true)
-	trouble := breaker.Config{MinCalls: 3, OpenFor: 200 * time.Millisecond, Ramp: 200 * time.Millisecond}
+	problemKind := breaker.Config{MinCalls: 3, OpenFor: 200 * time.Millisecond, Ramp: 200 * time.Millisecond}
 	h.engine(engine.Config{
 		Policy:       failure.Policy{Backoff: failure.Fixed(20 * time.Millisecond), MaxAttempts: 1000},
-		Dependencies: map[string]engine.Dependency{"gateway": {Breaker: trouble, NoBudget: true}},
+		Dependencies: map[string]engine.Dependency{"gateway": {Breaker: problemKind, NoBudget: true}},
 	}, func(e *engine.Engine) {
 		_ = engine.HandleRaw(e, "call", func(context.Context, *engine.Raw) error {
 			if down.Load() {

@@ -28,15 +28,15 @@ func (i *EnqueueIn) Joins() []holdfast.ID { return joined([]holdfast.Draft{i.Bod
 // Draft returns the draft to enqueue, completed from the headers.
 func (i *EnqueueIn) Draft() (holdfast.Draft, error) {
 	d := i.Body
-	said := strings.TrimSpace(i.IdempotencyKey)
-	if len(said) > 1 && said[0] == '"' && said[len(said)-1] == '"' {
-		said = said[1 : len(said)-1]
+	key := strings.TrimSpace(i.IdempotencyKey)
+	if len(key) > 1 && key[0] == '"' && key[len(key)-1] == '"' {
+		key = key[1 : len(key)-1]
 	}
-	if said != "" && d.IdempotencyKey != "" && said != d.IdempotencyKey {
+	if key != "" && d.IdempotencyKey != "" && key != d.IdempotencyKey {
 		return d, invalid("the header and the draft have different idempotency keys: give one")
 	}
-	if said != "" {
-		d.IdempotencyKey = said
+	if key != "" {
+		d.IdempotencyKey = key
 	}
 	if d.Trace == "" {
 		d.Trace = i.Traceparent

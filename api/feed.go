@@ -42,18 +42,18 @@ var Events = Route[EventsIn, string]{Name: "follow-events", Method: "GET", Path:
 // event. If the server stays unreachable for longer than Config.Patience, Tail yields that error and ends.
 func (d *Desk) Tail(ctx context.Context, after int64) iter.Seq2[holdfast.Feed, error] {
 	return func(yield func(holdfast.Feed, error) bool) {
-		t := &tail{after: after, yield: yield, well: time.Now()}
+		t := &tail{after: after, yield: yield, lastHeard: time.Now()}
 		for try := 0; ; try++ {
-			before := t.well
+			before := t.lastHeard
 			err := t.follow(ctx, d.c)
-			if t.well != before {
+			if t.lastHeard != before {
 				try = 0
 			}
 			wait := pauseFor(err, try)
 			switch {
-			case ctx.Err() != nil || errors.Is(err, errEnough):
+			case ctx.Err() != nil || errors.Is(err, errStopped):
 				return
-			case !errors.Is(err, holdfast.ErrUnavailable) || time.Since(t.well)+wait > d.c.cfg.Patience:
+			case !errors.Is(err, holdfast.ErrUnavailable) || time.Since(t.lastHeard)+wait > d.c.cfg.Patience:
 				yield(holdfast.Feed{}, err)
 				return
 			}
@@ -68,12 +68,12 @@ func (d *Desk) Tail(ctx context.Context, after int64) iter.Seq2[holdfast.Feed, e
 
 // A tail is the position of one call of Tail.
 type tail struct {
-	after int64
-	yield func(holdfast.Feed, error) bool
-	well  time.Time // when the server last sent something
+	after     int64
+	yield     func(holdfast.Feed, error) bool
+	lastHeard time.Time // when the server last sent something
 }
 
-var errEnough = errors.New("the caller stopped iterating")
+var errStopped = errors.New("the caller stopped iterating")
 
 // follow reads one connection until it ends.
 func (t *tail) follow(ctx context.Context, c *Client) error {
@@ -91,15 +91,15 @@ func (t *tail) follow(ctx context.Context, c *Client) error {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return away(ctx, err)
+			return unreachable(ctx, err)
 		}
-		t.well = time.Now()
+		t.lastHeard = time.Now()
 		line = strings.TrimRight(line, "\r\n")
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case line == "":
-			if err := t.heard(name, data); err != nil {
+			if err := t.handle(name, data); err != nil {
 				return err
 			}
 			name, data = "", ""
@@ -111,10 +111,10 @@ func (t *tail) follow(ctx context.Context, c *Client) error {
 	}
 }
 
-// heard handles one event of the stream.
-func (t *tail) heard(name, data string) error {
+// handle handles one event of the stream.
+func (t *tail) handle(name, data string) error {
 	page := holdfast.Feed{}
-	var said struct {
+	var message struct {
 		Data   holdfast.Event `json:"data"` // of an event; the other fields are those of a reset or a position
 		Seq    int64          `json:"seq"`
 		From   int64          `json:"from"`
@@ -125,29 +125,29 @@ func (t *tail) heard(name, data string) error {
 		return nil
 	}
 	// Events have the form of notifications, in which durations are not those of the API.
-	if err := stdjson.Unmarshal([]byte(data), &said); err != nil {
+	if err := stdjson.Unmarshal([]byte(data), &message); err != nil {
 		return &holdfast.Error{Kind: ErrInternal, Message: "an event cannot be read: check that the server is not newer than this program", Cause: err}
 	}
 	switch name {
 	case "position":
-		t.after = said.Seq
+		t.after = message.Seq
 		return nil
 	case "reset":
-		if said.From < t.after {
-			return invalid("the feed ends at %d, but you have read to %d: that number is from another store; continue after %d, or start again after 0", said.From, t.after, said.From)
+		if message.From < t.after {
+			return invalid("the feed ends at %d, but you have read to %d: that number is from another store; continue after %d, or start again after 0", message.From, t.after, message.From)
 		}
-		t.after = said.From
-		page.Missed, page.Purged, page.Head = said.Missed, said.From, said.Head
-		if said.Missed == 0 {
+		t.after = message.From
+		page.Missed, page.Purged, page.Head = message.Missed, message.From, message.Head
+		if message.Missed == 0 {
 			return nil
 		}
 	default:
-		t.after = said.Data.Seq
-		page.Events, page.Head = []holdfast.Event{said.Data}, said.Data.Seq
+		t.after = message.Data.Seq
+		page.Events, page.Head = []holdfast.Event{message.Data}, message.Data.Seq
 	}
 	page.Next = t.after
 	if !t.yield(page, nil) {
-		return errEnough
+		return errStopped
 	}
 	return nil
 }

@@ -21,26 +21,26 @@ type param struct {
 	index []int
 	where string // path, query or header
 	name  string
-	most  int64 // maximum of a number; 0: no maximum
+	max   int64 // maximum of a number; 0: no maximum
 }
 
 // maxPage is the maximum of the parameter limit, unless its field has the tag max.
 const maxPage = 200
 
-// A shape describes how a request type is encoded: which fields are parameters, and which one is the body.
-type shape struct {
+// A requestLayout describes how a request type is encoded: which fields are parameters, and which one is the body.
+type requestLayout struct {
 	params []param
 	body   []int // index of the body field; nil when there is none
 }
 
-var shapes sync.Map // reflect.Type → *shape
+var requestLayouts sync.Map // reflect.Type → *shape
 
-// shapeOf returns the shape of a request type. It is computed once for each type, and safe for concurrent use.
-func shapeOf(t reflect.Type) *shape {
-	if known, ok := shapes.Load(t); ok {
-		return known.(*shape)
+// layoutOf returns the layout of a request type. It is computed once for each type, and safe for concurrent use.
+func layoutOf(t reflect.Type) *requestLayout {
+	if known, ok := requestLayouts.Load(t); ok {
+		return known.(*requestLayout)
 	}
-	s := &shape{}
+	s := &requestLayout{}
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
 			continue
@@ -51,18 +51,18 @@ func shapeOf(t reflect.Type) *shape {
 		}
 		for _, where := range []string{"path", "query", "header"} {
 			if name, ok := f.Tag.Lookup(where); ok {
-				s.params = append(s.params, param{f.Index, where, name, mostOf(f, name)})
+				s.params = append(s.params, param{f.Index, where, name, maxOf(f, name)})
 			}
 		}
 	}
-	shapes.Store(t, s)
+	requestLayouts.Store(t, s)
 	return s
 }
 
-// mostOf is the maximum of a numeric parameter.
-func mostOf(f reflect.StructField, name string) int64 {
-	if most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64); err == nil {
-		return most
+// maxOf is the maximum of a numeric parameter.
+func maxOf(f reflect.StructField, name string) int64 {
+	if limit, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64); err == nil {
+		return limit
 	}
 	if name == "limit" {
 		return maxPage
@@ -71,13 +71,13 @@ func mostOf(f reflect.StructField, name string) int64 {
 }
 
 // HasBody reports whether requests of this type have a body. in is a pointer to the request.
-func HasBody(in any) bool { return shapeOf(reflect.TypeOf(in).Elem()).body != nil }
+func HasBody(in any) bool { return layoutOf(reflect.TypeOf(in).Elem()).body != nil }
 
 // Decode reads the parameters and the body of a request into in, which is a pointer. Every mistake is ErrInvalid. Unknown query parameters are refused: a
 // misspelled filter must not select everything.
 func Decode(r *http.Request, body []byte, in any) error {
 	v := reflect.ValueOf(in).Elem()
-	s := shapeOf(v.Type())
+	s := layoutOf(v.Type())
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return invalid("the query cannot be read: percent-encode special characters")
@@ -96,7 +96,7 @@ func Decode(r *http.Request, body []byte, in any) error {
 		if len(given) == 0 {
 			continue
 		}
-		if err := read(v.FieldByIndex(p.index), p, given); err != nil {
+		if err := setField(v.FieldByIndex(p.index), p, given); err != nil {
 			return err
 		}
 	}
@@ -131,10 +131,10 @@ func invalid(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: clean(fmt.Sprintf(format, args...))}
 }
 
-// read sets one field from the values that the request gives for it.
-func read(to reflect.Value, p param, given []string) error {
+// setField sets one field from the values that the request gives for it.
+func setField(to reflect.Value, p param, given []string) error {
 	for _, text := range given {
-		if err := plainParam(p, text); err != nil {
+		if err := checkParam(p, text); err != nil {
 			return err
 		}
 	}
@@ -152,8 +152,8 @@ func read(to reflect.Value, p param, given []string) error {
 	if err := parse(to, given[0]); err != nil {
 		return invalid("%s: %v", p.name, err)
 	}
-	if p.most > 0 && to.CanInt() && (to.Int() < 0 || to.Int() > p.most) {
-		return invalid("%s: %d is out of range; give at most %d", p.name, to.Int(), p.most)
+	if p.max > 0 && to.CanInt() && (to.Int() < 0 || to.Int() > p.max) {
+		return invalid("%s: %d is out of range; give at most %d", p.name, to.Int(), p.max)
 	}
 	return nil
 }
@@ -204,14 +204,14 @@ func Encode(path string, in any) (target string, header http.Header, body any, e
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	s := shapeOf(v.Type())
+	s := layoutOf(v.Type())
 	header, query := http.Header{}, url.Values{}
 	for _, p := range s.params {
 		f := v.FieldByIndex(p.index)
 		if p.where != "path" && f.IsZero() {
 			continue
 		}
-		texts, err := write(f)
+		texts, err := formatField(f)
 		if err != nil {
 			return "", nil, nil, err
 		}
@@ -246,8 +246,8 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// write formats a field as parameter values.
-func write(f reflect.Value) ([]string, error) {
+// formatField formats a field as parameter values.
+func formatField(f reflect.Value) ([]string, error) {
 	if f.Kind() == reflect.Pointer {
 		f = f.Elem()
 	}

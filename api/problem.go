@@ -23,8 +23,8 @@ type Problem struct {
 	Request   string      `json:"request_id,omitempty" doc:"Id of the request, which the server's log contains."`
 }
 
-// A trouble is one kind of problem. The list troubles is the only place that maps errors to HTTP.
-type trouble struct {
+// A problemKind is one kind of problem. The list problemKinds is the only place that maps errors to HTTP.
+type problemKind struct {
 	kind   error
 	code   string
 	status int
@@ -52,7 +52,7 @@ var (
 	ErrInternal = errors.New("internal")
 )
 
-var troubles = []trouble{
+var problemKinds = []problemKind{
 	{ErrUnauthenticated, "unauthenticated", http.StatusUnauthorized, "An API key is required", "Send an API key in the header: Authorization: Bearer hf_... Create the first one on the machine of the store, with: holdfast keys create."},
 	{ErrForbidden, "forbidden", http.StatusForbidden, "The API key does not allow this", "Use a key whose scope allows the operation. A key that is bound to an owner can only access that owner's jobs and groups. The detail names what is missing."},
 	{ErrTooLarge, "too_large", http.StatusRequestEntityTooLarge, "The request body is too large", "Send less at a time. The detail names the maximum. To enqueue many jobs, send NDJSON to /v1/jobs/bulk."},
@@ -75,7 +75,7 @@ const internalDetail = "a fault of the server: its log has the cause under the r
 
 // ProblemPage is the text behind a problem's type: what it means and what to do. ok is false when no problem has the code.
 func ProblemPage(code string) (text string, ok bool) {
-	for _, t := range troubles {
+	for _, t := range problemKinds {
 		if t.code == code {
 			return fmt.Sprintf("%s\n\nCode %s, HTTP status %d %s.\n\n%s\n", t.title, t.code, t.status, http.StatusText(t.status), t.remedy), true
 		}
@@ -85,8 +85,8 @@ func ProblemPage(code string) (text string, ok bool) {
 
 // ProblemOf returns the problem for an error. The message of an error of unknown kind is not shown: it becomes an internal problem.
 func ProblemOf(err error) *Problem {
-	t := troubles[len(troubles)-1]
-	for _, known := range troubles {
+	t := problemKinds[len(problemKinds)-1]
+	for _, known := range problemKinds {
 		if errors.Is(err, known.kind) {
 			t = known
 			break
@@ -99,8 +99,8 @@ func ProblemOf(err error) *Problem {
 		return p
 	}
 	p.Detail = clean(err.Error())
-	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-		p.Job, p.After = said.Job, said.RetryAfter.Seconds()
+	if herr := (*holdfast.Error)(nil); errors.As(err, &herr) {
+		p.Job, p.After = herr.Job, herr.RetryAfter.Seconds()
 	}
 	if p.Retryable && p.After == 0 {
 		p.After = 1
@@ -114,7 +114,7 @@ func (p *Problem) Err() error {
 		return nil
 	}
 	kind := error(ErrInternal)
-	for _, known := range troubles {
+	for _, known := range problemKinds {
 		if known.code == p.Code {
 			kind = known.kind
 		}

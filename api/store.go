@@ -32,44 +32,44 @@ func (s *Store) Close() error {
 }
 
 // In returns an enqueuer that refuses every call: a transaction of the caller's database cannot reach through a server.
-func (s *Store) In(tx any) holdfast.Enqueuer { return unbound{fmt.Sprintf("%T", tx)} }
+func (s *Store) In(tx any) holdfast.Enqueuer { return refusingEnqueuer{fmt.Sprintf("%T", tx)} }
 
-// An unbound enqueuer refuses every call.
-type unbound struct{ tx string }
+// A refusingEnqueuer enqueuer refuses every call.
+type refusingEnqueuer struct{ tx string }
 
-func (u unbound) refusal() error {
+func (u refusingEnqueuer) refusal() error {
 	return invalid("a transaction of type %s cannot be used through a server: open the store directly, or enqueue with an idempotency key after the transaction", u.tx)
 }
 
-func (u unbound) Enqueue(context.Context, []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (u refusingEnqueuer) Enqueue(context.Context, []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return nil, u.refusal()
 }
 
-func (u unbound) Gather(context.Context, holdfast.Group) (holdfast.Group, error) {
+func (u refusingEnqueuer) Gather(context.Context, holdfast.Group) (holdfast.Group, error) {
 	return holdfast.Group{}, u.refusal()
 }
 
-func (u unbound) Seal(context.Context, holdfast.ID) error { return u.refusal() }
+func (u refusingEnqueuer) Seal(context.Context, holdfast.ID) error { return u.refusal() }
 
 const (
-	once  = false
-	again = true
+	sendOnce  = false
+	mayRepeat = true
 )
 
-// ask calls a store route that has an answer.
-func ask[In, Out any](ctx context.Context, s *Store, r Route[Asks[In], Exact[Out]], in In, repeat bool) (Out, error) {
-	out, err := tell(ctx, s, r, Asks[In]{Exact[In]{in}}, repeat)
+// callVerb calls a store route that has an answer.
+func callVerb[In, Out any](ctx context.Context, s *Store, r Route[Asks[In], Exact[Out]], in In, repeat bool) (Out, error) {
+	out, err := callOpen(ctx, s, r, Asks[In]{Exact[In]{in}}, repeat)
 	return out.Value, err
 }
 
-// order calls a store route without an answer.
-func order[In any](ctx context.Context, s *Store, r Route[Asks[In], Nothing], in In, repeat bool) error {
-	_, err := tell(ctx, s, r, Asks[In]{Exact[In]{in}}, repeat)
+// callAction calls a store route without an answer.
+func callAction[In any](ctx context.Context, s *Store, r Route[Asks[In], Nothing], in In, repeat bool) error {
+	_, err := callOpen(ctx, s, r, Asks[In]{Exact[In]{in}}, repeat)
 	return err
 }
 
-// tell calls any route, unless the store is closed.
-func tell[In, Out any](ctx context.Context, s *Store, r Route[In, Out], in In, repeat bool) (out Out, err error) {
+// callOpen calls any route, unless the store is closed.
+func callOpen[In, Out any](ctx context.Context, s *Store, r Route[In, Out], in In, repeat bool) (out Out, err error) {
 	if err := s.open(ctx); err != nil {
 		return out, err
 	}
@@ -87,7 +87,7 @@ func (s *Store) open(ctx context.Context) error {
 // Claim claims due jobs. It is sent once.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	in := ClaimIn{Letter: true, Body: Claim{Worker: c.Worker, Queues: c.Queues, Kinds: c.Kinds, Limit: &c.Limit, Start: &c.Start, Lease: &c.Lease, Bytes: c.Bytes, OwnerSlots: c.OwnerSlots, Busy: c.Busy}}
-	out, err := tell(ctx, s, ClaimJobs, in, once)
+	out, err := callOpen(ctx, s, ClaimJobs, in, sendOnce)
 	return leases(out, err, Unmark)
 }
 
@@ -95,8 +95,8 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (holdfast.Renewed, error) {
 	var in RenewIn
 	in.Body.Lease = &lease
-	in.Body.Renewals = each(renewals, func(r holdfast.Renewal) Renewal { return Renewal(r) })
-	out, err := tell(ctx, s, RenewJobs, in, again)
+	in.Body.Renewals = mapSlice(renewals, func(r holdfast.Renewal) Renewal { return Renewal(r) })
+	out, err := callOpen(ctx, s, RenewJobs, in, mayRepeat)
 	return holdfast.Renewed{Lost: out.Lost, Cancelling: out.Cancelling}, err
 }
 
@@ -109,21 +109,21 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 		}
 		return heavy
 	}
-	return portions(settlements, weight, func(few []holdfast.Settlement) (Answers, error) {
+	return sendInChunks(settlements, weight, func(few []holdfast.Settlement) (Answers, error) {
 		in := SettleIn{Letter: true}
 		in.Body.Settlements = make([]Settlement, len(few))
 		for i, one := range few {
 			in.Body.Settlements[i] = Settlement(one)
 			in.Body.Settlements[i].Result = Mark(one.Result)
 		}
-		return tell(ctx, s, SettleJobs, in, again)
+		return callOpen(ctx, s, SettleJobs, in, mayRepeat)
 	})
 }
 
 // Note saves progress and checkpoints.
 func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
 	weight := func(one holdfast.Note) int { return 600 + len(one.Checkpoint) + len(one.Checkpoint)/4 }
-	return portions(notes, weight, func(few []holdfast.Note) (Answers, error) {
+	return sendInChunks(notes, weight, func(few []holdfast.Note) (Answers, error) {
 		in := NoteIn{Letter: true}
 		for _, one := range few {
 			note := Note{Batch: one.Batch, Job: one.Job, Token: one.Token, Checkpoint: Mark(one.Checkpoint)}
@@ -132,12 +132,12 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 			}
 			in.Body.Notes = append(in.Body.Notes, note)
 		}
-		return tell(ctx, s, NoteJobs, in, again)
+		return callOpen(ctx, s, NoteJobs, in, mayRepeat)
 	})
 }
 
-// portions sends many entries in calls of at most MostLeases entries and about half of WorkLimit, and joins the answers in order.
-func portions[T any](all []T, weight func(T) int, send func([]T) (Answers, error)) ([]error, error) {
+// sendInChunks sends many entries in calls of at most MostLeases entries and about half of WorkLimit, and joins the answers in order.
+func sendInChunks[T any](all []T, weight func(T) int, send func([]T) (Answers, error)) ([]error, error) {
 	answers := make([]error, 0, len(all))
 	for len(all) > 0 {
 		n, heavy := 0, 0
@@ -156,7 +156,7 @@ func portions[T any](all []T, weight func(T) int, send func([]T) (Answers, error
 
 // Present reports that a worker process is alive.
 func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	_, err := tell(ctx, s, PutWorker, PresentIn{p.Worker, Present{p.Queues, p.Kinds, p.Depends, p.Version, p.Slots, p.Codes, p.Policy, p.Misses, p.For}}, again)
+	_, err := callOpen(ctx, s, PutWorker, PresentIn{p.Worker, Present{p.Queues, p.Kinds, p.Depends, p.Version, p.Slots, p.Codes, p.Policy, p.Misses, p.For}}, mayRepeat)
 	return err
 }
 
@@ -165,7 +165,7 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	for end := time.Now().Add(patience); ; {
 		var in WakeIn
 		in.Body.Queues, in.Body.Patience = queues, max(0, min(time.Until(end), MostWait))
-		out, err := tell(ctx, s, AwaitWork, in, once)
+		out, err := callOpen(ctx, s, AwaitWork, in, sendOnce)
 		if err != nil || out.Work || out.Cancel || !time.Now().Before(end) {
 			return holdfast.Wake(out), err
 		}

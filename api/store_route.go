@@ -8,14 +8,14 @@ import (
 // Asks is the request of a store route: the JSON of In, byte for byte.
 type Asks[In any] struct{ Body Exact[In] }
 
-// verb makes the route of a store method. These routes are for engines and other Go programs that use a store through a server; there is one for each
+// storeRoute makes the route of a store method. These routes are for engines and other Go programs that use a store through a server; there is one for each
 // method of a store. Other clients find what they need in the other sections.
-func verb[In, Out any](name string, scope, also apikey.Scope, about string) Route[Asks[In], Exact[Out]] {
+func storeRoute[In, Out any](name string, scope, also apikey.Scope, about string) Route[Asks[In], Exact[Out]] {
 	return Route[Asks[In], Exact[Out]]{Name: "store-" + name, Method: "POST", Path: "/store/" + name, Scope: scope, Also: also, Tag: "store", Limit: WorkLimit, About: about}
 }
 
-// deed is verb for a method without an answer.
-func deed[In any](name string, scope apikey.Scope, about string) Route[Asks[In], Nothing] {
+// storeAction is verb for a method without an answer.
+func storeAction[In any](name string, scope apikey.Scope, about string) Route[Asks[In], Nothing] {
 	return Route[Asks[In], Nothing]{Name: "store-" + name, Method: "POST", Path: "/store/" + name, Scope: scope, Tag: "store", Limit: WorkLimit, About: about}
 }
 
@@ -56,53 +56,53 @@ type (
 
 // The store routes that engines need: duties, and the records in which engines keep state.
 var (
-	StoreGather     = verb[NewGroup, holdfast.Group]("gather", apikey.Worker, apikey.Operator, "Create a group.")
-	StoreSeal       = deed[Which]("seal", apikey.Worker, "Seal a group.")
-	StorePromote    = verb[Few, Counted]("promote", apikey.Worker, "", "Make jobs claimable whose start time has come.")
-	StoreReclaim    = verb[Take, ClaimOut]("reclaim", apikey.Worker, "", "Take over jobs whose leases have expired.")
-	StoreExpire     = verb[Take, ClaimOut]("expire", apikey.Worker, "", "Claim jobs that have expired before they could start.")
-	StoreBreach     = verb[Few, []holdfast.ID]("breach", apikey.Worker, "", "Find jobs whose promised next attempt is late.")
-	StoreRecords    = verb[ARoom, []holdfast.Record]("records", apikey.Worker, "", "Read the records of a room.")
-	StoreKeep       = deed[Change]("keep", apikey.Worker, "Store a change. Records that only people change need a key of scope admin. Errors: conflict (a record has changed since it was read).")
-	StoreRedrive    = verb[Step, Answers]("redrive", apikey.Worker, "", "Take dead letters for a redrive.")
-	StoreRedriven   = verb[Which, holdfast.Tally]("redriven", apikey.Worker, apikey.Viewer, "Count what became of the jobs that a redrive took.")
-	StoreConclude   = verb[Few, Counted]("conclude", apikey.Worker, "", "Settle groups whose members have ended. Starts or cancels members that waited for others.")
-	StoreSequence   = verb[Few, Counted]("sequence", apikey.Worker, "", "Number new events for the feed.")
-	StorePurge      = verb[Sweep, holdfast.Purged]("purge", apikey.Worker, "", "Delete ended jobs whose retention time is over.")
-	StoreForget     = verb[Aged, Counted]("forget", apikey.Worker, "", "Delete old entries of a shelf.")
-	StoreArtifacts  = verb[ThingsWanted, []holdfast.Artifact]("artifacts", apikey.Worker, apikey.Viewer, "List artifacts.")
-	StoreExperience = verb[Lately, []holdfast.Experience]("experience", apikey.Worker, apikey.Viewer, "Summarise attempts by kind.")
-	StoreBehind     = verb[Placed, Counted]("behind", apikey.Viewer, "", "Count the due jobs that a hold keeps back.")
+	StoreGather     = storeRoute[NewGroup, holdfast.Group]("gather", apikey.Worker, apikey.Operator, "Create a group.")
+	StoreSeal       = storeAction[Which]("seal", apikey.Worker, "Seal a group.")
+	StorePromote    = storeRoute[Few, Counted]("promote", apikey.Worker, "", "Make jobs claimable whose start time has come.")
+	StoreReclaim    = storeRoute[Take, ClaimOut]("reclaim", apikey.Worker, "", "Take over jobs whose leases have expired.")
+	StoreExpire     = storeRoute[Take, ClaimOut]("expire", apikey.Worker, "", "Claim jobs that have expired before they could start.")
+	StoreBreach     = storeRoute[Few, []holdfast.ID]("breach", apikey.Worker, "", "Find jobs whose promised next attempt is late.")
+	StoreRecords    = storeRoute[ARoom, []holdfast.Record]("records", apikey.Worker, "", "Read the records of a room.")
+	StoreKeep       = storeAction[Change]("keep", apikey.Worker, "Store a change. Records that only people change need a key of scope admin. Errors: conflict (a record has changed since it was read).")
+	StoreRedrive    = storeRoute[Step, Answers]("redrive", apikey.Worker, "", "Take dead letters for a redrive.")
+	StoreRedriven   = storeRoute[Which, holdfast.Tally]("redriven", apikey.Worker, apikey.Viewer, "Count what became of the jobs that a redrive took.")
+	StoreConclude   = storeRoute[Few, Counted]("conclude", apikey.Worker, "", "Settle groups whose members have ended. Starts or cancels members that waited for others.")
+	StoreSequence   = storeRoute[Few, Counted]("sequence", apikey.Worker, "", "Number new events for the feed.")
+	StorePurge      = storeRoute[Sweep, holdfast.Purged]("purge", apikey.Worker, "", "Delete ended jobs whose retention time is over.")
+	StoreForget     = storeRoute[Aged, Counted]("forget", apikey.Worker, "", "Delete old entries of a shelf.")
+	StoreArtifacts  = storeRoute[ThingsWanted, []holdfast.Artifact]("artifacts", apikey.Worker, apikey.Viewer, "List artifacts.")
+	StoreExperience = storeRoute[Lately, []holdfast.Experience]("experience", apikey.Worker, apikey.Viewer, "Summarise attempts by kind.")
+	StoreBehind     = storeRoute[Placed, Counted]("behind", apikey.Viewer, "", "Count the due jobs that a hold keeps back.")
 )
 
 // The store routes by which people act on jobs.
 var (
-	StoreRetry       = verb[Deed, Counted]("retry", apikey.Operator, "", "Retry a job.")
-	StoreCancel      = verb[Deed, holdfast.State]("cancel", apikey.Operator, "", "Cancel a job.")
-	StoreDiscard     = deed[Deed]("discard", apikey.Operator, "Discard a dead letter.")
-	StoreEdit        = verb[Alteration, holdfast.Job]("edit", apikey.Operator, "", "Edit a job.")
-	StorePause       = deed[Placed]("pause", apikey.Operator, "Place a hold.")
-	StoreResume      = deed[Placed]("resume", apikey.Operator, "Lift a hold.")
-	StoreTriage      = deed[Judgement]("triage", apikey.Operator, "Triage an error group.")
-	StoreRetryGroup  = verb[Deed, Counted]("retry-group", apikey.Operator, "", "Retry a group.")
-	StoreCancelGroup = deed[Deed]("cancel-group", apikey.Operator, "Cancel a group.")
+	StoreRetry       = storeRoute[Deed, Counted]("retry", apikey.Operator, "", "Retry a job.")
+	StoreCancel      = storeRoute[Deed, holdfast.State]("cancel", apikey.Operator, "", "Cancel a job.")
+	StoreDiscard     = storeAction[Deed]("discard", apikey.Operator, "Discard a dead letter.")
+	StoreEdit        = storeRoute[Alteration, holdfast.Job]("edit", apikey.Operator, "", "Edit a job.")
+	StorePause       = storeAction[Placed]("pause", apikey.Operator, "Place a hold.")
+	StoreResume      = storeAction[Placed]("resume", apikey.Operator, "Lift a hold.")
+	StoreTriage      = storeAction[Judgement]("triage", apikey.Operator, "Triage an error group.")
+	StoreRetryGroup  = storeRoute[Deed, Counted]("retry-group", apikey.Operator, "", "Retry a group.")
+	StoreCancelGroup = storeAction[Deed]("cancel-group", apikey.Operator, "Cancel a group.")
 )
 
 // The store routes that only read.
 var (
-	StoreJob         = verb[Which, holdfast.Job]("job", apikey.Viewer, apikey.Worker, "Get a job. Its JSON is returned byte for byte.")
-	StoreJobs        = verb[holdfast.Filter, Page[holdfast.Job]]("jobs", apikey.Viewer, apikey.Worker, "List jobs. Newest first.")
-	StoreHistory     = verb[Which, holdfast.History]("history", apikey.Viewer, "", "Get the history of a job.")
-	StoreAhead       = verb[Which, Counted]("ahead", apikey.Viewer, "", "Count the jobs that are claimed before a job.")
-	StoreHolds       = verb[struct{}, []holdfast.Hold]("holds", apikey.Viewer, apikey.Worker, "List holds.")
-	StoreWorkers     = verb[struct{}, []holdfast.Presence]("workers", apikey.Viewer, apikey.Worker, "List workers.")
-	StoreCounts      = verb[struct{}, []holdfast.Count]("counts", apikey.Viewer, "", "Count jobs.")
-	StoreAudit       = verb[struct{}, []holdfast.Finding]("audit", apikey.Operator, "", "Run the integrity check.")
-	StoreErrors      = verb[ErrorsWanted, Page[holdfast.ErrorGroup]]("error-groups", apikey.Viewer, "", "List error groups.")
-	StoreEvents      = verb[Stretch, []holdfast.Event]("events", apikey.Viewer, "", "List the events of a subject that is not a job.")
-	StoreGroup       = verb[Which, holdfast.Group]("group", apikey.Viewer, apikey.Worker, "Get a group.")
-	StoreGroups      = verb[GroupsWanted, Page[holdfast.Group]]("groups", apikey.Viewer, "", "List groups.")
-	StoreFeed        = verb[Stretch, holdfast.Feed]("feed", apikey.Viewer, "", "List events after a number.")
-	StoreTombstones  = verb[StonesWanted, Page[holdfast.Tombstone]]("tombstones", apikey.Viewer, "", "List tombstones.")
-	StorePurgeCounts = verb[struct{}, []holdfast.PurgeCount]("purge-counts", apikey.Viewer, "", "Count purged jobs.")
+	StoreJob         = storeRoute[Which, holdfast.Job]("job", apikey.Viewer, apikey.Worker, "Get a job. Its JSON is returned byte for byte.")
+	StoreJobs        = storeRoute[holdfast.Filter, Page[holdfast.Job]]("jobs", apikey.Viewer, apikey.Worker, "List jobs. Newest first.")
+	StoreHistory     = storeRoute[Which, holdfast.History]("history", apikey.Viewer, "", "Get the history of a job.")
+	StoreAhead       = storeRoute[Which, Counted]("ahead", apikey.Viewer, "", "Count the jobs that are claimed before a job.")
+	StoreHolds       = storeRoute[struct{}, []holdfast.Hold]("holds", apikey.Viewer, apikey.Worker, "List holds.")
+	StoreWorkers     = storeRoute[struct{}, []holdfast.Presence]("workers", apikey.Viewer, apikey.Worker, "List workers.")
+	StoreCounts      = storeRoute[struct{}, []holdfast.Count]("counts", apikey.Viewer, "", "Count jobs.")
+	StoreAudit       = storeRoute[struct{}, []holdfast.Finding]("audit", apikey.Operator, "", "Run the integrity check.")
+	StoreErrors      = storeRoute[ErrorsWanted, Page[holdfast.ErrorGroup]]("error-groups", apikey.Viewer, "", "List error groups.")
+	StoreEvents      = storeRoute[Stretch, []holdfast.Event]("events", apikey.Viewer, "", "List the events of a subject that is not a job.")
+	StoreGroup       = storeRoute[Which, holdfast.Group]("group", apikey.Viewer, apikey.Worker, "Get a group.")
+	StoreGroups      = storeRoute[GroupsWanted, Page[holdfast.Group]]("groups", apikey.Viewer, "", "List groups.")
+	StoreFeed        = storeRoute[Stretch, holdfast.Feed]("feed", apikey.Viewer, "", "List events after a number.")
+	StoreTombstones  = storeRoute[StonesWanted, Page[holdfast.Tombstone]]("tombstones", apikey.Viewer, "", "List tombstones.")
+	StorePurgeCounts = storeRoute[struct{}, []holdfast.PurgeCount]("purge-counts", apikey.Viewer, "", "Count purged jobs.")
 )

@@ -70,10 +70,10 @@ type (
 
 // The store routes of counts and trends.
 var (
-	StoreCount       = verb[CountWanted, Counted]("count", apikey.Viewer, "", "Count jobs. Counting stops at a number.")
-	StoreDepths      = verb[struct{}, []holdfast.Depth]("depths", apikey.Viewer, "", "List the depth of each queue.")
-	StoreTrends      = verb[TrendsWanted, []holdfast.Trend]("trends", apikey.Viewer, "", "List trends.")
-	StoreErrorTrends = verb[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", apikey.Viewer, "", "List trends of error groups.")
+	StoreCount       = storeRoute[CountWanted, Counted]("count", apikey.Viewer, "", "Count jobs. Counting stops at a number.")
+	StoreDepths      = storeRoute[struct{}, []holdfast.Depth]("depths", apikey.Viewer, "", "List the depth of each queue.")
+	StoreTrends      = storeRoute[TrendsWanted, []holdfast.Trend]("trends", apikey.Viewer, "", "List trends.")
+	StoreErrorTrends = storeRoute[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", apikey.Viewer, "", "List trends of error groups.")
 )
 
 // Count counts the jobs that match the filter, up to 10000.
@@ -102,21 +102,21 @@ func (d *Desk) ErrorTrends(ctx context.Context, fingerprints []string, within, s
 
 // Count counts the jobs that match the filter, up to most.
 func (s *Store) Count(ctx context.Context, f holdfast.Filter, most int) (int, error) {
-	out, err := ask(ctx, s, StoreCount, CountWanted{f, most}, again)
+	out, err := callVerb(ctx, s, StoreCount, CountWanted{f, most}, mayRepeat)
 	return out.Count, err
 }
 
 // Depths returns the depth of each queue.
 func (s *Store) Depths(ctx context.Context) ([]holdfast.Depth, error) {
-	return ask(ctx, s, StoreDepths, struct{}{}, again)
+	return callVerb(ctx, s, StoreDepths, struct{}{}, mayRepeat)
 }
 
 // Trends returns the number of attempts by result, over time and by queue.
 func (s *Store) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
-	return ask(ctx, s, StoreTrends, TrendsWanted{within, step}, again)
+	return callVerb(ctx, s, StoreTrends, TrendsWanted{within, step}, mayRepeat)
 }
 
 // ErrorTrends returns the number of failures of error groups, over time.
 func (s *Store) ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]holdfast.ErrorTrend, error) {
-	return ask(ctx, s, StoreErrorTrends, ErrorTrendsWanted{fingerprints, TrendsWanted{within, step}}, again)
+	return callVerb(ctx, s, StoreErrorTrends, ErrorTrendsWanted{fingerprints, TrendsWanted{within, step}}, mayRepeat)
 }

@@ -23,25 +23,25 @@ var rawOut = json.MarshalToFunc(func(e *jsontext.Encoder, raw stdjson.RawMessage
 
 type rawJSON = stdjson.RawMessage
 
-// letter begins the object {"$text": "..."}, which carries JSON byte for byte. JSON inside other JSON loses its insignificant whitespace, and a duplicate
+// exactPrefix begins the object {"$text": "..."}, which carries JSON byte for byte. JSON inside other JSON loses its insignificant whitespace, and a duplicate
 // member name is an error. A store keeps arguments byte for byte, so the Go client and the server use this form wherever it makes a difference.
-const letter = `{"$text":`
+const exactPrefix = `{"$text":`
 
 // Mark returns JSON in a form that arrives byte for byte: as it is, or wrapped in {"$text": "..."}.
 func Mark(raw stdjson.RawMessage) stdjson.RawMessage {
-	if len(raw) == 0 || survives(raw) {
+	if len(raw) == 0 || unchangedInTransit(raw) {
 		return raw
 	}
-	text, err := jsontext.AppendQuote([]byte(letter), raw)
+	text, err := jsontext.AppendQuote([]byte(exactPrefix), raw)
 	if err != nil { // not UTF-8, so not valid JSON either: no reader accepts it as JSON
-		text, _ = jsontext.AppendQuote([]byte(letter), bytes.ToValidUTF8(raw, []byte("\x00")))
+		text, _ = jsontext.AppendQuote([]byte(exactPrefix), bytes.ToValidUTF8(raw, []byte("\x00")))
 	}
 	return append(text, '}')
 }
 
 // Unmark is the reverse of Mark.
 func Unmark(raw stdjson.RawMessage) stdjson.RawMessage {
-	if !bytes.HasPrefix(raw, []byte(letter)) {
+	if !bytes.HasPrefix(raw, []byte(exactPrefix)) {
 		return raw
 	}
 	var marked struct {
@@ -53,12 +53,12 @@ func Unmark(raw stdjson.RawMessage) stdjson.RawMessage {
 	return stdjson.RawMessage(marked.Text)
 }
 
-// survives reports whether JSON is unchanged after it was embedded in other JSON and read again.
-func survives(raw []byte) bool {
-	if bytes.HasPrefix(raw, []byte(letter)) {
+// unchangedInTransit reports whether JSON is unchanged after it was embedded in other JSON and read again.
+func unchangedInTransit(raw []byte) bool {
+	if bytes.HasPrefix(raw, []byte(exactPrefix)) {
 		return false
 	}
-	if tidy(raw) {
+	if compactJSON(raw) {
 		return true
 	}
 	depth := 0
@@ -88,10 +88,10 @@ var (
 		case len(raw) == 0:
 			return e.WriteToken(jsontext.Null)
 		case string(raw) == "null":
-			return e.WriteValue(jsontext.Value(letter + `"null"}`))
+			return e.WriteValue(jsontext.Value(exactPrefix + `"null"}`))
 		}
 		return e.WriteValue(jsontext.Value(Mark(raw)))
-	}), durationOut, written))
+	}), durationOut, formMarshalers))
 	exactIn = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *stdjson.RawMessage) error {
 		value, err := d.ReadValue()
 		if err != nil {
@@ -101,7 +101,7 @@ var (
 			*to = bytes.Clone(Unmark(stdjson.RawMessage(value)))
 		}
 		return nil
-	}), durationIn, understood))
+	}), durationIn, formUnmarshalers))
 )
 
 // MarshalJSONTo writes Value without a wrapper.

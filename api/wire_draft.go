@@ -70,7 +70,7 @@ func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
 		to.Args = bytes.Clone(value)
 		return err
 	default:
-		field := memberOf(name, to)
+		field := rareField(name, to)
 		if field != nil {
 			return json.UnmarshalDecode(d, field)
 		}
@@ -89,8 +89,8 @@ func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
 	return err
 }
 
-// memberOf returns the field for a member that few drafts have; nil for an unknown name.
-func memberOf(name string, to *holdfast.Draft) any {
+// rareField returns the field for a member that few drafts have; nil for an unknown name.
+func rareField(name string, to *holdfast.Draft) any {
 	switch name {
 	case "priority":
 		return &to.Priority
@@ -120,25 +120,25 @@ func memberOf(name string, to *holdfast.Draft) any {
 	return nil
 }
 
-// A pen writes JSON objects by hand, member by member. It remembers the last six times that it formatted: the leases of a claim share most of theirs.
-type pen struct {
-	out    []byte
-	first  bool
-	stamps [6]stamp
-	next   int // index of the oldest of stamps
+// A jsonWriter writes JSON objects by hand, member by member. It remembers the last six times that it formatted: the leases of a claim share most of theirs.
+type jsonWriter struct {
+	out   []byte
+	first bool
+	times [6]writtenTime
+	next  int // index of the oldest of times
 }
 
-// A stamp is a time that was already written, and the position of its text in out.
-type stamp struct {
+// A writtenTime is a time that was already written, and the position of its text in out.
+type writtenTime struct {
 	at       time.Time
 	from, to int
 }
 
-func (p *pen) open() { p.out, p.first = append(p.out, '{'), true }
+func (p *jsonWriter) open() { p.out, p.first = append(p.out, '{'), true }
 
-func (p *pen) close() { p.out = append(p.out, '}') }
+func (p *jsonWriter) close() { p.out = append(p.out, '}') }
 
-func (p *pen) name(name string) {
+func (p *jsonWriter) name(name string) {
 	if !p.first {
 		p.out = append(p.out, ',')
 	}
@@ -147,7 +147,7 @@ func (p *pen) name(name string) {
 }
 
 // text writes a string member, unless it is empty.
-func (p *pen) text(name, text string) {
+func (p *jsonWriter) text(name, text string) {
 	if text == "" {
 		return
 	}
@@ -168,21 +168,21 @@ func appendText(out []byte, text string) []byte {
 	return append(append(append(out, '"'), text...), '"')
 }
 
-func (p *pen) number(name string, n int) {
+func (p *jsonWriter) number(name string, n int) {
 	if n != 0 {
 		p.name(name)
 		p.out = strconv.AppendInt(p.out, int64(n), 10)
 	}
 }
 
-func (p *pen) id(name string, id holdfast.ID) {
+func (p *jsonWriter) id(name string, id holdfast.ID) {
 	if !id.IsZero() {
 		p.name(name)
 		p.out = append(appendID(append(p.out, '"'), id), '"')
 	}
 }
 
-func (p *pen) duration(name string, d time.Duration) {
+func (p *jsonWriter) duration(name string, d time.Duration) {
 	if d != 0 {
 		p.name(name)
 		p.out = append(append(append(p.out, '"'), d.String()...), '"')
@@ -191,7 +191,7 @@ func (p *pen) duration(name string, d time.Duration) {
 
 // appendDraft encodes a draft with the given id. Its arguments arrive byte for byte.
 func appendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) {
-	p := pen{out: out}
+	p := jsonWriter{out: out}
 	p.open()
 	p.id("id", id)
 	p.name("kind")

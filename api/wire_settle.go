@@ -13,7 +13,7 @@ type settlements = struct {
 
 // appendSettlements encodes settlements by hand, because there is one for every attempt.
 func appendSettlements(all []Settlement) ([]byte, error) {
-	p := pen{out: append(make([]byte, 0, 20+200*len(all)), `{"settlements":[`...)}
+	p := jsonWriter{out: append(make([]byte, 0, 20+200*len(all)), `{"settlements":[`...)}
 	for i := range all {
 		if i > 0 {
 			p.out = append(p.out, ',')
@@ -25,7 +25,7 @@ func appendSettlements(all []Settlement) ([]byte, error) {
 	return append(p.out, "]}"...), nil
 }
 
-func (p *pen) settlement(s *Settlement) error {
+func (p *jsonWriter) settlement(s *Settlement) error {
 	p.open()
 	p.out = append(appendID(append(p.out, `"batch":"`...), s.Batch), `","job":"`...)
 	p.out = append(appendID(p.out, s.Job), '"')

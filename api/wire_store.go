@@ -169,8 +169,8 @@ type Change struct {
 	Artifacts []Thing           `json:"artifacts,omitempty" doc:"Artifacts to write."`
 }
 
-// each converts every element of a slice. nil stays nil.
-func each[From, To any](of []From, make func(From) To) []To {
+// mapSlice converts every element of a slice. nil stays nil.
+func mapSlice[From, To any](of []From, make func(From) To) []To {
 	if of == nil {
 		return nil
 	}
@@ -183,20 +183,20 @@ func each[From, To any](of []From, make func(From) To) []To {
 
 func changeOf(c holdfast.Change) Change {
 	return Change{
-		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: each(c.Place, PlacedOf), Lift: each(c.Lift, PlacedOf),
-		Deposits:  each(c.Deposits, func(d holdfast.Deposit) Deposit { return Deposit{PlacedOf(d.Hold), d.Tokens} }),
-		Listen:    each(c.Listen, func(l holdfast.Listener) Listener { return Listener(l) }),
-		Artifacts: each(c.Artifacts, func(a holdfast.Artifact) Thing { return Thing{a, a.ExpireIn, a.Expired} }),
+		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: mapSlice(c.Place, PlacedOf), Lift: mapSlice(c.Lift, PlacedOf),
+		Deposits:  mapSlice(c.Deposits, func(d holdfast.Deposit) Deposit { return Deposit{PlacedOf(d.Hold), d.Tokens} }),
+		Listen:    mapSlice(c.Listen, func(l holdfast.Listener) Listener { return Listener(l) }),
+		Artifacts: mapSlice(c.Artifacts, func(a holdfast.Artifact) Thing { return Thing{a, a.ExpireIn, a.Expired} }),
 	}
 }
 
 // Change returns the change.
 func (c Change) Change() holdfast.Change {
 	return holdfast.Change{
-		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: each(c.Place, Placed.Placement), Lift: each(c.Lift, Placed.Placement),
-		Deposits: each(c.Deposits, func(d Deposit) holdfast.Deposit { return holdfast.Deposit{Hold: d.Hold.Placement(), Tokens: d.Tokens} }),
-		Listen:   each(c.Listen, func(l Listener) holdfast.Listener { return holdfast.Listener(l) }),
-		Artifacts: each(c.Artifacts, func(t Thing) holdfast.Artifact {
+		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: mapSlice(c.Place, Placed.Placement), Lift: mapSlice(c.Lift, Placed.Placement),
+		Deposits: mapSlice(c.Deposits, func(d Deposit) holdfast.Deposit { return holdfast.Deposit{Hold: d.Hold.Placement(), Tokens: d.Tokens} }),
+		Listen:   mapSlice(c.Listen, func(l Listener) holdfast.Listener { return holdfast.Listener(l) }),
+		Artifacts: mapSlice(c.Artifacts, func(t Thing) holdfast.Artifact {
 			t.Artifact.ExpireIn, t.Artifact.Expired = t.ExpireIn, t.Expired
 			return t.Artifact
 		}),

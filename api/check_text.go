@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// plain refuses decoded values with a NUL character: no name, key or reason has one, and PostgreSQL cannot store it. Raw JSON, such as arguments, may
+// refuseNUL refuses decoded values with a NUL character: no name, key or reason has one, and PostgreSQL cannot store it. Raw JSON, such as arguments, may
 // contain it, and so may what workers report about attempts, because stores clean that.
-func plain(text []byte, to any) error {
+func refuseNUL(text []byte, to any) error {
 	if !bytes.Contains(text, []byte(`\u0000`)) {
 		return nil
 	}
@@ -20,8 +20,8 @@ func plain(text []byte, to any) error {
 	return nil
 }
 
-// cleaned are the types whose strings a store cleans itself.
-var cleaned = map[reflect.Type]bool{reflect.TypeFor[Outcome](): true, reflect.TypeFor[Settlement](): true, reflect.TypeFor[Note](): true}
+// cleanedByStore are the types whose strings a store cleans itself.
+var cleanedByStore = map[reflect.Type]bool{reflect.TypeFor[Outcome](): true, reflect.TypeFor[Settlement](): true, reflect.TypeFor[Note](): true}
 
 func hasNUL(v reflect.Value) bool {
 	switch v.Kind() {
@@ -45,7 +45,7 @@ func hasNUL(v reflect.Value) bool {
 			}
 		}
 	case reflect.Struct:
-		for i := 0; i < v.NumField() && !cleaned[v.Type()]; i++ {
+		for i := 0; i < v.NumField() && !cleanedByStore[v.Type()]; i++ {
 			if hasNUL(v.Field(i)) {
 				return true
 			}
@@ -57,8 +57,8 @@ func hasNUL(v reflect.Value) bool {
 // maxParam is the maximum length of a parameter in bytes. Cursors are the longest.
 const maxParam = 2048
 
-// plainParam refuses a parameter value that no name, key or cursor can have.
-func plainParam(p param, text string) error {
+// checkParam refuses a parameter value that no name, key or cursor can have.
+func checkParam(p param, text string) error {
 	switch {
 	case len(text) > maxParam:
 		return invalid("%s has %d bytes: the maximum is %d", p.name, len(text), maxParam)

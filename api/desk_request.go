@@ -71,10 +71,10 @@ func act[In, Out any](ctx context.Context, d *Desk, r Route[In, Out], actor stri
 	return call(ctx, d.c, r, in)
 }
 
-func said(by ops.By) Said { return Said{Asked{by.Request}, Word{by.Actor, by.Reason}} }
+func saidBy(by ops.By) Said { return Said{Asked{by.Request}, Word{by.Actor, by.Reason}} }
 
-func named(name string, by ops.By) OnNamed { return OnNamed{ByName{name}, said(by)} }
+func onNamed(name string, by ops.By) OnNamed { return OnNamed{ByName{name}, saidBy(by)} }
 
-func dropped(by ops.By) Dropped { return Dropped{by.Actor, by.Reason} }
+func droppedBy(by ops.By) Dropped { return Dropped{by.Actor, by.Reason} }
 
 func wordOn(i holdfast.Intervention) WordOn { return WordOn{Word{i.Actor, i.Reason}, i.Owner} }

@@ -14,21 +14,21 @@ import (
 
 // Some types have no JSON form of their own. These marshalers give them one wherever they occur.
 var (
-	written = json.JoinMarshalers(
-		writes(func(f holdfast.Filter) Choice { return choiceOf(f) }),
-		writes(func(c failure.Code) Code { return Code(c) }),
-		writes(func(r holdfast.Retain) Rule {
+	formMarshalers = json.JoinMarshalers(
+		marshalAs(func(f holdfast.Filter) Choice { return choiceOf(f) }),
+		marshalAs(func(c failure.Code) Code { return Code(c) }),
+		marshalAs(func(r holdfast.Retain) Rule {
 			return Rule{r.Name, r.State, r.Kind, r.Owner, r.Code, r.Group, Span(r.For)}
 		}),
-		writes(func(s Span) string { return s.text() }),
+		marshalAs(func(s Span) string { return s.text() }),
 	)
-	understood = json.JoinUnmarshalers(
-		reads(func(c Choice) (holdfast.Filter, error) { return c.filter(), nil }),
-		reads(func(c Code) (failure.Code, error) { return failure.Code(c), nil }),
-		reads(func(r Rule) (holdfast.Retain, error) {
+	formUnmarshalers = json.JoinUnmarshalers(
+		unmarshalAs(func(c Choice) (holdfast.Filter, error) { return c.filter(), nil }),
+		unmarshalAs(func(c Code) (failure.Code, error) { return failure.Code(c), nil }),
+		unmarshalAs(func(r Rule) (holdfast.Retain, error) {
 			return holdfast.Retain{Name: r.Name, State: r.State, Kind: r.Kind, Owner: r.Owner, Code: r.Code, Group: r.Group, For: time.Duration(r.For)}, nil
 		}),
-		reads(parseSpan),
+		unmarshalAs(parseSpan),
 	)
 )
 
@@ -41,11 +41,11 @@ func Forms() map[reflect.Type]reflect.Type {
 	}
 }
 
-func writes[T, Form any](as func(T) Form) *json.Marshalers {
+func marshalAs[T, Form any](as func(T) Form) *json.Marshalers {
 	return json.MarshalToFunc(func(e *jsontext.Encoder, value T) error { return json.MarshalEncode(e, as(value)) })
 }
 
-func reads[T, Form any](from func(Form) (T, error)) *json.Unmarshalers {
+func unmarshalAs[T, Form any](from func(Form) (T, error)) *json.Unmarshalers {
 	return json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *T) error {
 		var form Form
 		err := json.UnmarshalDecode(d, &form)
@@ -144,7 +144,7 @@ func parseSpan(text string) (Span, error) {
 
 // Codes lists the codes that problems can have.
 func Codes() (codes []string) {
-	for _, t := range troubles {
+	for _, t := range problemKinds {
 		codes = append(codes, t.code)
 	}
 	return codes
