@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// Schedules lists them by name, each with its next slots.
+// Schedules lists schedules by name, each with its next slots. Records that cannot be read are left out and reported in the error.
 func (d *Desk) Schedules(ctx context.Context, next int) ([]ops.Scheduled, error) {
 	out, err := call(ctx, d.c, ListSchedules, SchedulesIn{next})
 	if err == nil {
@@ -19,23 +19,23 @@ func (d *Desk) Schedules(ctx context.Context, next int) ([]ops.Scheduled, error)
 	return out.Schedules, err
 }
 
-// Schedule tells about one, with its next slots.
+// Schedule returns one schedule with its next slots.
 func (d *Desk) Schedule(ctx context.Context, name string, next int) (ops.Scheduled, error) {
 	return call(ctx, d.c, GetSchedule, ScheduleIn{ByName{name}, next})
 }
 
-// SetSchedule adds a schedule, or replaces the one of that name.
+// SetSchedule creates a schedule, or replaces the one with that name.
 func (d *Desk) SetSchedule(ctx context.Context, plan schedule.Schedule, by ops.By) (ops.Scheduled, error) {
 	return act(ctx, d, SetSchedule, by.Actor, SetScheduleIn{ByName{plan.Name}, Asked{by.Request}, scheduleBody(plan, Word{by.Actor, by.Reason})})
 }
 
-// RemoveSchedule forgets a schedule.
+// RemoveSchedule deletes a schedule.
 func (d *Desk) RemoveSchedule(ctx context.Context, name string, by ops.By) error {
 	_, err := act(ctx, d, RemoveSchedule, by.Actor, DropNamed{ByName{name}, Asked{by.Request}, droppedBy(by)})
 	return err
 }
 
-// PauseSchedule lets the slots of a schedule pass by.
+// PauseSchedule pauses a schedule: its slots pass without a job.
 func (d *Desk) PauseSchedule(ctx context.Context, name string, lasting time.Duration, by ops.By) error {
 	return d.pause(ctx, PauseSchedule, name, lasting, by)
 }
@@ -46,7 +46,7 @@ func (d *Desk) ResumeSchedule(ctx context.Context, name string, by ops.By) error
 	return err
 }
 
-// RunSchedule has a schedule make a job out of turn.
+// RunSchedule makes one job of a schedule out of turn.
 func (d *Desk) RunSchedule(ctx context.Context, name string, by ops.By) error {
 	_, err := act(ctx, d, RunSchedule, by.Actor, onNamed(name, by))
 	return err
@@ -57,12 +57,12 @@ func (d *Desk) pause(ctx context.Context, r Route[PauseNamed, Nothing], name str
 	return err
 }
 
-// Retention tells the rules that hold and what they have done so far.
+// Retention returns the retention rules and what they have purged.
 func (d *Desk) Retention(ctx context.Context) (ops.Retention, error) {
 	return call(ctx, d.c, GetRetention, struct{}{})
 }
 
-// ApplyRetention has ended jobs kept by these rules; nil goes back to the workers' own.
+// ApplyRetention applies retention rules; nil returns to the rules of the workers.
 func (d *Desk) ApplyRetention(ctx context.Context, rules []holdfast.Retain, by ops.By) error {
 	if rules == nil {
 		_, err := act(ctx, d, ResetRetention, by.Actor, DropRetention{Asked{by.Request}, droppedBy(by)})
@@ -72,19 +72,19 @@ func (d *Desk) ApplyRetention(ctx context.Context, rules []holdfast.Retain, by o
 	return err
 }
 
-// Tombstones lists what remains of purged jobs, the last purged first.
+// Tombstones lists tombstones of purged jobs, last purged first.
 func (d *Desk) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) (stones []holdfast.Tombstone, cursor string, err error) {
 	out, err := call(ctx, d.c, ListTombstones, TombstonesIn(f))
 	return out.Tombstones, out.Cursor, err
 }
 
-// Duties lists what workers do on a beat.
+// Duties lists the duties.
 func (d *Desk) Duties(ctx context.Context) ([]duty.Standing, error) {
 	out, err := call(ctx, d.c, ListDuties, struct{}{})
 	return out.Duties, err
 }
 
-// PauseDuty has every worker leave a duty alone.
+// PauseDuty pauses a duty in all workers.
 func (d *Desk) PauseDuty(ctx context.Context, name string, lasting time.Duration, by ops.By) error {
 	return d.pause(ctx, PauseDuty, name, lasting, by)
 }
@@ -95,7 +95,7 @@ func (d *Desk) ResumeDuty(ctx context.Context, name string, by ops.By) error {
 	return err
 }
 
-// RunDuty has every worker perform a duty once.
+// RunDuty lets every worker perform a duty once.
 func (d *Desk) RunDuty(ctx context.Context, name string, by ops.By) error {
 	_, err := act(ctx, d, RunDuty, by.Actor, onNamed(name, by))
 	return err

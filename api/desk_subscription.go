@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// Subscriptions lists them, the newest first.
+// Subscriptions lists subscriptions, newest first. Records that cannot be read are left out and reported in the error.
 func (d *Desk) Subscriptions(ctx context.Context) ([]ops.Subscribed, error) {
 	out, err := call(ctx, d.c, ListSubscriptions, struct{}{})
 	if err == nil {
@@ -17,12 +17,12 @@ func (d *Desk) Subscriptions(ctx context.Context) ([]ops.Subscribed, error) {
 	return out.Subscriptions, err
 }
 
-// Subscription tells about one.
+// Subscription returns one subscription.
 func (d *Desk) Subscription(ctx context.Context, id holdfast.ID) (ops.Subscribed, error) {
 	return call(ctx, d.c, GetSubscription, BySubscription{id})
 }
 
-// Subscribe keeps a subscription. It is given its id here, so that an answer that was lost can be asked for again.
+// Subscribe creates or replaces a subscription. A new one gets its id here, so that the caller can repeat the call with the same id when the answer is lost.
 func (d *Desk) Subscribe(ctx context.Context, sub subscription.Subscription, by ops.By) (subscription.Subscription, error) {
 	if sub.ID.IsZero() {
 		sub.ID = holdfast.NewID()
@@ -30,25 +30,25 @@ func (d *Desk) Subscribe(ctx context.Context, sub subscription.Subscription, by 
 	return act(ctx, d, Resubscribe, by.Actor, ResubscribeIn{BySubscription{sub.ID}, Asked{by.Request}, subscriptionBody(sub, Word{by.Actor, by.Reason})})
 }
 
-// Unsubscribe forgets a subscription.
+// Unsubscribe deletes a subscription.
 func (d *Desk) Unsubscribe(ctx context.Context, id holdfast.ID, by ops.By) error {
 	_, err := act(ctx, d, Unsubscribe, by.Actor, DropSubscription{BySubscription{id}, Asked{by.Request}, droppedBy(by)})
 	return err
 }
 
-// EnableSubscription lets a subscription be told again.
+// EnableSubscription enables a subscription at the position where it was disabled.
 func (d *Desk) EnableSubscription(ctx context.Context, id holdfast.ID, by ops.By) error {
 	_, err := act(ctx, d, EnableSubscription, by.Actor, OnSubscription{BySubscription{id}, saidBy(by)})
 	return err
 }
 
-// DisableSubscription has a subscription told nothing.
+// DisableSubscription disables a subscription.
 func (d *Desk) DisableSubscription(ctx context.Context, id holdfast.ID, by ops.By) error {
 	_, err := act(ctx, d, DisableSubscription, by.Actor, OnSubscription{BySubscription{id}, saidBy(by)})
 	return err
 }
 
-// RewindSubscription has a subscription told once more of all that came after a number.
+// RewindSubscription delivers again all events after a number.
 func (d *Desk) RewindSubscription(ctx context.Context, id holdfast.ID, after int64, by ops.By) error {
 	_, err := act(ctx, d, RewindSubscription, by.Actor, RewindIn{BySubscription{id}, Asked{by.Request}, RewindBody{Word{by.Actor, by.Reason}, after}})
 	return err
@@ -61,12 +61,12 @@ func (d *Desk) Deliveries(ctx context.Context, of holdfast.ID, f holdfast.Filter
 	return out.Deliveries, out.Cursor, err
 }
 
-// Delivery tells all about one delivery.
+// Delivery returns one delivery with its attempts.
 func (d *Desk) Delivery(ctx context.Context, id holdfast.ID) (ops.Delivery, error) {
 	return call(ctx, d.c, GetDelivery, ByDelivery{id})
 }
 
-// Resend delivers once more.
+// Resend sends a delivery again. It returns the id of the job that does.
 func (d *Desk) Resend(ctx context.Context, i holdfast.Intervention) (holdfast.ID, error) {
 	out, err := act(ctx, d, Resend, i.Actor, ResendIn{ByDelivery{i.Job}, Asked{i.Request}, wordOn(i)})
 	return out.ID, err

@@ -33,7 +33,7 @@ type requestLayout struct {
 	body   []int // index of the body field; nil when there is none
 }
 
-var requestLayouts sync.Map // reflect.Type → *shape
+var requestLayouts sync.Map // reflect.Type → *requestLayout
 
 // layoutOf returns the layout of a request type. It is computed once for each type, and safe for concurrent use.
 func layoutOf(t reflect.Type) *requestLayout {

@@ -34,7 +34,7 @@ func (s *Store) Close() error {
 // In returns an enqueuer that refuses every call: a transaction of the caller's database cannot reach through a server.
 func (s *Store) In(tx any) holdfast.Enqueuer { return refusingEnqueuer{fmt.Sprintf("%T", tx)} }
 
-// A refusingEnqueuer enqueuer refuses every call.
+// A refusingEnqueuer refuses every call.
 type refusingEnqueuer struct{ tx string }
 
 func (u refusingEnqueuer) refusal() error {

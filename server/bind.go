@@ -11,16 +11,16 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A worker's key may be bound to queues, to kinds, or to both. It then works on, enqueues and sees jobs of these alone: a job elsewhere is answered like an
-// unknown one, and a call that names another queue or kind is refused.
+// A worker's key may be bound to queues, to kinds, or to both. It then claims, enqueues and sees only jobs of these. A job elsewhere is answered like an
+// unknown job, and a call that names another queue or kind is forbidden.
 
-// confined reports whether the caller is a worker, and so does only a worker's work.
+// confined reports whether the caller has the scope worker, and so may only do what workers and engines do.
 func (c Caller) confined() bool { return c.Scope == apikey.Worker }
 
 // narrow reports whether the caller's key is bound to queues or kinds.
 func (c Caller) narrow() bool { return len(c.Queues)+len(c.Kinds) > 0 }
 
-// worksOn reports whether jobs of a queue and a kind are the caller's work.
+// worksOn reports whether the caller's key allows jobs of this queue and kind.
 func (c Caller) worksOn(queue, kind string) bool {
 	if queue == "" {
 		queue = holdfast.DefaultQueue
@@ -28,7 +28,7 @@ func (c Caller) worksOn(queue, kind string) bool {
 	return (len(c.Queues) == 0 || slices.Contains(c.Queues, queue)) && (len(c.Kinds) == 0 || slices.Contains(c.Kinds, kind))
 }
 
-// binding says what a key is bound to.
+// binding describes what the key is bound to, for error messages.
 func (c Caller) binding() string {
 	var parts []string
 	if len(c.Queues) > 0 {
@@ -40,9 +40,9 @@ func (c Caller) binding() string {
 	return strings.Join(parts, " and ")
 }
 
-// beyond refuses what lies outside the binding of the caller's key.
+// beyond is the error for a call outside the binding of the caller's key.
 func (c Caller) beyond(but string) error {
-	return forbidden("this key is bound to " + c.binding() + ", and " + but)
+	return forbidden("this key is bound to " + c.binding() + ": " + but)
 }
 
 func forbidden(message string) error {
@@ -52,23 +52,23 @@ func forbidden(message string) error {
 // mayWorkOn refuses queues and kinds that the caller's key is not bound to.
 func (c Caller) mayWorkOn(queues, kinds []string) error {
 	if slices.ContainsFunc(queues, func(queue string) bool { return len(c.Queues) > 0 && !slices.Contains(c.Queues, queue) }) {
-		return c.beyond("may not work on other queues")
+		return c.beyond("it cannot be used for other queues")
 	}
 	if slices.ContainsFunc(kinds, func(kind string) bool { return len(c.Kinds) > 0 && !slices.Contains(c.Kinds, kind) }) {
-		return c.beyond("may not work on other kinds")
+		return c.beyond("it cannot be used for other kinds")
 	}
 	return nil
 }
 
-// mayEnqueue refuses drafts that are not the caller's work.
+// mayEnqueue refuses drafts of queues and kinds that the caller's key is not bound to.
 func (c Caller) mayEnqueue(drafts []holdfast.Draft) error {
 	if c.narrow() && slices.ContainsFunc(drafts, func(d holdfast.Draft) bool { return !c.worksOn(d.Queue, d.Kind) }) {
-		return c.beyond("may not enqueue elsewhere")
+		return c.beyond("it cannot enqueue jobs of other queues or kinds")
 	}
 	return nil
 }
 
-// mayContinue does the same for jobs that a group enqueues when it ends.
+// mayContinue is mayEnqueue for the jobs that a group enqueues when it ends.
 func (c Caller) mayContinue(then []holdfast.Then) error {
 	drafts := make([]holdfast.Draft, len(then))
 	for i := range then {
@@ -77,7 +77,7 @@ func (c Caller) mayContinue(then []holdfast.Then) error {
 	return c.mayEnqueue(drafts)
 }
 
-// narrowed is a claim that takes no more than the caller's key is bound to. What the claim leaves out is what the key is bound to.
+// narrowed restricts a claim to the binding of the caller's key: queues and kinds that the claim leaves out become those of the key.
 func (c Caller) narrowed(claim holdfast.Claim) (holdfast.Claim, error) {
 	if len(claim.Queues) == 0 && len(c.Queues) > 0 {
 		claim.Queues = c.Queues
@@ -88,8 +88,8 @@ func (c Caller) narrowed(claim holdfast.Claim) (holdfast.Claim, error) {
 	return claim, c.mayWorkOn(claim.Queues, claim.Kinds)
 }
 
-// mayTouch refuses a job that is not the caller's work in the words in which an unknown one is refused. A lease that was handed out here is remembered;
-// other jobs are looked up. Token 0 asks about the job itself.
+// mayTouch refuses a job outside the binding of the caller's key with the error of an unknown job. For a lease that this server has handed out, the cache
+// of leases has the answer; for other jobs the store is asked. Token 0 means the job itself.
 func (s *Server) mayTouch(ctx context.Context, c Caller, id holdfast.ID, token int) error {
 	if !c.narrow() {
 		return nil
@@ -104,14 +104,14 @@ func (s *Server) mayTouch(ctx context.Context, c Caller, id holdfast.ID, token i
 	return err
 }
 
-// A touching is a caller that touches jobs of a server's store.
+// A touching is a caller with a bound key and the server whose jobs it names.
 type touching struct {
 	s *Server
 	c Caller
 }
 
-// sift parts what a bound key may touch from the rest: answers has an error for each that it may not, and the rest are those to go on with, with
-// their places among all.
+// sift separates the entries whose jobs a bound key may access from the others. answers has an error at the place of each refused entry; rest are the
+// allowed entries, and places are their positions in all. Any error but ErrNotFound ends the call.
 func sift[T any](ctx context.Context, by touching, all []T, which func(*T) (holdfast.ID, int)) (rest []T, places []int, answers []error, err error) {
 	answers = make([]error, len(all))
 	for i := range all {
@@ -127,7 +127,7 @@ func sift[T any](ctx context.Context, by touching, all []T, which func(*T) (hold
 	return rest, places, answers, nil
 }
 
-// sifted has do answer those that the caller may touch, and answers the others like unknown jobs.
+// sifted calls do with the entries that the caller may access, and answers the others like unknown jobs. The answers have the order of all.
 func sifted[T any](ctx context.Context, by touching, all []T, which func(*T) (holdfast.ID, int), do func(context.Context, []T) ([]error, error)) ([]error, error) {
 	if !by.c.narrow() {
 		return do(ctx, all)
@@ -145,7 +145,7 @@ func sifted[T any](ctx context.Context, by touching, all []T, which func(*T) (ho
 	return answers, err
 }
 
-// renew extends leases. Jobs that a bound key does not work on are answered as lost.
+// renew extends leases. Jobs outside the binding of the caller's key are answered as lost.
 func (s *Server) renew(ctx context.Context, c Caller, in *api.RenewIn) (api.RenewOut, error) {
 	renewals := make([]holdfast.Renewal, len(in.Body.Renewals))
 	var lost []holdfast.ID
@@ -169,7 +169,7 @@ func (s *Server) renew(ctx context.Context, c Caller, in *api.RenewIn) (api.Rene
 	return api.RenewOut(renewed), err
 }
 
-// heldFrom are holds as a worker sees them: without the words of operators, and for a bound key without those on other queues and kinds.
+// heldFrom are the holds that a worker may see: without the names and reasons of operators, and for a bound key without holds on other queues and kinds.
 func (c Caller) heldFrom(holds []holdfast.Hold) []holdfast.Hold {
 	if !c.confined() {
 		return holds
@@ -188,7 +188,7 @@ func (c Caller) heldFrom(holds []holdfast.Hold) []holdfast.Hold {
 	return seen
 }
 
-// presentFrom are workers as a bound key sees them: of those that share none of its work, only which codes and which policy they follow.
+// presentFrom are the workers that a bound key may see: of workers that share none of its queues or kinds, only the failure codes and the policy version.
 func (c Caller) presentFrom(all []holdfast.Presence) []holdfast.Presence {
 	if !c.narrow() {
 		return all
@@ -205,7 +205,7 @@ func (c Caller) presentFrom(all []holdfast.Presence) []holdfast.Presence {
 	return seen
 }
 
-// outlines are dead letters as a redrive needs them: which they are, and nothing that is in them.
+// outlines are dead letters with the fields that a redrive needs, and without their contents.
 func (c Caller) outlines(jobs []holdfast.Job) []holdfast.Job {
 	all := make([]holdfast.Job, 0, len(jobs))
 	for i := range jobs {

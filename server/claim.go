@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// usualLease is how long a lease is that nobody said the length of.
+// usualLease is the lease duration when the request has none.
 const usualLease = 30 * time.Second
 
 func (s *Server) mountClaims() {
@@ -40,7 +40,7 @@ func (s *Server) mountClaims() {
 		defer over()
 		wake, err := store.Await(ctx, queues, max(0, min(in.Body.Patience, api.MostWait)))
 		if err != nil && s.closing.Err() != nil {
-			wake, err = holdfast.Wake{}, nil // the server stops: whoever waits asks the next one
+			wake, err = holdfast.Wake{}, nil // the server stops: the worker sends its next request to another server
 		}
 		return api.Wake(wake), err
 	})
@@ -54,7 +54,7 @@ func orElse[T any](said *T, otherwise T) T {
 	return *said
 }
 
-// tooMany refuses more than one call may bring.
+// tooMany refuses more than MostLeases entries in one call.
 func tooMany(what string, n int) error {
 	if n <= api.MostLeases {
 		return nil
@@ -62,7 +62,8 @@ func tooMany(what string, n int) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("%d %s in one call: send at most %d", n, what, api.MostLeases)}
 }
 
-// claim takes jobs on for a worker, and remembers them until the worker reports.
+// claim claims jobs for a worker. The leases of workers that report outcomes, and of bound keys, are remembered, so that their outcomes and settlements
+// need no read from the store.
 func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
 	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
 		Bytes: in.Body.Bytes, OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
@@ -74,7 +75,7 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 		c.Queues = []string{holdfast.DefaultQueue}
 	}
 	if c.Worker == "" || len(c.Worker) > holdfast.MaxKey {
-		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker is named, or by more than %d bytes: give a name of this process and start alone", holdfast.MaxKey)}
+		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker name, or one of more than %d bytes: give a name that is unique to this process and this start of it", holdfast.MaxKey)}
 	}
 	if err := tooMany("jobs", c.Limit); err != nil {
 		return out, err
@@ -86,10 +87,10 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 	if err != nil {
 		return out, err
 	}
-	if s.cfg.Judge != nil && !in.Letter { // Go programs ration by themselves
+	if s.cfg.Judge != nil && !in.Letter { // Go programs apply retry budgets themselves
 		leases = s.cfg.Judge.Ration(ctx, leases)
 	}
-	if s.cfg.Judge != nil && !in.Letter || who.narrow() { // Go programs settle by themselves; what bound keys settle is compared with what they claimed
+	if s.cfg.Judge != nil && !in.Letter || who.narrow() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
 		s.lent.remember(leases, time.Now())
 	}
 	out.Leases = make([]api.Lease, len(leases))
@@ -136,7 +137,7 @@ func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.An
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
-// actual is an intervention as it is kept: who has a key is known by it.
+// actual is an intervention as it is stored: a caller with a key is its actor.
 func (c Caller) actual(d api.Deed) holdfast.Intervention {
 	i := holdfast.Intervention(d)
 	if c.Key != "" {

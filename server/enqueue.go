@@ -40,7 +40,7 @@ func (s *Server) mountEnqueue() {
 	})
 }
 
-// enqueuer is who takes in what callers bring.
+// enqueuer is the enqueuer of the configuration, or the store.
 func (s *Server) enqueuer() holdfast.Enqueuer {
 	if s.cfg.Enqueue != nil {
 		return s.cfg.Enqueue
@@ -48,7 +48,7 @@ func (s *Server) enqueuer() holdfast.Enqueuer {
 	return s.cfg.Store
 }
 
-// enqueue hands drafts in, and tells whoever counts what is new.
+// enqueue enqueues drafts and reports the new jobs to the watcher.
 func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if err := c.mayEnqueue(drafts); err != nil {
 		return nil, err
@@ -69,7 +69,8 @@ func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft)
 	return receipts, nil
 }
 
-// reused tells apart, among what stands against a draft, an idempotency key that was used for another one: there is a status for that.
+// reused turns the conflict about an idempotency key into ErrReused, which has an HTTP status of its own. The store has no separate error for it, so it is
+// recognised by its text.
 func reused(err error) error {
 	said := (*holdfast.Error)(nil)
 	if errors.Is(err, holdfast.ErrConflict) && errors.As(err, &said) && strings.Contains(said.Message, "was used for another draft") {
@@ -97,7 +98,7 @@ func (s *Server) bulk(w http.ResponseWriter, r *http.Request, c Caller, in *api.
 	return nil
 }
 
-// array reads and enqueues an array, in one of the places of those that run: who is sent away has cost no reading.
+// array decodes and enqueues an array within the limit of running requests. A request that is refused for overload has cost no decoding.
 func (s *Server) array(ctx context.Context, c Caller, in *api.BulkIn, body []byte) ([]holdfast.Receipt, error) {
 	if err := s.crowd.enter(ctx, false); err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (s *Server) array(ctx context.Context, c Caller, in *api.BulkIn, body []byt
 		return nil, err
 	}
 	if len(in.Body) > api.MostDrafts {
-		return nil, nonsense("%d drafts in one array: send at most %d, or send lines as application/x-ndjson", len(in.Body), api.MostDrafts)
+		return nil, nonsense("%d drafts in one array: send at most %d, or send a stream as application/x-ndjson", len(in.Body), api.MostDrafts)
 	}
 	for i := range in.Body {
 		if err := in.Finish(&in.Body[i]); err != nil {
@@ -117,7 +118,7 @@ func (s *Server) array(ctx context.Context, c Caller, in *api.BulkIn, body []byt
 	return s.takeIn(ctx, c, in.Body)
 }
 
-// hand enqueues drafts of a caller, in one of the places of those that run.
+// hand enqueues drafts of a stream within the limit of running requests.
 func (s *Server) hand(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if err := s.crowd.enter(ctx, false); err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func (s *Server) hand(ctx context.Context, c Caller, drafts []holdfast.Draft) ([
 	return s.takeIn(ctx, c, drafts)
 }
 
-// takeIn enqueues drafts of a caller. Groups must be the caller's.
+// takeIn enqueues drafts of a caller. For a key that is bound to an owner, their groups must belong to the owner.
 func (s *Server) takeIn(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) == 0 {
 		return nil, nil

@@ -13,18 +13,18 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A keyring knows the keys that are in the store, as they were a moment ago: so asking costs nothing, and what is revoked is refused within a
-// second by every server.
+// A keyring holds the API keys of the store as they were a moment ago, so that authentication needs no read from the store. A result is never older than
+// 500 ms: every server refuses a revoked key within a second. If the keys cannot be read, every request is ErrUnavailable. It is safe for concurrent use.
 type keyring struct {
 	store  ledger
 	last   atomic.Pointer[ring]
-	locked atomic.Bool // a key record was seen: from then on every caller needs a key, also after the records are gone
+	locked atomic.Bool // a key record was seen: from then on every caller needs a key, even if all records are deleted
 	onLock func()      // called once, when locked becomes true
 
 	mu      sync.Mutex
 	reading *reading
-	used    map[string]time.Time // when the use of a key was last written down from here
-	lives   map[string]*life     // by the key's id; "" is the life of callers without a key
+	used    map[string]time.Time // when this process last wrote the time of use of a key
+	lives   map[string]*life     // by key id; "" is the life of callers without a key
 	closed  chan struct{}
 	work    sync.WaitGroup
 }
@@ -33,17 +33,17 @@ func newKeyring(store ledger, onLock func()) *keyring {
 	return &keyring{store: store, onLock: onLock, used: map[string]time.Time{}, lives: map[string]*life{}, closed: make(chan struct{})}
 }
 
-// A ledger keeps records. Every store is one.
+// A ledger reads and writes records. Every store implements it.
 type ledger interface {
 	Records(ctx context.Context, room string) ([]holdfast.Record, error)
 	Keep(ctx context.Context, c holdfast.Change) error
 }
 
-// A ring is what the keyring read at one time.
+// A ring is the result of one read of the keys.
 type ring struct {
 	keys  map[string]kept
-	begun time.Time     // when the reading began: what was kept before is in it
-	ahead time.Duration // the store's clock, seen from ours
+	begun time.Time     // when the read began: it contains every record written before
+	ahead time.Duration // the store's clock minus this process's clock
 }
 
 type kept struct {
@@ -51,7 +51,7 @@ type kept struct {
 	record holdfast.Record
 }
 
-// A reading is one look into the store.
+// A reading is one read of the keys, which several requests may wait for.
 type reading struct {
 	over  chan struct{}
 	begun time.Time
@@ -59,17 +59,17 @@ type reading struct {
 }
 
 const (
-	ringFresh  = 250 * time.Millisecond // older than this it is read again, while it still serves
-	ringStale  = 500 * time.Millisecond // older than this it does not serve
-	ringPause  = 100 * time.Millisecond // between two readings, however many unknown keys come
-	ringWithin = 3 * time.Second        // for one reading
+	ringFresh  = 250 * time.Millisecond // an older result is used, and read again in the background
+	ringStale  = 500 * time.Millisecond // an older result is not used
+	ringPause  = 100 * time.Millisecond // minimum time between two reads, however many unknown keys arrive
+	ringWithin = 3 * time.Second        // time limit of one read
 	usedEvery  = time.Minute
 )
 
-// decoy is what an unknown key is compared with, so that it takes as long as a known one.
+// decoy is compared with the secret of an unknown key, so that the answer takes as long as for a known one.
 var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
 
-// look compares a key with what is known, and answers whether it is there at all. One that is good comes without an error.
+// look compares a key with the known ones. there is false for an unknown id and for a wrong secret. err is nil only for a valid key.
 func (r *ring) look(id, secret string) (k kept, there bool, err error) {
 	k, there = r.keys[id]
 	if !there {
@@ -78,11 +78,11 @@ func (r *ring) look(id, secret string) (k kept, there bool, err error) {
 	same := k.Is(secret)
 	switch {
 	case !there || !same:
-		return kept{}, false, unauthenticated("no such key: make one with 'holdfast keys create', and copy it whole")
+		return kept{}, false, unauthenticated("unknown API key: check that it was copied completely, or create one with 'holdfast keys create'")
 	case !k.RevokedAt.IsZero():
-		return kept{}, true, unauthenticated("this key was revoked: ask an admin for another")
+		return kept{}, true, unauthenticated("this API key was revoked: ask an admin for a new one")
 	case !k.Good(time.Now().Add(r.ahead)):
-		return kept{}, true, unauthenticated("this key has expired: ask an admin for another")
+		return kept{}, true, unauthenticated("this API key has expired: ask an admin for a new one")
 	}
 	return k, true, nil
 }
@@ -91,8 +91,8 @@ func unauthenticated(message string) error {
 	return &holdfast.Error{Kind: api.ErrUnauthenticated, Message: message}
 }
 
-// open finds the key that a text is. One that is not there is looked for once more in what the store says now, if again allows it: it may have been made a
-// moment ago. A wrong secret goes the same way as an unknown id, and takes as long.
+// open returns the key for a text. An unknown key may have been created a moment ago, so it is looked up once more in a fresh read, if again allows it: again
+// counts bad keys and returns an error when the caller has sent too many. A wrong secret takes the same path as an unknown id and as long.
 func (k *keyring) open(ctx context.Context, text string, again func() error) (apikey.Key, error) {
 	id, secret, err := apikey.Parse(text)
 	if err != nil {
@@ -128,7 +128,7 @@ func (k *keyring) open(ctx context.Context, text string, again func() error) (ap
 	return found.Key, nil
 }
 
-// since answers with what was read at that time or later.
+// since returns a result whose read began at that time or later, and waits for one if necessary.
 func (k *keyring) since(ctx context.Context, at time.Time) (*ring, error) {
 	for {
 		if last := k.last.Load(); last != nil && !last.begun.Before(at) {
@@ -146,7 +146,7 @@ func (k *keyring) since(ctx context.Context, at time.Time) (*ring, error) {
 	}
 }
 
-// refresh begins to read, unless somebody is reading already.
+// refresh starts a read, unless one is already running, and returns it.
 func (k *keyring) refresh() *reading {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -155,7 +155,7 @@ func (k *keyring) refresh() *reading {
 	}
 	r := &reading{over: make(chan struct{})}
 	if k.isClosed() {
-		r.begun, r.err = time.Now(), &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is closing"}
+		r.begun, r.err = time.Now(), &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is shutting down"}
 		close(r.over)
 		return r
 	}
@@ -164,6 +164,7 @@ func (k *keyring) refresh() *reading {
 	return r
 }
 
+// read reads the keys once. It waits until ringPause has passed since the last read began.
 func (k *keyring) read(r *reading) {
 	if last := k.last.Load(); last != nil {
 		time.Sleep(ringPause - time.Since(last.begun))
@@ -187,7 +188,7 @@ func (k *keyring) read(r *reading) {
 		k.last.Store(fresh)
 		k.endLives(fresh)
 	} else if !errors.Is(err, holdfast.ErrUnavailable) {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the keys cannot be read now: ask again a little later", Cause: err}
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the API keys cannot be read from the store: try again later", Cause: err}
 	}
 	r.err = err
 	k.mu.Lock()
@@ -196,7 +197,7 @@ func (k *keyring) read(r *reading) {
 	close(r.over)
 }
 
-// touch writes down that a key is in use: now and then, and while nobody waits for it. When that fails nothing is lost but a little precision.
+// touch stores the time at which a key was used, at most once a minute and in the background. If that fails, only the displayed time is less precise.
 func (k *keyring) touch(found kept, now time.Time) {
 	if now.Sub(found.UsedAt) < usedEvery {
 		return
@@ -229,7 +230,7 @@ func (k *keyring) isClosed() bool {
 	}
 }
 
-// close waits for what is under way.
+// close waits for background work. Later reads fail.
 func (k *keyring) close() {
 	k.mu.Lock()
 	if !k.isClosed() {

@@ -9,15 +9,16 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A life is the time for which a key keeps its rights. It ends when the key is revoked, expires or is changed; requests that wait or stream end with it.
+// A life is a context that lasts as long as a key keeps its rights. It ends when the key is revoked, expires or is changed, and with it end the requests of
+// the key that wait or stream.
 type life struct {
 	key apikey.Key
 	ctx context.Context
 	end context.CancelCauseFunc
 }
 
-// lifeOf is the life of a key that was opened a moment ago. While the keyring has handed out a life it reads the keys all the time, so that the end of a
-// key is noticed also when no other request comes.
+// lifeOf returns the life of a key that was just authenticated. While there are lives, the keyring reads the keys continuously, so that the end of a key is
+// noticed even when no other request arrives.
 func (k *keyring) lifeOf(one apikey.Key) context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,7 +28,7 @@ func (k *keyring) lifeOf(one apikey.Key) context.Context {
 			k.work.Go(k.watch)
 		}
 		if l != nil {
-			l.end(unauthenticated("this key was changed: ask again"))
+			l.end(unauthenticated("this API key was changed: send the request again"))
 		}
 		l = &life{key: one}
 		l.ctx, l.end = context.WithCancelCause(context.Background())
@@ -36,7 +37,7 @@ func (k *keyring) lifeOf(one apikey.Key) context.Context {
 	return l.ctx
 }
 
-// watch reads the keys again and again, until no life is left or the keyring is closed.
+// watch reads the keys every 250 ms until no life is left or the keyring is closed.
 func (k *keyring) watch() {
 	for {
 		select {
@@ -54,7 +55,7 @@ func (k *keyring) watch() {
 	}
 }
 
-// endLives ends the lives that the keys as read now do not bear out.
+// endLives ends the lives of keys that are no longer valid or have changed.
 func (k *keyring) endLives(now *ring) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,37 +67,37 @@ func (k *keyring) endLives(now *ring) {
 	}
 }
 
-// ended is why a key is not any more what it was; nil: it still is. Callers without a key are let in until the first key is made.
+// ended returns why a key is no longer what it was; nil if it is. Callers without a key are accepted until the first key is created.
 func (r *ring) ended(was apikey.Key, locked bool) error {
 	is, there := r.keys[was.ID]
 	switch {
 	case was.ID == "" && locked:
-		return unauthenticated("a key was made, and every caller needs one since: 'holdfast keys create' makes more")
+		return unauthenticated("an API key was created, so every request needs one: create more with 'holdfast keys create'")
 	case was.ID == "":
 		return nil
 	case !there || !is.RevokedAt.IsZero():
-		return unauthenticated("this key was revoked: ask an admin for another")
+		return unauthenticated("this API key was revoked: ask an admin for a new one")
 	case !is.Good(time.Now().Add(r.ahead)):
-		return unauthenticated("this key has expired: ask an admin for another")
+		return unauthenticated("this API key has expired: ask an admin for a new one")
 	case !sameRights(was, is.Key):
-		return unauthenticated("this key was changed: ask again")
+		return unauthenticated("this API key was changed: send the request again")
 	}
 	return nil
 }
 
-// sameRights reports whether two keys may do the same.
+// sameRights reports whether two keys have the same scope and bindings.
 func sameRights(a, b apikey.Key) bool {
 	return a.Scope == b.Scope && a.Owner == b.Owner && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Kinds, b.Kinds)
 }
 
-// lock has every caller need a key from now on, whatever becomes of the key records.
+// lock makes every caller need a key from now on, whatever becomes of the key records.
 func (k *keyring) lock() {
 	if !k.locked.Swap(true) && k.onLock != nil {
 		k.onLock()
 	}
 }
 
-// unlocked reports whether no key was ever made, as far as this process knows. While the keys cannot be read it is an error: nobody is let in then.
+// unlocked reports whether no key was ever created, as far as this process knows. If the keys cannot be read, it is an error: nobody is admitted then.
 func (k *keyring) unlocked(ctx context.Context) (bool, error) {
 	if k.locked.Load() {
 		return false, nil
@@ -108,10 +109,10 @@ func (k *keyring) unlocked(ctx context.Context) (bool, error) {
 	return err == nil && !k.locked.Load(), err
 }
 
-// keyEnded is the cause for which a request ends whose key's life has ended.
+// keyEnded is the cancellation cause of a request whose key has ended.
 type keyEnded struct{ error }
 
-// during is a context that also ends with the life of the caller's key.
+// during returns a context that also ends with the life of the caller's key.
 func (s *Server) during(ctx context.Context, c Caller) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	life := s.Life(c)
@@ -122,7 +123,7 @@ func (s *Server) during(ctx context.Context, c Caller) (context.Context, context
 	}
 }
 
-// stillMay looks at the key again when the body of a request was long in coming: it may have been revoked meanwhile.
+// stillMay authenticates the caller again if the body took longer than ringStale to arrive: the key may have been revoked meanwhile.
 func (s *Server) stillMay(w http.ResponseWriter, r *http.Request, to mounted) error {
 	if to.long || time.Since(replyOf(w).begun) < ringStale {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What is remembered of leases in the hands of workers that report outcomes.
+// The limits of the cache of leases.
 const (
 	lentMost  = 20_000
 	lentBytes = 16 << 20
 )
 
-// lent remembers leases that were handed to workers, so that their reports need not be looked up. What it has forgotten, or another server handed
-// out, is read from the store: it is a memory, not a truth.
+// lent caches leases that this server has handed out, so that reports about them need no read from the store. It is only a cache: a lease that was evicted,
+// or that another server handed out, is read from the store. It is safe for concurrent use.
 type lent struct {
 	mu    sync.Mutex
-	order list.List // of *loan, the next to be forgotten first
+	order list.List // of *loan, the next to be evicted first
 	at    map[loanName]*list.Element
 	bytes int
 }
@@ -30,7 +30,7 @@ type loanName struct {
 
 type loan struct {
 	lease holdfast.Lease
-	at    time.Time // when it was claimed, by this process's clock
+	at    time.Time // time of the claim, by this process's clock
 }
 
 func (l *loan) name() loanName { return loanName{l.lease.ID, l.lease.Token} }
@@ -59,7 +59,7 @@ func (m *lent) drop(e *list.Element) {
 	m.bytes -= l.weight()
 }
 
-// recall answers with what was handed out, if that is still known.
+// recall returns a lease, if it is still in the cache.
 func (m *lent) recall(job holdfast.ID, token int) (l loan, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *lent) recall(job holdfast.ID, token int) (l loan, known bool) {
 	return l, known
 }
 
-// done says that an attempt was reported. It is the next to be forgotten, and until then a report that is repeated finds it as it was.
+// done marks a lease whose outcome was reported as the next to be evicted. Until then a repeated report still finds it.
 func (m *lent) done(job holdfast.ID, token int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,10 +15,11 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// report has the engine judge what workers say became of jobs.
+// report passes the outcomes that workers report to the engine, which decides and settles. Each outcome has its own answer. If the store is unavailable, the
+// whole call fails, and the worker repeats it.
 func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out api.Answers, err error) {
 	if s.cfg.Judge == nil {
-		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server has no engine that could judge: settle the jobs yourself, with /v1/claims/settle"}
+		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server runs no engine to decide about outcomes: settle the jobs with /v1/claims/settle"}
 	}
 	said := in.Body.Outcomes
 	if err := tooMany("outcomes", len(said)); err != nil {
@@ -26,7 +27,7 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 	}
 	answers := make([]error, len(said))
 	var reports []engine.Report
-	var of []int // which outcome a report is of
+	var of []int // index of the outcome of each report
 	for i := range said {
 		o, err := outcomeOf(&said[i])
 		var held loan
@@ -60,8 +61,8 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 	return api.Answers{Answers: api.Problems(answers)}, nil
 }
 
-// held is the lease that an outcome ends: as it was handed out here, or else as the store knows the job now. Whether it is still held is for the store
-// to say; what comes too late is kept as evidence.
+// held returns the lease that an outcome ends: from the cache, or else as the store has the job now. It does not check that the lease is still held: the store
+// does when it settles, and keeps the report of a lost lease in the story.
 func (s *Server) held(ctx context.Context, o *api.Outcome) (loan, error) {
 	l, known := s.lent.recall(o.Job, o.Token)
 	if !known {
@@ -70,7 +71,7 @@ func (s *Server) held(ctx context.Context, o *api.Outcome) (loan, error) {
 			return l, err
 		}
 		l = loan{holdfast.Lease{Job: job, Since: job.CreatedAt}, time.Now()}
-		if job.Generation > 1 { // when it was retried is told by its story alone; this attempt's beginning is near enough
+		if job.Generation > 1 { // when it was retried is only in the story; the start of this attempt is close enough
 			l.lease.Since = job.StartedAt
 		}
 		l.lease.Token = o.Token
@@ -79,20 +80,20 @@ func (s *Server) held(ctx context.Context, o *api.Outcome) (loan, error) {
 	return l, nil
 }
 
-// outcomeOf makes what a worker says into what an engine would have seen.
+// outcomeOf converts what a worker reports into what an engine would have observed.
 func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	seen.Took = o.Took
 	if o.Outcome != api.OutcomeComplete && len(o.Result) > 0 {
-		return seen, nonsense("a result with %q: only a complete job has one", o.Outcome)
+		return seen, nonsense("a result with outcome %q: only complete jobs have a result", o.Outcome)
 	}
 	if o.Took < 0 || o.Took > holdfast.MaxDelay {
-		return seen, nonsense("an attempt that took %v", o.Took)
+		return seen, nonsense("took is %v: give a duration between 0 and 100 years", o.Took)
 	}
 	switch o.Outcome {
 	case api.OutcomeComplete:
 		seen.Result = o.Result
 		if len(o.Result) > holdfast.MaxArgs {
-			err = nonsense("a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(o.Result), holdfast.MaxArgs)
+			err = nonsense("the result has %d bytes, the maximum is %d: store the data elsewhere and return a reference", len(o.Result), holdfast.MaxArgs)
 		}
 	case api.OutcomeFailed:
 		seen.Err = troubleOf(o)
@@ -117,7 +118,7 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	case api.OutcomeUnreadable:
 		seen.Event, seen.Err = failure.Unreadable, troubleOf(o)
 	default:
-		err = nonsense("an outcome of %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
+		err = nonsense("unknown outcome %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
 	}
 	return seen, err
 }
@@ -126,21 +127,21 @@ func nonsense(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// throttleOf is the error that a handler here would have returned for a throttled attempt.
+// throttleOf is the error that a Go handler would have returned for a throttled attempt.
 func throttleOf(o *api.Outcome) (error, error) {
 	if o.Permanent {
-		return nil, nonsense("a throttled attempt that is permanent: say failed, or leave permanent out")
+		return nil, nonsense("outcome throttled cannot be permanent: use failed, or leave permanent out")
 	}
 	plain := *o
 	plain.RetryAfter = 0
 	return failure.Throttled(troubleOf(&plain), o.RetryAfter), nil
 }
 
-// troubleOf is the error that a handler here would have returned.
+// troubleOf is the error that a Go handler would have returned.
 func troubleOf(o *api.Outcome) error {
 	text := strings.TrimSpace(o.Message)
 	if text == "" {
-		text = "the worker did not say what went wrong"
+		text = "the worker gave no message"
 	}
 	if o.Detail != "" {
 		text += "\n\n" + o.Detail

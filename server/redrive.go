@@ -43,21 +43,27 @@ func orderOf(c Caller, b api.OrderBody) redrive.Order {
 	return o
 }
 
-// redriveRoom is where redrives are kept, as records.
+// redriveRoom is the room of the records of redrives.
 const redriveRoom = "redrive"
 
-// orderRoom remembers under which keys redrives were ordered.
+// orderRoom is the room of the records of idempotency keys of redrives.
 const orderRoom = "redrive-order"
 
-// An ordered redrive is remembered before it is started. Its token is made from the idempotency key and the order, so that the redrive can be found again when
-// the process that started it died before it could remember the redrive's id. The request id does not identify it: callers choose that.
+// An ordered record maps an idempotency key to a redrive. It is written before the redrive is started. Its token is made from the key and the request, so
+// that the redrive can be found again if the process dies before it has recorded the id. The request id cannot identify it, because callers choose that.
 type ordered struct {
-	Digest  string      `json:"digest"` // of the order
+	Digest  string      `json:"digest"` // of the request
 	Token   string      `json:"token"`
 	Redrive holdfast.ID `json:"redrive,omitzero"`
 }
 
-// startRedrive starts one. With an idempotency key it is started once, however often it is asked for.
+// startRedrive starts a redrive. With an idempotency key it starts one redrive, however often the request is sent and by however many servers:
+//
+//  1. It writes the ordered record. The store accepts one writer; the others get a conflict and answer "being started".
+//  2. It looks for a redrive with the record's token, which an earlier attempt may have started, and starts one only if there is none.
+//  3. It writes the id into the record. If the process dies before, the next request finds the redrive by its token.
+//
+// A record without an id blocks others for startWithin; after that its writer counts as dead.
 func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) (out api.RedriveStarted, err error) {
 	o := orderOf(c, in.Body)
 	if in.Key == "" {
@@ -88,10 +94,10 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 		out.ID, err = s.cfg.Desk.StartRedrive(ctx, o)
 	}
 	if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrInvalid) {
-		record.Body = nil // it was refused, so nothing was started: the key is free again
+		record.Body = nil // refused, so nothing was started: the key can be used again
 		return out, errors.Join(err, s.cfg.Store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{record}}))
 	}
-	if err != nil { // it may have been started all the same: whoever asks again looks for it first
+	if err != nil { // the redrive may have been started: the next request looks for it first
 		return out, err
 	}
 	mine.Redrive = out.ID
@@ -99,14 +105,14 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 	return out, err
 }
 
-// startWithin is how long whoever begins to start a redrive is left alone. After that it is believed dead, and the next one takes over.
+// startWithin is the time that a server has to start a redrive. After that it counts as dead, and the next request continues.
 const startWithin = time.Minute
 
-// sameOrder refuses a key that was used for another order, or whose redrive somebody is starting right now.
+// sameOrder refuses a key that was used for another request, or whose redrive is being started at this moment.
 func (s *Server) sameOrder(r holdfast.Record, known, mine ordered) error {
 	switch {
 	case known.Digest != mine.Digest:
-		return &holdfast.Error{Kind: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new one for a new order"}
+		return &holdfast.Error{Kind: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new key for a new request"}
 	case known.Redrive.IsZero() && r.AsOf.Sub(r.KeptAt) < startWithin:
 		return startingNow()
 	}
@@ -114,7 +120,7 @@ func (s *Server) sameOrder(r holdfast.Record, known, mine ordered) error {
 }
 
 func startingNow() error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the same redrive is being started right now: ask again in a moment"}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the same redrive is being started at this moment: send the request again in a moment"}
 }
 
 func (s *Server) orderedBefore(ctx context.Context, name string) (r holdfast.Record, o ordered, err error) {
@@ -139,7 +145,7 @@ func (s *Server) remember(ctx context.Context, r holdfast.Record, o ordered) (ho
 	return r, err
 }
 
-// startedBy finds the redrive that an order has started; none is no error.
+// startedBy finds the redrive with a token. A zero id means that there is none.
 func (s *Server) startedBy(ctx context.Context, token string) (holdfast.ID, error) {
 	list, err := s.cfg.Desk.Redrives(ctx)
 	for _, p := range list {

@@ -12,36 +12,36 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// How long a request waits for its turn: long while that happens now and then, shortly once somebody has been waiting for a while without a
-// break. Then there is more to do than can be done, and who is refused at once can do something better than wait.
+// How long a request waits for its turn: waitWell normally, waitBad once requests have been waiting for a while without a break. Then the server is
+// overloaded, and an early refusal lets the client do something better than wait.
 const (
 	waitWell = 500 * time.Millisecond
 	waitBad  = 25 * time.Millisecond
-	badFor   = time.Second // after somebody was sent away
+	badFor   = time.Second // after a request was refused
 )
 
-// longestLine is how many may wait for each place. A burst is served, although it waits; only what goes on is sent away.
+// longestLine is how many requests may wait for each that may run. A burst is served late; only a lasting overload is refused.
 const longestLine = 8
 
-// A crowd are the requests that run and those that wait to. A share of the places is kept for what is vital: a worker that cannot renew its leases
-// makes more work, not less.
+// A crowd admits requests: a fixed number of them run, and a bounded number wait. A quarter of the places is reserved for vital requests, because a worker
+// that cannot renew its leases causes more work. Vital requests that wait go first. It is safe for concurrent use.
 type crowd struct {
 	places, reserved int
 
 	mu       sync.Mutex
 	running  int
-	ordinary int // of those
+	ordinary int // of running, those that are not vital
 	lines    [2]line
 }
 
-// A line waits: one of the vital, one of all others.
+// A line is a list of waiting requests: one for vital requests, one for all others.
 type line struct {
-	waiting []chan struct{} // each is closed when it may run
-	since   time.Time       // when the first came after nobody had waited
-	away    time.Time       // when somebody was last sent away
+	waiting []chan struct{} // each is closed when its request may run
+	since   time.Time       // since when requests have been waiting without a break
+	away    time.Time       // when a request was last refused
 }
 
-// bad reports whether there is more to do than can be done: somebody has been waiting for a while without a break, or was sent away a moment ago.
+// bad reports whether there is an overload: requests have been waiting for longer than waitWell without a break, or one was refused within badFor.
 func (l *line) bad() bool {
 	return len(l.waiting) > 0 && time.Since(l.since) > waitWell || time.Since(l.away) < badFor
 }
@@ -55,7 +55,7 @@ func (c *crowd) line(vital bool) *line {
 	return &c.lines[1]
 }
 
-// fits reports whether one more may run.
+// fits reports whether one more request may run.
 func (c *crowd) fits(vital bool) bool {
 	return c.running < c.places && (vital || c.ordinary < max(1, c.places-c.reserved))
 }
@@ -67,7 +67,7 @@ func (c *crowd) take(vital bool) {
 	}
 }
 
-// crowded reports whether who comes now would most likely wait in vain.
+// crowded reports whether a new request would probably be refused after waiting. It is checked before a body is read.
 func (c *crowd) crowded(vital bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *crowd) crowded(vital bool) bool {
 	return true
 }
 
-// enter waits for a place. Who has one leaves.
+// enter waits until the request may run. On nil the caller must call leave. ErrUnavailable means that the server is overloaded or ctx has ended.
 func (c *crowd) enter(ctx context.Context, vital bool) error {
 	c.mu.Lock()
 	l := c.line(vital)
@@ -118,13 +118,13 @@ func (c *crowd) enter(ctx context.Context, vital bool) error {
 		l.away = time.Now()
 	}
 	c.mu.Unlock()
-	if at < 0 { // its turn came in the same moment
+	if at < 0 { // its turn came at the same moment
 		return nil
 	}
 	return busy()
 }
 
-// leave gives a place to the next one.
+// leave ends a running request and admits the next ones.
 func (c *crowd) leave(vital bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,20 +141,20 @@ func (c *crowd) leave(vital bool) {
 	}
 }
 
-// busy is what is said to those for whom there is no room. They do not all come back in the same moment.
+// busy is the answer of an overloaded server. Retry-After is random between 1 and 3 s, so that clients do not return at the same moment.
 func busy() error {
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server has more to do than it can: ask again a little later", RetryAfter: time.Second + rand.N(2*time.Second), Cause: errAway}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is overloaded: send the request again after the time in Retry-After", RetryAfter: time.Second + rand.N(2*time.Second), Cause: errAway}
 }
 
-// errAway is why somebody is refused who asked for too much, or at a bad moment.
-var errAway = errors.New("sent away")
+// errAway marks refusals for overload or exceeded limits, after which the connection is slowed down; see rest.
+var errAway = errors.New("refused for overload")
 
-// restFor is how long nothing is read from a connection on which somebody was sent away. They were told to wait longer than that. At a thousand clients that
-// do not wait, a quarter of a second cost a fifth of the work.
+// restFor is how long nothing is read from a connection after such a refusal. Retry-After is longer. Measured with a thousand clients that ignore
+// Retry-After: a quarter of a second cost a fifth of the throughput.
 const restFor = 900 * time.Millisecond
 
-// rest leaves the connection of who was sent away alone for a moment: a refusal is cheap, and ten thousand a second are not. Who waits as they were told does
-// not notice. What workers need to keep and end what they hold never rests.
+// rest pauses the connection of a refused client: one refusal is cheap, ten thousand a second are not. A client that obeys Retry-After does not notice.
+// Vital requests are never paused.
 func (s *Server) rest(w http.ResponseWriter, r *http.Request, err error) {
 	a := replyOf(w)
 	if a.vital || !errors.Is(err, errAway) {
@@ -173,11 +173,11 @@ func (s *Server) rest(w http.ResponseWriter, r *http.Request, err error) {
 	case <-r.Context().Done():
 	case <-s.closing.Done():
 	}
-	a.begun = a.begun.Add(time.Since(begun)) // it was answered before
+	a.begun = a.begun.Add(time.Since(begun)) // the pause is not part of the time to answer
 }
 
-// running does something in one of the places, and gives it up before the answer is written: who reads slowly holds up nobody. Long requests take
-// no place.
+// running calls do within the limit of running requests. The place is free again before the answer is written, so that a slow reader does not block others.
+// Long requests do not count.
 func running[Out any](s *Server, w http.ResponseWriter, r *http.Request, do func(ctx context.Context) (Out, error)) (out Out, err error) {
 	a := replyOf(w)
 	if a.long {

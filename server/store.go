@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// verb mounts a verb of the store.
+// verb mounts a store route.
 func verb[In, Out any](s *Server, r api.Route[api.Asks[In], api.Exact[Out]], do func(ctx context.Context, c Caller, in In) (Out, error)) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.Asks[In]) (out api.Exact[Out], err error) {
 		out.Value, err = do(ctx, c, in.Body.Value)
@@ -15,7 +15,7 @@ func verb[In, Out any](s *Server, r api.Route[api.Asks[In], api.Exact[Out]], do 
 	})
 }
 
-// deed mounts a verb of the store that has no answer.
+// deed mounts a store route without an answer.
 func deed[In any](s *Server, r api.Route[api.Asks[In], nothing], do func(ctx context.Context, c Caller, in In) error) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.Asks[In]) (nothing, error) {
 		return nothing{}, do(ctx, c, in.Body.Value)
@@ -29,7 +29,7 @@ func (s *Server) mountStore() {
 	s.mountAnalyst()
 }
 
-// mountKeeper mounts what engines do besides running jobs.
+// mountKeeper mounts the store routes of engines.
 func (s *Server) mountKeeper() {
 	store := s.cfg.Store
 	verb(s, api.StoreGather, func(ctx context.Context, c Caller, in api.NewGroup) (holdfast.Group, error) {
@@ -43,7 +43,7 @@ func (s *Server) mountKeeper() {
 	verb(s, api.StoreReclaim, s.taken(store.Reclaim))
 	verb(s, api.StoreExpire, s.taken(store.Expire))
 	verb(s, api.StoreBreach, func(ctx context.Context, c Caller, in api.Few) ([]holdfast.ID, error) {
-		if c.narrow() { // it names jobs of every queue: engines whose keys are not bound ask
+		if c.narrow() { // it lists jobs of every queue: engines with unbound keys do this
 			return nil, nil
 		}
 		return store.Breach(ctx, in.Limit)
@@ -84,7 +84,7 @@ func (s *Server) mountKeeper() {
 	})
 }
 
-// counted is a verb that moves up to so many, and says how many.
+// counted adapts a store method that processes up to a number of entries and returns how many.
 func counted(do func(ctx context.Context, limit int) (int, error)) func(context.Context, Caller, api.Few) (api.Counted, error) {
 	return func(ctx context.Context, _ Caller, in api.Few) (out api.Counted, err error) {
 		out.Count, err = do(ctx, in.Limit)
@@ -92,10 +92,10 @@ func counted(do func(ctx context.Context, limit int) (int, error)) func(context.
 	}
 }
 
-// taken is a verb that hands over leases.
+// taken adapts a store method that leases jobs.
 func (s *Server) taken(do func(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error)) func(context.Context, Caller, api.Take) (api.ClaimOut, error) {
 	return func(ctx context.Context, who Caller, in api.Take) (out api.ClaimOut, err error) {
-		if who.narrow() { // a claim of this sort takes jobs of every queue: engines whose keys are not bound make it
+		if who.narrow() { // it leases jobs of every queue: engines with unbound keys do this
 			return api.ClaimOut{Leases: []api.Lease{}}, nil
 		}
 		if !s.roomForAnswer(who) {
@@ -110,7 +110,7 @@ func (s *Server) taken(do func(ctx context.Context, c holdfast.Claim) ([]holdfas
 	}
 }
 
-// mountOperator mounts what people do, for Go programs.
+// mountOperator mounts the store routes by which people act.
 func (s *Server) mountOperator() {
 	store := s.cfg.Store
 	verb(s, api.StoreRetry, func(ctx context.Context, c Caller, in api.Deed) (out api.Counted, err error) {
@@ -143,7 +143,7 @@ func (s *Server) mountOperator() {
 	})
 }
 
-// placed is a hold as it is kept: who has a key is known by it.
+// placed is a hold as it is stored: a caller with a key is its actor.
 func (c Caller) placed(p api.Placed) holdfast.Hold {
 	h := p.Placement()
 	if c.Key != "" {

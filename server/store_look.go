@@ -8,17 +8,17 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// page is a list as it travels.
+// page is one page of a list.
 func page[T any](items []T, cursor string, err error) (api.Page[T], error) {
 	return api.Page[T]{Items: items, Paged: api.Paged{Cursor: cursor}}, err
 }
 
-// listed is a verb that asks for nothing in particular.
+// listed adapts a store method without parameters.
 func listed[T any](do func(ctx context.Context) ([]T, error)) func(context.Context, Caller, struct{}) ([]T, error) {
 	return func(ctx context.Context, _ Caller, _ struct{}) ([]T, error) { return do(ctx) }
 }
 
-// mountInspector mounts questions about jobs, to the letter.
+// mountInspector mounts the store routes that read jobs and groups.
 func (s *Server) mountInspector() {
 	store := s.cfg.Store
 	verb(s, api.StoreJob, func(ctx context.Context, c Caller, in api.Which) (holdfast.Job, error) {
@@ -29,7 +29,7 @@ func (s *Server) mountInspector() {
 	})
 	verb(s, api.StoreJobs, func(ctx context.Context, c Caller, in holdfast.Filter) (api.Page[holdfast.Job], error) {
 		if c.confined() && !in.DeadLetters {
-			return api.Page[holdfast.Job]{}, forbidden("a worker lists dead letters alone, for redrives: use a key of scope viewer to look around")
+			return api.Page[holdfast.Job]{}, forbidden("a worker's key can only list dead letters, for redrives: use a key of scope viewer to list other jobs")
 		}
 		jobs, cursor, err := store.Jobs(ctx, in)
 		if c.confined() {
@@ -57,7 +57,7 @@ func (s *Server) mountInspector() {
 	verb(s, api.StoreAudit, listed(store.Audit))
 	verb(s, api.StoreGroup, func(ctx context.Context, c Caller, in api.Which) (holdfast.Group, error) {
 		if c.narrow() {
-			return holdfast.Group{}, c.beyond("groups may have members elsewhere")
+			return holdfast.Group{}, c.beyond("it cannot read groups, which may have members in other queues")
 		}
 		return store.Group(ctx, in.ID)
 	})
@@ -66,7 +66,7 @@ func (s *Server) mountInspector() {
 	})
 }
 
-// mountAnalyst mounts questions about many jobs, and about what happened.
+// mountAnalyst mounts the store routes of statistics, events and retention.
 func (s *Server) mountAnalyst() {
 	store := s.cfg.Store
 	verb(s, api.StoreErrors, func(ctx context.Context, _ Caller, in api.ErrorsWanted) (api.Page[holdfast.ErrorGroup], error) {
@@ -77,7 +77,7 @@ func (s *Server) mountAnalyst() {
 	})
 	verb(s, api.StoreExperience, func(ctx context.Context, c Caller, in api.Lately) ([]holdfast.Experience, error) {
 		all, err := store.Experience(ctx, in.Within)
-		if c.narrow() { // it is summed up by kind: a key that is bound to queues alone is shown none
+		if c.narrow() { // it is summed by kind: a key that is bound only to queues gets none
 			all = slices.DeleteFunc(all, func(e holdfast.Experience) bool { return !slices.Contains(c.Kinds, e.Kind) })
 		}
 		return all, err
@@ -106,7 +106,7 @@ func (s *Server) mountAnalyst() {
 	verb(s, api.StorePurgeCounts, listed(store.PurgeCounts))
 	verb(s, api.StoreArtifacts, func(ctx context.Context, c Caller, in api.ThingsWanted) ([]holdfast.Artifact, error) {
 		if c.narrow() && in.Due {
-			return nil, nil // it is of jobs of every queue: engines whose keys are not bound delete it
+			return nil, nil // these are of jobs of every queue: engines with unbound keys delete them
 		}
 		if err := s.mayTouch(ctx, c, in.Job, 0); err != nil {
 			return nil, err

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	streamLine  = 4 << 20 // bytes of one line
-	streamBytes = 1 << 20 // of lines that wait to be enqueued
-	streamLines = 1000    // that wait to be enqueued
-	// streamBuffer is what a stream reads at a time. It counts as long as the stream lasts.
+	streamLine  = 4 << 20 // maximum size of one line
+	streamBytes = 1 << 20 // maximum size of lines that wait to be enqueued
+	streamLines = 1000    // maximum number of lines that wait to be enqueued
+	// streamBuffer is the size of the read buffer. It counts against the memory budget as long as the stream lasts.
 	streamBuffer = 16 << 10
 	streamPause  = time.Minute
 )
 
-// A line of a stream: a draft, or what is wrong with it.
+// A draftLine is one line of a stream: a draft, or what is wrong with it.
 type draftLine struct {
 	number int
-	size   int // bytes that it holds of the memory for bodies
+	size   int // bytes of the memory budget that it holds
 	draft  holdfast.Draft
 	err    error
 }
 
-// A belt carries lines from who reads them to who enqueues them: what came while one load was written is the next load. It holds little, so a stream
-// of any length costs the same.
+// A belt passes lines from the goroutine that reads them to the one that enqueues them. Lines that arrive while a batch is enqueued form the next batch, so
+// batches grow with the load. Its size is bounded, so a stream of any length needs the same memory.
 type belt struct {
 	mu    sync.Mutex
 	moved sync.Cond
@@ -41,10 +41,10 @@ type belt struct {
 	bytes int
 	held  *lineBudget
 	ended bool
-	err   error // why reading ended, if not with the stream
+	err   error // why reading ended, if not at the end of the stream
 }
 
-// put waits for room, and reports whether anybody still wants lines.
+// put waits for space, and reports false when no more lines are wanted.
 func (b *belt) put(l draftLine) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *belt) put(l draftLine) bool {
 	return true
 }
 
-// take waits for lines, and answers with all there are; none when the stream has ended.
+// take waits for lines and returns all there are; none when the stream has ended. It reuses the memory of the last batch.
 func (b *belt) take(last []draftLine) []draftLine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,13 +67,13 @@ func (b *belt) take(last []draftLine) []draftLine {
 		b.moved.Wait()
 	}
 	lines := b.lines
-	clear(last) // what they held is free
+	clear(last) // release the drafts for the garbage collector
 	b.lines, b.bytes = last[:0], 0
 	b.moved.Broadcast()
 	return lines
 }
 
-// drop gives back what lines hold that are not enqueued any more.
+// drop gives back the memory of lines that will not be enqueued.
 func (b *belt) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,6 +83,7 @@ func (b *belt) drop() {
 	b.lines = nil
 }
 
+// end ends the stream; the first error is kept. Both goroutines wake up.
 func (b *belt) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +93,8 @@ func (b *belt) end(err error) {
 	b.moved.Broadcast()
 }
 
-// stream enqueues lines as they come and answers them as they are durable. A bad line does not stop the others.
+// stream enqueues lines as they arrive and answers each when it is durable. A bad line does not stop the others. The last line of the answer is the sum, or
+// the problem that ended the stream; if both are missing, the connection broke and unanswered lines may or may not be enqueued.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *api.BulkIn) error {
 	control := http.NewResponseController(w)
 	if err := control.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -110,7 +112,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	_ = control.Flush()
-	defer context.AfterFunc(r.Context(), func() { // whoever waits for the next line stops
+	defer context.AfterFunc(r.Context(), func() { // stops the wait for the next line
 		b.end(context.Cause(r.Context()))
 		_ = control.SetReadDeadline(time.Now())
 	})()
@@ -130,23 +132,23 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 		_, lost := w.Write(to.out)
 		to.out = to.out[:0]
 		_ = control.Flush()
-		if lost != nil || err != nil { // nobody listens, or it was said how far it came
+		if lost != nil || err != nil { // the client is gone, or the answer already says how far the stream came
 			b.end(nil)
-			_ = control.SetReadDeadline(time.Now()) // whoever still reads a body nobody wants stops
+			_ = control.SetReadDeadline(time.Now()) // stop reading a body that is not needed any more
 			reading.Wait()
-			panic(http.ErrAbortHandler) // and nobody goes on with this connection
+			panic(http.ErrAbortHandler) // and close the connection
 		}
 	}
 	reading.Wait()
 	if b.err == nil {
-		_ = control.SetReadDeadline(time.Time{}) // what comes next on this connection has a time of its own
+		_ = control.SetReadDeadline(time.Time{}) // the next request on this connection has its own deadline
 	}
 	if ended := (*keyEnded)(nil); errors.As(b.err, &ended) {
 		to.refuse(to.sum.Lines+1, ended.error)
-	} else if errors.Is(b.err, errAway) { // it asked for more memory than there is
+	} else if errors.Is(b.err, errAway) { // it needs more memory than is free
 		to.refuse(to.sum.Lines+1, b.err)
 	} else if b.err != nil {
-		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream ends before it was all there, or pauses too long: what comes before this line was answered", Cause: b.err})
+		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream is incomplete, or paused for too long: all lines before this one were answered", Cause: b.err})
 	} else {
 		to.tell(to.sum)
 	}
@@ -154,7 +156,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	return nil
 }
 
-// readLines puts each line on the belt until the stream ends.
+// readLines puts each line into to until the stream ends.
 func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *belt) error {
 	from := bufio.NewReaderSize(body, streamBuffer)
 	extended := time.Time{}
@@ -177,7 +179,7 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 			}
 			if err != nil && !errors.Is(err, errLong) && !errors.Is(err, io.EOF) {
 				to.held.give(l.size)
-				return err // half a line is none
+				return err // an incomplete line is not enqueued
 			}
 			if !to.put(l) {
 				to.held.give(l.size)
@@ -195,9 +197,10 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 	}
 }
 
-var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and pass a reference"}
+var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and enqueue a reference"}
 
-// oneLine reads a line. One that is too long is passed over. What it holds, its capacity, is counted as it grows: memory is taken as a line comes.
+// oneLine reads one line. A line that is too long is skipped, with errLong. The capacity of the line is taken from the budget as it grows; the caller gives it
+// back.
 func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	long := false
 	for {
@@ -229,7 +232,7 @@ func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	}
 }
 
-// A loader enqueues load after load, and writes down what became of each line.
+// A loader enqueues one batch of lines after the other and writes the answers.
 type loader struct {
 	server *Server
 	caller Caller
@@ -239,7 +242,7 @@ type loader struct {
 	sum    api.Sum
 }
 
-// load enqueues lines. An error means that nothing more can be enqueued now; how far it came was written down.
+// load enqueues lines in order and answers each. An error means that nothing more can be enqueued now; the answers say how far it came.
 func (l *loader) load(ctx context.Context, lines []draftLine) error {
 	for len(lines) > 0 {
 		n := 0
@@ -258,7 +261,7 @@ func (l *loader) load(ctx context.Context, lines []draftLine) error {
 	return nil
 }
 
-// hand enqueues sound lines together. When they are refused it is because of one of them: the halves are tried by themselves.
+// hand enqueues valid lines in one call. If the call is refused, one of the lines is the cause: each half is tried on its own, down to single lines.
 func (l *loader) hand(ctx context.Context, lines []draftLine) error {
 	if len(lines) == 0 {
 		return nil
@@ -313,7 +316,7 @@ func (l *loader) refuse(number int, err error) {
 	l.tell(api.Line{Line: number, Problem: api.ProblemOf(err)})
 }
 
-// tell writes a line of the answer.
+// tell appends a line to the answer.
 func (l *loader) tell(value any) {
 	if text, err := api.Marshal(value); err == nil {
 		l.out = append(append(l.out, text...), '\n')

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
-// A streamClass says what a long request is for, and so how many of them there may be.
+// A streamClass is the purpose of a long request. It decides how many there may be.
 type streamClass int
 
 const (
-	listening streamClass = iota // for events or changes: at most half of all
-	bringing                     // jobs, in bulk: with those that listen at most three quarters
-	waiting                      // for work: workers that wait for jobs always have the last quarter
+	listening streamClass = iota // events or changes: at most half of all
+	bringing                     // jobs in bulk: together with listening at most three quarters
+	waiting                      // for work: the last quarter is reserved for workers that wait for jobs
 )
 
 // streamOf is the class of a long route.
@@ -29,14 +29,15 @@ func streamOf(route string) streamClass {
 	return listening
 }
 
-// streams are the long requests under way.
+// streams counts the long requests in progress. It is safe for concurrent use.
 type streams struct {
 	mu    sync.Mutex
-	of    [3]int         // by class
-	whose map[string]int // those that listen, by key or visitor and by address
+	of    [3]int         // number by class
+	whose map[string]int // number of event streams by key or visitor, and by address
 }
 
-// join takes a long request on. Streams that listen are limited for each caller and for each address too: one of them must not take the places of all others.
+// join admits a long request. Event streams are also limited for each caller and for each address, so that one of them cannot take the places of all others.
+// On nil the caller must call leave exactly once.
 func (s *streams) join(most Limits, class streamClass, caller, remote string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ func (s *streams) join(most Limits, class streamClass, caller, remote string) (l
 	}
 	from := "address " + limit.Network(remote).String()
 	if caller != "" && s.whose[caller] >= max(1, most.InFlight/2) || s.whose[from] >= max(1, most.Streams/4) {
-		return nil, &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many streams of events are open for this key, visitor or address: close some first", RetryAfter: 5 * time.Second, Cause: errAway}
+		return nil, &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many event streams are open for this key, visitor or address: close some first", RetryAfter: 5 * time.Second, Cause: errAway}
 	}
 	if s.whose == nil {
 		s.whose = map[string]int{}
@@ -61,7 +62,7 @@ func (s *streams) join(most Limits, class streamClass, caller, remote string) (l
 	return func() { s.leave(class, caller, from) }, nil
 }
 
-// count is how many long requests are under way.
+// count is the number of long requests in progress.
 func (s *streams) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
