@@ -20,7 +20,7 @@ func (s *gateScene) refuses(asks []badAsk) {
 	s.t.Helper()
 	before := s.facts()
 	for _, b := range asks {
-		s.srv.strangers = newStrangers()
+		s.srv.badKeys = newBadKeyLimit()
 		a := s.ask("admin", b.method, b.path, b.body, b.headers...)
 		if why := notAProblem(a, b.method); why != "" {
 			s.t.Errorf("%s %.120q %q %.120q: %s: %d %s %v", b.method, b.path, b.headers, b.body, why, a.status, a.body, a.err)

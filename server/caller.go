@@ -23,14 +23,14 @@ type Caller struct {
 
 // actor is the actor in stories and in the audit log. A caller with a key is named by its key; the name that the request gives is put before it. No caller
 // can have the name of an engine, because the audit log omits what engines do.
-func (c Caller) actor(said string) string {
+func (c Caller) actor(given string) string {
 	switch {
-	case c.Key == "" && said != "":
-		return said
+	case c.Key == "" && given != "":
+		return given
 	case c.Key == "":
 		return "local"
-	case said != "" && !strings.EqualFold(said, c.Name) && !breaker.IsSystem(said):
-		return said + " (key " + c.Name + ")"
+	case given != "" && !strings.EqualFold(given, c.Name) && !breaker.IsSystem(given):
+		return given + " (key " + c.Name + ")"
 	}
 	return c.Name
 }

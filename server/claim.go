@@ -47,11 +47,11 @@ func (s *Server) mountClaims() {
 	mount(s, api.JobOutcome, s.report)
 }
 
-func orElse[T any](said *T, otherwise T) T {
-	if said == nil {
+func orElse[T any](value *T, otherwise T) T {
+	if value == nil {
 		return otherwise
 	}
-	return *said
+	return *value
 }
 
 // tooMany refuses more than MostLeases entries in one call.
@@ -68,7 +68,7 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
 		Bytes: in.Body.Bytes, OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
 	c.Start = orElse(in.Body.Start, c.Limit)
-	if c, err = who.narrowed(c); err != nil {
+	if c, err = who.restrict(c); err != nil {
 		return out, err
 	}
 	if c.Queues == nil && len(c.Kinds) == 0 {
@@ -80,18 +80,18 @@ func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out ap
 	if err := tooMany("jobs", c.Limit); err != nil {
 		return out, err
 	}
-	if !s.roomForAnswer(who) {
+	if !s.hasAnswerMemory(who) {
 		return out, busy()
 	}
-	leases, err := s.small.claim(ctx, s.cfg.Store.Claim, c)
+	leases, err := s.sizer.claim(ctx, s.cfg.Store.Claim, c)
 	if err != nil {
 		return out, err
 	}
 	if s.cfg.Judge != nil && !in.Letter { // Go programs apply retry budgets themselves
 		leases = s.cfg.Judge.Ration(ctx, leases)
 	}
-	if s.cfg.Judge != nil && !in.Letter || who.narrow() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
-		s.lent.remember(leases, time.Now())
+	if s.cfg.Judge != nil && !in.Letter || who.bound() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
+		s.leaseCache.add(leases, time.Now())
 	}
 	out.Leases = make([]api.Lease, len(leases))
 	for i := range leases {
@@ -115,7 +115,7 @@ func (s *Server) settle(ctx context.Context, c Caller, in *api.SettleIn) (out ap
 			settlements[i].Result = api.Unmark(settlements[i].Result)
 		}
 	}
-	answers, err := sifted(ctx, touching{s, c}, settlements, func(one *holdfast.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
+	answers, err := onlyAllowed(ctx, boundCaller{s, c}, settlements, func(one *holdfast.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
@@ -133,7 +133,7 @@ func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.An
 			notes[i].Progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note}
 		}
 	}
-	answers, err := sifted(ctx, touching{s, c}, notes, func(one *holdfast.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
+	answers, err := onlyAllowed(ctx, boundCaller{s, c}, notes, func(one *holdfast.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 

@@ -32,8 +32,8 @@ func (s *Server) mountDesk() {
 // nothing is the answer of routes without a body.
 type nothing = api.Nothing
 
-// mountWord mounts a route that acts on something with a name.
-func mountWord(s *Server, r api.Route[api.OnNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
+// mountNamed mounts a route that acts on something with a name.
+func mountNamed(s *Server, r api.Route[api.OnNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.OnNamed) (nothing, error) {
 		return nothing{}, do(ctx, in.Name, c.by(in.Body))
 	})
@@ -46,8 +46,8 @@ func mountPause(s *Server, r api.Route[api.PauseNamed, nothing], do func(ctx con
 	})
 }
 
-// mountDrop mounts a route that deletes something with a name.
-func mountDrop(s *Server, r api.Route[api.DropNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
+// mountDelete mounts a route that deletes something with a name.
+func mountDelete(s *Server, r api.Route[api.DropNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.DropNamed) (nothing, error) {
 		return nothing{}, do(ctx, in.Name, c.by(in.Word()))
 	})

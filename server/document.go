@@ -38,7 +38,7 @@ func (s *Server) mountDocument() {
 				return
 			}
 			w.Header().Set("Content-Type", form.kind)
-			w.Header().Set("Content-Security-Policy", docsMay)
+			w.Header().Set("Content-Security-Policy", docsPolicy)
 			_, _ = io.WriteString(w, text)
 		})
 	}

@@ -14,8 +14,8 @@ const docsStyle = `body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-
 h2{margin-top:2.5rem;text-transform:capitalize}dt{margin-top:1rem;font-family:ui-monospace,monospace;overflow-wrap:anywhere}dd{margin:.2rem 0 0 1rem}
 dd p{margin:.2rem 0}small{color:#555}pre{white-space:pre-wrap;font:inherit}@media(prefers-color-scheme:dark){body{color:#eee;background:#111}a{color:#8cf}small{color:#aaa}}`
 
-// docsMay is the Content-Security-Policy of the page: its own style, and nothing else.
-var docsMay = func() string {
+// docsPolicy is the Content-Security-Policy of the page: its own style, and nothing else.
+var docsPolicy = func() string {
 	sum := sha256.Sum256([]byte(docsStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
@@ -25,8 +25,8 @@ var docsTemplate = template.Must(template.New("docs").Parse(`<!DOCTYPE html>
 <body><main><h1>{{.Title}} API</h1>
 <pre>{{.About}}</pre>
 <p>For programs: <a href="/v1/openapi.json">openapi.json</a>, <a href="/v1/openapi.yaml">openapi.yaml</a></p>
-<nav aria-label="Sections">{{range .Chapters}}<a href="#{{.Name}}">{{.Name}}</a> {{end}}</nav>
-{{range .Chapters}}<section aria-labelledby="{{.Name}}"><h2 id="{{.Name}}">{{.Name}}</h2><p>{{.About}}</p><dl>
+<nav aria-label="Sections">{{range .Sections}}<a href="#{{.Name}}">{{.Name}}</a> {{end}}</nav>
+{{range .Sections}}<section aria-labelledby="{{.Name}}"><h2 id="{{.Name}}">{{.Name}}</h2><p>{{.About}}</p><dl>
 {{range .Routes}}<dt id="{{.Name}}">{{.Method}} {{.Path}}</dt><dd><pre>{{.About}}</pre>{{range .Params}}<p><code>{{.Name}}</code> <small>{{.In}}{{if .Required}}, required{{end}}</small> {{.Description}}</p>{{end}}</dd>
 {{end}}</dl></section>
 {{end}}</main></body></html>
@@ -38,7 +38,7 @@ type docsRoute struct {
 	Params                    []docsParam
 }
 
-type docsChapter struct {
+type docsSection struct {
 	Name, About string
 	Routes      []docsRoute
 }
@@ -70,7 +70,7 @@ func docsPage(document string) (string, error) {
 	if err := yaml.Unmarshal([]byte(document), &doc); err != nil {
 		return "", err
 	}
-	chapters := map[string][]docsRoute{}
+	bySection := map[string][]docsRoute{}
 	for path, methods := range doc.Paths {
 		for method, o := range methods {
 			for i, p := range o.Parameters {
@@ -79,19 +79,19 @@ func docsPage(document string) (string, error) {
 				}
 			}
 			for _, tag := range o.Tags {
-				chapters[tag] = append(chapters[tag], docsRoute{o.Name, strings.ToUpper(method), path, o.Summary + ". " + o.Description, o.Parameters})
+				bySection[tag] = append(bySection[tag], docsRoute{o.Name, strings.ToUpper(method), path, o.Summary + ". " + o.Description, o.Parameters})
 			}
 		}
 	}
-	var told []docsChapter
+	var sections []docsSection
 	for _, tag := range doc.Tags {
-		routes := chapters[tag.Name]
+		routes := bySection[tag.Name]
 		slices.SortFunc(routes, func(a, b docsRoute) int {
 			return slices.Compare([]string{a.Path, a.Method}, []string{b.Path, b.Method})
 		})
-		told = append(told, docsChapter{tag.Name, tag.Description, routes})
+		sections = append(sections, docsSection{tag.Name, tag.Description, routes})
 	}
 	var page strings.Builder
-	err := docsTemplate.Execute(&page, map[string]any{"Title": doc.Info.Title, "About": doc.Info.Description, "Style": template.CSS(docsStyle), "Chapters": told})
+	err := docsTemplate.Execute(&page, map[string]any{"Title": doc.Info.Title, "About": doc.Info.Description, "Style": template.CSS(docsStyle), "Sections": sections})
 	return page.String(), err
 }

@@ -30,7 +30,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to mounted) (Call
 		err = s.limit(a, caller, to)
 	}
 	if err == nil && to.long {
-		hurry(w, r, true)
+		setDeadlines(w, r, true)
 	}
 	return caller, err
 }
@@ -67,10 +67,12 @@ func (s *Server) keyless(ctx context.Context) (Caller, error) {
 	return Caller{Scope: apikey.Admin}, nil
 }
 
-// asksNoKey reports whether requests without a key may be accepted. Then they must come from this machine.
-func (s *Server) asksNoKey() bool { return s.cfg.Open && (s.cfg.IgnoreKeys || !s.keys.locked.Load()) }
+// acceptsNoKey reports whether requests without a key may be accepted. Then they must come from this machine.
+func (s *Server) acceptsNoKey() bool {
+	return s.cfg.Open && (s.cfg.IgnoreKeys || !s.keys.locked.Load())
+}
 
-func (s *Server) saysLocked() {
+func (s *Server) logLocked() {
 	if s.cfg.Open && !s.cfg.IgnoreKeys {
 		s.cfg.Log.Info("an API key was created: every request needs one from now on", "event", "locked")
 	}
@@ -97,22 +99,22 @@ func (c Caller) may(to mounted) error {
 
 var errBound = &holdfast.Error{Kind: api.ErrForbidden, Message: "this key is bound to an owner: it can only be used for that owner's jobs and groups"}
 
-// own refuses, for a key that is bound to an owner, jobs and groups of other owners. They are answered like unknown ones, so that a caller cannot find out
+// checkOwner refuses, for a key that is bound to an owner, jobs and groups of other owners. They are answered like unknown ones, so that a caller cannot find out
 // what others have.
-func (s *Server) own(ctx context.Context, c Caller, in any) error {
+func (s *Server) checkOwner(ctx context.Context, c Caller, in any) error {
 	if c.Owner == "" {
 		return nil
 	}
 	named := false
 	if about, ok := in.(api.JobNamer); ok {
 		named = true
-		if err := s.ownJob(ctx, c, about.JobID()); err != nil {
+		if err := s.checkJobOwner(ctx, c, about.JobID()); err != nil {
 			return err
 		}
 	}
 	if about, ok := in.(api.GroupNamer); ok {
 		named = true
-		if err := s.ownGroup(ctx, c, about.GroupID()); err != nil {
+		if err := s.checkGroupOwner(ctx, c, about.GroupID()); err != nil {
 			return err
 		}
 	}
@@ -124,7 +126,7 @@ func (s *Server) own(ctx context.Context, c Caller, in any) error {
 	}
 	if joiner, ok := in.(api.Joiner); ok {
 		for _, group := range joiner.Joins() {
-			if err := s.ownGroup(ctx, c, group); err != nil {
+			if err := s.checkGroupOwner(ctx, c, group); err != nil {
 				return err
 			}
 		}
@@ -135,8 +137,8 @@ func (s *Server) own(ctx context.Context, c Caller, in any) error {
 	return nil
 }
 
-// ownJob refuses a job of another owner with the error of an unknown job.
-func (s *Server) ownJob(ctx context.Context, c Caller, id holdfast.ID) error {
+// checkJobOwner refuses a job of another owner with the error of an unknown job.
+func (s *Server) checkJobOwner(ctx context.Context, c Caller, id holdfast.ID) error {
 	job, err := s.cfg.Desk.Job(ctx, id)
 	if errors.Is(err, holdfast.ErrPurged) {
 		stones, _, lost := s.cfg.Desk.Tombstones(ctx, holdfast.TombstoneFilter{Job: id, Limit: 1})
@@ -151,8 +153,8 @@ func (s *Server) ownJob(ctx context.Context, c Caller, id holdfast.ID) error {
 	return err
 }
 
-// ownGroup does the same for a group.
-func (s *Server) ownGroup(ctx context.Context, c Caller, id holdfast.ID) error {
+// checkGroupOwner does the same for a group.
+func (s *Server) checkGroupOwner(ctx context.Context, c Caller, id holdfast.ID) error {
 	if c.Owner == "" {
 		return nil
 	}
@@ -167,8 +169,8 @@ func noSuchJob(id holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no job " + id.String() + ": check the id"}
 }
 
-// sane refuses malformed requests and requests from other origins, before the caller is authenticated.
-func (s *Server) sane(r *http.Request) error {
+// checkRequest refuses malformed requests and requests from other origins, before the caller is authenticated.
+func (s *Server) checkRequest(r *http.Request) error {
 	at := r.URL.EscapedPath()
 	clean := path.Clean(at)
 	if strings.HasSuffix(at, "/") && clean != "/" {
@@ -180,8 +182,8 @@ func (s *Server) sane(r *http.Request) error {
 	case at != clean || !utf8.ValidString(r.URL.Path) || strings.ContainsFunc(r.URL.Path, unicode.IsControl):
 		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: it must not have empty segments, dot segments or control characters"}
 	}
-	if s.asksNoKey() {
-		if err := local(r); err != nil {
+	if s.acceptsNoKey() {
+		if err := checkLocal(r); err != nil {
 			return err
 		}
 	}
@@ -191,10 +193,10 @@ func (s *Server) sane(r *http.Request) error {
 	return nil
 }
 
-// local checks, on a server that accepts requests without a key, that a request comes from this machine and names it as localhost or by a loopback address.
+// checkLocal checks, on a server that accepts requests without a key, that a request comes from this machine and names it as localhost or by a loopback address.
 // This stops DNS rebinding: a page from elsewhere whose name resolves to this machine sends that name as Host. It also refuses reads by pages of other
 // origins, because such a page could pass on what it reads.
-func local(r *http.Request) error {
+func checkLocal(r *http.Request) error {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

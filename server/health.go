@@ -42,8 +42,8 @@ type QueueHealth struct {
 	AtLeast []string `json:"at_least,omitempty"`
 }
 
-// A pulse caches the results of checks for a short time, so that frequent requests cost little.
-type pulse struct {
+// A healthCache caches the results of checks for a short time, so that frequent requests cost little.
+type healthCache struct {
 	mu       sync.Mutex
 	at       time.Time
 	checks   []Checked
@@ -53,7 +53,7 @@ type pulse struct {
 }
 
 const (
-	pulseFresh  = 500 * time.Millisecond
+	checkFresh  = 500 * time.Millisecond
 	detailFresh = 5 * time.Second
 	checkWithin = 2 * time.Second
 )
@@ -87,18 +87,18 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	replyOf(w).route = "readyz"
 	checks, well := s.check(r.Context())
-	told, status := Health{Status: "ok"}, http.StatusOK
+	health, status := Health{Status: "ok"}, http.StatusOK
 	if !well {
-		told.Status, status = "not ready", http.StatusServiceUnavailable
+		health.Status, status = "not ready", http.StatusServiceUnavailable
 	}
-	if len(r.Header["Authorization"]) > 0 || s.asksNoKey() {
+	if len(r.Header["Authorization"]) > 0 || s.acceptsNoKey() {
 		caller, err := s.identify(r)
 		if err == nil && caller.may(mounted{scope: apikey.Viewer}) == nil {
-			told = s.detail(r.Context(), told, well)
-			told.Checks = checks
+			health = s.detail(r.Context(), health, well)
+			health.Checks = checks
 		}
 	}
-	s.answer(w, r, status, told)
+	s.answer(w, r, status, health)
 }
 
 // check runs all checks, unless they ran within the last 500 ms.
@@ -106,10 +106,10 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	if s.draining.Load() {
 		return []Checked{{Name: "serving", Error: "the server is shutting down"}}, false
 	}
-	p := &s.pulse
+	p := &s.healthCache
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.at) < pulseFresh {
+	if time.Since(p.at) < checkFresh {
 		return p.checks, p.well
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
@@ -121,44 +121,44 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	p.checks, p.well = nil, true
 	for _, c := range all {
 		detail, err := c.Ask(ctx)
-		told := Checked{Name: c.Name, Well: err == nil, Detail: detail}
+		result := Checked{Name: c.Name, Well: err == nil, Detail: detail}
 		if err != nil {
-			told.Error, p.well = tellable(err), false
+			result.Error, p.well = publicMessage(err), false
 			s.cfg.Log.Warn("health check failed", "event", "not_ready", "check", c.Name, "error", err.Error())
 		}
-		p.checks = append(p.checks, told)
+		p.checks = append(p.checks, result)
 	}
 	p.at = time.Now()
 	return p.checks, p.well
 }
 
-// tellable is the part of an error that may be shown without a key: the message of a holdfast.Error.
-func tellable(err error) string {
-	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-		return said.Message
+// publicMessage is the part of an error that may be shown without a key: the message of a holdfast.Error.
+func publicMessage(err error) string {
+	if herr := (*holdfast.Error)(nil); errors.As(err, &herr) {
+		return herr.Message
 	}
 	return "the check failed: see the server's log"
 }
 
 // detail adds duties, queues, stuck jobs and failed attempts. What cannot be read is left out. The result is cached for 5 s.
-func (s *Server) detail(ctx context.Context, told Health, well bool) Health {
+func (s *Server) detail(ctx context.Context, health Health, well bool) Health {
 	if !well {
-		return told
+		return health
 	}
-	p := &s.pulse
+	p := &s.healthCache
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.lookedAt) > detailFresh {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
 		defer cancel()
-		p.detail, p.lookedAt = s.look(ctx), time.Now()
+		p.detail, p.lookedAt = s.readDetail(ctx), time.Now()
 	}
 	detail := p.detail
-	detail.Status = told.Status
+	detail.Status = health.Status
 	return detail
 }
 
-func (s *Server) look(ctx context.Context) (h Health) {
+func (s *Server) readDetail(ctx context.Context) (h Health) {
 	if duties, err := s.cfg.Desk.Duties(ctx); err == nil {
 		h.Duties = duties
 	}

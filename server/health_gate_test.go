@@ -134,8 +134,8 @@ func TestAPanicEndsTheRequestAndNotTheServer(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "sesame") || !strings.Contains(log, `"request_id":"the-same"`) || !strings.Contains(log, "stack") {
 		t.Error(log)
 	}
-	if a := s.ask("admin", "GET", "/v1/jobs", ""); a.status != http.StatusOK || s.srv.crowd.running != 0 {
-		t.Error(a.status, s.srv.crowd.running)
+	if a := s.ask("admin", "GET", "/v1/jobs", ""); a.status != http.StatusOK || s.srv.admission.running != 0 {
+		t.Error(a.status, s.srv.admission.running)
 	}
 }
 

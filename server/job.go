@@ -27,15 +27,15 @@ func (s *Server) mountJobs() {
 		return out, err
 	})
 	mount(s, api.ExplainJob, func(ctx context.Context, c Caller, in *api.ByID) (ops.Explanation, error) {
-		told, err := desk.Explain(ctx, in.ID)
+		shown, err := desk.Explain(ctx, in.ID)
 		if c.Owner != "" {
-			told.Reasons = withoutOperators(told.Reasons)
+			shown.Reasons = withoutOperators(shown.Reasons)
 		}
-		return told, err
+		return shown, err
 	})
 	mount(s, api.GetHistory, func(ctx context.Context, c Caller, in *api.ByID) (holdfast.History, error) {
 		h, err := desk.History(ctx, in.ID)
-		return forCaller(c, h), err
+		return historyFor(c, h), err
 	})
 	mount(s, api.GetArtifacts, func(ctx context.Context, _ Caller, in *api.ByID) (out api.ArtifactsOut, err error) {
 		out.Artifacts, err = desk.Artifacts(ctx, in.ID)
@@ -61,9 +61,9 @@ func (s *Server) mountJobs() {
 	})
 }
 
-// forCaller is a history as the caller may read it. Former values of an edited job may contain a secret that the edit removed, so only callers that can
+// historyFor is a history as the caller may read it. Former values of an edited job may contain a secret that the edit removed, so only callers that can
 // restore them get them. Other callers see the differences in the story, in which credentials are hidden.
-func forCaller(c Caller, h holdfast.History) holdfast.History {
+func historyFor(c Caller, h holdfast.History) holdfast.History {
 	if !c.Scope.Allows(apikey.Operator) {
 		for i := range h.Events {
 			h.Events[i].Was = nil
@@ -78,13 +78,13 @@ var plainReasons = []string{"scheduled", "retry", "handed back", "jobs ahead", "
 
 // withoutOperators are reasons as a key that is bound to an owner gets them: what holds a job and until when, but not who holds it or why.
 func withoutOperators(reasons []ops.Reason) []ops.Reason {
-	told := slices.Clone(reasons)
-	for i := range told {
-		if r := &told[i]; !slices.Contains(plainReasons, r.Name) {
+	shown := slices.Clone(reasons)
+	for i := range shown {
+		if r := &shown[i]; !slices.Contains(plainReasons, r.Name) {
 			r.Text, r.Remedy = "it is held ("+r.Name+")", "wait, or ask the operators of this server"
 		}
 	}
-	return told
+	return shown
 }
 
 // edit edits a job. If the job has changed since the caller read it, the error is ErrPrecondition: the caller may read it again and retry. Any other

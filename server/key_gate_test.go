@@ -163,7 +163,7 @@ func TestHoweverManyUnknownKeysComeTheStoreIsAskedSeldom(t *testing.T) {
 		_, s.keys["unknown"] = apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
 		s.ask("unknown", "GET", "/v1/jobs", "")
 	}
-	if reads, most := seen.reads.Load()-before, int64(time.Since(begun)/ringPause)+2; reads > most {
+	if reads, most := seen.reads.Load()-before, int64(time.Since(begun)/keysReadPause)+2; reads > most {
 		t.Errorf("%d readings where %d are the most", reads, most)
 	}
 }

@@ -75,7 +75,7 @@ func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	if err := s.store.Keep(t.Context(), holdfast.Change{Records: records}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.srv.keys.since(t.Context(), time.Now()); err != nil {
+	if _, err := s.srv.keys.readSince(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusUnauthorized {
@@ -242,7 +242,7 @@ func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the server knows", func() bool { return s.ask("slow", "GET", "/v1/jobs", "").status == http.StatusUnauthorized })
-	eventually(t, "the body is late", func() bool { return time.Since(begun) > 3*ringStale })
+	eventually(t, "the body is late", func() bool { return time.Since(begun) > 3*keysMaxAge })
 	_, _ = io.WriteString(to, `"mail"}`)
 	_ = to.Close()
 	if status := <-answered; status != http.StatusUnauthorized {
@@ -271,6 +271,6 @@ func TestTheLifeOfAVisitorEndsWithTheKey(t *testing.T) {
 	eventually(t, "nothing is read for nobody", func() bool {
 		s.srv.keys.mu.Lock()
 		defer s.srv.keys.mu.Unlock()
-		return len(s.srv.keys.lives) == 0
+		return len(s.srv.keys.lifetimes) == 0
 	})
 }

@@ -48,7 +48,7 @@ type quota struct {
 // limit counts a request against the limits, or refuses it. What the request holds is given back by a.leave after the answer.
 func (s *Server) limit(a *reply, c Caller, to mounted) error {
 	a.vital, a.long = vital(to.path), to.long
-	if (!a.long || to.name == api.EnqueueBulk.Name) && s.crowd.crowded(a.vital) { // before the body is read
+	if (!a.long || to.name == api.EnqueueBulk.Name) && s.admission.overloaded(a.vital) { // before the body is read
 		return busy()
 	}
 	leave := func() {}
@@ -77,10 +77,10 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 		leave()
 	}
 	if held.Add(1) > int64(s.cfg.Limits.InFlight) {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key has too many requests in progress: wait for answers first", RetryAfter: time.Second, Cause: errAway}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key has too many requests in progress: wait for answers first", RetryAfter: time.Second, Cause: errRejected}
 	}
 	if !q.rate.Allow() {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key sends too many requests: send fewer, or more entries in each", RetryAfter: time.Second, Cause: errAway}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key sends too many requests: send fewer, or more entries in each", RetryAfter: time.Second, Cause: errRejected}
 	}
 	return nil
 }
@@ -90,14 +90,14 @@ func vital(path string) bool {
 	return strings.HasPrefix(path, "/claims") || strings.HasPrefix(path, "/workers/")
 }
 
-// Each address may send strangerBurst requests with a bad key, and one more every strangerEach.
+// Each address may send badKeyBurst requests with a bad key, and one more every badKeyEvery.
 const (
-	strangerBurst = 20
-	strangerEach  = 2 * time.Second
+	badKeyBurst = 20
+	badKeyEvery = 2 * time.Second
 )
 
-// newStrangers limits the bad keys of each address, so that nobody can guess keys.
-func newStrangers() *limit.Rates { return &limit.Rates{Burst: strangerBurst, Every: strangerEach} }
+// newBadKeyLimit limits the bad keys of each address, so that nobody can guess keys.
+func newBadKeyLimit() *limit.Rates { return &limit.Rates{Burst: badKeyBurst, Every: badKeyEvery} }
 
 // isLocal reports whether a request comes from this machine.
 func isLocal(r *http.Request) bool {

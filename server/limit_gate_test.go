@@ -105,13 +105,13 @@ func TestWhenThereIsMoreToDoThanCanBeDoneSomeAreSentAwayAndHealthIsNot(t *testin
 	}
 	close(desk.let)
 	asking.Wait()
-	if s.srv.crowd.running != 0 || s.srv.crowd.ordinary != 0 {
-		t.Error("places were not given back:", s.srv.crowd.running, s.srv.crowd.ordinary)
+	if s.srv.admission.running != 0 || s.srv.admission.ordinary != 0 {
+		t.Error("places were not given back:", s.srv.admission.running, s.srv.admission.ordinary)
 	}
 }
 
 func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
-	c := newCrowd(8)
+	c := newAdmission(8)
 	for range 6 {
 		if err := c.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
 
 func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(4)
+		c := newAdmission(4)
 		for range 3 {
 			_ = c.enter(t.Context(), false)
 		}
@@ -142,17 +142,17 @@ func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T
 			}
 			return time.Since(begun)
 		}
-		if took := wait(); took != waitWell {
+		if took := wait(); took != normalWait {
 			t.Errorf("the first waited %v", took)
 		}
 		var waiting sync.WaitGroup
 		waiting.Go(func() { _ = c.enter(t.Context(), false) })
 		synctest.Wait()
-		time.Sleep(waitWell - time.Millisecond)
+		time.Sleep(normalWait - time.Millisecond)
 		waiting.Go(func() { _ = c.enter(t.Context(), false) }) // comes just in time to keep the line
 		synctest.Wait()
 		time.Sleep(2 * time.Millisecond)
-		if took := wait(); took != waitBad {
+		if took := wait(); took != overloadWait {
 			t.Errorf("once waiting was the rule one waited %v", took)
 		}
 		c.leave(false)
@@ -162,7 +162,7 @@ func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T
 
 func TestWhoGivesUpWaitingLeavesNoGapInTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(4)
+		c := newAdmission(4)
 		for range 3 {
 			_ = c.enter(t.Context(), false)
 		}

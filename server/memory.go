@@ -91,9 +91,9 @@ func (s *Server) giveAnswer(a *reply, n int64) {
 	}
 }
 
-// roomForAnswer reports whether the budget of answers is not exhausted. It is checked before jobs are claimed, because the answer to a claim cannot be refused
+// hasAnswerMemory reports whether the budget of answers is not exhausted. It is checked before jobs are claimed, because the answer to a claim cannot be refused
 // any more: its jobs would be leased and unknown to the worker.
-func (s *Server) roomForAnswer(c Caller) bool {
+func (s *Server) hasAnswerMemory(c Caller) bool {
 	most := s.cfg.Limits.Bytes
 	if q, ok := s.quotas.Load(c.Key); ok && q.(*quota).answers.held.Load() >= most/2 {
 		return false
@@ -138,19 +138,19 @@ const (
 	onlySmall    = 4096    // after so many small jobs in a row, claims are not divided
 )
 
-// A smallRun adapts the number of jobs in one store claim to their size. It counts the small jobs since the last large one. It is safe for concurrent use.
-type smallRun struct{ jobs atomic.Int64 }
+// A claimSizer adapts the number of jobs in one store claim to their size. It counts the small jobs since the last large one. It is safe for concurrent use.
+type claimSizer struct{ jobs atomic.Int64 }
 
 // first is the number of jobs in the first part of a claim.
-func (r *smallRun) first() int {
+func (r *claimSizer) first() int {
 	if r.jobs.Load() >= manySmall {
 		return firstOfSmall
 	}
 	return firstClaim
 }
 
-// saw records the size of a claimed job.
-func (r *smallRun) saw(bytes int) {
+// observe records the size of a claimed job.
+func (r *claimSizer) observe(bytes int) {
 	if bytes > smallJob {
 		r.jobs.Store(0)
 		return
@@ -160,24 +160,24 @@ func (r *smallRun) saw(bytes int) {
 
 // claim claims in one call of the store if jobs have been small for a long time, and otherwise in parts. If a job is large after all, the store bounds the
 // answer by c.Bytes. The PostgreSQL store then claims jobs that it has to release again, so this must be rare.
-func (r *smallRun) claim(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+func (r *claimSizer) claim(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
 	if r.jobs.Load() < onlySmall {
-		return r.inParts(ctx, do, c)
+		return r.claimInParts(ctx, do, c)
 	}
 	if c.Bytes <= 0 || c.Bytes > mostAnswer {
 		c.Bytes = mostAnswer
 	}
 	leases, err := do(ctx, c)
 	for i := range leases {
-		r.saw(len(leases[i].Args) + len(leases[i].Checkpoint))
+		r.observe(len(leases[i].Args) + len(leases[i].Checkpoint))
 	}
 	return leases, err
 }
 
-// inParts claims, reclaims or expires in parts, until it has as many jobs as the worker asked for, or enough bytes for one answer. The size of a job is known
+// claimInParts claims, reclaims or expires in parts, until it has as many jobs as the worker asked for, or enough bytes for one answer. The size of a job is known
 // only when it is leased, and a leased job must reach its worker, so the parts are small: the answer stays below about mostAnswer plus one part of jobs of
 // unexpected size. An error after the first part is not returned: the jobs that are already leased are.
-func (r *smallRun) inParts(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+func (r *claimSizer) claimInParts(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
 	limit, start, bytes, most := c.Limit, c.Start, 0, mostAnswer
 	if c.Bytes > 0 {
 		most = min(c.Bytes, mostAnswer)
@@ -193,7 +193,7 @@ func (r *smallRun) inParts(ctx context.Context, do func(context.Context, holdfas
 		}
 		for i := range leases {
 			size := len(leases[i].Args) + len(leases[i].Checkpoint)
-			r.saw(size)
+			r.observe(size)
 			bytes += size
 			if c.OwnerSlots > 0 && leases[i].Owner != "" {
 				if c.Busy == nil {

@@ -201,7 +201,7 @@ func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
 	} {
 		store := &countingStore{size: c.size, left: c.there}
 		busy := map[string]int{"acme": 3}
-		leases, err := new(smallRun).inParts(t.Context(), store.Claim, holdfast.Claim{Limit: c.limit, Start: c.limit, OwnerSlots: 5000, Busy: busy})
+		leases, err := new(claimSizer).claimInParts(t.Context(), store.Claim, holdfast.Claim{Limit: c.limit, Start: c.limit, OwnerSlots: 5000, Busy: busy})
 		if err != nil || len(leases) != c.want || len(store.asked) != c.asked || slices.Max(store.asked) > largestClaim {
 			t.Errorf("%+v: %d leases in %v, %v", c, len(leases), store.asked, err)
 		}
@@ -220,7 +220,7 @@ func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
 
 func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
 	store := &countingStore{size: 100, left: 100_000}
-	var small smallRun
+	var small claimSizer
 	claim := func(limit, bytes int) int {
 		leases, err := small.claim(t.Context(), store.Claim, holdfast.Claim{Limit: limit, Bytes: bytes})
 		if err != nil {
@@ -286,22 +286,22 @@ func TestStreamsOfOneCallerLeaveRoomForOthersAndForWorkers(t *testing.T) {
 		}
 		return n
 	}
-	if n := fill(listening, "key a", "192.0.2.1:1"); n != 4 {
+	if n := fill(eventStream, "key a", "192.0.2.1:1"); n != 4 {
 		t.Errorf("one key listens %d times", n)
 	}
-	if n := fill(listening, "key b", "192.0.2.1:2"); n != 0 {
+	if n := fill(eventStream, "key b", "192.0.2.1:2"); n != 0 {
 		t.Errorf("one address listens %d times more", n)
 	}
-	if n := fill(listening, "key c", "192.0.2.2:1"); n != 4 {
+	if n := fill(eventStream, "key c", "192.0.2.2:1"); n != 4 {
 		t.Errorf("another key at another address listens %d times", n)
 	}
-	if n := fill(listening, "key d", "192.0.2.3:1"); n != 0 {
+	if n := fill(eventStream, "key d", "192.0.2.3:1"); n != 0 {
 		t.Errorf("more than half of the streams listen: %d", n)
 	}
-	if n := fill(bringing, "key d", "192.0.2.3:1"); n != 4 {
+	if n := fill(bulkStream, "key d", "192.0.2.3:1"); n != 4 {
 		t.Errorf("%d bring jobs", n)
 	}
-	if n := fill(waiting, "key w", "192.0.2.1:1"); n != 4 {
+	if n := fill(waitStream, "key w", "192.0.2.1:1"); n != 4 {
 		t.Errorf("%d workers wait", n)
 	}
 }
@@ -319,7 +319,7 @@ func TestAStreamLeavesNothingBehind(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if s.count() != 0 || len(s.whose) != 0 {
-		t.Error(s.of, s.whose)
+	if s.count() != 0 || len(s.listeners) != 0 {
+		t.Error(s.of, s.listeners)
 	}
 }

@@ -20,11 +20,11 @@ func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) 
 	if text = strings.TrimSpace(text); text == "" {
 		return s.keyless(ctx)
 	}
-	k, err := s.keys.open(ctx, text, func() error {
-		if s.strangers.Allow(limit.Network(remote)) {
+	k, err := s.keys.authenticate(ctx, text, func() error {
+		if s.badKeys.Allow(limit.Network(remote)) {
 			return nil
 		}
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many requests with a bad API key from this address: check the key, and try again later", RetryAfter: strangerEach}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many requests with a bad API key from this address: check the key, and try again later", RetryAfter: badKeyEvery}
 	})
 	if err != nil {
 		return Caller{}, err
@@ -38,7 +38,7 @@ func (s *Server) Life(c Caller) context.Context {
 	if c.Key == "" && s.cfg.IgnoreKeys {
 		return context.Background()
 	}
-	return s.keys.lifeOf(apikey.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
+	return s.keys.lifetimeOf(apikey.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
 }
 
 // pagesPlaces is the number of pages that are made at the same time. It is separate from the limit of API requests, so that operators can still look at an
@@ -53,7 +53,7 @@ func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) err
 		return errors.New("the pages cannot be mounted there: mount them once, at a path of their own such as /console")
 	}
 	s.pages = prefix
-	places := newCrowd(pagesPlaces)
+	places := newAdmission(pagesPlaces)
 	s.mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		if slices.Contains(streams, strings.TrimPrefix(r.URL.Path, prefix)) {
 			s.listen(w, r, pages)
@@ -65,7 +65,7 @@ func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) err
 			s.refuse(w, r, err)
 			return
 		}
-		page := &aside{header: w.Header()}
+		page := &bufferedResponse{header: w.Header()}
 		func() {
 			defer places.leave(true)
 			pages.ServeHTTP(page, r)
@@ -102,13 +102,13 @@ func readAhead(r *http.Request) {
 func (s *Server) listen(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	a := replyOf(w)
 	a.route = "pages-stream"
-	leave, err := s.streams.join(s.cfg.Limits, listening, "", r.RemoteAddr) // the pages limit each visitor themselves
+	leave, err := s.streams.join(s.cfg.Limits, eventStream, "", r.RemoteAddr) // the pages limit each visitor themselves
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
 	a.leave = leave
-	hurry(w, r, true)
+	setDeadlines(w, r, true)
 	ctx, enough := context.WithCancel(r.Context())
 	defer enough()
 	defer context.AfterFunc(s.closing, enough)()
@@ -118,7 +118,7 @@ func (s *Server) listen(w http.ResponseWriter, r *http.Request, pages http.Handl
 // home redirects browsers from the root to the pages, if there are any. Everything else at an unknown path is not found.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	if s.pages == "" || r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead || !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		s.nowhere(w, r)
+		s.notFound(w, r)
 		return
 	}
 	replyOf(w).route = "home"
@@ -126,30 +126,30 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.pages+"/", http.StatusSeeOther)
 }
 
-// An aside buffers an answer until it is complete, so that a slow reader does not hold a place of those that run.
-type aside struct {
+// A bufferedResponse buffers an answer until it is complete, so that a slow reader does not hold a place of those that run.
+type bufferedResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
 // Header returns the headers of the answer.
-func (a *aside) Header() http.Header { return a.header }
+func (a *bufferedResponse) Header() http.Header { return a.header }
 
 // WriteHeader records the first status.
-func (a *aside) WriteHeader(status int) {
+func (a *bufferedResponse) WriteHeader(status int) {
 	if a.status == 0 && status >= 200 {
 		a.status = status
 	}
 }
 
 // Write appends to the body.
-func (a *aside) Write(text []byte) (int, error) {
+func (a *bufferedResponse) Write(text []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(text)
 }
 
-func (a *aside) writeTo(w http.ResponseWriter) {
+func (a *bufferedResponse) writeTo(w http.ResponseWriter) {
 	a.WriteHeader(http.StatusOK)
 	w.WriteHeader(a.status)
 	_, _ = a.body.WriteTo(w)

@@ -118,7 +118,7 @@ func TestAKeyIsKnownForPagesAsForTheGate(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	for range strangerBurst {
+	for range badKeyBurst {
 		_, err = s.srv.Know(t.Context(), "192.0.2.1:1234", s.keys["malformed"])
 	}
 	if !errors.Is(err, holdfast.ErrThrottled) {

@@ -49,9 +49,9 @@ const redriveRoom = "redrive"
 // orderRoom is the room of the records of idempotency keys of redrives.
 const orderRoom = "redrive-order"
 
-// An ordered record maps an idempotency key to a redrive. It is written before the redrive is started. Its token is made from the key and the request, so
+// A startRecord maps an idempotency key to a redrive. It is written before the redrive is started. Its token is made from the key and the request, so
 // that the redrive can be found again if the process dies before it has recorded the id. The request id cannot identify it, because callers choose that.
-type ordered struct {
+type startRecord struct {
 	Digest  string      `json:"digest"` // of the request
 	Token   string      `json:"token"`
 	Redrive holdfast.ID `json:"redrive,omitzero"`
@@ -59,7 +59,7 @@ type ordered struct {
 
 // startRedrive starts a redrive. With an idempotency key it starts one redrive, however often the request is sent and by however many servers:
 //
-//  1. It writes the ordered record. The store accepts one writer; the others get a conflict and answer "being started".
+//  1. It writes the startRecord. The store accepts one writer; the others get a conflict and answer "being started".
 //  2. It looks for a redrive with the record's token, which an earlier attempt may have started, and starts one only if there is none.
 //  3. It writes the id into the record. If the process dies before, the next request finds the redrive by its token.
 //
@@ -77,19 +77,19 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 	if err != nil {
 		return out, err
 	}
-	name, mine := digest(c.Key+"\n"+in.Key), ordered{Digest: digest(string(text))}
+	name, mine := digest(c.Key+"\n"+in.Key), startRecord{Digest: digest(string(text))}
 	mine.Token = digest(name + mine.Digest)
-	record, known, err := s.orderedBefore(ctx, name)
+	record, known, err := s.findStart(ctx, name)
 	if err == nil && record.Version > 0 {
-		mine, out.ID, err = known, known.Redrive, s.sameOrder(record, known, mine)
+		mine, out.ID, err = known, known.Redrive, s.checkRestart(record, known, mine)
 	}
 	if err != nil || !out.ID.IsZero() {
 		return out, err
 	}
-	if record, err = s.remember(ctx, record, mine); err != nil {
+	if record, err = s.saveStart(ctx, record, mine); err != nil {
 		return out, err
 	}
-	if out.ID, err = s.startedBy(ctx, mine.Token); err == nil && out.ID.IsZero() {
+	if out.ID, err = s.redriveByToken(ctx, mine.Token); err == nil && out.ID.IsZero() {
 		o.Token = mine.Token
 		out.ID, err = s.cfg.Desk.StartRedrive(ctx, o)
 	}
@@ -101,15 +101,15 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 		return out, err
 	}
 	mine.Redrive = out.ID
-	_, err = s.remember(ctx, record, mine)
+	_, err = s.saveStart(ctx, record, mine)
 	return out, err
 }
 
 // startWithin is the time that a server has to start a redrive. After that it counts as dead, and the next request continues.
 const startWithin = time.Minute
 
-// sameOrder refuses a key that was used for another request, or whose redrive is being started at this moment.
-func (s *Server) sameOrder(r holdfast.Record, known, mine ordered) error {
+// checkRestart refuses a key that was used for another request, or whose redrive is being started at this moment.
+func (s *Server) checkRestart(r holdfast.Record, known, mine startRecord) error {
 	switch {
 	case known.Digest != mine.Digest:
 		return &holdfast.Error{Kind: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new key for a new request"}
@@ -123,7 +123,7 @@ func startingNow() error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the same redrive is being started at this moment: send the request again in a moment"}
 }
 
-func (s *Server) orderedBefore(ctx context.Context, name string) (r holdfast.Record, o ordered, err error) {
+func (s *Server) findStart(ctx context.Context, name string) (r holdfast.Record, o startRecord, err error) {
 	records, err := s.cfg.Store.Records(ctx, orderRoom)
 	for _, r := range records {
 		if r.Name == name {
@@ -133,7 +133,7 @@ func (s *Server) orderedBefore(ctx context.Context, name string) (r holdfast.Rec
 	return holdfast.Record{Room: orderRoom, Name: name}, o, err
 }
 
-func (s *Server) remember(ctx context.Context, r holdfast.Record, o ordered) (holdfast.Record, error) {
+func (s *Server) saveStart(ctx context.Context, r holdfast.Record, o startRecord) (holdfast.Record, error) {
 	var err error
 	if r.Body, err = json.Marshal(o); err == nil {
 		err = s.cfg.Store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{r}})
@@ -145,8 +145,8 @@ func (s *Server) remember(ctx context.Context, r holdfast.Record, o ordered) (ho
 	return r, err
 }
 
-// startedBy finds the redrive with a token. A zero id means that there is none.
-func (s *Server) startedBy(ctx context.Context, token string) (holdfast.ID, error) {
+// redriveByToken finds the redrive with a token. A zero id means that there is none.
+func (s *Server) redriveByToken(ctx context.Context, token string) (holdfast.ID, error) {
 	list, err := s.cfg.Desk.Redrives(ctx)
 	for _, p := range list {
 		if token != "" && p.Order.Token == token {

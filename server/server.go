@@ -64,41 +64,41 @@ type Check struct {
 // A Server is the HTTP server. It is an http.Handler.
 type Server struct {
 	cfg    Config
-	mux    *table
+	mux    *routeMux
 	routes []mounted
 	pages  string // prefix of the pages for people; empty: there are none
 
-	keys      *keyring
-	strangers *limit.Rates
-	small     smallRun
-	origins   *http.CrossOriginProtection
-	crowd     *crowd
-	quotas    sync.Map // key id → *quota
-	streams   streams
-	bodies    budget // request bodies and lines of streams in memory
-	answers   budget // answers that are not written yet
-	pulse     pulse
-	draining  atomic.Bool
+	keys        *keyring
+	badKeys     *limit.Rates
+	sizer       claimSizer
+	origins     *http.CrossOriginProtection
+	admission   *admission
+	quotas      sync.Map // key id → *quota
+	streams     streams
+	bodies      budget // request bodies and lines of streams in memory
+	answers     budget // answers that are not written yet
+	healthCache healthCache
+	draining    atomic.Bool
 
-	lent    lent            // leases that this server has handed out
-	closing context.Context // ends when the server closes; requests that wait or stream end with it
-	close   context.CancelFunc
+	leaseCache leaseCache      // leases that this server has handed out
+	closing    context.Context // ends when the server closes; requests that wait or stream end with it
+	close      context.CancelFunc
 }
 
-// A table is a mux that records its patterns, so that a test can find routes without an entry in the table of permissions.
-type table struct {
+// A routeMux is a mux that records its patterns, so that a test can find routes without an entry in the table of permissions.
+type routeMux struct {
 	*http.ServeMux
 	patterns []string
 }
 
 // HandleFunc mounts a handler function.
-func (t *table) HandleFunc(pattern string, do func(http.ResponseWriter, *http.Request)) {
+func (t *routeMux) HandleFunc(pattern string, do func(http.ResponseWriter, *http.Request)) {
 	t.patterns = append(t.patterns, pattern)
 	t.ServeMux.HandleFunc(pattern, do)
 }
 
 // Handle mounts a handler.
-func (t *table) Handle(pattern string, do http.Handler) { t.HandleFunc(pattern, do.ServeHTTP) }
+func (t *routeMux) Handle(pattern string, do http.Handler) { t.HandleFunc(pattern, do.ServeHTTP) }
 
 // New makes a server. It uses the store only when a request needs it.
 func New(cfg Config) (*Server, error) {
@@ -109,8 +109,8 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.Default()
 	}
 	cfg.Limits = cfg.Limits.orDefaults()
-	s := &Server{cfg: cfg, mux: &table{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), crowd: newCrowd(cfg.Limits.Running), strangers: newStrangers()}
-	s.keys = newKeyring(cfg.Store, s.saysLocked)
+	s := &Server{cfg: cfg, mux: &routeMux{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), admission: newAdmission(cfg.Limits.Running), badKeys: newBadKeyLimit()}
+	s.keys = newKeyring(cfg.Store, s.logLocked)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mux.ServeMux.HandleFunc("/", s.home)
 	s.mountHealth()
@@ -132,7 +132,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a := s.begin(w, r)
 	defer s.end(a, r)
-	if err := s.sane(r); err != nil {
+	if err := s.checkRequest(r); err != nil {
 		s.refuse(a, r, err)
 		return
 	}

@@ -32,49 +32,49 @@ type draftLine struct {
 	err    error
 }
 
-// A belt passes lines from the goroutine that reads them to the one that enqueues them. Lines that arrive while a batch is enqueued form the next batch, so
+// A lineBuffer passes lines from the goroutine that reads them to the one that enqueues them. Lines that arrive while a batch is enqueued form the next batch, so
 // batches grow with the load. Its size is bounded, so a stream of any length needs the same memory.
-type belt struct {
-	mu    sync.Mutex
-	moved sync.Cond
-	lines []draftLine
-	bytes int
-	held  *lineBudget
-	ended bool
-	err   error // why reading ended, if not at the end of the stream
+type lineBuffer struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	lines   []draftLine
+	bytes   int
+	held    *lineBudget
+	ended   bool
+	err     error // why reading ended, if not at the end of the stream
 }
 
 // put waits for space, and reports false when no more lines are wanted.
-func (b *belt) put(l draftLine) bool {
+func (b *lineBuffer) put(l draftLine) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for !b.ended && (len(b.lines) >= streamLines || b.bytes > streamBytes) {
-		b.moved.Wait()
+		b.changed.Wait()
 	}
 	if b.ended {
 		return false
 	}
 	b.lines, b.bytes = append(b.lines, l), b.bytes+l.size
-	b.moved.Broadcast()
+	b.changed.Broadcast()
 	return true
 }
 
 // take waits for lines and returns all there are; none when the stream has ended. It reuses the memory of the last batch.
-func (b *belt) take(last []draftLine) []draftLine {
+func (b *lineBuffer) take(last []draftLine) []draftLine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.lines) == 0 && !b.ended {
-		b.moved.Wait()
+		b.changed.Wait()
 	}
 	lines := b.lines
 	clear(last) // release the drafts for the garbage collector
 	b.lines, b.bytes = last[:0], 0
-	b.moved.Broadcast()
+	b.changed.Broadcast()
 	return lines
 }
 
 // drop gives back the memory of lines that will not be enqueued.
-func (b *belt) drop() {
+func (b *lineBuffer) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.lines {
@@ -84,13 +84,13 @@ func (b *belt) drop() {
 }
 
 // end ends the stream; the first error is kept. Both goroutines wake up.
-func (b *belt) end(err error) {
+func (b *lineBuffer) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended {
 		b.ended, b.err = true, err
 	}
-	b.moved.Broadcast()
+	b.changed.Broadcast()
 }
 
 // stream enqueues lines as they arrive and answers each when it is durable. A bad line does not stop the others. The last line of the answer is the sum, or
@@ -100,8 +100,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	if err := control.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	b := &belt{held: &lineBudget{s, replyOf(w), r.Context()}}
-	b.moved.L = &b.mu
+	b := &lineBuffer{held: &lineBudget{s, replyOf(w), r.Context()}}
+	b.changed.L = &b.mu
 	if err := b.held.take(streamBuffer); err != nil {
 		return err
 	}
@@ -116,14 +116,14 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 		b.end(context.Cause(r.Context()))
 		_ = control.SetReadDeadline(time.Now())
 	})()
-	to := &loader{server: s, caller: c, quiet: in.Quiet}
+	to := &lineEnqueuer{server: s, caller: c, quiet: in.Quiet}
 	var last []draftLine
 	for {
 		lines := b.take(last)
 		if len(lines) == 0 || r.Context().Err() != nil {
 			break
 		}
-		err := to.load(r.Context(), lines)
+		err := to.enqueueAll(r.Context(), lines)
 		for i := range lines {
 			b.held.give(lines[i].size)
 		}
@@ -145,19 +145,19 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	}
 	if ended := (*keyEnded)(nil); errors.As(b.err, &ended) {
 		to.refuse(to.sum.Lines+1, ended.error)
-	} else if errors.Is(b.err, errAway) { // it needs more memory than is free
+	} else if errors.Is(b.err, errRejected) { // it needs more memory than is free
 		to.refuse(to.sum.Lines+1, b.err)
 	} else if b.err != nil {
 		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream is incomplete, or paused for too long: all lines before this one were answered", Cause: b.err})
 	} else {
-		to.tell(to.sum)
+		to.writeJSON(to.sum)
 	}
 	_, _ = w.Write(to.out)
 	return nil
 }
 
 // readLines puts each line into to until the stream ends.
-func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *belt) error {
+func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *lineBuffer) error {
 	from := bufio.NewReaderSize(body, streamBuffer)
 	extended := time.Time{}
 	for number := 1; ; number++ {
@@ -167,7 +167,7 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 		}
 		text, err := oneLine(from, to.held)
 		l := draftLine{number: number, size: cap(text), err: err}
-		if errors.Is(err, errAway) {
+		if errors.Is(err, errRejected) {
 			return err
 		}
 		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errLong) {
@@ -232,8 +232,8 @@ func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	}
 }
 
-// A loader enqueues one batch of lines after the other and writes the answers.
-type loader struct {
+// A lineEnqueuer enqueues one batch of lines after the other and writes the answers.
+type lineEnqueuer struct {
 	server *Server
 	caller Caller
 	quiet  bool
@@ -242,14 +242,14 @@ type loader struct {
 	sum    api.Sum
 }
 
-// load enqueues lines in order and answers each. An error means that nothing more can be enqueued now; the answers say how far it came.
-func (l *loader) load(ctx context.Context, lines []draftLine) error {
+// enqueueAll enqueues lines in order and answers each. An error means that nothing more can be enqueued now; the answers say how far it came.
+func (l *lineEnqueuer) enqueueAll(ctx context.Context, lines []draftLine) error {
 	for len(lines) > 0 {
 		n := 0
 		for n < len(lines) && lines[n].err == nil {
 			n++
 		}
-		if err := l.hand(ctx, lines[:n]); err != nil {
+		if err := l.enqueueBatch(ctx, lines[:n]); err != nil {
 			return err
 		}
 		if n < len(lines) {
@@ -261,8 +261,8 @@ func (l *loader) load(ctx context.Context, lines []draftLine) error {
 	return nil
 }
 
-// hand enqueues valid lines in one call. If the call is refused, one of the lines is the cause: each half is tried on its own, down to single lines.
-func (l *loader) hand(ctx context.Context, lines []draftLine) error {
+// enqueueBatch enqueues valid lines in one call. If the call is refused, one of the lines is the cause: each half is tried on its own, down to single lines.
+func (l *lineEnqueuer) enqueueBatch(ctx context.Context, lines []draftLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (l *loader) hand(ctx context.Context, lines []draftLine) error {
 	for i := range lines {
 		l.drafts = append(l.drafts, lines[i].draft)
 	}
-	receipts, err := l.server.hand(ctx, l.caller, l.drafts)
+	receipts, err := l.server.enqueueRunning(ctx, l.caller, l.drafts)
 	switch p := api.ProblemOf(err); {
 	case err == nil:
 		for i := range receipts {
@@ -285,13 +285,13 @@ func (l *loader) hand(ctx context.Context, lines []draftLine) error {
 		return nil
 	}
 	half := len(lines) / 2
-	if err := l.hand(ctx, lines[:half]); err != nil {
+	if err := l.enqueueBatch(ctx, lines[:half]); err != nil {
 		return err
 	}
-	return l.hand(ctx, lines[half:])
+	return l.enqueueBatch(ctx, lines[half:])
 }
 
-func (l *loader) acknowledge(number int, r holdfast.Receipt) {
+func (l *lineEnqueuer) acknowledge(number int, r holdfast.Receipt) {
 	l.sum.Lines = number
 	if r.Existing {
 		l.sum.Existing++
@@ -310,14 +310,14 @@ func (l *loader) acknowledge(number int, r holdfast.Receipt) {
 	}
 }
 
-func (l *loader) refuse(number int, err error) {
+func (l *lineEnqueuer) refuse(number int, err error) {
 	l.sum.Lines = number
 	l.sum.Refused++
-	l.tell(api.Line{Line: number, Problem: api.ProblemOf(err)})
+	l.writeJSON(api.Line{Line: number, Problem: api.ProblemOf(err)})
 }
 
-// tell appends a line to the answer.
-func (l *loader) tell(value any) {
+// writeJSON appends a line to the answer.
+func (l *lineEnqueuer) writeJSON(value any) {
 	if text, err := api.Marshal(value); err == nil {
 		l.out = append(append(l.out, text...), '\n')
 	}

@@ -98,7 +98,7 @@ func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
 	for _, m := range s.srv.routes {
 		want, path := gateTable[m.name], at(m, holdfast.NewID(), holdfast.NewID())
 		for _, who := range []string{"", "malformed", "revoked", "expired"} {
-			s.srv.strangers = newStrangers() // there are more bad keys here than one address may try
+			s.srv.badKeys = newBadKeyLimit() // there are more bad keys here than one address may try
 			if a := s.try(who, m, path); a.status != http.StatusUnauthorized || a.code() != "unauthenticated" {
 				t.Errorf("%s %s with a key that is %q: %d %s", m.method, path, who, a.status, a.body)
 			}

@@ -25,44 +25,44 @@ import (
 // The rules compare with the record as the store has it. A concurrent change between that read and the write is safe: the store refuses a record whose
 // version is not the one that the caller read, and a caller that read an older version than the rule saw is refused in the same way.
 
-// A keeping decides whether a worker may replace a stored record by another. A stored record of version 0 does not exist yet.
-type keeping func(stored, wanted holdfast.Record) error
+// A recordRule decides whether a worker may replace a stored record by another. A stored record of version 0 does not exist yet.
+type recordRule func(stored, wanted holdfast.Record) error
 
 // workerRooms are the rooms that a worker may read. Those with a rule it may also write.
-var workerRooms = map[string]keeping{
-	"breaker":       keepsBreaker,
-	"budget":        keepsAny,
-	"enqueue":       keepsAny,
-	"artifact":      keepsAny,
-	duty.RoomReport: keepsAny,
-	catalog.Room:    keepsAny,
-	redriveRoom:     keepsRedrive,
-	schedule.Room:   keepsSchedule,
-	duty.RoomOrder:  keepsDuty,
-	retentionRoom:   keepsWarning,
+var workerRooms = map[string]recordRule{
+	"breaker":       breakerRule,
+	"budget":        anyRule,
+	"enqueue":       anyRule,
+	"artifact":      anyRule,
+	duty.RoomReport: anyRule,
+	catalog.Room:    anyRule,
+	redriveRoom:     redriveRule,
+	schedule.Room:   scheduleRule,
+	duty.RoomOrder:  dutyRule,
+	retentionRoom:   warningRule,
 	"policy":        nil,
-	"share":         keepsShare,
+	"share":         shareRule,
 }
 
 const retentionRoom = "retention"
 
-// elsewhere are the rooms about jobs of every queue. A bound key may neither read nor write them; engines with unbound keys do.
-var elsewhere = []string{redriveRoom, schedule.Room, "artifact"}
+// unboundRooms are the rooms about jobs of every queue. A bound key may neither read nor write them; engines with unbound keys do.
+var unboundRooms = []string{redriveRoom, schedule.Room, "artifact"}
 
-// secretRooms are the rooms that only admins may read.
-var secretRooms = []string{apikey.Room, subscription.Room}
+// adminRooms are the rooms that only admins may read.
+var adminRooms = []string{apikey.Room, subscription.Room}
 
-// roomToRead refuses a room that the caller may not read. some is false if the room is always empty for the caller.
-func (c Caller) roomToRead(room string) (some bool, err error) {
-	if _, ok := workerRooms[room]; !c.confined() {
-		if c.Scope != apikey.Admin && slices.ContainsFunc(secretRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
+// mayReadRoom refuses a room that the caller may not read. some is false if the room is always empty for the caller.
+func (c Caller) mayReadRoom(room string) (some bool, err error) {
+	if _, ok := workerRooms[room]; !c.isWorker() {
+		if c.Scope != apikey.Admin && slices.ContainsFunc(adminRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
 			return false, forbidden("the records of room " + room + " need a key of scope admin")
 		}
 		return true, nil
 	} else if !ok {
 		return false, forbidden("the records of room " + room + " are not kept by engines: a worker's key cannot read them; use a key of scope admin")
 	}
-	return !c.narrow() || !slices.Contains(elsewhere, room), nil
+	return !c.bound() || !slices.Contains(unboundRooms, room), nil
 }
 
 // mayKeep refuses a change that an engine does not make, and sets the caller's key as the actor of the rest.
@@ -77,7 +77,7 @@ func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change)
 	for i := range change.Place {
 		change.Place[i].Actor = c.holdActor(change.Place[i])
 	}
-	if !c.confined() {
+	if !c.isWorker() {
 		return nil
 	}
 	switch {
@@ -91,11 +91,11 @@ func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change)
 			return err
 		}
 	}
-	circuits, err := s.mayKeepRecords(ctx, c, change.Records)
+	breakers, err := s.mayKeepRecords(ctx, c, change.Records)
 	if err != nil {
 		return err
 	}
-	if err := s.mayHold(ctx, c, change, circuits); err != nil {
+	if err := s.mayHold(ctx, c, change, breakers); err != nil {
 		return err
 	}
 	for i := range change.Artifacts {
@@ -107,11 +107,11 @@ func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change)
 }
 
 // engineActor is the actor of what a remote engine does itself: a fixed name with the name of its key. No other caller can have it.
-func (c Caller) engineActor(said string) string {
-	if c.confined() {
+func (c Caller) engineActor(given string) string {
+	if c.isWorker() {
 		return breaker.System + " (key " + c.Name + ")"
 	}
-	return c.actor(said)
+	return c.actor(given)
 }
 
 // holdActor is the actor of a hold that a remote engine places. Limits and time windows follow the applied policy, and engines recognise them by that name.
@@ -128,29 +128,29 @@ const policyActor = "policy"
 func (c Caller) mayTell(e *holdfast.Event) error {
 	room, _, _ := strings.Cut(e.Subject, "/")
 	switch {
-	case !e.Job.IsZero() && e.Name == holdfast.EventExpired && !c.narrow():
+	case !e.Job.IsZero() && e.Name == holdfast.EventExpired && !c.bound():
 		return nil
 	case !e.Job.IsZero():
 		return forbidden("a worker's key cannot write events of a job: they are written when the job is settled")
 	case e.Subject == retentionRoom && e.Name == "warning":
 		return nil
-	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.RoomOrder}, room) && room != e.Subject && !(c.narrow() && slices.Contains(elsewhere, room)):
+	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.RoomOrder}, room) && room != e.Subject && !(c.bound() && slices.Contains(unboundRooms, room)):
 		return nil
 	}
 	return forbidden("a worker's key cannot write events about " + e.Subject + ": engines write events of breakers, budgets, redrives, schedules and duties")
 }
 
 // mayKeepRecords refuses records that a worker may not write. It returns the breakers as the change makes them, by dependency.
-func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfast.Record) (circuits map[string]breaker.Circuit, err error) {
+func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfast.Record) (breakers map[string]breaker.Circuit, err error) {
 	rooms := map[string][]holdfast.Record{}
-	circuits = map[string]breaker.Circuit{}
+	breakers = map[string]breaker.Circuit{}
 	for _, r := range records {
 		may := workerRooms[r.Room]
 		if may == nil {
 			return nil, forbidden("the records of room " + r.Room + " cannot be written with a worker's key: use a key of scope admin")
 		}
-		if c.narrow() && slices.Contains(elsewhere, r.Room) {
-			return nil, c.beyond("it can only write the records of breakers, budgets and duties")
+		if c.bound() && slices.Contains(unboundRooms, r.Room) {
+			return nil, c.outsideBinding("it can only write the records of breakers, budgets and duties")
 		}
 		if _, read := rooms[r.Room]; !read {
 			if rooms[r.Room], err = s.cfg.Store.Records(ctx, r.Room); err != nil {
@@ -167,10 +167,10 @@ func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfas
 		if r.Room == "breaker" {
 			var after breaker.Circuit
 			_ = json.Unmarshal(r.Body, &after) // the rule has already read it
-			circuits[r.Name] = after
+			breakers[r.Name] = after
 		}
 	}
-	return circuits, nil
+	return breakers, nil
 }
 
 func recordIn(records []holdfast.Record, name string) holdfast.Record {
@@ -184,7 +184,7 @@ func recordIn(records []holdfast.Record, name string) holdfast.Record {
 }
 
 // mayHold refuses holds that only operators may place or lift.
-func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change, circuits map[string]breaker.Circuit) error {
+func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change, breakers map[string]breaker.Circuit) error {
 	moved := slices.Concat(change.Place, change.Lift)
 	for _, d := range change.Deposits {
 		moved = append(moved, d.Hold)
@@ -204,7 +204,7 @@ func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change,
 			return err
 		}
 		if h.Source == holdfast.SourceBreaker {
-			if err := followsCircuit(h, circuits, i < len(change.Place)); err != nil {
+			if err := followsBreaker(h, breakers, i < len(change.Place)); err != nil {
 				return err
 			}
 		} else if by := placedBy(present, h); by != "" && h.Source != holdfast.SourceHandler && by != policyActor && !breaker.IsSystem(by) {
@@ -232,22 +232,22 @@ func placedBy(present []holdfast.Hold, h holdfast.Hold) string {
 	return ""
 }
 
-// followsCircuit refuses a breaker's hold that does not match the breaker in the same change. The rule for the breaker's record keeps what a person has forced.
-func followsCircuit(h holdfast.Hold, circuits map[string]breaker.Circuit, place bool) error {
-	circuit, kept := circuits[h.Dependency]
+// followsBreaker refuses a breaker's hold that does not match the breaker in the same change. The rule for the breaker's record keeps what a person has forced.
+func followsBreaker(h holdfast.Hold, breakers map[string]breaker.Circuit, place bool) error {
+	b, kept := breakers[h.Dependency]
 	switch closed := h.Closed(); {
 	case h.Dependency == "" || !kept:
 		return forbidden("a breaker's hold changes together with the breaker: write the record of the breaker in the same change")
-	case circuit.State.Refuses() && !(place && closed), circuit.State == breaker.ForcedClosed && place:
-		return forbidden("the breaker of " + h.Dependency + " is " + string(circuit.State) + ": this hold contradicts it")
+	case b.State.Refuses() && !(place && closed), state.State == breaker.ForcedClosed && place:
+		return forbidden("the breaker of " + h.Dependency + " is " + string(b.State) + ": this hold contradicts it")
 	}
 	return nil
 }
 
-func keepsAny(_, _ holdfast.Record) error { return nil }
+func anyRule(_, _ holdfast.Record) error { return nil }
 
-// keepsBreaker: a breaker changes state by the results of calls. What a person has forced stays until it is over, and past transitions are not changed.
-func keepsBreaker(stored, wanted holdfast.Record) error {
+// breakerRule: a breaker changes state by the results of calls. What a person has forced stays until it is over, and past transitions are not changed.
+func breakerRule(stored, wanted holdfast.Record) error {
 	var before, after breaker.Circuit
 	if json.Unmarshal(wanted.Body, &after) != nil || stored.Version > 0 && json.Unmarshal(stored.Body, &before) != nil {
 		return forbidden("the record of breaker " + wanted.Name + " cannot be read: a worker's key can write breakers, but not delete them")
@@ -268,8 +268,8 @@ func keepsBreaker(stored, wanted holdfast.Record) error {
 	return nil
 }
 
-// keepsShare: an engine sets the weights that a policy names. Weights that an operator has set stay.
-func keepsShare(stored, wanted holdfast.Record) error {
+// shareRule: an engine sets the weights that a policy names. Weights that an operator has set stay.
+func shareRule(stored, wanted holdfast.Record) error {
 	var before, after struct {
 		Actor string `json:"actor"`
 	}
@@ -279,8 +279,8 @@ func keepsShare(stored, wanted holdfast.Record) error {
 	return nil
 }
 
-// keepsRedrive: an engine advances a redrive that an operator started and that is running. It cannot start, change or resume one.
-func keepsRedrive(stored, wanted holdfast.Record) error {
+// redriveRule: an engine advances a redrive that an operator started and that is running. It cannot start, change or resume one.
+func redriveRule(stored, wanted holdfast.Record) error {
 	var before, after redrive.Progress
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil ||
 		before.State != redrive.Running || before.ID != after.ID || before.Actor != after.Actor || !sameJSON(before.Order, after.Order) {
@@ -292,8 +292,8 @@ func keepsRedrive(stored, wanted holdfast.Record) error {
 	return nil
 }
 
-// keepsSchedule: an engine records the slots for which it has made jobs, and that a pause is over. The rest of a schedule is changed by operators.
-func keepsSchedule(stored, wanted holdfast.Record) error {
+// scheduleRule: an engine records the slots for which it has made jobs, and that a pause is over. The rest of a schedule is changed by operators.
+func scheduleRule(stored, wanted holdfast.Record) error {
 	var before, after schedule.Schedule
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil {
 		return errNoSchedule
@@ -310,8 +310,8 @@ func keepsSchedule(stored, wanted holdfast.Record) error {
 
 var errNoSchedule = forbidden("a worker's key cannot create, change or delete schedules: it can only record slots; use a key of scope operator")
 
-// keepsDuty: an engine records that a pause has ended by itself. Other requests about duties are made by operators.
-func keepsDuty(stored, wanted holdfast.Record) error {
+// dutyRule: an engine records that a pause has ended by itself. Other requests about duties are made by operators.
+func dutyRule(stored, wanted holdfast.Record) error {
 	var before, after duty.Order
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil || !before.Over(stored.AsOf) || !sameJSON(before.Resumed(), after) {
 		return forbidden("a worker's key cannot pause or run duties: it can only record that a pause is over; use a key of scope operator")
@@ -319,16 +319,16 @@ func keepsDuty(stored, wanted holdfast.Record) error {
 	return nil
 }
 
-// keepsWarning: an engine records that a rule will delete dead letters. The rule deletes them a set time after the record was written, by the store's clock.
-func keepsWarning(_, wanted holdfast.Record) error {
+// warningRule: an engine records that a rule will delete dead letters. The rule deletes them a set time after the record was written, by the store's clock.
+func warningRule(_, wanted holdfast.Record) error {
 	if !strings.HasPrefix(wanted.Name, "warned/") || wanted.Body == nil {
 		return forbidden("a worker's key cannot change retention rules: it can only record warnings; use a key of scope admin")
 	}
 	return nil
 }
 
-// ordered returns the request of a redrive that an operator has started and that is running.
-func (s *Server) ordered(ctx context.Context, id holdfast.ID) (redrive.Order, error) {
+// runningOrder returns the request of a redrive that an operator has started and that is running.
+func (s *Server) runningOrder(ctx context.Context, id holdfast.ID) (redrive.Order, error) {
 	records, err := s.cfg.Store.Records(ctx, redriveRoom)
 	if err != nil {
 		return redrive.Order{}, err
@@ -353,13 +353,13 @@ func (s *Server) redriveStep(ctx context.Context, c Caller, step holdfast.Redriv
 	switch {
 	case c.Key == "":
 		return step, nil
-	case !c.confined():
+	case !c.isWorker():
 		step.Actor = c.actor(step.Actor)
 		return step, nil
-	case c.narrow():
-		return step, c.beyond("it cannot redrive jobs")
+	case c.bound():
+		return step, c.outsideBinding("it cannot redrive jobs")
 	}
-	o, err := s.ordered(ctx, step.ID)
+	o, err := s.runningOrder(ctx, step.ID)
 	if err == nil && (o.Discard != step.Discard || o.Queue != step.Queue || !sameJSON(o.Patch, step.Patch)) {
 		err = errNoOrder
 	}
@@ -369,7 +369,7 @@ func (s *Server) redriveStep(ctx context.Context, c Caller, step holdfast.Redriv
 
 // purge takes one step of retention. A worker does not choose the rules: they are those that an admin has applied to the store, or else the server's.
 func (s *Server) purge(ctx context.Context, c Caller, p holdfast.Purge) (holdfast.Purged, error) {
-	if c.confined() {
+	if c.isWorker() {
 		records, err := s.cfg.Store.Records(ctx, retentionRoom)
 		if err == nil {
 			p, err = s.cfg.Engine.Purge(p, records)
@@ -383,7 +383,7 @@ func (s *Server) purge(ctx context.Context, c Caller, p holdfast.Purge) (holdfas
 
 // forget deletes old entries of a shelf. A worker does not choose the age: nothing is deleted sooner than the server's configuration says.
 func (s *Server) forget(ctx context.Context, c Caller, shelf string, older time.Duration, limit int) (int, error) {
-	if c.confined() {
+	if c.isWorker() {
 		keep := s.cfg.Engine.Keep(shelf)
 		if keep == holdfast.Forever {
 			return 0, nil
@@ -391,7 +391,7 @@ func (s *Server) forget(ctx context.Context, c Caller, shelf string, older time.
 		older = max(older, keep)
 	}
 	n, err := s.cfg.Store.Forget(ctx, shelf, older, limit)
-	if err == nil && n > 0 && shelf == holdfast.ShelfStory && c.Key != "" && !c.confined() { // done by a person: the audit log records it
+	if err == nil && n > 0 && shelf == holdfast.ShelfStory && c.Key != "" && !c.isWorker() { // done by a person: the audit log records it
 		line := holdfast.Event{Subject: "audit", Name: "forget", Actor: c.actor(""), Request: c.Request, Reason: "entries older than " + older.String()}
 		err = s.cfg.Store.Keep(ctx, holdfast.Change{Events: []holdfast.Event{line}})
 	}

@@ -64,7 +64,7 @@ var served = []Mutant{
 	},
 	{
 		Name: "upload-outlives-its-key", Breaks: "a revoked or expired key ends what is open",
-		Patches: []Patch{{"server/keyring_life.go", "\t\t\tl.end(err)\n\t\t\tdelete(k.lives, id)", "\t\t\tdelete(k.lives, id)"}},
+		Patches: []Patch{{"server/keyring_lifetime.go", "\t\t\tl.end(err)\n\t\t\tdelete(k.lifetimes, id)", "\t\t\tdelete(k.lifetimes, id)"}},
 		Test:    []string{"-run", "TestTheLifeOfAVisitor|TestABulkStream", "-timeout", "30s", "./server"},
 	},
 	{
@@ -84,12 +84,12 @@ var served = []Mutant{
 	},
 	{
 		Name: "body-names-the-actor", Breaks: "over HTTP the actor of what a worker keeps is its key",
-		Patches: []Patch{{"server/worker.go", "if c.confined() {\n\t\treturn breaker.System + \" (key \" + c.Name + \")\"\n\t}\n\treturn c.actor(said)", "return said"}},
+		Patches: []Patch{{"server/worker.go", "if c.isWorker() {\n\t\treturn breaker.System + \" (key \" + c.Name + \")\"\n\t}\n\treturn c.actor(given)", "return given"}},
 		Test:    []string{"-run", "TestTheActorOfWhatAWorkerKeepsIsItsKey", "./server"},
 	},
 	{
 		Name: "worker-lifts-an-operators-hold", Breaks: "holds of operators are placed and lifted by operators",
-		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, circuits); err != nil {", "if err := s.mayHold(ctx, c, &holdfast.Change{Place: change.Place}, circuits); err != nil {"}},
+		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, breakers); err != nil {", "if err := s.mayHold(ctx, c, &holdfast.Change{Place: change.Place}, breakers); err != nil {"}},
 		Test:    []string{"-run", "TestAWorkerNeitherPlacesNorLiftsAnOperatorsHold", "./server"},
 	},
 	{

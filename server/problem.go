@@ -38,13 +38,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
-	abandon(w, r)
+	limitUnreadBody(w, r)
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(text)
 }
 
-// abandon bounds what an unread body costs: a small one is read and dropped, with a short deadline; a large one ends the connection.
-func abandon(w http.ResponseWriter, r *http.Request) {
+// limitUnreadBody bounds what an unread body costs: a small one is read and dropped, with a short deadline; a large one ends the connection.
+func limitUnreadBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength < 0 || r.ContentLength > 1<<16 {
 		w.Header().Set("Connection", "close")
 	}
@@ -53,8 +53,8 @@ func abandon(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// nowhere answers requests at unknown paths, and at known paths with another method.
-func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
+// notFound answers requests at unknown paths, and at known paths with another method.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		other := r.Clone(r.Context())

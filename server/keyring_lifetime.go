@@ -9,30 +9,30 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A life is a context that lasts as long as a key keeps its rights. It ends when the key is revoked, expires or is changed, and with it end the requests of
+// A keyLifetime is a context that lasts as long as a key keeps its rights. It ends when the key is revoked, expires or is changed, and with it end the requests of
 // the key that wait or stream.
-type life struct {
+type keyLifetime struct {
 	key apikey.Key
 	ctx context.Context
 	end context.CancelCauseFunc
 }
 
-// lifeOf returns the life of a key that was just authenticated. While there are lives, the keyring reads the keys continuously, so that the end of a key is
+// lifetimeOf returns the life of a key that was just authenticated. While there are lives, the keyring reads the keys continuously, so that the end of a key is
 // noticed even when no other request arrives.
-func (k *keyring) lifeOf(one apikey.Key) context.Context {
+func (k *keyring) lifetimeOf(one apikey.Key) context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l := k.lives[one.ID]
+	l := k.lifetimes[one.ID]
 	if l == nil || !sameRights(l.key, one) {
-		if len(k.lives) == 0 && !k.isClosed() {
+		if len(k.lifetimes) == 0 && !k.isClosed() {
 			k.work.Go(k.watch)
 		}
 		if l != nil {
 			l.end(unauthenticated("this API key was changed: send the request again"))
 		}
-		l = &life{key: one}
+		l = &keyLifetime{key: one}
 		l.ctx, l.end = context.WithCancelCause(context.Background())
-		k.lives[one.ID] = l
+		k.lifetimes[one.ID] = l
 	}
 	return l.ctx
 }
@@ -43,11 +43,11 @@ func (k *keyring) watch() {
 		select {
 		case <-k.closed:
 			return
-		case <-time.After(ringFresh):
+		case <-time.After(keysRefreshAfter):
 		}
 		<-k.refresh().over
 		k.mu.Lock()
-		idle := len(k.lives) == 0
+		idle := len(k.lifetimes) == 0
 		k.mu.Unlock()
 		if idle {
 			return
@@ -55,20 +55,20 @@ func (k *keyring) watch() {
 	}
 }
 
-// endLives ends the lives of keys that are no longer valid or have changed.
-func (k *keyring) endLives(now *ring) {
+// endLifetimes ends the lives of keys that are no longer valid or have changed.
+func (k *keyring) endLifetimes(now *keySet) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for id, l := range k.lives {
+	for id, l := range k.lifetimes {
 		if err := now.ended(l.key, k.locked.Load()); err != nil {
 			l.end(err)
-			delete(k.lives, id)
+			delete(k.lifetimes, id)
 		}
 	}
 }
 
 // ended returns why a key is no longer what it was; nil if it is. Callers without a key are accepted until the first key is created.
-func (r *ring) ended(was apikey.Key, locked bool) error {
+func (r *keySet) ended(was apikey.Key, locked bool) error {
 	is, there := r.keys[was.ID]
 	switch {
 	case was.ID == "" && locked:
@@ -102,8 +102,8 @@ func (k *keyring) unlocked(ctx context.Context) (bool, error) {
 	if k.locked.Load() {
 		return false, nil
 	}
-	known, err := k.since(ctx, time.Now().Add(-ringStale))
-	if err == nil && time.Since(known.begun) > ringFresh {
+	known, err := k.readSince(ctx, time.Now().Add(-keysMaxAge))
+	if err == nil && time.Since(known.begun) > keysRefreshAfter {
 		k.refresh()
 	}
 	return err == nil && !k.locked.Load(), err
@@ -112,20 +112,20 @@ func (k *keyring) unlocked(ctx context.Context) (bool, error) {
 // keyEnded is the cancellation cause of a request whose key has ended.
 type keyEnded struct{ error }
 
-// during returns a context that also ends with the life of the caller's key.
-func (s *Server) during(ctx context.Context, c Caller) (context.Context, context.CancelFunc) {
+// untilKeyEnds returns a context that also ends with the life of the caller's key.
+func (s *Server) untilKeyEnds(ctx context.Context, c Caller) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	life := s.Life(c)
-	stop := context.AfterFunc(life, func() { cancel(&keyEnded{context.Cause(life)}) })
+	lifetime := s.Life(c)
+	stop := context.AfterFunc(lifetime, func() { cancel(&keyEnded{context.Cause(lifetime)}) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 	}
 }
 
-// stillMay authenticates the caller again if the body took longer than ringStale to arrive: the key may have been revoked meanwhile.
-func (s *Server) stillMay(w http.ResponseWriter, r *http.Request, to mounted) error {
-	if to.long || time.Since(replyOf(w).begun) < ringStale {
+// recheckKey authenticates the caller again if the body took longer than keysMaxAge to arrive: the key may have been revoked meanwhile.
+func (s *Server) recheckKey(w http.ResponseWriter, r *http.Request, to mounted) error {
+	if to.long || time.Since(replyOf(w).begun) < keysMaxAge {
 		return nil
 	}
 	again, err := s.identify(r)

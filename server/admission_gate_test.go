@@ -19,7 +19,7 @@ func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing
 		vital bool
 		rests time.Duration
 	}{
-		{"sent away", busy(), false, restFor},
+		{"sent away", busy(), false, rejectPause},
 		{"what workers need", busy(), true, 0},
 		{"another refusal", errors.New("no"), false, 0},
 	} {
@@ -42,10 +42,10 @@ func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing
 
 func TestAnArrayOfDraftsIsSentAwayBeforeItIsReadWhenThereIsTooMuchToDo(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 4} })
-	l := s.srv.crowd.line(false)
-	s.srv.crowd.mu.Lock()
-	l.away, l.waiting = time.Now().Add(time.Hour), []chan struct{}{make(chan struct{}), make(chan struct{})} // it was bad a moment ago, however long this test takes
-	s.srv.crowd.mu.Unlock()
+	l := s.srv.admission.waiters(false)
+	s.srv.admission.mu.Lock()
+	l.rejectedAt, l.waiting = time.Now().Add(time.Hour), []chan struct{}{make(chan struct{}), make(chan struct{})} // it was bad a moment ago, however long this test takes
+	s.srv.admission.mu.Unlock()
 	for _, path := range []string{api.EnqueueBulk.Path, api.EnqueueJob.Path} {
 		if a := s.ask("worker", "POST", api.Prefix+path, `nonsense`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 			t.Error(path, a.status, a.body)

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// quiet tracks connections that have sent no request yet, or no further one. If there are too many, it closes the one that has been idle longest, so that
+// idleConns tracks connections that have sent no request yet, or no further one. If there are too many, it closes the one that has been idle longest, so that
 // clients that open connections and send nothing cannot lock out others.
-type quiet struct {
+type idleConns struct {
 	most int
 
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type quiet struct {
 }
 
 // changed is the ConnState hook of the http.Server. A connection that sends the header of a request slowly is idle until the header is complete.
-func (q *quiet) changed(conn net.Conn, state http.ConnState) {
+func (q *idleConns) changed(conn net.Conn, state http.ConnState) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.at == nil {

@@ -62,8 +62,8 @@ func replyOf(w http.ResponseWriter) *reply {
 	}
 }
 
-// always are the headers of every response. Pages for browsers replace the Content-Security-Policy.
-var always = map[string][]string{
+// securityHeaders are the headers of every response. Pages for browsers replace the Content-Security-Policy.
+var securityHeaders = map[string][]string{
 	"X-Content-Type-Options":       {"nosniff"},
 	"Cache-Control":                {"no-store"},
 	"Referrer-Policy":              {"no-referrer"},
@@ -75,14 +75,14 @@ var always = map[string][]string{
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *reply {
 	a := &reply{ResponseWriter: w, id: requestID(r), remote: r.RemoteAddr, begun: time.Now()}
 	header := w.Header()
-	for name, value := range always {
+	for name, value := range securityHeaders {
 		header[name] = value[:1:1]
 	}
 	header["X-Request-Id"] = []string{a.id}
 	if r.TLS != nil {
 		header["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
-	hurry(a, r, false)
+	setDeadlines(a, r, false)
 	return a
 }
 
@@ -92,7 +92,7 @@ func (s *Server) end(a *reply, r *http.Request) {
 	broken := recover()
 	if broken != nil && broken != http.ErrAbortHandler { //nolint:errorlint // net/http compares this value
 		s.cfg.Log.Error("request panicked", "event", "request_panicked", "request_id", a.id, "method", r.Method, "path", pathOf(r), "panic", broken, "stack", string(debug.Stack()))
-		broken = s.apologise(a, r)
+		broken = s.answerPanic(a, r)
 	}
 	if a.leave != nil {
 		a.leave()
@@ -112,8 +112,8 @@ func (s *Server) end(a *reply, r *http.Request) {
 	}
 }
 
-// apologise answers status 500 after a panic. If an answer has begun, it returns the panic value that makes net/http break the connection.
-func (s *Server) apologise(a *reply, r *http.Request) (abort any) {
+// answerPanic answers status 500 after a panic. If an answer has begun, it returns the panic value that makes net/http break the connection.
+func (s *Server) answerPanic(a *reply, r *http.Request) (abort any) {
 	if a.status != 0 {
 		return http.ErrAbortHandler
 	}
@@ -152,9 +152,9 @@ const (
 	writeWithin = 60 * time.Second
 )
 
-// hurry sets the deadlines of reading the body, if there is one, and of writing the answer. Long requests get no deadline here: they set their own as they
+// setDeadlines sets the deadlines of reading the body, if there is one, and of writing the answer. Long requests get no deadline here: they set their own as they
 // go. A read deadline must not stay after the body was read: it would break the connection while the answer is made.
-func hurry(w http.ResponseWriter, r *http.Request, long bool) {
+func setDeadlines(w http.ResponseWriter, r *http.Request, long bool) {
 	c := http.NewResponseController(w) // the recorder of a test has no deadlines; its error does not matter
 	if long {
 		_ = c.SetReadDeadline(time.Time{})
