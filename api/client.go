@@ -65,7 +65,7 @@ func call[In, Out any](ctx context.Context, c *Client, r Route[In, Out], in In, 
 	var text []byte
 	if body != nil {
 		if text, err = Marshal(body); err != nil {
-			return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the request cannot be encoded as JSON:  " + clean(err.Error()), Cause: err}
+			return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the request cannot be encoded as JSON: " + clean(err.Error()), Cause: err}
 		}
 		header.Set("Content-Type", "application/json")
 	}

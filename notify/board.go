@@ -13,10 +13,10 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// boardAge is how old what a delivery goes by may be.
+// boardAge is the maximum age of the subscriptions that a delivery uses.
 const boardAge = time.Second
 
-// A board shows all subscriptions as they were last read.
+// A board caches all subscriptions as they were last read. It is safe for concurrent use.
 type board struct {
 	store Store
 
@@ -25,7 +25,7 @@ type board struct {
 	all  map[string]holdfast.Record // by name
 }
 
-// look reads the room anew.
+// look reads all subscriptions from the store.
 func (b *board) look(ctx context.Context) ([]holdfast.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,7 +44,7 @@ func (b *board) lookLocked(ctx context.Context) ([]holdfast.Record, error) {
 	return records, nil
 }
 
-// find answers with a subscription. That one is gone or disabled is never said without having looked.
+// find returns a subscription. It reports one as missing or disabled only after a fresh read, because the cached state may be out of date.
 func (b *board) find(ctx context.Context, id holdfast.ID) (sub subscription.Subscription, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,12 +72,13 @@ func readSubscription(r holdfast.Record) (sub subscription.Subscription, err err
 		return sub, holdfast.ErrNotFound
 	}
 	if err := json.Unmarshal(r.Body, &sub); err != nil {
-		return sub, fmt.Errorf("the record of subscription %s cannot be read: %w", r.Name, err)
+		return sub, fmt.Errorf("the record of subscription %s cannot be decoded: %w", r.Name, err)
 	}
 	return sub, nil
 }
 
-// disable tells a subscription nothing more, and says why, once.
+// disable disables a subscription with a reason. It writes one event, however many deliveries call it. On a version conflict it re-reads the record and tries
+// again, up to 20 times.
 func (b *board) disable(ctx context.Context, id holdfast.ID, why string) error {
 	for tries := 0; ; tries++ {
 		if _, err := b.look(ctx); err != nil {

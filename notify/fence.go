@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	fencePatience = 500 * time.Millisecond // what a delivery waits, in its slot, for others of its subscription
-	fenceRest     = time.Second            // how long the receiver is left alone after that
+	fencePatience = 500 * time.Millisecond // how long a delivery waits, in its slot, for others of its subscription
+	fenceRest     = time.Second            // after that, how long deliveries of the subscription are held
 )
 
-// fences keep a slow subscription to half of the slots, so that there is always one for another. A quick one does not notice.
+// fences limit the deliveries of one subscription that run at the same time to half of the slots, so that a slow receiver always leaves slots for others. Fast
+// receivers do not notice.
 type fences struct {
 	most int
 
@@ -24,10 +25,11 @@ type fences struct {
 
 type fence struct {
 	places chan struct{}
-	users  int // at work or waiting; guarded by fences
+	users  int // running or waiting; guarded by fences.mu
 }
 
-// enter finds a place for a delivery. When there is none for a while it is to go back for free, and the receiver's others with it.
+// enter waits until the delivery may run. If it must wait for longer than fencePatience, the error snoozes the delivery at no cost and holds the other
+// deliveries of the receiver. On nil the caller must call leave.
 func (f *fences) enter(ctx context.Context, id holdfast.ID) (leave func(), err error) {
 	own := f.use(id)
 	patience := time.NewTimer(fencePatience)

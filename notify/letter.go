@@ -11,10 +11,10 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// maxLetter is how many bytes of events go into one delivery. It is well below what a job may carry, and well above one event.
+// maxLetter is the maximum size of the events in one delivery. It is well below the maximum of a job's arguments, and well above one event.
 const maxLetter = holdfast.MaxArgs / 2
 
-// put makes a delivery of the first of the events, as many as go together, and answers how many those are.
+// put makes a delivery of the first events, as many as fit together, and returns how many.
 func (s *stretch) put(events []holdfast.Event) int {
 	if len(events) == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (s *stretch) fit(events []holdfast.Event) int {
 	return max(n, 1)
 }
 
-// post adds a delivery to what is kept. The same events go under the same id, whenever they are posted.
+// post adds a delivery to the change. The same events get the same delivery id, whenever they are posted.
 func (s *stretch) post(events []holdfast.Event, more int) {
 	id := fmt.Sprintf("%s_%d", s.sub.ID, events[0].Seq)
 	if last := events[len(events)-1].Seq; last != events[0].Seq || more > 0 {
@@ -45,7 +45,7 @@ func (s *stretch) post(events []holdfast.Event, more int) {
 	}
 	body, err := json.Marshal(letter{Subscription: s.sub.ID, ID: id, Events: events, More: more})
 	if err != nil {
-		panic(err) // an event is made of texts and numbers: it always marshals
+		panic(err) // an event has only strings and numbers, which always encode
 	}
 	draft := holdfast.Draft{
 		ID: holdfast.NewID(), Kind: kindPrefix + s.sub.Sink, Queue: subscription.Queue, Owner: subscription.Owner(s.sub.ID),
@@ -57,7 +57,7 @@ func (s *stretch) post(events []holdfast.Event, more int) {
 	}
 }
 
-// dependency makes a name of a receiver's host. A receiver without one is its subscription's alone.
+// dependency is the dependency name of a receiver's host. A receiver without a host has a dependency of its own.
 func dependency(host string, sub subscription.Subscription) string {
 	if host == "" {
 		host = subscription.Owner(sub.ID)

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// roomMailbox is where the buckets of targets are kept.
+// roomMailbox is the room of the records with the buckets of targets.
 const roomMailbox = "mailbox"
 
-// A bucket says how many deliveries a target may get at once: so many at that instant of the store's clock.
+// A bucket is a token bucket that limits the deliveries to one target. At is a time of the store's clock.
 type bucket struct {
 	Level float64   `json:"level"`
 	At    time.Time `json:"at"`
 }
 
-// take takes one delivery out, if there is one by now.
+// take takes one token, if there is one by now.
 func (b bucket) take(burst int, every time.Duration, now time.Time) (bucket, bool) {
 	if passed := now.Sub(b.At); passed > 0 && every > 0 {
 		b.Level += float64(passed) / float64(every)
@@ -33,7 +33,8 @@ func (b bucket) take(burst int, every time.Duration, now time.Time) (bucket, boo
 	return b, true
 }
 
-// gather makes one delivery of all that a subscription has not been told, if its target may get one now. Otherwise nothing is read.
+// gather makes one delivery of all events that a subscription has not been sent, if its target may get one now. Otherwise nothing is read, and the events
+// wait.
 func (t *turn) gather(ctx context.Context, s *stretch) error {
 	mailbox, open, err := t.mailbox(ctx, s)
 	if err != nil || !open {
@@ -68,7 +69,7 @@ func (t *turn) gather(ctx context.Context, s *stretch) error {
 	return nil
 }
 
-// mailbox is the record of a target as it is after one more delivery, and whether there may be one.
+// mailbox returns the record of a target's bucket as it is after one more delivery, and whether one is allowed now.
 func (t *turn) mailbox(ctx context.Context, s *stretch) (holdfast.Record, bool, error) {
 	if t.mailboxes == nil {
 		records, err := t.store.Records(ctx, roomMailbox)

@@ -238,7 +238,7 @@ func followsBreaker(h holdfast.Hold, breakers map[string]breaker.Circuit, place 
 	switch closed := h.Closed(); {
 	case h.Dependency == "" || !kept:
 		return forbidden("a breaker's hold changes together with the breaker: write the record of the breaker in the same change")
-	case b.State.Refuses() && !(place && closed), state.State == breaker.ForcedClosed && place:
+	case b.State.Refuses() && !(place && closed), b.State == breaker.ForcedClosed && place:
 		return forbidden("the breaker of " + h.Dependency + " is " + string(b.State) + ": this hold contradicts it")
 	}
 	return nil

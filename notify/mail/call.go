@@ -10,8 +10,8 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 )
 
-// call connects and signs in. The connection ends with the context, whatever the server does or does not say; who got one hangs up. A
-// client is made for each call, because one that is shared changes while it is used.
+// call connects and authenticates. The connection is closed when ctx ends, whatever the server does; the caller must call hangUp. A client is made for each
+// call, because the library's client is not safe for concurrent use.
 func (s *Sink) call(ctx context.Context) (session *smtp.Client, hangUp func(), err error) {
 	hangUp = func() {}
 	dial := func(dialling context.Context, network, address string) (net.Conn, error) {
@@ -47,7 +47,7 @@ func (s *Sink) options() []gomail.Option {
 	switch s.cfg.TLS {
 	case Opportunistic:
 		policy = gomail.TLSOpportunistic
-	case NoTLS, Implicit: // an implicit one is there before the conversation begins
+	case NoTLS, Implicit: // implicit TLS is set up before SMTP begins
 		policy = gomail.NoTLS
 	}
 	options := []gomail.Option{

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// status is the number a server answered with, or 0 when it said nothing that has one.
+// status is the SMTP status in an error; 0 if it has none.
 func status(err error) int {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return answer.Code
@@ -22,8 +22,8 @@ func status(err error) int {
 	return 0
 }
 
-// judge makes an error of what went wrong: one that the reader can act on, with the code by which retry and breaker decide. It is made
-// anew, in words from which the password is gone, so that nothing inside can give it away.
+// judge turns an SMTP error into one with a failure code, on which retry and breaker depend. The message is built from text without the password, and the
+// original error is not wrapped, so that it cannot reveal the password.
 func (s *Sink) judge(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", what, ctx.Err())
@@ -49,10 +49,10 @@ func (s *Sink) judge(ctx context.Context, what string, err error) error {
 	return failure.NeverRetry(failure.WithCode(said, "BAD_REQUEST"))
 }
 
-// said is what a server said, fit to be kept. The password is hidden before the text is cut, or half of it might stay.
+// said is a server's reply for the record. The password is removed before the text is cut, because half of it could remain otherwise.
 func (s *Sink) said(text string, most int) string { return oneLine(s.hide(text), most) }
 
-// hide takes the password out of a text, also as it looks on the wire. A server may repeat what it was told.
+// hide removes the password from a text, also in the forms that SMTP sends. A server may repeat what it received.
 func (s *Sink) hide(text string) string {
 	password := s.password()
 	if password == "" {
@@ -65,11 +65,11 @@ func (s *Sink) hide(text string) string {
 	return text
 }
 
-// most is for how many deliveries it is remembered who has the letter already.
+// most is the number of deliveries whose accepted recipients are remembered.
 const most = 1000
 
-// A memory knows who has a letter that others still wait for, so that a retry does not send it twice. It is this process's own: when
-// another makes the next attempt, they get a twin, with the same Message-ID.
+// A memory knows, for deliveries that will be retried, which recipients have already accepted the mail, so that a retry does not send it twice. It is local to
+// this process: if another process makes the next attempt, they get a duplicate with the same Message-ID. It is safe for concurrent use.
 type memory struct {
 	mu    sync.Mutex
 	order []string

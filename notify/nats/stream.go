@@ -1,12 +1,11 @@
-// Package nats is a sink that publishes events to a JetStream stream of NATS: every event at least once, under one id, and a delivery is
-// successful only when the stream has confirmed each of its events.
+// Package nats is a sink that publishes events to a JetStream stream of NATS: every event at least once, always under the same id. A delivery is complete only
+// when the stream has confirmed each of its events.
 //
-// The stream is a copy that can be made anew: set the subscription's cursor back (package ops does it), and what the
-// feed still has is published again. Within the stream's duplicate window that adds nothing, as the ids are the same: after a purge of
-// the stream, wait for as long, or delete the stream and have it made again.
+// The stream can be rebuilt: rewind the subscription (package ops), and all events that the feed still has are published again. Within the stream's
+// duplicate window that adds nothing, because the ids are the same: after a purge of the stream, wait that long, or delete the stream and create it again.
 //
-// Events are published in the order of the feed. After a trouble in the middle of a delivery some may stand behind later ones: the
-// header ce-sequence tells the order.
+// Events are published in the order of the feed. After a failure in the middle of a delivery, some may come after later ones: the header ce-sequence has the
+// order.
 package nats
 
 import (
@@ -27,24 +26,23 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// Config says which servers to publish to. Only URL is required.
+// Config configures the sink. Only URL is required.
 type Config struct {
-	URL         string // nats://a:4222, or several with commas between them
-	Credentials string // the file with the user's credentials, if the servers ask for some
-	// Stream is the one that must take the events; a subscription names another with its option "stream". Without a name any stream
-	// that listens to the subject will do.
+	URL         string // nats://a:4222, or several separated by commas
+	Credentials string // file with the user's credentials, if the servers require them
+	// Stream is the stream that must receive the events; a subscription selects another with its option "stream". If it is empty, any stream with the subject
+	// will do.
 	Stream  string
-	Subject string // what subjects begin with when a subscription has no target; "holdfast.events" when empty
+	Subject string // prefix of subjects when a subscription has no target; "holdfast.events" when empty
 
-	// EnsureStream makes the stream when it is not there, and adds the subject to one that does not listen to it. A stream that is
-	// there is otherwise left as it is.
+	// EnsureStream creates the stream if it does not exist, and adds the subject to one that does not have it. An existing stream is otherwise not changed.
 	EnsureStream bool
-	Replicas     int           // of a stream that is made; 1 when zero
-	Duplicates   time.Duration // within which a stream that is made knows a twin; 10 min when zero
+	Replicas     int           // of a stream that is created; 1 when zero
+	Duplicates   time.Duration // duplicate window of a stream that is created; 10 min when zero
 
-	Together int           // so many events in one delivery at most; 200 when zero
-	Timeout  time.Duration // of an attempt; 30 s when zero
-	Options  []nats.Option // whatever else the connection needs, such as TLS
+	Together int           // maximum number of events in one delivery; 200 when zero
+	Timeout  time.Duration // time limit of an attempt; 30 s when zero
+	Options  []nats.Option // further options of the connection, such as TLS
 }
 
 const (
@@ -54,7 +52,7 @@ const (
 	defaultTimeout    = 30 * time.Second
 )
 
-// A Sink publishes. Any number of deliveries share its one connection, which is made at the first and comes back by itself.
+// A Sink publishes to NATS. It is safe for concurrent use: all deliveries share one connection, which is made at the first and reconnects by itself.
 type Sink struct {
 	cfg  Config
 	host string
@@ -66,10 +64,10 @@ type Sink struct {
 	closed  bool
 }
 
-// A place is a stream and what its subjects begin with.
+// A place is a stream and the prefix of its subjects.
 type place struct{ stream, subject string }
 
-// New checks the configuration, naming every problem at once. It does not call the servers.
+// New checks the configuration; the error names every problem. It does not connect to the servers.
 func New(cfg Config) (*Sink, error) {
 	var problems []error
 	if cfg.Subject == "" {
@@ -88,7 +86,7 @@ func New(cfg Config) (*Sink, error) {
 	host, err := hostOf(cfg.URL)
 	problems = append(problems, err, checkSubject(cfg.Subject), checkStream(cfg.Stream))
 	if cfg.EnsureStream && cfg.Stream == "" {
-		problems = append(problems, errors.New("a stream is to be made, and has no name: give Stream"))
+		problems = append(problems, errors.New("EnsureStream needs the name of the stream: set Stream"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
@@ -96,7 +94,7 @@ func New(cfg Config) (*Sink, error) {
 	return &Sink{cfg: cfg, host: host, ensured: make(map[place]bool)}, nil
 }
 
-// hostOf is the first server's name. The text of an address that makes no sense is not repeated: it may hold a password.
+// hostOf is the host of the first server. The error does not repeat the address, which may contain a password.
 func hostOf(list string) (string, error) {
 	first, _, _ := strings.Cut(list, ",")
 	if !strings.Contains(first, "://") {
@@ -104,12 +102,12 @@ func hostOf(list string) (string, error) {
 	}
 	u, err := url.Parse(strings.TrimSpace(first))
 	if err != nil || u.Hostname() == "" {
-		return "", errors.New("the address of the NATS servers makes no sense: write it like nats://nats.example.com:4222")
+		return "", errors.New("the address of the NATS servers is not valid: use a form such as nats://nats.example.com:4222")
 	}
 	return u.Hostname(), nil
 }
 
-// Traits keeps the order, and goes on for a week: a stream that has gaps is of little use.
+// Traits keep the order, and retry for a week: a stream with gaps is of little use.
 func (s *Sink) Traits() notify.Traits {
 	yes := true
 	return notify.Traits{
@@ -117,12 +115,12 @@ func (s *Sink) Traits() notify.Traits {
 		Policy: failure.Policy{
 			MaxAttempts: 1_000_000, GiveUpAfter: 7 * 24 * time.Hour, MaxCrashes: 20,
 			Backoff: failure.Exponential{Base: time.Second, Factor: 2, Cap: 5 * time.Minute, Jitter: failure.Jitter{Percent: 20}},
-			Codes:   map[string]failure.Override{"UNAUTHORIZED": {Retryable: &yes}}, // somebody will renew the credentials
+			Codes:   map[string]failure.Override{"UNAUTHORIZED": {Retryable: &yes}}, // the credentials will be renewed
 		},
 	}
 }
 
-// Check refuses a target that is no subject to publish to.
+// Check refuses a target that is not a subject.
 func (s *Sink) Check(sub subscription.Subscription) error {
 	at := s.placeOf(sub)
 	if err := errors.Join(checkSubject(at.subject), checkStream(at.stream)); err != nil {
@@ -145,17 +143,17 @@ func (s *Sink) placeOf(sub subscription.Subscription) place {
 	return at
 }
 
-// checkSubject refuses what NATS would take for a pattern, or for its own.
+// checkSubject refuses wildcards and the subjects that NATS reserves.
 func checkSubject(subject string) error {
 	switch {
 	case len(subject) > 200:
-		return fmt.Errorf("a subject of %d bytes: the limit is 200", len(subject))
+		return fmt.Errorf("the subject has %d bytes: the maximum is 200", len(subject))
 	case strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_INBOX"):
-		return fmt.Errorf("the subject %.80q belongs to NATS: choose another", subject)
+		return fmt.Errorf("the subject %.80q is reserved by NATS: use another", subject)
 	}
 	for token := range strings.SplitSeq(subject, ".") {
 		if token == "" || token != tokenOf(token) {
-			return fmt.Errorf("the subject %.80q: write words of letters, digits, - and _ with dots between them, like holdfast.events", subject)
+			return fmt.Errorf("the subject %.80q is not valid: use words of letters, digits, - and _ separated by dots, such as holdfast.events", subject)
 		}
 	}
 	return nil
@@ -163,12 +161,12 @@ func checkSubject(subject string) error {
 
 func checkStream(name string) error {
 	if name != tokenOf(name) {
-		return fmt.Errorf("a stream named %.80q: use letters, digits, - and _", name)
+		return fmt.Errorf("the stream name %.80q is not valid: use letters, digits, - and _", name)
 	}
 	return nil
 }
 
-// tokenOf makes a word fit for a subject.
+// tokenOf replaces characters that a subject token cannot have.
 func tokenOf(word string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -178,7 +176,7 @@ func tokenOf(word string) string {
 	}, word)
 }
 
-// Close ends the connection. Deliveries under way fail, and are made again by whoever comes next.
+// Close closes the connection. Deliveries in progress fail and are retried.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

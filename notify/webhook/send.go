@@ -18,17 +18,17 @@ import (
 	"github.com/holdfastdev/holdfast/safehttp"
 )
 
-// maxAnswer is how much of an answer is read and kept.
+// maxAnswer is how much of an answer is read and stored.
 const maxAnswer = 2 << 10
 
-// A Receipt is what a delivery log keeps of an answer that meant yes.
+// A Receipt is what is stored of a successful answer.
 type Receipt struct {
 	Status int    `json:"status"`
-	Took   string `json:"took"`             // a duration as texts have it: 120ms
-	Answer string `json:"answer,omitempty"` // its beginning, without what looks like a secret
+	Took   string `json:"took"`             // duration as a string, such as 120ms
+	Answer string `json:"answer,omitempty"` // beginning of the body, with secrets removed
 }
 
-// Deliver sends one signed request. Only a status of 2xx means that the receiver has it.
+// Deliver sends one signed request. Only a 2xx status means that the receiver has accepted it.
 func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	if err := s.Check(d.Subscription); err != nil {
 		return nil, failure.NeverRetry(failure.WithCode(err, "HANDLER_REFUSED"))
@@ -45,7 +45,7 @@ func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 		return nil, unreached(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	// An answer that breaks off, or never ends, has its status all the same.
+	// The status is known even if the body breaks off or never ends.
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	said := clean(string(text), d.Secrets)
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
@@ -61,7 +61,7 @@ func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, e
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Subscription.Target, bytes.NewReader(body))
 	if err != nil {
-		return nil, refusal("the target is no address: give one such as https://example.org/hook")
+		return nil, refusal("the target is not a URL: give one such as https://example.org/hook")
 	}
 	signature, err := sign(d, body)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, e
 	return request, nil
 }
 
-// content is the event, or a list of them, in the JSON form of CloudEvents.
+// content encodes the event, or a list of them, in the JSON form of CloudEvents.
 func content(d notify.Delivery) (body []byte, kind string, err error) {
 	if len(d.Events) == 1 {
 		body, err = json.Marshal(notify.Wrap(d.Source, d.Events[0]))
@@ -91,7 +91,7 @@ func content(d notify.Delivery) (body []byte, kind string, err error) {
 	return body, "application/cloudevents-batch+json; charset=utf-8", err
 }
 
-// refused is the error of an answer that did not mean yes.
+// refused is the error of an answer without a 2xx status.
 func refused(answer *http.Response) error {
 	status := answer.StatusCode
 	date, _ := http.ParseTime(answer.Header.Get("Date"))
@@ -103,9 +103,9 @@ func refused(answer *http.Response) error {
 	}
 	switch {
 	case status == http.StatusGone:
-		return because(fmt.Errorf("%w: it answers that it wants no more", notify.ErrGone))
+		return because(fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))
 	case status >= 300 && status < 400:
-		return failure.NeverRetry(failure.WithCode(because(errors.New("the receiver has moved, and redirects are not followed: subscribe its new address")), "HTTP_4XX"))
+		return failure.NeverRetry(failure.WithCode(because(errors.New("the receiver answered with a redirect, which is not followed: change the target to the new address")), "HTTP_4XX"))
 	}
 	return because(errors.New("the receiver did not accept the event"))
 }
@@ -115,7 +115,7 @@ func unreached(err error) error {
 	var late net.Error
 	switch {
 	case errors.Is(err, safehttp.ErrBlocked):
-		return failure.NeverRetry(failure.WithCode(errors.New("the target leads into a network that may not be called: give a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
+		return failure.NeverRetry(failure.WithCode(errors.New("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return failure.WithCode(fmt.Errorf("the receiver did not answer in time: %w", err), "HTTP_TIMEOUT")
 	case errors.Is(err, context.Canceled):
@@ -124,7 +124,7 @@ func unreached(err error) error {
 	return failure.WithCode(fmt.Errorf("the receiver could not be reached: %w", err), "NETWORK_ERROR")
 }
 
-// clean makes an answer fit to be kept and shown. A receiver may send back anything, also what it was told in confidence.
+// clean makes an answer safe to store and show: a receiver may send back anything, also the secrets.
 func clean(text string, secrets []string) string {
 	for _, secret := range secrets {
 		key := strings.TrimPrefix(secret, prefix)
