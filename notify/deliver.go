@@ -15,15 +15,15 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// settled is about the time between the return of a handler and the end of its job.
-const settled = 15 * time.Millisecond
+// settleDelay is about the time between the return of a handler and the end of its job.
+const settleDelay = 15 * time.Millisecond
 
 // maxReceipt is the maximum size of a sink's answer that is stored as the result.
 const maxReceipt = 16 << 10
 
-// A letter is the arguments of a delivery job. It contains the events themselves, so that the delivery can be sent again after retention has deleted them from
+// A deliveryArgs is the arguments of a delivery job. It contains the events themselves, so that the delivery can be sent again after retention has deleted them from
 // the feed.
-type letter struct {
+type deliveryArgs struct {
 	Subscription holdfast.ID      `json:"subscription"`
 	ID           string           `json:"id"`
 	Events       []holdfast.Event `json:"events"`
@@ -32,14 +32,14 @@ type letter struct {
 
 // deliver is the handler of all delivery jobs.
 func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
-	var l letter
+	var l deliveryArgs
 	if err := json.Unmarshal(job.Args, &l); err != nil || len(l.Events) == 0 {
 		return refused("the delivery has no events: it was not made by a notifier")
 	}
-	if err := s.genuine(ctx, job, &l); err != nil {
+	if err := s.checkGenuine(ctx, job, &l); err != nil {
 		return err
 	}
-	sub, err := s.receiver(ctx, l.Subscription)
+	sub, err := s.activeSubscription(ctx, l.Subscription)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 	if sink == nil {
 		return fmt.Errorf("subscription %s now uses the sink %q, which this process does not have: configure that sink", sub.ID, sub.Sink)
 	}
-	leave, err := s.fences.enter(ctx, sub.ID)
+	leave, err := s.slotLimits.enter(ctx, sub.ID)
 	if err != nil {
 		return err
 	}
@@ -61,23 +61,23 @@ func (s *Service) deliver(ctx context.Context, job *engine.Raw) error {
 	})
 	switch {
 	case errors.Is(err, ErrGone):
-		if failed := s.board.disable(ctx, sub.ID, err.Error()); failed != nil {
+		if failed := s.subscriptions.disable(ctx, sub.ID, err.Error()); failed != nil {
 			return fmt.Errorf("the receiver is gone, but subscription %s could not be disabled: %w", sub.ID, failed)
 		}
 		return failure.NeverRetry(err)
 	case err != nil:
 		return err
 	}
-	job.Result(kept(receipt))
+	job.Result(resultOf(receipt))
 	if sink.Traits().Ordered { // the next delivery waits for the end of this one
-		time.AfterFunc(settled, s.relay.nudge)
+		time.AfterFunc(settleDelay, s.relay.nudge)
 	}
 	return nil
 }
 
-// genuine refuses a delivery that the notifier did not make: its job must belong to the subscription that it names, and its events must be those of the
+// checkGenuine refuses a delivery that the notifier did not make: its job must belong to the subscription that it names, and its events must be those of the
 // feed, as far as the feed still has them. This matters because deliveries are signed with the subscription's secret.
-func (s *Service) genuine(ctx context.Context, job *engine.Raw, l *letter) error {
+func (s *Service) checkGenuine(ctx context.Context, job *engine.Raw, l *deliveryArgs) error {
 	if job.Owner != subscription.Owner(l.Subscription) || job.Queue != subscription.Queue {
 		return refused("the delivery belongs to owner %q in queue %q and not to subscription %s: it was not made by a notifier", job.Owner, job.Queue, l.Subscription)
 	}
@@ -110,9 +110,9 @@ func refused(format string, args ...any) error {
 	return failure.NeverRetry(failure.WithCode(fmt.Errorf(format, args...), "HANDLER_REFUSED"))
 }
 
-// receiver returns the subscription of a delivery. If it was deleted or disabled, the delivery fails for good and as benign: a person decided so.
-func (s *Service) receiver(ctx context.Context, id holdfast.ID) (subscription.Subscription, error) {
-	sub, err := s.board.find(ctx, id)
+// activeSubscription returns the subscription of a delivery. If it was deleted or disabled, the delivery fails for good and as benign: a person decided so.
+func (s *Service) activeSubscription(ctx context.Context, id holdfast.ID) (subscription.Subscription, error) {
+	sub, err := s.subscriptions.find(ctx, id)
 	switch {
 	case errors.Is(err, holdfast.ErrNotFound):
 		err = fmt.Errorf("subscription %s was deleted", id)
@@ -139,8 +139,8 @@ func (s *Service) secrets(sub subscription.Subscription) ([]string, error) {
 	return found, nil
 }
 
-// kept is a receipt as the result of a job. At this point the event is delivered, so a bad receipt must not fail the job.
-func kept(receipt any) any {
+// resultOf is a receipt as the result of a job. At this point the event is delivered, so a bad receipt must not fail the job.
+func resultOf(receipt any) any {
 	body, err := json.Marshal(receipt)
 	if err != nil || len(body) > maxReceipt {
 		return map[string]string{"note": "the sink's answer was not stored: it is too large, or not JSON"}

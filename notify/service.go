@@ -33,12 +33,12 @@ type Store interface {
 
 // A Service delivers events to subscribers until it is stopped. Any number of services, in any number of processes, may share a store.
 type Service struct {
-	store  Store
-	cfg    Config
-	engine *engine.Engine
-	board  board
-	relay  relay
-	fences fences
+	store         Store
+	cfg           Config
+	engine        *engine.Engine
+	subscriptions subscriptionCache
+	relay         relay
+	slotLimits    slotLimits
 }
 
 // New makes a service. A Config that cannot work is refused; the error names every problem.
@@ -58,14 +58,14 @@ func New(store Store, cfg Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{store: store, cfg: cfg}
-	s.cfg.fill()
-	s.board.store = store
-	s.fences.most = max(1, (s.cfg.Slots+1)/2)
+	s.cfg.setDefaults()
+	s.subscriptions.store = store
+	s.slotLimits.most = max(1, (s.cfg.Slots+1)/2)
 	s.relay = newRelay(s)
 	return s, s.makeEngine()
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -83,9 +83,9 @@ func (c *Config) fill() {
 	}
 }
 
-// left are duties that this engine does not perform, because they need the configuration of the application's own engines: retention, deletion of artifacts, and
+// leaveDuties are duties that this engine does not perform, because they need the configuration of the application's own engines: retention, deletion of artifacts, and
 // the callback for missed deadlines.
-var left = []string{"retention", "artifacts", "deadline"}
+var leaveDuties = []string{"retention", "artifacts", "deadline"}
 
 // makeEngine makes the engine that runs deliveries, with the relay as one of its duties. It claims nothing ahead (Prefetch -1): owners share fairly, so the
 // subscription that has waited longest gets the next free slot.
@@ -93,7 +93,7 @@ func (s *Service) makeEngine() error {
 	cfg := s.cfg.Engine
 	cfg.Queues, cfg.Slots, cfg.Log, cfg.Prefetch = []string{subscription.Queue}, s.cfg.Slots, s.cfg.Log, -1
 	cfg.Duties = append(slices.Clone(cfg.Duties), engine.Duty{Name: "relay", Beat: s.cfg.Beat, Round: s.relay.round, Sign: s.relay.again})
-	cfg.Leave = slices.Concat(cfg.Leave, left)
+	cfg.Leave = slices.Concat(cfg.Leave, leaveDuties)
 	e, err := engine.New(s.store, cfg)
 	if err != nil {
 		return err

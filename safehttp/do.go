@@ -31,7 +31,7 @@ func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error)
 			if len(via) > min(redirects, MaxRedirects) {
 				return http.ErrUseLastResponse
 			}
-			return g.follow(next, via)
+			return g.checkRedirect(next, via)
 		},
 	}
 	answer, err := client.Do(request)
@@ -39,14 +39,14 @@ func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error)
 		if answer != nil { // a redirect was refused
 			_ = answer.Body.Close()
 		}
-		return nil, bare(err)
+		return nil, withoutURL(err)
 	}
-	g.bound(answer)
+	g.limitBody(answer)
 	return answer, nil
 }
 
-// bare removes the URL from an error, because its query may be a secret.
-func bare(err error) error {
+// withoutURL removes the URL from an error, because its query may be a secret.
+func withoutURL(err error) error {
 	wrapped := (*url.Error)(nil)
 	if errors.As(err, &wrapped) {
 		if errors.Is(wrapped.Err, ErrBlocked) {
@@ -57,27 +57,27 @@ func bare(err error) error {
 	return err
 }
 
-// harmless are the headers that are kept in a redirect to another origin.
-var harmless = map[string]bool{"Accept": true, "Accept-Language": true, "User-Agent": true}
+// safeHeaders are the headers that are kept in a redirect to another origin.
+var safeHeaders = map[string]bool{"Accept": true, "Accept-Language": true, "User-Agent": true}
 
-// follow checks a redirect before it is followed.
-func (g *Guard) follow(next *http.Request, via []*http.Request) error {
+// checkRedirect checks a redirect before it is followed.
+func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
 	next.Header.Del("Referer") // it would reveal the previous URL with its query
 	if g.check(next.URL) != nil {
 		return ErrBlocked // the receiver chose the address; the caller learns no more
 	}
-	first, strange := origin(via[0].URL), false
+	first, crossOrigin := origin(via[0].URL), false
 	for _, hop := range append(via[1:len(via):len(via)], next) {
-		strange = strange || origin(hop.URL) != first
+		crossOrigin = crossOrigin || origin(hop.URL) != first
 	}
-	if !strange {
+	if !crossOrigin {
 		return nil
 	}
 	if via[0].URL.Scheme == "https" && next.URL.Scheme != "https" || next.Body != nil && next.Body != http.NoBody {
 		return http.ErrUseLastResponse
 	}
 	for name := range next.Header {
-		if !harmless[name] {
+		if !safeHeaders[name] {
 			next.Header.Del(name)
 		}
 	}
@@ -89,13 +89,13 @@ func origin(u *url.URL) string {
 	return u.Scheme + " " + strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) + " " + strconv.Itoa(int(port))
 }
 
-// bound limits the size of an answer.
-func (g *Guard) bound(answer *http.Response) {
+// limitBody limits the size of an answer.
+func (g *Guard) limitBody(answer *http.Response) {
 	raw := answer.Body
 	b := &body{Reader: raw, raw: raw, left: g.cfg.MaxBody}
 	if strings.EqualFold(strings.TrimSpace(answer.Header.Get("Content-Encoding")), "gzip") && answer.Request.Method != http.MethodHead {
 		// Compressed data may be endless and decompress to nothing, so it is limited as well.
-		b.Reader = &unpacked{from: io.LimitReader(raw, g.cfg.MaxBody+64<<10)}
+		b.Reader = &gzipBody{from: io.LimitReader(raw, g.cfg.MaxBody+64<<10)}
 		answer.Header.Del("Content-Encoding")
 		answer.Header.Del("Content-Length")
 		answer.ContentLength, answer.Uncompressed = -1, true
@@ -126,15 +126,15 @@ func (b *body) Read(into []byte) (int, error) {
 
 func (b *body) Close() error { return b.raw.Close() }
 
-// unpacked decompresses gzip. It starts with the first Read, because the beginning of the body may arrive late.
-type unpacked struct {
+// gzipBody decompresses gzip. It starts with the first Read, because the beginning of the body may arrive late.
+type gzipBody struct {
 	from   io.Reader
 	reader *gzip.Reader
 	err    error
 }
 
 // Read decompresses.
-func (u *unpacked) Read(into []byte) (int, error) {
+func (u *gzipBody) Read(into []byte) (int, error) {
 	if u.reader == nil && u.err == nil {
 		u.reader, u.err = gzip.NewReader(u.from)
 		if errors.Is(u.err, io.EOF) { // an empty body

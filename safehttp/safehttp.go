@@ -57,8 +57,8 @@ type Guard struct {
 	transport *http.Transport
 }
 
-// beyond are addresses of the public range that are internal nevertheless.
-var beyond = []netip.Prefix{
+// internalAddresses are addresses of the public range that are internal nevertheless.
+var internalAddresses = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // the host of a virtual machine in Azure
 }
 
@@ -81,7 +81,7 @@ func New(cfg Config) (*Guard, error) {
 	if len(cfg.Ports) == 0 {
 		cfg.Ports = []uint16{80, 443}
 	}
-	g := &Guard{cfg: cfg, ranges: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(beyond...))}
+	g := &Guard{cfg: cfg, ranges: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(internalAddresses...))}
 	g.transport = &http.Transport{
 		DialContext: g.dial, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true, DisableCompression: true,
 		MaxIdleConnsPerHost: 4, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
@@ -116,7 +116,7 @@ func (g *Guard) check(u *url.URL) error {
 	if err != nil {
 		return err
 	}
-	return g.judge(u.Hostname(), port)
+	return g.checkHost(u.Hostname(), port)
 }
 
 func portOf(u *url.URL) (uint16, error) {
@@ -133,26 +133,26 @@ func portOf(u *url.URL) (uint16, error) {
 	return 443, nil
 }
 
-// judge checks a host and port as they are written, without resolving the host.
-func (g *Guard) judge(host string, port uint16) error {
-	excepted := g.excepted(host, port)
-	if !g.cfg.AnyPort && !slices.Contains(g.cfg.Ports, port) && !excepted {
+// checkHost checks a host and port as they are written, without resolving the host.
+func (g *Guard) checkHost(host string, port uint16) error {
+	allowed := g.allowedByName(host, port)
+	if !g.cfg.AnyPort && !slices.Contains(g.cfg.Ports, port) && !allowed {
 		return g.block(host, "the port is not allowed")
 	}
 	ip, err := netip.ParseAddr(strings.TrimSuffix(host, "."))
 	switch {
-	case excepted:
+	case allowed:
 		return nil
 	case err == nil:
-		return g.judgeIP(ip)
+		return g.checkIP(ip)
 	case numeric(host):
 		return g.block(host, "the host is a number that resolvers may take for an IP address")
 	}
 	return nil
 }
 
-// excepted reports whether a host is allowed by its name. An entry with a port allows only that port, one without a port the ports of the Config.
-func (g *Guard) excepted(host string, port uint16) bool {
+// allowedByName reports whether a host is allowed by its name. An entry with a port allows only that port, one without a port the ports of the Config.
+func (g *Guard) allowedByName(host string, port uint16) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, name := range g.cfg.Hosts {
 		name = strings.ToLower(name)
@@ -174,8 +174,8 @@ func numeric(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// judgeIP refuses every address that is not public, unless it is allowed.
-func (g *Guard) judgeIP(ip netip.Addr) error {
+// checkIP refuses every address that is not public, unless it is allowed.
+func (g *Guard) checkIP(ip netip.Addr) error {
 	plain := ip.Unmap()
 	if plain.Zone() != "" {
 		return g.block(ip.String(), "the address has a zone")
@@ -209,16 +209,16 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, errors.New("its port is not valid: give 1 to 65535")
 	}
-	if err := g.judge(host, uint16(port)); err != nil {
+	if err := g.checkHost(host, uint16(port)); err != nil {
 		return nil, err
 	}
 	blocked := make(chan struct{}, 1)
 	dialer := &net.Dialer{Timeout: min(dialTimeout, g.cfg.Timeout)}
-	if !g.excepted(host, uint16(port)) {
+	if !g.allowedByName(host, uint16(port)) {
 		dialer.Control = func(_, reached string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(reached)
 			if err == nil {
-				err = g.judgeIP(to.Addr())
+				err = g.checkIP(to.Addr())
 			} else {
 				err = g.block(reached, "it is not an IP address")
 			}

@@ -97,7 +97,7 @@ func (k *keyring) lock() {
 	}
 }
 
-// unlocked reports whether no key was ever created, as far as this process knows. If the keys cannot be read, it is an error: nobody is admitted then.
+// unlocked reports whether no key was ever created, as far as this process knows. If the keys cannot be read, it is an error: no caller is admitted then.
 func (k *keyring) unlocked(ctx context.Context) (bool, error) {
 	if k.locked.Load() {
 		return false, nil

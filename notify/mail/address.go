@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	mostAddresses = 50
-	longest       = 254 // maximum length in bytes (RFC 5321)
+	maxAddresses  = 50
+	maxAddressLen = 254 // maximum length in bytes (RFC 5321)
 )
 
 // unprintable are characters that could end a header line or hide text from a reader.
@@ -18,8 +18,8 @@ func unprintable(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
 }
 
-// addresses parses a target: one address, or several separated by commas. Duplicates are dropped.
-func addresses(target string) ([]*netmail.Address, error) {
+// parseTarget parses a target: one address, or several separated by commas. Duplicates are dropped.
+func parseTarget(target string) ([]*netmail.Address, error) {
 	if strings.ContainsFunc(target, unprintable) {
 		return nil, errors.New("the mail target has control characters: give addresses on one line, separated by commas")
 	}
@@ -27,13 +27,13 @@ func addresses(target string) ([]*netmail.Address, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the mail target %.80q is not a list of addresses (%w): use a form such as ana@example.com, ben@example.com", target, err)
 	}
-	if len(list) > mostAddresses {
-		return nil, fmt.Errorf("the mail target has %d addresses, the maximum is %d: use a mailing list", len(list), mostAddresses)
+	if len(list) > maxAddresses {
+		return nil, fmt.Errorf("the mail target has %d addresses, the maximum is %d: use a mailing list", len(list), maxAddresses)
 	}
 	seen := make(map[string]bool)
 	kept := list[:0]
 	for _, a := range list {
-		if err := usable(a); err != nil {
+		if err := checkAddress(a); err != nil {
 			return nil, err
 		}
 		if !seen[a.Address] {
@@ -44,8 +44,8 @@ func addresses(target string) ([]*netmail.Address, error) {
 	return kept, nil
 }
 
-// oneAddress parses the sender.
-func oneAddress(text string) (*netmail.Address, error) {
+// parseSender parses the sender.
+func parseSender(text string) (*netmail.Address, error) {
 	a, err := netmail.ParseAddress(text)
 	if err == nil && strings.ContainsFunc(text, unprintable) {
 		err = errors.New("it has control characters")
@@ -53,24 +53,24 @@ func oneAddress(text string) (*netmail.Address, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the sender %.80q is not a mail address (%w): use a form such as Holdfast <holdfast@example.com>", text, err)
 	}
-	return a, usable(a)
+	return a, checkAddress(a)
 }
 
-// usable checks an address after decoding: an encoded name may contain characters that the text did not show.
-func usable(a *netmail.Address) error {
+// checkAddress checks an address after decoding: an encoded name may contain characters that the text did not show.
+func checkAddress(a *netmail.Address) error {
 	switch {
 	case strings.ContainsFunc(a.Name, unprintable) || strings.ContainsFunc(a.Address, unprintable):
 		return fmt.Errorf("the mail address %.80q has control characters: remove them", a.Address)
-	case len(a.Address) > longest:
-		return fmt.Errorf("a mail address has %d bytes: the maximum is %d", len(a.Address), longest)
+	case len(a.Address) > maxAddressLen:
+		return fmt.Errorf("a mail address has %d bytes: the maximum is %d", len(a.Address), maxAddressLen)
 	case strings.ContainsAny(a.Address, " <>"):
 		return fmt.Errorf("the mail address %.80q has spaces or angle brackets: mail servers refuse it", a.Address)
 	}
 	return nil
 }
 
-// bare is an address in the form for SMTP commands.
-func bare(a *netmail.Address) string { return (&netmail.Address{Address: a.Address}).String() }
+// smtpAddress is an address in the form for SMTP commands.
+func smtpAddress(a *netmail.Address) string { return (&netmail.Address{Address: a.Address}).String() }
 
 // oneLine makes a text fit for a header: one line of at most so many characters.
 func oneLine(text string, most int) string {

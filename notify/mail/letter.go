@@ -80,9 +80,9 @@ func colour(tone string) string {
 	return "#8a8f98"
 }
 
-// prepare completes the application's templates from the built-in one and executes each with a sample, so that a mistake shows at startup and not at the
+// completeTemplates completes the application's templates from the built-in one and executes each with a sample, so that a mistake shows at startup and not at the
 // first mail.
-func prepare(own map[string]Template) (map[string]Template, error) {
+func completeTemplates(own map[string]Template) (map[string]Template, error) {
 	all := map[string]Template{"": builtIn}
 	var problems []error
 	for name, t := range own {
@@ -160,8 +160,8 @@ func factsOf(e holdfast.Event) (facts []Fact) {
 	return facts
 }
 
-// written is a mail that is ready to be sent.
-type written struct {
+// outgoing is a mail that is ready to be sent.
+type outgoing struct {
 	id      string
 	subject string
 	from    *netmail.Address
@@ -170,14 +170,14 @@ type written struct {
 }
 
 // compose makes the mail of a delivery. Its Message-ID is the same for every attempt.
-func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (written, error) {
+func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (outgoing, error) {
 	template, ok := s.letters[d.Subscription.Options["template"]]
 	if !ok {
-		return written{}, fmt.Errorf("this process has no mail template %.80q", d.Subscription.Options["template"])
+		return outgoing{}, fmt.Errorf("this process has no mail template %.80q", d.Subscription.Options["template"])
 	}
 	subject, text, html, err := template.write(letterOf(d))
 	if err != nil {
-		return written{}, fmt.Errorf("the mail template failed: %w", err)
+		return outgoing{}, fmt.Errorf("the mail template failed: %w", err)
 	}
 	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	m.FromMailAddress(s.from)
@@ -192,7 +192,7 @@ func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (written, error
 	m.SetGenHeader("X-Auto-Response-Suppress", "All")
 	m.SetBodyString(gomail.TypeTextPlain, text)
 	m.AddAlternativeString(gomail.TypeTextHTML, html)
-	return written{id: "<" + id + ">", subject: subject, from: s.from, to: to, message: m}, nil
+	return outgoing{id: "<" + id + ">", subject: subject, from: s.from, to: to, message: m}, nil
 }
 
 // messageID depends only on the delivery's id, so that attempts by other processes have the same.

@@ -64,13 +64,13 @@ type Sink struct {
 	password func() string
 	from     *netmail.Address
 	letters  map[string]Template
-	accepted memory
+	accepted recipientCache
 }
 
 // New checks the configuration; the error names every problem. It does not connect to the server.
 func New(cfg Config) (*Sink, error) {
 	cfg = cfg.withDefaults()
-	from, err := oneAddress(cfg.From)
+	from, err := parseSender(cfg.From)
 	problems := []error{err}
 	if cfg.Host == "" || strings.ContainsFunc(cfg.Host, unprintable) || strings.ContainsAny(cfg.Host, " /@") {
 		problems = append(problems, fmt.Errorf("the mail server %.80q is not a host: give a host name or an IP address", cfg.Host))
@@ -86,7 +86,7 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Username == "" && cfg.Password != "" {
 		problems = append(problems, errors.New("there is a password without a user name: give both or neither"))
 	}
-	letters, err := prepare(cfg.Templates)
+	letters, err := completeTemplates(cfg.Templates)
 	if err := errors.Join(append(problems, err)...); err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
 	}
@@ -135,7 +135,7 @@ func (s *Sink) Traits() notify.Traits {
 
 // Check refuses a target that is not a list of mail addresses, and a template that is not configured.
 func (s *Sink) Check(sub subscription.Subscription) error {
-	_, err := addresses(sub.Target)
+	_, err := parseTarget(sub.Target)
 	problems := []error{err}
 	if strings.ContainsFunc(sub.Name, unprintable) {
 		problems = append(problems, errors.New("the name of the subscription has control characters: remove them, because every mail contains it"))
@@ -166,7 +166,7 @@ type Receipt struct {
 
 // Deliver sends one mail about all events. Every attempt of a delivery has the same Message-ID, so that a receiver can recognise a duplicate.
 func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
-	to, err := addresses(d.Subscription.Target)
+	to, err := parseTarget(d.Subscription.Target)
 	if err != nil {
 		return nil, failure.NeverRetry(failure.WithCode(err, "INVALID_INPUT"))
 	}

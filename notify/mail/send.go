@@ -12,58 +12,58 @@ import (
 
 // send hands a mail to the server. Recipients that are refused for good are left out, and the others get it. If recipients are refused for now, the delivery is
 // retried for them; this process does not send it again to those that have accepted it.
-func (s *Sink) send(ctx context.Context, w written, delivery string) (any, error) {
-	client, hangUp, err := s.call(ctx)
+func (s *Sink) send(ctx context.Context, w outgoing, delivery string) (any, error) {
+	client, disconnect, err := s.connect(ctx)
 	if err != nil {
-		return nil, s.judge(ctx, "the connection to the mail server failed", err)
+		return nil, s.classify(ctx, "the connection to the mail server failed", err)
 	}
-	defer hangUp()
-	if err := client.Mail(bare(w.from)); err != nil {
-		return nil, s.judge(ctx, "the mail server refused the sender "+w.from.Address, err)
+	defer disconnect()
+	if err := client.Mail(smtpAddress(w.from)); err != nil {
+		return nil, s.classify(ctx, "the mail server refused the sender "+w.from.Address, err)
 	}
-	had := s.accepted.of(delivery)
+	accepted := s.accepted.of(delivery)
 	receipt := Receipt{MessageID: w.id, Subject: w.subject, Refused: make(map[string]string)}
 	var taken, waiting []string
 	var later, never error
 	for _, a := range w.to {
-		if slices.Contains(had, a.Address) {
+		if slices.Contains(accepted, a.Address) {
 			continue
 		}
-		err := client.Rcpt(bare(a))
+		err := client.Rcpt(smtpAddress(a))
 		switch {
 		case err == nil:
 			taken = append(taken, a.Address)
 		case status(err) >= 500:
 			never = err
-			receipt.Refused[a.Address] = s.said(err.Error(), 200)
+			receipt.Refused[a.Address] = s.cleanReply(err.Error(), 200)
 		case status(err) >= 400 && status(err) != 421:
 			later = err
 			waiting = append(waiting, a.Address)
 		default:
-			return nil, s.judge(ctx, "the connection to the mail server broke", err)
+			return nil, s.classify(ctx, "the connection to the mail server broke", err)
 		}
 	}
 	if len(taken) > 0 {
-		if receipt.Server, err = post(client, w.message); err != nil {
-			return nil, s.judge(ctx, "the mail server refused the mail", err)
+		if receipt.Server, err = sendData(client, w.message); err != nil {
+			return nil, s.classify(ctx, "the mail server refused the mail", err)
 		}
 		_ = client.Quit() // the mail is accepted; what the server replies after that changes nothing
 	}
-	receipt.Accepted = append(had, taken...)
-	receipt.Server = s.said(receipt.Server, 200)
+	receipt.Accepted = append(accepted, taken...)
+	receipt.Server = s.cleanReply(receipt.Server, 200)
 	switch {
 	case later != nil:
 		s.accepted.add(delivery, taken)
-		return nil, s.judge(ctx, "the mail server refused the mail for now for "+strings.Join(waiting, ", "), later)
+		return nil, s.classify(ctx, "the mail server refused the mail for now for "+strings.Join(waiting, ", "), later)
 	case len(receipt.Accepted) == 0:
-		return nil, s.judge(ctx, "the mail server refused every recipient: "+strings.Join(slices.Sorted(maps.Keys(receipt.Refused)), ", "), never)
+		return nil, s.classify(ctx, "the mail server refused every recipient: "+strings.Join(slices.Sorted(maps.Keys(receipt.Refused)), ", "), never)
 	}
 	s.accepted.forget(delivery)
 	return receipt, nil
 }
 
-// post sends the data of the mail and returns the server's reply.
-func post(client *smtp.Client, m *gomail.Msg) (string, error) {
+// sendData sends the data of the mail and returns the server's reply.
+func sendData(client *smtp.Client, m *gomail.Msg) (string, error) {
 	body, err := client.Data()
 	if err != nil {
 		return "", err

@@ -59,7 +59,7 @@ func (s *Sink) connect() error {
 }
 
 // ensure creates the stream, or adds a subject to it, once for each destination until an error occurs there.
-func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at place) error {
+func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at destination) error {
 	s.mu.Lock()
 	ready := !s.cfg.EnsureStream || s.ensured[at]
 	s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at place) err
 	return nil
 }
 
-func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) error {
+func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at destination) error {
 	subjects := at.subject + ".>"
 	found, err := js.Stream(ctx, at.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -92,7 +92,7 @@ func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) er
 		return err
 	}
 	cfg := found.CachedInfo().Config
-	if slices.ContainsFunc(cfg.Subjects, func(pattern string) bool { return hears(pattern, subjects) }) {
+	if slices.ContainsFunc(cfg.Subjects, func(pattern string) bool { return matchesAll(pattern, subjects) }) {
 		return nil
 	}
 	cfg.Subjects = append(cfg.Subjects, subjects)
@@ -100,8 +100,8 @@ func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) er
 	return err
 }
 
-// hears reports whether a stream with one subject pattern receives everything that another pattern matches.
-func hears(pattern, other string) bool {
+// matchesAll reports whether a stream with one subject pattern receives everything that another pattern matches.
+func matchesAll(pattern, other string) bool {
 	mine, its := strings.Split(pattern, "."), strings.Split(other, ".")
 	for i, token := range mine {
 		switch {
@@ -115,7 +115,7 @@ func hears(pattern, other string) bool {
 }
 
 // forget makes ensure check a destination again.
-func (s *Sink) forget(at place) {
+func (s *Sink) forget(at destination) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.ensured, at)

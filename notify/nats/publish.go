@@ -31,23 +31,23 @@ func (s *Sink) Deliver(all context.Context, d notify.Delivery) (any, error) {
 	// A little less than the time that the engine allows, so that the error names the servers and not the job.
 	ctx, cancel := context.WithTimeout(all, s.cfg.Timeout-s.cfg.Timeout/10)
 	defer cancel()
-	at := s.placeOf(d.Subscription)
+	at := s.destinationOf(d.Subscription)
 	js, err := s.connected()
 	if err != nil {
-		return nil, judge(all, fmt.Errorf("the NATS servers at %s cannot be reached: %w", s.host, err))
+		return nil, classify(all, fmt.Errorf("the NATS servers at %s cannot be reached: %w", s.host, err))
 	}
 	if err := s.ensure(ctx, js, at); err != nil {
-		return nil, judge(all, err)
+		return nil, classify(all, err)
 	}
 	receipt, err := publish(ctx, js, at, d)
 	if err != nil {
 		s.forget(at)
-		return nil, judge(all, err)
+		return nil, classify(all, err)
 	}
 	return receipt, nil
 }
 
-func publish(ctx context.Context, js jetstream.JetStream, at place, d notify.Delivery) (Receipt, error) {
+func publish(ctx context.Context, js jetstream.JetStream, at destination, d notify.Delivery) (Receipt, error) {
 	var promises []jetstream.PubAckFuture
 	for _, e := range d.Events {
 		m, err := message(d.Source, at.subject, e)
@@ -142,8 +142,8 @@ func escape(value string) string {
 	return b.String()
 }
 
-// judge gives an error the failure code on which retry and breaker depend. Only what no server will ever accept is permanent.
-func judge(ctx context.Context, err error) error {
+// classify gives an error the failure code on which retry and breaker depend. Only what no server will ever accept is permanent.
+func classify(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type Store interface {
 	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
 }
 
-// keeper is a store that can be told which events to write to the feed.
+// keeper is a store that accepts which events to write to the feed.
 type keeper interface {
 	Keep(ctx context.Context, c holdfast.Change) error
 }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	fill   = 32 << 10 // bytes that are buffered before they are sent
-	stride = 500      // events without a match after which the client is sent its position
+	flushBytes    = 32 << 10 // bytes that are buffered before they are sent
+	positionEvery = 500      // events without a match after which the client is sent its position
 )
 
 // ServeHTTP sends events until the client disconnects, is too slow, or the handler is closed.
@@ -24,7 +24,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "method not allowed: use GET", http.StatusMethodNotAllowed)
 		return
 	}
-	wanted, err := h.wanted(r)
+	query, err := h.query(r)
 	switch {
 	case errors.Is(err, errForbidden):
 		http.Error(w, err.Error(), http.StatusForbidden)
@@ -40,7 +40,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.leave()
-	c := &client{handler: h, window: window, wanted: wanted, writer: w, control: http.NewResponseController(w), told: unknown}
+	c := &client{handler: h, window: window, query: query, writer: w, control: http.NewResponseController(w), sent: unknown}
 	if err := c.start(r.Context()); err != nil {
 		h.cfg.Log.Warn("event stream failed, client gets 503", "error", err)
 		w.Header().Set("Retry-After", "5")
@@ -52,18 +52,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errForbidden = errors.New("this request may not read the events")
 
-// wanted is what a request asks for.
-type wanted struct {
+// feedQuery is what a request asks for.
+type feedQuery struct {
 	after  int64 // unknown: start with the next event
 	owner  string
 	filter subscription.Subscription
 }
 
-func (q *wanted) matches(e holdfast.Event) bool {
+func (q *feedQuery) matches(e holdfast.Event) bool {
 	return (q.owner == "" || e.Owner == q.owner) && q.filter.Matches(e)
 }
 
-func (h *Handler) wanted(r *http.Request) (q wanted, err error) {
+func (h *Handler) query(r *http.Request) (q feedQuery, err error) {
 	if h.cfg.Owner != nil {
 		owner, ok := h.cfg.Owner(r)
 		if !ok {
@@ -99,12 +99,12 @@ func (h *Handler) wanted(r *http.Request) (q wanted, err error) {
 type client struct {
 	handler *Handler
 	window  *window
-	wanted  wanted
+	query   feedQuery
 	writer  http.ResponseWriter
 	control *http.ResponseController
 
 	at   int64 // last event that was sent or skipped
-	told int64 // last id that the client knows
+	sent int64 // last id that the client knows
 	out  []byte
 }
 
@@ -114,7 +114,7 @@ func (c *client) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.at = c.wanted.after
+	c.at = c.query.after
 	if c.at == unknown {
 		c.at = f.Head
 	}
@@ -155,7 +155,7 @@ func (c *client) run(ctx context.Context) {
 			}
 			continue
 		case wake == nil:
-			if c.tell(events) != nil {
+			if c.writeEvents(events) != nil {
 				return
 			}
 			c.at = at
@@ -196,24 +196,24 @@ func (c *client) read(ctx context.Context) error {
 	for i, e := range f.Events {
 		events[i] = &entry{event: e}
 	}
-	if err := c.tell(events); err != nil {
+	if err := c.writeEvents(events); err != nil {
 		return err
 	}
 	c.at = f.Next
 	return c.flush()
 }
 
-// tell writes the events that match, and the position after many that do not.
-func (c *client) tell(events []*entry) error {
+// writeEvents writes the events that match, and the position after many that do not.
+func (c *client) writeEvents(events []*entry) error {
 	for _, e := range events {
 		c.at = e.event.Seq
-		if c.wanted.matches(e.event) {
+		if c.query.matches(e.event) {
 			c.out = append(c.out, e.bytes(c.handler.cfg.Source)...)
-			c.told = c.at
-		} else if c.at-c.told >= stride {
+			c.sent = c.at
+		} else if c.at-c.sent >= positionEvery {
 			c.position()
 		}
-		if len(c.out) < fill {
+		if len(c.out) < flushBytes {
 			continue
 		}
 		if err := c.flush(); err != nil {
@@ -226,16 +226,16 @@ func (c *client) tell(events []*entry) error {
 // position sends how far the feed was read, unless the client knows. It is an event with a name, because some clients remember only the ids of events that they
 // handle.
 func (c *client) position() {
-	if c.told != c.at {
-		c.out = append(c.out, block(c.at, "position", map[string]int64{"seq": c.at})...)
-		c.told = c.at
+	if c.sent != c.at {
+		c.out = append(c.out, encodeEvent(c.at, "position", map[string]int64{"seq": c.at})...)
+		c.sent = c.at
 	}
 }
 
 // reset tells the client that it has missed events, and where the stream continues.
 func (c *client) reset(from, missed, head int64) {
-	c.out = append(c.out, block(from, "reset", map[string]int64{"asked": c.at, "from": from, "missed": missed, "head": head})...)
-	c.at, c.told = from, from
+	c.out = append(c.out, encodeEvent(from, "reset", map[string]int64{"asked": c.at, "from": from, "missed": missed, "head": head})...)
+	c.at, c.sent = from, from
 }
 
 // flush sends what is buffered. A client that does not accept it in time is disconnected.

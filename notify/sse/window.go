@@ -49,12 +49,12 @@ type entry struct {
 }
 
 func (e *entry) bytes(source string) []byte {
-	e.once.Do(func() { e.text = block(e.event.Seq, subscription.Type(e.event), notify.Wrap(source, e.event)) })
+	e.once.Do(func() { e.text = encodeEvent(e.event.Seq, subscription.Type(e.event), notify.Wrap(source, e.event)) })
 	return e.text
 }
 
-// block encodes a server-sent event.
-func block(seq int64, name string, data any) []byte {
+// encodeEvent encodes a server-sent event.
+func encodeEvent(seq int64, name string, data any) []byte {
 	body, err := json.Marshal(data)
 	if err != nil {
 		body, _ = json.Marshal(map[string]string{"error": "the event cannot be encoded: " + err.Error()})
@@ -121,9 +121,9 @@ func (w *window) begin(head int64) {
 func (h *Handler) poll(ctx context.Context, w *window) {
 	tick := time.NewTicker(h.cfg.Poll)
 	defer tick.Stop()
-	troubled := false
+	failing := false
 	for {
-		more, err := h.look(ctx, w)
+		more, err := h.pollOnce(ctx, w)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -131,10 +131,10 @@ func (h *Handler) poll(ctx context.Context, w *window) {
 			h.cfg.Log.Warn("feed is shorter than before: disconnecting clients so that they start again", "error", err)
 			w.cancel()
 			return
-		case err != nil && !troubled:
+		case err != nil && !failing:
 			h.cfg.Log.Warn("feed cannot be read, will retry", "error", err)
 		}
-		troubled = err != nil
+		failing = err != nil
 		if more {
 			continue
 		}
@@ -146,8 +146,8 @@ func (h *Handler) poll(ctx context.Context, w *window) {
 	}
 }
 
-// look reads one page, and reports whether there may be another.
-func (h *Handler) look(ctx context.Context, w *window) (more bool, err error) {
+// pollOnce reads one page, and reports whether there may be another.
+func (h *Handler) pollOnce(ctx context.Context, w *window) (more bool, err error) {
 	w.mu.Lock()
 	at := w.at
 	w.mu.Unlock()

@@ -18,13 +18,13 @@ const (
 
 // The subjects that events may have, and the events of jobs and groups. The events of other subjects are not checked.
 var (
-	abouts = []string{
+	subjects = []string{
 		"job", "group", "breaker", "budget", "hold", "redrive", "error", "share", "policy", "duty", "schedule", "retention", "subscription", "feed",
 	}
-	ofJobs = append([]string{
+	jobEvents = append([]string{
 		"manual_retry", "cancel", "discard", "redrive", "breach", "resend", "forgotten",
-	}, inFeed...)
-	ofGroups = []string{"ready", "partial", "failed", "cancelled", "expired", "reopened", "manual_retry", "cancel", "seal", "sealed"}
+	}, listenedEvents...)
+	groupEvents = []string{"ready", "partial", "failed", "cancelled", "expired", "reopened", "manual_retry", "cancel", "seal", "sealed"}
 )
 
 // problems collects what is wrong.
@@ -109,15 +109,15 @@ func (p *problems) pattern(pattern string) {
 	if pattern == "*" {
 		return
 	}
-	about, name, _ := strings.Cut(full(pattern), ".")
-	known := map[string][]string{"job": ofJobs, "group": ofGroups}[about]
+	subject, name, _ := strings.Cut(withSubject(pattern), ".")
+	known := map[string][]string{"job": jobEvents, "group": groupEvents}[subject]
 	switch {
-	case !slices.Contains(abouts, about):
-		p.add("event %.60q does not exist: the subjects of events are %s", pattern, strings.Join(abouts, ", "))
+	case !slices.Contains(subjects, subject):
+		p.add("event %.60q does not exist: the subjects of events are %s", pattern, strings.Join(subjects, ", "))
 	case name == "":
-		p.add("event %.60q is incomplete: give a type, or %s.* for all", pattern, about)
-	case known != nil && !slices.ContainsFunc(known, func(each string) bool { return covers(name, each) }):
-		p.add("event %.60q does not exist: the events of a %s are %s; for other subjects give the subject first, as in breaker.*", pattern, about, strings.Join(known, ", "))
+		p.add("event %.60q is incomplete: give a type, or %s.* for all", pattern, subject)
+	case known != nil && !slices.ContainsFunc(known, func(each string) bool { return matchesPattern(name, each) }):
+		p.add("event %.60q does not exist: the events of a %s are %s; for other subjects give the subject first, as in breaker.*", pattern, subject, strings.Join(known, ", "))
 	}
 }
 
@@ -129,13 +129,13 @@ func (s *Subscription) prepareSecrets(p *problems) {
 		switch {
 		case looksSecret(name):
 			p.add("secret %d looks like the secret itself: give its name instead", i+1)
-		case !nameOfSecret(name):
+		case !validSecretName(name):
 			p.add("the name of secret %d is not valid: give a name, not the secret itself; use 1 to 64 letters, digits and _ - .", i+1)
 		}
 	}
 }
 
-func nameOfSecret(name string) bool {
+func validSecretName(name string) bool {
 	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
 	})

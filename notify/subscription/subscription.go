@@ -53,53 +53,53 @@ func Owner(id holdfast.ID) string { return Room + "/" + id.String() }
 
 // Type is the public type of an event: job.failed, group.partial, breaker.opened, duty.paused. The first word is the subject; spaces in a name become underscores.
 func Type(e holdfast.Event) string {
-	about := "feed" // for an event whose subject was deleted
+	subject := "feed" // for an event whose subject was deleted
 	switch {
 	case !e.Job.IsZero():
-		about = "job"
+		subject = "job"
 	case e.Subject != "":
-		about, _, _ = strings.Cut(e.Subject, "/")
+		subject, _, _ = strings.Cut(e.Subject, "/")
 	}
-	return about + "." + word(e.Name)
+	return subject + "." + underscored(e.Name)
 }
 
-func word(name string) string { return strings.ReplaceAll(name, " ", "_") }
+func underscored(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
 // Matches reports whether an event is delivered to the subscription.
 func (s *Subscription) Matches(e holdfast.Event) bool {
 	if e.Queue == Queue {
 		return false
 	}
-	return among(s.Events, func(pattern string) bool { return covers(full(pattern), Type(e)) }) &&
-		among(s.Kinds, func(pattern string) bool { return e.Kind != "" && covers(pattern, e.Kind) }) &&
-		among(s.Owners, func(pattern string) bool { return e.Owner != "" && covers(pattern, e.Owner) }) &&
-		among(s.Codes, func(pattern string) bool { return e.Code != "" && covers(pattern, e.Code) }) &&
-		among(s.Groups, func(group holdfast.ID) bool { return e.Group == group || e.Subject == "group/"+group.String() })
+	return matchesAny(s.Events, func(pattern string) bool { return matchesPattern(withSubject(pattern), Type(e)) }) &&
+		matchesAny(s.Kinds, func(pattern string) bool { return e.Kind != "" && matchesPattern(pattern, e.Kind) }) &&
+		matchesAny(s.Owners, func(pattern string) bool { return e.Owner != "" && matchesPattern(pattern, e.Owner) }) &&
+		matchesAny(s.Codes, func(pattern string) bool { return e.Code != "" && matchesPattern(pattern, e.Code) }) &&
+		matchesAny(s.Groups, func(group holdfast.ID) bool { return e.Group == group || e.Subject == "group/"+group.String() })
 }
 
-// among reports whether an entry matches. An empty list matches everything.
-func among[T any](entries []T, fits func(T) bool) bool {
+// matchesAny reports whether an entry matches. An empty list matches everything.
+func matchesAny[T any](entries []T, fits func(T) bool) bool {
 	return len(entries) == 0 || slices.ContainsFunc(entries, fits)
 }
 
-// covers compares a text with a pattern that may end in a star.
-func covers(pattern, text string) bool {
+// matchesPattern compares a text with a pattern that may end in a star.
+func matchesPattern(pattern, text string) bool {
 	if rest, open := strings.CutSuffix(pattern, "*"); open {
 		return strings.HasPrefix(text, rest)
 	}
 	return pattern == text
 }
 
-// full completes a pattern with its subject: a single word is an event of jobs.
-func full(pattern string) string {
+// withSubject completes a pattern with its subject: a single word is an event of jobs.
+func withSubject(pattern string) string {
 	if pattern != "*" && !strings.Contains(pattern, ".") {
 		pattern = "job." + pattern
 	}
-	return word(pattern)
+	return underscored(pattern)
 }
 
-// inFeed are the events of jobs that are only written to the feed while a listener wants them.
-var inFeed = []string{
+// listenedEvents are the events of jobs that are only written to the feed while a listener wants them.
+var listenedEvents = []string{
 	holdfast.EventQueued, holdfast.EventProcessing, holdfast.EventReclaimed, holdfast.EventRetry, holdfast.EventReturned,
 	holdfast.EventComplete, holdfast.EventFailed, holdfast.EventExpired, holdfast.EventCancelled,
 }
@@ -108,15 +108,15 @@ var inFeed = []string{
 // gap.
 func (s *Subscription) Listener() holdfast.Listener {
 	l := holdfast.Listener{Name: Owner(s.ID)}
-	for _, name := range inFeed {
-		if among(s.Events, func(pattern string) bool { return covers(full(pattern), "job."+name) }) {
+	for _, name := range listenedEvents {
+		if matchesAny(s.Events, func(pattern string) bool { return matchesPattern(withSubject(pattern), "job."+name) }) {
 			l.Events = append(l.Events, name)
 		}
 	}
-	if !slices.Contains(l.Events, holdfast.EventFailed) && among(s.Events, func(pattern string) bool { return covers(full(pattern), "job."+holdfast.EventBenign) }) {
+	if !slices.Contains(l.Events, holdfast.EventFailed) && matchesAny(s.Events, func(pattern string) bool { return matchesPattern(withSubject(pattern), "job."+holdfast.EventBenign) }) {
 		l.Events = append(l.Events, holdfast.EventFailed) // a benign failure is written as failed; readers of the feed distinguish them
 	}
-	if len(l.Events) == len(inFeed) {
+	if len(l.Events) == len(listenedEvents) {
 		l.Events = []string{"*"}
 	}
 	return l

@@ -42,26 +42,26 @@ func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	began := time.Now()
 	answer, err := s.guard.Do(request, 0)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, requestError(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	// The status is known even if the body breaks off or never ends.
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	said := clean(string(text), d.Secrets)
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text := cleanAnswer(string(body), d.Secrets)
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond).String(), Answer: said}, nil
+		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond).String(), Answer: text}, nil
 	}
-	return nil, failure.With(refused(answer), "answer", said)
+	return nil, failure.With(statusError(answer), "answer", text)
 }
 
 func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, error) {
-	body, kind, err := content(d)
+	body, kind, err := encode(d)
 	if err != nil {
 		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Subscription.Target, bytes.NewReader(body))
 	if err != nil {
-		return nil, refusal("the target is not a URL: give one such as https://example.org/hook")
+		return nil, invalid("the target is not a URL: give one such as https://example.org/hook")
 	}
 	signature, err := sign(d, body)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, e
 	return request, nil
 }
 
-// content encodes the event, or a list of them, in the JSON form of CloudEvents.
-func content(d notify.Delivery) (body []byte, kind string, err error) {
+// encode encodes the event, or a list of them, in the JSON form of CloudEvents.
+func encode(d notify.Delivery) (body []byte, kind string, err error) {
 	if len(d.Events) == 1 {
 		body, err = json.Marshal(notify.Wrap(d.Source, d.Events[0]))
 		return body, "application/cloudevents+json; charset=utf-8", err
@@ -91,8 +91,8 @@ func content(d notify.Delivery) (body []byte, kind string, err error) {
 	return body, "application/cloudevents-batch+json; charset=utf-8", err
 }
 
-// refused is the error of an answer without a 2xx status.
-func refused(answer *http.Response) error {
+// statusError is the error of an answer without a 2xx status.
+func statusError(answer *http.Response) error {
 	status := answer.StatusCode
 	date, _ := http.ParseTime(answer.Header.Get("Date"))
 	if date.IsZero() {
@@ -110,8 +110,8 @@ func refused(answer *http.Response) error {
 	return because(errors.New("the receiver did not accept the event"))
 }
 
-// unreached is the error of a request without an answer.
-func unreached(err error) error {
+// requestError is the error of a request without an answer.
+func requestError(err error) error {
 	var late net.Error
 	switch {
 	case errors.Is(err, safehttp.ErrBlocked):
@@ -124,8 +124,8 @@ func unreached(err error) error {
 	return failure.WithCode(fmt.Errorf("the receiver could not be reached: %w", err), "NETWORK_ERROR")
 }
 
-// clean makes an answer safe to store and show: a receiver may send back anything, also the secrets.
-func clean(text string, secrets []string) string {
+// cleanAnswer makes an answer safe to store and show: a receiver may send back anything, also the secrets.
+func cleanAnswer(text string, secrets []string) string {
 	for _, secret := range secrets {
 		key := strings.TrimPrefix(secret, prefix)
 		if len(key) >= 8 {

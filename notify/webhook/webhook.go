@@ -1,7 +1,7 @@
 // Package webhook delivers events over HTTP, following Standard Webhooks: every request is signed, has an id that is the same in all attempts, and has the event as
 // CloudEvents JSON. Receivers can verify it with any Standard Webhooks library.
 //
-// A target is an address that somebody else chose. The addresses it resolves to are checked when the connection is made, so that no name, redirect or spelling
+// A target is an address that a subscriber chose. The addresses it resolves to are checked when the connection is made, so that no name, redirect or spelling
 // leads into a private network. Redirects are not followed, and no proxy is taken from the environment.
 package webhook
 
@@ -37,15 +37,15 @@ type Sink struct {
 // Unsigned is the option of a subscription without a signature: its receiver accepts requests from anybody.
 const Unsigned = "unsigned"
 
-// schedule is the backoff: the time before each further attempt, three days in all.
-var schedule = failure.Table{
+// retryDelays is the backoff: the time before each further attempt, three days in all.
+var retryDelays = failure.Table{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
 // New makes a sink. One is enough for any number of subscriptions.
 func New(cfg Config) (*Sink, error) {
 	if cfg.Timeout < 0 || cfg.Timeout > time.Hour {
-		return nil, refusal("Timeout is %v: give a duration up to an hour, or 0 for 15s", cfg.Timeout)
+		return nil, invalid("Timeout is %v: give a duration up to an hour, or 0 for 15s", cfg.Timeout)
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 15 * time.Second
@@ -53,7 +53,7 @@ func New(cfg Config) (*Sink, error) {
 	// Receivers may listen on any port: a signed request to a public address does no harm elsewhere.
 	g, err := safehttp.New(safehttp.Config{Allow: cfg.Allow, AnyPort: true, Timeout: cfg.Timeout})
 	if err != nil {
-		return nil, refusal("%v", err)
+		return nil, invalid("%v", err)
 	}
 	return &Sink{cfg: cfg, guard: g}, nil
 }
@@ -66,8 +66,8 @@ func (s *Sink) Close() { s.guard.Close() }
 func (s *Sink) Traits() notify.Traits {
 	again := true
 	policy := failure.Policy{
-		MaxAttempts: len(schedule) + 1, GiveUpAfter: 4 * 24 * time.Hour, RetryAfterCap: 24 * time.Hour,
-		Backoff: failure.Spread{Of: schedule, Jitter: failure.Jitter{Percent: 10}}, Codes: make(map[string]failure.Override),
+		MaxAttempts: len(retryDelays) + 1, GiveUpAfter: 4 * 24 * time.Hour, RetryAfterCap: 24 * time.Hour,
+		Backoff: failure.Spread{Of: retryDelays, Jitter: failure.Jitter{Percent: 10}}, Codes: make(map[string]failure.Override),
 	}
 	for _, code := range []string{"BAD_REQUEST", "UNAUTHORIZED", "AUTH_DENIED", "NOT_FOUND", "TOO_LARGE", "HTTP_4XX"} {
 		policy.Codes[code] = failure.Override{Retryable: &again}
@@ -90,11 +90,11 @@ func (s *Sink) Check(sub subscription.Subscription) error {
 	problems := []error{err}
 	for key, value := range sub.Options {
 		if key != Unsigned || value != "true" {
-			problems = append(problems, refusal("the option %.60q with this value does not exist: the only option of a webhook is unsigned, with the value true", key))
+			problems = append(problems, invalid("the option %.60q with this value does not exist: the only option of a webhook is unsigned, with the value true", key))
 		}
 	}
 	if len(sub.Secrets) == 0 && sub.Options[Unsigned] != "true" {
-		problems = append(problems, refusal("a webhook needs a secret: give the name of one, or set the option unsigned to true if the receiver does not verify requests"))
+		problems = append(problems, invalid("a webhook needs a secret: give the name of one, or set the option unsigned to true if the receiver does not verify requests"))
 	}
 	return errors.Join(problems...)
 }
@@ -104,23 +104,23 @@ func (s *Sink) target(sub subscription.Subscription) (*url.URL, error) {
 	u, err := url.Parse(sub.Target)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
-		return nil, refusal("the target is not a URL: give one such as https://example.org/hook")
+		return nil, invalid("the target is not a URL: give one such as https://example.org/hook")
 	case u.Scheme != "https" && !(u.Scheme == "http" && s.cfg.AllowHTTP):
-		return nil, refusal("the target begins with %.20q: webhooks need https", u.Scheme+":")
+		return nil, invalid("the target begins with %.20q: webhooks need https", u.Scheme+":")
 	case u.User != nil:
-		return nil, refusal("the target contains a user name or password: remove them; requests are signed")
+		return nil, invalid("the target contains a user name or password: remove them; requests are signed")
 	case u.Fragment != "":
-		return nil, refusal("the target has a fragment (#), which is never sent to a receiver: remove it")
+		return nil, invalid("the target has a fragment (#), which is never sent to a receiver: remove it")
 	}
 	switch _, err := s.guard.Check(sub.Target); {
 	case errors.Is(err, safehttp.ErrBlocked):
-		return nil, refusal("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config")
+		return nil, invalid("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config")
 	case err != nil:
-		return nil, refusal("the target is not valid: %v", err)
+		return nil, invalid("the target is not valid: %v", err)
 	}
 	return u, nil
 }
 
-func refusal(format string, args ...any) error {
+func invalid(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// roomMailbox is the room of the records with the buckets of targets.
-const roomMailbox = "mailbox"
+// bucketRoom is the room of the records with the buckets of targets.
+const bucketRoom = "mailbox"
 
 // A bucket is a token bucket that limits the deliveries to one target. At is a time of the store's clock.
 type bucket struct {
@@ -33,16 +33,16 @@ func (b bucket) take(burst int, every time.Duration, now time.Time) (bucket, boo
 	return b, true
 }
 
-// gather makes one delivery of all events that a subscription has not been sent, if its target may get one now. Otherwise nothing is read, and the events
+// combine makes one delivery of all events that a subscription has not been sent, if its target may get one now. Otherwise nothing is read, and the events
 // wait.
-func (t *turn) gather(ctx context.Context, s *stretch) error {
-	mailbox, open, err := t.mailbox(ctx, s)
+func (t *relayRound) combine(ctx context.Context, s *subscriptionRun) error {
+	record, open, err := t.bucketRecord(ctx, s)
 	if err != nil || !open {
 		return err
 	}
 	var first []holdfast.Event
 	all := 0
-	for range maxGather {
+	for range maxCombinedPages {
 		page, err := t.read(ctx, s)
 		if err != nil {
 			return err
@@ -56,36 +56,36 @@ func (t *turn) gather(ctx context.Context, s *stretch) error {
 		}
 	}
 	if all == 0 {
-		return t.keepIfWorth(ctx, s)
+		return t.saveIfNeeded(ctx, s)
 	}
-	first = first[:s.fit(first)]
-	s.post(first, all-len(first))
-	s.change.Records = append(s.change.Records, mailbox)
-	if err := t.keep(ctx, s); err != nil {
+	first = first[:s.fitting(first)]
+	s.appendDelivery(first, all-len(first))
+	s.change.Records = append(s.change.Records, record)
+	if err := t.save(ctx, s); err != nil {
 		return err
 	}
-	mailbox.Version++
-	t.mailboxes[mailbox.Name] = mailbox
+	record.Version++
+	t.buckets[record.Name] = record
 	return nil
 }
 
-// mailbox returns the record of a target's bucket as it is after one more delivery, and whether one is allowed now.
-func (t *turn) mailbox(ctx context.Context, s *stretch) (holdfast.Record, bool, error) {
-	if t.mailboxes == nil {
-		records, err := t.store.Records(ctx, roomMailbox)
+// bucketRecord returns the record of a target's bucket as it is after one more delivery, and whether one is allowed now.
+func (t *relayRound) bucketRecord(ctx context.Context, s *subscriptionRun) (holdfast.Record, bool, error) {
+	if t.buckets == nil {
+		records, err := t.store.Records(ctx, bucketRoom)
 		if err != nil {
 			return holdfast.Record{}, false, err
 		}
-		t.mailboxes = make(map[string]holdfast.Record, len(records))
+		t.buckets = make(map[string]holdfast.Record, len(records))
 		for _, r := range records {
-			t.mailboxes[r.Name] = r
+			t.buckets[r.Name] = r
 		}
 	}
 	sum := sha256.Sum256([]byte(s.sub.Sink + "\n" + s.sub.Target))
 	name := hex.EncodeToString(sum[:16])
-	r, known := t.mailboxes[name]
+	r, known := t.buckets[name]
 	if !known {
-		r = holdfast.Record{Room: roomMailbox, Name: name}
+		r = holdfast.Record{Room: bucketRoom, Name: name}
 	}
 	var b bucket
 	if json.Unmarshal(r.Body, &b) != nil {

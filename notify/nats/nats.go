@@ -60,12 +60,12 @@ type Sink struct {
 	mu      sync.Mutex
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	ensured map[place]bool
+	ensured map[destination]bool
 	closed  bool
 }
 
-// A place is a stream and the prefix of its subjects.
-type place struct{ stream, subject string }
+// A destination is a stream and the prefix of its subjects.
+type destination struct{ stream, subject string }
 
 // New checks the configuration; the error names every problem. It does not connect to the servers.
 func New(cfg Config) (*Sink, error) {
@@ -91,7 +91,7 @@ func New(cfg Config) (*Sink, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
 	}
-	return &Sink{cfg: cfg, host: host, ensured: make(map[place]bool)}, nil
+	return &Sink{cfg: cfg, host: host, ensured: make(map[destination]bool)}, nil
 }
 
 // hostOf is the host of the first server. The error does not repeat the address, which may contain a password.
@@ -122,7 +122,7 @@ func (s *Sink) Traits() notify.Traits {
 
 // Check refuses a target that is not a subject.
 func (s *Sink) Check(sub subscription.Subscription) error {
-	at := s.placeOf(sub)
+	at := s.destinationOf(sub)
 	if err := errors.Join(checkSubject(at.subject), checkStream(at.stream)); err != nil {
 		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
 	}
@@ -132,8 +132,8 @@ func (s *Sink) Check(sub subscription.Subscription) error {
 // Host is the first of the servers: they are one dependency.
 func (s *Sink) Host(subscription.Subscription) string { return s.host }
 
-func (s *Sink) placeOf(sub subscription.Subscription) place {
-	at := place{stream: s.cfg.Stream, subject: s.cfg.Subject}
+func (s *Sink) destinationOf(sub subscription.Subscription) destination {
+	at := destination{stream: s.cfg.Stream, subject: s.cfg.Subject}
 	if sub.Target != "" {
 		at.subject = sub.Target
 	}

@@ -42,14 +42,14 @@ var phrases = map[string]struct{ one, many string }{
 	"subscription.disabled": {"was disabled", "were disabled"},
 }
 
-// thing is the first word of an event's type: job, group, breaker and so on.
-func thing(e holdfast.Event) string {
+// subjectWord is the first word of an event's type: job, group, breaker and so on.
+func subjectWord(e holdfast.Event) string {
 	word, _, _ := strings.Cut(subscription.Type(e), ".")
 	return word
 }
 
-// called is the name under which people know what an event is about.
-func called(e holdfast.Event) string {
+// displayName is the name under which people know what an event is about.
+func displayName(e holdfast.Event) string {
 	if !e.Job.IsZero() || e.Subject == "" {
 		return e.Kind
 	}
@@ -62,19 +62,19 @@ func called(e holdfast.Event) string {
 
 // Sentence describes an event in one line: "Group spring-campaign is partial: 47 of 50 complete, 3 failed".
 func Sentence(e holdfast.Event) string {
-	subject := capital(strings.TrimSpace(thing(e) + " " + called(e)))
-	said := ": " + e.Name
+	subject := capital(strings.TrimSpace(subjectWord(e) + " " + displayName(e)))
+	phrase := ": " + e.Name
 	if p, ok := phrases[subscription.Type(e)]; ok {
-		said = " " + p.one
+		phrase = " " + p.one
 	}
 	why := e.Reason
 	if why == "" {
 		why = e.Code
 	}
 	if why != "" {
-		said += ": " + why
+		phrase += ": " + why
 	}
-	return oneLine(subject+said, subjectRunes)
+	return oneLine(subject+phrase, subjectRunes)
 }
 
 // subjectOf is the subject line of a mail. Events beyond the three most frequent types are only counted.
