@@ -66,7 +66,7 @@ func (p Partial) err() error { return errors.Join(Errs(p.Problems)...) }
 // act calls a route that changes something. The actor is required, as it is for every implementation of ops.Desk.
 func act[In, Out any](ctx context.Context, d *Desk, r Route[In, Out], actor string, in In) (out Out, err error) {
 	if actor == "" {
-		return out, invalid("no actor: give the name of the person who decides")
+		return out, invalid("no actor: name the person or program that makes the change")
 	}
 	return call(ctx, d.c, r, in)
 }

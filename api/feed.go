@@ -134,7 +134,7 @@ func (t *tail) handle(name, data string) error {
 		return nil
 	case "reset":
 		if message.From < t.after {
-			return invalid("the feed ends at %d, but you have read to %d: that number is from another store; continue after %d, or start again after 0", message.From, t.after, message.From)
+			return invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning", message.From, t.after, message.From)
 		}
 		t.after = message.From
 		page.Missed, page.Purged, page.Head = message.Missed, message.From, message.Head

@@ -58,7 +58,7 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 			s.Fatal(err)
 		}
 		s.changes(off, func(sub *subscription.Subscription) { sub.Disabled = "too loud" })
-		for id, says := range map[holdfast.ID]string{gone: "is gone", off: "is disabled: too loud. Enable it"} {
+		for id, says := range map[holdfast.ID]string{gone: "was deleted", off: "is disabled: too loud. Enable it"} {
 			s.until("the end", func() bool { return s.deliveries(id)[0].State == holdfast.Failed })
 			f := s.deliveries(id)[0].LastFailure
 			if !strings.Contains(f.Detail, says) || !f.Benign || f.Code != "HANDLER_REFUSED" {
@@ -72,7 +72,7 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{answer: func(context.Context, notify.Delivery) error {
-			return failure.HTTPError(410, "", fmt.Errorf("%w: it answers that it wants no more", notify.ErrGone))
+			return failure.HTTPError(410, "", fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))
 		}}
 		id := s.subscribes("fake", queuedOnly)
 		s.tells(one(m))
@@ -115,7 +115,7 @@ func TestASinkThatPanicsHurtsNobodyElse(t *testing.T) {
 			return len(jobs) == 2 && jobs[0].State == holdfast.Failed && jobs[1].State == holdfast.Failed
 		})
 		expect(s, "code", s.deliveries(bad)[0].LastFailure.Code, "SYSTEM_PANIC")
-		if n := strings.Count(s.log.String(), "its sink panicked"); n != 1 {
+		if n := strings.Count(s.log.String(), "the sink panicked"); n != 1 {
 			s.Errorf("complained %d times", n)
 		}
 	})
@@ -263,7 +263,7 @@ func TestASecretIsFoundByItsNameAndIsNowhereElse(t *testing.T) {
 			c.Secret = func(name string) (string, error) {
 				if name != "shop-hook" || !found {
 					found = true // it is put right after the first attempt
-					return "", errors.New("it is not there")
+					return "", errors.New("it is not set")
 				}
 				return canary, nil
 			}

@@ -199,9 +199,9 @@ func TestCheckRefusesWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
 	for address, says := range map[string]string{
 		"ftp://example.org/canary": "https:", "file:///etc/canary": "https:", "gopher://example.org/canary": "https:", "javascript:canary": "https:", "data:,canary": "https:",
 		"example.org/canary": "https:", "//example.org/canary": "https:", "": "https:", "https://": "no host", "https:///canary": "no host", "https:canary": "no host", "http://:80/": "no host",
-		"https://ada:canary@example.org/": "header", "https://canary@example.org/": "header", "https://exa mple.org/canary": "no address", "https://example.org:canary/": "no address",
+		"https://ada:canary@example.org/": "header", "https://canary@example.org/": "header", "https://exa mple.org/canary": "not a URL", "https://example.org:canary/": "not a URL",
 		"https://example.org:0/canary": "port", "https://example.org:99999/canary": "port", "https://bücher.example/canary": "xn--", "https://①②⑦.⓪.⓪.①/canary": "xn--",
-		"https://127。0。0。1/canary": "xn--", "https://[::1/canary": "no address",
+		"https://127。0。0。1/canary": "xn--", "https://[::1/canary": "not a URL",
 		"https://example.org:22/canary": "may not be called", "https://example.org:6379/canary": "may not be called", "http://example.org:8080/canary": "may not be called",
 	} {
 		_, err := g.Check(address)

@@ -19,7 +19,7 @@ func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing
 		vital bool
 		rests time.Duration
 	}{
-		{"sent away", busy(), false, rejectPause},
+		{"overloaded", busy(), false, rejectPause},
 		{"what workers need", busy(), true, 0},
 		{"another refusal", errors.New("no"), false, 0},
 	} {

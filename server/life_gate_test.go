@@ -32,7 +32,7 @@ func openUntilKeys(c *Config) { c.Open = true }
 
 func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 	for what, makeFirst := range map[string]func(s *gateScene){
-		"made beside the store": func(s *gateScene) { s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}) },
+		"made on the machine of the store": func(s *gateScene) { s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}) },
 		"made over HTTP": func(s *gateScene) {
 			if a := s.ask("", "POST", "/v1/keys", `{"name":"ada","scope":"admin"}`); a.status != http.StatusCreated {
 				s.t.Fatal(a.status, a.body)
@@ -54,7 +54,7 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 		if _, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err == nil {
 			t.Error(what + ": a visitor of the pages is let in without a key")
 		}
-		if !strings.Contains(s.log.String(), "every caller needs one") {
+		if !strings.Contains(s.log.String(), "every request needs one") {
 			t.Error(what+": the log does not say it:", s.log.String())
 		}
 	}

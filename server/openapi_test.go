@@ -156,7 +156,7 @@ func TestEveryRouteIsDescribedToPeopleAndPrograms(t *testing.T) {
 	if may := page.Header().Get("Content-Security-Policy"); !strings.HasPrefix(may, "default-src 'none'") || strings.Contains(body, "<script") {
 		t.Errorf("the page for people may do more than look: %q", may)
 	}
-	if !strings.Contains(body, "go on after the page that gave this cursor") {
+	if !strings.Contains(body, "Cursor of the previous page") {
 		t.Error("the page for people lacks what several routes share")
 	}
 	seen := map[string]bool{}

@@ -88,7 +88,7 @@ func (s *gateScene) try(who string, m mounted, path string) answerSeen {
 
 // refusedByScope reports whether the key's scope was the reason. Some routes let a scope in and refuse single requests of it.
 func (a answerSeen) refusedByScope() bool {
-	return a.status == http.StatusForbidden && strings.Contains(a.body, "this key is of scope ")
+	return a.status == http.StatusForbidden && strings.Contains(a.body, "this key has the scope ")
 }
 
 func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {

@@ -159,7 +159,7 @@ func TestTheSubjectSaysWhatHappenedInWords(t *testing.T) {
 		if got := subject(t, header); got != c.want {
 			t.Errorf("%q, not %q", got, c.want)
 		}
-		if c.more > 0 && !strings.Contains(found["text/plain"], fmt.Sprintf("%d more happened", c.more)) {
+		if c.more > 0 && !strings.Contains(found["text/plain"], fmt.Sprintf("%d more events", c.more)) {
 			t.Error("the letter does not count what it leaves out")
 		}
 	}

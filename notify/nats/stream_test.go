@@ -213,7 +213,7 @@ func TestTargetsThatAreNoSubjectsAreRefused(t *testing.T) {
 	if err := sink.Check(subscription.Subscription{Target: "a", Options: map[string]string{"stream": "a.b"}}); err == nil {
 		t.Error("a stream's name with a dot is not refused")
 	}
-	if _, err := natssink.New(natssink.Config{EnsureStream: true}); err == nil || !strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "no name") {
+	if _, err := natssink.New(natssink.Config{EnsureStream: true}); err == nil || !strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "set Stream") {
 		t.Errorf("%v", err)
 	}
 	if traits := sink.Traits(); traits.Together != 200 || !traits.Ordered || sink.Host(subscription.Subscription{}) != "nats.example.com" {

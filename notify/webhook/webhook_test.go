@@ -268,13 +268,13 @@ func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
 		t.Error(err, s.Host(good))
 	}
 	for target, says := range map[string]string{
-		"http://example.org/canary":               "over https",
-		"ftp://example.org/canary":                "over https",
-		"example.org/canary":                      "no address",
-		"https://":                                "no address",
-		"https://exa mple.org/canary":             "no address",
+		"http://example.org/canary":               "need https",
+		"ftp://example.org/canary":                "need https",
+		"example.org/canary":                      "not a URL",
+		"https://":                                "not a URL",
+		"https://exa mple.org/canary":             "not a URL",
 		"https://ada:canary@example.org/":         "requests are signed",
-		"https://example.org/#canary":             "leave it out",
+		"https://example.org/#canary":             "remove it",
 		"https://127.0.0.1/canary":                "may not be called",
 		"https://[::1]:8443/canary":               "may not be called",
 		"https://169.254.169.254/latest?t=canary": "may not be called",
@@ -289,7 +289,7 @@ func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
 	}
 	unsigned := good
 	unsigned.Secrets = nil
-	if err := s.Check(unsigned); err == nil || !strings.Contains(err.Error(), "without a secret") {
+	if err := s.Check(unsigned); err == nil || !strings.Contains(err.Error(), "needs a secret") {
 		t.Error(err)
 	}
 	unsigned.Options = map[string]string{webhook.Unsigned: "true"}
