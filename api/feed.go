@@ -124,7 +124,7 @@ func (t *tail) handle(name, data string) error {
 	if data == "" {
 		return nil
 	}
-	// Events have the form of notifications, in which durations are not those of the API.
+	// The data is a CloudEvent and not a body of the API, so the standard library decodes it.
 	if err := stdjson.Unmarshal([]byte(data), &message); err != nil {
 		return &holdfast.Error{Kind: ErrInternal, Message: "an event cannot be read: check that the server is not newer than this program", Cause: err}
 	}
