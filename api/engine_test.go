@@ -176,7 +176,7 @@ func TestAnEngineOutlivesItsServerAndEveryJobRunsOnce(t *testing.T) {
 	}
 }
 
-func TestABreakerOpensAndClosesFromFar(t *testing.T) {
+func TestABreakerOpensAndClosesThroughAServer(t *testing.T) {
 	h := newHost(t)
 	var down atomic.Bool
 	down.Store(true)

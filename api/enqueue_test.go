@@ -162,7 +162,7 @@ func TestABadLineOfAStreamDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestAStreamIsAnsweredWhileItComes(t *testing.T) {
+func TestAStreamIsAnsweredWhileItIsSent(t *testing.T) {
 	p := newPlace(t)
 	from, to := io.Pipe()
 	request, err := http.NewRequestWithContext(t.Context(), "POST", p.web.URL+"/v1/jobs/bulk", from)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/server"
 )
 
-func TestATailFromFarTellsEveryEventOnceThoughItsConnectionBreaks(t *testing.T) {
+func TestATailYieldsEveryEventOnceAlthoughItsConnectionBreaks(t *testing.T) {
 	p := newPlace(t, func(c *server.Config) { c.Listen = []string{"*"} })
 	if err := p.near.Keep(t.Context(), holdfast.Change{Listen: []holdfast.Listener{{Name: "feed", Events: []string{"*"}}}}); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func (p *place) sequence() {
 	}
 }
 
-func TestAServerThatClosesSendsAwayWhoWaitsOrListens(t *testing.T) {
+func TestAClosingServerEndsRequestsThatWaitOrStream(t *testing.T) {
 	near := newPlace(t).near
 	srv, err := server.New(server.Config{Store: near, Desk: ops.New(near, ops.Config{}), Open: true, IgnoreKeys: true, Log: silent})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Where the two databases could differ by what travels: times, texts, JSON, errors and long waits.
-func TestAStoreOnPostgreSQLAtAServerKeepsTheLaws(t *testing.T) {
+func TestAStoreOnPostgreSQLThroughAServerConforms(t *testing.T) {
 	open := func(t testing.TB) *storetest.Subject { return afar(t, storefixture.Postgres(t)) }
 	storetest.Laws(t, storetest.Harness{Open: open}, "enqueue", "keys", "claim", "settle", "fence", "refusal", "note", "record", "await", "member", "inspect")
 }

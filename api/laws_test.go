@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-func TestAStoreAtAServerKeepsTheLaws(t *testing.T) {
+func TestAStoreThroughAServerConforms(t *testing.T) {
 	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return afar(t, storefixture.SQLite(t)) }})
 }
 

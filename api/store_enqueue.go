@@ -146,7 +146,7 @@ func (s *Store) resolveConflict(ctx context.Context, asked, named []holdfast.Dra
 	if !written {
 		return nil, conflict
 	}
-	for _, i := range twins { // mapSlice returns the job that it meets
+	for _, i := range twins { // the call returns the job that it meets
 		_, text, err := encodeWithIDs(named[i : i+1])
 		if err != nil {
 			return nil, err

@@ -105,7 +105,7 @@ func fullSettlement() Settlement {
 	}
 }
 
-func TestASettlementIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
+func TestTheSettlementCodecAgreesWithTheLibrary(t *testing.T) {
 	whole := reflect.ValueOf(fullSettlement())
 	all := []Settlement{{}, fullSettlement()}
 	for i := range whole.NumField() {
@@ -135,7 +135,7 @@ func TestASettlementIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
 	}
 }
 
-func TestAnswersAreWrittenAndReadByHandAsTheirTypeSays(t *testing.T) {
+func TestTheAnswersCodecAgreesWithTheLibrary(t *testing.T) {
 	lost := ProblemOf(&holdfast.Error{Kind: holdfast.ErrLeaseLost, Message: "gone \"ü\""})
 	for _, list := range [][]*Problem{{}, {nil}, {nil, nil}, {nil, lost, nil}, {lost}} {
 		hand, err := Marshal(Answers{list})
@@ -155,7 +155,7 @@ func TestAnswersAreWrittenAndReadByHandAsTheirTypeSays(t *testing.T) {
 	}
 }
 
-func TestLeasesThatSayMoreThanOthersAreReadBesideThem(t *testing.T) {
+func TestLeasesWithRareMembersAreReadBesideOthers(t *testing.T) {
 	usual := Lease{Job: holdfast.Job{ID: holdfast.NewID(), Kind: "mail", Queue: "slow", Args: []byte(`{"a":1}`), State: holdfast.Processing, Token: 1, CreatedAt: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC), AsOf: time.Date(2031, 1, 2, 3, 4, 6, 7000, time.UTC)}, Batch: holdfast.NewID(), Attempt: 1}
 	many := []Lease{usual, fullLease(), usual, fullLease(), usual}
 	text, err := Marshal(ClaimOut{many})

@@ -22,7 +22,7 @@ func full() holdfast.Draft {
 	}
 }
 
-func TestADraftIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
+func TestTheDraftCodecAgreesWithTheLibrary(t *testing.T) {
 	byType := json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, understood)))
 	whole := reflect.ValueOf(full())
 	for i := range whole.NumField() { // each field alone, and all of them
@@ -57,7 +57,7 @@ func TestADraftIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
 	}
 }
 
-func TestADraftWithWhatNobodyKnowsIsRefusedAndSaysWhere(t *testing.T) {
+func TestAnUnknownMemberOfADraftIsRefusedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"kind":"a"},{"kind":"a","colour":"red"}]`: "/1",
 		`[{"kind":"a","kind":"b"}]`:                  "duplicate",
@@ -78,7 +78,7 @@ func TestADraftWithWhatNobodyKnowsIsRefusedAndSaysWhere(t *testing.T) {
 	}
 }
 
-func TestJSONTravelsToTheLetter(t *testing.T) {
+func TestJSONArrivesByteForByte(t *testing.T) {
 	for _, text := range []string{
 		`{}`, ` {} `, `{"a": 1}`, `{"a":1,"a":2}`, `"\ud800"`, `"\u0041"`, `1.50`, `123456789012345678901234567890.5e3`, `null`, `{"$text":"x"}`,
 		`{"$text":`, `{"a":`, `"`, strings.Repeat("[", 100) + strings.Repeat("]", 100),
@@ -106,7 +106,7 @@ func TestJSONTravelsToTheLetter(t *testing.T) {
 	}
 }
 
-func TestADamagedJobIsShownAsATextInsteadOfNotAtAll(t *testing.T) {
+func TestADamagedJobIsShownAsAString(t *testing.T) {
 	text, err := Marshal(holdfast.Job{Args: []byte(`{"a":`)})
 	if err != nil || !strings.Contains(string(text), `"args":"{\"a\":"`) {
 		t.Fatal(string(text), err)
@@ -151,7 +151,7 @@ func fullLease() Lease {
 	}, Batch: id, Attempt: 7, Since: at, Checkpoint: []byte(`{"at":9}`), Lost: "old", Corrupt: "bad"}
 }
 
-func TestALeaseIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
+func TestTheLeaseCodecAgreesWithTheLibrary(t *testing.T) {
 	whole := reflect.ValueOf(fullLease())
 	for i := range whole.Field(0).NumField() {
 		if whole.Field(0).Field(i).IsZero() {

@@ -151,7 +151,7 @@ func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
 	}
 }
 
-func TestAReportFromWhoNoLongerHoldsTheJobChangesNothing(t *testing.T) {
+func TestAReportWithALostLeaseChangesNothing(t *testing.T) {
 	p := judging(t)
 	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
 	l := p.lease()

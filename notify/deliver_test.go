@@ -97,7 +97,7 @@ func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
 	})
 }
 
-func TestASinkThatPanicsHurtsNobodyElse(t *testing.T) {
+func TestASinkThatPanicsAffectsNoOther(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		bad := s.subscribes("bad", queuedOnly)
@@ -126,7 +126,7 @@ type hostless struct{ *mouth }
 
 func (hostless) Host(subscription.Subscription) string { panic("no host") }
 
-func TestARestartInTheMiddleOfADeliveryTellsAgainUnderTheSameId(t *testing.T) {
+func TestARestartInTheMiddleOfADeliveryDeliversAgainUnderTheSameId(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		release := make(chan struct{})
@@ -215,7 +215,7 @@ func TestASlowSubscriptionSlowsNeitherJobsNorAnotherSubscription(t *testing.T) {
 	})
 }
 
-func TestAQuickSubscriptionHasAllTheSlotsItCanUse(t *testing.T) {
+func TestAFastSubscriptionMayUseAllSlots(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{host: "example.org", answer: func(context.Context, notify.Delivery) error {
 			time.Sleep(10 * time.Millisecond)
@@ -318,7 +318,7 @@ func TestTheNotifierLeavesRetentionToTheApplication(t *testing.T) {
 	})
 }
 
-func TestAServiceThatCannotWorkIsRefusedWhole(t *testing.T) {
+func TestABadServiceConfigIsRefusedWithEveryProblem(t *testing.T) {
 	_, err := notify.New(nil, notify.Config{Sinks: map[string]notify.Sink{"web hook": nil}, Beat: -1})
 	for _, part := range []string{"the store is nil", "web hook", "Beat is"} {
 		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), part) {

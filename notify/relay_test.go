@@ -16,7 +16,7 @@ import (
 
 func queuedOnly(s *subscription.Subscription) { s.Events = []string{"queued"} }
 
-func TestEachEventIsToldOnceAndDeliveriesAreNotEventsThemselves(t *testing.T) {
+func TestEachEventIsDeliveredOnceAndDeliveriesAreNotEventsThemselves(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		id := s.subscribes("fake")
@@ -34,7 +34,7 @@ func TestEachEventIsToldOnceAndDeliveriesAreNotEventsThemselves(t *testing.T) {
 	})
 }
 
-func TestASubscriptionBeginsWithWhatHappensNext(t *testing.T) {
+func TestASubscriptionStartsWithTheNextEvent(t *testing.T) {
 	tell(t, func(s *scene) {
 		s.subscribes("nobody") // so that it is in the feed
 		s.enqueues(3)
@@ -54,7 +54,7 @@ func TestASubscriptionBeginsWithWhatHappensNext(t *testing.T) {
 	})
 }
 
-func TestSubscriptionsThatAreEquallyFarShareOneRead(t *testing.T) {
+func TestSubscriptionsWithTheSameCursorShareOneRead(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		for range 40 {
@@ -70,7 +70,7 @@ func TestSubscriptionsThatAreEquallyFarShareOneRead(t *testing.T) {
 	})
 }
 
-func TestACursorThatPassesOnlyForeignEventsIsKeptNowAndThen(t *testing.T) {
+func TestACursorWithoutMatchesIsStoredNowAndThen(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		s.subscribes("nobody") // so that it is in the feed
@@ -117,7 +117,7 @@ func TestAnOrderedSinkGetsOneDeliveryAtATimeInOrder(t *testing.T) {
 	})
 }
 
-func TestAnOrderedSinkGoesOnAfterADeliveryThatFailedForGood(t *testing.T) {
+func TestAnOrderedSinkContinuesAfterADeliveryThatFailedForGood(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{traits: notify.Traits{Ordered: true, Together: 1}}
 		m.answer = func(_ context.Context, d notify.Delivery) error {
@@ -180,7 +180,7 @@ func TestSubscriptionsOfOneTargetShareItsBucket(t *testing.T) {
 	})
 }
 
-func TestWhatRetentionDeletedBeforeItWasToldIsSaid(t *testing.T) {
+func TestEventsDeletedBeforeDeliveryAreReported(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Disabled, sub.Cursor = "for now", 0 })
@@ -202,7 +202,7 @@ func TestWhatRetentionDeletedBeforeItWasToldIsSaid(t *testing.T) {
 	})
 }
 
-func TestACursorBeyondTheEndIsResetAndThatIsSaid(t *testing.T) {
+func TestACursorBeyondTheEndIsResetAndReported(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Cursor = 1000 })
@@ -214,7 +214,7 @@ func TestACursorBeyondTheEndIsResetAndThatIsSaid(t *testing.T) {
 	})
 }
 
-func TestARewoundSubscriptionIsToldAgainUnderTheSameIds(t *testing.T) {
+func TestARewoundSubscriptionGetsEventsAgainUnderTheSameIds(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Cursor = 0 })
@@ -255,7 +255,7 @@ func TestTwoServicesMakeOneDeliveryOfEachEvent(t *testing.T) {
 	})
 }
 
-func TestABigBacklogIsToldWholeAndInStretches(t *testing.T) {
+func TestABigBacklogIsDeliveredCompletelyAndInParts(t *testing.T) {
 	tell(t, func(s *scene) {
 		m := &mouth{traits: notify.Traits{Together: 100}}
 		s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Cursor = 0 })

@@ -48,7 +48,7 @@ func TestRedirectsAreNotFollowedUnlessAskedFor(t *testing.T) {
 	}
 }
 
-func TestARedirectInsideIsBlocked(t *testing.T) {
+func TestARedirectToAPrivateAddressIsBlocked(t *testing.T) {
 	port, reached := canary(t)
 	g := build(t, near(safehttp.Config{}))
 	for _, to := range []string{
@@ -151,7 +151,7 @@ func TestAnAnswerIsCutAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestWhatIsPackedIsUnpackedAndTheLimitIsOnWhatComesOut(t *testing.T) {
+func TestGzipIsDecompressedAndTheLimitAppliesToTheResult(t *testing.T) {
 	pack := func(text []byte) []byte {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -184,7 +184,7 @@ func TestWhatIsPackedIsUnpackedAndTheLimitIsOnWhatComesOut(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatDripsIsEndedInTime(t *testing.T) {
+func TestASlowAnswerIsEndedInTime(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		drip := time.NewTicker(10 * time.Millisecond)
 		defer drip.Stop()

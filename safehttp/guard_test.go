@@ -73,7 +73,7 @@ func resolves(answers ...string) func(context.Context, string) ([]netip.Addr, er
 	}
 }
 
-func TestNoSpellingLeadsInside(t *testing.T) {
+func TestNoSpellingReachesAPrivateAddress(t *testing.T) {
 	if len(inside) < 80 {
 		t.Fatalf("only %d spellings", len(inside))
 	}
@@ -88,7 +88,7 @@ func TestNoSpellingLeadsInside(t *testing.T) {
 	}
 }
 
-func TestNoNameLeadsInside(t *testing.T) {
+func TestNoNameReachesAPrivateAddress(t *testing.T) {
 	for _, host := range inside {
 		ip, err := netip.ParseAddr(strings.Replace(strings.Trim(host, "[]."), "%25", "%", 1))
 		if err != nil {
@@ -171,7 +171,7 @@ func TestANameWithGoodAndBadAddressesIsCalledOnlyAtTheGoodOnes(t *testing.T) {
 	}
 }
 
-func TestASecondAnswerOfTheNameServerIsLookedAtAsWell(t *testing.T) {
+func TestASecondDNSAnswerIsCheckedToo(t *testing.T) {
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
@@ -194,7 +194,7 @@ func TestASecondAnswerOfTheNameServerIsLookedAtAsWell(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
+func TestCheckRefusesBadURLsWithoutRepeatingThem(t *testing.T) {
 	g := build(t, safehttp.Config{})
 	for address, says := range map[string]string{
 		"ftp://example.org/canary": "https:", "file:///etc/canary": "https:", "gopher://example.org/canary": "https:", "javascript:canary": "https:", "data:,canary": "https:",
@@ -211,7 +211,7 @@ func TestCheckRefusesWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
 	}
 }
 
-func TestExceptionsAreForWhatTheyNameAlone(t *testing.T) {
+func TestAllowedHostsAllowNothingElse(t *testing.T) {
 	g := build(t, safehttp.Config{Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Hosts: []string{"gateway.internal", "metrics.internal:9090"}, Ports: []uint16{443}, Lookup: resolves("10.9.9.9")})
 	for address, passes := range map[string]bool{
 		"https://10.1.2.3/": true, "https://[::ffff:10.1.2.3]/": true, "https://10.2.0.1/": false, "https://10.1.2.3:8443/": false,
@@ -248,7 +248,7 @@ func TestOnlyTheLogLearnsWhyAnAddressWasBlocked(t *testing.T) {
 	}
 }
 
-func TestAConfigThatMakesNoSenseIsRefused(t *testing.T) {
+func TestABadConfigIsRefused(t *testing.T) {
 	for _, cfg := range []safehttp.Config{{Allow: []netip.Prefix{{}}}, {Timeout: -1}, {MaxBody: -1}} {
 		if _, err := safehttp.New(cfg); err == nil {
 			t.Errorf("%+v", cfg)

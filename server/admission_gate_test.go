@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing.T) {
+func TestARejectedConnectionIsPausedAfterItsAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
@@ -40,7 +40,7 @@ func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing
 	}
 }
 
-func TestAnArrayOfDraftsIsSentAwayBeforeItIsReadWhenThereIsTooMuchToDo(t *testing.T) {
+func TestAnArrayOfDraftsIsRejectedUnreadUnderOverload(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 4} })
 	l := s.srv.admission.waiters(false)
 	s.srv.admission.mu.Lock()

@@ -151,7 +151,7 @@ func TestBadFramesAreRefusedAndNothingIsSmuggledIn(t *testing.T) {
 	}
 }
 
-func TestRequestsOneAfterTheOtherInOneBreathAreAllAnswered(t *testing.T) {
+func TestPipelinedRequestsAreAllAnswered(t *testing.T) {
 	s := newGateScene(t)
 	one := "GET /v1/jobs HTTP/1.1\r\n" + authHead + "\r\n"
 	heard := s.say(strings.Repeat(one, 20) + "GET /v1/nope HTTP/1.1\r\n" + authHead + "\r\n" + "GET /v1/jobs HTTP/1.1\r\n" + authHead + "Connection: close\r\n\r\n")

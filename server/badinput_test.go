@@ -66,7 +66,7 @@ var badTables = map[string]func() []badAsk{
 	"parameters": badParameters, "drafts": badDrafts, "JSON": badJSON, "paths": badPaths, "keys": badKeys, "methods": badMethods, "bodies": badBodies, "lists": badLists,
 }
 
-func TestWhateverMakesNoSenseIsRefusedWithASentence(t *testing.T) {
+func TestBadInputIsRefusedWithAProblem(t *testing.T) {
 	for name, table := range badTables {
 		t.Run(name, func(t *testing.T) {
 			s := newGateScene(t)

@@ -78,7 +78,7 @@ func fail(t *testing.T, s holdfast.Store) {
 	}
 }
 
-func TestAnEditThatComesTooLateIsToldFromOneThatCannotBe(t *testing.T) {
+func TestALateEditIsDistinguishedFromAnImpossibleOne(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	at := "/jobs/" + enqueue(t, s, holdfast.Draft{Kind: "mail", Args: []byte(`{"to":"ann"}`)})[0].String()
@@ -106,7 +106,7 @@ func TestAnEditThatComesTooLateIsToldFromOneThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestAListSaysWhereItsNextPageIs(t *testing.T) {
+func TestAListLinksToItsNextPage(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	enqueue(t, s, holdfast.Draft{Kind: "mail", Owner: "a&b"}, holdfast.Draft{Kind: "mail", Owner: "a&b"}, holdfast.Draft{Kind: "mail", Owner: "c"})
@@ -124,7 +124,7 @@ func TestAListSaysWhereItsNextPageIs(t *testing.T) {
 	}
 }
 
-func TestARedriveIsStartedOnceUnderOneKey(t *testing.T) {
+func TestARedriveIsStartedOncePerIdempotencyKey(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	order := question{"POST", "/redrives", `{"filter":{"code":"TIMEOUT"},"reason":"repaired"}`, map[string]string{"Idempotency-Key": "k1"}}
@@ -157,7 +157,7 @@ func TestARedriveIsStartedOnceUnderOneKey(t *testing.T) {
 	}
 }
 
-func TestARedriveThatManyAskForAtOnceIsStartedOnce(t *testing.T) {
+func TestConcurrentRequestsStartARedriveOnce(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	enqueue(t, s, holdfast.Draft{Kind: "mail"})
@@ -181,7 +181,7 @@ func TestARedriveThatManyAskForAtOnceIsStartedOnce(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsTakenAsTheTextItIs(t *testing.T) {
+func TestAPolicyIsAcceptedAsYAML(t *testing.T) {
 	web := serve(t, openFile(t), ops.Config{})
 	put := question{"PUT", "/policy", "kinds: {mail: {cost: 2}}\n", map[string]string{"Content-Type": "application/yaml"}}
 	if _, p := put.ask(t, web.URL, 200); p["text"] != put.body || p["version"] != 1.0 {
@@ -242,7 +242,7 @@ func TestAQueueIsPausedByItsName(t *testing.T) {
 	}
 }
 
-func TestRulesAreForgottenOnlyOnPurpose(t *testing.T) {
+func TestRetentionRulesAreRemovedOnlyByDelete(t *testing.T) {
 	web := serve(t, openFile(t), ops.Config{})
 	question{"PUT", "/retention", `{"reason":"a slip"}`, nil}.ask(t, web.URL, 400)
 	question{"PUT", "/retention", `{"rules":[{"name":"rest","for":"forever"}]}`, nil}.ask(t, web.URL, 204)

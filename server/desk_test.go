@@ -47,6 +47,6 @@ func far(t *testing.T, s holdfast.Store, cfg ops.Config) ops.Desk {
 	return c.Desk()
 }
 
-func TestTheLawsOfInterventionsHoldFromFar(t *testing.T) {
+func TestTheDeskConformsThroughAServer(t *testing.T) {
 	opstest.Run(t, openFile, far)
 }

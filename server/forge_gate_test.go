@@ -54,7 +54,7 @@ func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 	}
 }
 
-func TestAChosenIdTellsABoundKeyNothing(t *testing.T) {
+func TestAChosenIdRevealsNothingToABoundKey(t *testing.T) {
 	s := newGateScene(t)
 	job, group, fresh := s.job("bob"), s.group("bob"), holdfast.NewID()
 	for path, body := range map[string]string{"/v1/jobs": `{"kind":"mail","id":"ID"}`, "/v1/jobs/bulk": `[{"kind":"mail","id":"ID"}]`, "/v1/groups": `{"id":"ID"}`} {
@@ -78,7 +78,7 @@ func TestAChosenIdTellsABoundKeyNothing(t *testing.T) {
 	}
 }
 
-func TestABoundKeyIsToldNoWordOfAnOperator(t *testing.T) {
+func TestABoundKeySeesNoNameOrReasonOfAnOperator(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
 	for _, h := range []holdfast.Hold{{Queue: holdfast.DefaultQueue}, {Kind: "mail", Source: holdfast.SourceHandler}, {Owner: "bob", AtMost: 1}, {Owner: "bob", Source: holdfast.SourceLimit}} {
@@ -96,7 +96,7 @@ func TestABoundKeyIsToldNoWordOfAnOperator(t *testing.T) {
 	}
 }
 
-func TestTwoOrdersOfOneRequestIdAreTwoRedrives(t *testing.T) {
+func TestTwoRequestsWithOneRequestIdAreTwoRedrives(t *testing.T) {
 	s := newGateScene(t)
 	for _, code := range []string{"TIMEOUT", "GONE"} {
 		s.job("bob")

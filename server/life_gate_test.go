@@ -83,7 +83,7 @@ func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	}
 }
 
-func TestWhileTheKeysCannotBeReadAnOpenServerLetsNobodyIn(t *testing.T) {
+func TestAnOpenServerAdmitsNoCallerWhileKeysCannotBeRead(t *testing.T) {
 	var blind *blindStore
 	s := newBareScene(t, openUntilKeys, func(c *Config) { blind = &blindStore{Store: c.Store}; c.Store = blind })
 	blind.blind.Store(true)
@@ -92,7 +92,7 @@ func TestWhileTheKeysCannotBeReadAnOpenServerLetsNobodyIn(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
+func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
 	proxies := []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded", "Via", "X-Real-Ip", "x-real-ip", "True-Client-IP", "CF-Connecting-IP"}
 	for _, name := range proxies {
@@ -215,7 +215,7 @@ func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 	}
 }
 
-func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
+func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstKeyIsCreated(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
 	response := s.opens("", "GET", "/v1/events", "", nil)
 	if response.StatusCode != http.StatusOK {
@@ -228,7 +228,7 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
 }
 
 // A body that comes slowly is not taken from a key that was revoked while it came.
-func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
+func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
 	text := s.makeKey(apikey.Order{Name: "slow", Scope: apikey.Worker})
 	s.keys["slow"] = text
@@ -250,7 +250,7 @@ func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	}
 }
 
-func TestTheLifeOfAVisitorEndsWithTheKey(t *testing.T) {
+func TestTheLifetimeOfAVisitorEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
 	text := s.makeKey(apikey.Order{Name: "looks", Scope: apikey.Viewer})
 	who, err := s.srv.Know(t.Context(), "192.0.2.1:1", text)

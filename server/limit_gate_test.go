@@ -36,7 +36,7 @@ func (d *slowDesk) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error
 	return d.Desk.Job(ctx, id)
 }
 
-func TestAKeyThatAsksTooOftenIsToldWhenToComeBack(t *testing.T) {
+func TestAKeyWithTooManyRequestsGetsRetryAfter(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{PerSecond: 0.01, Burst: 3} })
 	for i := range 6 {
 		a := s.ask("viewer", "GET", "/v1/jobs", "")
@@ -54,7 +54,7 @@ func TestAKeyThatAsksTooOftenIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestAKeyThatAsksTooMuchAtOnceHoldsUpNobodyElse(t *testing.T) {
+func TestAKeyWithTooManyConcurrentRequestsBlocksNoOther(t *testing.T) {
 	desk := &slowDesk{let: make(chan struct{})}
 	s := newGateScene(t, func(c *Config) {
 		desk.Desk, c.Desk = c.Desk, desk
@@ -80,7 +80,7 @@ func TestAKeyThatAsksTooMuchAtOnceHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-func TestWhenThereIsMoreToDoThanCanBeDoneSomeAreSentAwayAndHealthIsNot(t *testing.T) {
+func TestOverloadRejectsRequestsButNotHealthChecks(t *testing.T) {
 	desk := &slowDesk{let: make(chan struct{})}
 	s := newGateScene(t, func(c *Config) {
 		desk.Desk, c.Desk = c.Desk, desk
@@ -110,7 +110,7 @@ func TestWhenThereIsMoreToDoThanCanBeDoneSomeAreSentAwayAndHealthIsNot(t *testin
 	}
 }
 
-func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
+func TestVitalRequestsRunHoweverManyOthersWait(t *testing.T) {
 	c := newAdmission(8)
 	for range 6 {
 		if err := c.enter(t.Context(), false); err != nil {
@@ -129,7 +129,7 @@ func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T) {
+func TestRequestsWaitForAShorterTimeUnderLastingOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newAdmission(4)
 		for range 3 {
@@ -160,7 +160,7 @@ func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T
 	})
 }
 
-func TestWhoGivesUpWaitingLeavesNoGapInTheLine(t *testing.T) {
+func TestACancelledWaiterDoesNotBlockTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newAdmission(4)
 		for range 3 {
@@ -183,7 +183,7 @@ func TestWhoGivesUpWaitingLeavesNoGapInTheLine(t *testing.T) {
 	})
 }
 
-func TestBodiesTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {
+func TestBodiesStayWithinTheMemoryLimit(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: 1 << 20} })
 	mount(s.srv, api.Route[struct{ Body map[string]string }, api.Nothing]{Name: "take", Method: "POST", Path: "/test/take", Tag: "test"},
 		func(context.Context, Caller, *struct{ Body map[string]string }) (api.Nothing, error) {

@@ -37,7 +37,7 @@ func (s *gateScene) bring(who string, bytes int) net.Conn {
 }
 
 // 128 streams of 3.9 MiB without the end of a line took 885 MiB.
-func TestLinesWithoutEndTakeNoMoreMemoryThanThereIsForBodies(t *testing.T) {
+func TestEndlessLinesStayWithinTheBodyMemoryLimit(t *testing.T) {
 	const most = 8 << 20
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
 	idle, stop := held(), make(chan struct{})
@@ -83,7 +83,7 @@ func TestLinesWithoutEndTakeNoMoreMemoryThanThereIsForBodies(t *testing.T) {
 }
 
 // Under overload, when bodies of jobs had all the memory, renewals were refused.
-func TestWorkersAreHeardWhenBodiesTakeAllMemory(t *testing.T) {
+func TestWorkersAreServedWhenBodiesUseAllMemory(t *testing.T) {
 	const most = 8 << 20
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
 	renewal := func() int {
@@ -106,7 +106,7 @@ func TestWorkersAreHeardWhenBodiesTakeAllMemory(t *testing.T) {
 	}
 }
 
-func TestLinesAreGivenBackWhenTheyAreEnqueued(t *testing.T) {
+func TestLineMemoryIsFreedWhenLinesAreEnqueued(t *testing.T) {
 	s := newGateScene(t)
 	var lines strings.Builder
 	for i := range 300 {
@@ -129,7 +129,7 @@ func TestLinesAreGivenBackWhenTheyAreEnqueued(t *testing.T) {
 }
 
 // 24 slow readers of a list of 60 jobs of 1 MiB took 1.9 GiB.
-func TestAnswersThatWaitForSlowReadersAreCounted(t *testing.T) {
+func TestAnswersToSlowReadersCountAgainstTheMemoryLimit(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: 24 << 20} })
 	large := `{"kind":"mail","args":"` + strings.Repeat("x", 1000<<10) + `"}`
 	for range 20 {
@@ -191,7 +191,7 @@ func (s *countingStore) Claim(_ context.Context, c holdfast.Claim) ([]holdfast.L
 	return leases, nil
 }
 
-func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
+func TestAClaimTakesAsManyJobsAsFitIntoAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		size, there, limit int
 		asked, want        int
@@ -218,7 +218,7 @@ func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
 	}
 }
 
-func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
+func TestAClaimOfSmallJobsIsNotDivided(t *testing.T) {
 	store := &countingStore{size: 100, left: 100_000}
 	var small claimSizer
 	claim := func(limit, bytes int) int {
@@ -248,7 +248,7 @@ func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestNoLargeJobIsLostByACutClaim(t *testing.T) {
+func TestADividedClaimLosesNoLargeJob(t *testing.T) {
 	s := newGateScene(t)
 	large := `{"kind":"mail","args":"` + strings.Repeat("x", 1000<<10) + `"}`
 	for range 20 {
@@ -275,7 +275,7 @@ func TestNoLargeJobIsLostByACutClaim(t *testing.T) {
 	}
 }
 
-func TestStreamsOfOneCallerLeaveRoomForOthersAndForWorkers(t *testing.T) {
+func TestStreamsOfOneCallerLeaveCapacityForOthersAndForWorkers(t *testing.T) {
 	most := Limits{Streams: 16, InFlight: 8}.orDefaults()
 	var s streams
 	fill := func(class streamClass, caller, remote string) (n int) {
@@ -306,7 +306,7 @@ func TestStreamsOfOneCallerLeaveRoomForOthersAndForWorkers(t *testing.T) {
 	}
 }
 
-func TestAStreamLeavesNothingBehind(t *testing.T) {
+func TestAClosedStreamIsNotCountedAnyMore(t *testing.T) {
 	most := Limits{}.orDefaults()
 	var s streams
 	var all sync.WaitGroup

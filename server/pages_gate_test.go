@@ -47,7 +47,7 @@ func withPages(t *testing.T, change ...func(*Config)) *gateScene {
 
 const asBrowser = "text/html,application/xhtml+xml,*/*;q=0.8"
 
-func TestABrowserIsLedToThePagesAndProgramsFindWhatTheyFound(t *testing.T) {
+func TestTheRootRedirectsBrowsersAndNotPrograms(t *testing.T) {
 	s := withPages(t)
 	a := s.ask("", "GET", "/", "", "Accept", asBrowser)
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/console/" || a.header.Get("Vary") != "Accept" {
@@ -63,7 +63,7 @@ func TestABrowserIsLedToThePagesAndProgramsFindWhatTheyFound(t *testing.T) {
 	}
 }
 
-func TestPagesAnswerAsTheyLikeAndAreBehindTheSameDoor(t *testing.T) {
+func TestPagesHaveTheirOwnAnswersAndTheSameOriginChecks(t *testing.T) {
 	s := withPages(t)
 	a := s.ask("", "POST", "/console/x", "a=b")
 	if a.status != http.StatusAccepted || a.body != "<p>POST /console/x a=b" || a.header.Get("Content-Security-Policy") != "default-src 'self'" || len(a.header.Values("Content-Security-Policy")) != 1 || a.header.Get("X-Request-Id") != "the-same" {
@@ -104,7 +104,7 @@ func TestPagesAreMountedOnceAtAPathOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAKeyIsKnownForPagesAsForTheGate(t *testing.T) {
+func TestKnowAuthenticatesLikeTheAPI(t *testing.T) {
 	s := newGateScene(t)
 	who, err := s.srv.Know(t.Context(), "192.0.2.1:99", " "+s.keys["operator"]+"\n")
 	if err != nil || who.Name != "operator" || who.Scope != apikey.Operator || who.Key == "" {
@@ -156,7 +156,7 @@ func (s *gateScene) listens() *bufio.Reader {
 	return lines
 }
 
-func TestWhoListensToAPageIsSentAwayWhenTheServerCloses(t *testing.T) {
+func TestPageStreamsEndWhenTheServerCloses(t *testing.T) {
 	s := withPages(t, func(c *Config) { c.Limits.Streams = 1 })
 	lines := s.listens()
 	if a := s.ask("", "GET", "/console/live", ""); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
@@ -171,7 +171,7 @@ func TestWhoListensToAPageIsSentAwayWhenTheServerCloses(t *testing.T) {
 }
 
 // Many send a form and never end it; then somebody looks.
-func TestSlowFormsHoldUpNobody(t *testing.T) {
+func TestSlowFormsBlockNoOther(t *testing.T) {
 	s := withPages(t)
 	for range 2 * pagesPlaces {
 		conn, err := net.Dial("tcp", s.addr)

@@ -41,7 +41,7 @@ func scopeTable(s *Server) string {
 	return b.String()
 }
 
-func TestTheTableOfScopesInTheDocsIsTheOneTheGateIsTestedBy(t *testing.T) {
+func TestTheTableOfScopesInTheDocsIsUpToDate(t *testing.T) {
 	const page, from, to = "../docs/security.md", "<!-- scopes: written by go test ./server -run TableOfScopes -update -->\n", "<!-- scopes end -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -46,7 +46,7 @@ func peak(stop <-chan struct{}) <-chan uint64 {
 
 const memoryAbove = 64 << 20
 
-func TestBodiesWithoutEndTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
+func TestEndlessBodiesUseLittleMemoryAndBlockNoOther(t *testing.T) {
 	s := newGateScene(t)
 	idle := held()
 	stop := make(chan struct{})
@@ -87,7 +87,7 @@ func TestBodiesWithoutEndTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatSayLittleTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
+func TestIdleConnectionsUseLittleMemoryAndBlockNoOther(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits.Idle = 100 })
 	idle := held()
 	var conns []net.Conn
@@ -130,7 +130,7 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-func TestWhoSendsABodyByTheByteWithAKeyHoldsNoPlaceOfThoseThatRun(t *testing.T) {
+func TestASlowBodyDoesNotCountAsARunningRequest(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 2, InFlight: 50} })
 	for range 20 {
 		conn, err := net.Dial("tcp", s.addr)
@@ -151,7 +151,7 @@ func TestWhoSendsABodyByTheByteWithAKeyHoldsNoPlaceOfThoseThatRun(t *testing.T) 
 	}
 }
 
-func TestUnderMoreThanCanBeDoneNothingThatWasAcknowledgedIsLost(t *testing.T) {
+func TestOverloadLosesNoAcknowledgedJob(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 4, PerSecond: 1e6, InFlight: 1000} })
 	var acknowledged sync.Map
 	var good, away, other atomic.Int64

@@ -32,7 +32,7 @@ var unguarded = map[string]string{
 	"GET /v1/openapi.yaml": "what can be asked is no secret",
 }
 
-func TestEveryPathIsBehindTheGateOrOnTheListOfThoseThatAreNot(t *testing.T) {
+func TestEveryPathIsAuthorisedOrListedAsOpen(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
 	if err := s.srv.Mount("/console", http.NotFoundHandler()); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (a answerSeen) refusedByScope() bool {
 	return a.status == http.StatusForbidden && strings.Contains(a.body, "this key has the scope ")
 }
 
-func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
+func TestOnlyAllowedScopesMayCallEachRoute(t *testing.T) {
 	s := newGateScene(t)
 	s.keys["worker of a queue"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
 	s.keys["viewer of bob"] = s.makeKey(apikey.Order{Name: "peek", Scope: apikey.Viewer, Owner: "bob"})
@@ -121,7 +121,7 @@ func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsForeignAnswersToTheByteLikeWhatIsUnknown(t *testing.T) {
+func TestForeignJobsAreAnsweredExactlyLikeUnknownOnes(t *testing.T) {
 	s := newGateScene(t)
 	for _, m := range s.srv.routes {
 		want := gateTable[m.name]
@@ -145,7 +145,7 @@ func TestWhatIsForeignAnswersToTheByteLikeWhatIsUnknown(t *testing.T) {
 	}
 }
 
-func TestListsShowBoundKeysWhatIsTheirsAndNothingElse(t *testing.T) {
+func TestListsShowBoundKeysOnlyTheirOwnersEntries(t *testing.T) {
 	s := newGateScene(t)
 	bobs, eves := s.job("bob"), s.job("eve")
 	s.group("bob")
@@ -167,7 +167,7 @@ func TestListsShowBoundKeysWhatIsTheirsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestStuckJobsAreShownToWhoseTheyAre(t *testing.T) {
+func TestStuckJobsAreShownToTheirOwner(t *testing.T) {
 	s := newGateScene(t)
 	bobs, eves := s.job("bob"), s.job("eve")
 	leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 2, Start: 2, Lease: time.Hour})
@@ -183,7 +183,7 @@ func TestStuckJobsAreShownToWhoseTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatWasPurgedIsGoneToItsOwnerAndWasNeverThereToOthers(t *testing.T) {
+func TestAPurgedJobIsGoneForItsOwnerAndUnknownToOthers(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
 	if _, err := s.store.Cancel(t.Context(), holdfast.Intervention{Job: job, Actor: "ada"}); err != nil {

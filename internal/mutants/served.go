@@ -5,17 +5,17 @@ var served = []Mutant{
 	{
 		Name: "foreign-job-is-there", Breaks: "what is somebody else's answers like what does not exist (OWASP API1)",
 		Patches: []Patch{{"server/gate.go", "|| err == nil && job.Owner != c.Owner {", "|| err == nil && job.Owner == c.Owner+\"?\" {"}},
-		Test:    []string{"-run", "TestWhatIsForeign", "./server"},
+		Test:    []string{"-run", "TestForeignJobsAreAnswered", "./server"},
 	},
 	{
 		Name: "any-key-may", Breaks: "a key does what its scope allows and nothing else (OWASP API5)",
 		Patches: []Patch{{"server/gate.go", "if !c.Scope.Allows(to.scope) && (", "if c.Scope == \"\" && ("}},
-		Test:    []string{"-run", "TestTheGateLetsThroughWhoMay", "./server"},
+		Test:    []string{"-run", "TestOnlyAllowedScopesMayCallEachRoute", "./server"},
 	},
 	{
 		Name: "revoked-key-opens", Breaks: "a revoked key is refused within a second",
 		Patches: []Patch{{"server/keyring.go", "case !k.RevokedAt.IsZero():", "case false:"}, {"apikey/key.go", "return k.RevokedAt.IsZero() && (", "return ("}},
-		Test:    []string{"-run", "TestAKeyMadeAMomentAgo", "./server"},
+		Test:    []string{"-run", "TestANewKeyWorksAtOnce", "./server"},
 	},
 	{
 		Name: "any-name-is-local", Breaks: "a page that found the way here by a name of its own is not served (DNS rebinding)",
@@ -50,7 +50,7 @@ var served = []Mutant{
 	{
 		Name: "only-the-name-is-checked", Breaks: "an address is checked where the connection goes, after the name server has spoken (rebinding)",
 		Patches: []Patch{{"safehttp/safehttp.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
-		Test:    []string{"-run", "TestASecondAnswerOfTheNameServer|TestNoNameLeadsInside", "./safehttp"},
+		Test:    []string{"-run", "TestASecondDNSAnswerIsCheckedToo|TestNoNameReachesAPrivateAddress", "./safehttp"},
 	},
 	{
 		Name: "first-key-locks-nothing", Breaks: "a server that was open asks for keys as soon as there is one",
@@ -60,12 +60,12 @@ var served = []Mutant{
 	{
 		Name: "proxy-is-local", Breaks: "without keys, what came through a proxy is refused",
 		Patches: []Patch{{"server/gate.go", "if proxy := proxied(r); proxy != \"\" {", "if proxy := proxied(r); proxy == \"?\" {"}},
-		Test:    []string{"-run", "TestWithoutKeysWhatCameThroughAProxy", "./server"},
+		Test:    []string{"-run", "TestWithoutKeysRequestsThroughAProxy", "./server"},
 	},
 	{
 		Name: "upload-outlives-its-key", Breaks: "a revoked or expired key ends what is open",
 		Patches: []Patch{{"server/keyring_lifetime.go", "\t\t\tl.end(err)\n\t\t\tdelete(k.lifetimes, id)", "\t\t\tdelete(k.lifetimes, id)"}},
-		Test:    []string{"-run", "TestTheLifeOfAVisitor|TestABulkStream", "-timeout", "30s", "./server"},
+		Test:    []string{"-run", "TestTheLifetimeOfAVisitor|TestABulkStream", "-timeout", "30s", "./server"},
 	},
 	{
 		Name: "anybody-delivers", Breaks: "no caller makes a job that is signed as a notification",
@@ -80,12 +80,12 @@ var served = []Mutant{
 	{
 		Name: "request-id-swallows-a-redrive", Breaks: "a redrive is identified by its idempotency key and its order",
 		Patches: []Patch{{"server/redrive.go", "mine.Token = digest(name + mine.Digest)", "mine.Token = o.Request"}},
-		Test:    []string{"-run", "TestTwoOrdersOfOneRequestId", "./server"},
+		Test:    []string{"-run", "TestTwoRequestsWithOneRequestId", "./server"},
 	},
 	{
 		Name: "body-names-the-actor", Breaks: "over HTTP the actor of what a worker keeps is its key",
 		Patches: []Patch{{"server/worker.go", "if c.isWorker() {\n\t\treturn breaker.System + \" (key \" + c.Name + \")\"\n\t}\n\treturn c.actor(given)", "return given"}},
-		Test:    []string{"-run", "TestTheActorOfWhatAWorkerKeepsIsItsKey", "./server"},
+		Test:    []string{"-run", "TestTheActorOfAWorkersChangeIsItsKey", "./server"},
 	},
 	{
 		Name: "worker-lifts-an-operators-hold", Breaks: "holds of operators are placed and lifted by operators",
@@ -115,7 +115,7 @@ var served = []Mutant{
 	{
 		Name: "bodies-starve-workers", Breaks: "a worker can renew its leases while bodies of jobs take all the memory",
 		Patches: []Patch{{"server/memory.go", "if !small || !a.vital {", "if true {"}},
-		Test:    []string{"-run", "TestWorkersAreHeardWhenBodiesTakeAllMemory", "./server"},
+		Test:    []string{"-run", "TestWorkersAreServedWhenBodiesUseAllMemory", "./server"},
 	},
 	{
 		Name: "surplus-kept", Breaks: "what a claim has no memory for goes back to its queue at once",

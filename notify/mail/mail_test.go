@@ -67,7 +67,7 @@ func subject(t *testing.T, h netmail.Header) string {
 	return text
 }
 
-func TestALetterArrivesAsTextAndHTMLAndTheReceiptSaysSo(t *testing.T) {
+func TestAMailArrivesAsTextAndHTMLAndTheReceiptSaysSo(t *testing.T) {
 	s, cfg := serve(t, script{})
 	d := delivery("Ana <ana@example.com>, ben@example.com, ana@example.com", failed(17))
 	receipt, err := open(t, cfg).Deliver(t.Context(), d)
@@ -182,7 +182,7 @@ func TestADigestHasALineForEachEvent(t *testing.T) {
 	}
 }
 
-func TestNobodyAddsAHeaderThroughATargetANameOrAnEvent(t *testing.T) {
+func TestNoTargetNameOrEventAddsAHeader(t *testing.T) {
 	s, cfg := serve(t, script{})
 	sink := open(t, cfg)
 	for _, target := range []string{
@@ -220,7 +220,7 @@ func TestNobodyAddsAHeaderThroughATargetANameOrAnEvent(t *testing.T) {
 	}
 }
 
-func TestAnApplicationsOwnLetterReplacesTheBuiltInOne(t *testing.T) {
+func TestAnApplicationsTemplateReplacesTheBuiltInOne(t *testing.T) {
 	s, cfg := serve(t, script{})
 	own := texttemplate.Must(texttemplate.New("s").Parse("{{.Total}} things\r\nBcc: eve@example.com"))
 	broken := texttemplate.Must(texttemplate.New("b").Parse("{{.Nonsense}}"))
@@ -245,7 +245,7 @@ func TestAnApplicationsOwnLetterReplacesTheBuiltInOne(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatMakesNoSenseIsRefusedWithEveryProblem(t *testing.T) {
+func TestABadConfigurationIsRefusedWithEveryProblem(t *testing.T) {
 	_, err := mail.New(mail.Config{Port: 99999, TLS: "maybe", Password: password})
 	for _, want := range []string{"sender", "mail server", "99999", "maybe", "user name"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -32,7 +32,7 @@ func behind(t *testing.T, implicit bool) (*server, mail.Config) {
 	}
 }
 
-func TestALetterGoesOverEachWayThatIsConfigured(t *testing.T) {
+func TestAMailIsSentWithEachTLSMode(t *testing.T) {
 	for _, c := range []struct {
 		implicit, anonymous bool
 		way                 mail.TLS

@@ -90,7 +90,7 @@ func TestTwoSubscriptionsAndTwoStoresInOneStreamKeepTheirEvents(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayIsRetriedAndNothingIsTakenForSent(t *testing.T) {
+func TestAnUnavailableServerIsRetriedAndNothingCountsAsSent(t *testing.T) {
 	folder := t.TempDir()
 	s := serve(t, folder, 0)
 	port := s.Addr().(*net.TCPAddr).Port
@@ -119,7 +119,7 @@ func TestAServerThatIsAwayIsRetriedAndNothingIsTakenForSent(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasNeverThereIsRetried(t *testing.T) {
+func TestAServerThatNeverAnsweredIsRetried(t *testing.T) {
 	s := serve(t, t.TempDir(), 0)
 	url := s.ClientURL()
 	s.Shutdown()
@@ -134,7 +134,7 @@ func TestAServerThatWasNeverThereIsRetried(t *testing.T) {
 	}
 }
 
-func TestASubjectNobodyKeepsIsAnErrorThatSaysWhatToDo(t *testing.T) {
+func TestASubjectWithoutAStreamIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	s := serve(t, t.TempDir(), 0)
 	js := admin(t, s.ClientURL())
 	sink := open(t, natssink.Config{URL: s.ClientURL()})
@@ -155,7 +155,7 @@ func TestASubjectNobodyKeepsIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsThereIsLeftAsItIs(t *testing.T) {
+func TestAnExistingStreamIsNotChanged(t *testing.T) {
 	s := serve(t, t.TempDir(), 0)
 	js := admin(t, s.ClientURL())
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"acme.>"}, MaxMsgs: 7}); err != nil {
@@ -198,7 +198,7 @@ func TestARefusedPasswordIsRetriedAndShowsNowhere(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreNoSubjectsAreRefused(t *testing.T) {
+func TestBadSubjectsAreRefused(t *testing.T) {
 	sink := open(t, natssink.Config{URL: "nats://nats.example.com:4222", Options: []nats.Option{}})
 	for _, target := range []string{"a..b", ".a", "a.", "a.*", "a.>", "a b", "a\r\nb", "$JS.API", "_INBOX.x", strings.Repeat("a", 300)} {
 		if err := sink.Check(subscription.Subscription{Target: target}); !errors.Is(err, holdfast.ErrInvalid) {

@@ -19,7 +19,7 @@ import (
 	feedsse "github.com/holdfastdev/holdfast/notify/sse"
 )
 
-func TestAClientIsToldWhatHappensFromTheMomentItComes(t *testing.T) {
+func TestAClientGetsEventsFromTheMomentItConnects(t *testing.T) {
 	m := &memory{}
 	m.happen(10, "old", "")
 	_, s := open(t, m, feedsse.Config{Source: "/here"})
@@ -38,7 +38,7 @@ func TestAClientIsToldWhatHappensFromTheMomentItComes(t *testing.T) {
 	}
 }
 
-func TestAResumeHasNoGapAndNoTwinHoweverOftenTheConnectionIsLost(t *testing.T) {
+func TestAReconnectHasNoGapAndNoDuplicateHoweverOftenTheConnectionIsLost(t *testing.T) {
 	m := &memory{}
 	_, s := open(t, m, feedsse.Config{Page: 7})
 	r := connect(t, s.URL+"?after=0", nil)
@@ -51,7 +51,7 @@ func TestAResumeHasNoGapAndNoTwinHoweverOftenTheConnectionIsLost(t *testing.T) {
 	inARow(t, r.ids(), 1, 1000)
 }
 
-func TestAClientThatWasToldNothingYetMissesNothingWhenItComesBack(t *testing.T) {
+func TestAClientWithoutEventsMissesNothingWhenItReconnects(t *testing.T) {
 	m := &memory{}
 	m.happen(5, "old", "")
 	h, s := open(t, m, feedsse.Config{Retry: 100 * time.Millisecond})
@@ -64,7 +64,7 @@ func TestAClientThatWasToldNothingYetMissesNothingWhenItComesBack(t *testing.T) 
 	inARow(t, r.ids(), 6, 8)
 }
 
-func TestWhatWasPurgedIsSaidInNumbersAndTheRestIsTold(t *testing.T) {
+func TestPurgedEventsAreCountedAndTheRestIsSent(t *testing.T) {
 	m := &memory{}
 	m.happen(100, "k", "")
 	m.forget(60)
@@ -81,7 +81,7 @@ func TestWhatWasPurgedIsSaidInNumbersAndTheRestIsTold(t *testing.T) {
 	}
 }
 
-func TestAClientIsToldOnlyWhatItAskedForAndStillMovesOn(t *testing.T) {
+func TestAClientGetsOnlyMatchingEventsAndItsPosition(t *testing.T) {
 	m := &memory{}
 	_, s := open(t, m, feedsse.Config{Comment: 5 * time.Millisecond})
 	r := connect(t, s.URL+"?after=0&event=failed&kind=mail.*&owner=acme", nil)
@@ -118,7 +118,7 @@ func TestAnOwnerSeesItsOwnEventsWhateverItAsksFor(t *testing.T) {
 	}
 }
 
-func TestTheHeaderComesAtOnceAndNothingOnTheWayMayGatherIt(t *testing.T) {
+func TestTheHeaderIsSentAtOnceAndForbidsBuffering(t *testing.T) {
 	_, s := open(t, &memory{}, feedsse.Config{Comment: time.Millisecond, Retry: 1234 * time.Millisecond})
 	response, err := http.Get(s.URL)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestTheHeaderComesAtOnceAndNothingOnTheWayMayGatherIt(t *testing.T) {
 	}
 }
 
-func TestASlowClientIsCutOffAndHoldsUpNobody(t *testing.T) {
+func TestASlowClientIsDisconnectedAndBlocksNoOther(t *testing.T) {
 	m := &memory{}
 	h, err := feedsse.New(m, feedsse.Config{Poll: time.Millisecond, Retry: time.Millisecond, Write: 300 * time.Millisecond, Page: 50})
 	if err != nil {
@@ -207,7 +207,7 @@ func TestFiveHundredClientsCostTheStoreOnePoller(t *testing.T) {
 	}
 }
 
-func TestMoreClientsThanThereMayBeAreAskedToComeBack(t *testing.T) {
+func TestTooManyClientsGet503(t *testing.T) {
 	h, s := open(t, &memory{}, feedsse.Config{Clients: 1})
 	first, err := http.Get(s.URL)
 	if err != nil {
@@ -237,7 +237,7 @@ func TestMoreClientsThanThereMayBeAreAskedToComeBack(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsForAWhileCostsNobodyAnything(t *testing.T) {
+func TestATemporaryStoreFailureDisconnectsNoClient(t *testing.T) {
 	m := &memory{}
 	var log bytes.Buffer
 	_, s := open(t, m, feedsse.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Listen: []string{"*"}})
@@ -261,7 +261,7 @@ func TestAStoreThatFailsForAWhileCostsNobodyAnything(t *testing.T) {
 	}
 }
 
-func TestAStoreThatWasPutBackSendsItsClientsToBeginAnew(t *testing.T) {
+func TestARestoredStoreMakesClientsStartAgain(t *testing.T) {
 	m := &memory{}
 	m.happen(100, "k", "")
 	_, s := open(t, m, feedsse.Config{})
@@ -279,7 +279,7 @@ func TestAStoreThatWasPutBackSendsItsClientsToBeginAnew(t *testing.T) {
 	inARow(t, r.ids(), 41, 42)
 }
 
-func TestARequestThatMakesNoSenseIsToldWhy(t *testing.T) {
+func TestABadRequestIsAnsweredWithAReason(t *testing.T) {
 	_, s := open(t, &memory{}, feedsse.Config{})
 	for query, want := range map[string]int{"?after=x": 400, "?after=-1": 400, "?group=nonsense": 400} {
 		response, err := http.Get(s.URL + query)

@@ -93,7 +93,7 @@ func TestAListenerAsksForNoMoreThanTheSubscriptionNeeds(t *testing.T) {
 
 func good() sub { return sub{Sink: "webhook", Target: "https://example.org/hook", Cursor: 7} }
 
-func TestPrepareRefusesWhatMakesNoSenseAndSaysWhatToDo(t *testing.T) {
+func TestPrepareRefusesBadSubscriptionsAndSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		harm func(*sub)
@@ -151,7 +151,7 @@ func TestPrepareNamesEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
-func TestABenignEndIsToldOnlyToThoseWhoAskForIt(t *testing.T) {
+func TestABenignFailureIsDeliveredOnlyOnRequest(t *testing.T) {
 	benign := holdfast.Event{Job: holdfast.ID{1}, Name: holdfast.EventBenign}
 	for events, wants := range map[string]bool{"failed": false, "job.failed": false, "benign": true, "job.benign": true, "*": true} {
 		s := subscription.Subscription{Events: []string{events}}

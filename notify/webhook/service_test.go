@@ -197,7 +197,7 @@ func throttled(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusTooManyRequests)
 }
 
-func TestAReceiverThatMisbehavesGetsItInTheEndUnderOneId(t *testing.T) {
+func TestAMisbehavingReceiverGetsTheEventInTheEndUnderOneId(t *testing.T) {
 	bad := open(t, oldSecret, status(500), reset, stuck, status(404), throttled)
 	good := open(t, newSecret)
 	p := build(t, bad)

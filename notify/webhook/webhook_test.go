@@ -108,7 +108,7 @@ func TestAReceiverVerifiesWithEitherSecretAndReadsACloudEvent(t *testing.T) {
 	}
 }
 
-func TestOnlyTwoHundredsMeanYes(t *testing.T) {
+func TestOnly2xxMeansAccepted(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		header string // Retry-After
@@ -233,7 +233,7 @@ func TestAHugeAnswerIsCutAndAnEchoOfTheSecretHidden(t *testing.T) {
 	}
 }
 
-func TestWhatLeadsInsideIsNeverCalled(t *testing.T) {
+func TestPrivateAddressesAreNeverCalled(t *testing.T) {
 	reached := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Host }))
 	defer server.Close()
@@ -261,7 +261,7 @@ func TestWhatLeadsInsideIsNeverCalled(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
+func TestCheckRefusesBadTargetsAndSaysWhatToDo(t *testing.T) {
 	s := sink(t, webhook.Config{})
 	good := delivery("https://example.org/hook?token=canary").Subscription
 	if err := s.Check(good); err != nil || s.Host(good) != "example.org" {
@@ -302,7 +302,7 @@ func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNoneIsRefusedByItsNameAlone(t *testing.T) {
+func TestABadSecretIsNamedAndNotRepeated(t *testing.T) {
 	s := near(t)
 	for _, secret := range []string{"", "canary", "whsec_", "whsec_canary!", "whsec_" + base64.StdEncoding.EncodeToString([]byte("short canary")), "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 65))} {
 		d := delivery(receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("called") }))
