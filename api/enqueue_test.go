@@ -19,7 +19,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A place is a store with a server before it.
+// A place is a store and a server in front of it.
 type place struct {
 	testing.TB
 	near holdfast.Store
@@ -62,7 +62,7 @@ func (p *place) dial(cfg api.Config) *api.Client {
 	return c
 }
 
-// ask does one request by hand, as curl would.
+// ask sends one HTTP request, as curl would.
 func (p *place) ask(method, path, body string, headers ...string) (int, http.Header, string) {
 	p.Helper()
 	request, err := http.NewRequestWithContext(p.Context(), method, p.web.URL+"/v1"+path, strings.NewReader(body))
@@ -191,7 +191,7 @@ func TestAStreamIsAnsweredWhileItIsSent(t *testing.T) {
 	}
 }
 
-// A lossy way loses the answers of calls that the server has done.
+// A lossy transport loses the answers of requests that the server has executed.
 type lossy struct {
 	lose  func(*http.Request) bool
 	calls atomic.Int64

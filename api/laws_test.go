@@ -20,7 +20,7 @@ func TestAStoreThroughAServerConforms(t *testing.T) {
 
 var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// far serves a store and answers with the client's view of it.
+// far serves a store and returns a client of it.
 func far(t testing.TB, near holdfast.Store, change ...func(*server.Config)) *api.Store {
 	t.Helper()
 	cfg := server.Config{Store: near, Desk: ops.New(near, ops.Config{}), Open: true, IgnoreKeys: true, Log: silent}
@@ -47,7 +47,7 @@ func far(t testing.TB, near holdfast.Store, change ...func(*server.Config)) *api
 	return c.Store()
 }
 
-// afar is a subject as it is seen from a client of a server that serves it.
+// afar is a conformance subject behind a server.
 func afar(t testing.TB, near *storetest.Subject) *storetest.Subject {
 	seen := *near
 	seen.Store, seen.Near = far(t, near.Store), near.Store

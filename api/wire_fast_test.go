@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// texts are JSON of many kinds, and what only looks like it.
+// texts are valid and invalid JSON of many forms.
 var texts = []string{
 	`{}`, `[]`, `""`, `0`, `-0`, `-1`, `01`, `1.5`, `1.`, `.5`, `1e9`, `1e`, `1E+9`, `1e-9`, `1e+-9`, `true`, `tru`, `null`, `nul`, ``, ` `, `{"a":1}`, `{"a":1,"a":2}`, `{"a":1,}`, `{"a"}`,
 	`{a:1}`, `{"a":{"a":[1,2,{"a":null}]}}`, `[1,]`, `[,1]`, `[1`, `{"a":1`, `"a`, `"a\"b"`, `"a\`, `"\x"`, `"\u0041"`, `"\ud800"`, `"ü€"`, "\"\xff\"", "\"\xc3\"", "\"a\nb\"", `{"\u0061":1,"a":2}`, `{"ü":1,"ü":2}`,
@@ -97,7 +97,7 @@ func TestTheFastReaderAgreesWithTheLibraryOrGivesUp(t *testing.T) {
 	}
 }
 
-// fullSettlement is a settlement in which every field says something.
+// fullSettlement is a settlement with every field set.
 func fullSettlement() Settlement {
 	return Settlement{
 		Batch: holdfast.NewID(), Job: holdfast.NewID(), Token: 3, To: holdfast.Queued, Delay: time.Second, Charge: holdfast.ChargeFailure, Limit: 5, Within: time.Minute, Version: "v1 \"ü\"", Queue: "mails \"ü\"",
@@ -166,7 +166,7 @@ func TestLeasesWithRareMembersAreReadBesideOthers(t *testing.T) {
 	if !decodeFast(text, &fast) || !reflect.DeepEqual(fast.Leases, many) {
 		t.Fatalf("%s became %+v", text, fast)
 	}
-	newer := strings.Replace(string(text), `"kind"`, `"colour":"red","kind"`, 1) // a newer server says more
+	newer := strings.Replace(string(text), `"kind"`, `"colour":"red","kind"`, 1) // as from a newer server
 	if err := UnmarshalLoose([]byte(newer), &slow); err != nil || !reflect.DeepEqual(slow.Leases, many) {
 		t.Fatalf("%s became %+v, %v", newer, slow, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// full is a draft in which every field says something.
+// full is a draft with every field set.
 func full() holdfast.Draft {
 	return holdfast.Draft{
 		ID: holdfast.NewID(), Kind: "mail", Queue: "slow/eu", Args: []byte(`{"b":1.50,"a":"ü"}`), Priority: -3, Owner: "ac\"me ü", Tags: []string{"x", "y z"},
@@ -138,7 +138,7 @@ func TestReceiptsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// fullLease is a lease in which every field says something.
+// fullLease is a lease with every field set.
 func fullLease() Lease {
 	at := time.Date(2031, 1, 2, 3, 4, 5, 6000, time.UTC)
 	id := holdfast.NewID()

@@ -19,10 +19,10 @@ import (
 	"github.com/holdfastdev/holdfast/server"
 )
 
-// late is an engine that is made once there is a store, and judges.
+// late is an engine that is made after the store, and decides about outcomes.
 type late struct{ *engine.Engine }
 
-// judging is a place whose server has an engine that judges and does nothing else for these queues.
+// judging is a place whose server has an engine that decides about outcomes and runs no jobs of these queues.
 func judging(t testing.TB) *place {
 	t.Helper()
 	judge := &late{}
@@ -39,7 +39,7 @@ func judging(t testing.TB) *place {
 		cancel()
 		<-ended
 	})
-	for { // an engine judges while it runs
+	for { // an engine decides only while it runs
 		if _, err := e.Judge(ctx, nil); err == nil {
 			return p
 		}
@@ -64,7 +64,7 @@ func (p *place) enqueue(drafts ...holdfast.Draft) []holdfast.ID {
 	return ids
 }
 
-// until waits for a job to be as it should.
+// until waits until a condition on a job is true.
 func (p *place) until(id holdfast.ID, want func(holdfast.Job) bool) holdfast.Job {
 	p.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; {
@@ -163,7 +163,7 @@ func TestAReportWithALostLeaseChangesNothing(t *testing.T) {
 	if out := p.report(l, `"outcome":"complete"`); out.Answers[0] == nil || out.Answers[0].Code != "lease_lost" {
 		t.Fatal(out.Answers[0])
 	}
-	second.Token += 5 // a lease that nobody handed out
+	second.Token += 5 // a lease that was never handed out
 	if out := p.report(second, `"outcome":"complete"`); out.Answers[0] == nil || out.Answers[0].Code != "lease_lost" {
 		t.Fatal(out.Answers[0])
 	}
@@ -245,7 +245,7 @@ func TestWorkersInPythonAndNodeProcessJobs(t *testing.T) {
 			if job := p.until(ids[1], ended); job.State != holdfast.Queued || !strings.Contains(job.LastFailure.Detail, "nonsense") {
 				t.Fatalf("%+v %+v", job, job.LastFailure)
 			}
-			more := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Bob"}`)}) // it waits by now, and is woken
+			more := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Bob"}`)}) // the worker waits by now, and is woken
 			if job := p.until(more[0], ended); job.State != holdfast.Complete {
 				t.Fatalf("%+v", job)
 			}

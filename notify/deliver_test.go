@@ -121,7 +121,7 @@ func TestASinkThatPanicsAffectsNoOther(t *testing.T) {
 	})
 }
 
-// hostless is a sink that panics when it is asked for its host.
+// hostless is a sink whose method Host panics.
 type hostless struct{ *mouth }
 
 func (hostless) Host(subscription.Subscription) string { panic("no host") }
@@ -131,7 +131,7 @@ func TestARestartInTheMiddleOfADeliveryDeliversAgainUnderTheSameId(t *testing.T)
 		m := &mouth{}
 		release := make(chan struct{})
 		m.answer = func(ctx context.Context, _ notify.Delivery) error {
-			if len(m.all()) <= 3 { // the first three are with the receiver when the process is lost
+			if len(m.all()) <= 3 { // the first three are in progress when the process is lost
 				<-release
 			}
 			return nil
@@ -262,7 +262,7 @@ func TestASecretIsFoundByItsNameAndIsNowhereElse(t *testing.T) {
 		s.tells(one(m), func(c *notify.Config) {
 			c.Secret = func(name string) (string, error) {
 				if name != "shop-hook" || !found {
-					found = true // it is put right after the first attempt
+					found = true // it is configured after the first attempt
 					return "", errors.New("it is not set")
 				}
 				return canary, nil
@@ -327,7 +327,7 @@ func TestABadServiceConfigIsRefusedWithEveryProblem(t *testing.T) {
 	}
 }
 
-// forges claims to be a delivery of a subscription, in everything but what a change names.
+// forges enqueues a forged delivery of a subscription that differs from a genuine one in one thing.
 func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfast.Event)) holdfast.ID {
 	s.Helper()
 	f, err := s.store.Feed(context.Background(), 0, 1000)

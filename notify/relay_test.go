@@ -286,11 +286,11 @@ func TestAFaultInTheMiddleOfARoundLosesNothingAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// flakyKeep fails every second change that makes deliveries, before or after the store has kept it.
+// flakyKeep fails every second change that makes deliveries, before or after the store has written it.
 type flakyKeep struct {
 	holdfast.Store
 	after bool
-	n     int // the relay's alone
+	n     int // used only by the relay
 }
 
 func (f *flakyKeep) Keep(ctx context.Context, c holdfast.Change) error {

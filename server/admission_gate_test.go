@@ -31,7 +31,7 @@ func TestARejectedConnectionIsPausedAfterItsAnswer(t *testing.T) {
 				left, answer := 0, httptest.NewRecorder()
 				a := &reply{ResponseWriter: answer, begun: time.Now(), vital: c.vital, leave: func() { left++ }}
 				begun := time.Now()
-				s.rest(a, httptest.NewRequest(http.MethodPost, "/v1/jobs", nil), c.err)
+				s.pauseRejected(a, httptest.NewRequest(http.MethodPost, "/v1/jobs", nil), c.err)
 				if took := time.Since(begun); took != c.rests || took > 0 && (left != 1 || a.leave != nil || !answer.Flushed || time.Since(a.begun) > 0) {
 					t.Errorf("it rested for %v, gave back %d times, flushed %v", took, left, answer.Flushed)
 				}
@@ -44,7 +44,7 @@ func TestAnArrayOfDraftsIsRejectedUnreadUnderOverload(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 4} })
 	l := s.srv.admission.waiters(false)
 	s.srv.admission.mu.Lock()
-	l.rejectedAt, l.waiting = time.Now().Add(time.Hour), []chan struct{}{make(chan struct{}), make(chan struct{})} // it was bad a moment ago, however long this test takes
+	l.rejectedAt, l.waiting = time.Now().Add(time.Hour), []chan struct{}{make(chan struct{}), make(chan struct{})} // it counts as overloaded, however long this test takes
 	s.srv.admission.mu.Unlock()
 	for _, path := range []string{api.EnqueueBulk.Path, api.EnqueueJob.Path} {
 		if a := s.ask("worker", "POST", api.Prefix+path, `nonsense`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {

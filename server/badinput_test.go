@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// A badAsk is one request that makes no sense, or that nobody may ask. It is answered with a problem, whatever it is.
+// A badAsk is a request that is not valid or not allowed. It must be answered with a problem.
 type badAsk struct {
 	method, path, body string
 	headers            []string
@@ -34,7 +34,7 @@ func (s *gateScene) refuses(asks []badAsk) {
 	}
 }
 
-// notAProblem says what is wrong with an answer that should be a problem which a person and a program understand.
+// notAProblem returns what is wrong with an answer that should be a complete problem; empty if nothing is.
 func notAProblem(a answerSeen, method string) string {
 	if a.err != nil || a.status < 400 || a.status >= 500 {
 		return "it was not refused"

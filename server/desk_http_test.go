@@ -14,13 +14,13 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A question is asked as any program would ask it.
+// A question is an HTTP request as any client would send it.
 type question struct {
 	method, path, body string
 	header             map[string]string
 }
 
-// ask asks, and expects an answer with that status.
+// ask sends the request and expects an answer with that status.
 func (q question) ask(t *testing.T, server string, want int) (header http.Header, answer map[string]any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), q.method, server+"/v1"+q.path, strings.NewReader(q.body))
@@ -128,7 +128,7 @@ func TestARedriveIsStartedOncePerIdempotencyKey(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	order := question{"POST", "/redrives", `{"filter":{"code":"TIMEOUT"},"reason":"repaired"}`, map[string]string{"Idempotency-Key": "k1"}}
-	order.ask(t, web.URL, 409) // there is nothing to redrive, and the key is free again
+	order.ask(t, web.URL, 409) // there is nothing to redrive, so the key can be used again
 	enqueue(t, s, holdfast.Draft{Kind: "mail"})
 	fail(t, s)
 	header, first := order.ask(t, web.URL, 202)
@@ -207,7 +207,7 @@ func TestStuckJobsAreFoundAndProcessed(t *testing.T) {
 	if len(none["jobs"].([]any)) != 0 || none["looked"] != 1.0 {
 		t.Errorf("a job within its lease is told as %v", none)
 	}
-	for { // until the clock of the store has moved on
+	for { // until the store's clock has advanced
 		_, some := question{"GET", "/stuck?after=1ns", "", nil}.ask(t, web.URL, 200)
 		if jobs := some["jobs"].([]any); len(jobs) == 1 {
 			if jobs[0].(map[string]any)["id"] != id.String() {

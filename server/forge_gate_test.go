@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// Every way to have a job made, tried with each of the names that are Holdfast's own.
+// Every way to create a job, with each of the reserved names.
 func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 	s := newGateScene(t)
 	waits := s.job("bob")

@@ -125,7 +125,7 @@ func TestBadKeysAreThrottledAndBlockNoGoodKey(t *testing.T) {
 	}
 }
 
-// A blindStore cannot read records while it is blind.
+// A blindStore fails to read records while blind is set.
 type blindStore struct {
 	holdfast.Store
 	blind atomic.Bool

@@ -128,7 +128,7 @@ func (s *gateScene) ends() map[string]func(text string) {
 	}
 	change := func(do func(k *apikey.Key)) func(string) {
 		return func(text string) {
-			eventually(s.t, "the key is changed", func() bool { return once(text, do) == nil }) // its use may be written down at the same time
+			eventually(s.t, "the key is changed", func() bool { return once(text, do) == nil }) // the time of use may be written at the same moment
 		}
 	}
 	return map[string]func(string){
@@ -143,7 +143,7 @@ func (s *gateScene) ends() map[string]func(text string) {
 	}
 }
 
-// opens sends a request that waits or streams, and answers with its response.
+// opens sends a request that waits or streams, and returns the response.
 func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, body)
@@ -161,7 +161,7 @@ func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http
 	return response
 }
 
-// A stream of events has no end of its own: that reading ends is the proof.
+// An event stream never ends by itself: the test passes when the read ends.
 func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 	s := newBareScene(t)
 	for how, end := range s.ends() {
@@ -227,7 +227,7 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstKeyIsCreated(t *testing.T) {
 	}
 }
 
-// A body that comes slowly is not taken from a key that was revoked while it came.
+// A slow body is refused if its key was revoked while it arrived.
 func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
 	text := s.makeKey(apikey.Order{Name: "slow", Scope: apikey.Worker})

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A slowDesk answers for a job when it is told to.
+// A slowDesk delays the answer about a job until let is closed.
 type slowDesk struct {
 	ops.Desk
 	waiting atomic.Int64
@@ -149,7 +149,7 @@ func TestRequestsWaitForAShorterTimeUnderLastingOverload(t *testing.T) {
 		waiting.Go(func() { _ = c.enter(t.Context(), false) })
 		synctest.Wait()
 		time.Sleep(normalWait - time.Millisecond)
-		waiting.Go(func() { _ = c.enter(t.Context(), false) }) // comes just in time to keep the line
+		waiting.Go(func() { _ = c.enter(t.Context(), false) }) // arrives before the first gives up, so that waiting has no break
 		synctest.Wait()
 		time.Sleep(2 * time.Millisecond)
 		if took := wait(); took != overloadWait {

@@ -36,7 +36,7 @@ func (s *gateScene) bring(who string, bytes int) net.Conn {
 	return conn
 }
 
-// 128 streams of 3.9 MiB without the end of a line took 885 MiB.
+// Without the limit, 128 streams with a line of 3.9 MiB without an end used 885 MiB.
 func TestEndlessLinesStayWithinTheBodyMemoryLimit(t *testing.T) {
 	const most = 8 << 20
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
@@ -82,7 +82,7 @@ func TestEndlessLinesStayWithinTheBodyMemoryLimit(t *testing.T) {
 	}
 }
 
-// Under overload, when bodies of jobs had all the memory, renewals were refused.
+// Without the reserve, renewals were refused under overload, when bodies of jobs used all the memory.
 func TestWorkersAreServedWhenBodiesUseAllMemory(t *testing.T) {
 	const most = 8 << 20
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
@@ -128,7 +128,7 @@ func TestLineMemoryIsFreedWhenLinesAreEnqueued(t *testing.T) {
 	eventually(t, "all is given back", func() bool { return s.srv.bodies.held.Load() == 0 })
 }
 
-// 24 slow readers of a list of 60 jobs of 1 MiB took 1.9 GiB.
+// Without the limit, 24 slow readers of a list of 60 jobs of 1 MiB used 1.9 GiB.
 func TestAnswersToSlowReadersCountAgainstTheMemoryLimit(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: 24 << 20} })
 	large := `{"kind":"mail","args":"` + strings.Repeat("x", 1000<<10) + `"}`
@@ -167,7 +167,7 @@ func TestAnswersToSlowReadersCountAgainstTheMemoryLimit(t *testing.T) {
 	}
 }
 
-// A countingStore notes how many jobs each claim asks for, and hands out as many of a size.
+// A countingStore records the limit of each claim, and returns as many jobs of a given size.
 type countingStore struct {
 	holdfast.Store
 	size  int
@@ -238,7 +238,7 @@ func TestAClaimOfSmallJobsIsNotDivided(t *testing.T) {
 	if !slices.Equal(store.asked, []int{10_000, 10_000, 10_000}) || !slices.Equal(store.bytes, []int{mostAnswer, mostAnswer, 1 << 20}) {
 		t.Errorf("claims of %v jobs and %v bytes", store.asked, store.bytes)
 	}
-	store.size = 1 << 20 // more than was to be expected
+	store.size = 1 << 20 // larger than the jobs before
 	if n := claim(10_000, 0); n != 8 {
 		t.Errorf("%d large jobs in one answer", n)
 	}

@@ -48,7 +48,7 @@ func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
 	}
 }
 
-// fromPages asks as pages of several origins do.
+// fromPages sends requests as pages of several origins do.
 func (s *gateScene) fromPages(open bool, method, site string) {
 	s.t.Helper()
 	for _, origin := range []string{"", "http://" + s.addr, "https://evil.example", "null"} {

@@ -41,9 +41,9 @@ func (s *Server) Life(c Caller) context.Context {
 	return s.keys.lifetimeOf(apikey.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
 }
 
-// pagesPlaces is the number of pages that are made at the same time. It is separate from the limit of API requests, so that operators can still look at an
+// pagesRunning is the number of pages that are made at the same time. It is separate from the limit of API requests, so that operators can still look at an
 // overloaded server.
-const pagesPlaces = 16
+const pagesRunning = 16
 
 // Mount mounts pages for people under a prefix such as /console, and redirects browsers from the root to it. Requests from other origins are refused, and on
 // a server without keys also requests that do not come from this machine. The pages authenticate their visitors themselves, with Know. The paths in
@@ -53,7 +53,7 @@ func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) err
 		return errors.New("the pages cannot be mounted there: mount them once, at a path of their own such as /console")
 	}
 	s.pages = prefix
-	places := newAdmission(pagesPlaces)
+	places := newAdmission(pagesRunning)
 	s.mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		if slices.Contains(streams, strings.TrimPrefix(r.URL.Path, prefix)) {
 			s.listen(w, r, pages)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// withPages mounts pages that stand for a console: they say what they were asked, and one of them streams until it is sent away.
+// withPages mounts pages in place of a console: they echo the request, and one of them streams until its request ends.
 func withPages(t *testing.T, change ...func(*Config)) *gateScene {
 	t.Helper()
 	s := newGateScene(t, change...)
@@ -170,10 +170,10 @@ func TestPageStreamsEndWhenTheServerCloses(t *testing.T) {
 	eventually(t, "the stream is counted out", func() bool { return s.srv.streams.count() == 0 })
 }
 
-// Many send a form and never end it; then somebody looks.
+// Many clients send an incomplete form; then another client reads a page.
 func TestSlowFormsBlockNoOther(t *testing.T) {
 	s := withPages(t)
-	for range 2 * pagesPlaces {
+	for range 2 * pagesRunning {
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)

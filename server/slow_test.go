@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// held is the memory that the process has in use and does not give back.
+// held is the heap and stack memory in use after a garbage collection.
 func held() uint64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
@@ -24,7 +24,7 @@ func held() uint64 {
 	return sample[0].Value.Uint64() + sample[1].Value.Uint64()
 }
 
-// peak watches the memory until it is told to stop, and answers with the most it saw.
+// peak samples the memory until stop is closed, and sends the maximum.
 func peak(stop <-chan struct{}) <-chan uint64 {
 	out := make(chan uint64, 1)
 	go func() {
@@ -66,7 +66,7 @@ func TestEndlessBodiesUseLittleMemoryAndBlockNoOther(t *testing.T) {
 			}
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", path, s.addr, who)
 			chunk := "10000\r\n" + strings.Repeat("[", 1<<16) + "\r\n"
-			for range 1 << 14 { // 1 GiB, if anybody listens
+			for range 1 << 14 { // 1 GiB, if the server reads it all
 				n, err := io.WriteString(conn, chunk)
 				if sent.Add(int64(n)); err != nil {
 					return
@@ -103,7 +103,7 @@ func TestIdleConnectionsUseLittleMemoryAndBlockNoOther(t *testing.T) {
 		}
 		conns = append(conns, conn)
 		switch i % 3 {
-		case 0: // says nothing
+		case 0: // sends nothing
 		case 1:
 			_, _ = io.WriteString(conn, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-A: ")
 		case 2:
@@ -118,7 +118,7 @@ func TestIdleConnectionsUseLittleMemoryAndBlockNoOther(t *testing.T) {
 	if now := held(); now > idle+memoryAbove {
 		t.Errorf("%d MiB above idle", (now-idle)>>20)
 	}
-	// The oldest of them is closed: others came.
+	// The oldest connection is closed, because newer ones came.
 	_ = conns[0].SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := conns[0].Read(make([]byte, 1)); err == nil || isTimeout(err) {
 		t.Error("the connection that was silent longest is still open:", err)

@@ -15,11 +15,11 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A row says who may ask a route: scopes by their first letters, and what keys that are bound to an owner see of it: "job" and "group" what is
-// theirs, "list" a list narrowed to it, "" nothing.
+// A row says who may call a route: scopes by their first letters, and what a key that is bound to an owner gets: "job" and "group" its owner's, "list" a list
+// restricted to its owner, "" nothing.
 type row struct{ scopes, bound string }
 
-// unguarded are the patterns that are not behind the gate, and why.
+// unguarded are the patterns without authorisation, and why.
 var unguarded = map[string]string{
 	"GET /livez":   "says only that the process lives",
 	"GET /readyz":  "says only whether the server can serve; more to viewers",
@@ -58,7 +58,7 @@ func TestEveryPathIsAuthorisedOrListedAsOpen(t *testing.T) {
 
 var pathName = regexp.MustCompile(`\{[^}]*\}`)
 
-// at fills the names of a route's path in.
+// at fills in the parameters of a route's path.
 func at(m mounted, job, group holdfast.ID) string {
 	return api.Prefix + pathName.ReplaceAllStringFunc(m.path, func(name string) string {
 		switch _, grouped := m.in.(api.GroupNamer); {
@@ -71,7 +71,7 @@ func at(m mounted, job, group holdfast.ID) string {
 	})
 }
 
-// try asks a route with nothing but its path. A long one that does not answer has let the asker in.
+// try calls a route with only its path. A long route that does not answer has admitted the caller.
 func (s *gateScene) try(who string, m mounted, path string) answerSeen {
 	ctx := s.t.Context()
 	if m.long {
@@ -86,7 +86,7 @@ func (s *gateScene) try(who string, m mounted, path string) answerSeen {
 	return a
 }
 
-// refusedByScope reports whether the key's scope was the reason. Some routes let a scope in and refuse single requests of it.
+// refusedByScope reports whether the key's scope was the reason. Some routes admit a scope and refuse single requests of it.
 func (a answerSeen) refusedByScope() bool {
 	return a.status == http.StatusForbidden && strings.Contains(a.body, "this key has the scope ")
 }
@@ -98,7 +98,7 @@ func TestOnlyAllowedScopesMayCallEachRoute(t *testing.T) {
 	for _, m := range s.srv.routes {
 		want, path := gateTable[m.name], at(m, holdfast.NewID(), holdfast.NewID())
 		for _, who := range []string{"", "malformed", "revoked", "expired"} {
-			s.srv.badKeys = newBadKeyLimit() // there are more bad keys here than one address may try
+			s.srv.badKeys = newBadKeyLimit() // this test sends more bad keys than one address may
 			if a := s.try(who, m, path); a.status != http.StatusUnauthorized || a.code() != "unauthenticated" {
 				t.Errorf("%s %s with a key that is %q: %d %s", m.method, path, who, a.status, a.body)
 			}

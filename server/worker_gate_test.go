@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// keep asks the store to keep a change, as a worker.
+// keep stores a change with a worker's key.
 func (s *gateScene) keep(who, change string) answerSeen {
 	s.t.Helper()
 	return s.ask(who, "POST", "/v1/store/keep", change)

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// parts reads a letter as a mail program does: its header, and each part by its type.
+// parts parses a mail: its header, and each part by its type.
 func parts(t *testing.T, raw []byte) (netmail.Header, map[string]string) {
 	t.Helper()
 	m, err := netmail.ReadMessage(bytes.NewReader(raw))

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/mail"
 )
 
-// verdict is what the engine would make of an error at the first attempt.
+// verdict is the engine's decision about an error at the first attempt.
 func verdict(sink *mail.Sink, err error) failure.Verdict {
 	rules := failure.Rules{Policy: sink.Traits().Policy, Dependency: "mail server"}
 	return failure.Decide(rules, holdfast.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// verdict is what the engine would make of an error, at the hundredth attempt.
+// verdict is the engine's decision about an error at the hundredth attempt.
 func verdict(sink *natssink.Sink, err error) failure.Verdict {
 	rules := failure.Rules{Policy: sink.Traits().Policy, Dependency: "nats"}
 	return failure.Decide(rules, holdfast.Lease{Job: holdfast.Job{Failures: 99}}, failure.Outcome{Event: failure.Returned, Err: err, Age: 24 * time.Hour})

@@ -27,7 +27,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// impatient is the real sink with a shorter schedule.
+// impatient is the real sink with a shorter backoff.
 type impatient struct{ *webhook.Sink }
 
 func (i impatient) Traits() notify.Traits {
@@ -36,7 +36,7 @@ func (i impatient) Traits() notify.Traits {
 	return t
 }
 
-// A hook is a real receiver: it verifies each request, and answers the n-th as the n-th manner says, and well after that.
+// A hook is a receiver that verifies each request. It answers the n-th request as the n-th manner says, and later ones with success.
 type hook struct {
 	*httptest.Server
 	t       *testing.T
@@ -99,7 +99,7 @@ func (p *place) Write(b []byte) (int, error) {
 	return p.log.Write(b)
 }
 
-// build starts a service. Retries to these receivers are not rationed, so that a test need not wait for them.
+// build starts a service without retry budgets, so that a test does not wait for them.
 func build(t *testing.T, receivers ...*hook) *place {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")

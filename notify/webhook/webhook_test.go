@@ -45,7 +45,7 @@ func near(t *testing.T) *webhook.Sink {
 	return sink(t, webhook.Config{Allow: loopback, AllowHTTP: true})
 }
 
-// receiver is a server of the test's own.
+// receiver starts a server of the test.
 func receiver(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -64,7 +64,7 @@ func delivery(target string) notify.Delivery {
 	}
 }
 
-// decide is what an engine makes of the error.
+// decide is the engine's decision about an error.
 func decide(s *webhook.Sink, err error) failure.Verdict {
 	return failure.Decide(failure.Rules{Policy: s.Traits().Policy, Dependency: "receiver"}, holdfast.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
 }
@@ -145,7 +145,7 @@ func TestOnly2xxMeansAccepted(t *testing.T) {
 	}
 }
 
-// silent refuses errors that tell what only the receiver should know.
+// silent fails the test if an error contains what only the receiver may know.
 func silent(t *testing.T, err error) {
 	t.Helper()
 	for _, canary := range []string{"canary", newSecret[6:], oldSecret[6:]} {
