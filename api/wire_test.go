@@ -23,7 +23,7 @@ func full() holdfast.Draft {
 }
 
 func TestTheDraftCodecAgreesWithTheLibrary(t *testing.T) {
-	byType := json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, understood)))
+	byType := json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, formUnmarshalers)))
 	whole := reflect.ValueOf(full())
 	for i := range whole.NumField() { // each field alone, and all of them
 		d := full()
@@ -158,7 +158,7 @@ func TestTheLeaseCodecAgreesWithTheLibrary(t *testing.T) {
 			t.Fatalf("the test has nothing to say for %s", whole.Field(0).Type().Field(i).Name)
 		}
 	}
-	byType := json.JoinOptions(options, lenient, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, understood)))
+	byType := json.JoinOptions(options, lenient, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, formUnmarshalers)))
 	damaged := fullLease()
 	damaged.Args = []byte(`{"a":`)
 	for _, l := range []Lease{fullLease(), {}, {Job: holdfast.Job{Kind: "mail", Args: []byte("null")}}, damaged} {

@@ -41,8 +41,8 @@ func (c Caller) binding() string {
 }
 
 // outsideBinding is the error for a call outside the binding of the caller's key.
-func (c Caller) outsideBinding(but string) error {
-	return forbidden("this key is bound to " + c.binding() + ": " + but)
+func (c Caller) outsideBinding(reason string) error {
+	return forbidden("this key is bound to " + c.binding() + ": " + reason)
 }
 
 func forbidden(message string) error {

@@ -24,7 +24,7 @@ type keyring struct {
 	mu        sync.Mutex
 	keysRead  *keysRead
 	used      map[string]time.Time    // when this process last wrote the time of use of a key
-	lifetimes map[string]*keyLifetime // by key id; "" is the life of callers without a key
+	lifetimes map[string]*keyLifetime // by key id; "" is the lifetime of callers without a key
 	closed    chan struct{}
 	work      sync.WaitGroup
 }
@@ -91,12 +91,12 @@ func unauthenticated(message string) error {
 	return &holdfast.Error{Kind: api.ErrUnauthenticated, Message: message}
 }
 
-// authenticate returns the key for a text. An unknown key may have been created a moment ago, so it is looked up once more in a fresh read, if again allows it: again
+// authenticate returns the key for a text. An unknown key may have been created a moment ago, so it is looked up once more in a fresh read, if countBadKey allows it: it
 // counts bad keys and returns an error when the caller has sent too many. A wrong secret takes the same path as an unknown id and as long.
-func (k *keyring) authenticate(ctx context.Context, text string, again func() error) (apikey.Key, error) {
+func (k *keyring) authenticate(ctx context.Context, text string, countBadKey func() error) (apikey.Key, error) {
 	id, secret, err := apikey.Parse(text)
 	if err != nil {
-		if tooOften := again(); tooOften != nil {
+		if tooOften := countBadKey(); tooOften != nil {
 			return apikey.Key{}, tooOften
 		}
 		return apikey.Key{}, unauthenticated(err.Error())
@@ -108,7 +108,7 @@ func (k *keyring) authenticate(ctx context.Context, text string, again func() er
 	}
 	found, there, err := known.find(id, secret)
 	if err != nil {
-		if tooOften := again(); tooOften != nil {
+		if tooOften := countBadKey(); tooOften != nil {
 			return apikey.Key{}, tooOften
 		}
 	}
@@ -197,7 +197,7 @@ func (k *keyring) read(r *keysRead) {
 	close(r.over)
 }
 
-// touch stores the time at which a key was used, at most once a minute and in the background. If that fails, only the displayed time is less precise.
+// touch stores the time at which a key was used, at most once a minute, in the background. If that fails, only the displayed time is less precise.
 func (k *keyring) touch(found storedKey, now time.Time) {
 	if now.Sub(found.UsedAt) < usedEvery {
 		return

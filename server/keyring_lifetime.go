@@ -17,7 +17,7 @@ type keyLifetime struct {
 	end context.CancelCauseFunc
 }
 
-// lifetimeOf returns the life of a key that was just authenticated. While there are lives, the keyring reads the keys continuously, so that the end of a key is
+// lifetimeOf returns the lifetime of a key that was just authenticated. While there are lifetimes, the keyring reads the keys continuously, so that the end of a key is
 // noticed even when no other request arrives.
 func (k *keyring) lifetimeOf(one apikey.Key) context.Context {
 	k.mu.Lock()
@@ -37,7 +37,7 @@ func (k *keyring) lifetimeOf(one apikey.Key) context.Context {
 	return l.ctx
 }
 
-// watch reads the keys every 250 ms until no life is left or the keyring is closed.
+// watch reads the keys every 250 ms until no lifetime is left or the keyring is closed.
 func (k *keyring) watch() {
 	for {
 		select {
@@ -55,7 +55,7 @@ func (k *keyring) watch() {
 	}
 }
 
-// endLifetimes ends the lives of keys that are no longer valid or have changed.
+// endLifetimes ends the lifetimes of keys that are no longer valid or have changed.
 func (k *keyring) endLifetimes(now *keySet) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +112,7 @@ func (k *keyring) unlocked(ctx context.Context) (bool, error) {
 // keyEnded is the cancellation cause of a request whose key has ended.
 type keyEnded struct{ error }
 
-// untilKeyEnds returns a context that also ends with the life of the caller's key.
+// untilKeyEnds returns a context that also ends with the lifetime of the caller's key.
 func (s *Server) untilKeyEnds(ctx context.Context, c Caller) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	lifetime := s.Life(c)

@@ -32,8 +32,8 @@ type draftLine struct {
 	err    error
 }
 
-// A lineBuffer passes lines from the goroutine that reads them to the one that enqueues them. Lines that arrive while a batch is enqueued form the next batch, so
-// batches grow with the load. Its size is bounded, so a stream of any length needs the same memory.
+// A lineBuffer passes lines from the goroutine that reads them to the one that enqueues them. Lines that arrive while a chunk is enqueued form the next chunk, so
+// chunks grow with the load. Its size is bounded, so a stream of any length needs the same memory.
 type lineBuffer struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -59,7 +59,7 @@ func (b *lineBuffer) put(l draftLine) bool {
 	return true
 }
 
-// take waits for lines and returns all there are; none when the stream has ended. It reuses the memory of the last batch.
+// take waits for lines and returns all there are; none when the stream has ended. It reuses the memory of the last chunk.
 func (b *lineBuffer) take(last []draftLine) []draftLine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +232,7 @@ func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	}
 }
 
-// A lineEnqueuer enqueues one batch of lines after the other and writes the answers.
+// A lineEnqueuer enqueues one chunk of lines after the other and writes the answers.
 type lineEnqueuer struct {
 	server *Server
 	caller Caller
@@ -249,7 +249,7 @@ func (l *lineEnqueuer) enqueueAll(ctx context.Context, lines []draftLine) error 
 		for n < len(lines) && lines[n].err == nil {
 			n++
 		}
-		if err := l.enqueueBatch(ctx, lines[:n]); err != nil {
+		if err := l.enqueueChunk(ctx, lines[:n]); err != nil {
 			return err
 		}
 		if n < len(lines) {
@@ -261,8 +261,8 @@ func (l *lineEnqueuer) enqueueAll(ctx context.Context, lines []draftLine) error 
 	return nil
 }
 
-// enqueueBatch enqueues valid lines in one call. If the call is refused, one of the lines is the cause: each half is tried on its own, down to single lines.
-func (l *lineEnqueuer) enqueueBatch(ctx context.Context, lines []draftLine) error {
+// enqueueChunk enqueues valid lines in one call. If the call is refused, one of the lines is the cause: each half is tried on its own, down to single lines.
+func (l *lineEnqueuer) enqueueChunk(ctx context.Context, lines []draftLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -285,10 +285,10 @@ func (l *lineEnqueuer) enqueueBatch(ctx context.Context, lines []draftLine) erro
 		return nil
 	}
 	half := len(lines) / 2
-	if err := l.enqueueBatch(ctx, lines[:half]); err != nil {
+	if err := l.enqueueChunk(ctx, lines[:half]); err != nil {
 		return err
 	}
-	return l.enqueueBatch(ctx, lines[half:])
+	return l.enqueueChunk(ctx, lines[half:])
 }
 
 func (l *lineEnqueuer) acknowledge(number int, r holdfast.Receipt) {
