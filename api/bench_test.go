@@ -87,7 +87,7 @@ func BenchmarkDrain(b *testing.B) {
 
 // BenchmarkStream is a stream of lines of any length, against the same jobs in process.
 func BenchmarkStream(b *testing.B) {
-	p := newPlace(b)
+	p := newTestServer(b)
 	from, to := io.Pipe()
 	go func() {
 		out := bufio.NewWriterSize(to, 64<<10)

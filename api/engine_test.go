@@ -29,7 +29,7 @@ import (
 
 // A host is a server at one address that can be killed and started again.
 type host struct {
-	*place
+	*testServer
 	addr string
 	key  string // key of scope worker, for remote engines
 	log  logged
@@ -55,7 +55,7 @@ func newHost(t testing.TB) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{place: &place{TB: t, near: near}, addr: "127.0.0.1:0"}
+	h := &host{testServer: &testServer{TB: t, near: near}, addr: "127.0.0.1:0"}
 	_, h.key, err = ops.New(near, ops.Config{}).MakeKey(t.Context(), apikey.Order{Name: "far", Scope: apikey.Worker}, ops.By{Actor: "ada"})
 	if err != nil {
 		t.Fatal(err)

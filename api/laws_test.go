@@ -15,7 +15,7 @@ import (
 )
 
 func TestAStoreThroughAServerConforms(t *testing.T) {
-	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return afar(t, storefixture.SQLite(t)) }})
+	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return remoteSubject(t, storefixture.SQLite(t)) }})
 }
 
 var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -47,8 +47,8 @@ func far(t testing.TB, near holdfast.Store, change ...func(*server.Config)) *api
 	return c.Store()
 }
 
-// afar is a conformance subject behind a server.
-func afar(t testing.TB, near *storetest.Subject) *storetest.Subject {
+// remoteSubject is a conformance subject behind a server.
+func remoteSubject(t testing.TB, near *storetest.Subject) *storetest.Subject {
 	seen := *near
 	seen.Store, seen.Near = far(t, near.Store), near.Store
 	seen.Reopen = func() holdfast.Store { return far(t, near.Reopen()) }

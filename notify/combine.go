@@ -34,7 +34,8 @@ func (b bucket) take(burst int, every time.Duration, now time.Time) (bucket, boo
 }
 
 // combine makes one delivery of all events that a subscription has not been sent, if its target may get one now. Otherwise nothing is read, and the events
-// wait.
+// wait. The bucket of the target is written in the same transaction as the cursor, so that subscriptions and processes that share a target cannot take the
+// same token twice: the later one gets a version conflict.
 func (t *relayRound) combine(ctx context.Context, s *subscriptionRun) error {
 	record, open, err := t.bucketRecord(ctx, s)
 	if err != nil || !open {

@@ -20,8 +20,8 @@ import (
 )
 
 func TestADeliveryKeepsItsIdOverAttempts(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		m.answer = func(_ context.Context, d notify.Delivery) error {
 			if d.Attempt < 4 {
 				return errors.New("not now")
@@ -29,7 +29,7 @@ func TestADeliveryKeepsItsIdOverAttempts(t *testing.T) {
 			return nil
 		}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the fourth attempt", func() bool { return len(m.all()) == 4 })
@@ -46,10 +46,10 @@ func TestADeliveryKeepsItsIdOverAttempts(t *testing.T) {
 }
 
 func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{answer: func(context.Context, notify.Delivery) error { return errors.New("not now") }}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{answer: func(context.Context, notify.Delivery) error { return errors.New("not now") }}
 		gone, off := s.subscribes("fake", queuedOnly), s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("two attempts", func() bool { return len(m.all()) == 2 })
@@ -70,12 +70,12 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 }
 
 func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{answer: func(context.Context, notify.Delivery) error {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{answer: func(context.Context, notify.Delivery) error {
 			return failure.HTTPError(410, "", fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))
 		}}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(5)
 		s.until("the end of all", func() bool {
@@ -98,13 +98,13 @@ func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
 }
 
 func TestASinkThatPanicsAffectsNoOther(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		bad := s.subscribes("bad", queuedOnly)
 		s.subscribes("worse", queuedOnly)
 		s.subscribes("fake", queuedOnly)
-		s.tells(map[string]notify.Sink{
-			"fake": m, "worse": hostless{&mouth{}},
+		s.serves(map[string]notify.Sink{
+			"fake": m, "worse": hostless{&fakeSink{}},
 			"bad": notify.Func(func(context.Context, notify.Delivery) error { panic("no") }),
 		})
 		s.passes(time.Second)
@@ -122,13 +122,13 @@ func TestASinkThatPanicsAffectsNoOther(t *testing.T) {
 }
 
 // hostless is a sink whose method Host panics.
-type hostless struct{ *mouth }
+type hostless struct{ *fakeSink }
 
 func (hostless) Host(subscription.Subscription) string { panic("no host") }
 
 func TestARestartInTheMiddleOfADeliveryDeliversAgainUnderTheSameId(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		release := make(chan struct{})
 		m.answer = func(ctx context.Context, _ notify.Delivery) error {
 			if len(m.all()) <= 3 { // the first three are in progress when the process is lost
@@ -156,7 +156,7 @@ func TestARestartInTheMiddleOfADeliveryDeliversAgainUnderTheSameId(t *testing.T)
 		for _, j := range s.deliveries(id) {
 			expect(s, "after the loss", j.State, holdfast.Processing)
 		}
-		s.tells(one(m))
+		s.serves(one(m))
 		s.until("all settled", func() bool {
 			for _, j := range s.deliveries(id) {
 				if j.State != holdfast.Complete {
@@ -175,15 +175,15 @@ func TestARestartInTheMiddleOfADeliveryDeliversAgainUnderTheSameId(t *testing.T)
 }
 
 func TestASlowSubscriptionSlowsNeitherJobsNorAnotherSubscription(t *testing.T) {
-	tell(t, func(s *scene) {
-		slow := &mouth{host: "slow.example.org", answer: func(ctx context.Context, _ notify.Delivery) error {
+	runScene(t, func(s *scene) {
+		slow := &fakeSink{host: "slow.example.org", answer: func(ctx context.Context, _ notify.Delivery) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		quick := &mouth{host: "quick.example.org"}
+		quick := &fakeSink{host: "quick.example.org"}
 		s.subscribes("slow", func(sub *subscription.Subscription) { sub.Events = []string{"complete"} })
 		s.subscribes("quick", func(sub *subscription.Subscription) { sub.Kinds = []string{"urgent"}; sub.Events = []string{"queued"} })
-		s.tells(map[string]notify.Sink{"slow": slow, "quick": quick})
+		s.serves(map[string]notify.Sink{"slow": slow, "quick": quick})
 		s.works()
 		s.passes(time.Second)
 		ids := s.enqueues(100)
@@ -216,13 +216,13 @@ func TestASlowSubscriptionSlowsNeitherJobsNorAnotherSubscription(t *testing.T) {
 }
 
 func TestAFastSubscriptionMayUseAllSlots(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{host: "example.org", answer: func(context.Context, notify.Delivery) error {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{host: "example.org", answer: func(context.Context, notify.Delivery) error {
 			time.Sleep(10 * time.Millisecond)
 			return nil
 		}}
 		s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		before := time.Now()
 		if _, err := s.store.Enqueue(context.Background(), slicesOf(500)); err != nil {
@@ -245,9 +245,9 @@ func slicesOf(n int) []holdfast.Draft {
 
 func TestASecretIsFoundByItsNameAndIsNowhereElse(t *testing.T) {
 	const canary = "canary-of-a-secret-4711"
-	tell(t, func(s *scene) {
+	runScene(t, func(s *scene) {
 		fails := true
-		m := &mouth{answer: func(_ context.Context, d notify.Delivery) error {
+		m := &fakeSink{answer: func(_ context.Context, d notify.Delivery) error {
 			if d.Secrets[0] != canary {
 				return errors.New("another secret")
 			}
@@ -259,7 +259,7 @@ func TestASecretIsFoundByItsNameAndIsNowhereElse(t *testing.T) {
 		}}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Secrets = []string{"shop-hook"} })
 		found := false
-		s.tells(one(m), func(c *notify.Config) {
+		s.serves(one(m), func(c *notify.Config) {
 			c.Secret = func(name string) (string, error) {
 				if name != "shop-hook" || !found {
 					found = true // it is configured after the first attempt
@@ -297,10 +297,10 @@ func TestSecretsComeFromTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("HOLDFAST_SECRET_SHOP_HOOK", "from a variable")
 	t.Setenv("HOLDFAST_SECRET_OLD_HOOK_FILE", file)
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Secrets = []string{"shop-hook", "old.hook"} })
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the delivery", func() bool { return len(m.all()) == 1 })
@@ -309,8 +309,8 @@ func TestSecretsComeFromTheEnvironment(t *testing.T) {
 }
 
 func TestTheNotifierLeavesRetentionToTheApplication(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.tells(one(&mouth{}))
+	runScene(t, func(s *scene) {
+		s.serves(one(&fakeSink{}))
 		s.passes(time.Minute)
 		for _, verb := range []string{"Purge", "Forget", "Artifacts", "Breach"} {
 			expect(s, verb, s.faulty.Calls(verb), 0)
@@ -348,10 +348,10 @@ func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfas
 }
 
 func TestADeliveryThatTheNotifierDidNotMakeIsNotDelivered(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the true one", func() bool { return len(m.all()) == 1 })

@@ -26,10 +26,10 @@ func (s *subscriptionRun) addDelivery(events []holdfast.Event) int {
 
 // fitting is how many of the events go into one delivery: at least one.
 func (s *subscriptionRun) fitting(events []holdfast.Event) int {
-	room, n := maxDeliveryBytes, 0
+	left, n := maxDeliveryBytes, 0
 	for n < len(events) && n < max(1, s.traits.Together) {
 		body, err := json.Marshal(events[n])
-		if room -= len(body); err != nil || room < 0 && n > 0 {
+		if left -= len(body); err != nil || left < 0 && n > 0 {
 			break
 		}
 		n++
@@ -37,7 +37,7 @@ func (s *subscriptionRun) fitting(events []holdfast.Event) int {
 	return max(n, 1)
 }
 
-// appendDelivery adds a delivery to the change. The same events get the same delivery id, whenever they are posted.
+// appendDelivery adds a delivery to the change. The same events get the same delivery id, whenever they are delivered.
 func (s *subscriptionRun) appendDelivery(events []holdfast.Event, more int) {
 	id := fmt.Sprintf("%s_%d", s.sub.ID, events[0].Seq)
 	if last := events[len(events)-1].Seq; last != events[0].Seq || more > 0 {

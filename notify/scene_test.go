@@ -35,8 +35,8 @@ type scene struct {
 	stops  []func()
 }
 
-// tell runs a test in a bubble. At the end it stops every service and checks the store.
-func tell(t *testing.T, story func(s *scene)) {
+// runScene runs a test in a bubble. At the end it stops every service and checks the store.
+func runScene(t *testing.T, story func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
@@ -87,8 +87,8 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// tells starts a service with these sinks, and returns a function that stops it.
-func (s *scene) tells(sinks map[string]notify.Sink, change ...func(*notify.Config)) (stop func()) {
+// serves starts a service with these sinks, and returns a function that stops it.
+func (s *scene) serves(sinks map[string]notify.Sink, change ...func(*notify.Config)) (stop func()) {
 	s.Helper()
 	return s.tellsFrom(s.faulty, sinks, change...)
 }
@@ -255,8 +255,8 @@ func (s *scene) passes(d time.Duration) {
 	synctest.Wait()
 }
 
-// A mouth is a sink that records its deliveries. The test decides what it answers.
-type mouth struct {
+// A fakeSink is a sink that records its deliveries. The test decides what it answers.
+type fakeSink struct {
 	traits notify.Traits
 	host   string
 	answer func(ctx context.Context, d notify.Delivery) error
@@ -267,11 +267,11 @@ type mouth struct {
 	most int // at once, per subscription
 }
 
-func (m *mouth) Traits() notify.Traits                 { return m.traits }
-func (m *mouth) Check(subscription.Subscription) error { return nil }
-func (m *mouth) Host(subscription.Subscription) string { return m.host }
+func (m *fakeSink) Traits() notify.Traits                 { return m.traits }
+func (m *fakeSink) Check(subscription.Subscription) error { return nil }
+func (m *fakeSink) Host(subscription.Subscription) string { return m.host }
 
-func (m *mouth) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
+func (m *fakeSink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	m.mu.Lock()
 	m.told = append(m.told, d)
 	m.now++
@@ -288,14 +288,14 @@ func (m *mouth) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	return nil, m.answer(ctx, d)
 }
 
-func (m *mouth) all() []notify.Delivery {
+func (m *fakeSink) all() []notify.Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.told)
 }
 
 // events are the numbers of all delivered events, in order.
-func (m *mouth) events() (seqs []int64) {
+func (m *fakeSink) events() (seqs []int64) {
 	for _, d := range m.all() {
 		for _, e := range d.Events {
 			seqs = append(seqs, e.Seq)

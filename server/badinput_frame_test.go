@@ -106,8 +106,8 @@ func badFrames() []badFrame {
 	}
 }
 
-// say sends text over a plain TCP connection, closes the writing side unless the text asks for Connection: close, and reads the answer.
-func (s *gateScene) say(text string) string {
+// sendRaw sends text over a plain TCP connection, closes the writing side unless the text asks for Connection: close, and reads the answer.
+func (s *gateScene) sendRaw(text string) string {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestBadFramesAreRefusedAndNothingIsSmuggledIn(t *testing.T) {
 	s := newGateScene(t)
 	before := s.facts()
 	for _, f := range badFrames() {
-		heard := s.say(f.text)
+		heard := s.sendRaw(f.text)
 		from := bufio.NewReader(strings.NewReader(heard))
 		for n := 0; ; n++ {
 			response, err := http.ReadResponse(from, nil)
@@ -154,7 +154,7 @@ func TestBadFramesAreRefusedAndNothingIsSmuggledIn(t *testing.T) {
 func TestPipelinedRequestsAreAllAnswered(t *testing.T) {
 	s := newGateScene(t)
 	one := "GET /v1/jobs HTTP/1.1\r\n" + authHead + "\r\n"
-	heard := s.say(strings.Repeat(one, 20) + "GET /v1/nope HTTP/1.1\r\n" + authHead + "\r\n" + "GET /v1/jobs HTTP/1.1\r\n" + authHead + "Connection: close\r\n\r\n")
+	heard := s.sendRaw(strings.Repeat(one, 20) + "GET /v1/nope HTTP/1.1\r\n" + authHead + "\r\n" + "GET /v1/jobs HTTP/1.1\r\n" + authHead + "Connection: close\r\n\r\n")
 	if good, bad := strings.Count(heard, "HTTP/1.1 200 OK"), strings.Count(heard, "HTTP/1.1 404"); good != 21 || bad != 1 {
 		t.Errorf("%d good answers, %d bad ones: %.300q", good, bad, heard)
 	}

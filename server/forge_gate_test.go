@@ -17,17 +17,17 @@ func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 	for _, draft := range []string{`{"kind":"holdfast.webhook"}`, `{"kind":"mail","queue":"holdfast"}`, `{"kind":"mail","owner":"subscription/x"}`, `{"kind":"HOLDFAST.mail","queue":"x"}`} {
 		for _, ask := range []struct {
 			who string
-			badAsk
+			badRequest
 		}{
-			{"worker", badAsk{"POST", "/v1/jobs", draft, nil}},
-			{"admin", badAsk{"POST", "/v1/jobs", draft, nil}},
-			{"operator", badAsk{"POST", "/v1/jobs/bulk", "[" + draft + "]", nil}},
-			{"operator", badAsk{"POST", "/v1/groups", `{"then":[{"draft":` + draft + `}]}`, nil}},
-			{"operator", badAsk{"PUT", "/v1/schedules/forged", `{"every":"1h","draft":` + draft + `}`, nil}},
-			{"worker", badAsk{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
-			{"admin", badAsk{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
+			{"worker", badRequest{"POST", "/v1/jobs", draft, nil}},
+			{"admin", badRequest{"POST", "/v1/jobs", draft, nil}},
+			{"operator", badRequest{"POST", "/v1/jobs/bulk", "[" + draft + "]", nil}},
+			{"operator", badRequest{"POST", "/v1/groups", `{"then":[{"draft":` + draft + `}]}`, nil}},
+			{"operator", badRequest{"PUT", "/v1/schedules/forged", `{"every":"1h","draft":` + draft + `}`, nil}},
+			{"worker", badRequest{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
+			{"admin", badRequest{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
 		} {
-			if a := s.send(t.Context(), ask.who, ask.badAsk); a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity {
+			if a := s.send(t.Context(), ask.who, ask.badRequest); a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity {
 				t.Errorf("%s as %s: %d %s", ask.path, ask.who, a.status, a.body)
 			}
 		}

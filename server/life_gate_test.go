@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// locks waits until callers without a key are refused, which must be so within a second.
-func (s *gateScene) locks(what string) {
+// waitLocked waits until callers without a key are refused, which must be so within a second.
+func (s *gateScene) waitLocked(what string) {
 	s.t.Helper()
 	for begun := time.Now(); ; {
 		asked := time.Now()
@@ -50,7 +50,7 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 			t.Fatal("a visitor of the pages:", who, err)
 		}
 		makeFirst(s)
-		s.locks(what)
+		s.waitLocked(what)
 		if _, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err == nil {
 			t.Error(what + ": a visitor of the pages is let in without a key")
 		}
@@ -63,7 +63,7 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
 	id := keyID(s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}))
-	s.locks("after the first key")
+	s.waitLocked("after the first key")
 	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 		}
 	}
 	s.keys["ada"] = s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin})
-	s.locks("after the first key")
+	s.waitLocked("after the first key")
 	for _, name := range proxies {
 		if a := s.ask("ada", "GET", "/v1/jobs", "", name, "for=192.0.2.1"); a.status != http.StatusOK {
 			t.Errorf("with a key, through a proxy (%s): %d %s", name, a.status, a.body)
@@ -112,8 +112,8 @@ func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 	}
 }
 
-// ends are the ways in which a key loses its rights.
-func (s *gateScene) ends() map[string]func(text string) {
+// keyEndings are the ways in which a key loses its rights.
+func (s *gateScene) keyEndings() map[string]func(text string) {
 	once := func(text string, do func(k *apikey.Key)) error {
 		records, err := s.store.Records(s.t.Context(), apikey.Room)
 		for _, r := range records {
@@ -143,8 +143,8 @@ func (s *gateScene) ends() map[string]func(text string) {
 	}
 }
 
-// opens sends a request that waits or streams, and returns the response.
-func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http.Response {
+// openStream sends a request that waits or streams, and returns the response.
+func (s *gateScene) openStream(text, method, path, kind string, body io.Reader) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, body)
 	if err != nil {
@@ -164,9 +164,9 @@ func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http
 // An event stream never ends by itself: the test passes when the read ends.
 func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 	s := newBareScene(t)
-	for how, end := range s.ends() {
+	for how, end := range s.keyEndings() {
 		text := s.makeKey(apikey.Order{Name: "streams", Scope: apikey.Operator})
-		response := s.opens(text, "GET", "/v1/events", "", nil)
+		response := s.openStream(text, "GET", "/v1/events", "", nil)
 		if response.StatusCode != http.StatusOK {
 			t.Fatal(how, response.Status)
 		}
@@ -179,11 +179,11 @@ func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 
 func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
-	for how, end := range s.ends() {
+	for how, end := range s.keyEndings() {
 		text := s.makeKey(apikey.Order{Name: "bulk", Scope: apikey.Worker})
 		from, to := io.Pipe()
 		go func() { _, _ = io.WriteString(to, `{"kind":"mail"}`+"\n") }()
-		response := s.opens(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
+		response := s.openStream(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
 		lines := bufio.NewReader(response.Body)
 		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"id"`) {
 			t.Fatal(how, line, err)
@@ -199,7 +199,7 @@ func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 
 func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
-	for how, end := range s.ends() {
+	for how, end := range s.keyEndings() {
 		text := s.makeKey(apikey.Order{Name: "waits", Scope: apikey.Worker})
 		answered := make(chan answerSeen, 1)
 		s.keys["waits"] = text
@@ -217,7 +217,7 @@ func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 
 func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstKeyIsCreated(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
-	response := s.opens("", "GET", "/v1/events", "", nil)
+	response := s.openStream("", "GET", "/v1/events", "", nil)
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
@@ -234,7 +234,7 @@ func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	s.keys["slow"] = text
 	from, to := io.Pipe()
 	answered, begun := make(chan int, 1), time.Now()
-	go func() { answered <- s.opens(text, "POST", "/v1/jobs", "application/json", from).StatusCode }()
+	go func() { answered <- s.openStream(text, "POST", "/v1/jobs", "application/json", from).StatusCode }()
 	if _, err := io.WriteString(to, `{"kind":`); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// bring opens a bulk stream and sends the beginning of a line.
-func (s *gateScene) bring(who string, bytes int) net.Conn {
+// opensBulk opens a bulk stream and sends the beginning of a line.
+func (s *gateScene) opensBulk(who string, bytes int) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestEndlessLinesStayWithinTheBodyMemoryLimit(t *testing.T) {
 	seen := peak(stop)
 	var conns []net.Conn
 	for range 24 {
-		conns = append(conns, s.bring("own", 3900<<10))
+		conns = append(conns, s.opensBulk("own", 3900<<10))
 	}
 	refused := make(chan bool, len(conns))
 	for _, conn := range conns {

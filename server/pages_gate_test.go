@@ -53,7 +53,7 @@ func TestTheRootRedirectsBrowsersAndNotPrograms(t *testing.T) {
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/console/" || a.header.Get("Vary") != "Accept" {
 		t.Error(a.status, a.header)
 	}
-	for _, other := range []badAsk{{"GET", "/", "", nil}, {"GET", "/", "", []string{"Accept", "application/json"}}, {"POST", "/", "{}", []string{"Accept", asBrowser}}, {"GET", "/nothing", "", []string{"Accept", asBrowser}}} {
+	for _, other := range []badRequest{{"GET", "/", "", nil}, {"GET", "/", "", []string{"Accept", "application/json"}}, {"POST", "/", "{}", []string{"Accept", asBrowser}}, {"GET", "/nothing", "", []string{"Accept", asBrowser}}} {
 		if a := s.send(t.Context(), "", other); a.status != http.StatusNotFound || a.code() != "not_found" {
 			t.Errorf("%+v: %d %s", other, a.status, a.body)
 		}

@@ -149,10 +149,10 @@ func (a answerSeen) code() string {
 // ask sends a request with the named key. Headers are given as name, value, name, value.
 func (s *gateScene) ask(who, method, path, body string, headers ...string) answerSeen {
 	s.t.Helper()
-	return s.send(s.t.Context(), who, badAsk{method, path, body, headers})
+	return s.send(s.t.Context(), who, badRequest{method, path, body, headers})
 }
 
-func (s *gateScene) send(ctx context.Context, who string, b badAsk) answerSeen {
+func (s *gateScene) send(ctx context.Context, who string, b badRequest) answerSeen {
 	s.t.Helper()
 	body, headers := b.body, b.headers
 	var from io.Reader

@@ -79,7 +79,7 @@ func (s *gateScene) try(who string, m mounted, path string) answerSeen {
 		ctx, cancel = context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
 	}
-	a := s.send(ctx, who, badAsk{method: m.method, path: path})
+	a := s.send(ctx, who, badRequest{method: m.method, path: path})
 	if m.long && errors.Is(a.err, context.DeadlineExceeded) {
 		return answerSeen{status: http.StatusOK}
 	}

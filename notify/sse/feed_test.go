@@ -20,7 +20,7 @@ import (
 )
 
 func TestAClientGetsEventsFromTheMomentItConnects(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	m.happen(10, "old", "")
 	_, s := open(t, m, feedsse.Config{Source: "/here"})
 	r := connect(t, s.URL, nil)
@@ -39,7 +39,7 @@ func TestAClientGetsEventsFromTheMomentItConnects(t *testing.T) {
 }
 
 func TestAReconnectHasNoGapAndNoDuplicateHoweverOftenTheConnectionIsLost(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	_, s := open(t, m, feedsse.Config{Page: 7})
 	r := connect(t, s.URL+"?after=0", nil)
 	for round := range 20 {
@@ -52,7 +52,7 @@ func TestAReconnectHasNoGapAndNoDuplicateHoweverOftenTheConnectionIsLost(t *test
 }
 
 func TestAClientWithoutEventsMissesNothingWhenItReconnects(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	m.happen(5, "old", "")
 	h, s := open(t, m, feedsse.Config{Retry: 100 * time.Millisecond})
 	r := connect(t, s.URL, nil)
@@ -65,7 +65,7 @@ func TestAClientWithoutEventsMissesNothingWhenItReconnects(t *testing.T) {
 }
 
 func TestPurgedEventsAreCountedAndTheRestIsSent(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	m.happen(100, "k", "")
 	m.forget(60)
 	_, s := open(t, m, feedsse.Config{})
@@ -82,7 +82,7 @@ func TestPurgedEventsAreCountedAndTheRestIsSent(t *testing.T) {
 }
 
 func TestAClientGetsOnlyMatchingEventsAndItsPosition(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	_, s := open(t, m, feedsse.Config{Comment: 5 * time.Millisecond})
 	r := connect(t, s.URL+"?after=0&event=failed&kind=mail.*&owner=acme", nil)
 	m.happen(1000, "other", "acme")
@@ -103,7 +103,7 @@ func TestAClientGetsOnlyMatchingEventsAndItsPosition(t *testing.T) {
 }
 
 func TestAnOwnerSeesItsOwnEventsWhateverItAsksFor(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	_, s := open(t, m, feedsse.Config{Owner: func(r *http.Request) (string, bool) {
 		return r.Header.Get("X-Owner"), r.Header.Get("X-Owner") != ""
 	}})
@@ -119,7 +119,7 @@ func TestAnOwnerSeesItsOwnEventsWhateverItAsksFor(t *testing.T) {
 }
 
 func TestTheHeaderIsSentAtOnceAndForbidsBuffering(t *testing.T) {
-	_, s := open(t, &memory{}, feedsse.Config{Comment: time.Millisecond, Retry: 1234 * time.Millisecond})
+	_, s := open(t, &feedStore{}, feedsse.Config{Comment: time.Millisecond, Retry: 1234 * time.Millisecond})
 	response, err := http.Get(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestTheHeaderIsSentAtOnceAndForbidsBuffering(t *testing.T) {
 }
 
 func TestASlowClientIsDisconnectedAndBlocksNoOther(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	h, err := feedsse.New(m, feedsse.Config{Poll: time.Millisecond, Retry: time.Millisecond, Write: 300 * time.Millisecond, Page: 50})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestASlowClientIsDisconnectedAndBlocksNoOther(t *testing.T) {
 }
 
 func TestFiveHundredClientsCostTheStoreOnePoller(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	m.happen(3, "old", "")
 	h, s := open(t, m, feedsse.Config{Poll: 20 * time.Millisecond})
 	readers := make([]*reader, 500)
@@ -208,7 +208,7 @@ func TestFiveHundredClientsCostTheStoreOnePoller(t *testing.T) {
 }
 
 func TestTooManyClientsGet503(t *testing.T) {
-	h, s := open(t, &memory{}, feedsse.Config{Clients: 1})
+	h, s := open(t, &feedStore{}, feedsse.Config{Clients: 1})
 	first, err := http.Get(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestTooManyClientsGet503(t *testing.T) {
 }
 
 func TestATemporaryStoreFailureDisconnectsNoClient(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	var log bytes.Buffer
 	_, s := open(t, m, feedsse.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Listen: []string{"*"}})
 	r := connect(t, s.URL, nil)
@@ -262,7 +262,7 @@ func TestATemporaryStoreFailureDisconnectsNoClient(t *testing.T) {
 }
 
 func TestARestoredStoreMakesClientsStartAgain(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	m.happen(100, "k", "")
 	_, s := open(t, m, feedsse.Config{})
 	r := connect(t, s.URL, nil)
@@ -280,7 +280,7 @@ func TestARestoredStoreMakesClientsStartAgain(t *testing.T) {
 }
 
 func TestABadRequestIsAnsweredWithAReason(t *testing.T) {
-	_, s := open(t, &memory{}, feedsse.Config{})
+	_, s := open(t, &feedStore{}, feedsse.Config{})
 	for query, want := range map[string]int{"?after=x": 400, "?after=-1": 400, "?group=nonsense": 400} {
 		response, err := http.Get(s.URL + query)
 		if err != nil {

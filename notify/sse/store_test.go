@@ -31,8 +31,8 @@ func until(t *testing.T, what string, yes func() bool) {
 	t.Fatalf("waited in vain until %s", what)
 }
 
-// A memory is a store that has only a feed, with the guarantees of a real one.
-type memory struct {
+// A feedStore is a store that has only a feed, with the guarantees of a real one.
+type feedStore struct {
 	mu     sync.Mutex
 	events []holdfast.Event
 	purged int64
@@ -41,7 +41,7 @@ type memory struct {
 	broken error
 }
 
-func (m *memory) Feed(_ context.Context, after int64, limit int) (holdfast.Feed, error) {
+func (m *feedStore) Feed(_ context.Context, after int64, limit int) (holdfast.Feed, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
@@ -61,7 +61,7 @@ func (m *memory) Feed(_ context.Context, after int64, limit int) (holdfast.Feed,
 	return f, nil
 }
 
-func (m *memory) Keep(_ context.Context, c holdfast.Change) error {
+func (m *feedStore) Keep(_ context.Context, c holdfast.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard = append(m.heard, c.Listen...)
@@ -69,7 +69,7 @@ func (m *memory) Keep(_ context.Context, c holdfast.Change) error {
 }
 
 // happen appends events of jobs of some kind.
-func (m *memory) happen(n int, kind, owner string) {
+func (m *feedStore) happen(n int, kind, owner string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for range n {
@@ -77,13 +77,13 @@ func (m *memory) happen(n int, kind, owner string) {
 	}
 }
 
-func (m *memory) forget(upTo int64) {
+func (m *feedStore) forget(upTo int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.purged = upTo
 }
 
-func (m *memory) asked() int {
+func (m *feedStore) asked() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reads
