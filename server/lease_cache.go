@@ -18,7 +18,7 @@ const (
 // or that another server handed out, is read from the store. It is safe for concurrent use.
 type leaseCache struct {
 	mu    sync.Mutex
-	order list.List // of *loan, the next to be evicted first
+	order list.List // of *cachedLease, the next to be evicted first
 	at    map[leaseKey]*list.Element
 	bytes int
 }
