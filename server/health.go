@@ -44,12 +44,12 @@ type QueueHealth struct {
 
 // A healthCache caches the results of checks for a short time, so that frequent requests cost little.
 type healthCache struct {
-	mu       sync.Mutex
-	at       time.Time
-	checks   []Checked
-	well     bool
-	detail   Health
-	lookedAt time.Time
+	mu        sync.Mutex
+	checkedAt time.Time
+	checks    []Checked
+	well      bool
+	detail    Health
+	detailAt  time.Time
 }
 
 const (
@@ -109,7 +109,7 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	p := &s.healthCache
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.at) < checkFresh {
+	if time.Since(p.checkedAt) < checkFresh {
 		return p.checks, p.well
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
@@ -128,7 +128,7 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 		}
 		p.checks = append(p.checks, result)
 	}
-	p.at = time.Now()
+	p.checkedAt = time.Now()
 	return p.checks, p.well
 }
 
@@ -148,10 +148,10 @@ func (s *Server) detail(ctx context.Context, health Health, well bool) Health {
 	p := &s.healthCache
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.lookedAt) > detailFresh {
+	if time.Since(p.detailAt) > detailFresh {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
 		defer cancel()
-		p.detail, p.lookedAt = s.readDetail(ctx), time.Now()
+		p.detail, p.detailAt = s.readDetail(ctx), time.Now()
 	}
 	detail := p.detail
 	detail.Status = health.Status
