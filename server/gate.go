@@ -232,9 +232,9 @@ func proxied(r *http.Request) string {
 
 // HTTP makes an http.Server for this server, with limits on the time and size of requests. Call Drain before it is shut down, and Close after.
 func (s *Server) HTTP(addr string) *http.Server {
-	quiet := &quiet{most: s.cfg.Limits.Idle}
+	idle := &idleConns{most: s.cfg.Limits.Idle}
 	web := &http.Server{
-		Addr: addr, Handler: s, ConnState: quiet.changed, DisableGeneralOptionsHandler: true,
+		Addr: addr, Handler: s, ConnState: idle.changed, DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: logOf(s.cfg.Log),
 	}
