@@ -76,7 +76,7 @@ func TestWhatAScopeAllows(t *testing.T) {
 
 func TestABadOrderIsRefusedWithEveryProblem(t *testing.T) {
 	err := Order{Name: "a\nb", Scope: "root", Owner: strings.Repeat("o", 256), ExpireIn: -1}.Check()
-	for _, word := range []string{"named", "scope", "owner", "expires"} {
+	for _, word := range []string{"the name", "scope", "owner", "expires"} {
 		if err == nil || !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), word) {
 			t.Errorf("nothing is said about %s: %v", word, err)
 		}
