@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// both measures something beside the store, and far from it.
+// both measures something on the store and through a server.
 func both(b *testing.B, measure func(b *testing.B, near, to holdfast.Store)) {
 	for _, place := range []string{"near", "far"} {
 		b.Run(place, func(b *testing.B) {
@@ -87,7 +87,7 @@ func BenchmarkDrain(b *testing.B) {
 
 // BenchmarkStream is a stream of lines of any length, against the same jobs in process.
 func BenchmarkStream(b *testing.B) {
-	p := newPlace(b)
+	p := newTestServer(b)
 	from, to := io.Pipe()
 	go func() {
 		out := bufio.NewWriterSize(to, 64<<10)

@@ -8,47 +8,47 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// MostLeases is how many jobs one claim may ask for, and how many settlements, notes or outcomes one call may bring.
+// MostLeases is the maximum number of jobs in one claim, and of settlements, notes or outcomes in one call.
 const MostLeases = 10_000
 
-// MostWait is how long one call waits for work.
+// MostWait is the longest time that one call waits for work.
 const MostWait = 30 * time.Second
 
-// WorkLimit is how many bytes the body of a call may have that brings work or results.
+// WorkLimit is the maximum body size, in bytes, of calls that carry jobs or results.
 const WorkLimit = 16 << 20
 
-// A Claim asks for due jobs, as it travels.
+// A Claim is the JSON form of a request for due jobs.
 type Claim struct {
-	Worker string         `json:"worker" doc:"who will hold the leases: a name of this process and start alone, such as host-4711-1"`
-	Queues []string       `json:"queues" required:"false" doc:"from which queues; when left out, the queue default, or all queues if kinds are named"`
-	Kinds  []string       `json:"kinds,omitempty" doc:"of which kinds: name those that the worker handles, so that it gets no others. All when left out"`
-	Limit  *int           `json:"limit,omitempty" doc:"at most so many jobs, up to 10000; 1 when left out"`
-	Start  *int           `json:"start,omitempty" doc:"so many of them start at once, in their order; the others count as not started until a renewal names them as running. All when left out"`
-	Lease  *time.Duration `json:"lease,omitempty" doc:"how long until others may take the jobs over unless they are renewed, such as 30s, which it is when left out"`
-	Bytes  int            `json:"bytes,omitempty" doc:"at most about so many bytes of arguments and checkpoints together, but at least one job. The server has a bound of its own, of 8 MiB"`
+	Worker string         `json:"worker" doc:"Name of the worker that will hold the leases. It must be unique to this process and this start of it, such as host-4711-1."`
+	Queues []string       `json:"queues" required:"false" doc:"Queues to claim from. When left out: the queue default, or all queues if kinds is given."`
+	Kinds  []string       `json:"kinds,omitempty" doc:"Kinds to claim. List the kinds the worker has handlers for, so that it receives no others. When left out: all kinds."`
+	Limit  *int           `json:"limit,omitempty" doc:"Maximum number of jobs, up to 10000; 1 when left out."`
+	Start  *int           `json:"start,omitempty" doc:"How many of the jobs start at once, in the order of the answer. The others count as not started until a renewal lists them as running. When left out: all."`
+	Lease  *time.Duration `json:"lease,omitempty" doc:"Lease duration, 30s when left out. A job whose lease is not renewed within it is reclaimed and given to another worker."`
+	Bytes  int            `json:"bytes,omitempty" doc:"Approximate maximum of bytes of arguments and checkpoints in the answer. At least one job is returned. The server also stops at about 8 MiB."`
 
-	OwnerSlots int            `json:"owner_slots,omitempty" doc:"how many jobs of one owner the worker runs at once: the claim takes at most so many of each, less those in busy. No bound when left out"`
-	Busy       map[string]int `json:"busy,omitempty" doc:"with owner_slots: how many jobs of each owner the worker runs already; jobs without an owner count under the empty name"`
+	OwnerSlots int            `json:"owner_slots,omitempty" doc:"How many jobs of one owner the worker runs at the same time. The claim takes at most this many of each owner, less those in busy. No maximum when left out."`
+	Busy       map[string]int `json:"busy,omitempty" doc:"With owner_slots: how many jobs of each owner the worker runs already. Jobs without an owner count under the empty name."`
 }
 
-// ClaimIn asks for jobs.
+// ClaimIn is the request to claim jobs.
 type ClaimIn struct {
-	Letter bool `query:"letter" doc:"write JSON that would not keep its letters as {\"$text\": ...}; for Go programs"`
+	Letter bool `query:"letter" doc:"Return arguments and checkpoints byte for byte: JSON that would change in transit is sent as {\"$text\": \"...\"}. Used by the Go client."`
 	Body   Claim
 }
 
-// A Lease is a job in a worker's hands, as it travels.
+// A Lease is a claimed job, in its JSON form.
 type Lease struct {
 	holdfast.Job
-	Batch      holdfast.ID     `json:"batch" doc:"what is renewed, together with its other jobs"`
-	Attempt    int             `json:"attempt" doc:"the number of this attempt in the present generation, from 1"`
-	Since      time.Time       `json:"since,omitzero" doc:"when this generation began: enqueued, or retried by a person"`
-	Checkpoint json.RawMessage `json:"checkpoint,omitempty" doc:"what an earlier attempt noted, if any"`
-	Lost       string          `json:"lost,omitempty" doc:"the worker that went silent while it ran the job"`
-	Corrupt    string          `json:"corrupt,omitempty" doc:"what is wrong with the job's row: such a job is reported as unreadable, never run"`
+	Batch      holdfast.ID     `json:"batch" doc:"Id of the claim batch. All jobs of the batch are renewed together."`
+	Attempt    int             `json:"attempt" doc:"Number of this attempt in the present generation, from 1."`
+	Since      time.Time       `json:"since,omitzero" doc:"When this generation began: when the job was enqueued or last retried by a person."`
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty" doc:"Value that an earlier attempt saved with a note, if any."`
+	Lost       string          `json:"lost,omitempty" doc:"Name of the worker that ran the job before and stopped renewing."`
+	Corrupt    string          `json:"corrupt,omitempty" doc:"What is wrong with the stored job. Do not run it: report the outcome unreadable."`
 }
 
-// LeaseOf is a lease as it travels.
+// LeaseOf returns the JSON form of a lease.
 func LeaseOf(l holdfast.Lease) Lease {
 	return Lease{l.Job, l.Batch, l.Failures + l.Crashes + l.Interrupts + 1, l.Since, l.Checkpoint, l.Lost, l.Corrupt}
 }
@@ -57,124 +57,124 @@ func (l *Lease) lease() holdfast.Lease {
 	return holdfast.Lease{Job: l.Job, Batch: l.Batch, Since: l.Since, Checkpoint: l.Checkpoint, Lost: l.Lost, Corrupt: l.Corrupt}
 }
 
-// ClaimOut is what was claimed.
+// ClaimOut is the answer to a claim.
 type ClaimOut struct {
-	Leases []Lease `json:"leases" doc:"the jobs, in the order in which to start them"`
+	Leases []Lease `json:"leases" doc:"Claimed jobs, in the order in which the worker starts them."`
 }
 
-// A Renewal extends a batch, as it travels.
+// A Renewal extends the leases of one batch, in its JSON form.
 type Renewal struct {
-	Batch   holdfast.ID   `json:"batch" doc:"of the leases"`
-	Running []holdfast.ID `json:"running" required:"false" doc:"jobs of it that have started by now"`
-	Waiting []holdfast.ID `json:"waiting" required:"false" doc:"jobs of it that have not started yet"`
+	Batch   holdfast.ID   `json:"batch" doc:"Id of the claim batch."`
+	Running []holdfast.ID `json:"running" required:"false" doc:"Jobs of the batch that have started."`
+	Waiting []holdfast.ID `json:"waiting" required:"false" doc:"Jobs of the batch that have not started yet."`
 }
 
-// RenewIn extends leases. Name every job that is still at work, so that the answer can say which of them to stop.
+// RenewIn is the request to extend leases. It must list every job that is still running, so that the answer can say which of them to stop.
 type RenewIn struct {
 	Body struct {
-		Renewals []Renewal      `json:"renewals" doc:"batch by batch"`
-		Lease    *time.Duration `json:"lease,omitempty" doc:"how long from now; 30s when left out"`
+		Renewals []Renewal      `json:"renewals" doc:"One entry for each batch."`
+		Lease    *time.Duration `json:"lease,omitempty" doc:"New lease duration, counted from now; 30s when left out."`
 	}
 }
 
-// RenewOut tells bad news only.
+// RenewOut lists the jobs that the worker must stop. Jobs that are not listed are renewed.
 type RenewOut struct {
-	Lost       []holdfast.ID `json:"lost" doc:"jobs that are in other hands by now: stop them, what they do is void"`
-	Cancelling []holdfast.ID `json:"cancelling" doc:"jobs that a person asked to stop: stop them, and report them as cancelled"`
+	Lost       []holdfast.ID `json:"lost" doc:"Jobs that this worker no longer holds. Stop them: their results are not accepted."`
+	Cancelling []holdfast.ID `json:"cancelling" doc:"Jobs that a person has cancelled. Stop them and report the outcome cancelled."`
 }
 
-// A Settlement ends a lease, as it travels. It is for engines, which decide by themselves; others report outcomes.
+// A Settlement ends a lease with a decision, in its JSON form. It is for engines, which apply the policy themselves. Other workers report outcomes.
 type Settlement struct {
-	Batch   holdfast.ID       `json:"batch" doc:"of the lease"`
-	Job     holdfast.ID       `json:"job" doc:"the job"`
-	Token   int               `json:"token" doc:"of the lease"`
-	To      holdfast.State    `json:"to" doc:"complete, failed, cancelled, or queued for another attempt"`
-	Delay   time.Duration     `json:"delay,omitempty" doc:"with queued: not before this has passed"`
-	Charge  holdfast.Charge   `json:"charge,omitempty" doc:"which count the attempt adds to: failure, crash or interrupt"`
-	Limit   int               `json:"limit,omitempty" doc:"the cap that the charge was judged by"`
-	Within  time.Duration     `json:"within,omitempty" doc:"with queued: a promise that the next attempt starts within this time"`
-	Version string            `json:"version,omitempty" doc:"of the application"`
-	Queue   string            `json:"queue,omitempty" doc:"of the job, as its lease says: trends are told by it"`
-	Took    time.Duration     `json:"took,omitempty" doc:"how long the attempt ran"`
-	Result  json.RawMessage   `json:"result,omitempty" doc:"with complete: any JSON"`
-	Failure *holdfast.Failure `json:"failure,omitempty" doc:"what went wrong"`
-	Why     string            `json:"why,omitempty" doc:"a sentence for the story"`
+	Batch   holdfast.ID       `json:"batch" doc:"Id of the claim batch."`
+	Job     holdfast.ID       `json:"job" doc:"Id of the job."`
+	Token   int               `json:"token" doc:"Token of the lease."`
+	To      holdfast.State    `json:"to" doc:"New state: complete, failed, cancelled, or queued for another attempt."`
+	Delay   time.Duration     `json:"delay,omitempty" doc:"With queued: time until the next attempt."`
+	Charge  holdfast.Charge   `json:"charge,omitempty" doc:"Counter that the attempt adds to: failure, crash or interrupt."`
+	Limit   int               `json:"limit,omitempty" doc:"Maximum that the charge was compared with."`
+	Within  time.Duration     `json:"within,omitempty" doc:"With queued: the next attempt is promised to start within this time."`
+	Version string            `json:"version,omitempty" doc:"Version of the application."`
+	Queue   string            `json:"queue,omitempty" doc:"Queue of the job, as in its lease. Trends are counted by it."`
+	Took    time.Duration     `json:"took,omitempty" doc:"How long the attempt ran."`
+	Result  json.RawMessage   `json:"result,omitempty" doc:"With complete: any JSON value."`
+	Failure *holdfast.Failure `json:"failure,omitempty" doc:"What went wrong."`
+	Why     string            `json:"why,omitempty" doc:"One sentence for the job's story."`
 }
 
-// SettleIn ends leases.
+// SettleIn is the request to end leases.
 type SettleIn struct {
-	Letter bool `query:"letter" doc:"results of the form {\"$text\": ...} are JSON to the letter; for Go programs"`
+	Letter bool `query:"letter" doc:"Results may have the form {\"$text\": \"...\"}, which is JSON stored byte for byte. Used by the Go client."`
 	Body   settlements
 }
 
-// Answers tell what became of each thing that was sent, in order.
+// Answers has one entry for each thing that was sent, in the same order.
 type Answers struct {
-	Answers []*Problem `json:"answers" doc:"null where it was written down; lease_lost where the job is in other hands: what was sent is kept as evidence and changes nothing"`
+	Answers []*Problem `json:"answers" doc:"Null where the entry was stored, otherwise the problem. lease_lost means that the worker no longer holds the job: the entry is kept in the job's story and changes nothing."`
 }
 
-// A Note is progress or a checkpoint, as it travels.
+// A Note is progress or a checkpoint of a running job, in its JSON form.
 type Note struct {
-	Batch      holdfast.ID     `json:"batch" doc:"of the lease"`
-	Job        holdfast.ID     `json:"job" doc:"the job"`
-	Token      int             `json:"token" doc:"of the lease"`
-	Progress   *Progress       `json:"progress,omitempty" doc:"how far it is"`
-	Checkpoint json.RawMessage `json:"checkpoint,omitempty" doc:"a small value that the next attempt gets, if there is one"`
+	Batch      holdfast.ID     `json:"batch" doc:"Id of the claim batch."`
+	Job        holdfast.ID     `json:"job" doc:"Id of the job."`
+	Token      int             `json:"token" doc:"Token of the lease."`
+	Progress   *Progress       `json:"progress,omitempty" doc:"How far the attempt is."`
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty" doc:"A small JSON value that the next attempt receives, if there is one."`
 }
 
-// Progress is how far an attempt is, as it travels.
+// Progress is how far an attempt is, in its JSON form.
 type Progress struct {
-	Percent float64 `json:"percent" doc:"0 to 100"`
-	Note    string  `json:"note,omitempty" doc:"for people"`
+	Percent float64 `json:"percent" doc:"From 0 to 100."`
+	Note    string  `json:"note,omitempty" doc:"Text for people."`
 }
 
-// NoteIn brings notes.
+// NoteIn is the request to save notes.
 type NoteIn struct {
-	Letter bool `query:"letter" doc:"checkpoints of the form {\"$text\": ...} are JSON to the letter; for Go programs"`
+	Letter bool `query:"letter" doc:"Checkpoints may have the form {\"$text\": \"...\"}, which is JSON stored byte for byte. Used by the Go client."`
 	Body   struct {
-		Notes []Note `json:"notes" doc:"at most 10000"`
+		Notes []Note `json:"notes" doc:"At most 10000 notes."`
 	}
 }
 
-// PresentIn says that a worker is alive.
+// PresentIn is a worker's report that it is alive.
 type PresentIn struct {
-	Name string `path:"name" doc:"the worker, as it names itself in claims"`
+	Name string `path:"name" doc:"Name of the worker, the same as in its claims."`
 	Body Present
 }
 
-// Present is what a worker says about itself.
+// Present is what a worker reports about itself.
 type Present struct {
-	Queues  []string          `json:"queues" required:"false" doc:"that it claims from"`
-	Kinds   []string          `json:"kinds" required:"false" doc:"that it can run"`
-	Depends map[string]string `json:"depends,omitempty" doc:"for kinds that call something: what they call. Breakers and limits act on it"`
-	Version string            `json:"version,omitempty" doc:"of the application"`
-	Slots   int               `json:"slots,omitempty" doc:"how many jobs it runs at once"`
-	Codes   string            `json:"codes,omitempty" doc:"the name of the record of room code with its own failure codes"`
-	Policy  int               `json:"policy,omitempty" doc:"the version of the applied policy that it follows; 0: none"`
-	Misses  string            `json:"misses,omitempty" doc:"what of the applied policy it does not follow or know, and why"`
-	For     time.Duration     `json:"for,omitempty" doc:"how long to believe this; nothing when the worker is leaving"`
+	Queues  []string          `json:"queues" required:"false" doc:"Queues the worker claims from."`
+	Kinds   []string          `json:"kinds" required:"false" doc:"Kinds the worker has handlers for."`
+	Depends map[string]string `json:"depends,omitempty" doc:"The dependency that each kind calls. Breakers and limits use it."`
+	Version string            `json:"version,omitempty" doc:"Version of the application."`
+	Slots   int               `json:"slots,omitempty" doc:"How many jobs the worker runs at the same time."`
+	Codes   string            `json:"codes,omitempty" doc:"Name of the record, in the room code, that holds the worker's own failure codes."`
+	Policy  int               `json:"policy,omitempty" doc:"Version of the applied policy that the worker follows; 0 when it follows none."`
+	Misses  string            `json:"misses,omitempty" doc:"Parts of the applied policy that the worker does not follow or does not know, and why."`
+	For     time.Duration     `json:"for,omitempty" doc:"How long the worker counts as alive after this report. Leave it out when the worker stops."`
 }
 
-// WakeIn waits for work.
+// WakeIn is the request to wait for work.
 type WakeIn struct {
 	Body struct {
-		Queues   []string      `json:"queues" required:"false" doc:"which ones; all when left out"`
-		Patience time.Duration `json:"patience,omitempty" doc:"how long at most, up to 30s"`
+		Queues   []string      `json:"queues" required:"false" doc:"Queues to wait for; all queues when left out."`
+		Patience time.Duration `json:"patience,omitempty" doc:"Maximum waiting time, up to 30s."`
 	}
 }
 
-// A Wake says why waiting ended. It is a hint: both may be false alarms, and both are false when the time was up.
+// A Wake says why waiting ended. It is a hint: either flag may be set although nothing is to be done. Both are false when the time is over.
 type Wake struct {
-	Work   bool `json:"work" doc:"there may be something to claim"`
-	Cancel bool `json:"cancel" doc:"somebody may have asked a job to stop: renew to learn which"`
+	Work   bool `json:"work" doc:"There may be jobs to claim."`
+	Cancel bool `json:"cancel" doc:"A person may have cancelled a job that is running. Renew to learn which."`
 }
 
-// The routes of workers. The same fences hold for everybody: a lease is named by batch, job and token, and who no longer holds it changes nothing.
+// The routes of workers. Every call names a lease by batch, job and token. A call with a lease that the worker no longer holds changes nothing.
 var (
-	ClaimJobs  = Route[ClaimIn, ClaimOut]{Name: "claim", Method: "POST", Path: "/claims", Scope: apikey.Worker, Tag: "workers", About: "Take due jobs on. A call whose answer is lost leaves its jobs with nobody until their leases end: do not repeat it blindly."}
-	RenewJobs  = Route[RenewIn, RenewOut]{Name: "renew", Method: "POST", Path: "/claims/renew", Scope: apikey.Worker, Tag: "workers", About: "Keep leases, about every third of their time."}
-	SettleJobs = Route[SettleIn, Answers]{Name: "settle", Method: "POST", Path: "/claims/settle", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "End leases with verdicts of one's own; for engines. It may be repeated."}
-	NoteJobs   = Route[NoteIn, Answers]{Name: "note", Method: "POST", Path: "/claims/note", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Keep progress and checkpoints. It may be repeated."}
-	PutWorker  = Route[PresentIn, Nothing]{Name: "present", Method: "PUT", Path: "/workers/{name}", Scope: apikey.Worker, Tag: "workers", About: "Say that a worker is alive, and what it works on."}
-	AwaitWork  = Route[WakeIn, Wake]{Name: "await", Method: "POST", Path: "/wakes", Scope: apikey.Worker, Tag: "workers", Long: true, About: "Wait until there may be something to do."}
-	JobOutcome = Route[OutcomesIn, Answers]{Name: "report", Method: "POST", Path: "/claims/outcomes", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Say what became of jobs. The server decides what follows: retry or not, when, what it means for the breaker. It may be repeated."}
+	ClaimJobs  = Route[ClaimIn, ClaimOut]{Name: "claim", Method: "POST", Path: "/claims", Scope: apikey.Worker, Tag: "workers", About: "Claim due jobs. If the answer is lost, the claimed jobs stay leased until their leases expire; a repeated call claims others, so do not repeat it without a pause."}
+	RenewJobs  = Route[RenewIn, RenewOut]{Name: "renew", Method: "POST", Path: "/claims/renew", Scope: apikey.Worker, Tag: "workers", About: "Renew leases. Call it about every third of the lease duration. It may be repeated."}
+	SettleJobs = Route[SettleIn, Answers]{Name: "settle", Method: "POST", Path: "/claims/settle", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Settle jobs with your own decisions. For engines, which apply the policy themselves; other workers report outcomes. It may be repeated."}
+	NoteJobs   = Route[NoteIn, Answers]{Name: "note", Method: "POST", Path: "/claims/note", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Save progress and checkpoints. It may be repeated. An entry is answered with lease_lost if the worker no longer holds the job."}
+	PutWorker  = Route[PresentIn, Nothing]{Name: "present", Method: "PUT", Path: "/workers/{name}", Scope: apikey.Worker, Tag: "workers", About: "Report that a worker is alive. Includes what it works on and which dependencies its kinds call, for breakers and limits."}
+	AwaitWork  = Route[WakeIn, Wake]{Name: "await", Method: "POST", Path: "/wakes", Scope: apikey.Worker, Tag: "workers", Long: true, About: "Wait for work. Returns when there may be jobs to claim or a job to stop, or when the time is over."}
+	JobOutcome = Route[OutcomesIn, Answers]{Name: "report", Method: "POST", Path: "/claims/outcomes", Scope: apikey.Worker, Tag: "workers", Limit: WorkLimit, About: "Report outcomes of jobs. The server applies the policy: it decides whether and when a job is retried and what the result means for the breaker. It may be repeated. Errors: unavailable (this server runs no engine; use /v1/claims/settle)."}
 )

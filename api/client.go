@@ -17,27 +17,27 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Config says how a Client speaks to its server. The zero value works, with a server that asks for no key.
+// Config configures a Client. The zero value works with a server that needs no key.
 type Config struct {
 	Key string // an API key
-	// HTTP does the calls; one with sensible time limits and enough connections when nil.
+	// HTTP sends the requests. When nil, Dial makes one with time limits and up to 64 idle connections.
 	HTTP *http.Client
-	// Patience is how long a question that may be asked again is asked again while the server is away or overloaded; 10 s when zero, not
-	// at all when negative. Whoever calls may set an end earlier by its context.
+	// Patience is how long the client repeats a request that is safe to repeat while the server cannot be reached or is overloaded: 10 s when zero, no
+	// repetition when negative. The context of a call may end it earlier.
 	Patience time.Duration
 }
 
-// A Client speaks to a server. It is safe for concurrent use.
+// A Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	base string
 	cfg  Config
 }
 
-// Dial makes a client for a server, such as http://127.0.0.1:4747. It asks nothing yet.
+// Dial makes a client for a server, such as http://127.0.0.1:4747. It opens no connection. A bad address is ErrInvalid.
 func Dial(address string, cfg Config) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, invalid("the server %.100q: give an address such as http://127.0.0.1:4747, without a user", address)
+		return nil, invalid("the server address %.100q is not usable: give one such as http://127.0.0.1:4747, without a user name", address)
 	}
 	cfg.Patience = cmp.Or(cfg.Patience, 10*time.Second)
 	if cfg.HTTP == nil {
@@ -49,14 +49,14 @@ func Dial(address string, cfg Config) (*Client, error) {
 	return &Client{base: strings.TrimSuffix(u.String(), "/"), cfg: cfg}, nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() error {
 	c.cfg.HTTP.CloseIdleConnections()
 	return nil
 }
 
-// call asks one question. What can be asked twice without harm is asked again while the server cannot be reached or says that it cannot now: routes
-// that only look, and those of which the caller says so.
+// call sends one request. A request that is safe to repeat is repeated while the server cannot be reached or answers ErrUnavailable, for as long as
+// Config.Patience. Safe are GET routes, and those for which the caller passes again = true.
 func call[In, Out any](ctx context.Context, c *Client, r Route[In, Out], in In, again ...bool) (out Out, err error) {
 	path, header, body, err := Encode(Prefix+r.Path, in)
 	if err != nil {
@@ -65,7 +65,7 @@ func call[In, Out any](ctx context.Context, c *Client, r Route[In, Out], in In, 
 	var text []byte
 	if body != nil {
 		if text, err = Marshal(body); err != nil {
-			return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this cannot be sent: " + clean(err.Error()), Cause: err}
+			return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the request cannot be encoded as JSON: " + clean(err.Error()), Cause: err}
 		}
 		header.Set("Content-Type", "application/json")
 	}
@@ -91,30 +91,30 @@ func call[In, Out any](ctx context.Context, c *Client, r Route[In, Out], in In, 
 	}
 }
 
-// pauseFor is how long to wait before a question is asked again.
+// pauseFor is the time to wait before a request is repeated: what the server asked for, or an exponential backoff with jitter from 50 ms to 2 s.
 func pauseFor(err error, try int) time.Duration {
-	var said *holdfast.Error
-	if errors.As(err, &said) && said.RetryAfter > 0 {
-		return said.RetryAfter
+	var herr *holdfast.Error
+	if errors.As(err, &herr) && herr.RetryAfter > 0 {
+		return herr.RetryAfter
 	}
 	return time.Duration(float64(min(2*time.Second, 50*time.Millisecond<<min(try, 6))) * (0.5 + rand.Float64()))
 }
 
-// send does one call and answers with the body of a good answer, or with the error that the other tells.
+// send does one request. It returns the body of a successful answer, or the error that the answer describes.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, text []byte) ([]byte, error) {
 	response, err := c.open(ctx, method, path, header, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	answer := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, min(response.ContentLength, WorkLimit)))) // room enough to be read in one go
+	answer := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+max(0, min(response.ContentLength, WorkLimit)))) // large enough to be read without growing
 	if _, err := answer.ReadFrom(response.Body); err != nil {
-		return nil, away(ctx, err)
+		return nil, unreachable(ctx, err)
 	}
 	return answer.Bytes(), nil
 }
 
-// open begins a call and answers with a good answer, whose body is the caller's to read and close.
+// open starts one request and returns a successful answer. The caller reads and closes its body.
 func (c *Client) open(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	}
 	response, err := c.cfg.HTTP.Do(request)
 	if err != nil {
-		return nil, away(ctx, err)
+		return nil, unreachable(ctx, err)
 	}
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
 		return response, nil
@@ -135,19 +135,19 @@ func (c *Client) open(ctx context.Context, method, path string, header http.Head
 	answer, _ := io.ReadAll(io.LimitReader(response.Body, 1<<16))
 	var p Problem
 	if UnmarshalLoose(answer, &p) != nil || p.Code == "" {
-		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("the server answered with %s: is it a Holdfast server?", response.Status)}
+		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("the server answered %s without a problem document: check that the address is that of a Holdfast server", response.Status)}
 	}
 	return nil, p.Err()
 }
 
 func unreadableAnswer(err error) error {
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server's answer cannot be read: is it a Holdfast server, and not older than this client?", Cause: err}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server's answer cannot be read: check that it is a Holdfast server and not older than this client", Cause: err}
 }
 
-// away says that the server could not be asked.
-func away(ctx context.Context, err error) error {
+// unreachable is the error for a server that could not be reached. If the caller's context ended, it is the context's error.
+func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server cannot be reached: is it running, and is the address right?", Cause: err}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server cannot be reached: check that it is running and that the address is right", Cause: err}
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// maxDepth is how deep JSON may be nested. Whoever needs more sends a text.
+// maxDepth is how deep JSON may be nested. Deeper data can be sent as a string.
 const maxDepth = 64
 
-// options are the one way in which JSON is written and read here: durations are texts, lists are never null, a member that nobody knows is refused,
-// and so is one that is said twice.
+// options define the one JSON dialect of the API: durations are strings, lists are never null, unknown members are refused, and so are members that
+// occur twice.
 var options = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.RejectUnknownMembers(true),
 	jsontext.PreserveRawStrings(true),
-	json.WithMarshalers(json.JoinMarshalers(durationOut, rawOut, written)),
-	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, draftIn, leaseIn, understood)),
+	json.WithMarshalers(json.JoinMarshalers(durationOut, rawOut, formMarshalers)),
+	json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, draftIn, leaseIn, formUnmarshalers)),
 )
 
-// lenient lets JSON pass that somebody else answers for: what a store holds was checked when it came in, and is told as it is.
+// lenient accepts JSON that the store holds: it was validated when it was enqueued, and is returned as it is.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 var (
@@ -41,25 +41,25 @@ var (
 			return err
 		}
 		if token.Kind() != '"' {
-			return errors.New(`a duration is a text such as "1m30s"`)
+			return errors.New(`a duration is a string such as "1m30s"`)
 		}
 		*to, err = ParseDuration(token.String())
 		return err
 	})
 )
 
-// ParseDuration reads a duration as people and programs write it: 1m30s, 500ms, 36h.
+// ParseDuration reads a duration such as 1m30s, 500ms or 36h.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no duration: write it such as 1m30s, 500ms or 36h", text)
+		return 0, fmt.Errorf("%.40q is not a duration: use a form such as 1m30s, 500ms or 36h", text)
 	}
 	return d, nil
 }
 
-// Marshal writes a value as it travels.
+// Marshal encodes a value in the JSON dialect of the API.
 func Marshal(value any) ([]byte, error) {
-	if own, ok := value.(interface{ appendJSON([]byte) []byte }); ok { // what comes by the thousand is written by hand
+	if own, ok := value.(interface{ appendJSON([]byte) []byte }); ok { // lists that may have thousands of entries have their own encoders
 		return own.appendJSON(nil), nil
 	}
 	if own, ok := value.(settlements); ok {
@@ -68,40 +68,40 @@ func Marshal(value any) ([]byte, error) {
 	return json.Marshal(value, options, lenient)
 }
 
-// MarshalWrite writes a value as it travels, on the way.
+// MarshalWrite is Marshal to a writer.
 func MarshalWrite(to io.Writer, value any) error {
 	return json.MarshalWrite(to, value, options, lenient)
 }
 
-// MarshalIndent writes a value as it travels, for people: the same value is the same text.
+// MarshalIndent encodes a value for people to read, with indentation. Equal values give equal text.
 func MarshalIndent(value any) ([]byte, error) {
 	return json.Marshal(value, options, lenient, jsontext.WithIndent("  "), json.Deterministic(true))
 }
 
-// Unmarshal reads a value. What is wrong with the text is ErrInvalid, and says where; it never repeats what the text says.
+// Unmarshal decodes a request. Bad JSON is ErrInvalid with the position of the mistake; the message never repeats the content.
 func Unmarshal(text []byte, to any) error {
-	if err := shallow(text); err != nil {
+	if err := checkDepth(text); err != nil {
 		return err
 	}
-	if !quickly(text, to) {
+	if !decodeFast(text, to) {
 		if err := json.Unmarshal(text, to, options); err != nil {
 			return unreadable(err)
 		}
 	}
-	return plain(text, to)
+	return refuseNUL(text, to)
 }
 
-// UnmarshalLoose reads an answer: a newer server may say more than this program knows.
+// UnmarshalLoose decodes an answer. It ignores unknown members, because a newer server may send more than this program knows.
 func UnmarshalLoose(text []byte, to any) error {
-	if quickly(text, to) {
+	if decodeFast(text, to) {
 		return nil
 	}
 	return json.Unmarshal(text, to, options, lenient, json.RejectUnknownMembers(false))
 }
 
-// unreadable says what is wrong with JSON in a sentence.
+// unreadable turns a JSON error into an ErrInvalid with a readable message.
 func unreadable(err error) error {
-	message := "the JSON cannot be read"
+	message := "the JSON is not valid"
 	var semantic *json.SemanticError
 	var syntactic *jsontext.SyntacticError
 	switch {
@@ -112,7 +112,7 @@ func unreadable(err error) error {
 		if semantic.Err != nil {
 			message += ": " + semantic.Err.Error()
 		} else if semantic.GoType != nil {
-			message += fmt.Sprintf(": a JSON %v does not fit", semantic.JSONKind)
+			message += fmt.Sprintf(": a JSON %v is not allowed here", semantic.JSONKind)
 		}
 	case errors.As(err, &syntactic):
 		if at := string(syntactic.JSONPointer); at != "" {
@@ -125,9 +125,9 @@ func unreadable(err error) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: clean(message), Cause: err}
 }
 
-// clean keeps a message on one line and short, whatever came in.
+// clean makes a message safe to show: one line, no control characters, at most 400 bytes.
 func clean(text string) string {
-	text = strings.ReplaceAll(text, "\n", "; ") // several problems come on several lines
+	text = strings.ReplaceAll(text, "\n", "; ") // the library joins several problems with line breaks
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			return ' '
@@ -140,8 +140,8 @@ func clean(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// shallow refuses JSON that is nested too deep, before anybody follows it down.
-func shallow(text []byte) error {
+// checkDepth refuses JSON that is nested too deep, before a recursive parser reads it.
+func checkDepth(text []byte) error {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
@@ -149,7 +149,7 @@ func shallow(text []byte) error {
 			i = afterText(text, i) - 1
 		case '{', '[':
 			if depth++; depth > maxDepth {
-				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the JSON is nested deeper than %d: flatten it, or send it as a text", maxDepth)}
+				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the JSON is nested deeper than %d: flatten it, or send it as a string", maxDepth)}
 			}
 		case '}', ']':
 			depth--

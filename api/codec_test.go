@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestJSONIsReadStrictlyAndRefusedWithASentence(t *testing.T) {
+func TestJSONIsDecodedStrictly(t *testing.T) {
 	for _, text := range []string{
 		`{"kind":"a","kind":"b"}`, `{"kind":"a","nope":1}`, `{"kind":"a"} x`, "\xef\xbb\xbf{}", `{"kind":"\ud800"}`, `{"kind":1}`, `{"delay":1}`, `{"delay":"1d"}`, `{"priority":40000}`, `{"max_attempts":1e99}`,
 		`{"owner":"a\u0000b"}`, strings.Repeat("[", 65) + strings.Repeat("]", 65), `{"args":` + strings.Repeat("[", 100) + `}`, `{"KIND":"a"}`, "", "nul", `{"args":{"a":1,"a":2}}`,
@@ -35,12 +35,12 @@ func TestJSONIsReadStrictlyAndRefusedWithASentence(t *testing.T) {
 	}
 }
 
-func TestNestingIsCountedOutsideOfTexts(t *testing.T) {
+func TestNestingIsCountedOutsideOfStrings(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for text, well := range map[string]bool{
 		deep(64): true, deep(65): false, `"` + strings.Repeat("[", 1000) + `"`: true, `"\"` + strings.Repeat("{", 100) + `"`: true, `"\\"` + deep(65): false, strings.Repeat("[],", 1000): true,
 	} {
-		if err := shallow([]byte(text)); (err == nil) != well {
+		if err := checkDepth([]byte(text)); (err == nil) != well {
 			t.Errorf("%.40q: %v", text, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestParametersAreReadStrictly(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentIsWhatIsRead(t *testing.T) {
+func TestEncodedRequestsDecodeToTheSame(t *testing.T) {
 	sent := everyParam{ID: holdfast.NewID(), Limit: 5, Any: -1, Share: 0.25, Name: "a&b=c/ä?", Names: []string{"x", "y z"}, Yes: true, Within: time.Minute, Match: `"abc"`}
 	target, header, body, err := Encode("/x/{id}", sent)
 	if err != nil || body != nil {
@@ -96,9 +96,9 @@ func TestWhatIsSentIsWhatIsRead(t *testing.T) {
 	}
 }
 
-func TestEveryTroubleComesThroughAsItself(t *testing.T) {
+func TestEveryErrorKindSurvivesHTTP(t *testing.T) {
 	id := holdfast.NewID()
-	for _, known := range troubles {
+	for _, known := range problemKinds {
 		p := ProblemOf(&holdfast.Error{Kind: known.kind, Message: "say\r\n\x1b[31mit\u202e", Job: id, RetryAfter: 1500 * time.Millisecond})
 		back := p.Err()
 		if !errors.Is(back, known.kind) || p.Status != known.status || p.Code != known.code || p.Title == "" || strings.ContainsFunc(p.Detail, unicode.IsControl) || strings.ContainsRune(p.Detail, '\u202e') {

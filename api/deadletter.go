@@ -5,13 +5,13 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// LettersOut is a page of dead letters.
+// LettersOut is one page of dead letters.
 type LettersOut struct {
-	Letters []ops.DeadLetter `json:"dead_letters"`
+	Letters []ops.DeadLetter `json:"dead_letters" doc:"Dead letters, newest first."`
 	Paged
 }
 
 // The routes of dead letters.
 var (
-	ListDeadLetters = Route[Selection, LettersOut]{Name: "list-dead-letters", Method: "GET", Path: "/dead-letters", Scope: apikey.Viewer, Tag: "dead letters", About: "Jobs that failed for good and that nobody has discarded, newest first, each with what can be done."}
+	ListDeadLetters = Route[Selection, LettersOut]{Name: "list-dead-letters", Method: "GET", Path: "/dead-letters", Scope: apikey.Viewer, Tag: "dead letters", About: "List dead letters. Jobs that failed for good and were not discarded, newest first, each with the actions that are possible."}
 )

@@ -32,7 +32,7 @@ func (d *Desk) Resume(ctx context.Context, h holdfast.Hold) error {
 	return err
 }
 
-// Shares lists the owners whose weight somebody has set.
+// Shares lists the owners whose weight was set.
 func (d *Desk) Shares(ctx context.Context) ([]ops.Share, error) {
 	out, err := call(ctx, d.c, ListShares, struct{}{})
 	return out.Shares, err
@@ -50,20 +50,20 @@ func (d *Desk) Breakers(ctx context.Context) ([]ops.Breaker, error) {
 	return out.Breakers, err
 }
 
-// Breaker tells all about one.
+// Breaker returns one breaker.
 func (d *Desk) Breaker(ctx context.Context, dependency string) (ops.Breaker, error) {
 	return call(ctx, d.c, GetBreaker, ByName{dependency})
 }
 
 // OpenBreaker opens a breaker.
 func (d *Desk) OpenBreaker(ctx context.Context, dependency string, by ops.By) error {
-	_, err := act(ctx, d, OpenBreaker, by.Actor, named(dependency, by))
+	_, err := act(ctx, d, OpenBreaker, by.Actor, onNamed(dependency, by))
 	return err
 }
 
-// CloseBreaker lets a dependency recover now.
+// CloseBreaker lets a dependency recover at once.
 func (d *Desk) CloseBreaker(ctx context.Context, dependency string, by ops.By) error {
-	_, err := act(ctx, d, CloseBreaker, by.Actor, named(dependency, by))
+	_, err := act(ctx, d, CloseBreaker, by.Actor, onNamed(dependency, by))
 	return err
 }
 
@@ -73,18 +73,19 @@ func (d *Desk) ForceBreaker(ctx context.Context, dependency string, open bool, b
 	return err
 }
 
-// AutoBreaker leaves a forced breaker to itself again.
+// AutoBreaker returns a forced breaker to automatic control.
 func (d *Desk) AutoBreaker(ctx context.Context, dependency string, by ops.By) error {
-	_, err := act(ctx, d, AutoBreaker, by.Actor, named(dependency, by))
+	_, err := act(ctx, d, AutoBreaker, by.Actor, onNamed(dependency, by))
 	return err
 }
 
-// PreviewRedrive says what a redrive would do.
+// PreviewRedrive returns what a redrive would do. It changes nothing.
 func (d *Desk) PreviewRedrive(ctx context.Context, o redrive.Order) (ops.Preview, error) {
 	return act(ctx, d, PreviewRedrive, o.Actor, PreviewIn{Asked{o.Request}, OrderBody{Order: o, Actor: o.Actor}})
 }
 
-// StartRedrive orders dead letters to be sent round again, or to be discarded. An answer that was lost is asked for again: it is one redrive.
+// StartRedrive starts a redrive, which queues dead letters again or discards them. It sends an idempotency key and repeats the request while the server is
+// unavailable: however often it is sent, one redrive starts.
 func (d *Desk) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, error) {
 	if o.Actor == "" {
 		return holdfast.ID{}, o.Check()
@@ -94,7 +95,7 @@ func (d *Desk) StartRedrive(ctx context.Context, o redrive.Order) (holdfast.ID, 
 	return out.ID, err
 }
 
-// Redrives lists redrives, the newest first.
+// Redrives lists redrives, newest first.
 func (d *Desk) Redrives(ctx context.Context) ([]redrive.Progress, error) {
 	out, err := call(ctx, d.c, ListRedrives, struct{}{})
 	if err == nil {
@@ -103,71 +104,71 @@ func (d *Desk) Redrives(ctx context.Context) ([]redrive.Progress, error) {
 	return out.Redrives, err
 }
 
-// Redrive tells all about one redrive.
+// Redrive returns one redrive.
 func (d *Desk) Redrive(ctx context.Context, id holdfast.ID) (ops.Redrive, error) {
 	return call(ctx, d.c, GetRedrive, ByRedrive{id})
 }
 
-// PauseRedrive keeps a redrive from taking more.
+// PauseRedrive pauses a redrive: it takes no more dead letters until it is resumed.
 func (d *Desk) PauseRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
-	_, err := act(ctx, d, PauseRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	_, err := act(ctx, d, PauseRedrive, by.Actor, OnRedrive{ByRedrive{id}, saidBy(by)})
 	return err
 }
 
-// ResumeRedrive lets a redrive go on.
+// ResumeRedrive resumes a redrive.
 func (d *Desk) ResumeRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
-	_, err := act(ctx, d, ResumeRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	_, err := act(ctx, d, ResumeRedrive, by.Actor, OnRedrive{ByRedrive{id}, saidBy(by)})
 	return err
 }
 
 // CancelRedrive ends a redrive for good.
 func (d *Desk) CancelRedrive(ctx context.Context, id holdfast.ID, by ops.By) error {
-	_, err := act(ctx, d, CancelRedrive, by.Actor, OnRedrive{ByRedrive{id}, said(by)})
+	_, err := act(ctx, d, CancelRedrive, by.Actor, OnRedrive{ByRedrive{id}, saidBy(by)})
 	return err
 }
 
-// ErrorGroups lists what goes wrong over and over, the last seen first.
+// ErrorGroups lists error groups, last seen first.
 func (d *Desk) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) (groups []holdfast.ErrorGroup, cursor string, err error) {
 	out, err := call(ctx, d.c, ListErrors, ErrorsIn(f))
 	return out.Errors, out.Cursor, err
 }
 
-// ErrorGroup tells all about one.
+// ErrorGroup returns one error group.
 func (d *Desk) ErrorGroup(ctx context.Context, fingerprint string) (ops.Trouble, error) {
 	return call(ctx, d.c, GetError, ByFingerprint{fingerprint})
 }
 
-// Triage keeps a person's word on an error group.
+// Triage sets the status of an error group, or adds a note to it.
 func (d *Desk) Triage(ctx context.Context, t holdfast.Triage) error {
 	in := TriageIn{ByFingerprint: ByFingerprint{t.Fingerprint}, Body: TriageBody{Word{t.Actor, t.Reason}, t.Status, t.For, t.Count, t.Version}}
 	_, err := act(ctx, d, TriageError, t.Actor, in)
 	return err
 }
 
-// Policy tells which policy was applied.
+// Policy returns the applied policy.
 func (d *Desk) Policy(ctx context.Context) (ops.Policy, error) {
 	return call(ctx, d.c, GetPolicy, struct{}{})
 }
 
-// ApplyPolicy has workers follow a policy.
+// ApplyPolicy applies a policy to all workers.
 func (d *Desk) ApplyPolicy(ctx context.Context, o ops.PolicyOrder, by ops.By) (ops.Policy, error) {
 	in := PolicyIn{Asked: Asked{by.Request}, Match: matching(o.Replaces), Body: PolicyBody{Word{by.Actor, by.Reason}, o.Text, o.Codes}}
 	out, err := act(ctx, d, ApplyPolicy, by.Actor, in)
 	return out, asConflict(err)
 }
 
-// ExplainPolicy says which settings apply to failures, and the source of each.
+// ExplainPolicy returns the settings that apply to failures, and the source of each.
 func (d *Desk) ExplainPolicy(ctx context.Context, q ops.PolicyQuestion) (policy.Explanation, error) {
 	return call(ctx, d.c, ExplainPolicy, ExplainPolicyIn(q))
 }
 
-// RemovePolicy has workers go back to what they were given.
+// RemovePolicy removes the applied policy. Workers return to the policy of their configuration.
 func (d *Desk) RemovePolicy(ctx context.Context, version int, by ops.By) error {
-	_, err := act(ctx, d, RemovePolicy, by.Actor, PolicyDrop{Asked{by.Request}, dropped(by), matching(version)})
+	_, err := act(ctx, d, RemovePolicy, by.Actor, PolicyDrop{Asked{by.Request}, droppedBy(by), matching(version)})
 	return asConflict(err)
 }
 
-// matching is a version as If-Match names it; nothing when any will do.
+// matching is a version as an If-Match header; empty when any version is accepted.
 func matching(version int) string {
 	if version == 0 {
 		return ""
@@ -175,7 +176,7 @@ func matching(version int) string {
 	return strconv.Quote(strconv.Itoa(version))
 }
 
-// asConflict makes a failed precondition the conflict that it is near the store.
+// asConflict turns ErrPrecondition into the conflict that ops.Desk documents.
 func asConflict(err error) error {
 	if errors.Is(err, ErrPrecondition) {
 		return &holdfast.Error{Kind: holdfast.ErrConflict, Message: err.Error(), Cause: err}
@@ -183,26 +184,26 @@ func asConflict(err error) error {
 	return err
 }
 
-// Codes lists every failure code that is known.
+// Codes lists every known failure code.
 func (d *Desk) Codes(ctx context.Context) ([]catalog.Entry, error) {
 	out, err := call(ctx, d.c, ListCodes, struct{}{})
 	return out.Codes, err
 }
 
-// Keys lists the keys, the newest first.
+// Keys lists API keys, newest first.
 func (d *Desk) Keys(ctx context.Context) ([]apikey.Key, error) {
 	out, err := call(ctx, d.c, ListKeys, struct{}{})
 	return out.Keys, err
 }
 
-// MakeKey makes a key. Its text is told this once.
+// MakeKey makes an API key. The text is returned only here; the server keeps a hash.
 func (d *Desk) MakeKey(ctx context.Context, o apikey.Order, by ops.By) (k apikey.Key, text string, err error) {
 	out, err := act(ctx, d, MakeKey, by.Actor, MakeKeyIn{Asked{by.Request}, KeyBody{o, Word{by.Actor, by.Reason}}})
 	return out.Key, out.Text, err
 }
 
-// RevokeKey ends a key.
+// RevokeKey revokes an API key.
 func (d *Desk) RevokeKey(ctx context.Context, id string, by ops.By) error {
-	_, err := act(ctx, d, RevokeKey, by.Actor, DropKey{id, Asked{by.Request}, dropped(by)})
+	_, err := act(ctx, d, RevokeKey, by.Actor, DropKey{id, Asked{by.Request}, droppedBy(by)})
 	return err
 }

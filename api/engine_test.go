@@ -29,15 +29,15 @@ import (
 
 // A host is a server at one address that can be killed and started again.
 type host struct {
-	*place
+	*testServer
 	addr string
-	key  string // a worker's: engines far away have one
+	key  string // key of scope worker, for remote engines
 	log  logged
 	web  *http.Server
 	srv  *server.Server
 }
 
-// logged are the lines that engines far away logged.
+// logged are the log lines of remote engines.
 type logged struct {
 	mu    sync.Mutex
 	lines strings.Builder
@@ -55,7 +55,7 @@ func newHost(t testing.TB) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &host{place: &place{TB: t, near: near}, addr: "127.0.0.1:0"}
+	h := &host{testServer: &testServer{TB: t, near: near}, addr: "127.0.0.1:0"}
 	_, h.key, err = ops.New(near, ops.Config{}).MakeKey(t.Context(), apikey.Order{Name: "far", Scope: apikey.Worker}, ops.By{Actor: "ada"})
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +85,13 @@ func (h *host) start() {
 	go func() { _ = h.web.Serve(listener) }()
 }
 
-// kill cuts every connection, in the middle of whatever it is.
+// kill breaks every connection.
 func (h *host) kill() {
 	_ = h.web.Close()
 	_ = h.srv.Close()
 }
 
-// engine runs an engine far from the store until the test ends.
+// engine runs a remote engine until the test ends.
 func (h *host) engine(cfg engine.Config, prepare func(e *engine.Engine)) {
 	h.Helper()
 	c, err := api.Dial("http://"+h.addr, api.Config{Key: h.key})
@@ -168,7 +168,7 @@ func TestAnEngineOutlivesItsServerAndEveryJobRunsOnce(t *testing.T) {
 	h.kill()
 	h.start()
 	for _, id := range ids {
-		// What was claimed in the very moment is run again when its lease has run out: nobody heard of it.
+		// A job that was claimed at that moment runs again after its lease has expired, because the answer was lost.
 		h.until(id, complete)
 		if n := ran[id].Load(); n != 1 {
 			t.Errorf("job %v ran %d times", id, n)
@@ -176,14 +176,14 @@ func TestAnEngineOutlivesItsServerAndEveryJobRunsOnce(t *testing.T) {
 	}
 }
 
-func TestABreakerOpensAndClosesFromFar(t *testing.T) {
+func TestABreakerOpensAndClosesThroughAServer(t *testing.T) {
 	h := newHost(t)
 	var down atomic.Bool
 	down.Store(true)
-	trouble := breaker.Config{MinCalls: 3, OpenFor: 200 * time.Millisecond, Ramp: 200 * time.Millisecond}
+	problemKind := breaker.Config{MinCalls: 3, OpenFor: 200 * time.Millisecond, Ramp: 200 * time.Millisecond}
 	h.engine(engine.Config{
 		Policy:       failure.Policy{Backoff: failure.Fixed(20 * time.Millisecond), MaxAttempts: 1000},
-		Dependencies: map[string]engine.Dependency{"gateway": {Breaker: trouble, NoBudget: true}},
+		Dependencies: map[string]engine.Dependency{"gateway": {Breaker: problemKind, NoBudget: true}},
 	}, func(e *engine.Engine) {
 		_ = engine.HandleRaw(e, "call", func(context.Context, *engine.Raw) error {
 			if down.Load() {
@@ -203,7 +203,7 @@ func TestABreakerOpensAndClosesFromFar(t *testing.T) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func (h *host) eventually(what string, so func() bool) {
 	h.Helper()
 	for end := time.Now().Add(3 * time.Minute); !so(); {

@@ -9,34 +9,34 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// MostDrafts is how many drafts one array may hold. A stream of lines may be as long as it likes.
+// MostDrafts is the maximum number of drafts in one array. A stream of lines has no maximum.
 const MostDrafts = 10_000
 
-// EnqueueIn brings one draft.
+// EnqueueIn is the request to enqueue one job.
 type EnqueueIn struct {
-	IdempotencyKey string `header:"Idempotency-Key" doc:"makes it safe to repeat the call: the same key with the same draft is answered with the same job"`
-	Traceparent    string `header:"traceparent" doc:"the W3C trace that attempts are linked to, unless the draft names one"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"Makes the call safe to repeat: the same key with the same draft returns the same job."`
+	Traceparent    string `header:"traceparent" doc:"W3C trace context that attempts are linked to, unless the draft has its own."`
 	Body           holdfast.Draft
 }
 
-// Narrow makes the job the owner's.
+// Narrow makes the owner the job's owner.
 func (i *EnqueueIn) Narrow(owner string) error { return narrowDraft(&i.Body, owner) }
 
-// Joins names the group that the job becomes a member of.
+// Joins returns the group that the job becomes a member of.
 func (i *EnqueueIn) Joins() []holdfast.ID { return joined([]holdfast.Draft{i.Body}) }
 
-// Draft is what is to be enqueued, with what the headers say.
+// Draft returns the draft to enqueue, completed from the headers.
 func (i *EnqueueIn) Draft() (holdfast.Draft, error) {
 	d := i.Body
-	said := strings.TrimSpace(i.IdempotencyKey)
-	if len(said) > 1 && said[0] == '"' && said[len(said)-1] == '"' {
-		said = said[1 : len(said)-1]
+	key := strings.TrimSpace(i.IdempotencyKey)
+	if len(key) > 1 && key[0] == '"' && key[len(key)-1] == '"' {
+		key = key[1 : len(key)-1]
 	}
-	if said != "" && d.IdempotencyKey != "" && said != d.IdempotencyKey {
-		return d, invalid("the header and the draft give two idempotency keys: give one")
+	if key != "" && d.IdempotencyKey != "" && key != d.IdempotencyKey {
+		return d, invalid("the header and the draft have different idempotency keys: give one")
 	}
-	if said != "" {
-		d.IdempotencyKey = said
+	if key != "" {
+		d.IdempotencyKey = key
 	}
 	if d.Trace == "" {
 		d.Trace = i.Traceparent
@@ -46,7 +46,7 @@ func (i *EnqueueIn) Draft() (holdfast.Draft, error) {
 
 func narrowDraft(d *holdfast.Draft, owner string) error {
 	if d.Owner != "" && d.Owner != owner {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a job for another owner than the one this key is bound to: leave the owner out"}
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this key is bound to another owner than the job's: leave the owner out"}
 	}
 	if !d.ID.IsZero() {
 		return errChosenID
@@ -55,10 +55,10 @@ func narrowDraft(d *holdfast.Draft, owner string) error {
 	return nil
 }
 
-// errChosenID refuses the id that a caller bound to an owner chose: whether it is taken would tell what others have.
+// errChosenID refuses an id that a caller bound to an owner has chosen: an answer that the id is taken would reveal a job of another owner.
 var errChosenID = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a key that is bound to an owner cannot choose ids: leave the id out, and use an idempotency key to repeat a request safely"}
 
-// joined names the groups that drafts join, each once when they stand together.
+// joined returns the groups that drafts join. Neighbours with the same group count once.
 func joined(drafts []holdfast.Draft) (groups []holdfast.ID) {
 	for i := range drafts {
 		if g := drafts[i].Group; !g.IsZero() && (len(groups) == 0 || groups[len(groups)-1] != g) {
@@ -70,14 +70,14 @@ func joined(drafts []holdfast.Draft) (groups []holdfast.ID) {
 
 // A Receipt acknowledges a draft: the job is durable.
 type Receipt struct {
-	ID       holdfast.ID `json:"id" doc:"the job"`
-	Existing bool        `json:"existing,omitempty" doc:"the draft met a twin, by its unique or idempotency key: nothing was added, and this is the twin"`
+	ID       holdfast.ID `json:"id" doc:"Id of the job."`
+	Existing bool        `json:"existing,omitempty" doc:"A job with the same unique or idempotency key exists. Nothing was added; id is that of the existing job."`
 }
 
-// Announce says where the job is.
+// Announce sets the Location header to the job.
 func (r Receipt) Announce(h http.Header) { h.Set("Location", Prefix+"/jobs/"+r.ID.String()) }
 
-// StatusCode tells a new job from one that was there.
+// StatusCode is 201 for a new job and 200 for an existing one.
 func (r Receipt) StatusCode() int {
 	if r.Existing {
 		return http.StatusOK
@@ -85,23 +85,24 @@ func (r Receipt) StatusCode() int {
 	return http.StatusCreated
 }
 
-// BulkIn brings many drafts: as an array, all or none; or as lines of JSON, each for itself.
+// BulkIn is the request to enqueue many jobs: an array, which is enqueued completely or not at all, or a stream of JSON lines, each of which is
+// enqueued or refused on its own.
 type BulkIn struct {
-	Letter      bool   `query:"letter" doc:"arguments of the form {\"$text\": ...} are JSON to the letter; for Go programs"`
-	Quiet       bool   `query:"quiet" doc:"with a stream: answer only for lines that were refused, and with the sum at the end. For clients that do not read while they send"`
-	Traceparent string `header:"traceparent" doc:"the W3C trace that attempts are linked to, of drafts that name none"`
+	Letter      bool   `query:"letter" doc:"Arguments may have the form {\"$text\": \"...\"}, which is JSON stored byte for byte. Used by the Go client."`
+	Quiet       bool   `query:"quiet" doc:"With a stream: answer only the lines that were refused, and the sum at the end. For clients that do not read while they send."`
+	Traceparent string `header:"traceparent" doc:"W3C trace context that attempts are linked to, for drafts without their own."`
 	Body        []holdfast.Draft
 
 	owner string
 }
 
-// Narrow makes all of them the owner's.
+// Narrow makes the owner the owner of all drafts.
 func (i *BulkIn) Narrow(owner string) error {
 	i.owner = owner
 	return nil
 }
 
-// Finish puts into a draft what is said for all of them.
+// Finish applies the parameters of the request to a draft.
 func (i *BulkIn) Finish(d *holdfast.Draft) error {
 	if i.Letter {
 		d.Args = Unmark(d.Args)
@@ -115,40 +116,40 @@ func (i *BulkIn) Finish(d *holdfast.Draft) error {
 	return nil
 }
 
-// BulkOut acknowledges drafts, in order.
+// BulkOut acknowledges drafts.
 type BulkOut struct {
-	Receipts []Receipt `json:"receipts" doc:"in the order of the drafts"`
+	Receipts []Receipt `json:"receipts" doc:"One receipt for each draft, in the same order."`
 }
 
 // A Line answers one line of a stream.
 type Line struct {
-	Line     int         `json:"line" doc:"which one, from 1"`
-	ID       holdfast.ID `json:"id,omitzero" doc:"the job: it is durable"`
-	Existing bool        `json:"existing,omitempty" doc:"it was there before"`
-	Problem  *Problem    `json:"problem,omitempty" doc:"what is wrong with the line: it was not enqueued"`
+	Line     int         `json:"line" doc:"Number of the line in the request, from 1."`
+	ID       holdfast.ID `json:"id,omitzero" doc:"Id of the job. It is durable."`
+	Existing bool        `json:"existing,omitempty" doc:"A job with the same unique or idempotency key exists; id is that of the existing job."`
+	Problem  *Problem    `json:"problem,omitempty" doc:"What is wrong with the line. It was not enqueued."`
 }
 
-// Sum ends the answer to a stream. Without it the stream was broken off, and what has no line of its own may not be enqueued.
+// Sum is the last line of the answer to a stream. If it is missing, the stream was broken off, and lines without an answer may not be enqueued.
 type Sum struct {
-	Lines    int `json:"lines" doc:"so many were read"`
-	Enqueued int `json:"enqueued" doc:"so many are new and durable"`
-	Existing int `json:"existing" doc:"so many met a twin"`
-	Refused  int `json:"refused" doc:"so many were not enqueued; each has a line of its own"`
+	Lines    int `json:"lines" doc:"Lines that were read."`
+	Enqueued int `json:"enqueued" doc:"New jobs. They are durable."`
+	Existing int `json:"existing" doc:"Lines whose job already existed."`
+	Refused  int `json:"refused" doc:"Lines that were not enqueued. Each has an answer of its own."`
 }
 
-// A NewGroup is a group that is to be made.
+// A NewGroup is the JSON form of a group to create.
 type NewGroup struct {
-	ID       holdfast.ID     `json:"id,omitzero" doc:"names it; made when left out"`
-	Name     string          `json:"name,omitempty" doc:"for people"`
-	Owner    string          `json:"owner,omitempty" doc:"whose it is"`
-	Parent   holdfast.ID     `json:"parent,omitzero" doc:"the group it is a member of"`
-	Quorum   int             `json:"quorum,omitempty" doc:"so many complete members make it ready although others are not; all when left out"`
-	ExpireIn time.Duration   `json:"expire_in,omitempty" doc:"members that have not ended by then are cancelled"`
-	ExpireAt time.Time       `json:"expire_at,omitzero" doc:"or by this instant"`
-	Then     []holdfast.Then `json:"then,omitempty" doc:"jobs that follow an outcome"`
+	ID       holdfast.ID     `json:"id,omitzero" doc:"Id of the group; generated when left out."`
+	Name     string          `json:"name,omitempty" doc:"Name for people."`
+	Owner    string          `json:"owner,omitempty" doc:"Owner of the group."`
+	Parent   holdfast.ID     `json:"parent,omitzero" doc:"Group that this group is a member of."`
+	Quorum   int             `json:"quorum,omitempty" doc:"Number of complete members that makes the group ready although others are not; all members when left out."`
+	ExpireIn time.Duration   `json:"expire_in,omitempty" doc:"Time until members that have not ended are cancelled."`
+	ExpireAt time.Time       `json:"expire_at,omitzero" doc:"Instant at which members that have not ended are cancelled; instead of expire_in."`
+	Then     []holdfast.Then `json:"then,omitempty" doc:"Jobs to enqueue when the group ends with a given outcome."`
 }
 
-// Group is what is to be made.
+// Group returns the group to create.
 func (g NewGroup) Group() holdfast.Group {
 	return holdfast.Group{ID: g.ID, Name: g.Name, Owner: g.Owner, Parent: g.Parent, Quorum: g.Quorum, ExpireIn: g.ExpireIn, ExpireAt: g.ExpireAt, Then: g.Then}
 }
@@ -157,13 +158,13 @@ func newGroupOf(g holdfast.Group) NewGroup {
 	return NewGroup{g.ID, g.Name, g.Owner, g.Parent, g.Quorum, g.ExpireIn, g.ExpireAt, g.Then}
 }
 
-// GatherIn makes a group.
+// GatherIn is the request to create a group.
 type GatherIn struct{ Body NewGroup }
 
-// Narrow makes the group, and what continues it, the owner's.
+// Narrow makes the owner the owner of the group and of the jobs that follow it.
 func (i *GatherIn) Narrow(owner string) error {
 	if i.Body.Owner != "" && i.Body.Owner != owner {
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a group for another owner than the one this key is bound to: leave the owner out"}
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this key is bound to another owner than the group's: leave the owner out"}
 	}
 	if !i.Body.ID.IsZero() {
 		return errChosenID
@@ -177,7 +178,7 @@ func (i *GatherIn) Narrow(owner string) error {
 	return nil
 }
 
-// Joins names the group it goes into.
+// Joins returns the parent group.
 func (i *GatherIn) Joins() []holdfast.ID {
 	if i.Body.Parent.IsZero() {
 		return nil
@@ -185,10 +186,10 @@ func (i *GatherIn) Joins() []holdfast.ID {
 	return []holdfast.ID{i.Body.Parent}
 }
 
-// The routes by which work comes in.
+// The routes that add jobs and groups.
 var (
-	EnqueueJob  = Route[EnqueueIn, Receipt]{Name: "enqueue", Method: "POST", Path: "/jobs", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Status: http.StatusCreated, About: "Enqueue a job. The answer says that it is durable: 201, or 200 when it met a twin."}
-	EnqueueBulk = Route[BulkIn, BulkOut]{Name: "enqueue-bulk", Method: "POST", Path: "/jobs/bulk", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Limit: WorkLimit, Long: true, About: "Enqueue many jobs: an array of at most 10000, all or none; or, as application/x-ndjson, a stream of any length, line by line, answered line by line."}
-	GatherGroup = Route[GatherIn, holdfast.Group]{Name: "make-group", Method: "POST", Path: "/groups", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", Status: http.StatusCreated, About: "Make a group, so that drafts may name it. Seal it when it has all its members."}
-	SealGroup   = Route[OnGroup, Nothing]{Name: "seal-group", Method: "POST", Path: "/groups/{id}/seal", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", About: "Say that a group has all its members."}
+	EnqueueJob  = Route[EnqueueIn, Receipt]{Name: "enqueue", Method: "POST", Path: "/jobs", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Status: http.StatusCreated, About: "Enqueue a job. The job is durable when the answer arrives: 201 for a new job, 200 if a job with the same unique or idempotency key exists. Errors: idempotency_key_reused (the key was used for another draft), conflict (the id is taken, or the group is sealed), not_found (no such group), throttled (the owner is over its rate)."}
+	EnqueueBulk = Route[BulkIn, BulkOut]{Name: "enqueue-bulk", Method: "POST", Path: "/jobs/bulk", Scope: apikey.Worker, Also: apikey.Operator, Tag: "jobs", Limit: WorkLimit, Long: true, About: "Enqueue many jobs. An array of at most 10000 drafts is enqueued completely or not at all. A body of application/x-ndjson is a stream of any length: each line is one draft, and the answer has one line for each. Errors: as for enqueue, for the whole array or for single lines."}
+	GatherGroup = Route[GatherIn, holdfast.Group]{Name: "make-group", Method: "POST", Path: "/groups", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", Status: http.StatusCreated, About: "Create a group. Drafts refer to it by its id; seal it when it has all its members. Errors: conflict (the id is taken, or the parent is sealed), not_found (no such parent)."}
+	SealGroup   = Route[OnGroup, Nothing]{Name: "seal-group", Method: "POST", Path: "/groups/{id}/seal", Scope: apikey.Worker, Also: apikey.Operator, Tag: "groups", About: "Seal a group. It has all its members and can end. Errors: not_found (no such group)."}
 )

@@ -19,14 +19,14 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A place is a store with a server before it.
-type place struct {
+// A testServer is a store and a server in front of it.
+type testServer struct {
 	testing.TB
 	near holdfast.Store
 	web  *httptest.Server
 }
 
-func newPlace(t testing.TB, change ...func(*server.Config)) *place {
+func newTestServer(t testing.TB, change ...func(*server.Config)) *testServer {
 	t.Helper()
 	near, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "jobs.db")})
 	if err != nil {
@@ -40,7 +40,7 @@ func newPlace(t testing.TB, change ...func(*server.Config)) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t, near, httptest.NewUnstartedServer(srv)}
+	p := &testServer{t, near, httptest.NewUnstartedServer(srv)}
 	p.web.Config = srv.HTTP("")
 	p.web.Start()
 	t.Cleanup(func() {
@@ -52,7 +52,7 @@ func newPlace(t testing.TB, change ...func(*server.Config)) *place {
 	return p
 }
 
-func (p *place) dial(cfg api.Config) *api.Client {
+func (p *testServer) dial(cfg api.Config) *api.Client {
 	p.Helper()
 	c, err := api.Dial(p.web.URL, cfg)
 	if err != nil {
@@ -62,8 +62,8 @@ func (p *place) dial(cfg api.Config) *api.Client {
 	return c
 }
 
-// ask does one request by hand, as curl would.
-func (p *place) ask(method, path, body string, headers ...string) (int, http.Header, string) {
+// ask sends one HTTP request, as curl would.
+func (p *testServer) ask(method, path, body string, headers ...string) (int, http.Header, string) {
 	p.Helper()
 	request, err := http.NewRequestWithContext(p.Context(), method, p.web.URL+"/v1"+path, strings.NewReader(body))
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *place) ask(method, path, body string, headers ...string) (int, http.Hea
 	return response.StatusCode, response.Header, string(text)
 }
 
-func (p *place) jobs() int {
+func (p *testServer) jobs() int {
 	p.Helper()
 	n := 0
 	counts, err := p.near.Counts(p.Context())
@@ -99,7 +99,7 @@ func (p *place) jobs() int {
 }
 
 func TestAJobIsAcknowledgedOnceUnderItsIdempotencyKey(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	status, header, first := p.ask("POST", "/jobs", `{"kind":"mail","args":{"to":"ada"}}`, `Idempotency-Key: "once"`, "traceparent: 00-aa-bb-01")
 	var receipt api.Receipt
 	if err := api.Unmarshal([]byte(first), &receipt); err != nil || status != http.StatusCreated || header.Get("Location") != "/v1/jobs/"+receipt.ID.String() {
@@ -118,7 +118,7 @@ func TestAJobIsAcknowledgedOnceUnderItsIdempotencyKey(t *testing.T) {
 }
 
 func TestAnArrayIsEnqueuedAllOrNone(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	if status, _, text := p.ask("POST", "/jobs/bulk", `[{"kind":"mail"},{"kind":"two words"}]`); status != http.StatusBadRequest || p.jobs() != 0 {
 		t.Fatal(status, text)
 	}
@@ -132,7 +132,7 @@ func TestAnArrayIsEnqueuedAllOrNone(t *testing.T) {
 }
 
 func TestABadLineOfAStreamDoesNotStopTheOthers(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	var lines strings.Builder
 	for i := range 3000 {
 		switch {
@@ -162,8 +162,8 @@ func TestABadLineOfAStreamDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestAStreamIsAnsweredWhileItComes(t *testing.T) {
-	p := newPlace(t)
+func TestAStreamIsAnsweredWhileItIsSent(t *testing.T) {
+	p := newTestServer(t)
 	from, to := io.Pipe()
 	request, err := http.NewRequestWithContext(t.Context(), "POST", p.web.URL+"/v1/jobs/bulk", from)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestAStreamIsAnsweredWhileItComes(t *testing.T) {
 	}
 }
 
-// A lossy way loses the answers of calls that the server has done.
+// A lossy transport loses the answers of requests that the server has executed.
 type lossy struct {
 	lose  func(*http.Request) bool
 	calls atomic.Int64
@@ -216,7 +216,7 @@ func losesOnce(path string) *lossy {
 }
 
 func TestAnEnqueueWhoseAnswerIsLostIsNotDoneTwice(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	ctx := t.Context()
 	before, err := p.near.Enqueue(ctx, []holdfast.Draft{{Kind: "mail", UniqueKey: "taken"}})
 	if err != nil {
@@ -240,7 +240,7 @@ func TestAnEnqueueWhoseAnswerIsLostIsNotDoneTwice(t *testing.T) {
 }
 
 func TestAnIDThatExistsIsAConflictAlsoWhenAnAnswerWasLost(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	taken := holdfast.Draft{ID: holdfast.NewID(), Kind: "mail"}
 	if _, err := p.near.Enqueue(t.Context(), []holdfast.Draft{taken}); err != nil {
 		t.Fatal(err)

@@ -16,44 +16,44 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// EventsIn asks for events as they happen.
+// EventsIn is the request to follow events.
 type EventsIn struct {
-	After string   `query:"after" doc:"begin behind this number; with what happens next when left out"`
-	Last  string   `header:"Last-Event-ID" doc:"go on behind this number; browsers say it by themselves when they come back"`
-	Event []string `query:"event" doc:"only of these names, such as job.failed or group.*"`
-	Kind  []string `query:"kind" doc:"only of jobs of these kinds"`
-	Owner []string `query:"owner" doc:"only of these owners"`
-	Group []string `query:"group" doc:"only of these groups and their members"`
-	Code  []string `query:"code" doc:"only with these codes of failure"`
+	After string   `query:"after" doc:"Start after this event number; with the next event when left out."`
+	Last  string   `header:"Last-Event-ID" doc:"Continue after this event number. Browsers send it when they reconnect."`
+	Event []string `query:"event" doc:"Only events of these types, such as job.failed or group.*."`
+	Kind  []string `query:"kind" doc:"Only events of jobs of these kinds."`
+	Owner []string `query:"owner" doc:"Only events of these owners."`
+	Group []string `query:"group" doc:"Only events of these groups and their members."`
+	Code  []string `query:"code" doc:"Only events with these failure codes."`
 
-	Bound string // the owner that the caller is bound to
+	Bound string // owner that the caller's key is bound to; set by the server
 }
 
-// Narrow keeps the events to an owner.
+// Narrow restricts the events to an owner.
 func (i *EventsIn) Narrow(owner string) error {
 	i.Bound = owner
 	return nil
 }
 
-// Events is the route by which one follows what happens.
-var Events = Route[EventsIn, string]{Name: "follow-events", Method: "GET", Path: "/events", Scope: apikey.Viewer, Tag: "events", Long: true, About: "What happens, while it happens, as server-sent events. Who comes back with Last-Event-ID misses nothing."}
+// Events is the route of the event stream.
+var Events = Route[EventsIn, string]{Name: "follow-events", Method: "GET", Path: "/events", Scope: apikey.Viewer, Tag: "events", Long: true, About: "Follow events. Server-sent events, sent as they happen. A client that reconnects with Last-Event-ID misses nothing that retention still keeps."}
 
-// Tail follows the feed from a number on and waits where it ends, until ctx does. A connection that breaks is made again, and nothing is missed; when
-// the server stays away for longer than Config.Patience, the tail ends with that error.
+// Tail follows the feed after a number until ctx ends; at the end of the feed it waits for more. It reconnects when a connection breaks and misses no
+// event. If the server stays unreachable for longer than Config.Patience, Tail yields that error and ends.
 func (d *Desk) Tail(ctx context.Context, after int64) iter.Seq2[holdfast.Feed, error] {
 	return func(yield func(holdfast.Feed, error) bool) {
-		t := &tail{after: after, yield: yield, well: time.Now()}
+		t := &tail{after: after, yield: yield, lastHeard: time.Now()}
 		for try := 0; ; try++ {
-			before := t.well
+			before := t.lastHeard
 			err := t.follow(ctx, d.c)
-			if t.well != before {
+			if t.lastHeard != before {
 				try = 0
 			}
 			wait := pauseFor(err, try)
 			switch {
-			case ctx.Err() != nil || errors.Is(err, errEnough):
+			case ctx.Err() != nil || errors.Is(err, errStopped):
 				return
-			case !errors.Is(err, holdfast.ErrUnavailable) || time.Since(t.well)+wait > d.c.cfg.Patience:
+			case !errors.Is(err, holdfast.ErrUnavailable) || time.Since(t.lastHeard)+wait > d.c.cfg.Patience:
 				yield(holdfast.Feed{}, err)
 				return
 			}
@@ -66,16 +66,16 @@ func (d *Desk) Tail(ctx context.Context, after int64) iter.Seq2[holdfast.Feed, e
 	}
 }
 
-// A tail is how far somebody has followed the feed.
+// A tail is the position of one call of Tail.
 type tail struct {
-	after int64
-	yield func(holdfast.Feed, error) bool
-	well  time.Time // when something was heard last
+	after     int64
+	yield     func(holdfast.Feed, error) bool
+	lastHeard time.Time // when the server last sent something
 }
 
-var errEnough = errors.New("the reader has had enough")
+var errStopped = errors.New("the caller stopped iterating")
 
-// follow reads one connection to its end.
+// follow reads one connection until it ends.
 func (t *tail) follow(ctx context.Context, c *Client) error {
 	header := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {strconv.FormatInt(t.after, 10)}}
 	response, err := c.open(ctx, http.MethodGet, Prefix+Events.Path, header, http.NoBody)
@@ -91,15 +91,15 @@ func (t *tail) follow(ctx context.Context, c *Client) error {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return away(ctx, err)
+			return unreachable(ctx, err)
 		}
-		t.well = time.Now()
+		t.lastHeard = time.Now()
 		line = strings.TrimRight(line, "\r\n")
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case line == "":
-			if err := t.heard(name, data); err != nil {
+			if err := t.handle(name, data); err != nil {
 				return err
 			}
 			name, data = "", ""
@@ -111,11 +111,11 @@ func (t *tail) follow(ctx context.Context, c *Client) error {
 	}
 }
 
-// heard takes one event in.
-func (t *tail) heard(name, data string) error {
+// handle handles one event of the stream.
+func (t *tail) handle(name, data string) error {
 	page := holdfast.Feed{}
-	var said struct {
-		Data   holdfast.Event `json:"data"` // of an event; the rest is said by a reset or a position
+	var message struct {
+		Data   holdfast.Event `json:"data"` // of an event; the other fields are those of a reset or a position
 		Seq    int64          `json:"seq"`
 		From   int64          `json:"from"`
 		Missed int64          `json:"missed"`
@@ -124,30 +124,30 @@ func (t *tail) heard(name, data string) error {
 	if data == "" {
 		return nil
 	}
-	// Subscribers get events in this very form, in which durations are numbers.
-	if err := stdjson.Unmarshal([]byte(data), &said); err != nil {
-		return &holdfast.Error{Kind: ErrInternal, Message: "an event cannot be read: is the server newer than this program?", Cause: err}
+	// The data is a CloudEvent and not a body of the API, so the standard library decodes it.
+	if err := stdjson.Unmarshal([]byte(data), &message); err != nil {
+		return &holdfast.Error{Kind: ErrInternal, Message: "an event cannot be read: check that the server is not newer than this program", Cause: err}
 	}
 	switch name {
 	case "position":
-		t.after = said.Seq
+		t.after = message.Seq
 		return nil
 	case "reset":
-		if said.From < t.after {
-			return invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning", said.From, t.after, said.From)
+		if message.From < t.after {
+			return invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning", message.From, t.after, message.From)
 		}
-		t.after = said.From
-		page.Missed, page.Purged, page.Head = said.Missed, said.From, said.Head
-		if said.Missed == 0 {
+		t.after = message.From
+		page.Missed, page.Purged, page.Head = message.Missed, message.From, message.Head
+		if message.Missed == 0 {
 			return nil
 		}
 	default:
-		t.after = said.Data.Seq
-		page.Events, page.Head = []holdfast.Event{said.Data}, said.Data.Seq
+		t.after = message.Data.Seq
+		page.Events, page.Head = []holdfast.Event{message.Data}, message.Data.Seq
 	}
 	page.Next = t.after
 	if !t.yield(page, nil) {
-		return errEnough
+		return errStopped
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfastdev/holdfast/server"
 )
 
-func TestATailFromFarTellsEveryEventOnceThoughItsConnectionBreaks(t *testing.T) {
-	p := newPlace(t, func(c *server.Config) { c.Listen = []string{"*"} })
+func TestATailYieldsEveryEventOnceAlthoughItsConnectionBreaks(t *testing.T) {
+	p := newTestServer(t, func(c *server.Config) { c.Listen = []string{"*"} })
 	if err := p.near.Keep(t.Context(), holdfast.Change{Listen: []holdfast.Listener{{Name: "feed", Events: []string{"*"}}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestATailFromFarTellsEveryEventOnceThoughItsConnectionBreaks(t *testing.T) 
 	}
 }
 
-func (p *place) sequence() {
+func (p *testServer) sequence() {
 	p.Helper()
 	for {
 		if n, err := p.near.Sequence(p.Context(), 100); err != nil || n < 100 {
@@ -66,14 +66,14 @@ func (p *place) sequence() {
 	}
 }
 
-func TestAServerThatClosesSendsAwayWhoWaitsOrListens(t *testing.T) {
-	near := newPlace(t).near
+func TestAClosingServerEndsRequestsThatWaitOrStream(t *testing.T) {
+	near := newTestServer(t).near
 	srv, err := server.New(server.Config{Store: near, Desk: ops.New(near, ops.Config{}), Open: true, IgnoreKeys: true, Log: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := srv.HTTP("")
-	p := &place{t, near, httptest.NewUnstartedServer(srv)}
+	p := &testServer{t, near, httptest.NewUnstartedServer(srv)}
 	p.web.Config = web
 	p.web.Start()
 	t.Cleanup(p.web.Close)

@@ -6,49 +6,49 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// ByGroup names one group, in the path.
+// ByGroup has the id of a group in the path.
 type ByGroup struct {
-	ID holdfast.ID `path:"id" doc:"the group"`
+	ID holdfast.ID `path:"id" doc:"Id of the group."`
 }
 
-// GroupID makes it the affair of the group's owner.
+// GroupID returns the group that the request is about.
 func (b ByGroup) GroupID() holdfast.ID { return b.ID }
 
-// GroupsIn asks for a list of groups.
+// GroupsIn is the request for a list of groups.
 type GroupsIn struct {
-	State  holdfast.GroupState `query:"state" doc:"only in this state"`
-	Owner  string              `query:"owner" doc:"only this owner's"`
-	Name   string              `query:"name" doc:"only of this name"`
-	Parent holdfast.ID         `query:"parent" doc:"only those inside this group"`
-	Limit  int                 `query:"limit" doc:"how many, at most 200"`
-	Cursor string              `query:"cursor" doc:"go on after the page that gave this cursor"`
+	State  holdfast.GroupState `query:"state" doc:"Only groups in this state."`
+	Owner  string              `query:"owner" doc:"Only groups of this owner."`
+	Name   string              `query:"name" doc:"Only groups with this name."`
+	Parent holdfast.ID         `query:"parent" doc:"Only groups that are members of this group."`
+	Limit  int                 `query:"limit" doc:"Page size, at most 200."`
+	Cursor string              `query:"cursor" doc:"Cursor of the previous page; leave it out for the first."`
 }
 
-// Narrow keeps the list to an owner.
+// Narrow restricts the list to an owner.
 func (g *GroupsIn) Narrow(owner string) error { return narrow(&g.Owner, owner) }
 
-// GroupsOut is a page of groups.
+// GroupsOut is one page of groups.
 type GroupsOut struct {
-	Groups []holdfast.Group `json:"groups" doc:"without counting their members"`
+	Groups []holdfast.Group `json:"groups" doc:"Groups, newest first, without the counts of their members."`
 	Paged
 }
 
-// OnGroup is a word on one group.
+// OnGroup is a request on one group, with actor and reason.
 type OnGroup struct {
 	ByGroup
 	Asked
 	Body WordOn
 }
 
-// RetryGroupOut answers the manual retry of a group.
+// RetryGroupOut is the answer to the manual retry of a group.
 type RetryGroupOut struct {
-	Jobs int `json:"jobs" doc:"so many members were sent round again"`
+	Jobs int `json:"jobs" doc:"Number of members that were queued again."`
 }
 
-// The routes of groups: looking at them, and intervening.
+// The routes that read groups and act on them.
 var (
-	ListGroups  = Route[GroupsIn, GroupsOut]{Name: "list-groups", Method: "GET", Path: "/groups", Scope: apikey.Viewer, Tag: "groups", About: "Groups, newest first."}
-	GetGroup    = Route[ByGroup, ops.Gathering]{Name: "get-group", Method: "GET", Path: "/groups/{id}", Scope: apikey.Viewer, Tag: "groups", About: "All about one group: how its members stand, and which of them need somebody."}
-	RetryGroup  = Route[OnGroup, RetryGroupOut]{Name: "retry-group", Method: "POST", Path: "/groups/{id}/retry", Scope: apikey.Operator, Tag: "groups", About: "Send round what failed in a group, and all that was cancelled because of it."}
-	CancelGroup = Route[OnGroup, Nothing]{Name: "cancel-group", Method: "POST", Path: "/groups/{id}/cancel", Scope: apikey.Operator, Tag: "groups", About: "Seal a group and have its members cancelled."}
+	ListGroups  = Route[GroupsIn, GroupsOut]{Name: "list-groups", Method: "GET", Path: "/groups", Scope: apikey.Viewer, Tag: "groups", About: "List groups. Newest first."}
+	GetGroup    = Route[ByGroup, ops.Gathering]{Name: "get-group", Method: "GET", Path: "/groups/{id}", Scope: apikey.Viewer, Tag: "groups", About: "Get a group. Includes the counts of its members by state, and those that need attention. Errors: not_found (no such group)."}
+	RetryGroup  = Route[OnGroup, RetryGroupOut]{Name: "retry-group", Method: "POST", Path: "/groups/{id}/retry", Scope: apikey.Operator, Tag: "groups", About: "Retry a group. Queues its failed members again, and the members that were cancelled because of them. Errors: not_found (no such group), conflict (no member can be retried)."}
+	CancelGroup = Route[OnGroup, Nothing]{Name: "cancel-group", Method: "POST", Path: "/groups/{id}/cancel", Scope: apikey.Operator, Tag: "groups", About: "Cancel a group. Seals it and cancels its members. Errors: not_found (no such group), conflict (the group has already ended)."}
 )

@@ -8,52 +8,52 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// HoldsOut are the holds in force.
+// HoldsOut lists the holds in force.
 type HoldsOut struct {
-	Holds []ops.Held `json:"holds"`
+	Holds []ops.Held `json:"holds" doc:"Holds in force."`
 }
 
-// PauseIn places a hold.
+// PauseIn is the request to place a hold.
 type PauseIn struct {
 	Asked
 	Body HoldBody
 }
 
-// HoldBody is a hold as it is placed.
+// HoldBody is the hold to place.
 type HoldBody struct {
 	HoldName
 	Word
-	Retries  bool           `json:"retries,omitempty" doc:"keep back only jobs that have failed before"`
-	AtMost   int            `json:"at_most,omitempty" doc:"let so many through at once; 0: none"`
-	Rate     *holdfast.Rate `json:"rate,omitempty" doc:"let jobs through as from a bucket"`
-	For      time.Duration  `json:"for,omitempty" doc:"how long; until it is lifted when it is left out"`
-	Expected time.Time      `json:"expected,omitzero" doc:"when whoever keeps it expects to change it; it does not end by itself"`
+	Retries  bool           `json:"retries,omitempty" doc:"Hold only jobs that have failed before."`
+	AtMost   int            `json:"at_most,omitempty" doc:"How many of the held jobs may run at the same time; 0 for none."`
+	Rate     *holdfast.Rate `json:"rate,omitempty" doc:"Rate at which held jobs may start (a token bucket)."`
+	For      time.Duration  `json:"for,omitempty" doc:"How long the hold lasts; until it is lifted when left out."`
+	Expected time.Time      `json:"expected,omitzero" doc:"When the hold is expected to change. For information: it does not end the hold."`
 }
 
-// LiftIn lifts a hold.
+// LiftIn is the request to lift a hold.
 type LiftIn struct {
 	Asked
 	Body LiftBody
 }
 
-// LiftBody says which hold is lifted.
+// LiftBody names the hold to lift.
 type LiftBody struct {
 	HoldName
 	Word
 }
 
-// A HoldName is what is held, and by whom: exactly one of queue, kind, owner, dependency and tag. A name that ends in * stands for every name that
-// begins so.
+// A HoldName identifies a hold: exactly one of queue, kind, owner, dependency and tag, and the source. A name that ends in * matches every name with that
+// prefix.
 type HoldName struct {
-	Queue      string `json:"queue,omitempty"`
-	Kind       string `json:"kind,omitempty"`
-	Owner      string `json:"owner,omitempty"`
-	Dependency string `json:"dependency,omitempty"`
-	Tag        string `json:"tag,omitempty"`
-	Source     string `json:"source,omitempty" doc:"who keeps it: operator when it is left out"`
+	Queue      string `json:"queue,omitempty" doc:"Queue whose jobs are held."`
+	Kind       string `json:"kind,omitempty" doc:"Kind whose jobs are held."`
+	Owner      string `json:"owner,omitempty" doc:"Owner whose jobs are held."`
+	Dependency string `json:"dependency,omitempty" doc:"Dependency whose jobs are held."`
+	Tag        string `json:"tag,omitempty" doc:"Tag whose jobs are held."`
+	Source     string `json:"source,omitempty" doc:"Source of the hold; operator when left out."`
 }
 
-// Hold is a hold of that name.
+// Hold returns the hold with this name.
 func (n HoldName) Hold() holdfast.Hold {
 	return holdfast.Hold{Queue: n.Queue, Kind: n.Kind, Owner: n.Owner, Dependency: n.Dependency, Tag: n.Tag, Source: n.Source}
 }
@@ -62,50 +62,50 @@ func holdName(h holdfast.Hold) HoldName {
 	return HoldName{h.Queue, h.Kind, h.Owner, h.Dependency, h.Tag, h.Source}
 }
 
-// QueuesOut is where the jobs of each queue stand.
+// QueuesOut lists the queues.
 type QueuesOut struct {
-	Queues []ops.QueueStats `json:"queues"`
+	Queues []ops.QueueStats `json:"queues" doc:"Number of jobs of each queue, by state."`
 }
 
-// PauseNamed pauses something that has a name.
+// PauseNamed is the request to pause something that has a name.
 type PauseNamed struct {
 	ByName
 	Asked
 	Body PauseBody
 }
 
-// PauseBody says for how long.
+// PauseBody is the duration of a pause.
 type PauseBody struct {
 	Word
-	For time.Duration `json:"for,omitempty" doc:"how long; until it is resumed when it is left out"`
+	For time.Duration `json:"for,omitempty" doc:"How long the pause lasts; until it is resumed when left out."`
 }
 
-// SharesOut are the weights that somebody has set.
+// SharesOut lists the weights that were set.
 type SharesOut struct {
-	Shares []ops.Share `json:"shares"`
+	Shares []ops.Share `json:"shares" doc:"Owners whose weight was set."`
 }
 
-// ShareIn sets the weight of an owner.
+// ShareIn is the request to set the weight of an owner.
 type ShareIn struct {
-	Owner string `path:"owner" doc:"whose weight; escape what is not a letter or digit, a slash too"`
+	Owner string `path:"owner" doc:"Owner. Percent-encode everything that is not a letter or a digit, also a slash (%2F)."`
 	Asked
 	Body ShareBody
 }
 
-// ShareBody says how much an owner weighs.
+// ShareBody is the weight of an owner.
 type ShareBody struct {
 	Word
-	Weight float64 `json:"weight" doc:"an owner of weight 3 is given three jobs where another is given one; 1 is ordinary"`
+	Weight float64 `json:"weight" doc:"An owner of weight 3 gets three jobs for each job of an owner of weight 1. 1 is the default."`
 }
 
-// The routes of holds, and of what is divided.
+// The routes of holds, queues and shares.
 var (
-	ListHolds   = Route[struct{}, HoldsOut]{Name: "list-holds", Method: "GET", Path: "/holds", Scope: apikey.Viewer, Tag: "holds", About: "The holds in force, and how many jobs wait behind each."}
-	PlaceHold   = Route[PauseIn, Nothing]{Name: "place-hold", Method: "POST", Path: "/holds", Scope: apikey.Operator, Tag: "holds", About: "Hold a queue, a kind, an owner, a dependency or a tag: its jobs stay queued and spend nothing."}
-	LiftHold    = Route[LiftIn, Nothing]{Name: "lift-hold", Method: "POST", Path: "/holds/lift", Scope: apikey.Operator, Tag: "holds", About: "Lift a hold. Lifting one that is not there is no error."}
-	ListQueues  = Route[struct{}, QueuesOut]{Name: "list-queues", Method: "GET", Path: "/queues", Scope: apikey.Viewer, Tag: "holds", About: "Where the jobs of each queue stand."}
-	PauseQueue  = Route[PauseNamed, Nothing]{Name: "pause-queue", Method: "POST", Path: "/queues/{name}/pause", Scope: apikey.Operator, Tag: "holds", About: "Hold a queue."}
-	ResumeQueue = Route[OnNamed, Nothing]{Name: "resume-queue", Method: "POST", Path: "/queues/{name}/resume", Scope: apikey.Operator, Tag: "holds", About: "Lift the hold that an operator placed on a queue."}
-	ListShares  = Route[struct{}, SharesOut]{Name: "list-shares", Method: "GET", Path: "/shares", Scope: apikey.Viewer, Tag: "holds", About: "The owners whose weight somebody has set."}
-	SetShare    = Route[ShareIn, Nothing]{Name: "set-share", Method: "PUT", Path: "/shares/{owner}", Scope: apikey.Operator, Tag: "holds", About: "Set the weight of an owner where owners compete; 1 forgets it."}
+	ListHolds   = Route[struct{}, HoldsOut]{Name: "list-holds", Method: "GET", Path: "/holds", Scope: apikey.Viewer, Tag: "holds", About: "List holds. The holds in force, and how many jobs wait behind each."}
+	PlaceHold   = Route[PauseIn, Nothing]{Name: "place-hold", Method: "POST", Path: "/holds", Scope: apikey.Operator, Tag: "holds", About: "Place a hold. Jobs of a queue, a kind, an owner, a dependency or a tag stay queued at no cost. Errors: conflict (the source is a breaker; open or close the breaker instead)."}
+	LiftHold    = Route[LiftIn, Nothing]{Name: "lift-hold", Method: "POST", Path: "/holds/lift", Scope: apikey.Operator, Tag: "holds", About: "Lift a hold. Lifting a hold that does not exist is not an error. Errors: conflict (the source is a breaker; open or close the breaker instead)."}
+	ListQueues  = Route[struct{}, QueuesOut]{Name: "list-queues", Method: "GET", Path: "/queues", Scope: apikey.Viewer, Tag: "holds", About: "List queues. Number of jobs in each, by state."}
+	PauseQueue  = Route[PauseNamed, Nothing]{Name: "pause-queue", Method: "POST", Path: "/queues/{name}/pause", Scope: apikey.Operator, Tag: "holds", About: "Pause a queue. Places an operator's hold on it."}
+	ResumeQueue = Route[OnNamed, Nothing]{Name: "resume-queue", Method: "POST", Path: "/queues/{name}/resume", Scope: apikey.Operator, Tag: "holds", About: "Resume a queue. Lifts the operator's hold on it."}
+	ListShares  = Route[struct{}, SharesOut]{Name: "list-shares", Method: "GET", Path: "/shares", Scope: apikey.Viewer, Tag: "holds", About: "List shares. The owners whose weight was set."}
+	SetShare    = Route[ShareIn, Nothing]{Name: "set-share", Method: "PUT", Path: "/shares/{owner}", Scope: apikey.Operator, Tag: "holds", About: "Set the weight of an owner. It decides how owners share workers when they compete; 1 removes the setting."}
 )

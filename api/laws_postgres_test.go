@@ -7,8 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// Where the two databases could differ by what travels: times, texts, JSON, errors and long waits.
-func TestAStoreOnPostgreSQLAtAServerKeepsTheLaws(t *testing.T) {
-	open := func(t testing.TB) *storetest.Subject { return afar(t, storefixture.Postgres(t)) }
+// The parts in which the two databases could differ through a server: times, strings, JSON, errors and long waits.
+func TestAStoreOnPostgreSQLThroughAServerConforms(t *testing.T) {
+	open := func(t testing.TB) *storetest.Subject { return remoteSubject(t, storefixture.Postgres(t)) }
 	storetest.Laws(t, storetest.Harness{Open: open}, "enqueue", "keys", "claim", "settle", "fence", "refusal", "note", "record", "await", "member", "inspect")
 }

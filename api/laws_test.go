@@ -14,13 +14,13 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-func TestAStoreAtAServerKeepsTheLaws(t *testing.T) {
-	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return afar(t, storefixture.SQLite(t)) }})
+func TestAStoreThroughAServerConforms(t *testing.T) {
+	storetest.Laws(t, storetest.Harness{Open: func(t testing.TB) *storetest.Subject { return remoteSubject(t, storefixture.SQLite(t)) }})
 }
 
 var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// far serves a store and answers with the client's view of it.
+// far serves a store and returns a client of it.
 func far(t testing.TB, near holdfast.Store, change ...func(*server.Config)) *api.Store {
 	t.Helper()
 	cfg := server.Config{Store: near, Desk: ops.New(near, ops.Config{}), Open: true, IgnoreKeys: true, Log: silent}
@@ -47,8 +47,8 @@ func far(t testing.TB, near holdfast.Store, change ...func(*server.Config)) *api
 	return c.Store()
 }
 
-// afar is a subject as it is seen from a client of a server that serves it.
-func afar(t testing.TB, near *storetest.Subject) *storetest.Subject {
+// remoteSubject is a conformance subject behind a server.
+func remoteSubject(t testing.TB, near *storetest.Subject) *storetest.Subject {
 	seen := *near
 	seen.Store, seen.Near = far(t, near.Store), near.Store
 	seen.Reopen = func() holdfast.Store { return far(t, near.Reopen()) }

@@ -7,48 +7,48 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Ways in which an attempt can end, as a worker tells it.
+// The outcomes of an attempt that a worker can report.
 const (
 	OutcomeComplete   = "complete"
 	OutcomeFailed     = "failed"
-	OutcomeTimedOut   = "timed_out"  // its time was up
-	OutcomeCrashed    = "crashed"    // the program broke: a panic, an exception nobody expected
-	OutcomeThrottled  = "throttled"  // the other side asked for less: no attempt is spent
-	OutcomeSnoozed    = "snoozed"    // nothing was wrong, it is only too early
-	OutcomeReturned   = "returned"   // handed back for free: the worker stops, or never started it
-	OutcomeCancelled  = "cancelled"  // a person asked it to stop, and it did
-	OutcomeUnreadable = "unreadable" // the arguments cannot be understood
+	OutcomeTimedOut   = "timed_out"  // the attempt exceeded its time limit
+	OutcomeCrashed    = "crashed"    // the program failed unexpectedly: a panic, an unhandled exception
+	OutcomeThrottled  = "throttled"  // the dependency asked to be called later; the attempt costs nothing
+	OutcomeSnoozed    = "snoozed"    // the job cannot be done yet; the attempt costs nothing
+	OutcomeReturned   = "returned"   // released: the worker stops, or never started it; the attempt costs nothing
+	OutcomeCancelled  = "cancelled"  // a person cancelled the job, and the worker stopped it
+	OutcomeUnreadable = "unreadable" // the arguments cannot be decoded
 )
 
-// An Outcome is what became of an attempt, as a worker in any language tells it. It decides nothing: how often a job is tried, and when again, is
-// the policy's.
+// An Outcome is the result of an attempt, as a worker in any language reports it. It contains no decision: the policy decides whether and when the job is
+// retried.
 type Outcome struct {
-	Batch   holdfast.ID `json:"batch" doc:"of the lease"`
-	Job     holdfast.ID `json:"job" doc:"the job"`
-	Token   int         `json:"token" doc:"of the lease"`
-	Outcome string      `json:"outcome" enum:"complete,failed,throttled,timed_out,crashed,snoozed,returned,cancelled,unreadable" doc:"how it ended. throttled: the other side asked to come back later; the job waits for retry_after, keeps code and message in its story, and no attempt is spent. snoozed: nothing was wrong, it is only too early. returned: handed back for free, because the worker stops or never started it"`
+	Batch   holdfast.ID `json:"batch" doc:"Id of the claim batch."`
+	Job     holdfast.ID `json:"job" doc:"Id of the job."`
+	Token   int         `json:"token" doc:"Token of the lease."`
+	Outcome string      `json:"outcome" enum:"complete,failed,throttled,timed_out,crashed,snoozed,returned,cancelled,unreadable" doc:"How the attempt ended. throttled: the dependency asked to be called later; the job waits for retry_after and spends no attempt. snoozed: it is too early for the job; it waits for snooze and spends no attempt. returned: the worker stops or never started the job; it is released at no cost."`
 
-	Took   time.Duration   `json:"took,omitempty" doc:"how long the attempt ran, such as 1.5s"`
-	Result json.RawMessage `json:"result,omitempty" doc:"with complete: any JSON, up to 1 MiB"`
+	Took   time.Duration   `json:"took,omitempty" doc:"How long the attempt ran, such as 1.5s."`
+	Result json.RawMessage `json:"result,omitempty" doc:"With complete: any JSON value up to 1 MiB."`
 
-	Code       string            `json:"code,omitempty" doc:"of the failure, such as RATE_LIMITED; the server classifies by message, http_status and exit_code when left out"`
-	Message    string            `json:"message,omitempty" doc:"what went wrong, in a line; needed when it failed"`
-	Detail     string            `json:"detail,omitempty" doc:"for engineers: a stack, an output. Secrets are scrubbed"`
-	HTTPStatus int               `json:"http_status,omitempty" doc:"when an HTTP call failed: its status"`
-	ExitCode   *int              `json:"exit_code,omitempty" doc:"when a program failed: its exit code; -1 when a signal ended it"`
-	Context    map[string]string `json:"context,omitempty" doc:"facts for the record, at most 32"`
-	Dependency string            `json:"dependency,omitempty" doc:"what caused it, when it is not what the kind depends on"`
+	Code       string            `json:"code,omitempty" doc:"Failure code, such as RATE_LIMITED. When left out, the server classifies by message, http_status and exit_code."`
+	Message    string            `json:"message,omitempty" doc:"What went wrong, in one line. Required when the attempt failed."`
+	Detail     string            `json:"detail,omitempty" doc:"Details for engineers, such as a stack trace or output. Secrets are removed."`
+	HTTPStatus int               `json:"http_status,omitempty" doc:"HTTP status, if an HTTP call failed."`
+	ExitCode   *int              `json:"exit_code,omitempty" doc:"Exit code, if a program failed; -1 when a signal ended it."`
+	Context    map[string]string `json:"context,omitempty" doc:"Further facts for the failure record, at most 32."`
+	Dependency string            `json:"dependency,omitempty" doc:"Dependency that caused the failure, if it is not the one of the kind."`
 
-	Permanent  bool          `json:"permanent,omitempty" doc:"waiting cannot cure it: the job fails for good"`
-	Benign     bool          `json:"benign,omitempty" doc:"it was to be expected: recorded, raises no alarm"`
-	RetryAfter time.Duration `json:"retry_after,omitempty" doc:"try again no sooner than this; with throttled: how long to wait, by the policy's backoff when left out"`
-	Hold       time.Duration `json:"hold,omitempty" doc:"nobody is to call the dependency for so long"`
-	Snooze     time.Duration `json:"snooze,omitempty" doc:"with snoozed: for how long"`
+	Permanent  bool          `json:"permanent,omitempty" doc:"A retry cannot succeed: the job fails for good."`
+	Benign     bool          `json:"benign,omitempty" doc:"The failure is expected: it is recorded and raises no alert."`
+	RetryAfter time.Duration `json:"retry_after,omitempty" doc:"Minimum time until the next attempt. With throttled: the waiting time; the policy's backoff when left out."`
+	Hold       time.Duration `json:"hold,omitempty" doc:"Hold all jobs that need the dependency for this time."`
+	Snooze     time.Duration `json:"snooze,omitempty" doc:"With snoozed: the waiting time."`
 }
 
-// OutcomesIn brings outcomes.
+// OutcomesIn is the request that reports outcomes.
 type OutcomesIn struct {
 	Body struct {
-		Outcomes []Outcome `json:"outcomes" doc:"at most 10000"`
+		Outcomes []Outcome `json:"outcomes" doc:"At most 10000 outcomes."`
 	}
 }

@@ -16,31 +16,31 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A param is a field of a request that is not its body.
+// A param is a field of a request that comes from the path, the query or a header.
 type param struct {
 	index []int
 	where string // path, query or header
 	name  string
-	most  int64 // of a number; 0: whatever fits
+	max   int64 // maximum of a number; 0: no maximum
 }
 
-// maxPage is how many things a page may have, where a parameter does not say otherwise by the tag max.
+// maxPage is the maximum of the parameter limit, unless its field has the tag max.
 const maxPage = 200
 
-// A shape is how a type of request is put on the wire.
-type shape struct {
+// A requestLayout describes how a request type is encoded: which fields are parameters, and which one is the body.
+type requestLayout struct {
 	params []param
-	body   []int // where the body is; nil: there is none
+	body   []int // index of the body field; nil when there is none
 }
 
-var shapes sync.Map // reflect.Type → *shape
+var requestLayouts sync.Map // reflect.Type → *requestLayout
 
-// shapeOf reads the tags of a request's type, once.
-func shapeOf(t reflect.Type) *shape {
-	if known, ok := shapes.Load(t); ok {
-		return known.(*shape)
+// layoutOf returns the layout of a request type. It is computed once for each type, and safe for concurrent use.
+func layoutOf(t reflect.Type) *requestLayout {
+	if known, ok := requestLayouts.Load(t); ok {
+		return known.(*requestLayout)
 	}
-	s := &shape{}
+	s := &requestLayout{}
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
 			continue
@@ -51,18 +51,18 @@ func shapeOf(t reflect.Type) *shape {
 		}
 		for _, where := range []string{"path", "query", "header"} {
 			if name, ok := f.Tag.Lookup(where); ok {
-				s.params = append(s.params, param{f.Index, where, name, mostOf(f, name)})
+				s.params = append(s.params, param{f.Index, where, name, maxOf(f, name)})
 			}
 		}
 	}
-	shapes.Store(t, s)
+	requestLayouts.Store(t, s)
 	return s
 }
 
-// mostOf is the largest number that a parameter may be.
-func mostOf(f reflect.StructField, name string) int64 {
-	if most, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64); err == nil {
-		return most
+// maxOf is the maximum of a numeric parameter.
+func maxOf(f reflect.StructField, name string) int64 {
+	if limit, err := strconv.ParseInt(f.Tag.Get("max"), 10, 64); err == nil {
+		return limit
 	}
 	if name == "limit" {
 		return maxPage
@@ -70,17 +70,17 @@ func mostOf(f reflect.StructField, name string) int64 {
 	return 0
 }
 
-// HasBody reports whether requests of this type have a body.
-func HasBody(in any) bool { return shapeOf(reflect.TypeOf(in).Elem()).body != nil }
+// HasBody reports whether requests of this type have a body. in is a pointer to the request.
+func HasBody(in any) bool { return layoutOf(reflect.TypeOf(in).Elem()).body != nil }
 
-// Decode reads a request's parameters and body into in, which is a pointer. A parameter that nobody knows is refused: a filter that is misspelled
-// must not select everything.
+// Decode reads the parameters and the body of a request into in, which is a pointer. Every mistake is ErrInvalid. Unknown query parameters are refused: a
+// misspelled filter must not select everything.
 func Decode(r *http.Request, body []byte, in any) error {
 	v := reflect.ValueOf(in).Elem()
-	s := shapeOf(v.Type())
+	s := layoutOf(v.Type())
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return invalid("the query cannot be read: escape what is not a letter or digit")
+		return invalid("the query cannot be read: percent-encode special characters")
 	}
 	var known []string
 	for _, p := range s.params {
@@ -96,18 +96,18 @@ func Decode(r *http.Request, body []byte, in any) error {
 		if len(given) == 0 {
 			continue
 		}
-		if err := read(v.FieldByIndex(p.index), p, given); err != nil {
+		if err := setField(v.FieldByIndex(p.index), p, given); err != nil {
 			return err
 		}
 	}
 	for name := range query {
 		if !slices.Contains(known, name) {
-			return invalid("there is no parameter %.60q: known are %s", name, orNone(known))
+			return invalid("unknown parameter %.60q: this route has %s", name, orNone(known))
 		}
 	}
 	if s.body == nil {
 		if len(body) > 0 {
-			return invalid("a body where none is expected: leave it out")
+			return invalid("this route takes no body: leave it out")
 		}
 		return nil
 	}
@@ -131,10 +131,10 @@ func invalid(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: clean(fmt.Sprintf(format, args...))}
 }
 
-// read sets one field from what was given.
-func read(to reflect.Value, p param, given []string) error {
+// setField sets one field from the values that the request gives for it.
+func setField(to reflect.Value, p param, given []string) error {
 	for _, text := range given {
-		if err := plainParam(p, text); err != nil {
+		if err := checkParam(p, text); err != nil {
 			return err
 		}
 	}
@@ -152,8 +152,8 @@ func read(to reflect.Value, p param, given []string) error {
 	if err := parse(to, given[0]); err != nil {
 		return invalid("%s: %v", p.name, err)
 	}
-	if p.most > 0 && to.CanInt() && (to.Int() < 0 || to.Int() > p.most) {
-		return invalid("%s: %d is out of range; give at most %d", p.name, to.Int(), p.most)
+	if p.max > 0 && to.CanInt() && (to.Int() < 0 || to.Int() > p.max) {
+		return invalid("%s: %d is out of range; give at most %d", p.name, to.Int(), p.max)
 	}
 	return nil
 }
@@ -162,12 +162,12 @@ func parse(to reflect.Value, text string) (err error) {
 	switch typed := to.Addr().Interface().(type) {
 	case *time.Duration:
 		if *typed, err = ParseDuration(text); err == nil && (*typed < 0 || *typed > holdfast.MaxDelay) {
-			err = fmt.Errorf("%.40q: give a duration between 0 and 100 years", text)
+			err = fmt.Errorf("%.40q is out of range: give a duration between 0 and 100 years", text)
 		}
 		return err
-	case encoding.TextUnmarshaler: // ids and moments
+	case encoding.TextUnmarshaler: // ids and times
 		if err := typed.UnmarshalText([]byte(text)); err != nil {
-			return fmt.Errorf("%.60q cannot be read: %w", text, err)
+			return fmt.Errorf("%.60q is not valid: %w", text, err)
 		}
 		return nil
 	}
@@ -177,41 +177,41 @@ func parse(to reflect.Value, text string) (err error) {
 	case reflect.Bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {
-			return fmt.Errorf("%.40q: give true or false", text)
+			return fmt.Errorf("%.40q is not a boolean: give true or false", text)
 		}
 		to.SetBool(b)
 	case reflect.Int, reflect.Int16, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, to.Type().Bits())
 		if err != nil {
-			return fmt.Errorf("%.40q: give a whole number", text)
+			return fmt.Errorf("%.40q is not an integer", text)
 		}
 		to.SetInt(n)
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("%.40q: give a number", text)
+			return fmt.Errorf("%.40q is not a number", text)
 		}
 		to.SetFloat(f)
 	default:
-		return fmt.Errorf("a parameter of type %v cannot be read", to.Type())
+		return fmt.Errorf("parameters of type %v are not supported", to.Type())
 	}
 	return nil
 }
 
-// Encode puts a request on the wire: the path with its names filled in, query and headers, and the body if there is one.
+// Encode is the reverse of Decode: it returns the path with its parameters and query, the headers, and the body if there is one.
 func Encode(path string, in any) (target string, header http.Header, body any, err error) {
 	v := reflect.ValueOf(in)
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	s := shapeOf(v.Type())
+	s := layoutOf(v.Type())
 	header, query := http.Header{}, url.Values{}
 	for _, p := range s.params {
 		f := v.FieldByIndex(p.index)
 		if p.where != "path" && f.IsZero() {
 			continue
 		}
-		texts, err := write(f)
+		texts, err := formatField(f)
 		if err != nil {
 			return "", nil, nil, err
 		}
@@ -219,7 +219,7 @@ func Encode(path string, in any) (target string, header http.Header, body any, e
 			switch p.where {
 			case "path":
 				if text == "" {
-					return "", nil, nil, invalid("%s is empty: say which one", p.name)
+					return "", nil, nil, invalid("%s is empty: give a value", p.name)
 				}
 				path = strings.Replace(path, "{"+p.name+"}", segment(text), 1)
 			case "query":
@@ -238,7 +238,7 @@ func Encode(path string, in any) (target string, header http.Header, body any, e
 	return path, header, body, nil
 }
 
-// segment is a name as one step of a path, whatever it is called.
+// segment escapes a name so that it is exactly one segment of a path, also if it contains slashes or dots.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")
@@ -246,8 +246,8 @@ func segment(name string) string {
 	return url.PathEscape(name)
 }
 
-// write is a field as texts.
-func write(f reflect.Value) ([]string, error) {
+// formatField formats a field as parameter values.
+func formatField(f reflect.Value) ([]string, error) {
 	if f.Kind() == reflect.Pointer {
 		f = f.Elem()
 	}

@@ -8,46 +8,46 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// PolicyIn applies a policy.
+// PolicyIn is the request to apply a policy.
 type PolicyIn struct {
 	Asked
-	Match string `header:"If-Match" doc:"the version that it replaces, as the caller saw it, in quotes"`
+	Match string `header:"If-Match" doc:"Version of the policy that is replaced, as the caller read it, in quotes. If another version is applied, the answer is precondition_failed."`
 	Body  PolicyBody
 }
 
-// PolicyBody is a policy.
+// PolicyBody is the policy to apply.
 type PolicyBody struct {
 	Word
-	Text  string   `json:"text" doc:"the policy, as YAML"`
-	Codes []string `json:"codes,omitempty" doc:"failure codes that the policy may name although nothing defines them"`
+	Text  string   `json:"text" doc:"The policy as YAML."`
+	Codes []string `json:"codes,omitempty" doc:"Failure codes that the policy may name although nothing defines them."`
 }
 
-// PolicyDrop removes the applied policy.
+// PolicyDrop is the request to remove the applied policy.
 type PolicyDrop struct {
 	Asked
 	Dropped
-	Match string `header:"If-Match" doc:"the version that is removed, as the caller saw it, in quotes"`
+	Match string `header:"If-Match" doc:"Version of the policy that is removed, as the caller read it, in quotes. If another version is applied, the answer is precondition_failed."`
 }
 
-// ExplainPolicyIn asks which settings apply to failures. What is left out is open; a job gives what is left out.
+// ExplainPolicyIn asks which settings apply to failures. With a job, its values are used for the fields that are left out.
 type ExplainPolicyIn struct {
-	Kind       string      `query:"kind" doc:"of jobs; needed unless a job is named"`
-	Code       string      `query:"code" doc:"a failure code; any when left out"`
-	Owner      string      `query:"owner" doc:"whose jobs; those without an owner when left out"`
-	Dependency string      `query:"dependency" doc:"what the live workers of the kind call, when left out"`
-	Job        holdfast.ID `query:"job" doc:"a job whose settings are asked for"`
+	Kind       string      `query:"kind" doc:"Kind of the jobs. Required unless job is given."`
+	Code       string      `query:"code" doc:"Failure code; any when left out."`
+	Owner      string      `query:"owner" doc:"Owner of the jobs; jobs without an owner when left out."`
+	Dependency string      `query:"dependency" doc:"Dependency; when left out, the one that the live workers of the kind declare."`
+	Job        holdfast.ID `query:"job" doc:"Id of a job whose settings are wanted."`
 }
 
 // CodesOut lists failure codes.
 type CodesOut struct {
-	Codes []catalog.Entry `json:"codes"`
+	Codes []catalog.Entry `json:"codes" doc:"Known failure codes, by name."`
 }
 
-// The routes of the policy.
+// The routes of policies and failure codes.
 var (
-	ListCodes     = Route[struct{}, CodesOut]{Name: "list-codes", Method: "GET", Path: "/codes", Scope: apikey.Viewer, Also: apikey.Worker, Tag: "policy", About: "Every failure code that is known: its definition, the source of that (built in, published by a worker, or the policy in force), and the definitions that do not apply."}
-	GetPolicy     = Route[struct{}, ops.Policy]{Name: "get-policy", Method: "GET", Path: "/policy", Scope: apikey.Viewer, Tag: "policy", About: "The policy that is applied, and how far live workers follow it."}
-	ApplyPolicy   = Route[PolicyIn, ops.Policy]{Name: "apply-policy", Method: "PUT", Path: "/policy", Scope: apikey.Admin, Tag: "policy", About: "Have workers follow a policy within seconds. One that makes no sense, or that names a failure code that nothing defines, is refused whole. YAML is taken too, as application/yaml."}
-	ExplainPolicy = Route[ExplainPolicyIn, policy.Explanation]{Name: "explain-policy", Method: "GET", Path: "/policy/explain", Scope: apikey.Viewer, Tag: "policy", About: "Which settings apply to failures of a kind with a code, for an owner, and the source of each: the job, the policy, what workers published of their policies in Go, or the built-in default."}
-	RemovePolicy  = Route[PolicyDrop, Nothing]{Name: "remove-policy", Method: "DELETE", Path: "/policy", Scope: apikey.Admin, Tag: "policy", About: "Have workers go back, within seconds, to the policy they were given at their start, or to what is written in their code."}
+	ListCodes     = Route[struct{}, CodesOut]{Name: "list-codes", Method: "GET", Path: "/codes", Scope: apikey.Viewer, Also: apikey.Worker, Tag: "policy", About: "List failure codes. Each with its definition, where that comes from (built in, published by a worker, or the applied policy), and the definitions that it overrides."}
+	GetPolicy     = Route[struct{}, ops.Policy]{Name: "get-policy", Method: "GET", Path: "/policy", Scope: apikey.Viewer, Tag: "policy", About: "Get the applied policy. Includes how far the live workers follow it. Errors: not_found (no policy is applied)."}
+	ApplyPolicy   = Route[PolicyIn, ops.Policy]{Name: "apply-policy", Method: "PUT", Path: "/policy", Scope: apikey.Admin, Tag: "policy", About: "Apply a policy. Workers follow it within seconds; a policy with a mistake, or with a failure code that nothing defines, is refused as a whole. The body may also be YAML (application/yaml). Errors: invalid (the detail names every mistake), precondition_failed (another version is applied than If-Match names)."}
+	ExplainPolicy = Route[ExplainPolicyIn, policy.Explanation]{Name: "explain-policy", Method: "GET", Path: "/policy/explain", Scope: apikey.Viewer, Tag: "policy", About: "Explain which settings apply to a failure. For a kind, code and owner: each setting with its source, which is the job, the policy, what workers published of their policies in Go, or the built-in default. Errors: invalid (neither kind nor job is given), not_found (no such job)."}
+	RemovePolicy  = Route[PolicyDrop, Nothing]{Name: "remove-policy", Method: "DELETE", Path: "/policy", Scope: apikey.Admin, Tag: "policy", About: "Remove the applied policy. Within seconds workers return to the policy of their configuration or code. Errors: not_found (no policy is applied), precondition_failed (another version is applied than If-Match names)."}
 )

@@ -10,72 +10,72 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Problem is an answer that is none, by RFC 9457. Code is what programs go by; Detail tells a person what to do.
+// A Problem is the body of every error answer (RFC 9457). Programs act on code; detail is for people.
 type Problem struct {
-	Type      string      `json:"type"`
-	Title     string      `json:"title"`
-	Status    int         `json:"status"`
-	Detail    string      `json:"detail,omitempty"`
-	Code      string      `json:"code"`
-	Job       holdfast.ID `json:"job,omitzero"`         // the job that stands in the way
-	Retryable bool        `json:"retryable,omitempty"`  // asking again without a change may help
-	After     float64     `json:"after,omitempty"`      // not sooner than in so many seconds
-	Request   string      `json:"request_id,omitempty"` // for whoever looks into the log
+	Type      string      `json:"type" doc:"Path of a page that describes this kind of problem."`
+	Title     string      `json:"title" doc:"Short description of this kind of problem."`
+	Status    int         `json:"status" doc:"HTTP status."`
+	Detail    string      `json:"detail,omitempty" doc:"What is wrong with this request, and what to do about it."`
+	Code      string      `json:"code" doc:"Kind of problem, for programs."`
+	Job       holdfast.ID `json:"job,omitzero" doc:"Job that conflicts with the request."`
+	Retryable bool        `json:"retryable,omitempty" doc:"The same request may succeed later."`
+	After     float64     `json:"after,omitempty" doc:"Minimum number of seconds before a retry."`
+	Request   string      `json:"request_id,omitempty" doc:"Id of the request, which the server's log contains."`
 }
 
-// A trouble is one of the things that can go wrong. This is the only table of them that speaks HTTP.
-type trouble struct {
+// A problemKind is one kind of problem. The list problemKinds is the only place that maps errors to HTTP.
+type problemKind struct {
 	kind   error
 	code   string
 	status int
 	title  string
-	remedy string // what whoever meets it can do
+	remedy string // what the caller can do
 }
 
-// Errors that only a server has.
+// Errors that only a server returns.
 var (
-	// ErrUnauthenticated: no key, or one that is not good.
+	// ErrUnauthenticated: the request has no key, or one that is not valid.
 	ErrUnauthenticated = errors.New("unauthenticated")
-	// ErrForbidden: the key is good, and may not do this.
+	// ErrForbidden: the key is valid, but does not allow this.
 	ErrForbidden = errors.New("forbidden")
-	// ErrTooLarge: more was sent than is taken.
+	// ErrTooLarge: the body is larger than the route accepts.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnsupported: a body in a form that nobody here reads.
+	// ErrUnsupported: the body has a content type or encoding that the route does not accept.
 	ErrUnsupported = errors.New("unsupported")
-	// ErrPrecondition: it is not as the asker saw it. It is a conflict, as stores see it.
+	// ErrPrecondition: the resource has changed since the caller read it. It wraps holdfast.ErrConflict, which a store would return.
 	ErrPrecondition = fmt.Errorf("precondition failed: %w", holdfast.ErrConflict)
-	// ErrReused: an idempotency key was used for something else before. It is a conflict, as stores see it.
+	// ErrReused: the idempotency key was used for a different request. It wraps holdfast.ErrConflict, which a store would return.
 	ErrReused = fmt.Errorf("idempotency key reused: %w", holdfast.ErrConflict)
-	// ErrMethod: there is such a path, and not with this method.
+	// ErrMethod: the path exists, but not with this method.
 	ErrMethod = errors.New("method not allowed")
-	// ErrInternal: it is our fault. The log knows more, by the request's id.
+	// ErrInternal: a fault of the server. Its log has the cause under the request id.
 	ErrInternal = errors.New("internal")
 )
 
-var troubles = []trouble{
-	{ErrUnauthenticated, "unauthenticated", http.StatusUnauthorized, "A key is needed", "Send a key: Authorization: Bearer hf_... The first one is made beside the store, with holdfast keys create."},
-	{ErrForbidden, "forbidden", http.StatusForbidden, "This key may not do that", "Use a key whose scope allows it, and whose owner it is bound to, if any. The detail names what is missing."},
-	{ErrTooLarge, "too_large", http.StatusRequestEntityTooLarge, "Too much was sent", "Send less at once. The detail names the limit; jobs in great numbers travel as NDJSON to /v1/jobs/bulk."},
-	{ErrUnsupported, "unsupported", http.StatusUnsupportedMediaType, "The body has a form that is not read here", "Send JSON, not packed, and say so: Content-Type: application/json. Bulk may be application/x-ndjson."},
-	{ErrPrecondition, "precondition_failed", http.StatusPreconditionFailed, "It has changed since", "Read it again, look at what changed, and send the new ETag as If-Match."},
-	{ErrReused, "idempotency_key_reused", http.StatusUnprocessableEntity, "The idempotency key was used for something else", "Take a new key for a new request; the same key belongs to the same body."},
-	{ErrMethod, "method_not_allowed", http.StatusMethodNotAllowed, "Not with this method", "The header Allow says which methods there are."},
-	{holdfast.ErrPurged, "purged", http.StatusGone, "It was deleted by retention", "What is left of it is its tombstone: GET /v1/tombstones, or holdfast retention tombstones."},
-	{holdfast.ErrNotFound, "not_found", http.StatusNotFound, "There is no such thing", "Look at the id or the name. What belongs to somebody else answers the same."},
-	{holdfast.ErrLeaseLost, "lease_lost", http.StatusConflict, "The job is in other hands", "Drop what you hold of the job: another worker has it, or it has ended. What you say about it changes nothing."},
-	{holdfast.ErrConflict, "conflict", http.StatusConflict, "What is there stands against it", "The detail says what stands against it and names the job, if one does. Look at it, then decide."},
-	{holdfast.ErrThrottled, "throttled", http.StatusTooManyRequests, "Too often", "Wait for as long as Retry-After says. Limits are per key."},
-	{holdfast.ErrUnavailable, "unavailable", http.StatusServiceUnavailable, "Not now", "Ask again after Retry-After. Nothing of a refused request was done."},
-	{holdfast.ErrInvalid, "invalid", http.StatusBadRequest, "The request makes no sense as it stands", "The detail names the field and what is allowed. Asking again without a change does not help."},
-	{ErrInternal, "internal", http.StatusInternalServerError, "Something is broken here", "Give the request id to whoever runs the server: its log says more under it."},
+var problemKinds = []problemKind{
+	{ErrUnauthenticated, "unauthenticated", http.StatusUnauthorized, "An API key is required", "Send an API key in the header: Authorization: Bearer hf_... Create the first one on the machine of the store, with: holdfast keys create."},
+	{ErrForbidden, "forbidden", http.StatusForbidden, "The API key does not allow this", "Use a key whose scope allows the operation. A key that is bound to an owner can only access that owner's jobs and groups. The detail names what is missing."},
+	{ErrTooLarge, "too_large", http.StatusRequestEntityTooLarge, "The request body is too large", "Send less at a time. The detail names the maximum. To enqueue many jobs, send NDJSON to /v1/jobs/bulk."},
+	{ErrUnsupported, "unsupported", http.StatusUnsupportedMediaType, "The content type or encoding is not supported", "Send uncompressed JSON with the header Content-Type: application/json. The bulk route also accepts application/x-ndjson."},
+	{ErrPrecondition, "precondition_failed", http.StatusPreconditionFailed, "The resource has changed since you read it", "Read it again, check what has changed, and send the new ETag as If-Match."},
+	{ErrReused, "idempotency_key_reused", http.StatusUnprocessableEntity, "The idempotency key was used for a different request", "Use a new key for a new request. A repeated request needs the same key and the same body."},
+	{ErrMethod, "method_not_allowed", http.StatusMethodNotAllowed, "The method is not allowed", "Use one of the methods in the header Allow."},
+	{holdfast.ErrPurged, "purged", http.StatusGone, "The job was deleted by retention", "Only its tombstone is left: GET /v1/tombstones, or holdfast retention tombstones."},
+	{holdfast.ErrNotFound, "not_found", http.StatusNotFound, "Not found", "Check the id or the name. Jobs and groups of other owners are answered in the same way."},
+	{holdfast.ErrLeaseLost, "lease_lost", http.StatusConflict, "The lease on the job is lost", "Stop working on the job: another worker holds it, or it has ended. What you send about it changes nothing."},
+	{holdfast.ErrConflict, "conflict", http.StatusConflict, "The request conflicts with the present state", "The detail says what conflicts, and the field job names the job if it is one. Read it, then decide again."},
+	{holdfast.ErrThrottled, "throttled", http.StatusTooManyRequests, "Too many requests", "Wait for the time in the header Retry-After. Limits apply to each key."},
+	{holdfast.ErrUnavailable, "unavailable", http.StatusServiceUnavailable, "The service is unavailable", "Send the request again after the time in the header Retry-After. A refused request has changed nothing."},
+	{holdfast.ErrInvalid, "invalid", http.StatusBadRequest, "The request is not valid", "The detail names the field and what is allowed. The same request fails again."},
+	{ErrInternal, "internal", http.StatusInternalServerError, "Internal server error", "Give the request id to the operator of the server: the log has the cause under it."},
 }
 
-// internal is told where nobody knows better: what lies underneath is for the log.
-const internalDetail = "this is a fault of the server; its log says more under the request's id"
+// internalDetail is the detail of every internal error: the cause may contain anything, so only the log has it.
+const internalDetail = "a fault of the server: its log has the cause under the request id"
 
-// ProblemPage is what the type of a problem leads to: what it means, and what can be done. False when there is no problem of that code.
+// ProblemPage is the text behind a problem's type: what it means and what to do. ok is false when no problem has the code.
 func ProblemPage(code string) (text string, ok bool) {
-	for _, t := range troubles {
+	for _, t := range problemKinds {
 		if t.code == code {
 			return fmt.Sprintf("%s\n\nCode %s, HTTP status %d %s.\n\n%s\n", t.title, t.code, t.status, http.StatusText(t.status), t.remedy), true
 		}
@@ -83,10 +83,10 @@ func ProblemPage(code string) (text string, ok bool) {
 	return "", false
 }
 
-// ProblemOf tells an error over HTTP. What is not known to be safe to tell is told as internal.
+// ProblemOf returns the problem for an error. The message of an error of unknown kind is not shown: it becomes an internal problem.
 func ProblemOf(err error) *Problem {
-	t := troubles[len(troubles)-1]
-	for _, known := range troubles {
+	t := problemKinds[len(problemKinds)-1]
+	for _, known := range problemKinds {
 		if errors.Is(err, known.kind) {
 			t = known
 			break
@@ -99,8 +99,8 @@ func ProblemOf(err error) *Problem {
 		return p
 	}
 	p.Detail = clean(err.Error())
-	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-		p.Job, p.After = said.Job, said.RetryAfter.Seconds()
+	if herr := (*holdfast.Error)(nil); errors.As(err, &herr) {
+		p.Job, p.After = herr.Job, herr.RetryAfter.Seconds()
 	}
 	if p.Retryable && p.After == 0 {
 		p.After = 1
@@ -108,13 +108,13 @@ func ProblemOf(err error) *Problem {
 	return p
 }
 
-// Err is the error that a problem tells of, on the other side.
+// Err turns a problem back into an error, for clients. The kind of the error is the one that the code stands for.
 func (p *Problem) Err() error {
 	if p == nil {
 		return nil
 	}
 	kind := error(ErrInternal)
-	for _, known := range troubles {
+	for _, known := range problemKinds {
 		if known.code == p.Code {
 			kind = known.kind
 		}
@@ -126,10 +126,10 @@ func (p *Problem) Err() error {
 	return &holdfast.Error{Kind: kind, Message: message, Job: p.Job, RetryAfter: time.Duration(p.After * float64(time.Second))}
 }
 
-// RetryAfter is what the header of that name says: whole seconds, at least one; 0 when the problem says nothing.
+// RetryAfter is the value of the header Retry-After: whole seconds, at least one; 0 when the problem has none.
 func (p *Problem) RetryAfter() int { return int(math.Ceil(p.After)) }
 
-// Problems tell what became of each of many; nil where all is well.
+// Problems returns one problem for each error; nil for nil.
 func Problems(errs []error) []*Problem {
 	told := make([]*Problem, len(errs))
 	for i, err := range errs {
@@ -140,7 +140,7 @@ func Problems(errs []error) []*Problem {
 	return told
 }
 
-// Errs are the errors that problems tell of.
+// Errs is the reverse of Problems.
 func Errs(told []*Problem) []error {
 	errs := make([]error, len(told))
 	for i, p := range told {

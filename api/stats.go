@@ -7,14 +7,14 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// AnalyticsIn asks how it went.
+// AnalyticsIn is the request for analytics.
 type AnalyticsIn struct {
-	Within time.Duration `query:"within" required:"true" doc:"about jobs that were created within this time" example:"24h"`
+	Within time.Duration `query:"within" required:"true" doc:"How far back: jobs that were created within this time." example:"24h"`
 }
 
-// The routes of figures.
+// The routes of statistics.
 var (
-	GetStats     = Route[struct{}, ops.Stats]{Name: "get-stats", Method: "GET", Path: "/stats", Scope: apikey.Viewer, Tag: "figures", About: "The store at a glance."}
-	GetAnalytics = Route[AnalyticsIn, ops.Analytics]{Name: "get-analytics", Method: "GET", Path: "/analytics", Scope: apikey.Viewer, Tag: "figures", About: "Whether it helps to try again, and what it costs."}
-	GetDoctor    = Route[struct{}, ops.Report]{Name: "get-doctor", Method: "GET", Path: "/doctor", Scope: apikey.Operator, Tag: "figures", About: "Put every promise to the test, and name the rows that break one. It reads the whole store."}
+	GetStats     = Route[struct{}, ops.Stats]{Name: "get-stats", Method: "GET", Path: "/stats", Scope: apikey.Viewer, Tag: "figures", About: "Get statistics. Number of jobs by queue and state, and the live workers."}
+	GetAnalytics = Route[AnalyticsIn, ops.Analytics]{Name: "get-analytics", Method: "GET", Path: "/analytics", Scope: apikey.Viewer, Tag: "figures", About: "Get analytics of attempts. How often retries succeed, and what they cost."}
+	GetDoctor    = Route[struct{}, ops.Report]{Name: "get-doctor", Method: "GET", Path: "/doctor", Scope: apikey.Operator, Tag: "figures", About: "Run the integrity check. Verifies every invariant of the store and names the rows that break one; it reads the whole store."}
 )

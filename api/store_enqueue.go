@@ -11,23 +11,24 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Enqueue makes the drafts durable, all or none. It names the jobs itself before it first asks, so that it can tell, when an answer was lost,
-// whether they were written.
+// Enqueue makes the drafts durable, all or none. It chooses the ids of the jobs before the first call, so that a repeated call after a lost answer can be
+// recognised: the store refuses ids that exist, and resolveConflict then finds out whether this call wrote them. A key that is bound to an owner cannot choose
+// ids; for it the chosen ids become idempotency keys, which make the repetition safe in the same way.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) > MostDrafts {
-		return nil, invalid("%d drafts at once: send at most %d, or a stream of lines", len(drafts), MostDrafts)
+		return nil, invalid("%d drafts in one call: send at most %d, or a stream of lines", len(drafts), MostDrafts)
 	}
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, ctx.Err()
 	}
-	ids, text, err := nameAll(drafts)
+	ids, text, err := encodeWithIDs(drafts)
 	if err != nil {
 		return nil, err
 	}
 	for begun, try := time.Now(), 0; ; try++ {
 		receipts, err := s.enqueue(ctx, text, len(drafts))
 		if ids != nil && errors.Is(err, holdfast.ErrInvalid) && strings.Contains(err.Error(), errChosenID.Message) {
-			if text, err = keyAll(drafts, ids); err != nil {
+			if text, err = encodeWithKeys(drafts, ids); err != nil {
 				return nil, err
 			}
 			ids = nil
@@ -38,7 +39,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 			for i := range named {
 				named[i].ID = ids[i]
 			}
-			return s.resolve(ctx, drafts, named, err)
+			return s.resolveConflict(ctx, drafts, named, err)
 		}
 		wait := pauseFor(err, try)
 		if err == nil || !errors.Is(err, holdfast.ErrUnavailable) || s.closed.Load() || time.Since(begun)+wait > s.c.cfg.Patience {
@@ -52,8 +53,8 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	}
 }
 
-// nameAll gives every job its id, and writes all of them down as they travel.
-func nameAll(drafts []holdfast.Draft) (ids []holdfast.ID, text []byte, err error) {
+// encodeWithIDs gives every job an id, and encodes the drafts.
+func encodeWithIDs(drafts []holdfast.Draft) (ids []holdfast.ID, text []byte, err error) {
 	ids = make([]holdfast.ID, len(drafts))
 	size := 2
 	for i := range drafts {
@@ -74,9 +75,9 @@ func nameAll(drafts []holdfast.Draft) (ids []holdfast.ID, text []byte, err error
 	return ids, append(text, ']'), nil
 }
 
-// keyAll writes drafts down for a key that may not choose ids: the id that this call would have chosen becomes the idempotency key, so that the call can
-// still be repeated. What the caller named itself stays refused.
-func keyAll(drafts []holdfast.Draft, ids []holdfast.ID) (text []byte, err error) {
+// encodeWithKeys encodes drafts for a key that may not choose ids: the id that encodeWithIDs chose becomes the idempotency key, so that the call can still be repeated.
+// A draft for which the caller chose the id is refused.
+func encodeWithKeys(drafts []holdfast.Draft, ids []holdfast.ID) (text []byte, err error) {
 	text = append(text, '[')
 	for i, d := range drafts {
 		if !d.ID.IsZero() {
@@ -116,12 +117,13 @@ func (s *Store) enqueue(ctx context.Context, text []byte, n int) ([]holdfast.Rec
 	if err := UnmarshalLoose(answer, &out); err != nil {
 		return nil, unreadableAnswer(err)
 	}
-	return each(out.Receipts, func(r Receipt) holdfast.Receipt { return holdfast.Receipt(r) }), nil
+	return mapSlice(out.Receipts, func(r Receipt) holdfast.Receipt { return holdfast.Receipt(r) }), nil
 }
 
-// resolve finds out what became of a call whose answer was lost and that conflicts when it is repeated. It was written if a job is there that this
-// call alone has named; then each draft is there too, or has met its twin.
-func (s *Store) resolve(ctx context.Context, asked, named []holdfast.Draft, conflict error) ([]holdfast.Receipt, error) {
+// resolveConflict decides what became of a call whose answer was lost and whose repetition conflicts. The first call was written if a job exists whose id only
+// this call has chosen. Then every draft without a key is written too, because the call is all or none, and every draft with a key was written or met an
+// existing job; those are sent once more to learn its id. Otherwise the conflict is real and is returned.
+func (s *Store) resolveConflict(ctx context.Context, asked, named []holdfast.Draft, conflict error) ([]holdfast.Receipt, error) {
 	written := false
 	receipts := make([]holdfast.Receipt, len(named))
 	var twins []int
@@ -144,8 +146,8 @@ func (s *Store) resolve(ctx context.Context, asked, named []holdfast.Draft, conf
 	if !written {
 		return nil, conflict
 	}
-	for _, i := range twins { // each meets its twin once more
-		_, text, err := nameAll(named[i : i+1])
+	for _, i := range twins { // the call returns the job that it meets
+		_, text, err := encodeWithIDs(named[i : i+1])
 		if err != nil {
 			return nil, err
 		}
@@ -158,12 +160,12 @@ func (s *Store) resolve(ctx context.Context, asked, named []holdfast.Draft, conf
 	return receipts, nil
 }
 
-// Gather makes a group durable.
+// Gather creates a group.
 func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
-	return ask(ctx, s, StoreGather, newGroupOf(g), once)
+	return callVerb(ctx, s, StoreGather, newGroupOf(g), sendOnce)
 }
 
-// Seal says that a group has all its members.
+// Seal declares that a group has all its members.
 func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
-	return order(ctx, s, StoreSeal, Which{group}, again)
+	return callAction(ctx, s, StoreSeal, Which{group}, mayRepeat)
 }

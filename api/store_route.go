@@ -5,103 +5,104 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// Asks is a question to a store's role.
+// Asks is the request of a store route: the JSON of In, byte for byte.
 type Asks[In any] struct{ Body Exact[In] }
 
-// verb is the route of a store's verb. These are for engines and other Go programs that play on a store from afar, and are as many as a store has
-// verbs; everybody else finds what they need among the resources.
-func verb[In, Out any](name string, scope, also apikey.Scope, about string) Route[Asks[In], Exact[Out]] {
+// storeRoute makes the route of a store method. These routes are for engines and other Go programs that use a store through a server; there is one for each
+// method of a store. Other clients find what they need in the other sections.
+func storeRoute[In, Out any](name string, scope, also apikey.Scope, about string) Route[Asks[In], Exact[Out]] {
 	return Route[Asks[In], Exact[Out]]{Name: "store-" + name, Method: "POST", Path: "/store/" + name, Scope: scope, Also: also, Tag: "store", Limit: WorkLimit, About: about}
 }
 
-func deed[In any](name string, scope apikey.Scope, about string) Route[Asks[In], Nothing] {
+// storeAction is verb for a method without an answer.
+func storeAction[In any](name string, scope apikey.Scope, about string) Route[Asks[In], Nothing] {
 	return Route[Asks[In], Nothing]{Name: "store-" + name, Method: "POST", Path: "/store/" + name, Scope: scope, Tag: "store", Limit: WorkLimit, About: about}
 }
 
-// The filters of lists have one form in questions to a store.
+// The filters of lists, as JSON bodies.
 type (
-	// ErrorsWanted is a holdfast.ErrorFilter.
+	// ErrorsWanted is the JSON form of a holdfast.ErrorFilter.
 	ErrorsWanted struct {
-		Fingerprint string          `json:"fingerprint,omitempty"`
-		Status      holdfast.Status `json:"status,omitempty"`
-		Code        string          `json:"code,omitempty"`
-		Kind        string          `json:"kind,omitempty"`
-		Limit       int             `json:"limit,omitempty"`
-		Cursor      string          `json:"cursor,omitempty"`
+		Fingerprint string          `json:"fingerprint,omitempty" doc:"Only this error group."`
+		Status      holdfast.Status `json:"status,omitempty" doc:"Only error groups with this status."`
+		Code        string          `json:"code,omitempty" doc:"Only error groups with this code."`
+		Kind        string          `json:"kind,omitempty" doc:"Only error groups seen in jobs of this kind."`
+		Limit       int             `json:"limit,omitempty" doc:"Page size."`
+		Cursor      string          `json:"cursor,omitempty" doc:"Cursor of the previous page."`
 	}
-	// GroupsWanted is a holdfast.GroupFilter.
+	// GroupsWanted is the JSON form of a holdfast.GroupFilter.
 	GroupsWanted struct {
-		State  holdfast.GroupState `json:"state,omitempty"`
-		Owner  string              `json:"owner,omitempty"`
-		Name   string              `json:"name,omitempty"`
-		Parent holdfast.ID         `json:"parent,omitzero"`
-		Limit  int                 `json:"limit,omitempty"`
-		Cursor string              `json:"cursor,omitempty"`
+		State  holdfast.GroupState `json:"state,omitempty" doc:"Only groups in this state."`
+		Owner  string              `json:"owner,omitempty" doc:"Only groups of this owner."`
+		Name   string              `json:"name,omitempty" doc:"Only groups with this name."`
+		Parent holdfast.ID         `json:"parent,omitzero" doc:"Only groups that are members of this group."`
+		Limit  int                 `json:"limit,omitempty" doc:"Page size."`
+		Cursor string              `json:"cursor,omitempty" doc:"Cursor of the previous page."`
 	}
-	// StonesWanted is a holdfast.TombstoneFilter.
+	// StonesWanted is the JSON form of a holdfast.TombstoneFilter.
 	StonesWanted struct {
-		Job    holdfast.ID `json:"job,omitzero"`
-		Kind   string      `json:"kind,omitempty"`
-		Limit  int         `json:"limit,omitempty"`
-		Cursor string      `json:"cursor,omitempty"`
+		Job    holdfast.ID `json:"job,omitzero" doc:"Only the tombstone of this job."`
+		Kind   string      `json:"kind,omitempty" doc:"Only tombstones of jobs of this kind."`
+		Limit  int         `json:"limit,omitempty" doc:"Page size."`
+		Cursor string      `json:"cursor,omitempty" doc:"Cursor of the previous page."`
 	}
-	// ThingsWanted is a holdfast.ArtifactFilter.
+	// ThingsWanted is the JSON form of a holdfast.ArtifactFilter.
 	ThingsWanted struct {
-		Job   holdfast.ID `json:"job,omitzero"`
-		Due   bool        `json:"due,omitempty"`
-		Limit int         `json:"limit,omitempty"`
+		Job   holdfast.ID `json:"job,omitzero" doc:"Only artifacts of this job."`
+		Due   bool        `json:"due,omitempty" doc:"Only artifacts that are due for deletion."`
+		Limit int         `json:"limit,omitempty" doc:"Maximum number of artifacts."`
 	}
 )
 
-// The verbs of a store that engines need: moving what time moves, and keeping what they remember.
+// The store routes that engines need: duties, and the records in which engines keep state.
 var (
-	StoreGather     = verb[NewGroup, holdfast.Group]("gather", apikey.Worker, apikey.Operator, "Make a group.")
-	StoreSeal       = deed[Which]("seal", apikey.Worker, "Seal a group.")
-	StorePromote    = verb[Few, Counted]("promote", apikey.Worker, "", "Make jobs claimable whose time has come.")
-	StoreReclaim    = verb[Take, ClaimOut]("reclaim", apikey.Worker, "", "Take over what workers that went silent held.")
-	StoreExpire     = verb[Take, ClaimOut]("expire", apikey.Worker, "", "Take on jobs that could not start in time.")
-	StoreBreach     = verb[Few, []holdfast.ID]("breach", apikey.Worker, "", "Find broken promises of a next attempt.")
-	StoreRecords    = verb[ARoom, []holdfast.Record]("records", apikey.Worker, "", "Read a room.")
-	StoreKeep       = deed[Change]("keep", apikey.Worker, "Make a change durable. Rooms that only people change ask for an admin.")
-	StoreRedrive    = verb[Step, Answers]("redrive", apikey.Worker, "", "Take dead letters on their way.")
-	StoreRedriven   = verb[Which, holdfast.Tally]("redriven", apikey.Worker, apikey.Viewer, "Count what has become of what a redrive took.")
-	StoreConclude   = verb[Few, Counted]("conclude", apikey.Worker, "", "Do what the end of members brings with it.")
-	StoreSequence   = verb[Few, Counted]("sequence", apikey.Worker, "", "Number what happened.")
-	StorePurge      = verb[Sweep, holdfast.Purged]("purge", apikey.Worker, "", "Delete ended jobs whose time is up.")
-	StoreForget     = verb[Aged, Counted]("forget", apikey.Worker, "", "Delete what is old.")
-	StoreArtifacts  = verb[ThingsWanted, []holdfast.Artifact]("artifacts", apikey.Worker, apikey.Viewer, "List artifacts.")
-	StoreExperience = verb[Lately, []holdfast.Experience]("experience", apikey.Worker, apikey.Viewer, "Sum up attempts.")
-	StoreBehind     = verb[Placed, Counted]("behind", apikey.Viewer, "", "Count what a hold stands before.")
+	StoreGather     = storeRoute[NewGroup, holdfast.Group]("gather", apikey.Worker, apikey.Operator, "Create a group.")
+	StoreSeal       = storeAction[Which]("seal", apikey.Worker, "Seal a group.")
+	StorePromote    = storeRoute[Few, Counted]("promote", apikey.Worker, "", "Make jobs claimable whose start time has come.")
+	StoreReclaim    = storeRoute[Take, ClaimOut]("reclaim", apikey.Worker, "", "Take over jobs whose leases have expired.")
+	StoreExpire     = storeRoute[Take, ClaimOut]("expire", apikey.Worker, "", "Claim jobs that have expired before they could start.")
+	StoreBreach     = storeRoute[Few, []holdfast.ID]("breach", apikey.Worker, "", "Find jobs whose promised next attempt is late.")
+	StoreRecords    = storeRoute[ARoom, []holdfast.Record]("records", apikey.Worker, "", "Read the records of a room.")
+	StoreKeep       = storeAction[Change]("keep", apikey.Worker, "Store a change. Records that only people change need a key of scope admin. Errors: conflict (a record has changed since it was read).")
+	StoreRedrive    = storeRoute[Step, Answers]("redrive", apikey.Worker, "", "Take dead letters for a redrive.")
+	StoreRedriven   = storeRoute[Which, holdfast.Tally]("redriven", apikey.Worker, apikey.Viewer, "Count what became of the jobs that a redrive took.")
+	StoreConclude   = storeRoute[Few, Counted]("conclude", apikey.Worker, "", "Settle groups whose members have ended. Starts or cancels members that waited for others.")
+	StoreSequence   = storeRoute[Few, Counted]("sequence", apikey.Worker, "", "Number new events for the feed.")
+	StorePurge      = storeRoute[Sweep, holdfast.Purged]("purge", apikey.Worker, "", "Delete ended jobs whose retention time is over.")
+	StoreForget     = storeRoute[Aged, Counted]("forget", apikey.Worker, "", "Delete old entries of a shelf.")
+	StoreArtifacts  = storeRoute[ThingsWanted, []holdfast.Artifact]("artifacts", apikey.Worker, apikey.Viewer, "List artifacts.")
+	StoreExperience = storeRoute[Lately, []holdfast.Experience]("experience", apikey.Worker, apikey.Viewer, "Summarise attempts by kind.")
+	StoreBehind     = storeRoute[Placed, Counted]("behind", apikey.Viewer, "", "Count the due jobs that a hold keeps back.")
 )
 
-// The verbs of a store by which people intervene.
+// The store routes by which people act on jobs.
 var (
-	StoreRetry       = verb[Deed, Counted]("retry", apikey.Operator, "", "Send a job round again.")
-	StoreCancel      = verb[Deed, holdfast.State]("cancel", apikey.Operator, "", "Cancel a job.")
-	StoreDiscard     = deed[Deed]("discard", apikey.Operator, "Take a job off the dead letters.")
-	StoreEdit        = verb[Alteration, holdfast.Job]("edit", apikey.Operator, "", "Change a job that waits.")
-	StorePause       = deed[Placed]("pause", apikey.Operator, "Place a hold.")
-	StoreResume      = deed[Placed]("resume", apikey.Operator, "Lift a hold.")
-	StoreTriage      = deed[Judgement]("triage", apikey.Operator, "Judge an error group.")
-	StoreRetryGroup  = verb[Deed, Counted]("retry-group", apikey.Operator, "", "Send round what failed in a group.")
-	StoreCancelGroup = deed[Deed]("cancel-group", apikey.Operator, "Cancel a group.")
+	StoreRetry       = storeRoute[Deed, Counted]("retry", apikey.Operator, "", "Retry a job.")
+	StoreCancel      = storeRoute[Deed, holdfast.State]("cancel", apikey.Operator, "", "Cancel a job.")
+	StoreDiscard     = storeAction[Deed]("discard", apikey.Operator, "Discard a dead letter.")
+	StoreEdit        = storeRoute[Alteration, holdfast.Job]("edit", apikey.Operator, "", "Edit a job.")
+	StorePause       = storeAction[Placed]("pause", apikey.Operator, "Place a hold.")
+	StoreResume      = storeAction[Placed]("resume", apikey.Operator, "Lift a hold.")
+	StoreTriage      = storeAction[Judgement]("triage", apikey.Operator, "Triage an error group.")
+	StoreRetryGroup  = storeRoute[Deed, Counted]("retry-group", apikey.Operator, "", "Retry a group.")
+	StoreCancelGroup = storeAction[Deed]("cancel-group", apikey.Operator, "Cancel a group.")
 )
 
-// The verbs of a store that only look.
+// The store routes that only read.
 var (
-	StoreJob         = verb[Which, holdfast.Job]("job", apikey.Viewer, apikey.Worker, "One job, to the letter.")
-	StoreJobs        = verb[holdfast.Filter, Page[holdfast.Job]]("jobs", apikey.Viewer, apikey.Worker, "Jobs, newest first.")
-	StoreHistory     = verb[Which, holdfast.History]("history", apikey.Viewer, "", "What a store can prove about one job.")
-	StoreAhead       = verb[Which, Counted]("ahead", apikey.Viewer, "", "Count what is claimed before a job.")
-	StoreHolds       = verb[struct{}, []holdfast.Hold]("holds", apikey.Viewer, apikey.Worker, "List holds.")
-	StoreWorkers     = verb[struct{}, []holdfast.Presence]("workers", apikey.Viewer, apikey.Worker, "List workers.")
-	StoreCounts      = verb[struct{}, []holdfast.Count]("counts", apikey.Viewer, "", "Count jobs.")
-	StoreAudit       = verb[struct{}, []holdfast.Finding]("audit", apikey.Operator, "", "Look for broken promises.")
-	StoreErrors      = verb[ErrorsWanted, Page[holdfast.ErrorGroup]]("error-groups", apikey.Viewer, "", "List error groups.")
-	StoreEvents      = verb[Stretch, []holdfast.Event]("events", apikey.Viewer, "", "The story of what is no job.")
-	StoreGroup       = verb[Which, holdfast.Group]("group", apikey.Viewer, apikey.Worker, "One group.")
-	StoreGroups      = verb[GroupsWanted, Page[holdfast.Group]]("groups", apikey.Viewer, "", "List groups.")
-	StoreFeed        = verb[Stretch, holdfast.Feed]("feed", apikey.Viewer, "", "What happened after a number.")
-	StoreTombstones  = verb[StonesWanted, Page[holdfast.Tombstone]]("tombstones", apikey.Viewer, "", "List what remains of purged jobs.")
-	StorePurgeCounts = verb[struct{}, []holdfast.PurgeCount]("purge-counts", apikey.Viewer, "", "Count what was purged.")
+	StoreJob         = storeRoute[Which, holdfast.Job]("job", apikey.Viewer, apikey.Worker, "Get a job. Its JSON is returned byte for byte.")
+	StoreJobs        = storeRoute[holdfast.Filter, Page[holdfast.Job]]("jobs", apikey.Viewer, apikey.Worker, "List jobs. Newest first.")
+	StoreHistory     = storeRoute[Which, holdfast.History]("history", apikey.Viewer, "", "Get the history of a job.")
+	StoreAhead       = storeRoute[Which, Counted]("ahead", apikey.Viewer, "", "Count the jobs that are claimed before a job.")
+	StoreHolds       = storeRoute[struct{}, []holdfast.Hold]("holds", apikey.Viewer, apikey.Worker, "List holds.")
+	StoreWorkers     = storeRoute[struct{}, []holdfast.Presence]("workers", apikey.Viewer, apikey.Worker, "List workers.")
+	StoreCounts      = storeRoute[struct{}, []holdfast.Count]("counts", apikey.Viewer, "", "Count jobs.")
+	StoreAudit       = storeRoute[struct{}, []holdfast.Finding]("audit", apikey.Operator, "", "Run the integrity check.")
+	StoreErrors      = storeRoute[ErrorsWanted, Page[holdfast.ErrorGroup]]("error-groups", apikey.Viewer, "", "List error groups.")
+	StoreEvents      = storeRoute[Stretch, []holdfast.Event]("events", apikey.Viewer, "", "List the events of a subject that is not a job.")
+	StoreGroup       = storeRoute[Which, holdfast.Group]("group", apikey.Viewer, apikey.Worker, "Get a group.")
+	StoreGroups      = storeRoute[GroupsWanted, Page[holdfast.Group]]("groups", apikey.Viewer, "", "List groups.")
+	StoreFeed        = storeRoute[Stretch, holdfast.Feed]("feed", apikey.Viewer, "", "List events after a number.")
+	StoreTombstones  = storeRoute[StonesWanted, Page[holdfast.Tombstone]]("tombstones", apikey.Viewer, "", "List tombstones.")
+	StorePurgeCounts = storeRoute[struct{}, []holdfast.PurgeCount]("purge-counts", apikey.Viewer, "", "Count purged jobs.")
 )

@@ -8,115 +8,115 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// CountOut is how many jobs match.
+// CountOut is the number of jobs that match.
 type CountOut struct {
-	Count int `json:"count" doc:"up to 10000: there are that many, or more"`
+	Count int `json:"count" doc:"Number of jobs. Counting stops at 10000: there may be more."`
 }
 
-// DepthsOut is what stands in each queue.
+// DepthsOut lists the depth of each queue.
 type DepthsOut struct {
-	Depths []holdfast.Depth `json:"depths" doc:"of the queues in which something stands, by name"`
+	Depths []holdfast.Depth `json:"depths" doc:"Queues that have jobs, by name."`
 }
 
-// TrendsIn asks what became of attempts.
+// TrendsIn is the request for trends.
 type TrendsIn struct {
-	Within time.Duration `query:"within" required:"true" doc:"how far back, at most 192h" example:"24h"`
-	Step   time.Duration `query:"step" doc:"how finely: a multiple of 1m, which is also what is meant when nobody says"`
+	Within time.Duration `query:"within" required:"true" doc:"How far back, at most 192h." example:"24h"`
+	Step   time.Duration `query:"step" doc:"Length of one step: a multiple of 1m; 1m when left out."`
 }
 
-// TrendsOut is what became of attempts.
+// TrendsOut is the number of attempts by result, over time.
 type TrendsOut struct {
-	Trends []holdfast.Trend `json:"trends" doc:"the oldest step first, and by queue within it; a step in which nothing ended is left out"`
+	Trends []holdfast.Trend `json:"trends" doc:"Oldest step first, and by queue within a step. Steps without an ended attempt are left out."`
 }
 
-// ErrorTrendsIn asks how error groups come and go.
+// ErrorTrendsIn is the request for trends of error groups.
 type ErrorTrendsIn struct {
-	Fingerprint []string      `query:"fingerprint" required:"true" doc:"of these error groups, at most 200"`
-	Within      time.Duration `query:"within" required:"true" doc:"how far back, at most 192h" example:"24h"`
-	Step        time.Duration `query:"step" doc:"how finely: a multiple of 5m, which is also what is meant when nobody says"`
+	Fingerprint []string      `query:"fingerprint" required:"true" doc:"Fingerprints of the error groups, at most 200."`
+	Within      time.Duration `query:"within" required:"true" doc:"How far back, at most 192h." example:"24h"`
+	Step        time.Duration `query:"step" doc:"Length of one step: a multiple of 5m; 5m when left out."`
 }
 
-// ErrorTrendsOut is how error groups come and go.
+// ErrorTrendsOut is the number of failures of error groups, over time.
 type ErrorTrendsOut struct {
-	Trends []holdfast.ErrorTrend `json:"trends" doc:"in the order in which they were asked for"`
+	Trends []holdfast.ErrorTrend `json:"trends" doc:"One entry for each fingerprint, in the order of the request."`
 }
 
-// The routes of numbers that are known without reading the whole store.
+// The routes of counts and trends, which are cheap whatever the size of the store.
 var (
-	GetCount        = Route[JobsIn, CountOut]{Name: "get-count", Method: "GET", Path: "/count", Scope: apikey.Viewer, Tag: "figures", About: "Count jobs, up to 10000. What a list takes as limit and cursor means nothing here."}
-	ListDepths      = Route[struct{}, DepthsOut]{Name: "list-depths", Method: "GET", Path: "/depths", Scope: apikey.Viewer, Tag: "figures", About: "What stands in each queue. Numbers stop at 10000, so that asking costs little however much there is."}
-	ListTrends      = Route[TrendsIn, TrendsOut]{Name: "list-trends", Method: "GET", Path: "/trends", Scope: apikey.Viewer, Tag: "figures", About: "What became of attempts, by time and queue."}
-	ListErrorTrends = Route[ErrorTrendsIn, ErrorTrendsOut]{Name: "list-error-trends", Method: "GET", Path: "/errors/trends", Scope: apikey.Viewer, Tag: "errors", About: "How error groups come and go, and what became of the jobs that met them."}
+	GetCount        = Route[JobsIn, CountOut]{Name: "get-count", Method: "GET", Path: "/count", Scope: apikey.Viewer, Tag: "figures", About: "Count jobs. Counting stops at 10000; limit and cursor have no effect."}
+	ListDepths      = Route[struct{}, DepthsOut]{Name: "list-depths", Method: "GET", Path: "/depths", Scope: apikey.Viewer, Tag: "figures", About: "List the depth of each queue. Counting stops at 10000, so that the call is cheap whatever the number of jobs."}
+	ListTrends      = Route[TrendsIn, TrendsOut]{Name: "list-trends", Method: "GET", Path: "/trends", Scope: apikey.Viewer, Tag: "figures", About: "List trends. Number of attempts by result, over time and by queue."}
+	ListErrorTrends = Route[ErrorTrendsIn, ErrorTrendsOut]{Name: "list-error-trends", Method: "GET", Path: "/errors/trends", Scope: apikey.Viewer, Tag: "errors", About: "List trends of error groups. Number of failures over time, and what became of their jobs."}
 )
 
-// The questions of the same to a store.
+// The requests of the same routes of a store.
 type (
-	// CountWanted says what to count, and how far.
+	// CountWanted says which jobs to count, and where counting stops.
 	CountWanted struct {
-		Filter holdfast.Filter `json:"filter"`
-		Most   int             `json:"most"`
+		Filter holdfast.Filter `json:"filter" doc:"Which jobs to count."`
+		Most   int             `json:"most" doc:"Number at which counting stops."`
 	}
-	// TrendsWanted says how far back to look, and how finely.
+	// TrendsWanted is the period and the step of trends.
 	TrendsWanted struct {
-		Within time.Duration `json:"within"`
-		Step   time.Duration `json:"step,omitempty"`
+		Within time.Duration `json:"within" doc:"How far back."`
+		Step   time.Duration `json:"step,omitempty" doc:"Length of one step."`
 	}
-	// ErrorTrendsWanted says of which error groups.
+	// ErrorTrendsWanted says of which error groups trends are wanted.
 	ErrorTrendsWanted struct {
-		Fingerprints []string `json:"fingerprints"`
+		Fingerprints []string `json:"fingerprints" doc:"Fingerprints of the error groups."`
 		TrendsWanted
 	}
 )
 
-// The verbs of a store that answer them.
+// The store routes of counts and trends.
 var (
-	StoreCount       = verb[CountWanted, Counted]("count", apikey.Viewer, "", "Count jobs that match, up to a number.")
-	StoreDepths      = verb[struct{}, []holdfast.Depth]("depths", apikey.Viewer, "", "What stands in each queue.")
-	StoreTrends      = verb[TrendsWanted, []holdfast.Trend]("trends", apikey.Viewer, "", "What became of attempts.")
-	StoreErrorTrends = verb[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", apikey.Viewer, "", "How error groups come and go.")
+	StoreCount       = storeRoute[CountWanted, Counted]("count", apikey.Viewer, "", "Count jobs. Counting stops at a number.")
+	StoreDepths      = storeRoute[struct{}, []holdfast.Depth]("depths", apikey.Viewer, "", "List the depth of each queue.")
+	StoreTrends      = storeRoute[TrendsWanted, []holdfast.Trend]("trends", apikey.Viewer, "", "List trends.")
+	StoreErrorTrends = storeRoute[ErrorTrendsWanted, []holdfast.ErrorTrend]("error-trends", apikey.Viewer, "", "List trends of error groups.")
 )
 
-// Count counts the jobs that match.
+// Count counts the jobs that match the filter, up to 10000.
 func (d *Desk) Count(ctx context.Context, f holdfast.Filter) (int, error) {
 	out, err := call(ctx, d.c, GetCount, jobsIn(f))
 	return out.Count, err
 }
 
-// Depths tells what stands in each queue.
+// Depths returns the depth of each queue.
 func (d *Desk) Depths(ctx context.Context) ([]holdfast.Depth, error) {
 	out, err := call(ctx, d.c, ListDepths, struct{}{})
 	return out.Depths, err
 }
 
-// Trends tells what became of attempts.
+// Trends returns the number of attempts by result, over time and by queue.
 func (d *Desk) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
 	out, err := call(ctx, d.c, ListTrends, TrendsIn{within, step})
 	return out.Trends, err
 }
 
-// ErrorTrends tells how error groups come and go.
+// ErrorTrends returns the number of failures of error groups, over time.
 func (d *Desk) ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]holdfast.ErrorTrend, error) {
 	out, err := call(ctx, d.c, ListErrorTrends, ErrorTrendsIn{fingerprints, within, step})
 	return out.Trends, err
 }
 
-// Count counts the jobs that match, up to most.
+// Count counts the jobs that match the filter, up to most.
 func (s *Store) Count(ctx context.Context, f holdfast.Filter, most int) (int, error) {
-	out, err := ask(ctx, s, StoreCount, CountWanted{f, most}, again)
+	out, err := callVerb(ctx, s, StoreCount, CountWanted{f, most}, mayRepeat)
 	return out.Count, err
 }
 
-// Depths tells what stands in each queue.
+// Depths returns the depth of each queue.
 func (s *Store) Depths(ctx context.Context) ([]holdfast.Depth, error) {
-	return ask(ctx, s, StoreDepths, struct{}{}, again)
+	return callVerb(ctx, s, StoreDepths, struct{}{}, mayRepeat)
 }
 
-// Trends tells what became of attempts.
+// Trends returns the number of attempts by result, over time and by queue.
 func (s *Store) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
-	return ask(ctx, s, StoreTrends, TrendsWanted{within, step}, again)
+	return callVerb(ctx, s, StoreTrends, TrendsWanted{within, step}, mayRepeat)
 }
 
-// ErrorTrends tells how error groups come and go.
+// ErrorTrends returns the number of failures of error groups, over time.
 func (s *Store) ErrorTrends(ctx context.Context, fingerprints []string, within, step time.Duration) ([]holdfast.ErrorTrend, error) {
-	return ask(ctx, s, StoreErrorTrends, ErrorTrendsWanted{fingerprints, TrendsWanted{within, step}}, again)
+	return callVerb(ctx, s, StoreErrorTrends, ErrorTrendsWanted{fingerprints, TrendsWanted{within, step}}, mayRepeat)
 }

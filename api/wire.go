@@ -9,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// rawOut writes JSON that somebody else wrote. What is none, because a row was damaged, is written as a text: whoever looks at it must see it.
+// rawOut writes JSON that the store or a caller holds as bytes. If a damaged row holds something else, it is written as a JSON string, so that an operator
+// can see it.
 var rawOut = json.MarshalToFunc(func(e *jsontext.Encoder, raw stdjson.RawMessage) error {
 	if len(raw) == 0 {
 		return e.WriteToken(jsontext.Null)
@@ -22,25 +23,25 @@ var rawOut = json.MarshalToFunc(func(e *jsontext.Encoder, raw stdjson.RawMessage
 
 type rawJSON = stdjson.RawMessage
 
-// letter begins an object that stands for JSON to the letter: {"$text": "..."}. JSON within JSON loses its spaces and may not say a name
-// twice; a store keeps arguments to the letter, so between Go programs they travel so where it makes a difference.
-const letter = `{"$text":`
+// exactPrefix begins the object {"$text": "..."}, which carries JSON byte for byte. JSON inside other JSON loses its insignificant whitespace, and a duplicate
+// member name is an error. A store keeps arguments byte for byte, so the Go client and the server use this form wherever it makes a difference.
+const exactPrefix = `{"$text":`
 
-// Mark makes JSON into what survives a journey to the letter.
+// Mark returns JSON in a form that arrives byte for byte: as it is, or wrapped in {"$text": "..."}.
 func Mark(raw stdjson.RawMessage) stdjson.RawMessage {
-	if len(raw) == 0 || survives(raw) {
+	if len(raw) == 0 || unchangedInTransit(raw) {
 		return raw
 	}
-	text, err := jsontext.AppendQuote([]byte(letter), raw)
-	if err != nil { // it is not UTF-8 in the first place, and nobody will take it for JSON
-		text, _ = jsontext.AppendQuote([]byte(letter), bytes.ToValidUTF8(raw, []byte("\x00")))
+	text, err := jsontext.AppendQuote([]byte(exactPrefix), raw)
+	if err != nil { // not UTF-8, so not valid JSON either: no reader accepts it as JSON
+		text, _ = jsontext.AppendQuote([]byte(exactPrefix), bytes.ToValidUTF8(raw, []byte("\x00")))
 	}
 	return append(text, '}')
 }
 
-// Unmark undoes Mark.
+// Unmark is the reverse of Mark.
 func Unmark(raw stdjson.RawMessage) stdjson.RawMessage {
-	if !bytes.HasPrefix(raw, []byte(letter)) {
+	if !bytes.HasPrefix(raw, []byte(exactPrefix)) {
 		return raw
 	}
 	var marked struct {
@@ -52,12 +53,12 @@ func Unmark(raw stdjson.RawMessage) stdjson.RawMessage {
 	return stdjson.RawMessage(marked.Text)
 }
 
-// survives reports whether JSON stays as it is when it travels within other JSON.
-func survives(raw []byte) bool {
-	if bytes.HasPrefix(raw, []byte(letter)) {
+// unchangedInTransit reports whether JSON is unchanged after it was embedded in other JSON and read again.
+func unchangedInTransit(raw []byte) bool {
+	if bytes.HasPrefix(raw, []byte(exactPrefix)) {
 		return false
 	}
-	if tidy(raw) {
+	if compactJSON(raw) {
 		return true
 	}
 	depth := 0
@@ -78,7 +79,7 @@ func survives(raw []byte) bool {
 	return jsontext.Value(raw).IsValid()
 }
 
-// An Exact value travels to the letter: every piece of JSON in it arrives as it was sent, and what was nothing is nothing.
+// An Exact value is encoded so that every raw JSON value in it arrives byte for byte, and an empty one arrives empty.
 type Exact[T any] struct{ Value T }
 
 var (
@@ -87,10 +88,10 @@ var (
 		case len(raw) == 0:
 			return e.WriteToken(jsontext.Null)
 		case string(raw) == "null":
-			return e.WriteValue(jsontext.Value(letter + `"null"}`))
+			return e.WriteValue(jsontext.Value(exactPrefix + `"null"}`))
 		}
 		return e.WriteValue(jsontext.Value(Mark(raw)))
-	}), durationOut, written))
+	}), durationOut, formMarshalers))
 	exactIn = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *stdjson.RawMessage) error {
 		value, err := d.ReadValue()
 		if err != nil {
@@ -100,18 +101,18 @@ var (
 			*to = bytes.Clone(Unmark(stdjson.RawMessage(value)))
 		}
 		return nil
-	}), durationIn, understood))
+	}), durationIn, formUnmarshalers))
 )
 
-// MarshalJSONTo writes the value alone.
+// MarshalJSONTo writes Value without a wrapper.
 func (x Exact[T]) MarshalJSONTo(e *jsontext.Encoder) error {
 	return json.MarshalEncode(e, x.Value, exactOut)
 }
 
-// UnmarshalJSONFrom reads the value alone.
+// UnmarshalJSONFrom reads Value without a wrapper.
 func (x *Exact[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return json.UnmarshalDecode(d, &x.Value, exactIn)
 }
 
-// Described is what stands in the document.
+// Described is the type that the OpenAPI document describes.
 func (Exact[T]) Described() reflect.Type { return reflect.TypeFor[T]() }

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Drafts and receipts come by the thousand, so they are written and read by hand. What is read is what the types say; a test holds the two
-// against each other.
+// Calls may carry thousands of drafts and receipts, so these are encoded and decoded by hand. The result is the same as that of the JSON library with the
+// struct tags; a test compares the two.
 
-// draftIn reads a draft.
+// draftIn decodes a draft.
 var draftIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *holdfast.Draft) error {
 	if d.PeekKind() != '{' {
-		return errors.ErrUnsupported // whoever reads it otherwise knows what to say
+		return errors.ErrUnsupported // the library's decoder reports the mistake
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return err
@@ -38,7 +38,7 @@ var draftIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *holdfast.Draf
 	return err
 })
 
-// readMember reads the value of one member of a draft.
+// readMember decodes the value of one member of a draft.
 func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
 	var text *string
 	switch name {
@@ -70,7 +70,7 @@ func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
 		to.Args = bytes.Clone(value)
 		return err
 	default:
-		field := memberOf(name, to)
+		field := rareField(name, to)
 		if field != nil {
 			return json.UnmarshalDecode(d, field)
 		}
@@ -89,8 +89,8 @@ func readMember(d *jsontext.Decoder, name string, to *holdfast.Draft) error {
 	return err
 }
 
-// memberOf is where a member goes that is not on every draft.
-func memberOf(name string, to *holdfast.Draft) any {
+// rareField returns the field for a member that few drafts have; nil for an unknown name.
+func rareField(name string, to *holdfast.Draft) any {
 	switch name {
 	case "priority":
 		return &to.Priority
@@ -120,25 +120,25 @@ func memberOf(name string, to *holdfast.Draft) any {
 	return nil
 }
 
-// A pen writes one JSON object by hand.
-type pen struct {
-	out    []byte
-	first  bool
-	stamps [6]stamp
-	next   int // of them
+// A jsonWriter writes JSON objects by hand, member by member. It remembers the last six times that it formatted: the leases of a claim share most of theirs.
+type jsonWriter struct {
+	out   []byte
+	first bool
+	times [6]writtenTime
+	next  int // index of the oldest of times
 }
 
-// A stamp is an instant that was written before, and where.
-type stamp struct {
+// A writtenTime is a time that was already written, and the position of its text in out.
+type writtenTime struct {
 	at       time.Time
 	from, to int
 }
 
-func (p *pen) open() { p.out, p.first = append(p.out, '{'), true }
+func (p *jsonWriter) open() { p.out, p.first = append(p.out, '{'), true }
 
-func (p *pen) close() { p.out = append(p.out, '}') }
+func (p *jsonWriter) close() { p.out = append(p.out, '}') }
 
-func (p *pen) name(name string) {
+func (p *jsonWriter) name(name string) {
 	if !p.first {
 		p.out = append(p.out, ',')
 	}
@@ -146,8 +146,8 @@ func (p *pen) name(name string) {
 	p.out = append(append(append(p.out, '"'), name...), '"', ':')
 }
 
-// text writes a text that is not empty.
-func (p *pen) text(name, text string) {
+// text writes a string member, unless it is empty.
+func (p *jsonWriter) text(name, text string) {
 	if text == "" {
 		return
 	}
@@ -159,7 +159,7 @@ func appendText(out []byte, text string) []byte {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			quoted, err := jsontext.AppendQuote(out, text)
-			if err != nil { // not UTF-8: the replacement is not either, and is refused where it arrives
+			if err != nil { // not UTF-8: the replacement is not equal either, and the receiver refuses it
 				quoted, _ = jsontext.AppendQuote(out, string([]rune(text)))
 			}
 			return quoted
@@ -168,30 +168,30 @@ func appendText(out []byte, text string) []byte {
 	return append(append(append(out, '"'), text...), '"')
 }
 
-func (p *pen) number(name string, n int) {
+func (p *jsonWriter) number(name string, n int) {
 	if n != 0 {
 		p.name(name)
 		p.out = strconv.AppendInt(p.out, int64(n), 10)
 	}
 }
 
-func (p *pen) id(name string, id holdfast.ID) {
+func (p *jsonWriter) id(name string, id holdfast.ID) {
 	if !id.IsZero() {
 		p.name(name)
 		p.out = append(appendID(append(p.out, '"'), id), '"')
 	}
 }
 
-func (p *pen) duration(name string, d time.Duration) {
+func (p *jsonWriter) duration(name string, d time.Duration) {
 	if d != 0 {
 		p.name(name)
 		p.out = append(append(append(p.out, '"'), d.String()...), '"')
 	}
 }
 
-// appendDraft writes a draft to the letter, under the id that it is given.
+// appendDraft encodes a draft with the given id. Its arguments arrive byte for byte.
 func appendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) {
-	p := pen{out: out}
+	p := jsonWriter{out: out}
 	p.open()
 	p.id("id", id)
 	p.name("kind")
@@ -230,7 +230,7 @@ func appendDraft(out []byte, d *holdfast.Draft, id holdfast.ID) ([]byte, error) 
 	return p.out, nil
 }
 
-// appendJSON writes receipts.
+// appendJSON encodes receipts.
 func (b BulkOut) appendJSON(out []byte) []byte {
 	out = append(slices.Grow(out, 20+64*len(b.Receipts)), `{"receipts":[`...)
 	for i := range b.Receipts {
@@ -246,10 +246,10 @@ func (b BulkOut) appendJSON(out []byte) []byte {
 	return append(out, "]}"...)
 }
 
-// readReceipts reads receipts as this very package writes them, and reports whether that is what they are.
-func readReceipts(text []byte, n int) ([]holdfast.Receipt, bool) {
+// readReceipts decodes receipts as BulkOut.appendJSON encodes them. ok is false for any other form; the caller then uses the JSON library.
+func readReceipts(text []byte, n int) (receipts []holdfast.Receipt, ok bool) {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"receipts":[`))
-	receipts := make([]holdfast.Receipt, 0, n)
+	receipts = make([]holdfast.Receipt, 0, n)
 	for ok && !bytes.Equal(rest, []byte("]}")) {
 		if len(receipts) > 0 {
 			if rest, ok = bytes.CutPrefix(rest, []byte(",")); !ok {

@@ -14,54 +14,54 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Leases come by the thousand too, so they are written and read by hand. A test holds this against what the types say.
+// Leases are encoded and decoded by hand for the same reason as drafts. A test compares the result with that of the JSON library.
 
-func (p *pen) when(name string, at time.Time) {
+func (p *jsonWriter) when(name string, at time.Time) {
 	if !at.IsZero() {
 		p.name(name)
-		p.stamp(at)
+		p.writeTime(at)
 	}
 }
 
-// stamp writes an instant. Leases of one claim share most of theirs.
-func (p *pen) stamp(at time.Time) {
-	for i := range p.stamps {
-		if s := &p.stamps[i]; s.at == at && s.to > 0 {
+// writeTime writes a time. If it is one of the last six, its text is copied instead of formatted again.
+func (p *jsonWriter) writeTime(at time.Time) {
+	for i := range p.times {
+		if s := &p.times[i]; s.at == at && s.to > 0 {
 			p.out = append(p.out, p.out[s.from:s.to]...)
 			return
 		}
 	}
 	from := len(p.out)
 	p.out = append(at.AppendFormat(append(p.out, '"'), time.RFC3339Nano), '"')
-	p.stamps[p.next] = stamp{at, from, len(p.out)}
-	p.next = (p.next + 1) % len(p.stamps)
+	p.times[p.next] = writtenTime{at, from, len(p.out)}
+	p.next = (p.next + 1) % len(p.times)
 }
 
-func (p *pen) count(name string, n int) {
+func (p *jsonWriter) count(name string, n int) {
 	p.name(name)
 	p.out = strconv.AppendInt(p.out, int64(n), 10)
 }
 
-// raw writes JSON that somebody else wrote, or what was to be some as a text.
-func (p *pen) raw(name string, raw stdjson.RawMessage) {
+// raw writes JSON as it is, or as a string if it is not valid.
+func (p *jsonWriter) raw(name string, raw stdjson.RawMessage) {
 	p.name(name)
 	switch {
 	case len(raw) == 0:
 		p.out = append(p.out, "null"...)
-	case tidy(raw) || jsontext.Value(raw).IsValid(lenient):
+	case compactJSON(raw) || jsontext.Value(raw).IsValid(lenient):
 		p.out = append(p.out, raw...)
 	default:
 		p.out = appendText(p.out, string(raw))
 	}
 }
 
-// appendJSON writes leases.
+// appendJSON encodes leases.
 func (c ClaimOut) appendJSON(out []byte) []byte {
 	size := 20
 	for i := range c.Leases {
 		size += 700 + len(c.Leases[i].Args)
 	}
-	p := pen{out: append(slices.Grow(out, size), `{"leases":[`...)}
+	p := jsonWriter{out: append(slices.Grow(out, size), `{"leases":[`...)}
 	for i := range c.Leases {
 		if i > 0 {
 			p.out = append(p.out, ',')
@@ -71,7 +71,7 @@ func (c ClaimOut) appendJSON(out []byte) []byte {
 	return append(p.out, "]}"...)
 }
 
-func (p *pen) lease(l *Lease) {
+func (p *jsonWriter) lease(l *Lease) {
 	p.open()
 	p.out = append(appendID(append(p.out, `"id":"`...), l.ID), '"')
 	p.first = false
@@ -90,7 +90,7 @@ func (p *pen) lease(l *Lease) {
 	p.text("idempotency_key", l.IdempotencyKey)
 	p.text("trace", l.Trace)
 	p.name("created_at")
-	p.stamp(l.CreatedAt)
+	p.writeTime(l.CreatedAt)
 	p.when("run_at", l.RunAt)
 	p.when("expire_at", l.ExpireAt)
 	p.name("state")
@@ -106,8 +106,8 @@ func (p *pen) lease(l *Lease) {
 	p.when("started_at", l.StartedAt)
 	p.when("finished_at", l.FinishedAt)
 	p.name("as_of")
-	p.stamp(l.AsOf)
-	p.rarely(l)
+	p.writeTime(l.AsOf)
+	p.rareMembers(l)
 	p.name("batch")
 	p.out = append(appendID(append(p.out, '"'), l.Batch), '"')
 	p.count("attempt", l.Attempt)
@@ -120,9 +120,9 @@ func (p *pen) lease(l *Lease) {
 	p.close()
 }
 
-// rarely writes what few leases have.
-func (p *pen) rarely(l *Lease) {
-	type few struct {
+// rareMembers writes the members that few leases have.
+func (p *jsonWriter) rareMembers(l *Lease) {
+	type rare struct {
 		Tags        []string           `json:"tags,omitempty"`
 		After       []holdfast.ID      `json:"after,omitempty"`
 		Waiting     bool               `json:"waiting,omitempty"`
@@ -136,13 +136,13 @@ func (p *pen) rarely(l *Lease) {
 	if len(l.Tags) == 0 && len(l.After) == 0 && !l.Waiting && !l.Cancelling && l.Progress == nil && l.LastFailure == nil && len(l.Result) == 0 && !l.Discarded && l.Upstream.IsZero() {
 		return
 	}
-	text, err := json.Marshal(few{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream}, options, lenient)
+	text, err := json.Marshal(rare{l.Tags, l.After, l.Waiting, l.Cancelling, l.Progress, l.LastFailure, l.Result, l.Discarded, l.Upstream}, options, lenient)
 	if err == nil && len(text) > 2 {
 		p.out = append(append(p.out, ','), text[1:len(text)-1]...)
 	}
 }
 
-// leaseIn reads a lease.
+// leaseIn decodes a lease.
 var leaseIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *Lease) error {
 	if d.PeekKind() != '{' {
 		return errors.ErrUnsupported
@@ -163,7 +163,7 @@ var leaseIn = json.UnmarshalFromFunc(func(d *jsontext.Decoder, to *Lease) error 
 	return err
 })
 
-// read reads the value of one member.
+// read decodes the value of one member.
 func (l *Lease) read(d *jsontext.Decoder, name string) error {
 	field := l.field(name)
 	switch to := field.(type) {
@@ -208,7 +208,7 @@ func readText(d *jsontext.Decoder, to any) error {
 	return err
 }
 
-// field is where a member goes.
+// field returns the field for a member; nil for an unknown name.
 func (l *Lease) field(name string) any {
 	switch name {
 	case "id":
@@ -250,14 +250,14 @@ func (l *Lease) field(name string) any {
 	case "corrupt":
 		return &l.Corrupt
 	}
-	if fact, ok := leaseFacts[name]; ok {
+	if fact, ok := jobFields[name]; ok {
 		return fact(l)
 	}
 	return nil
 }
 
-// leaseFacts are where members go that say what the job is.
-var leaseFacts = map[string]func(l *Lease) any{
+// jobFields returns the fields for the members that describe the job.
+var jobFields = map[string]func(l *Lease) any{
 	"kind": func(l *Lease) any { return &l.Kind }, "queue": func(l *Lease) any { return &l.Queue }, "priority": func(l *Lease) any { return &l.Priority },
 	"owner": func(l *Lease) any { return &l.Owner }, "tags": func(l *Lease) any { return &l.Tags }, "dependency": func(l *Lease) any { return &l.Dependency },
 	"group": func(l *Lease) any { return &l.Group }, "after": func(l *Lease) any { return &l.After }, "retry_within": func(l *Lease) any { return &l.RetryWithin },

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// settlements are what SettleIn brings.
+// settlements is the body of SettleIn.
 type settlements = struct {
 	Settlements []Settlement `json:"settlements" doc:"at most 10000"`
 }
 
-// appendSettlements writes settlements by hand: there is one for every attempt.
+// appendSettlements encodes settlements by hand, because there is one for every attempt.
 func appendSettlements(all []Settlement) ([]byte, error) {
-	p := pen{out: append(make([]byte, 0, 20+200*len(all)), `{"settlements":[`...)}
+	p := jsonWriter{out: append(make([]byte, 0, 20+200*len(all)), `{"settlements":[`...)}
 	for i := range all {
 		if i > 0 {
 			p.out = append(p.out, ',')
@@ -25,7 +25,7 @@ func appendSettlements(all []Settlement) ([]byte, error) {
 	return append(p.out, "]}"...), nil
 }
 
-func (p *pen) settlement(s *Settlement) error {
+func (p *jsonWriter) settlement(s *Settlement) error {
 	p.open()
 	p.out = append(appendID(append(p.out, `"batch":"`...), s.Batch), `","job":"`...)
 	p.out = append(appendID(p.out, s.Job), '"')
@@ -56,7 +56,7 @@ func (p *pen) settlement(s *Settlement) error {
 	return nil
 }
 
-// appendJSON writes answers, most of which are that all is well.
+// appendJSON encodes answers. Most are null, which means success.
 func (a Answers) appendJSON(out []byte) []byte {
 	out = append(out, `{"answers":[`...)
 	for i, problem := range a.Answers {
@@ -65,7 +65,7 @@ func (a Answers) appendJSON(out []byte) []byte {
 		}
 		text := []byte("null")
 		if problem != nil {
-			if told, err := Marshal(problem); err == nil { // it is made of texts and numbers, which can be written
+			if told, err := Marshal(problem); err == nil { // a problem has only strings and numbers, which always encode
 				text = told
 			}
 		}
@@ -74,7 +74,7 @@ func (a Answers) appendJSON(out []byte) []byte {
 	return append(out, "]}"...)
 }
 
-// appendID writes an id without making a text of it first.
+// appendID writes an id without allocating a string.
 func appendID(out []byte, id holdfast.ID) []byte {
 	out = append(hex.AppendEncode(out, id[:4]), '-')
 	out = append(hex.AppendEncode(out, id[4:6]), '-')

@@ -7,170 +7,170 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What travels to a store's roles. Each says the same as its namesake in the vocabulary, which its comment names.
+// The JSON bodies of the store routes. Each has the fields of the type that its comment names.
 
-// Few says how many at most.
+// Few is the maximum number of entries to process.
 type Few struct {
-	Limit int `json:"limit"`
+	Limit int `json:"limit" doc:"Maximum number of entries."`
 }
 
-// Counted says how many it were.
+// Counted is a number of entries.
 type Counted struct {
-	Count int `json:"count"`
+	Count int `json:"count" doc:"Number of entries."`
 }
 
-// Which names something by its id.
+// Which has the id of a job, a group or a redrive.
 type Which struct {
-	ID holdfast.ID `json:"id"`
+	ID holdfast.ID `json:"id" doc:"Id of the job, group or redrive."`
 }
 
-// ARoom names where records are kept.
+// ARoom has the name of a room: the group of records that one part of the system keeps.
 type ARoom struct {
-	Room string `json:"room"`
+	Room string `json:"room" doc:"Name of the room."`
 }
 
-// A Stretch is a part of a story or of the feed.
+// A Stretch is a part of the feed or of the events of a subject.
 type Stretch struct {
-	Subject string `json:"subject,omitempty"`
-	After   int64  `json:"after,omitempty"`
-	Limit   int    `json:"limit"`
+	Subject string `json:"subject,omitempty" doc:"Subject of the events."`
+	After   int64  `json:"after,omitempty" doc:"Return events after this number."`
+	Limit   int    `json:"limit" doc:"Maximum number of events."`
 }
 
-// Lately says how far back to look.
+// Lately is how far back to look.
 type Lately struct {
-	Within time.Duration `json:"within"`
+	Within time.Duration `json:"within" doc:"How far back."`
 }
 
-// Aged says what to forget, and how old it is.
+// Aged says which entries to delete.
 type Aged struct {
-	Shelf string        `json:"shelf"`
-	Older time.Duration `json:"older"`
-	Limit int           `json:"limit"`
+	Shelf string        `json:"shelf" doc:"Shelf: the kind of entries."`
+	Older time.Duration `json:"older" doc:"Minimum age of the entries."`
+	Limit int           `json:"limit" doc:"Maximum number of entries."`
 }
 
-// A Page is part of a list.
+// A Page is one page of a list.
 type Page[T any] struct {
-	Items []T `json:"items"`
+	Items []T `json:"items" doc:"Entries of the page."`
 	Paged
 }
 
-// A Take is a claim by a keeper: holdfast.Claim.
+// A Take is the JSON form of a holdfast.Claim for Reclaim and Expire.
 type Take struct {
-	Worker string        `json:"worker"`
-	Queues []string      `json:"queues"`
-	Kinds  []string      `json:"kinds,omitempty"`
-	Limit  int           `json:"limit"`
-	Start  int           `json:"start"`
-	Lease  time.Duration `json:"lease"`
-	Bytes  int           `json:"bytes,omitempty"`
+	Worker string        `json:"worker" doc:"Name of the worker that will hold the leases."`
+	Queues []string      `json:"queues" doc:"Queues to claim from."`
+	Kinds  []string      `json:"kinds,omitempty" doc:"Kinds to claim; all when left out."`
+	Limit  int           `json:"limit" doc:"Maximum number of jobs."`
+	Start  int           `json:"start" doc:"How many of the jobs start at once."`
+	Lease  time.Duration `json:"lease" doc:"Lease duration."`
+	Bytes  int           `json:"bytes,omitempty" doc:"Approximate maximum of bytes of arguments and checkpoints."`
 
-	OwnerSlots int            `json:"owner_slots,omitempty"`
-	Busy       map[string]int `json:"busy,omitempty"`
+	OwnerSlots int            `json:"owner_slots,omitempty" doc:"How many jobs of one owner the worker runs at the same time."`
+	Busy       map[string]int `json:"busy,omitempty" doc:"How many jobs of each owner the worker runs already."`
 }
 
-// A Deed is a holdfast.Intervention.
+// A Deed is the JSON form of a holdfast.Intervention.
 type Deed struct {
-	Job        holdfast.ID   `json:"job,omitzero"`
-	Owner      string        `json:"owner,omitempty"`
-	Actor      string        `json:"actor,omitempty"`
-	Reason     string        `json:"reason,omitempty"`
-	Request    string        `json:"request,omitempty"`
-	Group      holdfast.ID   `json:"group,omitzero"`
-	StuckAfter time.Duration `json:"stuck_after,omitempty"`
+	Job        holdfast.ID   `json:"job,omitzero" doc:"Id of the job."`
+	Owner      string        `json:"owner,omitempty" doc:"Act only if it belongs to this owner."`
+	Actor      string        `json:"actor,omitempty" doc:"Person who does this."`
+	Reason     string        `json:"reason,omitempty" doc:"Why it is done."`
+	Request    string        `json:"request,omitempty" doc:"Id of the request."`
+	Group      holdfast.ID   `json:"group,omitzero" doc:"Id of the group."`
+	StuckAfter time.Duration `json:"stuck_after,omitempty" doc:"Also take the job from a worker that has held it for longer than this."`
 }
 
-// An Alteration is a holdfast.Edit.
+// An Alteration is the JSON form of a holdfast.Edit.
 type Alteration struct {
 	Deed
-	Seen        string          `json:"seen,omitempty"`
-	Patch       json.RawMessage `json:"patch,omitempty"`
-	Args        json.RawMessage `json:"args,omitempty"`
-	Queue       *string         `json:"queue,omitempty"`
-	Priority    *int16          `json:"priority,omitempty"`
-	Tags        *[]string       `json:"tags,omitempty"`
-	MaxAttempts *int            `json:"max_attempts,omitempty"`
-	Delay       *time.Duration  `json:"delay,omitempty"`
+	Seen        string          `json:"seen,omitempty" doc:"Digest of the job as the caller read it."`
+	Patch       json.RawMessage `json:"patch,omitempty" doc:"JSON merge patch of the arguments."`
+	Args        json.RawMessage `json:"args,omitempty" doc:"Complete new arguments."`
+	Queue       *string         `json:"queue,omitempty" doc:"New queue."`
+	Priority    *int16          `json:"priority,omitempty" doc:"New priority."`
+	Tags        *[]string       `json:"tags,omitempty" doc:"New tags."`
+	MaxAttempts *int            `json:"max_attempts,omitempty" doc:"New maximum of attempts."`
+	Delay       *time.Duration  `json:"delay,omitempty" doc:"Time until the job may start."`
 }
 
-// A Placed hold says for how long: holdfast.Hold.
+// A Placed is the JSON form of a holdfast.Hold, with its duration.
 type Placed struct {
 	holdfast.Hold
-	For time.Duration `json:"for,omitempty"`
+	For time.Duration `json:"for,omitempty" doc:"How long the hold lasts; until it is lifted when left out."`
 }
 
-// PlacedOf is a hold as it travels.
+// PlacedOf returns the JSON form of a hold.
 func PlacedOf(h holdfast.Hold) Placed { return Placed{h, h.For} }
 
-// Placement is the hold again.
+// Placement returns the hold.
 func (p Placed) Placement() holdfast.Hold {
 	p.Hold.For = p.For
 	return p.Hold
 }
 
-// A Judgement is a holdfast.Triage.
+// A Judgement is the JSON form of a holdfast.Triage.
 type Judgement struct {
-	Fingerprint string          `json:"fingerprint"`
-	Status      holdfast.Status `json:"status,omitempty"`
-	For         time.Duration   `json:"for,omitempty"`
-	Count       int             `json:"count,omitempty"`
-	Version     string          `json:"version,omitempty"`
-	Actor       string          `json:"actor,omitempty"`
-	Reason      string          `json:"reason,omitempty"`
+	Fingerprint string          `json:"fingerprint" doc:"Fingerprint of the error group."`
+	Status      holdfast.Status `json:"status,omitempty" doc:"New status; a note when left out."`
+	For         time.Duration   `json:"for,omitempty" doc:"With ignored: for this long."`
+	Count       int             `json:"count,omitempty" doc:"With ignored: until this many further failures."`
+	Version     string          `json:"version,omitempty" doc:"With resolved: the application version that has the fix."`
+	Actor       string          `json:"actor,omitempty" doc:"Person who does this."`
+	Reason      string          `json:"reason,omitempty" doc:"Why it is done."`
 }
 
-// A Step is a holdfast.Redrive.
+// A Step is the JSON form of a holdfast.Redrive: the next jobs that a redrive takes.
 type Step struct {
-	ID      holdfast.ID     `json:"id"`
-	Jobs    []holdfast.ID   `json:"jobs"`
-	Discard bool            `json:"discard,omitempty"`
-	Patch   json.RawMessage `json:"patch,omitempty"`
-	Queue   string          `json:"queue,omitempty"`
-	Actor   string          `json:"actor,omitempty"`
-	Reason  string          `json:"reason,omitempty"`
+	ID      holdfast.ID     `json:"id" doc:"Id of the redrive."`
+	Jobs    []holdfast.ID   `json:"jobs" doc:"Jobs to take."`
+	Discard bool            `json:"discard,omitempty" doc:"Discard the jobs instead of queueing them again."`
+	Patch   json.RawMessage `json:"patch,omitempty" doc:"JSON merge patch of their arguments."`
+	Queue   string          `json:"queue,omitempty" doc:"New queue of the jobs."`
+	Actor   string          `json:"actor,omitempty" doc:"Person who started the redrive."`
+	Reason  string          `json:"reason,omitempty" doc:"Why it was started."`
 }
 
-// A Sweep is a holdfast.Purge.
+// A Sweep is the JSON form of a holdfast.Purge.
 type Sweep struct {
-	Rules            []holdfast.Retain `json:"rules"`
-	After            holdfast.ID       `json:"after,omitzero"`
-	Scan             int               `json:"scan"`
-	SpareDeadLetters bool              `json:"spare_dead_letters,omitempty"`
+	Rules            []holdfast.Retain `json:"rules" doc:"Retention rules, in order."`
+	After            holdfast.ID       `json:"after,omitzero" doc:"Continue after the job with this id."`
+	Scan             int               `json:"scan" doc:"Maximum number of jobs to examine."`
+	SpareDeadLetters bool              `json:"spare_dead_letters,omitempty" doc:"Do not purge dead letters."`
 }
 
-// A Deposit is a holdfast.Deposit.
+// A Deposit is the JSON form of a holdfast.Deposit.
 type Deposit struct {
-	Hold   Placed  `json:"hold"`
-	Tokens float64 `json:"tokens"`
+	Hold   Placed  `json:"hold" doc:"Hold with a rate."`
+	Tokens float64 `json:"tokens" doc:"Tokens to add to its bucket."`
 }
 
-// A Listener is a holdfast.Listener.
+// A Listener is the JSON form of a holdfast.Listener.
 type Listener struct {
-	Name   string   `json:"name"`
-	Events []string `json:"events"`
+	Name   string   `json:"name" doc:"Name of the listener."`
+	Events []string `json:"events" doc:"Events of jobs that are written to the feed for it."`
 }
 
-// A Thing is a holdfast.Artifact that is kept.
+// A Thing is the JSON form of a holdfast.Artifact.
 type Thing struct {
 	holdfast.Artifact
-	ExpireIn time.Duration `json:"expire_in,omitempty"`
-	Expired  bool          `json:"expired,omitempty"`
+	ExpireIn time.Duration `json:"expire_in,omitempty" doc:"Time until the artifact expires; it does not expire when left out."`
+	Expired  bool          `json:"expired,omitempty" doc:"The artifact was deleted."`
 }
 
-// A Change is a holdfast.Change.
+// A Change is the JSON form of a holdfast.Change: everything in it is stored in one transaction.
 type Change struct {
-	Records   []holdfast.Record `json:"records,omitempty"`
-	Place     []Placed          `json:"place,omitempty"`
-	Lift      []Placed          `json:"lift,omitempty"`
-	Deposits  []Deposit         `json:"deposits,omitempty"`
-	Events    []holdfast.Event  `json:"events,omitempty"`
-	Enqueue   []holdfast.Draft  `json:"enqueue,omitempty"`
-	Deliver   []holdfast.Draft  `json:"deliver,omitempty"`
-	Listen    []Listener        `json:"listen,omitempty"`
-	Artifacts []Thing           `json:"artifacts,omitempty"`
+	Records   []holdfast.Record `json:"records,omitempty" doc:"Records to write or delete."`
+	Place     []Placed          `json:"place,omitempty" doc:"Holds to place."`
+	Lift      []Placed          `json:"lift,omitempty" doc:"Holds to lift."`
+	Deposits  []Deposit         `json:"deposits,omitempty" doc:"Tokens to add to the buckets of holds."`
+	Events    []holdfast.Event  `json:"events,omitempty" doc:"Events to write."`
+	Enqueue   []holdfast.Draft  `json:"enqueue,omitempty" doc:"Jobs to enqueue."`
+	Deliver   []holdfast.Draft  `json:"deliver,omitempty" doc:"Deliveries to enqueue."`
+	Listen    []Listener        `json:"listen,omitempty" doc:"Listeners to set."`
+	Artifacts []Thing           `json:"artifacts,omitempty" doc:"Artifacts to write."`
 }
 
-// each makes values of one sort into values of another.
-func each[From, To any](of []From, make func(From) To) []To {
+// mapSlice converts every element of a slice. nil stays nil.
+func mapSlice[From, To any](of []From, make func(From) To) []To {
 	if of == nil {
 		return nil
 	}
@@ -183,20 +183,20 @@ func each[From, To any](of []From, make func(From) To) []To {
 
 func changeOf(c holdfast.Change) Change {
 	return Change{
-		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: each(c.Place, PlacedOf), Lift: each(c.Lift, PlacedOf),
-		Deposits:  each(c.Deposits, func(d holdfast.Deposit) Deposit { return Deposit{PlacedOf(d.Hold), d.Tokens} }),
-		Listen:    each(c.Listen, func(l holdfast.Listener) Listener { return Listener(l) }),
-		Artifacts: each(c.Artifacts, func(a holdfast.Artifact) Thing { return Thing{a, a.ExpireIn, a.Expired} }),
+		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: mapSlice(c.Place, PlacedOf), Lift: mapSlice(c.Lift, PlacedOf),
+		Deposits:  mapSlice(c.Deposits, func(d holdfast.Deposit) Deposit { return Deposit{PlacedOf(d.Hold), d.Tokens} }),
+		Listen:    mapSlice(c.Listen, func(l holdfast.Listener) Listener { return Listener(l) }),
+		Artifacts: mapSlice(c.Artifacts, func(a holdfast.Artifact) Thing { return Thing{a, a.ExpireIn, a.Expired} }),
 	}
 }
 
-// Change is the change again.
+// Change returns the change.
 func (c Change) Change() holdfast.Change {
 	return holdfast.Change{
-		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: each(c.Place, Placed.Placement), Lift: each(c.Lift, Placed.Placement),
-		Deposits: each(c.Deposits, func(d Deposit) holdfast.Deposit { return holdfast.Deposit{Hold: d.Hold.Placement(), Tokens: d.Tokens} }),
-		Listen:   each(c.Listen, func(l Listener) holdfast.Listener { return holdfast.Listener(l) }),
-		Artifacts: each(c.Artifacts, func(t Thing) holdfast.Artifact {
+		Records: c.Records, Events: c.Events, Enqueue: c.Enqueue, Deliver: c.Deliver, Place: mapSlice(c.Place, Placed.Placement), Lift: mapSlice(c.Lift, Placed.Placement),
+		Deposits: mapSlice(c.Deposits, func(d Deposit) holdfast.Deposit { return holdfast.Deposit{Hold: d.Hold.Placement(), Tokens: d.Tokens} }),
+		Listen:   mapSlice(c.Listen, func(l Listener) holdfast.Listener { return holdfast.Listener(l) }),
+		Artifacts: mapSlice(c.Artifacts, func(t Thing) holdfast.Artifact {
 			t.Artifact.ExpireIn, t.Artifact.Expired = t.ExpireIn, t.Expired
 			return t.Artifact
 		}),
@@ -207,7 +207,7 @@ func alterationOf(e holdfast.Edit) Alteration {
 	return Alteration{Deed(e.Intervention), e.Seen, e.Patch, e.Args, e.Queue, e.Priority, e.Tags, e.MaxAttempts, e.Delay}
 }
 
-// Edit is the edit again.
+// Edit returns the edit.
 func (a Alteration) Edit() holdfast.Edit {
 	return holdfast.Edit{Intervention: holdfast.Intervention(a.Deed), Seen: a.Seen, Patch: a.Patch, Args: a.Args, Queue: a.Queue, Priority: a.Priority, Tags: a.Tags, MaxAttempts: a.MaxAttempts, Delay: a.Delay}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// full is a draft in which every field says something.
+// full is a draft with every field set.
 func full() holdfast.Draft {
 	return holdfast.Draft{
 		ID: holdfast.NewID(), Kind: "mail", Queue: "slow/eu", Args: []byte(`{"b":1.50,"a":"ü"}`), Priority: -3, Owner: "ac\"me ü", Tags: []string{"x", "y z"},
@@ -22,8 +22,8 @@ func full() holdfast.Draft {
 	}
 }
 
-func TestADraftIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
-	byType := json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, understood)))
+func TestTheDraftCodecAgreesWithTheLibrary(t *testing.T) {
+	byType := json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, formUnmarshalers)))
 	whole := reflect.ValueOf(full())
 	for i := range whole.NumField() { // each field alone, and all of them
 		d := full()
@@ -57,7 +57,7 @@ func TestADraftIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
 	}
 }
 
-func TestADraftWithWhatNobodyKnowsIsRefusedAndSaysWhere(t *testing.T) {
+func TestAnUnknownMemberOfADraftIsRefusedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"kind":"a"},{"kind":"a","colour":"red"}]`: "/1",
 		`[{"kind":"a","kind":"b"}]`:                  "duplicate",
@@ -78,7 +78,7 @@ func TestADraftWithWhatNobodyKnowsIsRefusedAndSaysWhere(t *testing.T) {
 	}
 }
 
-func TestJSONTravelsToTheLetter(t *testing.T) {
+func TestJSONArrivesByteForByte(t *testing.T) {
 	for _, text := range []string{
 		`{}`, ` {} `, `{"a": 1}`, `{"a":1,"a":2}`, `"\ud800"`, `"\u0041"`, `1.50`, `123456789012345678901234567890.5e3`, `null`, `{"$text":"x"}`,
 		`{"$text":`, `{"a":`, `"`, strings.Repeat("[", 100) + strings.Repeat("]", 100),
@@ -106,7 +106,7 @@ func TestJSONTravelsToTheLetter(t *testing.T) {
 	}
 }
 
-func TestADamagedJobIsShownAsATextInsteadOfNotAtAll(t *testing.T) {
+func TestADamagedJobIsShownAsAString(t *testing.T) {
 	text, err := Marshal(holdfast.Job{Args: []byte(`{"a":`)})
 	if err != nil || !strings.Contains(string(text), `"args":"{\"a\":"`) {
 		t.Fatal(string(text), err)
@@ -138,7 +138,7 @@ func TestReceiptsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// fullLease is a lease in which every field says something.
+// fullLease is a lease with every field set.
 func fullLease() Lease {
 	at := time.Date(2031, 1, 2, 3, 4, 5, 6000, time.UTC)
 	id := holdfast.NewID()
@@ -151,14 +151,14 @@ func fullLease() Lease {
 	}, Batch: id, Attempt: 7, Since: at, Checkpoint: []byte(`{"at":9}`), Lost: "old", Corrupt: "bad"}
 }
 
-func TestALeaseIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
+func TestTheLeaseCodecAgreesWithTheLibrary(t *testing.T) {
 	whole := reflect.ValueOf(fullLease())
 	for i := range whole.Field(0).NumField() {
 		if whole.Field(0).Field(i).IsZero() {
 			t.Fatalf("the test has nothing to say for %s", whole.Field(0).Type().Field(i).Name)
 		}
 	}
-	byType := json.JoinOptions(options, lenient, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, understood)))
+	byType := json.JoinOptions(options, lenient, json.WithUnmarshalers(json.JoinUnmarshalers(durationIn, formUnmarshalers)))
 	damaged := fullLease()
 	damaged.Args = []byte(`{"a":`)
 	for _, l := range []Lease{fullLease(), {}, {Job: holdfast.Job{Kind: "mail", Args: []byte("null")}}, damaged} {

@@ -19,14 +19,14 @@ import (
 	"github.com/holdfastdev/holdfast/server"
 )
 
-// late is an engine that is made once there is a store, and judges.
-type late struct{ *engine.Engine }
+// lateEngine is an engine that is made after the store, and decides about outcomes.
+type lateEngine struct{ *engine.Engine }
 
-// judging is a place whose server has an engine that judges and does nothing else for these queues.
-func judging(t testing.TB) *place {
+// withEngine is a test server that has an engine, which decides about outcomes and runs no jobs of these queues.
+func withEngine(t testing.TB) *testServer {
 	t.Helper()
-	judge := &late{}
-	p := newPlace(t, func(c *server.Config) { c.Judge = judge })
+	judge := &lateEngine{}
+	p := newTestServer(t, func(c *server.Config) { c.Judge = judge })
 	e, err := engine.New(p.near, engine.Config{Queues: []string{"nobody"}, Log: silent, Policy: failure.Policy{Backoff: failure.Fixed(time.Minute), MaxAttempts: 2}})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func judging(t testing.TB) *place {
 		cancel()
 		<-ended
 	})
-	for { // an engine judges while it runs
+	for { // an engine decides only while it runs
 		if _, err := e.Judge(ctx, nil); err == nil {
 			return p
 		}
@@ -51,7 +51,7 @@ func judging(t testing.TB) *place {
 	}
 }
 
-func (p *place) enqueue(drafts ...holdfast.Draft) []holdfast.ID {
+func (p *testServer) enqueue(drafts ...holdfast.Draft) []holdfast.ID {
 	p.Helper()
 	receipts, err := p.near.Enqueue(p.Context(), drafts)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p *place) enqueue(drafts ...holdfast.Draft) []holdfast.ID {
 	return ids
 }
 
-// until waits for a job to be as it should.
-func (p *place) until(id holdfast.ID, want func(holdfast.Job) bool) holdfast.Job {
+// until waits until a condition on a job is true.
+func (p *testServer) until(id holdfast.ID, want func(holdfast.Job) bool) holdfast.Job {
 	p.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; {
 		job, err := p.near.Job(p.Context(), id)
@@ -83,7 +83,7 @@ func (p *place) until(id holdfast.ID, want func(holdfast.Job) bool) holdfast.Job
 }
 
 // lease claims one job as a worker in another language does.
-func (p *place) lease() api.Lease {
+func (p *testServer) lease() api.Lease {
 	p.Helper()
 	status, _, text := p.ask("POST", "/claims", `{"worker":"w1"}`)
 	var out api.ClaimOut
@@ -93,7 +93,7 @@ func (p *place) lease() api.Lease {
 	return out.Leases[0]
 }
 
-func (p *place) report(l api.Lease, rest string) api.Answers {
+func (p *testServer) report(l api.Lease, rest string) api.Answers {
 	p.Helper()
 	status, _, text := p.ask("POST", "/claims/outcomes", fmt.Sprintf(`{"outcomes":[{"batch":"%s","job":"%s","token":%d,%s}]}`, l.Batch, l.ID, l.Token, rest))
 	var out api.Answers
@@ -104,7 +104,7 @@ func (p *place) report(l api.Lease, rest string) api.Answers {
 }
 
 func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
-	p := judging(t)
+	p := withEngine(t)
 	for _, c := range []struct {
 		said  string
 		state holdfast.State
@@ -151,8 +151,8 @@ func TestTheServerDecidesWhatFollowsFromAnOutcome(t *testing.T) {
 	}
 }
 
-func TestAReportFromWhoNoLongerHoldsTheJobChangesNothing(t *testing.T) {
-	p := judging(t)
+func TestAReportWithALostLeaseChangesNothing(t *testing.T) {
+	p := withEngine(t)
 	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
 	l := p.lease()
 	p.report(l, `"outcome":"returned"`)
@@ -163,7 +163,7 @@ func TestAReportFromWhoNoLongerHoldsTheJobChangesNothing(t *testing.T) {
 	if out := p.report(l, `"outcome":"complete"`); out.Answers[0] == nil || out.Answers[0].Code != "lease_lost" {
 		t.Fatal(out.Answers[0])
 	}
-	second.Token += 5 // a lease that nobody handed out
+	second.Token += 5 // a lease that was never handed out
 	if out := p.report(second, `"outcome":"complete"`); out.Answers[0] == nil || out.Answers[0].Code != "lease_lost" {
 		t.Fatal(out.Answers[0])
 	}
@@ -176,7 +176,7 @@ func TestAReportFromWhoNoLongerHoldsTheJobChangesNothing(t *testing.T) {
 }
 
 func TestAReportFindsAJobThatAnotherServerHandedOut(t *testing.T) {
-	p := judging(t)
+	p := withEngine(t)
 	id := p.enqueue(holdfast.Draft{Kind: "mail", MaxAttempts: 1})[0]
 	leases, err := p.near.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
 	if err != nil || len(leases) != 1 {
@@ -194,7 +194,7 @@ func TestAReportFindsAJobThatAnotherServerHandedOut(t *testing.T) {
 }
 
 func TestASettlementWhoseAnswerIsLostIsWrittenOnce(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	id := p.enqueue(holdfast.Draft{Kind: "mail"})[0]
 	store := p.dial(api.Config{HTTP: &http.Client{Transport: losesOnce("/claims/settle")}}).Store()
 	leases, err := store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})
@@ -211,7 +211,7 @@ func TestASettlementWhoseAnswerIsLostIsWrittenOnce(t *testing.T) {
 }
 
 func TestAClaimIsNotRepeated(t *testing.T) {
-	p := newPlace(t)
+	p := newTestServer(t)
 	way := losesOnce("/claims")
 	_, err := p.dial(api.Config{HTTP: &http.Client{Transport: way}}).Store().Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{"default"}, Limit: 1, Lease: time.Minute})
 	if !errors.Is(err, holdfast.ErrUnavailable) || way.calls.Load() != 1 {
@@ -226,7 +226,7 @@ func TestWorkersInPythonAndNodeProcessJobs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := judging(t)
+			p := withEngine(t)
 			ids := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Ada"}`)}, holdfast.Draft{Kind: "nonsense"})
 			worker := exec.Command(path, "../examples/worker/"+file)
 			worker.Env = append(os.Environ(), "HOLDFAST_SERVER="+p.web.URL)
@@ -245,7 +245,7 @@ func TestWorkersInPythonAndNodeProcessJobs(t *testing.T) {
 			if job := p.until(ids[1], ended); job.State != holdfast.Queued || !strings.Contains(job.LastFailure.Detail, "nonsense") {
 				t.Fatalf("%+v %+v", job, job.LastFailure)
 			}
-			more := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Bob"}`)}) // it waits by now, and is woken
+			more := p.enqueue(holdfast.Draft{Kind: "greet", Args: []byte(`{"name": "Bob"}`)}) // the worker waits by now, and is woken
 			if job := p.until(more[0], ended); job.State != holdfast.Complete {
 				t.Fatalf("%+v", job)
 			}

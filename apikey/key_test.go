@@ -28,7 +28,7 @@ func TestAKeyOpensWithItsOwnSecretAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAMisspelledKeyIsToldFromAnUnknownOneWithoutAskingAnybody(t *testing.T) {
+func TestAMisspelledKeyIsDetectedWithoutALookup(t *testing.T) {
 	_, text := Make(Order{Name: "ci", Scope: Worker}, noon)
 	for i := range len(text) {
 		for _, wrong := range []string{text[:i], text[i+1:], text[:i] + "x" + text[i+1:], text[:i] + "x" + text[i:]} {
@@ -74,9 +74,9 @@ func TestWhatAScopeAllows(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatMakesNoSenseIsRefusedWithEveryReason(t *testing.T) {
+func TestABadOrderIsRefusedWithEveryProblem(t *testing.T) {
 	err := Order{Name: "a\nb", Scope: "root", Owner: strings.Repeat("o", 256), ExpireIn: -1}.Check()
-	for _, word := range []string{"named", "scope", "owner", "expires"} {
+	for _, word := range []string{"the name", "scope", "owner", "expires"} {
 		if err == nil || !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), word) {
 			t.Errorf("nothing is said about %s: %v", word, err)
 		}
@@ -104,7 +104,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestAKeyIsKeptAsItIsRead(t *testing.T) {
+func TestAKeyIsDecodedAsItWasEncoded(t *testing.T) {
 	k, _ := Make(Order{Name: "ci", Scope: Viewer, Owner: "bob", ExpireIn: time.Hour}, noon)
 	text, err := json.Marshal(k)
 	var again Key

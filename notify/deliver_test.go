@@ -20,8 +20,8 @@ import (
 )
 
 func TestADeliveryKeepsItsIdOverAttempts(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		m.answer = func(_ context.Context, d notify.Delivery) error {
 			if d.Attempt < 4 {
 				return errors.New("not now")
@@ -29,7 +29,7 @@ func TestADeliveryKeepsItsIdOverAttempts(t *testing.T) {
 			return nil
 		}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the fourth attempt", func() bool { return len(m.all()) == 4 })
@@ -46,10 +46,10 @@ func TestADeliveryKeepsItsIdOverAttempts(t *testing.T) {
 }
 
 func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{answer: func(context.Context, notify.Delivery) error { return errors.New("not now") }}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{answer: func(context.Context, notify.Delivery) error { return errors.New("not now") }}
 		gone, off := s.subscribes("fake", queuedOnly), s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("two attempts", func() bool { return len(m.all()) == 2 })
@@ -58,7 +58,7 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 			s.Fatal(err)
 		}
 		s.changes(off, func(sub *subscription.Subscription) { sub.Disabled = "too loud" })
-		for id, says := range map[holdfast.ID]string{gone: "is gone", off: "is disabled: too loud. Enable it"} {
+		for id, says := range map[holdfast.ID]string{gone: "was deleted", off: "is disabled: too loud. Enable it"} {
 			s.until("the end", func() bool { return s.deliveries(id)[0].State == holdfast.Failed })
 			f := s.deliveries(id)[0].LastFailure
 			if !strings.Contains(f.Detail, says) || !f.Benign || f.Code != "HANDLER_REFUSED" {
@@ -70,12 +70,12 @@ func TestDeliveriesOfASubscriptionThatIsGoneOrDisabledFailAndSayWhy(t *testing.T
 }
 
 func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{answer: func(context.Context, notify.Delivery) error {
-			return failure.HTTPError(410, "", fmt.Errorf("%w: it answers that it wants no more", notify.ErrGone))
+	runScene(t, func(s *scene) {
+		m := &fakeSink{answer: func(context.Context, notify.Delivery) error {
+			return failure.HTTPError(410, "", fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))
 		}}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(5)
 		s.until("the end of all", func() bool {
@@ -97,14 +97,14 @@ func TestAReceiverThatIsGoneDisablesItsSubscriptionOnce(t *testing.T) {
 	})
 }
 
-func TestASinkThatPanicsHurtsNobodyElse(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestASinkThatPanicsAffectsNoOther(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		bad := s.subscribes("bad", queuedOnly)
 		s.subscribes("worse", queuedOnly)
 		s.subscribes("fake", queuedOnly)
-		s.tells(map[string]notify.Sink{
-			"fake": m, "worse": hostless{&mouth{}},
+		s.serves(map[string]notify.Sink{
+			"fake": m, "worse": hostless{&fakeSink{}},
 			"bad": notify.Func(func(context.Context, notify.Delivery) error { panic("no") }),
 		})
 		s.passes(time.Second)
@@ -115,23 +115,23 @@ func TestASinkThatPanicsHurtsNobodyElse(t *testing.T) {
 			return len(jobs) == 2 && jobs[0].State == holdfast.Failed && jobs[1].State == holdfast.Failed
 		})
 		expect(s, "code", s.deliveries(bad)[0].LastFailure.Code, "SYSTEM_PANIC")
-		if n := strings.Count(s.log.String(), "its sink panicked"); n != 1 {
+		if n := strings.Count(s.log.String(), "the sink panicked"); n != 1 {
 			s.Errorf("complained %d times", n)
 		}
 	})
 }
 
-// hostless is a sink that panics when it is asked for its host.
-type hostless struct{ *mouth }
+// hostless is a sink whose method Host panics.
+type hostless struct{ *fakeSink }
 
 func (hostless) Host(subscription.Subscription) string { panic("no host") }
 
-func TestARestartInTheMiddleOfADeliveryTellsAgainUnderTheSameId(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestARestartInTheMiddleOfADeliveryDeliversAgainUnderTheSameId(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		release := make(chan struct{})
 		m.answer = func(ctx context.Context, _ notify.Delivery) error {
-			if len(m.all()) <= 3 { // the first three are with the receiver when the process is lost
+			if len(m.all()) <= 3 { // the first three are in progress when the process is lost
 				<-release
 			}
 			return nil
@@ -156,7 +156,7 @@ func TestARestartInTheMiddleOfADeliveryTellsAgainUnderTheSameId(t *testing.T) {
 		for _, j := range s.deliveries(id) {
 			expect(s, "after the loss", j.State, holdfast.Processing)
 		}
-		s.tells(one(m))
+		s.serves(one(m))
 		s.until("all settled", func() bool {
 			for _, j := range s.deliveries(id) {
 				if j.State != holdfast.Complete {
@@ -175,15 +175,15 @@ func TestARestartInTheMiddleOfADeliveryTellsAgainUnderTheSameId(t *testing.T) {
 }
 
 func TestASlowSubscriptionSlowsNeitherJobsNorAnotherSubscription(t *testing.T) {
-	tell(t, func(s *scene) {
-		slow := &mouth{host: "slow.example.org", answer: func(ctx context.Context, _ notify.Delivery) error {
+	runScene(t, func(s *scene) {
+		slow := &fakeSink{host: "slow.example.org", answer: func(ctx context.Context, _ notify.Delivery) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}
-		quick := &mouth{host: "quick.example.org"}
+		quick := &fakeSink{host: "quick.example.org"}
 		s.subscribes("slow", func(sub *subscription.Subscription) { sub.Events = []string{"complete"} })
 		s.subscribes("quick", func(sub *subscription.Subscription) { sub.Kinds = []string{"urgent"}; sub.Events = []string{"queued"} })
-		s.tells(map[string]notify.Sink{"slow": slow, "quick": quick})
+		s.serves(map[string]notify.Sink{"slow": slow, "quick": quick})
 		s.works()
 		s.passes(time.Second)
 		ids := s.enqueues(100)
@@ -215,14 +215,14 @@ func TestASlowSubscriptionSlowsNeitherJobsNorAnotherSubscription(t *testing.T) {
 	})
 }
 
-func TestAQuickSubscriptionHasAllTheSlotsItCanUse(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{host: "example.org", answer: func(context.Context, notify.Delivery) error {
+func TestAFastSubscriptionMayUseAllSlots(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{host: "example.org", answer: func(context.Context, notify.Delivery) error {
 			time.Sleep(10 * time.Millisecond)
 			return nil
 		}}
 		s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		before := time.Now()
 		if _, err := s.store.Enqueue(context.Background(), slicesOf(500)); err != nil {
@@ -245,9 +245,9 @@ func slicesOf(n int) []holdfast.Draft {
 
 func TestASecretIsFoundByItsNameAndIsNowhereElse(t *testing.T) {
 	const canary = "canary-of-a-secret-4711"
-	tell(t, func(s *scene) {
+	runScene(t, func(s *scene) {
 		fails := true
-		m := &mouth{answer: func(_ context.Context, d notify.Delivery) error {
+		m := &fakeSink{answer: func(_ context.Context, d notify.Delivery) error {
 			if d.Secrets[0] != canary {
 				return errors.New("another secret")
 			}
@@ -259,11 +259,11 @@ func TestASecretIsFoundByItsNameAndIsNowhereElse(t *testing.T) {
 		}}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Secrets = []string{"shop-hook"} })
 		found := false
-		s.tells(one(m), func(c *notify.Config) {
+		s.serves(one(m), func(c *notify.Config) {
 			c.Secret = func(name string) (string, error) {
 				if name != "shop-hook" || !found {
-					found = true // it is put right after the first attempt
-					return "", errors.New("it is not there")
+					found = true // it is configured after the first attempt
+					return "", errors.New("it is not set")
 				}
 				return canary, nil
 			}
@@ -297,10 +297,10 @@ func TestSecretsComeFromTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("HOLDFAST_SECRET_SHOP_HOOK", "from a variable")
 	t.Setenv("HOLDFAST_SECRET_OLD_HOOK_FILE", file)
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Secrets = []string{"shop-hook", "old.hook"} })
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the delivery", func() bool { return len(m.all()) == 1 })
@@ -309,8 +309,8 @@ func TestSecretsComeFromTheEnvironment(t *testing.T) {
 }
 
 func TestTheNotifierLeavesRetentionToTheApplication(t *testing.T) {
-	tell(t, func(s *scene) {
-		s.tells(one(&mouth{}))
+	runScene(t, func(s *scene) {
+		s.serves(one(&fakeSink{}))
 		s.passes(time.Minute)
 		for _, verb := range []string{"Purge", "Forget", "Artifacts", "Breach"} {
 			expect(s, verb, s.faulty.Calls(verb), 0)
@@ -318,7 +318,7 @@ func TestTheNotifierLeavesRetentionToTheApplication(t *testing.T) {
 	})
 }
 
-func TestAServiceThatCannotWorkIsRefusedWhole(t *testing.T) {
+func TestABadServiceConfigIsRefusedWithEveryProblem(t *testing.T) {
 	_, err := notify.New(nil, notify.Config{Sinks: map[string]notify.Sink{"web hook": nil}, Beat: -1})
 	for _, part := range []string{"the store is nil", "web hook", "Beat is"} {
 		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), part) {
@@ -327,7 +327,7 @@ func TestAServiceThatCannotWorkIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// forges claims to be a delivery of a subscription, in everything but what a change names.
+// forges enqueues a forged delivery of a subscription that differs from a genuine one in one thing.
 func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfast.Event)) holdfast.ID {
 	s.Helper()
 	f, err := s.store.Feed(context.Background(), 0, 1000)
@@ -348,10 +348,10 @@ func (s *scene) forges(of holdfast.ID, change func(d *holdfast.Draft, e *holdfas
 }
 
 func TestADeliveryThatTheNotifierDidNotMakeIsNotDelivered(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.until("the true one", func() bool { return len(m.all()) == 1 })

@@ -9,35 +9,35 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// TypePrefix begins the type of every event as receivers see it; subscription.Type is the rest.
+// TypePrefix begins the CloudEvents type of every event; subscription.Type is the rest.
 const TypePrefix = "io.holdfast."
 
-// DefaultSource is where events come from unless the Config says otherwise.
+// DefaultSource is the CloudEvents source when the Config has none.
 const DefaultSource = "/holdfast"
 
 // An Envelope is an event in the JSON form of CloudEvents 1.0.
 type Envelope struct {
 	SpecVersion     string    `json:"specversion"`
-	ID              string    `json:"id"` // its number in the feed
+	ID              string    `json:"id"` // number of the event in the feed
 	Source          string    `json:"source"`
 	Type            string    `json:"type"`
-	Subject         string    `json:"subject,omitempty"` // a job's id, or what else it is about
+	Subject         string    `json:"subject,omitempty"` // id of the job, or another subject such as group/<id>
 	Time            time.Time `json:"time"`
 	DataContentType string    `json:"datacontenttype"`
-	Sequence        string    `json:"sequence"` // an extension: the number, so wide that texts sort like numbers
+	Sequence        string    `json:"sequence"` // CloudEvents extension: the number with leading zeros, so that strings sort like numbers
 	Data            Payload   `json:"data"`
 }
 
-// A Payload is an event as receivers read it. Durations are texts such as "1.5s", as everywhere in the API.
+// A Payload is an event as receivers get it. Durations are strings such as "1.5s", as everywhere in the API.
 type Payload struct{ holdfast.Event }
 
-// payload puts the text in the place of the event's own duration.
+// payload replaces the event's duration by a string.
 type payload struct {
 	holdfast.Event
 	Took string `json:"took,omitempty"`
 }
 
-// MarshalJSON writes the event with its duration as a text.
+// MarshalJSON encodes the event with its duration as a string.
 func (p Payload) MarshalJSON() ([]byte, error) {
 	text := ""
 	if p.Took != 0 {
@@ -46,7 +46,7 @@ func (p Payload) MarshalJSON() ([]byte, error) {
 	return json.Marshal(payload{p.Event, text})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON is the reverse of MarshalJSON.
 func (p *Payload) UnmarshalJSON(body []byte) error {
 	var read payload
 	if err := json.Unmarshal(body, &read); err != nil {
@@ -61,7 +61,7 @@ func (p *Payload) UnmarshalJSON(body []byte) error {
 	return err
 }
 
-// Wrap puts an event into its envelope. The same event has the same id for every receiver.
+// Wrap returns the envelope of an event. The same event has the same id for every receiver.
 func Wrap(source string, e holdfast.Event) Envelope {
 	if source == "" {
 		source = DefaultSource

@@ -53,7 +53,7 @@ func TestAnEnvelopeWithoutASourceNamesHoldfast(t *testing.T) {
 	}
 }
 
-func TestDurationsAreTextsForReceiversToo(t *testing.T) {
+func TestDurationsAreStringsForReceiversToo(t *testing.T) {
 	body, err := json.Marshal(notify.Wrap("", holdfast.Event{Seq: 7, Name: "completed", Took: 1500 * time.Millisecond}))
 	if err != nil || !strings.Contains(string(body), `"took":"1.5s"`) || strings.Count(string(body), `"took"`) != 1 {
 		t.Fatalf("got %s, %v", body, err)

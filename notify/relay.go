@@ -13,47 +13,47 @@ import (
 )
 
 const (
-	pageSize  = 500 // events of the feed in one read, and at most so many deliveries in one transaction
-	maxPages  = 20  // that one subscription gets in a round, before it is the next one's turn
-	maxGather = 40  // pages that become one delivery of a sink with a bucket
+	pageSize         = 500 // events in one read of the feed, and maximum number of deliveries in one transaction
+	maxPages         = 20  // maximum number of pages for one subscription in a round
+	maxCombinedPages = 40  // maximum number of pages that become one delivery of a sink with a bucket
 
-	lazyEvents = 5000 // a cursor that only passed what is none of its business is kept after so many events,
-	lazyTime   = 10 * time.Second
+	saveAfterEvents = 5000             // a cursor that only passed events without a match is stored after so many events,
+	saveAfterTime   = 10 * time.Second // or after this time
 )
 
-// A relay moves the cursors of subscriptions along the feed, and makes deliveries of what they match. It runs one round at a time.
+// A relay moves the cursors of subscriptions along the feed and makes deliveries of the events that they match. It runs one round at a time.
 type relay struct {
 	service *Service
 	passed  map[holdfast.ID]passed
-	said    map[string]string // complaints that were made, by what they are about
-	again   chan struct{}     // there is more to do at once
+	logged  map[string]string // last logged error of each subscription
+	again   chan struct{}     // signals that the next round should start at once
 }
 
-// passed is how far a subscription was read without a match, beyond the cursor in its record.
+// passed is how far a subscription was read without a match, beyond the cursor in its record. It is only in memory: storing it for every page would cost a write
+// for nothing. After a restart the same events are read again.
 type passed struct {
-	version int // of the record
+	version int // version of the record
 	keptAt  time.Time
 	cursor  int64
-	since   time.Time // by this process's clock: when the first of it was passed
+	since   time.Time // when the first event was passed, by this process's clock
 }
 
 func newRelay(s *Service) relay {
-	return relay{service: s, passed: make(map[holdfast.ID]passed), said: make(map[string]string), again: make(chan struct{}, 1)}
+	return relay{service: s, passed: make(map[holdfast.ID]passed), logged: make(map[string]string), again: make(chan struct{}, 1)}
 }
 
-// round gives every subscription its turn. What is wrong with one does not keep the others waiting; only a store that cannot be asked
-// ends the round.
+// round processes every subscription once. An error of one does not delay the others; only an error of the store ends the round.
 func (r *relay) round(ctx context.Context) error {
-	records, err := r.service.board.look(ctx)
+	records, err := r.service.subscriptions.readAll(ctx)
 	if err != nil {
 		return err
 	}
-	t := &turn{relay: r, store: r.service.store, pages: make(map[int64]holdfast.Feed)}
+	t := &relayRound{relay: r, store: r.service.store, pages: make(map[int64]holdfast.Feed)}
 	present := make(map[holdfast.ID]bool, len(records))
 	for _, record := range records {
 		sub, err := readSubscription(record)
 		if err != nil {
-			r.complain(record.Name, err)
+			r.logOnce(record.Name, err)
 			continue
 		}
 		present[sub.ID] = true
@@ -62,11 +62,11 @@ func (r *relay) round(ctx context.Context) error {
 		}
 		sink := r.service.cfg.Sinks[sub.Sink]
 		if sink == nil {
-			r.complain(record.Name, fmt.Errorf("this process does not know its sink %q: it leaves it to one that does", sub.Sink))
+			r.logOnce(record.Name, fmt.Errorf("this process has no sink %q: another process must deliver it", sub.Sink))
 			continue
 		}
-		broken, err := t.attend(ctx, record, sub, sink)
-		r.complain(record.Name, broken)
+		broken, err := t.process(ctx, record, sub, sink)
+		r.logOnce(record.Name, broken)
 		if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return fmt.Errorf("subscription %s: %w", sub.ID, err)
 		}
@@ -79,19 +79,20 @@ func (r *relay) round(ctx context.Context) error {
 	return nil
 }
 
-// complain logs what is wrong with a subscription, once for as long as it stays the same.
-func (r *relay) complain(name string, err error) {
+// logOnce logs what is wrong with a subscription, once for as long as the error is the same.
+func (r *relay) logOnce(name string, err error) {
 	if err == nil {
-		delete(r.said, name)
+		delete(r.logged, name)
 		return
 	}
-	if r.said[name] != err.Error() {
-		r.said[name] = err.Error()
-		r.service.cfg.Log.Warn("a subscription is told nothing for now", "event", "subscription_trouble", "subscription", name, "error", err.Error())
+	if r.logged[name] != err.Error() {
+		r.logged[name] = err.Error()
+		r.service.cfg.Log.Warn("subscription cannot be delivered, will retry", "event", "subscription_trouble", "subscription", name, "error", err.Error())
 	}
 }
 
-// cursor is how far a subscription was read: what its record says, or what this process knows beyond it.
+// cursor is how far a subscription was read: the cursor of its record, or what this process has passed beyond it. The latter counts only for the same version of
+// the record, because another process may have moved or rewound it.
 func (r *relay) cursor(record holdfast.Record, sub subscription.Subscription) int64 {
 	p := r.passed[sub.ID]
 	if p.version == record.Version && p.keptAt.Equal(record.KeptAt) {
@@ -100,7 +101,7 @@ func (r *relay) cursor(record holdfast.Record, sub subscription.Subscription) in
 	return sub.Cursor
 }
 
-// pass notes that there was nothing for a subscription, and reports whether that is worth keeping by now.
+// pass records that events up to a number did not match, and reports whether the cursor should be stored now.
 func (r *relay) pass(record holdfast.Record, sub subscription.Subscription, to int64) (keep bool) {
 	p := r.passed[sub.ID]
 	if p.version != record.Version || !p.keptAt.Equal(record.KeptAt) {
@@ -108,25 +109,25 @@ func (r *relay) pass(record holdfast.Record, sub subscription.Subscription, to i
 	}
 	p.cursor = to
 	r.passed[sub.ID] = p
-	return to-sub.Cursor >= lazyEvents || to > sub.Cursor && time.Since(p.since) >= lazyTime
+	return to-sub.Cursor >= saveAfterEvents || to > sub.Cursor && time.Since(p.since) >= saveAfterTime
 }
 
-// A turn is one round: what was read in it is read once.
-type turn struct {
-	relay     *relay
-	store     Store
-	pages     map[int64]holdfast.Feed
-	mailboxes map[string]holdfast.Record
+// A relayRound is one round. Pages of the feed that it has read are shared by all subscriptions.
+type relayRound struct {
+	relay   *relay
+	store   Store
+	pages   map[int64]holdfast.Feed
+	buckets map[string]holdfast.Record
 }
 
-// page reads the feed after a number. Subscriptions that are equally far share the answer.
-func (t *turn) page(ctx context.Context, after int64) (holdfast.Feed, error) {
+// page reads the feed after a number. Subscriptions with the same cursor share the result.
+func (t *relayRound) page(ctx context.Context, after int64) (holdfast.Feed, error) {
 	if page, ok := t.pages[after]; ok {
 		return page, nil
 	}
 	page, err := t.store.Feed(ctx, after, pageSize)
 	if err == nil {
-		if len(t.pages) >= 2*maxPages { // they are large
+		if len(t.pages) >= 2*maxPages { // bounds the memory: pages are large
 			clear(t.pages)
 		}
 		t.pages[after] = page
@@ -134,8 +135,8 @@ func (t *turn) page(ctx context.Context, after int64) (holdfast.Feed, error) {
 	return page, err
 }
 
-// A stretch is what a subscription was read in one go, and what came of it.
-type stretch struct {
+// A subscriptionRun is the work on one subscription in a round: what was read, and the change to store.
+type subscriptionRun struct {
 	record holdfast.Record
 	sub    subscription.Subscription
 	sink   Sink
@@ -143,21 +144,21 @@ type stretch struct {
 	change holdfast.Change
 }
 
-// attend gives one subscription its turn. broken is what is wrong with its sink; err is the store's.
-func (t *turn) attend(ctx context.Context, record holdfast.Record, sub subscription.Subscription, sink Sink) (broken, err error) {
+// process processes one subscription. broken is an error of its sink; err is an error of the store.
+func (t *relayRound) process(ctx context.Context, record holdfast.Record, sub subscription.Subscription, sink Sink) (broken, err error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			broken = fmt.Errorf("its sink panicked: %v\n%s", thrown, debug.Stack())
+			broken = fmt.Errorf("the sink panicked: %v\n%s", thrown, debug.Stack())
 		}
 	}()
 	sub.Cursor = t.relay.cursor(record, sub)
-	s := &stretch{record: record, sub: sub, sink: sink, traits: sink.Traits()}
+	s := &subscriptionRun{record: record, sub: sub, sink: sink, traits: sink.Traits()}
 	if sub.Cursor == subscription.FromHead {
-		return nil, t.begin(ctx, s)
+		return nil, t.startAtHead(ctx, s)
 	}
 	switch {
 	case s.traits.Burst > 0:
-		return nil, t.gather(ctx, s)
+		return nil, t.combine(ctx, s)
 	case s.traits.Ordered:
 		if under, err := t.underWay(ctx, sub.Sending); under || err != nil {
 			return nil, err
@@ -173,7 +174,7 @@ func (t *turn) attend(ctx context.Context, record holdfast.Record, sub subscript
 	return nil, nil
 }
 
-// nudge has the next round begin at once.
+// nudge makes the next round start at once.
 func (r *relay) nudge() {
 	select {
 	case r.again <- struct{}{}:
@@ -181,18 +182,18 @@ func (r *relay) nudge() {
 	}
 }
 
-// begin lets a new subscription start with whatever happens next.
-func (t *turn) begin(ctx context.Context, s *stretch) error {
+// startAtHead sets the cursor of a new subscription to the end of the feed.
+func (t *relayRound) startAtHead(ctx context.Context, s *subscriptionRun) error {
 	page, err := t.store.Feed(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
 	s.sub.Cursor = page.Head
-	return t.keep(ctx, s)
+	return t.save(ctx, s)
 }
 
 // underWay reports whether a delivery has not ended.
-func (t *turn) underWay(ctx context.Context, id holdfast.ID) (bool, error) {
+func (t *relayRound) underWay(ctx context.Context, id holdfast.ID) (bool, error) {
 	if id.IsZero() {
 		return false, nil
 	}
@@ -203,22 +204,22 @@ func (t *turn) underWay(ctx context.Context, id holdfast.ID) (bool, error) {
 	return err == nil && !job.State.Terminal(), err
 }
 
-// read reads the next page for a subscription. What retention deleted before it got there is counted and said; a cursor that is beyond
-// the end, as in a store that was restored from a copy, is set to the end, and that is said too.
-func (t *turn) read(ctx context.Context, s *stretch) (holdfast.Feed, error) {
+// read reads the next page for a subscription. If retention has deleted events before they were read, they are counted and an event records it. A cursor beyond
+// the end of the feed, as in a store that was restored from a backup, is set to the end, and an event records that too.
+func (t *relayRound) read(ctx context.Context, s *subscriptionRun) (holdfast.Feed, error) {
 	page, err := t.page(ctx, s.sub.Cursor)
 	if errors.Is(err, holdfast.ErrInvalid) {
 		return t.reset(ctx, s, err)
 	}
 	if err == nil && page.Missed > 0 {
 		s.sub.Missed += page.Missed
-		s.say("missed", fmt.Sprintf("retention had deleted %d events before it was asked about them; it goes on after event %d", page.Missed, page.Purged))
+		s.addEvent("missed", fmt.Sprintf("retention deleted %d events before they were delivered; deliveries continue after event %d", page.Missed, page.Purged))
 	}
 	return page, err
 }
 
-// reset sets a cursor that is beyond the end to the end.
-func (t *turn) reset(ctx context.Context, s *stretch, refusal error) (holdfast.Feed, error) {
+// reset sets a cursor beyond the end of the feed to the end.
+func (t *relayRound) reset(ctx context.Context, s *subscriptionRun, refusal error) (holdfast.Feed, error) {
 	start, err := t.store.Feed(ctx, 0, 1)
 	if err != nil {
 		return start, err
@@ -226,16 +227,16 @@ func (t *turn) reset(ctx context.Context, s *stretch, refusal error) (holdfast.F
 	if start.Head >= s.sub.Cursor {
 		return start, refusal
 	}
-	s.say("reset", fmt.Sprintf("it had been told up to event %d and the feed ends at %d: this is not the store it was told from. It goes on from there", s.sub.Cursor, start.Head))
+	s.addEvent("reset", fmt.Sprintf("the subscription was at event %d but the feed ends at %d: this is another store, or one restored from a backup. Deliveries continue from the end of the feed", s.sub.Cursor, start.Head))
 	return holdfast.Feed{Next: start.Head, Head: start.Head}, nil
 }
 
-func (s *stretch) say(name, reason string) {
+func (s *subscriptionRun) addEvent(name, reason string) {
 	s.change.Events = append(s.change.Events, holdfast.Event{Subject: subscription.Owner(s.sub.ID), Name: name, Actor: actor, Reason: reason})
 }
 
-// step takes a subscription one page further, and reports whether there is more for it.
-func (t *turn) step(ctx context.Context, s *stretch) (more bool, err error) {
+// step processes one page for a subscription, and reports whether there is more.
+func (t *relayRound) step(ctx context.Context, s *subscriptionRun) (more bool, err error) {
 	page, err := t.read(ctx, s)
 	if err != nil {
 		return false, err
@@ -243,23 +244,23 @@ func (t *turn) step(ctx context.Context, s *stretch) (more bool, err error) {
 	matched := s.matching(page)
 	next := page.Next
 	if s.traits.Ordered {
-		sent := s.put(matched)
+		sent := s.addDelivery(matched)
 		if sent < len(matched) {
 			next = matched[sent-1].Seq
 		}
 	} else {
 		for left := matched; len(left) > 0; {
-			left = left[s.put(left):]
+			left = left[s.addDelivery(left):]
 		}
 	}
 	s.sub.Cursor = next
-	if err := t.keepIfWorth(ctx, s); err != nil {
+	if err := t.saveIfNeeded(ctx, s); err != nil {
 		return false, err
 	}
 	return page.Next < page.Head && !(s.traits.Ordered && len(matched) > 0), nil
 }
 
-func (s *stretch) matching(page holdfast.Feed) (matched []holdfast.Event) {
+func (s *subscriptionRun) matching(page holdfast.Feed) (matched []holdfast.Event) {
 	for i := range page.Events {
 		if s.sub.Matches(page.Events[i]) {
 			matched = append(matched, page.Events[i])
@@ -268,8 +269,8 @@ func (s *stretch) matching(page holdfast.Feed) (matched []holdfast.Event) {
 	return matched
 }
 
-// keepIfWorth keeps what came of a page. A cursor alone is kept now and then.
-func (t *turn) keepIfWorth(ctx context.Context, s *stretch) error {
+// saveIfNeeded stores the result of a page. A cursor without deliveries is stored only now and then.
+func (t *relayRound) saveIfNeeded(ctx context.Context, s *subscriptionRun) error {
 	if len(s.change.Deliver) == 0 && len(s.change.Events) == 0 {
 		inRecord := s.sub
 		if was, err := readSubscription(s.record); err == nil {
@@ -279,11 +280,13 @@ func (t *turn) keepIfWorth(ctx context.Context, s *stretch) error {
 			return nil
 		}
 	}
-	return t.keep(ctx, s)
+	return t.save(ctx, s)
 }
 
-// keep makes durable, in one transaction, that the subscription was told so far and that its deliveries exist.
-func (t *turn) keep(ctx context.Context, s *stretch) (err error) {
+// save stores, in one transaction, the subscription's cursor and its deliveries. The store refuses it with ErrConflict if another process has changed the record
+// since it was read; then nothing is written, and the next round reads the record again. So no event is delivered twice because of a race, and none is
+// skipped.
+func (t *relayRound) save(ctx context.Context, s *subscriptionRun) (err error) {
 	record := s.record
 	if record.Body, err = json.Marshal(s.sub); err != nil {
 		return err
@@ -292,7 +295,7 @@ func (t *turn) keep(ctx context.Context, s *stretch) (err error) {
 	if err := t.store.Keep(ctx, s.change); err != nil {
 		return err
 	}
-	// The store sets when it was kept, so what is passed from here on is known to belong to it only after the next look.
+	// The store sets KeptAt, so the passed position of this record is not valid before the next read of the records.
 	record.Version++
 	s.record, s.change = record, holdfast.Change{}
 	return nil

@@ -16,11 +16,11 @@ import (
 
 func queuedOnly(s *subscription.Subscription) { s.Events = []string{"queued"} }
 
-func TestEachEventIsToldOnceAndDeliveriesAreNotEventsThemselves(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestEachEventIsDeliveredOnceAndDeliveriesAreNotEventsThemselves(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		id := s.subscribes("fake")
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(5)
 		s.until("five deliveries", func() bool { return len(m.all()) >= 5 })
@@ -34,13 +34,13 @@ func TestEachEventIsToldOnceAndDeliveriesAreNotEventsThemselves(t *testing.T) {
 	})
 }
 
-func TestASubscriptionBeginsWithWhatHappensNext(t *testing.T) {
-	tell(t, func(s *scene) {
+func TestASubscriptionStartsWithTheNextEvent(t *testing.T) {
+	runScene(t, func(s *scene) {
 		s.subscribes("nobody") // so that it is in the feed
 		s.enqueues(3)
-		m := &mouth{}
+		m := &fakeSink{}
 		s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		after := s.enqueues(2)
 		s.until("two deliveries", func() bool { return len(m.all()) >= 2 })
@@ -54,13 +54,13 @@ func TestASubscriptionBeginsWithWhatHappensNext(t *testing.T) {
 	})
 }
 
-func TestSubscriptionsThatAreEquallyFarShareOneRead(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestSubscriptionsWithTheSameCursorShareOneRead(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		for range 40 {
 			s.subscribes("fake", queuedOnly)
 		}
-		s.tells(one(m), func(c *notify.Config) { c.Beat = time.Second })
+		s.serves(one(m), func(c *notify.Config) { c.Beat = time.Second })
 		s.passes(5 * time.Second)
 		s.faulty.Plan()
 		s.passes(10 * time.Second)
@@ -70,12 +70,12 @@ func TestSubscriptionsThatAreEquallyFarShareOneRead(t *testing.T) {
 	})
 }
 
-func TestACursorThatPassesOnlyForeignEventsIsKeptNowAndThen(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestACursorWithoutMatchesIsStoredNowAndThen(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		s.subscribes("nobody") // so that it is in the feed
 		id := s.subscribes("fake", func(sub *subscription.Subscription) { sub.Events = []string{"group.*"} })
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		before, _ := s.sub(id)
 		for range 20 {
@@ -91,9 +91,9 @@ func TestACursorThatPassesOnlyForeignEventsIsKeptNowAndThen(t *testing.T) {
 }
 
 func TestAnOrderedSinkGetsOneDeliveryAtATimeInOrder(t *testing.T) {
-	tell(t, func(s *scene) {
+	runScene(t, func(s *scene) {
 		fails := 3
-		m := &mouth{traits: notify.Traits{Ordered: true, Together: 10}}
+		m := &fakeSink{traits: notify.Traits{Ordered: true, Together: 10}}
 		m.answer = func(ctx context.Context, d notify.Delivery) error {
 			time.Sleep(50 * time.Millisecond)
 			if fails--; fails >= 0 {
@@ -102,7 +102,7 @@ func TestAnOrderedSinkGetsOneDeliveryAtATimeInOrder(t *testing.T) {
 			return nil
 		}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(95)
 		s.until("95 events", func() bool { return len(m.events()) >= 95+3 })
@@ -117,9 +117,9 @@ func TestAnOrderedSinkGetsOneDeliveryAtATimeInOrder(t *testing.T) {
 	})
 }
 
-func TestAnOrderedSinkGoesOnAfterADeliveryThatFailedForGood(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{traits: notify.Traits{Ordered: true, Together: 1}}
+func TestAnOrderedSinkContinuesAfterADeliveryThatFailedForGood(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{traits: notify.Traits{Ordered: true, Together: 1}}
 		m.answer = func(_ context.Context, d notify.Delivery) error {
 			if len(m.all()) == 1 {
 				return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this one never"}
@@ -127,7 +127,7 @@ func TestAnOrderedSinkGoesOnAfterADeliveryThatFailedForGood(t *testing.T) {
 			return nil
 		}
 		id := s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(3)
 		s.until("three deliveries", func() bool { return len(m.all()) >= 3 })
@@ -140,10 +140,10 @@ func TestAnOrderedSinkGoesOnAfterADeliveryThatFailedForGood(t *testing.T) {
 }
 
 func TestAFloodBecomesADigestAndEveryEventIsCounted(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{traits: notify.Traits{Together: 50, Burst: 2, Every: 5 * time.Minute}}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{traits: notify.Traits{Together: 50, Burst: 2, Every: 5 * time.Minute}}
 		s.subscribes("fake", queuedOnly)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		for range 60 { // ten minutes of it
 			s.enqueues(20)
@@ -165,12 +165,12 @@ func TestAFloodBecomesADigestAndEveryEventIsCounted(t *testing.T) {
 }
 
 func TestSubscriptionsOfOneTargetShareItsBucket(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{traits: notify.Traits{Together: 50, Burst: 1, Every: 5 * time.Minute}}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{traits: notify.Traits{Together: 50, Burst: 1, Every: 5 * time.Minute}}
 		s.subscribes("fake", queuedOnly)
 		s.subscribes("fake", queuedOnly)
 		s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Target = "elsewhere" })
-		s.tells(one(m))
+		s.serves(one(m))
 		s.passes(time.Second)
 		s.enqueues(1)
 		s.passes(time.Minute)
@@ -180,9 +180,9 @@ func TestSubscriptionsOfOneTargetShareItsBucket(t *testing.T) {
 	})
 }
 
-func TestWhatRetentionDeletedBeforeItWasToldIsSaid(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestEventsDeletedBeforeDeliveryAreReported(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Disabled, sub.Cursor = "for now", 0 })
 		s.works()
 		s.enqueues(10)
@@ -190,7 +190,7 @@ func TestWhatRetentionDeletedBeforeItWasToldIsSaid(t *testing.T) {
 		if _, err := s.store.Forget(context.Background(), holdfast.ShelfFeed, 10*time.Second, 1000); err != nil {
 			s.Fatal(err)
 		}
-		s.tells(one(m))
+		s.serves(one(m))
 		s.changes(id, func(sub *subscription.Subscription) { sub.Disabled = "" })
 		s.passes(time.Second)
 		s.enqueues(1)
@@ -202,23 +202,23 @@ func TestWhatRetentionDeletedBeforeItWasToldIsSaid(t *testing.T) {
 	})
 }
 
-func TestACursorBeyondTheEndIsResetAndThatIsSaid(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestACursorBeyondTheEndIsResetAndReported(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Cursor = 1000 })
 		s.enqueues(2)
-		s.tells(one(m))
+		s.serves(one(m))
 		s.until("the reset", func() bool { return slices.Contains(s.story(id), "reset") })
 		s.enqueues(1)
 		s.until("the next", func() bool { return len(m.all()) == 1 })
 	})
 }
 
-func TestARewoundSubscriptionIsToldAgainUnderTheSameIds(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+func TestARewoundSubscriptionGetsEventsAgainUnderTheSameIds(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		id := s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Cursor = 0 })
-		s.tells(one(m))
+		s.serves(one(m))
 		s.enqueues(3)
 		s.until("three", func() bool { return len(m.all()) == 3 })
 		s.changes(id, func(sub *subscription.Subscription) { sub.Cursor = 0 })
@@ -232,14 +232,14 @@ func TestARewoundSubscriptionIsToldAgainUnderTheSameIds(t *testing.T) {
 }
 
 func TestTwoServicesMakeOneDeliveryOfEachEvent(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{}
+	runScene(t, func(s *scene) {
+		m := &fakeSink{}
 		var ids []holdfast.ID
 		for range 5 {
 			ids = append(ids, s.subscribes("fake", queuedOnly))
 		}
 		for range 3 {
-			s.tells(one(m), func(c *notify.Config) { c.Beat = 100 * time.Millisecond })
+			s.serves(one(m), func(c *notify.Config) { c.Beat = 100 * time.Millisecond })
 		}
 		s.passes(time.Second)
 		for range 10 {
@@ -255,15 +255,15 @@ func TestTwoServicesMakeOneDeliveryOfEachEvent(t *testing.T) {
 	})
 }
 
-func TestABigBacklogIsToldWholeAndInStretches(t *testing.T) {
-	tell(t, func(s *scene) {
-		m := &mouth{traits: notify.Traits{Together: 100}}
+func TestABigBacklogIsDeliveredCompletelyAndInParts(t *testing.T) {
+	runScene(t, func(s *scene) {
+		m := &fakeSink{traits: notify.Traits{Together: 100}}
 		s.subscribes("fake", queuedOnly, func(sub *subscription.Subscription) { sub.Cursor = 0 })
 		drafts := slices.Repeat([]holdfast.Draft{{Kind: "note"}}, 3000)
 		if _, err := s.store.Enqueue(context.Background(), drafts); err != nil {
 			s.Fatal(err)
 		}
-		s.tells(one(m))
+		s.serves(one(m))
 		s.until("3000 events", func() bool { return len(m.events()) >= 3000 })
 		expect(s, "events", len(m.events()), 3000)
 		expect(s, "deliveries", len(m.all()), 30)
@@ -272,8 +272,8 @@ func TestABigBacklogIsToldWholeAndInStretches(t *testing.T) {
 
 func TestAFaultInTheMiddleOfARoundLosesNothingAndDoublesNothing(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		tell(t, func(s *scene) {
-			m := &mouth{}
+		runScene(t, func(s *scene) {
+			m := &fakeSink{}
 			flaky := &flakyKeep{Store: s.store, after: after}
 			s.subscribes("fake", queuedOnly)
 			s.tellsFrom(flaky, one(m))
@@ -286,11 +286,11 @@ func TestAFaultInTheMiddleOfARoundLosesNothingAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// flakyKeep fails every second change that makes deliveries, before or after the store has kept it.
+// flakyKeep fails every second change that makes deliveries, before or after the store has written it.
 type flakyKeep struct {
 	holdfast.Store
 	after bool
-	n     int // the relay's alone
+	n     int // used only by the relay
 }
 
 func (f *flakyKeep) Keep(ctx context.Context, c holdfast.Change) error {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A scene is a real SQLite file in a bubble of its own time.
+// A scene is an SQLite store in a synctest bubble.
 type scene struct {
 	*testing.T
 	path   string
@@ -35,8 +35,8 @@ type scene struct {
 	stops  []func()
 }
 
-// tell plays a story to its end: then every service is stopped, and the store must be healthy.
-func tell(t *testing.T, story func(s *scene)) {
+// runScene runs a test in a bubble. At the end it stops every service and checks the store.
+func runScene(t *testing.T, story func(s *scene)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "jobs.db")
@@ -69,7 +69,7 @@ func (s *scene) healthy() {
 	}
 }
 
-// safeBuffer is a log that may be written to by many.
+// safeBuffer is a log that is safe for concurrent use.
 type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -87,8 +87,8 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// tells starts a service with these sinks, and answers how to stop it.
-func (s *scene) tells(sinks map[string]notify.Sink, change ...func(*notify.Config)) (stop func()) {
+// serves starts a service with these sinks, and returns a function that stops it.
+func (s *scene) serves(sinks map[string]notify.Sink, change ...func(*notify.Config)) (stop func()) {
 	s.Helper()
 	return s.tellsFrom(s.faulty, sinks, change...)
 }
@@ -106,7 +106,7 @@ func (s *scene) tellsFrom(store notify.Store, sinks map[string]notify.Sink, chan
 	return s.runs(service.Run)
 }
 
-// runs runs something until it is stopped, at the latest when the story ends.
+// runs runs something until it is stopped, at the latest at the end of the test.
 func (s *scene) runs(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -134,7 +134,7 @@ func (s *scene) works() (stop func()) {
 	return s.runs(e.Run)
 }
 
-// subscribes keeps a subscription as ops does, beginning at the end of the feed unless it says otherwise.
+// subscribes stores a subscription as ops does, at the end of the feed unless it has another cursor.
 func (s *scene) subscribes(sink string, change ...func(*subscription.Subscription)) holdfast.ID {
 	s.Helper()
 	sub := subscription.Subscription{Sink: sink, Target: "somewhere", Cursor: subscription.FromHead}
@@ -161,7 +161,7 @@ func (s *scene) keep(version int, sub subscription.Subscription, l holdfast.List
 	}
 }
 
-// changes a subscription that is there.
+// changes changes an existing subscription.
 func (s *scene) changes(id holdfast.ID, change func(*subscription.Subscription)) {
 	s.Helper()
 	for {
@@ -193,7 +193,7 @@ func (s *scene) sub(id holdfast.ID) (version int, sub subscription.Subscription)
 	return 0, sub
 }
 
-// enqueues n notes, each in a call of its own.
+// enqueues enqueues n jobs, each in a call of its own.
 func (s *scene) enqueues(n int) []holdfast.ID {
 	s.Helper()
 	ids := make([]holdfast.ID, n)
@@ -225,7 +225,7 @@ func (s *scene) deliveries(id holdfast.ID) (jobs []holdfast.Job) {
 	}
 }
 
-// story is what befell a subscription, the oldest first, as names.
+// story is the names of a subscription's events, oldest first.
 func (s *scene) story(id holdfast.ID) (names []string) {
 	s.Helper()
 	events, err := s.store.Events(context.Background(), subscription.Owner(id), 100)
@@ -238,7 +238,7 @@ func (s *scene) story(id holdfast.ID) (names []string) {
 	return names
 }
 
-// until waits, by the bubble's clock, for something to be true, and then for everybody to come to rest.
+// until waits, by the bubble's clock, until a condition is true, and then until all goroutines are idle.
 func (s *scene) until(what string, true func() bool) {
 	s.Helper()
 	defer synctest.Wait()
@@ -255,23 +255,23 @@ func (s *scene) passes(d time.Duration) {
 	synctest.Wait()
 }
 
-// A mouth remembers what it was told to deliver. What it answers is up to the story.
-type mouth struct {
+// A fakeSink is a sink that records its deliveries. The test decides what it answers.
+type fakeSink struct {
 	traits notify.Traits
 	host   string
 	answer func(ctx context.Context, d notify.Delivery) error
 
 	mu   sync.Mutex
 	told []notify.Delivery
-	now  int // under way
+	now  int // in progress
 	most int // at once, per subscription
 }
 
-func (m *mouth) Traits() notify.Traits                 { return m.traits }
-func (m *mouth) Check(subscription.Subscription) error { return nil }
-func (m *mouth) Host(subscription.Subscription) string { return m.host }
+func (m *fakeSink) Traits() notify.Traits                 { return m.traits }
+func (m *fakeSink) Check(subscription.Subscription) error { return nil }
+func (m *fakeSink) Host(subscription.Subscription) string { return m.host }
 
-func (m *mouth) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
+func (m *fakeSink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	m.mu.Lock()
 	m.told = append(m.told, d)
 	m.now++
@@ -288,14 +288,14 @@ func (m *mouth) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	return nil, m.answer(ctx, d)
 }
 
-func (m *mouth) all() []notify.Delivery {
+func (m *fakeSink) all() []notify.Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.told)
 }
 
-// events are the numbers of all that was told, in that order.
-func (m *mouth) events() (seqs []int64) {
+// events are the numbers of all delivered events, in order.
+func (m *fakeSink) events() (seqs []int64) {
 	for _, d := range m.all() {
 		for _, e := range d.Events {
 			seqs = append(seqs, e.Seq)

@@ -17,13 +17,13 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// kindPrefix begins the kind of every delivery; the sink's name is the rest.
+// kindPrefix begins the kind of every delivery job; the name of the sink is the rest.
 const kindPrefix = "holdfast."
 
-// actor is who does what nobody asked for.
+// actor is the actor of what the notifier does by itself.
 const actor = "holdfast"
 
-// A Store is what a Service needs of one.
+// A Store is what a Service needs of a store.
 type Store interface {
 	engine.Store
 
@@ -31,41 +31,41 @@ type Store interface {
 	Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error)
 }
 
-// A Service tells subscribers what happened, until it is stopped. Any number of them, in any number of processes, may share a store.
+// A Service delivers events to subscribers until it is stopped. Any number of services, in any number of processes, may share a store.
 type Service struct {
-	store  Store
-	cfg    Config
-	engine *engine.Engine
-	board  board
-	relay  relay
-	fences fences
+	store         Store
+	cfg           Config
+	engine        *engine.Engine
+	subscriptions subscriptionCache
+	relay         relay
+	slotLimits    slotLimits
 }
 
-// New makes a service. A Config that cannot work is refused whole: the error names every problem.
+// New makes a service. A Config that cannot work is refused; the error names every problem.
 func New(store Store, cfg Config) (*Service, error) {
 	problems := []error{
 		refuse(store == nil, "the store is nil: open one with store.Open"),
-		refuse(len(cfg.Sinks) == 0, "Sinks is empty: give a way to tell, such as webhook.New"),
+		refuse(len(cfg.Sinks) == 0, "Sinks is empty: give at least one, such as webhook.New"),
 		refuse(cfg.Beat < 0, "Beat is %v: give a positive duration, or 0 for 200ms", cfg.Beat),
 	}
 	for name, sink := range cfg.Sinks {
-		probe := holdfast.Draft{Kind: "delivery." + name} // as long as the kind that it makes
+		probe := holdfast.Draft{Kind: "delivery." + name} // as long as the kind of its deliveries
 		problems = append(problems,
-			refuse(name == "" || probe.Prepare() != nil, "Sinks names %.60q: use letters, digits and _ - . : /", name),
+			refuse(name == "" || probe.Prepare() != nil, "Sinks has the name %.60q: use letters, digits and _ - . : /", name),
 			refuse(sink == nil, "Sinks[%q] is nil: leave it out", name))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	s := &Service{store: store, cfg: cfg}
-	s.cfg.fill()
-	s.board.store = store
-	s.fences.most = max(1, (s.cfg.Slots+1)/2)
+	s.cfg.setDefaults()
+	s.subscriptions.store = store
+	s.slotLimits.most = max(1, (s.cfg.Slots+1)/2)
 	s.relay = newRelay(s)
 	return s, s.makeEngine()
 }
 
-func (c *Config) fill() {
+func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -83,17 +83,17 @@ func (c *Config) fill() {
 	}
 }
 
-// left are duties whose settings are those of an application's own engines: what is purged and forgotten, how artifacts are deleted, and who
-// is told of a broken promise.
-var left = []string{"retention", "artifacts", "deadline"}
+// leaveDuties are duties that this engine does not perform, because they need the configuration of the application's own engines: retention, deletion of artifacts, and
+// the callback for missed deadlines.
+var leaveDuties = []string{"retention", "artifacts", "deadline"}
 
-// makeEngine makes the engine that runs deliveries, and the relay as one of its duties. It holds nothing ahead: with the owners of
-// deliveries sharing fairly, whoever has waited longest for a turn gets the next free slot.
+// makeEngine makes the engine that runs deliveries, with the relay as one of its duties. It claims nothing ahead (Prefetch -1): owners share fairly, so the
+// subscription that has waited longest gets the next free slot.
 func (s *Service) makeEngine() error {
 	cfg := s.cfg.Engine
 	cfg.Queues, cfg.Slots, cfg.Log, cfg.Prefetch = []string{subscription.Queue}, s.cfg.Slots, s.cfg.Log, -1
 	cfg.Duties = append(slices.Clone(cfg.Duties), engine.Duty{Name: "relay", Beat: s.cfg.Beat, Round: s.relay.round, Sign: s.relay.again})
-	cfg.Leave = slices.Concat(cfg.Leave, left)
+	cfg.Leave = slices.Concat(cfg.Leave, leaveDuties)
 	e, err := engine.New(s.store, cfg)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Service) makeEngine() error {
 	return nil
 }
 
-// defaultPolicy tries for about three days.
+// defaultPolicy retries for about three days.
 var defaultPolicy = failure.Policy{
 	MaxAttempts:   12,
 	GiveUpAfter:   4 * 24 * time.Hour,
@@ -123,26 +123,25 @@ var defaultPolicy = failure.Policy{
 	RetryAfterCap: 24 * time.Hour,
 }
 
-// Run works until ctx ends or Stop is called, then stops gracefully, as an engine does. A service runs once.
+// Run works until ctx ends or Stop is called, then stops gracefully, like an engine. A service runs once.
 func (s *Service) Run(ctx context.Context) error { return s.engine.Run(ctx) }
 
-// Stop asks for a graceful stop and waits until Run has returned. When ctx ends first, deliveries under way are cut short; they go
-// round again.
+// Stop asks for a graceful stop and waits until Run has returned. If ctx ends first, deliveries in progress are interrupted and retried later.
 func (s *Service) Stop(ctx context.Context) error { return s.engine.Stop(ctx) }
 
-// Worker is the name under which the service holds deliveries.
+// Worker is the worker name under which the service holds deliveries.
 func (s *Service) Worker() string { return s.engine.Worker() }
 
-// Check refuses a subscription that this service could not serve: whoever keeps subscriptions may ask it first.
+// Check refuses a subscription that this service cannot deliver. Package ops calls it before a subscription is stored.
 func (s *Service) Check(sub subscription.Subscription) error {
 	sink := s.cfg.Sinks[sub.Sink]
 	if sink == nil {
-		return refuse(true, "sink %.60q: this service knows %s", sub.Sink, slices.Sorted(maps.Keys(s.cfg.Sinks)))
+		return refuse(true, "unknown sink %.60q: this service has %s", sub.Sink, slices.Sorted(maps.Keys(s.cfg.Sinks)))
 	}
 	return sink.Check(sub)
 }
 
-// refuse is an error that says what to do, when something is not as it must be.
+// refuse is ErrInvalid with a message if bad is true.
 func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// MaxRedirects is the most redirects that Do follows.
+// MaxRedirects is the maximum number of redirects that Do follows.
 const MaxRedirects = 5
 
-// ErrTooLarge ends the reading of an answer that has more bytes than the Config allows.
-var ErrTooLarge = errors.New("the answer is larger than is accepted")
+// ErrTooLarge ends the reading of an answer that is larger than Config.MaxBody.
+var ErrTooLarge = errors.New("the answer is larger than the maximum")
 
-// Do sends a request and follows so many redirects, none when 0; the answer after the last one is returned as it is. Each hop is checked
-// like the first. To another origin go neither a body nor any header but those that say nothing about the sender, and from https none leads
-// to http. A body that was packed with gzip, asked for or not, is unpacked; the limit is on what comes out.
+// Do sends a request and follows up to so many redirects, none for 0; the answer after the last one is returned as it is. Each hop is checked like the first. A
+// request to another origin has no body and only headers that say nothing about the sender, and a redirect from https to http is not followed there. A gzip
+// body is decompressed, whether it was asked for or not; MaxBody applies to the result.
 //
-// The error of a request without an answer does not repeat the address. Whoever gets an answer closes its body.
+// An error of Do never contains the URL. The caller closes the body of an answer.
 func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error) {
 	if err := g.check(request.URL); err != nil {
 		return nil, err
@@ -31,22 +31,22 @@ func (g *Guard) Do(request *http.Request, redirects int) (*http.Response, error)
 			if len(via) > min(redirects, MaxRedirects) {
 				return http.ErrUseLastResponse
 			}
-			return g.follow(next, via)
+			return g.checkRedirect(next, via)
 		},
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		if answer != nil { // a redirect that was refused
+		if answer != nil { // a redirect was refused
 			_ = answer.Body.Close()
 		}
-		return nil, bare(err)
+		return nil, withoutURL(err)
 	}
-	g.bound(answer)
+	g.limitBody(answer)
 	return answer, nil
 }
 
-// bare takes the address off an error: its query may be a secret.
-func bare(err error) error {
+// withoutURL removes the URL from an error, because its query may be a secret.
+func withoutURL(err error) error {
 	wrapped := (*url.Error)(nil)
 	if errors.As(err, &wrapped) {
 		if errors.Is(wrapped.Err, ErrBlocked) {
@@ -57,27 +57,27 @@ func bare(err error) error {
 	return err
 }
 
-// harmless are the headers that go along to another origin.
-var harmless = map[string]bool{"Accept": true, "Accept-Language": true, "User-Agent": true}
+// safeHeaders are the headers that are kept in a redirect to another origin.
+var safeHeaders = map[string]bool{"Accept": true, "Accept-Language": true, "User-Agent": true}
 
-// follow looks at a redirect before it is followed.
-func (g *Guard) follow(next *http.Request, via []*http.Request) error {
-	next.Header.Del("Referer") // the last address, with its query
+// checkRedirect checks a redirect before it is followed.
+func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
+	next.Header.Del("Referer") // it would reveal the previous URL with its query
 	if g.check(next.URL) != nil {
-		return ErrBlocked // the receiver chose it; whoever asked learns no more
+		return ErrBlocked // the receiver chose the address; the caller learns no more
 	}
-	first, strange := origin(via[0].URL), false
+	first, crossOrigin := origin(via[0].URL), false
 	for _, hop := range append(via[1:len(via):len(via)], next) {
-		strange = strange || origin(hop.URL) != first
+		crossOrigin = crossOrigin || origin(hop.URL) != first
 	}
-	if !strange {
+	if !crossOrigin {
 		return nil
 	}
 	if via[0].URL.Scheme == "https" && next.URL.Scheme != "https" || next.Body != nil && next.Body != http.NoBody {
 		return http.ErrUseLastResponse
 	}
 	for name := range next.Header {
-		if !harmless[name] {
+		if !safeHeaders[name] {
 			next.Header.Del(name)
 		}
 	}
@@ -89,13 +89,13 @@ func origin(u *url.URL) string {
 	return u.Scheme + " " + strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) + " " + strconv.Itoa(int(port))
 }
 
-// bound limits what can be read of an answer.
-func (g *Guard) bound(answer *http.Response) {
+// limitBody limits the size of an answer.
+func (g *Guard) limitBody(answer *http.Response) {
 	raw := answer.Body
 	b := &body{Reader: raw, raw: raw, left: g.cfg.MaxBody}
 	if strings.EqualFold(strings.TrimSpace(answer.Header.Get("Content-Encoding")), "gzip") && answer.Request.Method != http.MethodHead {
-		// What is packed may go on for ever and hold nothing: it is limited as well.
-		b.Reader = &unpacked{from: io.LimitReader(raw, g.cfg.MaxBody+64<<10)}
+		// Compressed data may be endless and decompress to nothing, so it is limited as well.
+		b.Reader = &gzipBody{from: io.LimitReader(raw, g.cfg.MaxBody+64<<10)}
 		answer.Header.Del("Content-Encoding")
 		answer.Header.Del("Content-Length")
 		answer.ContentLength, answer.Uncompressed = -1, true
@@ -109,7 +109,7 @@ type body struct {
 	left int64
 }
 
-// Read reads no more than is accepted, and one byte to know that there is more.
+// Read reads at most the allowed bytes, and one more to find out whether there are more.
 func (b *body) Read(into []byte) (int, error) {
 	if b.left < 0 {
 		return 0, ErrTooLarge
@@ -126,18 +126,18 @@ func (b *body) Read(into []byte) (int, error) {
 
 func (b *body) Close() error { return b.raw.Close() }
 
-// unpacked reads gzip. It begins with the first Read, because the beginning of the body may take its time.
-type unpacked struct {
+// gzipBody decompresses gzip. It starts with the first Read, because the beginning of the body may arrive late.
+type gzipBody struct {
 	from   io.Reader
 	reader *gzip.Reader
 	err    error
 }
 
-// Read unpacks.
-func (u *unpacked) Read(into []byte) (int, error) {
+// Read decompresses.
+func (u *gzipBody) Read(into []byte) (int, error) {
 	if u.reader == nil && u.err == nil {
 		u.reader, u.err = gzip.NewReader(u.from)
-		if errors.Is(u.err, io.EOF) { // packed nothing
+		if errors.Is(u.err, io.EOF) { // an empty body
 			return 0, u.err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/safehttp"
 )
 
-// near may call 127.0.0.1, on any port. Other addresses of loopback stay blocked, so that a redirect to them is one inside.
+// near may call 127.0.0.1 on any port. Other loopback addresses stay blocked, so that a redirect to them is one to a private address.
 func near(cfg safehttp.Config) safehttp.Config {
 	cfg.Allow, cfg.AnyPort = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, true
 	return cfg
@@ -48,7 +48,7 @@ func TestRedirectsAreNotFollowedUnlessAskedFor(t *testing.T) {
 	}
 }
 
-func TestARedirectInsideIsBlocked(t *testing.T) {
+func TestARedirectToAPrivateAddressIsBlocked(t *testing.T) {
 	port, reached := canary(t)
 	g := build(t, near(safehttp.Config{}))
 	for _, to := range []string{
@@ -126,7 +126,7 @@ func flat(h http.Header) (all []string) {
 	return all
 }
 
-// read asks and reads everything.
+// read sends a request and reads the whole answer.
 func read(t *testing.T, g *safehttp.Guard, url string) ([]byte, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -151,7 +151,7 @@ func TestAnAnswerIsCutAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestWhatIsPackedIsUnpackedAndTheLimitIsOnWhatComesOut(t *testing.T) {
+func TestGzipIsDecompressedAndTheLimitAppliesToTheResult(t *testing.T) {
 	pack := func(text []byte) []byte {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -178,13 +178,13 @@ func TestWhatIsPackedIsUnpackedAndTheLimitIsOnWhatComesOut(t *testing.T) {
 	if body, err := read(t, g, packed(bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 100))); err == nil {
 		t.Errorf("no gzip: %q", body)
 	}
-	empty := append(pack(nil)[:10:10], bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 1<<20)...) // five bytes that say nothing, again and again
+	empty := append(pack(nil)[:10:10], bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 1<<20)...) // empty blocks, repeated
 	if body, err := read(t, g, packed(empty)); err == nil || len(body) > 0 {
 		t.Errorf("an endless nothing: %d bytes, %v", len(body), err)
 	}
 }
 
-func TestAnAnswerThatDripsIsEndedInTime(t *testing.T) {
+func TestASlowAnswerIsEndedInTime(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		drip := time.NewTicker(10 * time.Millisecond)
 		defer drip.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/safehttp"
 )
 
-// inside are hosts that lead to somewhere that is not the public internet, or might.
+// inside are hosts that are not on the public internet, or might not be.
 var inside = []string{
 	// Loopback and this host, as people and attackers spell it.
 	"127.0.0.1", "127.0.0.1.", "127.0.0.0", "127.8.9.10", "127.255.255.255", "0.0.0.0", "0.1.2.3", "0", "0.", "[::]", "[::1]", "[0:0:0:0:0:0:0:1]",
@@ -26,13 +26,13 @@ var inside = []string{
 	// Private networks.
 	"10.0.0.0", "10.0.0.1", "10.255.255.255", "172.16.0.1", "172.31.255.255", "192.168.0.1", "192.168.255.255", "[::ffff:10.0.0.1]", "[::ffff:192.168.1.1]",
 	"[fc00::1]", "[fd00::1]", "[fdff:ffff::1]", "[fec0::1]", "[feff::1]",
-	// Links, and what clouds tell their machines.
+	// Link-local addresses, and the metadata services of clouds.
 	"169.254.0.1", "169.254.169.254", "169.254.170.2", "[::ffff:169.254.169.254]", "[fe80::1]", "[fe80::1%25eth0]", "[fe80::1%25lo]", "[2606:4700::1111%25eth0]",
 	"[fd00:ec2::254]", "100.100.100.200", "192.0.0.192", "168.63.129.16", "[::ffff:168.63.129.16]",
-	// Shared, reserved, for benchmarks, books and many receivers.
+	// Shared, reserved, benchmark, documentation and multicast addresses.
 	"100.64.0.1", "100.127.255.255", "192.0.0.1", "192.0.0.8", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.7", "203.0.113.9",
 	"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.254", "255.255.255.255", "[ff02::1]", "[ff0e::1]", "[100::1]", "[2001:db8::1]", "[3fff::1]", "[5f00::1]",
-	// Addresses that carry others.
+	// Addresses that embed others.
 	"[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[2001::1]", "[2001:0:7f00:1::]", "[::ffff:0:0]", "[::2]",
 	"[::5efe:7f00:1]", "[2001:10::1]", "[2620:4f:8000::1]",
 }
@@ -73,7 +73,7 @@ func resolves(answers ...string) func(context.Context, string) ([]netip.Addr, er
 	}
 }
 
-func TestNoSpellingLeadsInside(t *testing.T) {
+func TestNoSpellingReachesAPrivateAddress(t *testing.T) {
 	if len(inside) < 80 {
 		t.Fatalf("only %d spellings", len(inside))
 	}
@@ -88,11 +88,11 @@ func TestNoSpellingLeadsInside(t *testing.T) {
 	}
 }
 
-func TestNoNameLeadsInside(t *testing.T) {
+func TestNoNameReachesAPrivateAddress(t *testing.T) {
 	for _, host := range inside {
 		ip, err := netip.ParseAddr(strings.Replace(strings.Trim(host, "[]."), "%25", "%", 1))
 		if err != nil {
-			continue // no resolver would answer that
+			continue // no resolver answers that
 		}
 		g := build(t, safehttp.Config{Lookup: resolves(ip.String())})
 		if _, err := ask(t, g, "https://harmless.example/", 0); !errors.Is(err, safehttp.ErrBlocked) || err.Error() != safehttp.ErrBlocked.Error() {
@@ -117,7 +117,7 @@ func TestPublicAddressesPass(t *testing.T) {
 	}
 }
 
-// canary is a server on loopback that nobody may reach.
+// canary is a server on loopback that must not be reached.
 func canary(t *testing.T) (port string, reached *atomic.Int64) {
 	t.Helper()
 	reached = new(atomic.Int64)
@@ -171,11 +171,11 @@ func TestANameWithGoodAndBadAddressesIsCalledOnlyAtTheGoodOnes(t *testing.T) {
 	}
 }
 
-func TestASecondAnswerOfTheNameServerIsLookedAtAsWell(t *testing.T) {
+func TestASecondDNSAnswerIsCheckedToo(t *testing.T) {
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
-		w.Header().Set("Connection", "close") // so that the next request has to dial anew
+		w.Header().Set("Connection", "close") // so that the next request dials again
 	}))
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
@@ -194,14 +194,14 @@ func TestASecondAnswerOfTheNameServerIsLookedAtAsWell(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
+func TestCheckRefusesBadURLsWithoutRepeatingThem(t *testing.T) {
 	g := build(t, safehttp.Config{})
 	for address, says := range map[string]string{
 		"ftp://example.org/canary": "https:", "file:///etc/canary": "https:", "gopher://example.org/canary": "https:", "javascript:canary": "https:", "data:,canary": "https:",
 		"example.org/canary": "https:", "//example.org/canary": "https:", "": "https:", "https://": "no host", "https:///canary": "no host", "https:canary": "no host", "http://:80/": "no host",
-		"https://ada:canary@example.org/": "header", "https://canary@example.org/": "header", "https://exa mple.org/canary": "no address", "https://example.org:canary/": "no address",
+		"https://ada:canary@example.org/": "header", "https://canary@example.org/": "header", "https://exa mple.org/canary": "not a URL", "https://example.org:canary/": "not a URL",
 		"https://example.org:0/canary": "port", "https://example.org:99999/canary": "port", "https://bücher.example/canary": "xn--", "https://①②⑦.⓪.⓪.①/canary": "xn--",
-		"https://127。0。0。1/canary": "xn--", "https://[::1/canary": "no address",
+		"https://127。0。0。1/canary": "xn--", "https://[::1/canary": "not a URL",
 		"https://example.org:22/canary": "may not be called", "https://example.org:6379/canary": "may not be called", "http://example.org:8080/canary": "may not be called",
 	} {
 		_, err := g.Check(address)
@@ -211,7 +211,7 @@ func TestCheckRefusesWhatIsNoAddressWithoutRepeatingIt(t *testing.T) {
 	}
 }
 
-func TestExceptionsAreForWhatTheyNameAlone(t *testing.T) {
+func TestAllowedHostsAllowNothingElse(t *testing.T) {
 	g := build(t, safehttp.Config{Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Hosts: []string{"gateway.internal", "metrics.internal:9090"}, Ports: []uint16{443}, Lookup: resolves("10.9.9.9")})
 	for address, passes := range map[string]bool{
 		"https://10.1.2.3/": true, "https://[::ffff:10.1.2.3]/": true, "https://10.2.0.1/": false, "https://10.1.2.3:8443/": false,
@@ -221,7 +221,7 @@ func TestExceptionsAreForWhatTheyNameAlone(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	// These names are not excepted, so where they lead counts.
+	// These names are not allowed by name, so their addresses count.
 	for _, address := range []string{"https://x.gateway.internal/", "https://metrics.internal/"} {
 		if _, err := ask(t, g, address, 0); !errors.Is(err, safehttp.ErrBlocked) {
 			t.Errorf("%s: %v", address, err)
@@ -248,7 +248,7 @@ func TestOnlyTheLogLearnsWhyAnAddressWasBlocked(t *testing.T) {
 	}
 }
 
-func TestAConfigThatMakesNoSenseIsRefused(t *testing.T) {
+func TestABadConfigIsRefused(t *testing.T) {
 	for _, cfg := range []safehttp.Config{{Allow: []netip.Prefix{{}}}, {Timeout: -1}, {MaxBody: -1}} {
 		if _, err := safehttp.New(cfg); err == nil {
 			t.Errorf("%+v", cfg)

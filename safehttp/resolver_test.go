@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAFailedLookupDoesNotTellTheResolver(t *testing.T) {
+func TestAFailedLookupDoesNotRevealTheResolver(t *testing.T) {
 	for _, lookup := range []net.DNSError{
 		{Err: "no such host", Name: "x.example", Server: "10.255.255.53:53", IsNotFound: true},
 		{Err: "read udp 10.0.0.2:1->10.255.255.53:53: i/o timeout", Name: "x.example", Server: "10.255.255.53:53", IsTimeout: true},

@@ -1,8 +1,8 @@
-// Package safehttp is the one way out to addresses that others chose: an HTTP client that calls public addresses and nothing else.
+// Package safehttp is an HTTP client for addresses that others chose: it calls public addresses and nothing else (SSRF protection).
 //
-// What a name leads to is looked at when it is dialled, after it was resolved, so that no redirect, no second answer of a name server and no
-// trick of spelling leads into a private network. No proxy is taken from the environment, redirects are followed only when asked for, an
-// answer is cut off in time and in size, and whoever asks is told the same about every address that may not be called.
+// The address is checked when the connection is made, after the name was resolved, so that no redirect, second DNS answer or unusual spelling leads into a private
+// network. No proxy is taken from the environment, redirects are followed only on request, and answers are limited in time and size. The caller gets the same error
+// for every address that may not be called.
 package safehttp
 
 import (
@@ -23,26 +23,25 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrBlocked is all that is said about an address that may not be called. Why is for the log: the answer would map a network for
-// whoever asks.
-var ErrBlocked = errors.New("the address may not be called: give a public one, or have its network or host allowed where the workers run")
+// ErrBlocked is the error for every address that may not be called. The reason is only logged, because the answer would let a caller map a network.
+var ErrBlocked = errors.New("the address may not be called: use a public address, or allow its network or host in the configuration of the workers")
 
-// Config says what may be called. The zero value calls public addresses on ports 80 and 443.
+// Config says what may be called. The zero value allows public addresses on ports 80 and 443.
 type Config struct {
-	// Allow are networks that may be called although they are private: a service beside us, loopback in a test.
+	// Allow are private networks that may be called, such as that of an internal service, or loopback in a test.
 	Allow []netip.Prefix
-	// Hosts are names that may be called wherever they lead, as host, or host:port for a port that is not among Ports too. Whoever
-	// answers for such a name decides what is called.
+	// Hosts are names that may be called wherever they resolve to, as host, or as host:port for a port that is not in Ports. The owner of such a name decides what
+	// is called.
 	Hosts   []string
 	Ports   []uint16 // 80 and 443 when empty
-	AnyPort bool     // all of them
+	AnyPort bool     // all ports
 
-	Timeout time.Duration // of a request with its answer, also when its context has longer; 1 min when zero
-	MaxBody int64         // bytes of an answer after unpacking; 10 MiB when zero
+	Timeout time.Duration // time limit of a request with its answer, even if its context has longer; 1 min when zero
+	MaxBody int64         // maximum size of an answer in bytes, after decompression; 10 MiB when zero
 
-	// Lookup resolves names; the system's way when nil. What it answers is looked at like any other answer.
+	// Lookup resolves names; the system resolver when nil. Its answers are checked like any other.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	Log    *slog.Logger // is told why an address was blocked, and which; nil: nobody is
+	Log    *slog.Logger // gets the address and the reason of each refusal; nil: no log
 }
 
 const (
@@ -51,27 +50,27 @@ const (
 	dialTimeout    = 5 * time.Second
 )
 
-// A Guard calls what may be called. One is enough for any number of requests at once.
+// A Guard calls the addresses that may be called. It is safe for concurrent use.
 type Guard struct {
 	cfg       Config
 	ranges    *ssrf.Guardian
 	transport *http.Transport
 }
 
-// beyond are addresses of the public range that lead inside all the same.
-var beyond = []netip.Prefix{
+// internalAddresses are addresses of the public range that are internal nevertheless.
+var internalAddresses = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // the host of a virtual machine in Azure
 }
 
-// New makes a guard.
+// New makes a guard. A bad Config is an error.
 func New(cfg Config) (*Guard, error) {
 	for _, p := range cfg.Allow {
 		if !p.IsValid() {
-			return nil, errors.New("Allow holds a network that is none: use netip.ParsePrefix")
+			return nil, errors.New("Allow has an invalid network: use netip.ParsePrefix")
 		}
 	}
 	if cfg.Timeout < 0 || cfg.MaxBody < 0 {
-		return nil, fmt.Errorf("Timeout is %v and MaxBody %d: give positive ones, or 0 for %v and %d", cfg.Timeout, cfg.MaxBody, defaultTimeout, defaultBody)
+		return nil, fmt.Errorf("Timeout is %v and MaxBody %d: give positive values, or 0 for %v and %d", cfg.Timeout, cfg.MaxBody, defaultTimeout, defaultBody)
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -82,7 +81,7 @@ func New(cfg Config) (*Guard, error) {
 	if len(cfg.Ports) == 0 {
 		cfg.Ports = []uint16{80, 443}
 	}
-	g := &Guard{cfg: cfg, ranges: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(beyond...))}
+	g := &Guard{cfg: cfg, ranges: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(), ssrf.WithDeniedV4Prefixes(internalAddresses...))}
 	g.transport = &http.Transport{
 		DialContext: g.dial, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true, DisableCompression: true,
 		MaxIdleConnsPerHost: 4, MaxIdleConns: 100, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10,
@@ -90,15 +89,14 @@ func New(cfg Config) (*Guard, error) {
 	return g, nil
 }
 
-// Close lets go of connections that are not in use.
+// Close closes idle connections.
 func (g *Guard) Close() { g.transport.CloseIdleConnections() }
 
-// Check reads an address, and refuses what can be refused before its name is resolved. What it says never repeats the address: it may hold
-// what only the receiver should know.
+// Check parses a URL, and refuses what can be refused before its name is resolved. Its errors never contain the URL, which may hold a secret.
 func (g *Guard) Check(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.New("it is no address: give one such as https://example.org/path")
+		return nil, errors.New("it is not a URL: give one such as https://example.org/path")
 	}
 	return u, g.check(u)
 }
@@ -106,19 +104,19 @@ func (g *Guard) Check(address string) (*url.URL, error) {
 func (g *Guard) check(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("it begins with %.20q: give an address that begins with https: or http:", u.Scheme+":")
+		return fmt.Errorf("it begins with %.20q: give a URL that begins with https: or http:", u.Scheme+":")
 	case u.Hostname() == "" || u.Opaque != "":
-		return errors.New("it names no host: give an address such as https://example.org/path")
+		return errors.New("it has no host: give a URL such as https://example.org/path")
 	case u.User != nil:
-		return errors.New("it holds a user name or password: put them into a header")
+		return errors.New("it contains a user name or password: send them in a header")
 	case strings.ContainsFunc(u.Host, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return errors.New("its host is not plain ASCII: write an international name in its xn-- form")
+		return errors.New("its host is not ASCII: write an international name in its xn-- form")
 	}
 	port, err := portOf(u)
 	if err != nil {
 		return err
 	}
-	return g.judge(u.Hostname(), port)
+	return g.checkHost(u.Hostname(), port)
 }
 
 func portOf(u *url.URL) (uint16, error) {
@@ -126,7 +124,7 @@ func portOf(u *url.URL) (uint16, error) {
 	case u.Port() != "":
 		port, err := strconv.ParseUint(u.Port(), 10, 16)
 		if err != nil || port == 0 {
-			return 0, errors.New("its port is none: give 1 to 65535, or leave it out")
+			return 0, errors.New("its port is not valid: give 1 to 65535, or leave it out")
 		}
 		return uint16(port), nil
 	case u.Scheme == "http":
@@ -135,26 +133,26 @@ func portOf(u *url.URL) (uint16, error) {
 	return 443, nil
 }
 
-// judge blocks a host and port by what they say themselves, whatever the host may resolve to.
-func (g *Guard) judge(host string, port uint16) error {
-	excepted := g.excepted(host, port)
-	if !g.cfg.AnyPort && !slices.Contains(g.cfg.Ports, port) && !excepted {
-		return g.block(host, "its port is not among those allowed")
+// checkHost checks a host and port as they are written, without resolving the host.
+func (g *Guard) checkHost(host string, port uint16) error {
+	allowed := g.allowedByName(host, port)
+	if !g.cfg.AnyPort && !slices.Contains(g.cfg.Ports, port) && !allowed {
+		return g.block(host, "the port is not allowed")
 	}
 	ip, err := netip.ParseAddr(strings.TrimSuffix(host, "."))
 	switch {
-	case excepted:
+	case allowed:
 		return nil
 	case err == nil:
-		return g.judgeIP(ip)
+		return g.checkIP(ip)
 	case numeric(host):
-		return g.block(host, "it is a number in disguise")
+		return g.block(host, "the host is a number that resolvers may take for an IP address")
 	}
 	return nil
 }
 
-// excepted reports whether a host was allowed by its name. An entry with a port speaks for that port alone, one without for those that all have.
-func (g *Guard) excepted(host string, port uint16) bool {
+// allowedByName reports whether a host is allowed by its name. An entry with a port allows only that port, one without a port the ports of the Config.
+func (g *Guard) allowedByName(host string, port uint16) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, name := range g.cfg.Hosts {
 		name = strings.ToLower(name)
@@ -165,7 +163,7 @@ func (g *Guard) excepted(host string, port uint16) bool {
 	return false
 }
 
-// numeric reports whether a host that is no proper IP address might be read as one: 2130706433, 0x7f.1, 127.1. Some resolvers do.
+// numeric reports whether a host that is not an IP address in standard form might be read as one: 2130706433, 0x7f.1, 127.1. Some resolvers do.
 func numeric(host string) bool {
 	last := strings.TrimSuffix(host, ".")
 	last = strings.ToLower(last[strings.LastIndexByte(last, '.')+1:])
@@ -176,11 +174,11 @@ func numeric(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// judgeIP blocks everything that is not an address of the public internet, unless it was allowed.
-func (g *Guard) judgeIP(ip netip.Addr) error {
+// checkIP refuses every address that is not public, unless it is allowed.
+func (g *Guard) checkIP(ip netip.Addr) error {
 	plain := ip.Unmap()
 	if plain.Zone() != "" {
-		return g.block(ip.String(), "it names an interface")
+		return g.block(ip.String(), "the address has a zone")
 	}
 	for _, p := range g.cfg.Allow {
 		if p.Contains(plain) || p.Contains(ip) {
@@ -195,12 +193,13 @@ func (g *Guard) judgeIP(ip netip.Addr) error {
 
 func (g *Guard) block(what, why string) error {
 	if g.cfg.Log != nil {
-		g.cfg.Log.Warn("an address was blocked", "event", "address_blocked", "address", what, "reason", why)
+		g.cfg.Log.Warn("address blocked", "event", "address_blocked", "address", what, "reason", why)
 	}
 	return ErrBlocked
 }
 
-// dial connects to a host. Each address it resolves to is looked at at the last moment, when nothing can change it any more.
+// dial connects to a host. Each address it resolves to is checked by the dialer's Control function, immediately before the connection is made, so that nothing can
+// change between check and use.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -208,20 +207,20 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return nil, errors.New("its port is none: give 1 to 65535")
+		return nil, errors.New("its port is not valid: give 1 to 65535")
 	}
-	if err := g.judge(host, uint16(port)); err != nil {
+	if err := g.checkHost(host, uint16(port)); err != nil {
 		return nil, err
 	}
 	blocked := make(chan struct{}, 1)
 	dialer := &net.Dialer{Timeout: min(dialTimeout, g.cfg.Timeout)}
-	if !g.excepted(host, uint16(port)) {
+	if !g.allowedByName(host, uint16(port)) {
 		dialer.Control = func(_, reached string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(reached)
 			if err == nil {
-				err = g.judgeIP(to.Addr())
+				err = g.checkIP(to.Addr())
 			} else {
-				err = g.block(reached, "it is no address")
+				err = g.block(reached, "it is not an IP address")
 			}
 			if err != nil {
 				select {
@@ -233,13 +232,13 @@ func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		}
 	}
 	conn, err := g.connect(ctx, dialer, network, address)
-	if err != nil && len(blocked) > 0 { // whatever else went wrong on the way to its other addresses
+	if err != nil && len(blocked) > 0 { // whatever else failed with its other addresses
 		return nil, ErrBlocked
 	}
 	return conn, withoutResolver(err)
 }
 
-// withoutResolver is the error of a failed lookup without the resolver's address: it is told to callers who chose the name.
+// withoutResolver removes the resolver's address from the error of a failed lookup, because the caller who chose the name gets it.
 func withoutResolver(err error) error {
 	lookup := (*net.DNSError)(nil)
 	if !errors.As(err, &lookup) {

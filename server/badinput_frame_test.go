@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// A badFrame is what somebody sends over a bare connection. KEY stands for a good key, HOST for the address.
+// A badFrame is sent over a plain TCP connection. KEY stands for a valid key, HOST for the address.
 type badFrame struct {
 	name, text string
-	fine       bool // it is odd and still means something: any answer but a fault will do
+	fine       bool // unusual but valid: any answer but a server error is correct
 }
 
 const authHead = "Host: HOST\r\nAuthorization: Bearer KEY\r\n"
@@ -106,8 +106,8 @@ func badFrames() []badFrame {
 	}
 }
 
-// say sends text over a bare connection, closes its half of it unless it asks for an end, and reads what comes.
-func (s *gateScene) say(text string) string {
+// sendRaw sends text over a plain TCP connection, closes the writing side unless the text asks for Connection: close, and reads the answer.
+func (s *gateScene) sendRaw(text string) string {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *gateScene) say(text string) string {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 	text = strings.NewReplacer("KEY", s.keys["admin"], "HOST", s.addr).Replace(text)
-	_, _ = io.WriteString(conn, text) // who is not listened to any more cannot speak to the end
+	_, _ = io.WriteString(conn, text) // fails if the server has closed the connection before the end
 	if !strings.Contains(text, "Connection: close") {
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}
@@ -128,16 +128,16 @@ func TestBadFramesAreRefusedAndNothingIsSmuggledIn(t *testing.T) {
 	s := newGateScene(t)
 	before := s.facts()
 	for _, f := range badFrames() {
-		heard := s.say(f.text)
+		heard := s.sendRaw(f.text)
 		from := bufio.NewReader(strings.NewReader(heard))
 		for n := 0; ; n++ {
 			response, err := http.ReadResponse(from, nil)
 			if err != nil {
-				break // nothing more; or nothing at all, which is an answer too
+				break // no further answer; none at all is correct too
 			}
 			_, _ = io.Copy(io.Discard, response.Body)
 			status := response.StatusCode
-			gone := status == http.StatusServiceUnavailable // who has closed its half may be taken for gone
+			gone := status == http.StatusServiceUnavailable // the server may take a half-closed connection for a lost client
 			if status >= 500 && !gone && status != http.StatusHTTPVersionNotSupported && status != http.StatusNotImplemented || status < 300 && !f.fine && status != http.StatusContinue {
 				t.Errorf("%s: answer %d is %s", f.name, n+1, response.Status)
 			}
@@ -151,10 +151,10 @@ func TestBadFramesAreRefusedAndNothingIsSmuggledIn(t *testing.T) {
 	}
 }
 
-func TestRequestsOneAfterTheOtherInOneBreathAreAllAnswered(t *testing.T) {
+func TestPipelinedRequestsAreAllAnswered(t *testing.T) {
 	s := newGateScene(t)
 	one := "GET /v1/jobs HTTP/1.1\r\n" + authHead + "\r\n"
-	heard := s.say(strings.Repeat(one, 20) + "GET /v1/nope HTTP/1.1\r\n" + authHead + "\r\n" + "GET /v1/jobs HTTP/1.1\r\n" + authHead + "Connection: close\r\n\r\n")
+	heard := s.sendRaw(strings.Repeat(one, 20) + "GET /v1/nope HTTP/1.1\r\n" + authHead + "\r\n" + "GET /v1/jobs HTTP/1.1\r\n" + authHead + "Connection: close\r\n\r\n")
 	if good, bad := strings.Count(heard, "HTTP/1.1 200 OK"), strings.Count(heard, "HTTP/1.1 404"); good != 21 || bad != 1 {
 		t.Errorf("%d good answers, %d bad ones: %.300q", good, bad, heard)
 	}

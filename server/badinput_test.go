@@ -10,17 +10,17 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// A badAsk is one request that makes no sense, or that nobody may ask. It is answered with a problem, whatever it is.
-type badAsk struct {
+// A badRequest is a request that is not valid or not allowed. It must be answered with a problem.
+type badRequest struct {
 	method, path, body string
 	headers            []string
 }
 
-func (s *gateScene) refuses(asks []badAsk) {
+func (s *gateScene) refuses(asks []badRequest) {
 	s.t.Helper()
 	before := s.facts()
 	for _, b := range asks {
-		s.srv.strangers = newStrangers()
+		s.srv.badKeys = newBadKeyLimit()
 		a := s.ask("admin", b.method, b.path, b.body, b.headers...)
 		if why := notAProblem(a, b.method); why != "" {
 			s.t.Errorf("%s %.120q %q %.120q: %s: %d %s %v", b.method, b.path, b.headers, b.body, why, a.status, a.body, a.err)
@@ -34,7 +34,7 @@ func (s *gateScene) refuses(asks []badAsk) {
 	}
 }
 
-// notAProblem says what is wrong with an answer that should be a problem which a person and a program understand.
+// notAProblem returns what is wrong with an answer that should be a complete problem; empty if nothing is.
 func notAProblem(a answerSeen, method string) string {
 	if a.err != nil || a.status < 400 || a.status >= 500 {
 		return "it was not refused"
@@ -62,11 +62,11 @@ func notAProblem(a answerSeen, method string) string {
 }
 
 // The tables, by what is wrong.
-var badTables = map[string]func() []badAsk{
+var badTables = map[string]func() []badRequest{
 	"parameters": badParameters, "drafts": badDrafts, "JSON": badJSON, "paths": badPaths, "keys": badKeys, "methods": badMethods, "bodies": badBodies, "lists": badLists,
 }
 
-func TestWhateverMakesNoSenseIsRefusedWithASentence(t *testing.T) {
+func TestBadInputIsRefusedWithAProblem(t *testing.T) {
 	for name, table := range badTables {
 		t.Run(name, func(t *testing.T) {
 			s := newGateScene(t)
@@ -89,8 +89,8 @@ func TestThereAreAtLeastFourHundredBadInputs(t *testing.T) {
 	}
 }
 
-func badParameters() (all []badAsk) {
-	get := func(query string) { all = append(all, badAsk{method: "GET", path: "/v1/jobs?" + query}) }
+func badParameters() (all []badRequest) {
+	get := func(query string) { all = append(all, badRequest{method: "GET", path: "/v1/jobs?" + query}) }
 	for _, n := range []string{"-1", "201", "1000000000", "1e9", "9223372036854775808", "-9223372036854775809", "0x10", "1_000", "ten", "1.0", "", "%20", "1%00", "+5", "١", "NaN", "5;6", "5,6", "null", "true"} {
 		if n != "" && n != "+5" {
 			get("limit=" + n)
@@ -125,9 +125,9 @@ func badParameters() (all []badAsk) {
 	return all
 }
 
-func badDrafts() (all []badAsk) {
+func badDrafts() (all []badRequest) {
 	post := func(body string) {
-		all = append(all, badAsk{"POST", "/v1/jobs", body, []string{"Content-Type", "application/json"}})
+		all = append(all, badRequest{"POST", "/v1/jobs", body, []string{"Content-Type", "application/json"}})
 	}
 	for _, member := range []string{"state", "token", "attempts", "failures", "crashes", "generation", "worker", "lease_until", "created_at", "finished_at", "result", "last_failure", "progress", "as_of", "due_at", "waiting", "cancelling", "discarded", "interrupts", "started_at", "proven", "Kind", "KIND", "kind ", "__proto__", "constructor", "$ref", ""} {
 		value, _ := json.Marshal(member)

@@ -11,16 +11,16 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A worker's key may be bound to queues, to kinds, or to both. It then works on, enqueues and sees jobs of these alone: a job elsewhere is answered like an
-// unknown one, and a call that names another queue or kind is refused.
+// A worker's key may be bound to queues, to kinds, or to both. It then claims, enqueues and sees only jobs of these. A job elsewhere is answered like an
+// unknown job, and a call that names another queue or kind is forbidden.
 
-// confined reports whether the caller is a worker, and so does only a worker's work.
-func (c Caller) confined() bool { return c.Scope == apikey.Worker }
+// isWorker reports whether the caller has the scope worker, and so may only do what workers and engines do.
+func (c Caller) isWorker() bool { return c.Scope == apikey.Worker }
 
-// narrow reports whether the caller's key is bound to queues or kinds.
-func (c Caller) narrow() bool { return len(c.Queues)+len(c.Kinds) > 0 }
+// bound reports whether the caller's key is bound to queues or kinds.
+func (c Caller) bound() bool { return len(c.Queues)+len(c.Kinds) > 0 }
 
-// worksOn reports whether jobs of a queue and a kind are the caller's work.
+// worksOn reports whether the caller's key allows jobs of this queue and kind.
 func (c Caller) worksOn(queue, kind string) bool {
 	if queue == "" {
 		queue = holdfast.DefaultQueue
@@ -28,7 +28,7 @@ func (c Caller) worksOn(queue, kind string) bool {
 	return (len(c.Queues) == 0 || slices.Contains(c.Queues, queue)) && (len(c.Kinds) == 0 || slices.Contains(c.Kinds, kind))
 }
 
-// binding says what a key is bound to.
+// binding describes what the key is bound to, for error messages.
 func (c Caller) binding() string {
 	var parts []string
 	if len(c.Queues) > 0 {
@@ -40,9 +40,9 @@ func (c Caller) binding() string {
 	return strings.Join(parts, " and ")
 }
 
-// beyond refuses what lies outside the binding of the caller's key.
-func (c Caller) beyond(but string) error {
-	return forbidden("this key is bound to " + c.binding() + ", and " + but)
+// outsideBinding is the error for a call outside the binding of the caller's key.
+func (c Caller) outsideBinding(reason string) error {
+	return forbidden("this key is bound to " + c.binding() + ": " + reason)
 }
 
 func forbidden(message string) error {
@@ -52,24 +52,24 @@ func forbidden(message string) error {
 // mayWorkOn refuses queues and kinds that the caller's key is not bound to.
 func (c Caller) mayWorkOn(queues, kinds []string) error {
 	if slices.ContainsFunc(queues, func(queue string) bool { return len(c.Queues) > 0 && !slices.Contains(c.Queues, queue) }) {
-		return c.beyond("may not work on other queues")
+		return c.outsideBinding("it cannot be used for other queues")
 	}
 	if slices.ContainsFunc(kinds, func(kind string) bool { return len(c.Kinds) > 0 && !slices.Contains(c.Kinds, kind) }) {
-		return c.beyond("may not work on other kinds")
+		return c.outsideBinding("it cannot be used for other kinds")
 	}
 	return nil
 }
 
-// mayEnqueue refuses drafts that are not the caller's work.
+// mayEnqueue refuses drafts of queues and kinds that the caller's key is not bound to.
 func (c Caller) mayEnqueue(drafts []holdfast.Draft) error {
-	if c.narrow() && slices.ContainsFunc(drafts, func(d holdfast.Draft) bool { return !c.worksOn(d.Queue, d.Kind) }) {
-		return c.beyond("may not enqueue elsewhere")
+	if c.bound() && slices.ContainsFunc(drafts, func(d holdfast.Draft) bool { return !c.worksOn(d.Queue, d.Kind) }) {
+		return c.outsideBinding("it cannot enqueue jobs of other queues or kinds")
 	}
 	return nil
 }
 
-// mayContinue does the same for jobs that a group enqueues when it ends.
-func (c Caller) mayContinue(then []holdfast.Then) error {
+// mayEnqueueThen is mayEnqueue for the jobs that a group enqueues when it ends.
+func (c Caller) mayEnqueueThen(then []holdfast.Then) error {
 	drafts := make([]holdfast.Draft, len(then))
 	for i := range then {
 		drafts[i] = then[i].Draft
@@ -77,8 +77,8 @@ func (c Caller) mayContinue(then []holdfast.Then) error {
 	return c.mayEnqueue(drafts)
 }
 
-// narrowed is a claim that takes no more than the caller's key is bound to. What the claim leaves out is what the key is bound to.
-func (c Caller) narrowed(claim holdfast.Claim) (holdfast.Claim, error) {
+// restrict restricts a claim to the binding of the caller's key: queues and kinds that the claim leaves out become those of the key.
+func (c Caller) restrict(claim holdfast.Claim) (holdfast.Claim, error) {
 	if len(claim.Queues) == 0 && len(c.Queues) > 0 {
 		claim.Queues = c.Queues
 	}
@@ -88,13 +88,13 @@ func (c Caller) narrowed(claim holdfast.Claim) (holdfast.Claim, error) {
 	return claim, c.mayWorkOn(claim.Queues, claim.Kinds)
 }
 
-// mayTouch refuses a job that is not the caller's work in the words in which an unknown one is refused. A lease that was handed out here is remembered;
-// other jobs are looked up. Token 0 asks about the job itself.
+// mayTouch refuses a job outside the binding of the caller's key with the error of an unknown job. For a lease that this server has handed out, the cache
+// of leases has the answer; for other jobs the store is asked. Token 0 means the job itself.
 func (s *Server) mayTouch(ctx context.Context, c Caller, id holdfast.ID, token int) error {
-	if !c.narrow() {
+	if !c.bound() {
 		return nil
 	}
-	if l, known := s.lent.recall(id, token); known && c.worksOn(l.lease.Queue, l.lease.Kind) {
+	if l, known := s.leaseCache.get(id, token); known && c.worksOn(l.lease.Queue, l.lease.Kind) {
 		return nil
 	}
 	job, err := s.cfg.Store.Job(ctx, id)
@@ -104,15 +104,15 @@ func (s *Server) mayTouch(ctx context.Context, c Caller, id holdfast.ID, token i
 	return err
 }
 
-// A touching is a caller that touches jobs of a server's store.
-type touching struct {
+// A boundCaller is a caller with a bound key and the server whose jobs it names.
+type boundCaller struct {
 	s *Server
 	c Caller
 }
 
-// sift parts what a bound key may touch from the rest: answers has an error for each that it may not, and the rest are those to go on with, with
-// their places among all.
-func sift[T any](ctx context.Context, by touching, all []T, which func(*T) (holdfast.ID, int)) (rest []T, places []int, answers []error, err error) {
+// filterAllowed separates the entries whose jobs a bound key may access from the others. answers has an error at the place of each refused entry; rest are the
+// allowed entries, and places are their positions in all. Any error but ErrNotFound ends the call.
+func filterAllowed[T any](ctx context.Context, by boundCaller, all []T, which func(*T) (holdfast.ID, int)) (rest []T, places []int, answers []error, err error) {
 	answers = make([]error, len(all))
 	for i := range all {
 		id, token := which(&all[i])
@@ -127,12 +127,12 @@ func sift[T any](ctx context.Context, by touching, all []T, which func(*T) (hold
 	return rest, places, answers, nil
 }
 
-// sifted has do answer those that the caller may touch, and answers the others like unknown jobs.
-func sifted[T any](ctx context.Context, by touching, all []T, which func(*T) (holdfast.ID, int), do func(context.Context, []T) ([]error, error)) ([]error, error) {
-	if !by.c.narrow() {
+// onlyAllowed calls do with the entries that the caller may access, and answers the others like unknown jobs. The answers have the order of all.
+func onlyAllowed[T any](ctx context.Context, by boundCaller, all []T, which func(*T) (holdfast.ID, int), do func(context.Context, []T) ([]error, error)) ([]error, error) {
+	if !by.c.bound() {
 		return do(ctx, all)
 	}
-	rest, places, answers, err := sift(ctx, by, all, which)
+	rest, places, answers, err := filterAllowed(ctx, by, all, which)
 	if err != nil || len(rest) == 0 {
 		return answers, err
 	}
@@ -145,14 +145,14 @@ func sifted[T any](ctx context.Context, by touching, all []T, which func(*T) (ho
 	return answers, err
 }
 
-// renew extends leases. Jobs that a bound key does not work on are answered as lost.
+// renew extends leases. Jobs outside the binding of the caller's key are answered as lost.
 func (s *Server) renew(ctx context.Context, c Caller, in *api.RenewIn) (api.RenewOut, error) {
 	renewals := make([]holdfast.Renewal, len(in.Body.Renewals))
 	var lost []holdfast.ID
 	for i, r := range in.Body.Renewals {
 		renewals[i] = holdfast.Renewal(r)
 		for _, list := range []*[]holdfast.ID{&renewals[i].Running, &renewals[i].Waiting} {
-			rest, _, answers, err := sift(ctx, touching{s, c}, *list, func(id *holdfast.ID) (holdfast.ID, int) { return *id, 0 })
+			rest, _, answers, err := filterAllowed(ctx, boundCaller{s, c}, *list, func(id *holdfast.ID) (holdfast.ID, int) { return *id, 0 })
 			if err != nil {
 				return api.RenewOut{}, err
 			}
@@ -169,9 +169,9 @@ func (s *Server) renew(ctx context.Context, c Caller, in *api.RenewIn) (api.Rene
 	return api.RenewOut(renewed), err
 }
 
-// heldFrom are holds as a worker sees them: without the words of operators, and for a bound key without those on other queues and kinds.
-func (c Caller) heldFrom(holds []holdfast.Hold) []holdfast.Hold {
-	if !c.confined() {
+// visibleHolds are the holds that a worker may see: without the names and reasons of operators, and for a bound key without holds on other queues and kinds.
+func (c Caller) visibleHolds(holds []holdfast.Hold) []holdfast.Hold {
+	if !c.isWorker() {
 		return holds
 	}
 	seen := make([]holdfast.Hold, 0, len(holds))
@@ -188,9 +188,9 @@ func (c Caller) heldFrom(holds []holdfast.Hold) []holdfast.Hold {
 	return seen
 }
 
-// presentFrom are workers as a bound key sees them: of those that share none of its work, only which codes and which policy they follow.
-func (c Caller) presentFrom(all []holdfast.Presence) []holdfast.Presence {
-	if !c.narrow() {
+// visibleWorkers are the workers that a bound key may see: of workers that share none of its queues or kinds, only the failure codes and the policy version.
+func (c Caller) visibleWorkers(all []holdfast.Presence) []holdfast.Presence {
+	if !c.bound() {
 		return all
 	}
 	shares := func(of, with []string) bool {
@@ -205,7 +205,7 @@ func (c Caller) presentFrom(all []holdfast.Presence) []holdfast.Presence {
 	return seen
 }
 
-// outlines are dead letters as a redrive needs them: which they are, and nothing that is in them.
+// outlines are dead letters with the fields that a redrive needs, and without their contents.
 func (c Caller) outlines(jobs []holdfast.Job) []holdfast.Job {
 	all := make([]holdfast.Job, 0, len(jobs))
 	for i := range jobs {

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// bodyOf reads a JSON body, so far and no further. What it holds of the memory for bodies is given back by free.
+// bodyOf reads a JSON body of at most limit bytes. The memory for it is taken from the budget as the body arrives, so that a large Content-Length alone
+// costs nothing. The caller must call free in every case, also on error.
 func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, free func(), err error) {
 	var held int64
 	a := replyOf(w)
@@ -31,9 +32,9 @@ func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, limit int64) (bo
 		return nil, free, err
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(readWithin)) // also where the answer may take long
+	_ = control.SetReadDeadline(time.Now().Add(readWithin)) // also for routes whose answer may take long
 	for from := http.MaxBytesReader(w, r.Body, limit); ; {
-		if len(body) == cap(body) { // memory is taken as the body comes, never on its word
+		if len(body) == cap(body) { // memory is taken for bytes that have arrived, not for the Content-Length
 			more := max(int64(cap(body)), 4<<10)
 			if !s.takeBody(a, more) {
 				return nil, free, busy()
@@ -47,11 +48,11 @@ func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, limit int64) (bo
 			return nil, free, tooLarge(limit)
 		}
 		if errors.Is(err, io.EOF) {
-			_ = control.SetReadDeadline(time.Time{}) // or the connection would be given up while the answer is made
+			_ = control.SetReadDeadline(time.Time{}) // an expired deadline would break the connection while the answer is made
 			return body, free, nil
 		}
 		if err != nil {
-			return nil, free, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the body ends before it was all there, or takes too long to come", Cause: err}
+			return nil, free, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the body is incomplete, or arrives too slowly", Cause: err}
 		}
 	}
 }
@@ -60,10 +61,10 @@ func tooLarge(limit int64) error {
 	return &holdfast.Error{Kind: api.ErrTooLarge, Message: "the body is larger than " + strconv.FormatInt(limit, 10) + " bytes: send less at a time"}
 }
 
-// jsonOnly refuses a body that does not say it is JSON, or is packed. One that says nothing is taken for JSON.
+// jsonOnly refuses a body with another content type than JSON, or with a content encoding. Without a Content-Type it is taken for JSON.
 func jsonOnly(r *http.Request) error {
 	if packed := r.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
-		return &holdfast.Error{Kind: api.ErrUnsupported, Message: "send the body as it is: packed ones are not unpacked here"}
+		return &holdfast.Error{Kind: api.ErrUnsupported, Message: "the body is compressed: send it without a Content-Encoding"}
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "" {
@@ -71,7 +72,7 @@ func jsonOnly(r *http.Request) error {
 	}
 	kind, params, err := mime.ParseMediaType(given)
 	if err != nil || kind != "application/json" && kind != "application/merge-patch+json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return &holdfast.Error{Kind: api.ErrUnsupported, Message: "send the body as JSON in UTF-8, with the header Content-Type: application/json"}
+		return &holdfast.Error{Kind: api.ErrUnsupported, Message: "the content type is not supported: send JSON in UTF-8 with the header Content-Type: application/json"}
 	}
 	return nil
 }

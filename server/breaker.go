@@ -16,9 +16,9 @@ func (s *Server) mountBreakers() {
 	mount(s, api.GetBreaker, func(ctx context.Context, _ Caller, in *api.ByName) (ops.Breaker, error) {
 		return desk.Breaker(ctx, in.Name)
 	})
-	mountWord(s, api.OpenBreaker, desk.OpenBreaker)
-	mountWord(s, api.CloseBreaker, desk.CloseBreaker)
-	mountWord(s, api.AutoBreaker, desk.AutoBreaker)
+	mountNamed(s, api.OpenBreaker, desk.OpenBreaker)
+	mountNamed(s, api.CloseBreaker, desk.CloseBreaker)
+	mountNamed(s, api.AutoBreaker, desk.AutoBreaker)
 	mount(s, api.ForceBreaker, func(ctx context.Context, c Caller, in *api.ForceIn) (nothing, error) {
 		return nothing{}, desk.ForceBreaker(ctx, in.Name, in.Body.Open, c.by(in.Body.Word))
 	})

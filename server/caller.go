@@ -10,37 +10,37 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A Caller is who asks, as far as the server knows.
+// A Caller is the authenticated sender of a request.
 type Caller struct {
-	Key     string       // the id of its key; empty where no key is asked for
-	Name    string       // of the key
-	Scope   apikey.Scope // what it may do
-	Owner   string       // bound to this owner; empty: to nobody
-	Queues  []string     // a worker bound to these queues; empty: to all
-	Kinds   []string     // a worker bound to these kinds; empty: to all
-	Request string       // the id of this request
+	Key     string       // id of its key; empty without a key
+	Name    string       // name of the key
+	Scope   apikey.Scope // scope of the key
+	Owner   string       // owner that the key is bound to; empty: not bound
+	Queues  []string     // queues that a worker's key is bound to; empty: all
+	Kinds   []string     // kinds that a worker's key is bound to; empty: all
+	Request string       // id of the request
 }
 
-// actor is the name in the story. A caller with a key is named by its key; the name that the request gives stands before it. No caller can be named like an
-// engine, because the audit log leaves out what engines do.
-func (c Caller) actor(said string) string {
+// actor is the actor in stories and in the audit log. A caller with a key is named by its key; the name that the request gives is put before it. No caller
+// can have the name of an engine, because the audit log omits what engines do.
+func (c Caller) actor(given string) string {
 	switch {
-	case c.Key == "" && said != "":
-		return said
+	case c.Key == "" && given != "":
+		return given
 	case c.Key == "":
 		return "local"
-	case said != "" && !strings.EqualFold(said, c.Name) && !breaker.IsSystem(said):
-		return said + " (key " + c.Name + ")"
+	case given != "" && !strings.EqualFold(given, c.Name) && !breaker.IsSystem(given):
+		return given + " (key " + c.Name + ")"
 	}
 	return c.Name
 }
 
-// by is who does something, and why, as it is kept.
+// by returns actor, reason and request id of an action.
 func (c Caller) by(w api.Word) ops.By {
 	return ops.By{Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
 }
 
-// on is a word on one job.
+// on returns an intervention on one job.
 func (c Caller) on(job holdfast.ID, w api.Word) holdfast.Intervention {
 	return holdfast.Intervention{Job: job, Owner: c.Owner, Actor: c.actor(w.Actor), Reason: w.Reason, Request: c.Request}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-func TestAKeyIsSeenOnceAndIsNowhereAfterwards(t *testing.T) {
+func TestAKeyIsShownOnceAndStoredNowhere(t *testing.T) {
 	dir := t.TempDir()
 	st, err := store.Open(t.Context(), filepath.Join(dir, "jobs.db"))
 	if err != nil {
@@ -66,7 +66,7 @@ func at2(m mounted) string { return at(m, [16]byte{1}, [16]byte{2}) }
 
 func holdfastFilter(owner string) holdfast.Filter { return holdfast.Filter{Owner: owner, Limit: 200} }
 
-func TestNobodySetsWhatIsNotTheirsToSet(t *testing.T) {
+func TestReadOnlyFieldsCannotBeSet(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
 	before := s.facts()

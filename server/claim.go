@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// usualLease is how long a lease is that nobody said the length of.
+// usualLease is the lease duration when the request has none.
 const usualLease = 30 * time.Second
 
 func (s *Server) mountClaims() {
@@ -40,21 +40,21 @@ func (s *Server) mountClaims() {
 		defer over()
 		wake, err := store.Await(ctx, queues, max(0, min(in.Body.Patience, api.MostWait)))
 		if err != nil && s.closing.Err() != nil {
-			wake, err = holdfast.Wake{}, nil // the server stops: whoever waits asks the next one
+			wake, err = holdfast.Wake{}, nil // the server stops: the worker sends its next request to another server
 		}
 		return api.Wake(wake), err
 	})
 	mount(s, api.JobOutcome, s.report)
 }
 
-func orElse[T any](said *T, otherwise T) T {
-	if said == nil {
+func orElse[T any](value *T, otherwise T) T {
+	if value == nil {
 		return otherwise
 	}
-	return *said
+	return *value
 }
 
-// tooMany refuses more than one call may bring.
+// tooMany refuses more than MostLeases entries in one call.
 func tooMany(what string, n int) error {
 	if n <= api.MostLeases {
 		return nil
@@ -62,35 +62,36 @@ func tooMany(what string, n int) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("%d %s in one call: send at most %d", n, what, api.MostLeases)}
 }
 
-// claim takes jobs on for a worker, and remembers them until the worker reports.
+// claim claims jobs for a worker. The leases of workers that report outcomes, and of bound keys, are remembered, so that their outcomes and settlements
+// need no read from the store.
 func (s *Server) claim(ctx context.Context, who Caller, in *api.ClaimIn) (out api.ClaimOut, err error) {
 	c := holdfast.Claim{Worker: in.Body.Worker, Queues: in.Body.Queues, Kinds: in.Body.Kinds, Limit: orElse(in.Body.Limit, 1), Lease: orElse(in.Body.Lease, usualLease),
 		Bytes: in.Body.Bytes, OwnerSlots: in.Body.OwnerSlots, Busy: in.Body.Busy}
 	c.Start = orElse(in.Body.Start, c.Limit)
-	if c, err = who.narrowed(c); err != nil {
+	if c, err = who.restrict(c); err != nil {
 		return out, err
 	}
 	if c.Queues == nil && len(c.Kinds) == 0 {
 		c.Queues = []string{holdfast.DefaultQueue}
 	}
 	if c.Worker == "" || len(c.Worker) > holdfast.MaxKey {
-		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker is named, or by more than %d bytes: give a name of this process and start alone", holdfast.MaxKey)}
+		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("no worker name, or one of more than %d bytes: give a name that is unique to this process and this start of it", holdfast.MaxKey)}
 	}
 	if err := tooMany("jobs", c.Limit); err != nil {
 		return out, err
 	}
-	if !s.roomForAnswer(who) {
+	if !s.hasAnswerMemory(who) {
 		return out, busy()
 	}
-	leases, err := s.small.claim(ctx, s.cfg.Store.Claim, c)
+	leases, err := s.sizer.claim(ctx, s.cfg.Store.Claim, c)
 	if err != nil {
 		return out, err
 	}
-	if s.cfg.Judge != nil && !in.Letter { // Go programs ration by themselves
+	if s.cfg.Judge != nil && !in.Letter { // Go programs apply retry budgets themselves
 		leases = s.cfg.Judge.Ration(ctx, leases)
 	}
-	if s.cfg.Judge != nil && !in.Letter || who.narrow() { // Go programs settle by themselves; what bound keys settle is compared with what they claimed
-		s.lent.remember(leases, time.Now())
+	if s.cfg.Judge != nil && !in.Letter || who.bound() { // Go programs settle themselves; what bound keys settle is compared with what they claimed
+		s.leaseCache.add(leases, time.Now())
 	}
 	out.Leases = make([]api.Lease, len(leases))
 	for i := range leases {
@@ -114,7 +115,7 @@ func (s *Server) settle(ctx context.Context, c Caller, in *api.SettleIn) (out ap
 			settlements[i].Result = api.Unmark(settlements[i].Result)
 		}
 	}
-	answers, err := sifted(ctx, touching{s, c}, settlements, func(one *holdfast.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
+	answers, err := onlyAllowed(ctx, boundCaller{s, c}, settlements, func(one *holdfast.Settlement) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Settle)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
@@ -132,11 +133,11 @@ func (s *Server) note(ctx context.Context, c Caller, in *api.NoteIn) (out api.An
 			notes[i].Progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note}
 		}
 	}
-	answers, err := sifted(ctx, touching{s, c}, notes, func(one *holdfast.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
+	answers, err := onlyAllowed(ctx, boundCaller{s, c}, notes, func(one *holdfast.Note) (holdfast.ID, int) { return one.Job, one.Token }, s.cfg.Store.Note)
 	return api.Answers{Answers: api.Problems(answers)}, err
 }
 
-// actual is an intervention as it is kept: who has a key is known by it.
+// actual is an intervention as it is stored: a caller with a key is its actor.
 func (c Caller) actual(d api.Deed) holdfast.Intervention {
 	i := holdfast.Intervention(d)
 	if c.Key != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// mountDesk mounts what an operator can ask and do.
+// mountDesk mounts the routes of operators.
 func (s *Server) mountDesk() {
 	s.mountJobs()
 	s.mountDeadLetters()
@@ -29,31 +29,31 @@ func (s *Server) mountDesk() {
 	s.mountTrail()
 }
 
-// nothing comes of it but that it was done.
+// nothing is the answer of routes without a body.
 type nothing = api.Nothing
 
-// mountWord mounts a route that does something to what has a name, on somebody's word.
-func mountWord(s *Server, r api.Route[api.OnNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
+// mountNamed mounts a route that acts on something with a name.
+func mountNamed(s *Server, r api.Route[api.OnNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.OnNamed) (nothing, error) {
 		return nothing{}, do(ctx, in.Name, c.by(in.Body))
 	})
 }
 
-// mountPause mounts a route that pauses what has a name.
+// mountPause mounts a route that pauses something with a name.
 func mountPause(s *Server, r api.Route[api.PauseNamed, nothing], do func(ctx context.Context, name string, lasting time.Duration, by ops.By) error) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.PauseNamed) (nothing, error) {
 		return nothing{}, do(ctx, in.Name, in.Body.For, c.by(in.Body.Word))
 	})
 }
 
-// mountDrop mounts a route that forgets what has a name.
-func mountDrop(s *Server, r api.Route[api.DropNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
+// mountDelete mounts a route that deletes something with a name.
+func mountDelete(s *Server, r api.Route[api.DropNamed, nothing], do func(ctx context.Context, name string, by ops.By) error) {
 	mount(s, r, func(ctx context.Context, c Caller, in *api.DropNamed) (nothing, error) {
 		return nothing{}, do(ctx, in.Name, c.by(in.Word()))
 	})
 }
 
-// onJob is a word on a job that may have to be somebody's.
+// onJob is an intervention on a job, with an optional check of its owner.
 func (c Caller) onJob(job holdfast.ID, w api.WordOn) holdfast.Intervention {
 	i := c.on(job, w.Word)
 	if i.Owner == "" {
@@ -62,7 +62,7 @@ func (c Caller) onJob(job holdfast.ID, w api.WordOn) holdfast.Intervention {
 	return i
 }
 
-// onGroup is a word on a group that may have to be somebody's.
+// onGroup is an intervention on a group, with an optional check of its owner.
 func (c Caller) onGroup(group holdfast.ID, w api.WordOn) holdfast.Intervention {
 	i := c.onJob(holdfast.ID{}, w)
 	i.Group = group

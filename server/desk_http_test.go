@@ -14,13 +14,13 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A question is asked as any program would ask it.
+// A question is an HTTP request as any client would send it.
 type question struct {
 	method, path, body string
 	header             map[string]string
 }
 
-// ask asks, and expects an answer with that status.
+// ask sends the request and expects an answer with that status.
 func (q question) ask(t *testing.T, server string, want int) (header http.Header, answer map[string]any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), q.method, server+"/v1"+q.path, strings.NewReader(q.body))
@@ -78,7 +78,7 @@ func fail(t *testing.T, s holdfast.Store) {
 	}
 }
 
-func TestAnEditThatComesTooLateIsToldFromOneThatCannotBe(t *testing.T) {
+func TestALateEditIsDistinguishedFromAnImpossibleOne(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	at := "/jobs/" + enqueue(t, s, holdfast.Draft{Kind: "mail", Args: []byte(`{"to":"ann"}`)})[0].String()
@@ -106,7 +106,7 @@ func TestAnEditThatComesTooLateIsToldFromOneThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestAListSaysWhereItsNextPageIs(t *testing.T) {
+func TestAListLinksToItsNextPage(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	enqueue(t, s, holdfast.Draft{Kind: "mail", Owner: "a&b"}, holdfast.Draft{Kind: "mail", Owner: "a&b"}, holdfast.Draft{Kind: "mail", Owner: "c"})
@@ -124,11 +124,11 @@ func TestAListSaysWhereItsNextPageIs(t *testing.T) {
 	}
 }
 
-func TestARedriveIsStartedOnceUnderOneKey(t *testing.T) {
+func TestARedriveIsStartedOncePerIdempotencyKey(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	order := question{"POST", "/redrives", `{"filter":{"code":"TIMEOUT"},"reason":"repaired"}`, map[string]string{"Idempotency-Key": "k1"}}
-	order.ask(t, web.URL, 409) // there is nothing to redrive, and the key is free again
+	order.ask(t, web.URL, 409) // there is nothing to redrive, so the key can be used again
 	enqueue(t, s, holdfast.Draft{Kind: "mail"})
 	fail(t, s)
 	header, first := order.ask(t, web.URL, 202)
@@ -157,7 +157,7 @@ func TestARedriveIsStartedOnceUnderOneKey(t *testing.T) {
 	}
 }
 
-func TestARedriveThatManyAskForAtOnceIsStartedOnce(t *testing.T) {
+func TestConcurrentRequestsStartARedriveOnce(t *testing.T) {
 	s := openFile(t)
 	web := serve(t, s, ops.Config{})
 	enqueue(t, s, holdfast.Draft{Kind: "mail"})
@@ -181,7 +181,7 @@ func TestARedriveThatManyAskForAtOnceIsStartedOnce(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsTakenAsTheTextItIs(t *testing.T) {
+func TestAPolicyIsAcceptedAsYAML(t *testing.T) {
 	web := serve(t, openFile(t), ops.Config{})
 	put := question{"PUT", "/policy", "kinds: {mail: {cost: 2}}\n", map[string]string{"Content-Type": "application/yaml"}}
 	if _, p := put.ask(t, web.URL, 200); p["text"] != put.body || p["version"] != 1.0 {
@@ -207,7 +207,7 @@ func TestStuckJobsAreFoundAndProcessed(t *testing.T) {
 	if len(none["jobs"].([]any)) != 0 || none["looked"] != 1.0 {
 		t.Errorf("a job within its lease is told as %v", none)
 	}
-	for { // until the clock of the store has moved on
+	for { // until the store's clock has advanced
 		_, some := question{"GET", "/stuck?after=1ns", "", nil}.ask(t, web.URL, 200)
 		if jobs := some["jobs"].([]any); len(jobs) == 1 {
 			if jobs[0].(map[string]any)["id"] != id.String() {
@@ -242,7 +242,7 @@ func TestAQueueIsPausedByItsName(t *testing.T) {
 	}
 }
 
-func TestRulesAreForgottenOnlyOnPurpose(t *testing.T) {
+func TestRetentionRulesAreRemovedOnlyByDelete(t *testing.T) {
 	web := serve(t, openFile(t), ops.Config{})
 	question{"PUT", "/retention", `{"reason":"a slip"}`, nil}.ask(t, web.URL, 400)
 	question{"PUT", "/retention", `{"rules":[{"name":"rest","for":"forever"}]}`, nil}.ask(t, web.URL, 204)

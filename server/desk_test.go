@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// openFile is a store of one's own.
+// openFile opens a new store.
 func openFile(t *testing.T) holdfast.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
@@ -36,7 +36,7 @@ func serve(t *testing.T, s holdfast.Store, cfg ops.Config) *httptest.Server {
 	return web
 }
 
-// far is the way to a desk over HTTP.
+// far returns a desk through a server.
 func far(t *testing.T, s holdfast.Store, cfg ops.Config) ops.Desk {
 	t.Helper()
 	c, err := api.Dial(serve(t, s, cfg).URL, api.Config{})
@@ -47,6 +47,6 @@ func far(t *testing.T, s holdfast.Store, cfg ops.Config) ops.Desk {
 	return c.Desk()
 }
 
-func TestTheLawsOfInterventionsHoldFromFar(t *testing.T) {
+func TestTheDeskConformsThroughAServer(t *testing.T) {
 	opstest.Run(t, openFile, far)
 }

@@ -1,6 +1,5 @@
-// Package server answers over HTTP: it mounts the routes of package api on the standard mux, and lets nobody through who may not.
+// Package server is Holdfast's HTTP server. It mounts the routes of package api on the standard mux, and authenticates and authorises every request.
 //
-// A request passes one path: who asks (caller), may they (gate), not too often and not too much (limit), what exactly (decode), is it theirs (gate
-// again), the answer. Everything that is true of every route is done there, once; what a route does is a line that calls the operator's desk or
-// the store.
+// Every request passes the same steps: who sends it (identify), is the scope sufficient (may), is it within the limits (limit), decode, does the job or
+// group belong to the caller's owner (checkOwner), and the answer. These steps are written once. A route is one line that calls ops.Desk or the store.
 package server

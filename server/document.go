@@ -14,14 +14,14 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// The document is told as it is in package api; its other forms are made of that when somebody asks for the first time.
+// The OpenAPI document as package api has it, and its other forms, which are made at the first request.
 var (
 	documentYAML = func() (string, error) { return api.Document, nil }
 	documentJSON = sync.OnceValues(func() (string, error) { return jsonOf(api.Document) })
 	documentPage = sync.OnceValues(func() (string, error) { return docsPage(api.Document) })
 )
 
-// mountDocument lets everybody read what can be asked here. It holds nothing but what is published anyway.
+// mountDocument mounts the OpenAPI document. It needs no key, because it is public anyway.
 func (s *Server) mountDocument() {
 	for path, form := range map[string]struct {
 		kind string
@@ -38,14 +38,14 @@ func (s *Server) mountDocument() {
 				return
 			}
 			w.Header().Set("Content-Type", form.kind)
-			w.Header().Set("Content-Security-Policy", docsMay)
+			w.Header().Set("Content-Security-Policy", docsPolicy)
 			_, _ = io.WriteString(w, text)
 		})
 	}
 	s.mux.HandleFunc("GET /problems/{code}", func(w http.ResponseWriter, r *http.Request) {
 		text, ok := api.ProblemPage(r.PathValue("code"))
 		if !ok {
-			s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no problem of this code: the type of a problem says where its page is"})
+			s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no problem with this code: use the path in the type of a problem"})
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -53,7 +53,7 @@ func (s *Server) mountDocument() {
 	})
 }
 
-// jsonOf is YAML as JSON, with everything in the order in which it stands.
+// jsonOf converts YAML to JSON and keeps the order of members.
 func jsonOf(text string) (string, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
@@ -75,10 +75,10 @@ func writeNode(b *bytes.Buffer, n *yaml.Node) error {
 	case yaml.ScalarNode:
 		return writeScalar(b, n)
 	}
-	return fmt.Errorf("line %d of the document: an alias has no form in JSON", n.Line)
+	return fmt.Errorf("line %d of the document: YAML aliases cannot be converted to JSON", n.Line)
 }
 
-// writeAll writes what is in a list, or names and values in turn. What stands between them alternates.
+// writeAll writes the nodes of a list, or the keys and values of a mapping. The two bytes of between are written in turn.
 func writeAll(b *bytes.Buffer, inside []*yaml.Node, around, between string) error {
 	b.WriteByte(around[0])
 	for i, n := range inside {
@@ -93,7 +93,7 @@ func writeAll(b *bytes.Buffer, inside []*yaml.Node, around, between string) erro
 	return nil
 }
 
-// writeScalar writes numbers, truths and null as they stand, and everything else, a moment too, as a text.
+// writeScalar writes numbers, booleans and null as they are, and everything else, also dates, as strings.
 func writeScalar(b *bytes.Buffer, n *yaml.Node) error {
 	switch n.Tag {
 	case "!!int", "!!float", "!!bool", "!!null":

@@ -14,8 +14,8 @@ const docsStyle = `body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-
 h2{margin-top:2.5rem;text-transform:capitalize}dt{margin-top:1rem;font-family:ui-monospace,monospace;overflow-wrap:anywhere}dd{margin:.2rem 0 0 1rem}
 dd p{margin:.2rem 0}small{color:#555}pre{white-space:pre-wrap;font:inherit}@media(prefers-color-scheme:dark){body{color:#eee;background:#111}a{color:#8cf}small{color:#aaa}}`
 
-// docsMay is what the page may do in a browser: look as it does, and nothing else.
-var docsMay = func() string {
+// docsPolicy is the Content-Security-Policy of the page: its own style, and nothing else.
+var docsPolicy = func() string {
 	sum := sha256.Sum256([]byte(docsStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
@@ -25,25 +25,25 @@ var docsTemplate = template.Must(template.New("docs").Parse(`<!DOCTYPE html>
 <body><main><h1>{{.Title}} API</h1>
 <pre>{{.About}}</pre>
 <p>For programs: <a href="/v1/openapi.json">openapi.json</a>, <a href="/v1/openapi.yaml">openapi.yaml</a></p>
-<nav aria-label="Chapters">{{range .Chapters}}<a href="#{{.Name}}">{{.Name}}</a> {{end}}</nav>
-{{range .Chapters}}<section aria-labelledby="{{.Name}}"><h2 id="{{.Name}}">{{.Name}}</h2><p>{{.About}}</p><dl>
+<nav aria-label="Sections">{{range .Sections}}<a href="#{{.Name}}">{{.Name}}</a> {{end}}</nav>
+{{range .Sections}}<section aria-labelledby="{{.Name}}"><h2 id="{{.Name}}">{{.Name}}</h2><p>{{.About}}</p><dl>
 {{range .Routes}}<dt id="{{.Name}}">{{.Method}} {{.Path}}</dt><dd><pre>{{.About}}</pre>{{range .Params}}<p><code>{{.Name}}</code> <small>{{.In}}{{if .Required}}, required{{end}}</small> {{.Description}}</p>{{end}}</dd>
 {{end}}</dl></section>
 {{end}}</main></body></html>
 `))
 
-// A docsRoute is what the page tells of one route.
+// A docsRoute is one route on the page.
 type docsRoute struct {
 	Name, Method, Path, About string
 	Params                    []docsParam
 }
 
-type docsChapter struct {
+type docsSection struct {
 	Name, About string
 	Routes      []docsRoute
 }
 
-// A docsParam is one of a route, or leads to one that several routes have.
+// A docsParam is a parameter of a route, or a reference to a shared one.
 type docsParam struct {
 	Ref         string `yaml:"$ref"`
 	Name, In    string
@@ -51,7 +51,7 @@ type docsParam struct {
 	Required    bool
 }
 
-// A docsText is of the document what the page tells.
+// A docsText is the part of the OpenAPI document that the page shows.
 type docsText struct {
 	Info  struct{ Title, Description string }
 	Tags  []struct{ Name, Description string }
@@ -64,13 +64,13 @@ type docsText struct {
 	Components struct{ Parameters map[string]docsParam }
 }
 
-// docsPage is the document for people: what can be asked, by chapter. It needs no script and nothing from elsewhere.
+// docsPage renders the OpenAPI document for people, by section. The page needs no script and loads nothing.
 func docsPage(document string) (string, error) {
 	var doc docsText
 	if err := yaml.Unmarshal([]byte(document), &doc); err != nil {
 		return "", err
 	}
-	chapters := map[string][]docsRoute{}
+	bySection := map[string][]docsRoute{}
 	for path, methods := range doc.Paths {
 		for method, o := range methods {
 			for i, p := range o.Parameters {
@@ -79,19 +79,19 @@ func docsPage(document string) (string, error) {
 				}
 			}
 			for _, tag := range o.Tags {
-				chapters[tag] = append(chapters[tag], docsRoute{o.Name, strings.ToUpper(method), path, o.Summary + ". " + o.Description, o.Parameters})
+				bySection[tag] = append(bySection[tag], docsRoute{o.Name, strings.ToUpper(method), path, o.Summary + ". " + o.Description, o.Parameters})
 			}
 		}
 	}
-	var told []docsChapter
+	var sections []docsSection
 	for _, tag := range doc.Tags {
-		routes := chapters[tag.Name]
+		routes := bySection[tag.Name]
 		slices.SortFunc(routes, func(a, b docsRoute) int {
 			return slices.Compare([]string{a.Path, a.Method}, []string{b.Path, b.Method})
 		})
-		told = append(told, docsChapter{tag.Name, tag.Description, routes})
+		sections = append(sections, docsSection{tag.Name, tag.Description, routes})
 	}
 	var page strings.Builder
-	err := docsTemplate.Execute(&page, map[string]any{"Title": doc.Info.Title, "About": doc.Info.Description, "Style": template.CSS(docsStyle), "Chapters": told})
+	err := docsTemplate.Execute(&page, map[string]any{"Title": doc.Info.Title, "About": doc.Info.Description, "Style": template.CSS(docsStyle), "Sections": sections})
 	return page.String(), err
 }

@@ -13,8 +13,8 @@ func (s *Server) mountDuties() {
 		return out, err
 	})
 	mountPause(s, api.PauseDuty, desk.PauseDuty)
-	mountWord(s, api.ResumeDuty, desk.ResumeDuty)
-	mountWord(s, api.RunDuty, desk.RunDuty)
+	mountNamed(s, api.ResumeDuty, desk.ResumeDuty)
+	mountNamed(s, api.RunDuty, desk.RunDuty)
 	mount(s, api.ListWorkers, func(ctx context.Context, _ Caller, _ *struct{}) (out api.WorkersOut, err error) {
 		out.Workers, err = desk.Workers(ctx)
 		return out, err

@@ -30,7 +30,7 @@ func (s *Server) mountEnqueue() {
 		return s.bulk(w, r, c, in)
 	})
 	mount(s, api.GatherGroup, func(ctx context.Context, c Caller, in *api.GatherIn) (holdfast.Group, error) {
-		if err := c.mayContinue(in.Body.Group().Then); err != nil {
+		if err := c.mayEnqueueThen(in.Body.Group().Then); err != nil {
 			return holdfast.Group{}, err
 		}
 		return s.enqueuer().Gather(ctx, in.Body.Group())
@@ -40,7 +40,7 @@ func (s *Server) mountEnqueue() {
 	})
 }
 
-// enqueuer is who takes in what callers bring.
+// enqueuer is the enqueuer of the configuration, or the store.
 func (s *Server) enqueuer() holdfast.Enqueuer {
 	if s.cfg.Enqueue != nil {
 		return s.cfg.Enqueue
@@ -48,7 +48,7 @@ func (s *Server) enqueuer() holdfast.Enqueuer {
 	return s.cfg.Store
 }
 
-// enqueue hands drafts in, and tells whoever counts what is new.
+// enqueue enqueues drafts and reports the new jobs to the watcher.
 func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if err := c.mayEnqueue(drafts); err != nil {
 		return nil, err
@@ -69,11 +69,12 @@ func (s *Server) enqueue(ctx context.Context, c Caller, drafts []holdfast.Draft)
 	return receipts, nil
 }
 
-// reused tells apart, among what stands against a draft, an idempotency key that was used for another one: there is a status for that.
+// reused turns the conflict about an idempotency key into ErrReused, which has an HTTP status of its own. The store has no separate error for it, so it is
+// recognised by its text.
 func reused(err error) error {
-	said := (*holdfast.Error)(nil)
-	if errors.Is(err, holdfast.ErrConflict) && errors.As(err, &said) && strings.Contains(said.Message, "was used for another draft") {
-		return &holdfast.Error{Kind: api.ErrReused, Message: said.Message, Job: said.Job, Cause: err}
+	herr := (*holdfast.Error)(nil)
+	if errors.Is(err, holdfast.ErrConflict) && errors.As(err, &herr) && strings.Contains(herr.Message, "was used for another draft") {
+		return &holdfast.Error{Kind: api.ErrReused, Message: herr.Message, Job: herr.Job, Cause: err}
 	}
 	return err
 }
@@ -85,7 +86,7 @@ func (s *Server) bulk(w http.ResponseWriter, r *http.Request, c Caller, in *api.
 	if err != nil {
 		return err
 	}
-	receipts, err := s.array(r.Context(), c, in, body)
+	receipts, err := s.enqueueArray(r.Context(), c, in, body)
 	if err != nil {
 		return err
 	}
@@ -97,37 +98,37 @@ func (s *Server) bulk(w http.ResponseWriter, r *http.Request, c Caller, in *api.
 	return nil
 }
 
-// array reads and enqueues an array, in one of the places of those that run: who is sent away has cost no reading.
-func (s *Server) array(ctx context.Context, c Caller, in *api.BulkIn, body []byte) ([]holdfast.Receipt, error) {
-	if err := s.crowd.enter(ctx, false); err != nil {
+// enqueueArray decodes and enqueues an array within the limit of running requests. A request that is refused for overload has cost no decoding.
+func (s *Server) enqueueArray(ctx context.Context, c Caller, in *api.BulkIn, body []byte) ([]holdfast.Receipt, error) {
+	if err := s.admission.enter(ctx, false); err != nil {
 		return nil, err
 	}
-	defer s.crowd.leave(false)
+	defer s.admission.leave(false)
 	if err := api.Unmarshal(body, &in.Body); err != nil {
 		return nil, err
 	}
 	if len(in.Body) > api.MostDrafts {
-		return nil, nonsense("%d drafts in one array: send at most %d, or send lines as application/x-ndjson", len(in.Body), api.MostDrafts)
+		return nil, invalid("%d drafts in one array: send at most %d, or send a stream as application/x-ndjson", len(in.Body), api.MostDrafts)
 	}
 	for i := range in.Body {
 		if err := in.Finish(&in.Body[i]); err != nil {
 			return nil, fmt.Errorf("draft %d: %w", i+1, err)
 		}
 	}
-	return s.takeIn(ctx, c, in.Body)
+	return s.enqueueOwned(ctx, c, in.Body)
 }
 
-// hand enqueues drafts of a caller, in one of the places of those that run.
-func (s *Server) hand(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	if err := s.crowd.enter(ctx, false); err != nil {
+// enqueueRunning enqueues drafts of a stream within the limit of running requests.
+func (s *Server) enqueueRunning(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	if err := s.admission.enter(ctx, false); err != nil {
 		return nil, err
 	}
-	defer s.crowd.leave(false)
-	return s.takeIn(ctx, c, drafts)
+	defer s.admission.leave(false)
+	return s.enqueueOwned(ctx, c, drafts)
 }
 
-// takeIn enqueues drafts of a caller. Groups must be the caller's.
-func (s *Server) takeIn(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+// enqueueOwned enqueues drafts of a caller. For a key that is bound to an owner, their groups must belong to the owner.
+func (s *Server) enqueueOwned(ctx context.Context, c Caller, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) == 0 {
 		return nil, nil
 	}
@@ -135,7 +136,7 @@ func (s *Server) takeIn(ctx context.Context, c Caller, drafts []holdfast.Draft) 
 		var last holdfast.ID
 		for i := range drafts {
 			if g := drafts[i].Group; !g.IsZero() && g != last {
-				if err := s.ownGroup(ctx, c, g); err != nil {
+				if err := s.checkGroupOwner(ctx, c, g); err != nil {
 					return nil, err
 				}
 				last = g

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/sse"
 )
 
-// boundTo is under which the owner that a caller is bound to travels with the request.
+// boundTo is the context key of the owner that the caller is bound to.
 type boundTo struct{}
 
 func (s *Server) mountFeed() error {
@@ -27,7 +27,7 @@ func (s *Server) mountFeed() error {
 	return nil
 }
 
-// untilClose is a context that also ends when the server is closed.
+// untilClose returns a context that also ends when the server closes.
 func (s *Server) untilClose(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closing, cancel)

@@ -10,24 +10,24 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// Every way to have a job made, tried with each of the names that are Holdfast's own.
+// Every way to create a job, with each of the reserved names.
 func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 	s := newGateScene(t)
 	waits := s.job("bob")
 	for _, draft := range []string{`{"kind":"holdfast.webhook"}`, `{"kind":"mail","queue":"holdfast"}`, `{"kind":"mail","owner":"subscription/x"}`, `{"kind":"HOLDFAST.mail","queue":"x"}`} {
 		for _, ask := range []struct {
 			who string
-			badAsk
+			badRequest
 		}{
-			{"worker", badAsk{"POST", "/v1/jobs", draft, nil}},
-			{"admin", badAsk{"POST", "/v1/jobs", draft, nil}},
-			{"operator", badAsk{"POST", "/v1/jobs/bulk", "[" + draft + "]", nil}},
-			{"operator", badAsk{"POST", "/v1/groups", `{"then":[{"draft":` + draft + `}]}`, nil}},
-			{"operator", badAsk{"PUT", "/v1/schedules/forged", `{"every":"1h","draft":` + draft + `}`, nil}},
-			{"worker", badAsk{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
-			{"admin", badAsk{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
+			{"worker", badRequest{"POST", "/v1/jobs", draft, nil}},
+			{"admin", badRequest{"POST", "/v1/jobs", draft, nil}},
+			{"operator", badRequest{"POST", "/v1/jobs/bulk", "[" + draft + "]", nil}},
+			{"operator", badRequest{"POST", "/v1/groups", `{"then":[{"draft":` + draft + `}]}`, nil}},
+			{"operator", badRequest{"PUT", "/v1/schedules/forged", `{"every":"1h","draft":` + draft + `}`, nil}},
+			{"worker", badRequest{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
+			{"admin", badRequest{"POST", "/v1/store/keep", `{"enqueue":[` + draft + `]}`, nil}},
 		} {
-			if a := s.send(t.Context(), ask.who, ask.badAsk); a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity {
+			if a := s.send(t.Context(), ask.who, ask.badRequest); a.status != http.StatusBadRequest && a.status != http.StatusUnprocessableEntity {
 				t.Errorf("%s as %s: %d %s", ask.path, ask.who, a.status, a.body)
 			}
 		}
@@ -54,7 +54,7 @@ func TestNoKeyMakesAJobWithTheNamesOfADelivery(t *testing.T) {
 	}
 }
 
-func TestAChosenIdTellsABoundKeyNothing(t *testing.T) {
+func TestAChosenIdRevealsNothingToABoundKey(t *testing.T) {
 	s := newGateScene(t)
 	job, group, fresh := s.job("bob"), s.group("bob"), holdfast.NewID()
 	for path, body := range map[string]string{"/v1/jobs": `{"kind":"mail","id":"ID"}`, "/v1/jobs/bulk": `[{"kind":"mail","id":"ID"}]`, "/v1/groups": `{"id":"ID"}`} {
@@ -78,7 +78,7 @@ func TestAChosenIdTellsABoundKeyNothing(t *testing.T) {
 	}
 }
 
-func TestABoundKeyIsToldNoWordOfAnOperator(t *testing.T) {
+func TestABoundKeySeesNoNameOrReasonOfAnOperator(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
 	for _, h := range []holdfast.Hold{{Queue: holdfast.DefaultQueue}, {Kind: "mail", Source: holdfast.SourceHandler}, {Owner: "bob", AtMost: 1}, {Owner: "bob", Source: holdfast.SourceLimit}} {
@@ -96,7 +96,7 @@ func TestABoundKeyIsToldNoWordOfAnOperator(t *testing.T) {
 	}
 }
 
-func TestTwoOrdersOfOneRequestIdAreTwoRedrives(t *testing.T) {
+func TestTwoRequestsWithOneRequestIdAreTwoRedrives(t *testing.T) {
 	s := newGateScene(t)
 	for _, code := range []string{"TIMEOUT", "GONE"} {
 		s.job("bob")

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// FuzzRoutes asks every route anything: a path, a query, a body. None of it is ever our fault.
+// FuzzRoutes sends any path, query and body to every route. None may be answered with an internal error.
 func FuzzRoutes(f *testing.F) {
 	for i, seed := range []string{`{}`, `[]`, `{"actor":"a","reason":"b"}`, `{"kind":"a"}`, `{"queue":"a","for":"1h"}`, `{"name":"x","scope":"viewer"}`, `{"renewals":[]}`, `{"settlements":[{}]}`, `null`, `"x"`, `{"limit":-1}`} {
 		f.Add(uint(i*7), "nobody", "limit=5&cursor=x", seed)
@@ -34,7 +34,7 @@ func FuzzRoutes(f *testing.F) {
 	})
 }
 
-// FuzzBodies reads anything into the body of every route.
+// FuzzBodies decodes any text as the body of every route.
 func FuzzBodies(f *testing.F) {
 	s := newGateScene(f)
 	for _, seed := range []string{`{}`, `[]`, `[{}]`, `{"actor":"a"}`, `{"drafts":[{"kind":"a"}]}`, `{"delay":"1s","at":"2026-03-01T12:00:00Z"}`, `{"id":"01890a5d-ac96-774b-bcce-b302099a8057"}`, `1`, `{"body":{"a":[1]}}`} {
@@ -63,7 +63,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzCursors goes on where no page ended.
+// FuzzCursors sends cursors that no page has returned.
 func FuzzCursors(f *testing.F) {
 	s := newGateScene(f)
 	for range 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// admit finds out who asks and whether they may ask this at all, now. What the request holds of the limits is given back when it was answered.
+// admit authenticates and authorises a request and applies the limits. What the request takes from the limits is given back after the answer.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, to mounted) (Caller, error) {
 	a := replyOf(w)
 	a.route = to.name
@@ -30,29 +30,29 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to mounted) (Call
 		err = s.limit(a, caller, to)
 	}
 	if err == nil && to.long {
-		hurry(w, r, true)
+		setDeadlines(w, r, true)
 	}
 	return caller, err
 }
 
-// identify finds out who asks. Only the header Authorization counts: what is in a URL is in too many logs, and what is in a cookie is sent by pages that the
-// caller never meant to trust.
+// identify authenticates the caller. Only the header Authorization is used: a key in a URL would be in many logs, and a cookie is also sent by pages that
+// the caller does not trust.
 func (s *Server) identify(r *http.Request) (Caller, error) {
 	given := r.Header["Authorization"]
 	switch {
 	case len(given) == 0:
 		return s.keyless(r.Context())
 	case len(given) > 1:
-		return Caller{}, unauthenticated("give the header Authorization once")
+		return Caller{}, unauthenticated("the header Authorization is there twice: send it once")
 	}
 	scheme, text, _ := strings.Cut(given[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...")
+		return Caller{}, unauthenticated("send an API key in the header Authorization: Bearer hf_...")
 	}
 	return s.Know(r.Context(), r.RemoteAddr, text)
 }
 
-// keyless is a caller without a key: an admin while the server is open, and otherwise a stranger.
+// keyless is the caller of a request without a key: an admin while the server is open, otherwise ErrUnauthenticated.
 func (s *Server) keyless(ctx context.Context) (Caller, error) {
 	open := s.cfg.Open
 	if open && !s.cfg.IgnoreKeys {
@@ -62,28 +62,30 @@ func (s *Server) keyless(ctx context.Context) (Caller, error) {
 		}
 	}
 	if !open {
-		return Caller{}, unauthenticated("give a key in the header Authorization: Bearer hf_...; 'holdfast keys create' makes one")
+		return Caller{}, unauthenticated("send an API key in the header Authorization: Bearer hf_...; create one with 'holdfast keys create'")
 	}
 	return Caller{Scope: apikey.Admin}, nil
 }
 
-// asksNoKey reports whether callers without a key may be let in: then it matters where they come from.
-func (s *Server) asksNoKey() bool { return s.cfg.Open && (s.cfg.IgnoreKeys || !s.keys.locked.Load()) }
+// acceptsNoKey reports whether requests without a key may be accepted. Then they must come from this machine.
+func (s *Server) acceptsNoKey() bool {
+	return s.cfg.Open && (s.cfg.IgnoreKeys || !s.keys.locked.Load())
+}
 
-func (s *Server) saysLocked() {
+func (s *Server) logLocked() {
 	if s.cfg.Open && !s.cfg.IgnoreKeys {
-		s.cfg.Log.Info("a key was made: from now on every caller needs one", "event", "locked")
+		s.cfg.Log.Info("an API key was created: every request needs one from now on", "event", "locked")
 	}
 }
 
-// may reports whether the caller may ask this at all, whatever it is about.
+// may refuses a route that the caller's scope or binding does not allow, whatever it is about.
 func (c Caller) may(to mounted) error {
 	if !c.Scope.Allows(to.scope) && (to.also == "" || !c.Scope.Allows(to.also)) {
 		needed := string(to.scope)
 		if to.also != "" {
 			needed += " or " + string(to.also)
 		}
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this key is of scope " + string(c.Scope) + ", and this needs one of scope " + needed}
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this key has the scope " + string(c.Scope) + ": the operation needs the scope " + needed}
 	}
 	if c.Owner == "" {
 		return nil
@@ -95,23 +97,24 @@ func (c Caller) may(to mounted) error {
 	return errBound
 }
 
-var errBound = &holdfast.Error{Kind: api.ErrForbidden, Message: "this key is bound to an owner, and may ask only about what is the owner's"}
+var errBound = &holdfast.Error{Kind: api.ErrForbidden, Message: "this key is bound to an owner: it can only be used for that owner's jobs and groups"}
 
-// own finds out whether what is asked about is the caller's, if it is bound to an owner. What is somebody else's does not exist.
-func (s *Server) own(ctx context.Context, c Caller, in any) error {
+// checkOwner refuses, for a key that is bound to an owner, jobs and groups of other owners. They are answered like unknown ones, so that a caller cannot find out
+// what others have.
+func (s *Server) checkOwner(ctx context.Context, c Caller, in any) error {
 	if c.Owner == "" {
 		return nil
 	}
 	named := false
 	if about, ok := in.(api.JobNamer); ok {
 		named = true
-		if err := s.ownJob(ctx, c, about.JobID()); err != nil {
+		if err := s.checkJobOwner(ctx, c, about.JobID()); err != nil {
 			return err
 		}
 	}
 	if about, ok := in.(api.GroupNamer); ok {
 		named = true
-		if err := s.ownGroup(ctx, c, about.GroupID()); err != nil {
+		if err := s.checkGroupOwner(ctx, c, about.GroupID()); err != nil {
 			return err
 		}
 	}
@@ -123,7 +126,7 @@ func (s *Server) own(ctx context.Context, c Caller, in any) error {
 	}
 	if joiner, ok := in.(api.Joiner); ok {
 		for _, group := range joiner.Joins() {
-			if err := s.ownGroup(ctx, c, group); err != nil {
+			if err := s.checkGroupOwner(ctx, c, group); err != nil {
 				return err
 			}
 		}
@@ -134,8 +137,8 @@ func (s *Server) own(ctx context.Context, c Caller, in any) error {
 	return nil
 }
 
-// ownJob refuses a job that is not the caller's in the words in which an unknown one is refused.
-func (s *Server) ownJob(ctx context.Context, c Caller, id holdfast.ID) error {
+// checkJobOwner refuses a job of another owner with the error of an unknown job.
+func (s *Server) checkJobOwner(ctx context.Context, c Caller, id holdfast.ID) error {
 	job, err := s.cfg.Desk.Job(ctx, id)
 	if errors.Is(err, holdfast.ErrPurged) {
 		stones, _, lost := s.cfg.Desk.Tombstones(ctx, holdfast.TombstoneFilter{Job: id, Limit: 1})
@@ -150,8 +153,8 @@ func (s *Server) ownJob(ctx context.Context, c Caller, id holdfast.ID) error {
 	return err
 }
 
-// ownGroup does the same for a group.
-func (s *Server) ownGroup(ctx context.Context, c Caller, id holdfast.ID) error {
+// checkGroupOwner does the same for a group.
+func (s *Server) checkGroupOwner(ctx context.Context, c Caller, id holdfast.ID) error {
 	if c.Owner == "" {
 		return nil
 	}
@@ -166,8 +169,8 @@ func noSuchJob(id holdfast.ID) error {
 	return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is no job " + id.String() + ": check the id"}
 }
 
-// sane refuses what no honest program sends: before anybody is asked who they are.
-func (s *Server) sane(r *http.Request) error {
+// checkRequest refuses malformed requests and requests from other origins, before the caller is authenticated.
+func (s *Server) checkRequest(r *http.Request) error {
 	at := r.URL.EscapedPath()
 	clean := path.Clean(at)
 	if strings.HasSuffix(at, "/") && clean != "/" {
@@ -175,44 +178,45 @@ func (s *Server) sane(r *http.Request) error {
 	}
 	switch {
 	case !strings.HasPrefix(at, "/") || len(at) > 4096 || len(r.URL.RawQuery) > 16384:
-		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the address of the request is too long, or none of a path and a query"}
+		return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the URL is too long or has no path: shorten it"}
 	case at != clean || !utf8.ValidString(r.URL.Path) || strings.ContainsFunc(r.URL.Path, unicode.IsControl):
-		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: write it without empty parts, dots and control characters"}
+		return &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: it must not have empty segments, dot segments or control characters"}
 	}
-	if s.asksNoKey() {
-		if err := local(r); err != nil {
+	if s.acceptsNoKey() {
+		if err := checkLocal(r); err != nil {
 			return err
 		}
 	}
 	if err := s.origins.Check(r); err != nil {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "a page of another origin may not ask this: ask from a program, or from a page of this server", Cause: err}
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "requests from pages of another origin are refused: send them from a program, or from a page of this server", Cause: err}
 	}
 	return nil
 }
 
-// local lets in, where no key is asked for, who is on this machine and calls it by a name of its own. A page from elsewhere that found the way here by a name
-// that it made point here is not let in, nor one that only asks: what it reads would be its own.
-func local(r *http.Request) error {
+// checkLocal checks, on a server that accepts requests without a key, that a request comes from this machine and names it as localhost or by a loopback address.
+// This stops DNS rebinding: a page from elsewhere whose name resolves to this machine sends that name as Host. It also refuses reads by pages of other
+// origins, because such a page could pass on what it reads.
+func checkLocal(r *http.Request) error {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	if proxy := proxied(r); proxy != "" {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this request came through a proxy (it has the header " + proxy + "), and without keys this server answers only its own machine: make a key with 'holdfast keys create --scope admin --name NAME', and give it in the header Authorization"}
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "this request came through a proxy (it has the header " + proxy + "), but a server without keys only answers its own machine: create a key with 'holdfast keys create --scope admin --name NAME' and send it in the header Authorization"}
 	}
 	at, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if !isLocal(r) || !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") && (err != nil || !at.Unmap().IsLoopback()) {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "without keys this server answers only on its own machine, as localhost or 127.0.0.1: start it with keys to reach it otherwise"}
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "a server without keys only answers its own machine, as localhost or 127.0.0.1: create a key with 'holdfast keys create' to use it from elsewhere"}
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-		return &holdfast.Error{Kind: api.ErrForbidden, Message: "a page of another origin may not ask this"}
+		return &holdfast.Error{Kind: api.ErrForbidden, Message: "requests from pages of another origin are refused"}
 	}
 	return nil
 }
 
-// proxied is the header by which a proxy shows that it passed the request on; empty: none does. A proxy on this machine would make its own address the
-// caller's, and every caller an admin.
+// proxied returns the header that shows that a proxy passed the request on; empty if there is none. Behind a proxy on this machine every request would have
+// a local address, and every caller would be an admin.
 func proxied(r *http.Request) string {
 	for name := range r.Header {
 		switch name {
@@ -226,15 +230,14 @@ func proxied(r *http.Request) string {
 	return ""
 }
 
-// HTTP makes the http.Server of this server, with limits on how long and how much anybody may talk before being known. Whoever starts it calls
-// Drain before it is shut down, and Close after.
+// HTTP makes an http.Server for this server, with limits on the time and size of requests. Call Drain before it is shut down, and Close after.
 func (s *Server) HTTP(addr string) *http.Server {
-	quiet := &quiet{most: s.cfg.Limits.Idle}
+	idle := &idleConns{most: s.cfg.Limits.Idle}
 	web := &http.Server{
-		Addr: addr, Handler: s, ConnState: quiet.changed, DisableGeneralOptionsHandler: true,
+		Addr: addr, Handler: s, ConnState: idle.changed, DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: logOf(s.cfg.Log),
 	}
-	web.RegisterOnShutdown(s.close) // those who wait or listen are sent away: it would wait for them
+	web.RegisterOnShutdown(s.close) // requests that wait or stream must end, or shutdown would wait for them
 	return web
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/holdfastdev/holdfast/duty"
 )
 
-// Health is what /readyz tells. Those who may not look see the status alone.
+// Health is the body of /readyz. Without a key of scope viewer only the status is shown.
 type Health struct {
-	Status string          `json:"status"` // ok, or not ready
+	Status string          `json:"status"` // "ok" or "not ready"
 	Checks []Checked       `json:"checks,omitempty"`
 	Duties []duty.Standing `json:"duties,omitempty"`
 	Queues []QueueHealth   `json:"queues,omitempty"`
-	Stuck  *int            `json:"stuck,omitempty"` // processing, and past the end of the lease; counted up to 200
-	// FailedAttempts is the share of the attempts that ended within the last hour without completing or being cancelled.
+	Stuck  *int            `json:"stuck,omitempty"` // processing jobs past their lease, counted up to 200
+	// FailedAttempts is the share of the attempts ended within the last hour that failed.
 	FailedAttempts *float64 `json:"failed_attempts,omitempty"`
 }
 
-// Checked is how one check went.
+// Checked is the result of one check.
 type Checked struct {
 	Name   string `json:"name"`
 	Well   bool   `json:"well"`
@@ -32,33 +32,33 @@ type Checked struct {
 	Detail any    `json:"detail,omitempty"`
 }
 
-// QueueHealth is how much waits in a queue.
+// QueueHealth is the number of waiting jobs of a queue.
 type QueueHealth struct {
 	Queue string        `json:"queue"`
 	Ready int           `json:"ready"`
 	Later int           `json:"later"`
-	Age   time.Duration `json:"age,omitempty"` // of the oldest that could run
-	// AtLeast names the numbers beyond which the store did not count.
+	Age   time.Duration `json:"age,omitempty"` // age of the oldest job that could run
+	// AtLeast names the counts at which the store stopped counting.
 	AtLeast []string `json:"at_least,omitempty"`
 }
 
-// A pulse is what was found out about health a moment ago, so that whoever asks often costs little.
-type pulse struct {
-	mu       sync.Mutex
-	at       time.Time
-	checks   []Checked
-	well     bool
-	detail   Health
-	lookedAt time.Time
+// A healthCache caches the results of checks for a short time, so that frequent requests cost little.
+type healthCache struct {
+	mu        sync.Mutex
+	checkedAt time.Time
+	checks    []Checked
+	well      bool
+	detail    Health
+	detailAt  time.Time
 }
 
 const (
-	pulseFresh  = 500 * time.Millisecond
+	checkFresh  = 500 * time.Millisecond
 	detailFresh = 5 * time.Second
 	checkWithin = 2 * time.Second
 )
 
-// mountHealth mounts what watches over processes asks, and the page of metrics. None of it waits for a place or is sent away when there is much to do.
+// mountHealth mounts /livez, /readyz and /metrics. They take no part in load shedding: an overloaded server still answers them.
 func (s *Server) mountHealth() {
 	s.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) {
 		replyOf(w).route = "livez"
@@ -83,33 +83,33 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// ready says whether this server can serve: to everybody whether, to those who may look also what is the matter.
+// ready answers whether this server can serve. A caller with the scope viewer also gets the details.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	replyOf(w).route = "readyz"
 	checks, well := s.check(r.Context())
-	told, status := Health{Status: "ok"}, http.StatusOK
+	health, status := Health{Status: "ok"}, http.StatusOK
 	if !well {
-		told.Status, status = "not ready", http.StatusServiceUnavailable
+		health.Status, status = "not ready", http.StatusServiceUnavailable
 	}
-	if len(r.Header["Authorization"]) > 0 || s.asksNoKey() {
+	if len(r.Header["Authorization"]) > 0 || s.acceptsNoKey() {
 		caller, err := s.identify(r)
 		if err == nil && caller.may(mounted{scope: apikey.Viewer}) == nil {
-			told = s.detail(r.Context(), told, well)
-			told.Checks = checks
+			health = s.detail(r.Context(), health, well)
+			health.Checks = checks
 		}
 	}
-	s.answer(w, r, status, told)
+	s.answer(w, r, status, health)
 }
 
-// check asks all checks, unless that was done a moment ago.
+// check runs all checks, unless they ran within the last 500 ms.
 func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	if s.draining.Load() {
 		return []Checked{{Name: "serving", Error: "the server is shutting down"}}, false
 	}
-	p := &s.pulse
+	p := &s.healthCache
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.at) < pulseFresh {
+	if time.Since(p.checkedAt) < checkFresh {
 		return p.checks, p.well
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
@@ -121,44 +121,44 @@ func (s *Server) check(ctx context.Context) ([]Checked, bool) {
 	p.checks, p.well = nil, true
 	for _, c := range all {
 		detail, err := c.Ask(ctx)
-		told := Checked{Name: c.Name, Well: err == nil, Detail: detail}
+		result := Checked{Name: c.Name, Well: err == nil, Detail: detail}
 		if err != nil {
-			told.Error, p.well = tellable(err), false
-			s.cfg.Log.Warn("not ready", "event", "not_ready", "check", c.Name, "error", err.Error())
+			result.Error, p.well = publicMessage(err), false
+			s.cfg.Log.Warn("health check failed", "event", "not_ready", "check", c.Name, "error", err.Error())
 		}
-		p.checks = append(p.checks, told)
+		p.checks = append(p.checks, result)
 	}
-	p.at = time.Now()
+	p.checkedAt = time.Now()
 	return p.checks, p.well
 }
 
-// tellable is what may be told of an error: its own words if they are ours.
-func tellable(err error) string {
-	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-		return said.Message
+// publicMessage is the part of an error that may be shown without a key: the message of a holdfast.Error.
+func publicMessage(err error) string {
+	if herr := (*holdfast.Error)(nil); errors.As(err, &herr) {
+		return herr.Message
 	}
-	return "it does not work: the log says more"
+	return "the check failed: see the server's log"
 }
 
-// detail adds what there is to know: duties, how much waits, what is stuck, how retries fare. What cannot be found out is left out.
-func (s *Server) detail(ctx context.Context, told Health, well bool) Health {
+// detail adds duties, queues, stuck jobs and failed attempts. What cannot be read is left out. The result is cached for 5 s.
+func (s *Server) detail(ctx context.Context, health Health, well bool) Health {
 	if !well {
-		return told
+		return health
 	}
-	p := &s.pulse
+	p := &s.healthCache
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.lookedAt) > detailFresh {
+	if time.Since(p.detailAt) > detailFresh {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkWithin)
 		defer cancel()
-		p.detail, p.lookedAt = s.look(ctx), time.Now()
+		p.detail, p.detailAt = s.readDetail(ctx), time.Now()
 	}
 	detail := p.detail
-	detail.Status = told.Status
+	detail.Status = health.Status
 	return detail
 }
 
-func (s *Server) look(ctx context.Context) (h Health) {
+func (s *Server) readDetail(ctx context.Context) (h Health) {
 	if duties, err := s.cfg.Desk.Duties(ctx); err == nil {
 		h.Duties = duties
 	}
@@ -186,7 +186,7 @@ func (s *Server) look(ctx context.Context) (h Health) {
 	return h
 }
 
-// failedAttempts is the share of attempts that failed, or nil when none ended.
+// failedAttempts is the share of attempts that failed; nil if none ended.
 func failedAttempts(trends []holdfast.Trend) *float64 {
 	failed, ended := 0, 0
 	for _, t := range trends {
@@ -200,7 +200,7 @@ func failedAttempts(trends []holdfast.Trend) *float64 {
 	return &share
 }
 
-// DutiesRun is a check that some process performs the duties, and none of them is later than that, unless somebody paused it.
+// DutiesRun is a check that some process performs the duties, and that no duty that is not paused is later than late.
 func DutiesRun(desk interface {
 	Duties(ctx context.Context) ([]duty.Standing, error)
 }, late time.Duration) Check {
@@ -217,16 +217,16 @@ func DutiesRun(desk interface {
 			}
 		}
 		if performed == 0 {
-			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "nobody performs the duties: start a worker, or serve without --no-workers"}
+			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "no process performs the duties: start a worker, or serve without --no-workers"}
 		}
 		return nil, nil
 	}}
 }
 
-// Drain says that the server is about to end: it is not ready any more, and answers on.
+// Drain makes /readyz answer "not ready" from now on. The server continues to answer requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Close waits for what the server does by itself. It asks the store nothing after that.
+// Close ends requests that wait or stream, and waits for the server's background work. The server does not use the store after Close.
 func (s *Server) Close() error {
 	s.draining.Store(true)
 	s.close()

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/duty"
 )
 
-func TestEverybodyLearnsWhetherItIsWellAndViewersWhatIsTheMatter(t *testing.T) {
+func TestReadinessIsPublicAndItsDetailsNeedTheScopeViewer(t *testing.T) {
 	var ill atomic.Bool
 	s := newGateScene(t, func(c *Config) {
 		c.Checks = []Check{{Name: "engine", Ask: func(context.Context) (any, error) {
@@ -46,7 +46,7 @@ func TestEverybodyLearnsWhetherItIsWellAndViewersWhatIsTheMatter(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAboutToEndIsNotReadyAndAnswersOn(t *testing.T) {
+func TestADrainingServerIsNotReadyAndStillAnswers(t *testing.T) {
 	s := newGateScene(t)
 	s.srv.Drain()
 	if a := s.ask("", "GET", "/readyz", ""); a.status != http.StatusServiceUnavailable || a.body != "{\"status\":\"not ready\"}\n" {
@@ -61,7 +61,7 @@ type standings []duty.Standing
 
 func (s standings) Duties(context.Context) ([]duty.Standing, error) { return s, nil }
 
-func TestDutiesThatNobodyPerformsOrThatAreLateAreTold(t *testing.T) {
+func TestMissingOrLateDutiesFailTheHealthCheck(t *testing.T) {
 	for _, c := range []struct {
 		duties standings
 		well   bool
@@ -77,7 +77,7 @@ func TestDutiesThatNobodyPerformsOrThatAreLateAreTold(t *testing.T) {
 	}
 }
 
-func TestMetricsAreForThoseWhoMayLook(t *testing.T) {
+func TestMetricsNeedTheScopeViewer(t *testing.T) {
 	s := newGateScene(t, func(c *Config) {
 		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("jobs 1\n")) })
 	})
@@ -88,7 +88,7 @@ func TestMetricsAreForThoseWhoMayLook(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerSaysWhatBrowsersMustKnow(t *testing.T) {
+func TestEveryAnswerHasTheSecurityHeaders(t *testing.T) {
 	s := newGateScene(t)
 	for _, path := range []string{"/v1/jobs", "/v1/nothing", "/livez", "/readyz", "/", "/v1/jobs/bad"} {
 		a := s.ask("admin", "GET", path, "")
@@ -103,7 +103,7 @@ func TestEveryAnswerSaysWhatBrowsersMustKnow(t *testing.T) {
 	}
 }
 
-func TestARequestIsKnownByTheIdItBringsIfThatIsFitToBeSeen(t *testing.T) {
+func TestARequestKeepsItsIdIfTheIdIsPrintable(t *testing.T) {
 	s := newGateScene(t)
 	for id, fit := range map[string]bool{"abc-DEF_1.2": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "a b": false, "a\tb": false, "ä": false, "a\"b": false, "<b>": false} {
 		a := s.ask("admin", "GET", "/v1/nothing", "", "X-Request-Id", id)
@@ -134,12 +134,12 @@ func TestAPanicEndsTheRequestAndNotTheServer(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "sesame") || !strings.Contains(log, `"request_id":"the-same"`) || !strings.Contains(log, "stack") {
 		t.Error(log)
 	}
-	if a := s.ask("admin", "GET", "/v1/jobs", ""); a.status != http.StatusOK || s.srv.crowd.running != 0 {
-		t.Error(a.status, s.srv.crowd.running)
+	if a := s.ask("admin", "GET", "/v1/jobs", ""); a.status != http.StatusOK || s.srv.admission.running != 0 {
+		t.Error(a.status, s.srv.admission.running)
 	}
 }
 
-func TestAPathThatLeadsNowhereAndAMethodThatIsNotMeantAreProblems(t *testing.T) {
+func TestUnknownPathsAndWrongMethodsAreProblems(t *testing.T) {
 	s := newGateScene(t)
 	for _, path := range []string{"/", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/", "/v1//jobs", "/v1/./jobs", "/v1/../jobs", "/favicon.ico", "/debug/pprof/", "/v1/%00"} {
 		if a := s.ask("admin", "GET", path, ""); a.status != http.StatusNotFound || a.code() != "not_found" || a.header.Get("Content-Type") != "application/problem+json" {

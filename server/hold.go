@@ -34,7 +34,7 @@ func (s *Server) mountHolds() {
 	mountPause(s, api.PauseQueue, func(ctx context.Context, name string, lasting time.Duration, by ops.By) error {
 		return desk.Pause(ctx, holdfast.Hold{Queue: name, For: lasting, Actor: by.Actor, Reason: by.Reason})
 	})
-	mountWord(s, api.ResumeQueue, func(ctx context.Context, name string, by ops.By) error {
+	mountNamed(s, api.ResumeQueue, func(ctx context.Context, name string, by ops.By) error {
 		return desk.Resume(ctx, holdfast.Hold{Queue: name, Actor: by.Actor, Reason: by.Reason})
 	})
 	mount(s, api.ListShares, func(ctx context.Context, _ Caller, _ *struct{}) (out api.SharesOut, err error) {

@@ -27,15 +27,15 @@ func (s *Server) mountJobs() {
 		return out, err
 	})
 	mount(s, api.ExplainJob, func(ctx context.Context, c Caller, in *api.ByID) (ops.Explanation, error) {
-		told, err := desk.Explain(ctx, in.ID)
+		shown, err := desk.Explain(ctx, in.ID)
 		if c.Owner != "" {
-			told.Reasons = withoutOperators(told.Reasons)
+			shown.Reasons = withoutOperators(shown.Reasons)
 		}
-		return told, err
+		return shown, err
 	})
 	mount(s, api.GetHistory, func(ctx context.Context, c Caller, in *api.ByID) (holdfast.History, error) {
 		h, err := desk.History(ctx, in.ID)
-		return forCaller(c, h), err
+		return historyFor(c, h), err
 	})
 	mount(s, api.GetArtifacts, func(ctx context.Context, _ Caller, in *api.ByID) (out api.ArtifactsOut, err error) {
 		out.Artifacts, err = desk.Artifacts(ctx, in.ID)
@@ -61,9 +61,9 @@ func (s *Server) mountJobs() {
 	})
 }
 
-// forCaller is a history as a caller may read it. Former values may hold a secret that an edit removed: only callers that can restore them read them. All others read
-// the differences in the story, in which credentials are hidden.
-func forCaller(c Caller, h holdfast.History) holdfast.History {
+// historyFor is a history as the caller may read it. Former values of an edited job may contain a secret that the edit removed, so only callers that can
+// restore them get them. Other callers see the differences in the story, in which credentials are hidden.
+func historyFor(c Caller, h holdfast.History) holdfast.History {
 	if !c.Scope.Allows(apikey.Operator) {
 		for i := range h.Events {
 			h.Events[i].Was = nil
@@ -72,22 +72,23 @@ func forCaller(c Caller, h holdfast.History) holdfast.History {
 	return h
 }
 
-// plainReasons are the reasons that say nothing but what a job's owner may know. All others are holds, which name operators and repeat their words.
+// plainReasons are the names of reasons that a job's owner may read in full. All others are holds, which contain names and reasons of operators.
 var plainReasons = []string{"scheduled", "retry", "handed back", "jobs ahead", "no worker", "unknown kind", "slots busy", "expiring", "next", "processing", "claimed", "worker silent",
 	"cancelling", "complete", "failed", "discarded", "cancelled", "nowhere", "members", "upstream", "purged"}
 
-// withoutOperators are reasons as a key that is bound to an owner is told them: what holds a job and until when, and neither who holds it nor why.
+// withoutOperators are reasons as a key that is bound to an owner gets them: what holds a job and until when, but not who holds it or why.
 func withoutOperators(reasons []ops.Reason) []ops.Reason {
-	told := slices.Clone(reasons)
-	for i := range told {
-		if r := &told[i]; !slices.Contains(plainReasons, r.Name) {
-			r.Text, r.Remedy = "it is held back ("+r.Name+")", "wait, or ask the operators of this server"
+	shown := slices.Clone(reasons)
+	for i := range shown {
+		if r := &shown[i]; !slices.Contains(plainReasons, r.Name) {
+			r.Text, r.Remedy = "it is held ("+r.Name+")", "wait, or ask the operators of this server"
 		}
 	}
-	return told
+	return shown
 }
 
-// edit changes a job. One that is not as the editor saw it is told from one that cannot be edited at all: the first may look again.
+// edit edits a job. If the job has changed since the caller read it, the error is ErrPrecondition: the caller may read it again and retry. Any other
+// conflict means that the job cannot be edited.
 func (s *Server) edit(ctx context.Context, c Caller, in *api.EditIn) (holdfast.Job, error) {
 	b := in.Body
 	e := holdfast.Edit{Intervention: c.onJob(in.ID, b.WordOn), Patch: b.Args, Args: b.Whole, Restore: b.Restore, Queue: b.Queue, Priority: b.Priority, Tags: b.Tags, MaxAttempts: b.MaxAttempts, Delay: b.Delay}
@@ -105,25 +106,25 @@ func (s *Server) edit(ctx context.Context, c Caller, in *api.EditIn) (holdfast.J
 	return job, err
 }
 
-// seen is the digest that If-Match names. A star means whatever it is now.
+// seen is the digest in an If-Match header; empty for a star, which matches any.
 func seen(match string) (string, error) {
 	if match == "" || match == "*" {
 		return "", nil
 	}
 	text, err := strconv.Unquote(match)
 	if err != nil || match[0] != '"' || text == "" || strings.ContainsAny(text, "\",") {
-		return "", &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "If-Match: give the one ETag of the job as it came, in quotes"}
+		return "", &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "If-Match is not valid: send the ETag of the job as you received it, in quotes"}
 	}
 	return text, nil
 }
 
-// mostStuck bounds one look for stuck jobs.
+// mostStuck is the maximum number of processing jobs that one call examines.
 const mostStuck = 10_000
 
-// stuck looks through the jobs in process for those past their lease, or too long in one worker's hands.
+// stuck finds processing jobs whose lease has expired, or that a worker has held for longer than in.After.
 func (s *Server) stuck(ctx context.Context, _ Caller, in *api.StuckIn) (out api.StuckOut, err error) {
 	if in.After < 0 {
-		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "after: give a duration that is not negative, such as 10m"}
+		return out, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "after is negative: give a duration such as 10m"}
 	}
 	f := holdfast.Filter{State: holdfast.Processing, Queue: in.Queue, Kind: in.Kind, Owner: in.Owner, Limit: 200}
 	for {

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// A Judge decides what becomes of attempts that were made elsewhere, and writes it down. An engine is one.
+// A Judge decides the outcomes that remote workers report, and stores the decisions. An engine.Engine implements it.
 type Judge interface {
 	Judge(ctx context.Context, reports []engine.Report) ([]error, error)
-	// Ration keeps the retries among leases that their owners' budgets allow, and hands the others back.
+	// Ration returns the leases whose retries the budgets of their owners allow, and releases the others.
 	Ration(ctx context.Context, leases []holdfast.Lease) []holdfast.Lease
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-func TestAKeyIsAskedForInTheHeaderAndNowhereElse(t *testing.T) {
+func TestAKeyIsAcceptedOnlyInTheAuthorizationHeader(t *testing.T) {
 	s := newGateScene(t)
 	good := s.keys["admin"]
 	for name, headers := range map[string][]string{
@@ -54,7 +54,7 @@ func TestAWrongKeyAnswersLikeAnUnknownOne(t *testing.T) {
 	}
 }
 
-func TestAKeyMadeAMomentAgoOpensAndARevokedOneDoesNot(t *testing.T) {
+func TestANewKeyWorksAtOnceAndARevokedOneDoesNot(t *testing.T) {
 	s := newGateScene(t)
 	for range 3 {
 		text := s.makeKey(apikey.Order{Name: "fresh", Scope: apikey.Viewer})
@@ -83,7 +83,7 @@ func TestAKeyMadeAMomentAgoOpensAndARevokedOneDoesNot(t *testing.T) {
 	}
 }
 
-func TestTheUseOfAKeyIsWrittenDownNowAndThen(t *testing.T) {
+func TestTheUseOfAKeyIsRecordedOnceAMinute(t *testing.T) {
 	s := newGateScene(t)
 	used := func() (k apikey.Key, version int) {
 		records, err := s.store.Records(t.Context(), apikey.Room)
@@ -110,7 +110,7 @@ func TestTheUseOfAKeyIsWrittenDownNowAndThen(t *testing.T) {
 	}
 }
 
-func TestWhoTriesBadKeysOnAndOnIsToldToWaitAndShutsOutNobody(t *testing.T) {
+func TestBadKeysAreThrottledAndBlockNoGoodKey(t *testing.T) {
 	s := newGateScene(t)
 	last := 0
 	for range 40 {
@@ -125,7 +125,7 @@ func TestWhoTriesBadKeysOnAndOnIsToldToWaitAndShutsOutNobody(t *testing.T) {
 	}
 }
 
-// A blindStore cannot read records while it is blind.
+// A blindStore fails to read records while blind is set.
 type blindStore struct {
 	holdfast.Store
 	blind atomic.Bool
@@ -140,7 +140,7 @@ func (b *blindStore) Records(ctx context.Context, room string) ([]holdfast.Recor
 	return b.Store.Records(ctx, room)
 }
 
-func TestWithoutTheStoreNobodyIsLetInOnTheWordOfLongAgo(t *testing.T) {
+func TestWithoutTheStoreNoKeyIsAcceptedFromAnOldRead(t *testing.T) {
 	var blind *blindStore
 	s := newGateScene(t, func(c *Config) { blind = &blindStore{Store: c.Store}; c.Store = blind })
 	if a := s.ask("viewer", "GET", "/v1/jobs", ""); a.status != http.StatusOK {
@@ -155,7 +155,7 @@ func TestWithoutTheStoreNobodyIsLetInOnTheWordOfLongAgo(t *testing.T) {
 	eventually(t, "it sees again", func() bool { return s.ask("viewer", "GET", "/v1/jobs", "").status == http.StatusOK })
 }
 
-func TestHoweverManyUnknownKeysComeTheStoreIsAskedSeldom(t *testing.T) {
+func TestUnknownKeysDoNotMultiplyStoreReads(t *testing.T) {
 	var seen *blindStore
 	s := newGateScene(t, func(c *Config) { seen = &blindStore{Store: c.Store}; c.Store = seen })
 	begun, before := time.Now(), seen.reads.Load()
@@ -163,7 +163,7 @@ func TestHoweverManyUnknownKeysComeTheStoreIsAskedSeldom(t *testing.T) {
 		_, s.keys["unknown"] = apikey.Make(apikey.Order{Name: "x", Scope: apikey.Admin}, time.Now())
 		s.ask("unknown", "GET", "/v1/jobs", "")
 	}
-	if reads, most := seen.reads.Load()-before, int64(time.Since(begun)/ringPause)+2; reads > most {
+	if reads, most := seen.reads.Load()-before, int64(time.Since(begun)/keysReadPause)+2; reads > most {
 		t.Errorf("%d readings where %d are the most", reads, most)
 	}
 }

@@ -13,64 +13,64 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A keyring knows the keys that are in the store, as they were a moment ago: so asking costs nothing, and what is revoked is refused within a
-// second by every server.
+// A keyring holds the API keys of the store as they were a moment ago, so that authentication needs no read from the store. A result is never older than
+// 500 ms: every server refuses a revoked key within a second. If the keys cannot be read, every request is ErrUnavailable. It is safe for concurrent use.
 type keyring struct {
-	store  ledger
-	last   atomic.Pointer[ring]
-	locked atomic.Bool // a key record was seen: from then on every caller needs a key, also after the records are gone
+	store  recordStore
+	last   atomic.Pointer[keySet]
+	locked atomic.Bool // a key record was seen: from then on every caller needs a key, even if all records are deleted
 	onLock func()      // called once, when locked becomes true
 
-	mu      sync.Mutex
-	reading *reading
-	used    map[string]time.Time // when the use of a key was last written down from here
-	lives   map[string]*life     // by the key's id; "" is the life of callers without a key
-	closed  chan struct{}
-	work    sync.WaitGroup
+	mu        sync.Mutex
+	keysRead  *keysRead
+	used      map[string]time.Time    // when this process last wrote the time of use of a key
+	lifetimes map[string]*keyLifetime // by key id; "" is the lifetime of callers without a key
+	closed    chan struct{}
+	work      sync.WaitGroup
 }
 
-func newKeyring(store ledger, onLock func()) *keyring {
-	return &keyring{store: store, onLock: onLock, used: map[string]time.Time{}, lives: map[string]*life{}, closed: make(chan struct{})}
+func newKeyring(store recordStore, onLock func()) *keyring {
+	return &keyring{store: store, onLock: onLock, used: map[string]time.Time{}, lifetimes: map[string]*keyLifetime{}, closed: make(chan struct{})}
 }
 
-// A ledger keeps records. Every store is one.
-type ledger interface {
+// A recordStore reads and writes records. Every store implements it.
+type recordStore interface {
 	Records(ctx context.Context, room string) ([]holdfast.Record, error)
 	Keep(ctx context.Context, c holdfast.Change) error
 }
 
-// A ring is what the keyring read at one time.
-type ring struct {
-	keys  map[string]kept
-	begun time.Time     // when the reading began: what was kept before is in it
-	ahead time.Duration // the store's clock, seen from ours
+// A keySet is the result of one read of the keys.
+type keySet struct {
+	keys  map[string]storedKey
+	begun time.Time     // when the read began: it contains every record written before
+	ahead time.Duration // the store's clock minus this process's clock
 }
 
-type kept struct {
+type storedKey struct {
 	apikey.Key
 	record holdfast.Record
 }
 
-// A reading is one look into the store.
-type reading struct {
+// A keysRead is one read of the keys, which several requests may wait for.
+type keysRead struct {
 	over  chan struct{}
 	begun time.Time
 	err   error
 }
 
 const (
-	ringFresh  = 250 * time.Millisecond // older than this it is read again, while it still serves
-	ringStale  = 500 * time.Millisecond // older than this it does not serve
-	ringPause  = 100 * time.Millisecond // between two readings, however many unknown keys come
-	ringWithin = 3 * time.Second        // for one reading
-	usedEvery  = time.Minute
+	keysRefreshAfter = 250 * time.Millisecond // an older result is used, and read again in the background
+	keysMaxAge       = 500 * time.Millisecond // an older result is not used
+	keysReadPause    = 100 * time.Millisecond // minimum time between two reads, however many unknown keys arrive
+	keysReadTimeout  = 3 * time.Second        // time limit of one read
+	usedEvery        = time.Minute
 )
 
-// decoy is what an unknown key is compared with, so that it takes as long as a known one.
+// decoy is compared with the secret of an unknown key, so that the answer takes as long as for a known one.
 var decoy, _ = apikey.Make(apikey.Order{Name: "decoy"}, time.Time{})
 
-// look compares a key with what is known, and answers whether it is there at all. One that is good comes without an error.
-func (r *ring) look(id, secret string) (k kept, there bool, err error) {
+// find compares a key with the known ones. there is false for an unknown id and for a wrong secret. err is nil only for a valid key.
+func (r *keySet) find(id, secret string) (k storedKey, there bool, err error) {
 	k, there = r.keys[id]
 	if !there {
 		k.Key = decoy
@@ -78,11 +78,11 @@ func (r *ring) look(id, secret string) (k kept, there bool, err error) {
 	same := k.Is(secret)
 	switch {
 	case !there || !same:
-		return kept{}, false, unauthenticated("no such key: make one with 'holdfast keys create', and copy it whole")
+		return storedKey{}, false, unauthenticated("unknown API key: check that it was copied completely, or create one with 'holdfast keys create'")
 	case !k.RevokedAt.IsZero():
-		return kept{}, true, unauthenticated("this key was revoked: ask an admin for another")
+		return storedKey{}, true, unauthenticated("this API key was revoked: ask an admin for a new one")
 	case !k.Good(time.Now().Add(r.ahead)):
-		return kept{}, true, unauthenticated("this key has expired: ask an admin for another")
+		return storedKey{}, true, unauthenticated("this API key has expired: ask an admin for a new one")
 	}
 	return k, true, nil
 }
@@ -91,45 +91,45 @@ func unauthenticated(message string) error {
 	return &holdfast.Error{Kind: api.ErrUnauthenticated, Message: message}
 }
 
-// open finds the key that a text is. One that is not there is looked for once more in what the store says now, if again allows it: it may have been made a
-// moment ago. A wrong secret goes the same way as an unknown id, and takes as long.
-func (k *keyring) open(ctx context.Context, text string, again func() error) (apikey.Key, error) {
+// authenticate returns the key for a text. An unknown key may have been created a moment ago, so it is looked up once more in a fresh read, if countBadKey allows it: it
+// counts bad keys and returns an error when the caller has sent too many. A wrong secret takes the same path as an unknown id and as long.
+func (k *keyring) authenticate(ctx context.Context, text string, countBadKey func() error) (apikey.Key, error) {
 	id, secret, err := apikey.Parse(text)
 	if err != nil {
-		if tooOften := again(); tooOften != nil {
+		if tooOften := countBadKey(); tooOften != nil {
 			return apikey.Key{}, tooOften
 		}
 		return apikey.Key{}, unauthenticated(err.Error())
 	}
 	now := time.Now()
-	known, err := k.since(ctx, now.Add(-ringStale))
+	known, err := k.readSince(ctx, now.Add(-keysMaxAge))
 	if err != nil {
 		return apikey.Key{}, err
 	}
-	found, there, err := known.look(id, secret)
+	found, there, err := known.find(id, secret)
 	if err != nil {
-		if tooOften := again(); tooOften != nil {
+		if tooOften := countBadKey(); tooOften != nil {
 			return apikey.Key{}, tooOften
 		}
 	}
 	if !there && known.begun.Before(now) {
-		if known, err = k.since(ctx, now); err != nil {
+		if known, err = k.readSince(ctx, now); err != nil {
 			return apikey.Key{}, err
 		}
-		found, _, err = known.look(id, secret)
+		found, _, err = known.find(id, secret)
 	}
 	if err != nil {
 		return apikey.Key{}, err
 	}
-	if time.Since(known.begun) > ringFresh {
+	if time.Since(known.begun) > keysRefreshAfter {
 		k.refresh()
 	}
 	k.touch(found, time.Now().Add(known.ahead))
 	return found.Key, nil
 }
 
-// since answers with what was read at that time or later.
-func (k *keyring) since(ctx context.Context, at time.Time) (*ring, error) {
+// readSince returns a result whose read began at that time or later, and waits for one if necessary.
+func (k *keyring) readSince(ctx context.Context, at time.Time) (*keySet, error) {
 	for {
 		if last := k.last.Load(); last != nil && !last.begun.Before(at) {
 			return last, nil
@@ -146,29 +146,30 @@ func (k *keyring) since(ctx context.Context, at time.Time) (*ring, error) {
 	}
 }
 
-// refresh begins to read, unless somebody is reading already.
-func (k *keyring) refresh() *reading {
+// refresh starts a read, unless one is already running, and returns it.
+func (k *keyring) refresh() *keysRead {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.reading != nil {
-		return k.reading
+	if k.keysRead != nil {
+		return k.keysRead
 	}
-	r := &reading{over: make(chan struct{})}
+	r := &keysRead{over: make(chan struct{})}
 	if k.isClosed() {
-		r.begun, r.err = time.Now(), &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is closing"}
+		r.begun, r.err = time.Now(), &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the server is shutting down"}
 		close(r.over)
 		return r
 	}
-	k.reading = r
+	k.keysRead = r
 	k.work.Go(func() { k.read(r) })
 	return r
 }
 
-func (k *keyring) read(r *reading) {
+// read reads the keys once. It waits until keysReadPause has passed since the last read began.
+func (k *keyring) read(r *keysRead) {
 	if last := k.last.Load(); last != nil {
-		time.Sleep(ringPause - time.Since(last.begun))
+		time.Sleep(keysReadPause - time.Since(last.begun))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ringWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), keysReadTimeout)
 	defer cancel()
 	r.begun = time.Now()
 	records, err := k.store.Records(ctx, apikey.Room)
@@ -176,28 +177,28 @@ func (k *keyring) read(r *reading) {
 		if len(records) > 0 {
 			k.lock()
 		}
-		fresh := &ring{keys: make(map[string]kept, len(records)), begun: r.begun}
+		fresh := &keySet{keys: make(map[string]storedKey, len(records)), begun: r.begun}
 		for _, record := range records {
 			var one apikey.Key
 			if json.Unmarshal(record.Body, &one) == nil && one.ID == record.Name {
-				fresh.keys[one.ID] = kept{one, record}
+				fresh.keys[one.ID] = storedKey{one, record}
 				fresh.ahead = record.AsOf.Sub(r.begun)
 			}
 		}
 		k.last.Store(fresh)
-		k.endLives(fresh)
+		k.endLifetimes(fresh)
 	} else if !errors.Is(err, holdfast.ErrUnavailable) {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the keys cannot be read now: ask again a little later", Cause: err}
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the API keys cannot be read from the store: try again later", Cause: err}
 	}
 	r.err = err
 	k.mu.Lock()
-	k.reading = nil
+	k.keysRead = nil
 	k.mu.Unlock()
 	close(r.over)
 }
 
-// touch writes down that a key is in use: now and then, and while nobody waits for it. When that fails nothing is lost but a little precision.
-func (k *keyring) touch(found kept, now time.Time) {
+// touch stores the time at which a key was used, at most once a minute, in the background. If that fails, only the displayed time is less precise.
+func (k *keyring) touch(found storedKey, now time.Time) {
 	if now.Sub(found.UsedAt) < usedEvery {
 		return
 	}
@@ -213,7 +214,7 @@ func (k *keyring) touch(found kept, now time.Time) {
 		if err != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), ringWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), keysReadTimeout)
 		defer cancel()
 		found.record.Body = body
 		_ = k.store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{found.record}})
@@ -229,7 +230,7 @@ func (k *keyring) isClosed() bool {
 	}
 }
 
-// close waits for what is under way.
+// close waits for background work. Later reads fail.
 func (k *keyring) close() {
 	k.mu.Lock()
 	if !k.isClosed() {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// locks waits until callers without a key are refused, which must be so within a second.
-func (s *gateScene) locks(what string) {
+// waitLocked waits until callers without a key are refused, which must be so within a second.
+func (s *gateScene) waitLocked(what string) {
 	s.t.Helper()
 	for begun := time.Now(); ; {
 		asked := time.Now()
@@ -32,7 +32,7 @@ func openUntilKeys(c *Config) { c.Open = true }
 
 func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 	for what, makeFirst := range map[string]func(s *gateScene){
-		"made beside the store": func(s *gateScene) { s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}) },
+		"made on the machine of the store": func(s *gateScene) { s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}) },
 		"made over HTTP": func(s *gateScene) {
 			if a := s.ask("", "POST", "/v1/keys", `{"name":"ada","scope":"admin"}`); a.status != http.StatusCreated {
 				s.t.Fatal(a.status, a.body)
@@ -50,11 +50,11 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 			t.Fatal("a visitor of the pages:", who, err)
 		}
 		makeFirst(s)
-		s.locks(what)
+		s.waitLocked(what)
 		if _, err := s.srv.Know(t.Context(), "127.0.0.1:9", ""); err == nil {
 			t.Error(what + ": a visitor of the pages is let in without a key")
 		}
-		if !strings.Contains(s.log.String(), "every caller needs one") {
+		if !strings.Contains(s.log.String(), "every request needs one") {
 			t.Error(what+": the log does not say it:", s.log.String())
 		}
 	}
@@ -63,7 +63,7 @@ func TestTheFirstKeyLocksAServerThatRuns(t *testing.T) {
 func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
 	id := keyID(s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin}))
-	s.locks("after the first key")
+	s.waitLocked("after the first key")
 	if err := s.desk.RevokeKey(t.Context(), id, me); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	if err := s.store.Keep(t.Context(), holdfast.Change{Records: records}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.srv.keys.since(t.Context(), time.Now()); err != nil {
+	if _, err := s.srv.keys.readSince(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.ask("", "GET", "/v1/keys", ""); a.status != http.StatusUnauthorized {
@@ -83,7 +83,7 @@ func TestAServerThatWasLockedStaysLockedWhenItsKeysAreGone(t *testing.T) {
 	}
 }
 
-func TestWhileTheKeysCannotBeReadAnOpenServerLetsNobodyIn(t *testing.T) {
+func TestAnOpenServerAdmitsNoCallerWhileKeysCannotBeRead(t *testing.T) {
 	var blind *blindStore
 	s := newBareScene(t, openUntilKeys, func(c *Config) { blind = &blindStore{Store: c.Store}; c.Store = blind })
 	blind.blind.Store(true)
@@ -92,7 +92,7 @@ func TestWhileTheKeysCannotBeReadAnOpenServerLetsNobodyIn(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
+func TestWithoutKeysRequestsThroughAProxyAreRefused(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
 	proxies := []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded", "Via", "X-Real-Ip", "x-real-ip", "True-Client-IP", "CF-Connecting-IP"}
 	for _, name := range proxies {
@@ -104,7 +104,7 @@ func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
 		}
 	}
 	s.keys["ada"] = s.makeKey(apikey.Order{Name: "ada", Scope: apikey.Admin})
-	s.locks("after the first key")
+	s.waitLocked("after the first key")
 	for _, name := range proxies {
 		if a := s.ask("ada", "GET", "/v1/jobs", "", name, "for=192.0.2.1"); a.status != http.StatusOK {
 			t.Errorf("with a key, through a proxy (%s): %d %s", name, a.status, a.body)
@@ -112,8 +112,8 @@ func TestWithoutKeysWhatCameThroughAProxyIsRefused(t *testing.T) {
 	}
 }
 
-// ends are the ways in which a key loses its rights.
-func (s *gateScene) ends() map[string]func(text string) {
+// keyEndings are the ways in which a key loses its rights.
+func (s *gateScene) keyEndings() map[string]func(text string) {
 	once := func(text string, do func(k *apikey.Key)) error {
 		records, err := s.store.Records(s.t.Context(), apikey.Room)
 		for _, r := range records {
@@ -128,7 +128,7 @@ func (s *gateScene) ends() map[string]func(text string) {
 	}
 	change := func(do func(k *apikey.Key)) func(string) {
 		return func(text string) {
-			eventually(s.t, "the key is changed", func() bool { return once(text, do) == nil }) // its use may be written down at the same time
+			eventually(s.t, "the key is changed", func() bool { return once(text, do) == nil }) // the time of use may be written at the same moment
 		}
 	}
 	return map[string]func(string){
@@ -143,8 +143,8 @@ func (s *gateScene) ends() map[string]func(text string) {
 	}
 }
 
-// opens sends a request that waits or streams, and answers with its response.
-func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http.Response {
+// openStream sends a request that waits or streams, and returns the response.
+func (s *gateScene) openStream(text, method, path, kind string, body io.Reader) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, body)
 	if err != nil {
@@ -161,12 +161,12 @@ func (s *gateScene) opens(text, method, path, kind string, body io.Reader) *http
 	return response
 }
 
-// A stream of events has no end of its own: that reading ends is the proof.
+// An event stream never ends by itself: the test passes when the read ends.
 func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 	s := newBareScene(t)
-	for how, end := range s.ends() {
+	for how, end := range s.keyEndings() {
 		text := s.makeKey(apikey.Order{Name: "streams", Scope: apikey.Operator})
-		response := s.opens(text, "GET", "/v1/events", "", nil)
+		response := s.openStream(text, "GET", "/v1/events", "", nil)
 		if response.StatusCode != http.StatusOK {
 			t.Fatal(how, response.Status)
 		}
@@ -179,11 +179,11 @@ func TestAStreamOfEventsEndsWithItsKey(t *testing.T) {
 
 func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
-	for how, end := range s.ends() {
+	for how, end := range s.keyEndings() {
 		text := s.makeKey(apikey.Order{Name: "bulk", Scope: apikey.Worker})
 		from, to := io.Pipe()
 		go func() { _, _ = io.WriteString(to, `{"kind":"mail"}`+"\n") }()
-		response := s.opens(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
+		response := s.openStream(text, "POST", "/v1/jobs/bulk", "application/x-ndjson", from)
 		lines := bufio.NewReader(response.Body)
 		if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, `"id"`) {
 			t.Fatal(how, line, err)
@@ -199,7 +199,7 @@ func TestABulkStreamEnqueuesNothingAfterItsKeyHasEnded(t *testing.T) {
 
 func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
-	for how, end := range s.ends() {
+	for how, end := range s.keyEndings() {
 		text := s.makeKey(apikey.Order{Name: "waits", Scope: apikey.Worker})
 		answered := make(chan answerSeen, 1)
 		s.keys["waits"] = text
@@ -215,9 +215,9 @@ func TestWaitingForWorkEndsWithTheKey(t *testing.T) {
 	}
 }
 
-func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
+func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstKeyIsCreated(t *testing.T) {
 	s := newBareScene(t, openUntilKeys)
-	response := s.opens("", "GET", "/v1/events", "", nil)
+	response := s.openStream("", "GET", "/v1/events", "", nil)
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)
 	}
@@ -227,14 +227,14 @@ func TestStreamsOfCallersWithoutAKeyEndWhenTheFirstIsMade(t *testing.T) {
 	}
 }
 
-// A body that comes slowly is not taken from a key that was revoked while it came.
-func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
+// A slow body is refused if its key was revoked while it arrived.
+func TestASlowBodyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	s := newBareScene(t)
 	text := s.makeKey(apikey.Order{Name: "slow", Scope: apikey.Worker})
 	s.keys["slow"] = text
 	from, to := io.Pipe()
 	answered, begun := make(chan int, 1), time.Now()
-	go func() { answered <- s.opens(text, "POST", "/v1/jobs", "application/json", from).StatusCode }()
+	go func() { answered <- s.openStream(text, "POST", "/v1/jobs", "application/json", from).StatusCode }()
 	if _, err := io.WriteString(to, `{"kind":`); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the server knows", func() bool { return s.ask("slow", "GET", "/v1/jobs", "").status == http.StatusUnauthorized })
-	eventually(t, "the body is late", func() bool { return time.Since(begun) > 3*ringStale })
+	eventually(t, "the body is late", func() bool { return time.Since(begun) > 3*keysMaxAge })
 	_, _ = io.WriteString(to, `"mail"}`)
 	_ = to.Close()
 	if status := <-answered; status != http.StatusUnauthorized {
@@ -250,7 +250,7 @@ func TestWhatCameSlowlyIsRefusedIfItsKeyHasEnded(t *testing.T) {
 	}
 }
 
-func TestTheLifeOfAVisitorEndsWithTheKey(t *testing.T) {
+func TestTheLifetimeOfAVisitorEndsWithTheKey(t *testing.T) {
 	s := newBareScene(t)
 	text := s.makeKey(apikey.Order{Name: "looks", Scope: apikey.Viewer})
 	who, err := s.srv.Know(t.Context(), "192.0.2.1:1", text)
@@ -271,6 +271,6 @@ func TestTheLifeOfAVisitorEndsWithTheKey(t *testing.T) {
 	eventually(t, "nothing is read for nobody", func() bool {
 		s.srv.keys.mu.Lock()
 		defer s.srv.keys.mu.Unlock()
-		return len(s.srv.keys.lives) == 0
+		return len(s.srv.keys.lifetimes) == 0
 	})
 }

@@ -16,39 +16,39 @@ import (
 	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
-// Limits say how much is taken on. The zero value works.
+// Limits bound what a server accepts. The zero value has defaults that work.
 type Limits struct {
-	PerSecond float64 // requests of one key; 10,000 when zero
-	Burst     int     // of one key; twice PerSecond when zero
-	InFlight  int     // requests of one key at once, and as many that wait or stream, half of which may listen for events; 256 when zero
-	Running   int     // requests of all that run at once; more wait their turn, or are sent away; 12 for each processor when zero, and at least 24
-	Streams   int     // requests of all that wait or stream at once; 4096 when zero. Half of them may listen for events, a quarter is kept for workers that wait for jobs
-	Bytes     int64   // of bodies in memory at once, and as many of answers; one key may have half of them; 64 MiB when zero
-	Idle      int     // connections that ask nothing: beyond these the one that was silent longest is closed; 1024 when zero
+	PerSecond float64 // requests per second of one key; 10,000 when zero
+	Burst     int     // burst of one key; twice PerSecond when zero
+	InFlight  int     // requests of one key at the same time, and as many that wait or stream, half of which may be event streams; 256 when zero
+	Running   int     // requests that run at the same time; more wait or get 503; 12 for each processor when zero, and at least 24
+	Streams   int     // requests that wait or stream at the same time; 4096 when zero. Half of them may be event streams; a quarter is reserved for workers that wait for jobs
+	Bytes     int64   // bytes of request bodies in memory, and as many of answers; one key may use half; 64 MiB when zero
+	Idle      int     // idle connections; beyond these the one that has been idle longest is closed; 1024 when zero
 }
 
 func (l Limits) orDefaults() Limits {
 	l.PerSecond = cmp.Or(l.PerSecond, 10_000)
 	l.Burst = cmp.Or(l.Burst, max(1, int(2*l.PerSecond)))
 	l.InFlight = cmp.Or(l.InFlight, 256)
-	l.Running = cmp.Or(l.Running, max(24, 12*runtime.GOMAXPROCS(0))) // with 32 for each, ten times too many requests cost a tenth of the work
+	l.Running = cmp.Or(l.Running, max(24, 12*runtime.GOMAXPROCS(0))) // measured: with 32 for each, a tenfold overload costs a tenth of the throughput
 	l.Streams = cmp.Or(l.Streams, 4096)
 	l.Bytes = cmp.Or(l.Bytes, 64<<20)
 	l.Idle = cmp.Or(l.Idle, 1024)
 	return l
 }
 
-// A quota is what one key has used up of its limits.
+// A quota is what one key uses of its limits.
 type quota struct {
 	rate            *rate.Limiter
 	running, long   atomic.Int64
 	bodies, answers budget
 }
 
-// limit takes a request on, or says that it is one too many. What it holds is given back when the answer is written.
+// limit counts a request against the limits, or refuses it. What the request holds is given back by a.leave after the answer.
 func (s *Server) limit(a *reply, c Caller, to mounted) error {
 	a.vital, a.long = vital(to.path), to.long
-	if (!a.long || to.name == api.EnqueueBulk.Name) && s.crowd.crowded(a.vital) { // before anything of it is read
+	if (!a.long || to.name == api.EnqueueBulk.Name) && s.admission.overloaded(a.vital) { // before the body is read
 		return busy()
 	}
 	leave := func() {}
@@ -77,27 +77,27 @@ func (s *Server) limit(a *reply, c Caller, to mounted) error {
 		leave()
 	}
 	if held.Add(1) > int64(s.cfg.Limits.InFlight) {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too much at the same time: wait for answers first", RetryAfter: time.Second, Cause: errAway}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key has too many requests in progress: wait for answers first", RetryAfter: time.Second, Cause: errRejected}
 	}
 	if !q.rate.Allow() {
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key asks too often: ask less often, or for more at a time", RetryAfter: time.Second, Cause: errAway}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "this key sends too many requests: send fewer, or more entries in each", RetryAfter: time.Second, Cause: errRejected}
 	}
 	return nil
 }
 
-// vital reports whether a route is what workers need to keep and to end what they hold.
+// vital reports whether workers need a route to renew and settle what they hold.
 func vital(path string) bool {
 	return strings.HasPrefix(path, "/claims") || strings.HasPrefix(path, "/workers/")
 }
 
-// An address may come with so many bad keys, and with one more after each strangerEach.
+// Each address may send badKeyBurst requests with a bad key, and one more every badKeyEvery.
 const (
-	strangerBurst = 20
-	strangerEach  = 2 * time.Second
+	badKeyBurst = 20
+	badKeyEvery = 2 * time.Second
 )
 
-// newStrangers counts the bad keys of each address, so that none can try on and on.
-func newStrangers() *limit.Rates { return &limit.Rates{Burst: strangerBurst, Every: strangerEach} }
+// newBadKeyLimit limits the bad keys of each address, so that nobody can guess keys.
+func newBadKeyLimit() *limit.Rates { return &limit.Rates{Burst: badKeyBurst, Every: badKeyEvery} }
 
 // isLocal reports whether a request comes from this machine.
 func isLocal(r *http.Request) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A slowDesk answers for a job when it is told to.
+// A slowDesk delays the answer about a job until let is closed.
 type slowDesk struct {
 	ops.Desk
 	waiting atomic.Int64
@@ -36,7 +36,7 @@ func (d *slowDesk) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error
 	return d.Desk.Job(ctx, id)
 }
 
-func TestAKeyThatAsksTooOftenIsToldWhenToComeBack(t *testing.T) {
+func TestAKeyWithTooManyRequestsGetsRetryAfter(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{PerSecond: 0.01, Burst: 3} })
 	for i := range 6 {
 		a := s.ask("viewer", "GET", "/v1/jobs", "")
@@ -54,7 +54,7 @@ func TestAKeyThatAsksTooOftenIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestAKeyThatAsksTooMuchAtOnceHoldsUpNobodyElse(t *testing.T) {
+func TestAKeyWithTooManyConcurrentRequestsBlocksNoOther(t *testing.T) {
 	desk := &slowDesk{let: make(chan struct{})}
 	s := newGateScene(t, func(c *Config) {
 		desk.Desk, c.Desk = c.Desk, desk
@@ -80,7 +80,7 @@ func TestAKeyThatAsksTooMuchAtOnceHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-func TestWhenThereIsMoreToDoThanCanBeDoneSomeAreSentAwayAndHealthIsNot(t *testing.T) {
+func TestOverloadRejectsRequestsButNotHealthChecks(t *testing.T) {
 	desk := &slowDesk{let: make(chan struct{})}
 	s := newGateScene(t, func(c *Config) {
 		desk.Desk, c.Desk = c.Desk, desk
@@ -105,13 +105,13 @@ func TestWhenThereIsMoreToDoThanCanBeDoneSomeAreSentAwayAndHealthIsNot(t *testin
 	}
 	close(desk.let)
 	asking.Wait()
-	if s.srv.crowd.running != 0 || s.srv.crowd.ordinary != 0 {
-		t.Error("places were not given back:", s.srv.crowd.running, s.srv.crowd.ordinary)
+	if s.srv.admission.running != 0 || s.srv.admission.ordinary != 0 {
+		t.Error("places were not given back:", s.srv.admission.running, s.srv.admission.ordinary)
 	}
 }
 
-func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
-	c := newCrowd(8)
+func TestVitalRequestsRunHoweverManyOthersWait(t *testing.T) {
+	c := newAdmission(8)
 	for range 6 {
 		if err := c.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
@@ -129,9 +129,9 @@ func TestWhatIsVitalFindsAPlaceHoweverManyOthersWait(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T) {
+func TestRequestsWaitForAShorterTimeUnderLastingOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(4)
+		c := newAdmission(4)
 		for range 3 {
 			_ = c.enter(t.Context(), false)
 		}
@@ -142,17 +142,17 @@ func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T
 			}
 			return time.Since(begun)
 		}
-		if took := wait(); took != waitWell {
+		if took := wait(); took != normalWait {
 			t.Errorf("the first waited %v", took)
 		}
 		var waiting sync.WaitGroup
 		waiting.Go(func() { _ = c.enter(t.Context(), false) })
 		synctest.Wait()
-		time.Sleep(waitWell - time.Millisecond)
-		waiting.Go(func() { _ = c.enter(t.Context(), false) }) // comes just in time to keep the line
+		time.Sleep(normalWait - time.Millisecond)
+		waiting.Go(func() { _ = c.enter(t.Context(), false) }) // arrives before the first gives up, so that waiting has no break
 		synctest.Wait()
 		time.Sleep(2 * time.Millisecond)
-		if took := wait(); took != waitBad {
+		if took := wait(); took != overloadWait {
 			t.Errorf("once waiting was the rule one waited %v", took)
 		}
 		c.leave(false)
@@ -160,9 +160,9 @@ func TestWhoWaitsForLongIsSentAwaySoonerOnceWaitingHasBecomeTheRule(t *testing.T
 	})
 }
 
-func TestWhoGivesUpWaitingLeavesNoGapInTheLine(t *testing.T) {
+func TestACancelledWaiterDoesNotBlockTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(4)
+		c := newAdmission(4)
 		for range 3 {
 			_ = c.enter(t.Context(), false)
 		}
@@ -183,7 +183,7 @@ func TestWhoGivesUpWaitingLeavesNoGapInTheLine(t *testing.T) {
 	})
 }
 
-func TestBodiesTakeNoMoreMemoryThanThereIsForThem(t *testing.T) {
+func TestBodiesStayWithinTheMemoryLimit(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: 1 << 20} })
 	mount(s.srv, api.Route[struct{ Body map[string]string }, api.Nothing]{Name: "take", Method: "POST", Path: "/test/take", Tag: "test"},
 		func(context.Context, Caller, *struct{ Body map[string]string }) (api.Nothing, error) {

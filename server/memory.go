@@ -9,10 +9,10 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A budget counts bytes in memory, of all callers together and of each key.
+// A budget counts the bytes that requests hold in memory. There is one for all callers and one for each key.
 type budget struct{ held atomic.Int64 }
 
-// take counts n bytes more, unless that is more than most.
+// take adds n bytes, unless the total would exceed most.
 func (b *budget) take(n, most int64) bool {
 	if b.held.Add(n) > most {
 		b.held.Add(-n)
@@ -21,9 +21,11 @@ func (b *budget) take(n, most int64) bool {
 	return true
 }
 
-// takeBody counts bytes of a body, or of a line of a stream, that a request holds. One key holds at most half of what all may, so that it cannot keep the others
-// from being heard. Of both a quarter is kept for what workers need to keep and end what they hold, and the first bytes of that are never refused: a worker
-// that cannot renew its leases makes more work, not less.
+// takeBody counts n bytes of a body, or of a line of a stream. It reports false if the budget is exhausted.
+//
+// One key may hold at most half of the total, so that it cannot use up the memory of the others. A quarter of both is reserved for vital requests, and the
+// first bytes of those are never refused, because a worker that cannot renew its leases causes more work: its jobs are reclaimed and run again. The excess
+// is bounded by the number of requests that may be in progress.
 func (s *Server) takeBody(a *reply, n int64) bool {
 	most, half := s.cfg.Limits.Bytes, s.cfg.Limits.Bytes/2
 	if !a.vital {
@@ -37,7 +39,7 @@ func (s *Server) takeBody(a *reply, n int64) bool {
 		s.bodies.held.Add(n)
 	}
 	if a.quota != nil && !a.quota.bodies.take(n, half) {
-		if !small { // small ones of a key are bounded by how many requests it may make at once
+		if !small { // the small bodies of a key are bounded by the number of its requests in progress
 			s.bodies.held.Add(-n)
 			return false
 		}
@@ -46,7 +48,7 @@ func (s *Server) takeBody(a *reply, n int64) bool {
 	return true
 }
 
-// smallBody is the first part of a body.
+// smallBody is the size of the first part of a body.
 const smallBody = 4 << 10
 
 func (s *Server) giveBody(a *reply, n int64) {
@@ -56,11 +58,11 @@ func (s *Server) giveBody(a *reply, n int64) {
 	}
 }
 
-// smallAnswer is what any request may have answered, however many answers wait for slow readers.
+// smallAnswer is the size up to which answers are never refused, however many answers wait for slow readers.
 const smallAnswer = 64 << 10
 
-// takeAnswer counts an answer until it is written: a reader that is slow, or many, hold it in memory. An answer that says what was done is never refused, because
-// the caller would do it again; refused is only what can be asked again.
+// takeAnswer counts an answer until it is written: with slow readers, answers stay in memory. Only answers to reads may be refused (mayRefuse): the answer to
+// a request that changed something is always sent, because the caller would otherwise repeat the change.
 func (s *Server) takeAnswer(a *reply, n int64, mayRefuse bool) bool {
 	if n <= smallAnswer {
 		mayRefuse = false
@@ -89,8 +91,9 @@ func (s *Server) giveAnswer(a *reply, n int64) {
 	}
 }
 
-// roomForAnswer reports whether a large answer may be made now. It is asked before jobs are claimed: that answer cannot be refused any more.
-func (s *Server) roomForAnswer(c Caller) bool {
+// hasAnswerMemory reports whether the budget of answers is not exhausted. It is checked before jobs are claimed, because the answer to a claim cannot be refused
+// any more: its jobs would be leased and unknown to the worker.
+func (s *Server) hasAnswerMemory(c Caller) bool {
 	most := s.cfg.Limits.Bytes
 	if q, ok := s.quotas.Load(c.Key); ok && q.(*quota).answers.held.Load() >= most/2 {
 		return false
@@ -98,17 +101,17 @@ func (s *Server) roomForAnswer(c Caller) bool {
 	return s.answers.held.Load() < most
 }
 
-// A lineBudget counts the lines of one stream in memory, from when they are read until they are enqueued.
+// A lineBudget counts the memory of the lines of one stream, from when they are read until they are enqueued.
 type lineBudget struct {
 	server *Server
 	of     *reply
 	ctx    context.Context
 }
 
-// linePatience is how long a stream waits for memory before it is refused. Meanwhile its lines that were read before are enqueued.
+// linePatience is how long a stream waits for memory before it is refused. Meanwhile the lines that it has read are enqueued, which frees memory.
 const linePatience = 2 * time.Second
 
-// take waits for n bytes, and refuses the stream when others hold them for long.
+// take waits for n bytes, and refuses the stream if they are not free within linePatience.
 func (b *lineBudget) take(n int) error {
 	for begun := time.Now(); !b.server.takeBody(b.of, int64(n)); {
 		if time.Since(begun) > linePatience {
@@ -126,27 +129,28 @@ func (b *lineBudget) take(n int) error {
 func (b *lineBudget) give(n int) { b.server.giveBody(b.of, int64(n)) }
 
 const (
-	mostAnswer   = 8 << 20 // bytes that the answer to a claim has, about
-	firstClaim   = 8       // jobs that a claim takes at first; then twice as many each time
-	largestClaim = 256     // of them, at most: how large they are shows only when they are taken
-	smallJob     = 8 << 10 // bytes
-	manySmall    = 256     // small jobs in a row, after which claims begin with
-	firstOfSmall = 64
-	onlySmall    = 4096 // small jobs in a row, after which claims take all at once
+	mostAnswer   = 8 << 20 // approximate maximum size of the answer to a claim
+	firstClaim   = 8       // jobs in the first part of a claim; each further part doubles
+	largestClaim = 256     // maximum number of jobs in one part: their size is known only after they are claimed
+	smallJob     = 8 << 10 // maximum size of a small job, in bytes
+	manySmall    = 256     // after so many small jobs in a row, the first part of a claim
+	firstOfSmall = 64      // has this many jobs
+	onlySmall    = 4096    // after so many small jobs in a row, claims are not divided
 )
 
-// A smallRun counts the small jobs that were claimed since the last large one.
-type smallRun struct{ jobs atomic.Int64 }
+// A claimSizer adapts the number of jobs in one store claim to their size. It counts the small jobs since the last large one. It is safe for concurrent use.
+type claimSizer struct{ jobs atomic.Int64 }
 
-// first is how many jobs a claim takes at first.
-func (r *smallRun) first() int {
+// first is the number of jobs in the first part of a claim.
+func (r *claimSizer) first() int {
 	if r.jobs.Load() >= manySmall {
 		return firstOfSmall
 	}
 	return firstClaim
 }
 
-func (r *smallRun) saw(bytes int) {
+// observe records the size of a claimed job.
+func (r *claimSizer) observe(bytes int) {
 	if bytes > smallJob {
 		r.jobs.Store(0)
 		return
@@ -154,25 +158,26 @@ func (r *smallRun) saw(bytes int) {
 	r.jobs.Add(1)
 }
 
-// claim claims all at once where jobs have been small for long, and otherwise in parts. If a job is large after all, the store bounds the answer: one on PostgreSQL
-// then takes jobs it has to give back, so this must not happen often.
-func (r *smallRun) claim(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+// claim claims in one call of the store if jobs have been small for a long time, and otherwise in parts. If a job is large after all, the store bounds the
+// answer by c.Bytes. The PostgreSQL store then claims jobs that it has to release again, so this must be rare.
+func (r *claimSizer) claim(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
 	if r.jobs.Load() < onlySmall {
-		return r.inParts(ctx, do, c)
+		return r.claimInParts(ctx, do, c)
 	}
 	if c.Bytes <= 0 || c.Bytes > mostAnswer {
 		c.Bytes = mostAnswer
 	}
 	leases, err := do(ctx, c)
 	for i := range leases {
-		r.saw(len(leases[i].Args) + len(leases[i].Checkpoint))
+		r.observe(len(leases[i].Args) + len(leases[i].Checkpoint))
 	}
 	return leases, err
 }
 
-// inParts claims, reclaims or expires in parts, until it has as many jobs as the worker asked for, or enough bytes for one answer. The store tells the size of a job only
-// with its lease, and a leased job must reach its worker, so each part is small.
-func (r *smallRun) inParts(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
+// claimInParts claims, reclaims or expires in parts, until it has as many jobs as the worker asked for, or enough bytes for one answer. The size of a job is known
+// only when it is leased, and a leased job must reach its worker, so the parts are small: the answer stays below about mostAnswer plus one part of jobs of
+// unexpected size. An error after the first part is not returned: the jobs that are already leased are.
+func (r *claimSizer) claimInParts(ctx context.Context, do func(context.Context, holdfast.Claim) ([]holdfast.Lease, error), c holdfast.Claim) ([]holdfast.Lease, error) {
 	limit, start, bytes, most := c.Limit, c.Start, 0, mostAnswer
 	if c.Bytes > 0 {
 		most = min(c.Bytes, mostAnswer)
@@ -188,7 +193,7 @@ func (r *smallRun) inParts(ctx context.Context, do func(context.Context, holdfas
 		}
 		for i := range leases {
 			size := len(leases[i].Args) + len(leases[i].Checkpoint)
-			r.saw(size)
+			r.observe(size)
 			bytes += size
 			if c.OwnerSlots > 0 && leases[i].Owner != "" {
 				if c.Busy == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// bring opens a bulk stream and sends the beginning of a line.
-func (s *gateScene) bring(who string, bytes int) net.Conn {
+// opensBulk opens a bulk stream and sends the beginning of a line.
+func (s *gateScene) opensBulk(who string, bytes int) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -36,15 +36,15 @@ func (s *gateScene) bring(who string, bytes int) net.Conn {
 	return conn
 }
 
-// 128 streams of 3.9 MiB without the end of a line took 885 MiB.
-func TestLinesWithoutEndTakeNoMoreMemoryThanThereIsForBodies(t *testing.T) {
+// Without the limit, 128 streams with a line of 3.9 MiB without an end used 885 MiB.
+func TestEndlessLinesStayWithinTheBodyMemoryLimit(t *testing.T) {
 	const most = 8 << 20
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
 	idle, stop := held(), make(chan struct{})
 	seen := peak(stop)
 	var conns []net.Conn
 	for range 24 {
-		conns = append(conns, s.bring("own", 3900<<10))
+		conns = append(conns, s.opensBulk("own", 3900<<10))
 	}
 	refused := make(chan bool, len(conns))
 	for _, conn := range conns {
@@ -82,8 +82,8 @@ func TestLinesWithoutEndTakeNoMoreMemoryThanThereIsForBodies(t *testing.T) {
 	}
 }
 
-// Under overload, when bodies of jobs had all the memory, renewals were refused.
-func TestWorkersAreHeardWhenBodiesTakeAllMemory(t *testing.T) {
+// Without the reserve, renewals were refused under overload, when bodies of jobs used all the memory.
+func TestWorkersAreServedWhenBodiesUseAllMemory(t *testing.T) {
 	const most = 8 << 20
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: most} })
 	renewal := func() int {
@@ -106,7 +106,7 @@ func TestWorkersAreHeardWhenBodiesTakeAllMemory(t *testing.T) {
 	}
 }
 
-func TestLinesAreGivenBackWhenTheyAreEnqueued(t *testing.T) {
+func TestLineMemoryIsFreedWhenLinesAreEnqueued(t *testing.T) {
 	s := newGateScene(t)
 	var lines strings.Builder
 	for i := range 300 {
@@ -128,8 +128,8 @@ func TestLinesAreGivenBackWhenTheyAreEnqueued(t *testing.T) {
 	eventually(t, "all is given back", func() bool { return s.srv.bodies.held.Load() == 0 })
 }
 
-// 24 slow readers of a list of 60 jobs of 1 MiB took 1.9 GiB.
-func TestAnswersThatWaitForSlowReadersAreCounted(t *testing.T) {
+// Without the limit, 24 slow readers of a list of 60 jobs of 1 MiB used 1.9 GiB.
+func TestAnswersToSlowReadersCountAgainstTheMemoryLimit(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Bytes: 24 << 20} })
 	large := `{"kind":"mail","args":"` + strings.Repeat("x", 1000<<10) + `"}`
 	for range 20 {
@@ -167,7 +167,7 @@ func TestAnswersThatWaitForSlowReadersAreCounted(t *testing.T) {
 	}
 }
 
-// A countingStore notes how many jobs each claim asks for, and hands out as many of a size.
+// A countingStore records the limit of each claim, and returns as many jobs of a given size.
 type countingStore struct {
 	holdfast.Store
 	size  int
@@ -191,7 +191,7 @@ func (s *countingStore) Claim(_ context.Context, c holdfast.Claim) ([]holdfast.L
 	return leases, nil
 }
 
-func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
+func TestAClaimTakesAsManyJobsAsFitIntoAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		size, there, limit int
 		asked, want        int
@@ -201,7 +201,7 @@ func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
 	} {
 		store := &countingStore{size: c.size, left: c.there}
 		busy := map[string]int{"acme": 3}
-		leases, err := new(smallRun).inParts(t.Context(), store.Claim, holdfast.Claim{Limit: c.limit, Start: c.limit, OwnerSlots: 5000, Busy: busy})
+		leases, err := new(claimSizer).claimInParts(t.Context(), store.Claim, holdfast.Claim{Limit: c.limit, Start: c.limit, OwnerSlots: 5000, Busy: busy})
 		if err != nil || len(leases) != c.want || len(store.asked) != c.asked || slices.Max(store.asked) > largestClaim {
 			t.Errorf("%+v: %d leases in %v, %v", c, len(leases), store.asked, err)
 		}
@@ -218,9 +218,9 @@ func TestAClaimTakesWhatFitsIntoAnAnswer(t *testing.T) {
 	}
 }
 
-func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
+func TestAClaimOfSmallJobsIsNotDivided(t *testing.T) {
 	store := &countingStore{size: 100, left: 100_000}
-	var small smallRun
+	var small claimSizer
 	claim := func(limit, bytes int) int {
 		leases, err := small.claim(t.Context(), store.Claim, holdfast.Claim{Limit: limit, Bytes: bytes})
 		if err != nil {
@@ -238,7 +238,7 @@ func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
 	if !slices.Equal(store.asked, []int{10_000, 10_000, 10_000}) || !slices.Equal(store.bytes, []int{mostAnswer, mostAnswer, 1 << 20}) {
 		t.Errorf("claims of %v jobs and %v bytes", store.asked, store.bytes)
 	}
-	store.size = 1 << 20 // more than was to be expected
+	store.size = 1 << 20 // larger than the jobs before
 	if n := claim(10_000, 0); n != 8 {
 		t.Errorf("%d large jobs in one answer", n)
 	}
@@ -248,7 +248,7 @@ func TestWhereJobsAreSmallAClaimTakesAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestNoLargeJobIsLostByACutClaim(t *testing.T) {
+func TestADividedClaimLosesNoLargeJob(t *testing.T) {
 	s := newGateScene(t)
 	large := `{"kind":"mail","args":"` + strings.Repeat("x", 1000<<10) + `"}`
 	for range 20 {
@@ -275,7 +275,7 @@ func TestNoLargeJobIsLostByACutClaim(t *testing.T) {
 	}
 }
 
-func TestStreamsOfOneCallerLeaveRoomForOthersAndForWorkers(t *testing.T) {
+func TestStreamsOfOneCallerLeaveCapacityForOthersAndForWorkers(t *testing.T) {
 	most := Limits{Streams: 16, InFlight: 8}.orDefaults()
 	var s streams
 	fill := func(class streamClass, caller, remote string) (n int) {
@@ -286,27 +286,27 @@ func TestStreamsOfOneCallerLeaveRoomForOthersAndForWorkers(t *testing.T) {
 		}
 		return n
 	}
-	if n := fill(listening, "key a", "192.0.2.1:1"); n != 4 {
+	if n := fill(eventStream, "key a", "192.0.2.1:1"); n != 4 {
 		t.Errorf("one key listens %d times", n)
 	}
-	if n := fill(listening, "key b", "192.0.2.1:2"); n != 0 {
+	if n := fill(eventStream, "key b", "192.0.2.1:2"); n != 0 {
 		t.Errorf("one address listens %d times more", n)
 	}
-	if n := fill(listening, "key c", "192.0.2.2:1"); n != 4 {
+	if n := fill(eventStream, "key c", "192.0.2.2:1"); n != 4 {
 		t.Errorf("another key at another address listens %d times", n)
 	}
-	if n := fill(listening, "key d", "192.0.2.3:1"); n != 0 {
+	if n := fill(eventStream, "key d", "192.0.2.3:1"); n != 0 {
 		t.Errorf("more than half of the streams listen: %d", n)
 	}
-	if n := fill(bringing, "key d", "192.0.2.3:1"); n != 4 {
+	if n := fill(bulkStream, "key d", "192.0.2.3:1"); n != 4 {
 		t.Errorf("%d bring jobs", n)
 	}
-	if n := fill(waiting, "key w", "192.0.2.1:1"); n != 4 {
+	if n := fill(waitStream, "key w", "192.0.2.1:1"); n != 4 {
 		t.Errorf("%d workers wait", n)
 	}
 }
 
-func TestAStreamLeavesNothingBehind(t *testing.T) {
+func TestAClosedStreamIsNotCountedAnyMore(t *testing.T) {
 	most := Limits{}.orDefaults()
 	var s streams
 	var all sync.WaitGroup
@@ -319,7 +319,7 @@ func TestAStreamLeavesNothingBehind(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if s.count() != 0 || len(s.whose) != 0 {
-		t.Error(s.of, s.whose)
+	if s.count() != 0 || len(s.listeners) != 0 {
+		t.Error(s.of, s.listeners)
 	}
 }

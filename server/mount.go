@@ -10,32 +10,32 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A mounted route, as the gate, its test and the document's test see it.
+// A mounted route, as authorisation and the tests of routes and document see it.
 type mounted struct {
 	name, method, path string
 	scope, also        apikey.Scope
 	about, tag         string
 	status             int
-	in, out            any // pointers to a request and an answer of its types
+	in, out            any // pointers to zero values of the request and answer types
 	long               bool
 }
 
-// mount puts a route on the mux and into the table of the gate.
+// mount mounts a route on the mux, behind authentication and limits.
 func mount[In, Out any](s *Server, r api.Route[In, Out], do func(ctx context.Context, c Caller, in *In) (Out, error)) {
 	to := mountedOf(r)
-	s.put(api.Prefix, to, func(w http.ResponseWriter, request *http.Request, c Caller) error {
+	s.handle(api.Prefix, to, func(w http.ResponseWriter, request *http.Request, c Caller) error {
 		in := new(In)
 		body, free, err := s.bodyOf(w, request, r.Limit)
 		defer free()
 		if err == nil {
-			err = s.stillMay(w, request, to)
+			err = s.recheckKey(w, request, to)
 		}
 		if err != nil {
 			return err
 		}
-		out, err := running(s, w, request, func(ctx context.Context) (out Out, err error) { // who is sent away has cost no reading
+		out, err := running(s, w, request, func(ctx context.Context) (out Out, err error) { // a request that is refused for overload has cost no decoding
 			if err = api.Decode(request, body, in); err == nil {
-				err = s.own(ctx, c, in)
+				err = s.checkOwner(ctx, c, in)
 			}
 			if err == nil {
 				out, err = do(ctx, c, in)
@@ -50,16 +50,16 @@ func mount[In, Out any](s *Server, r api.Route[In, Out], do func(ctx context.Con
 	})
 }
 
-// mountRaw mounts a route that reads its body, or writes its answer, by itself: as a stream, or in another form than JSON. The gate has looked at the
-// caller and at the parameters by then. An error is told as a problem, unless something was written before.
+// mountRaw mounts a route that reads its body, or writes its answer, itself: as a stream, or in another form than JSON. The caller is authorised and the
+// parameters are decoded before do is called. An error is answered as a problem, unless do has begun an answer.
 func mountRaw[In, Out any](s *Server, r api.Route[In, Out], do func(w http.ResponseWriter, request *http.Request, c Caller, in *In) error) {
-	s.put(api.Prefix, mountedOf(r), func(w http.ResponseWriter, request *http.Request, c Caller) error {
+	s.handle(api.Prefix, mountedOf(r), func(w http.ResponseWriter, request *http.Request, c Caller) error {
 		in := new(In)
 		if err := api.Decode(request, nil, in); err != nil {
 			return err
 		}
 		_, err := running(s, w, request, func(ctx context.Context) (none struct{}, err error) {
-			if err = s.own(ctx, c, in); err == nil {
+			if err = s.checkOwner(ctx, c, in); err == nil {
 				err = do(w, request, c, in)
 			}
 			return none, err
@@ -75,13 +75,13 @@ func mountedOf[In, Out any](r api.Route[In, Out]) mounted {
 	}
 }
 
-// put puts a route behind the gate.
-func (s *Server) put(prefix string, to mounted, do func(w http.ResponseWriter, r *http.Request, c Caller) error) {
+// handle mounts a route behind authentication and limits.
+func (s *Server) handle(prefix string, to mounted, do func(w http.ResponseWriter, r *http.Request, c Caller) error) {
 	s.routes = append(s.routes, to)
 	s.mux.HandleFunc(to.method+" "+prefix+to.path, func(w http.ResponseWriter, r *http.Request) {
 		caller, err := s.admit(w, r, to)
 		if err == nil && to.long {
-			ctx, over := s.during(r.Context(), caller)
+			ctx, over := s.untilKeyEnds(r.Context(), caller)
 			defer over()
 			r = r.WithContext(ctx)
 		}
@@ -93,23 +93,23 @@ func (s *Server) put(prefix string, to mounted, do func(w http.ResponseWriter, r
 		}
 		if err != nil {
 			s.refuse(w, r, err)
-			s.rest(w, r, err)
+			s.pauseRejected(w, r, err)
 		}
 	})
 }
 
-func statusOf[Out any](said int) int {
+func statusOf[Out any](status int) int {
 	var out Out
 	if _, nothing := any(out).(api.Nothing); nothing {
 		return http.StatusNoContent
 	}
-	if said != 0 {
-		return said
+	if status != 0 {
+		return status
 	}
 	return http.StatusOK
 }
 
-// answer writes what comes back.
+// answer writes a successful answer.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, out any) {
 	if status == http.StatusNoContent {
 		w.WriteHeader(status)
@@ -120,7 +120,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, status int, out 
 		s.refuse(w, r, err)
 		return
 	}
-	text = append(text, '\n') // for whoever asks from a shell
+	text = append(text, '\n') // for terminals
 	a := replyOf(w)
 	if !s.takeAnswer(a, int64(len(text)), r.Method == http.MethodGet) {
 		s.refuse(w, r, busy())

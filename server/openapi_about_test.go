@@ -2,41 +2,43 @@ package server
 
 import "github.com/danielgtaylor/huma/v2"
 
-// overview is what the document begins with.
-const overview = `Background jobs that do not get lost.
+// overview is the description of the whole document.
+const overview = `Holdfast runs background jobs. This API enqueues jobs, serves workers in any language, and operates the system.
 
-Everything is below /v1 and speaks JSON. Durations are texts such as "1m30s"; moments are RFC 3339; ids are UUIDs. A member that nobody knows is refused, in the body as in the query, so that a slip of the pen is not taken for something else. Lists come in pages: read on with the cursor, or follow the Link.
+All routes are below /v1 and use JSON. Durations are strings such as "1m30s", times are RFC 3339, ids are UUIDs. Unknown members of a body and unknown query parameters are refused, so that a misspelled name does not go unnoticed. Lists are paged: send the cursor of an answer to get the next page, or follow the Link header.
 
-What went wrong is told as application/problem+json: go by its code, and show its detail to people.
+Authentication: send an API key in the header Authorization: Bearer hf_... Each route names the scopes that may call it.
 
-A name in a path is escaped as one segment: the dependency https://x:443/a is /v1/breakers/https:%2F%2Fx:443%2Fa.
+Errors are application/problem+json (RFC 9457): programs act on code, and detail tells people what to do. Every route may answer invalid (400), unauthenticated (401), forbidden (403), throttled (429), internal (500) and unavailable (503); further errors are listed with each route. After throttled and unavailable, wait for the time in Retry-After and send the request again.
 
-A worker claims jobs, renews its claims while it works, and reports what came of each: see the chapter workers. Whoever enqueues sends an Idempotency-Key and may then repeat the call until it is answered: there will be one job.`
+A name in a path is percent-encoded as one segment: the dependency https://x:443/a is /v1/breakers/https:%2F%2Fx:443%2Fa.
 
-// chapters are in the order in which people come to need them.
+Workers claim jobs, renew their leases while they run them, and report the outcome of each: see the section workers. To enqueue safely, send an Idempotency-Key and repeat the call until it is answered: it makes one job.`
+
+// chapters are the sections of the document, in the order in which people need them.
 var chapters = []*huma.Tag{
-	{Name: "jobs", Description: "Enqueueing jobs, looking at them, and intervening."},
-	{Name: "groups", Description: "Work that belongs together."},
-	{Name: "schedules", Description: "Jobs that are made at certain times."},
-	{Name: "workers", Description: "Claiming jobs and giving account of each: for workers in any language."},
-	{Name: "dead letters", Description: "Jobs that failed for good and wait for a person."},
-	{Name: "redrives", Description: "Sending dead letters round again, many at a time."},
-	{Name: "errors", Description: "What goes wrong over and over, and what people made of it."},
-	{Name: "breakers", Description: "What is known about the things that jobs call, and what is let through to them."},
-	{Name: "holds", Description: "Keeping jobs back, and dividing what there is between owners."},
-	{Name: "subscriptions", Description: "Who is told what, and every message to them."},
-	{Name: "events", Description: "What happened, in order, and what people did."},
+	{Name: "jobs", Description: "Enqueue jobs, read them and act on them."},
+	{Name: "groups", Description: "Jobs that end together."},
+	{Name: "schedules", Description: "Rules that enqueue jobs at certain times."},
+	{Name: "workers", Description: "Claim jobs, renew leases and report outcomes, for workers in any language."},
+	{Name: "dead letters", Description: "Jobs that failed for good and wait for a person to retry or discard them."},
+	{Name: "redrives", Description: "Queue many dead letters again, at a controlled pace."},
+	{Name: "errors", Description: "Error groups: failures with the same fingerprint, and their status."},
+	{Name: "breakers", Description: "Circuit breakers of the dependencies that jobs call."},
+	{Name: "holds", Description: "Holds that keep jobs from being claimed, queues, and how owners share workers."},
+	{Name: "subscriptions", Description: "Which events are delivered where, and every delivery."},
+	{Name: "events", Description: "Events in order, and the audit log of what people did."},
 	{Name: "retention", Description: "How long ended jobs are kept, and what remains of them."},
-	{Name: "duties", Description: "What workers do on a beat, and who they are."},
-	{Name: "policy", Description: "How failures are judged, as data."},
-	{Name: "figures", Description: "The store as a whole."},
-	{Name: "keys", Description: "API keys."},
-	{Name: "store", Description: "What only engines need: the rest of a store's roles."},
+	{Name: "duties", Description: "Maintenance that workers do at intervals, and the live workers."},
+	{Name: "policy", Description: "The applied policy: how failures are handled."},
+	{Name: "figures", Description: "Counts, trends and the integrity check of the store."},
+	{Name: "keys", Description: "API keys: create, list and revoke them."},
+	{Name: "store", Description: "The methods of a store, for engines and other Go programs that work through a server."},
 }
 
-// examples are bodies that make sense, by the name of the route and the way they go. A test reads them as the types that they are of.
+// examples are request and answer bodies, by route name and direction. A test decodes each as its type.
 var examples = map[string]string{
-	"problem":            `{"type": "/problems/conflict", "title": "What is there stands against it", "status": 409, "detail": "job 01890a5d-ac96-774b-bcce-b302099a8057 is complete: only a failed, waiting or stuck job can be retried", "code": "conflict", "job": "01890a5d-ac96-774b-bcce-b302099a8057", "request_id": "01890a5d-b1f0-7c3e-9d2a-0f1e2d3c4b5a"}`,
+	"problem":            `{"type": "/problems/conflict", "title": "The request conflicts with the present state", "status": 409, "detail": "job 01890a5d-ac96-774b-bcce-b302099a8057 is complete: only a failed job can be retried", "code": "conflict", "job": "01890a5d-ac96-774b-bcce-b302099a8057", "request_id": "01890a5d-b1f0-7c3e-9d2a-0f1e2d3c4b5a"}`,
 	"enqueue in":         `{"kind": "mail", "args": {"to": "ann@example.com"}, "queue": "mails", "owner": "acme", "delay": "30s", "unique_key": "welcome/ann"}`,
 	"enqueue out":        `{"id": "01890a5d-ac96-774b-bcce-b302099a8057"}`,
 	"enqueue-bulk in":    `[{"kind": "mail", "args": {"to": "ann@example.com"}}, {"kind": "mail", "args": {"to": "bob@example.com"}}]`,

@@ -16,17 +16,17 @@ import (
 
 const schemas = "#/components/schemas/"
 
-// A writer writes the OpenAPI document from the routes, the types that travel, and what is said about them in the code.
+// A writer makes the OpenAPI document from the routes, the JSON types and the comments in the code.
 type writer struct {
 	doc      *huma.OpenAPI
-	words    map[string]string // what the code says, by type and member
+	words    map[string]string // comments of the code, by type and field
 	registry huma.Registry
-	sent     []*huma.Schema           // what clients send: there, unknown members are refused
-	told     []*huma.Schema           // what they are told: there, a newer server may say more
+	sent     []*huma.Schema           // schemas of requests: unknown members are refused
+	told     []*huma.Schema           // schemas of answers: a newer server may send more
 	shared   map[string][]*huma.Param // parameters of types that several requests may embed, by type and name
 }
 
-// openapi makes the document of all that a server has mounted.
+// openapi makes the document of all routes that a server has mounted.
 func openapi(t *testing.T, s *Server) *huma.OpenAPI {
 	t.Helper()
 	w := newWriter(wordsOf(t))
@@ -50,26 +50,26 @@ func newWriter(words map[string]string) *writer {
 			Title: "Holdfast", Version: "1", Description: overview,
 			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
-		Servers:  []*huma.Server{{URL: "http://127.0.0.1:4747", Description: "a server on one's own machine"}},
+		Servers:  []*huma.Server{{URL: "http://127.0.0.1:4747", Description: "a server on this machine"}},
 		Security: []map[string][]string{{"key": {}}},
 		Components: &huma.Components{
 			Schemas: registry,
 			Headers: headers(),
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				"key": {Type: "http", Scheme: "bearer", Description: "An API key, such as hf_<id>_<secret>_<check>. An operator makes them with 'holdfast keys create' or POST /v1/keys. One may be bound to an owner: it is for what is the owner's, and everything else is closed to it or does not exist. A server on one's own machine may be open: then none is needed."},
+				"key": {Type: "http", Scheme: "bearer", Description: "An API key such as hf_<id>_<secret>_<check>. Create one with 'holdfast keys create' or POST /v1/keys. A key that is bound to an owner can only access that owner's jobs and groups; others are answered with not_found or forbidden. A server on your own machine may be open: then no key is needed."},
 			},
 		},
 	}}
 	problem := w.schema(reflect.TypeFor[api.Problem](), "Problem")
 	w.doc.Components.Responses = map[string]*huma.Response{"Problem": {
-		Description: "what went wrong, and what to do about it (RFC 9457)",
+		Description: "What went wrong, and what to do about it (RFC 9457).",
 		Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem, Example: example("problem")}},
 	}}
 	w.told = append(w.told, problem)
 	return w
 }
 
-// described is the type that stands in the document for another.
+// described is the type that the document describes in place of another.
 func described(t reflect.Type) reflect.Type {
 	if other, ok := reflect.Zero(t).Interface().(interface{ Described() reflect.Type }); ok {
 		return other.Described()
@@ -85,7 +85,7 @@ func (w *writer) schema(t reflect.Type, hint string) *huma.Schema {
 	return w.registry.Schema(t, true, hint)
 }
 
-// operation writes about one route.
+// operation adds one route.
 func (w *writer) operation(m mounted) {
 	o := &huma.Operation{
 		OperationID: m.name, Method: m.method, Path: api.Prefix + m.path, Tags: []string{m.tag},
@@ -123,7 +123,7 @@ func (w *writer) operation(m mounted) {
 func (m mounted) request() reflect.Type { return reflect.TypeOf(m.in).Elem() }
 func (m mounted) answer() reflect.Type  { return reflect.TypeOf(m.out).Elem() }
 
-// param writes about a parameter, and remembers of which type it is a member.
+// param adds a parameter, and records in which type it is declared.
 func (w *writer) param(m mounted, f reflect.StructField, where, name string) *huma.Param {
 	schema := huma.SchemaFromField(w.registry, f, name)
 	told := &huma.Param{Name: name, In: where, Required: where == "path" || f.Tag.Get("required") == "true", Description: schema.Description, Schema: schema}
@@ -133,7 +133,7 @@ func (w *writer) param(m mounted, f reflect.StructField, where, name string) *hu
 	return told
 }
 
-// share writes a parameter that several routes have once.
+// share moves parameters that several routes have into the components.
 func (w *writer) share() {
 	w.doc.Components.Parameters = map[string]*huma.Param{}
 	for name, all := range w.shared {
@@ -148,21 +148,21 @@ func (w *writer) share() {
 	}
 }
 
-// headers are those of answers that say something.
+// headers are the response headers that need a description.
 func headers() map[string]*huma.Param {
 	all := map[string]*huma.Param{}
 	for name, about := range map[string]string{
-		"X-Request-Id": "the id of this request, as stories and logs know it",
-		"ETag":         "tells whether the job is still as somebody saw it; for If-Match",
-		"Link":         "leads to the next page (rel=next); none on the last",
-		"Location":     "where to look for it",
+		"X-Request-Id": "Id of this request, as in stories and logs.",
+		"ETag":         "Version of the job, for If-Match.",
+		"Link":         "URL of the next page (rel=next); missing on the last page.",
+		"Location":     "Path of the new resource.",
 	} {
 		all[name] = &huma.Param{Description: about, Schema: &huma.Schema{Type: huma.TypeString}}
 	}
 	return all
 }
 
-// headersOf are those that a route's answer has.
+// headersOf are the headers of a route's answer.
 func headersOf(m mounted) map[string]*huma.Param {
 	out, has := reflect.Zero(m.answer()).Interface(), []string{"X-Request-Id"}
 	if _, ok := out.(interface{ Digest() string }); ok {
@@ -181,7 +181,7 @@ func headersOf(m mounted) map[string]*huma.Param {
 	return headers
 }
 
-// requires reports whether a body must be sent: one of which everything may be left out may be left out itself.
+// requires reports whether a body must be sent: a body with only optional members may be left out.
 func requires(body reflect.Type) bool {
 	if body.Kind() != reflect.Struct {
 		return true
@@ -195,7 +195,7 @@ func requires(body reflect.Type) bool {
 	return false
 }
 
-// otherForms are those in which bodies may come or go beside JSON.
+// otherForms adds the content types beside JSON.
 func (w *writer) otherForms(m mounted, o *huma.Operation) {
 	text := &huma.Schema{Type: huma.TypeString}
 	switch m.name {
@@ -204,18 +204,18 @@ func (w *writer) otherForms(m mounted, o *huma.Operation) {
 	case "apply-policy":
 		o.RequestBody.Content["application/yaml"] = &huma.MediaType{Schema: text}
 	case "enqueue-bulk":
-		o.RequestBody.Content["application/x-ndjson"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "one draft a line"}}
+		o.RequestBody.Content["application/x-ndjson"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Description: "One draft in each line."}}
 		line := w.schema(reflect.TypeFor[api.Line](), "Line")
 		w.told = append(w.told, line)
 		o.Responses["200"].Content["application/x-ndjson"] = &huma.MediaType{Schema: line}
 	case "enqueue":
-		o.Responses["200"] = &huma.Response{Description: "the draft met a twin: nothing was added, and this is the twin", Content: o.Responses["201"].Content, Headers: o.Responses["201"].Headers}
+		o.Responses["200"] = &huma.Response{Description: "A job with the same unique or idempotency key exists. Nothing was added; the answer is the existing job.", Content: o.Responses["201"].Content, Headers: o.Responses["201"].Headers}
 	case "events", "follow-events":
 		o.Responses["200"].Content = map[string]*huma.MediaType{"text/event-stream": {Schema: text}}
 	}
 }
 
-// wordsOn are what is said of a route: its first sentence, without its stop; the rest, and who may ask.
+// wordsOn is the summary of a route, which is the first sentence of About without its period, and the description: the rest and the scopes.
 func wordsOn(m mounted) (summary, more string) {
 	summary, rest, _ := strings.Cut(m.about, ". ")
 	if rest != "" {
@@ -233,12 +233,12 @@ func wordsOn(m mounted) (summary, more string) {
 	}
 	more = rest + "Needs a key of scope " + who + "."
 	if (Caller{Scope: apikey.Admin, Owner: "anybody"}).may(m) == nil {
-		more += " One that is bound to an owner will do for what is the owner's."
+		more += " A key that is bound to an owner may be used for that owner's jobs and groups."
 	}
 	return strings.TrimSuffix(summary, "."), more
 }
 
-// finish writes what is known only when all routes are there.
+// finish does what needs all routes.
 func (w *writer) finish() *huma.OpenAPI {
 	w.webhooks()
 	w.share()
@@ -249,7 +249,7 @@ func (w *writer) finish() *huma.OpenAPI {
 	for name, schema := range w.registry.Map() {
 		w.polish(schema, w.registry.TypeFromRef(schemas+name))
 		if open[name] || !closed[name] {
-			schema.AdditionalProperties = nil // whoever reads an answer must not stumble over what is new in it
+			schema.AdditionalProperties = nil // clients must not fail on members that a newer server adds
 		}
 	}
 	w.each(func(s *huma.Schema) {
@@ -261,7 +261,7 @@ func (w *writer) finish() *huma.OpenAPI {
 	return w.doc
 }
 
-// reach finds the components that schemas lead to.
+// reach finds the components that schemas refer to.
 func (w *writer) reach(from []*huma.Schema, seen map[string]bool) {
 	for _, s := range from {
 		if s == nil {
@@ -306,7 +306,7 @@ func inside(s *huma.Schema) []*huma.Schema {
 	return list
 }
 
-// example is one for a body, if there is one.
+// example is the example of a body, if there is one.
 func example(name string) any {
 	if text, ok := examples[name]; ok {
 		return json.RawMessage(text)

@@ -116,7 +116,7 @@ func TestTheDocumentSaysTheSameInJSON(t *testing.T) {
 	}
 }
 
-func TestYAMLBecomesJSONToTheLetter(t *testing.T) {
+func TestYAMLIsConvertedToJSONExactly(t *testing.T) {
 	for text, want := range map[string]string{
 		"b: 1\na: [1.5, true, null, no, x]\n":  `{"b":1,"a":[1.5,true,null,"no","x"]}`,
 		"at: 2026-01-02T03:04:05Z\nn: \"1\"\n": `{"at":"2026-01-02T03:04:05Z","n":"1"}`,
@@ -133,7 +133,7 @@ func TestYAMLBecomesJSONToTheLetter(t *testing.T) {
 	}
 }
 
-func TestEveryRouteIsDescribedToPeopleAndPrograms(t *testing.T) {
+func TestEveryRouteIsDocumented(t *testing.T) {
 	srv, _, _, _ := documented(t)
 	type param struct {
 		Ref               string `json:"$ref"`
@@ -156,7 +156,7 @@ func TestEveryRouteIsDescribedToPeopleAndPrograms(t *testing.T) {
 	if may := page.Header().Get("Content-Security-Policy"); !strings.HasPrefix(may, "default-src 'none'") || strings.Contains(body, "<script") {
 		t.Errorf("the page for people may do more than look: %q", may)
 	}
-	if !strings.Contains(body, "go on after the page that gave this cursor") {
+	if !strings.Contains(body, "Cursor of the previous page") {
 		t.Error("the page for people lacks what several routes share")
 	}
 	seen := map[string]bool{}
@@ -191,7 +191,7 @@ func TestEveryRouteIsDescribedToPeopleAndPrograms(t *testing.T) {
 	}
 }
 
-func TestTheTypeOfAProblemLeadsToAPage(t *testing.T) {
+func TestTheTypeOfAProblemHasAPage(t *testing.T) {
 	srv, _, _, _ := documented(t)
 	if page := told(t, srv, "/problems/conflict"); !strings.Contains(page.Body.String(), "HTTP status 409") || !strings.HasPrefix(page.Header().Get("Content-Type"), "text/plain") {
 		t.Errorf("it leads to %q", page.Body)

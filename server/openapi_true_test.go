@@ -71,7 +71,7 @@ func (s *Server) route(name string) (mounted, bool) {
 	return mounted{}, false
 }
 
-func TestTheExamplesAreWhatTheySay(t *testing.T) {
+func TestTheExamplesMatchTheirTypes(t *testing.T) {
 	srv, doc, _, _ := documented(t)
 	for name, text := range examples {
 		if name == "problem" {
@@ -148,7 +148,7 @@ func lively(t *testing.T, desk *ops.Service, s holdfast.Store) map[string]string
 	}
 }
 
-func TestAnswersAreAsTheyAreDocumented(t *testing.T) {
+func TestAnswersMatchTheDocument(t *testing.T) {
 	srv, doc, desk, s := documented(t)
 	names := lively(t, desk, s)
 	web := httptest.NewServer(srv)
@@ -182,7 +182,7 @@ func TestAnswersAreAsTheyAreDocumented(t *testing.T) {
 	}
 }
 
-func TestWhatReceiversAreSentIsAsItIsDocumented(t *testing.T) {
+func TestWebhookRequestsMatchTheDocument(t *testing.T) {
 	_, doc, desk, s := documented(t)
 	lively(t, desk, s)
 	feed, err := s.Feed(t.Context(), 0, 100)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// names are those that types have in the document where their own would be taken for another's.
+// names are the schema names of types whose own name would be ambiguous.
 var names = map[reflect.Type]string{
 	reflect.TypeFor[ops.Line]():         "StoryLine",
 	reflect.TypeFor[ops.Held]():         "HoldInForce",
@@ -32,7 +32,7 @@ var names = map[reflect.Type]string{
 	reflect.TypeFor[redrive.Refusal]():  "RedriveRefusal",
 }
 
-// namer makes names for types: their own, and where that is another's, with the room before it that they come from.
+// namer makes schema names: the name of the type, or, if that is taken, with the package before it.
 func namer() func(t reflect.Type, hint string) string {
 	taken := map[string]reflect.Type{}
 	return func(t reflect.Type, hint string) string {
@@ -62,7 +62,7 @@ func namer() func(t reflect.Type, hint string) string {
 	}
 }
 
-// Types that are texts of a certain form. The document names the form; in Go they stand for types that cannot know of documents.
+// Types for strings of a certain form. They stand in for types whose packages do not know OpenAPI.
 type (
 	asDuration   string
 	asSpan       string
@@ -95,7 +95,7 @@ func aliases() map[reflect.Type]reflect.Type {
 	}
 }
 
-// length is how durations are written: 1m30s.
+// length is the pattern of durations such as 1m30s.
 const length = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0`
 
 func (asDuration) Schema(r huma.Registry) *huma.Schema {
@@ -146,7 +146,7 @@ func (asMissed) Schema(r huma.Registry) *huma.Schema {
 	return shared(r, "MissedSlots", oneOf(schedule.Skip, schedule.One, schedule.All))
 }
 
-// shared is a schema that has a name of its own.
+// shared is a schema in the components.
 func shared(r huma.Registry, name string, s *huma.Schema) *huma.Schema {
 	r.Map()[name] = s
 	return &huma.Schema{Ref: schemas + name}
@@ -160,7 +160,7 @@ func oneOf[S ~string](values ...S) *huma.Schema {
 	return s
 }
 
-// polish adds to the schema of a type what its code says about it.
+// polish adds descriptions from the code to the schema of a type.
 func (w *writer) polish(s *huma.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return
@@ -186,7 +186,7 @@ func (w *writer) polish(s *huma.Schema, t reflect.Type) {
 	}
 }
 
-// declarer is the type in which a field stands, which may be embedded.
+// declarer is the type in which a field is declared, which may be embedded.
 func declarer(t reflect.Type, f reflect.StructField) reflect.Type {
 	for _, i := range f.Index[:len(f.Index)-1] {
 		t = t.Field(i).Type
@@ -197,13 +197,13 @@ func declarer(t reflect.Type, f reflect.StructField) reflect.Type {
 	return t
 }
 
-// wordFor is under which name a comment is kept.
+// wordFor is the name under which a comment is stored.
 func wordFor(t reflect.Type, field string) string {
 	name, _, _ := strings.Cut(t.Name(), "[")
 	return strings.TrimSuffix(path.Base(t.PkgPath())+"."+name+"."+field, ".")
 }
 
-// webhooks tell what receivers of subscriptions are sent. Durations in it are numbers: it is the JSON that CloudEvents have always had here.
+// webhooks describes the requests that webhook receivers get.
 func (w *writer) webhooks() {
 	w.told = append(w.told, w.schema(reflect.TypeFor[holdfast.Event](), "Event"))
 	told := *w.registry.Map()["Event"]
@@ -211,7 +211,7 @@ func (w *writer) webhooks() {
 	for name, p := range w.registry.Map()["Event"].Properties {
 		told.Properties[name] = p
 	}
-	told.AdditionalProperties, told.Description = nil, "what happened, to what, and why"
+	told.AdditionalProperties, told.Description = nil, "What happened, to what, and why."
 	w.registry.Map()["CloudEventData"] = &told
 	text := func(about string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: about} }
 	w.registry.Map()["CloudEvent"] = &huma.Schema{
@@ -219,13 +219,13 @@ func (w *writer) webhooks() {
 		Required: []string{"specversion", "id", "source", "type", "time", "datacontenttype", "sequence", "data"},
 		Properties: map[string]*huma.Schema{
 			"specversion":     {Type: huma.TypeString, Const: "1.0"},
-			"id":              text("its number in the feed: the same event has the same id, however often it is sent"),
-			"source":          text("the server it comes from"),
-			"type":            {Type: huma.TypeString, Description: "what happened", Examples: []any{"io.holdfast.job.failed"}},
-			"subject":         text("the id of a job, or what else it is about, such as group/<id>"),
+			"id":              text("Number of the event in the feed. The same event has the same id, however often it is sent."),
+			"source":          text("Server that sent the event."),
+			"type":            {Type: huma.TypeString, Description: "What happened.", Examples: []any{"io.holdfast.job.failed"}},
+			"subject":         text("Id of the job, or another subject such as group/<id>."),
 			"time":            {Type: huma.TypeString, Format: "date-time"},
 			"datacontenttype": {Type: huma.TypeString, Const: "application/json"},
-			"sequence":        text("the number, so wide that texts sort like numbers"),
+			"sequence":        text("Number of the event with leading zeros, so that strings sort like numbers."),
 			"data":            {Ref: schemas + "CloudEventData"},
 		},
 	}
@@ -234,21 +234,21 @@ func (w *writer) webhooks() {
 		return &huma.Param{Name: name, In: "header", Required: required, Description: about, Schema: &huma.Schema{Type: huma.TypeString}}
 	}
 	w.doc.Webhooks = map[string]*huma.PathItem{"event": {Post: &huma.Operation{
-		OperationID: "receive-event", Summary: "What receivers of a subscription with the sink webhook are sent", Tags: []string{"subscriptions"},
-		Description: "Signed by Standard Webhooks. A delivery is sent until a 2xx answers it, so a receiver may see one twice: go by webhook-id, or by the ids of the events.",
+		OperationID: "receive-event", Summary: "Request to a webhook receiver", Tags: []string{"subscriptions"},
+		Description: "Sent to the target of a subscription with the sink webhook, and signed as in Standard Webhooks. A delivery is repeated until it is answered with 2xx, so a receiver may get it twice: recognise duplicates by webhook-id, or by the ids of the events.",
 		Security:    []map[string][]string{{}},
 		Parameters: []*huma.Param{
-			header("webhook-id", "of the delivery: the same when it is sent again", true),
-			header("webhook-timestamp", "when it was sent, in seconds since 1970", true),
-			header("webhook-signature", "one or more of v1,<base64>, with a space between; not there when the subscription has no secret", false),
+			header("webhook-id", "Id of the delivery. It is the same when the delivery is sent again.", true),
+			header("webhook-timestamp", "When the request was sent, in seconds since 1970.", true),
+			header("webhook-signature", "One or more signatures v1,<base64>, separated by spaces. Missing when the subscription has no secret.", false),
 		},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/cloudevents+json":       {Schema: one},
 			"application/cloudevents-batch+json": {Schema: &huma.Schema{Type: huma.TypeArray, Items: one}},
 		}},
 		Responses: map[string]*huma.Response{
-			"2XX": {Description: "it was received"},
-			"410": {Description: "the receiver wants no more: the subscription is disabled"},
+			"2XX": {Description: "The receiver has accepted the delivery."},
+			"410": {Description: "The receiver wants no more events: the subscription is disabled."},
 		},
 	}}}
 }

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// rooms are where the types that travel are written, and what is said about them.
+// rooms are the folders of the packages with JSON types.
 var rooms = []string{"..", "../api", "../ops", "../apikey", "../duty", "../schedule", "../failure/redrive", "../failure/breaker", "../notify/subscription"}
 
-// wordsOf are the comments of structs and of their fields, so that the document says what the code says.
+// wordsOf reads the comments of structs and their fields, which become the descriptions in the document.
 func wordsOf(t *testing.T) map[string]string {
 	t.Helper()
 	words := map[string]string{}
@@ -71,13 +71,24 @@ func wordsOfType(words map[string]string, room string, d *ast.GenDecl) {
 	}
 }
 
-// lineOf is what is said about a field. A few words above it are the title of a section.
+// lineOf is the comment of a field. A short comment above it is the title of a section, and not part of it.
 func lineOf(f *ast.Field) string {
 	above := unbroken(f.Doc.Text())
 	if len(strings.Fields(above)) <= 7 {
 		above = ""
 	}
-	return strings.TrimSpace(above + " " + unbroken(f.Comment.Text()))
+	return sentence(strings.TrimSpace(above + " " + unbroken(f.Comment.Text())))
+}
+
+// sentence begins a text with a capital letter and ends it with a period.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	if !strings.ContainsAny(text[len(text)-1:], ".!?") {
+		text += "."
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // unbroken is a comment on one line.

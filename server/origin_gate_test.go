@@ -37,7 +37,7 @@ func TestWithoutKeysOnlyThisMachineByItsOwnNamesIsServed(t *testing.T) {
 	}
 }
 
-func TestPagesOfOthersChangeNothing(t *testing.T) {
+func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		s := newGateScene(t, func(c *Config) { c.Open, c.IgnoreKeys = open, open })
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
@@ -48,7 +48,7 @@ func TestPagesOfOthersChangeNothing(t *testing.T) {
 	}
 }
 
-// fromPages asks as pages of several origins do.
+// fromPages sends requests as pages of several origins do.
 func (s *gateScene) fromPages(open bool, method, site string) {
 	s.t.Helper()
 	for _, origin := range []string{"", "http://" + s.addr, "https://evil.example", "null"} {
@@ -69,7 +69,7 @@ func (s *gateScene) fromPages(open bool, method, site string) {
 	}
 }
 
-func TestLookingChangesNothing(t *testing.T) {
+func TestReadsChangeNothing(t *testing.T) {
 	s := newGateScene(t)
 	job, group := s.job("bob"), s.group("bob")
 	before := s.facts()

@@ -15,26 +15,27 @@ import (
 	"github.com/holdfastdev/holdfast/failure"
 )
 
-// report has the engine judge what workers say became of jobs.
+// report passes the outcomes that workers report to the engine, which decides and settles. Each outcome has its own answer. If the store is unavailable, the
+// whole call fails, and the worker repeats it.
 func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out api.Answers, err error) {
 	if s.cfg.Judge == nil {
-		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server has no engine that could judge: settle the jobs yourself, with /v1/claims/settle"}
+		return out, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "this server runs no engine to decide about outcomes: settle the jobs with /v1/claims/settle"}
 	}
-	said := in.Body.Outcomes
-	if err := tooMany("outcomes", len(said)); err != nil {
+	outcomes := in.Body.Outcomes
+	if err := tooMany("outcomes", len(outcomes)); err != nil {
 		return out, err
 	}
-	answers := make([]error, len(said))
+	answers := make([]error, len(outcomes))
 	var reports []engine.Report
-	var of []int // which outcome a report is of
-	for i := range said {
-		o, err := outcomeOf(&said[i])
-		var held loan
+	var of []int // index of the outcome of each report
+	for i := range outcomes {
+		o, err := outcomeOf(&outcomes[i])
+		var held cachedLease
 		if err == nil {
-			held, err = s.held(ctx, &said[i])
+			held, err = s.held(ctx, &outcomes[i])
 		}
-		if c.narrow() && (err == nil && !c.worksOn(held.lease.Queue, held.lease.Kind) || errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged)) {
-			err = noSuchJob(said[i].Job)
+		if c.bound() && (err == nil && !c.worksOn(held.lease.Queue, held.lease.Kind) || errors.Is(err, holdfast.ErrNotFound) || errors.Is(err, holdfast.ErrPurged)) {
+			err = noSuchJob(outcomes[i].Job)
 		}
 		if errors.Is(err, holdfast.ErrUnavailable) {
 			return out, err
@@ -54,23 +55,23 @@ func (s *Server) report(ctx context.Context, c Caller, in *api.OutcomesIn) (out 
 		}
 		for n, i := range of {
 			answers[i] = judged[n]
-			s.lent.done(said[i].Job, said[i].Token)
+			s.leaseCache.reported(outcomes[i].Job, outcomes[i].Token)
 		}
 	}
 	return api.Answers{Answers: api.Problems(answers)}, nil
 }
 
-// held is the lease that an outcome ends: as it was handed out here, or else as the store knows the job now. Whether it is still held is for the store
-// to say; what comes too late is kept as evidence.
-func (s *Server) held(ctx context.Context, o *api.Outcome) (loan, error) {
-	l, known := s.lent.recall(o.Job, o.Token)
+// held returns the lease that an outcome ends: from the cache, or else as the store has the job now. It does not check that the lease is still held: the store
+// does when it settles, and keeps the report of a lost lease in the story.
+func (s *Server) held(ctx context.Context, o *api.Outcome) (cachedLease, error) {
+	l, known := s.leaseCache.get(o.Job, o.Token)
 	if !known {
 		job, err := s.cfg.Store.Job(ctx, o.Job)
 		if err != nil {
 			return l, err
 		}
-		l = loan{holdfast.Lease{Job: job, Since: job.CreatedAt}, time.Now()}
-		if job.Generation > 1 { // when it was retried is told by its story alone; this attempt's beginning is near enough
+		l = cachedLease{holdfast.Lease{Job: job, Since: job.CreatedAt}, time.Now()}
+		if job.Generation > 1 { // when it was retried is only in the story; the start of this attempt is close enough
 			l.lease.Since = job.StartedAt
 		}
 		l.lease.Token = o.Token
@@ -79,32 +80,32 @@ func (s *Server) held(ctx context.Context, o *api.Outcome) (loan, error) {
 	return l, nil
 }
 
-// outcomeOf makes what a worker says into what an engine would have seen.
+// outcomeOf converts what a worker reports into what an engine would have observed.
 func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	seen.Took = o.Took
 	if o.Outcome != api.OutcomeComplete && len(o.Result) > 0 {
-		return seen, nonsense("a result with %q: only a complete job has one", o.Outcome)
+		return seen, invalid("a result with outcome %q: only complete jobs have a result", o.Outcome)
 	}
 	if o.Took < 0 || o.Took > holdfast.MaxDelay {
-		return seen, nonsense("an attempt that took %v", o.Took)
+		return seen, invalid("took is %v: give a duration between 0 and 100 years", o.Took)
 	}
 	switch o.Outcome {
 	case api.OutcomeComplete:
 		seen.Result = o.Result
 		if len(o.Result) > holdfast.MaxArgs {
-			err = nonsense("a result of %d bytes: the limit is %d; store the data elsewhere and return a reference", len(o.Result), holdfast.MaxArgs)
+			err = invalid("the result has %d bytes, the maximum is %d: store the data elsewhere and return a reference", len(o.Result), holdfast.MaxArgs)
 		}
 	case api.OutcomeFailed:
-		seen.Err = troubleOf(o)
+		seen.Err = errorOf(o)
 	case api.OutcomeThrottled:
-		seen.Err, err = throttleOf(o)
+		seen.Err, err = throttledError(o)
 	case api.OutcomeTimedOut:
-		seen.Event, seen.Err = failure.TimedOut, troubleOf(o)
+		seen.Event, seen.Err = failure.TimedOut, errorOf(o)
 	case api.OutcomeCrashed:
 		seen.Event, seen.Stack = failure.Panicked, o.Detail
 		plain := *o
 		plain.Detail = ""
-		seen.Err = troubleOf(&plain)
+		seen.Err = errorOf(&plain)
 	case api.OutcomeSnoozed:
 		seen.Err = failure.Snooze(o.Snooze)
 		if o.Hold > 0 {
@@ -115,32 +116,32 @@ func outcomeOf(o *api.Outcome) (seen failure.Outcome, err error) {
 	case api.OutcomeCancelled:
 		seen.Event, seen.Err = failure.CancelledByRequest, engine.ErrCancelled
 	case api.OutcomeUnreadable:
-		seen.Event, seen.Err = failure.Unreadable, troubleOf(o)
+		seen.Event, seen.Err = failure.Unreadable, errorOf(o)
 	default:
-		err = nonsense("an outcome of %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
+		err = invalid("unknown outcome %.40q: use complete, failed, throttled, timed_out, crashed, snoozed, returned, cancelled or unreadable", o.Outcome)
 	}
 	return seen, err
 }
 
-func nonsense(format string, args ...any) error {
+func invalid(format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// throttleOf is the error that a handler here would have returned for a throttled attempt.
-func throttleOf(o *api.Outcome) (error, error) {
+// throttledError is the error that a Go handler would have returned for a throttled attempt.
+func throttledError(o *api.Outcome) (error, error) {
 	if o.Permanent {
-		return nil, nonsense("a throttled attempt that is permanent: say failed, or leave permanent out")
+		return nil, invalid("outcome throttled cannot be permanent: use failed, or leave permanent out")
 	}
 	plain := *o
 	plain.RetryAfter = 0
-	return failure.Throttled(troubleOf(&plain), o.RetryAfter), nil
+	return failure.Throttled(errorOf(&plain), o.RetryAfter), nil
 }
 
-// troubleOf is the error that a handler here would have returned.
-func troubleOf(o *api.Outcome) error {
+// errorOf is the error that a Go handler would have returned.
+func errorOf(o *api.Outcome) error {
 	text := strings.TrimSpace(o.Message)
 	if text == "" {
-		text = "the worker did not say what went wrong"
+		text = "the worker gave no message"
 	}
 	if o.Detail != "" {
 		text += "\n\n" + o.Detail

@@ -14,17 +14,17 @@ import (
 	"github.com/holdfastdev/holdfast/internal/limit"
 )
 
-// Know finds out whose key a text is, as the gate does, for pages that let their visitors in themselves: one that is revoked is refused within a second,
-// and an address that comes with too many bad ones is told to wait. An empty text asks for a visitor without a key, who is let in while the server is open.
+// Know authenticates a key, as for API requests, for pages that admit visitors themselves: a revoked key is refused within a second, and an address that
+// sends too many bad keys is throttled. An empty text means a visitor without a key, who is admitted while the server is open.
 func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return s.keyless(ctx)
 	}
-	k, err := s.keys.open(ctx, text, func() error {
-		if s.strangers.Allow(limit.Network(remote)) {
+	k, err := s.keys.authenticate(ctx, text, func() error {
+		if s.badKeys.Allow(limit.Network(remote)) {
 			return nil
 		}
-		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many bad keys from this address: see which key is used, and ask again later", RetryAfter: strangerEach}
+		return &holdfast.Error{Kind: holdfast.ErrThrottled, Message: "too many requests with a bad API key from this address: check the key, and try again later", RetryAfter: badKeyEvery}
 	})
 	if err != nil {
 		return Caller{}, err
@@ -32,27 +32,28 @@ func (s *Server) Know(ctx context.Context, remote, text string) (Caller, error) 
 	return Caller{Key: k.ID, Name: k.Name, Scope: k.Scope, Owner: k.Owner, Queues: k.Queues, Kinds: k.Kinds}, nil
 }
 
-// Life is a context that ends, with the reason as its cause, when the caller's key is revoked, expires or is changed, or, for a caller without a key, when the
-// first key is made. Streams last no longer.
+// Life returns a context that ends when the caller's key is revoked, expires or is changed, or, for a caller without a key, when the first key is created. The
+// cause of the context says why. Streams must end with it.
 func (s *Server) Life(c Caller) context.Context {
 	if c.Key == "" && s.cfg.IgnoreKeys {
 		return context.Background()
 	}
-	return s.keys.lifeOf(apikey.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
+	return s.keys.lifetimeOf(apikey.Key{ID: c.Key, Scope: c.Scope, Owner: c.Owner, Queues: c.Queues, Kinds: c.Kinds})
 }
 
-// pagesPlaces is how many pages are made at once. They are places of their own: who looks what is the matter is not sent away because there is much to do.
-const pagesPlaces = 16
+// pagesRunning is the number of pages that are made at the same time. It is separate from the limit of API requests, so that operators can still look at an
+// overloaded server.
+const pagesRunning = 16
 
-// Mount puts pages for people under a prefix such as /console, and leads browsers there that ask for the root. What comes from another origin, or by a
-// strange name where no key is asked for, does not reach them; who their visitors are they find out by themselves, and Know helps. Paths that stream, without
-// the prefix, go on until the server closes. It is called before the server serves.
+// Mount mounts pages for people under a prefix such as /console, and redirects browsers from the root to it. Requests from other origins are refused, and on
+// a server without keys also requests that do not come from this machine. The pages authenticate their visitors themselves, with Know. The paths in
+// streams, without the prefix, may stream until the server closes. Mount must be called before the server serves.
 func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) error {
 	if s.pages != "" || len(prefix) < 2 || prefix[0] != '/' || strings.HasSuffix(prefix, "/") || strings.HasPrefix(prefix+"/", "/v1/") {
-		return errors.New("pages are mounted once, at a path of their own such as /console")
+		return errors.New("the pages cannot be mounted there: mount them once, at a path of their own such as /console")
 	}
 	s.pages = prefix
-	places := newCrowd(pagesPlaces)
+	places := newAdmission(pagesRunning)
 	s.mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		if slices.Contains(streams, strings.TrimPrefix(r.URL.Path, prefix)) {
 			s.listen(w, r, pages)
@@ -64,7 +65,7 @@ func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) err
 			s.refuse(w, r, err)
 			return
 		}
-		page := &aside{header: w.Header()}
+		page := &bufferedResponse{header: w.Header()}
 		func() {
 			defer places.leave(true)
 			pages.ServeHTTP(page, r)
@@ -81,10 +82,10 @@ func (s *Server) Mount(prefix string, pages http.Handler, streams ...string) err
 	return nil
 }
 
-// pagesAhead is how much of a body is read before the request takes a place: all of an ordinary form, so that who sends one slowly holds up nobody.
+// pagesAhead is how much of a body is read before the request counts as running: all of an ordinary form, so that a slow sender does not block others.
 const pagesAhead = 16 << 10
 
-// readAhead reads the beginning of a body. Whoever reads on meets what went wrong, if anything did.
+// readAhead reads the beginning of a body. A read error is reported again to the next reader.
 func readAhead(r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
@@ -97,27 +98,27 @@ func readAhead(r *http.Request) {
 	}{io.MultiReader(&begun, r.Body), r.Body}
 }
 
-// listen lets a page listen until it goes away, or the server closes.
+// listen serves a page that streams, until the client disconnects or the server closes.
 func (s *Server) listen(w http.ResponseWriter, r *http.Request, pages http.Handler) {
 	a := replyOf(w)
 	a.route = "pages-stream"
-	leave, err := s.streams.join(s.cfg.Limits, listening, "", r.RemoteAddr) // pages limit each visitor by themselves
+	leave, err := s.streams.join(s.cfg.Limits, eventStream, "", r.RemoteAddr) // the pages limit each visitor themselves
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
 	a.leave = leave
-	hurry(w, r, true)
+	setDeadlines(w, r, true)
 	ctx, enough := context.WithCancel(r.Context())
 	defer enough()
 	defer context.AfterFunc(s.closing, enough)()
 	pages.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// home leads a browser that asks for the root to the pages, if there are any. To programs, and at any other path, nothing is here.
+// home redirects browsers from the root to the pages, if there are any. Everything else at an unknown path is not found.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	if s.pages == "" || r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead || !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		s.nowhere(w, r)
+		s.notFound(w, r)
 		return
 	}
 	replyOf(w).route = "home"
@@ -125,30 +126,30 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.pages+"/", http.StatusSeeOther)
 }
 
-// An aside keeps an answer until all of it is there, so that who reads slowly holds up nobody.
-type aside struct {
+// A bufferedResponse buffers an answer until it is complete, so that a slow reader does not hold a place of those that run.
+type bufferedResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// Header are the headers of the answer.
-func (a *aside) Header() http.Header { return a.header }
+// Header returns the headers of the answer.
+func (a *bufferedResponse) Header() http.Header { return a.header }
 
-// WriteHeader keeps the first status that is said.
-func (a *aside) WriteHeader(status int) {
+// WriteHeader records the first status.
+func (a *bufferedResponse) WriteHeader(status int) {
 	if a.status == 0 && status >= 200 {
 		a.status = status
 	}
 }
 
-// Write keeps more of the body.
-func (a *aside) Write(text []byte) (int, error) {
+// Write appends to the body.
+func (a *bufferedResponse) Write(text []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(text)
 }
 
-func (a *aside) writeTo(w http.ResponseWriter) {
+func (a *bufferedResponse) writeTo(w http.ResponseWriter) {
 	a.WriteHeader(http.StatusOK)
 	w.WriteHeader(a.status)
 	_, _ = a.body.WriteTo(w)

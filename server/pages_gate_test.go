@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// withPages mounts pages that stand for a console: they say what they were asked, and one of them streams until it is sent away.
+// withPages mounts pages in place of a console: they echo the request, and one of them streams until its request ends.
 func withPages(t *testing.T, change ...func(*Config)) *gateScene {
 	t.Helper()
 	s := newGateScene(t, change...)
@@ -47,13 +47,13 @@ func withPages(t *testing.T, change ...func(*Config)) *gateScene {
 
 const asBrowser = "text/html,application/xhtml+xml,*/*;q=0.8"
 
-func TestABrowserIsLedToThePagesAndProgramsFindWhatTheyFound(t *testing.T) {
+func TestTheRootRedirectsBrowsersAndNotPrograms(t *testing.T) {
 	s := withPages(t)
 	a := s.ask("", "GET", "/", "", "Accept", asBrowser)
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/console/" || a.header.Get("Vary") != "Accept" {
 		t.Error(a.status, a.header)
 	}
-	for _, other := range []badAsk{{"GET", "/", "", nil}, {"GET", "/", "", []string{"Accept", "application/json"}}, {"POST", "/", "{}", []string{"Accept", asBrowser}}, {"GET", "/nothing", "", []string{"Accept", asBrowser}}} {
+	for _, other := range []badRequest{{"GET", "/", "", nil}, {"GET", "/", "", []string{"Accept", "application/json"}}, {"POST", "/", "{}", []string{"Accept", asBrowser}}, {"GET", "/nothing", "", []string{"Accept", asBrowser}}} {
 		if a := s.send(t.Context(), "", other); a.status != http.StatusNotFound || a.code() != "not_found" {
 			t.Errorf("%+v: %d %s", other, a.status, a.body)
 		}
@@ -63,7 +63,7 @@ func TestABrowserIsLedToThePagesAndProgramsFindWhatTheyFound(t *testing.T) {
 	}
 }
 
-func TestPagesAnswerAsTheyLikeAndAreBehindTheSameDoor(t *testing.T) {
+func TestPagesHaveTheirOwnAnswersAndTheSameOriginChecks(t *testing.T) {
 	s := withPages(t)
 	a := s.ask("", "POST", "/console/x", "a=b")
 	if a.status != http.StatusAccepted || a.body != "<p>POST /console/x a=b" || a.header.Get("Content-Security-Policy") != "default-src 'self'" || len(a.header.Values("Content-Security-Policy")) != 1 || a.header.Get("X-Request-Id") != "the-same" {
@@ -104,7 +104,7 @@ func TestPagesAreMountedOnceAtAPathOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAKeyIsKnownForPagesAsForTheGate(t *testing.T) {
+func TestKnowAuthenticatesLikeTheAPI(t *testing.T) {
 	s := newGateScene(t)
 	who, err := s.srv.Know(t.Context(), "192.0.2.1:99", " "+s.keys["operator"]+"\n")
 	if err != nil || who.Name != "operator" || who.Scope != apikey.Operator || who.Key == "" {
@@ -118,7 +118,7 @@ func TestAKeyIsKnownForPagesAsForTheGate(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	for range strangerBurst {
+	for range badKeyBurst {
 		_, err = s.srv.Know(t.Context(), "192.0.2.1:1234", s.keys["malformed"])
 	}
 	if !errors.Is(err, holdfast.ErrThrottled) {
@@ -156,7 +156,7 @@ func (s *gateScene) listens() *bufio.Reader {
 	return lines
 }
 
-func TestWhoListensToAPageIsSentAwayWhenTheServerCloses(t *testing.T) {
+func TestPageStreamsEndWhenTheServerCloses(t *testing.T) {
 	s := withPages(t, func(c *Config) { c.Limits.Streams = 1 })
 	lines := s.listens()
 	if a := s.ask("", "GET", "/console/live", ""); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
@@ -170,10 +170,10 @@ func TestWhoListensToAPageIsSentAwayWhenTheServerCloses(t *testing.T) {
 	eventually(t, "the stream is counted out", func() bool { return s.srv.streams.count() == 0 })
 }
 
-// Many send a form and never end it; then somebody looks.
-func TestSlowFormsHoldUpNobody(t *testing.T) {
+// Many clients send an incomplete form; then another client reads a page.
+func TestSlowFormsBlockNoOther(t *testing.T) {
 	s := withPages(t)
-	for range 2 * pagesPlaces {
+	for range 2 * pagesRunning {
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func (s *Server) mountPolicy() {
 	mountRaw(s, api.ApplyPolicy, s.applyPolicy)
 }
 
-// applyPolicy takes a policy in JSON, or as the text it is.
+// applyPolicy accepts a policy as JSON or as YAML.
 func (s *Server) applyPolicy(w http.ResponseWriter, r *http.Request, c Caller, in *api.PolicyIn) error {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	plain := kind == "application/yaml" || kind == "text/yaml" || kind == "application/x-yaml"
@@ -66,7 +66,7 @@ func (s *Server) removePolicy(ctx context.Context, c Caller, in *api.PolicyDrop)
 	return nothing{}, preconditioned(err, version)
 }
 
-// versionSeen is the version that If-Match names; 0 when any will do.
+// versionSeen is the version in an If-Match header; 0 if any version is accepted.
 func versionSeen(match string) (int, error) {
 	text, err := seen(match)
 	if err != nil || text == "" {
@@ -74,12 +74,12 @@ func versionSeen(match string) (int, error) {
 	}
 	version, err := strconv.Atoi(text)
 	if err != nil || version < 1 {
-		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: `If-Match: give the version of the policy in quotes, such as "3"`}
+		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: `If-Match is not valid: send the version of the policy in quotes, such as "3"`}
 	}
 	return version, nil
 }
 
-// preconditioned tells a version that is not applied any more from other conflicts.
+// preconditioned turns a conflict about the version into ErrPrecondition.
 func preconditioned(err error, version int) error {
 	if version > 0 && errors.Is(err, holdfast.ErrConflict) {
 		return &holdfast.Error{Kind: api.ErrPrecondition, Message: err.Error()}

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfastdev/holdfast/engine"
 )
 
-// rationing lets nothing of one owner through.
+// rationing refuses the leases of one owner.
 type rationing struct {
 	refused  string
-	rationed []bool // what reports say
+	rationed []bool // of each report
 }
 
 func (r *rationing) Judge(_ context.Context, reports []engine.Report) ([]error, error) {

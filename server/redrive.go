@@ -43,21 +43,27 @@ func orderOf(c Caller, b api.OrderBody) redrive.Order {
 	return o
 }
 
-// redriveRoom is where redrives are kept, as records.
+// redriveRoom is the room of the records of redrives.
 const redriveRoom = "redrive"
 
-// orderRoom remembers under which keys redrives were ordered.
+// orderRoom is the room of the records of idempotency keys of redrives.
 const orderRoom = "redrive-order"
 
-// An ordered redrive is remembered before it is started. Its token is made from the idempotency key and the order, so that the redrive can be found again when
-// the process that started it died before it could remember the redrive's id. The request id does not identify it: callers choose that.
-type ordered struct {
-	Digest  string      `json:"digest"` // of the order
+// A startRecord maps an idempotency key to a redrive. It is written before the redrive is started. Its token is made from the key and the request, so
+// that the redrive can be found again if the process dies before it has recorded the id. The request id cannot identify it, because callers choose that.
+type startRecord struct {
+	Digest  string      `json:"digest"` // of the request
 	Token   string      `json:"token"`
 	Redrive holdfast.ID `json:"redrive,omitzero"`
 }
 
-// startRedrive starts one. With an idempotency key it is started once, however often it is asked for.
+// startRedrive starts a redrive. With an idempotency key it starts one redrive, however often the request is sent and by however many servers:
+//
+//  1. It writes the startRecord. The store accepts one writer; the others get a conflict and answer "being started".
+//  2. It looks for a redrive with the record's token, which an earlier attempt may have started, and starts one only if there is none.
+//  3. It writes the id into the record. If the process dies before, the next request finds the redrive by its token.
+//
+// A record without an id blocks others for startWithin; after that its writer counts as dead.
 func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) (out api.RedriveStarted, err error) {
 	o := orderOf(c, in.Body)
 	if in.Key == "" {
@@ -71,42 +77,42 @@ func (s *Server) startRedrive(ctx context.Context, c Caller, in *api.RedriveIn) 
 	if err != nil {
 		return out, err
 	}
-	name, mine := digest(c.Key+"\n"+in.Key), ordered{Digest: digest(string(text))}
+	name, mine := digest(c.Key+"\n"+in.Key), startRecord{Digest: digest(string(text))}
 	mine.Token = digest(name + mine.Digest)
-	record, known, err := s.orderedBefore(ctx, name)
+	record, known, err := s.findStart(ctx, name)
 	if err == nil && record.Version > 0 {
-		mine, out.ID, err = known, known.Redrive, s.sameOrder(record, known, mine)
+		mine, out.ID, err = known, known.Redrive, s.checkRestart(record, known, mine)
 	}
 	if err != nil || !out.ID.IsZero() {
 		return out, err
 	}
-	if record, err = s.remember(ctx, record, mine); err != nil {
+	if record, err = s.saveStart(ctx, record, mine); err != nil {
 		return out, err
 	}
-	if out.ID, err = s.startedBy(ctx, mine.Token); err == nil && out.ID.IsZero() {
+	if out.ID, err = s.redriveByToken(ctx, mine.Token); err == nil && out.ID.IsZero() {
 		o.Token = mine.Token
 		out.ID, err = s.cfg.Desk.StartRedrive(ctx, o)
 	}
 	if errors.Is(err, holdfast.ErrConflict) || errors.Is(err, holdfast.ErrInvalid) {
-		record.Body = nil // it was refused, so nothing was started: the key is free again
+		record.Body = nil // refused, so nothing was started: the key can be used again
 		return out, errors.Join(err, s.cfg.Store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{record}}))
 	}
-	if err != nil { // it may have been started all the same: whoever asks again looks for it first
+	if err != nil { // the redrive may have been started: the next request looks for it first
 		return out, err
 	}
 	mine.Redrive = out.ID
-	_, err = s.remember(ctx, record, mine)
+	_, err = s.saveStart(ctx, record, mine)
 	return out, err
 }
 
-// startWithin is how long whoever begins to start a redrive is left alone. After that it is believed dead, and the next one takes over.
+// startWithin is the time that a server has to start a redrive. After that it counts as dead, and the next request continues.
 const startWithin = time.Minute
 
-// sameOrder refuses a key that was used for another order, or whose redrive somebody is starting right now.
-func (s *Server) sameOrder(r holdfast.Record, known, mine ordered) error {
+// checkRestart refuses a key that was used for another request, or whose redrive is being started at this moment.
+func (s *Server) checkRestart(r holdfast.Record, known, mine startRecord) error {
 	switch {
 	case known.Digest != mine.Digest:
-		return &holdfast.Error{Kind: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new one for a new order"}
+		return &holdfast.Error{Kind: api.ErrReused, Message: "this idempotency key was used for another redrive: use a new key for a new request"}
 	case known.Redrive.IsZero() && r.AsOf.Sub(r.KeptAt) < startWithin:
 		return startingNow()
 	}
@@ -114,10 +120,10 @@ func (s *Server) sameOrder(r holdfast.Record, known, mine ordered) error {
 }
 
 func startingNow() error {
-	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the same redrive is being started right now: ask again in a moment"}
+	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: "the same redrive is being started at this moment: send the request again in a moment"}
 }
 
-func (s *Server) orderedBefore(ctx context.Context, name string) (r holdfast.Record, o ordered, err error) {
+func (s *Server) findStart(ctx context.Context, name string) (r holdfast.Record, o startRecord, err error) {
 	records, err := s.cfg.Store.Records(ctx, orderRoom)
 	for _, r := range records {
 		if r.Name == name {
@@ -127,7 +133,7 @@ func (s *Server) orderedBefore(ctx context.Context, name string) (r holdfast.Rec
 	return holdfast.Record{Room: orderRoom, Name: name}, o, err
 }
 
-func (s *Server) remember(ctx context.Context, r holdfast.Record, o ordered) (holdfast.Record, error) {
+func (s *Server) saveStart(ctx context.Context, r holdfast.Record, o startRecord) (holdfast.Record, error) {
 	var err error
 	if r.Body, err = json.Marshal(o); err == nil {
 		err = s.cfg.Store.Keep(ctx, holdfast.Change{Records: []holdfast.Record{r}})
@@ -139,8 +145,8 @@ func (s *Server) remember(ctx context.Context, r holdfast.Record, o ordered) (ho
 	return r, err
 }
 
-// startedBy finds the redrive that an order has started; none is no error.
-func (s *Server) startedBy(ctx context.Context, token string) (holdfast.ID, error) {
+// redriveByToken finds the redrive with a token. A zero id means that there is none.
+func (s *Server) redriveByToken(ctx context.Context, token string) (holdfast.ID, error) {
 	list, err := s.cfg.Desk.Redrives(ctx)
 	for _, p := range list {
 		if token != "" && p.Order.Token == token {

@@ -14,8 +14,8 @@ func (s *Server) mountRetention() {
 		return desk.Retention(ctx)
 	})
 	mount(s, api.ApplyRetention, func(ctx context.Context, c Caller, in *api.RetentionIn) (nothing, error) {
-		if in.Body.Rules == nil { // to forget the rules altogether is asked for by another method: it must not happen by a slip
-			return nothing{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no rules: give a list, which may be empty; or go back to the workers' own with DELETE"}
+		if in.Body.Rules == nil { // removing all rules has a method of its own, so that it cannot happen by mistake
+			return nothing{}, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "no rules: send a list, which may be empty, or use DELETE to return to the workers' own rules"}
 		}
 		return nothing{}, desk.ApplyRetention(ctx, in.Body.Rules, c.by(in.Body.Word))
 	})

@@ -1,6 +1,6 @@
 package server
 
-// gateTable has a row for every route. Whoever adds a route adds its row by hand: it is the second opinion on who may ask.
+// gateTable has a row for every route. A row is added by hand with each new route: it is an independent statement of the permissions.
 var gateTable = map[string]row{
 	"get-job":              {"voa", "job"},
 	"list-jobs":            {"voa", "list"},

@@ -23,18 +23,18 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A gateScene is a server as it is run, with a key of every sort.
+// A gateScene is a running server with a key of every kind.
 type gateScene struct {
 	t     testing.TB
 	store holdfast.Store
 	desk  ops.Desk
 	srv   *Server
 	addr  string
-	keys  map[string]string // by a word: viewer, worker, ..., own, foreign, revoked, expired
+	keys  map[string]string // by name: viewer, worker, ..., own, foreign, revoked, expired
 	log   *safeBuffer
 }
 
-// A safeBuffer may be written and read by several.
+// A safeBuffer is safe for concurrent use.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -112,7 +112,7 @@ func (s *gateScene) makeKey(o apikey.Order) string {
 	return text
 }
 
-// keepKey keeps a key that was made at another time.
+// keepKey stores a key that was made at another time.
 func (s *gateScene) keepKey(o apikey.Order, at time.Time) string {
 	s.t.Helper()
 	k, text := apikey.Make(o, at)
@@ -123,7 +123,7 @@ func (s *gateScene) keepKey(o apikey.Order, at time.Time) string {
 	return text
 }
 
-// An answerSeen is what came back.
+// An answerSeen is the answer to a request.
 type answerSeen struct {
 	status int
 	header http.Header
@@ -131,7 +131,7 @@ type answerSeen struct {
 	err    error
 }
 
-// whole is all of an answer but the date.
+// whole is the complete answer without the date.
 func (a answerSeen) whole() string {
 	header := a.header.Clone()
 	header.Del("Date")
@@ -146,13 +146,13 @@ func (a answerSeen) code() string {
 	return p.Code
 }
 
-// ask asks with a key by its word. Headers are given as name, value, name, value.
+// ask sends a request with the named key. Headers are given as name, value, name, value.
 func (s *gateScene) ask(who, method, path, body string, headers ...string) answerSeen {
 	s.t.Helper()
-	return s.send(s.t.Context(), who, badAsk{method, path, body, headers})
+	return s.send(s.t.Context(), who, badRequest{method, path, body, headers})
 }
 
-func (s *gateScene) send(ctx context.Context, who string, b badAsk) answerSeen {
+func (s *gateScene) send(ctx context.Context, who string, b badRequest) answerSeen {
 	s.t.Helper()
 	body, headers := b.body, b.headers
 	var from io.Reader
@@ -186,7 +186,7 @@ func (s *gateScene) send(ctx context.Context, who string, b badAsk) answerSeen {
 	return answerSeen{response.StatusCode, response.Header, string(text), err}
 }
 
-// job enqueues one for an owner.
+// job enqueues a job of an owner.
 func (s *gateScene) job(owner string) holdfast.ID {
 	s.t.Helper()
 	receipts, err := s.store.Enqueue(s.t.Context(), []holdfast.Draft{{Kind: "mail", Owner: owner}})
@@ -205,12 +205,12 @@ func (s *gateScene) group(owner string) holdfast.ID {
 	return g.ID
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition is true.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !so(); {
 		if time.Now().After(end) {
-			t.Fatal("it never came about: " + what)
+			t.Fatal("timed out waiting for: " + what)
 		}
 		select {
 		case <-t.Context().Done():
@@ -221,10 +221,10 @@ func eventually(t testing.TB, what string, so func() bool) {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// checkOf is the check of a key, as whoever forges one would make it.
+// checkOf computes the check of a key, as a forger would.
 func checkOf(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
 
-// facts are what the store holds of jobs, groups, holds and the feed, as text.
+// facts describes the jobs, groups and holds in the store, as text.
 func (s *gateScene) facts() string {
 	s.t.Helper()
 	jobs, _, err := s.store.Jobs(s.t.Context(), holdfast.Filter{Limit: 200})

@@ -19,8 +19,8 @@ func (s *Server) mountSchedules() {
 	mount(s, api.SetSchedule, func(ctx context.Context, c Caller, in *api.SetScheduleIn) (ops.Scheduled, error) {
 		return desk.SetSchedule(ctx, in.Body.Schedule(in.Name), c.by(in.Body.Word))
 	})
-	mountDrop(s, api.RemoveSchedule, desk.RemoveSchedule)
+	mountDelete(s, api.RemoveSchedule, desk.RemoveSchedule)
 	mountPause(s, api.PauseSchedule, desk.PauseSchedule)
-	mountWord(s, api.ResumeSchedule, desk.ResumeSchedule)
-	mountWord(s, api.RunSchedule, desk.RunSchedule)
+	mountNamed(s, api.ResumeSchedule, desk.ResumeSchedule)
+	mountNamed(s, api.RunSchedule, desk.RunSchedule)
 }

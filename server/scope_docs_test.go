@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// scopeTable is the table of the gate as docs/security.md shows it: routes with the same rights in one row.
+// scopeTable is the table of permissions as docs/security.md shows it: routes with the same permissions in one row.
 func scopeTable(s *Server) string {
 	at := map[string]string{}
 	for _, m := range s.routes {
@@ -41,7 +41,7 @@ func scopeTable(s *Server) string {
 	return b.String()
 }
 
-func TestTheTableOfScopesInTheDocsIsTheOneTheGateIsTestedBy(t *testing.T) {
+func TestTheTableOfScopesInTheDocsIsUpToDate(t *testing.T) {
 	const page, from, to = "../docs/security.md", "<!-- scopes: written by go test ./server -run TableOfScopes -update -->\n", "<!-- scopes end -->\n"
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -15,101 +15,102 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// Config says what a Server serves. Store and Desk are required.
+// Config configures a Server. Store and Desk are required.
 type Config struct {
 	Store holdfast.Store
 	Desk  ops.Desk
-	Judge Judge // of what remote workers report; without one they settle by themselves
-	// Engine is how engines beside the store are configured. Its rules of retention, its warning and how long it keeps what happened hold for workers that
+	Judge Judge // decides the outcomes that remote workers report; without one they must settle themselves
+	// Engine is the configuration of the engines next to the store. Its retention rules, its warning time and how long it keeps events apply to workers that
 	// purge and forget through this server, whatever they ask for. The zero Config has an engine's defaults.
 	Engine engine.Config
-	// Enqueue takes drafts in; the store's own when nil. engine.Limits makes one that keeps owners to their rate.
+	// Enqueue enqueues drafts; the store when nil. engine.Limits makes one that enforces the rates of owners.
 	Enqueue holdfast.Enqueuer
-	// Watch is told of what is asked and enqueued here; nil: nobody is.
+	// Watch is called for each request and for enqueued jobs; nil: no calls.
 	Watch Watcher
-	// Metrics is served at /metrics, to viewers; nil: there is no such page.
+	// Metrics is served at /metrics for the scope viewer; nil: there is no such page.
 	Metrics http.Handler
-	// Checks say whether this server can serve, beside those of the store. All must be well.
+	// Checks are the health checks beside that of the store. The server is ready if all succeed.
 	Checks []Check
-	// Listen are the events of jobs that are written to the feed for those who follow /v1/events, "*" for all; none: what subscriptions listen for.
+	// Listen are the events of jobs that are written to the feed for clients of /v1/events, "*" for all. If empty, the feed has the events that subscriptions
+	// listen for.
 	Listen []string
-	// Open lets in callers without a key as admins, if they ask from this machine by a loopback name and through no proxy. It is for one's own machine. It
-	// ends, within a second, when the first key is made, and does not begin again.
+	// Open admits callers without a key as admins, if they are on this machine, use a loopback name and come through no proxy. It is for local use. It ends
+	// within a second when the first key is created, and does not start again.
 	Open bool
-	// IgnoreKeys, with Open, lets callers in without a key although there are keys.
+	// IgnoreKeys, with Open, admits callers without a key even if there are keys.
 	IgnoreKeys bool
 
-	// TrustProxy says that every request comes through a proxy that sets X-Forwarded-For: its last entry is who asks, for limits by address. Without such a proxy it
-	// must be false, because callers could set the header themselves.
+	// TrustProxy says that every request comes through a proxy that sets X-Forwarded-For: its last entry is the client's address, for limits by address.
+	// Without such a proxy it must be false, because clients can set the header themselves.
 	TrustProxy bool
-	Limits     Limits       // on what is taken on; ordinary ones when zero
+	Limits     Limits       // defaults when zero
 	Log        *slog.Logger // slog.Default when nil
 }
 
-// A Watcher is told of what a server does, for whoever counts.
+// A Watcher observes a server, for metrics. Its methods are called concurrently.
 type Watcher interface {
-	// Asked is told of each request when it was answered. The route is its name, never a path.
+	// Asked is called after each request was answered. The route is its name, never a path.
 	Asked(route string, status int, took time.Duration)
-	// Enqueued is told of what was acknowledged and is new.
+	// Enqueued is called with the drafts that became new jobs.
 	Enqueued(drafts []holdfast.Draft)
 }
 
-// A Check says whether something that serving needs is well, and what there is to know about it.
+// A Check is a health check. Ask returns details for /readyz, or why the server is not ready.
 type Check struct {
 	Name string
 	Ask  func(ctx context.Context) (detail any, err error)
 }
 
-// A Server answers requests. It is an http.Handler.
+// A Server is the HTTP server. It is an http.Handler.
 type Server struct {
 	cfg    Config
-	mux    *table
+	mux    *routeMux
 	routes []mounted
-	pages  string // the prefix under which pages for people are; empty: there are none
+	pages  string // prefix of the pages for people; empty: there are none
 
-	keys      *keyring
-	strangers *limit.Rates
-	small     smallRun
-	origins   *http.CrossOriginProtection
-	crowd     *crowd
-	quotas    sync.Map // the id of a key → *quota
-	streams   streams
-	bodies    budget // of bodies and lines in memory
-	answers   budget // that are not written yet
-	pulse     pulse
-	draining  atomic.Bool
+	keys        *keyring
+	badKeys     *limit.Rates
+	sizer       claimSizer
+	origins     *http.CrossOriginProtection
+	admission   *admission
+	quotas      sync.Map // key id → *quota
+	streams     streams
+	bodies      budget // request bodies and lines of streams in memory
+	answers     budget // answers that are not written yet
+	healthCache healthCache
+	draining    atomic.Bool
 
-	lent    lent            // what workers hold that report outcomes
-	closing context.Context // ends when the server closes: whoever waits or listens is sent away
-	close   context.CancelFunc
+	leaseCache leaseCache      // leases that this server has handed out
+	closing    context.Context // ends when the server closes; requests that wait or stream end with it
+	close      context.CancelFunc
 }
 
-// A table is a mux that remembers what is mounted, so that the test of the gate can find what has no line in its table.
-type table struct {
+// A routeMux is a mux that records its patterns, so that a test can find routes without an entry in the table of permissions.
+type routeMux struct {
 	*http.ServeMux
 	patterns []string
 }
 
-// HandleFunc mounts.
-func (t *table) HandleFunc(pattern string, do func(http.ResponseWriter, *http.Request)) {
+// HandleFunc mounts a handler function.
+func (t *routeMux) HandleFunc(pattern string, do func(http.ResponseWriter, *http.Request)) {
 	t.patterns = append(t.patterns, pattern)
 	t.ServeMux.HandleFunc(pattern, do)
 }
 
-// Handle mounts.
-func (t *table) Handle(pattern string, do http.Handler) { t.HandleFunc(pattern, do.ServeHTTP) }
+// Handle mounts a handler.
+func (t *routeMux) Handle(pattern string, do http.Handler) { t.HandleFunc(pattern, do.ServeHTTP) }
 
-// New makes a server.
+// New makes a server. It uses the store only when a request needs it.
 func New(cfg Config) (*Server, error) {
 	if cfg.Store == nil || cfg.Desk == nil {
-		return nil, errors.New("a server without a store or a desk: give both")
+		return nil, errors.New("the server needs a store and a desk: set both")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
 	cfg.Limits = cfg.Limits.orDefaults()
-	s := &Server{cfg: cfg, mux: &table{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), crowd: newCrowd(cfg.Limits.Running), strangers: newStrangers()}
-	s.keys = newKeyring(cfg.Store, s.saysLocked)
+	s := &Server{cfg: cfg, mux: &routeMux{ServeMux: http.NewServeMux()}, origins: http.NewCrossOriginProtection(), admission: newAdmission(cfg.Limits.Running), badKeys: newBadKeyLimit()}
+	s.keys = newKeyring(cfg.Store, s.logLocked)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.mux.ServeMux.HandleFunc("/", s.home)
 	s.mountHealth()
@@ -124,14 +125,14 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.TrustProxy {
 		r = limit.FromProxy(r)
 	}
 	a := s.begin(w, r)
 	defer s.end(a, r)
-	if err := s.sane(r); err != nil {
+	if err := s.checkRequest(r); err != nil {
 		s.refuse(a, r, err)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-func TestAJobIsSeenFromFarAsItIsSeenNear(t *testing.T) {
+func TestAJobIsTheSameThroughAServer(t *testing.T) {
 	ctx := t.Context()
 	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// held is the memory that the process has in use and does not give back.
+// held is the heap and stack memory in use after a garbage collection.
 func held() uint64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
@@ -24,7 +24,7 @@ func held() uint64 {
 	return sample[0].Value.Uint64() + sample[1].Value.Uint64()
 }
 
-// peak watches the memory until it is told to stop, and answers with the most it saw.
+// peak samples the memory until stop is closed, and sends the maximum.
 func peak(stop <-chan struct{}) <-chan uint64 {
 	out := make(chan uint64, 1)
 	go func() {
@@ -46,7 +46,7 @@ func peak(stop <-chan struct{}) <-chan uint64 {
 
 const memoryAbove = 64 << 20
 
-func TestBodiesWithoutEndTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
+func TestEndlessBodiesUseLittleMemoryAndBlockNoOther(t *testing.T) {
 	s := newGateScene(t)
 	idle := held()
 	stop := make(chan struct{})
@@ -66,7 +66,7 @@ func TestBodiesWithoutEndTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
 			}
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", path, s.addr, who)
 			chunk := "10000\r\n" + strings.Repeat("[", 1<<16) + "\r\n"
-			for range 1 << 14 { // 1 GiB, if anybody listens
+			for range 1 << 14 { // 1 GiB, if the server reads it all
 				n, err := io.WriteString(conn, chunk)
 				if sent.Add(int64(n)); err != nil {
 					return
@@ -87,7 +87,7 @@ func TestBodiesWithoutEndTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatSayLittleTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
+func TestIdleConnectionsUseLittleMemoryAndBlockNoOther(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits.Idle = 100 })
 	idle := held()
 	var conns []net.Conn
@@ -103,7 +103,7 @@ func TestConnectionsThatSayLittleTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
 		}
 		conns = append(conns, conn)
 		switch i % 3 {
-		case 0: // says nothing
+		case 0: // sends nothing
 		case 1:
 			_, _ = io.WriteString(conn, "GET /v1/jobs HTTP/1.1\r\nHost: x\r\nX-A: ")
 		case 2:
@@ -118,7 +118,7 @@ func TestConnectionsThatSayLittleTakeLittleMemoryAndHoldUpNobody(t *testing.T) {
 	if now := held(); now > idle+memoryAbove {
 		t.Errorf("%d MiB above idle", (now-idle)>>20)
 	}
-	// The oldest of them is closed: others came.
+	// The oldest connection is closed, because newer ones came.
 	_ = conns[0].SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := conns[0].Read(make([]byte, 1)); err == nil || isTimeout(err) {
 		t.Error("the connection that was silent longest is still open:", err)
@@ -130,7 +130,7 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-func TestWhoSendsABodyByTheByteWithAKeyHoldsNoPlaceOfThoseThatRun(t *testing.T) {
+func TestASlowBodyDoesNotCountAsARunningRequest(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 2, InFlight: 50} })
 	for range 20 {
 		conn, err := net.Dial("tcp", s.addr)
@@ -151,7 +151,7 @@ func TestWhoSendsABodyByTheByteWithAKeyHoldsNoPlaceOfThoseThatRun(t *testing.T) 
 	}
 }
 
-func TestUnderMoreThanCanBeDoneNothingThatWasAcknowledgedIsLost(t *testing.T) {
+func TestOverloadLosesNoAcknowledgedJob(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 4, PerSecond: 1e6, InFlight: 1000} })
 	var acknowledged sync.Map
 	var good, away, other atomic.Int64

@@ -16,65 +16,65 @@ import (
 )
 
 const (
-	streamLine  = 4 << 20 // bytes of one line
-	streamBytes = 1 << 20 // of lines that wait to be enqueued
-	streamLines = 1000    // that wait to be enqueued
-	// streamBuffer is what a stream reads at a time. It counts as long as the stream lasts.
+	streamLine  = 4 << 20 // maximum size of one line
+	streamBytes = 1 << 20 // maximum size of lines that wait to be enqueued
+	streamLines = 1000    // maximum number of lines that wait to be enqueued
+	// streamBuffer is the size of the read buffer. It counts against the memory budget as long as the stream lasts.
 	streamBuffer = 16 << 10
 	streamPause  = time.Minute
 )
 
-// A line of a stream: a draft, or what is wrong with it.
+// A draftLine is one line of a stream: a draft, or what is wrong with it.
 type draftLine struct {
 	number int
-	size   int // bytes that it holds of the memory for bodies
+	size   int // bytes of the memory budget that it holds
 	draft  holdfast.Draft
 	err    error
 }
 
-// A belt carries lines from who reads them to who enqueues them: what came while one load was written is the next load. It holds little, so a stream
-// of any length costs the same.
-type belt struct {
-	mu    sync.Mutex
-	moved sync.Cond
-	lines []draftLine
-	bytes int
-	held  *lineBudget
-	ended bool
-	err   error // why reading ended, if not with the stream
+// A lineBuffer passes lines from the goroutine that reads them to the one that enqueues them. Lines that arrive while a chunk is enqueued form the next chunk, so
+// chunks grow with the load. Its size is bounded, so a stream of any length needs the same memory.
+type lineBuffer struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	lines   []draftLine
+	bytes   int
+	held    *lineBudget
+	ended   bool
+	err     error // why reading ended, if not at the end of the stream
 }
 
-// put waits for room, and reports whether anybody still wants lines.
-func (b *belt) put(l draftLine) bool {
+// put waits for space, and reports false when no more lines are wanted.
+func (b *lineBuffer) put(l draftLine) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for !b.ended && (len(b.lines) >= streamLines || b.bytes > streamBytes) {
-		b.moved.Wait()
+		b.changed.Wait()
 	}
 	if b.ended {
 		return false
 	}
 	b.lines, b.bytes = append(b.lines, l), b.bytes+l.size
-	b.moved.Broadcast()
+	b.changed.Broadcast()
 	return true
 }
 
-// take waits for lines, and answers with all there are; none when the stream has ended.
-func (b *belt) take(last []draftLine) []draftLine {
+// take waits for lines and returns all there are; none when the stream has ended. It reuses the memory of the last chunk.
+func (b *lineBuffer) take(last []draftLine) []draftLine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.lines) == 0 && !b.ended {
-		b.moved.Wait()
+		b.changed.Wait()
 	}
 	lines := b.lines
-	clear(last) // what they held is free
+	clear(last) // release the drafts for the garbage collector
 	b.lines, b.bytes = last[:0], 0
-	b.moved.Broadcast()
+	b.changed.Broadcast()
 	return lines
 }
 
-// drop gives back what lines hold that are not enqueued any more.
-func (b *belt) drop() {
+// drop gives back the memory of lines that will not be enqueued.
+func (b *lineBuffer) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.lines {
@@ -83,23 +83,25 @@ func (b *belt) drop() {
 	b.lines = nil
 }
 
-func (b *belt) end(err error) {
+// end ends the stream; the first error is kept. Both goroutines wake up.
+func (b *lineBuffer) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended {
 		b.ended, b.err = true, err
 	}
-	b.moved.Broadcast()
+	b.changed.Broadcast()
 }
 
-// stream enqueues lines as they come and answers them as they are durable. A bad line does not stop the others.
+// stream enqueues lines as they arrive and answers each when it is durable. A bad line does not stop the others. The last line of the answer is the sum, or
+// the problem that ended the stream; if both are missing, the connection broke and unanswered lines may or may not be enqueued.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *api.BulkIn) error {
 	control := http.NewResponseController(w)
 	if err := control.EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	b := &belt{held: &lineBudget{s, replyOf(w), r.Context()}}
-	b.moved.L = &b.mu
+	b := &lineBuffer{held: &lineBudget{s, replyOf(w), r.Context()}}
+	b.changed.L = &b.mu
 	if err := b.held.take(streamBuffer); err != nil {
 		return err
 	}
@@ -110,18 +112,18 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
 	_ = control.Flush()
-	defer context.AfterFunc(r.Context(), func() { // whoever waits for the next line stops
+	defer context.AfterFunc(r.Context(), func() { // stops the wait for the next line
 		b.end(context.Cause(r.Context()))
 		_ = control.SetReadDeadline(time.Now())
 	})()
-	to := &loader{server: s, caller: c, quiet: in.Quiet}
+	to := &lineEnqueuer{server: s, caller: c, quiet: in.Quiet}
 	var last []draftLine
 	for {
 		lines := b.take(last)
 		if len(lines) == 0 || r.Context().Err() != nil {
 			break
 		}
-		err := to.load(r.Context(), lines)
+		err := to.enqueueAll(r.Context(), lines)
 		for i := range lines {
 			b.held.give(lines[i].size)
 		}
@@ -130,32 +132,32 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, c Caller, in *ap
 		_, lost := w.Write(to.out)
 		to.out = to.out[:0]
 		_ = control.Flush()
-		if lost != nil || err != nil { // nobody listens, or it was said how far it came
+		if lost != nil || err != nil { // the client is gone, or the answer already says how far the stream came
 			b.end(nil)
-			_ = control.SetReadDeadline(time.Now()) // whoever still reads a body nobody wants stops
+			_ = control.SetReadDeadline(time.Now()) // stop reading a body that is not needed any more
 			reading.Wait()
-			panic(http.ErrAbortHandler) // and nobody goes on with this connection
+			panic(http.ErrAbortHandler) // and close the connection
 		}
 	}
 	reading.Wait()
 	if b.err == nil {
-		_ = control.SetReadDeadline(time.Time{}) // what comes next on this connection has a time of its own
+		_ = control.SetReadDeadline(time.Time{}) // the next request on this connection has its own deadline
 	}
 	if ended := (*keyEnded)(nil); errors.As(b.err, &ended) {
 		to.refuse(to.sum.Lines+1, ended.error)
-	} else if errors.Is(b.err, errAway) { // it asked for more memory than there is
+	} else if errors.Is(b.err, errRejected) { // it needs more memory than is free
 		to.refuse(to.sum.Lines+1, b.err)
 	} else if b.err != nil {
-		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream ends before it was all there, or pauses too long: what comes before this line was answered", Cause: b.err})
+		to.refuse(to.sum.Lines+1, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "the stream is incomplete, or paused for too long: all lines before this one were answered", Cause: b.err})
 	} else {
-		to.tell(to.sum)
+		to.writeJSON(to.sum)
 	}
 	_, _ = w.Write(to.out)
 	return nil
 }
 
-// readLines puts each line on the belt until the stream ends.
-func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *belt) error {
+// readLines puts each line into to until the stream ends.
+func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn, to *lineBuffer) error {
 	from := bufio.NewReaderSize(body, streamBuffer)
 	extended := time.Time{}
 	for number := 1; ; number++ {
@@ -165,7 +167,7 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 		}
 		text, err := oneLine(from, to.held)
 		l := draftLine{number: number, size: cap(text), err: err}
-		if errors.Is(err, errAway) {
+		if errors.Is(err, errRejected) {
 			return err
 		}
 		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errLong) {
@@ -177,7 +179,7 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 			}
 			if err != nil && !errors.Is(err, errLong) && !errors.Is(err, io.EOF) {
 				to.held.give(l.size)
-				return err // half a line is none
+				return err // an incomplete line is not enqueued
 			}
 			if !to.put(l) {
 				to.held.give(l.size)
@@ -195,9 +197,10 @@ func readLines(body io.Reader, control *http.ResponseController, in *api.BulkIn,
 	}
 }
 
-var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and pass a reference"}
+var errLong error = &holdfast.Error{Kind: api.ErrTooLarge, Message: "the line is longer than " + strconv.Itoa(streamLine) + " bytes: store the data elsewhere and enqueue a reference"}
 
-// oneLine reads a line. One that is too long is passed over. What it holds, its capacity, is counted as it grows: memory is taken as a line comes.
+// oneLine reads one line. A line that is too long is skipped, with errLong. The capacity of the line is taken from the budget as it grows; the caller gives it
+// back.
 func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	long := false
 	for {
@@ -229,8 +232,8 @@ func oneLine(from *bufio.Reader, held *lineBudget) (line []byte, err error) {
 	}
 }
 
-// A loader enqueues load after load, and writes down what became of each line.
-type loader struct {
+// A lineEnqueuer enqueues one chunk of lines after the other and writes the answers.
+type lineEnqueuer struct {
 	server *Server
 	caller Caller
 	quiet  bool
@@ -239,14 +242,14 @@ type loader struct {
 	sum    api.Sum
 }
 
-// load enqueues lines. An error means that nothing more can be enqueued now; how far it came was written down.
-func (l *loader) load(ctx context.Context, lines []draftLine) error {
+// enqueueAll enqueues lines in order and answers each. An error means that nothing more can be enqueued now; the answers say how far it came.
+func (l *lineEnqueuer) enqueueAll(ctx context.Context, lines []draftLine) error {
 	for len(lines) > 0 {
 		n := 0
 		for n < len(lines) && lines[n].err == nil {
 			n++
 		}
-		if err := l.hand(ctx, lines[:n]); err != nil {
+		if err := l.enqueueChunk(ctx, lines[:n]); err != nil {
 			return err
 		}
 		if n < len(lines) {
@@ -258,8 +261,8 @@ func (l *loader) load(ctx context.Context, lines []draftLine) error {
 	return nil
 }
 
-// hand enqueues sound lines together. When they are refused it is because of one of them: the halves are tried by themselves.
-func (l *loader) hand(ctx context.Context, lines []draftLine) error {
+// enqueueChunk enqueues valid lines in one call. If the call is refused, one of the lines is the cause: each half is tried on its own, down to single lines.
+func (l *lineEnqueuer) enqueueChunk(ctx context.Context, lines []draftLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -267,7 +270,7 @@ func (l *loader) hand(ctx context.Context, lines []draftLine) error {
 	for i := range lines {
 		l.drafts = append(l.drafts, lines[i].draft)
 	}
-	receipts, err := l.server.hand(ctx, l.caller, l.drafts)
+	receipts, err := l.server.enqueueRunning(ctx, l.caller, l.drafts)
 	switch p := api.ProblemOf(err); {
 	case err == nil:
 		for i := range receipts {
@@ -282,13 +285,13 @@ func (l *loader) hand(ctx context.Context, lines []draftLine) error {
 		return nil
 	}
 	half := len(lines) / 2
-	if err := l.hand(ctx, lines[:half]); err != nil {
+	if err := l.enqueueChunk(ctx, lines[:half]); err != nil {
 		return err
 	}
-	return l.hand(ctx, lines[half:])
+	return l.enqueueChunk(ctx, lines[half:])
 }
 
-func (l *loader) acknowledge(number int, r holdfast.Receipt) {
+func (l *lineEnqueuer) acknowledge(number int, r holdfast.Receipt) {
 	l.sum.Lines = number
 	if r.Existing {
 		l.sum.Existing++
@@ -307,14 +310,14 @@ func (l *loader) acknowledge(number int, r holdfast.Receipt) {
 	}
 }
 
-func (l *loader) refuse(number int, err error) {
+func (l *lineEnqueuer) refuse(number int, err error) {
 	l.sum.Lines = number
 	l.sum.Refused++
-	l.tell(api.Line{Line: number, Problem: api.ProblemOf(err)})
+	l.writeJSON(api.Line{Line: number, Problem: api.ProblemOf(err)})
 }
 
-// tell writes a line of the answer.
-func (l *loader) tell(value any) {
+// writeJSON appends a line to the answer.
+func (l *lineEnqueuer) writeJSON(value any) {
 	if text, err := api.Marshal(value); err == nil {
 		l.out = append(append(l.out, text...), '\n')
 	}

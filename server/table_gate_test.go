@@ -15,11 +15,11 @@ import (
 	"github.com/holdfastdev/holdfast/apikey"
 )
 
-// A row says who may ask a route: scopes by their first letters, and what keys that are bound to an owner see of it: "job" and "group" what is
-// theirs, "list" a list narrowed to it, "" nothing.
+// A row says who may call a route: scopes by their first letters, and what a key that is bound to an owner gets: "job" and "group" its owner's, "list" a list
+// restricted to its owner, "" nothing.
 type row struct{ scopes, bound string }
 
-// unguarded are the patterns that are not behind the gate, and why.
+// unguarded are the patterns without authorisation, and why.
 var unguarded = map[string]string{
 	"GET /livez":   "says only that the process lives",
 	"GET /readyz":  "says only whether the server can serve; more to viewers",
@@ -32,7 +32,7 @@ var unguarded = map[string]string{
 	"GET /v1/openapi.yaml": "what can be asked is no secret",
 }
 
-func TestEveryPathIsBehindTheGateOrOnTheListOfThoseThatAreNot(t *testing.T) {
+func TestEveryPathIsAuthorisedOrListedAsOpen(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Metrics = http.NotFoundHandler() })
 	if err := s.srv.Mount("/console", http.NotFoundHandler()); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestEveryPathIsBehindTheGateOrOnTheListOfThoseThatAreNot(t *testing.T) {
 
 var pathName = regexp.MustCompile(`\{[^}]*\}`)
 
-// at fills the names of a route's path in.
+// at fills in the parameters of a route's path.
 func at(m mounted, job, group holdfast.ID) string {
 	return api.Prefix + pathName.ReplaceAllStringFunc(m.path, func(name string) string {
 		switch _, grouped := m.in.(api.GroupNamer); {
@@ -71,7 +71,7 @@ func at(m mounted, job, group holdfast.ID) string {
 	})
 }
 
-// try asks a route with nothing but its path. A long one that does not answer has let the asker in.
+// try calls a route with only its path. A long route that does not answer has admitted the caller.
 func (s *gateScene) try(who string, m mounted, path string) answerSeen {
 	ctx := s.t.Context()
 	if m.long {
@@ -79,26 +79,26 @@ func (s *gateScene) try(who string, m mounted, path string) answerSeen {
 		ctx, cancel = context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
 	}
-	a := s.send(ctx, who, badAsk{method: m.method, path: path})
+	a := s.send(ctx, who, badRequest{method: m.method, path: path})
 	if m.long && errors.Is(a.err, context.DeadlineExceeded) {
 		return answerSeen{status: http.StatusOK}
 	}
 	return a
 }
 
-// refusedByScope reports whether the key's scope was the reason. Some routes let a scope in and refuse single requests of it.
+// refusedByScope reports whether the key's scope was the reason. Some routes admit a scope and refuse single requests of it.
 func (a answerSeen) refusedByScope() bool {
-	return a.status == http.StatusForbidden && strings.Contains(a.body, "this key is of scope ")
+	return a.status == http.StatusForbidden && strings.Contains(a.body, "this key has the scope ")
 }
 
-func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
+func TestOnlyAllowedScopesMayCallEachRoute(t *testing.T) {
 	s := newGateScene(t)
 	s.keys["worker of a queue"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a"}})
 	s.keys["viewer of bob"] = s.makeKey(apikey.Order{Name: "peek", Scope: apikey.Viewer, Owner: "bob"})
 	for _, m := range s.srv.routes {
 		want, path := gateTable[m.name], at(m, holdfast.NewID(), holdfast.NewID())
 		for _, who := range []string{"", "malformed", "revoked", "expired"} {
-			s.srv.strangers = newStrangers() // there are more bad keys here than one address may try
+			s.srv.badKeys = newBadKeyLimit() // this test sends more bad keys than one address may
 			if a := s.try(who, m, path); a.status != http.StatusUnauthorized || a.code() != "unauthenticated" {
 				t.Errorf("%s %s with a key that is %q: %d %s", m.method, path, who, a.status, a.body)
 			}
@@ -121,7 +121,7 @@ func TestTheGateLetsThroughWhoMayAndNobodyElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsForeignAnswersToTheByteLikeWhatIsUnknown(t *testing.T) {
+func TestForeignJobsAreAnsweredExactlyLikeUnknownOnes(t *testing.T) {
 	s := newGateScene(t)
 	for _, m := range s.srv.routes {
 		want := gateTable[m.name]
@@ -145,7 +145,7 @@ func TestWhatIsForeignAnswersToTheByteLikeWhatIsUnknown(t *testing.T) {
 	}
 }
 
-func TestListsShowBoundKeysWhatIsTheirsAndNothingElse(t *testing.T) {
+func TestListsShowBoundKeysOnlyTheirOwnersEntries(t *testing.T) {
 	s := newGateScene(t)
 	bobs, eves := s.job("bob"), s.job("eve")
 	s.group("bob")
@@ -167,7 +167,7 @@ func TestListsShowBoundKeysWhatIsTheirsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestStuckJobsAreShownToWhoseTheyAre(t *testing.T) {
+func TestStuckJobsAreShownToTheirOwner(t *testing.T) {
 	s := newGateScene(t)
 	bobs, eves := s.job("bob"), s.job("eve")
 	leases, err := s.store.Claim(t.Context(), holdfast.Claim{Worker: "w1", Queues: []string{holdfast.DefaultQueue}, Limit: 2, Start: 2, Lease: time.Hour})
@@ -183,7 +183,7 @@ func TestStuckJobsAreShownToWhoseTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatWasPurgedIsGoneToItsOwnerAndWasNeverThereToOthers(t *testing.T) {
+func TestAPurgedJobIsGoneForItsOwnerAndUnknownToOthers(t *testing.T) {
 	s := newGateScene(t)
 	job := s.job("bob")
 	if _, err := s.store.Cancel(t.Context(), holdfast.Intervention{Job: job, Actor: "ada"}); err != nil {

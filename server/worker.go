@@ -18,51 +18,54 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// An engine far from its store keeps, with a worker's key, what its breakers, budgets, schedules, redrives and duties remember. This file says what such
-// a change may contain. Decisions of people stay as they are: the actor of every line is the key, holds of operators are out of reach, and a record that
-// carries a person's order keeps that order.
+// An engine that works through a server stores, with a worker's key, the state of its breakers, budgets, schedules, redrives and duties. This file checks
+// what such a change may contain. It cannot change what people have decided: the key is the actor of every event, holds of operators cannot be placed or
+// lifted, and a record that contains a person's request must keep it.
+//
+// The rules compare with the record as the store has it. A concurrent change between that read and the write is safe: the store refuses a record whose
+// version is not the one that the caller read, and a caller that read an older version than the rule saw is refused in the same way.
 
-// A keeping decides whether a worker may replace a record, as the store holds it now, by another. A stored record of version 0 is not there yet.
-type keeping func(stored, wanted holdfast.Record) error
+// A recordRule decides whether a worker may replace a stored record by another. A stored record of version 0 does not exist yet.
+type recordRule func(stored, wanted holdfast.Record) error
 
-// workerRooms are the rooms that a worker reads; those with a rule it also keeps.
-var workerRooms = map[string]keeping{
-	"breaker":       keepsBreaker,
-	"budget":        keepsAny,
-	"enqueue":       keepsAny,
-	"artifact":      keepsAny,
-	duty.RoomReport: keepsAny,
-	catalog.Room:    keepsAny,
-	redriveRoom:     keepsRedrive,
-	schedule.Room:   keepsSchedule,
-	duty.RoomOrder:  keepsDuty,
-	retentionRoom:   keepsWarning,
+// workerRooms are the rooms that a worker may read. Those with a rule it may also write.
+var workerRooms = map[string]recordRule{
+	"breaker":       breakerRule,
+	"budget":        anyRule,
+	"enqueue":       anyRule,
+	"artifact":      anyRule,
+	duty.RoomReport: anyRule,
+	catalog.Room:    anyRule,
+	redriveRoom:     redriveRule,
+	schedule.Room:   scheduleRule,
+	duty.RoomOrder:  dutyRule,
+	retentionRoom:   warningRule,
 	"policy":        nil,
-	"share":         keepsShare,
+	"share":         shareRule,
 }
 
 const retentionRoom = "retention"
 
-// elsewhere are the rooms about work of every queue: a key that is bound neither reads nor keeps them. Engines whose keys are not bound do.
-var elsewhere = []string{redriveRoom, schedule.Room, "artifact"}
+// unboundRooms are the rooms about jobs of every queue. A bound key may neither read nor write them; engines with unbound keys do.
+var unboundRooms = []string{redriveRoom, schedule.Room, "artifact"}
 
-// secretRooms are read by admins alone.
-var secretRooms = []string{apikey.Room, subscription.Room}
+// adminRooms are the rooms that only admins may read.
+var adminRooms = []string{apikey.Room, subscription.Room}
 
-// roomToRead refuses a room that the caller may not read, and reports whether there is anything in it for the caller.
-func (c Caller) roomToRead(room string) (some bool, err error) {
-	if _, ok := workerRooms[room]; !c.confined() {
-		if c.Scope != apikey.Admin && slices.ContainsFunc(secretRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
-			return false, forbidden("the room " + room + " is for admins: use a key of that scope")
+// mayReadRoom refuses a room that the caller may not read. some is false if the room is always empty for the caller.
+func (c Caller) mayReadRoom(room string) (some bool, err error) {
+	if _, ok := workerRooms[room]; !c.isWorker() {
+		if c.Scope != apikey.Admin && slices.ContainsFunc(adminRooms, func(one string) bool { return strings.EqualFold(one, room) }) {
+			return false, forbidden("the records of room " + room + " need a key of scope admin")
 		}
 		return true, nil
 	} else if !ok {
-		return false, forbidden("the room " + room + " is no engine's, and a worker reads only what engines keep: use a key of scope admin")
+		return false, forbidden("the records of room " + room + " are not kept by engines: a worker's key cannot read them; use a key of scope admin")
 	}
-	return !c.narrow() || !slices.Contains(elsewhere, room), nil
+	return !c.bound() || !slices.Contains(unboundRooms, room), nil
 }
 
-// mayKeep refuses a change that is not an engine's to make, and names the caller's key in what is left.
+// mayKeep refuses a change that an engine does not make, and sets the caller's key as the actor of the rest.
 func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change) error {
 	if c.Key == "" {
 		return nil
@@ -74,25 +77,25 @@ func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change)
 	for i := range change.Place {
 		change.Place[i].Actor = c.holdActor(change.Place[i])
 	}
-	if !c.confined() {
+	if !c.isWorker() {
 		return nil
 	}
 	switch {
 	case len(change.Deliver) > 0:
-		return forbidden("deliveries of subscriptions are made by the notifier: one that works over HTTP needs a key of scope admin")
+		return forbidden("a worker's key cannot create deliveries: a notifier that works through a server needs a key of scope admin")
 	case len(change.Listen) > 0:
-		return forbidden("what subscriptions listen for is not a worker's to change: use a key of scope admin")
+		return forbidden("a worker's key cannot change which events are written to the feed: use a key of scope admin")
 	}
 	for i := range change.Events {
 		if err := c.mayTell(&change.Events[i]); err != nil {
 			return err
 		}
 	}
-	circuits, err := s.mayKeepRecords(ctx, c, change.Records)
+	breakers, err := s.mayKeepRecords(ctx, c, change.Records)
 	if err != nil {
 		return err
 	}
-	if err := s.mayHold(ctx, c, change, circuits); err != nil {
+	if err := s.mayHold(ctx, c, change, breakers); err != nil {
 		return err
 	}
 	for i := range change.Artifacts {
@@ -103,15 +106,15 @@ func (s *Server) mayKeep(ctx context.Context, c Caller, change *holdfast.Change)
 	return c.mayEnqueue(change.Enqueue)
 }
 
-// engineActor is the actor of what an engine far away does by itself: fixed, with the name of its key. Nothing that another caller says reads like it.
-func (c Caller) engineActor(said string) string {
-	if c.confined() {
+// engineActor is the actor of what a remote engine does itself: a fixed name with the name of its key. No other caller can have it.
+func (c Caller) engineActor(given string) string {
+	if c.isWorker() {
 		return breaker.System + " (key " + c.Name + ")"
 	}
-	return c.actor(said)
+	return c.actor(given)
 }
 
-// holdActor is the actor of a hold that an engine far away places. Limits and windows follow the applied policy, and engines know them by that name.
+// holdActor is the actor of a hold that a remote engine places. Limits and time windows follow the applied policy, and engines recognise them by that name.
 func (c Caller) holdActor(h holdfast.Hold) string {
 	if h.Source == holdfast.SourceLimit || h.Source == holdfast.SourceWindow {
 		return policyActor
@@ -121,33 +124,33 @@ func (c Caller) holdActor(h holdfast.Hold) string {
 
 const policyActor = "policy"
 
-// mayTell refuses lines of stories that no engine writes.
+// mayTell refuses events that engines do not write.
 func (c Caller) mayTell(e *holdfast.Event) error {
 	room, _, _ := strings.Cut(e.Subject, "/")
 	switch {
-	case !e.Job.IsZero() && e.Name == holdfast.EventExpired && !c.narrow():
+	case !e.Job.IsZero() && e.Name == holdfast.EventExpired && !c.bound():
 		return nil
 	case !e.Job.IsZero():
-		return forbidden("a worker writes no line into the story of a job but by settling it")
+		return forbidden("a worker's key cannot write events of a job: they are written when the job is settled")
 	case e.Subject == retentionRoom && e.Name == "warning":
 		return nil
-	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.RoomOrder}, room) && room != e.Subject && !(c.narrow() && slices.Contains(elsewhere, room)):
+	case slices.Contains([]string{"breaker", "budget", redriveRoom, schedule.Room, duty.RoomOrder}, room) && room != e.Subject && !(c.bound() && slices.Contains(unboundRooms, room)):
 		return nil
 	}
-	return forbidden("a line about " + e.Subject + " is not a worker's to write: engines tell of breakers, budgets, redrives, schedules and duties")
+	return forbidden("a worker's key cannot write events about " + e.Subject + ": engines write events of breakers, budgets, redrives, schedules and duties")
 }
 
-// mayKeepRecords refuses records that are not a worker's to keep. It answers with the circuits as they will be, by dependency.
-func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfast.Record) (circuits map[string]breaker.Circuit, err error) {
+// mayKeepRecords refuses records that a worker may not write. It returns the breakers as the change makes them, by dependency.
+func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfast.Record) (breakers map[string]breaker.Circuit, err error) {
 	rooms := map[string][]holdfast.Record{}
-	circuits = map[string]breaker.Circuit{}
+	breakers = map[string]breaker.Circuit{}
 	for _, r := range records {
 		may := workerRooms[r.Room]
 		if may == nil {
-			return nil, forbidden("the room " + r.Room + " is for admins: a worker keeps what engines remember, and nothing that people decide")
+			return nil, forbidden("the records of room " + r.Room + " cannot be written with a worker's key: use a key of scope admin")
 		}
-		if c.narrow() && slices.Contains(elsewhere, r.Room) {
-			return nil, c.beyond("keeps only what breakers, budgets and duties remember")
+		if c.bound() && slices.Contains(unboundRooms, r.Room) {
+			return nil, c.outsideBinding("it can only write the records of breakers, budgets and duties")
 		}
 		if _, read := rooms[r.Room]; !read {
 			if rooms[r.Room], err = s.cfg.Store.Records(ctx, r.Room); err != nil {
@@ -156,18 +159,18 @@ func (s *Server) mayKeepRecords(ctx context.Context, c Caller, records []holdfas
 		}
 		stored := recordIn(rooms[r.Room], r.Name)
 		if stored.Version > r.Version {
-			continue // the store answers that the caller was too late
+			continue // the store answers that the version is out of date
 		}
 		if err := may(stored, r); err != nil {
 			return nil, err
 		}
 		if r.Room == "breaker" {
 			var after breaker.Circuit
-			_ = json.Unmarshal(r.Body, &after) // its rule has read it
-			circuits[r.Name] = after
+			_ = json.Unmarshal(r.Body, &after) // the rule has already read it
+			breakers[r.Name] = after
 		}
 	}
-	return circuits, nil
+	return breakers, nil
 }
 
 func recordIn(records []holdfast.Record, name string) holdfast.Record {
@@ -180,8 +183,8 @@ func recordIn(records []holdfast.Record, name string) holdfast.Record {
 	return holdfast.Record{}
 }
 
-// mayHold refuses holds that are an operator's to place or to lift.
-func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change, circuits map[string]breaker.Circuit) error {
+// mayHold refuses holds that only operators may place or lift.
+func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change, breakers map[string]breaker.Circuit) error {
 	moved := slices.Concat(change.Place, change.Lift)
 	for _, d := range change.Deposits {
 		moved = append(moved, d.Hold)
@@ -195,17 +198,17 @@ func (s *Server) mayHold(ctx context.Context, c Caller, change *holdfast.Change,
 	}
 	for i, h := range moved {
 		if !slices.Contains([]string{holdfast.SourceBreaker, holdfast.SourceBudget, holdfast.SourceLimit, holdfast.SourceWindow, holdfast.SourceHandler}, h.Source) {
-			return forbidden("holds of operators are placed and lifted by operators: use a key of that scope")
+			return forbidden("a worker's key cannot place or lift holds of operators: use a key of scope operator")
 		}
 		if err := c.mayWorkOn(named(h.Queue), named(h.Kind)); err != nil {
 			return err
 		}
 		if h.Source == holdfast.SourceBreaker {
-			if err := followsCircuit(h, circuits, i < len(change.Place)); err != nil {
+			if err := followsBreaker(h, breakers, i < len(change.Place)); err != nil {
 				return err
 			}
 		} else if by := placedBy(present, h); by != "" && h.Source != holdfast.SourceHandler && by != policyActor && !breaker.IsSystem(by) {
-			return forbidden("an operator has placed this hold, and it is the operator's to change: use a key of scope operator")
+			return forbidden("an operator has placed this hold: use a key of scope operator to change it")
 		}
 	}
 	return nil
@@ -218,7 +221,7 @@ func named(name string) []string {
 	return []string{name}
 }
 
-// placedBy is the actor of the hold that a hold of the same source on the same thing replaces.
+// placedBy is the actor of the present hold with the same source and target.
 func placedBy(present []holdfast.Hold, h holdfast.Hold) string {
 	scope, name := h.On()
 	for i := range present {
@@ -229,25 +232,25 @@ func placedBy(present []holdfast.Hold, h holdfast.Hold) string {
 	return ""
 }
 
-// followsCircuit refuses a breaker's hold that does not follow from the circuit in the same change, which keeps what a person has ordered.
-func followsCircuit(h holdfast.Hold, circuits map[string]breaker.Circuit, place bool) error {
-	circuit, kept := circuits[h.Dependency]
+// followsBreaker refuses a breaker's hold that does not match the breaker in the same change. The rule for the breaker's record keeps what a person has forced.
+func followsBreaker(h holdfast.Hold, breakers map[string]breaker.Circuit, place bool) error {
+	b, kept := breakers[h.Dependency]
 	switch closed := h.Closed(); {
 	case h.Dependency == "" || !kept:
-		return forbidden("a breaker's hold changes together with the breaker: keep the record of its circuit in the same change")
-	case circuit.State.Refuses() && !(place && closed), circuit.State == breaker.ForcedClosed && place:
-		return forbidden("the breaker of " + h.Dependency + " is " + string(circuit.State) + ", and this hold says otherwise")
+		return forbidden("a breaker's hold changes together with the breaker: write the record of the breaker in the same change")
+	case b.State.Refuses() && !(place && closed), b.State == breaker.ForcedClosed && place:
+		return forbidden("the breaker of " + h.Dependency + " is " + string(b.State) + ": this hold contradicts it")
 	}
 	return nil
 }
 
-func keepsAny(_, _ holdfast.Record) error { return nil }
+func anyRule(_, _ holdfast.Record) error { return nil }
 
-// keepsBreaker: a circuit moves by what calls say. What a person ordered of it stays until it is over, and its history is not rewritten.
-func keepsBreaker(stored, wanted holdfast.Record) error {
+// breakerRule: a breaker changes state by the results of calls. What a person has forced stays until it is over, and past transitions are not changed.
+func breakerRule(stored, wanted holdfast.Record) error {
 	var before, after breaker.Circuit
 	if json.Unmarshal(wanted.Body, &after) != nil || stored.Version > 0 && json.Unmarshal(stored.Body, &before) != nil {
-		return forbidden("the record of breaker " + wanted.Name + " cannot be read: a worker keeps circuits, and removes none")
+		return forbidden("the record of breaker " + wanted.Name + " cannot be read: a worker's key can write breakers, but not delete them")
 	}
 	ordered := before.State.Forced() || before.Actor != "" && before.State == breaker.Open && stored.AsOf.Before(before.Until)
 	same := after.State == before.State && after.Until.Equal(before.Until) && after.Actor == before.Actor && after.Reason == before.Reason
@@ -258,39 +261,39 @@ func keepsBreaker(stored, wanted holdfast.Record) error {
 	}
 	switch {
 	case ordered && !same:
-		return forbidden("an operator holds the breaker of " + wanted.Name + " " + string(before.State) + ": only an operator changes that")
+		return forbidden("an operator has set the breaker of " + wanted.Name + " to " + string(before.State) + ": use a key of scope operator to change it")
 	case after.State.Forced() && !before.State.Forced(), after.Actor != "" && after.Actor != before.Actor, slices.ContainsFunc(after.History, forged):
-		return forbidden("a worker forces no breaker, and speaks for no operator")
+		return forbidden("a worker's key cannot force a breaker or act in the name of an operator")
 	}
 	return nil
 }
 
-// keepsShare: an engine gives owners the shares that a policy names. Those that an operator has set stay.
-func keepsShare(stored, wanted holdfast.Record) error {
+// shareRule: an engine sets the weights that a policy names. Weights that an operator has set stay.
+func shareRule(stored, wanted holdfast.Record) error {
 	var before, after struct {
 		Actor string `json:"actor"`
 	}
 	if stored.Version > 0 && (json.Unmarshal(stored.Body, &before) != nil || before.Actor != policyActor) || wanted.Body != nil && (json.Unmarshal(wanted.Body, &after) != nil || after.Actor != policyActor) {
-		return forbidden("the share of " + wanted.Name + " is an operator's to set: use a key of that scope")
+		return forbidden("the weight of owner " + wanted.Name + " is set by operators: use a key of scope operator")
 	}
 	return nil
 }
 
-// keepsRedrive: an engine takes the steps of a redrive that was ordered and is running. It starts none, changes no order and resumes none.
-func keepsRedrive(stored, wanted holdfast.Record) error {
+// redriveRule: an engine advances a redrive that an operator started and that is running. It cannot start, change or resume one.
+func redriveRule(stored, wanted holdfast.Record) error {
 	var before, after redrive.Progress
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil ||
 		before.State != redrive.Running || before.ID != after.ID || before.Actor != after.Actor || !sameJSON(before.Order, after.Order) {
 		return errNoOrder
 	}
 	if after.State == redrive.Paused || after.State == redrive.Cancelled {
-		return forbidden("a redrive is paused and cancelled by operators: use a key of that scope")
+		return forbidden("a worker's key cannot pause or cancel a redrive: use a key of scope operator")
 	}
 	return nil
 }
 
-// keepsSchedule: an engine notes which slots it has made jobs of, and that a pause is over. What the schedule says is an operator's.
-func keepsSchedule(stored, wanted holdfast.Record) error {
+// scheduleRule: an engine records the slots for which it has made jobs, and that a pause is over. The rest of a schedule is changed by operators.
+func scheduleRule(stored, wanted holdfast.Record) error {
 	var before, after schedule.Schedule
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil {
 		return errNoSchedule
@@ -305,27 +308,27 @@ func keepsSchedule(stored, wanted holdfast.Record) error {
 	return nil
 }
 
-var errNoSchedule = forbidden("schedules are set, changed and removed by operators: a worker only notes which slots it has made jobs of")
+var errNoSchedule = forbidden("a worker's key cannot create, change or delete schedules: it can only record slots; use a key of scope operator")
 
-// keepsDuty: an engine notes that a pause has ended by itself. Other orders are an operator's.
-func keepsDuty(stored, wanted holdfast.Record) error {
+// dutyRule: an engine records that a pause has ended by itself. Other requests about duties are made by operators.
+func dutyRule(stored, wanted holdfast.Record) error {
 	var before, after duty.Order
 	if stored.Version == 0 || json.Unmarshal(stored.Body, &before) != nil || json.Unmarshal(wanted.Body, &after) != nil || !before.Over(stored.AsOf) || !sameJSON(before.Resumed(), after) {
-		return forbidden("duties are ordered by operators: a worker only notes that a pause has ended by itself")
+		return forbidden("a worker's key cannot pause or run duties: it can only record that a pause is over; use a key of scope operator")
 	}
 	return nil
 }
 
-// keepsWarning: an engine notes that a rule will delete dead letters. From when on it does is counted from when the note was kept, by the store's clock.
-func keepsWarning(_, wanted holdfast.Record) error {
+// warningRule: an engine records that a rule will delete dead letters. The rule deletes them a set time after the record was written, by the store's clock.
+func warningRule(_, wanted holdfast.Record) error {
 	if !strings.HasPrefix(wanted.Name, "warned/") || wanted.Body == nil {
-		return forbidden("the rules of retention are for admins: a worker only notes that one of them has warned")
+		return forbidden("a worker's key cannot change retention rules: it can only record warnings; use a key of scope admin")
 	}
 	return nil
 }
 
-// ordered finds the order of a redrive that an operator has started and that runs.
-func (s *Server) ordered(ctx context.Context, id holdfast.ID) (redrive.Order, error) {
+// runningOrder returns the request of a redrive that an operator has started and that is running.
+func (s *Server) runningOrder(ctx context.Context, id holdfast.ID) (redrive.Order, error) {
 	records, err := s.cfg.Store.Records(ctx, redriveRoom)
 	if err != nil {
 		return redrive.Order{}, err
@@ -337,7 +340,7 @@ func (s *Server) ordered(ctx context.Context, id holdfast.ID) (redrive.Order, er
 	return p.Order, nil
 }
 
-var errNoOrder = forbidden("no operator has ordered this redrive so, or it does not run: a worker takes the steps of redrives that were ordered, and starts none")
+var errNoOrder = forbidden("this is not a running redrive as an operator started it: a worker's key can only advance running redrives; use a key of scope operator")
 
 func sameJSON(a, b any) bool {
 	one, err := json.Marshal(a)
@@ -345,18 +348,18 @@ func sameJSON(a, b any) bool {
 	return err == nil && lost == nil && bytes.Equal(one, other)
 }
 
-// redriveStep is the step of a redrive as the caller may take it: a worker takes it as it was ordered, on behalf of the operator who ordered it.
+// redriveStep is the step of a redrive as the caller may take it. A worker's step must match the operator's request, and the operator is its actor.
 func (s *Server) redriveStep(ctx context.Context, c Caller, step holdfast.Redrive) (holdfast.Redrive, error) {
 	switch {
 	case c.Key == "":
 		return step, nil
-	case !c.confined():
+	case !c.isWorker():
 		step.Actor = c.actor(step.Actor)
 		return step, nil
-	case c.narrow():
-		return step, c.beyond("redrives nothing")
+	case c.bound():
+		return step, c.outsideBinding("it cannot redrive jobs")
 	}
-	o, err := s.ordered(ctx, step.ID)
+	o, err := s.runningOrder(ctx, step.ID)
 	if err == nil && (o.Discard != step.Discard || o.Queue != step.Queue || !sameJSON(o.Patch, step.Patch)) {
 		err = errNoOrder
 	}
@@ -364,9 +367,9 @@ func (s *Server) redriveStep(ctx context.Context, c Caller, step holdfast.Redriv
 	return step, err
 }
 
-// purge takes a step of retention. A worker does not choose the rules: they are those that an admin has applied to the store, or else the server's own.
+// purge takes one step of retention. A worker does not choose the rules: they are those that an admin has applied to the store, or else the server's.
 func (s *Server) purge(ctx context.Context, c Caller, p holdfast.Purge) (holdfast.Purged, error) {
-	if c.confined() {
+	if c.isWorker() {
 		records, err := s.cfg.Store.Records(ctx, retentionRoom)
 		if err == nil {
 			p, err = s.cfg.Engine.Purge(p, records)
@@ -378,9 +381,9 @@ func (s *Server) purge(ctx context.Context, c Caller, p holdfast.Purge) (holdfas
 	return s.cfg.Store.Purge(ctx, p)
 }
 
-// forget deletes what is old from a shelf. A worker does not choose the age: nothing goes sooner than the server's own configuration says.
+// forget deletes old entries of a shelf. A worker does not choose the age: nothing is deleted sooner than the server's configuration says.
 func (s *Server) forget(ctx context.Context, c Caller, shelf string, older time.Duration, limit int) (int, error) {
-	if c.confined() {
+	if c.isWorker() {
 		keep := s.cfg.Engine.Keep(shelf)
 		if keep == holdfast.Forever {
 			return 0, nil
@@ -388,8 +391,8 @@ func (s *Server) forget(ctx context.Context, c Caller, shelf string, older time.
 		older = max(older, keep)
 	}
 	n, err := s.cfg.Store.Forget(ctx, shelf, older, limit)
-	if err == nil && n > 0 && shelf == holdfast.ShelfStory && c.Key != "" && !c.confined() { // a person did: the audit log says who
-		line := holdfast.Event{Subject: "audit", Name: "forget", Actor: c.actor(""), Request: c.Request, Reason: "lines older than " + older.String()}
+	if err == nil && n > 0 && shelf == holdfast.ShelfStory && c.Key != "" && !c.isWorker() { // done by a person: the audit log records it
+		line := holdfast.Event{Subject: "audit", Name: "forget", Actor: c.actor(""), Request: c.Request, Reason: "entries older than " + older.String()}
 		err = s.cfg.Store.Keep(ctx, holdfast.Change{Events: []holdfast.Event{line}})
 	}
 	return n, err

@@ -16,13 +16,13 @@ import (
 	"github.com/holdfastdev/holdfast/schedule"
 )
 
-// keep asks the store to keep a change, as a worker.
+// keep stores a change with a worker's key.
 func (s *gateScene) keep(who, change string) answerSeen {
 	s.t.Helper()
 	return s.ask(who, "POST", "/v1/store/keep", change)
 }
 
-func TestTheActorOfWhatAWorkerKeepsIsItsKey(t *testing.T) {
+func TestTheActorOfAWorkersChangeIsItsKey(t *testing.T) {
 	s := newGateScene(t)
 	if a := s.keep("worker", `{"records":[{"room":"breaker","name":"bank","version":0,"body":{"state":"open"}}],
 		"events":[{"subject":"breaker/bank","name":"opened","actor":"ada","reason":"I, Ada, did this"}],"place":[{"dependency":"bank","source":"breaker","actor":"ada"}]}`); a.status != http.StatusNoContent {
@@ -59,7 +59,7 @@ func TestTheActorOfWhatAWorkerKeepsIsItsKey(t *testing.T) {
 	}
 }
 
-func TestAnAdminIsKnownByTheKeyAndNotTakenForAnEngine(t *testing.T) {
+func TestTheActorOfAnAdminIsItsKeyAndNotAnEngine(t *testing.T) {
 	s := newGateScene(t)
 	for said, want := range map[string]string{"eve": "eve (key admin)", "Admin": "admin", "holdfast": "admin", "Holdfast (key worker)": "admin", "": "admin"} {
 		subject := "queue/" + itoa(len(said))
@@ -130,7 +130,7 @@ func (s *gateScene) holds() string {
 	return string(text)
 }
 
-func TestAWorkerKeepsWhatEnginesRememberAndNoOrderOfAPerson(t *testing.T) {
+func TestAWorkersKeyWritesEngineStateAndNoPersonsDecision(t *testing.T) {
 	s := newGateScene(t)
 	if _, err := s.desk.SetSchedule(t.Context(), schedule.Schedule{Name: "nightly", Every: time.Hour, Draft: holdfast.Draft{Kind: "mail"}}, me); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestAWorkerChoosesNeitherWhatIsPurgedNorWhatIsForgotten(t *testing.T) {
 	})
 }
 
-func TestAWorkerTakesTheStepsOfRedrivesThatWereOrderedAndOfNoOthers(t *testing.T) {
+func TestAWorkersKeyAdvancesOnlyRunningRedrives(t *testing.T) {
 	s := newGateScene(t)
 	id := holdfast.NewID()
 	step := `{"id":"` + id.String() + `","jobs":["` + holdfast.NewID().String() + `"],"actor":"ada"}`
@@ -221,7 +221,7 @@ func TestAWorkerTakesTheStepsOfRedrivesThatWereOrderedAndOfNoOthers(t *testing.T
 	}
 }
 
-func TestAWorkerDoesNotLookAround(t *testing.T) {
+func TestAWorkersKeyCannotListJobs(t *testing.T) {
 	s := newGateScene(t)
 	if a := s.ask("worker", "POST", "/v1/store/jobs", `{"limit":10}`); a.status != http.StatusForbidden {
 		t.Error("every job there is:", a.status, a.body)
@@ -231,7 +231,7 @@ func TestAWorkerDoesNotLookAround(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsBoundToQueuesWorksOnTheseAlone(t *testing.T) {
+func TestAKeyBoundToQueuesWorksOnlyOnThem(t *testing.T) {
 	s := newGateScene(t)
 	s.keys["narrow"] = s.makeKey(apikey.Order{Name: "narrow", Scope: apikey.Worker, Queues: []string{"a", "b"}, Kinds: []string{"mail"}})
 	foreign := s.job("bob") // in the default queue

@@ -144,7 +144,7 @@ func TestWhereAVerbWorksIsSaidOnce(t *testing.T) {
 	}
 	refused(exitUsage, "--store and --server: give one", "jobs", "--store", address, "--server", "http://127.0.0.1:1")
 	refused(exitUsage, "HOLDFAST_SERVER", "jobs")
-	refused(exitUsage, "give an address such as", "jobs", "--server", "127.0.0.1:4747")
+	refused(exitUsage, "give one such as", "jobs", "--server", "127.0.0.1:4747")
 	t.Setenv("HOLDFAST_STORE", address)
 	if code, out, talk := command(t, "jobs"); code != exitOK || !strings.Contains(out, "GW_5XX") {
 		t.Error(code, out, talk)

@@ -163,7 +163,7 @@ func TestAKeyOpensTheConsoleUntilItIsRevoked(t *testing.T) {
 	}
 	until(t, "an address with too many bad keys is told to wait", func() bool {
 		page := v.post("/console/sign-in", url.Values{"key": {"hf_nonsense"}})
-		return page.status/100 == 4 && strings.Contains(page.text, "oo many bad keys")
+		return page.status/100 == 4 && strings.Contains(page.text, "oo many requests with a bad API key")
 	})
 	if code := p.stop(t); code != exitOK {
 		t.Errorf("it stopped with %d", code)

@@ -5,17 +5,17 @@ var serverMutants = []Mutant{
 	{
 		Name: "foreign-job-is-there", Breaks: "a job of another owner is answered like one that does not exist (OWASP API1)",
 		Patches: []Patch{{"server/gate.go", "|| err == nil && job.Owner != c.Owner {", "|| err == nil && job.Owner == c.Owner+\"?\" {"}},
-		Test:    []string{"-run", "TestWhatIsForeign", "./server"},
+		Test:    []string{"-run", "TestForeignJobsAreAnswered", "./server"},
 	},
 	{
 		Name: "any-key-may", Breaks: "a key may do what its scope allows and nothing else (OWASP API5)",
 		Patches: []Patch{{"server/gate.go", "if !c.Scope.Allows(to.scope) && (", "if c.Scope == \"\" && ("}},
-		Test:    []string{"-run", "TestTheGateLetsThroughWhoMay", "./server"},
+		Test:    []string{"-run", "TestOnlyAllowedScopesMayCallEachRoute", "./server"},
 	},
 	{
 		Name: "revoked-key-opens", Breaks: "a revoked key is refused within a second",
 		Patches: []Patch{{"server/keyring.go", "case !k.RevokedAt.IsZero():", "case false:"}, {"apikey/key.go", "return k.RevokedAt.IsZero() && (", "return ("}},
-		Test:    []string{"-run", "TestAKeyMadeAMomentAgo", "./server"},
+		Test:    []string{"-run", "TestANewKeyWorksAtOnce", "./server"},
 	},
 	{
 		Name: "any-name-is-local", Breaks: "a request under a foreign host name is not served (DNS rebinding)",
@@ -50,7 +50,7 @@ var serverMutants = []Mutant{
 	{
 		Name: "only-the-name-is-checked", Breaks: "an address is checked when the connection is made, after the name was resolved (DNS rebinding)",
 		Patches: []Patch{{"safehttp/safehttp.go", "\t\tdialer.Control = func(", "\t\t_ = func("}},
-		Test:    []string{"-run", "TestASecondAnswerOfTheNameServer|TestNoNameLeadsInside", "./safehttp"},
+		Test:    []string{"-run", "TestASecondDNSAnswerIsCheckedToo|TestNoNameReachesAPrivateAddress", "./safehttp"},
 	},
 	{
 		Name: "first-key-locks-nothing", Breaks: "a server without keys requires them as soon as there is one",
@@ -60,12 +60,12 @@ var serverMutants = []Mutant{
 	{
 		Name: "proxy-is-local", Breaks: "without keys, a request that came through a proxy is refused",
 		Patches: []Patch{{"server/gate.go", "if proxy := proxied(r); proxy != \"\" {", "if proxy := proxied(r); proxy == \"?\" {"}},
-		Test:    []string{"-run", "TestWithoutKeysWhatCameThroughAProxy", "./server"},
+		Test:    []string{"-run", "TestWithoutKeysRequestsThroughAProxy", "./server"},
 	},
 	{
 		Name: "upload-outlives-its-key", Breaks: "requests in progress end when their key is revoked or expires",
-		Patches: []Patch{{"server/keyring_life.go", "\t\t\tl.end(err)\n\t\t\tdelete(k.lives, id)", "\t\t\tdelete(k.lives, id)"}},
-		Test:    []string{"-run", "TestTheLifeOfAVisitor|TestABulkStream", "-timeout", "30s", "./server"},
+		Patches: []Patch{{"server/keyring_lifetime.go", "\t\t\tl.end(err)\n\t\t\tdelete(k.lifetimes, id)", "\t\t\tdelete(k.lifetimes, id)"}},
+		Test:    []string{"-run", "TestTheLifetimeOfAVisitor|TestABulkStream", "-timeout", "30s", "./server"},
 	},
 	{
 		Name: "anybody-delivers", Breaks: "no caller can enqueue a job that is signed as a notification",
@@ -80,16 +80,16 @@ var serverMutants = []Mutant{
 	{
 		Name: "request-id-swallows-a-redrive", Breaks: "a redrive is identified by its idempotency key and its content",
 		Patches: []Patch{{"server/redrive.go", "mine.Token = digest(name + mine.Digest)", "mine.Token = o.Request"}},
-		Test:    []string{"-run", "TestTwoOrdersOfOneRequestId", "./server"},
+		Test:    []string{"-run", "TestTwoRequestsWithOneRequestId", "./server"},
 	},
 	{
 		Name: "body-names-the-actor", Breaks: "over HTTP the actor of a change by a worker is its key",
-		Patches: []Patch{{"server/worker.go", "if c.confined() {\n\t\treturn breaker.System + \" (key \" + c.Name + \")\"\n\t}\n\treturn c.actor(said)", "return said"}},
-		Test:    []string{"-run", "TestTheActorOfWhatAWorkerKeepsIsItsKey", "./server"},
+		Patches: []Patch{{"server/worker.go", "if c.isWorker() {\n\t\treturn breaker.System + \" (key \" + c.Name + \")\"\n\t}\n\treturn c.actor(given)", "return given"}},
+		Test:    []string{"-run", "TestTheActorOfAWorkersChangeIsItsKey", "./server"},
 	},
 	{
 		Name: "worker-lifts-an-operators-hold", Breaks: "only operators place and lift holds of operators",
-		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, circuits); err != nil {", "if err := s.mayHold(ctx, c, &holdfast.Change{Place: change.Place}, circuits); err != nil {"}},
+		Patches: []Patch{{"server/worker.go", "if err := s.mayHold(ctx, c, change, breakers); err != nil {", "if err := s.mayHold(ctx, c, &holdfast.Change{Place: change.Place}, breakers); err != nil {"}},
 		Test:    []string{"-run", "TestAWorkerNeitherPlacesNorLiftsAnOperatorsHold", "./server"},
 	},
 	{
@@ -115,7 +115,7 @@ var serverMutants = []Mutant{
 	{
 		Name: "bodies-starve-workers", Breaks: "a worker can renew its leases while request bodies use up the memory",
 		Patches: []Patch{{"server/memory.go", "if !small || !a.vital {", "if true {"}},
-		Test:    []string{"-run", "TestWorkersAreHeardWhenBodiesTakeAllMemory", "./server"},
+		Test:    []string{"-run", "TestWorkersAreServedWhenBodiesUseAllMemory", "./server"},
 	},
 	{
 		Name: "surplus-kept", Breaks: "jobs of a claim that exceed its memory limit are released at once",

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/internal/probe"
 )
 
-func TestOnlyAGoodAnswerIsWell(t *testing.T) {
+func TestOnly2xxIsHealthy(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/well":

@@ -1,5 +1,5 @@
-// Package secret finds secrets by their names, where the process was given them, and hides them in texts that others see. No secret, and no path of a
-// file that holds one, is ever in an error.
+// Package secret finds secrets by name in the environment of the process, and hides them in texts that others see. No error contains a secret or the path of a
+// file that holds one.
 package secret
 
 import (
@@ -22,7 +22,7 @@ func Variable(name string) string {
 	}, strings.ToUpper(name))
 }
 
-// FromEnvironment finds a secret in its variable, or in the file that the variable with _FILE at its end names.
+// FromEnvironment reads a secret from its variable, or from the file that the variable with the suffix _FILE names.
 func FromEnvironment(name string) (string, error) {
 	variable := Variable(name)
 	if secret := os.Getenv(variable); secret != "" {
@@ -30,22 +30,22 @@ func FromEnvironment(name string) (string, error) {
 	}
 	path := os.Getenv(variable + "_FILE")
 	if path == "" {
-		return "", fmt.Errorf("it is not there: set %s, or %s_FILE to a file that holds it", variable, variable)
+		return "", fmt.Errorf("it is not set: set %s, or %s_FILE to the path of a file that contains it", variable, variable)
 	}
 	body, err := os.ReadFile(path)
 	if secret := strings.TrimSpace(string(body)); err == nil && secret != "" {
 		return secret, nil
 	}
-	return "", fmt.Errorf("the file that %s_FILE names cannot be read, or is empty", variable)
+	return "", fmt.Errorf("the file in %s_FILE cannot be read, or is empty", variable)
 }
 
-// Hidden is what stands where a secret was.
+// Hidden replaces a secret in a text.
 const Hidden = "[secret]"
 
-// minHidden is the shortest text that is looked for: shorter ones are in every other word.
+// minHidden is the length of the shortest secret that is hidden: shorter ones occur in ordinary words.
 const minHidden = 4
 
-// Hide replaces secrets wherever they stand in a text, also as an address, JSON or base64 would spell them.
+// Hide replaces secrets in a text, also in the forms that URLs, JSON and base64 give them.
 func Hide(text string, secrets ...string) string {
 	var spelled []string
 	for _, s := range secrets {
@@ -54,7 +54,7 @@ func Hide(text string, secrets ...string) string {
 			base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
 			base64.URLEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)))
 	}
-	// The longest first, lest a part of one be left.
+	// The longest first, so that no part of a longer form is left.
 	slices.SortFunc(spelled, func(a, b string) int { return len(b) - len(a) })
 	for _, s := range spelled {
 		if len(s) >= minHidden {

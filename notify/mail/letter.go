@@ -20,35 +20,35 @@ import (
 	"github.com/holdfastdev/holdfast/notify"
 )
 
-// A Template is a letter of the application's own. What is nil is as in the built-in letter. Each is given a Letter.
+// A Template is a mail template of the application. A nil part is that of the built-in template. Each part is executed with a Letter.
 type Template struct {
 	Subject *texttemplate.Template
 	Text    *texttemplate.Template
 	HTML    *htmltemplate.Template
 }
 
-// A Letter is what a template is given.
+// A Letter is the data of a template.
 type Letter struct {
-	Subject      string // of the built-in letter
-	Subscription string // its name, or its id
+	Subject      string // of the built-in template
+	Subscription string // name of the subscription, or its id
 	Lines        []Line
-	Total        int // events, with those that are only counted
-	More         int // those that are only counted
+	Total        int // number of events, with those that are only counted
+	More         int // number of events that are only counted
 	ID           string
 	At           time.Time
 }
 
-// A Line is one event in words.
+// A Line describes one event.
 type Line struct {
 	Title  string
-	Detail string // the error's message, if there is one
+	Detail string // message of the failure, if there is one
 	Facts  []Fact
 	At     time.Time
 	Tone   string // bad, warn, good or calm
 	Event  holdfast.Event
 }
 
-// A Fact is something known about an event.
+// A Fact is one detail of an event.
 type Fact struct{ Name, Value string }
 
 //go:embed letter.txt
@@ -80,9 +80,9 @@ func colour(tone string) string {
 	return "#8a8f98"
 }
 
-// prepare completes the application's templates from the built-in one, and tries each out, so that a mistake shows at once and not at
-// the first letter.
-func prepare(own map[string]Template) (map[string]Template, error) {
+// completeTemplates completes the application's templates from the built-in one and executes each with a sample, so that a mistake shows at startup and not at the
+// first mail.
+func completeTemplates(own map[string]Template) (map[string]Template, error) {
 	all := map[string]Template{"": builtIn}
 	var problems []error
 	for name, t := range own {
@@ -97,14 +97,14 @@ func prepare(own map[string]Template) (map[string]Template, error) {
 		}
 		sample := letterOf(notify.Delivery{ID: "sample", Events: []holdfast.Event{{Seq: 1, Job: holdfast.NewID(), Name: holdfast.EventFailed, Kind: "sample"}}})
 		if _, _, _, err := t.write(sample); err != nil {
-			problems = append(problems, fmt.Errorf("the mail template %.80q: %w", name, err))
+			problems = append(problems, fmt.Errorf("the mail template %.80q is not valid: %w", name, err))
 		}
 		all[name] = t
 	}
 	return all, errors.Join(problems...)
 }
 
-// write fills in the three parts of a letter.
+// write executes the three parts of a template.
 func (t Template) write(l Letter) (subject, text, html string, err error) {
 	var s, p, h bytes.Buffer
 	if err := errors.Join(t.Subject.Execute(&s, l), t.Text.Execute(&p, l), t.HTML.Execute(&h, l)); err != nil {
@@ -129,7 +129,7 @@ func letterOf(d notify.Delivery) Letter {
 	return l
 }
 
-// factsOf are what a reader needs to find the matter again.
+// factsOf are the details by which a reader finds the job or group again.
 func factsOf(e holdfast.Event) (facts []Fact) {
 	add := func(name, value string) {
 		if value != "" {
@@ -160,8 +160,8 @@ func factsOf(e holdfast.Event) (facts []Fact) {
 	return facts
 }
 
-// written is a letter that is ready to be sent.
-type written struct {
+// outgoing is a mail that is ready to be sent.
+type outgoing struct {
 	id      string
 	subject string
 	from    *netmail.Address
@@ -169,15 +169,15 @@ type written struct {
 	message *gomail.Msg
 }
 
-// compose writes the letter of a delivery. Whatever attempt it is, its Message-ID is the same.
-func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (written, error) {
+// compose makes the mail of a delivery. Its Message-ID is the same for every attempt.
+func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (outgoing, error) {
 	template, ok := s.letters[d.Subscription.Options["template"]]
 	if !ok {
-		return written{}, fmt.Errorf("the mail template %.80q is not configured in this process", d.Subscription.Options["template"])
+		return outgoing{}, fmt.Errorf("this process has no mail template %.80q", d.Subscription.Options["template"])
 	}
 	subject, text, html, err := template.write(letterOf(d))
 	if err != nil {
-		return written{}, fmt.Errorf("the letter cannot be written: %w", err)
+		return outgoing{}, fmt.Errorf("the mail template failed: %w", err)
 	}
 	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	m.FromMailAddress(s.from)
@@ -192,10 +192,10 @@ func (s *Sink) compose(to []*netmail.Address, d notify.Delivery) (written, error
 	m.SetGenHeader("X-Auto-Response-Suppress", "All")
 	m.SetBodyString(gomail.TypeTextPlain, text)
 	m.AddAlternativeString(gomail.TypeTextHTML, html)
-	return written{id: "<" + id + ">", subject: subject, from: s.from, to: to, message: m}, nil
+	return outgoing{id: "<" + id + ">", subject: subject, from: s.from, to: to, message: m}, nil
 }
 
-// messageID is made of the delivery's id alone, so that another attempt, by another process, says the same.
+// messageID depends only on the delivery's id, so that attempts by other processes have the same.
 func messageID(delivery string, from *netmail.Address) string {
 	sum := sha256.Sum256([]byte(delivery))
 	domain := from.Address[strings.LastIndex(from.Address, "@")+1:]

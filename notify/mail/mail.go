@@ -1,5 +1,5 @@
-// Package mail is a sink that writes letters: what happened, in words, as plain text and as HTML side by side. Several events become
-// one letter, so that a bad night fills no mailbox.
+// Package mail is a sink that sends mail: what happened, in sentences, as plain text and HTML. Several events become one mail, so that many failures at once
+// do not fill a mailbox.
 //
 //	sink, err := mail.New(mail.Config{Host: "smtp.example.com", Username: "holdfast", Password: secret, From: "Holdfast <holdfast@example.com>"})
 //	notify.Config{Sinks: map[string]notify.Sink{"mail": sink}}
@@ -22,35 +22,35 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// A TLS says how the way to the mail server is protected.
+// A TLS is how the connection to the mail server is protected.
 type TLS string
 
 const (
 	StartTLS      TLS = "starttls"      // required; the default
 	Implicit      TLS = "implicit"      // from the first byte, as on port 465
-	Opportunistic TLS = "opportunistic" // when the server offers it
-	NoTLS         TLS = "none"          // never; a password is then only given to a server on this machine
+	Opportunistic TLS = "opportunistic" // if the server offers it
+	NoTLS         TLS = "none"          // never; the password is then only sent to a server on this machine
 )
 
-// Config says by which server letters go, and what they look like.
+// Config configures the mail server and the mails. Host and From are required.
 type Config struct {
 	Host      string
 	Port      int // 587 when zero, 465 with Implicit
 	Username  string
-	Password  string `json:"-"` // in no error, log or record
+	Password  string `json:"-"` // never in an error, log or record
 	TLS       TLS
-	TLSConfig *tls.Config `json:"-"` // when the server's certificate is not one the machine trusts anyway
-	From      string      // "Holdfast <holdfast@example.com>"
-	Hello     string      // how we introduce ourselves to the server; the machine's name when empty
+	TLSConfig *tls.Config `json:"-"` // for a server whose certificate the machine does not trust
+	From      string      // such as "Holdfast <holdfast@example.com>"
+	Hello     string      // name in the SMTP greeting; the host name when empty
 
-	// Templates are letters of the application's own, by name. One named "" replaces the built-in letter; a subscription asks for
-	// another with its option "template".
+	// Templates are the application's own templates, by name. One named "" replaces the built-in template; a subscription selects another with its option
+	// "template".
 	Templates map[string]Template
 
-	Together int           // so many events in one letter at most; 50 when zero
-	Burst    int           // so many letters at once to a target; 5 when zero
-	Every    time.Duration // and one more each time so much has passed; 5 min when zero
-	Timeout  time.Duration // of an attempt; 1 min when zero
+	Together int           // maximum number of events in one mail; 50 when zero
+	Burst    int           // maximum number of mails to a target at once; 5 when zero
+	Every    time.Duration // time after which one more mail is allowed; 5 min when zero
+	Timeout  time.Duration // time limit of an attempt; 1 min when zero
 }
 
 // Format hides the password from every verb of package fmt.
@@ -58,35 +58,35 @@ func (c Config) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "mail by %s as %q", net.JoinHostPort(c.Host, strconv.Itoa(c.Port)), c.Username)
 }
 
-// A Sink sends letters. Any number of deliveries may use it at once.
+// A Sink sends mail. It is safe for concurrent use.
 type Sink struct {
 	cfg      Config // without the password
 	password func() string
 	from     *netmail.Address
 	letters  map[string]Template
-	accepted memory
+	accepted recipientCache
 }
 
-// New checks the configuration, naming every problem at once. It does not call the server.
+// New checks the configuration; the error names every problem. It does not connect to the server.
 func New(cfg Config) (*Sink, error) {
 	cfg = cfg.withDefaults()
-	from, err := oneAddress(cfg.From)
+	from, err := parseSender(cfg.From)
 	problems := []error{err}
 	if cfg.Host == "" || strings.ContainsFunc(cfg.Host, unprintable) || strings.ContainsAny(cfg.Host, " /@") {
-		problems = append(problems, fmt.Errorf("a mail server named %.80q: give the name or address of a host", cfg.Host))
+		problems = append(problems, fmt.Errorf("the mail server %.80q is not a host: give a host name or an IP address", cfg.Host))
 	}
 	if cfg.Port < 1 || cfg.Port > 65535 {
-		problems = append(problems, fmt.Errorf("a mail server on port %d: give one from 1 to 65535", cfg.Port))
+		problems = append(problems, fmt.Errorf("the port of the mail server is %d: give one from 1 to 65535", cfg.Port))
 	}
 	switch cfg.TLS {
 	case StartTLS, Implicit, Opportunistic, NoTLS:
 	default:
-		problems = append(problems, fmt.Errorf("TLS %.40q: use starttls, implicit, opportunistic or none", cfg.TLS))
+		problems = append(problems, fmt.Errorf("unknown TLS mode %.40q: use starttls, implicit, opportunistic or none", cfg.TLS))
 	}
 	if cfg.Username == "" && cfg.Password != "" {
-		problems = append(problems, errors.New("a password without a user name: give both or neither"))
+		problems = append(problems, errors.New("there is a password without a user name: give both or neither"))
 	}
-	letters, err := prepare(cfg.Templates)
+	letters, err := completeTemplates(cfg.Templates)
 	if err := errors.Join(append(problems, err)...); err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: err.Error()}
 	}
@@ -120,29 +120,29 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Traits gathers events into few letters, and tries for about three hours.
+// Traits combine events into few mails, and retry for about three hours.
 func (s *Sink) Traits() notify.Traits {
 	delays := failure.Table{30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, 2 * time.Hour}
 	return notify.Traits{
 		Together: s.cfg.Together, Burst: s.cfg.Burst, Every: s.cfg.Every, Timeout: s.cfg.Timeout,
 		Policy: failure.Policy{
 			MaxAttempts: len(delays) + 1,
-			GiveUpAfter: 24 * time.Hour, // a mail server that is away is probed for no longer
+			GiveUpAfter: 24 * time.Hour, // an unavailable mail server is probed for no longer
 			Backoff:     failure.Spread{Of: delays, Jitter: failure.Jitter{Percent: 10}},
 		},
 	}
 }
 
-// Check refuses a target that is no address, or a list with one that is none, and a template nobody has.
+// Check refuses a target that is not a list of mail addresses, and a template that is not configured.
 func (s *Sink) Check(sub subscription.Subscription) error {
-	_, err := addresses(sub.Target)
+	_, err := parseTarget(sub.Target)
 	problems := []error{err}
 	if strings.ContainsFunc(sub.Name, unprintable) {
-		problems = append(problems, errors.New("a name with control characters: leave them out, it stands in every letter"))
+		problems = append(problems, errors.New("the name of the subscription has control characters: remove them, because every mail contains it"))
 	}
 	if name := sub.Options["template"]; name != "" {
 		if _, ok := s.letters[name]; !ok {
-			problems = append(problems, fmt.Errorf("a template named %.80q: nobody has configured it; leave it out for the built-in letter", name))
+			problems = append(problems, fmt.Errorf("there is no mail template %.80q: configure it, or leave the option out for the built-in one", name))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -151,22 +151,22 @@ func (s *Sink) Check(sub subscription.Subscription) error {
 	return nil
 }
 
-// Host is the mail server: when it is away, it is away for every target.
+// Host is the mail server: if it is down, it is down for every target.
 func (s *Sink) Host(subscription.Subscription) string { return s.cfg.Host }
 
-// A Receipt says who got the letter. A recipient the server refused for good is named with its words; it got nothing, and will not.
+// A Receipt says who accepted the mail. Recipients that the server refused for good are listed with its reply; they get nothing, and there is no retry for
+// them.
 type Receipt struct {
 	MessageID string            `json:"message_id"`
 	Subject   string            `json:"subject"`
 	Accepted  []string          `json:"accepted"`
 	Refused   map[string]string `json:"refused,omitempty"`
-	Server    string            `json:"server,omitempty"` // its last words, often the number it gave the letter
+	Server    string            `json:"server,omitempty"` // its last reply, often with the number it gave the mail
 }
 
-// Deliver writes one letter about all events and hands it to the server. Every attempt at a delivery has the same Message-ID, so that
-// a receiver can tell a twin.
+// Deliver sends one mail about all events. Every attempt of a delivery has the same Message-ID, so that a receiver can recognise a duplicate.
 func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
-	to, err := addresses(d.Subscription.Target)
+	to, err := parseTarget(d.Subscription.Target)
 	if err != nil {
 		return nil, failure.NeverRetry(failure.WithCode(err, "INVALID_INPUT"))
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// parts reads a letter as a mail program does: its header, and each part by its type.
+// parts parses a mail: its header, and each part by its type.
 func parts(t *testing.T, raw []byte) (netmail.Header, map[string]string) {
 	t.Helper()
 	m, err := netmail.ReadMessage(bytes.NewReader(raw))
@@ -67,7 +67,7 @@ func subject(t *testing.T, h netmail.Header) string {
 	return text
 }
 
-func TestALetterArrivesAsTextAndHTMLAndTheReceiptSaysSo(t *testing.T) {
+func TestAMailArrivesAsTextAndHTMLAndTheReceiptSaysSo(t *testing.T) {
 	s, cfg := serve(t, script{})
 	d := delivery("Ana <ana@example.com>, ben@example.com, ana@example.com", failed(17))
 	receipt, err := open(t, cfg).Deliver(t.Context(), d)
@@ -159,7 +159,7 @@ func TestTheSubjectSaysWhatHappenedInWords(t *testing.T) {
 		if got := subject(t, header); got != c.want {
 			t.Errorf("%q, not %q", got, c.want)
 		}
-		if c.more > 0 && !strings.Contains(found["text/plain"], fmt.Sprintf("%d more happened", c.more)) {
+		if c.more > 0 && !strings.Contains(found["text/plain"], fmt.Sprintf("%d more events", c.more)) {
 			t.Error("the letter does not count what it leaves out")
 		}
 	}
@@ -182,7 +182,7 @@ func TestADigestHasALineForEachEvent(t *testing.T) {
 	}
 }
 
-func TestNobodyAddsAHeaderThroughATargetANameOrAnEvent(t *testing.T) {
+func TestNoTargetNameOrEventAddsAHeader(t *testing.T) {
 	s, cfg := serve(t, script{})
 	sink := open(t, cfg)
 	for _, target := range []string{
@@ -220,7 +220,7 @@ func TestNobodyAddsAHeaderThroughATargetANameOrAnEvent(t *testing.T) {
 	}
 }
 
-func TestAnApplicationsOwnLetterReplacesTheBuiltInOne(t *testing.T) {
+func TestAnApplicationsTemplateReplacesTheBuiltInOne(t *testing.T) {
 	s, cfg := serve(t, script{})
 	own := texttemplate.Must(texttemplate.New("s").Parse("{{.Total}} things\r\nBcc: eve@example.com"))
 	broken := texttemplate.Must(texttemplate.New("b").Parse("{{.Nonsense}}"))
@@ -245,7 +245,7 @@ func TestAnApplicationsOwnLetterReplacesTheBuiltInOne(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatMakesNoSenseIsRefusedWithEveryProblem(t *testing.T) {
+func TestABadConfigurationIsRefusedWithEveryProblem(t *testing.T) {
 	_, err := mail.New(mail.Config{Port: 99999, TLS: "maybe", Password: password})
 	for _, want := range []string{"sender", "mail server", "99999", "maybe", "user name"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

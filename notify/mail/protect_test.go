@@ -32,7 +32,7 @@ func behind(t *testing.T, implicit bool) (*server, mail.Config) {
 	}
 }
 
-func TestALetterGoesOverEachWayThatIsConfigured(t *testing.T) {
+func TestAMailIsSentWithEachTLSMode(t *testing.T) {
 	for _, c := range []struct {
 		implicit, anonymous bool
 		way                 mail.TLS
@@ -49,12 +49,12 @@ func TestALetterGoesOverEachWayThatIsConfigured(t *testing.T) {
 }
 
 func TestThePasswordGoesToNoServerThatCannotProtectIt(t *testing.T) {
-	s, cfg := behind(t, false) // as if somebody on the way had taken STARTTLS out
+	s, cfg := behind(t, false) // as if an attacker had removed STARTTLS
 	if _, err := open(t, cfg).Deliver(t.Context(), delivery("ana@example.com", failed(1))); err == nil || s.signed != 0 || len(s.taken()) != 0 {
 		t.Errorf("a letter went unprotected: %v", err)
 	}
 	s, cfg = serve(t, script{})
-	cfg.TLSConfig = nil // the server's certificate is nobody's
+	cfg.TLSConfig = nil // the server's certificate is not trusted
 	if _, err := open(t, cfg).Deliver(t.Context(), delivery("ana@example.com", failed(1))); err == nil || s.signed != 0 {
 		t.Errorf("a server that cannot prove who it is was told the password: %v", err)
 	}

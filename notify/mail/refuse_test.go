@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/mail"
 )
 
-// verdict is what the engine would make of an error at the first attempt.
+// verdict is the engine's decision about an error at the first attempt.
 func verdict(sink *mail.Sink, err error) failure.Verdict {
 	rules := failure.Rules{Policy: sink.Traits().Policy, Dependency: "mail server"}
 	return failure.Decide(rules, holdfast.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
@@ -23,7 +23,7 @@ func verdict(sink *mail.Sink, err error) failure.Verdict {
 
 func refuse(code int, message string) error { return &smtp.SMTPError{Code: code, Message: message} }
 
-func TestWhatTheServerRefusesForNowIsRetriedAndWhatItRefusesForGoodIsNot(t *testing.T) {
+func TestTemporaryRefusalsAreRetriedAndPermanentOnesAreNot(t *testing.T) {
 	always := func(code int) func(string) error { return func(string) error { return refuse(code, "no") } }
 	for name, c := range map[string]struct {
 		plan  script
@@ -56,7 +56,7 @@ func TestWhatTheServerRefusesForNowIsRetriedAndWhatItRefusesForGoodIsNot(t *test
 	}
 }
 
-func TestARecipientRefusedForGoodKeepsTheLetterFromNobodyElse(t *testing.T) {
+func TestAPermanentlyRefusedRecipientDoesNotAffectTheOthers(t *testing.T) {
 	s, cfg := serve(t, script{rcpt: func(to string) error {
 		if to == "gone@example.com" {
 			return refuse(550, "no such user")
@@ -73,7 +73,7 @@ func TestARecipientRefusedForGoodKeepsTheLetterFromNobodyElse(t *testing.T) {
 	}
 }
 
-func TestARecipientRefusedForNowIsTriedAgainWithoutATwinForTheOthers(t *testing.T) {
+func TestATemporarilyRefusedRecipientIsRetriedWithoutADuplicateForTheOthers(t *testing.T) {
 	attempt := 0
 	s, cfg := serve(t, script{rcpt: func(to string) error {
 		if to == "grey@example.com" && attempt < 2 {
@@ -97,7 +97,7 @@ func TestARecipientRefusedForNowIsTriedAgainWithoutATwinForTheOthers(t *testing.
 	}
 }
 
-func TestAServerThatIsSilentIsLeftWhenTheTimeIsUp(t *testing.T) {
+func TestASilentServerIsLeftAtTheTimeout(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestAServerThatIsSilentIsLeftWhenTheTimeIsUp(t *testing.T) {
 	(<-arrived).Close()
 }
 
-func TestAServerThatIsAwayIsRetriedAndCountedAgainstIt(t *testing.T) {
+func TestAnUnavailableServerIsRetriedAndCountsAsABadCall(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,66 +10,66 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 )
 
-// send hands a letter to the server. Who is refused for good is left out, and the others get it. Who is refused for now is tried
-// again; those that have the letter by then are not sent it again by this process.
-func (s *Sink) send(ctx context.Context, w written, delivery string) (any, error) {
-	client, hangUp, err := s.call(ctx)
+// send hands a mail to the server. Recipients that are refused for good are left out, and the others get it. If recipients are refused for now, the delivery is
+// retried for them; this process does not send it again to those that have accepted it.
+func (s *Sink) send(ctx context.Context, w outgoing, delivery string) (any, error) {
+	client, disconnect, err := s.connect(ctx)
 	if err != nil {
-		return nil, s.judge(ctx, "the mail server cannot be used", err)
+		return nil, s.classify(ctx, "the connection to the mail server failed", err)
 	}
-	defer hangUp()
-	if err := client.Mail(bare(w.from)); err != nil {
-		return nil, s.judge(ctx, "the mail server refuses the sender "+w.from.Address, err)
+	defer disconnect()
+	if err := client.Mail(smtpAddress(w.from)); err != nil {
+		return nil, s.classify(ctx, "the mail server refused the sender "+w.from.Address, err)
 	}
-	had := s.accepted.of(delivery)
+	accepted := s.accepted.of(delivery)
 	receipt := Receipt{MessageID: w.id, Subject: w.subject, Refused: make(map[string]string)}
 	var taken, waiting []string
 	var later, never error
 	for _, a := range w.to {
-		if slices.Contains(had, a.Address) {
+		if slices.Contains(accepted, a.Address) {
 			continue
 		}
-		err := client.Rcpt(bare(a))
+		err := client.Rcpt(smtpAddress(a))
 		switch {
 		case err == nil:
 			taken = append(taken, a.Address)
 		case status(err) >= 500:
 			never = err
-			receipt.Refused[a.Address] = s.said(err.Error(), 200)
+			receipt.Refused[a.Address] = s.cleanReply(err.Error(), 200)
 		case status(err) >= 400 && status(err) != 421:
 			later = err
 			waiting = append(waiting, a.Address)
 		default:
-			return nil, s.judge(ctx, "the conversation with the mail server broke off", err)
+			return nil, s.classify(ctx, "the connection to the mail server broke", err)
 		}
 	}
 	if len(taken) > 0 {
-		if receipt.Server, err = post(client, w.message); err != nil {
-			return nil, s.judge(ctx, "the mail server does not take the letter", err)
+		if receipt.Server, err = sendData(client, w.message); err != nil {
+			return nil, s.classify(ctx, "the mail server refused the mail", err)
 		}
-		_ = client.Quit() // the letter is taken; what the server says after that changes nothing
+		_ = client.Quit() // the mail is accepted; what the server replies after that changes nothing
 	}
-	receipt.Accepted = append(had, taken...)
-	receipt.Server = s.said(receipt.Server, 200)
+	receipt.Accepted = append(accepted, taken...)
+	receipt.Server = s.cleanReply(receipt.Server, 200)
 	switch {
 	case later != nil:
 		s.accepted.add(delivery, taken)
-		return nil, s.judge(ctx, "the mail server does not take the letter for "+strings.Join(waiting, ", ")+" yet", later)
+		return nil, s.classify(ctx, "the mail server refused the mail for now for "+strings.Join(waiting, ", "), later)
 	case len(receipt.Accepted) == 0:
-		return nil, s.judge(ctx, "the mail server refuses every recipient: "+strings.Join(slices.Sorted(maps.Keys(receipt.Refused)), ", "), never)
+		return nil, s.classify(ctx, "the mail server refused every recipient: "+strings.Join(slices.Sorted(maps.Keys(receipt.Refused)), ", "), never)
 	}
 	s.accepted.forget(delivery)
 	return receipt, nil
 }
 
-// post sends the letter itself, and answers with what the server says to it.
-func post(client *smtp.Client, m *gomail.Msg) (string, error) {
+// sendData sends the data of the mail and returns the server's reply.
+func sendData(client *smtp.Client, m *gomail.Msg) (string, error) {
 	body, err := client.Data()
 	if err != nil {
 		return "", err
 	}
 	if _, err := m.WriteTo(body); err != nil {
-		return "", err // without the end of the letter the server drops it
+		return "", err // without the end mark the server drops the mail
 	}
 	if err := body.Close(); err != nil {
 		return "", err

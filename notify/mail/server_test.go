@@ -25,7 +25,7 @@ import (
 
 const password = "canary-7d1f-Pass word"
 
-// A script is how a server behaves. What is nil goes well.
+// A script is the behaviour of a server. A nil step succeeds.
 type script struct {
 	mail func(from string) error
 	rcpt func(to string) error
@@ -33,7 +33,7 @@ type script struct {
 	auth func(user, password string) error
 }
 
-// A letter is what the server was sent and took.
+// A letter is a mail that the server accepted.
 type letter struct {
 	to   []string
 	body []byte
@@ -45,7 +45,7 @@ type server struct {
 	port    int
 	mu      sync.Mutex
 	letters []letter
-	signed  int // how often somebody signed in rightly
+	signed  int // number of successful logins
 }
 
 func (s *server) NewSession(c *smtp.Conn) (smtp.Session, error) {

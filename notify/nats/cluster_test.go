@@ -12,7 +12,7 @@ import (
 	natssink "github.com/holdfastdev/holdfast/notify/nats"
 )
 
-// leads finds the server that leads a stream, and the addresses of all with the leader's first.
+// leads finds the leader of a stream, and the addresses of all servers with the leader's first.
 func leads(t *testing.T, js jetstream.JetStream, servers []*server.Server) (leader *server.Server, urls string) {
 	t.Helper()
 	until(t, "somebody leads the stream", func() bool {
@@ -64,7 +64,7 @@ func TestEveryEventSurvivesTheLossOfTheStreamsLeader(t *testing.T) {
 		leader.Shutdown()
 		leader.WaitForShutdown()
 	}()
-	for gone := false; !gone; pages++ { // while it goes down, and not only before and after
+	for gone := false; !gone; pages++ { // also while it goes down
 		deliver(pages)
 		select {
 		case <-down:

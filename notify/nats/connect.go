@@ -12,13 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// connected answers with the shared connection, or says why there is none. It does not wait for servers that are away: nothing is kept
-// in memory for them, because only what the stream confirms counts.
+// connected returns the shared connection, or why there is none. It does not wait for servers that are down, and nothing is buffered for them: an event
+// counts as delivered only when the stream has confirmed it.
 func (s *Sink) connected() (jetstream.JetStream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errors.New("the sink is closed")
+		return nil, errors.New("the NATS sink is closed")
 	}
 	if s.conn == nil || s.conn.IsClosed() {
 		if err := s.connect(); err != nil {
@@ -39,7 +39,7 @@ func (s *Sink) connect() error {
 		nats.Name("holdfast"), nats.Timeout(5 * time.Second), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(200*time.Millisecond, time.Second), nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2), nats.IgnoreAuthErrorAbort(),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // it is the connection's LastError, too
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the connection's LastError has it too
 	}
 	if s.cfg.Credentials != "" {
 		options = append(options, nats.UserCredentials(s.cfg.Credentials))
@@ -58,8 +58,8 @@ func (s *Sink) connect() error {
 	return nil
 }
 
-// ensure makes the stream, or adds a subject to it, once for each place until something goes wrong there.
-func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at place) error {
+// ensure creates the stream, or adds a subject to it, once for each destination until an error occurs there.
+func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at destination) error {
 	s.mu.Lock()
 	ready := !s.cfg.EnsureStream || s.ensured[at]
 	s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at place) err
 		return nil
 	}
 	if err := s.prepare(ctx, js, at); err != nil {
-		return fmt.Errorf("the stream %s cannot be prepared: %w", at.stream, err)
+		return fmt.Errorf("the stream %s cannot be created or changed: %w", at.stream, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Sink) ensure(ctx context.Context, js jetstream.JetStream, at place) err
 	return nil
 }
 
-func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) error {
+func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at destination) error {
 	subjects := at.subject + ".>"
 	found, err := js.Stream(ctx, at.stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -84,7 +84,7 @@ func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) er
 			Storage: jetstream.FileStorage, Replicas: s.cfg.Replicas, Duplicates: s.cfg.Duplicates,
 		})
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return errors.New("somebody else made it at the same moment") // the next attempt finds it
+			return errors.New("another process is creating it") // the next attempt finds it
 		}
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) er
 		return err
 	}
 	cfg := found.CachedInfo().Config
-	if slices.ContainsFunc(cfg.Subjects, func(pattern string) bool { return hears(pattern, subjects) }) {
+	if slices.ContainsFunc(cfg.Subjects, func(pattern string) bool { return matchesAll(pattern, subjects) }) {
 		return nil
 	}
 	cfg.Subjects = append(cfg.Subjects, subjects)
@@ -100,8 +100,8 @@ func (s *Sink) prepare(ctx context.Context, js jetstream.JetStream, at place) er
 	return err
 }
 
-// hears reports whether a stream that listens to a pattern hears all that another pattern covers.
-func hears(pattern, other string) bool {
+// matchesAll reports whether a stream with one subject pattern receives everything that another pattern matches.
+func matchesAll(pattern, other string) bool {
 	mine, its := strings.Split(pattern, "."), strings.Split(other, ".")
 	for i, token := range mine {
 		switch {
@@ -114,8 +114,8 @@ func hears(pattern, other string) bool {
 	return len(mine) == len(its)
 }
 
-// forget has a place looked at again.
-func (s *Sink) forget(at place) {
+// forget makes ensure check a destination again.
+func (s *Sink) forget(at destination) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.ensured, at)

@@ -17,44 +17,44 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// A Receipt says where the events are.
+// A Receipt says where the events are stored.
 type Receipt struct {
 	Stream string `json:"stream"`
 	Events int    `json:"events"`
-	Twins  int    `json:"twins,omitempty"` // of them the stream had before
-	First  uint64 `json:"first"`           // the stream's own numbers of the first and the last event
+	Twins  int    `json:"twins,omitempty"` // events that the stream already had
+	First  uint64 `json:"first"`           // stream sequence numbers of the first and the last event
 	Last   uint64 `json:"last"`
 }
 
-// Deliver publishes the events one after the other without waiting, and then waits until the stream has confirmed every one of them.
+// Deliver publishes the events in order without waiting for each, and then waits until the stream has confirmed all of them.
 func (s *Sink) Deliver(all context.Context, d notify.Delivery) (any, error) {
-	// A little less than the engine grants, so that it is the servers that are found too slow.
+	// A little less than the time that the engine allows, so that the error names the servers and not the job.
 	ctx, cancel := context.WithTimeout(all, s.cfg.Timeout-s.cfg.Timeout/10)
 	defer cancel()
-	at := s.placeOf(d.Subscription)
+	at := s.destinationOf(d.Subscription)
 	js, err := s.connected()
 	if err != nil {
-		return nil, judge(all, fmt.Errorf("the NATS servers at %s cannot be reached: %w", s.host, err))
+		return nil, classify(all, fmt.Errorf("the NATS servers at %s cannot be reached: %w", s.host, err))
 	}
 	if err := s.ensure(ctx, js, at); err != nil {
-		return nil, judge(all, err)
+		return nil, classify(all, err)
 	}
 	receipt, err := publish(ctx, js, at, d)
 	if err != nil {
 		s.forget(at)
-		return nil, judge(all, err)
+		return nil, classify(all, err)
 	}
 	return receipt, nil
 }
 
-func publish(ctx context.Context, js jetstream.JetStream, at place, d notify.Delivery) (Receipt, error) {
+func publish(ctx context.Context, js jetstream.JetStream, at destination, d notify.Delivery) (Receipt, error) {
 	var promises []jetstream.PubAckFuture
 	for _, e := range d.Events {
 		m, err := message(d.Source, at.subject, e)
 		if err != nil {
 			return Receipt{}, err
 		}
-		// The client must not try again by itself: the event would arrive after those that follow it.
+		// The client must not retry by itself: the event would arrive after those that follow it.
 		options := []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 		if at.stream != "" {
 			options = append(options, jetstream.WithExpectStream(at.stream))
@@ -89,12 +89,12 @@ func (r *Receipt) add(answer *jetstream.PubAck) {
 	}
 }
 
-// message is an event in the binary form of CloudEvents: its facts are headers, the event itself is the body.
+// message is an event in the binary form of CloudEvents: attributes are headers, the event is the body.
 func message(source, prefix string, e holdfast.Event) (*nats.Msg, error) {
 	envelope := notify.Wrap(source, e)
 	body, err := json.Marshal(envelope.Data)
 	if err != nil {
-		return nil, fmt.Errorf("event %d is no JSON: %w", e.Seq, err)
+		return nil, fmt.Errorf("event %d cannot be encoded as JSON: %w", e.Seq, err)
 	}
 	m := nats.NewMsg(subjectOf(prefix, e))
 	m.Data = body
@@ -111,13 +111,13 @@ func message(source, prefix string, e holdfast.Event) (*nats.Msg, error) {
 	return m, nil
 }
 
-// messageID is by what the stream knows a twin. An event's number alone would not do: another store that publishes to the same stream
-// has the same numbers, and so has a second subscription with other subjects, and the stream would drop its events without a word.
+// messageID is the id by which the stream recognises duplicates. The event's number alone is not enough: another store that publishes to the same stream uses
+// the same numbers, and so does a second subscription with other subjects, and the stream would silently drop their events.
 func messageID(e notify.Envelope, prefix string) string {
 	return e.Source + "#" + e.ID + "@" + prefix
 }
 
-// subjectOf is the prefix and the words of the type: holdfast.events.job.failed.
+// subjectOf is the prefix followed by the words of the type: holdfast.events.job.failed.
 func subjectOf(prefix string, e holdfast.Event) string {
 	subject := prefix
 	for word := range strings.SplitSeq(subscription.Type(e), ".") {
@@ -129,7 +129,7 @@ func subjectOf(prefix string, e holdfast.Event) string {
 	return subject
 }
 
-// escape writes what a header cannot hold as percent signs and hex digits, as CloudEvents wants it.
+// escape percent-encodes what a header cannot contain, as CloudEvents requires.
 func escape(value string) string {
 	var b strings.Builder
 	for i := range len(value) {
@@ -142,21 +142,21 @@ func escape(value string) string {
 	return b.String()
 }
 
-// judge gives an error the code by which retry and breaker decide. Nothing is final here but what no server will ever take.
-func judge(ctx context.Context, err error) error {
+// classify gives an error the failure code on which retry and breaker depend. Only what no server will ever accept is permanent.
+func classify(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	refusal, refused := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, jetstream.ErrAsyncPublishTimeout), errors.Is(err, nats.ErrTimeout):
-		return failure.WithCode(err, "HTTP_TIMEOUT") // of the codes the one that blames what was called
+		return failure.WithCode(err, "HTTP_TIMEOUT") // the code whose blame is the dependency
 	case errors.Is(err, nats.ErrMaxPayload):
 		return failure.NeverRetry(failure.WithCode(err, "TOO_LARGE"))
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrPermissionViolation):
 		return failure.WithCode(err, "UNAUTHORIZED")
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return failure.WithCode(fmt.Errorf("%w: no stream listens to the subject, or it has no leader now; make the stream, or set EnsureStream", err), "DEPENDENCY_DOWN")
+		return failure.WithCode(fmt.Errorf("%w: no stream has the subject, or it has no leader now; create the stream, or set EnsureStream", err), "DEPENDENCY_DOWN")
 	case refused && refusal.Code < 500:
 		return failure.With(failure.WithCode(err, "UNKNOWN"), "nats_error", fmt.Sprint(refusal.ErrorCode))
 	case refused:

@@ -19,10 +19,10 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// patience is how long a test waits for something that will happen; it is generous, and nothing is measured by it.
+// patience is how long a test waits for something that must happen. It is generous: nothing is measured by it.
 const patience = 90 * time.Second
 
-// until asks again and again until the answer is yes.
+// until polls until a condition is true.
 func until(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -115,7 +115,7 @@ func admin(t *testing.T, url string) jetstream.JetStream {
 	return js
 }
 
-// kept reads all that a stream has.
+// kept reads all messages of a stream.
 func kept(t *testing.T, js jetstream.JetStream, name string) (all []*jetstream.RawStreamMsg) {
 	t.Helper()
 	var s jetstream.Stream

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// verdict is what the engine would make of an error, at the hundredth attempt.
+// verdict is the engine's decision about an error at the hundredth attempt.
 func verdict(sink *natssink.Sink, err error) failure.Verdict {
 	rules := failure.Rules{Policy: sink.Traits().Policy, Dependency: "nats"}
 	return failure.Decide(rules, holdfast.Lease{Job: holdfast.Job{Failures: 99}}, failure.Outcome{Event: failure.Returned, Err: err, Age: 24 * time.Hour})
@@ -90,7 +90,7 @@ func TestTwoSubscriptionsAndTwoStoresInOneStreamKeepTheirEvents(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayIsRetriedAndNothingIsTakenForSent(t *testing.T) {
+func TestAnUnavailableServerIsRetriedAndNothingCountsAsSent(t *testing.T) {
 	folder := t.TempDir()
 	s := serve(t, folder, 0)
 	port := s.Addr().(*net.TCPAddr).Port
@@ -119,7 +119,7 @@ func TestAServerThatIsAwayIsRetriedAndNothingIsTakenForSent(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasNeverThereIsRetried(t *testing.T) {
+func TestAServerThatNeverAnsweredIsRetried(t *testing.T) {
 	s := serve(t, t.TempDir(), 0)
 	url := s.ClientURL()
 	s.Shutdown()
@@ -134,7 +134,7 @@ func TestAServerThatWasNeverThereIsRetried(t *testing.T) {
 	}
 }
 
-func TestASubjectNobodyKeepsIsAnErrorThatSaysWhatToDo(t *testing.T) {
+func TestASubjectWithoutAStreamIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	s := serve(t, t.TempDir(), 0)
 	js := admin(t, s.ClientURL())
 	sink := open(t, natssink.Config{URL: s.ClientURL()})
@@ -155,7 +155,7 @@ func TestASubjectNobodyKeepsIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsThereIsLeftAsItIs(t *testing.T) {
+func TestAnExistingStreamIsNotChanged(t *testing.T) {
 	s := serve(t, t.TempDir(), 0)
 	js := admin(t, s.ClientURL())
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"acme.>"}, MaxMsgs: 7}); err != nil {
@@ -198,7 +198,7 @@ func TestARefusedPasswordIsRetriedAndShowsNowhere(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreNoSubjectsAreRefused(t *testing.T) {
+func TestBadSubjectsAreRefused(t *testing.T) {
 	sink := open(t, natssink.Config{URL: "nats://nats.example.com:4222", Options: []nats.Option{}})
 	for _, target := range []string{"a..b", ".a", "a.", "a.*", "a.>", "a b", "a\r\nb", "$JS.API", "_INBOX.x", strings.Repeat("a", 300)} {
 		if err := sink.Check(subscription.Subscription{Target: target}); !errors.Is(err, holdfast.ErrInvalid) {
@@ -213,7 +213,7 @@ func TestTargetsThatAreNoSubjectsAreRefused(t *testing.T) {
 	if err := sink.Check(subscription.Subscription{Target: "a", Options: map[string]string{"stream": "a.b"}}); err == nil {
 		t.Error("a stream's name with a dot is not refused")
 	}
-	if _, err := natssink.New(natssink.Config{EnsureStream: true}); err == nil || !strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "no name") {
+	if _, err := natssink.New(natssink.Config{EnsureStream: true}); err == nil || !strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "set Stream") {
 		t.Errorf("%v", err)
 	}
 	if traits := sink.Traits(); traits.Together != 200 || !traits.Ordered || sink.Host(subscription.Subscription{}) != "nats.example.com" {

@@ -1,17 +1,17 @@
-// Package sse tells what happens over HTTP while it happens, as server-sent events, which browsers and curl understand as they are.
+// Package sse sends events over HTTP as they happen, as server-sent events, which browsers and curl understand.
 //
-//	handler, err := feed.New(store, feed.Config{Listen: []string{"*"}})
+//	handler, err := sse.New(store, sse.Config{Listen: []string{"*"}})
 //	mux.Handle("GET /events", handler)
 //
-// Each event has its number in the feed as id, its type as name (job.failed, group.partial, ...) and its CloudEvents form as data. Who
-// comes back with the last id it saw (browsers do so by themselves) goes on behind it, without a gap and without a twin; who brings no id
-// begins with what happens next. Three events are not of the feed:
+// Each event has its number in the feed as id, its type as name (job.failed, group.partial, ...) and its CloudEvents form as data. A client that reconnects with
+// the last id it saw (browsers send it themselves) continues after it, without gaps and without duplicates; a client without an id starts with the next
+// event. Three things in the stream are not events of the feed:
 //
-//   - "position" only says how far the feed was read, so that a resume is cheap when little of it matches;
-//   - "reset" says that what was asked for is not there any more, in numbers, and goes on with what is left;
+//   - "position" only says how far the feed was read, so that a reconnect is cheap when few events match;
+//   - "reset" says that the events after the given id are no longer there, how many, and where the stream continues;
 //   - a comment every few seconds keeps the connection open.
 //
-// The query narrows as a subscription does: ?event=, kind=, owner=, group= and code=, each as often as wanted.
+// The query filters as a subscription does: ?event=, kind=, owner=, group= and code=, each any number of times.
 package sse
 
 import (
@@ -25,43 +25,43 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Store is what is told from.
+// A Store is where events are read from.
 type Store interface {
 	Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error)
 }
 
-// keeper is a store that can be told what to write to the feed.
+// keeper is a store that accepts which events to write to the feed.
 type keeper interface {
 	Keep(ctx context.Context, c holdfast.Change) error
 }
 
-// Config says how a Handler works. The zero value works: every field says what it then means.
+// Config configures a Handler. The zero value works.
 type Config struct {
-	Source string // of events, as receivers see it; "/holdfast" when empty
+	Source string // CloudEvents source; "/holdfast" when empty
 
-	// Listen are the events of jobs that are to be in the feed; "*" for all. Without any, clients see what subscriptions listen for,
-	// and always what people did and what befell groups, breakers and duties. The store must be able to Keep.
+	// Listen are the events of jobs that are written to the feed; "*" for all. Without any, clients see the events that subscriptions listen for, and always what
+	// people did and the events of groups, breakers and duties. The store must have the method Keep.
 	Listen []string
-	// Owner binds a request to an owner: it sees that owner's events and no others. An empty owner sees everything; false is
-	// answered with 403. When nil every request sees everything.
+	// Owner binds a request to an owner: it sees only that owner's events. An empty owner sees everything; false is answered with 403. When nil, every request sees
+	// everything.
 	Owner func(*http.Request) (owner string, ok bool)
 
-	Clients int           // at once, more are answered with 503; 1000 when zero
-	Poll    time.Duration // how often the store is asked, for all clients together; 250 ms when zero
-	Comment time.Duration // how often a comment keeps a silent connection open; 15 s when zero
-	Retry   time.Duration // how soon a client that lost its connection is asked to come back; 2 s when zero
-	Write   time.Duration // how long a client may take to accept what it is sent before it is cut off; 10 s when zero
-	Page    int           // events read at a time; 500 when zero
+	Clients int           // maximum number at the same time, more get 503; 1000 when zero
+	Poll    time.Duration // interval of reading the store, for all clients together; 250 ms when zero
+	Comment time.Duration // interval of comments on an idle connection; 15 s when zero
+	Retry   time.Duration // reconnect time that clients are told; 2 s when zero
+	Write   time.Duration // time limit of one write; a slower client is disconnected; 10 s when zero
+	Page    int           // events in one read; 500 when zero
 
 	Log *slog.Logger // slog.Default when nil
 }
 
-// A Handler serves the feed. However many clients it has, one poller asks the store for them; only who catches up reads by itself.
+// A Handler serves the feed. One goroutine reads the store for all clients; only clients that catch up read the store themselves, at most four at a time.
 type Handler struct {
 	store Store
 	cfg   Config
 
-	catchUp chan struct{} // a seat for each who may read the store by itself at the same time
+	catchUp chan struct{} // limits the clients that read the store themselves at the same time
 
 	mu      sync.Mutex
 	clients int
@@ -70,10 +70,10 @@ type Handler struct {
 	polling sync.WaitGroup
 }
 
-// New makes a handler. It asks the store for nothing before the first client comes.
+// New makes a handler. It does not use the store before the first client connects.
 func New(store Store, cfg Config) (*Handler, error) {
 	if _, ok := store.(keeper); len(cfg.Listen) > 0 && !ok {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a feed that listens for events needs a store that can keep that: give the store itself, or leave Listen out"}
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "Listen needs a store with the method Keep: give the store itself, or leave Listen out"}
 	}
 	for _, d := range []struct {
 		field     *time.Duration
@@ -96,11 +96,11 @@ func New(store Store, cfg Config) (*Handler, error) {
 }
 
 var (
-	errFull   = errors.New("as many clients as there may be")
-	errClosed = errors.New("the feed is closing")
+	errFull   = errors.New("too many clients")
+	errClosed = errors.New("the server is shutting down")
 )
 
-// join takes a client on. The first one starts the poller.
+// join admits a client. The first one starts the poller.
 func (h *Handler) join() (*window, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +120,7 @@ func (h *Handler) join() (*window, error) {
 	return h.window, nil
 }
 
-// leave lets a client go. The last one ends the poller.
+// leave removes a client. The last one stops the poller.
 func (h *Handler) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,15 +130,15 @@ func (h *Handler) leave() {
 	}
 }
 
-// Clients counts those who are connected.
+// Clients is the number of connected clients.
 func (h *Handler) Clients() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.clients
 }
 
-// Close sends every client away and takes on no more. Give it to http.Server.RegisterOnShutdown: a server that shuts down waits for its
-// requests, and these would never end.
+// Close disconnects every client and admits no more. Pass it to http.Server.RegisterOnShutdown: a server that shuts down waits for its requests, and these never
+// end by themselves.
 func (h *Handler) Close() {
 	h.mu.Lock()
 	h.closed = true

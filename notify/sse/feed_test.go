@@ -19,8 +19,8 @@ import (
 	feedsse "github.com/holdfastdev/holdfast/notify/sse"
 )
 
-func TestAClientIsToldWhatHappensFromTheMomentItComes(t *testing.T) {
-	m := &memory{}
+func TestAClientGetsEventsFromTheMomentItConnects(t *testing.T) {
+	m := &feedStore{}
 	m.happen(10, "old", "")
 	_, s := open(t, m, feedsse.Config{Source: "/here"})
 	r := connect(t, s.URL, nil)
@@ -38,8 +38,8 @@ func TestAClientIsToldWhatHappensFromTheMomentItComes(t *testing.T) {
 	}
 }
 
-func TestAResumeHasNoGapAndNoTwinHoweverOftenTheConnectionIsLost(t *testing.T) {
-	m := &memory{}
+func TestAReconnectHasNoGapAndNoDuplicateHoweverOftenTheConnectionIsLost(t *testing.T) {
+	m := &feedStore{}
 	_, s := open(t, m, feedsse.Config{Page: 7})
 	r := connect(t, s.URL+"?after=0", nil)
 	for round := range 20 {
@@ -51,8 +51,8 @@ func TestAResumeHasNoGapAndNoTwinHoweverOftenTheConnectionIsLost(t *testing.T) {
 	inARow(t, r.ids(), 1, 1000)
 }
 
-func TestAClientThatWasToldNothingYetMissesNothingWhenItComesBack(t *testing.T) {
-	m := &memory{}
+func TestAClientWithoutEventsMissesNothingWhenItReconnects(t *testing.T) {
+	m := &feedStore{}
 	m.happen(5, "old", "")
 	h, s := open(t, m, feedsse.Config{Retry: 100 * time.Millisecond})
 	r := connect(t, s.URL, nil)
@@ -64,8 +64,8 @@ func TestAClientThatWasToldNothingYetMissesNothingWhenItComesBack(t *testing.T) 
 	inARow(t, r.ids(), 6, 8)
 }
 
-func TestWhatWasPurgedIsSaidInNumbersAndTheRestIsTold(t *testing.T) {
-	m := &memory{}
+func TestPurgedEventsAreCountedAndTheRestIsSent(t *testing.T) {
+	m := &feedStore{}
 	m.happen(100, "k", "")
 	m.forget(60)
 	_, s := open(t, m, feedsse.Config{})
@@ -81,8 +81,8 @@ func TestWhatWasPurgedIsSaidInNumbersAndTheRestIsTold(t *testing.T) {
 	}
 }
 
-func TestAClientIsToldOnlyWhatItAskedForAndStillMovesOn(t *testing.T) {
-	m := &memory{}
+func TestAClientGetsOnlyMatchingEventsAndItsPosition(t *testing.T) {
+	m := &feedStore{}
 	_, s := open(t, m, feedsse.Config{Comment: 5 * time.Millisecond})
 	r := connect(t, s.URL+"?after=0&event=failed&kind=mail.*&owner=acme", nil)
 	m.happen(1000, "other", "acme")
@@ -103,7 +103,7 @@ func TestAClientIsToldOnlyWhatItAskedForAndStillMovesOn(t *testing.T) {
 }
 
 func TestAnOwnerSeesItsOwnEventsWhateverItAsksFor(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	_, s := open(t, m, feedsse.Config{Owner: func(r *http.Request) (string, bool) {
 		return r.Header.Get("X-Owner"), r.Header.Get("X-Owner") != ""
 	}})
@@ -118,8 +118,8 @@ func TestAnOwnerSeesItsOwnEventsWhateverItAsksFor(t *testing.T) {
 	}
 }
 
-func TestTheHeaderComesAtOnceAndNothingOnTheWayMayGatherIt(t *testing.T) {
-	_, s := open(t, &memory{}, feedsse.Config{Comment: time.Millisecond, Retry: 1234 * time.Millisecond})
+func TestTheHeaderIsSentAtOnceAndForbidsBuffering(t *testing.T) {
+	_, s := open(t, &feedStore{}, feedsse.Config{Comment: time.Millisecond, Retry: 1234 * time.Millisecond})
 	response, err := http.Get(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -140,8 +140,8 @@ func TestTheHeaderComesAtOnceAndNothingOnTheWayMayGatherIt(t *testing.T) {
 	}
 }
 
-func TestASlowClientIsCutOffAndHoldsUpNobody(t *testing.T) {
-	m := &memory{}
+func TestASlowClientIsDisconnectedAndBlocksNoOther(t *testing.T) {
+	m := &feedStore{}
 	h, err := feedsse.New(m, feedsse.Config{Poll: time.Millisecond, Retry: time.Millisecond, Write: 300 * time.Millisecond, Page: 50})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestASlowClientIsCutOffAndHoldsUpNobody(t *testing.T) {
 }
 
 func TestFiveHundredClientsCostTheStoreOnePoller(t *testing.T) {
-	m := &memory{}
+	m := &feedStore{}
 	m.happen(3, "old", "")
 	h, s := open(t, m, feedsse.Config{Poll: 20 * time.Millisecond})
 	readers := make([]*reader, 500)
@@ -207,8 +207,8 @@ func TestFiveHundredClientsCostTheStoreOnePoller(t *testing.T) {
 	}
 }
 
-func TestMoreClientsThanThereMayBeAreAskedToComeBack(t *testing.T) {
-	h, s := open(t, &memory{}, feedsse.Config{Clients: 1})
+func TestTooManyClientsGet503(t *testing.T) {
+	h, s := open(t, &feedStore{}, feedsse.Config{Clients: 1})
 	first, err := http.Get(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -237,8 +237,8 @@ func TestMoreClientsThanThereMayBeAreAskedToComeBack(t *testing.T) {
 	}
 }
 
-func TestAStoreThatFailsForAWhileCostsNobodyAnything(t *testing.T) {
-	m := &memory{}
+func TestATemporaryStoreFailureDisconnectsNoClient(t *testing.T) {
+	m := &feedStore{}
 	var log bytes.Buffer
 	_, s := open(t, m, feedsse.Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Listen: []string{"*"}})
 	r := connect(t, s.URL, nil)
@@ -261,8 +261,8 @@ func TestAStoreThatFailsForAWhileCostsNobodyAnything(t *testing.T) {
 	}
 }
 
-func TestAStoreThatWasPutBackSendsItsClientsToBeginAnew(t *testing.T) {
-	m := &memory{}
+func TestARestoredStoreMakesClientsStartAgain(t *testing.T) {
+	m := &feedStore{}
 	m.happen(100, "k", "")
 	_, s := open(t, m, feedsse.Config{})
 	r := connect(t, s.URL, nil)
@@ -279,8 +279,8 @@ func TestAStoreThatWasPutBackSendsItsClientsToBeginAnew(t *testing.T) {
 	inARow(t, r.ids(), 41, 42)
 }
 
-func TestARequestThatMakesNoSenseIsToldWhy(t *testing.T) {
-	_, s := open(t, &memory{}, feedsse.Config{})
+func TestABadRequestIsAnsweredWithAReason(t *testing.T) {
+	_, s := open(t, &feedStore{}, feedsse.Config{})
 	for query, want := range map[string]int{"?after=x": 400, "?after=-1": 400, "?group=nonsense": 400} {
 		response, err := http.Get(s.URL + query)
 		if err != nil {

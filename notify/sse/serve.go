@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	fill   = 32 << 10 // bytes that are gathered before they are sent
-	stride = 500      // events that do not match before the client is told how far the feed was read
+	flushBytes    = 32 << 10 // bytes that are buffered before they are sent
+	positionEvery = 500      // events without a match after which the client is sent its position
 )
 
-// ServeHTTP tells the feed until the client goes away, is too slow, or the handler is closed.
+// ServeHTTP sends events until the client disconnects, is too slow, or the handler is closed.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		http.Error(w, "the feed is read with GET", http.StatusMethodNotAllowed)
+		http.Error(w, "method not allowed: use GET", http.StatusMethodNotAllowed)
 		return
 	}
-	wanted, err := h.wanted(r)
+	query, err := h.query(r)
 	switch {
 	case errors.Is(err, errForbidden):
 		http.Error(w, err.Error(), http.StatusForbidden)
@@ -36,34 +36,34 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	window, err := h.join()
 	if err != nil {
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the feed takes no more clients now: "+err.Error()+". Come back later", http.StatusServiceUnavailable)
+		http.Error(w, "the event stream is not available: "+err.Error()+". Try again later", http.StatusServiceUnavailable)
 		return
 	}
 	defer h.leave()
-	c := &client{handler: h, window: window, wanted: wanted, writer: w, control: http.NewResponseController(w), told: unknown}
+	c := &client{handler: h, window: window, query: query, writer: w, control: http.NewResponseController(w), sent: unknown}
 	if err := c.start(r.Context()); err != nil {
-		h.cfg.Log.Warn("a client of the feed cannot be served", "error", err)
+		h.cfg.Log.Warn("event stream failed, client gets 503", "error", err)
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the feed cannot be read now. Come back later", http.StatusServiceUnavailable)
+		http.Error(w, "the events cannot be read. Try again later", http.StatusServiceUnavailable)
 		return
 	}
 	c.run(r.Context())
 }
 
-var errForbidden = errors.New("you may not read this feed")
+var errForbidden = errors.New("this request may not read the events")
 
-// wanted is what a request asks for.
-type wanted struct {
-	after  int64 // unknown: what happens next
+// feedQuery is what a request asks for.
+type feedQuery struct {
+	after  int64 // unknown: start with the next event
 	owner  string
 	filter subscription.Subscription
 }
 
-func (q *wanted) matches(e holdfast.Event) bool {
+func (q *feedQuery) matches(e holdfast.Event) bool {
 	return (q.owner == "" || e.Owner == q.owner) && q.filter.Matches(e)
 }
 
-func (h *Handler) wanted(r *http.Request) (q wanted, err error) {
+func (h *Handler) query(r *http.Request) (q feedQuery, err error) {
 	if h.cfg.Owner != nil {
 		owner, ok := h.cfg.Owner(r)
 		if !ok {
@@ -80,7 +80,7 @@ func (h *Handler) wanted(r *http.Request) (q wanted, err error) {
 		}
 		q.filter.Groups = append(q.filter.Groups, id)
 	}
-	// The header is what a client saw last; the query is what it was first asked to begin behind, and stays in its address.
+	// The header is the last event that the client saw; the query is where it first started, and stays in its URL.
 	after := r.Header.Get("Last-Event-ID")
 	if after == "" {
 		after = query.Get("after")
@@ -90,7 +90,7 @@ func (h *Handler) wanted(r *http.Request) (q wanted, err error) {
 		return q, nil
 	}
 	if q.after, err = strconv.ParseInt(after, 10, 64); err != nil || q.after < 0 {
-		return q, fmt.Errorf("%.40q is no number of an event: give the id of the last one you saw, or 0 for all there are", after)
+		return q, fmt.Errorf("%.40q is not an event number: give the id of the last event you saw, or 0 for all events", after)
 	}
 	return q, nil
 }
@@ -99,22 +99,22 @@ func (h *Handler) wanted(r *http.Request) (q wanted, err error) {
 type client struct {
 	handler *Handler
 	window  *window
-	wanted  wanted
+	query   feedQuery
 	writer  http.ResponseWriter
 	control *http.ResponseController
 
-	at   int64 // what was told or passed over
-	told int64 // the last id the client knows
+	at   int64 // last event that was sent or skipped
+	sent int64 // last id that the client knows
 	out  []byte
 }
 
-// start finds where to begin, and sends the header at once.
+// start finds the position and sends the header.
 func (c *client) start(ctx context.Context) error {
 	f, err := c.handler.store.Feed(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
-	c.at = c.wanted.after
+	c.at = c.query.after
 	if c.at == unknown {
 		c.at = f.Head
 	}
@@ -123,7 +123,7 @@ func (c *client) start(ctx context.Context) error {
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	c.writer.WriteHeader(http.StatusOK)
-	// The hint is a line of the first event, because some clients take one that stands alone for an event.
+	// The retry hint is part of the first event, because some clients take a hint of its own for an event.
 	c.out = fmt.Appendf(c.out, "retry: %d\n", c.handler.cfg.Retry.Milliseconds())
 	switch {
 	case c.at > f.Head:
@@ -136,11 +136,11 @@ func (c *client) start(ctx context.Context) error {
 	return nil
 }
 
-// run tells until something ends it.
+// run sends events until the connection ends.
 func (c *client) run(ctx context.Context) {
 	if err := c.flush(); err != nil {
 		if errors.Is(err, http.ErrNotSupported) {
-			c.handler.cfg.Log.Error("the feed cannot be flushed: some middleware wraps the response and has no method Unwrap", "error", err)
+			c.handler.cfg.Log.Error("event stream cannot be flushed: a middleware wraps the response without a method Unwrap", "error", err)
 		}
 		return
 	}
@@ -155,7 +155,7 @@ func (c *client) run(ctx context.Context) {
 			}
 			continue
 		case wake == nil:
-			if c.tell(events) != nil {
+			if c.writeEvents(events) != nil {
 				return
 			}
 			c.at = at
@@ -175,7 +175,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// read catches up from the store, a page at a time. Few do so at once, so that a thousand who come back together do not drown it.
+// read catches up from the store, one page at a time. At most four clients do so at once, so that many clients that reconnect together do not overload it.
 func (c *client) read(ctx context.Context) error {
 	select {
 	case c.handler.catchUp <- struct{}{}:
@@ -185,7 +185,7 @@ func (c *client) read(ctx context.Context) error {
 		return ctx.Err()
 	}
 	f, err := c.handler.store.Feed(ctx, c.at, c.handler.cfg.Page)
-	<-c.handler.catchUp // given back before anything is written: a slow client must not keep the seat
+	<-c.handler.catchUp // before anything is written: a slow client must not block the others
 	if err != nil {
 		return err
 	}
@@ -196,24 +196,24 @@ func (c *client) read(ctx context.Context) error {
 	for i, e := range f.Events {
 		events[i] = &entry{event: e}
 	}
-	if err := c.tell(events); err != nil {
+	if err := c.writeEvents(events); err != nil {
 		return err
 	}
 	c.at = f.Next
 	return c.flush()
 }
 
-// tell writes what matches, and now and then how far it has come.
-func (c *client) tell(events []*entry) error {
+// writeEvents writes the events that match, and the position after many that do not.
+func (c *client) writeEvents(events []*entry) error {
 	for _, e := range events {
 		c.at = e.event.Seq
-		if c.wanted.matches(e.event) {
+		if c.query.matches(e.event) {
 			c.out = append(c.out, e.bytes(c.handler.cfg.Source)...)
-			c.told = c.at
-		} else if c.at-c.told >= stride {
+			c.sent = c.at
+		} else if c.at-c.sent >= positionEvery {
 			c.position()
 		}
-		if len(c.out) < fill {
+		if len(c.out) < flushBytes {
 			continue
 		}
 		if err := c.flush(); err != nil {
@@ -223,22 +223,22 @@ func (c *client) tell(events []*entry) error {
 	return nil
 }
 
-// position says how far the feed was read, if the client does not know. It is an event and not only an id, because some clients
-// remember ids only of what they show.
+// position sends how far the feed was read, unless the client knows. It is an event with a name, because some clients remember only the ids of events that they
+// handle.
 func (c *client) position() {
-	if c.told != c.at {
-		c.out = append(c.out, block(c.at, "position", map[string]int64{"seq": c.at})...)
-		c.told = c.at
+	if c.sent != c.at {
+		c.out = append(c.out, encodeEvent(c.at, "position", map[string]int64{"seq": c.at})...)
+		c.sent = c.at
 	}
 }
 
-// reset says that the client has missed something, and from where it goes on.
+// reset tells the client that it has missed events, and where the stream continues.
 func (c *client) reset(from, missed, head int64) {
-	c.out = append(c.out, block(from, "reset", map[string]int64{"asked": c.at, "from": from, "missed": missed, "head": head})...)
-	c.at, c.told = from, from
+	c.out = append(c.out, encodeEvent(from, "reset", map[string]int64{"asked": c.at, "from": from, "missed": missed, "head": head})...)
+	c.at, c.sent = from, from
 }
 
-// flush sends what was gathered. A client that does not take it in time is cut off.
+// flush sends what is buffered. A client that does not accept it in time is disconnected.
 func (c *client) flush() error {
 	if len(c.out) == 0 {
 		return nil

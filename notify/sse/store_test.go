@@ -15,10 +15,10 @@ import (
 	feedsse "github.com/holdfastdev/holdfast/notify/sse"
 )
 
-// patience is how long a test waits for something that will happen; it is generous, and nothing is measured by it.
+// patience is how long a test waits for something that must happen. It is generous: nothing is measured by it.
 const patience = 60 * time.Second
 
-// until asks again and again until the answer is yes.
+// until polls until a condition is true.
 func until(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -31,8 +31,8 @@ func until(t *testing.T, what string, yes func() bool) {
 	t.Fatalf("waited in vain until %s", what)
 }
 
-// A memory is a store of which only the feed is there, and which keeps the feed's promises.
-type memory struct {
+// A feedStore is a store that has only a feed, with the guarantees of a real one.
+type feedStore struct {
 	mu     sync.Mutex
 	events []holdfast.Event
 	purged int64
@@ -41,7 +41,7 @@ type memory struct {
 	broken error
 }
 
-func (m *memory) Feed(_ context.Context, after int64, limit int) (holdfast.Feed, error) {
+func (m *feedStore) Feed(_ context.Context, after int64, limit int) (holdfast.Feed, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
@@ -61,7 +61,7 @@ func (m *memory) Feed(_ context.Context, after int64, limit int) (holdfast.Feed,
 	return f, nil
 }
 
-func (m *memory) Keep(_ context.Context, c holdfast.Change) error {
+func (m *feedStore) Keep(_ context.Context, c holdfast.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard = append(m.heard, c.Listen...)
@@ -69,7 +69,7 @@ func (m *memory) Keep(_ context.Context, c holdfast.Change) error {
 }
 
 // happen appends events of jobs of some kind.
-func (m *memory) happen(n int, kind, owner string) {
+func (m *feedStore) happen(n int, kind, owner string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for range n {
@@ -77,13 +77,13 @@ func (m *memory) happen(n int, kind, owner string) {
 	}
 }
 
-func (m *memory) forget(upTo int64) {
+func (m *feedStore) forget(upTo int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.purged = upTo
 }
 
-func (m *memory) asked() int {
+func (m *feedStore) asked() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.reads
@@ -107,7 +107,7 @@ func open(t *testing.T, m feedsse.Store, cfg feedsse.Config) (*feedsse.Handler, 
 	return h, s
 }
 
-// A reader is a client that remembers what it was told.
+// A reader is a client that records the events it gets.
 type reader struct {
 	mu     sync.Mutex
 	events []sse.Event
@@ -119,7 +119,7 @@ func (r *reader) all() []sse.Event {
 	return append([]sse.Event(nil), r.events...)
 }
 
-// ids are the numbers of the feed's own events, in the order in which they came.
+// ids are the numbers of the events of the feed, in the order of arrival.
 func (r *reader) ids() (ids []string) {
 	for _, e := range r.all() {
 		if e.Type != "position" && e.Type != "reset" {
@@ -129,10 +129,10 @@ func (r *reader) ids() (ids []string) {
 	return ids
 }
 
-// settled reports whether the client knows where it stands.
+// settled reports whether the client has received its position.
 func (r *reader) settled() bool { return len(r.all()) > 0 }
 
-// connect follows a feed until the test ends, and comes back whenever the connection is lost.
+// connect follows a feed until the test ends, and reconnects whenever the connection is lost.
 func connect(t *testing.T, url string, header map[string]string) *reader {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +154,7 @@ func connect(t *testing.T, url string, header map[string]string) *reader {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for ctx.Err() == nil { // where a browser comes back after a clean end, this client needs to be asked
+		for ctx.Err() == nil { // a browser reconnects after a clean end by itself; this client does not
 			_ = connection.Connect()
 		}
 	}()

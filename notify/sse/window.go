@@ -16,20 +16,20 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// unknown is where a window stands before the store was asked.
+// unknown is the position of a window before the first read.
 const unknown int64 = -1
 
-// A window is the newest stretch of the feed, in memory, for all clients. It ends with the last client, with the handler, or when the
-// store turns out to be another.
+// A window is the newest part of the feed, in memory, for all clients. It ends with the last client, with the handler, or when the feed is found to be shorter than
+// before.
 type window struct {
 	cancel context.CancelFunc
 	ended  <-chan struct{}
 
 	mu     sync.Mutex
-	from   int64 // every event behind this number, up to at, is in it
+	from   int64 // it has every event after this number, up to at
 	at     int64
 	events []*entry
-	wake   chan struct{} // closed when something came
+	wake   chan struct{} // closed when something was added
 }
 
 func (w *window) over() bool {
@@ -41,7 +41,7 @@ func (w *window) over() bool {
 	}
 }
 
-// An entry is an event that is written down once, however many clients get it.
+// An entry is an event that is encoded once, however many clients get it.
 type entry struct {
 	event holdfast.Event
 	once  sync.Once
@@ -49,15 +49,15 @@ type entry struct {
 }
 
 func (e *entry) bytes(source string) []byte {
-	e.once.Do(func() { e.text = block(e.event.Seq, subscription.Type(e.event), notify.Wrap(source, e.event)) })
+	e.once.Do(func() { e.text = encodeEvent(e.event.Seq, subscription.Type(e.event), notify.Wrap(source, e.event)) })
 	return e.text
 }
 
-// block is an event as it goes over the wire.
-func block(seq int64, name string, data any) []byte {
+// encodeEvent encodes a server-sent event.
+func encodeEvent(seq int64, name string, data any) []byte {
 	body, err := json.Marshal(data)
 	if err != nil {
-		body, _ = json.Marshal(map[string]string{"error": "the event cannot be written down: " + err.Error()})
+		body, _ = json.Marshal(map[string]string{"error": "the event cannot be encoded: " + err.Error()})
 	}
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -70,8 +70,7 @@ func block(seq int64, name string, data any) []byte {
 	return b.Bytes()
 }
 
-// after answers with what came behind a number. When that reaches back further than the window, known is false. When there is nothing
-// yet, it comes with a channel to wait on.
+// after returns the events after a number. known is false if the window does not reach back that far. If there are none yet, wake is a channel to wait on.
 func (w *window) after(seq int64) (events []*entry, at int64, known bool, wake <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +87,7 @@ func (w *window) after(seq int64) (events []*entry, at int64, known bool, wake <
 	return w.events[first:len(w.events):len(w.events)], w.at, true, nil
 }
 
-// add puts a page at the end, lets go of the oldest, and wakes everybody.
+// add appends a page, drops the oldest events, and wakes all clients.
 func (w *window) add(f holdfast.Feed, keep int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +108,7 @@ func (w *window) add(f holdfast.Feed, keep int) {
 	w.wake = make(chan struct{})
 }
 
-// begin says where the feed ended when the poller started.
+// begin sets the position to the end of the feed when the poller starts.
 func (w *window) begin(head int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,24 +117,24 @@ func (w *window) begin(head int64) {
 	w.wake = make(chan struct{})
 }
 
-// poll asks the store for all clients until the window ends. Trouble is logged once, and costs nobody the connection.
+// poll reads the store for all clients until the window ends. An error is logged once and does not disconnect clients.
 func (h *Handler) poll(ctx context.Context, w *window) {
 	tick := time.NewTicker(h.cfg.Poll)
 	defer tick.Stop()
-	troubled := false
+	failing := false
 	for {
-		more, err := h.look(ctx, w)
+		more, err := h.pollOnce(ctx, w)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, holdfast.ErrInvalid): // the feed ends before what it had told: the store was put back, or is another
-			h.cfg.Log.Warn("the feed is shorter than it was: clients are sent away, to begin anew", "error", err)
+		case errors.Is(err, holdfast.ErrInvalid): // the feed ends before the position: the store was restored or replaced
+			h.cfg.Log.Warn("feed is shorter than before: disconnecting clients so that they start again", "error", err)
 			w.cancel()
 			return
-		case err != nil && !troubled:
-			h.cfg.Log.Warn("the feed cannot be read; its clients wait", "error", err)
+		case err != nil && !failing:
+			h.cfg.Log.Warn("feed cannot be read, will retry", "error", err)
 		}
-		troubled = err != nil
+		failing = err != nil
 		if more {
 			continue
 		}
@@ -147,8 +146,8 @@ func (h *Handler) poll(ctx context.Context, w *window) {
 	}
 }
 
-// look reads one page, and reports whether there may be another.
-func (h *Handler) look(ctx context.Context, w *window) (more bool, err error) {
+// pollOnce reads one page, and reports whether there may be another.
+func (h *Handler) pollOnce(ctx context.Context, w *window) (more bool, err error) {
 	w.mu.Lock()
 	at := w.at
 	w.mu.Unlock()
@@ -173,7 +172,7 @@ func (h *Handler) look(ctx context.Context, w *window) (more bool, err error) {
 	return len(f.Events) >= h.cfg.Page, nil
 }
 
-// listen has the events written that clients are to see.
+// listen registers the events of jobs that the store must write to the feed.
 func (h *Handler) listen(ctx context.Context) error {
 	if len(h.cfg.Listen) == 0 {
 		return nil

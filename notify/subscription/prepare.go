@@ -11,47 +11,47 @@ import (
 )
 
 const (
-	maxEntries = 100  // of each list
+	maxEntries = 100  // maximum length of each list
 	maxTarget  = 2048 // bytes
 	maxOption  = 4096
 )
 
-// What events may be about, and what may befall a job or a group. Of everything else the names are its own affair.
+// The subjects that events may have, and the events of jobs and groups. The events of other subjects are not checked.
 var (
-	abouts = []string{
+	subjects = []string{
 		"job", "group", "breaker", "budget", "hold", "redrive", "error", "share", "policy", "duty", "schedule", "retention", "subscription", "feed",
 	}
-	ofJobs = append([]string{
+	jobEvents = append([]string{
 		"manual_retry", "cancel", "discard", "redrive", "breach", "resend", "forgotten",
-	}, inFeed...)
-	ofGroups = []string{"ready", "partial", "failed", "cancelled", "expired", "reopened", "manual_retry", "cancel", "seal", "sealed"}
+	}, listenedEvents...)
+	groupEvents = []string{"ready", "partial", "failed", "cancelled", "expired", "reopened", "manual_retry", "cancel", "seal", "sealed"}
 )
 
-// problems gathers what is wrong.
+// problems collects what is wrong.
 type problems []error
 
 func (p *problems) add(format string, args ...any) {
 	*p = append(*p, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf(format, args...)})
 }
 
-// text admits what is safe in a log, a mail header and a terminal.
+// text refuses a text that is not safe in a log, a mail header or a terminal.
 func (p *problems) text(what, text string, limit int) {
 	if len(text) > limit || !holdfast.PlainText(text) {
-		p.add("%s of %d bytes: use at most %d bytes of UTF-8 without control characters", what, len(text), limit)
+		p.add("%s has %d bytes or control characters: use at most %d bytes of UTF-8 without control characters", what, len(text), limit)
 	}
 	if looksSecret(text) {
-		p.add("%s holds what looks like a secret: keep the secret where the notifier finds it, and name it in Secrets", what)
+		p.add("%s looks like it contains a secret: configure the secret for the notifier, and give its name in Secrets", what)
 	}
 }
 
-// looksSecret knows the shape of a signing key. The text itself is never repeated.
+// looksSecret recognises the form of a signing key. Messages never repeat the text.
 func looksSecret(text string) bool {
 	lower := strings.ToLower(text)
 	return strings.Contains(lower, "whsec_") || strings.Contains(lower, "whsk_")
 }
 
-// Prepare fills in the id and refuses a subscription that makes no sense, naming every problem at once. Whether its target can work only its
-// sink knows. Whoever keeps subscriptions calls it first.
+// Prepare sets the id if it is zero, and refuses a subscription that is not valid; the error names every problem. It must be called before a subscription is
+// stored. Only the sink can check the target.
 func (s *Subscription) Prepare() error {
 	if s.ID.IsZero() {
 		s.ID = holdfast.NewID()
@@ -60,9 +60,9 @@ func (s *Subscription) Prepare() error {
 	p.text("the name", s.Name, holdfast.MaxKey)
 	p.text("the target", s.Target, maxTarget)
 	p.text("the actor", s.Actor, holdfast.MaxKey)
-	p.text("the reason it is disabled", s.Disabled, 1000)
+	p.text("the reason for disabling", s.Disabled, 1000)
 	if probe := (holdfast.Draft{Kind: "delivery." + s.Sink}); s.Sink == "" || probe.Prepare() != nil {
-		p.add("sink %.60q: name the way to tell, such as webhook, mail or stream", s.Sink)
+		p.add("the sink %.60q is not valid: give the name of one, such as webhook, mail or stream", s.Sink)
 	}
 	for _, pattern := range s.Events {
 		p.pattern(pattern)
@@ -71,10 +71,10 @@ func (s *Subscription) Prepare() error {
 	p.entries("owner", s.Owners)
 	p.entries("code", s.Codes)
 	if most := max(len(s.Events), len(s.Kinds), len(s.Owners), len(s.Codes), len(s.Groups)); most > maxEntries {
-		p.add("%d entries in a list: the limit is %d; a * at the end stands for any rest", most, maxEntries)
+		p.add("a list has %d entries, the maximum is %d: use a * at the end of an entry, which matches any rest", most, maxEntries)
 	}
 	if slices.ContainsFunc(s.Groups, holdfast.ID.IsZero) {
-		p.add("a group without an id: leave it out")
+		p.add("a group has no id: leave it out")
 	}
 	s.prepareSecrets(&p)
 	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
@@ -82,7 +82,7 @@ func (s *Subscription) Prepare() error {
 		p.text(fmt.Sprintf("the value of option %.60q", key), s.Options[key], maxOption)
 	}
 	if s.Cursor < FromHead {
-		p.add("a cursor of %d: give the number of the last event it knows, or %d to begin with the next", s.Cursor, FromHead)
+		p.add("the cursor is %d: give the number of the last event that was delivered, or %d to start with the next", s.Cursor, FromHead)
 	}
 	return errors.Join(p...)
 }
@@ -91,51 +91,51 @@ func (p *problems) entries(what string, entries []string) {
 	for _, entry := range entries {
 		p.text("a "+what, entry, holdfast.MaxKey)
 		if entry == "" || strings.Contains(strings.TrimSuffix(entry, "*"), "*") {
-			p.add("%s %.60q: give a name; a * may stand at its end, for any rest", what, entry)
+			p.add("%s %.60q is not valid: give a name; a * at its end matches any rest", what, entry)
 		}
 	}
 }
 
-// pattern refuses a type of event that nothing has, so that a slip of the pen does not stay silent for ever.
+// pattern refuses an event type that does not exist, so that a misspelled subscription does not stay silent.
 func (p *problems) pattern(pattern string) {
 	p.text("an event", pattern, holdfast.MaxKey)
 	if looksSecret(pattern) {
 		return
 	}
 	if strings.Contains(strings.TrimSuffix(pattern, "*"), "*") || pattern == "" {
-		p.add("event %.60q: give a type such as job.failed or group.partial; a * may stand at its end, for any rest", pattern)
+		p.add("event %.60q is not valid: give a type such as job.failed or group.partial; a * at its end matches any rest", pattern)
 		return
 	}
 	if pattern == "*" {
 		return
 	}
-	about, name, _ := strings.Cut(full(pattern), ".")
-	known := map[string][]string{"job": ofJobs, "group": ofGroups}[about]
+	subject, name, _ := strings.Cut(withSubject(pattern), ".")
+	known := map[string][]string{"job": jobEvents, "group": groupEvents}[subject]
 	switch {
-	case !slices.Contains(abouts, about):
-		p.add("event %.60q: events are about %s", pattern, strings.Join(abouts, ", "))
+	case !slices.Contains(subjects, subject):
+		p.add("event %.60q does not exist: the subjects of events are %s", pattern, strings.Join(subjects, ", "))
 	case name == "":
-		p.add("event %.60q: say what of it, or %s.* for all", pattern, about)
-	case known != nil && !slices.ContainsFunc(known, func(each string) bool { return covers(name, each) }):
-		p.add("event %.60q: a %s has %s; for anything else say what it is about, as in breaker.*", pattern, about, strings.Join(known, ", "))
+		p.add("event %.60q is incomplete: give a type, or %s.* for all", pattern, subject)
+	case known != nil && !slices.ContainsFunc(known, func(each string) bool { return matchesPattern(name, each) }):
+		p.add("event %.60q does not exist: the events of a %s are %s; for other subjects give the subject first, as in breaker.*", pattern, subject, strings.Join(known, ", "))
 	}
 }
 
 func (s *Subscription) prepareSecrets(p *problems) {
 	if len(s.Secrets) > 10 {
-		p.add("%d secrets: the limit is 10; leave out those that no receiver goes by any more", len(s.Secrets))
+		p.add("there are %d secrets, the maximum is 10: remove those that no receiver uses any more", len(s.Secrets))
 	}
 	for i, name := range s.Secrets {
 		switch {
 		case looksSecret(name):
-			p.add("secret %d looks like a secret: name the secret, do not give it", i+1)
-		case !nameOfSecret(name):
-			p.add("secret %d: name the secret, do not give it; use 1 to 64 letters, digits and _ - .", i+1)
+			p.add("secret %d looks like the secret itself: give its name instead", i+1)
+		case !validSecretName(name):
+			p.add("the name of secret %d is not valid: give a name, not the secret itself; use 1 to 64 letters, digits and _ - .", i+1)
 		}
 	}
 }
 
-func nameOfSecret(name string) bool {
+func validSecretName(name string) bool {
 	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
 	})

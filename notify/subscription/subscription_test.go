@@ -93,32 +93,32 @@ func TestAListenerAsksForNoMoreThanTheSubscriptionNeeds(t *testing.T) {
 
 func good() sub { return sub{Sink: "webhook", Target: "https://example.org/hook", Cursor: 7} }
 
-func TestPrepareRefusesWhatMakesNoSenseAndSaysWhatToDo(t *testing.T) {
+func TestPrepareRefusesBadSubscriptionsAndSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		harm func(*sub)
 		says string
 	}{
-		{"an event that does not exist", func(s *sub) { s.Events = []string{"faild"} }, "a job has"},
-		{"a job's event that does not exist", func(s *sub) { s.Events = []string{"job.exploded"} }, "a job has"},
-		{"a group's event that does not exist", func(s *sub) { s.Events = []string{"group.opened"} }, "a group has"},
-		{"a subject that does not exist", func(s *sub) { s.Events = []string{"braker.opened"} }, "events are about"},
-		{"an open first word that does not exist", func(s *sub) { s.Events = []string{"x.*"} }, "events are about"},
+		{"an event that does not exist", func(s *sub) { s.Events = []string{"faild"} }, "the events of a job are"},
+		{"a job's event that does not exist", func(s *sub) { s.Events = []string{"job.exploded"} }, "the events of a job are"},
+		{"a group's event that does not exist", func(s *sub) { s.Events = []string{"group.opened"} }, "the events of a group are"},
+		{"a subject that does not exist", func(s *sub) { s.Events = []string{"braker.opened"} }, "the subjects of events are"},
+		{"an open first word that does not exist", func(s *sub) { s.Events = []string{"x.*"} }, "the subjects of events are"},
 		{"a star in the middle", func(s *sub) { s.Events = []string{"job.*d"} }, "at its end"},
 		{"an empty event", func(s *sub) { s.Events = []string{""} }, "at its end"},
 		{"half a type", func(s *sub) { s.Events = []string{"breaker."} }, "breaker.* for all"},
-		{"a secret", func(s *sub) { s.Secrets = []string{"whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} }, "name the secret, do not give it"},
-		{"a secret that is no name", func(s *sub) { s.Secrets = []string{"a b"} }, "name the secret, do not give it"},
-		{"a secret in the target", func(s *sub) { s.Target += "?k=whsec_c2VjcmV0c2VjcmV0c2VjcmV0" }, "name it in Secrets"},
-		{"a secret in an option", func(s *sub) { s.Options = map[string]string{"key": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} }, "name it in Secrets"},
+		{"a secret", func(s *sub) { s.Secrets = []string{"whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} }, "give its name instead"},
+		{"a secret that is no name", func(s *sub) { s.Secrets = []string{"a b"} }, "give a name, not the secret itself"},
+		{"a secret in the target", func(s *sub) { s.Target += "?k=whsec_c2VjcmV0c2VjcmV0c2VjcmV0" }, "give its name in Secrets"},
+		{"a secret in an option", func(s *sub) { s.Options = map[string]string{"key": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"} }, "give its name in Secrets"},
 		{"a line break in the target", func(s *sub) { s.Target = "a@example.org\r\nBcc: b@example.org" }, "control characters"},
 		{"a line break in the name", func(s *sub) { s.Name = "a\nb" }, "control characters"},
-		{"no sink", func(s *sub) { s.Sink = "" }, "name the way to tell"},
-		{"a sink with blanks", func(s *sub) { s.Sink = "web hook" }, "name the way to tell"},
+		{"no sink", func(s *sub) { s.Sink = "" }, "give the name of one"},
+		{"a sink with blanks", func(s *sub) { s.Sink = "web hook" }, "give the name of one"},
 		{"an empty kind", func(s *sub) { s.Kinds = []string{""} }, "give a name"},
 		{"a group without an id", func(s *sub) { s.Groups = []holdfast.ID{{}} }, "leave it out"},
-		{"a cursor before everything", func(s *sub) { s.Cursor = -2 }, "begin with the next"},
-		{"too many", func(s *sub) { s.Owners = slices.Repeat([]string{"ada"}, 101) }, "the limit is 100"},
+		{"a cursor before everything", func(s *sub) { s.Cursor = -2 }, "start with the next"},
+		{"too many", func(s *sub) { s.Owners = slices.Repeat([]string{"ada"}, 101) }, "the maximum is 100"},
 	} {
 		s := good()
 		c.harm(&s)
@@ -144,14 +144,14 @@ func TestPrepareGivesAnIdAndAdmitsEveryDocumentedForm(t *testing.T) {
 
 func TestPrepareNamesEveryProblemAtOnce(t *testing.T) {
 	err := (&sub{Name: "a\nb", Events: []string{"nonsense"}}).Prepare()
-	for _, part := range []string{"the name", "the way to tell", "nonsense"} {
+	for _, part := range []string{"the name", "the sink", "nonsense"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in %v", part, err)
 		}
 	}
 }
 
-func TestABenignEndIsToldOnlyToThoseWhoAskForIt(t *testing.T) {
+func TestABenignFailureIsDeliveredOnlyOnRequest(t *testing.T) {
 	benign := holdfast.Event{Job: holdfast.ID{1}, Name: holdfast.EventBenign}
 	for events, wants := range map[string]bool{"failed": false, "job.failed": false, "benign": true, "job.benign": true, "*": true} {
 		s := subscription.Subscription{Events: []string{events}}

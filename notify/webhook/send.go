@@ -18,17 +18,17 @@ import (
 	"github.com/holdfastdev/holdfast/safehttp"
 )
 
-// maxAnswer is how much of an answer is read and kept.
+// maxAnswer is how much of an answer is read and stored.
 const maxAnswer = 2 << 10
 
-// A Receipt is what a delivery log keeps of an answer that meant yes.
+// A Receipt is what is stored of a successful answer.
 type Receipt struct {
 	Status int    `json:"status"`
-	Took   string `json:"took"`             // a duration as texts have it: 120ms
-	Answer string `json:"answer,omitempty"` // its beginning, without what looks like a secret
+	Took   string `json:"took"`             // duration as a string, such as 120ms
+	Answer string `json:"answer,omitempty"` // beginning of the body, with secrets removed
 }
 
-// Deliver sends one signed request. Only a status of 2xx means that the receiver has it.
+// Deliver sends one signed request. Only a 2xx status means that the receiver has accepted it.
 func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	if err := s.Check(d.Subscription); err != nil {
 		return nil, failure.NeverRetry(failure.WithCode(err, "HANDLER_REFUSED"))
@@ -42,26 +42,26 @@ func (s *Sink) Deliver(ctx context.Context, d notify.Delivery) (any, error) {
 	began := time.Now()
 	answer, err := s.guard.Do(request, 0)
 	if err != nil {
-		return nil, unreached(err)
+		return nil, requestError(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	// An answer that breaks off, or never ends, has its status all the same.
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	said := clean(string(text), d.Secrets)
+	// The status is known even if the body breaks off or never ends.
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text := cleanAnswer(string(body), d.Secrets)
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
-		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond).String(), Answer: said}, nil
+		return Receipt{Status: answer.StatusCode, Took: time.Since(began).Round(time.Millisecond).String(), Answer: text}, nil
 	}
-	return nil, failure.With(refused(answer), "answer", said)
+	return nil, failure.With(statusError(answer), "answer", text)
 }
 
 func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, error) {
-	body, kind, err := content(d)
+	body, kind, err := encode(d)
 	if err != nil {
 		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.Subscription.Target, bytes.NewReader(body))
 	if err != nil {
-		return nil, refusal("the target is no address: give one such as https://example.org/hook")
+		return nil, invalid("the target is not a URL: give one such as https://example.org/hook")
 	}
 	signature, err := sign(d, body)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *Sink) request(ctx context.Context, d notify.Delivery) (*http.Request, e
 	return request, nil
 }
 
-// content is the event, or a list of them, in the JSON form of CloudEvents.
-func content(d notify.Delivery) (body []byte, kind string, err error) {
+// encode encodes the event, or a list of them, in the JSON form of CloudEvents.
+func encode(d notify.Delivery) (body []byte, kind string, err error) {
 	if len(d.Events) == 1 {
 		body, err = json.Marshal(notify.Wrap(d.Source, d.Events[0]))
 		return body, "application/cloudevents+json; charset=utf-8", err
@@ -91,8 +91,8 @@ func content(d notify.Delivery) (body []byte, kind string, err error) {
 	return body, "application/cloudevents-batch+json; charset=utf-8", err
 }
 
-// refused is the error of an answer that did not mean yes.
-func refused(answer *http.Response) error {
+// statusError is the error of an answer without a 2xx status.
+func statusError(answer *http.Response) error {
 	status := answer.StatusCode
 	date, _ := http.ParseTime(answer.Header.Get("Date"))
 	if date.IsZero() {
@@ -103,19 +103,19 @@ func refused(answer *http.Response) error {
 	}
 	switch {
 	case status == http.StatusGone:
-		return because(fmt.Errorf("%w: it answers that it wants no more", notify.ErrGone))
+		return because(fmt.Errorf("%w: it answered 410 Gone", notify.ErrGone))
 	case status >= 300 && status < 400:
-		return failure.NeverRetry(failure.WithCode(because(errors.New("the receiver has moved, and redirects are not followed: subscribe its new address")), "HTTP_4XX"))
+		return failure.NeverRetry(failure.WithCode(because(errors.New("the receiver answered with a redirect, which is not followed: change the target to the new address")), "HTTP_4XX"))
 	}
 	return because(errors.New("the receiver did not accept the event"))
 }
 
-// unreached is the error of a request without an answer.
-func unreached(err error) error {
+// requestError is the error of a request without an answer.
+func requestError(err error) error {
 	var late net.Error
 	switch {
 	case errors.Is(err, safehttp.ErrBlocked):
-		return failure.NeverRetry(failure.WithCode(errors.New("the target leads into a network that may not be called: give a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
+		return failure.NeverRetry(failure.WithCode(errors.New("the target is in a network that may not be called: use a public address, or allow its network in webhook.Config"), "ADDRESS_BLOCKED"))
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout():
 		return failure.WithCode(fmt.Errorf("the receiver did not answer in time: %w", err), "HTTP_TIMEOUT")
 	case errors.Is(err, context.Canceled):
@@ -124,8 +124,8 @@ func unreached(err error) error {
 	return failure.WithCode(fmt.Errorf("the receiver could not be reached: %w", err), "NETWORK_ERROR")
 }
 
-// clean makes an answer fit to be kept and shown. A receiver may send back anything, also what it was told in confidence.
-func clean(text string, secrets []string) string {
+// cleanAnswer makes an answer safe to store and show: a receiver may send back anything, also the secrets.
+func cleanAnswer(text string, secrets []string) string {
 	for _, secret := range secrets {
 		key := strings.TrimPrefix(secret, prefix)
 		if len(key) >= 8 {

@@ -27,17 +27,17 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// impatient is the real sink with a shorter schedule.
-type impatient struct{ *webhook.Sink }
+// fastRetrySink is the real sink with a shorter backoff.
+type fastRetrySink struct{ *webhook.Sink }
 
-func (i impatient) Traits() notify.Traits {
+func (i fastRetrySink) Traits() notify.Traits {
 	t := i.Sink.Traits()
 	t.Policy.Backoff = failure.Fixed(20 * time.Millisecond)
 	return t
 }
 
-// A hook is a real receiver: it verifies each request, and answers the n-th as the n-th manner says, and well after that.
-type hook struct {
+// A testReceiver is a receiver that verifies each request. It answers the n-th request as the n-th manner says, and later ones with success.
+type testReceiver struct {
 	*httptest.Server
 	t       *testing.T
 	verify  *standardwebhooks.Webhook
@@ -48,13 +48,13 @@ type hook struct {
 	stamps map[string]int // timestamps
 }
 
-func open(t *testing.T, secret string, manners ...http.HandlerFunc) *hook {
+func open(t *testing.T, secret string, manners ...http.HandlerFunc) *testReceiver {
 	t.Helper()
 	verify, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hook{t: t, verify: verify, manners: manners, stamps: make(map[string]int)}
+	h := &testReceiver{t: t, verify: verify, manners: manners, stamps: make(map[string]int)}
 	h.Server = httptest.NewServer(h)
 	t.Cleanup(func() {
 		h.CloseClientConnections()
@@ -63,7 +63,7 @@ func open(t *testing.T, secret string, manners ...http.HandlerFunc) *hook {
 	return h
 }
 
-func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *testReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	if err := h.verify.Verify(body, r.Header); err != nil {
 		h.t.Errorf("a request that was not signed: %v", err)
@@ -78,14 +78,14 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *hook) ids() []string {
+func (h *testReceiver) ids() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]string(nil), h.calls...)
 }
 
-// A place is a real store and a real service, in real time.
-type place struct {
+// A testService is a real store and a real service, in real time.
+type testService struct {
 	*testing.T
 	path  string
 	store holdfast.Store
@@ -93,14 +93,14 @@ type place struct {
 	mu    sync.Mutex
 }
 
-func (p *place) Write(b []byte) (int, error) {
+func (p *testService) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.Write(b)
 }
 
-// build starts a service. Retries to these receivers are not rationed, so that a test need not wait for them.
-func build(t *testing.T, receivers ...*hook) *place {
+// build starts a service without retry budgets, so that a test does not wait for them.
+func build(t *testing.T, receivers ...*testReceiver) *testService {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
@@ -108,7 +108,7 @@ func build(t *testing.T, receivers ...*hook) *place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	p := &place{T: t, path: path, store: store}
+	p := &testService{T: t, path: path, store: store}
 	s := sink(t, webhook.Config{Allow: loopback, AllowHTTP: true, Timeout: time.Second})
 	unrationed := make(map[string]engine.Dependency)
 	for _, r := range receivers {
@@ -116,7 +116,7 @@ func build(t *testing.T, receivers ...*hook) *place {
 	}
 	service, err := notify.New(store, notify.Config{
 		Engine: engine.Config{Dependencies: unrationed},
-		Sinks:  map[string]notify.Sink{"webhook": impatient{s}}, Log: slog.New(slog.NewTextHandler(p, nil)), Beat: 20 * time.Millisecond,
+		Sinks:  map[string]notify.Sink{"webhook": fastRetrySink{s}}, Log: slog.New(slog.NewTextHandler(p, nil)), Beat: 20 * time.Millisecond,
 		Secret: func(name string) (string, error) {
 			return map[string]string{"new": newSecret, "old": oldSecret}[name], nil
 		},
@@ -135,7 +135,7 @@ func build(t *testing.T, receivers ...*hook) *place {
 	return p
 }
 
-func (p *place) subscribes(target string) holdfast.ID {
+func (p *testService) subscribes(target string) holdfast.ID {
 	p.Helper()
 	sub := subscription.Subscription{Sink: "webhook", Target: target, Events: []string{"queued"}, Secrets: []string{"new", "old"}}
 	if err := sub.Prepare(); err != nil {
@@ -151,14 +151,14 @@ func (p *place) subscribes(target string) holdfast.ID {
 	return sub.ID
 }
 
-func (p *place) enqueues() {
+func (p *testService) enqueues() {
 	p.Helper()
 	if _, err := p.store.Enqueue(p.Context(), []holdfast.Draft{{Kind: "note"}}); err != nil {
 		p.Fatal(err)
 	}
 }
 
-func (p *place) deliveries(id holdfast.ID, state holdfast.State) int {
+func (p *testService) deliveries(id holdfast.ID, state holdfast.State) int {
 	p.Helper()
 	jobs, _, err := p.store.Jobs(p.Context(), holdfast.Filter{Queue: subscription.Queue, Owner: subscription.Owner(id), State: state})
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *place) deliveries(id holdfast.ID, state holdfast.State) int {
 	return len(jobs)
 }
 
-func (p *place) until(what string, true func() bool) {
+func (p *testService) until(what string, true func() bool) {
 	p.Helper()
 	beat := time.NewTicker(10 * time.Millisecond)
 	defer beat.Stop()
@@ -197,7 +197,7 @@ func throttled(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusTooManyRequests)
 }
 
-func TestAReceiverThatMisbehavesGetsItInTheEndUnderOneId(t *testing.T) {
+func TestAMisbehavingReceiverGetsTheEventInTheEndUnderOneId(t *testing.T) {
 	bad := open(t, oldSecret, status(500), reset, stuck, status(404), throttled)
 	good := open(t, newSecret)
 	p := build(t, bad)

@@ -16,7 +16,7 @@ const (
 	maxKey = 64
 )
 
-// sign signs a message with every secret, newest first, so that a receiver may go by the old or the new one while they are exchanged.
+// sign signs a message with every secret, newest first, so that a receiver may verify with the old or the new secret while they are exchanged.
 func sign(d notify.Delivery, body []byte) (string, error) {
 	var all []string
 	for i, secret := range d.Secrets {
@@ -26,11 +26,11 @@ func sign(d notify.Delivery, body []byte) (string, error) {
 		}
 		signer, err := standardwebhooks.NewWebhookRaw(key)
 		if err != nil {
-			return "", fmt.Errorf("the secret %s cannot sign", nameOf(d, i))
+			return "", fmt.Errorf("the secret %s cannot be used to sign", nameOf(d, i))
 		}
 		signature, err := signer.Sign(d.ID, d.At, body)
 		if err != nil {
-			return "", fmt.Errorf("the secret %s cannot sign", nameOf(d, i))
+			return "", fmt.Errorf("the secret %s cannot be used to sign", nameOf(d, i))
 		}
 		all = append(all, signature)
 	}
@@ -44,15 +44,15 @@ func nameOf(d notify.Delivery, i int) string {
 	return fmt.Sprintf("number %d", i+1)
 }
 
-// readKey reads a secret. What is wrong with one is said without repeating any of it; as somebody may put it right, the delivery is tried again.
+// readKey decodes a secret. The error never contains a part of it. It is not permanent: the secret may be corrected, so the delivery is retried.
 func readKey(secret string) ([]byte, error) {
 	text, ok := strings.CutPrefix(secret, prefix)
 	if !ok {
-		return nil, fmt.Errorf("it does not begin with %s: make one with: echo %s$(openssl rand -base64 32)", prefix, prefix)
+		return nil, fmt.Errorf("it does not begin with %s: create one with: echo %s$(openssl rand -base64 32)", prefix, prefix)
 	}
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(key) < minKey || len(key) > maxKey {
-		return nil, fmt.Errorf("what follows %s is not the base64 of %d to %d bytes: make one with: echo %s$(openssl rand -base64 32)", prefix, minKey, maxKey, prefix)
+		return nil, fmt.Errorf("the part after %s is not the base64 of %d to %d bytes: create one with: echo %s$(openssl rand -base64 32)", prefix, minKey, maxKey, prefix)
 	}
 	return key, nil
 }

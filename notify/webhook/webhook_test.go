@@ -45,7 +45,7 @@ func near(t *testing.T) *webhook.Sink {
 	return sink(t, webhook.Config{Allow: loopback, AllowHTTP: true})
 }
 
-// receiver is a server of the test's own.
+// receiver starts a server of the test.
 func receiver(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -64,7 +64,7 @@ func delivery(target string) notify.Delivery {
 	}
 }
 
-// decide is what an engine makes of the error.
+// decide is the engine's decision about an error.
 func decide(s *webhook.Sink, err error) failure.Verdict {
 	return failure.Decide(failure.Rules{Policy: s.Traits().Policy, Dependency: "receiver"}, holdfast.Lease{}, failure.Outcome{Event: failure.Returned, Err: err})
 }
@@ -108,7 +108,7 @@ func TestAReceiverVerifiesWithEitherSecretAndReadsACloudEvent(t *testing.T) {
 	}
 }
 
-func TestOnlyTwoHundredsMeanYes(t *testing.T) {
+func TestOnly2xxMeansAccepted(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		header string // Retry-After
@@ -145,7 +145,7 @@ func TestOnlyTwoHundredsMeanYes(t *testing.T) {
 	}
 }
 
-// silent refuses errors that tell what only the receiver should know.
+// silent fails the test if an error contains what only the receiver may know.
 func silent(t *testing.T, err error) {
 	t.Helper()
 	for _, canary := range []string{"canary", newSecret[6:], oldSecret[6:]} {
@@ -233,7 +233,7 @@ func TestAHugeAnswerIsCutAndAnEchoOfTheSecretHidden(t *testing.T) {
 	}
 }
 
-func TestWhatLeadsInsideIsNeverCalled(t *testing.T) {
+func TestPrivateAddressesAreNeverCalled(t *testing.T) {
 	reached := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached <- r.Host }))
 	defer server.Close()
@@ -261,20 +261,20 @@ func TestWhatLeadsInsideIsNeverCalled(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
+func TestCheckRefusesBadTargetsAndSaysWhatToDo(t *testing.T) {
 	s := sink(t, webhook.Config{})
 	good := delivery("https://example.org/hook?token=canary").Subscription
 	if err := s.Check(good); err != nil || s.Host(good) != "example.org" {
 		t.Error(err, s.Host(good))
 	}
 	for target, says := range map[string]string{
-		"http://example.org/canary":               "over https",
-		"ftp://example.org/canary":                "over https",
-		"example.org/canary":                      "no address",
-		"https://":                                "no address",
-		"https://exa mple.org/canary":             "no address",
+		"http://example.org/canary":               "need https",
+		"ftp://example.org/canary":                "need https",
+		"example.org/canary":                      "not a URL",
+		"https://":                                "not a URL",
+		"https://exa mple.org/canary":             "not a URL",
 		"https://ada:canary@example.org/":         "requests are signed",
-		"https://example.org/#canary":             "leave it out",
+		"https://example.org/#canary":             "remove it",
 		"https://127.0.0.1/canary":                "may not be called",
 		"https://[::1]:8443/canary":               "may not be called",
 		"https://169.254.169.254/latest?t=canary": "may not be called",
@@ -289,7 +289,7 @@ func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
 	}
 	unsigned := good
 	unsigned.Secrets = nil
-	if err := s.Check(unsigned); err == nil || !strings.Contains(err.Error(), "without a secret") {
+	if err := s.Check(unsigned); err == nil || !strings.Contains(err.Error(), "needs a secret") {
 		t.Error(err)
 	}
 	unsigned.Options = map[string]string{webhook.Unsigned: "true"}
@@ -302,7 +302,7 @@ func TestCheckRefusesWhatCannotBeCalledAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNoneIsRefusedByItsNameAlone(t *testing.T) {
+func TestABadSecretIsNamedAndNotRepeated(t *testing.T) {
 	s := near(t)
 	for _, secret := range []string{"", "canary", "whsec_", "whsec_canary!", "whsec_" + base64.StdEncoding.EncodeToString([]byte("short canary")), "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 65))} {
 		d := delivery(receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("called") }))

@@ -7,98 +7,98 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Job tells all about one job, to the letter.
+// Job returns one job, with its JSON byte for byte.
 func (s *Store) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
-	return ask(ctx, s, StoreJob, Which{id}, again)
+	return callVerb(ctx, s, StoreJob, Which{id}, mayRepeat)
 }
 
-// Jobs lists what matches, newest first.
+// Jobs lists jobs that match the filter, newest first.
 func (s *Store) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job, string, error) {
-	out, err := ask(ctx, s, StoreJobs, f, again)
+	out, err := callVerb(ctx, s, StoreJobs, f, mayRepeat)
 	return out.Items, out.Cursor, err
 }
 
-// History is everything the store can prove about one job.
+// History returns everything that is stored about one job.
 func (s *Store) History(ctx context.Context, id holdfast.ID) (holdfast.History, error) {
-	return ask(ctx, s, StoreHistory, Which{id}, again)
+	return callVerb(ctx, s, StoreHistory, Which{id}, mayRepeat)
 }
 
 // Ahead counts the jobs that are claimed before this one.
 func (s *Store) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
-	out, err := ask(ctx, s, StoreAhead, Which{id}, again)
+	out, err := callVerb(ctx, s, StoreAhead, Which{id}, mayRepeat)
 	return out.Count, err
 }
 
 // Holds lists the holds.
 func (s *Store) Holds(ctx context.Context) ([]holdfast.Hold, error) {
-	return ask(ctx, s, StoreHolds, struct{}{}, again)
+	return callVerb(ctx, s, StoreHolds, struct{}{}, mayRepeat)
 }
 
 // Workers lists the workers.
 func (s *Store) Workers(ctx context.Context) ([]holdfast.Presence, error) {
-	return ask(ctx, s, StoreWorkers, struct{}{}, again)
+	return callVerb(ctx, s, StoreWorkers, struct{}{}, mayRepeat)
 }
 
 // Counts counts the jobs.
 func (s *Store) Counts(ctx context.Context) ([]holdfast.Count, error) {
-	return ask(ctx, s, StoreCounts, struct{}{}, again)
+	return callVerb(ctx, s, StoreCounts, struct{}{}, mayRepeat)
 }
 
-// Audit looks for broken promises.
+// Audit runs the integrity check.
 func (s *Store) Audit(ctx context.Context) ([]holdfast.Finding, error) {
-	return ask(ctx, s, StoreAudit, struct{}{}, again)
+	return callVerb(ctx, s, StoreAudit, struct{}{}, mayRepeat)
 }
 
-// ErrorGroups lists what matches, the last seen first.
+// ErrorGroups lists error groups that match the filter, last seen first.
 func (s *Store) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]holdfast.ErrorGroup, string, error) {
-	out, err := ask(ctx, s, StoreErrors, ErrorsWanted(f), again)
+	out, err := callVerb(ctx, s, StoreErrors, ErrorsWanted(f), mayRepeat)
 	return out.Items, out.Cursor, err
 }
 
-// Events is the story of a subject that is no job.
+// Events returns the events of a subject that is not a job.
 func (s *Store) Events(ctx context.Context, subject string, limit int) ([]holdfast.Event, error) {
-	return ask(ctx, s, StoreEvents, Stretch{Subject: subject, Limit: limit}, again)
+	return callVerb(ctx, s, StoreEvents, Stretch{Subject: subject, Limit: limit}, mayRepeat)
 }
 
-// Experience sums up attempts.
+// Experience summarises attempts.
 func (s *Store) Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error) {
-	return ask(ctx, s, StoreExperience, Lately{within}, again)
+	return callVerb(ctx, s, StoreExperience, Lately{within}, mayRepeat)
 }
 
-// Behind counts the due jobs a hold stands before.
+// Behind counts the due jobs that a hold keeps back.
 func (s *Store) Behind(ctx context.Context, h holdfast.Hold) (int, error) {
-	out, err := ask(ctx, s, StoreBehind, PlacedOf(h), again)
+	out, err := callVerb(ctx, s, StoreBehind, PlacedOf(h), mayRepeat)
 	return out.Count, err
 }
 
-// Group answers with a group and how its members stand.
+// Group returns a group with the counts of its members.
 func (s *Store) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, error) {
-	return ask(ctx, s, StoreGroup, Which{id}, again)
+	return callVerb(ctx, s, StoreGroup, Which{id}, mayRepeat)
 }
 
-// Groups lists what matches, newest first.
+// Groups lists groups that match the filter, newest first.
 func (s *Store) Groups(ctx context.Context, f holdfast.GroupFilter) ([]holdfast.Group, string, error) {
-	out, err := ask(ctx, s, StoreGroups, GroupsWanted(f), again)
+	out, err := callVerb(ctx, s, StoreGroups, GroupsWanted(f), mayRepeat)
 	return out.Items, out.Cursor, err
 }
 
-// Feed tells events that come after a number.
+// Feed returns events after a number.
 func (s *Store) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
-	return ask(ctx, s, StoreFeed, Stretch{After: after, Limit: limit}, again)
+	return callVerb(ctx, s, StoreFeed, Stretch{After: after, Limit: limit}, mayRepeat)
 }
 
-// Tombstones lists what remains of purged jobs.
+// Tombstones lists tombstones of purged jobs.
 func (s *Store) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) ([]holdfast.Tombstone, string, error) {
-	out, err := ask(ctx, s, StoreTombstones, StonesWanted(f), again)
+	out, err := callVerb(ctx, s, StoreTombstones, StonesWanted(f), mayRepeat)
 	return out.Items, out.Cursor, err
 }
 
-// PurgeCounts counts what was purged.
+// PurgeCounts counts purged jobs.
 func (s *Store) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error) {
-	return ask(ctx, s, StorePurgeCounts, struct{}{}, again)
+	return callVerb(ctx, s, StorePurgeCounts, struct{}{}, mayRepeat)
 }
 
 // Artifacts lists artifacts.
 func (s *Store) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
-	return ask(ctx, s, StoreArtifacts, ThingsWanted(f), again)
+	return callVerb(ctx, s, StoreArtifacts, ThingsWanted(f), mayRepeat)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// boardAge is how old what a delivery goes by may be.
-const boardAge = time.Second
+// cacheMaxAge is the maximum age of the subscriptions that a delivery uses.
+const cacheMaxAge = time.Second
 
-// A board shows all subscriptions as they were last read.
-type board struct {
+// A subscriptionCache caches all subscriptions as they were last read. It is safe for concurrent use.
+type subscriptionCache struct {
 	store Store
 
 	mu   sync.Mutex
@@ -25,14 +25,14 @@ type board struct {
 	all  map[string]holdfast.Record // by name
 }
 
-// look reads the room anew.
-func (b *board) look(ctx context.Context) ([]holdfast.Record, error) {
+// readAll reads all subscriptions from the store.
+func (b *subscriptionCache) readAll(ctx context.Context) ([]holdfast.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lookLocked(ctx)
+	return b.readAllLocked(ctx)
 }
 
-func (b *board) lookLocked(ctx context.Context) ([]holdfast.Record, error) {
+func (b *subscriptionCache) readAllLocked(ctx context.Context) ([]holdfast.Record, error) {
 	records, err := b.store.Records(ctx, subscription.Room)
 	if err != nil {
 		return nil, err
@@ -44,13 +44,13 @@ func (b *board) lookLocked(ctx context.Context) ([]holdfast.Record, error) {
 	return records, nil
 }
 
-// find answers with a subscription. That one is gone or disabled is never said without having looked.
-func (b *board) find(ctx context.Context, id holdfast.ID) (sub subscription.Subscription, err error) {
+// find returns a subscription. It reports one as missing or disabled only after a fresh read, because the cached state may be out of date.
+func (b *subscriptionCache) find(ctx context.Context, id holdfast.ID) (sub subscription.Subscription, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	fresh := false
-	if time.Since(b.read) > boardAge || b.read.IsZero() {
-		if _, err := b.lookLocked(ctx); err != nil {
+	if time.Since(b.read) > cacheMaxAge || b.read.IsZero() {
+		if _, err := b.readAllLocked(ctx); err != nil {
 			return sub, err
 		}
 		fresh = true
@@ -60,7 +60,7 @@ func (b *board) find(ctx context.Context, id holdfast.ID) (sub subscription.Subs
 		if err == nil && sub.Disabled == "" || fresh {
 			return sub, err
 		}
-		if _, err := b.lookLocked(ctx); err != nil {
+		if _, err := b.readAllLocked(ctx); err != nil {
 			return sub, err
 		}
 		fresh = true
@@ -72,15 +72,16 @@ func readSubscription(r holdfast.Record) (sub subscription.Subscription, err err
 		return sub, holdfast.ErrNotFound
 	}
 	if err := json.Unmarshal(r.Body, &sub); err != nil {
-		return sub, fmt.Errorf("the record of subscription %s cannot be read: %w", r.Name, err)
+		return sub, fmt.Errorf("the record of subscription %s cannot be decoded: %w", r.Name, err)
 	}
 	return sub, nil
 }
 
-// disable tells a subscription nothing more, and says why, once.
-func (b *board) disable(ctx context.Context, id holdfast.ID, why string) error {
+// disable disables a subscription with a reason. It writes one event, however many deliveries call it. On a version conflict it re-reads the record and tries
+// again, up to 20 times.
+func (b *subscriptionCache) disable(ctx context.Context, id holdfast.ID, why string) error {
 	for tries := 0; ; tries++ {
-		if _, err := b.look(ctx); err != nil {
+		if _, err := b.readAll(ctx); err != nil {
 			return err
 		}
 		b.mu.Lock()

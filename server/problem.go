@@ -11,18 +11,18 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// refuse writes what went wrong. What is our fault goes to the log, whole.
+// refuse answers an error as a problem. Internal errors are logged with their cause.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	a := replyOf(w)
 	if gone := r.Context().Err(); gone != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the request was given up before it was answered", Cause: err}
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the client ended the request before it was answered", Cause: err}
 	}
 	p := api.ProblemOf(err)
 	p.Request = a.id
 	if p.Status == http.StatusInternalServerError {
-		s.cfg.Log.Error("a request failed", "event", "request_failed", "request_id", a.id, "method", r.Method, "path", pathOf(r), "error", err.Error())
+		s.cfg.Log.Error("request failed", "event", "request_failed", "request_id", a.id, "method", r.Method, "path", pathOf(r), "error", err.Error())
 	}
-	if a.status != 0 { // an answer is under way: it can only be broken off, so that nobody takes it for whole
+	if a.status != 0 { // an answer has begun: break it off, so that the client does not take it for complete
 		panic(http.ErrAbortHandler)
 	}
 	text, err := api.Marshal(p)
@@ -38,23 +38,23 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	header.Set("Content-Type", "application/problem+json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
-	abandon(w, r)
+	limitUnreadBody(w, r)
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(text)
 }
 
-// abandon sees to it that a body nobody wants does not hold the connection: a small one is read off in a moment, a large one ends it.
-func abandon(w http.ResponseWriter, r *http.Request) {
+// limitUnreadBody bounds what an unread body costs: a small one is read and dropped, with a short deadline; a large one ends the connection.
+func limitUnreadBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength < 0 || r.ContentLength > 1<<16 {
 		w.Header().Set("Connection", "close")
 	}
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * time.Second)) // a recorder of a test has no deadline
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * time.Second)) // the recorder of a test has no deadlines
 	}
 }
 
-// nowhere answers for paths that lead nowhere, and for those that lead somewhere with another method.
-func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
+// notFound answers requests at unknown paths, and at known paths with another method.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		other := r.Clone(r.Context())
@@ -64,11 +64,11 @@ func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: the API is below /v1, and /v1/openapi.json describes it"})
+		s.refuse(w, r, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: "there is nothing at this path: the API is below /v1; /v1/openapi.json describes it"})
 		return
 	}
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	s.refuse(w, r, &holdfast.Error{Kind: api.ErrMethod, Message: "this path is not asked with this method: see the header Allow"})
+	s.refuse(w, r, &holdfast.Error{Kind: api.ErrMethod, Message: "this path does not support the method: use one of those in the header Allow"})
 }

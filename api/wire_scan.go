@@ -8,31 +8,31 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// sound reports whether JSON is valid: UTF-8, and no name is said twice. Nearly all that comes is seen through at once.
-func sound(raw []byte) bool { return tidy(raw) || jsontext.Value(raw).IsValid() }
+// validJSON reports whether JSON is valid: correct syntax, UTF-8, and no member name twice. The scanner decides most values; the JSON library decides the rest.
+func validJSON(raw []byte) bool { return compactJSON(raw) || jsontext.Value(raw).IsValid() }
 
-// tidy reports whether JSON is certainly valid and without spaces around its parts. It knows only what most JSON is made of: who is told false asks
-// somebody who knows all of it. A test holds the two against each other.
-func tidy(raw []byte) bool {
-	s := scan{text: raw}
+// compactJSON reports whether JSON is certainly valid and has no insignificant whitespace. The scanner accepts only a subset of JSON: on false, use the full
+// parser. A test compares the two.
+func compactJSON(raw []byte) bool {
+	s := jsonScanner{text: raw}
 	return s.value(1) && s.at == len(raw) && (!s.wide || utf8.Valid(raw))
 }
 
-// How deep and how broad JSON may be to be seen through at once.
+// The limits of the scanner: maximum depth, and maximum number of members in one object. Beyond them compactJSON is false.
 const (
-	tidyDepth = 12
-	tidyNames = 24
+	scanMaxDepth = 12
+	scanMaxNames = 24
 )
 
-// A scan walks through JSON.
-type scan struct {
+// A jsonScanner walks through JSON without building values. Its methods return false for invalid JSON and for valid JSON that the scanner does not support.
+type jsonScanner struct {
 	text []byte
 	at   int
-	wide bool // there is more than ASCII
+	wide bool // a string has non-ASCII bytes: the caller must check that they are UTF-8
 }
 
-// take steps over a byte if it is the next one.
-func (s *scan) take(c byte) bool {
+// take skips a byte if it comes next.
+func (s *jsonScanner) take(c byte) bool {
 	if s.at < len(s.text) && s.text[s.at] == c {
 		s.at++
 		return true
@@ -40,8 +40,8 @@ func (s *scan) take(c byte) bool {
 	return false
 }
 
-func (s *scan) value(depth int) bool {
-	if s.at >= len(s.text) || depth > tidyDepth {
+func (s *jsonScanner) value(depth int) bool {
+	if s.at >= len(s.text) || depth > scanMaxDepth {
 		return false
 	}
 	switch s.text[s.at] {
@@ -52,16 +52,16 @@ func (s *scan) value(depth int) bool {
 	case '"':
 		return s.quoted()
 	case 't':
-		return s.word("true")
+		return s.literal("true")
 	case 'f':
-		return s.word("false")
+		return s.literal("false")
 	case 'n':
-		return s.word("null")
+		return s.literal("null")
 	}
 	return s.number()
 }
 
-func (s *scan) word(word string) bool {
+func (s *jsonScanner) literal(word string) bool {
 	if len(s.text)-s.at < len(word) || string(s.text[s.at:s.at+len(word)]) != word {
 		return false
 	}
@@ -69,7 +69,7 @@ func (s *scan) word(word string) bool {
 	return true
 }
 
-func (s *scan) list(depth int) bool {
+func (s *jsonScanner) list(depth int) bool {
 	s.at++
 	if s.take(']') {
 		return true
@@ -82,12 +82,12 @@ func (s *scan) list(depth int) bool {
 	return false
 }
 
-func (s *scan) object(depth int) bool {
+func (s *jsonScanner) object(depth int) bool {
 	s.at++
 	if s.take('}') {
 		return true
 	}
-	var names [tidyNames][]byte
+	var names [scanMaxNames][]byte
 	for n := range names {
 		begin := s.at
 		if !s.take('"') {
@@ -98,7 +98,7 @@ func (s *scan) object(depth int) bool {
 			return false
 		}
 		name := s.text[begin:s.at]
-		if bytes.IndexByte(name, '\\') >= 0 { // it may be another one in disguise
+		if bytes.IndexByte(name, '\\') >= 0 { // an escaped name may equal another one
 			return false
 		}
 		for _, other := range names[:n] {
@@ -117,29 +117,29 @@ func (s *scan) object(depth int) bool {
 	return false
 }
 
-// ordinary are the bytes that stand for themselves in a text.
-var ordinary = func() (is [256]bool) {
+// unescaped are the ASCII bytes that need no escape in a JSON string.
+var unescaped = func() (is [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		is[c] = c != '"' && c != '\\'
 	}
 	return is
 }()
 
-// allOrdinary reports whether eight bytes are, all at once: none has its high bit set, is below a space, or is a quote or a backslash.
-func allOrdinary(eight uint64) bool {
+// allUnescaped reports whether eight bytes are unescaped, in one step: none has its high bit set, is below a space, or is a quote or a backslash.
+func allUnescaped(eight uint64) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	quote, slash := eight^(each*'"'), eight^(each*'\\')
 	return (eight|(eight-each*' ')|(quote-each)|(slash-each))&high == 0
 }
 
-func (s *scan) quoted() bool {
+func (s *jsonScanner) quoted() bool {
 	for i := s.at + 1; i < len(s.text); i++ {
-		for i+8 < len(s.text) && allOrdinary(binary.LittleEndian.Uint64(s.text[i:])) {
+		for i+8 < len(s.text) && allUnescaped(binary.LittleEndian.Uint64(s.text[i:])) {
 			i += 8
 		}
 		c := s.text[i]
 		switch {
-		case ordinary[c]:
+		case unescaped[c]:
 		case c == '"':
 			s.at = i + 1
 			return true
@@ -149,7 +149,7 @@ func (s *scan) quoted() bool {
 			return false
 		default:
 			i++
-			if bytes.IndexByte([]byte(`"\/bfnrt`), s.text[i]) < 0 { // by number: not seen through
+			if bytes.IndexByte([]byte(`"\/bfnrt`), s.text[i]) < 0 { // a \u escape: not supported by the scanner
 				return false
 			}
 		}
@@ -157,7 +157,7 @@ func (s *scan) quoted() bool {
 	return false
 }
 
-func (s *scan) digits() bool {
+func (s *jsonScanner) digits() bool {
 	begin := s.at
 	for s.at < len(s.text) && s.text[s.at] >= '0' && s.text[s.at] <= '9' {
 		s.at++
@@ -165,7 +165,7 @@ func (s *scan) digits() bool {
 	return s.at > begin
 }
 
-func (s *scan) number() bool {
+func (s *jsonScanner) number() bool {
 	s.take('-')
 	if !s.take('0') && !s.digits() {
 		return false
@@ -182,7 +182,7 @@ func (s *scan) number() bool {
 	return true
 }
 
-// afterText is where a text ends that begins at a quote: behind its last one, or at the very end.
+// afterText returns the end of the string that starts with the quote at position at, or the end of text if the string has no end.
 func afterText(text []byte, at int) int {
 	for next := at + 1; ; next++ {
 		found := bytes.IndexByte(text[next:], '"')
@@ -200,7 +200,7 @@ func afterText(text []byte, at int) int {
 	}
 }
 
-// afterValue is where a value ends that text begins with, if it is JSON at all; -1 where it has no end.
+// afterValue returns the end of the first JSON value in text, or -1 if it has no end. It does not validate the value.
 func afterValue(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {

@@ -11,25 +11,25 @@ import (
 	"github.com/holdfastdev/holdfast/notify/subscription"
 )
 
-// maxLetter is how many bytes of events go into one delivery. It is well below what a job may carry, and well above one event.
-const maxLetter = holdfast.MaxArgs / 2
+// maxDeliveryBytes is the maximum size of the events in one delivery. It is well below the maximum of a job's arguments, and well above one event.
+const maxDeliveryBytes = holdfast.MaxArgs / 2
 
-// put makes a delivery of the first of the events, as many as go together, and answers how many those are.
-func (s *stretch) put(events []holdfast.Event) int {
+// addDelivery makes a delivery of the first events, as many as fit together, and returns how many.
+func (s *subscriptionRun) addDelivery(events []holdfast.Event) int {
 	if len(events) == 0 {
 		return 0
 	}
-	sent := s.fit(events)
-	s.post(events[:sent], 0)
+	sent := s.fitting(events)
+	s.appendDelivery(events[:sent], 0)
 	return sent
 }
 
-// fit is how many of the events go into one delivery: at least one.
-func (s *stretch) fit(events []holdfast.Event) int {
-	room, n := maxLetter, 0
+// fitting is how many of the events go into one delivery: at least one.
+func (s *subscriptionRun) fitting(events []holdfast.Event) int {
+	left, n := maxDeliveryBytes, 0
 	for n < len(events) && n < max(1, s.traits.Together) {
 		body, err := json.Marshal(events[n])
-		if room -= len(body); err != nil || room < 0 && n > 0 {
+		if left -= len(body); err != nil || left < 0 && n > 0 {
 			break
 		}
 		n++
@@ -37,15 +37,15 @@ func (s *stretch) fit(events []holdfast.Event) int {
 	return max(n, 1)
 }
 
-// post adds a delivery to what is kept. The same events go under the same id, whenever they are posted.
-func (s *stretch) post(events []holdfast.Event, more int) {
+// appendDelivery adds a delivery to the change. The same events get the same delivery id, whenever they are delivered.
+func (s *subscriptionRun) appendDelivery(events []holdfast.Event, more int) {
 	id := fmt.Sprintf("%s_%d", s.sub.ID, events[0].Seq)
 	if last := events[len(events)-1].Seq; last != events[0].Seq || more > 0 {
 		id = fmt.Sprintf("%s_%d_%d", s.sub.ID, events[0].Seq, last)
 	}
-	body, err := json.Marshal(letter{Subscription: s.sub.ID, ID: id, Events: events, More: more})
+	body, err := json.Marshal(deliveryArgs{Subscription: s.sub.ID, ID: id, Events: events, More: more})
 	if err != nil {
-		panic(err) // an event is made of texts and numbers: it always marshals
+		panic(err) // an event has only strings and numbers, which always encode
 	}
 	draft := holdfast.Draft{
 		ID: holdfast.NewID(), Kind: kindPrefix + s.sub.Sink, Queue: subscription.Queue, Owner: subscription.Owner(s.sub.ID),
@@ -57,7 +57,7 @@ func (s *stretch) post(events []holdfast.Event, more int) {
 	}
 }
 
-// dependency makes a name of a receiver's host. A receiver without one is its subscription's alone.
+// dependency is the dependency name of a receiver's host. A receiver without a host has a dependency of its own.
 func dependency(host string, sub subscription.Subscription) string {
 	if host == "" {
 		host = subscription.Owner(sub.ID)

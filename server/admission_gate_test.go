@@ -12,14 +12,14 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing.T) {
+func TestARejectedConnectionIsPausedAfterItsAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		err   error
 		vital bool
 		rests time.Duration
 	}{
-		{"sent away", busy(), false, restFor},
+		{"overloaded", busy(), false, rejectPause},
 		{"what workers need", busy(), true, 0},
 		{"another refusal", errors.New("no"), false, 0},
 	} {
@@ -31,7 +31,7 @@ func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing
 				left, answer := 0, httptest.NewRecorder()
 				a := &reply{ResponseWriter: answer, begun: time.Now(), vital: c.vital, leave: func() { left++ }}
 				begun := time.Now()
-				s.rest(a, httptest.NewRequest(http.MethodPost, "/v1/jobs", nil), c.err)
+				s.pauseRejected(a, httptest.NewRequest(http.MethodPost, "/v1/jobs", nil), c.err)
 				if took := time.Since(begun); took != c.rests || took > 0 && (left != 1 || a.leave != nil || !answer.Flushed || time.Since(a.begun) > 0) {
 					t.Errorf("it rested for %v, gave back %d times, flushed %v", took, left, answer.Flushed)
 				}
@@ -40,12 +40,12 @@ func TestWhoWasSentAwayIsAnsweredAtOnceAndThenNotListenedToForAMoment(t *testing
 	}
 }
 
-func TestAnArrayOfDraftsIsSentAwayBeforeItIsReadWhenThereIsTooMuchToDo(t *testing.T) {
+func TestAnArrayOfDraftsIsRejectedUnreadUnderOverload(t *testing.T) {
 	s := newGateScene(t, func(c *Config) { c.Limits = Limits{Running: 4} })
-	l := s.srv.crowd.line(false)
-	s.srv.crowd.mu.Lock()
-	l.away, l.waiting = time.Now().Add(time.Hour), []chan struct{}{make(chan struct{}), make(chan struct{})} // it was bad a moment ago, however long this test takes
-	s.srv.crowd.mu.Unlock()
+	l := s.srv.admission.waiters(false)
+	s.srv.admission.mu.Lock()
+	l.rejectedAt, l.waiting = time.Now().Add(time.Hour), []chan struct{}{make(chan struct{}), make(chan struct{})} // it counts as overloaded, however long this test takes
+	s.srv.admission.mu.Unlock()
 	for _, path := range []string{api.EnqueueBulk.Path, api.EnqueueJob.Path} {
 		if a := s.ask("worker", "POST", api.Prefix+path, `nonsense`); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 			t.Error(path, a.status, a.body)

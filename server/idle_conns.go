@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// quiet are the connections that have asked nothing yet, or nothing more. When there are too many the one that has been silent longest is closed: so whoever
-// opens connections and says little shuts out nobody.
-type quiet struct {
+// idleConns tracks connections that have sent no request yet, or no further one. If there are too many, it closes the one that has been idle longest, so that
+// clients that open connections and send nothing cannot lock out others.
+type idleConns struct {
 	most int
 
 	mu    sync.Mutex
-	order list.List // of net.Conn, the longest silent first
+	order list.List // of net.Conn, idle longest first
 	at    map[net.Conn]*list.Element
 }
 
-// changed is told by the http.Server of each change of a connection. One that sends the head of a request piece by piece is quiet until all of it came.
-func (q *quiet) changed(conn net.Conn, state http.ConnState) {
+// changed is the ConnState hook of the http.Server. A connection that sends the header of a request slowly is idle until the header is complete.
+func (q *idleConns) changed(conn net.Conn, state http.ConnState) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.at == nil {
@@ -42,5 +42,5 @@ func (q *quiet) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// logOf is where net/http complains: mostly of what clients do, so it is not loud.
+// logOf is the log of net/http. It reports mostly mistakes of clients, so its level is debug.
 func logOf(to *slog.Logger) *log.Logger { return slog.NewLogLogger(to.Handler(), slog.LevelDebug) }

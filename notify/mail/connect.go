@@ -10,10 +10,10 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 )
 
-// call connects and signs in. The connection ends with the context, whatever the server does or does not say; who got one hangs up. A
-// client is made for each call, because one that is shared changes while it is used.
-func (s *Sink) call(ctx context.Context) (session *smtp.Client, hangUp func(), err error) {
-	hangUp = func() {}
+// connect connects and authenticates. The connection is closed when ctx ends, whatever the server does; the caller must call hangUp. A client is made for each
+// connect, because the library's client is not safe for concurrent use.
+func (s *Sink) connect(ctx context.Context) (session *smtp.Client, disconnect func(), err error) {
+	disconnect = func() {}
 	dial := func(dialling context.Context, network, address string) (net.Conn, error) {
 		var conn net.Conn
 		var err error
@@ -27,7 +27,7 @@ func (s *Sink) call(ctx context.Context) (session *smtp.Client, hangUp func(), e
 		}
 		closed := sync.OnceFunc(func() { _ = conn.Close() })
 		stop := context.AfterFunc(ctx, closed)
-		hangUp = func() { stop(); closed() }
+		disconnect = func() { stop(); closed() }
 		return conn, nil
 	}
 	client, err := gomail.NewClient(s.cfg.Host, append(s.options(), gomail.WithDialContextFunc(dial))...)
@@ -36,10 +36,10 @@ func (s *Sink) call(ctx context.Context) (session *smtp.Client, hangUp func(), e
 	}
 	session, err = client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		hangUp()
+		disconnect()
 		return nil, nil, err
 	}
-	return session, hangUp, nil
+	return session, disconnect, nil
 }
 
 func (s *Sink) options() []gomail.Option {
@@ -47,7 +47,7 @@ func (s *Sink) options() []gomail.Option {
 	switch s.cfg.TLS {
 	case Opportunistic:
 		policy = gomail.TLSOpportunistic
-	case NoTLS, Implicit: // an implicit one is there before the conversation begins
+	case NoTLS, Implicit: // implicit TLS is set up before SMTP begins
 		policy = gomail.NoTLS
 	}
 	options := []gomail.Option{

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// A reply is an answer under way, and what is known of its request.
+// A reply is the response to one request, and what is known about the request.
 type reply struct {
 	http.ResponseWriter
-	id     string // of the request
-	route  string // by name; empty while none was found
-	key    string // the id of the caller's key
-	remote string // where the request comes from
+	id     string // id of the request
+	route  string // name of the route; empty until it is found
+	key    string // id of the caller's key
+	remote string // remote address
 	begun  time.Time
 	status int    // 0: nothing was written yet
 	leave  func() // gives back what the request holds of the limits
-	quota  *quota // of the caller's key; nil without one
+	quota  *quota // of the caller's key; nil without a key
 	vital  bool
 	long   bool
 }
 
-// WriteHeader remembers what was said.
+// WriteHeader records the status.
 func (a *reply) WriteHeader(status int) {
 	if a.status == 0 && status >= 200 {
 		a.status = status
@@ -34,7 +34,7 @@ func (a *reply) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write says 200 where nothing else was said.
+// Write records status 200 if no other was written.
 func (a *reply) Write(text []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
@@ -42,13 +42,13 @@ func (a *reply) Write(text []byte) (int, error) {
 	return a.ResponseWriter.Write(text)
 }
 
-// Unwrap leads http.ResponseController to the connection.
+// Unwrap is for http.ResponseController.
 func (a *reply) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Flush sends what was written so far.
 func (a *reply) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
-// replyOf is the reply that a writer is, or belongs to.
+// replyOf returns the reply that w is or wraps.
 func replyOf(w http.ResponseWriter) *reply {
 	for inner := w; ; {
 		if a, ok := inner.(*reply); ok {
@@ -62,8 +62,8 @@ func replyOf(w http.ResponseWriter) *reply {
 	}
 }
 
-// always is on every answer. Whoever answers with a page for browsers says what that page may do instead.
-var always = map[string][]string{
+// securityHeaders are the headers of every response. Pages for browsers replace the Content-Security-Policy.
+var securityHeaders = map[string][]string{
 	"X-Content-Type-Options":       {"nosniff"},
 	"Cache-Control":                {"no-store"},
 	"Referrer-Policy":              {"no-referrer"},
@@ -71,27 +71,28 @@ var always = map[string][]string{
 	"Cross-Origin-Resource-Policy": {"same-origin"},
 }
 
-// begin starts an answer: its request has an id, and what is true of every answer is said.
+// begin makes the reply of a request, with its id and the headers that every response has.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) *reply {
 	a := &reply{ResponseWriter: w, id: requestID(r), remote: r.RemoteAddr, begun: time.Now()}
 	header := w.Header()
-	for name, value := range always {
+	for name, value := range securityHeaders {
 		header[name] = value[:1:1]
 	}
 	header["X-Request-Id"] = []string{a.id}
 	if r.TLS != nil {
 		header["Strict-Transport-Security"] = []string{"max-age=31536000"}
 	}
-	hurry(a, r, false)
+	setDeadlines(a, r, false)
 	return a
 }
 
-// end closes the books on a request. A panic ends the request and not the server.
+// end finishes a request: it recovers a panic, gives back what the request holds, and records metrics and log. A panic ends the request and not the
+// server.
 func (s *Server) end(a *reply, r *http.Request) {
 	broken := recover()
-	if broken != nil && broken != http.ErrAbortHandler { //nolint:errorlint // this very value is what net/http goes by
-		s.cfg.Log.Error("a request panicked", "event", "request_panicked", "request_id", a.id, "method", r.Method, "path", pathOf(r), "panic", broken, "stack", string(debug.Stack()))
-		broken = s.apologise(a, r)
+	if broken != nil && broken != http.ErrAbortHandler { //nolint:errorlint // net/http compares this value
+		s.cfg.Log.Error("request panicked", "event", "request_panicked", "request_id", a.id, "method", r.Method, "path", pathOf(r), "panic", broken, "stack", string(debug.Stack()))
+		broken = s.answerPanic(a, r)
 	}
 	if a.leave != nil {
 		a.leave()
@@ -111,8 +112,8 @@ func (s *Server) end(a *reply, r *http.Request) {
 	}
 }
 
-// apologise answers after a panic, if nothing was answered yet; else the connection must be broken off.
-func (s *Server) apologise(a *reply, r *http.Request) (abort any) {
+// answerPanic answers status 500 after a panic. If an answer has begun, it returns the panic value that makes net/http break the connection.
+func (s *Server) answerPanic(a *reply, r *http.Request) (abort any) {
 	if a.status != 0 {
 		return http.ErrAbortHandler
 	}
@@ -122,7 +123,7 @@ func (s *Server) apologise(a *reply, r *http.Request) (abort any) {
 
 var keyLike = regexp.MustCompile(`hf_[0-9A-Za-z_]+`)
 
-// requestID is the one the caller gave, if it is fit to be seen everywhere, or a new one.
+// requestID is the id that the caller gave, if it is short and has only letters, digits, - _ and dot; otherwise a new one.
 func requestID(r *http.Request) string {
 	given := r.Header["X-Request-Id"]
 	if len(given) != 1 || given[0] == "" || len(given[0]) > 64 {
@@ -136,7 +137,7 @@ func requestID(r *http.Request) string {
 	return given[0]
 }
 
-// pathOf is a request's path as it may be logged: escaped, without a query, without a key that somebody put there, and not endless.
+// pathOf is the path of a request for the log: escaped, without the query, without API keys, and at most 300 bytes.
 func pathOf(r *http.Request) string {
 	path := keyLike.ReplaceAllLiteralString(r.URL.EscapedPath(), "hf_...")
 	if len(path) > 300 {
@@ -145,16 +146,16 @@ func pathOf(r *http.Request) string {
 	return path
 }
 
-// How long a request's body may take to arrive, and its answer to be taken.
+// The time limits of reading a body and of writing an answer.
 const (
 	readWithin  = 30 * time.Second
 	writeWithin = 60 * time.Second
 )
 
-// hurry sets the ends of reading a body, if there is one, and of writing. Those who wait, or stream, set their own as they go. Where nothing is read any more
-// there must be no end of it: the connection would be given up while the answer is made.
-func hurry(w http.ResponseWriter, r *http.Request, long bool) {
-	c := http.NewResponseController(w) // a recorder of a test has no deadlines, and its errors are nobody's
+// setDeadlines sets the deadlines of reading the body, if there is one, and of writing the answer. Long requests get no deadline here: they set their own as they
+// go. A read deadline must not stay after the body was read: it would break the connection while the answer is made.
+func setDeadlines(w http.ResponseWriter, r *http.Request, long bool) {
+	c := http.NewResponseController(w) // the recorder of a test has no deadlines; its error does not matter
 	if long {
 		_ = c.SetReadDeadline(time.Time{})
 		_ = c.SetWriteDeadline(time.Time{})

@@ -14,13 +14,13 @@ const (
 	detailRunes  = 600
 )
 
-// phrases say what befell one thing, and several of its sort. What has no phrase is named after a colon.
+// phrases say what happened to one thing, and to several of the same type. An event without a phrase is named after a colon.
 var phrases = map[string]struct{ one, many string }{
 	"job.queued":     {"was enqueued", "were enqueued"},
 	"job.processing": {"has started", "have started"},
-	"job.reclaimed":  {"was taken over from a lost worker", "were taken over from lost workers"},
+	"job.reclaimed":  {"was reclaimed from a lost worker", "were reclaimed from lost workers"},
 	"job.retry":      {"failed and will be retried", "failed and will be retried"},
-	"job.returned":   {"was handed back to its queue", "were handed back to their queues"},
+	"job.returned":   {"was released to its queue", "were released to their queues"},
 	"job.complete":   {"is complete", "are complete"},
 	"job.failed":     {"failed", "failed"},
 	"job.expired":    {"expired before it could start", "expired before they could start"},
@@ -31,7 +31,7 @@ var phrases = map[string]struct{ one, many string }{
 	"group.failed":    {"failed", "failed"},
 	"group.cancelled": {"was cancelled", "were cancelled"},
 	"group.expired":   {"expired", "expired"},
-	"group.reopened":  {"was opened again", "were opened again"},
+	"group.reopened":  {"was reopened", "were reopened"},
 
 	"breaker.opened":        {"opened", "opened"},
 	"breaker.closed":        {"closed", "closed"},
@@ -42,14 +42,14 @@ var phrases = map[string]struct{ one, many string }{
 	"subscription.disabled": {"was disabled", "were disabled"},
 }
 
-// thing is the first word of a type: job, group, breaker, ...
-func thing(e holdfast.Event) string {
+// subjectWord is the first word of an event's type: job, group, breaker and so on.
+func subjectWord(e holdfast.Event) string {
 	word, _, _ := strings.Cut(subscription.Type(e), ".")
 	return word
 }
 
-// called is how people call what an event is about.
-func called(e holdfast.Event) string {
+// displayName is the name under which people know what an event is about.
+func displayName(e holdfast.Event) string {
 	if !e.Job.IsZero() || e.Subject == "" {
 		return e.Kind
 	}
@@ -60,24 +60,24 @@ func called(e holdfast.Event) string {
 	return rest
 }
 
-// Sentence says what happened in a line: "Group spring-campaign is partial: 47 of 50 complete, 3 failed".
+// Sentence describes an event in one line: "Group spring-campaign is partial: 47 of 50 complete, 3 failed".
 func Sentence(e holdfast.Event) string {
-	subject := capital(strings.TrimSpace(thing(e) + " " + called(e)))
-	said := ": " + e.Name
+	subject := capital(strings.TrimSpace(subjectWord(e) + " " + displayName(e)))
+	phrase := ": " + e.Name
 	if p, ok := phrases[subscription.Type(e)]; ok {
-		said = " " + p.one
+		phrase = " " + p.one
 	}
 	why := e.Reason
 	if why == "" {
 		why = e.Code
 	}
 	if why != "" {
-		said += ": " + why
+		phrase += ": " + why
 	}
-	return oneLine(subject+said, subjectRunes)
+	return oneLine(subject+phrase, subjectRunes)
 }
 
-// subjectOf is what a letter is about, in a line. Events that found no place in it are counted.
+// subjectOf is the subject line of a mail. Events beyond the three most frequent types are only counted.
 func subjectOf(events []holdfast.Event, more int) string {
 	if len(events) == 1 && more == 0 {
 		return Sentence(events[0])
@@ -110,7 +110,7 @@ func subjectOf(events []holdfast.Event, more int) string {
 	return oneLine(capital(text), subjectRunes)
 }
 
-// counted is "3 jobs failed", or "2 holds: lifted".
+// counted is a phrase such as "3 jobs failed" or "2 holds: lifted".
 func counted(kind string, n int) string {
 	word, name, _ := strings.Cut(kind, ".")
 	name = strings.ReplaceAll(name, "_", " ")
@@ -140,7 +140,7 @@ func capital(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// toneOf is what colour goes with an event: most are neither good nor bad.
+// toneOf is the colour class of an event: most are neither good nor bad.
 func toneOf(e holdfast.Event) string {
 	switch e.Name {
 	case holdfast.EventFailed, holdfast.EventExpired, "opened", "breach", "disabled":

@@ -13,43 +13,48 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A quick reader reads what the pens of this package write, and only that: no spaces, members in their order, texts that stand for themselves. It
-// gives up at the first thing that is otherwise, and leaves that to the reader that knows all of JSON; so both accept and refuse the same.
-type quick struct {
+// A fastReader decodes the JSON that the encoders of this package write: no whitespace, members in a fixed order, strings without escapes. On
+// anything else it sets failed, and the caller decodes the same text with the JSON library.
+//
+// This is safe because it accepts only a subset of what the library accepts, and decodes that subset to the same values. So both paths accept and
+// refuse the same requests. Fuzz tests compare them.
+type fastReader struct {
 	rest   []byte
 	failed bool
-	times  [6]seen
-	next   int // of them
+	times  [6]parsedTime
+	next   int // index of the oldest of times
 }
 
-// seen is an instant that was read before. Leases of one claim share most of theirs.
-type seen struct {
+// parsedTime is a time that was already parsed. The leases of a claim share most of theirs.
+type parsedTime struct {
 	text []byte
 	at   time.Time
 }
 
-// quickly reads what comes by the thousand, and reports whether it could. What it could not read is left as it was.
-func quickly(text []byte, to any) (done bool) {
+// decodeFast decodes the lists that may have thousands of entries, and reports whether it could. If not, to is unchanged, and the caller uses the JSON
+// library.
+func decodeFast(text []byte, to any) (done bool) {
 	switch to := to.(type) {
 	case *[]holdfast.Draft:
-		*to, done = listOf(text, "[", "]", (*quick).draft, *to)
+		*to, done = fastList(text, "[", "]", (*fastReader).draft, *to)
 	case *settlements:
-		to.Settlements, done = listOf(text, `{"settlements":[`, "]}", (*quick).settlement, to.Settlements)
+		to.Settlements, done = fastList(text, `{"settlements":[`, "]}", (*fastReader).settlement, to.Settlements)
 	case *ClaimOut:
-		to.Leases, done = listOf(text, `{"leases":[`, "]}", (*quick).lease, to.Leases)
+		to.Leases, done = fastList(text, `{"leases":[`, "]}", (*fastReader).lease, to.Leases)
 	case *Answers:
-		to.Answers, done = listOf(text, `{"answers":[`, "]}", (*quick).well, to.Answers)
+		to.Answers, done = fastList(text, `{"answers":[`, "]}", (*fastReader).success, to.Answers)
 	}
 	return done
 }
 
-// listOf reads a list of at most as many things as any call has. A thing that cannot be read quickly is read slowly, for itself.
-func listOf[T any](text []byte, begin, end string, read func(q *quick, to, last *T), otherwise []T) ([]T, bool) {
-	q := quick{rest: text}
+// fastList decodes a list of at most MostDrafts entries. An entry that the fastReader cannot decode is decoded by the JSON library on its own, so one
+// unusual entry does not slow down the rest. read gets the previous entry too, from which it may share strings. On false the result is otherwise.
+func fastList[T any](text []byte, begin, end string, read func(q *fastReader, to, last *T), otherwise []T) ([]T, bool) {
+	q := fastReader{rest: text}
 	if !q.take(begin) {
 		return otherwise, false
 	}
-	list := make([]T, 1, 2) // the first is the last one of the one that follows
+	list := make([]T, 1, 2) // the first is empty: it is the previous entry of the first
 	for !q.take(end) {
 		if len(list) > MostDrafts || len(list) > 1 && !q.take(",") {
 			return otherwise, false
@@ -64,15 +69,15 @@ func listOf[T any](text []byte, begin, end string, read func(q *quick, to, last 
 			}
 			q.rest, q.failed = before[n:], false
 		}
-		if len(list) == 2 { // so long are the others too, most likely
+		if len(list) == 2 { // assume that the other entries have about the same length
 			list = slices.Grow(list, min(MostDrafts, len(q.rest)/(len(before)-len(q.rest))))
 		}
 	}
 	return list[1:], len(q.rest) == 0
 }
 
-// take steps over a text if it comes next.
-func (q *quick) take(text string) bool {
+// take skips a text if it comes next.
+func (q *fastReader) take(text string) bool {
 	if len(q.rest) < len(text) || string(q.rest[:len(text)]) != text {
 		return false
 	}
@@ -80,17 +85,17 @@ func (q *quick) take(text string) bool {
 	return true
 }
 
-// must steps over a text, or fails.
-func (q *quick) must(text string) { q.failed = !q.take(text) || q.failed }
+// must skips a text; anything else is a failure.
+func (q *fastReader) must(text string) { q.failed = !q.take(text) || q.failed }
 
-// word reads a text that stands for itself.
-func (q *quick) word() []byte {
+// plainString reads a string that has no escapes.
+func (q *fastReader) plainString() []byte {
 	if len(q.rest) < 2 || q.rest[0] != '"' {
 		q.failed = true
 		return nil
 	}
 	i, wide := 1, false
-	for ; i < len(q.rest) && (ordinary[q.rest[i]] || q.rest[i] >= utf8.RuneSelf); i++ {
+	for ; i < len(q.rest) && (unescaped[q.rest[i]] || q.rest[i] >= utf8.RuneSelf); i++ {
 		wide = wide || q.rest[i] >= utf8.RuneSelf
 	}
 	if i == len(q.rest) || q.rest[i] != '"' || wide && !utf8.Valid(q.rest[1:i]) {
@@ -102,25 +107,25 @@ func (q *quick) word() []byte {
 	return word
 }
 
-// text reads a member that may be missing. What was said before is not copied again.
-func (q *quick) text(member string, to *string, last string) {
+// text reads a string member that may be missing. If the string equals last, it shares its memory.
+func (q *fastReader) text(member string, to *string, last string) {
 	if !q.take(member) {
 		return
 	}
-	if word := q.word(); string(word) == last {
+	if word := q.plainString(); string(word) == last {
 		*to = last
 	} else {
 		*to = string(word)
 	}
 }
 
-func (q *quick) state(member string, to *holdfast.State, last holdfast.State) {
+func (q *fastReader) state(member string, to *holdfast.State, last holdfast.State) {
 	var text string
 	q.text(member, &text, string(last))
 	*to = holdfast.State(text)
 }
 
-func (q *quick) id(member string, to *holdfast.ID) {
+func (q *fastReader) id(member string, to *holdfast.ID) {
 	if !q.take(member) {
 		return
 	}
@@ -146,8 +151,8 @@ func (q *quick) id(member string, to *holdfast.ID) {
 	part(to[10:], s[24:])
 }
 
-// number reads a small one.
-func (q *quick) number(member string, to *int) {
+// number reads an integer of at most 15 digits.
+func (q *fastReader) number(member string, to *int) {
 	if !q.take(member) {
 		return
 	}
@@ -166,7 +171,7 @@ func (q *quick) number(member string, to *int) {
 	*to = n
 }
 
-func (q *quick) priority(member string, to *int16) {
+func (q *fastReader) priority(member string, to *int16) {
 	var n int
 	q.number(member, &n)
 	if *to = int16(n); int(*to) != n {
@@ -174,18 +179,18 @@ func (q *quick) priority(member string, to *int16) {
 	}
 }
 
-func (q *quick) duration(member string, to *time.Duration) {
+func (q *fastReader) duration(member string, to *time.Duration) {
 	if q.take(member) {
-		d, err := ParseDuration(string(q.word()))
+		d, err := ParseDuration(string(q.plainString()))
 		*to, q.failed = d, q.failed || err != nil
 	}
 }
 
-func (q *quick) when(member string, to *time.Time) {
+func (q *fastReader) when(member string, to *time.Time) {
 	if !q.take(member) {
 		return
 	}
-	text := q.word()
+	text := q.plainString()
 	for i := range q.times {
 		if string(q.times[i].text) == string(text) && text != nil {
 			*to = q.times[i].at
@@ -196,31 +201,31 @@ func (q *quick) when(member string, to *time.Time) {
 		q.failed = true
 		return
 	}
-	q.times[q.next] = seen{text, *to}
+	q.times[q.next] = parsedTime{text, *to}
 	q.next = (q.next + 1) % len(q.times)
 }
 
-// raw reads JSON of any kind, if it is sound. It is not copied.
-func (q *quick) raw(member string, to *stdjson.RawMessage) {
+// raw reads any valid JSON value. The result shares memory with the input.
+func (q *fastReader) raw(member string, to *stdjson.RawMessage) {
 	if !q.take(member) {
 		return
 	}
-	s := scan{text: q.rest}
+	s := jsonScanner{text: q.rest}
 	n := 0
 	if s.value(1) && (!s.wide || utf8.Valid(q.rest[:s.at])) {
 		n = s.at
-	} else if n = afterValue(q.rest); n <= 0 || q.rest[0] <= ' ' || q.rest[n-1] <= ' ' || !sound(q.rest[:n]) {
+	} else if n = afterValue(q.rest); n <= 0 || q.rest[0] <= ' ' || q.rest[n-1] <= ' ' || !validJSON(q.rest[:n]) {
 		q.failed = true
 		return
 	}
 	*to, q.rest = q.rest[:n:n], q.rest[n:]
 }
 
-// well reads that all is well.
-func (q *quick) well(_, _ **Problem) { q.must("null") }
+// success reads the null that stands for success.
+func (q *fastReader) success(_, _ **Problem) { q.must("null") }
 
-// draft reads what appendDraft writes.
-func (q *quick) draft(d, last *holdfast.Draft) {
+// draft decodes what appendDraft encodes.
+func (q *fastReader) draft(d, last *holdfast.Draft) {
 	q.must("{")
 	if q.id(`"id":`, &d.ID); !d.ID.IsZero() {
 		q.must(",")
@@ -240,11 +245,11 @@ func (q *quick) draft(d, last *holdfast.Draft) {
 	q.text(`,"unique_key":`, &d.UniqueKey, "")
 	q.text(`,"idempotency_key":`, &d.IdempotencyKey, "")
 	q.text(`,"trace":`, &d.Trace, last.Trace)
-	q.must("}") // arguments stay where they are: drafts do not outlive the body they came in
+	q.must("}") // the arguments share memory with the request body: drafts are not used after the request
 }
 
-// settlement reads what a pen writes of one that needs no explanation.
-func (q *quick) settlement(s, last *Settlement) {
+// settlement decodes what jsonWriter.settlement encodes, if it has neither a failure nor a reason.
+func (q *fastReader) settlement(s, last *Settlement) {
 	q.must(`{"batch":`)
 	q.id("", &s.Batch)
 	q.must(`,"job":`)
@@ -266,8 +271,8 @@ func (q *quick) settlement(s, last *Settlement) {
 	q.must("}")
 }
 
-// lease reads what a pen writes, but for what few leases have.
-func (q *quick) lease(l, last *Lease) {
+// lease decodes what jsonWriter.lease encodes, if it has none of the members that few leases have.
+func (q *fastReader) lease(l, last *Lease) {
 	q.must(`{"id":`)
 	q.id("", &l.ID)
 	q.text(`,"kind":`, &l.Kind, last.Kind)
@@ -301,7 +306,7 @@ func (q *quick) lease(l, last *Lease) {
 	q.number(`,"attempt":`, &l.Attempt)
 	q.when(`,"since":`, &l.Since)
 	q.raw(`,"checkpoint":`, &l.Checkpoint)
-	l.Args, l.Checkpoint = bytes.Clone(l.Args), bytes.Clone(l.Checkpoint) // one job may run on long after all others of its claim
+	l.Args, l.Checkpoint = bytes.Clone(l.Args), bytes.Clone(l.Checkpoint) // a copy, because one job may run long after the others of its claim: it must not keep the whole answer in memory
 	q.text(`,"lost":`, &l.Lost, "")
 	q.text(`,"corrupt":`, &l.Corrupt, "")
 	q.must("}")

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// texts are JSON of many kinds, and what only looks like it.
+// texts are valid and invalid JSON of many forms.
 var texts = []string{
 	`{}`, `[]`, `""`, `0`, `-0`, `-1`, `01`, `1.5`, `1.`, `.5`, `1e9`, `1e`, `1E+9`, `1e-9`, `1e+-9`, `true`, `tru`, `null`, `nul`, ``, ` `, `{"a":1}`, `{"a":1,"a":2}`, `{"a":1,}`, `{"a"}`,
 	`{a:1}`, `{"a":{"a":[1,2,{"a":null}]}}`, `[1,]`, `[,1]`, `[1`, `{"a":1`, `"a`, `"a\"b"`, `"a\`, `"\x"`, `"\u0041"`, `"\ud800"`, `"ü€"`, "\"\xff\"", "\"\xc3\"", "\"a\nb\"", `{"\u0061":1,"a":2}`, `{"ü":1,"ü":2}`,
@@ -21,38 +21,38 @@ var texts = []string{
 	"\"\x00\"", `"\/\b\f\n\r\t"`, `1 2`, `"a" "b"`, `--1`, `+1`, `NaN`, `{"a":01}`, "\ufeff1", `{"a":1;"b":2}`, `{1:2}`, `[{}`, `{[]}`,
 }
 
-func TestWhatIsTidyIsValidToThoseWhoKnowAllOfJSON(t *testing.T) {
+func TestCompactJSONIsValidForTheFullParser(t *testing.T) {
 	for _, text := range texts {
 		raw := jsontext.Value(text)
-		if tidy(raw) && !raw.IsValid() {
+		if compactJSON(raw) && !raw.IsValid() {
 			t.Errorf("%q is not valid", text)
 		}
-		if sound(raw) != raw.IsValid() {
-			t.Errorf("%q is sound: %v", text, sound(raw))
+		if validJSON(raw) != raw.IsValid() {
+			t.Errorf("validJSON(%q) = %v", text, validJSON(raw))
 		}
 		compact := raw.Clone()
-		if tidy(raw) && (compact.Compact() != nil || string(compact) != text) {
-			t.Errorf("%q has spaces", text)
+		if compactJSON(raw) && (compact.Compact() != nil || string(compact) != text) {
+			t.Errorf("%q is not compact", text)
 		}
 	}
 	for _, text := range []string{`{"text":"holdfast","n":[1,2.5e3,{"ok":true}],"ü":null}`, `"plain"`, `12`} {
-		if !tidy([]byte(text)) {
-			t.Errorf("%s is not seen through", text)
+		if !compactJSON([]byte(text)) {
+			t.Errorf("%s is not recognised as compact", text)
 		}
 	}
 }
 
-func FuzzWhatIsTidyIsValidAndWhatEndsThere(f *testing.F) {
+func FuzzCompactJSONAndAfterValue(f *testing.F) {
 	for _, text := range texts {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		raw := jsontext.Value(text)
-		if sound(raw) != raw.IsValid() {
-			t.Fatalf("%q is sound: %v", text, sound(raw))
+		if validJSON(raw) != raw.IsValid() {
+			t.Fatalf("validJSON(%q) = %v", text, validJSON(raw))
 		}
 		if string(Unmark(Mark(stdjson.RawMessage(text)))) != text && raw.IsValid() {
-			t.Fatalf("%q did not survive", text)
+			t.Fatalf("%q changed", text)
 		}
 		if raw.IsValid() && len(text) > 0 && text[0] > ' ' && text[len(text)-1] > ' ' {
 			if n := afterValue([]byte(text + `,"more"`)); n != len(text) {
@@ -64,24 +64,24 @@ func FuzzWhatIsTidyIsValidAndWhatEndsThere(f *testing.F) {
 	})
 }
 
-// agree holds the quick reader of drafts and of settlements against the one that knows all of JSON: where it can read something, both read the same.
+// agree compares the fast reader with the JSON library, for drafts and settlements: where the fast reader succeeds, both read the same.
 func agree(t *testing.T, text string) {
 	t.Helper()
-	var quick, slow []holdfast.Draft
-	if quickly([]byte(text), &quick) {
-		if err := json.Unmarshal([]byte(text), &slow, options); err != nil || !reflect.DeepEqual(quick, slow) {
-			t.Fatalf("%s\nquickly %+v\nslowly  %+v, %v", text, quick, slow, err)
+	var fast, slow []holdfast.Draft
+	if decodeFast([]byte(text), &fast) {
+		if err := json.Unmarshal([]byte(text), &slow, options); err != nil || !reflect.DeepEqual(fast, slow) {
+			t.Fatalf("%s\nfast reader  %+v\nJSON library %+v, %v", text, fast, slow, err)
 		}
 	}
 	var settled, known settlements
-	if quickly([]byte(text), &settled) {
+	if decodeFast([]byte(text), &settled) {
 		if err := json.Unmarshal([]byte(text), &known, options); err != nil || !reflect.DeepEqual(settled, known) {
-			t.Fatalf("%s\nquickly %+v\nslowly  %+v, %v", text, settled, known, err)
+			t.Fatalf("%s\nfast reader  %+v\nJSON library %+v, %v", text, settled, known, err)
 		}
 	}
 }
 
-func TestAQuickReaderReadsAsTheOtherOrNotAtAll(t *testing.T) {
+func TestTheFastReaderAgreesWithTheLibraryOrGivesUp(t *testing.T) {
 	id := holdfast.NewID().String()
 	drafts := []string{
 		`[]`, `[{"kind":"a"}]`, `[{"kind":"a"},{"kind":"a","queue":"q"}]`, `[{"kind":"a","colour":1}]`, `[{"kind":"a","kind":"b"}]`, `[{"queue":"q","kind":"a"}]`, `[{"kind":"a",}]`, `[{"kind":"a"},]`, `[{"kind":"a"}`,
@@ -97,7 +97,7 @@ func TestAQuickReaderReadsAsTheOtherOrNotAtAll(t *testing.T) {
 	}
 }
 
-// fullSettlement is a settlement in which every field says something.
+// fullSettlement is a settlement with every field set.
 func fullSettlement() Settlement {
 	return Settlement{
 		Batch: holdfast.NewID(), Job: holdfast.NewID(), Token: 3, To: holdfast.Queued, Delay: time.Second, Charge: holdfast.ChargeFailure, Limit: 5, Within: time.Minute, Version: "v1 \"ü\"", Queue: "mails \"ü\"",
@@ -105,7 +105,7 @@ func fullSettlement() Settlement {
 	}
 }
 
-func TestASettlementIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
+func TestTheSettlementCodecAgreesWithTheLibrary(t *testing.T) {
 	whole := reflect.ValueOf(fullSettlement())
 	all := []Settlement{{}, fullSettlement()}
 	for i := range whole.NumField() {
@@ -130,12 +130,12 @@ func TestASettlementIsWrittenAndReadByHandAsItsTypeSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(hand, &known, options); err != nil || !reflect.DeepEqual(read, known) || n > 0 && !reflect.DeepEqual(read.Settlements, all[:n]) {
-			t.Fatalf("%s\nquickly %+v\nslowly  %+v, %v", hand, read, known, err)
+			t.Fatalf("%s\nfast reader  %+v\nJSON library %+v, %v", hand, read, known, err)
 		}
 	}
 }
 
-func TestAnswersAreWrittenAndReadByHandAsTheirTypeSays(t *testing.T) {
+func TestTheAnswersCodecAgreesWithTheLibrary(t *testing.T) {
 	lost := ProblemOf(&holdfast.Error{Kind: holdfast.ErrLeaseLost, Message: "gone \"ü\""})
 	for _, list := range [][]*Problem{{}, {nil}, {nil, nil}, {nil, lost, nil}, {lost}} {
 		hand, err := Marshal(Answers{list})
@@ -155,18 +155,18 @@ func TestAnswersAreWrittenAndReadByHandAsTheirTypeSays(t *testing.T) {
 	}
 }
 
-func TestLeasesThatSayMoreThanOthersAreReadBesideThem(t *testing.T) {
+func TestLeasesWithRareMembersAreReadBesideOthers(t *testing.T) {
 	usual := Lease{Job: holdfast.Job{ID: holdfast.NewID(), Kind: "mail", Queue: "slow", Args: []byte(`{"a":1}`), State: holdfast.Processing, Token: 1, CreatedAt: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC), AsOf: time.Date(2031, 1, 2, 3, 4, 6, 7000, time.UTC)}, Batch: holdfast.NewID(), Attempt: 1}
 	many := []Lease{usual, fullLease(), usual, fullLease(), usual}
 	text, err := Marshal(ClaimOut{many})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var quick, slow ClaimOut
-	if !quickly(text, &quick) || !reflect.DeepEqual(quick.Leases, many) {
-		t.Fatalf("%s became %+v", text, quick)
+	var fast, slow ClaimOut
+	if !decodeFast(text, &fast) || !reflect.DeepEqual(fast.Leases, many) {
+		t.Fatalf("%s became %+v", text, fast)
 	}
-	newer := strings.Replace(string(text), `"kind"`, `"colour":"red","kind"`, 1) // a newer server says more
+	newer := strings.Replace(string(text), `"kind"`, `"colour":"red","kind"`, 1) // as from a newer server
 	if err := UnmarshalLoose([]byte(newer), &slow); err != nil || !reflect.DeepEqual(slow.Leases, many) {
 		t.Fatalf("%s became %+v, %v", newer, slow, err)
 	}
