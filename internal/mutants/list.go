@@ -15,7 +15,7 @@ type Patch struct{ File, Old, New string }
 
 // anyLease looks for a job in whichever lease it is.
 const anyLease = `	l, err := t.lease(batch)
-	if found, _ := t.readLeases("lease-of", job); len(found) > 0 {
+	if found, _ := t.readLeases("find_leases_of_job", job); len(found) > 0 {
 		if t.leases[found[0].id] == nil {
 			t.leases[found[0].id] = found[0]
 		}

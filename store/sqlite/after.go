@@ -54,7 +54,7 @@ func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error
 	}
 	var group holdfast.ID
 	var ended bool
-	found, err := e.one("after-upstream", []any{id}, &group, &ended)
+	found, err := e.one("find_upstream", []any{id}, &group, &ended)
 	if err != nil {
 		return id, err
 	}
@@ -66,7 +66,7 @@ func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error
 			e.attended = map[holdfast.ID]bool{}
 		}
 		e.attended[d.Group] = true
-		_, err = e.exec("group-attend", d.Group)
+		_, err = e.exec("flag_group", d.Group)
 	}
 	return id, err
 }
@@ -91,14 +91,14 @@ func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
 		if slices.Contains(after[:i], id) {
 			continue // two drafts that became one
 		}
-		if _, err := e.add("after-add", id, d.ID, d.AfterAll); err != nil {
+		if _, err := e.add("after_add", id, d.ID, d.AfterAll); err != nil {
 			return err
 		}
 	}
 	if due == nil {
 		due = e.now
 	}
-	_, err := e.add("later-wait", due, d.ID, 0, 1)
+	_, err := e.add("wait_for_members", due, d.ID, 0, 1)
 	return err
 }
 
@@ -112,7 +112,7 @@ type judgement struct {
 // judge looks at how those ended for which a member waits.
 func (s *session) judge(job holdfast.ID) (j judgement, err error) {
 	j.starts = true
-	err = s.rows("after-judge", []any{job}, func(st *sqlite.Stmt) error {
+	err = s.rows("find_upstream_states", []any{job}, func(st *sqlite.Stmt) error {
 		switch state := holdfast.State(st.ColumnText(2)); {
 		case state == "":
 			j.starts = false
@@ -146,26 +146,26 @@ func (t *tx) follow(id holdfast.ID) (done, cancelled bool, err error) {
 // starts at once, even if the clock was set back since it was made.
 func (t *tx) start(job standing) error {
 	if job.due > t.now && job.due != job.created {
-		_, err := t.exec("after-release", job.job)
+		_, err := t.exec("clear_group_wait", job.job)
 		return err
 	}
-	if _, err := t.exec("later-drop", job.job); err != nil {
+	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
 	t.wake(job.queue)
-	_, err := t.exec("ready-again", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, job.due)
+	_, err := t.exec("return_to_ready", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, job.due)
 	return err
 }
 
 // cancelFollower ends a member that never ran, because of one that did not complete.
 func (t *tx) cancelFollower(job standing, j judgement) error {
-	if _, err := t.exec("later-drop", job.job); err != nil {
+	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
-	if _, err := t.exec("after-finish", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.bad); err != nil {
+	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.bad); err != nil {
 		return err
 	}
-	if _, err := t.exec("unique-free", job.job, false); err != nil {
+	if _, err := t.exec("unique_free", job.job, false); err != nil {
 		return err
 	}
 	t.happened(holdfast.EventCancelled, &job.job, job.token)

@@ -17,13 +17,13 @@ func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
 		if err != nil || !found {
 			return err
 		}
-		if _, err := t.exec("group-stir", group); err != nil {
+		if _, err := t.exec("reset_group_cursor", group); err != nil {
 			return err
 		}
 		if !g.State.Settled() {
 			return nil
 		}
-		if _, err := t.exec("group-reopen", group); err != nil {
+		if _, err := t.exec("group_reopen", group); err != nil {
 			return err
 		}
 		if err := t.tellGroup(i, group, "reopened", g.Generation+1); err != nil {
@@ -76,11 +76,11 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 			}
 		}
 		if retried > before {
-			if _, err := t.exec("group-attend", groups[0]); err != nil {
+			if _, err := t.exec("flag_group", groups[0]); err != nil {
 				return 0, err
 			}
 		}
-		if groups, err = t.ids(groups, "group-inside", groups[0]); err != nil {
+		if groups, err = t.ids(groups, "find_child_groups", groups[0]); err != nil {
 			return 0, err
 		}
 	}
@@ -96,7 +96,7 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 
 // retryable are the members of a group that failed, and those that never ran because of one.
 func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err error) {
-	err = t.rows("group-again", []any{group}, func(st *sqlite.Stmt) error {
+	err = t.rows("find_failed_members", []any{group}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt(1) != 0 {
 			cancelled = append(cancelled, columnID(st, 0))
 		} else {
@@ -124,10 +124,10 @@ func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (
 	if !waits {
 		return false, t.anew(i, job, "manual retry", rule.Revision{Reason: i.Reason})
 	}
-	if _, err := t.exec("later-wait-again", t.now, id, job.token, job.generation+1); err != nil {
+	if _, err := t.exec("return_to_waiting", t.now, id, job.token, job.generation+1); err != nil {
 		return false, err
 	}
-	if _, err := t.exec("operate-since", id, t.now); err != nil {
+	if _, err := t.exec("set_generation_start", id, t.now); err != nil {
 		return false, err
 	}
 	if err := t.revive(i, job.group); err != nil {

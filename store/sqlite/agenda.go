@@ -41,7 +41,7 @@ func (a *agenda) find(s *session) error {
 		return err
 	}
 	var groups []holdfast.ID
-	err = s.some("conclude-members", ended, func(st *sqlite.Stmt) error {
+	err = s.some("find_ended_members", ended, func(st *sqlite.Stmt) error {
 		groups = append(groups, columnID(st, 1))
 		return nil
 	})
@@ -49,21 +49,21 @@ func (a *agenda) find(s *session) error {
 		return err
 	}
 	if len(groups) > 0 { // who is no member has no followers
-		err = s.some("after-followers", ended, a.waiting)
+		err = s.some("find_followers", ended, a.waiting)
 	}
 	if err == nil {
-		groups, err = s.ids(groups, "conclude-overdue", a.now, a.limit)
+		groups, err = s.ids(groups, "find_expired_groups", a.now, a.limit)
 	}
 	if err != nil {
 		return err
 	}
-	attended, err := s.ids(nil, "conclude-attended", a.from, a.limit)
+	attended, err := s.ids(nil, "find_flagged_groups", a.from, a.limit)
 	if a.from = (holdfast.ID{}); len(attended) == a.limit {
 		a.from = attended[len(attended)-1]
 	}
 	for _, id := range attended {
 		if err == nil {
-			err = s.rows("after-waiting", []any{id}, a.waiting)
+			err = s.rows("find_waiting_members", []any{id}, a.waiting)
 		}
 	}
 	if err == nil {
@@ -82,13 +82,13 @@ var errEnough = errors.New("enough for one step")
 // read finds who has ended since groups were last concluded.
 func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
 	var head, purged, link int64
-	if _, err := s.one("feed-stand", nil, &head, &purged, &a.concluded, &link); err != nil {
+	if _, err := s.one("read_feed", nil, &head, &purged, &a.concluded, &link); err != nil {
 		return nil, err
 	}
 	if a.until = a.concluded; head == a.concluded {
 		return nil, nil
 	}
-	err = s.rows("conclude-pages", []any{a.concluded}, func(st *sqlite.Stmt) error {
+	err = s.rows("conclude_pages", []any{a.concluded}, func(st *sqlite.Stmt) error {
 		if len(ended) >= a.limit {
 			return errEnough
 		}
@@ -149,7 +149,7 @@ func (a *agenda) look(s *session, id holdfast.ID) (err error) {
 	sealed := m.State == holdfast.GroupProcessing
 	if sealed {
 		var live holdfast.ID
-		some, err := s.one("group-first-live", []any{id, m.live}, &live)
+		some, err := s.one("find_last_live_member", []any{id, m.live}, &live)
 		if err != nil {
 			return err
 		}
@@ -157,10 +157,10 @@ func (a *agenda) look(s *session, id holdfast.ID) (err error) {
 			m.cursor = live[:]
 		}
 		if !some {
-			some, err = s.one("group-live-inside", []any{id})
+			some, err = s.one("find_live_child_group", []any{id})
 		}
 		if err == nil && m.ending != "" && m.cursor != nil {
-			m.leftover, err = s.ids(nil, "group-live-members", id, m.cursor, a.limit)
+			m.leftover, err = s.ids(nil, "find_uncancelled_members", id, m.cursor, a.limit)
 		}
 		if m.ended = !some; err == nil && m.ended {
 			err = m.count(s)
@@ -179,7 +179,7 @@ func (g *grouped) overdue(now int64) bool {
 
 // count counts how the members have ended.
 func (m *matter) count(s *session) error {
-	return s.rows("group-count", []any{m.ID}, func(st *sqlite.Stmt) error {
+	return s.rows("group_count", []any{m.ID}, func(st *sqlite.Stmt) error {
 		m.Members.Total += st.ColumnInt(0)
 		m.Members.Complete += st.ColumnInt(1)
 		m.Members.Failed += st.ColumnInt(2)

@@ -11,13 +11,13 @@ func (t *tx) artifact(a *holdfast.Artifact) error {
 		return err
 	}
 	if a.Expired {
-		_, err := t.exec("artifact-expire", a.Job, a.Name, a.Ref, a.Size, t.now)
+		_, err := t.exec("artifact_expire", a.Job, a.Name, a.Ref, a.Size, t.now)
 		return err
 	}
 	var expire any
 	if a.ExpireIn > 0 {
 		expire = t.at(a.ExpireIn)
 	}
-	_, err := t.exec("artifact-keep", a.Job, a.Name, a.Ref, a.Size, t.now, expire)
+	_, err := t.exec("artifact_keep", a.Job, a.Name, a.Ref, a.Size, t.now, expire)
 	return err
 }

@@ -173,12 +173,12 @@ func raise(ctx context.Context, path string) error {
 		return err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		for _, name := range []string{"restore-raise", "restore-ready", "restore-later", "restore-deadline"} {
+		for _, name := range []string{"raise_token_floor", "raise_ready_tokens", "raise_later_tokens", "raise_deadline_tokens"} {
 			if _, err := t.exec(name, leap); err != nil {
 				return err
 			}
 		}
-		leases, err := t.readLeases("lease-silent", int64(math.MaxInt64))
+		leases, err := t.readLeases("lease_expired", int64(math.MaxInt64))
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func raise(ctx context.Context, path string) error {
 			if len(l.members) == 0 { // a damaged one stays for the audit
 				continue
 			}
-			if _, err := t.exec("lease-shrink", l.id, jobs, text); err != nil {
+			if _, err := t.exec("lease_update", l.id, jobs, text); err != nil {
 				return err
 			}
 		}

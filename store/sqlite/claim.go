@@ -132,7 +132,7 @@ func (v *sight) taken() (all []lane.Share) {
 
 // lookBeside looks on a connection that only reads.
 func (p *planner) lookBeside(s *session, e errand, now int64) (seen sight, err error) {
-	if _, err := s.exec("look"); err != nil {
+	if _, err := s.exec("begin_read"); err != nil {
 		return sight{}, err
 	}
 	seen, err = p.look(e.view(s, now, p.lanes), e)
@@ -161,7 +161,7 @@ func (v *sight) sort() {
 // read reads the facts of a share, and narrows the share to what is there and not behind a held tag.
 func (v *sight) read(from *view, of *share) error {
 	of.row = make([]stand, 0, min(of.limit, max(cap(v.leases), 16)))
-	return from.rows("claim-read", []any{of.number, of.limit, of.from, of.to, of.after}, func(st *sqlite.Stmt) error {
+	return from.rows("read_ready_jobs", []any{of.number, of.limit, of.from, of.to, of.after}, func(st *sqlite.Stmt) error {
 		if v.full {
 			return nil
 		}
@@ -246,10 +246,10 @@ func (v *sight) stands(t *tx, p *planner) (bool, error) {
 func (t *tx) setAside(jobs []aside) error {
 	for i := range jobs {
 		a := &jobs[i]
-		if _, err := t.exec("claim-aside", a.number, a.priority, a.job, a.tag); err != nil {
+		if _, err := t.exec("set_aside", a.number, a.priority, a.job, a.tag); err != nil {
 			return err
 		}
-		if _, err := t.exec("claim-leave", a.number, a.priority, a.job, a.job); err != nil {
+		if _, err := t.exec("delete_ready_range", a.number, a.priority, a.job, a.job); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (v *sight) take(t *tx, c holdfast.Claim) ([]holdfast.Lease, error) {
 	}
 	for i := range v.shares {
 		for _, r := range v.shares[i].runs {
-			if _, err := t.exec("claim-leave", v.shares[i].number, r.first.priority, r.first.job, r.last.job); err != nil {
+			if _, err := t.exec("delete_ready_range", v.shares[i].number, r.first.priority, r.first.job, r.last.job); err != nil {
 				return nil, err
 			}
 		}
@@ -290,7 +290,7 @@ func (s *share) findRuns(t *tx) (all []run, err error) {
 			n = len(left)
 		}
 		met, on := 0, false
-		err = t.rows("claim-stand", []any{s.number, left[0].priority, left[0].job, left[n-1].job}, func(st *sqlite.Stmt) error {
+		err = t.rows("read_ready_range", []any{s.number, left[0].priority, left[0].job, left[n-1].job}, func(st *sqlite.Stmt) error {
 			if met == n || left[met].job != columnID(st, 0) || left[met].token != st.ColumnInt(1) {
 				on = false
 				return nil

@@ -20,7 +20,7 @@ func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
 	defer s.concluding.Unlock()
 	agenda := agenda{limit: limit, now: s.now().UnixMicro(), from: s.attended}
 	err = s.reader.with(ctx, func(beside *session) error {
-		if _, err := beside.exec("look"); err != nil {
+		if _, err := beside.exec("begin_read"); err != nil {
 			return err
 		}
 		err := agenda.find(beside)
@@ -45,7 +45,7 @@ func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
 // carryOut does what is on the agenda, and reports how much it was.
 func (a *agenda) carryOut(t *tx) (done int, err error) {
 	if a.until != a.concluded {
-		moved, err := t.exec("conclude-move", a.concluded, a.until)
+		moved, err := t.exec("advance_concluded", a.concluded, a.until)
 		if err != nil || moved == 0 { // another process was faster: it has the same agenda
 			return 0, err
 		}
@@ -82,7 +82,7 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 			done++
 		}
 		if cancelled {
-			if err := t.some("after-followers", []holdfast.ID{id}, a.waiting); err != nil {
+			if err := t.some("find_followers", []holdfast.ID{id}, a.waiting); err != nil {
 				return 0, err
 			}
 		}
@@ -93,13 +93,13 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 // attendOf has the groups of some members looked at.
 func (t *tx) attendOf(members []holdfast.ID) error {
 	groups := map[holdfast.ID]bool{}
-	err := t.some("conclude-members", members, func(st *sqlite.Stmt) error {
+	err := t.some("find_ended_members", members, func(st *sqlite.Stmt) error {
 		groups[columnID(st, 1)] = true
 		return nil
 	})
 	for id := range groups {
 		if err == nil {
-			_, err = t.exec("group-attend", id)
+			_, err = t.exec("flag_group", id)
 		}
 	}
 	return err
@@ -111,29 +111,29 @@ func (m *matter) conclude(t *tx) (done int, err error) {
 	case m.ended:
 		return m.settle(t)
 	case m.overdue(t.now):
-		return t.exec("group-end", m.ID, string(holdfast.GroupExpired), t.now)
+		return t.exec("group_end", m.ID, string(holdfast.GroupExpired), t.now)
 	case m.State == holdfast.GroupProcessing && m.ending != "":
 		return m.end(t)
 	}
 	if m.attend > 0 {
-		if _, err := t.exec("group-calm", m.ID, m.attend); err != nil {
+		if _, err := t.exec("clear_group_flag", m.ID, m.attend); err != nil {
 			return 0, err
 		}
 		m.attend = 0
 	}
 	if m.cursor != nil && string(m.cursor) != string(m.live) {
-		_, err = t.exec("group-live", m.ID, m.cursor, m.attend)
+		_, err = t.exec("save_group_cursor", m.ID, m.cursor, m.attend)
 	}
 	return 0, err
 }
 
 // end cancels what is left of a group, a step at a time, and has the groups inside it ended. It is attended until nothing is live.
 func (m *matter) end(t *tx) (done int, err error) {
-	if done, err = t.exec("group-end-inside", m.ID, m.ending, t.now); err != nil {
+	if done, err = t.exec("end_child_groups", m.ID, m.ending, t.now); err != nil {
 		return 0, err
 	}
 	if m.attend == 0 {
-		if _, err := t.exec("group-attend", m.ID); err != nil {
+		if _, err := t.exec("flag_group", m.ID); err != nil {
 			return 0, err
 		}
 	}
@@ -169,7 +169,7 @@ func (m *matter) settle(t *tx) (done int, err error) {
 	if g.State = g.Members.Outcome(g.Quorum); m.ending != "" {
 		g.State = holdfast.GroupState(m.ending)
 	}
-	done, err = t.exec("group-settle", g.ID, string(g.State), t.now, g.Members.Complete, g.Members.Failed, g.Members.Cancelled, m.attend)
+	done, err = t.exec("group_settle", g.ID, string(g.State), t.now, g.Members.Complete, g.Members.Failed, g.Members.Cancelled, m.attend)
 	if err != nil || done == 0 {
 		return 0, err
 	}
@@ -187,7 +187,7 @@ func (m *matter) settle(t *tx) (done int, err error) {
 		}
 	}
 	if !g.Parent.IsZero() {
-		_, err = t.exec("group-attend", g.Parent)
+		_, err = t.exec("flag_group", g.Parent)
 	}
 	return done, err
 }

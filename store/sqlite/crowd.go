@@ -168,7 +168,7 @@ func (p *planner) readCrowd(v *view, c *chosen) (r reading, err error) {
 func (r *reading) line(v *view, l line, depth int) error {
 	s := share{line: l, limit: depth, row: make([]stand, 0, depth)}
 	h := lane.Head{Share: lane.Share{Lane: l.lane, Line: l.number}, Keys: make([]lane.Key, 0, depth)}
-	err := v.rows("claim-stands", []any{l.number, depth}, func(st *sqlite.Stmt) error {
+	err := v.rows("read_ready_rows", []any{l.number, depth}, func(st *sqlite.Stmt) error {
 		m := member{job: columnID(st, 1), token: st.ColumnInt(2), failures: st.ColumnInt(3), crashes: st.ColumnInt(4), interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)}
 		r.members = append(r.members, m)
 		s.row = append(s.row, stand{st.ColumnInt64(0), m.job, m.token})
@@ -207,7 +207,7 @@ func (v *view) facts(members []member) (leases []holdfast.Lease, whole bool, err
 	}
 	leases = make([]holdfast.Lease, len(members))
 	next, found := 0, 0
-	err = v.some("claim-facts", ids, func(st *sqlite.Stmt) error {
+	err = v.some("read_facts", ids, func(st *sqlite.Stmt) error {
 		id := columnID(st, 0)
 		for next < len(ids) && ids[next] != id {
 			next++

@@ -40,7 +40,7 @@ const glimpses = 20
 func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
 	for range glimpses {
 		var due []promise
-		err := t.rows("deadline-due", []any{t.now, limit - len(jobs)}, func(st *sqlite.Stmt) error {
+		err := t.rows("find_due_deadlines", []any{t.now, limit - len(jobs)}, func(st *sqlite.Stmt) error {
 			due = append(due, promise{st.ColumnInt64(0), columnID(st, 1), st.ColumnInt(2), st.ColumnInt(3), st.ColumnInt(4)})
 			return nil
 		})
@@ -58,7 +58,7 @@ func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
 			jobs = append(jobs, p.job)
 		}
 		last := due[len(due)-1]
-		if _, err := t.exec("deadline-drop", last.at, last.job); err != nil {
+		if _, err := t.exec("delete_deadlines", last.at, last.job); err != nil {
 			return nil, err
 		}
 		if len(jobs) >= limit {

@@ -40,7 +40,7 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 		return err
 	}
 	var args string
-	if _, err := t.one("redrive-args", []any{e.Job}, &args); err != nil {
+	if _, err := t.one("read_args", []any{e.Job}, &args); err != nil {
 		return err
 	}
 	revised, err := rule.Edit(&now, json.RawMessage(args), e)
@@ -55,7 +55,7 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec("edit-count"); err != nil {
+	if _, err := t.exec("count_edit"); err != nil {
 		return err
 	}
 	t.wake(revised.Queue)
@@ -67,7 +67,7 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 // restand takes the job from where it waits, changes its facts, and puts it where it waits by these. What was set aside behind a held
 // tag is claimable again: the next claim sees whether its tags are held now.
 func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
-	aside, err := t.one("edit-aside", []any{e.Job})
+	aside, err := t.one("check_set_aside", []any{e.Job})
 	if err == nil {
 		err = t.leaveQueue(e.Job)
 	}
@@ -85,13 +85,13 @@ func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *h
 	}
 	switch {
 	case job.waiting && e.Delay != nil && due <= t.now: // it has no time of its own any more
-		_, err = t.exec("later-wait", job.created, e.Job, job.token, job.generation)
+		_, err = t.exec("wait_for_members", job.created, e.Job, job.token, job.generation)
 	case job.waiting:
-		_, err = t.exec("later-wait", due, e.Job, job.token, job.generation)
+		_, err = t.exec("wait_for_members", due, e.Job, job.token, job.generation)
 	case ready:
-		_, err = t.exec("ready-again", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, unless(due, job.created))
+		_, err = t.exec("return_to_ready", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, unless(due, job.created))
 	default:
-		_, err = t.exec("later-again", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
+		_, err = t.exec("return_to_later", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error
 		text, _ := json.Marshal(revised.Tags) // strings always marshal
 		tags = string(text)
 	}
-	if _, err := t.exec("edit-job", e.Job, args, revised.Queue, lane, int64(revised.Priority), tags, revised.MaxAttempts); err != nil {
+	if _, err := t.exec("edit_job", e.Job, args, revised.Queue, lane, int64(revised.Priority), tags, revised.MaxAttempts); err != nil {
 		return err
 	}
 	if e.Delay == nil || job.token > 0 {
@@ -128,7 +128,7 @@ func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error
 	if due := t.at(*e.Delay); due > t.now {
 		run = due
 	}
-	_, err = t.exec("edit-time", e.Job, run)
+	_, err = t.exec("edit_time", e.Job, run)
 	return err
 }
 

@@ -149,12 +149,12 @@ func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 // meetIdempotent takes the idempotency key, or finds the job that was made under it.
 func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
 	digest := sqltext.Digest(*d)
-	added, err := e.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
+	added, err := e.exec("idempotency_add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
 	if err != nil || added == 1 {
 		return twin, err
 	}
 	var other []byte
-	if _, err := e.one("idempotency-find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
+	if _, err := e.one("idempotency_find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
 		return twin, err
 	}
 	if !bytes.Equal(other, digest[:]) && !e.lenient {
@@ -165,15 +165,15 @@ func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error)
 
 // meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
 func (e *intake) meetUnique(d *holdfast.Draft) (twin holdfast.ID, err error) {
-	added, err := e.exec("unique-add", d.Owner, d.Kind, d.UniqueKey, d.ID)
+	added, err := e.exec("unique_add", d.Owner, d.Kind, d.UniqueKey, d.ID)
 	if err != nil || added == 1 {
 		return twin, err
 	}
-	if _, err := e.one("unique-find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
+	if _, err := e.one("unique_find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
 		return twin, err
 	}
 	if d.IdempotencyKey != "" {
-		_, err = e.exec("idempotency-bind", d.Owner, d.IdempotencyKey, twin)
+		_, err = e.exec("idempotency_bind", d.Owner, d.IdempotencyKey, twin)
 	}
 	return twin, err
 }
@@ -203,7 +203,7 @@ func (e *intake) insert(d *holdfast.Draft) error {
 	if !d.Group.IsZero() {
 		group = &d.Group
 	}
-	added, err := e.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, &e.now, due, expire, orNull(d.Owner), tags,
+	added, err := e.add("job_add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, &e.now, due, expire, orNull(d.Owner), tags,
 		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within, group, orNull(d.Trace))
 	if err != nil {
 		return err
@@ -215,12 +215,12 @@ func (e *intake) insert(d *holdfast.Draft) error {
 	case len(after) > 0:
 		err = e.wait(d, after, due)
 	case due == nil:
-		_, err = e.add("ready-add", lane, int64(d.Priority), &d.ID)
+		_, err = e.add("ready_add", lane, int64(d.Priority), &d.ID)
 	default:
-		_, err = e.add("later-add", due, d.ID)
+		_, err = e.add("later_add", due, d.ID)
 	}
 	if err == nil && expire != nil {
-		_, err = e.add("expiry-add", expire, d.ID)
+		_, err = e.add("expiry_add", expire, d.ID)
 	}
 	return err
 }

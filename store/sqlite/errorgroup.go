@@ -63,7 +63,7 @@ func (s *settler) groups() (groups map[string]*group, err error) {
 	for i := range s.troubles {
 		jobs = append(jobs, s.troubles[i].job)
 	}
-	err = s.some("error-group-of", jobs, func(st *sqlite.Stmt) error {
+	err = s.some("find_failed_jobs", jobs, func(st *sqlite.Stmt) error {
 		of[columnID(st, 0)] = spot{kind: st.ColumnText(1), queue: st.ColumnText(2)}
 		return nil
 	})
@@ -90,10 +90,10 @@ func (s *settler) meet(fingerprint string, g *group) error {
 		return err
 	}
 	if there {
-		_, err = s.exec("error-group-again", fingerprint, g.failures, s.now)
+		_, err = s.exec("add_failures", fingerprint, g.failures, s.now)
 	} else {
 		f := g.first
-		_, err = s.exec("error-group-add", fingerprint, clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), g.failures, s.now)
+		_, err = s.exec("error_group_add", fingerprint, clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), g.failures, s.now)
 	}
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (s *settler) meet(fingerprint string, g *group) error {
 		}
 	}
 	for at, n := range g.spots {
-		if _, err := s.exec("error-group-tally", fingerprint, s.now-s.now%step, at.kind, at.queue, at.dependency, at.version, n); err != nil {
+		if _, err := s.exec("add_error_counts", fingerprint, s.now-s.now%step, at.kind, at.queue, at.dependency, at.version, n); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ type groupStanding struct {
 }
 
 func (t *tx) trouble(fingerprint string) (stand groupStanding, there bool, err error) {
-	there, err = t.one("error-group-find", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
+	there, err = t.one("find_error_group", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
 	return stand, there, err
 }
 
@@ -137,7 +137,7 @@ func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
 	if turn.Status == "" {
 		return nil
 	}
-	if _, err := s.exec("error-group-turn", fingerprint, string(turn.Status)); err != nil {
+	if _, err := s.exec("change_error_status", fingerprint, string(turn.Status)); err != nil {
 		return err
 	}
 	return s.tellOf("error/"+fingerprint, turn.Event, rule.Machine, turn.Reason)
@@ -166,7 +166,7 @@ func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
 				count = stand.failures + g.Count
 			}
 			name = string(g.Status)
-			if _, err := t.exec("error-group-triage", g.Fingerprint, name, until, count, orNull(g.Version), g.Actor, orNull(clean(g.Reason))); err != nil {
+			if _, err := t.exec("triage", g.Fingerprint, name, until, count, orNull(g.Version), g.Actor, orNull(clean(g.Reason))); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, l
 // forgetFeed deletes whole pages, up to the first that is young, and never beyond what groups have followed.
 func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
 	var last int64
-	err = t.rows("forget-pages", []any{limit}, func(st *sqlite.Stmt) error {
+	err = t.rows("find_old_pages", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
 			return errEnough
 		}
@@ -42,10 +42,10 @@ func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
 	if err = ignore(err); err != nil || pages == 0 {
 		return 0, err
 	}
-	if _, err := t.exec("forget-feed", last); err != nil {
+	if _, err := t.exec("delete_pages", last); err != nil {
 		return 0, err
 	}
-	_, err = t.exec("feed-purged", last)
+	_, err = t.exec("save_purged_number", last)
 	return pages, err
 }
 
@@ -60,7 +60,7 @@ func ignore(err error) error {
 // forgetStory deletes lines from the beginning of the chain, and keeps the hash of the last, so that the rest can be checked. A mark tells of it.
 func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 	var mark rule.Mark
-	err = t.rows("forget-lines", []any{limit}, func(st *sqlite.Stmt) error {
+	err = t.rows("find_old_events", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
 			return errEnough
 		}
@@ -72,13 +72,13 @@ func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 		return 0, err
 	}
 	var last int64
-	if _, err := t.one("forget-mark", []any{rule.MarkSubject, rule.MarkName}, &last); err != nil || !rule.Shortens(mark.Lines, limit, instant(last), instant(t.now)) {
+	if _, err := t.one("find_last_mark", []any{rule.MarkSubject, rule.MarkName}, &last); err != nil || !rule.Shortens(mark.Lines, limit, instant(last), instant(t.now)) {
 		return 0, err
 	}
-	if _, err := t.exec("forget-story", mark.Link); err != nil {
+	if _, err := t.exec("delete_events", mark.Link); err != nil {
 		return 0, err
 	}
-	if _, err := t.exec("chain-anchor", mark.Link, mark.Hash); err != nil {
+	if _, err := t.exec("save_chain_anchor", mark.Link, mark.Hash); err != nil {
 		return 0, err
 	}
 	line := mark.Line()
@@ -86,7 +86,7 @@ func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 }
 
 func (t *tx) forgetTombstones(before int64, limit int) (int, error) {
-	return t.exec("forget-tombstones", before, limit)
+	return t.exec("delete_tombstones", before, limit)
 }
 
 // forgetTallies deletes steps that lie wholly before a time. Those of error groups and those of trends are two piles on one shelf: each gives
@@ -96,19 +96,19 @@ func (t *tx) forgetTallies(before int64, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	trends, err := t.exec("forget-trends", before-minute, limit)
+	trends, err := t.exec("delete_trend_counts", before-minute, limit)
 	return max(groups, trends), err
 }
 
 func (t *tx) forgetErrorTallies(before int64, limit int) (int, error) {
 	var steps [][]any
-	err := t.rows("forget-tallies", []any{before - step, limit}, func(st *sqlite.Stmt) error {
+	err := t.rows("find_old_error_counts", []any{before - step, limit}, func(st *sqlite.Stmt) error {
 		steps = append(steps, []any{st.ColumnText(0), st.ColumnInt64(1), st.ColumnText(2), st.ColumnText(3), st.ColumnText(4), st.ColumnText(5)})
 		return nil
 	})
 	for _, s := range steps {
 		if err == nil {
-			_, err = t.exec("forget-tally", s...)
+			_, err = t.exec("delete_error_counts", s...)
 		}
 	}
 	return len(steps), err

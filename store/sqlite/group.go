@@ -64,11 +64,11 @@ func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
 		// The caller's context may have ended; undoing must not depend on it. If even that fails the transaction is lost, and its
 		// commit will say so.
 		to.ctx = context.WithoutCancel(ctx)
-		_, undone := to.exec("savepoint-undo")
-		_, released := to.exec("savepoint-release")
+		_, undone := to.exec("savepoint_rollback")
+		_, released := to.exec("savepoint_release")
 		return to.explain(errors.Join(err, undone, released))
 	}
-	if _, err := to.exec("savepoint-release"); err != nil {
+	if _, err := to.exec("savepoint_release"); err != nil {
 		return to.explain(err)
 	}
 	return nil
@@ -98,7 +98,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		then = string(text)
 	}
 	expire := moment(now, g.ExpireIn, g.ExpireAt)
-	added, err := to.exec("group-add", g.ID, orNull(g.Name), orNull(g.Owner), parent, g.Quorum, expire, then, now)
+	added, err := to.exec("group_add", g.ID, orNull(g.Name), orNull(g.Owner), parent, g.Quorum, expire, then, now)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		return rule.GroupExists(g.ID)
 	}
 	for _, event := range []string{holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled} {
-		if _, err := to.exec("listen-add", event, "group"); err != nil {
+		if _, err := to.exec("listen_add", event, "group"); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 // takesMembers refuses a group that is not there, and one that has all its members.
 func takesMembers(to sink, group holdfast.ID) error {
 	var state string
-	found, err := to.one("group-state", []any{group}, &state)
+	found, err := to.one("find_group_state", []any{group}, &state)
 	switch {
 	case err != nil:
 		return err
@@ -133,12 +133,12 @@ func takesMembers(to sink, group holdfast.ID) error {
 }
 
 func seal(to sink, now int64, group holdfast.ID) error {
-	sealed, err := to.exec("group-seal", group, now)
+	sealed, err := to.exec("group_seal", group, now)
 	if err != nil || sealed > 0 {
 		return err
 	}
 	var state string
-	if found, err := to.one("group-state", []any{group}, &state); err != nil || found {
+	if found, err := to.one("find_group_state", []any{group}, &state); err != nil || found {
 		return err
 	}
 	return rule.NoGroup(group)
@@ -158,7 +158,7 @@ type grouped struct {
 func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
 	g.ID = id
 	var state string
-	found, err = s.one("group-find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.attend, &g.live, &g.Quorum, &g.Parent, &g.Owner, &g.then)
+	found, err = s.one("group_find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.attend, &g.live, &g.Quorum, &g.Parent, &g.Owner, &g.then)
 	if g.State = holdfast.GroupState(state); len(g.live) == 0 {
 		g.live = highest.job
 	}
@@ -192,7 +192,7 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 		if err := rule.CancelGroup(i.Group, g.State); err != nil {
 			return err
 		}
-		first, err := t.exec("group-end", i.Group, string(holdfast.GroupCancelled), t.now)
+		first, err := t.exec("group_end", i.Group, string(holdfast.GroupCancelled), t.now)
 		if err != nil || first == 0 {
 			return err
 		}

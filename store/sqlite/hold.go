@@ -69,7 +69,7 @@ func (t *tx) place(h holdfast.Hold) error {
 		perSecond, burst, level, levelAt = h.Rate.PerSecond, h.Rate.Burst, now, t.now
 	}
 	t.news.all = true
-	_, err := t.exec("hold-add", scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, levelAt, t.now, until, expected, h.Actor, orNull(clean(h.Reason)))
+	_, err := t.exec("hold_place", scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, levelAt, t.now, until, expected, h.Actor, orNull(clean(h.Reason)))
 	return err
 }
 
@@ -81,7 +81,7 @@ func (t *tx) lift(h holdfast.Hold) (there bool, err error) {
 		return false, err
 	}
 	t.news.all = true
-	_, err = t.exec("hold-drop", scope, name, h.Source)
+	_, err = t.exec("hold_lift", scope, name, h.Source)
 	return before.inForce(t.now), err
 }
 
@@ -94,7 +94,7 @@ func (t *tx) deposit(d holdfast.Deposit) error {
 	scope, name := d.Hold.On()
 	level := min(bucket.burst, max(0, bucket.levelNow(t.now)+d.Tokens))
 	t.news.all = t.news.all || d.Tokens > 0
-	_, err = t.exec("hold-level", scope, name, d.Hold.Source, level, t.now)
+	_, err = t.exec("hold_set_level", scope, name, d.Hold.Source, level, t.now)
 	return err
 }
 
@@ -114,7 +114,7 @@ type held struct {
 // held1 reads the hold that stands where this one does.
 func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
 	scope, name := h.On()
-	err = t.rows("hold-find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
+	err = t.rows("hold_find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
 		before, there = held{perSecond: st.ColumnFloat(0), burst: st.ColumnFloat(1), level: st.ColumnFloat(2), levelAt: st.ColumnInt64(3), until: st.ColumnInt64(4),
 			rated: st.ColumnInt(5) != 0}, true
 		return nil
@@ -124,7 +124,7 @@ func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
 
 // readHolds reads the holds, and how often a queued job was edited: what a claim saw stands only while both are the same.
 func readHolds(s *session) (all []held, edits int64, err error) {
-	err = s.rows("claim-holds", nil, func(st *sqlite.Stmt) error {
+	err = s.rows("hold_read", nil, func(st *sqlite.Stmt) error {
 		if edits = st.ColumnInt64(0); st.ColumnIsNull(1) {
 			return nil
 		}

@@ -66,7 +66,7 @@ func (f *foreign) add(name string, row ...any) (bool, error) {
 
 // queued writes a page at once: nobody gathers them here.
 func (f *foreign) queued(now int64, receipts []holdfast.Receipt) error {
-	if heard, err := f.one("listen-queued", nil, new(int)); err != nil || !heard {
+	if heard, err := f.one("check_queued_listener", nil, new(int)); err != nil || !heard {
 		return err
 	}
 	p := page{name: holdfast.EventQueued, at: now}
@@ -98,7 +98,7 @@ func (f *foreign) one(name string, args []any, into ...any) (bool, error) {
 
 func (f *foreign) lane(w where) (int64, error) {
 	var id int64
-	if found, err := f.one("lane-find", []any{w.queue, w.kind, w.owner, w.dependency}, &id); found || err != nil {
+	if found, err := f.one("lane_find", []any{w.queue, w.kind, w.owner, w.dependency}, &id); found || err != nil {
 		return id, err
 	}
 	return makeLane(f, w)

@@ -26,13 +26,13 @@ func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error
 
 func promote(t *tx, limit int) (int, error) {
 	due, last := t.now, highest.job
-	if _, err := t.one("promote-bound", []any{t.now, limit - 1}, &due, &last); err != nil {
+	if _, err := t.one("find_promote_bound", []any{t.now, limit - 1}, &due, &last); err != nil {
 		return 0, err
 	}
-	if _, err := t.exec("promote-ready", due, last); err != nil {
+	if _, err := t.exec("promote", due, last); err != nil {
 		return 0, err
 	}
-	promoted, err := t.exec("promote-leave", due, last)
+	promoted, err := t.exec("delete_promoted", due, last)
 	if err != nil {
 		return 0, err
 	}
@@ -43,17 +43,17 @@ func promote(t *tx, limit int) (int, error) {
 // bringBack makes jobs claimable again that were set aside behind tags that are held no more.
 func (t *tx) bringBack(limit int) (back int, err error) {
 	for tag := ""; back < limit; {
-		if free, err := t.one("promote-aside", []any{t.now, tag}, &tag); err != nil || !free {
+		if free, err := t.one("find_free_tag", []any{t.now, tag}, &tag); err != nil || !free {
 			return back, err
 		}
 		last := highest.job
-		if _, err := t.one("promote-aside-bound", []any{tag, limit - back - 1}, &last); err != nil {
+		if _, err := t.one("find_set_aside_bound", []any{tag, limit - back - 1}, &last); err != nil {
 			return back, err
 		}
-		if _, err := t.exec("promote-aside-ready", tag, last); err != nil {
+		if _, err := t.exec("promote_set_aside", tag, last); err != nil {
 			return back, err
 		}
-		n, err := t.exec("promote-aside-leave", tag, last)
+		n, err := t.exec("delete_promoted_set_aside", tag, last)
 		if err != nil {
 			return back, err
 		}
@@ -78,7 +78,7 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfas
 }
 
 func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	silent, err := t.readLeases("lease-silent", t.now)
+	silent, err := t.readLeases("lease_expired", t.now)
 	if err != nil || len(silent) == 0 {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 // cancelled are the jobs that somebody asked to stop.
 func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
 	jobs = map[holdfast.ID]bool{}
-	err = t.rows("cancel-list", nil, func(st *sqlite.Stmt) error {
+	err = t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
 		jobs[columnID(st, 0)] = true
 		return nil
 	})
@@ -159,7 +159,7 @@ func (l *lease) sendBack(t *tx, m member) error {
 	if err := t.interrupted(m, l, "its worker went silent before it started"); err != nil {
 		return err
 	}
-	_, err := t.exec("ready-again", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
+	_, err := t.exec("return_to_ready", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
 	return err
 }
 
@@ -172,13 +172,13 @@ func (t *tx) interrupted(m member, l *lease, why string) error {
 	}
 	t.goesRound(&m.job, m.token, holdfast.ChargeInterrupt)
 	args := []any{m.job, m.token, m.generation, l.who(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
-	_, err := t.exec("settle-attempt", append(append(args, failureColumns(nil)...), why, nil)...)
+	_, err := t.exec("attempt_add", append(append(args, failureColumns(nil)...), why, nil)...)
 	return err
 }
 
 // facts reads what never changes about a job, if it is there.
 func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
-	err = t.rows("facts", []any{job}, func(st *sqlite.Stmt) error {
+	err = t.rows("job_facts", []any{job}, func(st *sqlite.Stmt) error {
 		found = true
 		readFacts(st, into)
 		return nil
@@ -202,11 +202,11 @@ func (s *Store) Expire(ctx context.Context, c holdfast.Claim) (leases []holdfast
 }
 
 func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if _, err := t.exec("expire-ended", t.now); err != nil {
+	if _, err := t.exec("expiry_sweep", t.now); err != nil {
 		return nil, err
 	}
 	batch := &lease{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease)}
-	err = t.rows("expire-queued", []any{t.now, c.Limit}, func(st *sqlite.Stmt) error {
+	err = t.rows("find_expired", []any{t.now, c.Limit}, func(st *sqlite.Stmt) error {
 		batch.members = append(batch.members, member{job: columnID(st, 1), token: st.ColumnInt(2) + 1, failures: st.ColumnInt(3), crashes: st.ColumnInt(4),
 			interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)})
 		return nil
@@ -229,9 +229,9 @@ func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 
 // leaveQueue takes a queued job out of wherever it waits.
 func (t *tx) leaveQueue(job holdfast.ID) error {
-	if left, err := t.exec("ready-drop", job); left > 0 || err != nil {
+	if left, err := t.exec("delete_ready", job); left > 0 || err != nil {
 		return err
 	}
-	_, err := t.exec("later-drop", job)
+	_, err := t.exec("delete_later", job)
 	return err
 }

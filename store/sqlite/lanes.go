@@ -127,7 +127,7 @@ func (l *lanes) beyond(s *session) (all []lane.Lane, err error) {
 }
 
 func readLanes(s *session, last int64) (all []lane.Lane, err error) {
-	err = s.rows("lane-list", []any{last}, func(st *sqlite.Stmt) error {
+	err = s.rows("lane_list", []any{last}, func(st *sqlite.Stmt) error {
 		all = append(all, lane.Lane{ID: st.ColumnInt64(0), Queue: st.ColumnText(1), Kind: st.ColumnText(2), Owner: st.ColumnText(3), Dependency: st.ColumnText(4)})
 		return nil
 	})
@@ -153,10 +153,10 @@ func (t *tx) lane(w where) (int64, error) {
 }
 
 func makeLane(to sink, w where) (id int64, err error) {
-	if _, err = to.exec("lane-add", w.queue, w.kind, w.owner, w.dependency); err != nil {
+	if _, err = to.exec("lane_add", w.queue, w.kind, w.owner, w.dependency); err != nil {
 		return 0, err
 	}
-	found, err := to.one("lane-find", []any{w.queue, w.kind, w.owner, w.dependency}, &id)
+	found, err := to.one("lane_find", []any{w.queue, w.kind, w.owner, w.dependency}, &id)
 	if err == nil && !found {
 		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "a lane that was just made is not there: run the doctor"}
 	}

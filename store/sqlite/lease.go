@@ -64,7 +64,7 @@ func (t *tx) lease(id holdfast.ID) (*lease, error) {
 	if l := t.leases[id]; l != nil {
 		return l, nil
 	}
-	found, err := t.readLeases("lease-find", id)
+	found, err := t.readLeases("lease_find", id)
 	if err != nil {
 		return nil, err
 	}
@@ -152,16 +152,16 @@ func (t *tx) begin(l *lease) error {
 		}
 	}
 	jobs, members := l.columns()
-	_, err := t.exec("lease-add", l.id, l.worker, orNull(l.lost), l.claimed, l.expires, jobs, members)
+	_, err := t.exec("lease_add", l.id, l.worker, orNull(l.lost), l.claimed, l.expires, jobs, members)
 	return err
 }
 
 // keep makes the row of a lease match who is left in it. It goes with the last one.
 func (t *tx) keep(l *lease) (err error) {
 	if jobs, members := l.columns(); len(jobs) > 0 {
-		_, err = t.exec("lease-shrink", l.id, jobs, members)
+		_, err = t.exec("lease_update", l.id, jobs, members)
 	} else {
-		_, err = t.exec("lease-drop", l.id)
+		_, err = t.exec("lease_drop", l.id)
 	}
 	return err
 }

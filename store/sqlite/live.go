@@ -15,7 +15,7 @@ type attempt struct {
 // once and remembered for as long as they are there.
 func (p *planner) count(s *session) (live map[int64]int, err error) {
 	var members []member
-	err = s.rows("claim-live", nil, func(st *sqlite.Stmt) error {
+	err = s.rows("read_live_members", nil, func(st *sqlite.Stmt) error {
 		jobs := make([]byte, st.ColumnLen(0))
 		st.ColumnBytes(0, jobs)
 		members = append(members, readMembers(jobs, st.ColumnText(1))...)
@@ -57,7 +57,7 @@ func (p *planner) locate(s *session, members []member) error {
 			jobs = append(jobs, members[i].job)
 		}
 	}
-	return s.some("claim-lanes", jobs, func(st *sqlite.Stmt) error {
+	return s.some("find_job_lanes", jobs, func(st *sqlite.Stmt) error {
 		id := columnID(st, 0)
 		p.live[attempt{id, fresh[id]}] = st.ColumnInt64(1)
 		return nil

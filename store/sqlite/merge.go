@@ -65,7 +65,7 @@ func (f *stream) fill(s *session, chunk int) error {
 		return nil
 	}
 	f.ahead = f.ahead[:0]
-	err := s.rows("claim-peek", []any{f.share.Line, f.seen.priority, f.seen.job, math.MaxInt16, chunk}, func(st *sqlite.Stmt) error {
+	err := s.rows("peek", []any{f.share.Line, f.seen.priority, f.seen.job, math.MaxInt16, chunk}, func(st *sqlite.Stmt) error {
 		id := columnID(st, 1)
 		f.ahead = append(f.ahead, key{st.ColumnInt64(0), bytes.Clone(id[:])})
 		return nil

@@ -36,7 +36,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 
 // askToStop leaves a request that the job's settlement obeys. The first one stands.
 func (t *tx) askToStop(i holdfast.Intervention, job standing) error {
-	first, err := t.exec("operate-cancel", i.Job, t.now, i.Actor, orNull(i.Reason))
+	first, err := t.exec("cancel_add", i.Job, t.now, i.Actor, orNull(i.Reason))
 	if err != nil || first == 0 {
 		return err
 	}
@@ -48,12 +48,12 @@ func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
 	if err := t.leaveQueue(i.Job); err != nil {
 		return err
 	}
-	_, err := t.exec("settle-finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
+	_, err := t.exec("finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
 	if err != nil {
 		return err
 	}
 	t.happened(holdfast.EventCancelled, &i.Job, job.token)
-	if _, err := t.exec("unique-free", i.Job, false); err != nil {
+	if _, err := t.exec("unique_free", i.Job, false); err != nil {
 		return err
 	}
 	return t.event(i, "cancel", job.token, job.generation)
@@ -77,7 +77,7 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 }
 
 func (t *tx) discard(i holdfast.Intervention, job standing) error {
-	if _, err := t.exec("operate-discard", i.Job, t.now); err != nil {
+	if _, err := t.exec("discard", i.Job, t.now); err != nil {
 		return err
 	}
 	return t.event(i, "discard", job.token, job.generation)
@@ -118,7 +118,7 @@ func (s *standing) rule() rule.Job {
 // standing finds the job. One that is not there and one that is somebody else's get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	job.job = i.Job
-	found, err := t.one("operate-job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency,
+	found, err := t.one("read_job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency,
 		&job.group, &job.created)
 	if err != nil {
 		return job, err
@@ -127,12 +127,12 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 		return job, rule.NoJob(i.Job)
 	}
 	var state string
-	_, err = t.one("operate-place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
+	_, err = t.one("find_job_place", []any{i.Job, job.lane, job.priority}, &job.place, &job.token, &job.failures, &job.crashes, &job.interrupts,
 		&job.generation, &state, &job.discarded, &job.waiting, &job.due)
 	if job.state = holdfast.State(state); err != nil || job.state == holdfast.Queued {
 		return job, err
 	}
-	leases, err := t.readLeases("lease-of", i.Job)
+	leases, err := t.readLeases("find_leases_of_job", i.Job)
 	for _, l := range leases {
 		if m := l.find(i.Job); m != nil {
 			job.member, job.lease, job.place, job.state = *m, l, "leased", holdfast.Processing
@@ -150,7 +150,7 @@ func (t *tx) event(i holdfast.Intervention, name string, token, generation int) 
 
 // changed appends what a person did to a job to its story, with the values that were replaced.
 func (t *tx) changed(i holdfast.Intervention, name string, token, generation int, was json.RawMessage) error {
-	if _, err := t.exec("operate-event", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request), orNull(string(was))); err != nil {
+	if _, err := t.exec("job_event_add", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request), orNull(string(was))); err != nil {
 		return err
 	}
 	t.line()
@@ -165,7 +165,7 @@ func (t *tx) ahead(queue string, k key) (total int, err error) {
 	}
 	for i := 0; i < len(v.lines) && total < 1000; i++ {
 		var n int
-		if _, err := t.one("operate-ahead", []any{v.lines[i].number, k.priority, k.job}, &n); err != nil {
+		if _, err := t.one("count_ahead", []any{v.lines[i].number, k.priority, k.job}, &n); err != nil {
 			return 0, err
 		}
 		total += n

@@ -33,7 +33,7 @@ type ears struct {
 // read learns who listens.
 func (e *ears) read(s *session) error {
 	e.all, e.names = false, nil
-	return s.rows("listen-list", nil, func(st *sqlite.Stmt) error {
+	return s.rows("listen_list", nil, func(st *sqlite.Stmt) error {
 		if e.names == nil {
 			e.names = map[string]bool{}
 		}
@@ -104,7 +104,7 @@ func publish(to sink, pages []page) error {
 		events += len(pages[i].tokens) + len(pages[i].lines)
 	}
 	var head int64
-	if _, err := to.one("outbox-head", []any{events}, &head); err != nil {
+	if _, err := to.one("advance_feed_head", []any{events}, &head); err != nil {
 		return err
 	}
 	first := head - int64(events) + 1
@@ -112,7 +112,7 @@ func publish(to sink, pages []page) error {
 		for _, p := range pages[i].split() {
 			n := len(p.tokens) + len(p.lines)
 			jobs, tokens, lines := p.columns()
-			if _, err := to.exec("outbox-add", first, n, p.name, p.at, jobs, tokens, lines); err != nil {
+			if _, err := to.exec("add_page", first, n, p.name, p.at, jobs, tokens, lines); err != nil {
 				return err
 			}
 			first += int64(n)
@@ -159,11 +159,11 @@ func list[N int | int64](numbers []N) string {
 
 // listen replaces what a listener listens for. What this very call does from here on is heard already.
 func (t *tx) listen(l *holdfast.Listener) error {
-	if _, err := t.exec("listen-drop", l.Name); err != nil {
+	if _, err := t.exec("listen_drop", l.Name); err != nil {
 		return err
 	}
 	for _, event := range l.Events {
-		if _, err := t.exec("listen-add", event, l.Name); err != nil {
+		if _, err := t.exec("listen_add", event, l.Name); err != nil {
 			return err
 		}
 	}

@@ -330,7 +330,7 @@ func (p *planner) weigh(s *session) (map[string]float64, error) {
 		return p.weights, nil
 	}
 	p.weights, p.weighed = map[string]float64{}, time.Now()
-	return p.weights, s.rows("claim-shares", nil, func(st *sqlite.Stmt) error {
+	return p.weights, s.rows("read_weights", nil, func(st *sqlite.Stmt) error {
 		var body struct {
 			Weight float64 `json:"weight"`
 		}

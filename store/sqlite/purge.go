@@ -44,7 +44,7 @@ type ended struct {
 // purgeable looks at the next ended jobs, and answers with those whose time is up.
 func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int) (due []ended, next holdfast.ID, err error) {
 	looked := 0
-	err = s.rows("purge-look", []any{p.After, p.Scan}, func(st *sqlite.Stmt) error {
+	err = s.rows("find_purgeable", []any{p.After, p.Scan}, func(st *sqlite.Stmt) error {
 		looked++
 		next = columnID(st, 0)
 		if st.ColumnInt(13) != 0 { // its group has not settled, or something it made is still there
@@ -74,8 +74,8 @@ func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int)
 
 // remains are the statements that delete what is kept of a job, in an order in which each still finds what it looks for.
 var remains = []string{
-	"purge-redriven", "purge-idempotency", "purge-unique", "purge-attempts", "purge-late", "purge-carry", "purge-cancel", "purge-after",
-	"purge-before", "purge-artifacts", "purge-finished", "purge-jobs",
+	"purge_redriven", "purge_idempotency", "purge_unique", "purge_attempts", "purge_late", "purge_carry", "purge_cancel", "purge_upstreams",
+	"purge_waiters", "purge_artifacts", "purge_finished", "purge_jobs",
 }
 
 // A tallied is what purged jobs are counted by.
@@ -101,7 +101,7 @@ func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
 		return done, err
 	}
 	for c, n := range counts {
-		if _, err := t.exec("purge-count", c.rule, c.kind, c.state, c.code, n, t.now); err != nil {
+		if _, err := t.exec("purge_count", c.rule, c.kind, c.state, c.code, n, t.now); err != nil {
 			return done, err
 		}
 	}
@@ -120,7 +120,7 @@ func (t *tx) stillEnded(due []ended) ([]ended, error) {
 	for i := range due {
 		jobs[i] = due[i].Job
 	}
-	err := t.some("purge-stands", jobs, func(st *sqlite.Stmt) error {
+	err := t.some("recheck_purgeable", jobs, func(st *sqlite.Stmt) error {
 		stands[columnID(st, 0)] = [2]int{st.ColumnInt(1), st.ColumnInt(2)}
 		return nil
 	})
@@ -136,7 +136,7 @@ func (t *tx) stillEnded(due []ended) ([]ended, error) {
 // bury leaves a tombstone, and no time by which the job had to start.
 func (t *tx) bury(e *ended) error {
 	if e.expire != 0 {
-		if _, err := t.exec("purge-expiry", e.expire, e.Job); err != nil {
+		if _, err := t.exec("purge_expiry", e.expire, e.Job); err != nil {
 			return err
 		}
 	}
@@ -144,5 +144,5 @@ func (t *tx) bury(e *ended) error {
 	if !e.Group.IsZero() {
 		group = e.Group
 	}
-	return t.gather("tombstone-add", e.Job, e.Kind, e.Queue, orNull(e.Owner), group, orNull(string(e.GroupState)), e.State, orNull(e.Code), e.FinishedAt, t.now, e.Rule)
+	return t.gather("tombstone_add", e.Job, e.Kind, e.Queue, orNull(e.Owner), group, orNull(string(e.GroupState)), e.State, orNull(e.Code), e.FinishedAt, t.now, e.Rule)
 }

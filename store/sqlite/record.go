@@ -75,16 +75,16 @@ func (t *tx) record(r *holdfast.Record) (err error) {
 	var kept int
 	switch {
 	case r.Body == nil && r.Version == 0:
-		there, err := t.one("record-find", []any{r.Room, r.Name})
+		there, err := t.one("find_record", []any{r.Room, r.Name})
 		if err != nil || !there {
 			return err
 		}
 	case r.Body == nil:
-		kept, err = t.exec("record-drop", r.Room, r.Name, r.Version)
+		kept, err = t.exec("delete_record", r.Room, r.Name, r.Version)
 	case r.Version == 0:
-		kept, err = t.exec("record-add", r.Room, r.Name, r.Body, t.now)
+		kept, err = t.exec("insert_record", r.Room, r.Name, r.Body, t.now)
 	default:
-		kept, err = t.exec("record-keep", r.Room, r.Name, r.Body, t.now, r.Version)
+		kept, err = t.exec("update_record", r.Room, r.Name, r.Body, t.now, r.Version)
 	}
 	if err == nil && kept == 0 {
 		err = rule.RecordChanged(r.Room, r.Name)
@@ -130,7 +130,7 @@ func (t *tx) tellOf(subject, name, actor, reason string) error {
 }
 
 func (t *tx) tellAll(e *holdfast.Event) error {
-	if _, err := t.exec("operate-tell", e.Subject, t.now, e.Name, e.Actor, orNull(clean(e.Reason)), e.Generation, orNull(clean(e.Request))); err != nil {
+	if _, err := t.exec("subject_event_add", e.Subject, t.now, e.Name, e.Actor, orNull(clean(e.Reason)), e.Generation, orNull(clean(e.Request))); err != nil {
 		return err
 	}
 	t.line()

@@ -33,7 +33,7 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 
 // redrive takes one job. Whatever may refuse it is asked before the first row is written, so that a refusal leaves no trace.
 func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
-	if before, err := t.one("redriven-find", []any{r.ID, id}); before || err != nil {
+	if before, err := t.one("find_redriven", []any{r.ID, id}); before || err != nil {
 		return err
 	}
 	i := holdfast.Intervention{Job: id, Actor: r.Actor}
@@ -43,7 +43,7 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	}
 	var args string
 	if r.Patch != nil {
-		if _, err := t.one("redrive-args", []any{id}, &args); err != nil {
+		if _, err := t.one("read_args", []any{id}, &args); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	if err := t.anew(i, job, "redrive", revised); err != nil {
 		return err
 	}
-	_, err = t.exec("redriven-add", r.ID, id, job.generation+1, t.now, nil)
+	_, err = t.exec("record_redrive", r.ID, id, job.generation+1, t.now, nil)
 	return err
 }
 
@@ -72,14 +72,14 @@ func (t *tx) redriveAway(r *holdfast.Redrive, i holdfast.Intervention, job stand
 	if err := t.discard(i, job); err != nil {
 		return err
 	}
-	_, err := t.exec("redriven-add", r.ID, i.Job, job.generation, t.now, "discarded")
+	_, err := t.exec("record_redrive", r.ID, i.Job, job.generation, t.now, "discarded")
 	return err
 }
 
 // redriven writes what a redrive changes in the facts of a job.
 func (t *tx) redriven(job *standing, revised *rule.Revision) error {
 	if revised.Args != nil {
-		if _, err := t.exec("redrive-patch", job.job, revised.Args); err != nil {
+		if _, err := t.exec("update_args", job.job, revised.Args); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (t *tx) redriven(job *standing, revised *rule.Revision) error {
 		return err
 	}
 	job.queue = revised.Queue
-	_, err = t.exec("redrive-move", job.job, revised.Queue, lane)
+	_, err = t.exec("update_queue", job.job, revised.Queue, lane)
 	return err
 }
 
@@ -100,7 +100,7 @@ func (t *tx) redriven(job *standing, revised *rule.Revision) error {
 func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
 	ended := map[holdfast.ID]string{}
 	err = s.reader.with(ctx, func(beside *session) error {
-		return beside.rows("redriven-ended", []any{redrive}, func(st *sqlite.Stmt) error {
+		return beside.rows("find_ended_redriven", []any{redrive}, func(st *sqlite.Stmt) error {
 			ended[columnID(st, 0)] = st.ColumnText(1)
 			return nil
 		})
@@ -108,7 +108,7 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 	if err == nil && len(ended) > 0 {
 		err = s.writer.write(ctx, func(t *tx) error {
 			for job, state := range ended {
-				if _, err := t.exec("redriven-end", redrive, job, state); err != nil {
+				if _, err := t.exec("update_redriven", redrive, job, state); err != nil {
 					return err
 				}
 			}
@@ -119,7 +119,7 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 		return tally, explain(err)
 	}
 	err = s.reader.with(ctx, func(beside *session) error {
-		_, err := beside.one("redriven-count", []any{redrive}, &tally.Taken, &tally.InFlight, &tally.Complete, &tally.Failed, &tally.Cancelled, &tally.Discarded)
+		_, err := beside.one("count_redriven", []any{redrive}, &tally.Taken, &tally.InFlight, &tally.Complete, &tally.Failed, &tally.Cancelled, &tally.Discarded)
 		return err
 	})
 	return tally, explain(err)

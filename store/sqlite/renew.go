@@ -36,7 +36,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 }
 
 func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renewed) error {
-	if _, err := t.exec("renew-lease", r.Batch, t.at(lease)); err != nil {
+	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
 		return err
 	}
 	l, err := t.lease(r.Batch)
@@ -61,7 +61,7 @@ func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renew
 			return err
 		}
 	}
-	return t.rows("cancel-list", nil, func(st *sqlite.Stmt) error {
+	return t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
 		if job := columnID(st, 0); l.find(job) != nil {
 			told.Cancelling = append(told.Cancelling, job)
 		}
@@ -102,12 +102,12 @@ func note(t *tx, n *holdfast.Note) (answer, err error) {
 		return rule.LeaseLost(n.Job), nil
 	}
 	if p := n.Progress; p != nil {
-		if _, err := t.exec("note-progress", n.Job, min(max(p.Percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
+		if _, err := t.exec("save_progress", n.Job, min(max(p.Percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
 			return nil, err
 		}
 	}
 	if n.Checkpoint != nil {
-		_, err = t.exec("note-checkpoint", n.Job, n.Checkpoint)
+		_, err = t.exec("save_checkpoint", n.Job, n.Checkpoint)
 	}
 	return nil, err
 }
@@ -121,13 +121,13 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
 	return s.writer.write(ctx, func(t *tx) (err error) {
 		if p.For == 0 {
-			_, err = t.exec("absent", p.Worker)
+			_, err = t.exec("delete_worker", p.Worker)
 		} else {
-			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
+			_, err = t.exec("upsert_worker", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
 			if err == nil && p.For > 0 {
-				_, err = t.exec("kind-keep", kind, p.Depends[kind])
+				_, err = t.exec("declare_kind", kind, p.Depends[kind])
 			}
 		}
 		return err

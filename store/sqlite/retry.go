@@ -36,7 +36,7 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	case "leased":
 		err = t.seize(i, &job)
 	default:
-		_, err = t.exec("later-drop", i.Job)
+		_, err = t.exec("delete_later", i.Job)
 	}
 	if err != nil {
 		return 0, err
@@ -49,10 +49,10 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 
 // anew begins the next generation of a job that waits nowhere any more, at once and with fresh counts. The revision says the reason of its event and what was replaced.
 func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised rule.Revision) error {
-	if _, err := t.exec("ready-again", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
+	if _, err := t.exec("return_to_ready", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
 		return err
 	}
-	if _, err := t.exec("operate-since", i.Job, t.now); err != nil {
+	if _, err := t.exec("set_generation_start", i.Job, t.now); err != nil {
 		return err
 	}
 	t.wake(job.queue)
@@ -67,13 +67,13 @@ func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised ru
 // its token grows beyond all that were given before: nobody knows which.
 func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 	if job.uniqueKey != "" {
-		won, err := t.exec("unique-add", job.owner, job.kind, job.uniqueKey, i.Job)
+		won, err := t.exec("unique_add", job.owner, job.kind, job.uniqueKey, i.Job)
 		if err != nil {
 			return err
 		}
 		var holder holdfast.ID
 		if won == 0 {
-			if _, err := t.one("unique-find", []any{job.owner, job.kind, job.uniqueKey}, &holder); err != nil {
+			if _, err := t.one("unique_find", []any{job.owner, job.kind, job.uniqueKey}, &holder); err != nil {
 				return err
 			}
 		}
@@ -82,11 +82,11 @@ func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 		}
 	}
 	var floor int
-	if _, err := t.one("restore-floor", nil, &floor); err != nil {
+	if _, err := t.one("read_token_floor", nil, &floor); err != nil {
 		return err
 	}
 	job.token = max(job.token, floor)
-	_, err := t.exec("operate-unfinish", i.Job)
+	_, err := t.exec("delete_finished", i.Job)
 	return err
 }
 
@@ -97,7 +97,7 @@ func (t *tx) seize(i holdfast.Intervention, job *standing) error {
 	if err := t.keep(l); err != nil {
 		return err
 	}
-	if _, err := t.exec("settle-cancel", i.Job); err != nil {
+	if _, err := t.exec("cancel_drop", i.Job); err != nil {
 		return err
 	}
 	job.token++

@@ -18,7 +18,7 @@ func (s *Store) Sequence(ctx context.Context, limit int) (sealed int, err error)
 	}
 	open := false
 	err = s.reader.with(ctx, func(beside *session) (err error) {
-		open, err = beside.one("chain-open", []any{1})
+		open, err = beside.one("find_unsealed_events", []any{1})
 		return err
 	})
 	if err == nil && open {
@@ -42,7 +42,7 @@ type sealed struct {
 // seal gives the oldest lines that have none their places in the chain.
 func (t *tx) seal(limit int) (int, error) {
 	var lines []sealed
-	err := t.rows("chain-open", []any{limit}, func(st *sqlite.Stmt) error {
+	err := t.rows("find_unsealed_events", []any{limit}, func(st *sqlite.Stmt) error {
 		lines = append(lines, sealed{st.ColumnInt64(0), holdfast.Event{Job: columnID(st, 1), Subject: st.ColumnText(2), At: instant(st.ColumnInt64(3)), Name: st.ColumnText(4),
 			Actor: st.ColumnText(5), Reason: st.ColumnText(6), Request: st.ColumnText(7), Token: st.ColumnInt(8), Generation: st.ColumnInt(9), Was: json.RawMessage(st.ColumnText(10))}})
 		return nil
@@ -52,16 +52,16 @@ func (t *tx) seal(limit int) (int, error) {
 	}
 	var head, purged, concluded, link int64
 	var hash []byte
-	if _, err := t.one("feed-stand", nil, &head, &purged, &concluded, &link, &hash); err != nil {
+	if _, err := t.one("read_feed", nil, &head, &purged, &concluded, &link, &hash); err != nil {
 		return 0, err
 	}
 	for i := range lines {
 		link++
 		hash = sqltext.Link(hash, lines[i].event)
-		if _, err := t.exec("chain-seal", lines[i].id, link, hash); err != nil {
+		if _, err := t.exec("seal_event", lines[i].id, link, hash); err != nil {
 			return 0, err
 		}
 	}
-	_, err = t.exec("chain-end", link, hash)
+	_, err = t.exec("advance_chain", link, hash)
 	return len(lines), err
 }

@@ -34,7 +34,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 
 func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
 	s := &settler{tx: t, carefully: carefully}
-	if _, err := t.one("settle-any", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // who leaves makes room for another
+	if _, err := t.one("check_settle_needs", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // who leaves makes room for another
 		return err
 	}
 	for i := range settlements {
@@ -107,7 +107,7 @@ func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 	to, said := x.To, any(nil)
 	s.overruled = false
 	if s.cancels {
-		asked, err := s.exec("settle-cancel", x.Job)
+		asked, err := s.exec("cancel_drop", x.Job)
 		if err != nil {
 			return err
 		}
@@ -136,12 +136,12 @@ func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
 
 // again sends the job round once more, at once or when its delay has passed.
 func (s *settler) again(x *holdfast.Settlement, m *member) error {
-	place := "later-again"
+	place := "return_to_later"
 	if x.Delay <= 0 {
-		place, s.news.all = "ready-again", true
+		place, s.news.all = "return_to_ready", true
 	}
 	if x.Within > 0 {
-		if err := s.gather("deadline-add", s.at(x.Within), &x.Job, x.Token); err != nil {
+		if err := s.gather("deadline_add", s.at(x.Within), &x.Job, x.Token); err != nil {
 			return err
 		}
 	}
@@ -160,20 +160,20 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	}
 	switch to {
 	case holdfast.Complete:
-		err = s.gather("settle-complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
+		err = s.gather("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
 	case holdfast.Failed:
 		var off any // the dead letters, from the start
 		if x.Failure.Benign {
 			off = s.now
 		}
-		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
+		err = s.gather("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
 			clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
 	default:
-		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
+		err = s.gather("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
 	}
 	s.happened(string(to), &x.Job, x.Token)
 	if err == nil && s.uniques {
-		_, err = s.exec("unique-free", x.Job, to == holdfast.Complete)
+		_, err = s.exec("unique_free", x.Job, to == holdfast.Complete)
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 		s.goesRound(&x.Job, x.Token, x.Charge)
 	}
 	args := []any{&x.Job, x.Token, m.generation, l.who(), s.began(x, l), &s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
-	if err := s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...); err != nil {
+	if err := s.gather("attempt_add", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...); err != nil {
 		return err
 	}
 	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
@@ -209,11 +209,11 @@ func (s *settler) fold(x *holdfast.Settlement) error {
 	}
 	var repeats int
 	var since int64
-	there, err := s.one("attempt-fold", []any{x.Job, x.Token - 1}, &repeats, &since)
+	there, err := s.one("take_released_attempt", []any{x.Job, x.Token - 1}, &repeats, &since)
 	if err != nil || !there {
 		return err
 	}
-	_, err = s.exec("attempt-stands", x.Job, x.Token, repeats+1, since)
+	_, err = s.exec("merge_releases", x.Job, x.Token, repeats+1, since)
 	return err
 }
 
@@ -250,11 +250,11 @@ func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
 	if err := s.flush(); err != nil { // it may have been said in this very call
 		return nil, err
 	}
-	if said, err := s.one("settle-said", []any{x.Job, x.Token, x.To}); said || err != nil {
+	if said, err := s.one("find_settled", []any{x.Job, x.Token, x.To}); said || err != nil {
 		return nil, err
 	}
 	args := []any{x.Job, x.Token, x.To, s.now, x.Took.Microseconds(), orNull(string(x.Charge))}
-	if _, err := s.exec("settle-late", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)))...); err != nil {
+	if _, err := s.exec("late_add", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)))...); err != nil {
 		return nil, err
 	}
 	return rule.LeaseLost(x.Job), nil

@@ -33,7 +33,7 @@ func tally(t *tx, all []holdfast.Trend) error {
 			sum.Retried, sum.Cancelled = sum.Retried+all[n].Retried, sum.Cancelled+all[n].Cancelled
 			n++
 		}
-		if _, err := t.exec("tally-add", sum.Step, sum.Queue, sum.Complete, sum.Failed, sum.Retried, sum.Cancelled); err != nil {
+		if _, err := t.exec("add_trend_counts", sum.Step, sum.Queue, sum.Complete, sum.Failed, sum.Retried, sum.Cancelled); err != nil {
 			return err
 		}
 		all = all[n:]

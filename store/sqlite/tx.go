@@ -38,14 +38,14 @@ func (t *tx) guarded(act func() error) error {
 		*t.sheaves, t.pages = nil, pages
 	}
 	if err != nil && !t.conn.AutocommitEnabled() {
-		if _, undone := t.exec("savepoint-undo"); undone != nil {
+		if _, undone := t.exec("savepoint_rollback"); undone != nil {
 			return errors.Join(err, undone)
 		}
 	}
 	if t.conn.AutocommitEnabled() {
 		return err
 	}
-	if _, released := t.exec("savepoint-release"); released != nil {
+	if _, released := t.exec("savepoint_release"); released != nil {
 		return errors.Join(err, released)
 	}
 	return err

@@ -46,7 +46,7 @@ func (v *view) behold() (err error) {
 	v.valves = v.newValves()
 	if slices.ContainsFunc(v.holds, func(h held) bool { return h.scope == "dependency" && h.inForce(v.now) }) {
 		v.kinds = map[string]string{}
-		err = v.rows("claim-kinds", nil, func(st *sqlite.Stmt) error {
+		err = v.rows("kind_read", nil, func(st *sqlite.Stmt) error {
 			v.kinds[st.ColumnText(0)] = st.ColumnText(1)
 			return nil
 		})
@@ -100,7 +100,7 @@ func (v *view) survey(many int) (all []int64, n int, err error) {
 		}
 		many = len(all)
 	}
-	return nil, many, v.rows("claim-probe", []any{numbers(own)}, func(st *sqlite.Stmt) error {
+	return nil, many, v.rows("probe_lines", []any{numbers(own)}, func(st *sqlite.Stmt) error {
 		v.admit(st.ColumnInt64(0))
 		return nil
 	})
@@ -121,7 +121,7 @@ func (v *view) own() []*lane.Lane {
 // walk finds lines that are not empty, so many at most, and admits them if these are all.
 func (v *view) walk(most int) (all []int64, err error) {
 	all = []int64{}
-	err = v.rows("claim-lines", []any{most}, func(st *sqlite.Stmt) error {
+	err = v.rows("find_lines", []any{most}, func(st *sqlite.Stmt) error {
 		all = append(all, st.ColumnInt64(0))
 		return nil
 	})
@@ -181,7 +181,7 @@ func (v *view) peek(l line, from, to int64, depth int) (keys []lane.Key, err err
 
 // peekAfter reads the first keys of a line behind a job of the first of these priorities, up to the last of them.
 func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) (keys []lane.Key, err error) {
-	err = v.rows("claim-peek", []any{l.number, from, after, to, depth}, func(st *sqlite.Stmt) error {
+	err = v.rows("peek", []any{l.number, from, after, to, depth}, func(st *sqlite.Stmt) error {
 		keys = append(keys, lane.Key{Priority: int16(st.ColumnInt64(0)), Job: columnID(st, 1)})
 		return nil
 	})
@@ -190,7 +190,7 @@ func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) 
 
 // priorities are those that wait in a line, lowest first.
 func (v *view) priorities(l line) (all []int16, err error) {
-	err = v.rows("claim-priorities", []any{l.number}, func(st *sqlite.Stmt) error {
+	err = v.rows("find_priorities", []any{l.number}, func(st *sqlite.Stmt) error {
 		all = append(all, int16(st.ColumnInt64(0)))
 		return nil
 	})

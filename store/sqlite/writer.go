@@ -365,11 +365,11 @@ func (w *writer) look() error {
 		return nil
 	}
 	var version int64
-	if _, err := w.session.one("data-version", nil, &version); err != nil || version == w.version && w.seen {
+	if _, err := w.session.one("data_version", nil, &version); err != nil || version == w.version && w.seen {
 		return err
 	}
 	var work, cancel bool
-	if _, err := w.session.one("await-news", nil, &work, &cancel); err != nil {
+	if _, err := w.session.one("check_work", nil, &work, &cancel); err != nil {
 		return err
 	}
 	if err := w.lanes.learn(w.session); err != nil {

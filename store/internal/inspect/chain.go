@@ -34,7 +34,7 @@ type chain struct {
 // chain computes every hash anew.
 func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 	var c chain
-	err := i.q.Query(ctx, i.statements["inspect chain"], nil, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_chain"], nil, func(r Row) error {
 		c.begin(r)
 		if c.broken == nil {
 			c.follow(r)
@@ -42,7 +42,7 @@ func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 		return nil
 	})
 	if err == nil && !c.begun {
-		err = i.q.Query(ctx, i.statements["inspect empty chain"], nil, func(r Row) error {
+		err = i.q.Query(ctx, i.statements["inspect_empty_chain"], nil, func(r Row) error {
 			c.begin(r)
 			return nil
 		})
@@ -101,7 +101,7 @@ func (c *chain) shorten(detail string) {
 	}
 }
 
-// follow adds the line of a row of the statement "inspect chain".
+// follow adds the line of a row of the statement "inspect_chain".
 func (c *chain) follow(r Row) {
 	link, said := r.Int(5), strings.ToLower(r.Text(6))
 	if link != c.link+1 {

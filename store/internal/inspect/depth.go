@@ -39,7 +39,7 @@ func (i *Inspector) Depths(ctx context.Context) ([]holdfast.Depth, error) {
 		return nil, err
 	}
 	stood := map[string]int{} // by place
-	err := i.q.Query(ctx, i.statements["inspect depths"], []any{mostElsewhere + 1, time.Unix(0, 0), endOfTime, holdfast.ID{}, lastID}, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_depths"], []any{mostElsewhere + 1, time.Unix(0, 0), endOfTime, holdfast.ID{}, lastID}, func(r Row) error {
 		d.add(r.Text(1), r.Text(2), r.Int(3), r.Time(4))
 		stood[r.Text(0)] += r.Int(3)
 		return nil
@@ -120,7 +120,7 @@ func (d *depths) all() []holdfast.Depth {
 // counted to an equal share of half of what may be counted; the queues that have more share the rest. So one that is full leaves the others exact.
 func (i *Inspector) deepen(ctx context.Context, d *depths) error {
 	lines, found, seen := map[string][]int{}, 0, map[int]bool{}
-	err := i.q.Query(ctx, i.statements["inspect strands"], []any{mostLines + 1}, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_segments"], []any{mostLines + 1}, func(r Row) error {
 		queue, line := r.Text(2), r.Int(0)
 		d.add("ready", queue, 0, r.Time(3))
 		if !seen[line] {
@@ -181,7 +181,7 @@ func (i *Inspector) countLines(ctx context.Context, queues []string, lines map[s
 		return nil, err
 	}
 	counted := make([]int, len(queues))
-	return counted, i.q.Query(ctx, i.statements["inspect depth of lines"], []any{string(text), enough + 1}, func(r Row) error {
+	return counted, i.q.Query(ctx, i.statements["inspect_line_counts"], []any{string(text), enough + 1}, func(r Row) error {
 		counted[r.Int(0)] = r.Int(1)
 		return nil
 	})
@@ -190,7 +190,7 @@ func (i *Inspector) countLines(ctx context.Context, queues []string, lines map[s
 // unseen adds the queues whose lines may not have been looked at, because others have too many.
 func (i *Inspector) unseen(ctx context.Context, d *depths) error {
 	d.everywhere("ready")
-	return i.q.Query(ctx, i.statements["inspect queues"], []any{mostQueues}, func(r Row) error {
+	return i.q.Query(ctx, i.statements["inspect_queues"], []any{mostQueues}, func(r Row) error {
 		d.queue(r.Text(0))
 		return nil
 	})

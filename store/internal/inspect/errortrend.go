@@ -42,7 +42,7 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 	since := sqltext.StepOf(now.Add(-within), every)
 	of := map[string]*holdfast.ErrorTrend{}
 	var groups []holdfast.ErrorGroup
-	err = i.q.Query(ctx, i.statements["inspect error ends"], []any{string(named), mostDead, newestFailures}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_error_outcomes"], []any{string(named), mostDead, newestFailures}, func(r Row) error {
 		trend := ends(r)
 		trend.Failures = make([]int, now.Sub(since)/every+1)
 		of[trend.Fingerprint] = &trend
@@ -61,7 +61,7 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 			}
 		}
 	} else {
-		err = i.q.Query(ctx, i.statements["inspect error trends"], []any{string(named), int(every.Microseconds()), since, now}, func(r Row) error {
+		err = i.q.Query(ctx, i.statements["inspect_error_trends"], []any{string(named), int(every.Microseconds()), since, now}, func(r Row) error {
 			if trend := of[r.Text(0)]; trend != nil {
 				trend.Failures[r.Time(1).Sub(since)/every] += r.Int(2)
 			}
@@ -87,7 +87,7 @@ func areTexts(all []string) error {
 	return nil
 }
 
-// ends reads one row of the statement "inspect error ends".
+// ends reads one row of the statement "inspect_error_outcomes".
 func ends(r Row) holdfast.ErrorTrend {
 	trend := holdfast.ErrorTrend{Fingerprint: r.Text(0), Dead: r.Int(1)}
 	for state := range strings.FieldsSeq(r.Text(2)) {

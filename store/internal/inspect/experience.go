@@ -34,14 +34,14 @@ func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]hol
 		return nil, err
 	}
 	var all []holdfast.Experience
-	err = i.q.Query(ctx, i.statements["inspect first attempts"], []any{first, last, from}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_first_attempts"], []any{first, last, from}, func(r Row) error {
 		all = append(all, holdfast.Experience{Kind: r.Text(0), Attempts: r.Int(1), Complete: r.Int(2)})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = i.q.Query(ctx, i.statements["inspect experience"], []any{first, last, from}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_experience"], []any{first, last, from}, func(r Row) error {
 		all = append(all, holdfast.Experience{
 			Kind: r.Text(0), Code: r.Text(1), Number: r.Int(2), Attempts: r.Int(3), Complete: r.Int(4), Again: r.Int(5), GaveUp: r.Int(6),
 			Took: time.Duration(r.Int(7)) * time.Microsecond, Wasted: time.Duration(r.Int(8)) * time.Microsecond,
@@ -59,7 +59,7 @@ func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]hol
 func (i *Inspector) firstID(ctx context.Context, since time.Time) (first holdfast.ID, err error) {
 	since = since.Add(-skew)
 	behind := time.Duration(0)
-	err = i.q.Query(ctx, i.statements["inspect newest"], nil, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_newest_job"], nil, func(r Row) error {
 		if id := r.ID(0); id[6]>>4 == 7 {
 			made := time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 			behind = max(behind, r.Time(1).Sub(made))

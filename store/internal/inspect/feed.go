@@ -77,7 +77,7 @@ func (i *Inspector) complete(ctx context.Context, tellings []telling) error {
 
 // pages reads what pages name after a number, and where the feed stands.
 func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed holdfast.Feed, tellings []telling, err error) {
-	err = i.q.Query(ctx, i.statements["inspect feed"], []any{int(after), limit}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_feed"], []any{int(after), limit}, func(r Row) error {
 		feed.Head, feed.Purged = int64(r.Int(0)), int64(r.Int(1))
 		if r.Null(2) {
 			return nil
@@ -165,7 +165,7 @@ func (i *Inspector) readLines(ctx context.Context, tellings []telling) error {
 	if len(at) == 0 {
 		return nil
 	}
-	return i.q.Query(ctx, i.statements["inspect lines"], []any{string(append(list, ']'))}, func(r Row) error {
+	return i.q.Query(ctx, i.statements["inspect_story_lines"], []any{string(append(list, ']'))}, func(r Row) error {
 		e := &tellings[at[r.Int(0)]].Event
 		e.Job, e.Subject, e.At, e.Name, e.Actor = r.ID(1), r.Text(2), r.Time(3), r.Text(4), r.Text(5)
 		e.Reason, e.Request, e.Token, e.Generation = r.Text(6), r.Text(7), r.Int(8), r.Int(9)
@@ -183,7 +183,7 @@ func (i *Inspector) readOwners(ctx context.Context, tellings []telling) error {
 			named.add(n, group, 0)
 		}
 	}
-	return i.about(ctx, "inspect group names", &named, func(n int, r Row) {
+	return i.about(ctx, "inspect_group_names", &named, func(n int, r Row) {
 		tellings[n].Owner = r.Text(1)
 		if name := r.Text(2); name != "" {
 			tellings[n].Context = map[string]string{"name": name}

@@ -104,7 +104,7 @@ func readGroupRow(r Row, now time.Time) holdfast.Group {
 // members counts the members of a group by where they stand.
 func (i *Inspector) members(ctx context.Context, id holdfast.ID) (m holdfast.Members, err error) {
 	leased := 0
-	err = i.q.Query(ctx, i.statements["inspect members"], []any{id}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_group_members"], []any{id}, func(r Row) error {
 		count := map[string]*int{
 			"waiting": &m.Waiting, "queued": &m.Queued, "processing": &m.Processing, "leased": &leased,
 			"complete": &m.Complete, "failed": &m.Failed, "cancelled": &m.Cancelled,

@@ -45,11 +45,11 @@ func (i *Inspector) Events(ctx context.Context, subject string, limit int) ([]ho
 	if limit == 0 {
 		limit = usualPage
 	}
-	return i.tell(ctx, "inspect story", holdfast.Event{Subject: subject}, subject, limit)
+	return i.tell(ctx, "inspect_subject_events", holdfast.Event{Subject: subject}, subject, limit)
 }
 
 func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]holdfast.Event, error) {
-	return i.tell(ctx, "inspect events", holdfast.Event{Job: id}, id)
+	return i.tell(ctx, "inspect_job_events", holdfast.Event{Job: id}, id)
 }
 
 // tell reads events, each about what the first one is about.
@@ -69,11 +69,11 @@ func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event,
 
 // attempts reads what was applied and what came too late, and puts each late one where it arrived.
 func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdfast.Event) ([]holdfast.Attempt, error) {
-	applied, err := i.spans(ctx, "inspect attempts", id)
+	applied, err := i.spans(ctx, "inspect_attempts", id)
 	if err != nil {
 		return nil, err
 	}
-	late, err := i.spans(ctx, "inspect late", id)
+	late, err := i.spans(ctx, "inspect_late_results", id)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
 		return nil, err
 	}
 	var holds []holdfast.Hold
-	err = i.q.Query(ctx, i.statements["inspect holds"], []any{now}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_holds"], []any{now}, func(r Row) error {
 		holds = append(holds, readHold(r, now))
 		return nil
 	})
@@ -36,7 +36,7 @@ func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
 	return holds, err
 }
 
-// readHold reads one row of the statement "inspect holds".
+// readHold reads one row of the statement "inspect_holds".
 func readHold(r Row, now time.Time) holdfast.Hold {
 	hold := holdfast.Hold{}.Upon(r.Text(0), r.Text(1))
 	hold.Source, hold.Retries, hold.AtMost = r.Text(2), r.Bool(3), r.Int(4)
@@ -56,7 +56,7 @@ func (i *Inspector) Records(ctx context.Context, room string) ([]holdfast.Record
 		return nil, err
 	}
 	var records []holdfast.Record
-	err = i.q.Query(ctx, i.statements["inspect records"], []any{room}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_records"], []any{room}, func(r Row) error {
 		records = append(records, holdfast.Record{
 			Room: room, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
 		})

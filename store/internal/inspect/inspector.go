@@ -45,7 +45,7 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 	}
 	job := jobs[0]
 	if !job.Group.IsZero() {
-		err = i.q.Query(ctx, i.statements["inspect after"], []any{id}, func(r Row) error {
+		err = i.q.Query(ctx, i.statements["inspect_upstreams"], []any{id}, func(r Row) error {
 			job.After = append(job.After, r.ID(0))
 			return nil
 		})
@@ -61,7 +61,7 @@ func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 		return 0, err
 	}
 	ahead := 0
-	err = i.q.Query(ctx, i.statements["inspect ahead"], []any{id}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_ahead"], []any{id}, func(r Row) error {
 		ahead = r.Int(0)
 		return nil
 	})
@@ -72,7 +72,7 @@ func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 // workers.
 func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 	depends := map[string]string{}
-	err := i.q.Query(ctx, i.statements["inspect kinds"], nil, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_kinds"], nil, func(r Row) error {
 		depends[r.Text(0)] = r.Text(1)
 		return nil
 	})
@@ -80,7 +80,7 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 		return nil, err
 	}
 	var workers []holdfast.Presence
-	err = i.current(ctx, "inspect workers", func(r Row) error {
+	err = i.current(ctx, "inspect_workers", func(r Row) error {
 		worker := holdfast.Presence{
 			Worker: r.Text(0), Queues: r.Texts(1), Kinds: r.Texts(2), Slots: r.Int(3),
 			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6), Version: r.Text(7),
@@ -104,7 +104,7 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 // holds.
 func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 	var counts []holdfast.Count
-	err := i.whole(ctx, i.statements["inspect counts"], nil, func(r Row) error {
+	err := i.whole(ctx, i.statements["inspect_counts"], nil, func(r Row) error {
 		counts = append(counts, holdfast.Count{
 			Queue: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Due: r.Bool(3), Jobs: r.Int(4), Oldest: r.Time(5),
 		})

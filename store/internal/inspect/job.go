@@ -21,7 +21,7 @@ func (i *Inspector) page(ctx context.Context, pick query, beside string) (jobs [
 		return nil, false, err
 	}
 	bytes := 0
-	text := "WITH page AS (" + pick.text + ")" + beside + "\n" + i.statements["inspect jobs"]
+	text := "WITH page AS (" + pick.text + ")" + beside + "\n" + i.statements["inspect_jobs"]
 	err = i.q.Query(ctx, text, pick.args, func(r Row) error {
 		job := readJob(r)
 		job.AsOf = now.UTC()
@@ -60,7 +60,7 @@ func (i *Inspector) leaseOfOne() string {
 	return ", holdfast_leased AS (SELECT m.* FROM holdfast_lease h CROSS JOIN main.holdfast_leased m ON m.lease = h.id WHERE instr(h.jobs, $1) > 0 AND m.job = $1)"
 }
 
-// readJob reads one row of the statement "inspect jobs".
+// readJob reads one row of the statement "inspect_jobs".
 func readJob(r Row) holdfast.Job {
 	job := holdfast.Job{
 		ID: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Args: readable(r.Text(3)), Priority: int16(r.Int(4)), Owner: r.Text(5), Tags: r.Texts(6),

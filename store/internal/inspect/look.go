@@ -279,7 +279,7 @@ func (i *Inspector) dead(ctx context.Context, f holdfast.Filter) (source, error)
 		s.covers = []string{"state"}
 		s.where = func(*picker) []string { return []string{"p.state = 'failed'", "p.discarded_at IS NULL"} }
 	default:
-		strands, many, err := i.keys(ctx, "inspect codes", []any{mostStrands + 1}, func(r Row) any { return []string{r.Text(0)} })
+		strands, many, err := i.keys(ctx, "inspect_failed_codes", []any{mostStrands + 1}, func(r Row) any { return []string{r.Text(0)} })
 		if err != nil || many {
 			return finished, err
 		}

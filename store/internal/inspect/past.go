@@ -121,7 +121,7 @@ func (i *Inspector) readErrorHours(ctx context.Context, fingerprints []string, f
 	if err != nil || !from.Before(to) {
 		return nil, err
 	}
-	err = i.q.Query(ctx, i.statements["inspect error hours"], []any{string(named), int(hour.Microseconds()), from, to}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_error_hours"], []any{string(named), int(hour.Microseconds()), from, to}, func(r Row) error {
 		rows = append(rows, errorHour{r.Text(0), r.Time(1), r.Text(2), r.Text(3), r.Text(4), r.Text(5), r.Int(6)})
 		return nil
 	})

@@ -72,7 +72,7 @@ func TestPostgresUnderstandsEveryQuestion(t *testing.T) {
 	}
 	_, err = i.Job(t.Context(), id(1))
 	ask("job", err)
-	for _, name := range []string{"inspect attempts", "inspect late", "inspect events", "inspect ahead"} {
+	for _, name := range []string{"inspect_attempts", "inspect_late_results", "inspect_job_events", "inspect_ahead"} {
 		ask(name, i.q.Query(t.Context(), i.statements[name], []any{id(1)}, nil))
 	}
 	_, err = i.Counts(t.Context())

@@ -65,7 +65,7 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 // PurgeCounts tells how many jobs were purged ever, by rule, kind, state and code.
 func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error) {
 	var counts []holdfast.PurgeCount
-	err := i.whole(ctx, i.statements["inspect purge counts"], nil, func(r Row) error {
+	err := i.whole(ctx, i.statements["inspect_purge_counts"], nil, func(r Row) error {
 		counts = append(counts, holdfast.PurgeCount{Rule: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Code: r.Text(3), Jobs: r.Int(4), Last: r.Time(5)})
 		return nil
 	})
@@ -87,13 +87,13 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 	if f.Limit > 0 {
 		limit = min(f.Limit, largestArtifacts)
 	}
-	name, of := "inspect artifacts", any(f.Job)
+	name, of := "inspect_artifacts", any(f.Job)
 	if f.Due {
 		now, err := i.now(ctx)
 		if err != nil {
 			return nil, err
 		}
-		name, of = "inspect due artifacts", now
+		name, of = "inspect_due_artifacts", now
 	}
 	var artifacts []holdfast.Artifact
 	err := i.q.Query(ctx, i.statements[name], []any{of, limit}, func(r Row) error {
@@ -109,7 +109,7 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 // absent says why there is no job of that id: there never was one, or retention has purged it.
 func (i *Inspector) absent(ctx context.Context, id holdfast.ID) error {
 	answer := notFound(id)
-	err := i.q.Query(ctx, i.statements["inspect tombstone"], []any{id}, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_tombstone"], []any{id}, func(r Row) error {
 		answer = &holdfast.Error{Kind: holdfast.ErrPurged, Job: id, Message: fmt.Sprintf("job %s was purged on %s by the rule %q: only its tombstone is left",
 			id, r.Time(0).Format("2006-01-02 15:04:05 UTC"), r.Text(1))}
 		return nil

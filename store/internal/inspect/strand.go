@@ -51,7 +51,7 @@ func (i *Inspector) strandsOf(ctx context.Context, p *picker) (name string, args
 	q := &picker{dialect: p.dialect, filter: p.filter}
 	names := q.names("n")
 	if len(names) == 0 {
-		return "inspect strands", []any{mostStrands + 1}, nil, nil
+		return "inspect_segments", []any{mostStrands + 1}, nil, nil
 	}
 	lines, met := []int{}, 0
 	err = i.q.Query(ctx, "SELECT n.id FROM holdfast_lane n WHERE "+strings.Join(names, " AND ")+" LIMIT "+q.bind(mostStrands+1), q.args, func(r Row) error {
@@ -60,10 +60,10 @@ func (i *Inspector) strandsOf(ctx context.Context, p *picker) (name string, args
 		return nil
 	})
 	if err != nil || met > mostStrands {
-		return "inspect strands", []any{mostStrands + 1}, nil, err
+		return "inspect_segments", []any{mostStrands + 1}, nil, err
 	}
 	text, err := json.Marshal(lines)
-	return "inspect strands of lines", []any{mostStrands + 1, string(text)}, []string{"kind", "queue", "owner", "dependency"}, err
+	return "inspect_segments_of_lines", []any{mostStrands + 1, string(text)}, []string{"kind", "queue", "owner", "dependency"}, err
 }
 
 // keys are those of the strands that a statement finds, as JSON, but for the ones that are nil; or that there are too many of them.

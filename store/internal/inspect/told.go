@@ -19,7 +19,7 @@ func (i *Inspector) readFacts(ctx context.Context, tellings []telling) error {
 			named.add(n, t.Job, t.Token)
 		}
 	}
-	return i.about(ctx, "inspect told", &named, func(n int, r Row) {
+	return i.about(ctx, "inspect_event_details", &named, func(n int, r Row) {
 		t := &tellings[n]
 		t.Kind, t.Queue, t.Owner, t.Group = r.Text(1), r.Text(2), r.Text(3), r.ID(4)
 		if t.line == 0 {
@@ -28,7 +28,7 @@ func (i *Inspector) readFacts(ctx context.Context, tellings []telling) error {
 	})
 }
 
-// befell completes what befell a job from the row of the statement "inspect told".
+// befell completes what befell a job from the row of the statement "inspect_event_details".
 func (t *telling) befell(r Row) {
 	if !r.Null(6) {
 		t.Generation = r.Int(6) // also of an attempt that has only begun

@@ -43,7 +43,7 @@ func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]h
 
 // readTrends reads what became of attempts between two instants.
 func (i *Inspector) readTrends(ctx context.Context, from, to time.Time, step time.Duration) (trends []holdfast.Trend, err error) {
-	err = i.q.Query(ctx, i.statements["inspect trends"], []any{from, int(step.Microseconds()), to}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_trends"], []any{from, int(step.Microseconds()), to}, func(r Row) error {
 		trends = append(trends, holdfast.Trend{Step: r.Time(0), Queue: r.Text(1), Complete: r.Int(2), Failed: r.Int(3), Retried: r.Int(4), Cancelled: r.Int(5)})
 		return nil
 	})

@@ -5,7 +5,7 @@
 -- Where a text reads from "standing", the inspector puts the statement of that name in front. $1 is the store's clock; in a
 -- promise that begins with "overdue:" it is the clock less the time that the duties are granted.
 
--- name: audit standing
+-- name: audit_job_rows
 -- Every row that says where a job stands, with its counters. The facts are not read.
 SELECT 'ready' AS place, job, token, failures, crashes, interrupts, generation FROM holdfast_ready
 UNION ALL

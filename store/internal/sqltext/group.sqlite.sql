@@ -1,52 +1,52 @@
--- name: group-add
+-- name: group_add
 -- An id that exists already changes nothing here, and is refused by the caller.
 INSERT INTO holdfast_group (id, name, owner, parent, quorum, expire_at, then_jobs, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
 
--- name: group-state
+-- name: find_group_state
 -- Whether a group takes members. Who writes is alone, so nobody seals it in between.
 SELECT state FROM holdfast_group WHERE id = $1
 
--- name: group-seal
+-- name: group_seal
 -- Once. (attend counts: whoever looked before sees that it has grown.)
 UPDATE holdfast_group SET sealed_at = $2, state = 'processing', attend = attend + 1, live = NULL WHERE id = $1 AND sealed_at IS NULL
 
--- name: group-attend
+-- name: flag_group
 -- It is to be looked at although no member of it has just ended.
 UPDATE holdfast_group SET attend = attend + 1 WHERE id = $1
 
--- name: group-calm
+-- name: clear_group_flag
 -- It was looked at, and nobody has asked for another look since.
 UPDATE holdfast_group SET attend = 0 WHERE id = $1 AND attend = $2
 
--- name: group-live
+-- name: save_group_cursor
 -- How far down its members have ended, unless one of them has begun anew since.
 UPDATE holdfast_group SET live = $2 WHERE id = $1 AND attend = $3
 
--- name: group-find
+-- name: group_find
 -- How a group stands.
 SELECT state, generation, coalesce(ending, ''), coalesce(expire_at, 0), attend, coalesce(live, x''), quorum, coalesce(parent, x''),
        coalesce(owner, ''), coalesce(then_jobs, '')
   FROM holdfast_group WHERE id = $1
 
--- name: group-first-live
+-- name: find_last_live_member
 -- The highest member that has not ended, from the cursor down.
 SELECT j.id FROM holdfast_job j
  WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
  ORDER BY j.id DESC LIMIT 1
 
--- name: group-live-inside
+-- name: find_live_child_group
 -- A group inside it that has not settled.
 SELECT id FROM holdfast_group WHERE parent = $1 AND settled_at IS NULL LIMIT 1
 
--- name: group-live-members
+-- name: find_uncancelled_members
 -- Members that have not ended and were not asked to stop yet, from the cursor down.
 SELECT j.id FROM holdfast_job j
  WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
    AND NOT EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = j.id)
  ORDER BY j.id DESC LIMIT $3 + 0
 
--- name: group-count
+-- name: group_count
 -- How the members have ended: those that are there, those that were purged, and groups inside.
 SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)
   FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id = $1
@@ -56,101 +56,101 @@ SELECT count(*), coalesce(sum(t.state = 'complete'), 0), coalesce(sum(t.state = 
 UNION ALL
 SELECT count(*), coalesce(sum(g.state = 'ready'), 0), coalesce(sum(g.state <> 'ready'), 0), 0 FROM holdfast_group g WHERE g.parent = $1
 
--- name: group-settle
+-- name: group_settle
 -- Once per generation, and only if no member has begun anew since they were counted.
 UPDATE holdfast_group SET state = $2, settled_at = $3, complete = $4, failed = $5, cancelled = $6, attend = 0, live = NULL
  WHERE id = $1 AND attend = $7 AND settled_at IS NULL AND sealed_at IS NOT NULL
 
--- name: group-end
+-- name: group_end
 -- What is left of it is to be cancelled. The first word stands.
 UPDATE holdfast_group SET ending = $2, sealed_at = coalesce(sealed_at, $3), state = 'processing', attend = attend + 1, live = NULL
  WHERE id = $1 AND settled_at IS NULL AND ending IS NULL
 
--- name: group-end-inside
+-- name: end_child_groups
 -- And of the groups inside it.
 UPDATE holdfast_group SET ending = $2, sealed_at = coalesce(sealed_at, $3), state = 'processing', attend = attend + 1, live = NULL
  WHERE parent = $1 AND settled_at IS NULL AND ending IS NULL
 
--- name: group-stir
+-- name: reset_group_cursor
 -- A member has begun anew.
 UPDATE holdfast_group SET live = NULL, attend = attend + 1 WHERE id = $1
 
--- name: group-reopen
+-- name: group_reopen
 -- A settled group begins its next generation.
 UPDATE holdfast_group SET state = 'processing', settled_at = NULL, ending = NULL, generation = generation + 1, complete = NULL, failed = NULL,
        cancelled = NULL
  WHERE id = $1 AND settled_at IS NOT NULL
 
--- name: group-inside
+-- name: find_child_groups
 -- The groups inside one.
 SELECT id FROM holdfast_group WHERE parent = $1
 
--- name: group-again
+-- name: find_failed_members
 -- Members that failed, and those that never ran because of one.
 SELECT f.job, f.upstream IS NOT NULL FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id
  WHERE j.group_id = $1 AND (f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL)
 
--- name: after-add
+-- name: after_add
 -- A member ends before another starts.
 INSERT INTO holdfast_after (upstream, job, regardless) VALUES ($1, $2, $3)
 
--- name: after-upstream
+-- name: find_upstream
 -- Of which group a job is a member, and whether it has ended.
 SELECT coalesce(j.group_id, zeroblob(16)), EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) FROM holdfast_job j WHERE j.id = $1
 
--- name: after-judge
+-- name: find_upstream_states
 -- How those ended for which a member waits.
 SELECT a.upstream, a.regardless, coalesce(f.state, t.state, '')
   FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream LEFT JOIN holdfast_tombstone t ON t.job = a.upstream
  WHERE a.job = $1
 
--- name: after-followers
+-- name: find_followers
 -- Who still waits for some of these.
 SELECT a.job FROM holdfast_after a CROSS JOIN holdfast_later l ON l.job = a.job
  WHERE a.upstream IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND l.hold = ''
 
--- name: after-waiting
+-- name: find_waiting_members
 -- The members of a group that wait for others.
 SELECT j.id FROM holdfast_job j CROSS JOIN holdfast_later l ON l.job = j.id WHERE j.group_id = $1 AND l.hold = ''
 
--- name: after-finish
+-- name: after_cancel
 -- It never ran, because of one that did not complete.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, upstream)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'cancelled', $8)
 
--- name: after-release
+-- name: clear_group_wait
 -- Those for which it waited have ended; its own time has not come yet.
 UPDATE holdfast_later SET due_at = due_at - 31557600000000000, hold = NULL WHERE job = $1 AND hold = ''
 
--- name: later-wait
+-- name: wait_for_members
 -- It waits for members of its group, out of promotion's sight.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 VALUES ($1 + 31557600000000000, $2, $3, 0, 0, 0, $4, '')
 
--- name: later-wait-again
+-- name: return_to_waiting
 -- The same for one that waited before. A time of its own that has not come yet still counts: it never ran.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT max($1, coalesce(j.run_at, 0)) + 31557600000000000, j.id, $3, 0, 0, 0, $4, '' FROM holdfast_job j WHERE j.id = $2
 
--- name: conclude-pages
+-- name: conclude_pages
 -- Who has ended since groups were last concluded.
 SELECT first, events, jobs FROM holdfast_outbox WHERE first > $1 AND name IN ('complete', 'failed', 'cancelled') ORDER BY first
 
--- name: conclude-members
+-- name: find_ended_members
 -- Which of these jobs are members of groups.
 SELECT id, group_id FROM holdfast_job
  WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND +group_id IS NOT NULL
 
--- name: conclude-attended
+-- name: find_flagged_groups
 -- Groups that are to be looked at although no member of them has just ended.
 SELECT id FROM holdfast_group WHERE attend <> 0 AND id > $1 ORDER BY id LIMIT $2 + 0
 
--- name: conclude-overdue
+-- name: find_expired_groups
 -- Groups whose time is up. One that a person has opened again has all the time it needs.
 SELECT id FROM holdfast_group
  WHERE expire_at <= $1 AND expire_at IS NOT NULL AND settled_at IS NULL AND ending IS NULL AND generation = 1
  ORDER BY expire_at LIMIT $2 + 0
 
--- name: conclude-move
+-- name: advance_concluded
 -- How far groups have followed, unless somebody else was faster.
 UPDATE holdfast_feed SET concluded = $2 WHERE one = 1 AND concluded = $1

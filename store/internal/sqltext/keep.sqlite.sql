@@ -1,27 +1,27 @@
--- name: renew-lease
+-- name: lease_renew
 -- One narrow update whatever the batch holds. A batch that expired and was not taken yet is revived.
 UPDATE holdfast_lease SET expires_at = $2 WHERE id = $1
 
--- name: cancel-list
+-- name: cancel_list
 -- Requests to cancel are few: they are what is walked through.
 SELECT job FROM holdfast_cancel
 
--- name: note-progress
+-- name: save_progress
 -- The last word on progress replaces the one before.
 INSERT INTO holdfast_carry (job, percent, note, noted_at) VALUES ($1, $2, $3, $4)
     ON CONFLICT (job) DO UPDATE SET percent = excluded.percent, note = excluded.note, noted_at = excluded.noted_at
 
--- name: note-checkpoint
+-- name: save_checkpoint
 -- The last checkpoint replaces the one before.
 INSERT INTO holdfast_carry (job, checkpoint) VALUES ($1, $2)
     ON CONFLICT (job) DO UPDATE SET checkpoint = excluded.checkpoint
 
--- name: promote-bound
+-- name: find_promote_bound
 -- The last key to promote, if there are more than the limit. Rows without facts do not count: they are the audit's.
 SELECT l.due_at, l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
  WHERE l.due_at <= $1 ORDER BY l.due_at, l.job LIMIT 1 OFFSET $2 + 0
 
--- name: promote-ready
+-- name: promote
 -- Everything due up to the key, in one pass.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
 SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, l.due_at
@@ -29,12 +29,12 @@ SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job,
  WHERE (l.due_at, l.job) <= ($1, $2)
     ON CONFLICT DO NOTHING
 
--- name: promote-leave
+-- name: delete_promoted
 -- The same range leaves later.
 DELETE FROM holdfast_later
  WHERE (due_at, job) <= ($1, $2) AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
--- name: promote-aside
+-- name: find_free_tag
 -- A tag behind which jobs were set aside, and which is held no more. Tags are walked from one to the next. (The empty one is no
 -- tag: those jobs wait for members of their group.)
 WITH RECURSIVE aside (tag) AS (
@@ -46,11 +46,11 @@ SELECT tag FROM aside
    AND NOT EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = aside.tag AND (h.until IS NULL OR h.until > $1))
  LIMIT 1
 
--- name: promote-aside-bound
+-- name: find_set_aside_bound
 -- The last of them to bring back, if there are more than the limit.
 SELECT l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job WHERE l.hold = $1 ORDER BY l.job LIMIT 1 OFFSET $2 + 0
 
--- name: promote-aside-ready
+-- name: promote_set_aside
 -- Back to where they were taken from.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
 SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
@@ -59,23 +59,23 @@ SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job,
  WHERE l.hold = $1 AND l.job <= $2
     ON CONFLICT DO NOTHING
 
--- name: promote-aside-leave
+-- name: delete_promoted_set_aside
 -- The same range leaves later.
 DELETE FROM holdfast_later WHERE hold = $1 AND job <= $2 AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
--- name: facts
+-- name: job_facts
 -- The facts of a job, in the columns of claim-read.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
        j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id = $1
 
--- name: expire-ended
+-- name: expiry_sweep
 -- A job that has ended needs no expiry any more.
 DELETE FROM holdfast_expiry
  WHERE expire_at <= $1 AND EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = holdfast_expiry.job)
 
--- name: expire-queued
+-- name: find_expired
 -- Queued jobs that can no longer start in time, wherever they wait. What is being processed is left alone. Each due expiry is looked up by key in all three
 -- places: among first attempts, among retries and among those that wait.
 SELECT e.expire_at, e.job, coalesce(r.token, t.token, l.token), coalesce(r.failures, t.failures, l.failures), coalesce(r.crashes, t.crashes, l.crashes),
@@ -87,17 +87,17 @@ SELECT e.expire_at, e.job, coalesce(r.token, t.token, l.token), coalesce(r.failu
  WHERE e.expire_at <= $1 AND coalesce(r.token, t.token, l.token) IS NOT NULL
  ORDER BY e.expire_at, e.job LIMIT $2 + 0
 
--- name: ready-drop
+-- name: delete_ready
 -- Out of its lane. Its key is in the facts.
 DELETE FROM holdfast_ready
  WHERE lane IN (SELECT lane FROM holdfast_job WHERE id = $1 UNION ALL SELECT -lane FROM holdfast_job WHERE id = $1)
    AND priority = (SELECT priority FROM holdfast_job WHERE id = $1) AND job = $1
 
--- name: later-drop
+-- name: delete_later
 -- Its wait is over.
 DELETE FROM holdfast_later WHERE job = $1
 
--- name: deadline-due
+-- name: find_due_deadlines
 -- Promises whose time has come, with the job as it waits, if it still does.
 SELECT d.at, d.job, d.token, coalesce(r.token, l.token, -1), coalesce(r.generation, l.generation, 0)
   FROM holdfast_deadline d
@@ -106,31 +106,31 @@ SELECT d.at, d.job, d.token, coalesce(r.token, l.token, -1), coalesce(r.generati
   LEFT JOIN holdfast_later l ON l.job = d.job
  WHERE d.at <= $1 ORDER BY d.at, d.job LIMIT $2 + 0
 
--- name: deadline-drop
+-- name: delete_deadlines
 -- Looked at once, kept or broken.
 DELETE FROM holdfast_deadline WHERE (at, job) <= ($1, $2)
 
--- name: present
+-- name: upsert_worker
 -- The first report says since when, the last one until when.
 INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until, version, codes, policy, misses) VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9, $10)
     ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots,
                                      seen_at = excluded.seen_at, until = excluded.until, version = excluded.version,
                                      codes = excluded.codes, policy = excluded.policy, misses = excluded.misses
 
--- name: kind-keep
+-- name: declare_kind
 -- What a kind depends on, written only when it is new.
 INSERT INTO holdfast_kind (kind, dependency) VALUES ($1, $2)
     ON CONFLICT (kind) DO UPDATE SET dependency = excluded.dependency WHERE holdfast_kind.dependency <> excluded.dependency
 
--- name: absent
+-- name: delete_worker
 -- A worker that leaves is forgotten at once.
 DELETE FROM holdfast_worker WHERE name = $1
 
--- name: await-news
+-- name: check_work
 -- What another process may have left to do, after it wrote something.
 SELECT EXISTS (SELECT 1 FROM holdfast_ready), EXISTS (SELECT 1 FROM holdfast_cancel)
 
--- name: data-version
+-- name: data_version
 -- Changes when another connection has committed, and not when this one has.
 PRAGMA data_version
 
@@ -150,10 +150,10 @@ ROLLBACK
 -- One call's part of a transaction.
 SAVEPOINT holdfast
 
--- name: savepoint-undo
+-- name: savepoint_rollback
 -- Undoes the innermost part and keeps it open.
 ROLLBACK TO holdfast
 
--- name: savepoint-release
+-- name: savepoint_release
 -- Ends the innermost part.
 RELEASE holdfast

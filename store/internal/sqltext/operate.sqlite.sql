@@ -1,10 +1,10 @@
--- name: operate-job
+-- name: read_job
 -- What a person's word is judged by.
 SELECT coalesce(owner, ''), kind, queue, lane, priority, coalesce(unique_key, ''), coalesce(expire_at, 0), coalesce(dependency, ''),
        coalesce(group_id, x''), created_at
   FROM holdfast_job WHERE id = $1
 
--- name: operate-place
+-- name: find_job_place
 -- Where the job stands, leases apart. It stands in one place, so at most one row answers.
 SELECT 'ready' AS place, token, failures, crashes, interrupts, generation, 'queued' AS state, 0 AS discarded, 0 AS waiting, 0 AS due_at
   FROM holdfast_ready WHERE lane IN ($2, -$2) AND priority = $3 AND job = $1
@@ -17,40 +17,40 @@ SELECT 'finished', token, failures, crashes, interrupts, generation, state, disc
   FROM holdfast_finished WHERE job = $1
 LIMIT 1
 
--- name: operate-unfinish
+-- name: delete_finished
 -- A manual retry opens the job again.
 DELETE FROM holdfast_finished WHERE job = $1
 
--- name: operate-since
+-- name: set_generation_start
 -- The new generation began now.
 INSERT INTO holdfast_carry (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET since = excluded.since
 
--- name: operate-event
+-- name: job_event_add
 -- What a person did, and how the job stood after it.
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, request, was) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
--- name: operate-tell
+-- name: subject_event_add
 -- The same of something that is no job.
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation, request) VALUES ($1, $2, $3, $4, $5, 0, $6, $7)
 
--- name: operate-cancel
+-- name: cancel_add
 -- The first request stands.
 INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
 
--- name: operate-discard
+-- name: discard
 -- Off the dead letters. The row stays: it is the proof.
 UPDATE holdfast_finished SET discarded_at = $2 WHERE job = $1
 
--- name: operate-ahead
+-- name: count_ahead
 -- How many of one line are claimed before a key. Nobody needs to know more than a thousand.
 SELECT count(*) FROM (SELECT 1 FROM holdfast_ready WHERE lane = $1 AND (priority, job) < ($2, $3) LIMIT 1000)
 
--- name: hold-find
+-- name: hold_find
 -- The hold as it stands: how full its bucket was and when, and how long it is in force.
 SELECT coalesce(per_second, 0.0), coalesce(burst, 0.0), coalesce(level, 0.0), coalesce(level_at, 0), coalesce(until, 0), per_second IS NOT NULL
   FROM holdfast_hold WHERE scope = $1 AND name = $2 AND source = $3
 
--- name: hold-add
+-- name: hold_place
 -- Placing again replaces the hold of the same source.
 INSERT INTO holdfast_hold (scope, name, source, retries, at_most, per_second, burst, level, level_at, since, until, expected, actor, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
@@ -58,69 +58,69 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
        burst = excluded.burst, level = excluded.level, level_at = excluded.level_at, since = excluded.since, until = excluded.until,
        expected = excluded.expected, actor = excluded.actor, reason = excluded.reason
 
--- name: hold-level
+-- name: hold_set_level
 -- What a bucket holds now.
 UPDATE holdfast_hold SET level = $4, level_at = $5 WHERE scope = $1 AND name = $2 AND source = $3
 
--- name: hold-drop
+-- name: hold_lift
 -- Lifting a hold that is not there is no error.
 DELETE FROM holdfast_hold WHERE scope = $1 AND name = $2 AND source = $3
 
--- name: record-add
+-- name: insert_record
 -- The first to keep a record wins.
 INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT DO NOTHING
 
--- name: record-keep
+-- name: update_record
 -- Kept only by who read the last version.
 UPDATE holdfast_record SET version = version + 1, body = $3, kept_at = $4 WHERE room = $1 AND name = $2 AND version = $5
 
--- name: record-drop
+-- name: delete_record
 -- Forgotten only by who read the last version.
 DELETE FROM holdfast_record WHERE room = $1 AND name = $2 AND version = $3
 
--- name: record-find
+-- name: find_record
 -- Whether there is one.
 SELECT version FROM holdfast_record WHERE room = $1 AND name = $2
 
--- name: redriven-find
+-- name: find_redriven
 -- Whether a redrive took the job before.
 SELECT generation FROM holdfast_redriven WHERE redrive = $1 AND job = $2
 
--- name: redriven-add
+-- name: record_redrive
 -- Which job a redrive took, and the generation that it began with it.
 INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome) VALUES ($1, $2, $3, $4, $5)
 
--- name: redriven-ended
+-- name: find_ended_redriven
 -- Jobs that have ended since, in the generation that the redrive began or a later one.
 SELECT d.job, f.state FROM holdfast_redriven d CROSS JOIN holdfast_finished f ON f.job = d.job
  WHERE d.redrive = $1 AND d.outcome IS NULL AND f.generation >= d.generation
 
--- name: redriven-end
+-- name: update_redriven
 -- The first end that was seen stands.
 UPDATE holdfast_redriven SET outcome = $3 WHERE redrive = $1 AND job = $2 AND outcome IS NULL
 
--- name: redriven-count
+-- name: count_redriven
 -- What has become of them.
 SELECT count(*), coalesce(sum(outcome IS NULL), 0), coalesce(sum(outcome = 'complete'), 0), coalesce(sum(outcome = 'failed'), 0),
        coalesce(sum(outcome = 'cancelled'), 0), coalesce(sum(outcome = 'discarded'), 0)
   FROM holdfast_redriven WHERE redrive = $1
 
--- name: redrive-args
+-- name: read_args
 -- What a patch is merged into.
 SELECT args FROM holdfast_job WHERE id = $1
 
--- name: redrive-patch
+-- name: update_args
 -- The arguments of a job change only when a person asks for it, and the story says so.
 UPDATE holdfast_job SET args = $2 WHERE id = $1
 
--- name: redrive-move
+-- name: update_queue
 -- And so does its queue.
 UPDATE holdfast_job SET queue = $2, lane = $3 WHERE id = $1
 
--- name: error-group-find
+-- name: find_error_group
 -- How an error group stands.
 SELECT failures, status, coalesce(until, 0), coalesce(until_count, 0), coalesce(resolved_in, '') FROM holdfast_error_group WHERE fingerprint = $1
 
--- name: error-group-triage
+-- name: triage
 -- A person's word on it.
 UPDATE holdfast_error_group SET status = $2, until = $3, until_count = $4, resolved_in = $5, actor = $6, reason = $7 WHERE fingerprint = $1

@@ -1,4 +1,4 @@
--- name: purge-look
+-- name: find_purgeable
 -- Ended jobs in the order of their ids, with what their retention is decided by.
 SELECT f.job, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.group_id, x''), coalesce(g.state, ''), f.state, coalesce(f.code, ''), f.finished_at,
        f.token, f.generation, coalesce(j.expire_at, 0), f.state = 'failed' AND f.discarded_at IS NULL,
@@ -6,89 +6,89 @@ SELECT f.job, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.group_id, x''),
   FROM holdfast_finished f CROSS JOIN holdfast_job j ON j.id = f.job LEFT JOIN holdfast_group g ON g.id = j.group_id
  WHERE f.job > $1 ORDER BY f.job LIMIT $2 + 0
 
--- name: purge-stands
+-- name: recheck_purgeable
 -- Which of them are still as they were seen, and may still go.
 SELECT f.job, f.token, f.generation FROM holdfast_finished f CROSS JOIN holdfast_job j ON j.id = f.job LEFT JOIN holdfast_group g ON g.id = j.group_id
  WHERE f.job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
    AND NOT (g.id IS NOT NULL AND g.settled_at IS NULL)
    AND NOT EXISTS (SELECT 1 FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL)
 
--- name: tombstone-add
+-- name: tombstone_add
 -- What remains.
 INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 
--- name: purge-count
+-- name: purge_count
 -- Counted, because tombstones do not last.
 INSERT INTO holdfast_purge_count (rule, kind, state, code, jobs, last) VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (rule, kind, state, code) DO UPDATE SET jobs = jobs + excluded.jobs, last = max(last, excluded.last)
 
--- name: purge-redriven
+-- name: purge_redriven
 -- What a redrive made of them is known by their end, and has to be said before that goes.
 UPDATE holdfast_redriven SET outcome = (SELECT f.state FROM holdfast_finished f WHERE f.job = holdfast_redriven.job)
  WHERE outcome IS NULL AND job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
    AND EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = holdfast_redriven.job AND f.generation >= holdfast_redriven.generation)
 
--- name: purge-idempotency
+-- name: purge_idempotency
 -- The keys that are their own.
 DELETE FROM holdfast_idempotency
  WHERE (owner, key) IN (SELECT coalesce(j.owner, ''), j.idempotency_key FROM holdfast_job j
                          WHERE j.id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND j.idempotency_key IS NOT NULL)
    AND job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-unique
+-- name: purge_unique
 -- The keys that they kept after success.
 DELETE FROM holdfast_unique
  WHERE (owner, kind, key) IN (SELECT coalesce(j.owner, ''), j.kind, j.unique_key FROM holdfast_job j
                                WHERE j.id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND j.unique_key IS NOT NULL)
    AND job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-expiry
+-- name: purge_expiry
 -- The time by which they had to start.
 DELETE FROM holdfast_expiry WHERE expire_at = $1 AND job = $2
 
--- name: purge-attempts
+-- name: purge_attempts
 -- Their attempts.
 DELETE FROM holdfast_attempt WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-late
+-- name: purge_late
 -- What came too late.
 DELETE FROM holdfast_late WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-carry
+-- name: purge_carry
 -- What they took along.
 DELETE FROM holdfast_carry WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-cancel
+-- name: purge_cancel
 -- A request that nobody needs any more.
 DELETE FROM holdfast_cancel WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-after
+-- name: purge_upstreams
 -- For whom they waited.
 DELETE FROM holdfast_after WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-before
+-- name: purge_waiters
 -- Who waited for them.
 DELETE FROM holdfast_after WHERE upstream IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-artifacts
+-- name: purge_artifacts
 -- All of them have expired.
 DELETE FROM holdfast_artifact WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-finished
+-- name: purge_finished
 -- Their end.
 DELETE FROM holdfast_finished WHERE job IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: purge-jobs
+-- name: purge_jobs
 -- The facts.
 DELETE FROM holdfast_job WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: artifact-keep
+-- name: artifact_keep
 -- One that is there is replaced, and says since when there has been one.
 INSERT INTO holdfast_artifact (job, name, ref, size, created_at, expire_at) VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (job, name) DO UPDATE SET ref = excluded.ref, size = excluded.size, expire_at = excluded.expire_at, expired_at = NULL
 
--- name: artifact-expire
+-- name: artifact_expire
 -- It is gone. What it was is still said.
 INSERT INTO holdfast_artifact (job, name, ref, size, created_at, expired_at) VALUES ($1, $2, $3, $4, $5, $5)
     ON CONFLICT (job, name) DO UPDATE SET expired_at = excluded.expired_at
