@@ -80,12 +80,12 @@ var heart = []Mutant{
 	},
 	{
 		Name: "reclaim-without-new-token", Breaks: "a reclaimed job's old holder is fenced off",
-		Patches: []Patch{{"store/sqlite/keep.go", "\t\ttaken.token++\n", ""}},
+		Patches: []Patch{{"store/sqlite/reclaim.go", "\t\ttaken.token++\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/sqlite"},
 	},
 	{
 		Name: "ack-before-commit", Breaks: "acknowledged means on disk",
-		Patches: []Patch{{"store/sqlite/writer.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
+		Patches: []Patch{{"store/sqlite/group_commit.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
 			"\tfor _, c := range group {\n\t\tc.answer(c.err)\n\t\tc.done = make(chan struct{})\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {"}},
 		Test: []string{"run", "./internal/chaos/powerloss", "-points", "150", "-rounds", "100"},
 	},
@@ -142,7 +142,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "one-call-fails-the-group", Breaks: "a call that fails hurts nobody it shares a commit with (river PR#258)",
-		Patches: []Patch{{"store/sqlite/writer.go", "c.err = t.guarded(func() error { return c.whole(t) })", "c.err = c.whole(t)"}},
+		Patches: []Patch{{"store/sqlite/group_commit.go", "c.err = t.guarded(func() error { return c.whole(t) })", "c.err = c.whole(t)"}},
 		Test:    []string{"-run", "TestCallsThatWaitTogether", "./store/sqlite"},
 	},
 	{

@@ -109,7 +109,7 @@ var served = []Mutant{
 	},
 	{
 		Name: "forgetting-leaves-no-mark", Breaks: "the audit log tells what it has forgotten",
-		Patches: []Patch{{"store/sqlite/forget.go", "return mark.Lines, t.tellAll(&line)", "_ = line\n\treturn mark.Lines, nil"}},
+		Patches: []Patch{{"store/sqlite/retention.go", "return mark.Lines, t.tellAll(&line)", "_ = line\n\treturn mark.Lines, nil"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},
 	{

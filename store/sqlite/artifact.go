@@ -1,8 +1,6 @@
 package sqlite
 
-import (
-	"github.com/holdfastdev/holdfast"
-)
+import "github.com/holdfastdev/holdfast"
 
 // artifact keeps what a job needs or has made, or that it is gone. The job must be there: an artifact of nobody would never be
 // looked for.

@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
@@ -103,91 +101,4 @@ func (t *tx) attendOf(members []holdfast.ID) error {
 		}
 	}
 	return err
-}
-
-// conclude does for a group what is to be done, if it still stands as it was seen. Otherwise somebody has asked for another look.
-func (m *matter) conclude(t *tx) (done int, err error) {
-	switch {
-	case m.ended:
-		return m.settle(t)
-	case m.overdue(t.now):
-		return t.exec("group_end", m.ID, string(holdfast.GroupExpired), t.now)
-	case m.State == holdfast.GroupProcessing && m.ending != "":
-		return m.end(t)
-	}
-	if m.attend > 0 {
-		if _, err := t.exec("clear_group_flag", m.ID, m.attend); err != nil {
-			return 0, err
-		}
-		m.attend = 0
-	}
-	if m.cursor != nil && string(m.cursor) != string(m.live) {
-		_, err = t.exec("save_group_cursor", m.ID, m.cursor, m.attend)
-	}
-	return 0, err
-}
-
-// end cancels what is left of a group, a step at a time, and has the groups inside it ended. It is attended until nothing is live.
-func (m *matter) end(t *tx) (done int, err error) {
-	if done, err = t.exec("end_child_groups", m.ID, m.ending, t.now); err != nil {
-		return 0, err
-	}
-	if m.attend == 0 {
-		if _, err := t.exec("flag_group", m.ID); err != nil {
-			return 0, err
-		}
-	}
-	for _, id := range m.leftover {
-		i := holdfast.Intervention{Job: id, Actor: rule.Machine, Reason: rule.EndedWith(holdfast.GroupState(m.ending))}
-		job, err := t.standing(i)
-		if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-			continue // it is the audit's
-		}
-		if err != nil {
-			return 0, err
-		}
-		switch job.place {
-		case "finished":
-			continue
-		case "leased":
-			err = t.askToStop(i, job)
-		default:
-			err = t.cancelQueued(i, job)
-		}
-		if err != nil {
-			return 0, err
-		}
-		done++
-	}
-	return done, nil
-}
-
-// settle gives a group its outcome, once per generation, and enqueues what follows.
-func (m *matter) settle(t *tx) (done int, err error) {
-	var refused error
-	g := &m.Group
-	if g.State = g.Members.Outcome(g.Quorum); m.ending != "" {
-		g.State = holdfast.GroupState(m.ending)
-	}
-	done, err = t.exec("group_settle", g.ID, string(g.State), t.now, g.Members.Complete, g.Members.Failed, g.Members.Cancelled, m.attend)
-	if err != nil || done == 0 {
-		return 0, err
-	}
-	if m.then != "" && json.Unmarshal([]byte(m.then), &g.Then) != nil {
-		g.Then = nil
-		refused = rule.ErrThenUnreadable
-	}
-	drafts, problems := rule.Continuations(g)
-	if err := t.tellGroup(holdfast.Intervention{Actor: rule.Machine, Reason: rule.Outcome(g.Members, errors.Join(refused, problems))}, g.ID, string(g.State), g.Generation); err != nil {
-		return 0, err
-	}
-	if len(drafts) > 0 {
-		if err := t.enqueueAll(drafts); err != nil {
-			return 0, err
-		}
-	}
-	if !g.Parent.IsZero() {
-		_, err = t.exec("flag_group", g.Parent)
-	}
-	return done, err
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // Enqueue makes the drafts durable, all or none.
@@ -144,38 +142,6 @@ func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 	}
 	e.remember(d, d.ID, false)
 	return holdfast.Receipt{ID: d.ID}, e.insert(d)
-}
-
-// meetIdempotent takes the idempotency key, or finds the job that was made under it.
-func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
-	digest := sqltext.Digest(*d)
-	added, err := e.exec("idempotency_add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
-	if err != nil || added == 1 {
-		return twin, err
-	}
-	var other []byte
-	if _, err := e.one("idempotency_find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
-		return twin, err
-	}
-	if !bytes.Equal(other, digest[:]) && !e.lenient {
-		return holdfast.ID{}, rule.KeyUsed(d.IdempotencyKey, twin)
-	}
-	return twin, nil
-}
-
-// meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
-func (e *intake) meetUnique(d *holdfast.Draft) (twin holdfast.ID, err error) {
-	added, err := e.exec("unique_add", d.Owner, d.Kind, d.UniqueKey, d.ID)
-	if err != nil || added == 1 {
-		return twin, err
-	}
-	if _, err := e.one("unique_find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
-		return twin, err
-	}
-	if d.IdempotencyKey != "" {
-		_, err = e.exec("idempotency_bind", d.Owner, d.IdempotencyKey, twin)
-	}
-	return twin, err
 }
 
 // insert writes the facts, and the row in the place where the job begins.

@@ -2,9 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -66,70 +63,5 @@ func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renew
 			told.Cancelling = append(told.Cancelling, job)
 		}
 		return nil
-	})
-}
-
-// Note keeps progress and checkpoints, from the holders of leases only.
-func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
-	if len(notes) == 0 {
-		return nil, nil
-	}
-	answers := make([]error, len(notes))
-	err := s.writer.write(ctx, func(t *tx) (err error) {
-		for i := range notes {
-			if answers[i], err = note(t, &notes[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return answers, nil
-}
-
-// note keeps one note if its lease is held. The answer is for the caller; the error is the database's.
-func note(t *tx, n *holdfast.Note) (answer, err error) {
-	if err := n.Check(); err != nil {
-		return err, nil
-	}
-	_, held, err := t.held(n.Batch, n.Job, n.Token)
-	if err != nil {
-		return nil, err
-	}
-	if held == nil {
-		return rule.LeaseLost(n.Job), nil
-	}
-	if p := n.Progress; p != nil {
-		if _, err := t.exec("save_progress", n.Job, min(max(p.Percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
-			return nil, err
-		}
-	}
-	if n.Checkpoint != nil {
-		_, err = t.exec("save_checkpoint", n.Job, n.Checkpoint)
-	}
-	return nil, err
-}
-
-// Present says that a worker process is alive.
-func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
-	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
-	return s.writer.write(ctx, func(t *tx) (err error) {
-		if p.For == 0 {
-			_, err = t.exec("delete_worker", p.Worker)
-		} else {
-			_, err = t.exec("upsert_worker", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
-		}
-		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
-			if err == nil && p.For > 0 {
-				_, err = t.exec("declare_kind", kind, p.Depends[kind])
-			}
-		}
-		return err
 	})
 }

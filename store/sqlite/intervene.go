@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 
@@ -9,79 +8,6 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
-
-// Cancel ends a queued job at once, and asks a processing one to stop.
-func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
-	if err := i.Check(); err != nil {
-		return "", err
-	}
-	err = s.writer.write(ctx, func(t *tx) error {
-		job, err := t.standing(i)
-		if err != nil {
-			return err
-		}
-		if state, err = rule.Cancel(job.rule()); err != nil {
-			return err
-		}
-		if state == holdfast.Processing {
-			return t.askToStop(i, job)
-		}
-		return t.cancelQueued(i, job)
-	})
-	if err != nil {
-		return "", err
-	}
-	return state, nil
-}
-
-// askToStop leaves a request that the job's settlement obeys. The first one stands.
-func (t *tx) askToStop(i holdfast.Intervention, job standing) error {
-	first, err := t.exec("cancel_add", i.Job, t.now, i.Actor, orNull(i.Reason))
-	if err != nil || first == 0 {
-		return err
-	}
-	t.news.cancel = true
-	return t.event(i, "cancel", job.token, job.generation)
-}
-
-func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
-	if err := t.leaveQueue(i.Job); err != nil {
-		return err
-	}
-	_, err := t.exec("finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
-	if err != nil {
-		return err
-	}
-	t.happened(holdfast.EventCancelled, &i.Job, job.token)
-	if _, err := t.exec("unique_free", i.Job, false); err != nil {
-		return err
-	}
-	return t.event(i, "cancel", job.token, job.generation)
-}
-
-// Discard takes a failed job off the dead letters.
-func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
-	if err := rule.CheckDiscard(&i); err != nil {
-		return err
-	}
-	return s.writer.write(ctx, func(t *tx) error {
-		job, err := t.standing(i)
-		if err != nil {
-			return err
-		}
-		if err := rule.Discard(job.rule()); err != nil {
-			return err
-		}
-		return t.discard(i, job)
-	})
-}
-
-func (t *tx) discard(i holdfast.Intervention, job standing) error {
-	if _, err := t.exec("discard", i.Job, t.now); err != nil {
-		return err
-	}
-	return t.event(i, "discard", job.token, job.generation)
-}
 
 // A standing is what a person's word is judged by: the job's facts that matter, and where it is.
 type standing struct {

@@ -1,0 +1,41 @@
+package sqlite
+
+import (
+	"bytes"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
+)
+
+// meetIdempotent takes the idempotency key, or finds the job that was made under it.
+func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
+	digest := sqltext.Digest(*d)
+	added, err := e.exec("idempotency_add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
+	if err != nil || added == 1 {
+		return twin, err
+	}
+	var other []byte
+	if _, err := e.one("idempotency_find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
+		return twin, err
+	}
+	if !bytes.Equal(other, digest[:]) && !e.lenient {
+		return holdfast.ID{}, rule.KeyUsed(d.IdempotencyKey, twin)
+	}
+	return twin, nil
+}
+
+// meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
+func (e *intake) meetUnique(d *holdfast.Draft) (twin holdfast.ID, err error) {
+	added, err := e.exec("unique_add", d.Owner, d.Kind, d.UniqueKey, d.ID)
+	if err != nil || added == 1 {
+		return twin, err
+	}
+	if _, err := e.one("unique_find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
+		return twin, err
+	}
+	if d.IdempotencyKey != "" {
+		_, err = e.exec("idempotency_bind", d.Owner, d.IdempotencyKey, twin)
+	}
+	return twin, err
+}

@@ -1,0 +1,32 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Present says that a worker process is alive.
+func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
+	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
+	return s.writer.write(ctx, func(t *tx) (err error) {
+		if p.For == 0 {
+			_, err = t.exec("delete_worker", p.Worker)
+		} else {
+			_, err = t.exec("upsert_worker", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
+			if err == nil && p.For > 0 {
+				_, err = t.exec("declare_kind", kind, p.Depends[kind])
+			}
+		}
+		return err
+	})
+}

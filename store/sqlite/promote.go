@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+)
+
+// Promote makes queued jobs claimable whose time has come.
+func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error) {
+	if err := rule.Batch("promote", limit); err != nil {
+		return 0, err
+	}
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		promoted, err = promote(t, limit)
+		t.news.all = promoted > 0
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return promoted, nil
+}
+
+func promote(t *tx, limit int) (int, error) {
+	due, last := t.now, highest.job
+	if _, err := t.one("find_promote_bound", []any{t.now, limit - 1}, &due, &last); err != nil {
+		return 0, err
+	}
+	if _, err := t.exec("promote", due, last); err != nil {
+		return 0, err
+	}
+	promoted, err := t.exec("delete_promoted", due, last)
+	if err != nil {
+		return 0, err
+	}
+	back, err := t.bringBack(limit - promoted)
+	return promoted + back, err
+}
+
+// bringBack makes jobs claimable again that were set aside behind tags that are held no more.
+func (t *tx) bringBack(limit int) (back int, err error) {
+	for tag := ""; back < limit; {
+		if free, err := t.one("find_free_tag", []any{t.now, tag}, &tag); err != nil || !free {
+			return back, err
+		}
+		last := highest.job
+		if _, err := t.one("find_set_aside_bound", []any{tag, limit - back - 1}, &last); err != nil {
+			return back, err
+		}
+		if _, err := t.exec("promote_set_aside", tag, last); err != nil {
+			return back, err
+		}
+		n, err := t.exec("delete_promoted_set_aside", tag, last)
+		if err != nil {
+			return back, err
+		}
+		back += n
+	}
+	return back, nil
+}

@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"zombiezen.com/go/sqlite"
+)
+
+// Reclaim takes over batches that have expired.
+func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	err = s.writer.write(ctx, func(t *tx) (err error) {
+		leases, err = reclaim(t, c)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return leases, nil
+}
+
+func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
+	silent, err := t.readLeases("lease_expired", t.now)
+	if err != nil || len(silent) == 0 {
+		return nil, err
+	}
+	cancelled, err := t.cancelled()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range silent { // whole leases, until enough started jobs are among them
+		if len(leases) >= c.Limit {
+			break
+		}
+		taken, err := l.takeOver(t, c, cancelled)
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, taken...)
+	}
+	return leases, nil
+}
+
+// cancelled are the jobs that somebody asked to stop.
+func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
+	jobs = map[holdfast.ID]bool{}
+	err = t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
+		jobs[columnID(st, 0)] = true
+		return nil
+	})
+	return jobs, err
+}
+
+// takeOver sends back what never started, and puts the rest into a lease of the caller's. A job that somebody asked to cancel
+// is handed over although it never started: its settlement obeys the request, which a quiet way back would forget. Members
+// without facts stay: they are the audit's.
+func (l *lease) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
+	batch := &lease{id: holdfast.NewID(), worker: c.Worker, lost: l.who(), claimed: l.claimed, expires: t.at(c.Lease)}
+	for i := range l.members {
+		m := &l.members[i]
+		facts := holdfast.Lease{}
+		if m.left, err = t.facts(m.job, &facts); err != nil {
+			return nil, err
+		}
+		if !m.left {
+			continue
+		}
+		taken := *m
+		taken.left = false
+		taken.token++
+		if !m.started && !cancelled[m.job] {
+			if err := l.sendBack(t, taken); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		batch.members = append(batch.members, taken)
+		leases = append(leases, batch.hand(facts, taken, t.now))
+	}
+	if len(leases) > 0 {
+		if err := t.begin(batch); err != nil {
+			return nil, err
+		}
+	}
+	return leases, t.keep(l)
+}
+
+// hand is a job in its holder's hands.
+func (l *lease) hand(facts holdfast.Lease, m member, now int64) holdfast.Lease {
+	facts.Token, facts.Failures, facts.Crashes, facts.Interrupts, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
+	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = l.id, l.worker, l.lost, instant(l.expires), instant(now)
+	if m.started {
+		facts.StartedAt = instant(l.claimed)
+	}
+	return facts
+}
+
+// sendBack returns a job to its lane that its worker took and never started. That costs the job nothing.
+func (l *lease) sendBack(t *tx, m member) error {
+	t.news.all = true
+	if err := t.interrupted(m, l, "its worker went silent before it started"); err != nil {
+		return err
+	}
+	_, err := t.exec("return_to_ready", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
+	return err
+}
+
+// interrupted records that a job was taken from its worker through no fault of its own. Its token has grown, so that the
+// worker's own word comes too late.
+func (t *tx) interrupted(m member, l *lease, why string) error {
+	began := l.claimed
+	if !m.started {
+		began = t.now // a job that never started took no time
+	}
+	t.goesRound(&m.job, m.token, holdfast.ChargeInterrupt)
+	args := []any{m.job, m.token, m.generation, l.who(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
+	_, err := t.exec("attempt_add", append(append(args, failureColumns(nil)...), why, nil)...)
+	return err
+}
+
+// facts reads what never changes about a job, if it is there.
+func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
+	err = t.rows("job_facts", []any{job}, func(st *sqlite.Stmt) error {
+		found = true
+		readFacts(st, into)
+		return nil
+	})
+	return found, err
+}
