@@ -9,18 +9,18 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// An intake is what the drafts of one enqueue share.
+// An enqueuer is what the drafts of one enqueue share.
 type intake struct {
 	sink
 	now     int64
-	lenient bool // a draft whose idempotency key was used is left out, whatever it says
+	lenient bool // a draft whose idempotency key was used is left out, even if the drafts differ
 
-	open     map[holdfast.ID]bool        // groups that take members
-	came     map[holdfast.ID]holdfast.ID // earlier drafts of the call that are members, and who they became
-	attended map[holdfast.ID]bool        // groups in which somebody waits for a member that has ended
+	open     map[holdfast.ID]bool        // groups that were found open
+	came     map[holdfast.ID]holdfast.ID // earlier drafts of this call that are members, and the ids of their jobs
+	attended map[holdfast.ID]bool        // groups that were flagged because a draft waits for an ended member
 }
 
-// admit refuses a draft whose group takes no members, and finds for whom it waits.
+// checkGroup refuses a draft whose group takes no members, and returns the members for which it waits.
 func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
 	if d.Group.IsZero() {
 		return nil, nil
@@ -44,12 +44,13 @@ func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
 	return after, nil
 }
 
-// upstream is the member for which a draft waits: an earlier draft of the same call, or what that met; or a job that exists.
+// upstream returns the member for which a draft waits: an earlier draft of the same call (or the existing job that it
+// met), or a stored job.
 func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error) {
 	if became, ok := e.came[id]; ok {
 		id = became
 	}
-	if e.came[id] == id { // made by this very call: it is live, and may not be written yet
+	if e.came[id] == id { // made by this call: it is live, and its row may not be written yet
 		return id, nil
 	}
 	var group holdfast.ID
@@ -61,7 +62,7 @@ func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error
 	if !found || group != d.Group {
 		return id, rule.NotMember(id)
 	}
-	if ended && !e.attended[d.Group] { // nobody will tell that it has ended, so the group is to be looked at
+	if ended && !e.attended[d.Group] { // its end was handled before, so the group must be evaluated again
 		if e.attended == nil {
 			e.attended = map[holdfast.ID]bool{}
 		}
@@ -71,7 +72,7 @@ func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error
 	return id, err
 }
 
-// remember keeps what a draft became for those that come after it and wait for it.
+// rememberID keeps the job of a draft for later drafts that wait for it.
 func (e *intake) remember(d *holdfast.Draft, became holdfast.ID, existing bool) {
 	if d.Group.IsZero() {
 		return
@@ -80,16 +81,16 @@ func (e *intake) remember(d *holdfast.Draft, became holdfast.ID, existing bool) 
 		e.came = map[holdfast.ID]holdfast.ID{}
 	}
 	if existing && became == d.ID {
-		return // it was there before this call, so it is asked about like any other
+		return // it existed before this call, so it is looked up like any other job
 	}
 	e.came[d.ID] = became
 }
 
-// wait writes whom a job waits for, once each, and that it does.
+// insertWaiting writes for which members a job waits, each once, and the row with which it waits.
 func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
 	for i, id := range after {
 		if slices.Contains(after[:i], id) {
-			continue // two drafts that became one
+			continue // two drafts that became the same job
 		}
 		if _, err := e.add("after_add", id, d.ID, d.AfterAll); err != nil {
 			return err
@@ -102,14 +103,14 @@ func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
 	return err
 }
 
-// A judgement is what the ends of others mean for one who waits for them.
+// An upstreamState is what the members for which a job waits have done.
 type judgement struct {
-	starts bool
-	bad    holdfast.ID // the one because of which it never will
-	how    string      // that one ended
+	starts bool        // all have ended, so the job may start
+	bad    holdfast.ID // the first that did not complete, although it has to; zero: none
+	how    string      // the state in which that one ended
 }
 
-// judge looks at how those ended for which a member waits.
+// readUpstreams reads how the members ended for which a job waits.
 func (s *session) judge(job holdfast.ID) (j judgement, err error) {
 	j.starts = true
 	err = s.rows("find_upstream_states", []any{job}, func(st *sqlite.Stmt) error {
@@ -124,9 +125,11 @@ func (s *session) judge(job holdfast.ID) (j judgement, err error) {
 	return j, err
 }
 
+// undecided reports whether the job has to go on waiting.
 func (j judgement) nothing() bool { return !j.starts && j.bad.IsZero() }
 
-// follow does what the ends of others mean for a member that still waits for them, and reports whether that was something.
+// resolveFollower starts or cancels a member that waits for others, if their ends decide that. done is false if it has
+// to go on waiting or no longer waits.
 func (t *tx) follow(id holdfast.ID) (done, cancelled bool, err error) {
 	j, err := t.judge(id)
 	if err != nil || j.nothing() {
@@ -142,8 +145,8 @@ func (t *tx) follow(id holdfast.ID) (done, cancelled bool, err error) {
 	return true, false, t.start(job)
 }
 
-// start lets a member run for which nobody stands in the way any more, when its own time has come. One that has no time of its own
-// starts at once, even if the clock was set back since it was made.
+// startFollower makes a member claimable whose upstreams have ended, once its own time has come. A member without a
+// time of its own starts at once, even if the clock was set back since it was enqueued.
 func (t *tx) start(job standing) error {
 	if job.due > t.now && job.due != job.created {
 		_, err := t.exec("clear_group_wait", job.job)
@@ -157,7 +160,7 @@ func (t *tx) start(job standing) error {
 	return err
 }
 
-// cancelFollower ends a member that never ran, because of one that did not complete.
+// cancelFollower ends a member that never ran, because a member for which it waited did not complete.
 func (t *tx) cancelFollower(job standing, j judgement) error {
 	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err

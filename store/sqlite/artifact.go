@@ -2,8 +2,8 @@ package sqlite
 
 import "github.com/holdfastdev/holdfast"
 
-// artifact keeps what a job needs or has made, or that it is gone. The job must be there: an artifact of nobody would never be
-// looked for.
+// artifact records an artifact of a job, or that it has expired. The job must exist: retention finds artifacts by their
+// job.
 func (t *tx) artifact(a *holdfast.Artifact) error {
 	if _, err := t.standing(holdfast.Intervention{Job: a.Job}); err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel. Work of this process wakes it at once; work of
-// another process, or of the caller's own transaction, within a twentieth of a second.
+// Await returns when there may be new work in the queues (in any queue if none is named), when a job is to be
+// cancelled, or after patience. Work of this process wakes it at once. Work of another process, or of the application's
+// own transaction, wakes it within a twentieth of a second. A wake-up is a hint: there may be no work after all.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if err := ctx.Err(); err != nil {
 		return holdfast.Wake{}, err
@@ -35,11 +36,11 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	}
 }
 
-// news is what a committed call means for those who await work.
+// A wakeup says which waiters a committed call concerns.
 type news struct {
 	work   []string // queues that may have work now
-	all    bool     // any queue may have work now
-	cancel bool     // somebody asked a job to stop
+	all    bool     // every queue may have work now
+	cancel bool     // a processing job was asked to stop
 }
 
 // A waiter is one call of Await.
@@ -48,15 +49,15 @@ type waiter struct {
 	wake   chan holdfast.Wake
 }
 
-// A bell wakes those who await work. News that come while nobody listens are kept for the next one who does, so that the gap
-// between an empty claim and the await after it loses none.
+// A waker wakes the calls of Await. A wake-up that comes while no waiter listens is kept for the next one, so that none
+// is lost between an empty claim and the Await that follows it.
 type bell struct {
-	begin  func() // tells the writer that somebody listens
+	begin  func() // tells the writer that the first waiter has come
 	closed chan struct{}
 	count  atomic.Int32
 
 	mu      sync.Mutex
-	rung    int // how often
+	rung    int // how many wake-ups there were
 	waiters map[*waiter]struct{}
 	work    map[string]bool
 	cancel  bool
@@ -68,9 +69,10 @@ func newBell() *bell {
 
 func (b *bell) close() { close(b.closed) }
 
+// hasWaiters reports whether an Await is in progress.
 func (b *bell) awaited() bool { return b.count.Load() > 0 }
 
-// join begins to listen, or answers at once with news that nobody heard yet.
+// register adds a waiter for the queues. If a wake-up for them is pending, register returns it and no waiter.
 func (b *bell) join(queues []string) (*waiter, holdfast.Wake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,6 +97,7 @@ func (b *bell) join(queues []string) (*waiter, holdfast.Wake) {
 	return w, holdfast.Wake{}
 }
 
+// unregister removes a waiter.
 func (b *bell) leave(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,14 +105,16 @@ func (b *bell) leave(w *waiter) {
 	b.count.Add(-1)
 }
 
-// rings is how often the bell has rung.
+// round returns how many wake-ups there were.
 func (b *bell) rings() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.rung
 }
 
-// drained says that a claim found no more in these queues. What rang since the claim began to look is kept.
+// drained tells the waker that a claim has emptied these queues, so that a pending wake-up for them is no longer
+// needed. If there was a wake-up since the claim began at the given round, it is kept: the claim may not have seen that
+// work.
 func (b *bell) drained(queues []string, rings int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +125,7 @@ func (b *bell) drained(queues []string, rings int) {
 	}
 }
 
-// strike spreads the news of a committed group, in the order of its calls.
+// notifyGroup wakes the waiters that a committed group concerns, in the order of its calls.
 func (b *bell) strike(group []*call, known *lanes) {
 	for _, c := range group {
 		if n := &c.news; n.all || n.cancel || len(n.work) > 0 {
@@ -129,6 +134,7 @@ func (b *bell) strike(group []*call, known *lanes) {
 	}
 }
 
+// notify wakes the waiters that a wakeup concerns, and keeps it for later ones.
 func (b *bell) ring(n news, known *lanes) {
 	var queues []string
 	if n.all {
@@ -151,11 +157,12 @@ func (b *bell) ring(n news, known *lanes) {
 		}
 		select {
 		case w.wake <- wake:
-		default: // it is awake already
+		default: // this waiter was woken already
 		}
 	}
 }
 
+// concerns reports whether a waiter for these queues is to be woken.
 func (n *news) reaches(queues []string) bool {
 	return n.all || len(queues) == 0 && len(n.work) > 0 || slices.ContainsFunc(n.work, func(queue string) bool { return slices.Contains(queues, queue) })
 }

@@ -9,7 +9,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Breach finds jobs whose next attempt did not start in time.
+// Breach returns up to limit jobs whose next attempt did not start in time, and records it in their stories. Each
+// missed deadline is reported once.
 func (s *Store) Breach(ctx context.Context, limit int) (jobs []holdfast.ID, err error) {
 	if err := rule.Batch("breach", limit); err != nil {
 		return nil, err
@@ -24,19 +25,20 @@ func (s *Store) Breach(ctx context.Context, limit int) (jobs []holdfast.ID, err 
 	return jobs, nil
 }
 
-// A promise is a deadline with the job as it waits.
+// A deadline is the time by which the next attempt of a job has to start, with how the job waits now.
 type promise struct {
 	at         int64
 	job        holdfast.ID
 	token      int
-	waits      int // the token it waits with; below zero: it does not wait
+	waits      int // the token with which it waits; negative: it does not wait
 	generation int
 }
 
-// glimpses is how many pages of kept promises a breach looks through before it leaves the rest to the next.
+// maxDeadlinePages is how many pages of met deadlines one Breach reads before it leaves the rest to the next.
 const glimpses = 20
 
-// breach looks at promises whose time has come, a page at a time, until it has found enough broken ones.
+// breach reads due deadlines, a page at a time, until it has found enough missed ones. A deadline was missed if the job
+// still waits with the same token. Deadlines that were read are deleted.
 func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
 	for range glimpses {
 		var due []promise

@@ -7,7 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Cancel ends a queued job at once, and asks a processing one to stop.
+// Cancel ends a queued job at once, and asks the worker of a processing job to stop. It returns the state in which the
+// job is then.
 func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
 	if err := i.Check(); err != nil {
 		return "", err
@@ -31,7 +32,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 	return state, nil
 }
 
-// askToStop leaves a request that the job's settlement obeys. The first one stands.
+// requestCancel writes a request that the job's settlement obeys. If there is one already, it stays as it is.
 func (t *tx) askToStop(i holdfast.Intervention, job standing) error {
 	first, err := t.exec("cancel_add", i.Job, t.now, i.Actor, orNull(i.Reason))
 	if err != nil || first == 0 {
@@ -41,6 +42,7 @@ func (t *tx) askToStop(i holdfast.Intervention, job standing) error {
 	return t.event(i, "cancel", job.token, job.generation)
 }
 
+// cancelQueued ends a queued job as cancelled.
 func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
 	if err := t.leaveQueue(i.Job); err != nil {
 		return err

@@ -12,17 +12,18 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Going through all lines takes long when there are many. So that is done once in a while: a line that fills up in between is
-// met that much later, unless the others are not enough.
+// Searching all lines takes long when there are many, so their result is remembered for a while. A line that gets its
+// first job meanwhile is found when the cache has expired, or as soon as the remembered lines have too few jobs for a
+// claim.
 const (
-	crowded    = 64                     // lines of several owners; those of one owner are a crowd when they are more than manyLines
-	recent     = 100 * time.Millisecond // at least; and a twentieth of the time
-	rarely     = 20
-	mostCrowds = 8 // scopes that are worth remembering
-	spare      = 4 // times as many owners are chosen as there should be: some have little left
+	crowded    = 64                     // lines of several owners are remembered if there are more; lines of one owner, if there are more than manyLines
+	recent     = 100 * time.Millisecond // a cache lives at least this long,
+	rarely     = 20                     // or this many times as long as the search took
+	mostCrowds = 8                      // scopes that are remembered
+	spare      = 4                      // choose this many times as many owners as needed: some have few jobs left
 )
 
-// A crowd is many lines, as they were seen behind some holds, by owner.
+// A lineCache is the non-empty lines of a scope, as they were found behind certain holds, by owner.
 type crowd struct {
 	until  time.Time
 	holds  []held
@@ -30,8 +31,8 @@ type crowd struct {
 	lines  []line
 	owners []string
 	of     map[string][]line
-	heads  *heads // of these lines; nil: nobody took runs yet
-	even   bool   // a claim of the one owner found jobs of one priority only
+	heads  *heads // the first keys of these lines; nil: not read yet
+	even   bool   // a claim of the only owner found a single priority
 }
 
 func newCrowd(v *view, began time.Time) *crowd {
@@ -41,6 +42,7 @@ func newCrowd(v *view, began time.Time) *crowd {
 	return c
 }
 
+// group sets the lines and groups them by owner.
 func (c *crowd) gather(lines []line) {
 	c.lines, c.owners, c.of = lines, c.owners[:0], make(map[string][]line, len(lines))
 	for _, l := range lines {
@@ -51,7 +53,7 @@ func (c *crowd) gather(lines []line) {
 	}
 }
 
-// leave strikes out lines of some owners that a claim takes the last of. If they fill up again, the next look at all of them finds out.
+// dropEmpty removes lines of some owners that a claim empties. If they get jobs again, the next search finds them.
 func (c *crowd) leave(empty map[int64]bool, owners []string) {
 	if len(empty) == 0 {
 		return
@@ -69,16 +71,17 @@ func (c *crowd) leave(empty map[int64]bool, owners []string) {
 	}
 }
 
-// fits reports whether a view would see the same.
+// validFor reports whether a view would find the same lines: the cache is young, and the holds and the dependencies of
+// kinds are the same.
 func (c *crowd) fits(v *view) bool {
 	return c != nil && time.Now().Before(c.until) && maps.Equal(c.kinds, v.kinds) &&
 		slices.EqualFunc(c.holds, v.holds, func(a, b held) bool {
-			a.level, a.levelAt = b.level, b.levelAt // whether a line is open is not a matter of tokens
+			a.level, a.levelAt = b.level, b.levelAt // the level of a rate limit does not close a line
 			return a == b
 		})
 }
 
-// of are the lines of those whose turn it is.
+// linesOf returns the lines of these owners.
 func (v *view) of(turn map[string]bool) (lines []line) {
 	if v.crowd == nil {
 		for _, l := range v.lines {
@@ -96,17 +99,20 @@ func (v *view) of(turn map[string]bool) (lines []line) {
 	return lines
 }
 
-// chosen is what a claim goes by when it is divided.
+// A turnRequest is how a claim is divided between owners.
 type chosen struct {
 	turn  []string
 	depth int
 	lane.Order
 }
 
-// divideCrowd divides a claim of a crowd among the first jobs of those whose turn it is, and goes on to more owners until that is
-// enough. Nobody gets more at a turn than the depth, so nobody loses by that. The facts of what was picked are read in the order
-// of the jobs, where neighbours lie together, and not owner by owner. It is false when there was not enough, when some might
-// have to be set aside, or when a job is without facts.
+// divideFromCache divides a claim between owners of cached lines. It reads only the first depth rows of each line (one
+// more than an equal part of the claim), in the order of the owners' turns, and adds owners until there are enough
+// jobs. So no owner takes more than depth jobs from a line in one claim, and none loses by it. The facts of the picked
+// jobs are then read in the order of their ids, where neighbours lie on the same pages, and not owner by owner.
+//
+// It returns false if there are not enough jobs, if a tag is held (some jobs might have to be set aside), if priorities
+// are to share evenly, or if a job has no facts. Then the caller divides the claim in the general way.
 func (p *planner) divideCrowd(v *view, seen *sight, c chosen) (done bool, err error) {
 	if c.Even || len(v.valves.Tags()) > 0 {
 		return false, nil
@@ -132,14 +138,14 @@ func (p *planner) divideCrowd(v *view, seen *sight, c chosen) (done bool, err er
 	return true, nil
 }
 
-// A reading is what stands in the lines that a claim looked into.
+// lineRows is what was read from the lines of a claim.
 type reading struct {
 	heads   []lane.Head
 	shares  []share
-	members []member // of all shares, one after the other
+	members []member // the rows of all shares, one share after the other
 }
 
-// readCrowd reads the lines of those whose turn it is, and of more owners while that is not enough.
+// readCachedLines reads the lines of the owners whose turn it is, and of more owners while these are not enough.
 func (p *planner) readCrowd(v *view, c *chosen) (r reading, err error) {
 	read := map[int64]bool{}
 	enough := func() bool { return len(r.members) >= c.Jobs && len(r.shares) >= lane.Owners(c.Jobs) }
@@ -164,7 +170,7 @@ func (p *planner) readCrowd(v *view, c *chosen) (r reading, err error) {
 	return r, nil
 }
 
-// line reads the beginning of one line.
+// readLine reads the first rows of one line.
 func (r *reading) line(v *view, l line, depth int) error {
 	s := share{line: l, limit: depth, row: make([]stand, 0, depth)}
 	h := lane.Head{Share: lane.Share{Lane: l.lane, Line: l.number}, Keys: make([]lane.Key, 0, depth)}
@@ -180,7 +186,7 @@ func (r *reading) line(v *view, l line, depth int) error {
 	return err
 }
 
-// narrow keeps of what was read what was picked, and answers with the lines of which nothing is left.
+// keepPicked keeps the rows that were picked, and returns the lines that are empty after the claim.
 func (r *reading) narrow() (empty map[int64]bool) {
 	kept, next := r.members[:0], 0
 	empty = map[int64]bool{}
@@ -198,7 +204,7 @@ func (r *reading) narrow() (empty map[int64]bool) {
 	return empty
 }
 
-// facts are the leases of jobs that stand so, by priority and age; whole says that none was without facts.
+// leasesOf reads the facts of jobs and returns their leases by priority and age. whole is false if a job has no facts.
 func (v *view) facts(members []member) (leases []holdfast.Lease, whole bool, err error) {
 	slices.SortFunc(members, func(a, b member) int { return bytes.Compare(a.job[:], b.job[:]) })
 	ids := make([]holdfast.ID, len(members))

@@ -5,14 +5,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// An attempt is a job in a worker's hands, under one token. Its lane cannot change while it is there.
+// A liveJob is a processing job under one token. Its lane cannot change while it is processing.
 type attempt struct {
 	job   holdfast.ID
 	token int
 }
 
-// count counts the jobs in workers' hands by line. Members are counted as the leases have them; their lanes are looked up
-// once and remembered for as long as they are there.
+// countLive counts the processing jobs by line, for holds that limit them. It reads the members of all batches; their
+// lanes are looked up once and remembered while the jobs are processing.
 func (p *planner) count(s *session) (live map[int64]int, err error) {
 	var members []member
 	err = s.rows("read_live_members", nil, func(st *sqlite.Stmt) error {
@@ -33,7 +33,7 @@ func (p *planner) count(s *session) (live map[int64]int, err error) {
 		at := attempt{m.job, m.token}
 		number := p.live[at]
 		if kept[at] = number; number == 0 {
-			continue // a job without facts is the audit's
+			continue // a job without facts is left for the integrity check
 		}
 		if m.failures > 0 {
 			number = -number
@@ -44,7 +44,7 @@ func (p *planner) count(s *session) (live map[int64]int, err error) {
 	return live, nil
 }
 
-// locate looks up the lanes of members that are new.
+// findLiveLanes looks up the lanes of members that are not remembered yet.
 func (p *planner) locate(s *session, members []member) error {
 	if p.live == nil {
 		p.live = map[attempt]int64{}
@@ -64,10 +64,11 @@ func (p *planner) locate(s *session, members []member) error {
 	})
 }
 
-// handful is how many jobs a statement is asked about at once.
+// idsPerQuery is how many ids a statement with a list of ids has.
 const handful = 16
 
-// some runs a statement for a handful of jobs at a time. One that answers no rows needs no each.
+// rowsByID runs a statement with a list of ids, idsPerQuery ids at a time, and calls each for every row. each may be
+// nil if the statement returns no rows.
 func (s *session) some(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
 	for len(jobs) > 0 {
 		args := make([]any, handful)

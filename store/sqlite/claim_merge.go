@@ -10,14 +10,15 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// divide finds how much of a claim comes from each line: the first jobs across all of them, by priority and age. It merges the
-// lines' keys, and reads from each only a little more than it takes. A single line needs no looking into.
+// mergeLines finds how many jobs of a claim come from each line: the first jobs of all lines together, by priority and
+// age. It merges the keys of the lines and reads from each line only a few more keys than it takes. A single line needs
+// no merge.
 func (v *view) divide(limit int, seen *sight) error {
 	if len(v.lines) == 1 {
 		seen.pick([]lane.Share{{Lane: v.lines[0].lane, Line: v.lines[0].number, Jobs: limit}})
 		return nil
 	}
-	first := limit/len(v.lines) + 1 // every line is looked into, and most of many lines give little
+	first := limit/len(v.lines) + 1 // every line is read, and where there are many most give few jobs
 	m := &merge{chunk: first + 7}
 	for _, l := range v.lines {
 		next := &stream{share: lane.Share{Lane: l.lane, Line: l.number}, seen: lowest}
@@ -52,14 +53,15 @@ func (v *view) divide(limit int, seen *sight) error {
 	return nil
 }
 
-// A stream is one line's keys in order, read in chunks.
+// A stream is the keys of one line in order, read in chunks.
 type stream struct {
 	share lane.Share
-	seen  key // the last key read
+	seen  key // the last key that was read
 	ahead []key
 	dry   bool
 }
 
+// fill reads the next chunk of keys.
 func (f *stream) fill(s *session, chunk int) error {
 	if f.dry {
 		return nil
@@ -76,7 +78,7 @@ func (f *stream) fill(s *session, chunk int) error {
 	return err
 }
 
-// merge is a heap of streams, the one with the first key on top.
+// A streamHeap is a heap of streams; the stream with the first key is on top.
 type merge struct {
 	streams []*stream
 	chunk   int

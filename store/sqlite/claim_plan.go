@@ -13,41 +13,46 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// shares is the room of the records that say how much more an owner gets than others.
+// weightRoom is the room of the records that hold the weights of owners.
 const shares = "share"
 
-// A planner is what claims remember from one to the next. Whoever has the connection of claims has it.
+// A claimPlanner is what claims remember from one to the next. A claim uses it while it has the connection of
+// Store.claims, so only one claim uses it at a time; the fields top, stirred and those under mu are also used by other
+// calls.
+//
+// What it remembers only says where to look for jobs. It never decides whether a job may be taken.
 type planner struct {
 	lanes   *lanes
 	turns   lane.Turns
-	brought int               // by the last claim
-	crowds  map[string]*crowd // by scope: the lines that were not empty, when all were looked at last and there were many
-	many    int               // how many these were
-	surveys int               // since the store was opened
-	live    map[attempt]int64 // the lanes of jobs in workers' hands, as far as they were asked for
+	brought int               // how many jobs the last claim took
+	crowds  map[string]*crowd // by scope: the lines that were not empty, remembered where there are many
+	many    int               // how many lines were not empty at the last search
+	surveys int               // searches for lines since the store was opened
+	live    map[attempt]int64 // the lanes of processing jobs, as far as they were needed
 
-	top     atomic.Pointer[int64] // the least urgent of the lowest heads of all crowds; nil: no heads are remembered
-	stirred atomic.Bool           // a job came that is more urgent than this
+	top     atomic.Pointer[int64] // the least urgent of the first priorities that the caches remember; nil: none remembers any
+	stirred atomic.Bool           // a job was enqueued that is more urgent than that
 
 	mu      sync.Mutex
 	weights map[string]float64
 	weighed time.Time
 }
 
-// An errand is one claim with what is decided before it looks.
+// A claimRequest is a claim with what is decided before it is planned.
 type errand struct {
 	holdfast.Claim
 	scope *lane.Scope
-	guard bool // it shares evenly between priorities
+	guard bool // this claim shares evenly between priorities, so that none starves
 }
 
-// view is what the claim may see of lanes and holds, on one connection.
+// view returns a claimView for the request on one connection.
 func (e *errand) view(s *session, now int64, known *lanes) *view {
 	return &view{session: s, now: now, lanes: known, scope: e.scope, slots: e.OwnerSlots, busy: e.Busy, bytes: e.Bytes}
 }
 
-// look finds what a claim would take now. Where that is more than the claim has memory for, it looks for fewer jobs: which ones those are depends on how many
-// they are, so that none can be left out afterwards.
+// plan plans a claim. If the chosen jobs have more bytes than the claim may have, plan repeats with a limit of at most
+// half as many jobs, until they fit. Jobs cannot be left out of a finished plan instead: which jobs are chosen depends
+// on how many are wanted.
 func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	for {
 		if seen, err = p.lookFor(v, e); err != nil || !seen.full {
@@ -62,9 +67,11 @@ func (p *planner) look(v *view, e errand) (seen sight, err error) {
 	}
 }
 
-// lookFor finds what a claim of so many jobs would take now.
+// planOnce plans a claim of e.Limit jobs. If it planned from remembered lines and found fewer jobs than wanted, it
+// searches all lines and plans again: memory may delay a job, but a claim that comes back short has looked at
+// everything.
 func (p *planner) lookFor(v *view, e errand) (seen sight, err error) {
-	if p.stirred.Swap(false) { // before the first read: what comes after it is the next claim's
+	if p.stirred.Swap(false) { // before the first read: a job that is enqueued later concerns the next claim
 		clear(p.crowds)
 	}
 	if err := v.behold(); err != nil {
@@ -76,7 +83,7 @@ func (p *planner) lookFor(v *view, e errand) (seen sight, err error) {
 	}
 	if seen, err = p.sight(v, e); err == nil && old && !seen.full && len(seen.leases)+len(seen.aside) < e.Limit {
 		p.undo(&seen)
-		p.forget(v.scope) // what was remembered is not enough: look again
+		p.forget(v.scope) // the remembered lines are not enough: search again
 		v.lines = nil
 		if _, err = p.survey(v); err == nil {
 			seen, err = p.sight(v, e)
@@ -85,7 +92,7 @@ func (p *planner) lookFor(v *view, e errand) (seen sight, err error) {
 	return seen, err
 }
 
-// survey finds the lines of a view, and reports whether it did so from memory.
+// findLines finds the non-empty open lines of a view, and reports whether it took them from a cache.
 func (p *planner) survey(v *view) (old bool, err error) {
 	name := v.scope.Key()
 	if known := p.crowds[name]; !v.writes && known.fits(v) {
@@ -93,13 +100,13 @@ func (p *planner) survey(v *view) (old bool, err error) {
 		return true, nil
 	}
 	if p.surveys++; p.surveys%64 == 0 {
-		p.many = 0 // look at all of them: they may have become few
+		p.many = 0 // search all lines again now and then: there may be few by now
 	}
 	began := time.Now()
 	all, many, err := v.survey(p.many)
 	p.many = many
 	delete(p.crowds, name)
-	if !v.writes && (len(all) > crowded || len(v.lines) > manyLines && v.alone()) { // most of them may be held: then it is a long way past them
+	if !v.writes && (len(all) > crowded || len(v.lines) > manyLines && v.alone()) { // also where most lines are held, because walking past them takes long
 		if p.crowds == nil || len(p.crowds) >= mostCrowds {
 			p.crowds = map[string]*crowd{}
 		}
@@ -109,17 +116,20 @@ func (p *planner) survey(v *view) (old bool, err error) {
 	return false, err
 }
 
-// forget drops the crowd of a scope. Its heads and lines are those after a claim: they are wrong when the claim was not taken.
+// dropCache drops the remembered lines of a scope. They describe the lines after the planned claim, so they are wrong
+// if that claim was not taken.
 func (p *planner) forget(of *lane.Scope) { delete(p.crowds, of.Key()) }
 
-// undo forgets that a claim was divided: nothing of it is taken.
+// undoTurns takes back the turns that a plan counted, because nothing of it is taken.
 func (p *planner) undo(seen *sight) {
 	if seen.valves != nil {
 		p.turns.Undo()
 	}
 }
 
-// sight reads what a claim would take from the lines of a view.
+// chooseJobs chooses the jobs of a claim from the lines of a view, and reads their facts. There are three ways: in
+// turns between owners (divideByTurns), in runs from many lines of one owner (takeRuns), and by merging few lines of
+// one owner in exact order (mergeLines).
 func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	seen.holds, seen.edits = v.holds, v.edits
 	if len(v.lines) == 0 {
@@ -143,7 +153,7 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	seen.reserve(e.Limit, p.brought)
 	for i := range seen.shares {
 		if seen.shares[i].row != nil {
-			continue // read already
+			continue // its rows were read already
 		}
 		if err := seen.read(v, &seen.shares[i]); err != nil {
 			return seen, err
@@ -156,14 +166,15 @@ func (p *planner) sight(v *view, e errand) (seen sight, err error) {
 	return seen, nil
 }
 
-// reserve makes room for the leases of a claim at once, by what the last claim brought: leases are large.
+// reserve allocates memory for the leases at once, by what the last claim took: leases are large.
 func (v *sight) reserve(limit, brought int) {
 	if brought > 0 && v.leases == nil {
 		v.leases = make([]holdfast.Lease, 0, min(limit, brought+brought/8))
 	}
 }
 
-// uneven reports whether a claim that is to share between priorities finds more than one, among those whose turn it is.
+// hasSeveralPriorities reports whether a claim that is to share evenly finds more than one priority among the owners
+// whose turn it is.
 func (p *planner) uneven(v *view, e errand) (bool, error) {
 	if !e.guard || v.crowd != nil && v.crowd.even {
 		return false, nil
@@ -188,7 +199,8 @@ func (p *planner) uneven(v *view, e errand) (bool, error) {
 	return false, nil
 }
 
-// fussy reports whether the order of keys is not all that matters: several owners share, or some hold lets some through.
+// needsTurns reports whether the order of keys alone does not decide: several owners share, or a hold lets only some
+// jobs through.
 func (v *view) fussy() bool {
 	capped := v.valves.Caps()
 	return len(v.valves.Tags()) > 0 || !v.alone() || capped && slices.ContainsFunc(v.lines, func(l line) bool {
@@ -196,12 +208,15 @@ func (v *view) fussy() bool {
 	})
 }
 
-// alone reports whether all lines are of one owner.
+// singleOwner reports whether all lines belong to one owner.
 func (v *view) alone() bool {
 	return !slices.ContainsFunc(v.lines, func(l line) bool { return l.lane.Owner != v.lines[0].lane.Owner })
 }
 
-// divide lets the owners take turns within what the holds let through.
+// divideByTurns divides a claim between owners in fair turns, within what the holds let through. It reads the first
+// keys of the lines of the owners whose turn it is and lets lane.Turns pick. If the pick needs keys behind those that
+// were read, it reads twice as deep; if these owners have too few jobs, it adds owners. Each pick that is repeated is
+// undone first.
 func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
 	if v.counts() {
 		if seen.live, err = p.count(v.session); err != nil {
@@ -225,7 +240,7 @@ func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
 	}
 	turn, depth := p.turns.Next(owners, asked)
 	if len(order.Weights) > 0 {
-		depth = e.Limit // the heaviest may get nearly all
+		depth = e.Limit // the owner with the largest weight may get nearly all
 	}
 	for {
 		heads, err := v.heads(turn, depth, e.guard)
@@ -255,13 +270,13 @@ func total(picked []lane.Share) (jobs int) {
 	return jobs
 }
 
-// counts reports whether a hold in force limits how many are in workers' hands, of jobs that could be taken.
+// countsLive reports whether a hold in force limits how many jobs are processing, among the lines of the view.
 func (v *view) counts() bool {
 	return slices.ContainsFunc(v.holds, func(h held) bool { return h.atMost > 0 && h.inForce(v.now) }) &&
 		slices.ContainsFunc(v.lines, func(l line) bool { return v.valves.Capped(l.lane, l.retries()) })
 }
 
-// fill makes valves that know what is in workers' hands.
+// valvesWith returns new valves that have counted the processing jobs.
 func (v *view) fill(live map[int64]int) *lane.Valves {
 	valves := v.newValves()
 	for number, jobs := range live {
@@ -272,7 +287,7 @@ func (v *view) fill(live map[int64]int) *lane.Valves {
 	return valves
 }
 
-// owners are those whose lines these are.
+// owners returns the owners of the lines.
 func (v *view) owners() (names []string) {
 	if v.crowd != nil {
 		return v.crowd.owners
@@ -287,7 +302,8 @@ func (v *view) owners() (names []string) {
 	return names
 }
 
-// heads reads the beginnings of the lines of those whose turn it is; of every priority apart when they are to share evenly.
+// readLineHeads reads the first keys of the lines of these owners; if the claim shares evenly, the first keys of each
+// priority separately.
 func (v *view) heads(turn map[string]bool, depth int, even bool) (heads []lane.Head, err error) {
 	for _, l := range v.of(turn) {
 		head := lane.Head{Share: lane.Share{Lane: l.lane, Line: l.number}}
@@ -315,14 +331,15 @@ func (v *view) heads(turn map[string]bool, depth int, even bool) (heads []lane.H
 	return heads, nil
 }
 
-// forgetWeights makes the next claim that needs them read the weights of owners again.
+// expireWeights makes the next claim that needs the owners' weights read them again.
 func (p *planner) forgetWeights() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.weighed = time.Time{}
 }
 
-// weigh reads the weights of owners, at most once a second. A weight that cannot be read is none.
+// readWeights returns the weights of owners. It reads them at most once a second. A weight that cannot be read counts
+// as absent.
 func (p *planner) weigh(s *session) (map[string]float64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A claim that may take from more than manyLines lines takes runs of runLength jobs from one line after the other. Merging all lines job by job would look
-// into every line at every claim.
+// A claim that may take from more than manyLines lines takes runs of up to runLength jobs from one line after the
+// other. Merging all lines job by job would read from every line at every claim.
 const (
 	manyLines = 16
 	runLength = 16
 )
 
-// A head is a line with a key that none of its jobs comes before, as far as this process knows: its first key when it was read last, or the last key that
-// was taken from it since.
+// A lineHead is a line with a lower bound for its keys: the first key when the line was last read, or the last key that
+// this process has taken from it since.
 type head struct {
 	line
 	priority int64
 	job      holdfast.ID
 }
 
-// heads is a heap of lines, the one with the lowest key on top.
+// A headHeap is a heap of lines; the line with the lowest key is on top.
 type heads []head
 
 func (h heads) Len() int      { return len(h) }
@@ -44,7 +44,7 @@ func (h *heads) Pop() any {
 	return last
 }
 
-// readHeads reads the first key of every line of the view. A crowd remembers them, and is remembered the longer for it.
+// readHeads returns the first key of every line of the view. A cache remembers them, and lives the longer for it.
 func (v *view) readHeads() (*heads, error) {
 	if v.crowd != nil && v.crowd.heads != nil {
 		return v.crowd.heads, nil
@@ -67,10 +67,14 @@ func (v *view) readHeads() (*heads, error) {
 	return &all, nil
 }
 
-// takeRuns reads what a claim takes from many lines of one owner: a run from the line with the lowest head, then one from the line whose head is lowest
-// after that, until there are as many as the claim wants. Every run begins with the first jobs of its line and is no less urgent than the head that the line
-// was chosen for, so a line is never taken out of order, and no job is claimed before a more urgent one of another line unless that one came after the heads
-// were read. A job waits for at most runLength younger jobs of the same priority from each other line.
+// takeRuns chooses the jobs of a claim from many lines of one owner: a run from the line with the lowest head, then a
+// run from the line whose head is lowest after that, until there are enough.
+//
+// Every run begins with the first jobs of its line, whatever was remembered, so no line is taken out of order. A run
+// contains no job that is less urgent than the head for which its line was chosen, so no job is claimed before a more
+// urgent one of another line, unless that one was enqueued after the heads were read (see noteEnqueued). A remembered
+// head is only a lower bound: visiting its line too early costs one search. A job waits for at most runLength younger
+// jobs of the same priority from each other line.
 func (v *view) takeRuns(limit int, seen *sight) error {
 	h, err := v.readHeads()
 	if err != nil {
@@ -80,7 +84,7 @@ func (v *view) takeRuns(limit int, seen *sight) error {
 	for want := limit; want > 0 && len(*h) > 0 && !seen.full; {
 		top := &(*h)[0]
 		s := share{line: top.line, limit: min(want, runLength), from: math.MinInt16, to: top.priority}
-		if at, again := last[s.number]; again { // what this claim has read of the line already is still in it
+		if at, again := last[s.number]; again { // rows that this claim has already read are still in the line
 			s.from, s.after = at.priority, at.job[:]
 		}
 		if err := seen.read(v, &s); err != nil {
@@ -93,7 +97,7 @@ func (v *view) takeRuns(limit int, seen *sight) error {
 			seen.extend(s)
 		}
 		want -= n
-		if n < s.limit { // no more of this priority: the next is read now, or the line is empty
+		if n < s.limit { // the line has no more jobs of this priority: read its next key, or drop it
 			there, err := v.moveOn(top, last[s.number])
 			if err != nil {
 				return err
@@ -112,7 +116,8 @@ func (v *view) takeRuns(limit int, seen *sight) error {
 	return nil
 }
 
-// moveOn gives a head the first key of its line after what a claim takes from it. It is false when there is none.
+// advance sets a head to the first key of its line behind the last row that the claim takes. It returns false if there
+// is none.
 func (v *view) moveOn(h *head, taken stand) (bool, error) {
 	from, after := taken.priority, taken.job[:]
 	if taken.job == (holdfast.ID{}) {
@@ -126,7 +131,7 @@ func (v *view) moveOn(h *head, taken stand) (bool, error) {
 	return true, nil
 }
 
-// extend adds a run to the shares of a claim: to the last share, if that is of the same line and the run goes on where it ends.
+// appendRun adds a run to the plan: to the last share if that is of the same line, otherwise as a new share.
 func (v *sight) extend(s share) {
 	if n := len(v.shares); n > 0 && v.shares[n-1].number == s.number {
 		v.shares[n-1].row = append(v.shares[n-1].row, s.row...)
@@ -135,7 +140,7 @@ func (v *sight) extend(s share) {
 	v.shares = append(v.shares, s)
 }
 
-// setTop tells those who enqueue which jobs would come before what claims remember.
+// publishCachedPriority tells enqueues which priority would come before everything that claims remember.
 func (p *planner) setTop() {
 	var top *int64
 	for _, c := range p.crowds {
@@ -147,8 +152,9 @@ func (p *planner) setTop() {
 	p.top.Store(top)
 }
 
-// arrived makes the next claim look at all lines again if one of these jobs, which are committed, is more urgent than all that a claim remembers: so a claim
-// after an enqueue of the same process takes the most urgent job first, in whatever line it is. Other jobs are met in their turn, or when a crowd has aged.
+// noteEnqueued drops the caches before the next claim if one of these committed jobs is more urgent than everything
+// they remember. So a claim that follows an enqueue of the same process takes the most urgent job first, whichever line
+// it is in. Other new jobs are met in their line's turn, or when the cache has expired.
 func (p *planner) arrived(drafts []holdfast.Draft) {
 	top := p.top.Load()
 	if top != nil && slices.ContainsFunc(drafts, func(d holdfast.Draft) bool { return int64(d.Priority) < *top }) {

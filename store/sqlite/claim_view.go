@@ -10,7 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// A line is a row of jobs in ready: a lane's first attempts or, under the negative of its number, its retries.
+// A line is the ready jobs of a lane: its first attempts or, under the negative of the lane's number, its retries.
 type line struct {
 	number int64
 	lane   *lane.Lane
@@ -18,27 +18,27 @@ type line struct {
 
 func (l line) retries() bool { return l.number < 0 }
 
-// A view is what is to be seen of lanes and holds at one moment, on one connection.
+// A claimView is what one claim reads of lanes and holds on one connection, within one transaction.
 type view struct {
 	*session
 	now    int64
 	lanes  *lanes
 	scope  *lane.Scope
-	slots  int            // that the claim has for each owner; 0: no bound
-	busy   map[string]int // how many of them are taken
-	bytes  int            // that the claim has for all jobs; 0: no bound
-	writes bool           // the connection is the writer's: it may see lanes that are never committed
+	slots  int            // the claim's limit for each owner; 0: none
+	busy   map[string]int // how many jobs of each owner the caller already runs
+	bytes  int            // the claim's limit for the bytes of all jobs; 0: none
+	writes bool           // the connection is the writer's: it sees lanes that may never be committed
 
-	extra  map[int64]*lane.Lane // these
-	edits  int64                // how often facts of queued jobs were changed
+	extra  map[int64]*lane.Lane // lanes that only this transaction sees
+	edits  int64                // holdfast_feed.edits: how often facts of queued jobs were changed
 	holds  []held
-	kinds  map[string]string // what kinds depend on; nil: nobody asks
-	valves *lane.Valves      // before anything is counted
-	lines  []line            // not empty and open
-	crowd  *crowd            // these, if they are many
+	kinds  map[string]string // the dependency of each kind; nil: not needed
+	valves *lane.Valves      // the holds in force, before processing jobs are counted
+	lines  []line            // not empty, and not closed by a hold
+	crowd  *crowd            // the same lines by owner, if there are many
 }
 
-// behold reads the holds, and how often queued jobs were edited.
+// readHolds reads the holds and the edit counter and, if a dependency is held, which kinds depend on what.
 func (v *view) behold() (err error) {
 	if v.holds, v.edits, err = readHolds(v.session); err != nil {
 		return err
@@ -54,6 +54,7 @@ func (v *view) behold() (err error) {
 	return err
 }
 
+// newValves returns the valves of the holds in force, with the claim's own limits.
 func (v *view) newValves() *lane.Valves {
 	holds := make([]holdfast.Hold, 0, len(v.holds))
 	for i := range v.holds {
@@ -66,7 +67,7 @@ func (v *view) newValves() *lane.Valves {
 	return valves
 }
 
-// lane is a lane as holds see it: with what its kind depends on, unless its jobs say something else.
+// lane returns a lane as the holds see it: with the dependency of its kind, unless its jobs name their own.
 func (v *view) lane(id int64) *lane.Lane {
 	l := v.extra[id]
 	if l == nil {
@@ -80,12 +81,14 @@ func (v *view) lane(id int64) *lane.Lane {
 	return &resolved
 }
 
-// farther is how many times as many lines as its own lanes a survey walks past, at most, before it asks for its own lines one by one.
+// probeFactor bounds the search for lines. After walking past this many times as many lines as the claim has lanes, it
+// probes the claim's own lines one by one.
 const farther = 4
 
-// survey finds the lines in the view's scope that are not empty and, by the valves, open. It walks from line to line through ready, or probes the lines of
-// its own lanes when more lines than that are not empty: lanes of others cost it nothing. Many is how many lines were not empty of late. The answer is
-// all lines that are not empty, if it met all of them, and at least how many there are.
+// findLines finds the lines in the view's scope that are not empty and not closed by a hold. It walks from line to line
+// through holdfast_ready; if more lines are not empty than the claim has lanes (times probeFactor), it probes the lines
+// of the claim's own lanes instead, so that other jobs cost the claim nothing. many is how many lines were not empty at
+// the last search. findLines returns all non-empty lines if it met all of them, and at least how many there are.
 func (v *view) survey(many int) (all []int64, n int, err error) {
 	if err := v.learn(); err != nil {
 		return nil, many, err
@@ -106,7 +109,7 @@ func (v *view) survey(many int) (all []int64, n int, err error) {
 	})
 }
 
-// own are the lanes in the view's scope, but for those whose lines are all closed.
+// ownLanes returns the lanes in the view's scope, without those whose lines are all closed.
 func (v *view) own() []*lane.Lane {
 	all := slices.AppendSeq(v.lanes.in(v.scope), maps.Values(v.extra))
 	if v.valves == nil || len(v.holds) == 0 {
@@ -118,7 +121,7 @@ func (v *view) own() []*lane.Lane {
 	})
 }
 
-// walk finds lines that are not empty, so many at most, and admits them if these are all.
+// walkLines returns up to most non-empty lines. If these are all, it adds them to the view.
 func (v *view) walk(most int) (all []int64, err error) {
 	all = []int64{}
 	err = v.rows("find_lines", []any{most}, func(st *sqlite.Stmt) error {
@@ -134,7 +137,7 @@ func (v *view) walk(most int) (all []int64, err error) {
 	return all, nil
 }
 
-// admit adds a line to the view, if it is in the scope and open.
+// addLine adds a line to the view if it is in the scope and open.
 func (v *view) admit(number int64) {
 	l := v.lane(max(number, -number))
 	if l != nil && v.scope.Covers(l) && (v.valves == nil || v.valves.Open(l, number < 0)) {
@@ -142,7 +145,8 @@ func (v *view) admit(number int64) {
 	}
 }
 
-// learn makes sure that no lane is unknown.
+// loadLanes makes all lanes known that the transaction sees. On the writer's connection, lanes that are not committed
+// stay with the view: the transaction may still be rolled back.
 func (v *view) learn() error {
 	if !v.writes {
 		return v.lanes.learn(v.session)
@@ -160,7 +164,7 @@ func (v *view) learn() error {
 	return err
 }
 
-// numbers are those of the lanes' lines, as a list for the database.
+// lineNumbers returns the numbers of the lanes' lines as a JSON list.
 func numbers(of []*lane.Lane) string {
 	list := append(make([]byte, 0, 16*len(of)), '[')
 	for i, l := range of {
@@ -174,12 +178,12 @@ func numbers(of []*lane.Lane) string {
 	return string(append(list, ']'))
 }
 
-// peek reads the first keys of a line, from one priority to another.
+// peek reads the first keys of a line between two priorities.
 func (v *view) peek(l line, from, to int64, depth int) (keys []lane.Key, err error) {
 	return v.peekAfter(l, from, nil, to, depth)
 }
 
-// peekAfter reads the first keys of a line behind a job of the first of these priorities, up to the last of them.
+// peekAfter reads the first keys of a line that follow the job after in priority from, up to priority to.
 func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) (keys []lane.Key, err error) {
 	err = v.rows("peek", []any{l.number, from, after, to, depth}, func(st *sqlite.Stmt) error {
 		keys = append(keys, lane.Key{Priority: int16(st.ColumnInt64(0)), Job: columnID(st, 1)})
@@ -188,7 +192,7 @@ func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) 
 	return keys, err
 }
 
-// priorities are those that wait in a line, lowest first.
+// priorities returns the priorities that have jobs in a line, lowest number first.
 func (v *view) priorities(l line) (all []int16, err error) {
 	err = v.rows("find_priorities", []any{l.number}, func(st *sqlite.Stmt) error {
 		all = append(all, int16(st.ColumnInt64(0)))

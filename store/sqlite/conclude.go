@@ -8,8 +8,13 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Conclude does what the end of members brings with it. What is to be done is found beside the writer, which only does it, if it is
-// still to be done. A step that finds nothing does not trouble the writer at all.
+// Conclude does what follows from the end of group members: it starts or cancels the members that waited for them,
+// cancels members of groups that are ending, and settles groups whose members have all ended. It returns how much it
+// did; zero means that nothing is left.
+//
+// What is to be done is read beside the writer. The writer does it only if it is still to be done: the position in the
+// feed must be unchanged (advance_concluded), a waiting member is examined again, and a group must have the flags that
+// were read. A step that finds nothing does not use the writer.
 func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
@@ -40,11 +45,11 @@ func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
 	return done, nil
 }
 
-// carryOut does what is on the agenda, and reports how much it was.
+// apply does what was planned, and returns how much it did.
 func (a *agenda) carryOut(t *tx) (done int, err error) {
 	if a.until != a.concluded {
 		moved, err := t.exec("advance_concluded", a.concluded, a.until)
-		if err != nil || moved == 0 { // another process was faster: it has the same agenda
+		if err != nil || moved == 0 { // another process was faster, with the same plan
 			return 0, err
 		}
 	}
@@ -64,8 +69,8 @@ func (a *agenda) carryOut(t *tx) (done int, err error) {
 	return done, nil
 }
 
-// follow starts or cancels those who waited, and those who waited for the cancelled. What is too much for one step is left to a look
-// at their group.
+// resolveFollowers starts or cancels the members that waited for ended ones, and then those that waited for the
+// cancelled. If there are more than the limit, their groups are flagged, so that a later step continues.
 func (a *agenda) follow(t *tx) (done int, err error) {
 	for i := 0; i < len(a.followers); i++ {
 		id := a.followers[i]
@@ -88,7 +93,7 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 	return done, nil
 }
 
-// attendOf has the groups of some members looked at.
+// flagGroupsOf flags the groups of some members for evaluation.
 func (t *tx) attendOf(members []holdfast.ID) error {
 	groups := map[holdfast.ID]bool{}
 	err := t.some("find_ended_members", members, func(st *sqlite.Stmt) error {

@@ -7,33 +7,33 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// An agenda is what one step of concluding has to do.
+// A concludePlan is what one step of Conclude has to do.
 type agenda struct {
 	limit int
 	now   int64
-	from  holdfast.ID // attended groups up to this one were looked at before
+	from  holdfast.ID // flagged groups up to this one were read by earlier steps
 
-	concluded, until int64 // how far groups had followed, and how far they will have
-	more             bool  // there is more than this step takes
-	followers        []holdfast.ID
+	concluded, until int64         // the feed number up to which ends were handled before, and after this step
+	more             bool          // there is more than this step handles
+	followers        []holdfast.ID // members whose upstreams decide that they start or are cancelled
 	groups           []matter
-	met              map[holdfast.ID]bool // groups that are on it
-	waits            map[holdfast.ID]bool // followers that are on it
+	met              map[holdfast.ID]bool // groups that were added
+	waits            map[holdfast.ID]bool // followers that were added
 }
 
-// A matter is a group on the agenda, with what was found out about it.
+// A groupPlan is a group with what was found out about it.
 type matter struct {
 	grouped
-	cursor   []byte        // the first member that has not ended, when some was looked for
+	cursor   []byte        // the highest member that has not ended; nil: none, or not searched for
 	leftover []holdfast.ID // members to cancel
-	ended    bool          // all have, and they are counted
+	ended    bool          // all members have ended, and are counted
 }
 
 func (a *agenda) empty() bool {
 	return a.until == a.concluded && len(a.followers) == 0 && len(a.groups) == 0
 }
 
-// find puts everything on the agenda that is there at one moment.
+// find plans everything that is to be done at one moment. The session is in a read transaction.
 func (a *agenda) find(s *session) error {
 	a.met, a.waits = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
 	ended, err := a.read(s)
@@ -48,7 +48,7 @@ func (a *agenda) find(s *session) error {
 	if err != nil {
 		return err
 	}
-	if len(groups) > 0 { // who is no member has no followers
+	if len(groups) > 0 { // only members of groups have followers
 		err = s.some("find_followers", ended, a.waiting)
 	}
 	if err == nil {
@@ -77,9 +77,10 @@ func (a *agenda) find(s *session) error {
 	return err
 }
 
+// errStop ends a read early, when there is enough for one step.
 var errEnough = errors.New("enough for one step")
 
-// read finds who has ended since groups were last concluded.
+// readEnded returns the jobs that have ended since the last step, from the pages of the feed.
 func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
 	var head, purged, link int64
 	if _, err := s.one("read_feed", nil, &head, &purged, &a.concluded, &link); err != nil {
@@ -108,7 +109,7 @@ func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
 	return ended, err
 }
 
-// waiting notes a follower, once.
+// addFollower adds a follower, once.
 func (a *agenda) waiting(st *sqlite.Stmt) error {
 	if id := columnID(st, 0); !a.waits[id] {
 		a.waits[id] = true
@@ -117,7 +118,7 @@ func (a *agenda) waiting(st *sqlite.Stmt) error {
 	return nil
 }
 
-// weigh leaves those followers on the agenda for which something is to be done.
+// keepDecided keeps the followers that can be started or must be cancelled.
 func (a *agenda) weigh(s *session) error {
 	due := a.followers[:0]
 	for _, id := range a.followers {
@@ -135,7 +136,8 @@ func (a *agenda) weigh(s *session) error {
 	return nil
 }
 
-// look finds out how a group stands, and puts it on the agenda if something is to be done about it.
+// addGroup reads a group and adds it to the plan. It searches for a live member from the cursor down: every member with
+// a higher id has ended, so a large group is searched once and not at every step.
 func (a *agenda) look(s *session, id holdfast.ID) (err error) {
 	if a.met[id] {
 		return nil
@@ -173,11 +175,12 @@ func (a *agenda) look(s *session, id holdfast.ID) (err error) {
 	return nil
 }
 
+// overdue reports whether a group has reached its expiry. A group that a person has reopened does not expire.
 func (g *grouped) overdue(now int64) bool {
 	return g.expire != 0 && g.expire <= now && g.Generation == 1 && g.ending == "" && !g.State.Settled()
 }
 
-// count counts how the members have ended.
+// countMembers counts how the members have ended.
 func (m *matter) count(s *session) error {
 	return s.rows("group_count", []any{m.ID}, func(st *sqlite.Stmt) error {
 		m.Members.Total += st.ColumnInt(0)

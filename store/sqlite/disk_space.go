@@ -9,13 +9,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// enough is how much of its file system a store leaves free unless it is told otherwise: what it has can be worked off with that.
+// defaultMinFree is how many bytes of its file system a store leaves free by default: enough to run the jobs that it
+// has.
 const enough = 64 << 20
 
-// A space is the room that is left beside the file. It is looked at once a second at most.
+// A diskSpace watches how much space is left on the file system of the store. It asks the system at most once a second.
 type space struct {
 	dir  string
-	min  int64 // below it no new jobs are taken; 0: never mind
+	min  int64 // below it new jobs are refused; 0: never
 	free func(dir string) (bytes int64, known bool)
 
 	mu     sync.Mutex
@@ -35,8 +36,8 @@ func newSpace(cfg Config) *space {
 	return s
 }
 
-// check refuses new jobs while the file system is nearly full, so that there is room to work off those that are there. Where nobody
-// knows how much is left, nothing is refused.
+// check refuses new jobs while the file system is nearly full, so that the jobs that are stored can still run. Where
+// the free space is not known, nothing is refused.
 func (s *space) check() error {
 	if s.min == 0 {
 		return nil
@@ -51,5 +52,5 @@ func (s *space) check() error {
 		return nil
 	}
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf(
-		"the disk has only %d MiB left, and new jobs are taken only while there are %d: free space or lower min_free", s.left>>20, s.min>>20)}
+		"the disk has only %d MiB left, and new jobs need at least %d MiB: free space or lower min_free", s.left>>20, s.min>>20)}
 }

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// freeBytes is not known here.
+// freeBytes reports the free space as unknown on this system.
 func freeBytes(string) (bytes int64, known bool) { return 0, false }

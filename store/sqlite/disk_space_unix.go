@@ -4,7 +4,7 @@ package sqlite
 
 import "syscall"
 
-// freeBytes is what a process without privileges may still write on the file system of a folder.
+// freeBytes returns how much a process without privileges may still write on the file system of a directory.
 func freeBytes(dir string) (bytes int64, known bool) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {

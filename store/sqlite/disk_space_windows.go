@@ -7,7 +7,7 @@ import (
 
 var diskFree = syscall.NewLazyDLL("kernel32.dll").NewProc("GetDiskFreeSpaceExW")
 
-// freeBytes is what this user may still write on the volume of a folder.
+// freeBytes returns how much this user may still write on the volume of a directory.
 func freeBytes(dir string) (bytes int64, known bool) {
 	path, err := syscall.UTF16PtrFromString(dir)
 	if err != nil || diskFree.Find() != nil {

@@ -11,7 +11,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Edit changes a job that is queued, or failed, and answers with it as it is then.
+// Edit changes a queued or failed job, and returns it as it is then.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
 	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
@@ -21,7 +21,7 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 		if err := t.edit(shown, &e); err != nil {
 			return err
 		}
-		job, err = shown.Job(context.Background(), e.Job) // the transaction is taken: its outcome is waited for
+		job, err = shown.Job(context.Background(), e.Job) // the call is in its transaction, and its result is waited for
 		return err
 	})
 	if err != nil {
@@ -30,6 +30,8 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 	return job, nil
 }
 
+// edit checks an edit, writes the facts, moves the job where it waits by its new facts, and records what was replaced.
+// It raises the edit counter, so that a claim that has read the old facts plans again.
 func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	job, err := t.standing(e.Intervention)
 	if err != nil {
@@ -47,7 +49,7 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	if err != nil {
 		return err
 	}
-	if job.place == "finished" { // it waits nowhere: whoever sends it round again does so by its new facts
+	if job.place == "finished" { // it waits nowhere: a later retry uses its new facts
 		err = t.revise(job, revised, e)
 	} else {
 		err = t.restand(job, now, revised, e)
@@ -64,8 +66,8 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	return t.changed(i, "edit", job.token, job.generation, revised.Was)
 }
 
-// restand takes the job from where it waits, changes its facts, and puts it where it waits by these. What was set aside behind a held
-// tag is claimable again: the next claim sees whether its tags are held now.
+// putBack removes the job from where it waits, changes its facts, and inserts it where it waits by these. A job that
+// was set aside behind a held tag becomes ready: the next claim reads whether one of its tags is held.
 func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
 	aside, err := t.one("check_set_aside", []any{e.Job})
 	if err == nil {
@@ -84,7 +86,7 @@ func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *h
 		ready = due <= t.now
 	}
 	switch {
-	case job.waiting && e.Delay != nil && due <= t.now: // it has no time of its own any more
+	case job.waiting && e.Delay != nil && due <= t.now: // it no longer has a time of its own
 		_, err = t.exec("wait_for_members", job.created, e.Job, job.token, job.generation)
 	case job.waiting:
 		_, err = t.exec("wait_for_members", due, e.Job, job.token, job.generation)
@@ -96,7 +98,7 @@ func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *h
 	return err
 }
 
-// unless is a due time, or nothing when it is that of a job that never waited.
+// dueUnlessCreated returns a due time, or nil if it is the creation time of a job that was never delayed.
 func unless(due, created int64) any {
 	if due == created {
 		return nil
@@ -104,7 +106,7 @@ func unless(due, created int64) any {
 	return due
 }
 
-// revise writes the facts.
+// updateFacts writes the changed facts.
 func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error {
 	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
@@ -132,13 +134,13 @@ func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error
 	return err
 }
 
-// inside lends one call's part of a transaction to the inspector.
+// A txQuerier lets the inspector read inside a write transaction.
 type inside struct{ t *tx }
 
-// Now is when the call began.
+// Now returns when the call began.
 func (q inside) Now(context.Context) (time.Time, error) { return instant(q.t.now), nil }
 
-// Query runs one statement on what the transaction sees.
+// Query runs one statement in the transaction.
 func (q inside) Query(_ context.Context, sql string, args []any, each func(inspect.Row) error) error {
 	return q.t.read(sql, args, func(st *sqlite.Stmt) error { return each(row{st}) })
 }

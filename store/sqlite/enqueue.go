@@ -23,7 +23,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	var receipts []holdfast.Receipt
 	carry := s.writer.join
 	if slices.ContainsFunc(prepared, func(d holdfast.Draft) bool { return len(d.After) > 0 }) {
-		carry = s.writer.write // it wants to read what others gather
+		carry = s.writer.write // a draft that waits for members reads rows that other calls may have added
 	}
 	err = carry(ctx, func(t *tx) (err error) {
 		receipts, err = enqueue(t, t.now, prepared)
@@ -31,7 +31,8 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		return err
 	})
 	if contradicts(err) || len(prepared) > 1 && errors.Is(err, holdfast.ErrConflict) {
-		// One of them is in the way of another job. Which is the first, only one after the other can tell.
+		// A draft conflicts with another job. Only inserting row by row shows which draft is the first to do so, and
+		// lets existing keys answer with their jobs.
 		err = s.writer.write(ctx, func(t *tx) error {
 			receipts, err = enqueue(alone{t}, t.now, prepared)
 			t.tell(prepared)
@@ -45,28 +46,29 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
-// enqueueAll enqueues prepared drafts that nobody waits to be answered about. A draft whose keys are taken is left out.
+// enqueueAll enqueues prepared drafts for which no caller waits for an answer. A draft whose keys are taken is left
+// out.
 func (t *tx) enqueueAll(prepared []holdfast.Draft) error {
 	_, err := (&intake{sink: alone{t}, now: t.now, lenient: true}).take(prepared)
 	t.tell(prepared)
 	return err
 }
 
-// tell spreads the word of new work.
+// wakeQueues wakes the waiters of the drafts' queues after the commit.
 func (t *tx) tell(drafts []holdfast.Draft) {
 	for i := range drafts {
 		t.wake(drafts[i].Queue)
 	}
 }
 
-// wake says that a queue may have work now.
+// wake wakes the waiters of a queue after the commit.
 func (t *tx) wake(queue string) {
 	if !slices.Contains(t.news.work, queue) {
 		t.news.work = append(t.news.work, queue)
 	}
 }
 
-// prepareAll checks every draft before the first is written, and leaves the caller's alone.
+// prepareAll checks all drafts before the first is written. It changes copies, not the caller's drafts.
 func prepareAll(drafts []holdfast.Draft, prepare func([]holdfast.Draft) error) ([]holdfast.Draft, error) {
 	prepared := slices.Clone(drafts)
 	if err := prepare(prepared); err != nil {
@@ -75,19 +77,19 @@ func prepareAll(drafts []holdfast.Draft, prepare func([]holdfast.Draft) error) (
 	return prepared, nil
 }
 
-// A sink takes the statements of an enqueue: the writer's own connection, or the caller's transaction. All insert paths are
-// this one path.
+// An executor runs the statements of an enqueue: on the writer's connection, or in the application's transaction. All
+// ways to enqueue share the code that uses it.
 type sink interface {
 	exec(name string, args ...any) (changed int, err error)
 	one(name string, args []any, into ...any) (found bool, err error)
 	lane(w where) (int64, error)
-	// add inserts a row, perhaps together with others later. It is false when the row is known to be there already.
+	// add inserts a row, possibly later and together with others. It returns false if the row is known to exist.
 	add(name string, row ...any) (added bool, err error)
-	// queued tells of the new jobs among these, if somebody listens.
+	// queued emits the events of the new jobs among the receipts, if they have a listener.
 	queued(now int64, receipts []holdfast.Receipt) error
 }
 
-// alone is a transaction in which every row is written at once, by itself.
+// unbatched is a transaction that inserts every row at once and by itself.
 type alone struct{ *tx }
 
 func (a alone) add(name string, row ...any) (bool, error) {
@@ -108,11 +110,12 @@ func (t *tx) queued(_ int64, receipts []holdfast.Receipt) error {
 	return nil
 }
 
+// enqueue enqueues the drafts and returns their receipts.
 func enqueue(to sink, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return (&intake{sink: to, now: now}).take(drafts)
 }
 
-// take enqueues the drafts, and tells of those that are new.
+// enqueue enqueues the drafts, and emits the events of the new jobs.
 func (e *intake) take(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	receipts := make([]holdfast.Receipt, len(drafts))
 	for i := range drafts {
@@ -125,6 +128,7 @@ func (e *intake) take(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return receipts, e.queued(e.now, receipts)
 }
 
+// enqueueOne enqueues one draft, or returns the existing job that has its idempotency key or its unique key.
 func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 	if d.IdempotencyKey != "" {
 		twin, err := e.meetIdempotent(d)
@@ -144,7 +148,8 @@ func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 	return holdfast.Receipt{ID: d.ID}, e.insert(d)
 }
 
-// insert writes the facts, and the row in the place where the job begins.
+// insert writes the facts of a job, and the row of the place where it begins: ready, later, or waiting for members of
+// its group.
 func (e *intake) insert(d *holdfast.Draft) error {
 	after, err := e.admit(d)
 	if err != nil {
@@ -191,7 +196,7 @@ func (e *intake) insert(d *holdfast.Draft) error {
 	return err
 }
 
-// moment is an instant given in one of two ways, or nil.
+// instantOrNil returns an instant that is given as a time or as a duration from now, or nil.
 func moment(now int64, in time.Duration, at time.Time) any {
 	switch {
 	case !at.IsZero():

@@ -8,7 +8,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// meetIdempotent takes the idempotency key, or finds the job that was made under it.
+// takeIdempotencyKey takes the idempotency key of a draft, or returns the job that was enqueued with it. The primary
+// key of the table decides, so concurrent enqueues with one key make one job. A draft that differs from the one that
+// used the key is refused.
 func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
 	digest := sqltext.Digest(*d)
 	added, err := e.exec("idempotency_add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
@@ -25,7 +27,8 @@ func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error)
 	return twin, nil
 }
 
-// meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
+// takeUniqueKey takes the unique key of a draft, or returns the job that holds it. In that case the draft's idempotency
+// key is bound to that job too.
 func (e *intake) meetUnique(d *holdfast.Draft) (twin holdfast.ID, err error) {
 	added, err := e.exec("unique_add", d.Owner, d.Kind, d.UniqueKey, d.ID)
 	if err != nil || added == 1 {

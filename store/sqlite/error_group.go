@@ -11,17 +11,18 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// step is how finely the tally of error groups is kept.
+// errorCountStep is the length of a step in which the failures of error groups are counted, in microseconds.
 const step = int64(5 * time.Minute / time.Microsecond)
 
-// A trouble is a settlement whose failure counts in its error group.
+// A countedFailure is a failure that counts in its error group.
 type trouble struct {
 	job     holdfast.ID
 	failure *holdfast.Failure
 	version string
 }
 
-// troubled notes a settlement that was applied, if its failure counts: it was charged, or it ended the job.
+// noteFailure notes the failure of an applied settlement if it counts in its error group: it was charged, or it ended
+// the job.
 func (s *settler) troubled(x *holdfast.Settlement) {
 	if x.Failure == nil || x.Failure.Fingerprint == "" {
 		return
@@ -31,17 +32,18 @@ func (s *settler) troubled(x *holdfast.Settlement) {
 	}
 }
 
-// A spot is where a group was seen.
+// A failureSite is where a failure happened.
 type spot struct{ kind, queue, dependency, version string }
 
-// A group is what one call adds to an error group.
+// newFailures is what one call adds to an error group.
 type group struct {
 	first    *holdfast.Failure
 	failures int
 	spots    map[spot]int
 }
 
-// count adds the troubles of a call to their groups, each group once, in the order of their fingerprints.
+// countFailures adds the failures of a call to their error groups, once for each group, in the order of their
+// fingerprints.
 func (s *settler) count() error {
 	if len(s.troubles) == 0 {
 		return nil
@@ -58,6 +60,7 @@ func (s *settler) count() error {
 	return nil
 }
 
+// groupFailures groups the failures of a call by fingerprint.
 func (s *settler) groups() (groups map[string]*group, err error) {
 	jobs, of := make([]holdfast.ID, 0, len(s.troubles)), make(map[holdfast.ID]spot, len(s.troubles))
 	for i := range s.troubles {
@@ -83,7 +86,8 @@ func (s *settler) groups() (groups map[string]*group, err error) {
 	return groups, err
 }
 
-// meet adds to one group, which is new or has been met before; what people made of it may not hold any more.
+// addFailures adds failures to one error group, and creates the group if it is new. An existing group may change its
+// status: the failures can reopen it or make it regress.
 func (s *settler) meet(fingerprint string, g *group) error {
 	stand, there, err := s.trouble(fingerprint)
 	if err != nil {
@@ -111,19 +115,20 @@ func (s *settler) meet(fingerprint string, g *group) error {
 	return nil
 }
 
-// A groupStanding is what people have made of an error group.
+// An errorGroupRow is the triage of an error group.
 type groupStanding struct {
 	failures, untilCount int
 	status, resolvedIn   string
 	until                int64
 }
 
+// findErrorGroup reads an error group, and reports whether it exists.
 func (t *tx) trouble(fingerprint string) (stand groupStanding, there bool, err error) {
 	there, err = t.one("find_error_group", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
 	return stand, there, err
 }
 
-// turn changes the status of a group as the rules say.
+// changeStatus changes the status of an error group as rule.ErrorGroup decides, and records the reason.
 func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
 	met := rule.ErrorGroup{Status: holdfast.Status(was.status), Failures: was.failures + g.failures, UntilCount: was.untilCount, ResolvedIn: was.resolvedIn}
 	if was.until != 0 {
@@ -143,7 +148,7 @@ func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
 	return s.tellOf("error/"+fingerprint, turn.Event, rule.Machine, turn.Reason)
 }
 
-// Triage keeps a person's word on an error group.
+// Triage records what a person decides about an error group.
 func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
 	if err := g.Check(); err != nil {
 		return err

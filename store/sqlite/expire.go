@@ -7,7 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Expire hands out queued jobs whose expiry has passed.
+// Expire claims up to c.Limit queued jobs whose expiry has passed, so that the caller can settle them as expired.
 func (s *Store) Expire(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	return leases, t.begin(batch)
 }
 
-// leaveQueue takes a queued job out of wherever it waits.
+// removeQueued removes a queued job from where it waits.
 func (t *tx) leaveQueue(job holdfast.ID) error {
 	if left, err := t.exec("delete_ready", job); left > 0 || err != nil {
 		return err

@@ -8,29 +8,32 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// story is the name of the pages that tell lines of stories.
+// story is the name of the pages that list events of stories.
 const story = "story"
 
-// pageful is how many events a page tells at most: a reader who wants a few should not have to read a hundred thousand.
+// maxPageEvents is the largest number of events on a page, so that a reader who wants a few does not have to read a
+// hundred thousand.
 const pageful = 1000
 
-// A page is everything of one sort that one transaction did, as the feed will tell it. It only names rows that never change.
+// A page is the events of one name that one transaction adds to the feed. It refers to rows that never change, and does
+// not repeat them.
 type page struct {
 	name   string
 	at     int64
-	jobs   []byte  // sixteen bytes each
-	tokens []int   // of each of the jobs
-	lines  []int64 // of stories, instead of jobs
+	jobs   []byte  // sixteen bytes for each job
+	tokens []int   // the token of each job
+	lines  []int64 // row ids of events in holdfast_event, instead of jobs
 }
 
-// ears are what somebody listens for. The writer remembers it for as long as nobody else has written.
+// listenedEvents is the names of the events that have listeners. The writer remembers them until another connection has
+// committed.
 type ears struct {
 	all    bool
 	names  map[string]bool
-	unsure bool // they were read in a transaction that changed them and has not ended well yet
+	unsure bool // read in a transaction that changed them and is not committed yet
 }
 
-// read learns who listens.
+// read reads which events have listeners.
 func (e *ears) read(s *session) error {
 	e.all, e.names = false, nil
 	return s.rows("listen_list", nil, func(st *sqlite.Stmt) error {
@@ -40,7 +43,7 @@ func (e *ears) read(s *session) error {
 		switch name := st.ColumnText(0); name {
 		case "*":
 			e.all = true
-		case holdfast.EventExpired: // it is a failure until the reader has seen its code
+		case holdfast.EventExpired: // stored as failed: the reader of the feed tells them apart by the code
 			e.names[holdfast.EventFailed] = true
 		default:
 			e.names[name] = true
@@ -49,10 +52,10 @@ func (e *ears) read(s *session) error {
 	})
 }
 
-// hear reports whether somebody listens for events of this name.
+// includes reports whether an event of this name has a listener.
 func (e *ears) hear(name string) bool { return e.all || e.names[name] }
 
-// happened puts an event of a job on the page of its sort, if somebody listens.
+// emit adds an event of a job to the page of its name, if the event has a listener.
 func (t *tx) happened(name string, job *holdfast.ID, token int) {
 	if !t.ears.hear(name) {
 		return
@@ -61,13 +64,14 @@ func (t *tx) happened(name string, job *holdfast.ID, token int) {
 	p.jobs, p.tokens = append(p.jobs, job[:]...), append(p.tokens, token)
 }
 
-// line puts the line of a story that was just written on a page, whoever listens.
+// emitStoryLine adds the event that was last inserted into holdfast_event to a page. It does not depend on listeners:
+// people's actions are always in the feed.
 func (t *tx) line() {
 	p := t.page(story)
 	p.lines = append(p.lines, t.conn.LastInsertRowID())
 }
 
-// page is the call's page for events of one name.
+// pageFor returns the call's page for events of one name.
 func (t *tx) page(name string) *page {
 	for i := range t.pages {
 		if t.pages[i].name == name {
@@ -78,8 +82,8 @@ func (t *tx) page(name string) *page {
 	return &t.pages[len(t.pages)-1]
 }
 
-// join adds the pages of one call to those of its transaction. Neighbours of one sort become one page; the order of what happened
-// to one job stays what it was.
+// appendPages adds the pages of one call to those of its transaction. Pages of one name that follow each other become
+// one page; the order of the events of one job is kept.
 func join(all, more []page) []page {
 	for i := range more {
 		m := &more[i]
@@ -94,7 +98,9 @@ func join(all, more []page) []page {
 	return all
 }
 
-// publish numbers the pages of a transaction and writes them. Who writes is alone, so the numbers are consecutive.
+// writePages numbers the events of a transaction and writes their pages. The head of the feed is advanced in this write
+// transaction, immediately before the commit, and there is one writer at a time. So numbers are consecutive and follow
+// the order of commits: a reader that has read up to a number never misses an earlier one.
 func publish(to sink, pages []page) error {
 	if len(pages) == 0 {
 		return nil
@@ -121,7 +127,7 @@ func publish(to sink, pages []page) error {
 	return nil
 }
 
-// split divides a page that tells too much.
+// split divides a page that has more than maxPageEvents events.
 func (p *page) split() (parts []page) {
 	const id = len(holdfast.ID{})
 	for tokens := range slices.Chunk(p.tokens, pageful) {
@@ -134,7 +140,7 @@ func (p *page) split() (parts []page) {
 	return parts
 }
 
-// columns are a page as its row keeps it.
+// columns returns a page as the columns of its row.
 func (p *page) columns() (jobs, tokens, lines any) {
 	if len(p.lines) > 0 {
 		return nil, nil, list(p.lines)
@@ -145,7 +151,7 @@ func (p *page) columns() (jobs, tokens, lines any) {
 	return p.jobs, tokens, nil
 }
 
-// list writes numbers as JSON.
+// jsonNumbers returns numbers as a JSON list.
 func list[N int | int64](numbers []N) string {
 	text := append(make([]byte, 0, 4*len(numbers)+2), '[')
 	for i, n := range numbers {
@@ -157,7 +163,7 @@ func list[N int | int64](numbers []N) string {
 	return string(append(text, ']'))
 }
 
-// listen replaces what a listener listens for. What this very call does from here on is heard already.
+// setListener replaces the events for which a listener listens. It takes effect for the rest of this call.
 func (t *tx) listen(l *holdfast.Listener) error {
 	if _, err := t.exec("listen_drop", l.Name); err != nil {
 		return err
@@ -170,7 +176,7 @@ func (t *tx) listen(l *holdfast.Listener) error {
 	return t.rehear()
 }
 
-// rehear reads anew who listens, after this call has changed it.
+// reloadListened reads the listened events again after this call has changed them.
 func (t *tx) rehear() error {
 	t.ears.unsure = true
 	return t.ears.read(t.session)

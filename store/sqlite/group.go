@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Gather makes a group durable, so that drafts may name it.
+// Gather creates a group, so that drafts may name it.
 func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err != nil {
@@ -28,12 +28,12 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 	return made, nil
 }
 
-// Seal says that a group has all its members.
+// Seal marks a group as complete: it takes no more members.
 func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
 	return s.writer.write(ctx, func(t *tx) error { return seal(t, t.now, group) })
 }
 
-// Gather adds the group to the caller's transaction.
+// Gather creates the group in the caller's transaction.
 func (b *bound) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err == nil {
@@ -50,7 +50,8 @@ func (b *bound) Seal(ctx context.Context, group holdfast.ID) error {
 	return b.do(ctx, func(to *foreign) error { return seal(to, b.store.now().UnixMicro(), group) })
 }
 
-// do acts in the caller's transaction, all or none. A refusal leaves the transaction usable.
+// inSavepoint runs act in a savepoint of the caller's transaction, all or nothing. After a refusal the transaction can
+// still be used.
 func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
 	tx, ok := b.tx.(*sql.Tx)
 	if !ok || tx == nil {
@@ -61,8 +62,8 @@ func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
 		return to.explain(err)
 	}
 	if err := act(to); err != nil {
-		// The caller's context may have ended; undoing must not depend on it. If even that fails the transaction is lost, and its
-		// commit will say so.
+		// The caller's context may have ended, and undoing must not depend on it. If undoing fails, the transaction is
+		// lost, and its commit will fail.
 		to.ctx = context.WithoutCancel(ctx)
 		_, undone := to.exec("savepoint_rollback")
 		_, released := to.exec("savepoint_release")
@@ -74,6 +75,7 @@ func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
 	return nil
 }
 
+// prepareGroup checks a group and sets the fields that a new group has.
 func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
 	if err := rule.Group(&g); err != nil {
 		return g, err
@@ -82,7 +84,7 @@ func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
 	return g, nil
 }
 
-// gather writes the group, and has the ends of its members heard of.
+// gather writes the group, and a listener for the ends of its members, which Conclude reads from the feed.
 func gather(to sink, now int64, g *holdfast.Group) error {
 	if !g.Parent.IsZero() {
 		if err := takesMembers(to, g.Parent); err != nil {
@@ -94,7 +96,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		parent = g.Parent
 	}
 	if len(g.Then) > 0 {
-		text, _ := json.Marshal(g.Then) // Prepare has tried it
+		text, _ := json.Marshal(g.Then) // rule.Group has marshalled it once already
 		then = string(text)
 	}
 	expire := moment(now, g.ExpireIn, g.ExpireAt)
@@ -117,7 +119,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 	return nil
 }
 
-// takesMembers refuses a group that is not there, and one that has all its members.
+// checkOpen refuses a group that does not exist or is sealed.
 func takesMembers(to sink, group holdfast.ID) error {
 	var state string
 	found, err := to.one("find_group_state", []any{group}, &state)
@@ -132,6 +134,7 @@ func takesMembers(to sink, group holdfast.ID) error {
 	return nil
 }
 
+// seal seals a group. Sealing it again is no error.
 func seal(to sink, now int64, group holdfast.ID) error {
 	sealed, err := to.exec("group_seal", group, now)
 	if err != nil || sealed > 0 {
@@ -144,17 +147,17 @@ func seal(to sink, now int64, group holdfast.ID) error {
 	return rule.NoGroup(group)
 }
 
-// A grouped is how a group stands.
+// A groupRow is a group as its row describes it.
 type grouped struct {
 	holdfast.Group
-	ending string
+	ending string // the state in which it is to end: cancelled or expired; empty: by its members
 	expire int64  // 0: never
-	attend int    // how often somebody asked for a look since the last one
+	attend int    // how often it was flagged for evaluation since the last one
 	live   []byte // every member with a higher id has ended
 	then   string
 }
 
-// group reads how a group stands.
+// group reads a group, and reports whether it exists.
 func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
 	g.ID = id
 	var state string
@@ -165,7 +168,8 @@ func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
 	return g, found, err
 }
 
-// ofPerson reads the group that a person's word is about. One that is not there and one that is somebody else's get the same answer.
+// findGroup reads the group of an intervention. A group that does not exist and a group of another owner get the same
+// answer.
 func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
 	g, found, err := t.group(i.Group)
 	if err == nil && (!found || i.Owner != "" && i.Owner != g.Owner) {
@@ -174,12 +178,12 @@ func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
 	return g, err
 }
 
-// tellGroup appends what a person did with a group to its story.
+// addGroupEvent appends an event to the story of a group.
 func (t *tx) tellGroup(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
 	return t.tellAll(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
 }
 
-// CancelGroup seals the group and has its members cancelled.
+// CancelGroup seals a group and has its members cancelled by later steps of Conclude.
 func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err

@@ -8,9 +8,15 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// serve runs a group of calls in the transaction that is open, and answers them. At first nothing stands between them, for
-// they hardly ever fail. If one does, they are run again, each in a savepoint of its own; and if even that is lost as a
-// whole, each is tried alone, so that the one that lost it cannot hurt the others.
+// commitGroup runs a group of calls in the open transaction, commits it and answers the calls.
+//
+// Calls rarely fail, so the first run has no savepoints. If a call fails, the transaction is rolled back and the group
+// runs again in a new transaction, each call in its own savepoint: a call that fails there is undone alone and the
+// others are committed. If even this transaction is lost as a whole (for example because SQLite rolls it back after an
+// I/O error), each call runs alone in its own transaction, so that a call can lose only its own.
+//
+// No call is answered before the commit that contains it, and a call that is answered with nil has run to its end
+// exactly once in a committed transaction. This is why a call's function may run more than once.
 func (w *writer) serve(group []*call, apart bool) {
 	err := w.attempt(group, apart)
 	if err == nil {
@@ -35,7 +41,7 @@ func (w *writer) serve(group []*call, apart bool) {
 	}
 }
 
-// again serves calls in a new transaction.
+// commitAgain runs calls in a new transaction, with savepoints.
 func (w *writer) again(group []*call) {
 	young := func(error) bool { return time.Since(group[0].since) < longest }
 	if err := w.begin(young); err != nil {
@@ -48,8 +54,13 @@ func (w *writer) again(group []*call) {
 	w.serve(group, true)
 }
 
-// attempt runs each call, in a savepoint of its own when they are to be kept apart, and commits. An error means that nothing
-// of any of them was written.
+// runAndCommit runs each call and commits the transaction. If isolated, and if there is more than one call, each has
+// its own savepoint. If runAndCommit returns an error, nothing of any call was written, and the caller must reset the
+// connection.
+//
+// Rows, feed pages and trend counts of all calls are written at the end, immediately before the commit, so that they
+// belong to the same transaction as the changes that they describe. Wake-ups and new lanes become visible to others
+// only after the commit.
 func (w *writer) attempt(group []*call, apart bool) error {
 	fresh, gathered, pages, tallies := map[where]int64{}, []sheaf{}, []page{}, []holdfast.Trend{}
 	apart = apart && len(group) > 1
@@ -60,7 +71,7 @@ func (w *writer) attempt(group []*call, apart bool) error {
 		} else {
 			c.err = c.part(t)
 		}
-		if w.session.conn.AutocommitEnabled() { // SQLite rolled everything back by itself
+		if w.session.conn.AutocommitEnabled() { // SQLite has rolled back the transaction
 			return c.err
 		}
 		if c.err != nil && (!apart || broken(c.err)) {
@@ -70,7 +81,7 @@ func (w *writer) attempt(group []*call, apart bool) error {
 			c.news = t.news
 			maps.Copy(fresh, t.fresh)
 			pages, tallies = join(pages, t.pages), append(tallies, t.tallies.All(instant(t.now))...)
-		} else if w.ears.unsure { // what it changed was undone
+		} else if w.ears.unsure { // the savepoint's changes to the listeners were undone
 			if err := w.ears.read(w.session); err != nil {
 				return err
 			}
@@ -96,7 +107,8 @@ func (w *writer) attempt(group []*call, apart bool) error {
 	return nil
 }
 
-// whole runs a call and writes all that it gathers.
+// runIsolated runs a call in its savepoint and writes all rows that it adds to row batches, so that a constraint error
+// is this call's.
 func (c *call) whole(t *tx) error {
 	if err := c.do(t); err != nil {
 		return err
@@ -104,7 +116,8 @@ func (c *call) whole(t *tx) error {
 	return t.flush()
 }
 
-// part runs a call beside others. What calls gather waits until one comes that might want to read it.
+// runShared runs a call without a savepoint. Rows that earlier calls have added to row batches are written first,
+// unless the call is known not to read them.
 func (c *call) part(t *tx) error {
 	if !c.joins {
 		if err := t.flush(); err != nil {

@@ -9,8 +9,9 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// revive opens the group of a job that begins anew: if it was settled it is processing again, in its next generation, and so is the
-// group around it.
+// reopenGroups reopens the group of a job that begins a new generation: a settled group is processing again in its next
+// generation, and so are the groups around it. The group's cursor is reset, because a member that it has passed is live
+// again.
 func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
 	for !group.IsZero() {
 		g, found, err := t.group(group)
@@ -34,7 +35,7 @@ func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
 	return nil
 }
 
-// RetryGroup sends round the members that failed, and those that were cancelled because of them.
+// RetryGroup retries the members of a group that failed, and those that were cancelled because of them.
 func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retried int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -52,8 +53,8 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retrie
 	return retried, nil
 }
 
-// retryGroup takes the members of the group and of those inside it. A member that cannot be retried (it has expired, or another job has its
-// unique key) stays failed.
+// retryGroup retries the members of a group and of the groups inside it. A member that cannot be retried (it has
+// expired, or another job has its unique key) stays failed.
 func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 	var expired, keyed int
 	for groups := []holdfast.ID{i.Group}; len(groups) > 0; groups = groups[1:] {
@@ -94,7 +95,7 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 	return retried, err
 }
 
-// retryable are the members of a group that failed, and those that never ran because of one.
+// findRetryable returns the members of a group that failed, and those that never ran because of a failed one.
 func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err error) {
 	err = t.rows("find_failed_members", []any{group}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt(1) != 0 {
@@ -107,8 +108,9 @@ func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err 
 	return failed, cancelled, err
 }
 
-// retryMember begins the next generation of a member: at once, or, if it never ran because of another, when those have ended for
-// which it waits. A refusal comes before the first row is written; late says that the member has expired.
+// retryMember begins the next generation of a member: at once or, if it never ran because of another member, when the
+// members for which it waits have ended. A refusal comes before the first row is written. late is true if the member
+// has expired.
 func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (late bool, err error) {
 	i := holdfast.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}
 	job, err := t.standing(i)
@@ -136,7 +138,7 @@ func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (
 	return false, t.event(i, "manual retry", job.token, job.generation+1)
 }
 
-// ids adds the ids that a statement answers with.
+// appendIDs appends the ids that a statement returns.
 func (s *session) ids(to []holdfast.ID, name string, args ...any) ([]holdfast.ID, error) {
 	err := s.rows(name, args, func(st *sqlite.Stmt) error {
 		to = append(to, columnID(st, 0))

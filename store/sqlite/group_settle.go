@@ -8,7 +8,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// conclude does for a group what is to be done, if it still stands as it was seen. Otherwise somebody has asked for another look.
+// apply does what is to be done for a group if it is as it was read. Each statement repeats the condition on which it
+// depends, such as the number of flags: if a member has restarted, or another call has flagged the group since, nothing
+// is changed and a later step evaluates the group again.
 func (m *matter) conclude(t *tx) (done int, err error) {
 	switch {
 	case m.ended:
@@ -30,7 +32,8 @@ func (m *matter) conclude(t *tx) (done int, err error) {
 	return 0, err
 }
 
-// end cancels what is left of a group, a step at a time, and has the groups inside it ended. It is attended until nothing is live.
+// cancelMembers cancels what is left of a group that is ending, a limited number of members per step, and ends the
+// groups inside it. The group stays flagged until no member is live.
 func (m *matter) end(t *tx) (done int, err error) {
 	if done, err = t.exec("end_child_groups", m.ID, m.ending, t.now); err != nil {
 		return 0, err
@@ -44,7 +47,7 @@ func (m *matter) end(t *tx) (done int, err error) {
 		i := holdfast.Intervention{Job: id, Actor: rule.Machine, Reason: rule.EndedWith(holdfast.GroupState(m.ending))}
 		job, err := t.standing(i)
 		if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-			continue // it is the audit's
+			continue // the rows of the job contradict each other: left for the integrity check
 		}
 		if err != nil {
 			return 0, err
@@ -65,7 +68,7 @@ func (m *matter) end(t *tx) (done int, err error) {
 	return done, nil
 }
 
-// settle gives a group its outcome, once per generation, and enqueues what follows.
+// settle gives a group its outcome, once per generation, and enqueues its continuations in the same transaction.
 func (m *matter) settle(t *tx) (done int, err error) {
 	var refused error
 	g := &m.Group

@@ -46,8 +46,9 @@ func holdSubject(h holdfast.Hold) string {
 	return "hold/" + scope + "/" + name
 }
 
-// place writes a hold over the one of the same source. A bucket that was in force keeps its level, within the burst. What the
-// hold before it kept back may be free now, so everybody looks.
+// placeHold writes a hold, and replaces the hold of the same source on the same thing. A rate limit that was in force
+// keeps its level, up to the new burst. All waiters are woken, because the new hold may let more through than the old
+// one.
 func (t *tx) place(h holdfast.Hold) error {
 	scope, name := h.On()
 	var until, expected, perSecond, burst, level, levelAt any
@@ -73,7 +74,7 @@ func (t *tx) place(h holdfast.Hold) error {
 	return err
 }
 
-// lift removes a hold, and reports whether it was in force.
+// liftHold removes a hold, and reports whether it was in force.
 func (t *tx) lift(h holdfast.Hold) (there bool, err error) {
 	scope, name := h.On()
 	before, there, err := t.held1(h)
@@ -85,7 +86,7 @@ func (t *tx) lift(h holdfast.Hold) (there bool, err error) {
 	return before.inForce(t.now), err
 }
 
-// deposit adds tokens to a bucket, up to its burst. Claims spend by adding less than none.
+// deposit adds tokens to a rate limit, up to its burst. Claims spend tokens with a negative deposit.
 func (t *tx) deposit(d holdfast.Deposit) error {
 	bucket, there, err := t.held1(d.Hold)
 	if err != nil || !there || !bucket.rated {
@@ -98,7 +99,7 @@ func (t *tx) deposit(d holdfast.Deposit) error {
 	return err
 }
 
-// A held is a hold as its row says. Two that are equal let the same through.
+// A holdRow is a hold as its row describes it. Two equal rows let the same jobs through.
 type held struct {
 	scope, name, source string
 	retries             bool
@@ -111,7 +112,7 @@ type held struct {
 	until int64 // 0: until it is lifted
 }
 
-// held1 reads the hold that stands where this one does.
+// findHold reads the hold of the same source on the same thing.
 func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
 	scope, name := h.On()
 	err = t.rows("hold_find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
@@ -122,7 +123,7 @@ func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
 	return before, there, err
 }
 
-// readHolds reads the holds, and how often a queued job was edited: what a claim saw stands only while both are the same.
+// readHolds reads all holds and the edit counter. A claim plan is valid only while both are unchanged.
 func readHolds(s *session) (all []held, edits int64, err error) {
 	err = s.rows("hold_read", nil, func(st *sqlite.Stmt) error {
 		if edits = st.ColumnInt64(0); st.ColumnIsNull(1) {
@@ -141,7 +142,7 @@ func (h *held) levelNow(now int64) float64 {
 	return lane.Level(holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.level}, time.Duration(now-h.levelAt)*time.Microsecond)
 }
 
-// hold is the row as others see it, with the level of this moment.
+// toHold returns the row as a holdfast.Hold, with the level of its rate limit at this moment.
 func (h *held) hold(now int64) holdfast.Hold {
 	out := holdfast.Hold{}.Upon(h.scope, h.name)
 	out.Source, out.Retries, out.AtMost = h.source, h.retries, h.atMost

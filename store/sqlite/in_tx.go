@@ -11,19 +11,21 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// In binds an enqueuer to the caller's own *sql.Tx on the same file: the jobs exist if and when it commits. Open that handle
-// with [DSN] and the pure-Go driver (modernc.org/sqlite): two different builds of SQLite in one process drop each other's file locks.
-// Anything but a *sql.Tx is refused by the first Enqueue.
+// In returns an enqueuer for the application's own *sql.Tx on the same file: the jobs exist if and when that
+// transaction commits. Open the handle with [DSN] and the pure-Go driver (modernc.org/sqlite): two different builds of
+// SQLite in one process release each other's file locks. The first Enqueue refuses a transaction of another type.
 func (s *Store) In(tx any) holdfast.Enqueuer {
 	return &bound{store: s, tx: tx}
 }
 
+// A txEnqueuer enqueues in the application's transaction.
 type bound struct {
 	store *Store
 	tx    any
 }
 
-// Enqueue adds the drafts to the caller's transaction, all or none. A refusal leaves the transaction usable.
+// Enqueue adds the drafts to the application's transaction, all or none. After a refusal the transaction can still be
+// used.
 func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	prepared, err := prepareAll(drafts, rule.Drafts)
 	if err == nil {
@@ -43,8 +45,8 @@ func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
-// foreign is a sink on somebody else's transaction, in the plainest SQL that every driver understands. Lanes are found in
-// that transaction and not remembered: it may never commit.
+// A callerTx is an executor on the application's transaction. It uses only SQL that every driver understands. Lanes are
+// looked up in that transaction and not remembered, because it may never commit.
 type foreign struct {
 	ctx context.Context
 	tx  *sql.Tx
@@ -64,7 +66,7 @@ func (f *foreign) add(name string, row ...any) (bool, error) {
 	return added > 0, err
 }
 
-// queued writes a page at once: nobody gathers them here.
+// queued writes the page of the new jobs at once.
 func (f *foreign) queued(now int64, receipts []holdfast.Receipt) error {
 	if heard, err := f.one("check_queued_listener", nil, new(int)); err != nil || !heard {
 		return err
@@ -104,7 +106,8 @@ func (f *foreign) lane(w where) (int64, error) {
 	return makeLane(f, w)
 }
 
-// explain keeps the store's own refusals, and calls everything else what it is: trouble with the caller's transaction.
+// explain returns a refusal of the store unchanged, and reports any other error as a failure of the application's
+// transaction.
 func (f *foreign) explain(err error) error {
 	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
 		return said
@@ -112,7 +115,7 @@ func (f *foreign) explain(err error) error {
 	return unavailable("the jobs could not be added to the transaction: roll it back and try again", err)
 }
 
-// plain turns arguments into what database/sql knows.
+// driverArgs converts arguments to types that database/sql knows.
 func plain(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
@@ -140,7 +143,7 @@ func plain(args []any) []any {
 	return out
 }
 
-// An idColumn reads an id's 16 bytes.
+// An idColumn scans the sixteen bytes of an id.
 type idColumn holdfast.ID
 
 // Scan implements sql.Scanner.

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// A standing is what a person's word is judged by: the job's facts that matter, and where it is.
+// A jobState is where a job is, with the facts by which an intervention is judged.
 type standing struct {
 	member
 	owner, kind, queue    string
@@ -20,15 +20,15 @@ type standing struct {
 
 	created   int64
 	expireAt  int64  // 0: never
-	place     string // ready, later, leased, finished
+	place     string // ready, later, leased or finished
 	state     holdfast.State
 	discarded bool
 	waiting   bool   // for members of its group
-	due       int64  // while it is in later
-	lease     *lease // while it is processed
+	due       int64  // while it is in holdfast_later
+	lease     *lease // while it is processing
 }
 
-// rule is what decides whether a person may change the job.
+// rule returns the job as the rules see it that decide whether a person may change it.
 func (s *standing) rule() rule.Job {
 	j := rule.Job{ID: s.job, State: s.state, Ready: s.place == "ready", Waits: s.waiting, Discarded: s.discarded,
 		Tried: s.failures+s.crashes+s.interrupts > 0}
@@ -41,7 +41,7 @@ func (s *standing) rule() rule.Job {
 	return j
 }
 
-// standing finds the job. One that is not there and one that is somebody else's get the same answer.
+// findJob reads a job and where it is. A job that does not exist and a job of another owner get the same answer.
 func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	job.job = i.Job
 	found, err := t.one("read_job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency,
@@ -70,11 +70,12 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	return job, err
 }
 
+// addJobEvent appends an event to the story of a job.
 func (t *tx) event(i holdfast.Intervention, name string, token, generation int) error {
 	return t.changed(i, name, token, generation, nil)
 }
 
-// changed appends what a person did to a job to its story, with the values that were replaced.
+// addJobChange appends an event to the story of a job, with the values that it replaced.
 func (t *tx) changed(i holdfast.Intervention, name string, token, generation int, was json.RawMessage) error {
 	if _, err := t.exec("job_event_add", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request), orNull(string(was))); err != nil {
 		return err
@@ -83,10 +84,10 @@ func (t *tx) changed(i holdfast.Intervention, name string, token, generation int
 	return nil
 }
 
-// ahead counts the claimable jobs of a queue that are claimed before a key, up to a thousand.
+// countAhead counts the ready jobs of a queue that come before a key in the order of claims, up to a thousand.
 func (t *tx) ahead(queue string, k key) (total int, err error) {
 	v := &view{session: t.session, now: t.now, lanes: t.known, scope: &lane.Scope{Queues: []string{queue}}, writes: true}
-	if _, _, err := v.survey(math.MaxInt); err != nil { // the lines of this queue, one by one: there may be many elsewhere
+	if _, _, err := v.survey(math.MaxInt); err != nil { // probes the lines of this queue: other queues may have many
 		return 0, err
 	}
 	for i := 0; i < len(v.lines) && total < 1000; i++ {

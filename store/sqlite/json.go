@@ -1,15 +1,16 @@
 package sqlite
 
-// validJSON reports whether a text is one JSON value, exactly as json.Valid does, at a fifth of its cost: every claimed job's
-// arguments come by here, because a file can be damaged by anybody.
+// validJSON reports whether a text is one JSON value, exactly as json.Valid does, at a fifth of the cost. The arguments
+// of every claimed job are checked, because other programs can write to the file.
 func validJSON(text []byte) bool {
 	rest, ok := value(blank(text), 0)
 	return ok && len(blank(rest)) == 0
 }
 
-// maxNesting is where encoding/json gives up.
+// maxNesting is the nesting depth beyond which encoding/json fails.
 const maxNesting = 10_000
 
+// skipSpace removes white space from the front.
 func blank(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\t' || b[0] == '\r') {
 		b = b[1:]
@@ -17,7 +18,7 @@ func blank(b []byte) []byte {
 	return b
 }
 
-// value takes one value off the front.
+// value removes one value from the front.
 func value(b []byte, depth int) (rest []byte, ok bool) {
 	if len(b) == 0 || depth > maxNesting {
 		return b, false
@@ -46,7 +47,7 @@ func literal(b []byte, word string) ([]byte, bool) {
 	return b[len(word):], true
 }
 
-// members takes off what is between brackets; in braces each has a name.
+// elements removes the elements of an array or object, up to its end. The elements of an object have names.
 func members(b []byte, end byte, depth int) ([]byte, bool) {
 	if len(b) > 0 && b[0] == end {
 		return b[1:], depth <= maxNesting
@@ -77,7 +78,7 @@ func members(b []byte, end byte, depth int) ([]byte, bool) {
 	return b[1:], true
 }
 
-// text takes off the rest of a string. What its bytes mean is not looked at.
+// quoted removes the rest of a string from the front. It does not check whether the bytes are UTF-8.
 func text(b []byte) ([]byte, bool) {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Keep makes a change durable, all or none.
+// Keep applies a change, all or nothing. A record that was changed since its version was read refuses the whole change.
 func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
-	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
+	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // CheckChange fills in their sources
 	if err := sqltext.CheckChange(&c); err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 		return err
 	}
 	err := s.writer.write(ctx, func(t *tx) error {
-		for i := range c.Listen { // first, so that what this change does is heard
+		for i := range c.Listen { // first, so that the events of this change are heard
 			if err := t.listen(&c.Listen[i]); err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	return err
 }
 
-// checkMore refuses drafts that cannot be stored, or for which there is no room.
+// checkDrafts refuses drafts that cannot be stored, or for which the disk has no space.
 func (s *Store) checkMore(c *holdfast.Change) (err error) {
 	if len(c.Enqueue)+len(c.Deliver) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (s *Store) checkMore(c *holdfast.Change) (err error) {
 	return s.space.check()
 }
 
-// record keeps or forgets one record, if it is still as its keeper read it.
+// writeRecord writes or deletes one record, if its version is still the one that the caller read.
 func (t *tx) record(r *holdfast.Record) (err error) {
 	var kept int
 	switch {
@@ -92,7 +92,8 @@ func (t *tx) record(r *holdfast.Record) (err error) {
 	return err
 }
 
-// holds lifts, places and fills. What is lifted and placed in one change is there after it.
+// applyHolds lifts holds, places holds and makes deposits, in this order: a hold that one change lifts and places is in
+// force after it.
 func (t *tx) holds(c *holdfast.Change) error {
 	for _, h := range c.Lift {
 		if _, err := t.lift(h); err != nil {
@@ -112,7 +113,7 @@ func (t *tx) holds(c *holdfast.Change) error {
 	return nil
 }
 
-// relate appends an event to the story of a job, or of something else.
+// addChangeEvent appends an event of a change to the story of a job or of another subject.
 func (t *tx) relate(e *holdfast.Event) error {
 	if e.Job.IsZero() {
 		return t.tellAll(e)
@@ -124,7 +125,7 @@ func (t *tx) relate(e *holdfast.Event) error {
 	return t.event(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
 }
 
-// tellOf appends an event to the story of something that is no job.
+// addSubjectEvent appends an event to the story of a subject that is not a job.
 func (t *tx) tellOf(subject, name, actor, reason string) error {
 	return t.tellAll(&holdfast.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
 }

@@ -8,16 +8,17 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// A where is what a lane is found by.
+// A laneKey identifies a lane.
 type where struct{ queue, kind, owner, dependency string }
 
-// lanes are the lanes this process knows. There may be thousands, and none ever changes: each is read once.
+// A laneCache is the committed lanes that this process knows. There may be thousands, and a lane never changes, so each
+// is read once. It is safe for concurrent use.
 type lanes struct {
 	mu    sync.RWMutex
 	ids   map[where]int64
 	lanes map[int64]*lane.Lane
 	of    map[string]map[string][]*lane.Lane // by queue and kind
-	last  int64                              // all up to this one are known; some beyond it may be
+	last  int64                              // all lanes up to this id are known, and some beyond it may be
 }
 
 func newLanes() *lanes {
@@ -26,7 +27,7 @@ func newLanes() *lanes {
 	return l
 }
 
-// forget begins anew: the file may be another one.
+// reset forgets all lanes. The writer calls it after it has reconnected: the file may be another one.
 func (l *lanes) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +47,7 @@ func (l *lanes) lane(id int64) *lane.Lane {
 	return l.lanes[id]
 }
 
-// in are the lanes in a scope.
+// inScope returns the lanes in a scope.
 func (l *lanes) in(s *lane.Scope) (all []*lane.Lane) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -54,7 +55,7 @@ func (l *lanes) in(s *lane.Scope) (all []*lane.Lane) {
 	return all
 }
 
-// each visits the lanes of a scope, those of one queue and kind together.
+// each visits the lanes of a scope; those of one queue and kind come together. The caller holds the lock.
 func (l *lanes) each(s *lane.Scope, visit func([]*lane.Lane)) {
 	queue := func(of map[string][]*lane.Lane) {
 		if len(s.Kinds) == 0 {
@@ -76,7 +77,7 @@ func (l *lanes) each(s *lane.Scope, visit func([]*lane.Lane)) {
 	}
 }
 
-// queues are the names of all queues.
+// queues returns the names of all queues.
 func (l *lanes) queues() (names []string) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -102,7 +103,7 @@ func (l *lanes) add(committed ...lane.Lane) {
 	}
 }
 
-// learn reads the lanes that were committed since the last time. Only a session that sees nothing else may read them.
+// load reads the lanes that were committed since the last load. The session must see committed rows only.
 func (l *lanes) learn(s *session) error {
 	l.mu.RLock()
 	last := l.last
@@ -118,7 +119,8 @@ func (l *lanes) learn(s *session) error {
 	return nil
 }
 
-// beyond are the lanes that only this session can see yet, besides those that are known.
+// newer returns the lanes behind the last one that load has read, including those that only this session's transaction
+// sees.
 func (l *lanes) beyond(s *session) (all []lane.Lane, err error) {
 	l.mu.RLock()
 	last := l.last
@@ -134,7 +136,7 @@ func readLanes(s *session, last int64) (all []lane.Lane, err error) {
 	return all, err
 }
 
-// lane finds the lane of a draft, or makes it.
+// lane returns the id of a lane, and creates the lane if there is none.
 func (t *tx) lane(w where) (int64, error) {
 	if id, ok := t.known.find(w); ok {
 		return id, nil
@@ -158,7 +160,7 @@ func makeLane(to sink, w where) (id int64, err error) {
 	}
 	found, err := to.one("lane_find", []any{w.queue, w.kind, w.owner, w.dependency}, &id)
 	if err == nil && !found {
-		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "a lane that was just made is not there: run the doctor"}
+		err = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "a lane that was just created cannot be found: run `holdfast doctor`"}
 	}
 	return id, err
 }

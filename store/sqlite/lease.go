@@ -8,26 +8,26 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// A lease is one batch, as its row says in this transaction.
+// A batch is the jobs that were claimed together, as their row in holdfast_lease describes them in this transaction.
 type lease struct {
 	id           holdfast.ID
-	worker, lost string
+	worker, lost string // who has the batch; from whom it was reclaimed, or empty
 	claimed      int64
 	expires      int64
 	members      []member
-	next         int // where the search for a member begins: they are settled much in the order in which they were claimed
+	next         int // where find begins: members are settled roughly in the order in which they were claimed
 }
 
-// A member is a job in a batch, with the counters that travel with it.
+// A member is a job of a batch, with the counters that the batch row carries for it.
 type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
-	left                                             bool  // in this call
-	began                                            int64 // when the attempt began that ended in this call
+	left                                             bool  // removed from the batch in this call
+	began                                            int64 // when the attempt started that ended in this call
 }
 
-// who is the worker in whose hands the attempt was.
+// attemptWorker returns the worker that made the attempt: for a reclaimed batch the lost worker.
 func (l *lease) who() string {
 	if l.lost != "" {
 		return l.lost
@@ -35,7 +35,7 @@ func (l *lease) who() string {
 	return l.worker
 }
 
-// find is the member that a job is, or nil.
+// find returns the member for a job, or nil.
 func (l *lease) find(job holdfast.ID) *member {
 	for i := range l.members {
 		at := (l.next + i) % len(l.members)
@@ -47,7 +47,9 @@ func (l *lease) find(job holdfast.ID) *member {
 	return nil
 }
 
-// held is the member with this very token in this very lease, or nil: the fence.
+// heldMember is the fence. It returns the member of this batch for this job with this token, or nil if the caller's
+// lease has ended: the batch row is gone, the job is no longer in it, or the job has a newer token. The row is read in
+// the write transaction that also settles the job, so a worker that has lost its lease cannot change anything.
 func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
 	l, err := t.lease(batch)
 	if err != nil {
@@ -59,7 +61,7 @@ func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
 	return l, nil, nil
 }
 
-// lease reads a lease, once per call. One that is not there has no members.
+// batch returns a batch, and reads it once per call. A batch that does not exist has no members.
 func (t *tx) lease(id holdfast.ID) (*lease, error) {
 	if l := t.leases[id]; l != nil {
 		return l, nil
@@ -88,7 +90,8 @@ func (t *tx) readLeases(name string, arg any) (all []*lease, err error) {
 	return all, err
 }
 
-// readMembers reads the two aligned columns of a lease. If they are not aligned nobody can tell who is in it, and nobody is.
+// readMembers reads the two aligned columns of a batch row. If they are not aligned, it cannot be known which counters
+// belong to which job, and the result is nil.
 func readMembers(jobs []byte, text string) []member {
 	members := make([]member, len(jobs)/len(holdfast.ID{}))
 	for i := range members {
@@ -114,7 +117,7 @@ func readMembers(jobs []byte, text string) []member {
 	return members
 }
 
-// columns are the members that are left, as a lease's row keeps them.
+// columns returns the remaining members as the columns of the batch row.
 func (l *lease) columns() (jobs []byte, text string) {
 	jobs = make([]byte, 0, len(l.members)*len(holdfast.ID{}))
 	list := append(make([]byte, 0, len(l.members)*16), '[')
@@ -140,7 +143,7 @@ func (l *lease) columns() (jobs []byte, text string) {
 	return jobs, string(append(list, ']'))
 }
 
-// begin writes a new lease.
+// insertBatch writes the row of a new batch, and emits the events of its members.
 func (t *tx) begin(l *lease) error {
 	name := holdfast.EventProcessing
 	if l.lost != "" {
@@ -156,7 +159,7 @@ func (t *tx) begin(l *lease) error {
 	return err
 }
 
-// keep makes the row of a lease match who is left in it. It goes with the last one.
+// saveBatch writes the remaining members of a batch. The row is deleted with the last member.
 func (t *tx) keep(l *lease) (err error) {
 	if jobs, members := l.columns(); len(jobs) > 0 {
 		_, err = t.exec("lease_update", l.id, jobs, members)

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// migrate leads the schema from whatever version it has to this binary's, all steps in one transaction. The version has a
-// table of its own, as on PostgreSQL: the user_version pragma belongs to the application whose tables share the file.
+// migrate migrates the schema from its present version to this binary's, all steps in one transaction. The version is
+// in a table, as on PostgreSQL: the user_version pragma belongs to the application whose tables may share the file.
 func migrate(s *session) (err error) {
 	steps := sqltext.Migrations("sqlite")
 	version, err := schemaVersion(s)
@@ -26,7 +26,7 @@ func migrate(s *session) (err error) {
 			_ = s.run("ROLLBACK")
 		}
 	}()
-	// Somebody else may have been faster: the version counts that holds under the lock.
+	// Another process may have been faster: only the version that is read under the lock counts.
 	if version, err = schemaVersion(s); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func migrate(s *session) (err error) {
 	return s.run("COMMIT")
 }
 
-// schemaVersion reads how far the schema has come, and refuses one that this binary does not know.
+// schemaVersion returns the version of the schema, and refuses one that this binary does not know.
 func schemaVersion(s *session) (int, error) {
 	there, err := s.ask("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'")
 	if err != nil || there == "0" {
@@ -61,14 +61,14 @@ func schemaVersion(s *session) (int, error) {
 	return version, nil
 }
 
-// How long a lock that somebody else has is waited for: by a call, which must not give up lightly, and by whoever opens the
-// store, which wants to know soon.
+// How long to wait for a lock that another process holds: a call waits long before it fails, and Open reports the
+// problem sooner.
 const (
 	longest = 30 * time.Second
 	opening = 10 * time.Second
 )
 
-// patiently repeats an action of opening while somebody else has the lock.
+// retryWhileBusy repeats a step of opening while another process holds the lock.
 func patiently(ctx context.Context, act func() error) error {
 	pause, start := time.Duration(0), time.Now()
 	for {
@@ -85,8 +85,8 @@ func patiently(ctx context.Context, act func() error) error {
 	}
 }
 
-// longer is the next pause between two tries for a lock: from about a millisecond to about fifty, never twice the same, so
-// that processes that collided once do not collide for ever.
+// nextPause returns the next pause between two tries for a lock: from about one millisecond to about fifty, with
+// jitter, so that processes that collided once do not keep colliding.
 func longer(pause time.Duration) time.Duration {
 	next := min(max(2*pause, time.Millisecond), 40*time.Millisecond)
 	return next - next/4 + rand.N(next/2)

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Note keeps progress and checkpoints, from the holders of leases only.
+// Note saves progress and checkpoints of jobs whose lease the caller holds.
 func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
 	if len(notes) == 0 {
 		return nil, nil
@@ -27,7 +27,7 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 	return answers, nil
 }
 
-// note keeps one note if its lease is held. The answer is for the caller; the error is the database's.
+// note saves one note if the caller holds the lease. answer is for the caller; err is the database's.
 func note(t *tx, n *holdfast.Note) (answer, err error) {
 	if err := n.Check(); err != nil {
 		return err, nil

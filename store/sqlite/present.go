@@ -9,12 +9,12 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Present says that a worker process is alive.
+// Present records that a worker process is alive, or, with a zero duration, that it has stopped.
 func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
+	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // strings always marshal; nil must not become null
 	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
 	return s.writer.write(ctx, func(t *tx) (err error) {
 		if p.For == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Promote makes queued jobs claimable whose time has come.
+// Promote makes up to limit queued jobs claimable whose time has come, and returns how many.
 func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error) {
 	if err := rule.Batch("promote", limit); err != nil {
 		return 0, err
@@ -22,6 +22,8 @@ func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error
 	return promoted, nil
 }
 
+// promote moves due rows from holdfast_later to holdfast_ready. The range ends at the limit's last key, so both
+// statements move the same rows.
 func promote(t *tx, limit int) (int, error) {
 	due, last := t.now, highest.job
 	if _, err := t.one("find_promote_bound", []any{t.now, limit - 1}, &due, &last); err != nil {
@@ -38,7 +40,7 @@ func promote(t *tx, limit int) (int, error) {
 	return promoted + back, err
 }
 
-// bringBack makes jobs claimable again that were set aside behind tags that are held no more.
+// promoteSetAside makes jobs claimable again that were set aside behind tags that are no longer held.
 func (t *tx) bringBack(limit int) (back int, err error) {
 	for tag := ""; back < limit; {
 		if free, err := t.one("find_free_tag", []any{t.now, tag}, &tag); err != nil || !free {

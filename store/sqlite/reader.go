@@ -13,16 +13,17 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// How many connections read, and how many texts each keeps prepared.
+// How many connections read, and how many statements each keeps prepared.
 const (
 	readers = 4
 	kept    = 64
 )
 
-// A reader is a small pool of connections that only read. They see what is committed, and never wait for the writer.
+// A reader is a small pool of connections for reading. They see committed rows only, and never wait for the writer. It
+// is safe for concurrent use.
 type reader struct {
 	path   string
-	idle   chan *session // nil: not opened yet
+	idle   chan *session // nil: the connection is not open yet
 	closed chan struct{}
 }
 
@@ -34,7 +35,7 @@ func newReader(path string, size int) *reader {
 	return r
 }
 
-// close waits for the reads under way.
+// close waits for the reads in progress and closes the connections.
 func (r *reader) close() (err error) {
 	close(r.closed)
 	for range cap(r.idle) {
@@ -45,7 +46,7 @@ func (r *reader) close() (err error) {
 	return err
 }
 
-// with lends a connection out. One that met trouble is not lent again.
+// with calls read with a connection of the pool. ctx interrupts the read. A connection that fails is replaced.
 func (r *reader) with(ctx context.Context, read func(*session) error) (err error) {
 	var s *session
 	select {
@@ -74,14 +75,14 @@ func (r *reader) with(ctx context.Context, read func(*session) error) (err error
 	return err
 }
 
-// open connects for reading. The file is opened for writing all the same: a reader of a write-ahead log must be able to take
-// part in its locks.
+// open opens a connection for reading. The file is opened for writing nevertheless: a reader of a write-ahead log must
+// take part in its locks.
 func (r *reader) open() (*session, error) {
 	conn, err := sqlite.OpenConn(r.path, sqlite.OpenReadWrite)
 	if err != nil {
 		return nil, err
 	}
-	conn.SetBusyTimeout(5 * time.Second) // readers wait for recovery after a crash, and for nothing else
+	conn.SetBusyTimeout(5 * time.Second) // readers wait only for the recovery of the log after a crash
 	s := &session{conn: conn, prepared: map[string]*sqlite.Stmt{}}
 	if err := s.run("PRAGMA query_only = ON; PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
 		_ = conn.Close()
@@ -90,7 +91,8 @@ func (r *reader) open() (*session, error) {
 	return s, nil
 }
 
-// read runs any text. The first few texts a connection meets stay prepared: they are the ones that come again.
+// queryText runs a statement by its text and calls each for every row. The first maxPrepared texts of a connection stay
+// prepared: they are the ones that come again.
 func (s *session) read(text string, args []any, each func(*sqlite.Stmt) error) error {
 	st := s.prepared[text]
 	if st == nil {
@@ -122,15 +124,15 @@ func (s *session) read(text string, args []any, each func(*sqlite.Stmt) error) e
 	}
 }
 
-// A querier lends the store's reading to the inspector.
+// A querier lets the inspector read on the store's reading connections.
 type querier struct{ store *Store }
 
-// Now is the store's clock.
+// Now returns the store's time.
 func (q *querier) Now(context.Context) (time.Time, error) { return q.store.now(), nil }
 
-// Query runs one statement on what is committed, and calls each for every row.
+// Query runs one statement on committed rows, and calls each for every row.
 func (q *querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	var refused error // what each said goes back as it is
+	var refused error // an error of each is returned unchanged
 	err := q.store.reader.with(ctx, func(s *session) error {
 		err := s.read(sql, args, func(st *sqlite.Stmt) error {
 			refused = each(row{st})
@@ -147,7 +149,7 @@ func (q *querier) Query(ctx context.Context, sql string, args []any, each func(i
 	return explain(err)
 }
 
-// A row reads whatever is there. What is not of the asked type reads as nothing.
+// A row reads the columns of a row. A value of another type than asked for reads as the zero value.
 type row struct{ st *sqlite.Stmt }
 
 func (r row) Null(i int) bool      { return r.st.ColumnIsNull(i) }
@@ -157,7 +159,7 @@ func (r row) Float(i int) float64  { return r.st.ColumnFloat(i) }
 func (r row) Bool(i int) bool      { return r.st.ColumnInt64(i) != 0 }
 func (r row) Time(i int) time.Time { return columnTime(r.st, i) }
 
-// Text reads an id in its canonical form.
+// Text returns a text. An id is returned in its canonical form.
 func (r row) Text(i int) string {
 	if r.st.ColumnType(i) == sqlite.TypeBlob && r.st.ColumnLen(i) == len(holdfast.ID{}) {
 		return columnID(r.st, i).String()

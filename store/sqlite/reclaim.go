@@ -7,7 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Reclaim takes over batches that have expired.
+// Reclaim takes over the batches whose leases have expired.
 func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -22,6 +22,7 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfas
 	return leases, nil
 }
 
+// reclaim takes over whole batches, until they have c.Limit started jobs or more.
 func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	silent, err := t.readLeases("lease_expired", t.now)
 	if err != nil || len(silent) == 0 {
@@ -31,7 +32,7 @@ func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range silent { // whole leases, until enough started jobs are among them
+	for _, l := range silent { // whole batches, until they have enough started jobs
 		if len(leases) >= c.Limit {
 			break
 		}
@@ -44,7 +45,7 @@ func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	return leases, nil
 }
 
-// cancelled are the jobs that somebody asked to stop.
+// cancelRequests returns the processing jobs that were asked to stop.
 func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
 	jobs = map[holdfast.ID]bool{}
 	err = t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
@@ -54,9 +55,11 @@ func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
 	return jobs, err
 }
 
-// takeOver sends back what never started, and puts the rest into a lease of the caller's. A job that somebody asked to cancel
-// is handed over although it never started: its settlement obeys the request, which a quiet way back would forget. Members
-// without facts stay: they are the audit's.
+// takeOver returns the jobs that never started to their lanes, and puts the others into a new batch for the caller. A
+// job with a cancel request is handed over even if it never started: its settlement obeys the request, and a release
+// would ignore it. Members without facts stay in the old batch, for the integrity check.
+//
+// Every job that leaves the old batch gets a higher token, so a late settlement of the lost worker is refused.
 func (l *lease) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
 	batch := &lease{id: holdfast.NewID(), worker: c.Worker, lost: l.who(), claimed: l.claimed, expires: t.at(c.Lease)}
 	for i := range l.members {
@@ -88,7 +91,7 @@ func (l *lease) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool
 	return leases, t.keep(l)
 }
 
-// hand is a job in its holder's hands.
+// leaseOf returns the lease of a member.
 func (l *lease) hand(facts holdfast.Lease, m member, now int64) holdfast.Lease {
 	facts.Token, facts.Failures, facts.Crashes, facts.Interrupts, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
 	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = l.id, l.worker, l.lost, instant(l.expires), instant(now)
@@ -98,7 +101,7 @@ func (l *lease) hand(facts holdfast.Lease, m member, now int64) holdfast.Lease {
 	return facts
 }
 
-// sendBack returns a job to its lane that its worker took and never started. That costs the job nothing.
+// release returns a job that its worker claimed and never started to its lane. It costs the job nothing.
 func (l *lease) sendBack(t *tx, m member) error {
 	t.news.all = true
 	if err := t.interrupted(m, l, "its worker went silent before it started"); err != nil {
@@ -108,8 +111,8 @@ func (l *lease) sendBack(t *tx, m member) error {
 	return err
 }
 
-// interrupted records that a job was taken from its worker through no fault of its own. Its token has grown, so that the
-// worker's own word comes too late.
+// recordRelease records that a job was taken from its worker without a charge. The job's token has grown, so a later
+// settlement of that worker is refused.
 func (t *tx) interrupted(m member, l *lease, why string) error {
 	began := l.claimed
 	if !m.started {
@@ -121,7 +124,7 @@ func (t *tx) interrupted(m member, l *lease, why string) error {
 	return err
 }
 
-// facts reads what never changes about a job, if it is there.
+// readJobFacts reads the facts of a job, and reports whether there are any.
 func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
 	err = t.rows("job_facts", []any{job}, func(st *sqlite.Stmt) error {
 		found = true

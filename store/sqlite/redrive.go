@@ -10,7 +10,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Redrive takes dead letters on their way, each on its own account, all in one transaction.
+// Redrive retries or discards dead letters, each independently of the others, all in one transaction. The answers are
+// in the order of the jobs.
 func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -31,7 +32,8 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	return answers, nil
 }
 
-// redrive takes one job. Whatever may refuse it is asked before the first row is written, so that a refusal leaves no trace.
+// redrive takes one job. All checks that may refuse it come before the first write, so that a refusal leaves no trace.
+// A job that this redrive has taken before is not taken again.
 func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	if before, err := t.one("find_redriven", []any{r.ID, id}); before || err != nil {
 		return err
@@ -76,7 +78,7 @@ func (t *tx) redriveAway(r *holdfast.Redrive, i holdfast.Intervention, job stand
 	return err
 }
 
-// redriven writes what a redrive changes in the facts of a job.
+// applyRevision writes what a redrive changes in the facts of a job.
 func (t *tx) redriven(job *standing, revised *rule.Revision) error {
 	if revised.Args != nil {
 		if _, err := t.exec("update_args", job.job, revised.Args); err != nil {
@@ -95,8 +97,8 @@ func (t *tx) redriven(job *standing, revised *rule.Revision) error {
 	return err
 }
 
-// Redriven counts what has become of the jobs a redrive took. What has ended since is read beside the writer, which only
-// writes it down.
+// Redriven counts what has become of the jobs that a redrive took. Ends that are not recorded yet are read beside the
+// writer, which only records them.
 func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
 	ended := map[holdfast.ID]string{}
 	err = s.reader.with(ctx, func(beside *session) error {

@@ -9,7 +9,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Renew extends batches, all in one go, and tells only bad news.
+// Renew extends batches, all in one transaction. The answer names only jobs that need attention: those whose lease is
+// lost, and those that are to be cancelled.
 func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (told holdfast.Renewed, err error) {
 	if err := rule.Lease(lease); err != nil {
 		return told, err
@@ -32,6 +33,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	return told, nil
 }
 
+// renew extends one batch, marks its running jobs as started, and adds to told.
 func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renewed) error {
 	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
 		return err

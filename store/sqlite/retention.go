@@ -10,7 +10,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Purge deletes ended jobs whose time is up. They are looked at beside the writer, which deletes those that still stand as they stood.
+// Purge deletes ended jobs whose retention is over. It examines up to p.Scan jobs beside the writer; the writer deletes
+// those that are unchanged.
 func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purged, err error) {
 	if err := p.Check(); err != nil {
 		return done, err
@@ -37,20 +38,20 @@ func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purg
 	return done, nil
 }
 
-// An ended is a job as its retention was decided.
+// A purgeableJob is an ended job as it was when its retention was decided.
 type ended struct {
 	holdfast.Tombstone
 	token, generation int
-	expire            int64 // by when it had to start; 0: whenever
+	expire            int64 // the time by which it had to start; 0: none
 }
 
-// purgeable looks at the next ended jobs, and answers with those whose time is up.
+// findPurgeable examines the next ended jobs, in the order of their ids, and returns those whose retention is over.
 func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int) (due []ended, next holdfast.ID, err error) {
 	looked := 0
 	err = s.rows("find_purgeable", []any{p.After, p.Scan}, func(st *sqlite.Stmt) error {
 		looked++
 		next = columnID(st, 0)
-		if st.ColumnInt(13) != 0 { // its group has not settled, or something it made is still there
+		if st.ColumnInt(13) != 0 { // its group has not settled, or one of its artifacts has not expired
 			return nil
 		}
 		stone := holdfast.Tombstone{
@@ -75,16 +76,17 @@ func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int)
 	return due, next, err
 }
 
-// remains are the statements that delete what is kept of a job, in an order in which each still finds what it looks for.
+// purgeStatements delete what is stored about jobs. Their order matters: each runs while the rows that it reads are
+// still there.
 var remains = []string{
 	"purge_redriven", "purge_idempotency", "purge_unique", "purge_attempts", "purge_late", "purge_carry", "purge_cancel", "purge_upstreams",
 	"purge_waiters", "purge_artifacts", "purge_finished", "purge_jobs",
 }
 
-// A tallied is what purged jobs are counted by.
+// A purgeKey is what purged jobs are counted by.
 type tallied struct{ rule, kind, state, code string }
 
-// purge deletes jobs, if they are still as they were seen. Each leaves a tombstone.
+// purge deletes jobs if they are unchanged since they were examined. Each leaves a tombstone.
 func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
 	if due, err = t.stillEnded(due); err != nil || len(due) == 0 {
 		return done, err
@@ -117,7 +119,8 @@ func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
 	return done, nil
 }
 
-// stillEnded leaves those that have not begun anew since they were looked at.
+// stillPurgeable returns the jobs that have the same token and generation as when they were examined, and that nothing
+// else keeps.
 func (t *tx) stillEnded(due []ended) ([]ended, error) {
 	jobs, stands := make([]holdfast.ID, len(due)), make(map[holdfast.ID][2]int, len(due))
 	for i := range due {
@@ -136,7 +139,7 @@ func (t *tx) stillEnded(due []ended) ([]ended, error) {
 	return left, err
 }
 
-// bury leaves a tombstone, and no time by which the job had to start.
+// addTombstone writes the tombstone of a job, and deletes its expiry.
 func (t *tx) bury(e *ended) error {
 	if e.expire != 0 {
 		if _, err := t.exec("purge_expiry", e.expire, e.Job); err != nil {
@@ -150,7 +153,7 @@ func (t *tx) bury(e *ended) error {
 	return t.gather("tombstone_add", e.Job, e.Kind, e.Queue, orNull(e.Owner), group, orNull(string(e.GroupState)), e.State, orNull(e.Code), e.FinishedAt, t.now, e.Rule)
 }
 
-// Forget deletes what is older from a shelf, the oldest first.
+// Forget deletes up to limit entries of a shelf that are older than a duration, oldest first, and returns how many.
 func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (forgotten int, err error) {
 	if err := rule.Forget(shelf, older, limit); err != nil {
 		return 0, err
@@ -169,7 +172,8 @@ func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, l
 	return forgotten, nil
 }
 
-// forgetFeed deletes whole pages, up to the first that is young, and never beyond what groups have followed.
+// forgetFeed deletes whole pages, up to the first page that is too young, and only pages whose ends Conclude has
+// handled.
 func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
 	var last int64
 	err = t.rows("find_old_pages", []any{limit}, func(st *sqlite.Stmt) error {
@@ -189,7 +193,7 @@ func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
 	return pages, err
 }
 
-// ignore forgets that a reading was ended early.
+// ignoreEnough returns nil for a read that was ended early on purpose.
 func ignore(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil
@@ -197,7 +201,8 @@ func ignore(err error) error {
 	return err
 }
 
-// forgetStory deletes lines from the beginning of the chain, and keeps the hash of the last, so that the rest can be checked. A mark tells of it.
+// forgetStory deletes events from the beginning of the chain. It keeps the hash of the last deleted event, so that the
+// rest of the chain can still be verified, and appends an event that says what was deleted (the mark).
 func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 	var mark rule.Mark
 	err = t.rows("find_old_events", []any{limit}, func(st *sqlite.Stmt) error {
@@ -229,8 +234,8 @@ func (t *tx) forgetTombstones(before int64, limit int) (int, error) {
 	return t.exec("delete_tombstones", before, limit)
 }
 
-// forgetTallies deletes steps that lie wholly before a time. Those of error groups and those of trends are two piles on one shelf: each gives
-// up to limit, and the answer is the larger number, so that it is 0 when both are done.
+// forgetTallies deletes counts whose whole step is older. The counts of error groups and those of trends are deleted up
+// to limit each. The result is the larger number, so that it is 0 when both are done.
 func (t *tx) forgetTallies(before int64, limit int) (int, error) {
 	groups, err := t.forgetErrorTallies(before, limit)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Retry sends a job round again at once, as a new generation with fresh counts.
+// Retry makes a job claimable at once, as a new generation with counters at zero. It returns how many jobs are ahead of
+// it.
 func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -47,7 +48,8 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
 }
 
-// anew begins the next generation of a job that waits nowhere any more, at once and with fresh counts. The revision says the reason of its event and what was replaced.
+// beginGeneration begins the next generation of a job that was removed from its place: it is ready at once, with
+// counters at zero. The revision has the reason of the event and the values that were replaced.
 func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised rule.Revision) error {
 	if _, err := t.exec("return_to_ready", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
 		return err
@@ -63,8 +65,9 @@ func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised ru
 	return t.changed(i, name, job.token, job.generation+1, revised.Was)
 }
 
-// unfinish takes a job off its end. It needs its unique key again, and does without the retry if somebody else has it. In a restored store
-// its token grows beyond all that were given before: nobody knows which.
+// reopenJob removes the end of a job. The job needs its unique key again, and is refused if another job has it. In a
+// restored store its token is raised above all tokens that were given out before the restore, because it is not known
+// which were.
 func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 	if job.uniqueKey != "" {
 		won, err := t.exec("unique_add", job.owner, job.kind, job.uniqueKey, i.Job)
@@ -90,7 +93,7 @@ func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 	return err
 }
 
-// seize takes a job from a worker that is stuck. The token grows, so that the worker's own word comes too late.
+// takeFromWorker takes a job from a stuck worker. Its token grows, so a later settlement of that worker is refused.
 func (t *tx) seize(i holdfast.Intervention, job *standing) error {
 	l := job.lease
 	l.find(i.Job).left = true

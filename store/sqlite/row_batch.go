@@ -6,16 +6,19 @@ import (
 	"strings"
 )
 
-// widths are how many rows one statement may insert, widest first. A run of a statement costs as much as several rows.
+// rowCounts are the numbers of rows that one insert may have, largest first. Running a statement costs as much as
+// inserting several rows, so rows of many calls are inserted together.
 var widths = [...]int{16, 4, 1}
 
-// abreast is the name of the statement that inserts so many rows at once.
+// multiRowName returns the name of the form of a statement that inserts this many rows.
 func abreast(name string, rows int) string { return name + " x" + strconv.Itoa(rows) }
 
 var placed = regexp.MustCompile(`\?[0-9]+`)
 
-// widen repeats the row of values in an insert. A row that is there already refuses them all. OR FAIL spares the copy of
-// every page that SQLite would keep to undo the statement alone: the transaction undoes it.
+// multiRowInsert returns an insert with its row of values repeated. ON CONFLICT DO NOTHING is removed: a row that
+// exists already fails the whole statement, and the caller repeats its call row by row (see Enqueue). OR FAIL spares
+// SQLite the statement journal, a copy of every page that would let it undo this statement alone: the transaction
+// undoes it.
 func widen(text string, rows int) string {
 	before, after, _ := strings.Cut(text, "VALUES (")
 	row, after, _ := strings.Cut(after, ")")
@@ -31,14 +34,15 @@ func widen(text string, rows int) string {
 	return before + "VALUES " + strings.Join(all, ", ") + strings.TrimSuffix(after, " ON CONFLICT DO NOTHING")
 }
 
-// A sheaf is rows for one statement that wait to be written together.
+// A rowBatch is rows for one insert statement that are inserted together.
 type sheaf struct {
 	name string
-	per  int // arguments of a row
+	per  int // arguments in a row
 	args []any
 }
 
-// gather adds a row to those that are written by a statement when there are enough of them, or by flush.
+// addRow adds a row to the batch of a statement. Rows are inserted when the batch is full, or by flushRows. Until then
+// no statement sees them.
 func (t *tx) gather(name string, row ...any) error {
 	for i := range *t.sheaves {
 		if s := &(*t.sheaves)[i]; s.name == name {
@@ -50,7 +54,7 @@ func (t *tx) gather(name string, row ...any) error {
 	return nil
 }
 
-// flush writes what was gathered.
+// flushRows inserts all rows that were added.
 func (t *tx) flush() error {
 	for i := range *t.sheaves {
 		s := &(*t.sheaves)[i]
@@ -63,7 +67,8 @@ func (t *tx) flush() error {
 	return nil
 }
 
-// write inserts so many rows at a time, as often as there are so many.
+// write inserts rows in groups of the given number while the batch has that many. After an error the batch is empty:
+// the transaction is rolled back.
 func (s *sheaf) write(to *session, rows int) error {
 	n := rows * s.per
 	for len(s.args) >= n {

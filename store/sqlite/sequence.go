@@ -10,8 +10,12 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Sequence seals the lines of stories into a chain of hashes. Pages have their numbers from the start here: who writes is alone. While
-// there is nothing to seal the writer is not troubled.
+// Sequence seals up to limit events of stories into the chain of hashes.
+//
+// On SQLite, feed pages have their final numbers when they are written, because there is one writer at a time: the
+// write lock orders transactions across processes, and numbers are assigned immediately before the commit. So the feed
+// has no gaps and needs no later numbering, and Sequence has only the chain to do. It does not use the writer while
+// there is nothing to seal.
 func (s *Store) Sequence(ctx context.Context, limit int) (sealed int, err error) {
 	if err := rule.Batch("sequence", limit); err != nil {
 		return 0, err
@@ -33,13 +37,15 @@ func (s *Store) Sequence(ctx context.Context, limit int) (sealed int, err error)
 	return sealed, nil
 }
 
-// A sealed is a line of a story on its way into the chain.
+// A sealed is an event that is about to be sealed.
 type sealed struct {
 	id    int64
 	event holdfast.Event
 }
 
-// seal gives the oldest lines that have none their places in the chain.
+// seal gives the oldest unsealed events their places in the chain, in the order of their row ids. Each hash covers the
+// event and the hash before it. The last link and hash are read and written in the same write transaction, so two
+// processes cannot seal the same place.
 func (t *tx) seal(limit int) (int, error) {
 	var lines []sealed
 	err := t.rows("find_unsealed_events", []any{limit}, func(st *sqlite.Stmt) error {

@@ -11,7 +11,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Settle ends leases, each on its own account, all in one transaction.
+// Settle applies settlements, each independently of the others, all in one transaction. The answers are in the order of
+// the settlements: nil if it is applied or was applied before, ErrLeaseLost if the caller's lease has ended, ErrInvalid
+// if it cannot be stored. If the second result is not nil, nothing was applied.
 func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	if len(settlements) == 0 {
 		return nil, nil
@@ -23,7 +25,8 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	answers := make([]error, len(settlements))
 	err := s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, false) })
 	if contradicts(err) {
-		// One of them cannot be stored. Find out which by giving each a savepoint of its own: the others are not to suffer.
+		// A row of one settlement violates a constraint. Apply them again, each in its own savepoint, so that only that
+		// settlement is refused.
 		err = s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, true) })
 	}
 	if err != nil {
@@ -32,9 +35,11 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	return answers, nil
 }
 
+// settleAll applies the settlements that were not refused, and fills in the answers. If carefully, each is applied in
+// its own savepoint.
 func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
 	s := &settler{tx: t, carefully: carefully}
-	if _, err := t.one("check_settle_needs", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // who leaves makes room for another
+	if _, err := t.one("check_settle_needs", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // a settled job frees capacity for jobs behind a limit
 		return err
 	}
 	for i := range settlements {
@@ -52,7 +57,7 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 			continue
 		}
 		if err := t.guarded(settle); contradicts(err) {
-			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s cannot be stored beside what is there: run the doctor", settlements[i].Job), Cause: err}
+			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s contradicts stored rows: run `holdfast doctor`", settlements[i].Job), Cause: err}
 		} else if err != nil {
 			return err
 		}
@@ -63,16 +68,16 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 	return s.shrink()
 }
 
-// A settler carries what the settlements of one call share.
+// A settler is what the settlements of one call share.
 type settler struct {
 	*tx
-	cancels, uniques bool // whether there are any at all
-	carefully        bool // each settlement is written on its own
-	overruled        bool // the last one was, by a request to cancel
-	troubles         []trouble
+	cancels, uniques bool      // whether the store has any cancel request, any unique key
+	carefully        bool      // each settlement has its own savepoint and writes its rows at once
+	overruled        bool      // a cancel request overruled the last settlement
+	troubles         []trouble // failures to count in their error groups
 }
 
-// settle applies one settlement if its lease is held. The answer is for the caller; the error is the database's.
+// settle applies one settlement if the caller still holds the lease. answer is for the caller; err is the database's.
 func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
 	l, m, err := s.held(x.Batch, x.Job, x.Token)
 	if err != nil {
@@ -95,6 +100,9 @@ func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
 	return nil, nil
 }
 
+// apply charges the attempt, obeys a cancel request, records the attempt, and moves the job to its next place. The
+// statement that finds the cancel request also deletes it, in the transaction that ends the job, so a request is obeyed
+// exactly once.
 func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 	switch x.Charge {
 	case holdfast.ChargeFailure:
@@ -126,7 +134,7 @@ func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 	return s.finish(x, l, m, to)
 }
 
-// began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
+// began returns when an attempt started: as long ago as it took by the worker's clock, but never before it was claimed.
 func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
 	if x.Took == 0 {
 		return s.now
@@ -134,7 +142,8 @@ func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
 	return max(s.at(-x.Took), l.claimed)
 }
 
-// again sends the job round once more, at once or when its delay has passed.
+// returnToQueue makes a job claimable again, at once or after its delay. The token keeps its value; the next claim
+// raises it.
 func (s *settler) again(x *holdfast.Settlement, m *member) error {
 	place := "return_to_later"
 	if x.Delay <= 0 {
@@ -148,7 +157,7 @@ func (s *settler) again(x *holdfast.Settlement, m *member) error {
 	return s.gather(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
 }
 
-// finish ends the job's generation, and gives its unique key back.
+// finish ends the generation of a job, and frees its unique key.
 func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfast.State) (err error) {
 	var started, result any
 	if x.Took > 0 || m.started {
@@ -162,7 +171,7 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	case holdfast.Complete:
 		err = s.gather("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
 	case holdfast.Failed:
-		var off any // the dead letters, from the start
+		var off any // when it was discarded; a benign failure is never a dead letter
 		if x.Failure.Benign {
 			off = s.now
 		}
@@ -178,7 +187,7 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	return err
 }
 
-// record writes the attempt's own line.
+// recordAttempt writes the attempt's row.
 func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfast.State, said any) error {
 	var count int
 	var due any
@@ -202,7 +211,8 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	return nil
 }
 
-// fold lets a released attempt stand for the one before it.
+// mergeReleases merges a released attempt with the released attempt before it, so that a job that is released ten
+// thousand times has a short history: the older row is deleted and the new one counts it.
 func (s *settler) fold(x *holdfast.Settlement) error {
 	if err := s.flush(); err != nil {
 		return err
@@ -217,7 +227,8 @@ func (s *settler) fold(x *holdfast.Settlement) error {
 	return err
 }
 
-// goesRound tells that an attempt was not the job's last.
+// emitReturn emits the event of an attempt after which the job is queued again: returned if it was released, retry
+// otherwise.
 func (t *tx) goesRound(job *holdfast.ID, token int, charge holdfast.Charge) {
 	name := holdfast.EventRetry
 	if charge == holdfast.ChargeInterrupt {
@@ -226,7 +237,8 @@ func (t *tx) goesRound(job *holdfast.ID, token int, charge holdfast.Charge) {
 	t.happened(name, job, token)
 }
 
-// failureColumns are code, category, message, detail, context, dependency, fingerprint and benign, storable whatever they say.
+// failureColumns returns code, category, message, detail, context, dependency, fingerprint and benign of a failure, in
+// storable form.
 func failureColumns(f *holdfast.Failure) []any {
 	if f == nil {
 		return []any{nil, nil, nil, nil, nil, nil, nil, false}
@@ -237,17 +249,18 @@ func failureColumns(f *holdfast.Failure) []any {
 		for name, value := range f.Context {
 			cleaned[clean(name)] = clean(value)
 		}
-		text, _ := json.Marshal(cleaned) // texts always marshal
+		text, _ := json.Marshal(cleaned) // strings always marshal
 		about = string(text)
 	}
 	return []any{clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), about, orNull(clean(f.Dependency)),
 		orNull(clean(f.Fingerprint)), f.Benign}
 }
 
-// late answers a settlement whose lease is not held: with nil if it was applied before, or else as lost, and keeps it as
-// evidence.
+// answerLate answers a settlement whose lease is not held. The answer is nil if the same settlement was applied before:
+// the caller may not have received the first answer and may repeat it safely. Otherwise the answer is ErrLeaseLost, and
+// the settlement is kept as evidence without effect.
 func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
-	if err := s.flush(); err != nil { // it may have been said in this very call
+	if err := s.flush(); err != nil { // it may have been applied in this call
 		return nil, err
 	}
 	if said, err := s.one("find_settled", []any{x.Job, x.Token, x.To}); said || err != nil {
@@ -260,7 +273,7 @@ func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
 	return rule.LeaseLost(x.Job), nil
 }
 
-// shrink makes the leases match who is left in them.
+// saveBatches writes the batches from which members were settled.
 func (s *settler) shrink() error {
 	for _, l := range s.leases {
 		if slices.ContainsFunc(l.members, func(m member) bool { return m.left }) {

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// minute is how finely trends are kept, in microseconds.
+// trendStep is the length of a trend step in microseconds.
 var minute = sqltext.TrendStep.Microseconds()
 
-// tallied counts a settlement that was applied.
+// countTrend counts an applied settlement in the trends, by the state in which it left the job.
 func (s *settler) tallied(x *holdfast.Settlement) {
 	to := x.To
 	if s.overruled {
@@ -21,7 +21,8 @@ func (s *settler) tallied(x *holdfast.Settlement) {
 	s.tallies.Add(x, to)
 }
 
-// tally writes what became of attempts: a row for each step and queue of the transaction, however many calls added to it.
+// writeTrends adds the results of attempts to the trends: one row for each step and queue of the transaction, however
+// many calls contributed to it.
 func tally(t *tx, all []holdfast.Trend) error {
 	slices.SortFunc(all, func(a, b holdfast.Trend) int {
 		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))

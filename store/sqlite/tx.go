@@ -9,30 +9,32 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// A tx is one call's part of a transaction.
+// A tx is one call's part of a write transaction.
 type tx struct {
 	*session
 	now    int64                  // the store's clock when the call began, in microseconds
-	known  *lanes                 // committed
-	fresh  map[where]int64        // made by this call: known to others once it is committed
-	leases map[holdfast.ID]*lease // read by this call
+	known  *lanes                 // committed lanes
+	fresh  map[where]int64        // lanes that this call made; other calls see them after the commit
+	leases map[holdfast.ID]*lease // batches that this call has read
 	news   news
 
-	sheaves *[]sheaf // not written yet
+	sheaves *[]sheaf // rows that are not inserted yet; shared by all calls of the transaction
 	ears    *ears
-	pages   []page          // what this call did, as far as somebody listens
-	tallies sqltext.Tallies // what became of the attempts that it settled
+	pages   []page          // events of this call that have a listener
+	tallies sqltext.Tallies // results of the attempts that this call settled, for the trends
 }
 
-// at is the instant a while from now.
+// at returns the instant d after the call began, in microseconds.
 func (t *tx) at(d time.Duration) int64 { return t.now + d.Microseconds() }
 
-// guarded undoes what act did and gathered if it fails, and nothing else.
+// inSavepoint runs act in a savepoint. If act fails, its changes are undone, including the rows and events that it
+// added, and nothing else. Row batches must be empty when the savepoint opens, because a failure empties them; act
+// flushes what it adds.
 func (t *tx) guarded(act func() error) error {
 	if _, err := t.exec("savepoint"); err != nil {
 		return err
 	}
-	pages := slices.Clone(t.pages) // what is added to them is added behind what these see
+	pages := slices.Clone(t.pages) // act may append to t.pages, but does not change these elements
 	err := act()
 	if err != nil {
 		*t.sheaves, t.pages = nil, pages

@@ -11,26 +11,26 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// How a call fares on its way to the writer. A caller may give up only while the call is waiting: from the moment it is
-// taken its outcome is known soon, and the caller waits for it.
+// The states of a call. A caller may give up only while its call is waiting. Once the writer has taken the call, its
+// result is known soon, and the caller waits for it.
 const (
 	waiting int32 = iota
 	taken
 	abandoned
 )
 
-// A call is one caller's wish to write.
+// A call is one caller's request to run a function in a write transaction.
 type call struct {
-	do    func(*tx) error // may run more than once, and then starts from nothing
-	joins bool            // reads nothing that a call before it gathers
+	do    func(*tx) error // may run more than once; each run must start from nothing
+	joins bool            // reads nothing that the calls before it have added to row batches
 	state atomic.Int32
-	since time.Time
+	since time.Time // when the caller submitted it
 	news  news
 	err   error
 	done  chan struct{}
 }
 
-// A writer is the goroutine that owns the writing connection, and the queue of calls before it.
+// A writer owns the connection that writes, and the queue of calls in front of it. Its loop runs in one goroutine.
 type writer struct {
 	cfg   Config
 	bell  *bell
@@ -40,31 +40,34 @@ type writer struct {
 	queue  []*call
 	closed bool
 
-	kick  chan struct{} // there may be something in the queue, somebody to watch for, or the end
+	kick  chan struct{} // wakes the loop: a call may be waiting, an Await began, or the store is closing
 	ended chan error
 
-	// What follows is the goroutine's own.
-	session *session // nil after trouble: the next call connects again
-	version int64    // of the data, as last seen: it changes when another connection commits
-	looked  time.Time
-	seen    bool // whether the data was looked at since the connection was made
-	ears    ears // what is listened for in the data, as last seen
+	// Only the goroutine of loop uses the fields below.
+	session *session  // nil after a failure: the next call opens a new connection
+	version int64     // SQLite's data_version as last read; it changes when another connection commits
+	looked  time.Time // when data_version was last read
+	seen    bool      // whether version was read on the present connection
+	ears    ears      // the events that have listeners, as last read
 }
 
 func newWriter(cfg Config, b *bell, known *lanes, first *session) *writer {
 	return &writer{cfg: cfg, bell: b, lanes: known, session: first, kick: make(chan struct{}, 1), ended: make(chan error, 1)}
 }
 
-// write runs do in a transaction and returns after that is on disk. Whatever do refuses is undone, and touches no other call.
+// write runs do in a transaction and returns after that transaction is on disk. If do returns an error, its changes are
+// undone and no other call is affected. do may run more than once.
 func (w *writer) write(ctx context.Context, do func(*tx) error) error {
 	return w.carry(ctx, &call{do: do})
 }
 
-// join is write for a call whose rows may be written together with those of its neighbours.
+// writeShared is write for a call that reads none of the rows that other calls have added to row batches. Its own rows
+// may be inserted together with theirs.
 func (w *writer) join(ctx context.Context, do func(*tx) error) error {
 	return w.carry(ctx, &call{do: do, joins: true})
 }
 
+// submit queues a call and waits for its result, or until ctx ends while the call is still waiting.
 func (w *writer) carry(ctx context.Context, c *call) error {
 	if err := ctx.Err(); err != nil {
 		return explain(err)
@@ -89,6 +92,7 @@ func (w *writer) carry(ctx context.Context, c *call) error {
 	return explain(c.err)
 }
 
+// signal wakes the loop. It never blocks.
 func (w *writer) ring() {
 	select {
 	case w.kick <- struct{}{}:
@@ -96,7 +100,7 @@ func (w *writer) ring() {
 	}
 }
 
-// close lets the calls in the queue finish, and ends the goroutine.
+// close lets the calls in the queue finish, ends the loop and closes the connection.
 func (w *writer) close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -105,6 +109,8 @@ func (w *writer) close() error {
 	return <-w.ended
 }
 
+// loop commits one group of calls after the other until the writer is closed. There is no timer: a transaction begins
+// as soon as a call waits, and takes all calls that are in the queue at that moment.
 func (w *writer) loop() {
 	for w.wait() {
 		switch err := w.begin(w.wanted); {
@@ -118,7 +124,7 @@ func (w *writer) loop() {
 			group := w.take()
 			w.serve(group, false)
 			if len(group) > 1 {
-				runtime.Gosched() // they were answered and may have more: let them all come before the next transaction begins
+				runtime.Gosched() // answered callers may submit again: let all of them do so before the next transaction begins
 			}
 		}
 	}
@@ -129,8 +135,8 @@ func (w *writer) loop() {
 	w.ended <- w.session.close()
 }
 
-// wait returns true when there is a call, and false when there will be none. While somebody awaits work it looks, now and
-// then, whether another process left some.
+// wait returns true when a call is waiting, and false when the writer is closed and no call is left. While an Await is
+// in progress, wait also checks at intervals whether another process has committed work.
 func (w *writer) wait() bool {
 	for {
 		w.mu.Lock()
@@ -153,10 +159,11 @@ func (w *writer) wait() bool {
 	}
 }
 
-// fold is how many calls share a transaction at most: enough to make the sync cheap, few enough to answer soon.
+// maxGroup is the largest number of calls in one transaction: enough to share the sync among many, few enough to answer
+// soon.
 const fold = 1024
 
-// take removes the calls from the queue that still have a caller.
+// takeCalls removes up to maxGroup calls from the queue and returns those whose caller has not given up.
 func (w *writer) take() []*call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +179,8 @@ func (w *writer) take() []*call {
 	return group
 }
 
-// wanted drops the calls whose callers gave up or have waited long enough for somebody else's lock, and reports whether
-// any is left.
+// dropAbandoned removes calls whose caller has given up. Calls that have waited too long for another process's lock are
+// answered with the error last. It reports whether any call is left.
 func (w *writer) wanted(last error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,10 +199,10 @@ func (w *writer) wanted(last error) bool {
 	return len(left) > 0
 }
 
-var errUnwanted = errors.New("nobody waits for this transaction any more")
+var errUnwanted = errors.New("no caller waits for this transaction")
 
-// begin opens a transaction that may write, connecting first if need be. While another process has the lock it tries again
-// for as long as somebody wants it to.
+// begin opens a write transaction, and a connection if there is none. While another process holds the lock, begin tries
+// again for as long as wanted returns true; then it returns errAbandoned.
 func (w *writer) begin(wanted func(last error) bool) error {
 	for pause := time.Duration(0); ; {
 		err := w.tryBegin()
@@ -210,6 +217,8 @@ func (w *writer) begin(wanted func(last error) bool) error {
 	}
 }
 
+// tryBegin makes one attempt to open a write transaction. BEGIN IMMEDIATE takes the write lock at once, so everything
+// that the transaction reads stays true until it commits.
 func (w *writer) tryBegin() (err error) {
 	if w.session == nil {
 		if w.session, err = connect(w.cfg, sqlite.OpenReadWrite); err != nil {
@@ -230,7 +239,8 @@ func (w *writer) tryBegin() (err error) {
 	return err
 }
 
-// mend leaves the connection without a transaction, or without trust: then the next call opens another.
+// resetConnection rolls back any open transaction. If the connection is broken or the rollback failed, it closes the
+// connection; the next call opens another one.
 func (w *writer) mend(err error) {
 	w.undo()
 	if w.session != nil && (broken(err) || !w.session.conn.AutocommitEnabled()) {
@@ -245,11 +255,12 @@ func (w *writer) undo() {
 	}
 }
 
-// glance is how often the file is looked at for the work of other processes, while somebody awaits it.
+// checkInterval is how often the writer checks for commits of other processes while an Await is in progress.
 const glance = 40 * time.Millisecond
 
-// look notices whether another connection has committed since the last look: another process, or the caller's own
-// transaction. Then lanes may be new, and there may be work.
+// checkOtherWriters reads whether another connection has committed since the last check: another process, or a
+// transaction of the application (see Store.In). If so, there may be new lanes, other listeners and new work, so it
+// reads them again and wakes all waiters.
 func (w *writer) look() error {
 	w.looked = time.Now()
 	if w.session == nil {
