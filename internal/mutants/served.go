@@ -108,7 +108,7 @@ var served = []Mutant{
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},
 	{
-		Name: "forgetting-leaves-no-mark", Breaks: "the audit log tells what it has forgotten",
+		Name: "forgetting-leaves-no-mark", Breaks: "the audit log records what was deleted from it",
 		Patches: []Patch{{"store/sqlite/retention.go", "return mark.Lines, t.tellAll(&line)", "_ = line\n\treturn mark.Lines, nil"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},

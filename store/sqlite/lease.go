@@ -11,7 +11,7 @@ import (
 // A batch is the jobs that were claimed together, as their row in holdfast_lease describes them in this transaction.
 type lease struct {
 	id           holdfast.ID
-	worker, lost string // who has the batch; from whom it was reclaimed, or empty
+	worker, lost string // the worker that has the batch; the worker that lost it before, or empty
 	claimed      int64
 	expires      int64
 	members      []member

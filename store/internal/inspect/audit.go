@@ -69,7 +69,7 @@ func (i *Inspector) timed(ctx context.Context, promise, text string, overdue boo
 // broken runs the statement of one promise.
 func (i *Inspector) broken(ctx context.Context, promise, text string, args []any) ([]holdfast.Finding, error) {
 	var findings []holdfast.Finding
-	text = "WITH standing AS (" + i.statements["audit_job_rows"] + ")\nSELECT * FROM (" + text + ") AS broken LIMIT " + enoughFindings
+	text = "WITH job_rows AS (" + i.statements["audit_job_rows"] + ")\nSELECT * FROM (" + text + ") AS broken LIMIT " + enoughFindings
 	err := i.whole(ctx, text, args, func(r Row) error {
 		finding := holdfast.Finding{Rule: promise, Job: r.Text(1), Detail: r.Text(2)}
 		if !r.Null(0) {

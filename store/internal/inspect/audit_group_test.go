@@ -20,18 +20,18 @@ const (
 
 // groupDamages break, in the campaign, the promise they are listed under.
 var groupDamages = map[string][]string{
-	"a member belongs to a group that exists":       {"DELETE FROM holdfast_group WHERE id = {id 204}"},
-	"members wait for members of their own group":   {"UPDATE holdfast_job SET group_id = {id 203} WHERE id = {id 21}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 23}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 22}"},
-	"a settled group has no live member":            {"UPDATE holdfast_job SET group_id = {id 201} WHERE id = {id 22}", "UPDATE holdfast_group SET parent = {id 201} WHERE id = {id 203}", "DELETE FROM holdfast_finished WHERE job = {id 27}"},
-	"a group of which nobody is live is settled":    {"UPDATE holdfast_group SET state = 'processing', settled_at = NULL WHERE id = {id 204}", "UPDATE holdfast_group SET state = 'processing', sealed_at = {at 0} WHERE id = {id 203}"},
-	"a group looks for live members where they are": {"UPDATE holdfast_group SET live = {id 24} WHERE id = {id 202}"},
-	"the outcome of a group is what its members make of it": {
+	"a member belongs to a group that exists":             {"DELETE FROM holdfast_group WHERE id = {id 204}"},
+	"members wait for members of their own group":         {"UPDATE holdfast_job SET group_id = {id 203} WHERE id = {id 21}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 23}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 22}"},
+	"a settled group has no live member":                  {"UPDATE holdfast_job SET group_id = {id 201} WHERE id = {id 22}", "UPDATE holdfast_group SET parent = {id 201} WHERE id = {id 203}", "DELETE FROM holdfast_finished WHERE job = {id 27}"},
+	"a sealed group without live members is settled":      {"UPDATE holdfast_group SET state = 'processing', settled_at = NULL WHERE id = {id 204}", "UPDATE holdfast_group SET state = 'processing', sealed_at = {at 0} WHERE id = {id 203}"},
+	"the cursor of a group has passed only ended members": {"UPDATE holdfast_group SET live = {id 24} WHERE id = {id 202}"},
+	"the outcome of a group follows from its members": {
 		"UPDATE holdfast_group SET state = 'ready' WHERE id = {id 201}", "UPDATE holdfast_group SET complete = 1, failed = 2 WHERE id = {id 201}", "UPDATE holdfast_group SET quorum = 2 WHERE id = {id 204}",
 		"UPDATE holdfast_group SET failed = NULL WHERE id = {id 204}", stone16, "UPDATE holdfast_group SET state = 'cancelled', complete = 1, failed = 2 WHERE id = {id 201}",
 		"UPDATE holdfast_group SET parent = {id 201} WHERE id = {id 204}",
 	},
 	"a member waits only for members that have not ended": {ended21, failed21, "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 23}", "DELETE FROM holdfast_after WHERE job = {id 23}"},
-	"the feed is numbered without a gap": {
+	"the feed is numbered without gaps": {
 		"DELETE FROM holdfast_outbox WHERE first = 6", "DELETE FROM holdfast_outbox WHERE first = 1", "DELETE FROM holdfast_outbox WHERE first = 17", "UPDATE holdfast_outbox SET events = 3 WHERE first = 17",
 		"UPDATE holdfast_feed SET head = 19", "UPDATE holdfast_feed SET concluded = 19", "UPDATE holdfast_feed SET purged = 1", "UPDATE holdfast_feed SET concluded = 2; DELETE FROM holdfast_outbox WHERE first = 1; UPDATE holdfast_feed SET purged = 3",
 		"DELETE FROM holdfast_feed",
@@ -40,24 +40,24 @@ var groupDamages = map[string][]string{
 		"UPDATE holdfast_outbox SET jobs = {jobs 11} WHERE first = 1", "UPDATE holdfast_outbox SET tokens = {tokens 1 2} WHERE first = 1", "UPDATE holdfast_outbox SET story = {lines 1} WHERE name = 'story'",
 		"UPDATE holdfast_outbox SET story = NULL WHERE name = 'story'", "UPDATE holdfast_outbox SET jobs = NULL WHERE first = 1",
 	},
-	"a purged job is gone":    {"UPDATE holdfast_tombstone SET job = {id 11} WHERE job = {id 14}"},
+	"a purged job is deleted": {"UPDATE holdfast_tombstone SET job = {id 11} WHERE job = {id 14}"},
 	"purged jobs are counted": {"UPDATE holdfast_purge_count SET jobs = 0", "DELETE FROM holdfast_purge_count WHERE rule = 'a day'"},
 	marked: {
 		wipedTo, wipedTo + "UPDATE holdfast_event SET subject = 'audit', job = NULL, name = 'shortened', reason = 'nothing' WHERE id = 3",
 		cutOff + "UPDATE holdfast_event SET reason = replace(reason, 'link 1', 'link 2') WHERE subject = 'audit'", cutOff + "UPDATE holdfast_feed SET anchored = {hash ab}", cutOff + "UPDATE holdfast_feed SET anchor = 0, anchored = NULL",
 	},
-	"the making of a key is in the audit log": {keyMade},
+	"the creation of an API key is in the audit log": {keyMade},
 	unbroken: {
 		"UPDATE holdfast_event SET reason = 'nobody' WHERE id = 1", "UPDATE holdfast_event SET at = {at 0} WHERE id = 2", "UPDATE holdfast_event SET request = NULL WHERE id = 2", "UPDATE holdfast_event SET job = {id 11} WHERE id = 3",
 		"DELETE FROM holdfast_event WHERE id = 1", "DELETE FROM holdfast_event WHERE id = 2", "DELETE FROM holdfast_event WHERE id = 3", "DELETE FROM holdfast_event WHERE link > 0",
 		"UPDATE holdfast_event SET hash = {hash ab} WHERE id = 2", "UPDATE holdfast_event SET link = 5 WHERE id = 3", "UPDATE holdfast_feed SET link = 2", "UPDATE holdfast_feed SET hash = {hash ab}", "UPDATE holdfast_feed SET anchor = 1",
 		cutOff + "UPDATE holdfast_feed SET anchored = {hash ab}", "UPDATE holdfast_event SET link = 4, hash = {hash ab} WHERE id = 4", "UPDATE holdfast_feed SET link = 0, hash = NULL",
 	},
-	"what is told is told of a job that exists": {
+	"attempts, events and other rows belong to a job that exists": {
 		"UPDATE holdfast_artifact SET job = {id 77} WHERE job = {id 11}", "UPDATE holdfast_after SET job = {id 77} WHERE job = {id 13}", "UPDATE holdfast_after SET upstream = {id 77} WHERE job = {id 13}",
 		"UPDATE holdfast_event SET job = {id 77} WHERE job = {id 15}; UPDATE holdfast_purge_count SET jobs = 1",
 	},
-	"what was redriven has reached its generation": {"INSERT INTO holdfast_redriven (redrive, job, generation, at) VALUES ({id 101}, {id 14}, 1, {at 0})"},
+	"a redriven job has reached its generation": {"INSERT INTO holdfast_redriven (redrive, job, generation, at) VALUES ({id 101}, {id 14}, 1, {at 0})"},
 }
 
 // allowed is what groups, retention and a store at work do without breaking a promise.

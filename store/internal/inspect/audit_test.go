@@ -8,26 +8,26 @@ import (
 
 // damages break exactly the promise they are listed under, or more: a broken store rarely breaks one.
 var damages = map[string][]string{
-	"a job stands somewhere":                                           {"DELETE FROM holdfast_ready WHERE job = J1", "DELETE FROM holdfast_finished WHERE job = J4"},
-	"a job stands in one place only":                                   {"INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES (NOON, J1, 0, 0, 0, 0, 1)", "INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 0, J4, 1, 0, 0, 0, 1, NULL)"},
-	"a place holds only jobs that exist":                               {"DELETE FROM holdfast_job WHERE id = J3", "DELETE FROM holdfast_job WHERE id = J5"},
+	"a job has a state row":                                            {"DELETE FROM holdfast_ready WHERE job = J1", "DELETE FROM holdfast_finished WHERE job = J4"},
+	"a job has only one state row":                                     {"INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES (NOON, J1, 0, 0, 0, 0, 1)", "INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 0, J4, 1, 0, 0, 0, 1, NULL)"},
+	"a state row belongs to a job that exists":                         {"DELETE FROM holdfast_job WHERE id = J3", "DELETE FROM holdfast_job WHERE id = J5"},
 	"counters never go below their start":                              {"UPDATE holdfast_ready SET failures = -1", "UPDATE holdfast_later SET generation = 0", "UPDATE holdfast_finished SET token = -1 WHERE job = J6"},
 	"a job waits in the lane of its queue, kind, owner and dependency": {"UPDATE holdfast_job SET lane = 2 WHERE id = J5", "DELETE FROM holdfast_lane WHERE id = 2", "UPDATE holdfast_job SET owner = 'eve' WHERE id = J5", "UPDATE holdfast_job SET owner = NULL WHERE id = J5", "UPDATE holdfast_lane SET dependency = 'printer' WHERE id = 4", "UPDATE holdfast_job SET dependency = NULL WHERE id = J4"},
-	"a ready job waits where its facts say":                            {"UPDATE holdfast_ready SET lane = 2", "UPDATE holdfast_ready SET lane = -2", "UPDATE holdfast_ready SET priority = 3"},
+	"a ready job has the lane and priority of its facts":               {"UPDATE holdfast_ready SET lane = 2", "UPDATE holdfast_ready SET lane = -2", "UPDATE holdfast_ready SET priority = 3"},
 	"first attempts wait in one line, retries in the other":            {"UPDATE holdfast_ready SET lane = -3 WHERE job = J1", retried + "UPDATE holdfast_ready SET lane = 4 WHERE job = J2"},
 	"a job has a kind and a queue":                                     {"UPDATE holdfast_job SET kind = '' WHERE id = J2"},
 	"a job has an id":                                                  {"UPDATE holdfast_job SET id = zeroblob(16) WHERE id = J6", "UPDATE holdfast_job SET id = x'ff' WHERE id = J6"},
-	"a lease holds a job":                                              {"UPDATE holdfast_lease SET jobs = x'', members = '[]'"},
+	"a batch has a job":                                                {"UPDATE holdfast_lease SET jobs = x'', members = '[]'"},
 	"the members of a lease are aligned":                               {"UPDATE holdfast_lease SET members = '[[3,1,1,0,1,1],[3,1,1,0,1,1]]'", "UPDATE holdfast_lease SET jobs = x'00'", "UPDATE holdfast_lease SET members = '['"},
 	"tokens only grow":                                                 {"UPDATE holdfast_later SET token = 0 WHERE job = J2", "UPDATE holdfast_lease SET members = '[[2,1,1,0,1,1]]'", "UPDATE holdfast_finished SET token = 1 WHERE job = J9", "UPDATE holdfast_finished SET token = 1 WHERE job = J5"},
 	"generations only grow":                                            {"UPDATE holdfast_attempt SET generation = 2 WHERE job = J3"},
-	"a person asked for every generation after the first":              {"DELETE FROM holdfast_event WHERE name = 'manual retry'", "UPDATE holdfast_ready SET generation = 2"},
+	"a manual retry or redrive began every generation after the first": {"DELETE FROM holdfast_event WHERE name = 'manual retry'", "UPDATE holdfast_ready SET generation = 2"},
 	"a generation ends once":                                           {"UPDATE holdfast_attempt SET to_state = 'cancelled' WHERE job = J5 AND token = 1", "UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J3 AND token = 1"},
 	"an ended job stays ended":                                         {"UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J2", "UPDATE holdfast_attempt SET to_state = 'failed' WHERE job = J3 AND token = 2", "UPDATE holdfast_finished SET generation = 1 WHERE job = J9"},
-	"a benign end is no dead letter":                                   {"UPDATE holdfast_finished SET benign = 1 WHERE job = J5", "UPDATE holdfast_attempt SET benign = 1 WHERE job = J8 AND to_state = 'failed'"},
+	"a benign failure is no dead letter":                               {"UPDATE holdfast_finished SET benign = 1 WHERE job = J5", "UPDATE holdfast_attempt SET benign = 1 WHERE job = J8 AND to_state = 'failed'"},
 	"a failed job has the attempt that failed it":                      {"DELETE FROM holdfast_attempt WHERE job = J8", "UPDATE holdfast_finished SET code = 'OTHER' WHERE job = J5"},
-	"attempts are counted":                                             {"UPDATE holdfast_later SET failures = 2 WHERE job = J2", "UPDATE holdfast_lease SET members = '[[3,1,0,0,1,1]]'", "UPDATE holdfast_ready SET failures = 1", "UPDATE holdfast_finished SET failures = 0 WHERE job = J5"},
-	"each attempt counts one":                                          {"UPDATE holdfast_attempt SET count = 1 WHERE job = J5 AND token = 2"},
+	"counters of failures and crashes match the attempts":              {"UPDATE holdfast_later SET failures = 2 WHERE job = J2", "UPDATE holdfast_lease SET members = '[[3,1,0,0,1,1]]'", "UPDATE holdfast_ready SET failures = 1", "UPDATE holdfast_finished SET failures = 0 WHERE job = J5"},
+	"charged attempts are numbered without gaps":                       {"UPDATE holdfast_attempt SET count = 1 WHERE job = J5 AND token = 2"},
 	"no attempt beyond its limit":                                      {"UPDATE holdfast_attempt SET cap = 1 WHERE job = J5"},
 	"no attempt starts before the retry is due":                        {"UPDATE holdfast_attempt SET started_at = NOON - 750000 WHERE job = J5 AND token = 2", "UPDATE holdfast_lease SET claimed_at = NOON - 500001", "UPDATE holdfast_attempt SET to_state = 'queued', due_at = NOON, generation = 2 WHERE job = J9"},
 	"no scheduled job starts before its time":                          {"UPDATE holdfast_job SET run_at = NOON WHERE id = J4", "UPDATE holdfast_job SET run_at = NOON WHERE id = J2", "UPDATE holdfast_lease SET members = '[[1,1,1,0,1,1]]'; UPDATE holdfast_job SET run_at = NOON WHERE id = J3; DELETE FROM holdfast_attempt WHERE job = J3"},
@@ -39,21 +39,21 @@ var damages = map[string][]string{
 	"a result belongs to a complete job, a code to a failed one":       {"UPDATE holdfast_finished SET result = '1' WHERE job = J5", "UPDATE holdfast_finished SET code = 'X' WHERE job = J4", "UPDATE holdfast_finished SET discarded_at = 1 WHERE job = J6"},
 	"a unique key is held by a job that may hold it":                   {"DELETE FROM holdfast_job WHERE id = J1", "UPDATE holdfast_unique SET job = J5 WHERE job = J1", "UPDATE holdfast_unique SET key = 'two' WHERE job = J1", "UPDATE holdfast_job SET unique_done = 0 WHERE id = J4"},
 	"a job with a unique key holds it":                                 {"DELETE FROM holdfast_unique WHERE job = J1", "DELETE FROM holdfast_unique WHERE job = J4"},
-	"an idempotency key leads to a job":                                {"DELETE FROM holdfast_job WHERE id = J1"},
-	"only a job in process is asked to stop":                           {"INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES (J1, NOON, 'ann', NULL)", "INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES (J4, NOON, 'ann', NULL)"},
-	"what is told is told of a job that exists":                        {"DELETE FROM holdfast_job WHERE id = J2", "DELETE FROM holdfast_job WHERE id = J7", "DELETE FROM holdfast_job WHERE id = J6", "UPDATE holdfast_deadline SET job = R1"},
-	"stored JSON can be read":                                          {"UPDATE holdfast_job SET args = '{' WHERE id = J4", "UPDATE holdfast_job SET tags = 'red' WHERE id = J1", "UPDATE holdfast_finished SET result = 'oops' WHERE job = J4", "UPDATE holdfast_record SET body = '{'"},
+	"an idempotency key leads to a job that exists":                    {"DELETE FROM holdfast_job WHERE id = J1"},
+	"only a processing job has a cancel request":                       {"INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES (J1, NOON, 'ann', NULL)", "INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES (J4, NOON, 'ann', NULL)"},
+	"attempts, events and other rows belong to a job that exists":      {"DELETE FROM holdfast_job WHERE id = J2", "DELETE FROM holdfast_job WHERE id = J7", "DELETE FROM holdfast_job WHERE id = J6", "UPDATE holdfast_deadline SET job = R1"},
+	"stored JSON is valid":                                             {"UPDATE holdfast_job SET args = '{' WHERE id = J4", "UPDATE holdfast_job SET tags = 'red' WHERE id = J1", "UPDATE holdfast_finished SET result = 'oops' WHERE job = J4", "UPDATE holdfast_record SET body = '{'"},
 	"a job set aside has the tag that is held":                         {setAside + "UPDATE holdfast_later SET hold = 'green' WHERE job = J1", setAside + "UPDATE holdfast_job SET tags = NULL WHERE id = J1", setAside + "UPDATE holdfast_job SET tags = '{' WHERE id = J1"},
-	"a job set aside comes back soon after its hold":                   {setAside + "UPDATE holdfast_hold SET until = NOON - 120000001 WHERE scope = 'tag'"},
-	"a limit is kept":                                                  {"INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, members) VALUES (x'0aaa000000007000800000000000000b', 'w1', NOON, NOON + 9500000, J1, '[[1,0,0,0,1,1]]'); DELETE FROM holdfast_ready"},
+	"a job set aside is promoted soon after its hold has ended":        {setAside + "UPDATE holdfast_hold SET until = NOON - 120000001 WHERE scope = 'tag'"},
+	"a limit is not exceeded":                                          {"INSERT INTO holdfast_lease (id, worker, claimed_at, expires_at, jobs, members) VALUES (x'0aaa000000007000800000000000000b', 'w1', NOON, NOON + 9500000, J1, '[[1,0,0,0,1,1]]'); DELETE FROM holdfast_ready"},
 	"an error group counts all its failures":                           {"UPDATE holdfast_error_group SET failures = 8 WHERE fingerprint = 'f2'", "DELETE FROM holdfast_error_group WHERE fingerprint = 'f8'"},
-	"what was redriven has reached its generation":                     {"UPDATE holdfast_redriven SET generation = 3", "DELETE FROM holdfast_finished WHERE job = J9"},
+	"a redriven job has reached its generation":                        {"UPDATE holdfast_redriven SET generation = 3", "DELETE FROM holdfast_finished WHERE job = J9"},
 	"a record has a version":                                           {"UPDATE holdfast_record SET version = 0"},
 	"arguments are within their limit":                                 {"UPDATE holdfast_job SET args = '\"' || hex(zeroblob(600000)) || '\"' WHERE id = J4"},
 }
 
 // proven elsewhere: a damaged file cannot be planted by a statement.
-var proven = []string{"the database file is sound"}
+var proven = []string{"the database file is not damaged"}
 
 func TestAHealthyStoreHasNoFindings(t *testing.T) {
 	s := openTables(t)

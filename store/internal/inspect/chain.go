@@ -14,10 +14,10 @@ import (
 )
 
 // unbroken is the promise that no sealed line of a story was changed, taken out or put in between.
-const unbroken = "the chain of stories is unbroken"
+const unbroken = "the hash chain of stories is unbroken"
 
 // marked is the promise that lines of stories are forgotten by age alone, and that a line tells how far.
-const marked = "the audit log tells what it has forgotten"
+const marked = "the audit log records what was deleted from it"
 
 // A chain is followed from where retention has cut it off to its head. What does not fit is named once: after it nothing can.
 type chain struct {

@@ -1,36 +1,36 @@
 -- name: group_add
--- An id that exists already changes nothing here, and is refused by the caller.
+-- An id that exists changes nothing here; the caller refuses it.
 INSERT INTO holdfast_group (id, name, owner, parent, quorum, expire_at, then_jobs, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
 
 -- name: find_group_state
--- Whether a group takes members. Who writes is alone, so nobody seals it in between.
+-- Whether a group takes members. The write transaction keeps it so until the commit.
 SELECT state FROM holdfast_group WHERE id = $1
 
 -- name: group_seal
--- Once. (attend counts: whoever looked before sees that it has grown.)
+-- Seals a group once. attend counts the flags, so an evaluation that began before sees that it has changed.
 UPDATE holdfast_group SET sealed_at = $2, state = 'processing', attend = attend + 1, live = NULL WHERE id = $1 AND sealed_at IS NULL
 
 -- name: flag_group
--- It is to be looked at although no member of it has just ended.
+-- Flags a group for evaluation although no member has just ended.
 UPDATE holdfast_group SET attend = attend + 1 WHERE id = $1
 
 -- name: clear_group_flag
--- It was looked at, and nobody has asked for another look since.
+-- The group was evaluated, and has not been flagged again meanwhile.
 UPDATE holdfast_group SET attend = 0 WHERE id = $1 AND attend = $2
 
 -- name: save_group_cursor
--- How far down its members have ended, unless one of them has begun anew since.
+-- Every member with a higher id has ended. Not written if the group was flagged meanwhile, because a member may have restarted.
 UPDATE holdfast_group SET live = $2 WHERE id = $1 AND attend = $3
 
 -- name: group_find
--- How a group stands.
+-- The state of a group.
 SELECT state, generation, coalesce(ending, ''), coalesce(expire_at, 0), attend, coalesce(live, x''), quorum, coalesce(parent, x''),
        coalesce(owner, ''), coalesce(then_jobs, '')
   FROM holdfast_group WHERE id = $1
 
 -- name: find_last_live_member
--- The highest member that has not ended, from the cursor down.
+-- The member with the highest id that has not ended, from the cursor down.
 SELECT j.id FROM holdfast_job j
  WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
  ORDER BY j.id DESC LIMIT 1
@@ -40,14 +40,14 @@ SELECT j.id FROM holdfast_job j
 SELECT id FROM holdfast_group WHERE parent = $1 AND settled_at IS NULL LIMIT 1
 
 -- name: find_uncancelled_members
--- Members that have not ended and were not asked to stop yet, from the cursor down.
+-- Members that have not ended and have no cancel request yet, from the cursor down.
 SELECT j.id FROM holdfast_job j
  WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
    AND NOT EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = j.id)
  ORDER BY j.id DESC LIMIT $3 + 0
 
 -- name: group_count
--- How the members have ended: those that are there, those that were purged, and groups inside.
+-- How the members have ended: stored jobs, purged jobs, and groups inside.
 SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)
   FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id = $1
 UNION ALL
@@ -57,22 +57,22 @@ UNION ALL
 SELECT count(*), coalesce(sum(g.state = 'ready'), 0), coalesce(sum(g.state <> 'ready'), 0), 0 FROM holdfast_group g WHERE g.parent = $1
 
 -- name: group_settle
--- Once per generation, and only if no member has begun anew since they were counted.
+-- Once per generation, and only if the group was not flagged since its members were counted: a member may have restarted.
 UPDATE holdfast_group SET state = $2, settled_at = $3, complete = $4, failed = $5, cancelled = $6, attend = 0, live = NULL
  WHERE id = $1 AND attend = $7 AND settled_at IS NULL AND sealed_at IS NOT NULL
 
 -- name: group_end
--- What is left of it is to be cancelled. The first word stands.
+-- The live members are to be cancelled. The first decision stays.
 UPDATE holdfast_group SET ending = $2, sealed_at = coalesce(sealed_at, $3), state = 'processing', attend = attend + 1, live = NULL
  WHERE id = $1 AND settled_at IS NULL AND ending IS NULL
 
 -- name: end_child_groups
--- And of the groups inside it.
+-- The same for the groups inside it.
 UPDATE holdfast_group SET ending = $2, sealed_at = coalesce(sealed_at, $3), state = 'processing', attend = attend + 1, live = NULL
  WHERE parent = $1 AND settled_at IS NULL AND ending IS NULL
 
 -- name: reset_group_cursor
--- A member has begun anew.
+-- A member has restarted.
 UPDATE holdfast_group SET live = NULL, attend = attend + 1 WHERE id = $1
 
 -- name: group_reopen
@@ -86,26 +86,26 @@ UPDATE holdfast_group SET state = 'processing', settled_at = NULL, ending = NULL
 SELECT id FROM holdfast_group WHERE parent = $1
 
 -- name: find_failed_members
--- Members that failed, and those that never ran because of one.
+-- Members that failed, and members that never ran because of a failed one.
 SELECT f.job, f.upstream IS NOT NULL FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id
  WHERE j.group_id = $1 AND (f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL)
 
 -- name: after_add
--- A member ends before another starts.
+-- A job waits for a member of its group.
 INSERT INTO holdfast_after (upstream, job, regardless) VALUES ($1, $2, $3)
 
 -- name: find_upstream
--- Of which group a job is a member, and whether it has ended.
+-- The group of a job, and whether the job has ended.
 SELECT coalesce(j.group_id, zeroblob(16)), EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) FROM holdfast_job j WHERE j.id = $1
 
 -- name: find_upstream_states
--- How those ended for which a member waits.
+-- How the members ended for which a job waits; an empty state if one has not ended.
 SELECT a.upstream, a.regardless, coalesce(f.state, t.state, '')
   FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream LEFT JOIN holdfast_tombstone t ON t.job = a.upstream
  WHERE a.job = $1
 
 -- name: find_followers
--- Who still waits for some of these.
+-- The jobs that still wait for some of these.
 SELECT a.job FROM holdfast_after a CROSS JOIN holdfast_later l ON l.job = a.job
  WHERE a.upstream IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND l.hold = ''
 
@@ -114,26 +114,26 @@ SELECT a.job FROM holdfast_after a CROSS JOIN holdfast_later l ON l.job = a.job
 SELECT j.id FROM holdfast_job j CROSS JOIN holdfast_later l ON l.job = j.id WHERE j.group_id = $1 AND l.hold = ''
 
 -- name: after_cancel
--- It never ran, because of one that did not complete.
+-- Ends a job that never ran, because a member for which it waited did not complete.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, upstream)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'cancelled', $8)
 
 -- name: clear_group_wait
--- Those for which it waited have ended; its own time has not come yet.
+-- The members for which it waited have ended; its own time has not come yet.
 UPDATE holdfast_later SET due_at = due_at - 31557600000000000, hold = NULL WHERE job = $1 AND hold = ''
 
 -- name: wait_for_members
--- It waits for members of its group, out of promotion's sight.
+-- The job waits for members of its group, with a due time a thousand years ahead, so that promotion does not read it.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 VALUES ($1 + 31557600000000000, $2, $3, 0, 0, 0, $4, '')
 
 -- name: return_to_waiting
--- The same for one that waited before. A time of its own that has not come yet still counts: it never ran.
+-- The same for a job that waited before. A time of its own that has not come yet still counts, because it never ran.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT max($1, coalesce(j.run_at, 0)) + 31557600000000000, j.id, $3, 0, 0, 0, $4, '' FROM holdfast_job j WHERE j.id = $2
 
 -- name: conclude_pages
--- Who has ended since groups were last concluded.
+-- The jobs that have ended since Conclude last read the feed.
 SELECT first, events, jobs FROM holdfast_outbox WHERE first > $1 AND name IN ('complete', 'failed', 'cancelled') ORDER BY first
 
 -- name: find_ended_members
@@ -142,15 +142,15 @@ SELECT id, group_id FROM holdfast_job
  WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND +group_id IS NOT NULL
 
 -- name: find_flagged_groups
--- Groups that are to be looked at although no member of them has just ended.
+-- Groups that are flagged for evaluation.
 SELECT id FROM holdfast_group WHERE attend <> 0 AND id > $1 ORDER BY id LIMIT $2 + 0
 
 -- name: find_expired_groups
--- Groups whose time is up. One that a person has opened again has all the time it needs.
+-- Groups whose time is over. A group that a person has reopened does not expire.
 SELECT id FROM holdfast_group
  WHERE expire_at <= $1 AND expire_at IS NOT NULL AND settled_at IS NULL AND ending IS NULL AND generation = 1
  ORDER BY expire_at LIMIT $2 + 0
 
 -- name: advance_concluded
--- How far groups have followed, unless somebody else was faster.
+-- The feed number up to which ends were handled, unless another process was faster.
 UPDATE holdfast_feed SET concluded = $2 WHERE one = 1 AND concluded = $1
