@@ -121,7 +121,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "no-turns", Breaks: "one noisy owner does not keep others waiting",
-		Patches: []Patch{{"store/internal/lane/fair.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
+		Patches: []Patch{{"store/internal/lane/turns.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
 		Test:    []string{"./store/internal/lane"},
 	},
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// mostCountedLanes is how many of the lanes that a filter means are counted where what is looked at is bounded.
+// mostCountedLanes is how many lanes of a filter are counted if the filter bounds how many rows are read.
 const mostCountedLanes = 5_000
 
-// Count counts what matches a filter, up to most: there are that many, or more. Where the filter bounds what is looked at it answers how
-// many were found until then. A page's limit and cursor mean nothing here.
+// Count counts the jobs that match a filter, up to most: there are that many, or more. If the filter bounds how many
+// rows are read, Count returns how many were found until then. The limit and the cursor of the filter have no meaning
+// here.
 func (i *Inspector) Count(ctx context.Context, f holdfast.Filter, most int) (int, error) {
 	f.Limit, f.Cursor = 0, ""
 	if _, err := check(&f); err != nil {
@@ -32,7 +33,8 @@ func (i *Inspector) Count(ctx context.Context, f holdfast.Filter, most int) (int
 	return i.count(ctx, pick)
 }
 
-// tallied selects what is counted, up to the picker's limit. Unlike those of a list its branches need not stop at the same job.
+// countQuery selects what is counted, up to the picker's limit. Unlike the branches of a list, its branches need not
+// stop at the same job.
 func (i *Inspector) tallied(ctx context.Context, p *picker) (query, error) {
 	if p.filter.Look == 0 {
 		return p.pick(), nil
@@ -59,7 +61,7 @@ func (i *Inspector) tallied(ctx context.Context, p *picker) (query, error) {
 	return p.merged(branches), nil
 }
 
-// heap is the branch of ready in no order: the first rows of the lanes that the filter means.
+// readyBranch is the branch of ready in no order: the first rows of the lanes that the filter names.
 func (p *picker) heap(look int) string {
 	table := "(SELECT p.* FROM " + p.lined(look) + " LIMIT " + p.bind(look) + ") AS p"
 	facts := p.facts()
@@ -69,7 +71,8 @@ func (p *picker) heap(look int) string {
 	return p.branch(table, "p.job", append(append(facts, p.standing()...), p.trouble(ready)...))
 }
 
-// lined are the rows of ready in the lanes that the filter means, from lane to lane; only retries, when it asks for these.
+// readyRows returns the rows of ready in the lanes that the filter names, lane by lane; only retries, if it asks for
+// these.
 func (p *picker) lined(look int) string {
 	names := p.names("n")
 	if len(names) == 0 && p.filter.Retrying {

@@ -14,18 +14,19 @@ const (
 	usualFeed   = 200
 	largestFeed = 10_000
 
-	// story is the name of pages that hold lines of stories.
+	// story is the name of pages that list events of stories.
 	story = "story"
 )
 
-// A telling is an event on its way into the feed.
+// A feedEvent is an event of the feed while its details are read.
 type telling struct {
 	holdfast.Event
-	line int // which line of a story it is; 0: what befell a job
+	line int // the row id of an event of a story; 0: an event of a job
 }
 
-// Feed tells up to limit events that come after a number, in order: 200 when limit is zero, 10,000 at most. Pages only name what
-// happened; the rest is read from the rows of jobs, attempts, ends and stories, or from what retention has left of them.
+// Feed returns up to limit events that follow a number, in order: 200 if limit is zero, 10,000 at most. Pages only
+// refer to what happened; the rest is read from the rows of jobs, attempts, ends and stories, or from what retention
+// has left of them.
 func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
 	if after < 0 || limit < 0 {
 		return holdfast.Feed{}, invalid("%d events after number %d: ask for 1 to %d, after 0 or the last number you have read", limit, after, largestFeed)
@@ -41,7 +42,7 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 			feed.Head, after, feed.Head)
 	}
 	for err == nil && feed.Purged > from {
-		from = feed.Purged // retention may be at work: then it begins later still
+		from = feed.Purged // retention may delete more meanwhile
 		feed, tellings, err = i.pages(ctx, from, limit)
 	}
 	if err == nil {
@@ -56,7 +57,7 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 	for n, bytes := 0, 0; n < len(tellings); n++ {
 		e := &tellings[n].Event
 		if bytes += len(e.Subject) + len(e.Reason) + len(e.Actor) + len(e.Owner); bytes > largestBytes && n > 0 {
-			break // the caller reads on after Next
+			break // the caller continues after Next
 		}
 		feed.Events = append(feed.Events, *e)
 		feed.Next = e.Seq
@@ -64,7 +65,7 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 	return feed, nil
 }
 
-// complete says of tellings what their pages do not.
+// complete fills in what the pages do not contain.
 func (i *Inspector) complete(ctx context.Context, tellings []telling) error {
 	if err := i.readLines(ctx, tellings); err != nil {
 		return err
@@ -75,7 +76,7 @@ func (i *Inspector) complete(ctx context.Context, tellings []telling) error {
 	return i.readOwners(ctx, tellings)
 }
 
-// pages reads what pages name after a number, and where the feed stands.
+// pages reads the events that pages list after a number, and the head of the feed.
 func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed holdfast.Feed, tellings []telling, err error) {
 	err = i.q.Query(ctx, i.statements["inspect_feed"], []any{int(after), limit}, func(r Row) error {
 		feed.Head, feed.Purged = int64(r.Int(0)), int64(r.Int(1))
@@ -93,19 +94,19 @@ func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed hol
 	return feed, tellings, err
 }
 
-// A page is a row of the outbox. The lists begin with the first event that is wanted.
+// A page is a row of the outbox. Its lists begin with the first wanted event.
 type page struct {
 	first  int64
 	events int
 	name   string
 	at     time.Time
-	skip   int    // how many events of it come before
-	jobs   string // 32 digits each
+	skip   int    // how many of its events come before the first wanted one
+	jobs   string // 32 hex digits each
 	tokens []int
 	lines  []int
 }
 
-// list reads a list of numbers in JSON. One that has the whole page in it is cut.
+// list reads a list of numbers in JSON. A list of the whole page is cut.
 func (p *page) list(text string) []int {
 	list := integers(text)
 	if len(list) == p.events {
@@ -114,8 +115,8 @@ func (p *page) list(text string) []int {
 	return list
 }
 
-// integers reads a list of whole numbers. A page may have a hundred thousand, so nothing more general is asked to; what somebody damaged
-// tells less, and the audit names it.
+// integers reads a JSON list of integers. A page may have a hundred thousand, so it does not use encoding/json. A
+// damaged list yields fewer numbers, and the integrity check reports it.
 func integers(text string) []int {
 	list := make([]int, 0, strings.Count(text, ",")+1)
 	for number := range strings.SplitSeq(strings.Trim(text, "[] "), ",") {
@@ -128,7 +129,7 @@ func integers(text string) []int {
 	return list
 }
 
-// tell makes of the event at a place in the page what the page alone knows.
+// event returns the nth event of the page, with what the page itself contains.
 func (p *page) tell(n int) telling {
 	t := telling{Event: holdfast.Event{Seq: p.first + int64(n), Name: p.name, At: p.at, Generation: 1}}
 	n -= p.skip
@@ -149,10 +150,10 @@ func (p *page) tell(n int) telling {
 	return t
 }
 
-// forgotten is what a line of a story is called that retention has deleted.
+// forgotten is the name of an event of a story that retention has deleted.
 const forgotten = "forgotten"
 
-// readLines reads the lines of stories. What is not there any more stays "forgotten".
+// readLines reads the events of stories. An event that was deleted keeps the name "forgotten".
 func (i *Inspector) readLines(ctx context.Context, tellings []telling) error {
 	var at []int
 	list := []byte{'['}
@@ -173,7 +174,7 @@ func (i *Inspector) readLines(ctx context.Context, tellings []telling) error {
 	})
 }
 
-// readOwners says of the events of groups whose they are.
+// readOwners fills in the owners of the events of groups.
 func (i *Inspector) readOwners(ctx context.Context, tellings []telling) error {
 	var named names
 	for n := range tellings {
@@ -191,7 +192,7 @@ func (i *Inspector) readOwners(ctx context.Context, tellings []telling) error {
 	})
 }
 
-// names are ids and tokens that a statement is asked about, as one text, and what each stands for.
+// An idList is ids and tokens as one argument of a statement, and the index of the event for each.
 type names struct {
 	at   []int
 	list []byte
@@ -204,7 +205,7 @@ func (n *names) add(at int, id holdfast.ID, token int) {
 	n.list = append(strconv.AppendInt(n.list, int64(token), 10), '"')
 }
 
-// about asks a statement about names. Its first column says which of them a row is about.
+// queryByID runs a statement for a list of ids. The first column of a row says which of them it belongs to.
 func (i *Inspector) about(ctx context.Context, name string, named *names, each func(n int, r Row)) error {
 	if len(named.at) == 0 {
 		return nil
@@ -215,7 +216,7 @@ func (i *Inspector) about(ctx context.Context, name string, named *names, each f
 	})
 }
 
-// separate puts a comma behind what is already in a list.
+// separate appends a comma if the list is not empty.
 func separate(list []byte) []byte {
 	if len(list) > 0 && list[len(list)-1] != '[' {
 		return append(list, ',')

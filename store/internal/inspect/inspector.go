@@ -10,8 +10,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Inspector reads jobs, their history, their errors, groups, the feed and the health of a store. It implements holdfast.Inspector and
-// holdfast.Analyst and the reading half of holdfast.Grouper and holdfast.Historian, changes nothing, and is safe for concurrent use when its Querier is.
+// An Inspector reads jobs, their history, error groups, groups, the feed and the integrity of a store. It implements
+// holdfast.Inspector, holdfast.Analyst, and the reading half of holdfast.Grouper and holdfast.Historian. It changes
+// nothing, and is safe for concurrent use if its Querier is.
 type Inspector struct {
 	q          Querier
 	dialect    string
@@ -24,17 +25,18 @@ var (
 	_ holdfast.Analyst   = (*Inspector)(nil)
 )
 
-// New makes the Inspector of a store that speaks the given dialect: SQLite or Postgres.
+// New returns the Inspector of a store that speaks the given dialect: SQLite or Postgres.
 func New(q Querier, dialect string) *Inspector {
 	return &Inspector{q: q, dialect: dialect, statements: sqltext.Load(dialect), past: &past{}}
 }
 
-// On is the same Inspector with another way to ask: in a transaction, say, that has changed something.
+// On returns the same Inspector with another Querier, for example inside a transaction that has changed something. It
+// remembers nothing.
 func (i *Inspector) On(q Querier) *Inspector {
 	return &Inspector{q: q, dialect: i.dialect, statements: i.statements}
 }
 
-// Job tells all about one job. Of one that was purged the error says when, and by which rule.
+// Job returns one job. For a purged job the error says when it was purged, and by which rule.
 func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
 	jobs, _, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}}, i.leaseOfOne())
 	if err != nil {
@@ -53,8 +55,8 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 	return job, err
 }
 
-// Ahead counts the claimable jobs of the same queue that are claimed before this one, up to a thousand. Nothing is ahead
-// of a job that does not wait.
+// Ahead counts the ready jobs of the same queue that come before this one in the order of claims, up to a thousand. It
+// returns 0 for a job that is not queued.
 func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 	job, err := i.Job(ctx, id)
 	if err != nil || job.State != holdfast.Queued {
@@ -68,8 +70,8 @@ func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 	return ahead, err
 }
 
-// Workers lists the worker processes that are believed to be alive. What a kind was declared to call last is said of all its
-// workers.
+// Workers lists the worker processes that count as alive. The dependency that was last declared for a kind is shown for
+// all workers of that kind.
 func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 	depends := map[string]string{}
 	err := i.q.Query(ctx, i.statements["inspect_kinds"], nil, func(r Row) error {
@@ -100,8 +102,8 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 	return workers, err
 }
 
-// Counts tells how many jobs stand where, by queue and kind. A queued job is due when a worker could claim it now, but for
-// holds.
+// Counts returns how many jobs are in each state, by queue and kind. A queued job is due if a worker could claim it
+// now, holds aside.
 func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 	var counts []holdfast.Count
 	err := i.whole(ctx, i.statements["inspect_counts"], nil, func(r Row) error {
@@ -113,7 +115,7 @@ func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 	return counts, err
 }
 
-// current runs a statement about what is so at this moment.
+// current runs a statement whose only argument is the store's time.
 func (i *Inspector) current(ctx context.Context, name string, each func(Row) error) error {
 	now, err := i.now(ctx)
 	if err != nil {
@@ -122,7 +124,7 @@ func (i *Inspector) current(ctx context.Context, name string, each func(Row) err
 	return i.q.Query(ctx, i.statements[name], []any{now}, each)
 }
 
-// now is the store's clock, as exact as it stores instants.
+// now returns the store's time, to the microsecond, as it is stored.
 func (i *Inspector) now(ctx context.Context) (time.Time, error) {
 	now, err := i.q.Now(ctx)
 	return now.UTC().Truncate(time.Microsecond), err

@@ -18,7 +18,8 @@ const (
 	largestArtifacts = 1000
 )
 
-// Tombstones lists what remains of purged jobs, the last purged first. The cursor leads to the next page and is empty on the last.
+// Tombstones lists what remains of purged jobs, the last purged first. The cursor leads to the next page and is empty
+// on the last.
 func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) ([]holdfast.Tombstone, string, error) {
 	limit, err := pageSize(f.Limit, "tombstones")
 	if err == nil {
@@ -62,7 +63,7 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 	return stones, base64.RawURLEncoding.EncodeToString(append(raw, last.Job[:]...)), nil
 }
 
-// PurgeCounts tells how many jobs were purged ever, by rule, kind, state and code.
+// PurgeCounts returns how many jobs were ever purged, by rule, kind, state and code.
 func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error) {
 	var counts []holdfast.PurgeCount
 	err := i.whole(ctx, i.statements["inspect_purge_counts"], nil, func(r Row) error {
@@ -75,10 +76,10 @@ func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, err
 	return counts, err
 }
 
-// Artifacts reads those of a job, by name, or those whose time is up, the longest overdue first.
+// Artifacts returns the artifacts of a job, by name, or all artifacts whose time is over, the longest overdue first.
 func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
 	if f.Job.IsZero() != f.Due {
-		return nil, invalid("artifacts of a job, or those whose time is up: name exactly one of them")
+		return nil, invalid("artifacts of a job, or artifacts that are due: ask for exactly one of them")
 	}
 	if f.Limit < 0 {
 		return nil, invalid("limit %d: ask for 1 to %d artifacts, or 0 for %d", f.Limit, largestArtifacts, usualArtifacts)
@@ -100,13 +101,13 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 		artifacts = append(artifacts, holdfast.Artifact{Job: r.ID(0), Name: r.Text(1), Ref: r.Text(2), Size: int64(r.Int(3)), CreatedAt: r.Time(4), ExpireAt: r.Time(5), ExpiredAt: r.Time(6)})
 		return nil
 	})
-	if !f.Due { // here and not in the statement: databases disagree on the order of texts
+	if !f.Due { // sorted here and not in the statement: databases disagree on the order of texts
 		slices.SortFunc(artifacts, func(a, b holdfast.Artifact) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return artifacts, err
 }
 
-// absent says why there is no job of that id: there never was one, or retention has purged it.
+// absent returns the error for an id that has no job: it never existed, or retention has purged it.
 func (i *Inspector) absent(ctx context.Context, id holdfast.ID) error {
 	answer := notFound(id)
 	err := i.q.Query(ctx, i.statements["inspect_tombstone"], []any{id}, func(r Row) error {

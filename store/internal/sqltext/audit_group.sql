@@ -34,7 +34,7 @@ SELECT c.id, NULL, 'this group has not settled, yet the group it is in is ' || g
 -- group that was cancelled or has expired has that state whatever its members did.
 SELECT t.id, NULL, CASE WHEN t.counted IS NULL THEN 'this group is ' || t.state || ', and its members were not counted'
                         WHEN t.total > t.counted THEN 'this group was settled with ' || t.counted || ' members, and has ' || t.total
-                        ELSE 'this group is ' || t.state || ' with ' || t.counted_complete || ' of ' || t.counted || ' complete; its members make it '
+                        ELSE 'this group is ' || t.state || ' with ' || t.counted_complete || ' of ' || t.counted || ' complete; by its members it is '
                              || t.outcome || ' with ' || t.complete || ' of ' || t.total END
   FROM (SELECT g.id, g.state, g.complete AS counted_complete, g.complete + g.failed + g.cancelled AS counted, coalesce(m.total, 0) AS total, coalesce(m.complete, 0) AS complete,
                CASE WHEN coalesce(m.complete, 0) = coalesce(m.total, 0) OR g.quorum > 0 AND coalesce(m.complete, 0) >= g.quorum THEN 'ready'

@@ -1,8 +1,8 @@
--- Questions about the feed, about groups, and about what retention left.
+-- Statements that read the feed, groups, and what retention leaves.
 
 -- name: inspect_feed
--- The pages that hold up to $2 events after number $1, with where the feed stands, all of one moment. Numbers are consecutive, so the
--- last page that begins at or before the wanted number holds it, and no page that begins beyond the last one is read.
+-- The pages that have the wanted events, with the head of the feed, all of one moment. Numbers are consecutive: the last page that begins at or before the
+-- first wanted number contains it, and no page that begins behind the last wanted number is read.
 SELECT f.head, f.purged, o.first, o.events, o.name, o.at, {jobs of a page}, {tokens of a page}, {lines of a page}
   FROM holdfast_feed f
   LEFT JOIN holdfast_outbox o ON o.first <= CAST($1 AS bigint) + CAST($2 AS bigint)
@@ -11,7 +11,7 @@ SELECT f.head, f.purged, o.first, o.events, o.name, o.at, {jobs of a page}, {tok
  ORDER BY o.first
 
 -- name: inspect_event_details
--- What the rows say that pages only name: a job's facts, the attempt and the end under that token, or the tombstone. By keys only.
+-- The rows to which pages only refer: a job's facts, the attempt and the end under that token, or the tombstone. By keys only.
 SELECT t.n, coalesce(j.kind, s.kind), coalesce(j.queue, s.queue), coalesce(j.owner, s.owner), coalesce(j.group_id, s.group_id), j.created_at,
        a.generation, a.to_state, a.started_at, a.ended_at, a.count, a.due_at, a.code, a.message, CAST(a.context AS text),
        f.generation, f.state, f.started_at, f.finished_at, f.failures, f.code,
@@ -23,17 +23,17 @@ SELECT t.n, coalesce(j.kind, s.kind), coalesce(j.queue, s.queue), coalesce(j.own
   LEFT JOIN holdfast_tombstone s ON s.job = t.job AND j.id IS NULL
 
 -- name: inspect_story_lines
--- Lines of stories, by their numbers.
+-- Events of stories, by their row ids.
 SELECT t.n, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation
   FROM ({named lines}) AS t JOIN holdfast_event e ON e.id = t.line
 
 -- name: inspect_group_names
--- Whose groups they are, and what people call them.
+-- Owner and name of groups.
 SELECT t.n, g.owner, g.name FROM ({named jobs}) AS t JOIN holdfast_group g ON g.id = t.job
 
 -- name: inspect_group_members
--- Members by where they stand. Leases are few: those in workers' hands are found from there, and counted among the queued besides. A
--- group inside counts as complete when it is ready, and as failed when it is anything else that has an outcome.
+-- Members by place. Batches are few, so leased members are found from there; they are also counted as queued, and the caller subtracts them. A group inside
+-- counts as complete if it is ready, and as failed if it has any other outcome.
 SELECT coalesce(f.state, CASE WHEN l.hold = '' THEN 'waiting' ELSE 'queued' END), count(*)
   FROM holdfast_job j
   LEFT JOIN holdfast_finished f ON f.job = j.id
@@ -50,30 +50,30 @@ SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' T
  GROUP BY 1
 
 -- name: inspect_upstreams
--- For whom a member waits, or waited.
+-- The members for which a job waits or waited.
 SELECT w.upstream FROM holdfast_after w WHERE w.job = $1 ORDER BY w.upstream
 
 -- name: inspect_tombstone
--- What remains of one job.
+-- The tombstone of one job.
 SELECT s.purged_at, s.rule FROM holdfast_tombstone s WHERE s.job = $1
 
 -- name: inspect_purge_counts
--- As few rows as there are rules, kinds and codes.
+-- As few rows as there are rules, kinds, states and codes.
 SELECT p.rule, p.kind, p.state, p.code, p.jobs, p.last FROM holdfast_purge_count p
 
 -- name: inspect_artifacts
--- Those of one job.
+-- The artifacts of one job.
 SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
   FROM holdfast_artifact t WHERE t.job = $1 ORDER BY t.name LIMIT $2
 
 -- name: inspect_due_artifacts
--- Those whose time is up and that are not gone yet, the longest overdue first.
+-- Artifacts whose time is over and that have not expired yet, the longest overdue first.
 SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
   FROM holdfast_artifact t WHERE t.expired_at IS NULL AND t.expire_at IS NOT NULL AND t.expire_at <= $1 ORDER BY t.expire_at LIMIT $2
 
 -- name: inspect_chain
--- Every sealed line after the anchor, in its place, with where the chain begins and ends and the last mark of a shortened log, all of one moment. The key gives
--- the order.
+-- Every sealed event after the anchor, in the order of the chain, with the anchor, the end of the chain, and the last mark of a shortened log, all of one
+-- moment. The key gives the order.
 SELECT (SELECT f.link FROM holdfast_feed f), (SELECT {hash of the head} FROM holdfast_feed f), (SELECT f.anchor FROM holdfast_feed f), (SELECT {hash of the anchor} FROM holdfast_feed f),
        (SELECT m.reason FROM holdfast_event m WHERE m.subject = 'audit' AND m.name = 'shortened' ORDER BY m.id DESC LIMIT 1),
        e.link, {hash of a line}, e.id, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation, CAST(e.was AS text)
@@ -82,7 +82,7 @@ SELECT (SELECT f.link FROM holdfast_feed f), (SELECT {hash of the head} FROM hol
  ORDER BY e.link
 
 -- name: inspect_empty_chain
--- Where the chain begins and ends, if no line is in it.
+-- The anchor and the end of the chain, if no event is in it.
 SELECT f.link, {hash of the head}, f.anchor, {hash of the anchor},
        (SELECT m.reason FROM holdfast_event m WHERE m.subject = 'audit' AND m.name = 'shortened' ORDER BY m.id DESC LIMIT 1)
   FROM holdfast_feed f WHERE f.one = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.link > f.anchor)

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	mostGroups     = 200 // that are asked about at once
+	mostGroups     = 200 // in one call
 	mostDead       = 1_000
 	newestFailures = 200
 )
 
-// ErrorTrends tells how error groups come and go. A step that lies partly within the time is told whole.
+// ErrorTrends returns the failures of error groups over time. A step that lies partly within the duration is returned
+// whole.
 func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, within, every time.Duration) ([]holdfast.ErrorTrend, error) {
 	switch {
 	case len(fingerprints) > mostGroups:
@@ -87,7 +88,7 @@ func areTexts(all []string) error {
 	return nil
 }
 
-// ends reads one row of the statement "inspect_error_outcomes".
+// readOutcomes reads one row of the statement inspect_error_outcomes.
 func ends(r Row) holdfast.ErrorTrend {
 	trend := holdfast.ErrorTrend{Fingerprint: r.Text(0), Dead: r.Int(1)}
 	for state := range strings.FieldsSeq(r.Text(2)) {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// waiting is the way through ready, whose key begins with lane and priority. Strands of one lane and priority are merged. If there are too
-// many of them, all of ready is put in order if it is little; or else all jobs are gone through, and each is asked whether it is ready.
+// readySources returns the ways through ready, whose key begins with lane and priority. The rows of one line and
+// priority are a segment: within it they are in the order of ids, and segments are merged. If there are too many
+// segments, all of ready is sorted if it is small; or else all jobs are gone through, and each is looked up in ready.
 func (i *Inspector) waiting(ctx context.Context, p *picker, look int) ([]source, error) {
 	name, args, covers, err := i.strandsOf(ctx, p)
 	if err != nil {
@@ -15,7 +16,7 @@ func (i *Inspector) waiting(ctx context.Context, p *picker, look int) ([]source,
 	}
 	strands, many, err := i.keys(ctx, name, args, func(r Row) any {
 		if p.filter.Retrying && r.Int(0) > 0 {
-			return nil // first attempts
+			return nil // the filter asks for retries only
 		}
 		return []int{r.Int(0), r.Int(1)}
 	})
@@ -37,7 +38,7 @@ func (i *Inspector) waiting(ctx context.Context, p *picker, look int) ([]source,
 	return []source{facts}, nil
 }
 
-// onStrand is the condition that a row of ready is of a strand.
+// onSegment returns the condition that a row of ready belongs to a segment.
 func onStrand(dialect string) string {
 	if dialect == Postgres {
 		return "p.lane = CAST(v.value ->> 0 AS integer) AND p.priority = CAST(v.value ->> 1 AS smallint)"
@@ -45,8 +46,8 @@ func onStrand(dialect string) string {
 	return "p.lane = v.value ->> 0 AND p.priority = v.value ->> 1"
 }
 
-// strandsOf is the statement that finds the strands in which the filter's jobs can be: those of the lanes it means, when these are not too many,
-// which covers its names, or else all.
+// segmentStatement returns the statement that finds the segments in which the filter's jobs can be: those of the lanes
+// that it names, if there are not too many, or else all. covers are the parts of the filter that these lanes see to.
 func (i *Inspector) strandsOf(ctx context.Context, p *picker) (name string, args []any, covers []string, err error) {
 	q := &picker{dialect: p.dialect, filter: p.filter}
 	names := q.names("n")
@@ -66,7 +67,8 @@ func (i *Inspector) strandsOf(ctx context.Context, p *picker) (name string, args
 	return "inspect_segments_of_lines", []any{mostStrands + 1, string(text)}, []string{"kind", "queue", "owner", "dependency"}, err
 }
 
-// keys are those of the strands that a statement finds, as JSON, but for the ones that are nil; or that there are too many of them.
+// segmentKeys returns the keys of the segments that a statement finds, as JSON, without those for which read returns
+// nil. many is true if there are too many.
 func (i *Inspector) keys(ctx context.Context, name string, args []any, read func(Row) any) (strands string, many bool, err error) {
 	keys, met := []any{}, 0
 	err = i.q.Query(ctx, i.statements[name], args, func(r Row) error {

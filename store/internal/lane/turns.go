@@ -9,10 +9,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// quantum is how many jobs of one owner a large claim takes at a turn: a turn costs a look into the owner's lanes.
+// quantum is how many jobs of one owner a large claim takes at a turn, because each turn costs a read of the owner's
+// lanes.
 const quantum = 16
 
-// A Key is a place in the order of claims within a line: priority first, then age.
+// A Key is a position in the order of claims within a line: priority first, then age.
 type Key struct {
 	Priority int16
 	Job      holdfast.ID
@@ -22,7 +23,7 @@ func (k Key) compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Priority, o.Priority), slices.Compare(k.Job[:], o.Job[:]))
 }
 
-// A Share is what a claim takes from one line: its first jobs, or the first of one priority.
+// A Share is what a claim takes from one line: its first jobs, or the first jobs of one priority.
 type Share struct {
 	Lane     *Lane
 	Line     int64  // the lane's id, negative for its retries
@@ -33,52 +34,54 @@ type Share struct {
 // Retries reports whether the line is that of the lane's retries.
 func (s *Share) Retries() bool { return s.Line < 0 }
 
-// A Head is the beginning of a share's line, as far as the store looked.
+// A Head is the first keys of a share's line, as far as the store has read them.
 type Head struct {
 	Share
 	Keys []Key
-	More bool // there may be more behind them
+	More bool // there may be more keys behind them
 }
 
-// Turns remembers how much every owner has had of late, so that owners share by weight over many claims. It is each process's
-// own: processes need not agree, for each of them is fair.
+// Turns remembers how many jobs each owner has had recently, so that owners share by weight over many claims (weighted
+// virtual time). Each process has its own; processes need not agree, because each is fair by itself. A Turns is safe
+// for concurrent use, but see Undo.
 type Turns struct {
 	mu     sync.Mutex
-	had    map[string]float64 // jobs by weight; what everybody has had is forgotten
-	served float64            // what the owner served last has had: one who comes back starts there
+	had    map[string]float64 // jobs divided by weight; an owner that is missing or has had less counts as having had served
+	served float64            // what the owner served last had had: an owner that was idle starts there and cannot catch up
 	claims int
 
-	others  bool    // some were not chosen for the claim under way,
-	waiting float64 // and the first of them has had this much: nobody may be thought to have had more
+	others  bool    // some owners were not chosen for the present claim,
+	waiting float64 // and the first of them has had this much, so served may not rise above it
 
-	evens  map[string]int // how often an owner was served evenly: so far along its heads it begins the next time
-	before standing       // the last pick
+	evens  map[string]int // how often an owner was served evenly; its next even pick begins that many heads later
+	before standing       // the state before the last pick, for Undo
 }
 
-// A standing is what owners had had, as far as a pick changed it.
+// A pickUndo is what a pick changed: the state of Turns before it.
 type standing struct {
 	had    map[string]float64
 	served float64
 	even   bool
 }
 
-// most bounds what Turns remembers.
+// maxOwners bounds how many owners Turns remembers.
 const most = 100_000
 
-// Guard reports whether this claim is the one in sixteen that shares evenly between priorities.
+// Guard reports whether this claim shares evenly between priorities, as one claim in sixteen does so that no priority
+// starves.
 func (t *Turns) Guard() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	block, at := t.claims/16, t.claims%16
 	t.claims++
-	return at == (15+5*block)%16 // not always the same place, or it would always be the same owner's turn
+	return at == (15+5*block)%16 // the position moves, or it would always meet the same owner
 }
 
-// Owners is how many owners a claim of so many jobs should come from, if there are so many.
+// Owners returns from how many owners a claim of this many jobs should take, if there are that many.
 func Owners(jobs int) int { return max(min(jobs, 32), (jobs+quantum-1)/quantum) }
 
-// Next chooses the owners whose turn it is, of those that have something to take, for a claim of so many jobs. Only their
-// lanes need to be looked into, to the depth of its second answer; unless that is not enough.
+// Next chooses the owners whose turn it is in a claim of this many jobs. owners are those that have jobs to take. Only
+// the chosen owners' lanes need to be read, to the returned depth, unless that is not enough.
 func (t *Turns) Next(owners []string, jobs int) (turn map[string]bool, depth int) {
 	chosen := t.Choose(owners, jobs)
 	turn = make(map[string]bool, len(chosen))
@@ -88,7 +91,7 @@ func (t *Turns) Next(owners []string, jobs int) (turn map[string]bool, depth int
 	return turn, jobs/max(len(turn), 1) + 1
 }
 
-// Choose is Next in the order of their turns: who has had least comes first, when there are more than are chosen.
+// Choose is Next in the order of the turns: if not all owners are chosen, the owner that has had least comes first.
 func (t *Turns) Choose(owners []string, jobs int) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,23 +125,24 @@ func (t *Turns) Choose(owners []string, jobs int) []string {
 
 func (t *Turns) of(owner string) float64 { return max(t.had[owner], t.served) }
 
-// Had is how much an owner counts as having had: who has had least is next, and each job adds one over the owner's weight.
+// Had returns how much an owner counts as having had. The owner with the least is next; each job adds one divided by
+// the owner's weight.
 func (t *Turns) Had(owner string) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.of(owner)
 }
 
-// An Order is what a pick goes by besides the heads.
+// An Order is what a pick depends on besides the heads.
 type Order struct {
 	Jobs    int
-	Weights map[string]float64 // of owners; 1 where nothing is said
-	Even    bool               // heads are of one priority each and take turns, so that none starves
+	Weights map[string]float64 // of owners; 1 if missing
+	Even    bool               // each head has one priority, and the heads take turns, so that none starves
 }
 
-// Pick divides a claim among the heads: owner by owner in fair turns, in each the first job that the valves let through. The
-// answer is the shares to take, and whether deeper heads would have changed it: somebody had more than could be seen, and the
-// others were served in its place.
+// Pick divides a claim among the heads: in fair turns between owners, and in each turn the first job that the valves
+// let through. It returns the shares to take, and whether deeper heads would have changed the result: an owner had more
+// jobs than were read, and others were served instead.
 func (t *Turns) Pick(heads []Head, v *Valves, o Order) (shares []Share, deeper bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,8 +171,8 @@ func (t *Turns) Pick(heads []Head, v *Valves, o Order) (shares []Share, deeper b
 	return shares, deeper
 }
 
-// Undo takes back what the last pick counted: nothing of it was taken. A store that picks again after a deeper look, or whose
-// picked jobs were gone, says so; it lets nobody else pick in between.
+// Undo takes back what the last pick counted, because nothing of it is taken. A store calls it before it picks again
+// with deeper heads, and when the picked jobs were gone. The store must not let another claim pick in between.
 func (t *Turns) Undo() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +188,8 @@ func (t *Turns) Undo() {
 	t.before = standing{}
 }
 
-// Return takes back what was counted for shares that came to nothing: the plan was void, or somebody else was faster.
+// Return takes back what was counted for shares that were not taken: the plan was outdated, or another process was
+// faster.
 func (t *Turns) Return(missed []Share, weights map[string]float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,7 +200,7 @@ func (t *Turns) Return(missed []Share, weights map[string]float64) {
 	}
 }
 
-// weightOf is an owner's weight: 1 where nothing is said.
+// weightOf returns an owner's weight, 1 if it has none.
 func weightOf(weights map[string]float64, owner string) float64 {
 	if w := weights[owner]; w > 0 {
 		return w
@@ -223,7 +228,7 @@ func (t *Turns) serve(o *owner) {
 	t.had[o.name] = o.had
 }
 
-// An owner is one of those between whom a claim is divided.
+// An owner is one of the owners among which a claim is divided.
 type owner struct {
 	name   string
 	had    float64
@@ -232,8 +237,8 @@ type owner struct {
 	heads  []*Head
 }
 
-// best is the head whose next job is taken next. There is none when the valves let nothing through, or when a head is used up
-// behind which the next may be.
+// best returns the head whose next job is taken. It returns nil if the valves let nothing through, or if all keys of a
+// head are taken and the next key in order may be behind them.
 func (o *owner) best(v *Valves, even bool) (best *Head) {
 	for _, h := range o.heads {
 		if v.Room(h.Lane, h.Retries()) < 1 || h.Jobs >= len(h.Keys) && (even || !h.More) {
@@ -256,14 +261,14 @@ func (o *owner) best(v *Valves, even bool) (best *Head) {
 	return best
 }
 
-// more reports whether a head was used up that may have more behind it.
+// more reports whether all keys of a head are taken and there may be more behind them.
 func (o *owner) more(v *Valves) bool {
 	return slices.ContainsFunc(o.heads, func(h *Head) bool {
 		return h.More && h.Jobs >= len(h.Keys) && v.Room(h.Lane, h.Retries()) > 0
 	})
 }
 
-// line puts the owners of the heads in the order of their turns.
+// line returns the owners of the heads in the order of their turns.
 func (t *Turns) line(heads []Head, o Order) queue {
 	owners := map[string]*owner{}
 	var line queue
@@ -285,7 +290,7 @@ func (t *Turns) line(heads []Head, o Order) queue {
 	return line
 }
 
-// rotate has every owner begin at another head than the last time, for a claim may take a single job.
+// rotate lets every owner begin at another head than the last time, because a claim may take a single job.
 func (t *Turns) rotate(line queue) {
 	if t.evens == nil || len(t.evens) > most {
 		t.evens = map[string]int{}
@@ -296,7 +301,7 @@ func (t *Turns) rotate(line queue) {
 	}
 }
 
-// A queue is a heap of owners: who has had least comes first.
+// An ownerHeap is a heap of owners; the owner that has had least is on top.
 type queue []*owner
 
 func (q queue) Len() int { return len(q) }

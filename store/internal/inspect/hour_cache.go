@@ -13,32 +13,34 @@ import (
 
 const (
 	hour = time.Hour
-	// settled is how long after its end an hour may still grow: a settlement that was counted in it may commit later.
+	// growthTime is how long after its end an hour may still grow: a settlement that was counted in it may commit
+	// later.
 	settled = hour
-	// remembered is for how long hours that are over are believed without being read again: retention may have forgotten some.
+	// maxCacheAge is how long past hours are used without being read again: retention may have deleted some.
 	remembered = hour
-	// mostPast is of how many error groups the hours are remembered.
+	// maxCachedGroups is for how many error groups hours are remembered.
 	mostPast = 1_000
 )
 
-// A past remembers hours that are over, so that a week of tallies is not added up for every page. What it remembers it has read; nobody adds to
-// an hour that has been over for an hour. Where somebody did, while a clock was set back and nobody asked, it is told within the next hour.
+// An hourCache remembers past hours, so that a week of counts is not added up for every page. It contains only what was
+// read, and an hour that ended an hour ago no longer changes. If one did change, because a clock was set back, the
+// change is shown within the next hour. It is safe for concurrent use.
 type past struct {
 	mu     sync.Mutex
 	errors map[string]*hours[errorHour] // by fingerprint
 	trends *hours[holdfast.Trend]
 }
 
-// hours are what was read of whole hours, from one instant to another.
+// A cachedHours is the rows of whole hours, from one instant to another.
 type hours[row any] struct {
 	from, to time.Time
-	read     time.Time // by the store's clock, at first
-	since    time.Time // the same by ours, which nobody sets back
-	seen     time.Time // the error group's first failure: another one begins anew
+	read     time.Time // when it was first read, by the store's clock
+	since    time.Time // the same by this process's monotonic clock
+	seen     time.Time // the first failure of the error group: another value means another group
 	rows     []row
 }
 
-// An errorHour is what failed in an hour, of one error group, in one place.
+// An errorHour is how often an error group failed in one hour, at one place.
 type errorHour struct {
 	fingerprint                      string
 	hour                             time.Time
@@ -46,18 +48,18 @@ type errorHour struct {
 	failures                         int
 }
 
-// serves reports whether hours can be gone on from.
+// serves reports whether the cached hours can be used for a read since then.
 func (h *hours[row]) serves(since, now time.Time) bool {
 	return h != nil && !since.Before(h.from) && !now.Before(h.read) && now.Sub(h.read) < remembered && time.Since(h.since) < remembered
 }
 
-// firstHour is the first hour that begins at an instant or after it.
+// firstHour returns the first hour that begins at an instant or after it.
 func firstHour(at time.Time) time.Time { return sqltext.StepOf(at.Add(hour-time.Microsecond), hour) }
 
-// lately is where hours begin that may still grow.
+// lately returns where the hours begin that may still grow.
 func lately(now time.Time) time.Time { return sqltext.StepOf(now.Add(-settled-step), hour) }
 
-// farBack is how far back hours are remembered: as far as anybody usually asks, or does now.
+// farBack returns how far back hours are remembered: as far as callers usually ask, or as far as this one does.
 func farBack(since, now time.Time) time.Time {
 	if usual := sqltext.StepOf(now.Add(-trendsBack), hour); usual.Before(since) {
 		return usual
@@ -65,7 +67,7 @@ func farBack(since, now time.Time) time.Time {
 	return since
 }
 
-// errorHours are what failed in each hour since one began, of error groups. What is over is read once.
+// errorHours returns the failures of error groups in each hour since one began. Past hours are read once.
 func (i *Inspector) errorHours(ctx context.Context, groups []holdfast.ErrorGroup, since, now time.Time) ([]errorHour, error) {
 	recent := lately(now)
 	names := make([]string, len(groups))
@@ -80,7 +82,7 @@ func (i *Inspector) errorHours(ctx context.Context, groups []holdfast.ErrorGroup
 	if len(i.past.errors) > mostPast || i.past.errors == nil {
 		i.past.errors = map[string]*hours[errorHour]{}
 	}
-	missing := map[time.Time][]string{} // by where to begin
+	missing := map[time.Time][]string{} // fingerprints by where to begin
 	for _, g := range groups {
 		known := i.past.errors[g.Fingerprint]
 		if !known.serves(since, now) || !known.seen.Equal(g.FirstSeen) {
@@ -115,7 +117,8 @@ func (i *Inspector) errorHours(ctx context.Context, groups []holdfast.ErrorGroup
 	return all, err
 }
 
-// readErrorHours reads what failed between two instants, by hour. An hour that lies partly between them is told as far as it does.
+// readErrorHours reads failures between two instants, by hour. An hour that lies partly between them is counted only
+// within them.
 func (i *Inspector) readErrorHours(ctx context.Context, fingerprints []string, from, to time.Time) (rows []errorHour, err error) {
 	named, err := json.Marshal(set(slices.Clone(fingerprints)))
 	if err != nil || !from.Before(to) {
@@ -128,7 +131,7 @@ func (i *Inspector) readErrorHours(ctx context.Context, fingerprints []string, f
 	return rows, err
 }
 
-// hourlyTrends are the trends of whole hours, of which those that are over are read once.
+// hourlyTrends returns the trends of whole hours. Past hours are read once.
 func (i *Inspector) hourlyTrends(ctx context.Context, since, now time.Time) ([]holdfast.Trend, error) {
 	recent := lately(now)
 	if i.past == nil || !since.Before(recent) {

@@ -8,24 +8,24 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// KeptReleases is how many attempts of a generation that were released (handed back at no cost) are kept one by one. Of each run of releases
-// after that the last attempt is kept, and says for how many it stands: a job that is throttled or snoozed ten thousand times must not have a story
-// of ten thousand lines.
+// KeptReleases is how many released attempts of a generation are stored one by one. After that, each sequence of
+// releases is stored as its last attempt, with the number of attempts that it stands for: a job that is throttled or
+// snoozed ten thousand times must not have a story of ten thousand lines.
 const KeptReleases = 100
 
-// TrendStep is how finely trends are kept: every step that is answered with is a multiple of it.
+// TrendStep is the finest step of trends: every step that is returned is a multiple of it.
 const TrendStep = time.Minute
 
-// Tallies are what became of the attempts that one call settles, by queue. Stores add them to what they keep with the last statement
-// of the call's transaction.
+// Tallies count the results of the attempts that one call settles, by queue. A store adds them to the stored trends at
+// the end of the call's transaction.
 type Tallies struct {
 	all  map[string]*holdfast.Trend
-	said string          // the last queue, as the settlement named it
-	last *holdfast.Trend // and what is counted of it: settlements of a queue come together
+	said string          // the queue of the last settlement, as the settlement names it
+	last *holdfast.Trend // and its counts: settlements of one queue usually come together
 }
 
-// Add counts a settlement that was applied, by where it led: a request to cancel may have overruled it. An attempt that was handed back
-// for free counts nowhere, and neither does a benign end.
+// Add counts an applied settlement by the state in which it left the job, which a cancel request may have overruled. A
+// released attempt is not counted, and neither is a benign failure.
 func (t *Tallies) Add(s *holdfast.Settlement, to holdfast.State) {
 	switch {
 	case to == holdfast.Complete:
@@ -58,7 +58,7 @@ func (t *Tallies) of(queue string) *holdfast.Trend {
 	return t.last
 }
 
-// All is a line for each queue, in the order of their names, within the step of an instant.
+// All returns one trend for each queue, ordered by name, in the step that contains the instant.
 func (t *Tallies) All(at time.Time) []holdfast.Trend {
 	all := make([]holdfast.Trend, 0, len(t.all))
 	for _, one := range t.all {
@@ -69,7 +69,7 @@ func (t *Tallies) All(at time.Time) []holdfast.Trend {
 	return all
 }
 
-// StepOf is when the step began in which an instant lies. Steps are counted from 1970.
+// StepOf returns when the step began that contains an instant. Steps are counted from 1970.
 func StepOf(at time.Time, step time.Duration) time.Time {
 	micros := at.UnixMicro()
 	return time.UnixMicro(micros - micros%step.Microseconds()).UTC()

@@ -13,12 +13,12 @@ import (
 const (
 	// grace is how long a duty may take before its absence is a finding.
 	grace = 2 * time.Minute
-	// enoughFindings of one broken promise tell the story; a million would hide it.
+	// maxFindings is how many findings of one rule are returned.
 	enoughFindings = "100"
 )
 
-// Audit looks for broken promises and names the rows. A healthy store answers with none, also while it is at work. Each
-// promise names at most a hundred rows.
+// Audit runs the integrity check: it returns the rows that break a rule, at most a hundred for each rule. A healthy
+// store has no findings, also while it is in use.
 func (i *Inspector) Audit(ctx context.Context) ([]holdfast.Finding, error) {
 	var all []holdfast.Finding
 	for _, name := range slices.Sorted(maps.Keys(i.statements)) {
@@ -39,13 +39,13 @@ func (i *Inspector) Audit(ctx context.Context) ([]holdfast.Finding, error) {
 	return append(all, findings...), err
 }
 
-// audit puts one promise to the test.
+// checkRule checks one rule.
 func (i *Inspector) audit(ctx context.Context, promise, text string, overdue bool) ([]holdfast.Finding, error) {
 	if !strings.Contains(text, "$1") {
 		return i.broken(ctx, promise, text, nil)
 	}
-	// The clock is asked before the rows are read, so a job that became due in between looks too early. Only what is still
-	// wrong by a later clock is wrong.
+	// The clock is read before the rows, so a job that became due in between looks early. Only what is still wrong by a
+	// later clock is wrong.
 	first, err := i.timed(ctx, promise, text, overdue)
 	if err != nil || len(first) == 0 {
 		return nil, err
@@ -54,7 +54,7 @@ func (i *Inspector) audit(ctx context.Context, promise, text string, overdue boo
 	return slices.DeleteFunc(again, func(f holdfast.Finding) bool { return !slices.Contains(first, f) }), err
 }
 
-// timed runs the statement of a promise about time.
+// runTimedCheck runs the statement of a rule about time.
 func (i *Inspector) timed(ctx context.Context, promise, text string, overdue bool) ([]holdfast.Finding, error) {
 	now, err := i.q.Now(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (i *Inspector) timed(ctx context.Context, promise, text string, overdue boo
 	return i.broken(ctx, promise, text, []any{now.UTC().Truncate(time.Microsecond)})
 }
 
-// broken runs the statement of one promise.
+// runCheck runs the statement of one rule.
 func (i *Inspector) broken(ctx context.Context, promise, text string, args []any) ([]holdfast.Finding, error) {
 	var findings []holdfast.Finding
 	text = "WITH job_rows AS (" + i.statements["audit_job_rows"] + ")\nSELECT * FROM (" + text + ") AS broken LIMIT " + enoughFindings

@@ -9,36 +9,36 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A source gives rows in the order of ids, by an index: what a list goes through when it may not look at everything. It is a run, or
-// several strands that have to be merged.
+// A source is rows in the order of ids, by an index. A list that may read only a limited number of rows (Filter.Look)
+// goes through sources. A source is one index range, or several segments that have to be merged.
 type source struct {
-	table   string                      // with what it is called: p is the place, j the facts, d the choice
-	id      string                      // the job of a row
-	where   func(p *picker) []string    // what the index leads to; nil: all of the table
-	covers  []string                    // what the filter asks for that where sees to
-	strands string                      // JSON: a list of lists, the key of each strand
-	on      func(dialect string) string // the key of a strand in the table
-	little  bool                        // it has fewer rows than may be looked at, and may be put in order
+	table   string                      // with its alias: p is the place, j the facts, d the jobs of a redrive
+	id      string                      // the column with the job's id
+	where   func(p *picker) []string    // the conditions of the index range; nil: the whole table
+	covers  []string                    // the parts of the filter that where sees to
+	strands string                      // JSON: a list of lists, the key of each segment
+	on      func(dialect string) string // the condition that a row belongs to a segment
+	little  bool                        // it has fewer rows than may be read, and may be sorted
 }
 
-// mostStrands is how many strands are merged at most.
+// maxSegments is how many segments are merged at most.
 const mostStrands = 256
 
-// A trail is a place and the source by which to go through it.
+// A scan is a place, and the source by which to go through it.
 type trail struct {
 	at    place
 	by    source
-	floor holdfast.ID // how far down it was looked; zero: to the end
+	floor holdfast.ID // the lowest id that may be read; zero: all may be
 }
 
-// held is the way through what is leased: there are never many.
+// leasedScan goes through the leased jobs: there are never many.
 var held = trail{at: leased, by: source{table: "holdfast_leased p", id: "p.job", little: true}}
 
-// everywhere is no place: whatever stands anywhere.
+// anyPlace stands for all jobs, wherever they are.
 var everywhere = place{}
 
-// look builds the query for one page that looks at about as many rows as the filter allows. All of its branches stop at the same id, the
-// picker's floor, so that the next page can go on from there and nothing is left out.
+// boundedQuery builds the query for one page that reads about as many rows as the filter allows. All of its branches
+// stop at the same id, the picker's floor, so that the next page can continue there and nothing is left out.
 func (i *Inspector) look(ctx context.Context, p *picker) (query, error) {
 	places := p.looked()
 	if len(places) == 0 {
@@ -62,7 +62,7 @@ func (i *Inspector) look(ctx context.Context, p *picker) (query, error) {
 	return p.merged(branches), nil
 }
 
-// looked are the places that are gone through; none: nothing can match.
+// boundedPlaces returns the places to go through; none: nothing can match.
 func (p *picker) looked() []place {
 	places := p.places()
 	if places == nil && !p.impossible() {
@@ -71,7 +71,7 @@ func (p *picker) looked() []place {
 	return places
 }
 
-// trail chooses the source that leads furthest down within so many rows.
+// chooseScan chooses the source that reaches furthest down within this many rows.
 func (i *Inspector) trail(ctx context.Context, p *picker, at place, look int) (best trail, err error) {
 	if at == leased {
 		return held, nil
@@ -92,7 +92,7 @@ func (i *Inspector) trail(ctx context.Context, p *picker, at place, look int) (b
 	return best, err
 }
 
-// floor is the last row that may be looked at, or zero when all of them may.
+// floor returns the id of the last row that may be read, or zero if all may be.
 func (i *Inspector) floor(ctx context.Context, p *picker, t trail, look int) (floor holdfast.ID, err error) {
 	q := &picker{dialect: p.dialect, filter: p.filter, after: p.after, now: p.now}
 	var text string
@@ -104,7 +104,7 @@ func (i *Inspector) floor(ctx context.Context, p *picker, t trail, look int) (fl
 	default:
 		share := max(1, look/(1+strings.Count(t.by.strands, "],")))
 		if !narrowed {
-			share = max(share, min(p.limit, largestPage+1)) // so that it fills the page
+			share = max(share, min(p.limit, largestPage+1)) // so that one segment can fill the page
 		}
 		strands := q.bind(t.by.strands)
 		run := q.run(t.by, []string{t.by.on(q.dialect)})
@@ -119,7 +119,7 @@ func (i *Inspector) floor(ctx context.Context, p *picker, t trail, look int) (fl
 	return floor, err
 }
 
-// run goes down a source.
+// scanText returns the text that goes down a source.
 func (p *picker) run(by source, where []string) string {
 	if by.where != nil {
 		where = append(where, by.where(p)...)
@@ -134,7 +134,7 @@ func (p *picker) run(by source, where []string) string {
 	return text + " ORDER BY " + by.id + " DESC"
 }
 
-// list makes rows of a JSON list of lists: v.value is one of them.
+// list returns rows of a JSON list of lists: v.value is one of them.
 func list(dialect, argument string) string {
 	if dialect == Postgres {
 		return "(SELECT w.value FROM json_array_elements(CAST(CAST(" + argument + " AS text) AS json)) AS w)"
@@ -142,8 +142,8 @@ func list(dialect, argument string) string {
 	return "(SELECT w.value FROM json_each(" + argument + ") AS w)"
 }
 
-// along builds the branch that goes through a place by a source. Every step is by key, in the order in which it is written, so that nobody
-// who plans it can come to read more than the source gives.
+// scanBranch builds the branch that goes through a place by a source. Every step is by key, in the order in which it is
+// written, so that no planner can read more than the source gives.
 func (p *picker) along(t trail) string {
 	by, at := t.by, t.at
 	facts := slices.Concat(p.names("j"), p.facts(), p.member())
@@ -167,7 +167,7 @@ func (p *picker) along(t trail) string {
 	if at.where != "" {
 		where = append(where, at.where)
 	}
-	if at == leased && !p.filter.Redrive.IsZero() { // what is leased has no key by which to come to it
+	if at == leased && !p.filter.Redrive.IsZero() { // leased jobs cannot be reached by key
 		where = append(where, "EXISTS (SELECT 1 FROM "+p.chosen()+" WHERE v.job = p.job)")
 	}
 	where = append(where, facts...)
@@ -177,7 +177,7 @@ func (p *picker) along(t trail) string {
 	return p.branch(table, by.id, where)
 }
 
-// strands are the newest rows of each strand, none of them older than the floor.
+// segmentRows returns the newest rows of each segment, none of them below the floor.
 func (p *picker) strands(by source) string {
 	within := []string{by.on(p.dialect)}
 	if by.where != nil {
@@ -193,12 +193,12 @@ func (p *picker) strands(by source) string {
 	if !p.floor.IsZero() {
 		within = append(within, by.id+" >= "+p.bind(p.floor))
 	}
-	// The limit is more than there is: it keeps the planner to one strand after the other.
+	// The limit exceeds the number of rows. It makes the planner read one segment after the other.
 	return from + "LATERAL (SELECT p.* FROM " + by.table + " WHERE " + strings.Join(within, " AND ") + " ORDER BY " + by.id + " DESC LIMIT " +
 		p.bind(max(p.limit, p.filter.Look)) + ") AS p"
 }
 
-// step goes on to the one row of another table that belongs to a row.
+// joinRow joins the one row of another table that belongs to a row.
 func (p *picker) step(table, as, on string) string {
 	if p.dialect == Postgres {
 		return " CROSS JOIN LATERAL (SELECT " + as + ".* FROM " + table + " " + as + " WHERE " + on + " LIMIT 1) AS " + as
@@ -206,7 +206,8 @@ func (p *picker) step(table, as, on string) string {
 	return " CROSS JOIN " + table + " " + as + " ON " + on
 }
 
-// narrowed reports whether rows of a trail may be passed over: then a full page is no bound for what is looked at.
+// narrowed reports whether the filter may skip rows of a scan. Then the limit of the page does not bound how many rows
+// are read.
 func (p *picker) narrowed(t trail) bool {
 	f, at := p.filter, t.at
 	for name, asked := range map[string]bool{
@@ -221,7 +222,8 @@ func (p *picker) narrowed(t trail) bool {
 	return false
 }
 
-// sources are the ways through a place. The first that leads to its end is taken, or else the one that leads furthest.
+// sources returns the ways to go through a place. The first that reaches the end is used, or else the one that reaches
+// furthest.
 func (i *Inspector) sources(ctx context.Context, p *picker, at place, look int) ([]source, error) {
 	f := p.filter
 	switch {
@@ -260,7 +262,8 @@ var (
 	}}
 )
 
-// dead is the way through what failed for good: by fingerprint, by code, through the dead letters, or through all codes side by side.
+// failedSource returns the way through failed jobs: by fingerprint, by code, through the dead letters, or through all
+// codes side by side.
 func (i *Inspector) dead(ctx context.Context, f holdfast.Filter) (source, error) {
 	s := finished
 	if !f.DeadLetters {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// step is how finely failures are tallied.
+	// step is the length of a step in which failures are counted.
 	step = 5 * time.Minute
 	day  = 24 * time.Hour
 	week = 7 * day
 )
 
-// ErrorGroups lists what matches, the last seen first. The cursor leads to the next page and is empty on the last. A group
-// whose time or count of being ignored is over is shown as open, whether anything has failed since or not.
+// ErrorGroups lists the matching error groups, the last seen first. The cursor leads to the next page and is empty on
+// the last. A group whose time or count of being ignored is over is shown as open, even if there was no failure since.
 func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]holdfast.ErrorGroup, string, error) {
 	now, err := i.now(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]
 	return groups, cursor, i.tally(ctx, groups, now)
 }
 
-// A grouper chooses one page of error groups, as a picker chooses jobs.
+// An errorGroupPicker builds the query for one page of error groups, as a picker does for jobs.
 type grouper struct {
 	picker
 	filter      holdfast.ErrorFilter
@@ -56,7 +56,7 @@ type grouper struct {
 	fingerprint string
 }
 
-// check refuses a filter that cannot mean anything, and fills in its limit and where its cursor points.
+// check refuses a filter that makes no sense, and fills in its limit and the position of its cursor.
 func (p *grouper) check() error {
 	f := &p.filter
 	switch f.Status {
@@ -84,7 +84,7 @@ func (p *grouper) check() error {
 	return nil
 }
 
-// pick builds the query for one page, and one group more that tells whether there is another.
+// pick builds the query for one page, and one group more that shows whether there is another page.
 func (p *grouper) pick() query {
 	status := "CASE WHEN g.status = 'ignored' AND (g.until <= " + p.bind(p.now) + " OR g.until_count > 0 AND g.failures >= g.until_count) THEN 'open' ELSE g.status END"
 	where := []string{"true"}
@@ -117,8 +117,8 @@ func readGroup(r Row) holdfast.ErrorGroup {
 	}
 }
 
-// tally says of each group where it was seen in the last week, and how often of late. A step counts until all of it is past: an hour that only
-// begins to lie within a time is read apart from the whole ones.
+// addCounts fills in where each group was seen in the last week, and how many failures it had recently. A step counts
+// until all of it is over: an hour that lies only partly within a window is read separately from the whole ones.
 func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now time.Time) error {
 	of := map[string]*holdfast.ErrorGroup{}
 	names := make([]string, len(groups))
@@ -136,7 +136,7 @@ func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now
 	}
 	for _, row := range rows {
 		g := of[row.fingerprint]
-		for n := 0; n < len(windows) && !row.hour.Before(whole[n]); n++ { // the longest first
+		for n := 0; n < len(windows) && !row.hour.Before(whole[n]); n++ { // the longest window first
 			*windows[n].of(g) += row.failures
 		}
 		row.seen(g)
@@ -160,12 +160,12 @@ func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now
 	return nil
 }
 
-// begin is where a time begins: a step that began earlier is past.
+// windowStart returns where a window begins: a step that began earlier is over.
 func begin(lasts time.Duration, now time.Time) time.Time {
 	return now.Add(-lasts - step + time.Microsecond)
 }
 
-// windows are the times within which failures are counted, the longest first.
+// windows are the durations for which failures are counted, the longest first.
 var windows = []struct {
 	lasts time.Duration
 	of    func(g *holdfast.ErrorGroup) *int
@@ -187,7 +187,7 @@ func with(names []string, name string) []string {
 	return append(names, name)
 }
 
-// set sorts names and leaves out repetitions and what is empty.
+// set returns the names sorted, without repetitions and empty ones.
 func set(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })

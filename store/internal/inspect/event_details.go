@@ -11,7 +11,8 @@ import (
 // expiredCode is the code of a job that could not start in time.
 const expiredCode = "JOB_EXPIRED"
 
-// readFacts says of the events of jobs what the rows say that do not change: whose job it is, and what befell it under that token.
+// readFacts fills in the events of jobs from rows that do not change: whose job it is, and what happened to it under
+// that token.
 func (i *Inspector) readFacts(ctx context.Context, tellings []telling) error {
 	var named names
 	for n := range tellings {
@@ -28,10 +29,10 @@ func (i *Inspector) readFacts(ctx context.Context, tellings []telling) error {
 	})
 }
 
-// befell completes what befell a job from the row of the statement "inspect_event_details".
+// fillDetails fills in an event of a job from a row of the statement inspect_event_details.
 func (t *telling) befell(r Row) {
 	if !r.Null(6) {
-		t.Generation = r.Int(6) // also of an attempt that has only begun
+		t.Generation = r.Int(6) // also for an attempt that is still running
 	}
 	switch t.Name {
 	case holdfast.EventQueued:
@@ -53,8 +54,8 @@ func (t *telling) befell(r Row) {
 	}
 }
 
-// attempted tells of the attempt under the event's token, if that is what made the job what the event says. A job that is cancelled
-// while it waits has the token of an attempt that ended before.
+// fillAttempt fills in the attempt under the event's token, if that attempt led to the state of the event. A job that
+// is cancelled while it is queued has the token of an earlier attempt.
 func (t *telling) attempted(r Row, to holdfast.State) {
 	if holdfast.State(r.Text(7)) != to {
 		return
@@ -62,13 +63,13 @@ func (t *telling) attempted(r Row, to holdfast.State) {
 	t.Generation, t.At, t.Took, t.Attempt, t.DueAt = r.Int(6), r.Time(9), max(0, r.Time(9).Sub(r.Time(8))), r.Int(10), r.Time(11)
 	t.Code, t.Message = r.Text(12), r.Text(13)
 	if context := r.Text(14); context != "" {
-		// A context that cannot be read is left out: it explains a failure, it must not become one.
+		// A context that cannot be read is left out: it must not cause another failure.
 		_ = json.Unmarshal([]byte(context), &t.Context)
 	}
 }
 
-// ended tells of the job's end, or of what its tombstone says of it. A job that was sent round again may have ended once more under
-// the same token: that is another end, and later than this page.
+// fillEnd fills in the job's end, or what its tombstone says of it. A retried job may have ended once more under the
+// same token: that is a later end than the one of this event.
 func (t *telling) ended(r Row) {
 	if finished := r.Time(18); r.Text(16) == t.Name && (t.Name != holdfast.EventCancelled || !finished.After(t.At)) {
 		t.Generation, t.At, t.Code = r.Int(15), finished, r.Text(20)
@@ -84,7 +85,7 @@ func (t *telling) ended(r Row) {
 	}
 }
 
-// groupOf is the group a subject names.
+// groupOf returns the group that a subject names.
 func groupOf(subject string) (holdfast.ID, bool) {
 	text, is := strings.CutPrefix(subject, "group/")
 	if !is {
