@@ -35,7 +35,7 @@ var advice = map[sqlite.ResultCode]string{
 	sqlite.ResultNotADB:     "the file is not an SQLite database: give the path of another file",
 	sqlite.ResultConstraint: "rows in the database contradict each other: run `holdfast doctor` to list them",
 	sqlite.ResultTooBig:     "a value is too large for the database",
-	sqlite.ResultInterrupt:  "the call was given up before the database answered",
+	sqlite.ResultInterrupt:  "the call was cancelled before the database answered",
 }
 
 // explain turns a database error into a *holdfast.Error with one sentence for people. An error that already is one is
@@ -45,11 +45,11 @@ func explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was given up before the database answered", Cause: err}
+		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was cancelled before the database answered", Cause: err}
 	}
 	message, known := advice[sqlite.ErrCode(err).ToPrimary()]
 	if !known {
-		message = fmt.Sprintf("the database refused: %v", err)
+		message = fmt.Sprintf("the database returned an error: %v", err)
 	}
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: err}
 }

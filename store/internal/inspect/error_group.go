@@ -71,7 +71,7 @@ func (p *grouper) check() error {
 	f.Limit = limit
 	raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 	if f.Cursor != "" && (err != nil || len(raw) <= 8) {
-		return invalid("the cursor %.40q is not one of ours: start again without it", f.Cursor)
+		return invalid("the cursor %.40q is not valid: start again without it", f.Cursor)
 	}
 	if f.Cursor != "" {
 		p.seen, p.fingerprint = time.UnixMicro(int64(binary.BigEndian.Uint64(raw))).UTC(), string(raw[8:])

@@ -29,7 +29,7 @@ type telling struct {
 // has left of them.
 func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.Feed, error) {
 	if after < 0 || limit < 0 {
-		return holdfast.Feed{}, invalid("%d events after number %d: ask for 1 to %d, after 0 or the last number you have read", limit, after, largestFeed)
+		return holdfast.Feed{}, invalid("%d events after number %d: ask for 1 to %d, after 0 or the last number that was read", limit, after, largestFeed)
 	}
 	if limit == 0 {
 		limit = usualFeed

@@ -135,14 +135,14 @@ func pageSize(limit int, what string) (int, error) {
 func cursorID(cursor string) (id holdfast.ID, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) != len(id) || holdfast.ID(raw).IsZero() {
-		return id, invalid("the cursor %.40q is not one of ours: start again without it", cursor)
+		return id, invalid("the cursor %.40q is not valid: start again without it", cursor)
 	}
 	return holdfast.ID(raw), nil
 }
 
 func isText(text string) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return invalid("the filter %.40q is not text", text)
+		return invalid("the filter %.40q is not valid text: use UTF-8 without NUL", text)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 		return after, invalid("generation %d: give 1 for the first, 2 after one manual retry, or 0 for any", f.Generation)
 	}
 	if f.Look < 0 {
-		return after, invalid("look %d: say how many jobs may be looked at, or 0 for as many as it takes", f.Look)
+		return after, invalid("look %d: give the largest number of jobs to read, or 0 for no limit", f.Look)
 	}
 	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency, f.Worker} {
 		if err := isText(text); err != nil {

@@ -39,7 +39,7 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 	if f.Cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 		if err != nil || len(raw) != 8+len(holdfast.ID{}) {
-			return nil, "", invalid("the cursor %.40q is not one of ours: start again without it", f.Cursor)
+			return nil, "", invalid("the cursor %.40q is not valid: start again without it", f.Cursor)
 		}
 		at := time.UnixMicro(int64(binary.BigEndian.Uint64(raw))).UTC()
 		where = append(where, "(s.purged_at, s.job) < ("+p.bind(at)+", "+p.bind(holdfast.ID(raw[8:]))+")")
