@@ -85,7 +85,7 @@ type sink interface {
 	lane(w where) (int64, error)
 	// add inserts a row, possibly later and together with others. It returns false if the row is known to exist.
 	add(name string, row ...any) (added bool, err error)
-	// queued emits the events of the new jobs among the receipts, if they have a listener.
+	// emitQueued emits the events of the new jobs among the receipts, if they have a listener.
 	queued(now int64, receipts []holdfast.Receipt) error
 }
 

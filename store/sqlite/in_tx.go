@@ -66,7 +66,7 @@ func (f *foreign) add(name string, row ...any) (bool, error) {
 	return added > 0, err
 }
 
-// queued writes the page of the new jobs at once.
+// emitQueued writes the page of the new jobs at once.
 func (f *foreign) queued(now int64, receipts []holdfast.Receipt) error {
 	if heard, err := f.one("check_queued_listener", nil, new(int)); err != nil || !heard {
 		return err

@@ -206,7 +206,7 @@ func (p *picker) step(table, as, on string) string {
 	return " CROSS JOIN " + table + " " + as + " ON " + on
 }
 
-// narrowed reports whether the filter may skip rows of a scan. Then the limit of the page does not bound how many rows
+// skipsRows reports whether the filter may skip rows of a scan. Then the limit of the page does not bound how many rows
 // are read.
 func (p *picker) narrowed(t trail) bool {
 	f, at := p.filter, t.at

@@ -48,7 +48,7 @@ type errorHour struct {
 	failures                         int
 }
 
-// serves reports whether the cached hours can be used for a read since then.
+// validFor reports whether the cached hours can be used for a read since then.
 func (h *hours[row]) serves(since, now time.Time) bool {
 	return h != nil && !since.Before(h.from) && !now.Before(h.read) && now.Sub(h.read) < remembered && time.Since(h.since) < remembered
 }
@@ -56,10 +56,10 @@ func (h *hours[row]) serves(since, now time.Time) bool {
 // firstHour returns the first hour that begins at an instant or after it.
 func firstHour(at time.Time) time.Time { return sqltext.StepOf(at.Add(hour-time.Microsecond), hour) }
 
-// lately returns where the hours begin that may still grow.
+// growingFrom returns where the hours begin that may still grow.
 func lately(now time.Time) time.Time { return sqltext.StepOf(now.Add(-settled-step), hour) }
 
-// farBack returns how far back hours are remembered: as far as callers usually ask, or as far as this one does.
+// cacheFrom returns how far back hours are remembered: as far as callers usually ask, or as far as this one does.
 func farBack(since, now time.Time) time.Time {
 	if usual := sqltext.StepOf(now.Add(-trendsBack), hour); usual.Before(since) {
 		return usual

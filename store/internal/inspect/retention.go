@@ -107,7 +107,7 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 	return artifacts, err
 }
 
-// absent returns the error for an id that has no job: it never existed, or retention has purged it.
+// notFoundOrPurged returns the error for an id that has no job: it never existed, or retention has purged it.
 func (i *Inspector) absent(ctx context.Context, id holdfast.ID) error {
 	answer := notFound(id)
 	err := i.q.Query(ctx, i.statements["inspect_tombstone"], []any{id}, func(r Row) error {

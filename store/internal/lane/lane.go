@@ -162,10 +162,10 @@ func (v *Valves) Live(l *Lane, retries bool, jobs int) {
 	}
 }
 
-// live returns the key under which the count of processing jobs is kept. No name contains NUL, so it is no name.
+// liveKey returns the key under which the count of processing jobs is kept. No name contains NUL, so it is no name.
 func (c *valve) live(l *Lane) string { return "\x00" + c.key(l) }
 
-// within returns how many more jobs pass beside this many processing ones.
+// remainingBeside returns how many more jobs pass beside this many processing ones.
 func (c *valve) within(live float64) float64 {
 	left := max(0, float64(c.hold.AtMost)-live)
 	if c.hold.Rate != nil {

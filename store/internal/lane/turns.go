@@ -237,7 +237,7 @@ type owner struct {
 	heads  []*Head
 }
 
-// best returns the head whose next job is taken. It returns nil if the valves let nothing through, or if all keys of a
+// nextHead returns the head whose next job is taken. It returns nil if the valves let nothing through, or if all keys of a
 // head are taken and the next key in order may be behind them.
 func (o *owner) best(v *Valves, even bool) (best *Head) {
 	for _, h := range o.heads {
@@ -261,14 +261,14 @@ func (o *owner) best(v *Valves, even bool) (best *Head) {
 	return best
 }
 
-// more reports whether all keys of a head are taken and there may be more behind them.
+// mayHaveMore reports whether all keys of a head are taken and there may be more behind them.
 func (o *owner) more(v *Valves) bool {
 	return slices.ContainsFunc(o.heads, func(h *Head) bool {
 		return h.More && h.Jobs >= len(h.Keys) && v.Room(h.Lane, h.Retries()) > 0
 	})
 }
 
-// line returns the owners of the heads in the order of their turns.
+// ownersInTurn returns the owners of the heads in the order of their turns.
 func (t *Turns) line(heads []Head, o Order) queue {
 	owners := map[string]*owner{}
 	var line queue
