@@ -37,7 +37,7 @@ func (s *Store) hold(t testing.TB, h holdfast.Hold) {
 	}
 }
 
-// rival claims in the very transaction in which another claim is about to take what it saw.
+// rivalClaim claims in the transaction in which another claim is about to take what it planned.
 func (s *Store) rival(limit int) func(*tx) error {
 	return func(t *tx) error {
 		p := &planner{lanes: s.plan.lanes}
@@ -50,7 +50,7 @@ func (s *Store) rival(limit int) func(*tx) error {
 	}
 }
 
-func TestACapIsNotExceededByClaimsThatSawTheSameRoom(t *testing.T) {
+func TestALimitIsNotExceededByClaimsThatReadTheSameCapacity(t *testing.T) {
 	for name, hold := range map[string]holdfast.Hold{
 		"jobs in workers' hands": {Kind: "mail", AtMost: 3},
 		"tokens in a bucket":     {Kind: "mail", Rate: &holdfast.Rate{Burst: 3, Level: 3}},
@@ -66,7 +66,7 @@ func TestACapIsNotExceededByClaimsThatSawTheSameRoom(t *testing.T) {
 	}
 }
 
-func TestARivalsClaimUnderAnotherHoldDoesNotStandInTheWay(t *testing.T) {
+func TestAConcurrentClaimLeavesTheOtherItsJobs(t *testing.T) {
 	store, _, _ := opened(t)
 	store.put(t, 4, func(i int) holdfast.Draft { return holdfast.Draft{Kind: "mail", Owner: fmt.Sprint("owner", i%2)} })
 	if got := store.overtaken(t, 4, store.rival(2)); len(got) != 2 {
@@ -111,7 +111,7 @@ func TestAClaimLooksOnlyIntoLinesInWhichJobsWait(t *testing.T) {
 	store.put(t, 500, func(i int) holdfast.Draft {
 		return holdfast.Draft{Kind: "mail", Queue: "crowd", Owner: fmt.Sprint("owner", i)}
 	})
-	for i := range 100 { // soon it asks for the few lines of its own queue instead
+	for i := range 100 { // soon it probes the few lines of its own queue instead
 		store.put(t, 2, func(i int) holdfast.Draft {
 			return holdfast.Draft{Kind: "mail", Queue: "quiet", Owner: fmt.Sprint("guest", i)}
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// drain claims everything in a queue. It ends before the sixteenth claim, which shares between priorities.
+// claimAll claims everything in a queue. It ends before the sixteenth claim, which shares between priorities.
 func (s *Store) drain(t *testing.T, limit int, between func(claims int)) (all []holdfast.Lease) {
 	t.Helper()
 	for claims := 1; claims < 16; claims++ {
@@ -27,7 +27,8 @@ func before(a, b *holdfast.Lease) bool {
 	return a.Priority < b.Priority || a.Priority == b.Priority && bytes.Compare(a.ID[:], b.ID[:]) < 0
 }
 
-// ordered checks that jobs were claimed by priority, each kind by age, none twice, and none after more than a run of younger jobs of one other kind.
+// checkOrder checks that jobs were claimed by priority, each kind by age, none twice, and none after more than a run of
+// younger jobs of one other kind.
 func ordered(t *testing.T, all []holdfast.Lease) {
 	t.Helper()
 	met, last := map[holdfast.ID]bool{}, map[string]*holdfast.Lease{}

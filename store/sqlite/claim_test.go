@@ -11,7 +11,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// overtaken lets a claim look, then lets somebody be faster than it, and answers with the jobs that it took after that.
+// claimAfter lets a claim plan, runs faster before the writer takes the plan, and returns the jobs that the claim then
+// took.
 func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (leases []holdfast.Lease) {
 	t.Helper()
 	errs := s.folded(t,
@@ -26,7 +27,7 @@ func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (leas
 	return leases
 }
 
-// inserted puts a draft in place, as another process would.
+// insertDraft enqueues a draft as another process would.
 func inserted(d holdfast.Draft) func(*tx) error {
 	return func(t *tx) error {
 		prepared, err := prepareAll([]holdfast.Draft{d}, rule.Drafts)
@@ -77,7 +78,7 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 			}
 			findings, err := store.Audit(t.Context())
 			if err != nil || len(findings) > 0 {
-				t.Errorf("the audit: %v %v", findings, err)
+				t.Errorf("integrity check: %v %v", findings, err)
 			}
 			jobs, _, err := store.Jobs(t.Context(), holdfast.Filter{State: holdfast.Processing})
 			if err != nil || len(jobs) != len(c.want) {

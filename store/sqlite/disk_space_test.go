@@ -35,7 +35,7 @@ func TestANearlyFullDiskTakesNoNewJobsAndLetsTheOldOnesBeWorkedOff(t *testing.T)
 	store.put(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 }
 
-func TestWhereNobodyKnowsHowMuchIsLeftNothingIsRefused(t *testing.T) {
+func TestWithUnknownFreeSpaceNothingIsRefused(t *testing.T) {
 	for name, s := range map[string]*space{
 		"unknown": {min: enough, free: func(string) (int64, bool) { return 0, false }},
 		"off":     newSpace(Config{Path: "jobs.db", MinFree: -1}),
@@ -49,7 +49,7 @@ func TestWhereNobodyKnowsHowMuchIsLeftNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnAddressMaySayHowMuchIsToStayFree(t *testing.T) {
+func TestAnAddressMaySetHowMuchSpaceStaysFree(t *testing.T) {
 	for address, want := range map[string]Config{
 		"jobs.db":             {Path: "jobs.db"},
 		"why?.db":             {Path: "why?.db"},

@@ -30,7 +30,7 @@ func (s *Store) told(t testing.TB) (names []string) {
 	return names
 }
 
-func TestWhatNobodyListensForLeavesNoPage(t *testing.T) {
+func TestEventsWithoutListenersLeaveNoPage(t *testing.T) {
 	store, _, _ := opened(t)
 	store.put(t, 3, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 	store.listens(t, holdfast.EventProcessing)
@@ -39,7 +39,7 @@ func TestWhatNobodyListensForLeavesNoPage(t *testing.T) {
 	store.listens(t)
 	store.taken(t, 2, "default")
 	if got := store.told(t); len(got) != 2 {
-		t.Errorf("the feed tells %v", got)
+		t.Errorf("the feed has %v", got)
 	}
 }
 
@@ -49,11 +49,11 @@ func TestALongPageIsDividedAndNoNumberIsLeftOut(t *testing.T) {
 	store.put(t, 2*pageful+5, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 	store.hold(t, holdfast.Hold{Queue: "default"})
 	if got := store.told(t); len(got) != 2*pageful+6 || got[len(got)-1] != "paused" {
-		t.Errorf("the feed tells %d events", len(got))
+		t.Errorf("the feed has %d events", len(got))
 	}
 }
 
-func TestACallThatIsRefusedTellsNothingBesideOneThatIsNot(t *testing.T) {
+func TestARefusedCallEmitsNoEventsBesideOthers(t *testing.T) {
 	store, _, _ := opened(t)
 	store.listens(t, "*")
 	id := holdfast.NewID()
@@ -74,6 +74,6 @@ func TestACallThatIsRefusedTellsNothingBesideOneThatIsNot(t *testing.T) {
 		t.Fatal(errs)
 	}
 	if got := store.told(t); len(got) != 3 {
-		t.Errorf("the feed tells %v", got)
+		t.Errorf("the feed has %v", got)
 	}
 }

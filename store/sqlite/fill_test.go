@@ -1,10 +1,10 @@
 package sqlite_test
 
-// upTo counts in the database.
+// upTo begins a statement that counts in the database.
 const upTo = "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT "
 
-// floods fill every table that grows with a million rows or, where that says as much, with thousands, in the order of the
-// keys. A job stands in several places at once here: plans do not mind.
+// floods fill every table that grows with a million rows or, where that is enough, with thousands, in the order of the
+// keys. A job is in several places at once here, which does not matter for query plans.
 var floods = []string{
 	upTo + `200) INSERT INTO holdfast_lane (queue, kind) SELECT CASE WHEN n < 8 THEN 'default' WHEN n = 8 THEN 'alone' ELSE 'queue-' || n % 20 END, 'kind-' || n FROM c`,
 	upTo + `1000000) INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, owner, args, group_id)

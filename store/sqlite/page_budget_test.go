@@ -17,11 +17,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// fewPages is what an answer may cost: the way down each tree, and what a hundred rows stand on. A table of a million rows has
-// ten thousand pages and more.
+// fewPages is how many pages a statement may read: the path down each tree, and the pages of a hundred rows. A table of
+// a million rows has ten thousand pages and more.
 const fewPages = 40
 
-// questions are what the verbs ask of a file full of jobs, each about a hundred of them at most.
+// questions are statements that the store runs on a large file, each for at most a hundred jobs.
 var questions = []struct {
 	statement string
 	args      []any
@@ -51,7 +51,7 @@ var questions = []struct {
 	{"inspect_ahead", []any{number(700_000)}},
 }
 
-// number is the id of a job of the flood.
+// number returns the id of an inserted job.
 func number(n int) []byte {
 	var id holdfast.ID
 	binary.BigEndian.PutUint64(id[8:], uint64(n))
@@ -60,7 +60,7 @@ func number(n int) []byte {
 
 var dollar = regexp.MustCompile(`\$([0-9]+)`)
 
-// readLittle asks each on a connection of its own, which knows no page yet.
+// readLittle runs each statement on a new connection, which has no page in its cache.
 func readLittle(t *testing.T, path string, texts map[string]string) {
 	files := &counting{dir: filepath.Dir(path)}
 	name, system, err := vfs.New(files)
@@ -75,7 +75,7 @@ func readLittle(t *testing.T, path string, texts map[string]string) {
 		}
 		text, known := texts[q.statement]
 		if !known {
-			t.Fatalf("no statement is called %q: take it out of the questions, or name the one that took its place", q.statement)
+			t.Fatalf("there is no statement %q: remove it from the questions, or name the one that replaces it", q.statement)
 		}
 		files.reads.Store(0)
 		rows, err := db.Query(dollar.ReplaceAllString(text, "?$1"), q.args...)
@@ -98,7 +98,7 @@ func readLittle(t *testing.T, path string, texts map[string]string) {
 	}
 }
 
-// counting is a folder that counts what is read from its files.
+// A counting is a directory that counts the reads from its files.
 type counting struct {
 	dir   string
 	reads atomic.Int64
@@ -120,7 +120,7 @@ type countedFile struct {
 
 var _ io.ReadSeeker = (*countedFile)(nil)
 
-// Read reads a page, as a rule.
+// Read reads, as a rule, one page.
 func (f *countedFile) Read(p []byte) (int, error) {
 	f.reads.Add(1)
 	return f.File.Read(p)

@@ -12,7 +12,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// plans is the table of how statements reach their rows. A new statement gets a line here.
+// plans is the table of how statements find their rows. A new statement needs a line here.
 var plans = storetest.Plans{
 	Want: map[string]string{
 		"begin": "", "begin_read": "", "commit": "", "rollback": "", "savepoint": "", "savepoint_rollback": "", "savepoint_release": "", "data_version": "",
@@ -204,29 +204,29 @@ var plans = storetest.Plans{
 		"inspect_tombstone":     "tombstone(job)",
 	},
 	Free: map[string]string{
-		"audit*":                "the audit reads everything, on request",
-		"overdue*":              "the audit reads everything, on request",
+		"audit*":                "the integrity check reads everything, on request",
+		"overdue*":              "the integrity check reads everything, on request",
 		"inspect_counts":        "it counts everything",
-		"find_old_error_counts": "a slow sweep looks through them, a few at a time",
+		"find_old_error_counts": "retention deletes a few at a time",
 		"listen_list":           "listeners are few",
 
-		"raise_ready_tokens":    "a restore goes through all that is live, before anybody works with it",
-		"raise_later_tokens":    "a restore goes through all that is live, before anybody works with it",
-		"raise_deadline_tokens": "a restore goes through all that is live, before anybody works with it",
+		"raise_ready_tokens":    "a restore updates all live jobs, before the store is used",
+		"raise_later_tokens":    "a restore updates all live jobs, before the store is used",
+		"raise_deadline_tokens": "a restore updates all live jobs, before the store is used",
 		"listen_drop":           "listeners are few",
 
-		"inspect_group_members": "it counts the members of one group, and looks through the leases, which are few",
+		"inspect_group_members": "it counts the members of one group, and reads all batches, which are few",
 		"inspect_feed":          "the feed has one row, and its pages are found by their numbers",
 		"inspect_chain":         "the feed has one row, and the lines are found by their links",
-		"inspect_purge_counts":  "as few rows as there are rules, kinds and codes",
+		"inspect_purge_counts":  "as few rows as there are rules, kinds, states and codes",
 		"inspect_newest_job":    "it reads one row, from the end of the key",
 
-		"inspect_experience":     "it sums up everything within a time, on request",
-		"inspect_first_attempts": "it sums up everything within a time, on request",
+		"inspect_experience":     "it summarises everything within a duration, on request",
+		"inspect_first_attempts": "it summarises everything within a duration, on request",
 	},
 }
 
-// SQLite plans by what it was told of the tables: what was true when they were empty, nothing, or what is.
+// SQLite plans by its statistics: those of empty tables, none, or current ones.
 func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	path := written(t)
 	f := &full{t, raw(t, path)}
@@ -237,14 +237,14 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	}
 	texts := sqltext.Load("sqlite")
 	check := func(t *testing.T) { plans.Check(t, texts, f.plan) }
-	t.Run("with rows that were counted before they came", check)
+	t.Run("with statistics of empty tables", check)
 	f.run("DROP TABLE sqlite_stat1; DROP TABLE sqlite_stat4")
-	t.Run("with rows that nobody counted", check)
+	t.Run("without statistics", check)
 	f.run("PRAGMA analysis_limit = 1000; ANALYZE")
-	t.Run("with rows that were counted", check)
-	// Few lanes invite a skip-scan: it tries every lane there is by then.
+	t.Run("with current statistics", check)
+	// Statistics with few lanes lead to a skip-scan, which tries every lane that there is by then.
 	f.run(`DROP TABLE sqlite_stat4; UPDATE sqlite_stat1 SET stat = '1000000 1000000 1000000 1' WHERE tbl = 'holdfast_ready'; ANALYZE sqlite_schema`)
-	t.Run("with rows that were counted while all of them waited in one lane", check)
+	t.Run("with statistics of one lane", check)
 	t.Run("and reads little", func(t *testing.T) { readLittle(t, path, texts) })
 }
 
@@ -264,11 +264,11 @@ var (
 	reached = regexp.MustCompile(`^(SCAN|SEARCH) (\w+)`)
 	columns = regexp.MustCompile(`[a-z_]+`)
 	within  = regexp.MustCompile(`^(?:MATERIALIZE|CO-ROUTINE) (holdfast_\w+)$`)
-	skipped = regexp.MustCompile(`ANY\(\w+\)( AND )?`) // a skip-scan: every value of this column is tried, so it is no key
+	skipped = regexp.MustCompile(`ANY\(\w+\)( AND )?`) // a skip-scan: every value of this column is tried, so it is not a key
 	peeked  = regexp.MustCompile(`EXISTS \(SELECT 1 FROM holdfast_(\w+)\)`)
 )
 
-// plan asks how a statement would run.
+// plan returns how a statement would run.
 func (f *full) plan(name, text string) (p storetest.Plan) {
 	if name == "inspect_jobs" {
 		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
@@ -278,7 +278,7 @@ func (f *full) plan(name, text string) (p storetest.Plan) {
 		f.Fatalf("%s: %v", name, err)
 	}
 	defer st.Finalize()
-	aliases := map[int]map[string]string{0: tablesOf(text)} // by the step that they are known in
+	aliases := map[int]map[string]string{0: tablesOf(text)} // by the step in which they are known
 	for {
 		if more, err := st.Step(); err != nil || !more {
 			return p
@@ -297,7 +297,7 @@ func (f *full) plan(name, text string) (p storetest.Plan) {
 	}
 }
 
-// tablesOf are the tables that a text names, by what it calls them.
+// tablesOf returns the tables that a text names, by their aliases.
 func tablesOf(text string) map[string]string {
 	tables := map[string]string{}
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
@@ -315,8 +315,8 @@ func (f *full) viewText(view string) string {
 	return text
 }
 
-// access reads one step. The columns stand in brackets behind the index; a search by an index that is made for the occasion
-// reads everything first.
+// access reads one step of a plan. The columns are in parentheses behind the index. A search by an automatic index
+// reads the whole table first.
 func access(table, detail, text string) storetest.Access {
 	a := storetest.Access{Table: table}
 	_, keys, found := strings.Cut(skipped.ReplaceAllString(detail, ""), "(")

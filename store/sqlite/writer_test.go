@@ -17,7 +17,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// opened is a store with a count of its commits.
+// openCounted opens a store with a count of its commits.
 func opened(t testing.TB) (store *Store, path string, commits *atomic.Int32) {
 	t.Helper()
 	commits, path = new(atomic.Int32), filepath.Join(t.TempDir(), "jobs.db")
@@ -42,7 +42,7 @@ func (s *Store) enqueueOne(id holdfast.ID) error {
 	return err
 }
 
-// jobs counts what is in the store, and fails the test if the audit finds anything.
+// countJobs counts the jobs in the store, and fails the test if the integrity check has findings.
 func (s *Store) jobs(t testing.TB) (n int) {
 	t.Helper()
 	counts, err := s.Counts(context.Background())
@@ -53,12 +53,12 @@ func (s *Store) jobs(t testing.TB) (n int) {
 		n += c.Jobs
 	}
 	if findings, err := s.Audit(context.Background()); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("integrity check: %v %v", findings, err)
 	}
 	return n
 }
 
-// folded keeps the writer busy until all calls wait for it, so that they share its next transaction.
+// inOneGroup keeps the writer busy until all calls wait for it, so that they share its next transaction.
 func (s *Store) folded(t testing.TB, calls ...func() error) []error {
 	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -96,7 +96,7 @@ func TestWhatIsAcknowledgedIsSynced(t *testing.T) {
 	}
 }
 
-func TestCallsThatWaitTogetherShareOneCommitAndOneFailureHurtsNobody(t *testing.T) {
+func TestCallsThatWaitTogetherShareOneCommitAndOneFailureAffectsNoOther(t *testing.T) {
 	store, _, commits := opened(t)
 	taken := holdfast.NewID()
 	if err := store.enqueueOne(taken); err != nil {
@@ -122,7 +122,7 @@ func TestCallsThatWaitTogetherShareOneCommitAndOneFailureHurtsNobody(t *testing.
 	}
 }
 
-func TestACallThatLosesTheTransactionIsTheOnlyOneToSuffer(t *testing.T) {
+func TestACallThatLosesTheTransactionIsTheOnlyOneToFail(t *testing.T) {
 	store, _, _ := opened(t)
 	for name, harm := range map[string]func(*tx) error{
 		"the disk fails":        func(*tx) error { return sqlite.ResultIOErrWrite.ToError() },
@@ -175,7 +175,7 @@ func TestAFullDiskLosesNothingAndHealsWithoutARestart(t *testing.T) {
 	}
 }
 
-// locker is another process that can hold the file's lock.
+// lockingSession is another process that can hold the file's lock.
 func locker(t testing.TB, path string) *session {
 	t.Helper()
 	s, err := connect(Config{Path: path}, sqlite.OpenReadWrite)
@@ -186,7 +186,7 @@ func locker(t testing.TB, path string) *session {
 	return s
 }
 
-// solid_queue#324, #133: locks met at the wrong moment lost work or the file.
+// solid_queue#324, #133: locks at the wrong moment lost work or the file.
 func TestAStormOfLocksLosesNothing(t *testing.T) {
 	store, path, _ := opened(t)
 	other, end := locker(t, path), make(chan struct{})
@@ -225,7 +225,7 @@ func TestAStormOfLocksLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAnybodyMayStopWaitingForALock(t *testing.T) {
+func TestACallerMayStopWaitingForALock(t *testing.T) {
 	store, path, _ := opened(t)
 	other := locker(t, path)
 	if err := other.run("BEGIN IMMEDIATE"); err != nil {

@@ -44,7 +44,7 @@ func TestARetryIsFoundInItsLine(t *testing.T) {
 			t.Errorf("%+v: listed %v, error %v", f, numbers(jobs), err)
 		}
 	}
-	// Whoever owns it and whatever line it waits in, what is older comes first.
+	// Older jobs come first, whatever their owner and line.
 	if ahead, err := i.Ahead(t.Context(), id(2)); err != nil || ahead != 1 {
 		t.Errorf("%d ahead of it, error %v", ahead, err)
 	}
@@ -193,12 +193,12 @@ DELETE FROM holdfast_lease`))
 
 func TestTheFirstIDIsBeforeAllThatWereMadeSince(t *testing.T) {
 	s, i := openHealthy(t)
-	// The planted ids say that it is 2004 where they were made: everything of the last hour is still found.
+	// The inserted ids were made in 2004 by their clock: all jobs of the last hour are still found.
 	first, err := i.firstID(t.Context(), noon.Add(-time.Hour))
 	if mine := id(1); err != nil || slices.Compare(first[:], mine[:]) >= 0 {
 		t.Errorf("the first id %v, error %v", first, err)
 	}
-	// A clock that is ahead, or an id of another kind, says nothing.
+	// A clock that is ahead, or an id of another version, is ignored.
 	for _, newest := range []string{"x'ffffffffffff70008000000000000000'", "x'ffffffffffff40008000000000000000'"} {
 		s.plant("UPDATE holdfast_job SET id = " + newest + " WHERE id = (SELECT max(id) FROM holdfast_job)")
 		first, err = i.firstID(t.Context(), noon)
@@ -208,7 +208,7 @@ func TestTheFirstIDIsBeforeAllThatWereMadeSince(t *testing.T) {
 	}
 }
 
-func TestBehindCountsWhatAHoldStandsBefore(t *testing.T) {
+func TestBehindCountsJobsThatAHoldKeepsBack(t *testing.T) {
 	s, i := openHealthy(t)
 	s.plant(script(retried))
 	s.plant(script("INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation) VALUES (5, 0, J4, 0, 0, 0, 0, 1)"))
@@ -225,7 +225,7 @@ func TestBehindCountsWhatAHoldStandsBefore(t *testing.T) {
 	check(holdfast.Hold{Queue: "bul%"}, 0)
 	check(holdfast.Hold{Kind: "mail"}, 2)
 	check(holdfast.Hold{Owner: "ann"}, 1)
-	check(holdfast.Hold{Owner: "*"}, 2) // the jobs of nobody are not covered
+	check(holdfast.Hold{Owner: "*"}, 2) // jobs without an owner are not covered
 	check(holdfast.Hold{Dependency: "gateway"}, 2)
 	check(holdfast.Hold{Dependency: "gate*", Retries: true}, 1)
 	check(holdfast.Hold{Dependency: "printer"}, 1)

@@ -13,10 +13,11 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// campaign is a small store with groups, a feed and tombstones in which every promise is kept, planted alike on both databases. Group
-// 201 is partial: 11 is complete, 12 has failed, 13 waited for 12 and was cancelled, 14 was complete and is purged. Group 202 is
-// processing: 21 is processed, 22 is ready, 23 waits for 21, 24 for 21 and 22, 25 was handed back, 26 is complete; the groups 203 (open,
-// empty) and 204 (ready by its quorum: 27 is complete, 28 has expired) are inside it.
+// campaign is a small store with groups, a feed and tombstones in which every rule holds, inserted alike in both
+// databases. Group 201 is partial: 11 is complete, 12 has failed, 13 waited for 12 and was cancelled, 14 was complete
+// and is purged. Group 202 is processing: 21 is processing, 22 is ready, 23 waits for 21, 24 for 21 and 22, 25 was
+// released, 26 is complete; the groups 203 (open, empty) and 204 (ready by its quorum: 27 is complete, 28 has expired)
+// are inside it.
 const campaign = `
 INSERT INTO holdfast_lane (id, queue, kind, owner, dependency) {own} VALUES (1, 'default', 'mail', 'ann', '');
 INSERT INTO holdfast_group (id, name, owner, parent, quorum, then_jobs, created_at, sealed_at, generation, state, settled_at, complete, failed, cancelled) VALUES
@@ -59,7 +60,8 @@ INSERT INTO holdfast_outbox (first, events, name, at, jobs, tokens, story) VALUE
 UPDATE holdfast_feed SET head = 18, concluded = 18;
 `
 
-// onBoth runs a law on both databases, each with the campaign planted and its first two lines sealed. A law may plant more.
+// onBoth runs a test on both databases, each with the campaign inserted and its first events sealed. The test may
+// insert more.
 func onBoth(t *testing.T, law func(t *testing.T, i *Inspector, plant func(string))) {
 	for dialect, open := range map[string]func(testing.TB) campaigner{SQLite: func(t testing.TB) campaigner { return openTables(t) }, Postgres: openPostgres} {
 		t.Run(dialect, func(t *testing.T) {
@@ -72,13 +74,13 @@ func onBoth(t *testing.T, law func(t *testing.T, i *Inspector, plant func(string
 	}
 }
 
-// A campaigner is a database the campaign can be planted in.
+// A campaigner is a database into which the campaign can be inserted.
 type campaigner interface {
 	Querier
 	plant(script string)
 }
 
-// sealed links the campaign's first three lines to each other; the fourth is not sealed yet.
+// sealed seals the campaign's first three events; the fourth is not sealed yet.
 func sealed(t *testing.T, i *Inspector) string {
 	t.Helper()
 	tellings := []telling{{line: 1}, {line: 2}, {line: 3}}
@@ -97,7 +99,8 @@ func sealed(t *testing.T, i *Inspector) string {
 
 var placeholder = regexp.MustCompile(`\{(own|id|at|late|lease|jobs|tokens|lines|hash|hex)((?: [-\w]+)*)\}`)
 
-// inDialect says what a placeholder of a script stands for: ids, instants in milliseconds before or after noon, lists, and a lease.
+// inDialect replaces the placeholders of a script: ids, instants in milliseconds before or after noon, lists, and a
+// batch.
 func inDialect(dialect, script string) string {
 	return placeholder.ReplaceAllStringFunc(script, func(found string) string {
 		words := strings.Fields(strings.Trim(found, "{}"))
@@ -169,7 +172,7 @@ func instant(milliseconds string) time.Time {
 	return noon.Add(time.Duration(n) * time.Millisecond)
 }
 
-// ids are the planted ids of these numbers.
+// ids returns the ids of the inserted jobs with these numbers.
 func ids(numbers ...int) (all []holdfast.ID) {
 	for _, n := range numbers {
 		all = append(all, id(n))

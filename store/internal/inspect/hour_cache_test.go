@@ -14,7 +14,7 @@ import (
 
 var errReading = errors.New("the disk is away")
 
-// A flaw is a Querier whose reading fails once: the query of that number breaks off after so many rows.
+// A flaw is a Querier that fails once: the query of that number fails after a number of rows.
 type flaw struct {
 	*tables
 	query, rows int
@@ -36,7 +36,7 @@ func (f *flaw) Query(ctx context.Context, text string, args []any, each func(Row
 	return errors.Join(err, errReading)
 }
 
-// told is everything that is answered from remembered hours.
+// told is everything that is answered from cached hours.
 type told struct {
 	Groups   []holdfast.ErrorGroup
 	One, Two []holdfast.ErrorTrend
@@ -53,7 +53,7 @@ func tell(ctx context.Context, i *Inspector) (all told, err error) {
 	return all, errors.Join(errs[:]...)
 }
 
-// openBusy has failures and completions every twenty-three minutes for ten days.
+// openBusy returns tables with failures and completions every twenty-three minutes for ten days.
 func openBusy(t *testing.T) *tables {
 	s, _ := openHealthy(t)
 	s.plant("DELETE FROM holdfast_error_tally; DELETE FROM holdfast_tally")
@@ -67,7 +67,7 @@ func openBusy(t *testing.T) *tables {
 	return s
 }
 
-func TestAReadThatFailsIsNeverRememberedByHalves(t *testing.T) {
+func TestAFailedReadIsNeverCachedInPart(t *testing.T) {
 	s := openBusy(t)
 	ctx := t.Context()
 	before, after := noon.Add(-50*time.Minute), noon.Add(6*time.Minute)
@@ -76,7 +76,7 @@ func TestAReadThatFailsIsNeverRememberedByHalves(t *testing.T) {
 			f := &flaw{tables: s}
 			i := New(f, SQLite)
 			s.now = before
-			if n%2 == 0 { // what is remembered is gone on from, of some groups from elsewhere than of others
+			if n%2 == 0 { // the cache is not empty, and groups differ in how far they are cached
 				_, first := i.ErrorTrends(ctx, []string{"f2"}, week, hour)
 				_, second := i.Trends(ctx, week, hour)
 				s.now = after

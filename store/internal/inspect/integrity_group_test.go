@@ -7,7 +7,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Ends of 21, for which 23 and 24 wait: well, and badly.
+// Two ends of job 21, for which 23 and 24 wait: complete, and failed.
 const (
 	ended21  = "DELETE FROM holdfast_lease; INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state) VALUES ({id 21}, 1, 0, 0, 0, 1, {at -500}, {at -1}, 'complete');"
 	failed21 = "DELETE FROM holdfast_lease; INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, code) VALUES ({id 21}, 1, 1, 'w1', {at -500}, {at -1}, 'failed', 'failure', 1, 'BAD'); " +
@@ -18,7 +18,7 @@ const (
 	keyMade = "INSERT INTO holdfast_record (room, name, version, body, kept_at) VALUES ('key', 'ada', 1, '{}', {at 0});"
 )
 
-// groupDamages break, in the campaign, the promise they are listed under.
+// groupDamages are scripts that break, in the campaign, the rule under which they are listed.
 var groupDamages = map[string][]string{
 	"a member belongs to a group that exists":             {"DELETE FROM holdfast_group WHERE id = {id 204}"},
 	"members wait for members of their own group":         {"UPDATE holdfast_job SET group_id = {id 203} WHERE id = {id 21}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 23}", "UPDATE holdfast_job SET group_id = NULL WHERE id = {id 22}"},
@@ -60,7 +60,7 @@ var groupDamages = map[string][]string{
 	"a redriven job has reached its generation": {"INSERT INTO holdfast_redriven (redrive, job, generation, at) VALUES ({id 101}, {id 14}, 1, {at 0})"},
 }
 
-// allowed is what groups, retention and a store at work do without breaking a promise.
+// allowed are scripts that break no rule: what groups, retention and a store in use do.
 var allowed = []string{
 	"",
 	cutOff,
@@ -83,12 +83,13 @@ var allowed = []string{
 	"UPDATE holdfast_finished SET generation = 2 WHERE job = {id 26}; " + cutOff,
 }
 
-// askedOnBoth plants one script after the other in the campaign, each undone before the next, and hands over what the audit finds.
+// askedOnBoth runs one script after the other in the campaign, each undone before the next, and passes on what the
+// integrity check finds.
 func askedOnBoth(t *testing.T, each func(t *testing.T, audit func(script string) (rules []string))) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		begin, undo := "BEGIN", "ROLLBACK"
 		run := plant
-		if s, is := i.q.(*tables); is { // a script has a savepoint of its own
+		if s, is := i.q.(*tables); is { // each script has its own savepoint
 			begin, undo = "SAVEPOINT campaign", "ROLLBACK TO campaign"
 			run = func(text string) {
 				if err := sqlitex.ExecuteTransient(s.conn, text, nil); err != nil {
@@ -115,7 +116,7 @@ func askedOnBoth(t *testing.T, each func(t *testing.T, audit func(script string)
 	})
 }
 
-func TestEveryBrokenPromiseOfACampaignIsFoundOnBoth(t *testing.T) {
+func TestEveryBrokenRuleAboutGroupsIsFoundOnBoth(t *testing.T) {
 	askedOnBoth(t, func(t *testing.T, audit func(string) []string) {
 		for promise, all := range groupDamages {
 			for _, damage := range all {
@@ -137,7 +138,7 @@ func TestWhatGroupsAndRetentionDoToAHealthyStoreIsNoFinding(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotNumberedYetIsNeitherToldNorConcluded(t *testing.T) {
+func TestEventsWithoutNumbersAreNeitherReadNorConcluded(t *testing.T) {
 	s := openPostgres(t)
 	s.plant(inDialect(Postgres, campaign))
 	i := New(s, Postgres)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// damages break exactly the promise they are listed under, or more: a broken store rarely breaks one.
+// damages are scripts that break the rule under which they are listed, and possibly others.
 var damages = map[string][]string{
 	"a job has a state row":                                            {"DELETE FROM holdfast_ready WHERE job = J1", "DELETE FROM holdfast_finished WHERE job = J4"},
 	"a job has only one state row":                                     {"INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES (NOON, J1, 0, 0, 0, 0, 1)", "INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at) VALUES (2, 0, J4, 1, 0, 0, 0, 1, NULL)"},
@@ -85,7 +85,7 @@ func TestWhatHoldsDoToAHealthyStoreIsNoFinding(t *testing.T) {
 	}
 }
 
-func TestEveryBrokenPromiseIsFound(t *testing.T) {
+func TestEveryBrokenRuleIsFound(t *testing.T) {
 	for promise, all := range damages {
 		for _, damage := range all {
 			s := openTables(t)
@@ -112,7 +112,7 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 	}
 }
 
-func TestEveryPromiseHasADamageThatBreaksIt(t *testing.T) {
+func TestEveryRuleHasADamageThatBreaksIt(t *testing.T) {
 	for name := range New(openTables(t), SQLite).statements {
 		promise, is := strings.CutPrefix(name, "audit: ")
 		if !is {
@@ -127,7 +127,7 @@ func TestEveryPromiseHasADamageThatBreaksIt(t *testing.T) {
 func TestAnAttemptThatNeverStartedIsNotEarly(t *testing.T) {
 	s := openTables(t)
 	s.plant(script(healthy))
-	// Job 2 expires while it waits for its retry; job 7 was claimed to be expired and its holder went silent.
+	// Job 2 expires while it waits for its retry; job 7 was claimed to be expired, and its worker stopped renewing.
 	s.plant(script(`
 DELETE FROM holdfast_later WHERE job IN (J2, J7);
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, code) VALUES (J2, 2, 1, 'w1', NOON - 100, NOON - 100, 'failed', 'JOB_EXPIRED');

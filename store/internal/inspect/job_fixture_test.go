@@ -11,20 +11,20 @@ func replaceNoon(script string) string {
 	return strings.ReplaceAll(script, "NOON", fmt.Sprint(noon.UnixMicro()))
 }
 
-// id is the planted job of that number.
+// id returns the id of the inserted job with that number.
 func id(n int) holdfast.ID {
 	var id holdfast.ID
 	id[0], id[6], id[8], id[15] = 1, 0x70, 0x80, byte(n)
 	return id
 }
 
-// x is a job's id as a literal.
+// x returns a job's id as a literal.
 func x(n int) string {
 	id := id(n)
 	return fmt.Sprintf("x'%x'", id[:])
 }
 
-// script puts planted ids in the place of J1, J2, ... J9, and of the redrive R1.
+// script replaces J1, J2, ... J9 by the ids of the inserted jobs, and R1 by the id of the redrive.
 func script(text string) string {
 	for n := 1; n <= 9; n++ {
 		text = strings.ReplaceAll(text, fmt.Sprintf("J%d", n), x(n))
@@ -32,9 +32,10 @@ func script(text string) string {
 	return strings.ReplaceAll(text, "R1", x(101))
 }
 
-// healthy is a small store in which every promise is kept: 1 is ready, 2 waits for a retry, 3 is processed, 4 is complete,
-// 5 has failed, 6 was cancelled while it was queued, 7 is scheduled, 8 is a discarded failure, 9 was retried by a person and
-// is complete. Mails call the gateway because their workers say so; job 4 names a printer itself.
+// healthy is a small store in which every rule holds: 1 is ready, 2 waits for a retry, 3 is processing, 4 is complete,
+// 5 has failed, 6 was cancelled while it was queued, 7 is scheduled, 8 is a discarded failure, 9 was retried by a
+// person and is complete. The workers of the kind mail declare the dependency gateway; job 4 names the dependency
+// printer itself.
 const healthy = `
 INSERT INTO holdfast_lane (id, queue, kind, owner, dependency) VALUES (1, 'default', 'mail', '', ''), (2, 'bulk', 'report', '', ''), (3, 'default', 'mail', 'ann', ''), (4, 'default', 'mail', 'bob', ''), (5, 'bulk', 'report', '', 'printer');
 INSERT INTO holdfast_kind (kind, dependency) VALUES ('mail', 'gateway');

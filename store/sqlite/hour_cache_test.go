@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A chronicle is a store that lives for days, by a clock that is set by hand, and what was settled in it.
+// A chronicle is a store that is used for days, by a clock that the test sets, and what was settled in it.
 type chronicle struct {
 	testing.TB
 	path    string
@@ -55,7 +55,7 @@ func (c *chronicle) must(err error) {
 	}
 }
 
-// settle ends a job now: in turn it fails, for one of three reasons, or is complete.
+// settle ends a job now: in turn it fails, for one of three reasons, or completes.
 func (c *chronicle) settle() {
 	c.Helper()
 	n := c.settled
@@ -80,7 +80,7 @@ func (c *chronicle) settle() {
 	c.must(answers[0])
 }
 
-// agree compares what the store tells with what one tells that has just been opened and remembers nothing.
+// agree compares the store's answers with those of a store that was just opened and has cached nothing.
 func (c *chronicle) agree(when string) {
 	c.Helper()
 	fresh := c.open()
