@@ -33,7 +33,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	return told, nil
 }
 
-// renew extends one batch, marks its running jobs as started, and adds to told.
+// renew extends one batch, marks its running jobs as started, and adds its lost and cancelled jobs to renewed.
 func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renewed) error {
 	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
 		return err

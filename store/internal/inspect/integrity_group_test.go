@@ -85,7 +85,7 @@ var allowed = []string{
 
 // askedOnBoth runs one script after the other in the campaign, each undone before the next, and passes on what the
 // integrity check finds.
-func askedOnBoth(t *testing.T, each func(t *testing.T, audit func(script string) (rules []string))) {
+func askedOnBoth(t *testing.T, each func(t *testing.T, check func(script string) (rules []string))) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		begin, undo := "BEGIN", "ROLLBACK"
 		run := plant
@@ -103,7 +103,7 @@ func askedOnBoth(t *testing.T, each func(t *testing.T, audit func(script string)
 			plant(script)
 			findings, err := i.Audit(t.Context())
 			if err != nil {
-				t.Fatalf("after %q the audit gave up: %v", script, err)
+				t.Fatalf("after %q the integrity check failed: %v", script, err)
 			}
 			for _, f := range findings {
 				if f.Job == "" || f.Detail == "" {
@@ -117,11 +117,11 @@ func askedOnBoth(t *testing.T, each func(t *testing.T, audit func(script string)
 }
 
 func TestEveryBrokenRuleAboutGroupsIsFoundOnBoth(t *testing.T) {
-	askedOnBoth(t, func(t *testing.T, audit func(string) []string) {
-		for promise, all := range groupDamages {
+	askedOnBoth(t, func(t *testing.T, check func(string) []string) {
+		for rule, all := range groupDamages {
 			for _, damage := range all {
-				if rules := audit(damage); !slices.Contains(rules, promise) {
-					t.Errorf("after %q the promise %q was not found broken; found: %v", damage, promise, rules)
+				if rules := check(damage); !slices.Contains(rules, rule) {
+					t.Errorf("after %q the rule %q was not found broken; found: %v", damage, rule, rules)
 				}
 			}
 		}
@@ -129,9 +129,9 @@ func TestEveryBrokenRuleAboutGroupsIsFoundOnBoth(t *testing.T) {
 }
 
 func TestWhatGroupsAndRetentionDoToAHealthyStoreIsNoFinding(t *testing.T) {
-	askedOnBoth(t, func(t *testing.T, audit func(string) []string) {
+	askedOnBoth(t, func(t *testing.T, check func(string) []string) {
 		for _, planted := range allowed {
-			if rules := audit(planted); len(rules) != 0 {
+			if rules := check(planted); len(rules) != 0 {
 				t.Errorf("after %q: %v", planted, rules)
 			}
 		}

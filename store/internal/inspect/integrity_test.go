@@ -86,24 +86,24 @@ func TestWhatHoldsDoToAHealthyStoreIsNoFinding(t *testing.T) {
 }
 
 func TestEveryBrokenRuleIsFound(t *testing.T) {
-	for promise, all := range damages {
+	for rule, all := range damages {
 		for _, damage := range all {
 			s := openTables(t)
 			s.plant(script(healthy))
 			s.plant(script(damage))
 			findings, err := New(s, SQLite).Audit(t.Context())
 			if err != nil {
-				t.Errorf("after %q the audit gave up: %v", damage, err)
+				t.Errorf("after %q the integrity check failed: %v", damage, err)
 			}
 			found := false
 			for _, finding := range findings {
-				found = found || finding.Rule == promise
+				found = found || finding.Rule == rule
 				if finding.Job == "" || finding.Detail == "" {
 					t.Errorf("after %q a finding names nothing: %+v", damage, finding)
 				}
 			}
 			if !found {
-				t.Errorf("after %q the promise %q was not found broken; found: %v", damage, promise, findings)
+				t.Errorf("after %q the rule %q was not found broken; found: %v", damage, rule, findings)
 			}
 			if _, _, err := New(s, SQLite).Jobs(t.Context(), all9); err != nil {
 				t.Errorf("after %q the jobs could not be listed: %v", damage, err)
@@ -114,12 +114,12 @@ func TestEveryBrokenRuleIsFound(t *testing.T) {
 
 func TestEveryRuleHasADamageThatBreaksIt(t *testing.T) {
 	for name := range New(openTables(t), SQLite).statements {
-		promise, is := strings.CutPrefix(name, "audit: ")
+		rule, is := strings.CutPrefix(name, "audit: ")
 		if !is {
-			promise, is = strings.CutPrefix(name, "overdue: ")
+			rule, is = strings.CutPrefix(name, "overdue: ")
 		}
-		if is && damages[promise] == nil && groupDamages[promise] == nil && !slices.Contains(proven, promise) {
-			t.Errorf("no damage proves that the promise %q is looked after", promise)
+		if is && damages[rule] == nil && groupDamages[rule] == nil && !slices.Contains(proven, rule) {
+			t.Errorf("no damage proves that the rule %q is checked", rule)
 		}
 	}
 }
