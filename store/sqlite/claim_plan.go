@@ -17,8 +17,8 @@ import (
 const shares = "share"
 
 // A claimPlanner is what claims remember from one to the next. A claim uses it while it has the connection of
-// Store.claims, so only one claim uses it at a time; the fields cachedPriority, cacheOutdated and those under mu are also used by other
-// calls.
+// Store.claims, so only one claim uses it at a time; the fields cachedPriority, cacheOutdated and those under mu are
+// also used by other calls.
 //
 // What it remembers only says where to look for jobs. It never decides whether a job may be taken.
 type planner struct {

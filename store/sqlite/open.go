@@ -7,6 +7,11 @@
 //
 // Claims, conclusions and purges read on connections beside the writer and pass what they found to the writer as a
 // proposal. The writer compares the proposal with the rows in its own transaction and acts only on what is unchanged.
+//
+// The facts of a job (kind, queue, arguments and so on) are written once, in holdfast_job. One narrow row says where
+// the job is and carries its counters: a row of holdfast_ready (claimable), a row of holdfast_later (waits for its
+// time, behind a held tag, or for members of its group), a member of a batch in holdfast_lease (processing), or a row
+// of holdfast_finished (ended).
 package sqlite
 
 import (
