@@ -30,11 +30,11 @@ SELECT l.value FROM json_each($1) l WHERE EXISTS (SELECT 1 FROM holdfast_ready r
 
 -- name: find_priorities
 -- The priorities that have jobs in a line, from one to the next by key.
-WITH RECURSIVE rung (n) AS (
+WITH RECURSIVE found (n) AS (
     SELECT min(priority) FROM holdfast_ready WHERE lane = $1
     UNION ALL
-    SELECT (SELECT min(r.priority) FROM holdfast_ready r WHERE r.lane = $1 AND r.priority > rung.n) FROM rung WHERE rung.n IS NOT NULL)
-SELECT n FROM rung WHERE n IS NOT NULL
+    SELECT (SELECT min(r.priority) FROM holdfast_ready r WHERE r.lane = $1 AND r.priority > found.n) FROM found WHERE found.n IS NOT NULL)
+SELECT n FROM found WHERE n IS NOT NULL
 
 -- name: peek
 -- The next keys of a line up to a priority, for the merge of lines. The join skips rows without facts, which are left for the integrity check. (With a bare
