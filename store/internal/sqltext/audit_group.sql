@@ -88,7 +88,7 @@ SELECT NULL, 'feed at ' || t.first, 'its number should be ' || t.expected
           FROM holdfast_outbox o WHERE o.first IS NOT NULL) AS t
  WHERE t.first <> t.expected
 UNION ALL
-SELECT NULL, 'feed', 'it ends at ' || t.ends || ', and its head should be ' || t.head
+SELECT NULL, 'feed', 'it ends at ' || t.ends || ', and its recorded head is ' || t.head
   FROM (SELECT d.head, coalesce((SELECT max(o.first + o.events) - 1 FROM holdfast_outbox o), d.purged) AS ends FROM holdfast_feed d) AS t
  WHERE t.head <> t.ends
 UNION ALL
