@@ -116,7 +116,7 @@ var control = []Mutant{
 	},
 	{
 		Name: "claim-walks-past-every-lane", Breaks: "lanes of other jobs cost a claim nothing",
-		Patches: []Patch{{"store/sqlite/claim_view.go", "const farther = 4\n", "const farther = 4_000_000\n"}},
+		Patches: []Patch{{"store/sqlite/claim_view.go", "const probeFactor = 4\n", "const probeFactor = 4_000_000\n"}},
 		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/sqlite"},
 	},
 	{

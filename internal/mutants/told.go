@@ -22,15 +22,15 @@ var told = []Mutant{
 	{
 		Name: "event-outside-the-transaction", Breaks: "what happened is told in the transaction in which it happened, whoever dies (river PR#1271)",
 		Patches: []Patch{{"store/sqlite/group_commit.go",
-			"\tif err := publish(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n",
-			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := publish(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n"}},
+			"\tif err := writePages(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n",
+			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := writePages(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n"}},
 		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
 	},
 	{
 		Name: "trend-outside-the-transaction", Breaks: "an outcome is counted in the transaction in which it is settled, whoever dies",
 		Patches: []Patch{{"store/sqlite/group_commit.go",
-			"\tif err := tally(last, tallies); err != nil {\n\t\treturn err\n\t}\n",
-			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := tally(last, tallies); err != nil {\n\t\treturn err\n\t}\n"}},
+			"\tif err := writeTrends(last, trends); err != nil {\n\t\treturn err\n\t}\n",
+			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := writeTrends(last, trends); err != nil {\n\t\treturn err\n\t}\n"}},
 		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
 	},
 	{

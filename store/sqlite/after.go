@@ -10,29 +10,29 @@ import (
 )
 
 // An enqueuer is what the drafts of one enqueue share.
-type intake struct {
-	sink
+type enqueuer struct {
+	executor
 	now     int64
 	lenient bool // a draft whose idempotency key was used is left out, even if the drafts differ
 
-	open     map[holdfast.ID]bool        // groups that were found open
-	came     map[holdfast.ID]holdfast.ID // earlier drafts of this call that are members, and the ids of their jobs
-	attended map[holdfast.ID]bool        // groups that were flagged because a draft waits for an ended member
+	openGroups map[holdfast.ID]bool        // groups that were found open
+	became     map[holdfast.ID]holdfast.ID // earlier drafts of this call that are members, and the ids of their jobs
+	flagged    map[holdfast.ID]bool        // groups that were flagged because a draft waits for an ended member
 }
 
 // checkGroup refuses a draft whose group takes no members, and returns the members for which it waits.
-func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
+func (e *enqueuer) checkGroup(d *holdfast.Draft) (after []holdfast.ID, err error) {
 	if d.Group.IsZero() {
 		return nil, nil
 	}
-	if !e.open[d.Group] {
-		if err := takesMembers(e, d.Group); err != nil {
+	if !e.openGroups[d.Group] {
+		if err := checkOpen(e, d.Group); err != nil {
 			return nil, err
 		}
-		if e.open == nil {
-			e.open = map[holdfast.ID]bool{}
+		if e.openGroups == nil {
+			e.openGroups = map[holdfast.ID]bool{}
 		}
-		e.open[d.Group] = true
+		e.openGroups[d.Group] = true
 	}
 	for _, id := range d.After {
 		upstream, err := e.upstream(d, id)
@@ -46,11 +46,11 @@ func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
 
 // upstream returns the member for which a draft waits: an earlier draft of the same call (or the existing job that it
 // met), or a stored job.
-func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error) {
-	if became, ok := e.came[id]; ok {
+func (e *enqueuer) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error) {
+	if became, ok := e.became[id]; ok {
 		id = became
 	}
-	if e.came[id] == id { // made by this call: it is live, and its row may not be written yet
+	if e.became[id] == id { // made by this call: it is live, and its row may not be written yet
 		return id, nil
 	}
 	var group holdfast.ID
@@ -62,32 +62,32 @@ func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error
 	if !found || group != d.Group {
 		return id, rule.NotMember(id)
 	}
-	if ended && !e.attended[d.Group] { // its end was handled before, so the group must be evaluated again
-		if e.attended == nil {
-			e.attended = map[holdfast.ID]bool{}
+	if ended && !e.flagged[d.Group] { // its end was handled before, so the group must be evaluated again
+		if e.flagged == nil {
+			e.flagged = map[holdfast.ID]bool{}
 		}
-		e.attended[d.Group] = true
+		e.flagged[d.Group] = true
 		_, err = e.exec("flag_group", d.Group)
 	}
 	return id, err
 }
 
 // rememberID keeps the job of a draft for later drafts that wait for it.
-func (e *intake) remember(d *holdfast.Draft, became holdfast.ID, existing bool) {
+func (e *enqueuer) rememberID(d *holdfast.Draft, became holdfast.ID, existing bool) {
 	if d.Group.IsZero() {
 		return
 	}
-	if e.came == nil {
-		e.came = map[holdfast.ID]holdfast.ID{}
+	if e.became == nil {
+		e.became = map[holdfast.ID]holdfast.ID{}
 	}
 	if existing && became == d.ID {
 		return // it existed before this call, so it is looked up like any other job
 	}
-	e.came[d.ID] = became
+	e.became[d.ID] = became
 }
 
 // insertWaiting writes for which members a job waits, each once, and the row with which it waits.
-func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
+func (e *enqueuer) insertWaiting(d *holdfast.Draft, after []holdfast.ID, due any) error {
 	for i, id := range after {
 		if slices.Contains(after[:i], id) {
 			continue // two drafts that became the same job
@@ -104,21 +104,21 @@ func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
 }
 
 // An upstreamState is what the members for which a job waits have done.
-type judgement struct {
-	starts bool        // all have ended, so the job may start
-	bad    holdfast.ID // the first that did not complete, although it has to; zero: none
-	how    string      // the state in which that one ended
+type upstreamState struct {
+	allEnded    bool        // all have ended, so the job may start
+	failedID    holdfast.ID // the first that did not complete, although it has to; zero: none
+	failedState string      // the state in which that one ended
 }
 
 // readUpstreams reads how the members ended for which a job waits.
-func (s *session) judge(job holdfast.ID) (j judgement, err error) {
-	j.starts = true
+func (s *session) readUpstreams(job holdfast.ID) (j upstreamState, err error) {
+	j.allEnded = true
 	err = s.rows("find_upstream_states", []any{job}, func(st *sqlite.Stmt) error {
 		switch state := holdfast.State(st.ColumnText(2)); {
 		case state == "":
-			j.starts = false
-		case state != holdfast.Complete && st.ColumnInt(1) == 0 && j.bad.IsZero():
-			j.bad, j.how = columnID(st, 0), string(state)
+			j.allEnded = false
+		case state != holdfast.Complete && st.ColumnInt(1) == 0 && j.failedID.IsZero():
+			j.failedID, j.failedState = columnID(st, 0), string(state)
 		}
 		return nil
 	})
@@ -126,28 +126,28 @@ func (s *session) judge(job holdfast.ID) (j judgement, err error) {
 }
 
 // undecided reports whether the job has to go on waiting.
-func (j judgement) nothing() bool { return !j.starts && j.bad.IsZero() }
+func (j upstreamState) undecided() bool { return !j.allEnded && j.failedID.IsZero() }
 
 // resolveFollower starts or cancels a member that waits for others, if their ends decide that. done is false if it has
 // to go on waiting or no longer waits.
-func (t *tx) follow(id holdfast.ID) (done, cancelled bool, err error) {
-	j, err := t.judge(id)
-	if err != nil || j.nothing() {
+func (t *tx) resolveFollower(id holdfast.ID) (done, cancelled bool, err error) {
+	j, err := t.readUpstreams(id)
+	if err != nil || j.undecided() {
 		return false, false, err
 	}
-	job, err := t.standing(holdfast.Intervention{Job: id})
+	job, err := t.findJob(holdfast.Intervention{Job: id})
 	if err != nil || !job.waiting {
 		return false, false, err
 	}
-	if !j.bad.IsZero() {
+	if !j.failedID.IsZero() {
 		return true, true, t.cancelFollower(job, j)
 	}
-	return true, false, t.start(job)
+	return true, false, t.startFollower(job)
 }
 
 // startFollower makes a member claimable whose upstreams have ended, once its own time has come. A member without a
 // time of its own starts at once, even if the clock was set back since it was enqueued.
-func (t *tx) start(job standing) error {
+func (t *tx) startFollower(job jobState) error {
 	if job.due > t.now && job.due != job.created {
 		_, err := t.exec("clear_group_wait", job.job)
 		return err
@@ -161,21 +161,21 @@ func (t *tx) start(job standing) error {
 }
 
 // cancelFollower ends a member that never ran, because a member for which it waited did not complete.
-func (t *tx) cancelFollower(job standing, j judgement) error {
+func (t *tx) cancelFollower(job jobState, j upstreamState) error {
 	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
-	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.bad); err != nil {
+	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.failedID); err != nil {
 		return err
 	}
 	if _, err := t.exec("unique_free", job.job, false); err != nil {
 		return err
 	}
-	t.happened(holdfast.EventCancelled, &job.job, job.token)
+	t.emit(holdfast.EventCancelled, &job.job, job.token)
 	how := "failed"
-	if j.how == string(holdfast.Cancelled) {
+	if j.failedState == string(holdfast.Cancelled) {
 		how = "was cancelled"
 	}
-	i := holdfast.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.bad, how)}
-	return t.event(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
+	i := holdfast.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.failedID, how)}
+	return t.addJobEvent(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
 }

@@ -5,7 +5,7 @@ import "github.com/holdfastdev/holdfast"
 // artifact records an artifact of a job, or that it has expired. The job must exist: retention finds artifacts by their
 // job.
 func (t *tx) artifact(a *holdfast.Artifact) error {
-	if _, err := t.standing(holdfast.Intervention{Job: a.Job}); err != nil {
+	if _, err := t.findJob(holdfast.Intervention{Job: a.Job}); err != nil {
 		return err
 	}
 	if a.Expired {

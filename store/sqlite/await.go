@@ -17,11 +17,11 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	if err := ctx.Err(); err != nil {
 		return holdfast.Wake{}, err
 	}
-	w, wake := s.bell.join(queues)
+	w, wake := s.waker.register(queues)
 	if w == nil {
 		return wake, nil
 	}
-	defer s.bell.leave(w)
+	defer s.waker.unregister(w)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -31,16 +31,16 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 		return holdfast.Wake{}, nil
 	case <-ctx.Done():
 		return holdfast.Wake{}, ctx.Err()
-	case <-s.bell.closed:
+	case <-s.waker.closed:
 		return holdfast.Wake{}, errClosed
 	}
 }
 
 // A wakeup says which waiters a committed call concerns.
-type news struct {
-	work   []string // queues that may have work now
-	all    bool     // every queue may have work now
-	cancel bool     // a processing job was asked to stop
+type wakeup struct {
+	queues    []string // queues that may have work now
+	allQueues bool     // every queue may have work now
+	cancel    bool     // a processing job was asked to stop
 }
 
 // A waiter is one call of Await.
@@ -51,107 +51,107 @@ type waiter struct {
 
 // A waker wakes the calls of Await. A wake-up that comes while no waiter listens is kept for the next one, so that none
 // is lost between an empty claim and the Await that follows it.
-type bell struct {
-	begin  func() // tells the writer that the first waiter has come
-	closed chan struct{}
-	count  atomic.Int32
+type waker struct {
+	onFirstWaiter func() // tells the writer that the first waiter has come
+	closed        chan struct{}
+	waiting       atomic.Int32
 
-	mu      sync.Mutex
-	rung    int // how many wake-ups there were
-	waiters map[*waiter]struct{}
-	work    map[string]bool
-	cancel  bool
+	mu            sync.Mutex
+	rounds        int // how many wake-ups there were
+	waiters       map[*waiter]struct{}
+	pendingQueues map[string]bool
+	pendingCancel bool
 }
 
-func newBell() *bell {
-	return &bell{closed: make(chan struct{}), waiters: map[*waiter]struct{}{}, work: map[string]bool{}}
+func newWaker() *waker {
+	return &waker{closed: make(chan struct{}), waiters: map[*waiter]struct{}{}, pendingQueues: map[string]bool{}}
 }
 
-func (b *bell) close() { close(b.closed) }
+func (b *waker) close() { close(b.closed) }
 
 // hasWaiters reports whether an Await is in progress.
-func (b *bell) awaited() bool { return b.count.Load() > 0 }
+func (b *waker) hasWaiters() bool { return b.waiting.Load() > 0 }
 
 // register adds a waiter for the queues. If a wake-up for them is pending, register returns it and no waiter.
-func (b *bell) join(queues []string) (*waiter, holdfast.Wake) {
+func (b *waker) register(queues []string) (*waiter, holdfast.Wake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wake := holdfast.Wake{Cancel: b.cancel}
+	wake := holdfast.Wake{Cancel: b.pendingCancel}
 	for _, queue := range queues {
-		wake.Work = wake.Work || b.work[queue]
-		delete(b.work, queue)
+		wake.Work = wake.Work || b.pendingQueues[queue]
+		delete(b.pendingQueues, queue)
 	}
 	if len(queues) == 0 {
-		wake.Work = len(b.work) > 0
-		clear(b.work)
+		wake.Work = len(b.pendingQueues) > 0
+		clear(b.pendingQueues)
 	}
-	b.cancel = false
+	b.pendingCancel = false
 	if wake.Work || wake.Cancel {
 		return nil, wake
 	}
 	w := &waiter{queues: queues, wake: make(chan holdfast.Wake, 1)}
 	b.waiters[w] = struct{}{}
-	if b.count.Add(1) == 1 {
-		b.begin()
+	if b.waiting.Add(1) == 1 {
+		b.onFirstWaiter()
 	}
 	return w, holdfast.Wake{}
 }
 
 // unregister removes a waiter.
-func (b *bell) leave(w *waiter) {
+func (b *waker) unregister(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiters, w)
-	b.count.Add(-1)
+	b.waiting.Add(-1)
 }
 
 // round returns how many wake-ups there were.
-func (b *bell) rings() int {
+func (b *waker) round() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rung
+	return b.rounds
 }
 
 // drained tells the waker that a claim has emptied these queues, so that a pending wake-up for them is no longer
 // needed. If there was a wake-up since the claim began at the given round, it is kept: the claim may not have seen that
 // work.
-func (b *bell) drained(queues []string, rings int) {
+func (b *waker) drained(queues []string, round int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, queue := range queues {
-		if b.rung == rings {
-			delete(b.work, queue)
+		if b.rounds == round {
+			delete(b.pendingQueues, queue)
 		}
 	}
 }
 
 // notifyGroup wakes the waiters that a committed group concerns, in the order of its calls.
-func (b *bell) strike(group []*call, known *lanes) {
+func (b *waker) notifyGroup(group []*call, known *laneCache) {
 	for _, c := range group {
-		if n := &c.news; n.all || n.cancel || len(n.work) > 0 {
-			b.ring(*n, known)
+		if n := &c.wakeup; n.allQueues || n.cancel || len(n.queues) > 0 {
+			b.notify(*n, known)
 		}
 	}
 }
 
 // notify wakes the waiters that a wakeup concerns, and keeps it for later ones.
-func (b *bell) ring(n news, known *lanes) {
+func (b *waker) notify(n wakeup, known *laneCache) {
 	var queues []string
-	if n.all {
+	if n.allQueues {
 		queues = known.queues()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rung++
-	for _, queue := range n.work {
-		b.work[queue] = true
+	b.rounds++
+	for _, queue := range n.queues {
+		b.pendingQueues[queue] = true
 	}
 	for _, queue := range queues {
-		b.work[queue] = true
+		b.pendingQueues[queue] = true
 	}
-	b.cancel = b.cancel || n.cancel
+	b.pendingCancel = b.pendingCancel || n.cancel
 	for w := range b.waiters {
-		wake := holdfast.Wake{Work: n.reaches(w.queues), Cancel: n.cancel}
+		wake := holdfast.Wake{Work: n.concerns(w.queues), Cancel: n.cancel}
 		if !wake.Work && !wake.Cancel {
 			continue
 		}
@@ -163,6 +163,6 @@ func (b *bell) ring(n news, known *lanes) {
 }
 
 // concerns reports whether a waiter for these queues is to be woken.
-func (n *news) reaches(queues []string) bool {
-	return n.all || len(queues) == 0 && len(n.work) > 0 || slices.ContainsFunc(n.work, func(queue string) bool { return slices.Contains(queues, queue) })
+func (n *wakeup) concerns(queues []string) bool {
+	return n.allQueues || len(queues) == 0 && len(n.queues) > 0 || slices.ContainsFunc(n.queues, func(queue string) bool { return slices.Contains(queues, queue) })
 }

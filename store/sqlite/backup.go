@@ -16,17 +16,17 @@ import (
 
 // tokenLeap is by how much a restore raises tokens: more than the number of claims of one job between a backup and its
 // restore.
-const leap = 1 << 20
+const tokenLeap = 1 << 20
 
 // Backup copies the store into a new file as it is at one moment, while other calls continue. Everything that was
 // acknowledged before the call is in the copy. The file gets its name when it is complete and on disk: a failed backup
 // leaves no file.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	if err := unused(path); err != nil {
+	if err := checkUnused(path); err != nil {
 		return err
 	}
-	return explain(appear(path, func(part string) error {
-		return duplicate(ctx, s.writer.cfg.Path, part)
+	return explain(writeNewFile(path, func(part string) error {
+		return copyDatabase(ctx, s.writer.cfg.Path, part)
 	}))
 }
 
@@ -35,23 +35,23 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 // the leases that the backup contains expire. The restore is recorded in the story of the subject "store".
 func Restore(ctx context.Context, backup, path string) error {
 	for _, name := range []string{path, path + "-wal", path + "-journal"} { // SQLite would use the log of another file as this one's
-		if err := unused(name); err != nil {
+		if err := checkUnused(name); err != nil {
 			return err
 		}
 	}
-	if err := sound(ctx, backup); err != nil {
+	if err := checkBackup(ctx, backup); err != nil {
 		return explain(err)
 	}
-	return explain(appear(path, func(part string) error {
-		if err := duplicate(ctx, backup, part); err != nil {
+	return explain(writeNewFile(path, func(part string) error {
+		if err := copyDatabase(ctx, backup, part); err != nil {
 			return err
 		}
-		return raise(ctx, part)
+		return raiseTokens(ctx, part)
 	}))
 }
 
 // checkUnused refuses a path that exists, or that cannot be a file.
-func unused(path string) error {
+func checkUnused(path string) error {
 	if err := checkPath(path); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func unused(path string) error {
 }
 
 // checkBackup refuses a file that is damaged, or that is not a backup of a store that this binary knows.
-func sound(ctx context.Context, path string) error {
+func checkBackup(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return unavailable("the backup cannot be read: check the name of the file and its permissions", err)
 	}
@@ -75,7 +75,7 @@ func sound(ctx context.Context, path string) error {
 	}
 	defer s.close()
 	s.conn.SetInterrupt(ctx.Done())
-	verdict, err := s.ask("PRAGMA quick_check(1)")
+	verdict, err := s.queryValue("PRAGMA quick_check(1)")
 	if err != nil {
 		return err
 	}
@@ -91,35 +91,35 @@ func sound(ctx context.Context, path string) error {
 
 // writeNewFile lets write create a file under a temporary name, and gives it its name when it is complete and on disk.
 // After a failure no file is left.
-func appear(path string, write func(part string) error) (err error) {
+func writeNewFile(path string, write func(part string) error) (err error) {
 	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+holdfast.NewID().String()+".part")
 	defer func() {
 		for _, left := range []string{"", "-journal", "-wal", "-shm"} {
 			_ = os.Remove(part + left) // by now the file has its final name, or is of no use
 		}
 	}()
-	empty, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, private)
+	empty, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, privateMode)
 	if err != nil {
 		return unavailable("the file cannot be created: check the permissions of its directory", err)
 	}
-	if err := errors.Join(empty.Close(), write(part), flush(part)); err != nil {
+	if err := errors.Join(empty.Close(), write(part), syncPath(part)); err != nil {
 		return err
 	}
 	if err := os.Link(part, path); errors.Is(err, fs.ErrExist) {
 		return conflict(holdfast.ID{}, "another process has created file %s meanwhile: name another", filepath.Base(path))
 	} else if err != nil { // the file system may not support hard links
-		if err := errors.Join(unused(path), os.Rename(part, path)); err != nil {
+		if err := errors.Join(checkUnused(path), os.Rename(part, path)); err != nil {
 			return err
 		}
 	}
 	if runtime.GOOS == "windows" { // a directory cannot be synced there, and need not be
 		return nil
 	}
-	return flush(filepath.Dir(path))
+	return syncPath(filepath.Dir(path))
 }
 
 // syncPath syncs a file, or the entries of a directory, to disk.
-func flush(path string) error {
+func syncPath(path string) error {
 	mode := os.O_RDWR
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		mode = os.O_RDONLY
@@ -132,17 +132,17 @@ func flush(path string) error {
 }
 
 // pagesPerStep is how many pages are copied between two checks of the context.
-const stride = 1000
+const pagesPerStep = 1000
 
 // copyDatabase copies a database into an empty file, page by page, as it is when the copy begins. A read transaction
 // keeps that moment, and no writer waits for it. The copy needs no write-ahead log.
-func duplicate(ctx context.Context, from, to string) (err error) {
+func copyDatabase(ctx context.Context, from, to string) (err error) {
 	src, err := (&reader{path: from}).open()
 	if err != nil {
 		return err
 	}
 	defer src.close()
-	if err := src.run("BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
+	if err := src.runScript("BEGIN; SELECT count(*) FROM sqlite_schema"); err != nil {
 		return err
 	}
 	dst, err := connect(Config{Path: to}, sqlite.OpenReadWrite)
@@ -156,13 +156,13 @@ func duplicate(ctx context.Context, from, to string) (err error) {
 	}
 	for more := true; more && err == nil; {
 		if err = ctx.Err(); err == nil {
-			more, err = pages.Step(stride)
+			more, err = pages.Step(pagesPerStep)
 		}
 	}
 	if err = errors.Join(err, pages.Close()); err != nil {
 		return err
 	}
-	mode, err := dst.ask("PRAGMA journal_mode = DELETE")
+	mode, err := dst.queryValue("PRAGMA journal_mode = DELETE")
 	if err == nil && mode != "delete" {
 		err = unavailable("the copy could not be completed: try again", nil)
 	}
@@ -170,24 +170,24 @@ func duplicate(ctx context.Context, from, to string) (err error) {
 }
 
 // raiseTokens raises the tokens of all live jobs, and records the restore.
-func raise(ctx context.Context, path string) error {
+func raiseTokens(ctx context.Context, path string) error {
 	s, err := Open(ctx, Config{Path: path, MinFree: -1})
 	if err != nil {
 		return err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
 		for _, name := range []string{"raise_token_floor", "raise_ready_tokens", "raise_later_tokens", "raise_deadline_tokens"} {
-			if _, err := t.exec(name, leap); err != nil {
+			if _, err := t.exec(name, tokenLeap); err != nil {
 				return err
 			}
 		}
-		leases, err := t.readLeases("lease_expired", int64(math.MaxInt64))
+		leases, err := t.readBatches("lease_expired", int64(math.MaxInt64))
 		if err != nil {
 			return err
 		}
 		for _, l := range leases {
 			for i := range l.members {
-				l.members[i].token += leap
+				l.members[i].token += tokenLeap
 			}
 			jobs, text := l.columns()
 			if len(l.members) == 0 { // a damaged batch is left for the integrity check
@@ -197,7 +197,7 @@ func raise(ctx context.Context, path string) error {
 				return err
 			}
 		}
-		return t.tellOf("store", "restore", rule.Machine, "from a backup: tokens go on beyond all that were given before")
+		return t.addSubjectEvent("store", "restore", rule.Machine, "from a backup: tokens go on beyond all that were given before")
 	})
 	return errors.Join(err, s.Close())
 }

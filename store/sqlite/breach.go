@@ -26,7 +26,7 @@ func (s *Store) Breach(ctx context.Context, limit int) (jobs []holdfast.ID, err 
 }
 
 // A deadline is the time by which the next attempt of a job has to start, with how the job waits now.
-type promise struct {
+type deadline struct {
 	at         int64
 	job        holdfast.ID
 	token      int
@@ -35,15 +35,15 @@ type promise struct {
 }
 
 // maxDeadlinePages is how many pages of met deadlines one Breach reads before it leaves the rest to the next.
-const glimpses = 20
+const maxDeadlinePages = 20
 
 // breach reads due deadlines, a page at a time, until it has found enough missed ones. A deadline was missed if the job
 // still waits with the same token. Deadlines that were read are deleted.
 func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
-	for range glimpses {
-		var due []promise
+	for range maxDeadlinePages {
+		var due []deadline
 		err := t.rows("find_due_deadlines", []any{t.now, limit - len(jobs)}, func(st *sqlite.Stmt) error {
-			due = append(due, promise{st.ColumnInt64(0), columnID(st, 1), st.ColumnInt(2), st.ColumnInt(3), st.ColumnInt(4)})
+			due = append(due, deadline{st.ColumnInt64(0), columnID(st, 1), st.ColumnInt(2), st.ColumnInt(3), st.ColumnInt(4)})
 			return nil
 		})
 		if err != nil || len(due) == 0 {
@@ -54,7 +54,7 @@ func breach(t *tx, limit int) (jobs []holdfast.ID, err error) {
 				continue
 			}
 			why := "its next attempt did not start by " + instant(p.at).Format(time.RFC3339)
-			if err := t.event(holdfast.Intervention{Job: p.job, Actor: rule.Machine, Reason: why}, "breach", p.token, p.generation); err != nil {
+			if err := t.addJobEvent(holdfast.Intervention{Job: p.job, Actor: rule.Machine, Reason: why}, "breach", p.token, p.generation); err != nil {
 				return nil, err
 			}
 			jobs = append(jobs, p.job)

@@ -14,7 +14,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 		return "", err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		job, err := t.standing(i)
+		job, err := t.findJob(i)
 		if err != nil {
 			return err
 		}
@@ -22,7 +22,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 			return err
 		}
 		if state == holdfast.Processing {
-			return t.askToStop(i, job)
+			return t.requestCancel(i, job)
 		}
 		return t.cancelQueued(i, job)
 	})
@@ -33,27 +33,27 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 }
 
 // requestCancel writes a request that the job's settlement obeys. If there is one already, it stays as it is.
-func (t *tx) askToStop(i holdfast.Intervention, job standing) error {
-	first, err := t.exec("cancel_add", i.Job, t.now, i.Actor, orNull(i.Reason))
+func (t *tx) requestCancel(i holdfast.Intervention, job jobState) error {
+	first, err := t.exec("cancel_add", i.Job, t.now, i.Actor, nullIfEmpty(i.Reason))
 	if err != nil || first == 0 {
 		return err
 	}
-	t.news.cancel = true
-	return t.event(i, "cancel", job.token, job.generation)
+	t.wakeup.cancel = true
+	return t.addJobEvent(i, "cancel", job.token, job.generation)
 }
 
 // cancelQueued ends a queued job as cancelled.
-func (t *tx) cancelQueued(i holdfast.Intervention, job standing) error {
-	if err := t.leaveQueue(i.Job); err != nil {
+func (t *tx) cancelQueued(i holdfast.Intervention, job jobState) error {
+	if err := t.removeQueued(i.Job); err != nil {
 		return err
 	}
 	_, err := t.exec("finish", i.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, nil, t.now, holdfast.Cancelled, nil, nil, nil, nil, false)
 	if err != nil {
 		return err
 	}
-	t.happened(holdfast.EventCancelled, &i.Job, job.token)
+	t.emit(holdfast.EventCancelled, &i.Job, job.token)
 	if _, err := t.exec("unique_free", i.Job, false); err != nil {
 		return err
 	}
-	return t.event(i, "cancel", job.token, job.generation)
+	return t.addJobEvent(i, "cancel", job.token, job.generation)
 }

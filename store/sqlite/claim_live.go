@@ -6,14 +6,14 @@ import (
 )
 
 // A liveJob is a processing job under one token. Its lane cannot change while it is processing.
-type attempt struct {
+type liveJob struct {
 	job   holdfast.ID
 	token int
 }
 
 // countLive counts the processing jobs by line, for holds that limit them. It reads the members of all batches; their
 // lanes are looked up once and remembered while the jobs are processing.
-func (p *planner) count(s *session) (live map[int64]int, err error) {
+func (p *claimPlanner) countLive(s *session) (live map[int64]int, err error) {
 	var members []member
 	err = s.rows("read_live_members", nil, func(st *sqlite.Stmt) error {
 		jobs := make([]byte, st.ColumnLen(0))
@@ -24,14 +24,14 @@ func (p *planner) count(s *session) (live map[int64]int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.locate(s, members); err != nil {
+	if err := p.findLiveLanes(s, members); err != nil {
 		return nil, err
 	}
-	live, kept := map[int64]int{}, make(map[attempt]int64, len(members))
+	live, kept := map[int64]int{}, make(map[liveJob]int64, len(members))
 	for i := range members {
 		m := &members[i]
-		at := attempt{m.job, m.token}
-		number := p.live[at]
+		at := liveJob{m.job, m.token}
+		number := p.liveLanes[at]
 		if kept[at] = number; number == 0 {
 			continue // a job without facts is left for the integrity check
 		}
@@ -40,39 +40,39 @@ func (p *planner) count(s *session) (live map[int64]int, err error) {
 		}
 		live[number]++
 	}
-	p.live = kept
+	p.liveLanes = kept
 	return live, nil
 }
 
 // findLiveLanes looks up the lanes of members that are not remembered yet.
-func (p *planner) locate(s *session, members []member) error {
-	if p.live == nil {
-		p.live = map[attempt]int64{}
+func (p *claimPlanner) findLiveLanes(s *session, members []member) error {
+	if p.liveLanes == nil {
+		p.liveLanes = map[liveJob]int64{}
 	}
 	fresh := map[holdfast.ID]int{}
 	var jobs []holdfast.ID
 	for i := range members {
-		if _, known := p.live[attempt{members[i].job, members[i].token}]; !known {
+		if _, known := p.liveLanes[liveJob{members[i].job, members[i].token}]; !known {
 			fresh[members[i].job] = members[i].token
 			jobs = append(jobs, members[i].job)
 		}
 	}
-	return s.some("find_job_lanes", jobs, func(st *sqlite.Stmt) error {
+	return s.rowsByID("find_job_lanes", jobs, func(st *sqlite.Stmt) error {
 		id := columnID(st, 0)
-		p.live[attempt{id, fresh[id]}] = st.ColumnInt64(1)
+		p.liveLanes[liveJob{id, fresh[id]}] = st.ColumnInt64(1)
 		return nil
 	})
 }
 
 // idsPerQuery is how many ids a statement with a list of ids has.
-const handful = 16
+const idsPerQuery = 16
 
 // rowsByID runs a statement with a list of ids, idsPerQuery ids at a time, and calls each for every row. each may be
 // nil if the statement returns no rows.
-func (s *session) some(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
+func (s *session) rowsByID(name string, jobs []holdfast.ID, each func(*sqlite.Stmt) error) error {
 	for len(jobs) > 0 {
-		args := make([]any, handful)
-		n := min(handful, len(jobs))
+		args := make([]any, idsPerQuery)
+		n := min(idsPerQuery, len(jobs))
 		for i := range n {
 			args[i] = jobs[i]
 		}

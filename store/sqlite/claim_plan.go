@@ -14,115 +14,115 @@ import (
 )
 
 // weightRoom is the room of the records that hold the weights of owners.
-const shares = "share"
+const weightRoom = "share"
 
 // A claimPlanner is what claims remember from one to the next. A claim uses it while it has the connection of
 // Store.claims, so only one claim uses it at a time; the fields cachedPriority, cacheOutdated and those under mu are
 // also used by other calls.
 //
 // What it remembers only says where to look for jobs. It never decides whether a job may be taken.
-type planner struct {
-	lanes   *lanes
-	turns   lane.Turns
-	brought int               // how many jobs the last claim took
-	crowds  map[string]*crowd // by scope: the lines that were not empty, remembered where there are many
-	many    int               // how many lines were not empty at the last search
-	surveys int               // searches for lines since the store was opened
-	live    map[attempt]int64 // the lanes of processing jobs, as far as they were needed
+type claimPlanner struct {
+	lanes       *laneCache
+	turns       lane.Turns
+	lastClaimed int                   // how many jobs the last claim took
+	caches      map[string]*lineCache // by scope: the lines that were not empty, remembered where there are many
+	nonEmpty    int                   // how many lines were not empty at the last search
+	searches    int                   // searches for lines since the store was opened
+	liveLanes   map[liveJob]int64     // the lanes of processing jobs, as far as they were needed
 
-	top     atomic.Pointer[int64] // the least urgent of the first priorities that the caches remember; nil: none remembers any
-	stirred atomic.Bool           // a job was enqueued that is more urgent than that
+	cachedPriority atomic.Pointer[int64] // the least urgent of the first priorities that the caches remember; nil: none remembers any
+	cacheOutdated  atomic.Bool           // a job was enqueued that is more urgent than that
 
-	mu      sync.Mutex
-	weights map[string]float64
-	weighed time.Time
+	mu            sync.Mutex
+	weights       map[string]float64
+	weightsReadAt time.Time
 }
 
 // A claimRequest is a claim with what is decided before it is planned.
-type errand struct {
+type claimRequest struct {
 	holdfast.Claim
 	scope *lane.Scope
-	guard bool // this claim shares evenly between priorities, so that none starves
+	even  bool // this claim shares evenly between priorities, so that none starves
 }
 
 // view returns a claimView for the request on one connection.
-func (e *errand) view(s *session, now int64, known *lanes) *view {
-	return &view{session: s, now: now, lanes: known, scope: e.scope, slots: e.OwnerSlots, busy: e.Busy, bytes: e.Bytes}
+func (e *claimRequest) view(s *session, now int64, known *laneCache) *claimView {
+	return &claimView{session: s, now: now, lanes: known, scope: e.scope, slots: e.OwnerSlots, busy: e.Busy, bytes: e.Bytes}
 }
 
 // plan plans a claim. If the chosen jobs have more bytes than the claim may have, plan repeats with a limit of at most
 // half as many jobs, until they fit. Jobs cannot be left out of a finished plan instead: which jobs are chosen depends
 // on how many are wanted.
-func (p *planner) look(v *view, e errand) (seen sight, err error) {
+func (p *claimPlanner) plan(v *claimView, e claimRequest) (plan claimPlan, err error) {
 	for {
-		if seen, err = p.lookFor(v, e); err != nil || !seen.full {
-			return seen, err
+		if plan, err = p.planOnce(v, e); err != nil || !plan.full {
+			return plan, err
 		}
-		p.undo(&seen)
-		p.forget(v.scope)
-		e.Limit = min(e.Limit, len(seen.leases)) / 2
-		writes := v.writes
+		p.undoTurns(&plan)
+		p.dropCache(v.scope)
+		e.Limit = min(e.Limit, len(plan.leases)) / 2
+		writes := v.onWriter
 		v = e.view(v.session, v.now, p.lanes)
-		v.writes = writes
+		v.onWriter = writes
 	}
 }
 
 // planOnce plans a claim of e.Limit jobs. If it planned from remembered lines and found fewer jobs than wanted, it
 // searches all lines and plans again: memory may delay a job, but a claim that comes back short has looked at
 // everything.
-func (p *planner) lookFor(v *view, e errand) (seen sight, err error) {
-	if p.stirred.Swap(false) { // before the first read: a job that is enqueued later concerns the next claim
-		clear(p.crowds)
+func (p *claimPlanner) planOnce(v *claimView, e claimRequest) (plan claimPlan, err error) {
+	if p.cacheOutdated.Swap(false) { // before the first read: a job that is enqueued later concerns the next claim
+		clear(p.caches)
 	}
-	if err := v.behold(); err != nil {
-		return seen, err
+	if err := v.readHolds(); err != nil {
+		return plan, err
 	}
-	old, err := p.survey(v)
+	old, err := p.findLines(v)
 	if err != nil || len(v.lines) == 0 && !old {
-		return seen, err
+		return plan, err
 	}
-	if seen, err = p.sight(v, e); err == nil && old && !seen.full && len(seen.leases)+len(seen.aside) < e.Limit {
-		p.undo(&seen)
-		p.forget(v.scope) // the remembered lines are not enough: search again
+	if plan, err = p.chooseJobs(v, e); err == nil && old && !plan.full && len(plan.leases)+len(plan.setAside) < e.Limit {
+		p.undoTurns(&plan)
+		p.dropCache(v.scope) // the remembered lines are not enough: search again
 		v.lines = nil
-		if _, err = p.survey(v); err == nil {
-			seen, err = p.sight(v, e)
+		if _, err = p.findLines(v); err == nil {
+			plan, err = p.chooseJobs(v, e)
 		}
 	}
-	return seen, err
+	return plan, err
 }
 
 // findLines finds the non-empty open lines of a view, and reports whether it took them from a cache.
-func (p *planner) survey(v *view) (old bool, err error) {
+func (p *claimPlanner) findLines(v *claimView) (old bool, err error) {
 	name := v.scope.Key()
-	if known := p.crowds[name]; !v.writes && known.fits(v) {
-		v.lines, v.crowd = known.lines, known
+	if known := p.caches[name]; !v.onWriter && known.validFor(v) {
+		v.lines, v.cache = known.lines, known
 		return true, nil
 	}
-	if p.surveys++; p.surveys%64 == 0 {
-		p.many = 0 // search all lines again now and then: there may be few by now
+	if p.searches++; p.searches%64 == 0 {
+		p.nonEmpty = 0 // search all lines again now and then: there may be few by now
 	}
 	began := time.Now()
-	all, many, err := v.survey(p.many)
-	p.many = many
-	delete(p.crowds, name)
-	if !v.writes && (len(all) > crowded || len(v.lines) > manyLines && v.alone()) { // also where most lines are held, because walking past them takes long
-		if p.crowds == nil || len(p.crowds) >= mostCrowds {
-			p.crowds = map[string]*crowd{}
+	all, many, err := v.findLines(p.nonEmpty)
+	p.nonEmpty = many
+	delete(p.caches, name)
+	if !v.onWriter && (len(all) > minCachedLines || len(v.lines) > manyLines && v.singleOwner()) { // also where most lines are held, because walking past them takes long
+		if p.caches == nil || len(p.caches) >= maxCaches {
+			p.caches = map[string]*lineCache{}
 		}
-		v.crowd = newCrowd(v, began)
-		p.crowds[name] = v.crowd
+		v.cache = newLineCache(v, began)
+		p.caches[name] = v.cache
 	}
 	return false, err
 }
 
 // dropCache drops the remembered lines of a scope. They describe the lines after the planned claim, so they are wrong
 // if that claim was not taken.
-func (p *planner) forget(of *lane.Scope) { delete(p.crowds, of.Key()) }
+func (p *claimPlanner) dropCache(of *lane.Scope) { delete(p.caches, of.Key()) }
 
 // undoTurns takes back the turns that a plan counted, because nothing of it is taken.
-func (p *planner) undo(seen *sight) {
-	if seen.valves != nil {
+func (p *claimPlanner) undoTurns(plan *claimPlan) {
+	if plan.valves != nil {
 		p.turns.Undo()
 	}
 }
@@ -130,44 +130,44 @@ func (p *planner) undo(seen *sight) {
 // chooseJobs chooses the jobs of a claim from the lines of a view, and reads their facts. There are three ways: in
 // turns between owners (divideByTurns), in runs from many lines of one owner (takeRuns), and by merging few lines of
 // one owner in exact order (mergeLines).
-func (p *planner) sight(v *view, e errand) (seen sight, err error) {
-	seen.holds, seen.edits = v.holds, v.edits
+func (p *claimPlanner) chooseJobs(v *claimView, e claimRequest) (plan claimPlan, err error) {
+	plan.holds, plan.edits = v.holds, v.edits
 	if len(v.lines) == 0 {
-		return seen, nil
+		return plan, nil
 	}
-	if e.guard, err = p.uneven(v, e); err != nil {
-		return seen, err
+	if e.even, err = p.hasSeveralPriorities(v, e); err != nil {
+		return plan, err
 	}
-	if e.guard || v.fussy() {
-		err = p.divide(v, e, &seen)
+	if e.even || v.needsTurns() {
+		err = p.divideByTurns(v, e, &plan)
 	} else if len(v.lines) > manyLines {
-		seen.reserve(e.Limit, p.brought)
-		err = v.takeRuns(e.Limit, &seen)
-		p.setTop()
+		plan.reserve(e.Limit, p.lastClaimed)
+		err = v.takeRuns(e.Limit, &plan)
+		p.publishCachedPriority()
 	} else {
-		err = v.divide(e.Limit, &seen)
+		err = v.mergeLines(e.Limit, &plan)
 	}
 	if err != nil {
-		return seen, err
+		return plan, err
 	}
-	seen.reserve(e.Limit, p.brought)
-	for i := range seen.shares {
-		if seen.shares[i].row != nil {
+	plan.reserve(e.Limit, p.lastClaimed)
+	for i := range plan.shares {
+		if plan.shares[i].rows != nil {
 			continue // its rows were read already
 		}
-		if err := seen.read(v, &seen.shares[i]); err != nil {
-			return seen, err
+		if err := plan.readShare(v, &plan.shares[i]); err != nil {
+			return plan, err
 		}
 	}
-	seen.shares = slices.DeleteFunc(seen.shares, func(s share) bool { return len(s.row) == 0 })
-	if len(seen.shares) > 1 && !seen.sorted {
-		seen.sort()
+	plan.shares = slices.DeleteFunc(plan.shares, func(s share) bool { return len(s.rows) == 0 })
+	if len(plan.shares) > 1 && !plan.sorted {
+		plan.sort()
 	}
-	return seen, nil
+	return plan, nil
 }
 
 // reserve allocates memory for the leases at once, by what the last claim took: leases are large.
-func (v *sight) reserve(limit, brought int) {
+func (v *claimPlan) reserve(limit, brought int) {
 	if brought > 0 && v.leases == nil {
 		v.leases = make([]holdfast.Lease, 0, min(limit, brought+brought/8))
 	}
@@ -175,13 +175,13 @@ func (v *sight) reserve(limit, brought int) {
 
 // hasSeveralPriorities reports whether a claim that is to share evenly finds more than one priority among the owners
 // whose turn it is.
-func (p *planner) uneven(v *view, e errand) (bool, error) {
-	if !e.guard || v.crowd != nil && v.crowd.even {
+func (p *claimPlanner) hasSeveralPriorities(v *claimView, e claimRequest) (bool, error) {
+	if !e.even || v.cache != nil && v.cache.onePriority {
 		return false, nil
 	}
 	first, known := int16(0), false
 	turn, _ := p.turns.Next(v.owners(), e.Limit)
-	for _, l := range v.of(turn) {
+	for _, l := range v.linesOf(turn) {
 		all, err := v.priorities(l)
 		if err != nil {
 			return false, err
@@ -193,23 +193,23 @@ func (p *planner) uneven(v *view, e errand) (bool, error) {
 			first, known = priority, true
 		}
 	}
-	if v.crowd != nil && len(v.crowd.owners) == 1 {
-		v.crowd.even = true
+	if v.cache != nil && len(v.cache.owners) == 1 {
+		v.cache.onePriority = true
 	}
 	return false, nil
 }
 
 // needsTurns reports whether the order of keys alone does not decide: several owners share, or a hold lets only some
 // jobs through.
-func (v *view) fussy() bool {
+func (v *claimView) needsTurns() bool {
 	capped := v.valves.Caps()
-	return len(v.valves.Tags()) > 0 || !v.alone() || capped && slices.ContainsFunc(v.lines, func(l line) bool {
+	return len(v.valves.Tags()) > 0 || !v.singleOwner() || capped && slices.ContainsFunc(v.lines, func(l line) bool {
 		return v.valves.Capped(l.lane, l.retries())
 	})
 }
 
 // singleOwner reports whether all lines belong to one owner.
-func (v *view) alone() bool {
+func (v *claimView) singleOwner() bool {
 	return !slices.ContainsFunc(v.lines, func(l line) bool { return l.lane.Owner != v.lines[0].lane.Owner })
 }
 
@@ -217,24 +217,24 @@ func (v *view) alone() bool {
 // keys of the lines of the owners whose turn it is and lets lane.Turns pick. If the pick needs keys behind those that
 // were read, it reads twice as deep; if these owners have too few jobs, it adds owners. Each pick that is repeated is
 // undone first.
-func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
-	if v.counts() {
-		if seen.live, err = p.count(v.session); err != nil {
+func (p *claimPlanner) divideByTurns(v *claimView, e claimRequest, plan *claimPlan) (err error) {
+	if v.countsLive() {
+		if plan.live, err = p.countLive(v.session); err != nil {
 			return err
 		}
 	}
-	order := lane.Order{Jobs: e.Limit, Even: e.guard}
-	if order.Weights, err = p.weigh(v.session); err != nil {
+	order := lane.Order{Jobs: e.Limit, Even: e.even}
+	if order.Weights, err = p.readWeights(v.session); err != nil {
 		return err
 	}
 	if v.valves.Caps() {
-		room := v.fill(seen.live)
-		v.lines, v.crowd = slices.DeleteFunc(slices.Clone(v.lines), func(l line) bool { return room.Room(l.lane, l.retries()) < 1 }), nil
+		room := v.valvesWith(plan.live)
+		v.lines, v.cache = slices.DeleteFunc(slices.Clone(v.lines), func(l line) bool { return room.Room(l.lane, l.retries()) < 1 }), nil
 	}
 	owners := v.owners()
 	asked := e.Limit
-	if v.crowd != nil {
-		if done, err := p.divideCrowd(v, seen, chosen{p.turns.Choose(owners, spare*asked), 0, order}); done || err != nil {
+	if v.cache != nil {
+		if done, err := p.divideFromCache(v, plan, turnRequest{p.turns.Choose(owners, spareOwners*asked), 0, order}); done || err != nil {
 			return err
 		}
 	}
@@ -243,14 +243,14 @@ func (p *planner) divide(v *view, e errand, seen *sight) (err error) {
 		depth = e.Limit // the owner with the largest weight may get nearly all
 	}
 	for {
-		heads, err := v.heads(turn, depth, e.guard)
+		heads, err := v.readLineHeads(turn, depth, e.even)
 		if err != nil {
 			return err
 		}
-		seen.valves = v.fill(seen.live)
-		picked, deeper := p.turns.Pick(heads, seen.valves, order)
+		plan.valves = v.valvesWith(plan.live)
+		picked, deeper := p.turns.Pick(heads, plan.valves, order)
 		if !deeper && (total(picked) >= e.Limit || len(turn) == len(owners)) {
-			seen.pick(picked)
+			plan.addShares(picked)
 			return nil
 		}
 		p.turns.Undo()
@@ -271,13 +271,13 @@ func total(picked []lane.Share) (jobs int) {
 }
 
 // countsLive reports whether a hold in force limits how many jobs are processing, among the lines of the view.
-func (v *view) counts() bool {
-	return slices.ContainsFunc(v.holds, func(h held) bool { return h.atMost > 0 && h.inForce(v.now) }) &&
+func (v *claimView) countsLive() bool {
+	return slices.ContainsFunc(v.holds, func(h holdRow) bool { return h.atMost > 0 && h.inForce(v.now) }) &&
 		slices.ContainsFunc(v.lines, func(l line) bool { return v.valves.Capped(l.lane, l.retries()) })
 }
 
 // valvesWith returns new valves that have counted the processing jobs.
-func (v *view) fill(live map[int64]int) *lane.Valves {
+func (v *claimView) valvesWith(live map[int64]int) *lane.Valves {
 	valves := v.newValves()
 	for number, jobs := range live {
 		if l := v.lane(max(number, -number)); l != nil {
@@ -288,9 +288,9 @@ func (v *view) fill(live map[int64]int) *lane.Valves {
 }
 
 // owners returns the owners of the lines.
-func (v *view) owners() (names []string) {
-	if v.crowd != nil {
-		return v.crowd.owners
+func (v *claimView) owners() (names []string) {
+	if v.cache != nil {
+		return v.cache.owners
 	}
 	met := map[string]bool{}
 	for _, l := range v.lines {
@@ -304,8 +304,8 @@ func (v *view) owners() (names []string) {
 
 // readLineHeads reads the first keys of the lines of these owners; if the claim shares evenly, the first keys of each
 // priority separately.
-func (v *view) heads(turn map[string]bool, depth int, even bool) (heads []lane.Head, err error) {
-	for _, l := range v.of(turn) {
+func (v *claimView) readLineHeads(turn map[string]bool, depth int, even bool) (heads []lane.Head, err error) {
+	for _, l := range v.linesOf(turn) {
 		head := lane.Head{Share: lane.Share{Lane: l.lane, Line: l.number}}
 		if !even {
 			if head.Keys, err = v.peek(l, math.MinInt16, math.MaxInt16, depth); err != nil {
@@ -332,21 +332,21 @@ func (v *view) heads(turn map[string]bool, depth int, even bool) (heads []lane.H
 }
 
 // expireWeights makes the next claim that needs the owners' weights read them again.
-func (p *planner) forgetWeights() {
+func (p *claimPlanner) expireWeights() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.weighed = time.Time{}
+	p.weightsReadAt = time.Time{}
 }
 
 // readWeights returns the weights of owners. It reads them at most once a second. A weight that cannot be read counts
 // as absent.
-func (p *planner) weigh(s *session) (map[string]float64, error) {
+func (p *claimPlanner) readWeights(s *session) (map[string]float64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.weighed.IsZero() && time.Since(p.weighed) < time.Second {
+	if !p.weightsReadAt.IsZero() && time.Since(p.weightsReadAt) < time.Second {
 		return p.weights, nil
 	}
-	p.weights, p.weighed = map[string]float64{}, time.Now()
+	p.weights, p.weightsReadAt = map[string]float64{}, time.Now()
 	return p.weights, s.rows("read_weights", nil, func(st *sqlite.Stmt) error {
 		var body struct {
 			Weight float64 `json:"weight"`

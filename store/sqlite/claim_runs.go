@@ -19,50 +19,50 @@ const (
 
 // A lineHead is a line with a lower bound for its keys: the first key when the line was last read, or the last key that
 // this process has taken from it since.
-type head struct {
+type lineHead struct {
 	line
 	priority int64
 	job      holdfast.ID
 }
 
 // A headHeap is a heap of lines; the line with the lowest key is on top.
-type heads []head
+type headHeap []lineHead
 
-func (h heads) Len() int      { return len(h) }
-func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)   { *h = append(*h, x.(head)) }
-func (h heads) Less(i, j int) bool {
+func (h headHeap) Len() int      { return len(h) }
+func (h headHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *headHeap) Push(x any)   { *h = append(*h, x.(lineHead)) }
+func (h headHeap) Less(i, j int) bool {
 	if h[i].priority != h[j].priority {
 		return h[i].priority < h[j].priority
 	}
 	return bytes.Compare(h[i].job[:], h[j].job[:]) < 0
 }
 
-func (h *heads) Pop() any {
+func (h *headHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
 // readHeads returns the first key of every line of the view. A cache remembers them, and lives the longer for it.
-func (v *view) readHeads() (*heads, error) {
-	if v.crowd != nil && v.crowd.heads != nil {
-		return v.crowd.heads, nil
+func (v *claimView) readHeads() (*headHeap, error) {
+	if v.cache != nil && v.cache.heads != nil {
+		return v.cache.heads, nil
 	}
-	began, all := time.Now(), make(heads, 0, len(v.lines))
+	began, all := time.Now(), make(headHeap, 0, len(v.lines))
 	for _, l := range v.lines {
 		first, err := v.peek(l, math.MinInt16, math.MaxInt16, 1)
 		if err != nil {
 			return nil, err
 		}
 		if len(first) > 0 {
-			all = append(all, head{l, int64(first[0].Priority), first[0].Job})
+			all = append(all, lineHead{l, int64(first[0].Priority), first[0].Job})
 		}
 	}
 	heap.Init(&all)
-	if v.crowd != nil {
-		v.crowd.heads = &all
-		v.crowd.until = v.crowd.until.Add(rarely * time.Since(began))
+	if v.cache != nil {
+		v.cache.heads = &all
+		v.cache.until = v.cache.until.Add(cacheAgeFactor * time.Since(began))
 	}
 	return &all, nil
 }
@@ -75,30 +75,30 @@ func (v *view) readHeads() (*heads, error) {
 // urgent one of another line, unless that one was enqueued after the heads were read (see noteEnqueued). A remembered
 // head is only a lower bound: visiting its line too early costs one search. A job waits for at most runLength younger
 // jobs of the same priority from each other line.
-func (v *view) takeRuns(limit int, seen *sight) error {
+func (v *claimView) takeRuns(limit int, plan *claimPlan) error {
 	h, err := v.readHeads()
 	if err != nil {
 		return err
 	}
-	empty, last := map[int64]bool{}, map[int64]stand{}
-	for want := limit; want > 0 && len(*h) > 0 && !seen.full; {
+	empty, last := map[int64]bool{}, map[int64]readyRow{}
+	for want := limit; want > 0 && len(*h) > 0 && !plan.full; {
 		top := &(*h)[0]
 		s := share{line: top.line, limit: min(want, runLength), from: math.MinInt16, to: top.priority}
 		if at, again := last[s.number]; again { // rows that this claim has already read are still in the line
 			s.from, s.after = at.priority, at.job[:]
 		}
-		if err := seen.read(v, &s); err != nil {
+		if err := plan.readShare(v, &s); err != nil {
 			return err
 		}
-		n := len(s.row)
+		n := len(s.rows)
 		if n > 0 {
-			at := s.row[n-1]
+			at := s.rows[n-1]
 			last[s.number], top.priority, top.job = at, at.priority, at.job
-			seen.extend(s)
+			plan.appendRun(s)
 		}
 		want -= n
 		if n < s.limit { // the line has no more jobs of this priority: read its next key, or drop it
-			there, err := v.moveOn(top, last[s.number])
+			there, err := v.advance(top, last[s.number])
 			if err != nil {
 				return err
 			}
@@ -110,15 +110,15 @@ func (v *view) takeRuns(limit int, seen *sight) error {
 		}
 		heap.Fix(h, 0)
 	}
-	if v.crowd != nil {
-		v.crowd.leave(empty, v.crowd.owners)
+	if v.cache != nil {
+		v.cache.dropEmpty(empty, v.cache.owners)
 	}
 	return nil
 }
 
 // advance sets a head to the first key of its line behind the last row that the claim takes. It returns false if there
 // is none.
-func (v *view) moveOn(h *head, taken stand) (bool, error) {
+func (v *claimView) advance(h *lineHead, taken readyRow) (bool, error) {
 	from, after := taken.priority, taken.job[:]
 	if taken.job == (holdfast.ID{}) {
 		from, after = math.MinInt16, nil
@@ -132,32 +132,32 @@ func (v *view) moveOn(h *head, taken stand) (bool, error) {
 }
 
 // appendRun adds a run to the plan: to the last share if that is of the same line, otherwise as a new share.
-func (v *sight) extend(s share) {
+func (v *claimPlan) appendRun(s share) {
 	if n := len(v.shares); n > 0 && v.shares[n-1].number == s.number {
-		v.shares[n-1].row = append(v.shares[n-1].row, s.row...)
+		v.shares[n-1].rows = append(v.shares[n-1].rows, s.rows...)
 		return
 	}
 	v.shares = append(v.shares, s)
 }
 
 // publishCachedPriority tells enqueues which priority would come before everything that claims remember.
-func (p *planner) setTop() {
+func (p *claimPlanner) publishCachedPriority() {
 	var top *int64
-	for _, c := range p.crowds {
+	for _, c := range p.caches {
 		if c.heads != nil && len(*c.heads) > 0 && (top == nil || (*c.heads)[0].priority > *top) {
 			priority := (*c.heads)[0].priority
 			top = &priority
 		}
 	}
-	p.top.Store(top)
+	p.cachedPriority.Store(top)
 }
 
 // noteEnqueued drops the caches before the next claim if one of these committed jobs is more urgent than everything
 // they remember. So a claim that follows an enqueue of the same process takes the most urgent job first, whichever line
 // it is in. Other new jobs are met in their line's turn, or when the cache has expired.
-func (p *planner) arrived(drafts []holdfast.Draft) {
-	top := p.top.Load()
+func (p *claimPlanner) noteEnqueued(drafts []holdfast.Draft) {
+	top := p.cachedPriority.Load()
 	if top != nil && slices.ContainsFunc(drafts, func(d holdfast.Draft) bool { return int64(d.Priority) < *top }) {
-		p.stirred.Store(true)
+		p.cacheOutdated.Store(true)
 	}
 }

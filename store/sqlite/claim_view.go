@@ -19,32 +19,32 @@ type line struct {
 func (l line) retries() bool { return l.number < 0 }
 
 // A claimView is what one claim reads of lanes and holds on one connection, within one transaction.
-type view struct {
+type claimView struct {
 	*session
-	now    int64
-	lanes  *lanes
-	scope  *lane.Scope
-	slots  int            // the claim's limit for each owner; 0: none
-	busy   map[string]int // how many jobs of each owner the caller already runs
-	bytes  int            // the claim's limit for the bytes of all jobs; 0: none
-	writes bool           // the connection is the writer's: it sees lanes that may never be committed
+	now      int64
+	lanes    *laneCache
+	scope    *lane.Scope
+	slots    int            // the claim's limit for each owner; 0: none
+	busy     map[string]int // how many jobs of each owner the caller already runs
+	bytes    int            // the claim's limit for the bytes of all jobs; 0: none
+	onWriter bool           // the connection is the writer's: it sees lanes that may never be committed
 
-	extra  map[int64]*lane.Lane // lanes that only this transaction sees
-	edits  int64                // holdfast_feed.edits: how often facts of queued jobs were changed
-	holds  []held
-	kinds  map[string]string // the dependency of each kind; nil: not needed
-	valves *lane.Valves      // the holds in force, before processing jobs are counted
-	lines  []line            // not empty, and not closed by a hold
-	crowd  *crowd            // the same lines by owner, if there are many
+	uncommittedLanes map[int64]*lane.Lane // lanes that only this transaction sees
+	edits            int64                // holdfast_feed.edits: how often facts of queued jobs were changed
+	holds            []holdRow
+	kinds            map[string]string // the dependency of each kind; nil: not needed
+	valves           *lane.Valves      // the holds in force, before processing jobs are counted
+	lines            []line            // not empty, and not closed by a hold
+	cache            *lineCache        // the same lines by owner, if there are many
 }
 
 // readHolds reads the holds and the edit counter and, if a dependency is held, which kinds depend on what.
-func (v *view) behold() (err error) {
+func (v *claimView) readHolds() (err error) {
 	if v.holds, v.edits, err = readHolds(v.session); err != nil {
 		return err
 	}
 	v.valves = v.newValves()
-	if slices.ContainsFunc(v.holds, func(h held) bool { return h.scope == "dependency" && h.inForce(v.now) }) {
+	if slices.ContainsFunc(v.holds, func(h holdRow) bool { return h.scope == "dependency" && h.inForce(v.now) }) {
 		v.kinds = map[string]string{}
 		err = v.rows("kind_read", nil, func(st *sqlite.Stmt) error {
 			v.kinds[st.ColumnText(0)] = st.ColumnText(1)
@@ -55,11 +55,11 @@ func (v *view) behold() (err error) {
 }
 
 // newValves returns the valves of the holds in force, with the claim's own limits.
-func (v *view) newValves() *lane.Valves {
+func (v *claimView) newValves() *lane.Valves {
 	holds := make([]holdfast.Hold, 0, len(v.holds))
 	for i := range v.holds {
 		if v.holds[i].inForce(v.now) {
-			holds = append(holds, v.holds[i].hold(v.now))
+			holds = append(holds, v.holds[i].toHold(v.now))
 		}
 	}
 	valves := lane.NewValves(holds, instant(v.now))
@@ -68,8 +68,8 @@ func (v *view) newValves() *lane.Valves {
 }
 
 // lane returns a lane as the holds see it: with the dependency of its kind, unless its jobs name their own.
-func (v *view) lane(id int64) *lane.Lane {
-	l := v.extra[id]
+func (v *claimView) lane(id int64) *lane.Lane {
+	l := v.uncommittedLanes[id]
 	if l == nil {
 		l = v.lanes.lane(id)
 	}
@@ -83,35 +83,35 @@ func (v *view) lane(id int64) *lane.Lane {
 
 // probeFactor bounds the search for lines. After walking past this many times as many lines as the claim has lanes, it
 // probes the claim's own lines one by one.
-const farther = 4
+const probeFactor = 4
 
 // findLines finds the lines in the view's scope that are not empty and not closed by a hold. It walks from line to line
 // through holdfast_ready; if more lines are not empty than the claim has lanes (times probeFactor), it probes the lines
 // of the claim's own lanes instead, so that other jobs cost the claim nothing. many is how many lines were not empty at
 // the last search. findLines returns all non-empty lines if it met all of them, and at least how many there are.
-func (v *view) survey(many int) (all []int64, n int, err error) {
-	if err := v.learn(); err != nil {
+func (v *claimView) findLines(many int) (all []int64, n int, err error) {
+	if err := v.loadLanes(); err != nil {
 		return nil, many, err
 	}
-	own := v.own()
+	own := v.ownLanes()
 	if len(own) == 0 {
 		return nil, many, nil
 	}
-	if most := farther * len(own); many <= most {
-		if all, err = v.walk(most + 1); err != nil || len(all) <= most {
+	if most := probeFactor * len(own); many <= most {
+		if all, err = v.walkLines(most + 1); err != nil || len(all) <= most {
 			return all, len(all), err
 		}
 		many = len(all)
 	}
-	return nil, many, v.rows("probe_lines", []any{numbers(own)}, func(st *sqlite.Stmt) error {
-		v.admit(st.ColumnInt64(0))
+	return nil, many, v.rows("probe_lines", []any{lineNumbers(own)}, func(st *sqlite.Stmt) error {
+		v.addLine(st.ColumnInt64(0))
 		return nil
 	})
 }
 
 // ownLanes returns the lanes in the view's scope, without those whose lines are all closed.
-func (v *view) own() []*lane.Lane {
-	all := slices.AppendSeq(v.lanes.in(v.scope), maps.Values(v.extra))
+func (v *claimView) ownLanes() []*lane.Lane {
+	all := slices.AppendSeq(v.lanes.inScope(v.scope), maps.Values(v.uncommittedLanes))
 	if v.valves == nil || len(v.holds) == 0 {
 		return all
 	}
@@ -122,7 +122,7 @@ func (v *view) own() []*lane.Lane {
 }
 
 // walkLines returns up to most non-empty lines. If these are all, it adds them to the view.
-func (v *view) walk(most int) (all []int64, err error) {
+func (v *claimView) walkLines(most int) (all []int64, err error) {
 	all = []int64{}
 	err = v.rows("find_lines", []any{most}, func(st *sqlite.Stmt) error {
 		all = append(all, st.ColumnInt64(0))
@@ -132,13 +132,13 @@ func (v *view) walk(most int) (all []int64, err error) {
 		return all, err
 	}
 	for _, number := range all {
-		v.admit(number)
+		v.addLine(number)
 	}
 	return all, nil
 }
 
 // addLine adds a line to the view if it is in the scope and open.
-func (v *view) admit(number int64) {
+func (v *claimView) addLine(number int64) {
 	l := v.lane(max(number, -number))
 	if l != nil && v.scope.Covers(l) && (v.valves == nil || v.valves.Open(l, number < 0)) {
 		v.lines = append(v.lines, line{number, l})
@@ -147,25 +147,25 @@ func (v *view) admit(number int64) {
 
 // loadLanes makes all lanes known that the transaction sees. On the writer's connection, lanes that are not committed
 // stay with the view: the transaction may still be rolled back.
-func (v *view) learn() error {
-	if !v.writes {
-		return v.lanes.learn(v.session)
+func (v *claimView) loadLanes() error {
+	if !v.onWriter {
+		return v.lanes.load(v.session)
 	}
-	beyond, err := v.lanes.beyond(v.session)
+	beyond, err := v.lanes.newer(v.session)
 	for i := range beyond {
 		if v.lanes.lane(beyond[i].ID) != nil {
 			continue
 		}
-		if v.extra == nil {
-			v.extra = map[int64]*lane.Lane{}
+		if v.uncommittedLanes == nil {
+			v.uncommittedLanes = map[int64]*lane.Lane{}
 		}
-		v.extra[beyond[i].ID] = &beyond[i]
+		v.uncommittedLanes[beyond[i].ID] = &beyond[i]
 	}
 	return err
 }
 
 // lineNumbers returns the numbers of the lanes' lines as a JSON list.
-func numbers(of []*lane.Lane) string {
+func lineNumbers(of []*lane.Lane) string {
 	list := append(make([]byte, 0, 16*len(of)), '[')
 	for i, l := range of {
 		for j, number := range l.Lines() {
@@ -179,12 +179,12 @@ func numbers(of []*lane.Lane) string {
 }
 
 // peek reads the first keys of a line between two priorities.
-func (v *view) peek(l line, from, to int64, depth int) (keys []lane.Key, err error) {
+func (v *claimView) peek(l line, from, to int64, depth int) (keys []lane.Key, err error) {
 	return v.peekAfter(l, from, nil, to, depth)
 }
 
 // peekAfter reads the first keys of a line that follow the job after in priority from, up to priority to.
-func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) (keys []lane.Key, err error) {
+func (v *claimView) peekAfter(l line, from int64, after []byte, to int64, depth int) (keys []lane.Key, err error) {
 	err = v.rows("peek", []any{l.number, from, after, to, depth}, func(st *sqlite.Stmt) error {
 		keys = append(keys, lane.Key{Priority: int16(st.ColumnInt64(0)), Job: columnID(st, 1)})
 		return nil
@@ -193,7 +193,7 @@ func (v *view) peekAfter(l line, from int64, after []byte, to int64, depth int) 
 }
 
 // priorities returns the priorities that have jobs in a line, lowest number first.
-func (v *view) priorities(l line) (all []int16, err error) {
+func (v *claimView) priorities(l line) (all []int16, err error) {
 	err = v.rows("find_priorities", []any{l.number}, func(st *sqlite.Stmt) error {
 		all = append(all, int16(st.ColumnInt64(0)))
 		return nil

@@ -19,45 +19,45 @@ func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
 	}
-	s.concluding.Lock()
-	defer s.concluding.Unlock()
-	agenda := agenda{limit: limit, now: s.now().UnixMicro(), from: s.attended}
+	s.concludeMu.Lock()
+	defer s.concludeMu.Unlock()
+	plan := concludePlan{limit: limit, now: s.now().UnixMicro(), from: s.concludeCursor}
 	err = s.reader.with(ctx, func(beside *session) error {
 		if _, err := beside.exec("begin_read"); err != nil {
 			return err
 		}
-		err := agenda.find(beside)
+		err := plan.find(beside)
 		if _, ended := beside.exec("rollback"); err == nil {
 			err = ended
 		}
 		return err
 	})
-	if err == nil && !agenda.empty() {
+	if err == nil && !plan.empty() {
 		err = s.writer.write(ctx, func(t *tx) (err error) {
-			done, err = agenda.carryOut(t)
+			done, err = plan.apply(t)
 			return err
 		})
 	}
 	if err != nil {
 		return 0, explain(err)
 	}
-	s.attended = agenda.from
+	s.concludeCursor = plan.from
 	return done, nil
 }
 
 // apply does what was planned, and returns how much it did.
-func (a *agenda) carryOut(t *tx) (done int, err error) {
+func (a *concludePlan) apply(t *tx) (done int, err error) {
 	if a.until != a.concluded {
 		moved, err := t.exec("advance_concluded", a.concluded, a.until)
 		if err != nil || moved == 0 { // another process was faster, with the same plan
 			return 0, err
 		}
 	}
-	if done, err = a.follow(t); err != nil {
+	if done, err = a.resolveFollowers(t); err != nil {
 		return 0, err
 	}
 	for i := range a.groups {
-		n, err := a.groups[i].conclude(t)
+		n, err := a.groups[i].apply(t)
 		if err != nil {
 			return 0, err
 		}
@@ -71,13 +71,13 @@ func (a *agenda) carryOut(t *tx) (done int, err error) {
 
 // resolveFollowers starts or cancels the members that waited for ended ones, and then those that waited for the
 // cancelled. If there are more than the limit, their groups are flagged, so that a later step continues.
-func (a *agenda) follow(t *tx) (done int, err error) {
+func (a *concludePlan) resolveFollowers(t *tx) (done int, err error) {
 	for i := 0; i < len(a.followers); i++ {
 		id := a.followers[i]
 		if done >= a.limit {
-			return done, t.attendOf(a.followers[i:])
+			return done, t.flagGroupsOf(a.followers[i:])
 		}
-		acted, cancelled, err := t.follow(id)
+		acted, cancelled, err := t.resolveFollower(id)
 		if err != nil {
 			return 0, err
 		}
@@ -85,7 +85,7 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 			done++
 		}
 		if cancelled {
-			if err := t.some("find_followers", []holdfast.ID{id}, a.waiting); err != nil {
+			if err := t.rowsByID("find_followers", []holdfast.ID{id}, a.addFollower); err != nil {
 				return 0, err
 			}
 		}
@@ -94,9 +94,9 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 }
 
 // flagGroupsOf flags the groups of some members for evaluation.
-func (t *tx) attendOf(members []holdfast.ID) error {
+func (t *tx) flagGroupsOf(members []holdfast.ID) error {
 	groups := map[holdfast.ID]bool{}
-	err := t.some("find_ended_members", members, func(st *sqlite.Stmt) error {
+	err := t.rowsByID("find_ended_members", members, func(st *sqlite.Stmt) error {
 		groups[columnID(st, 1)] = true
 		return nil
 	})

@@ -8,7 +8,7 @@ import (
 )
 
 // A concludePlan is what one step of Conclude has to do.
-type agenda struct {
+type concludePlan struct {
 	limit int
 	now   int64
 	from  holdfast.ID // flagged groups up to this one were read by earlier steps
@@ -16,32 +16,32 @@ type agenda struct {
 	concluded, until int64         // the feed number up to which ends were handled before, and after this step
 	more             bool          // there is more than this step handles
 	followers        []holdfast.ID // members whose upstreams decide that they start or are cancelled
-	groups           []matter
-	met              map[holdfast.ID]bool // groups that were added
-	waits            map[holdfast.ID]bool // followers that were added
+	groups           []groupPlan
+	seenGroups       map[holdfast.ID]bool // groups that were added
+	seenFollowers    map[holdfast.ID]bool // followers that were added
 }
 
 // A groupPlan is a group with what was found out about it.
-type matter struct {
-	grouped
+type groupPlan struct {
+	groupRow
 	cursor   []byte        // the highest member that has not ended; nil: none, or not searched for
-	leftover []holdfast.ID // members to cancel
-	ended    bool          // all members have ended, and are counted
+	toCancel []holdfast.ID // members to cancel
+	allEnded bool          // all members have ended, and are counted
 }
 
-func (a *agenda) empty() bool {
+func (a *concludePlan) empty() bool {
 	return a.until == a.concluded && len(a.followers) == 0 && len(a.groups) == 0
 }
 
 // find plans everything that is to be done at one moment. The session is in a read transaction.
-func (a *agenda) find(s *session) error {
-	a.met, a.waits = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
-	ended, err := a.read(s)
+func (a *concludePlan) find(s *session) error {
+	a.seenGroups, a.seenFollowers = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
+	ended, err := a.readEnded(s)
 	if err != nil {
 		return err
 	}
 	var groups []holdfast.ID
-	err = s.some("find_ended_members", ended, func(st *sqlite.Stmt) error {
+	err = s.rowsByID("find_ended_members", ended, func(st *sqlite.Stmt) error {
 		groups = append(groups, columnID(st, 1))
 		return nil
 	})
@@ -49,39 +49,39 @@ func (a *agenda) find(s *session) error {
 		return err
 	}
 	if len(groups) > 0 { // only members of groups have followers
-		err = s.some("find_followers", ended, a.waiting)
+		err = s.rowsByID("find_followers", ended, a.addFollower)
 	}
 	if err == nil {
-		groups, err = s.ids(groups, "find_expired_groups", a.now, a.limit)
+		groups, err = s.appendIDs(groups, "find_expired_groups", a.now, a.limit)
 	}
 	if err != nil {
 		return err
 	}
-	attended, err := s.ids(nil, "find_flagged_groups", a.from, a.limit)
-	if a.from = (holdfast.ID{}); len(attended) == a.limit {
-		a.from = attended[len(attended)-1]
+	flagged, err := s.appendIDs(nil, "find_flagged_groups", a.from, a.limit)
+	if a.from = (holdfast.ID{}); len(flagged) == a.limit {
+		a.from = flagged[len(flagged)-1]
 	}
-	for _, id := range attended {
+	for _, id := range flagged {
 		if err == nil {
-			err = s.rows("find_waiting_members", []any{id}, a.waiting)
+			err = s.rows("find_waiting_members", []any{id}, a.addFollower)
 		}
 	}
 	if err == nil {
-		err = a.weigh(s)
+		err = a.keepDecided(s)
 	}
-	for _, id := range append(groups, attended...) {
+	for _, id := range append(groups, flagged...) {
 		if err == nil {
-			err = a.look(s, id)
+			err = a.addGroup(s, id)
 		}
 	}
 	return err
 }
 
 // errStop ends a read early, when there is enough for one step.
-var errEnough = errors.New("enough for one step")
+var errStop = errors.New("enough for one step")
 
 // readEnded returns the jobs that have ended since the last step, from the pages of the feed.
-func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
+func (a *concludePlan) readEnded(s *session) (ended []holdfast.ID, err error) {
 	var head, purged, link int64
 	if _, err := s.one("read_feed", nil, &head, &purged, &a.concluded, &link); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
 	}
 	err = s.rows("conclude_pages", []any{a.concluded}, func(st *sqlite.Stmt) error {
 		if len(ended) >= a.limit {
-			return errEnough
+			return errStop
 		}
 		jobs := make([]byte, st.ColumnLen(2))
 		st.ColumnBytes(2, jobs)
@@ -101,7 +101,7 @@ func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
 		a.until = st.ColumnInt64(0) + st.ColumnInt64(1) - 1
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStop) {
 		a.more = true
 		return ended, nil
 	}
@@ -110,24 +110,24 @@ func (a *agenda) read(s *session) (ended []holdfast.ID, err error) {
 }
 
 // addFollower adds a follower, once.
-func (a *agenda) waiting(st *sqlite.Stmt) error {
-	if id := columnID(st, 0); !a.waits[id] {
-		a.waits[id] = true
+func (a *concludePlan) addFollower(st *sqlite.Stmt) error {
+	if id := columnID(st, 0); !a.seenFollowers[id] {
+		a.seenFollowers[id] = true
 		a.followers = append(a.followers, id)
 	}
 	return nil
 }
 
 // keepDecided keeps the followers that can be started or must be cancelled.
-func (a *agenda) weigh(s *session) error {
+func (a *concludePlan) keepDecided(s *session) error {
 	due := a.followers[:0]
 	for _, id := range a.followers {
-		j, err := s.judge(id)
+		j, err := s.readUpstreams(id)
 		if err != nil {
 			return err
 		}
-		if j.nothing() {
-			delete(a.waits, id)
+		if j.undecided() {
+			delete(a.seenFollowers, id)
 			continue
 		}
 		due = append(due, id)
@@ -138,20 +138,20 @@ func (a *agenda) weigh(s *session) error {
 
 // addGroup reads a group and adds it to the plan. It searches for a live member from the cursor down: every member with
 // a higher id has ended, so a large group is searched once and not at every step.
-func (a *agenda) look(s *session, id holdfast.ID) (err error) {
-	if a.met[id] {
+func (a *concludePlan) addGroup(s *session, id holdfast.ID) (err error) {
+	if a.seenGroups[id] {
 		return nil
 	}
-	a.met[id] = true
-	m := matter{}
+	a.seenGroups[id] = true
+	m := groupPlan{}
 	found := false
-	if m.grouped, found, err = s.group(id); err != nil || !found {
+	if m.groupRow, found, err = s.group(id); err != nil || !found {
 		return err
 	}
 	sealed := m.State == holdfast.GroupProcessing
 	if sealed {
 		var live holdfast.ID
-		some, err := s.one("find_last_live_member", []any{id, m.live}, &live)
+		some, err := s.one("find_last_live_member", []any{id, m.liveCursor}, &live)
 		if err != nil {
 			return err
 		}
@@ -162,10 +162,10 @@ func (a *agenda) look(s *session, id holdfast.ID) (err error) {
 			some, err = s.one("find_live_child_group", []any{id})
 		}
 		if err == nil && m.ending != "" && m.cursor != nil {
-			m.leftover, err = s.ids(nil, "find_uncancelled_members", id, m.cursor, a.limit)
+			m.toCancel, err = s.appendIDs(nil, "find_uncancelled_members", id, m.cursor, a.limit)
 		}
-		if m.ended = !some; err == nil && m.ended {
-			err = m.count(s)
+		if m.allEnded = !some; err == nil && m.allEnded {
+			err = m.countMembers(s)
 		}
 		if err != nil {
 			return err
@@ -176,12 +176,12 @@ func (a *agenda) look(s *session, id holdfast.ID) (err error) {
 }
 
 // overdue reports whether a group has reached its expiry. A group that a person has reopened does not expire.
-func (g *grouped) overdue(now int64) bool {
+func (g *groupRow) overdue(now int64) bool {
 	return g.expire != 0 && g.expire <= now && g.Generation == 1 && g.ending == "" && !g.State.Settled()
 }
 
 // countMembers counts how the members have ended.
-func (m *matter) count(s *session) error {
+func (m *groupPlan) countMembers(s *session) error {
 	return s.rows("group_count", []any{m.ID}, func(st *sqlite.Stmt) error {
 		m.Members.Total += st.ColumnInt(0)
 		m.Members.Complete += st.ColumnInt(1)

@@ -44,22 +44,22 @@ func openMeter(t testing.TB) storetest.Meter {
 		defer store.Close()
 		emptyLog(t, path)
 		ready(store)
-		rows := store.written(t)
+		rows := store.rowsWritten(t)
 		statements.Store(0)
 		commits.Store(0)
 		work(store)
 		spent.Statements, spent.Transactions = float64(statements.Load()), float64(commits.Load())
-		spent.Rows = float64(store.written(t) - rows)
+		spent.Rows = float64(store.rowsWritten(t) - rows)
 		spent.Bytes = logBytes(t, path)
 		return spent
 	}
 }
 
 // rowsWritten counts the rows that the writing connection has changed since it was opened.
-func (s *Store) written(t testing.TB) (rows int) {
+func (s *Store) rowsWritten(t testing.TB) (rows int) {
 	t.Helper()
 	err := s.writer.write(context.Background(), func(x *tx) error {
-		text, err := x.ask("SELECT total_changes()")
+		text, err := x.queryValue("SELECT total_changes()")
 		if err == nil {
 			rows, err = strconv.Atoi(text)
 		}
@@ -80,7 +80,7 @@ func emptyLog(t testing.TB, path string) {
 	}
 	defer conn.Close()
 	s := &session{conn: conn}
-	if busy, err := s.ask("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || busy != "0" {
+	if busy, err := s.queryValue("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || busy != "0" {
 		t.Fatalf("the log cannot be emptied: %v %v", busy, err)
 	}
 }

@@ -32,5 +32,5 @@ func TestFiguresReadABoundedPartOfTheStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	m := newMeter(t, path)
 	m.Analyze()
-	storetest.Figures(t, m, func(from, to int) { beside(t, path, fmt.Sprintf(backlog, from, to)) })
+	storetest.Figures(t, m, func(from, to int) { runBeside(t, path, fmt.Sprintf(backlog, from, to)) })
 }

@@ -13,7 +13,7 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
-		job, err := t.standing(i)
+		job, err := t.findJob(i)
 		if err != nil {
 			return err
 		}
@@ -24,9 +24,9 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 	})
 }
 
-func (t *tx) discard(i holdfast.Intervention, job standing) error {
+func (t *tx) discard(i holdfast.Intervention, job jobState) error {
 	if _, err := t.exec("discard", i.Job, t.now); err != nil {
 		return err
 	}
-	return t.event(i, "discard", job.token, job.generation)
+	return t.addJobEvent(i, "discard", job.token, job.generation)
 }

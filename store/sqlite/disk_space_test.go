@@ -10,10 +10,10 @@ import (
 )
 
 func TestANearlyFullDiskTakesNoNewJobsAndLetsTheOldOnesBeWorkedOff(t *testing.T) {
-	store, _, _ := opened(t)
-	store.put(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	store, _, _ := openCounted(t)
+	store.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 	left := int64(10 << 20)
-	store.space = &space{min: enough, free: func(string) (int64, bool) { return left, true }}
+	store.space = &diskSpace{min: defaultMinFree, free: func(string) (int64, bool) { return left, true }}
 	for name, add := range map[string]func() error{
 		"enqueue": func() error {
 			_, err := store.Enqueue(context.Background(), []holdfast.Draft{{Kind: "mail"}})
@@ -27,18 +27,18 @@ func TestANearlyFullDiskTakesNoNewJobsAndLetsTheOldOnesBeWorkedOff(t *testing.T)
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := store.taken(t, 10, "default"); len(got) != 1 {
+	if got := store.mustClaim(t, 10, "default"); len(got) != 1 {
 		t.Errorf("%d jobs were claimed, not the one that is there", len(got))
 	}
 	left = 1 << 30
-	store.space.looked = store.space.looked.AddDate(0, 0, -1)
-	store.put(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
+	store.space.checkedAt = store.space.checkedAt.AddDate(0, 0, -1)
+	store.mustEnqueue(t, 1, func(int) holdfast.Draft { return holdfast.Draft{Kind: "mail"} })
 }
 
 func TestWithUnknownFreeSpaceNothingIsRefused(t *testing.T) {
-	for name, s := range map[string]*space{
-		"unknown": {min: enough, free: func(string) (int64, bool) { return 0, false }},
-		"off":     newSpace(Config{Path: "jobs.db", MinFree: -1}),
+	for name, s := range map[string]*diskSpace{
+		"unknown": {min: defaultMinFree, free: func(string) (int64, bool) { return 0, false }},
+		"off":     newDiskSpace(Config{Path: "jobs.db", MinFree: -1}),
 	} {
 		if err := s.check(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -17,7 +17,7 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 		return holdfast.Job{}, err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		shown := s.Inspector.On(inside{t})
+		shown := s.Inspector.On(txQuerier{t})
 		if err := t.edit(shown, &e); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 // edit checks an edit, writes the facts, moves the job where it waits by its new facts, and records what was replaced.
 // It raises the edit counter, so that a claim that has read the old facts plans again.
 func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
-	job, err := t.standing(e.Intervention)
+	job, err := t.findJob(e.Intervention)
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 		return err
 	}
 	if job.place == "finished" { // it waits nowhere: a later retry uses its new facts
-		err = t.revise(job, revised, e)
+		err = t.updateFacts(job, revised, e)
 	} else {
-		err = t.restand(job, now, revised, e)
+		err = t.putBack(job, now, revised, e)
 	}
 	if err != nil {
 		return err
@@ -63,18 +63,18 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 	t.wake(revised.Queue)
 	i := e.Intervention
 	i.Reason = revised.Reason
-	return t.changed(i, "edit", job.token, job.generation, revised.Was)
+	return t.addJobChange(i, "edit", job.token, job.generation, revised.Was)
 }
 
 // putBack removes the job from where it waits, changes its facts, and inserts it where it waits by these. A job that
 // was set aside behind a held tag becomes ready: the next claim reads whether one of its tags is held.
-func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
+func (t *tx) putBack(job jobState, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
 	aside, err := t.one("check_set_aside", []any{e.Job})
 	if err == nil {
-		err = t.leaveQueue(e.Job)
+		err = t.removeQueued(e.Job)
 	}
 	if err == nil {
-		err = t.revise(job, revised, e)
+		err = t.updateFacts(job, revised, e)
 	}
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *h
 	case job.waiting:
 		_, err = t.exec("wait_for_members", due, e.Job, job.token, job.generation)
 	case ready:
-		_, err = t.exec("return_to_ready", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, unless(due, job.created))
+		_, err = t.exec("return_to_ready", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, dueUnlessCreated(due, job.created))
 	default:
 		_, err = t.exec("return_to_later", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
 	}
@@ -99,7 +99,7 @@ func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *h
 }
 
 // dueUnlessCreated returns a due time, or nil if it is the creation time of a job that was never delayed.
-func unless(due, created int64) any {
+func dueUnlessCreated(due, created int64) any {
 	if due == created {
 		return nil
 	}
@@ -107,8 +107,8 @@ func unless(due, created int64) any {
 }
 
 // updateFacts writes the changed facts.
-func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error {
-	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
+func (t *tx) updateFacts(job jobState, revised rule.Revision, e *holdfast.Edit) error {
+	lane, err := t.lane(laneKey{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
 		return err
 	}
@@ -135,12 +135,12 @@ func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error
 }
 
 // A txQuerier lets the inspector read inside a write transaction.
-type inside struct{ t *tx }
+type txQuerier struct{ t *tx }
 
 // Now returns when the call began.
-func (q inside) Now(context.Context) (time.Time, error) { return instant(q.t.now), nil }
+func (q txQuerier) Now(context.Context) (time.Time, error) { return instant(q.t.now), nil }
 
 // Query runs one statement in the transaction.
-func (q inside) Query(_ context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	return q.t.read(sql, args, func(st *sqlite.Stmt) error { return each(row{st}) })
+func (q txQuerier) Query(_ context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	return q.t.queryText(sql, args, func(st *sqlite.Stmt) error { return each(row{st}) })
 }

@@ -20,7 +20,7 @@ func conflict(job holdfast.ID, format string, args ...any) error {
 }
 
 // messages says, for each SQLite result code, what happened and what to do about it.
-var advice = map[sqlite.ResultCode]string{
+var messages = map[sqlite.ResultCode]string{
 	sqlite.ResultBusy:       "the database is locked by another process: let that one finish, or end it, and try again",
 	sqlite.ResultLocked:     "the database is locked by another process: let that one finish, or end it, and try again",
 	sqlite.ResultProtocol:   "the database is locked by another process: let that one finish, or end it, and try again",
@@ -41,13 +41,13 @@ var advice = map[sqlite.ResultCode]string{
 // explain turns a database error into a *holdfast.Error with one sentence for people. An error that already is one is
 // returned unchanged, so explain may be applied more than once.
 func explain(err error) error {
-	if said := (*holdfast.Error)(nil); err == nil || errors.As(err, &said) {
+	if known := (*holdfast.Error)(nil); err == nil || errors.As(err, &known) {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was cancelled before the database answered", Cause: err}
 	}
-	message, known := advice[sqlite.ErrCode(err).ToPrimary()]
+	message, known := messages[sqlite.ErrCode(err).ToPrimary()]
 	if !known {
 		message = fmt.Sprintf("the database returned an error: %v", err)
 	}
@@ -74,6 +74,6 @@ func broken(err error) bool {
 }
 
 // violatesConstraint reports whether a row violates a constraint of the schema.
-func contradicts(err error) bool {
+func violatesConstraint(err error) bool {
 	return err != nil && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultConstraint
 }

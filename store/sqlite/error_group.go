@@ -12,10 +12,10 @@ import (
 )
 
 // errorCountStep is the length of a step in which the failures of error groups are counted, in microseconds.
-const step = int64(5 * time.Minute / time.Microsecond)
+const errorCountStep = int64(5 * time.Minute / time.Microsecond)
 
 // A countedFailure is a failure that counts in its error group.
-type trouble struct {
+type countedFailure struct {
 	job     holdfast.ID
 	failure *holdfast.Failure
 	version string
@@ -23,37 +23,37 @@ type trouble struct {
 
 // noteFailure notes the failure of an applied settlement if it counts in its error group: it was charged, or it ended
 // the job.
-func (s *settler) troubled(x *holdfast.Settlement) {
+func (s *settler) noteFailure(x *holdfast.Settlement) {
 	if x.Failure == nil || x.Failure.Fingerprint == "" {
 		return
 	}
 	if x.Charge == holdfast.ChargeFailure || x.Charge == holdfast.ChargeCrash || x.To != holdfast.Queued || s.overruled {
-		s.troubles = append(s.troubles, trouble{x.Job, x.Failure, clean(x.Version)})
+		s.failures = append(s.failures, countedFailure{x.Job, x.Failure, clean(x.Version)})
 	}
 }
 
 // A failureSite is where a failure happened.
-type spot struct{ kind, queue, dependency, version string }
+type failureSite struct{ kind, queue, dependency, version string }
 
 // newFailures is what one call adds to an error group.
-type group struct {
+type newFailures struct {
 	first    *holdfast.Failure
 	failures int
-	spots    map[spot]int
+	sites    map[failureSite]int
 }
 
 // countFailures adds the failures of a call to their error groups, once for each group, in the order of their
 // fingerprints.
-func (s *settler) count() error {
-	if len(s.troubles) == 0 {
+func (s *settler) countFailures() error {
+	if len(s.failures) == 0 {
 		return nil
 	}
-	groups, err := s.groups()
+	groups, err := s.groupFailures()
 	if err != nil {
 		return err
 	}
 	for _, fingerprint := range slices.Sorted(maps.Keys(groups)) {
-		if err := s.meet(fingerprint, groups[fingerprint]); err != nil {
+		if err := s.addFailures(fingerprint, groups[fingerprint]); err != nil {
 			return err
 		}
 	}
@@ -61,35 +61,35 @@ func (s *settler) count() error {
 }
 
 // groupFailures groups the failures of a call by fingerprint.
-func (s *settler) groups() (groups map[string]*group, err error) {
-	jobs, of := make([]holdfast.ID, 0, len(s.troubles)), make(map[holdfast.ID]spot, len(s.troubles))
-	for i := range s.troubles {
-		jobs = append(jobs, s.troubles[i].job)
+func (s *settler) groupFailures() (groups map[string]*newFailures, err error) {
+	jobs, of := make([]holdfast.ID, 0, len(s.failures)), make(map[holdfast.ID]failureSite, len(s.failures))
+	for i := range s.failures {
+		jobs = append(jobs, s.failures[i].job)
 	}
-	err = s.some("find_failed_jobs", jobs, func(st *sqlite.Stmt) error {
-		of[columnID(st, 0)] = spot{kind: st.ColumnText(1), queue: st.ColumnText(2)}
+	err = s.rowsByID("find_failed_jobs", jobs, func(st *sqlite.Stmt) error {
+		of[columnID(st, 0)] = failureSite{kind: st.ColumnText(1), queue: st.ColumnText(2)}
 		return nil
 	})
-	groups = map[string]*group{}
-	for i := range s.troubles {
-		x := &s.troubles[i]
+	groups = map[string]*newFailures{}
+	for i := range s.failures {
+		x := &s.failures[i]
 		g := groups[clean(x.failure.Fingerprint)]
 		if g == nil {
-			g = &group{first: x.failure, spots: map[spot]int{}}
+			g = &newFailures{first: x.failure, sites: map[failureSite]int{}}
 			groups[clean(x.failure.Fingerprint)] = g
 		}
 		at := of[x.job]
 		at.dependency, at.version = clean(x.failure.Dependency), x.version
 		g.failures++
-		g.spots[at]++
+		g.sites[at]++
 	}
 	return groups, err
 }
 
 // addFailures adds failures to one error group, and creates the group if it is new. An existing group may change its
 // status: the failures can reopen it or make it regress.
-func (s *settler) meet(fingerprint string, g *group) error {
-	stand, there, err := s.trouble(fingerprint)
+func (s *settler) addFailures(fingerprint string, g *newFailures) error {
+	row, there, err := s.findErrorGroup(fingerprint)
 	if err != nil {
 		return err
 	}
@@ -97,18 +97,18 @@ func (s *settler) meet(fingerprint string, g *group) error {
 		_, err = s.exec("add_failures", fingerprint, g.failures, s.now)
 	} else {
 		f := g.first
-		_, err = s.exec("error_group_add", fingerprint, clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), g.failures, s.now)
+		_, err = s.exec("error_group_add", fingerprint, clean(f.Code), nullIfEmpty(clean(f.Category)), nullIfEmpty(clean(f.Message)), nullIfEmpty(clean(f.Detail)), g.failures, s.now)
 	}
 	if err != nil {
 		return err
 	}
 	if there {
-		if err := s.turn(fingerprint, stand, g); err != nil {
+		if err := s.changeStatus(fingerprint, row, g); err != nil {
 			return err
 		}
 	}
-	for at, n := range g.spots {
-		if _, err := s.exec("add_error_counts", fingerprint, s.now-s.now%step, at.kind, at.queue, at.dependency, at.version, n); err != nil {
+	for at, n := range g.sites {
+		if _, err := s.exec("add_error_counts", fingerprint, s.now-s.now%errorCountStep, at.kind, at.queue, at.dependency, at.version, n); err != nil {
 			return err
 		}
 	}
@@ -116,36 +116,36 @@ func (s *settler) meet(fingerprint string, g *group) error {
 }
 
 // An errorGroupRow is the triage of an error group.
-type groupStanding struct {
+type errorGroupRow struct {
 	failures, untilCount int
 	status, resolvedIn   string
 	until                int64
 }
 
 // findErrorGroup reads an error group, and reports whether it exists.
-func (t *tx) trouble(fingerprint string) (stand groupStanding, there bool, err error) {
-	there, err = t.one("find_error_group", []any{fingerprint}, &stand.failures, &stand.status, &stand.until, &stand.untilCount, &stand.resolvedIn)
-	return stand, there, err
+func (t *tx) findErrorGroup(fingerprint string) (row errorGroupRow, there bool, err error) {
+	there, err = t.one("find_error_group", []any{fingerprint}, &row.failures, &row.status, &row.until, &row.untilCount, &row.resolvedIn)
+	return row, there, err
 }
 
 // changeStatus changes the status of an error group as rule.ErrorGroup decides, and records the reason.
-func (s *settler) turn(fingerprint string, was groupStanding, g *group) error {
-	met := rule.ErrorGroup{Status: holdfast.Status(was.status), Failures: was.failures + g.failures, UntilCount: was.untilCount, ResolvedIn: was.resolvedIn}
+func (s *settler) changeStatus(fingerprint string, was errorGroupRow, g *newFailures) error {
+	failed := rule.ErrorGroup{Status: holdfast.Status(was.status), Failures: was.failures + g.failures, UntilCount: was.untilCount, ResolvedIn: was.resolvedIn}
 	if was.until != 0 {
-		met.Until = instant(was.until)
+		failed.Until = instant(was.until)
 	}
 	var versions []string
-	for at := range g.spots {
+	for at := range g.sites {
 		versions = append(versions, at.version)
 	}
-	turn := met.Turn(instant(s.now), versions)
+	turn := failed.Turn(instant(s.now), versions)
 	if turn.Status == "" {
 		return nil
 	}
 	if _, err := s.exec("change_error_status", fingerprint, string(turn.Status)); err != nil {
 		return err
 	}
-	return s.tellOf("error/"+fingerprint, turn.Event, rule.Machine, turn.Reason)
+	return s.addSubjectEvent("error/"+fingerprint, turn.Event, rule.Machine, turn.Reason)
 }
 
 // Triage records what a person decides about an error group.
@@ -154,7 +154,7 @@ func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
-		stand, there, err := t.trouble(g.Fingerprint)
+		row, there, err := t.findErrorGroup(g.Fingerprint)
 		if err != nil {
 			return err
 		}
@@ -168,13 +168,13 @@ func (s *Store) Triage(ctx context.Context, g holdfast.Triage) error {
 				until = t.at(g.For)
 			}
 			if g.Count > 0 {
-				count = stand.failures + g.Count
+				count = row.failures + g.Count
 			}
 			name = string(g.Status)
-			if _, err := t.exec("triage", g.Fingerprint, name, until, count, orNull(g.Version), g.Actor, orNull(clean(g.Reason))); err != nil {
+			if _, err := t.exec("triage", g.Fingerprint, name, until, count, nullIfEmpty(g.Version), g.Actor, nullIfEmpty(clean(g.Reason))); err != nil {
 				return err
 			}
 		}
-		return t.tellOf("error/"+g.Fingerprint, name, g.Actor, g.Reason)
+		return t.addSubjectEvent("error/"+g.Fingerprint, name, g.Actor, g.Reason)
 	})
 }

@@ -26,7 +26,7 @@ func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	if _, err := t.exec("expiry_sweep", t.now); err != nil {
 		return nil, err
 	}
-	batch := &lease{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease)}
+	batch := &batch{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease)}
 	err = t.rows("find_expired", []any{t.now, c.Limit}, func(st *sqlite.Stmt) error {
 		batch.members = append(batch.members, member{job: columnID(st, 1), token: st.ColumnInt(2) + 1, failures: st.ColumnInt(3), crashes: st.ColumnInt(4),
 			interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)})
@@ -36,20 +36,20 @@ func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 		return nil, err
 	}
 	for _, m := range batch.members {
-		if err := t.leaveQueue(m.job); err != nil {
+		if err := t.removeQueued(m.job); err != nil {
 			return nil, err
 		}
 		facts := holdfast.Lease{}
-		if _, err := t.facts(m.job, &facts); err != nil {
+		if _, err := t.readJobFacts(m.job, &facts); err != nil {
 			return nil, err
 		}
-		leases = append(leases, batch.hand(facts, m, t.now))
+		leases = append(leases, batch.leaseOf(facts, m, t.now))
 	}
-	return leases, t.begin(batch)
+	return leases, t.insertBatch(batch)
 }
 
 // removeQueued removes a queued job from where it waits.
-func (t *tx) leaveQueue(job holdfast.ID) error {
+func (t *tx) removeQueued(job holdfast.ID) error {
 	if left, err := t.exec("delete_ready", job); left > 0 || err != nil {
 		return err
 	}

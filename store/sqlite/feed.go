@@ -13,7 +13,7 @@ const story = "story"
 
 // maxPageEvents is the largest number of events on a page, so that a reader who wants a few does not have to read a
 // hundred thousand.
-const pageful = 1000
+const maxPageEvents = 1000
 
 // A page is the events of one name that one transaction adds to the feed. It refers to rows that never change, and does
 // not repeat them.
@@ -27,14 +27,14 @@ type page struct {
 
 // listenedEvents is the names of the events that have listeners. The writer remembers them until another connection has
 // committed.
-type ears struct {
-	all    bool
-	names  map[string]bool
-	unsure bool // read in a transaction that changed them and is not committed yet
+type listenedEvents struct {
+	all         bool
+	names       map[string]bool
+	uncommitted bool // read in a transaction that changed them and is not committed yet
 }
 
 // read reads which events have listeners.
-func (e *ears) read(s *session) error {
+func (e *listenedEvents) read(s *session) error {
 	e.all, e.names = false, nil
 	return s.rows("listen_list", nil, func(st *sqlite.Stmt) error {
 		if e.names == nil {
@@ -53,26 +53,26 @@ func (e *ears) read(s *session) error {
 }
 
 // includes reports whether an event of this name has a listener.
-func (e *ears) hear(name string) bool { return e.all || e.names[name] }
+func (e *listenedEvents) includes(name string) bool { return e.all || e.names[name] }
 
 // emit adds an event of a job to the page of its name, if the event has a listener.
-func (t *tx) happened(name string, job *holdfast.ID, token int) {
-	if !t.ears.hear(name) {
+func (t *tx) emit(name string, job *holdfast.ID, token int) {
+	if !t.listened.includes(name) {
 		return
 	}
-	p := t.page(name)
+	p := t.pageFor(name)
 	p.jobs, p.tokens = append(p.jobs, job[:]...), append(p.tokens, token)
 }
 
 // emitStoryLine adds the event that was last inserted into holdfast_event to a page. It does not depend on listeners:
 // people's actions are always in the feed.
-func (t *tx) line() {
-	p := t.page(story)
+func (t *tx) emitStoryLine() {
+	p := t.pageFor(story)
 	p.lines = append(p.lines, t.conn.LastInsertRowID())
 }
 
 // pageFor returns the call's page for events of one name.
-func (t *tx) page(name string) *page {
+func (t *tx) pageFor(name string) *page {
 	for i := range t.pages {
 		if t.pages[i].name == name {
 			return &t.pages[i]
@@ -84,7 +84,7 @@ func (t *tx) page(name string) *page {
 
 // appendPages adds the pages of one call to those of its transaction. Pages of one name that follow each other become
 // one page; the order of the events of one job is kept.
-func join(all, more []page) []page {
+func appendPages(all, more []page) []page {
 	for i := range more {
 		m := &more[i]
 		if n := len(all); n > 0 && len(more) == 1 && all[n-1].name == m.name {
@@ -101,7 +101,7 @@ func join(all, more []page) []page {
 // writePages numbers the events of a transaction and writes their pages. The head of the feed is advanced in this write
 // transaction, immediately before the commit, and there is one writer at a time. So numbers are consecutive and follow
 // the order of commits: a reader that has read up to a number never misses an earlier one.
-func publish(to sink, pages []page) error {
+func writePages(to executor, pages []page) error {
 	if len(pages) == 0 {
 		return nil
 	}
@@ -130,11 +130,11 @@ func publish(to sink, pages []page) error {
 // split divides a page that has more than maxPageEvents events.
 func (p *page) split() (parts []page) {
 	const id = len(holdfast.ID{})
-	for tokens := range slices.Chunk(p.tokens, pageful) {
-		at := len(parts) * pageful * id
+	for tokens := range slices.Chunk(p.tokens, maxPageEvents) {
+		at := len(parts) * maxPageEvents * id
 		parts = append(parts, page{name: p.name, at: p.at, jobs: p.jobs[at : at+len(tokens)*id], tokens: tokens})
 	}
-	for lines := range slices.Chunk(p.lines, pageful) {
+	for lines := range slices.Chunk(p.lines, maxPageEvents) {
 		parts = append(parts, page{name: p.name, at: p.at, lines: lines})
 	}
 	return parts
@@ -143,16 +143,16 @@ func (p *page) split() (parts []page) {
 // columns returns a page as the columns of its row.
 func (p *page) columns() (jobs, tokens, lines any) {
 	if len(p.lines) > 0 {
-		return nil, nil, list(p.lines)
+		return nil, nil, jsonNumbers(p.lines)
 	}
 	if slices.ContainsFunc(p.tokens, func(token int) bool { return token != 0 }) {
-		tokens = list(p.tokens)
+		tokens = jsonNumbers(p.tokens)
 	}
 	return p.jobs, tokens, nil
 }
 
 // jsonNumbers returns numbers as a JSON list.
-func list[N int | int64](numbers []N) string {
+func jsonNumbers[N int | int64](numbers []N) string {
 	text := append(make([]byte, 0, 4*len(numbers)+2), '[')
 	for i, n := range numbers {
 		if i > 0 {
@@ -164,7 +164,7 @@ func list[N int | int64](numbers []N) string {
 }
 
 // setListener replaces the events for which a listener listens. It takes effect for the rest of this call.
-func (t *tx) listen(l *holdfast.Listener) error {
+func (t *tx) setListener(l *holdfast.Listener) error {
 	if _, err := t.exec("listen_drop", l.Name); err != nil {
 		return err
 	}
@@ -173,11 +173,11 @@ func (t *tx) listen(l *holdfast.Listener) error {
 			return err
 		}
 	}
-	return t.rehear()
+	return t.reloadListened()
 }
 
 // reloadListened reads the listened events again after this call has changed them.
-func (t *tx) rehear() error {
-	t.ears.unsure = true
-	return t.ears.read(t.session)
+func (t *tx) reloadListened() error {
+	t.listened.uncommitted = true
+	return t.listened.read(t.session)
 }

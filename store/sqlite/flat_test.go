@@ -57,11 +57,11 @@ func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) {
 
 // newMeter returns a meter that counts the pages of a new file.
 func newMeter(t *testing.T, path string) *storetest.BlockMeter {
-	pages(t, path, func(holdfast.Store) {})
+	pagesRead(t, path, func(holdfast.Store) {})
 	return &storetest.BlockMeter{
-		Run:     func(work func(holdfast.Store)) int { return pages(t, path, work) },
+		Run:     func(work func(holdfast.Store)) int { return pagesRead(t, path, work) },
 		Load:    func(l storetest.Load) { load(t, path, l) },
-		Analyze: func() { beside(t, path, "ANALYZE") },
+		Analyze: func() { runBeside(t, path, "ANALYZE") },
 		// The writer checks every twentieth of a second for commits of other processes.
 		Patience: 200 * time.Millisecond,
 	}
@@ -73,24 +73,24 @@ func load(t testing.TB, path string, l storetest.Load) {
 	if l.Lanes > 1 {
 		ready = "backlog"
 	}
-	beside(t, path, strings.NewReplacer("$ready$", ready, "$prefix$", l.Prefix, "$rows$", strconv.Itoa(l.Rows), "$held$", strconv.Itoa(l.Held), "$lanes$", strconv.Itoa(l.Lanes)).Replace(loadJobs))
+	runBeside(t, path, strings.NewReplacer("$ready$", ready, "$prefix$", l.Prefix, "$rows$", strconv.Itoa(l.Rows), "$held$", strconv.Itoa(l.Held), "$lanes$", strconv.Itoa(l.Lanes)).Replace(loadJobs))
 }
 
 // runBeside runs a script on its own connection.
-func beside(t testing.TB, path, script string) {
+func runBeside(t testing.TB, path, script string) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := (&session{conn: conn}).run(script); err != nil {
+	if err := (&session{conn: conn}).runScript(script); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // pagesRead counts the pages that the connections of a store read while work runs, from their caches or from the file.
-func pages(t testing.TB, path string, work func(holdfast.Store)) int {
+func pagesRead(t testing.TB, path string, work func(holdfast.Store)) int {
 	t.Helper()
 	store, err := Open(context.Background(), Config{Path: path})
 	if err != nil {
@@ -100,9 +100,9 @@ func pages(t testing.TB, path string, work func(holdfast.Store)) int {
 	if _, err := store.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"none"}, Limit: 1, Lease: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	before := store.pages()
+	before := store.pagesRead()
 	work(store)
-	n := store.pages() - before
+	n := store.pagesRead() - before
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -110,15 +110,15 @@ func pages(t testing.TB, path string, work func(holdfast.Store)) int {
 }
 
 // pagesRead returns how many pages the connections of an idle store have read.
-func (s *Store) pages() (n int) {
-	n = looked(s.writer.session)
+func (s *Store) pagesRead() (n int) {
+	n = connectionReads(s.writer.session)
 	for _, r := range []*reader{s.reader, s.claims} {
 		var lent []*session
 		for range cap(r.idle) {
 			lent = append(lent, <-r.idle)
 		}
 		for _, one := range lent {
-			n += looked(one)
+			n += connectionReads(one)
 			r.idle <- one
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Store) pages() (n int) {
 
 // connectionReads returns how many pages a connection has read. The driver does not report it, so the library behind it
 // is asked.
-func looked(s *session) (n int) {
+func connectionReads(s *session) (n int) {
 	if s == nil || s.conn == nil {
 		return 0
 	}

@@ -20,7 +20,7 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 		if err := gather(t, t.now, &made); err != nil {
 			return err
 		}
-		return t.rehear()
+		return t.reloadListened()
 	})
 	if err != nil {
 		return holdfast.Group{}, err
@@ -34,10 +34,10 @@ func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
 }
 
 // Gather creates the group in the caller's transaction.
-func (b *bound) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+func (b *txEnqueuer) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err == nil {
-		err = b.do(ctx, func(to *foreign) error { return gather(to, b.store.now().UnixMicro(), &made) })
+		err = b.inSavepoint(ctx, func(to *callerTx) error { return gather(to, b.store.now().UnixMicro(), &made) })
 	}
 	if err != nil {
 		return holdfast.Group{}, err
@@ -46,18 +46,18 @@ func (b *bound) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 }
 
 // Seal seals the group if and when the caller's transaction commits.
-func (b *bound) Seal(ctx context.Context, group holdfast.ID) error {
-	return b.do(ctx, func(to *foreign) error { return seal(to, b.store.now().UnixMicro(), group) })
+func (b *txEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
+	return b.inSavepoint(ctx, func(to *callerTx) error { return seal(to, b.store.now().UnixMicro(), group) })
 }
 
 // inSavepoint runs act in a savepoint of the caller's transaction, all or nothing. After a refusal the transaction can
 // still be used.
-func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
+func (b *txEnqueuer) inSavepoint(ctx context.Context, act func(*callerTx) error) error {
 	tx, ok := b.tx.(*sql.Tx)
 	if !ok || tx == nil {
 		return invalid("a transaction of type %T: pass a *sql.Tx on the same SQLite file", b.tx)
 	}
-	to := &foreign{ctx: ctx, tx: tx}
+	to := &callerTx{ctx: ctx, tx: tx}
 	if _, err := to.exec("savepoint"); err != nil {
 		return to.explain(err)
 	}
@@ -85,9 +85,9 @@ func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
 }
 
 // gather writes the group, and a listener for the ends of its members, which Conclude reads from the feed.
-func gather(to sink, now int64, g *holdfast.Group) error {
+func gather(to executor, now int64, g *holdfast.Group) error {
 	if !g.Parent.IsZero() {
-		if err := takesMembers(to, g.Parent); err != nil {
+		if err := checkOpen(to, g.Parent); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		text, _ := json.Marshal(g.Then) // rule.Group has marshalled it once already
 		then = string(text)
 	}
-	expire := moment(now, g.ExpireIn, g.ExpireAt)
-	added, err := to.exec("group_add", g.ID, orNull(g.Name), orNull(g.Owner), parent, g.Quorum, expire, then, now)
+	expire := instantOrNil(now, g.ExpireIn, g.ExpireAt)
+	added, err := to.exec("group_add", g.ID, nullIfEmpty(g.Name), nullIfEmpty(g.Owner), parent, g.Quorum, expire, then, now)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 }
 
 // checkOpen refuses a group that does not exist or is sealed.
-func takesMembers(to sink, group holdfast.ID) error {
+func checkOpen(to executor, group holdfast.ID) error {
 	var state string
 	found, err := to.one("find_group_state", []any{group}, &state)
 	switch {
@@ -135,7 +135,7 @@ func takesMembers(to sink, group holdfast.ID) error {
 }
 
 // seal seals a group. Sealing it again is no error.
-func seal(to sink, now int64, group holdfast.ID) error {
+func seal(to executor, now int64, group holdfast.ID) error {
 	sealed, err := to.exec("group_seal", group, now)
 	if err != nil || sealed > 0 {
 		return err
@@ -148,29 +148,29 @@ func seal(to sink, now int64, group holdfast.ID) error {
 }
 
 // A groupRow is a group as its row describes it.
-type grouped struct {
+type groupRow struct {
 	holdfast.Group
-	ending string // the state in which it is to end: cancelled or expired; empty: by its members
-	expire int64  // 0: never
-	attend int    // how often it was flagged for evaluation since the last one
-	live   []byte // every member with a higher id has ended
-	then   string
+	ending     string // the state in which it is to end: cancelled or expired; empty: by its members
+	expire     int64  // 0: never
+	flags      int    // how often it was flagged for evaluation since the last one
+	liveCursor []byte // every member with a higher id has ended
+	then       string
 }
 
 // group reads a group, and reports whether it exists.
-func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
+func (s *session) group(id holdfast.ID) (g groupRow, found bool, err error) {
 	g.ID = id
 	var state string
-	found, err = s.one("group_find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.attend, &g.live, &g.Quorum, &g.Parent, &g.Owner, &g.then)
-	if g.State = holdfast.GroupState(state); len(g.live) == 0 {
-		g.live = highest.job
+	found, err = s.one("group_find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.flags, &g.liveCursor, &g.Quorum, &g.Parent, &g.Owner, &g.then)
+	if g.State = holdfast.GroupState(state); len(g.liveCursor) == 0 {
+		g.liveCursor = highestKey.job
 	}
 	return g, found, err
 }
 
 // findGroup reads the group of an intervention. A group that does not exist and a group of another owner get the same
 // answer.
-func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
+func (t *tx) findGroup(i holdfast.Intervention) (groupRow, error) {
 	g, found, err := t.group(i.Group)
 	if err == nil && (!found || i.Owner != "" && i.Owner != g.Owner) {
 		err = rule.NoGroup(i.Group)
@@ -179,8 +179,8 @@ func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
 }
 
 // addGroupEvent appends an event to the story of a group.
-func (t *tx) tellGroup(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
-	return t.tellAll(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
+func (t *tx) addGroupEvent(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
+	return t.addEvent(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
 }
 
 // CancelGroup seals a group and has its members cancelled by later steps of Conclude.
@@ -189,7 +189,7 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
-		g, err := t.ofPerson(i)
+		g, err := t.findGroup(i)
 		if err != nil {
 			return err
 		}
@@ -200,6 +200,6 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 		if err != nil || first == 0 {
 			return err
 		}
-		return t.tellGroup(i, i.Group, "cancel", g.Generation)
+		return t.addGroupEvent(i, i.Group, "cancel", g.Generation)
 	})
 }

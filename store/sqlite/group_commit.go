@@ -17,41 +17,41 @@ import (
 //
 // No call is answered before the commit that contains it, and a call that is answered with nil has run to its end
 // exactly once in a committed transaction. This is why a call's function may run more than once.
-func (w *writer) serve(group []*call, apart bool) {
-	err := w.attempt(group, apart)
+func (w *writer) commitGroup(group []*call, isolated bool) {
+	err := w.runAndCommit(group, isolated)
 	if err == nil {
-		w.bell.strike(group, w.lanes)
+		w.waker.notifyGroup(group, w.lanes)
 		for _, c := range group {
 			c.answer(c.err)
 		}
 		return
 	}
-	w.mend(err)
+	w.resetConnection(err)
 	switch {
 	case len(group) <= 1:
 		for _, c := range group {
 			c.answer(err)
 		}
-	case !apart:
-		w.again(group)
+	case !isolated:
+		w.commitAgain(group)
 	default:
 		for i := range group {
-			w.again(group[i : i+1])
+			w.commitAgain(group[i : i+1])
 		}
 	}
 }
 
 // commitAgain runs calls in a new transaction, with savepoints.
-func (w *writer) again(group []*call) {
-	young := func(error) bool { return time.Since(group[0].since) < longest }
+func (w *writer) commitAgain(group []*call) {
+	young := func(error) bool { return time.Since(group[0].queuedAt) < callLockWait }
 	if err := w.begin(young); err != nil {
-		w.mend(err)
+		w.resetConnection(err)
 		for _, c := range group {
 			c.answer(err)
 		}
 		return
 	}
-	w.serve(group, true)
+	w.commitGroup(group, true)
 }
 
 // runAndCommit runs each call and commits the transaction. If isolated, and if there is more than one call, each has
@@ -61,47 +61,47 @@ func (w *writer) again(group []*call) {
 // Rows, feed pages and trend counts of all calls are written at the end, immediately before the commit, so that they
 // belong to the same transaction as the changes that they describe. Wake-ups and new lanes become visible to others
 // only after the commit.
-func (w *writer) attempt(group []*call, apart bool) error {
-	fresh, gathered, pages, tallies := map[where]int64{}, []sheaf{}, []page{}, []holdfast.Trend{}
-	apart = apart && len(group) > 1
+func (w *writer) runAndCommit(group []*call, isolated bool) error {
+	newLanes, rowBatches, pages, trends := map[laneKey]int64{}, []rowBatch{}, []page{}, []holdfast.Trend{}
+	isolated = isolated && len(group) > 1
 	for _, c := range group {
-		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered, ears: &w.ears}
-		if apart {
-			c.err = t.guarded(func() error { return c.whole(t) })
+		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), lanes: w.lanes, rowBatches: &rowBatches, listened: &w.listened}
+		if isolated {
+			c.err = t.inSavepoint(func() error { return c.runIsolated(t) })
 		} else {
-			c.err = c.part(t)
+			c.err = c.runShared(t)
 		}
 		if w.session.conn.AutocommitEnabled() { // SQLite has rolled back the transaction
 			return c.err
 		}
-		if c.err != nil && (!apart || broken(c.err)) {
+		if c.err != nil && (!isolated || broken(c.err)) {
 			return c.err
 		}
-		if c.news = (news{}); c.err == nil {
-			c.news = t.news
-			maps.Copy(fresh, t.fresh)
-			pages, tallies = join(pages, t.pages), append(tallies, t.tallies.All(instant(t.now))...)
-		} else if w.ears.unsure { // the savepoint's changes to the listeners were undone
-			if err := w.ears.read(w.session); err != nil {
+		if c.wakeup = (wakeup{}); c.err == nil {
+			c.wakeup = t.wakeup
+			maps.Copy(newLanes, t.newLanes)
+			pages, trends = appendPages(pages, t.pages), append(trends, t.trends.All(instant(t.now))...)
+		} else if w.listened.uncommitted { // the savepoint's changes to the listeners were undone
+			if err := w.listened.read(w.session); err != nil {
 				return err
 			}
 		}
 	}
-	last := &tx{session: w.session, sheaves: &gathered}
-	if err := last.flush(); err != nil {
+	last := &tx{session: w.session, rowBatches: &rowBatches}
+	if err := last.flushRows(); err != nil {
 		return err
 	}
-	if err := tally(last, tallies); err != nil {
+	if err := writeTrends(last, trends); err != nil {
 		return err
 	}
-	if err := publish(last, pages); err != nil {
+	if err := writePages(last, pages); err != nil {
 		return err
 	}
 	if _, err := w.session.exec("commit"); err != nil {
 		return err
 	}
-	w.ears.unsure = false
-	for at, id := range fresh {
+	w.listened.uncommitted = false
+	for at, id := range newLanes {
 		w.lanes.add(lane.Lane{ID: id, Queue: at.queue, Kind: at.kind, Owner: at.owner, Dependency: at.dependency})
 	}
 	return nil
@@ -109,18 +109,18 @@ func (w *writer) attempt(group []*call, apart bool) error {
 
 // runIsolated runs a call in its savepoint and writes all rows that it adds to row batches, so that a constraint error
 // is this call's.
-func (c *call) whole(t *tx) error {
+func (c *call) runIsolated(t *tx) error {
 	if err := c.do(t); err != nil {
 		return err
 	}
-	return t.flush()
+	return t.flushRows()
 }
 
 // runShared runs a call without a savepoint. Rows that earlier calls have added to row batches are written first,
 // unless the call is known not to read them.
-func (c *call) part(t *tx) error {
-	if !c.joins {
-		if err := t.flush(); err != nil {
+func (c *call) runShared(t *tx) error {
+	if !c.canJoin {
+		if err := t.flushRows(); err != nil {
 			return err
 		}
 	}

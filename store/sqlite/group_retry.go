@@ -12,7 +12,7 @@ import (
 // reopenGroups reopens the group of a job that begins a new generation: a settled group is processing again in its next
 // generation, and so are the groups around it. The group's cursor is reset, because a member that it has passed is live
 // again.
-func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
+func (t *tx) reopenGroups(i holdfast.Intervention, group holdfast.ID) error {
 	for !group.IsZero() {
 		g, found, err := t.group(group)
 		if err != nil || !found {
@@ -27,7 +27,7 @@ func (t *tx) revive(i holdfast.Intervention, group holdfast.ID) error {
 		if _, err := t.exec("group_reopen", group); err != nil {
 			return err
 		}
-		if err := t.tellGroup(i, group, "reopened", g.Generation+1); err != nil {
+		if err := t.addGroupEvent(i, group, "reopened", g.Generation+1); err != nil {
 			return err
 		}
 		group = g.Parent
@@ -41,7 +41,7 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retrie
 		return 0, err
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
-		if _, err := t.ofPerson(i); err != nil {
+		if _, err := t.findGroup(i); err != nil {
 			return err
 		}
 		retried, err = t.retryGroup(i)
@@ -58,17 +58,17 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (retrie
 func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 	var expired, keyed int
 	for groups := []holdfast.ID{i.Group}; len(groups) > 0; groups = groups[1:] {
-		failed, cancelled, err := t.retryable(groups[0])
+		failed, cancelled, err := t.findRetryable(groups[0])
 		if err != nil {
 			return 0, err
 		}
 		before := retried
 		for n, job := range append(failed, cancelled...) {
 			late, err := t.retryMember(i, job, n >= len(failed))
-			switch said := (*holdfast.Error)(nil); {
+			switch refusal := (*holdfast.Error)(nil); {
 			case late:
 				expired++
-			case errors.As(err, &said):
+			case errors.As(err, &refusal):
 				keyed++
 			case err != nil:
 				return 0, err
@@ -81,7 +81,7 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 				return 0, err
 			}
 		}
-		if groups, err = t.ids(groups, "find_child_groups", groups[0]); err != nil {
+		if groups, err = t.appendIDs(groups, "find_child_groups", groups[0]); err != nil {
 			return 0, err
 		}
 	}
@@ -90,13 +90,13 @@ func (t *tx) retryGroup(i holdfast.Intervention) (retried int, err error) {
 	}
 	g, _, err := t.group(i.Group)
 	if err == nil {
-		err = t.tellGroup(i, i.Group, "manual retry", g.Generation)
+		err = t.addGroupEvent(i, i.Group, "manual retry", g.Generation)
 	}
 	return retried, err
 }
 
 // findRetryable returns the members of a group that failed, and those that never ran because of a failed one.
-func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err error) {
+func (t *tx) findRetryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err error) {
 	err = t.rows("find_failed_members", []any{group}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt(1) != 0 {
 			cancelled = append(cancelled, columnID(st, 0))
@@ -113,18 +113,18 @@ func (t *tx) retryable(group holdfast.ID) (failed, cancelled []holdfast.ID, err 
 // has expired.
 func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (late bool, err error) {
 	i := holdfast.Intervention{Job: id, Actor: of.Actor, Reason: of.Reason, Request: of.Request}
-	job, err := t.standing(i)
+	job, err := t.findJob(i)
 	if err != nil {
 		return false, err
 	}
 	if err := rule.InTime(job.rule(), instant(t.now)); err != nil {
 		return true, err
 	}
-	if err := t.unfinish(i, &job); err != nil {
+	if err := t.reopenJob(i, &job); err != nil {
 		return false, err
 	}
 	if !waits {
-		return false, t.anew(i, job, "manual retry", rule.Revision{Reason: i.Reason})
+		return false, t.beginGeneration(i, job, "manual retry", rule.Revision{Reason: i.Reason})
 	}
 	if _, err := t.exec("return_to_waiting", t.now, id, job.token, job.generation+1); err != nil {
 		return false, err
@@ -132,14 +132,14 @@ func (t *tx) retryMember(of holdfast.Intervention, id holdfast.ID, waits bool) (
 	if _, err := t.exec("set_generation_start", id, t.now); err != nil {
 		return false, err
 	}
-	if err := t.revive(i, job.group); err != nil {
+	if err := t.reopenGroups(i, job.group); err != nil {
 		return false, err
 	}
-	return false, t.event(i, "manual retry", job.token, job.generation+1)
+	return false, t.addJobEvent(i, "manual retry", job.token, job.generation+1)
 }
 
 // appendIDs appends the ids that a statement returns.
-func (s *session) ids(to []holdfast.ID, name string, args ...any) ([]holdfast.ID, error) {
+func (s *session) appendIDs(to []holdfast.ID, name string, args ...any) ([]holdfast.ID, error) {
 	err := s.rows(name, args, func(st *sqlite.Stmt) error {
 		to = append(to, columnID(st, 0))
 		return nil

@@ -15,18 +15,18 @@ import (
 // transaction commits. Open the handle with [DSN] and the pure-Go driver (modernc.org/sqlite): two different builds of
 // SQLite in one process release each other's file locks. The first Enqueue refuses a transaction of another type.
 func (s *Store) In(tx any) holdfast.Enqueuer {
-	return &bound{store: s, tx: tx}
+	return &txEnqueuer{store: s, tx: tx}
 }
 
 // A txEnqueuer enqueues in the application's transaction.
-type bound struct {
+type txEnqueuer struct {
 	store *Store
 	tx    any
 }
 
 // Enqueue adds the drafts to the application's transaction, all or none. After a refusal the transaction can still be
 // used.
-func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (b *txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	prepared, err := prepareAll(drafts, rule.Drafts)
 	if err == nil {
 		err = b.store.space.check()
@@ -35,7 +35,7 @@ func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		return nil, err
 	}
 	var receipts []holdfast.Receipt
-	err = b.do(ctx, func(to *foreign) (err error) {
+	err = b.inSavepoint(ctx, func(to *callerTx) (err error) {
 		receipts, err = enqueue(to, b.store.now().UnixMicro(), prepared)
 		return err
 	})
@@ -47,13 +47,13 @@ func (b *bound) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 
 // A callerTx is an executor on the application's transaction. It uses only SQL that every driver understands. Lanes are
 // looked up in that transaction and not remembered, because it may never commit.
-type foreign struct {
+type callerTx struct {
 	ctx context.Context
 	tx  *sql.Tx
 }
 
-func (f *foreign) exec(name string, args ...any) (int, error) {
-	result, err := f.tx.ExecContext(f.ctx, texts[name], plain(args)...)
+func (f *callerTx) exec(name string, args ...any) (int, error) {
+	result, err := f.tx.ExecContext(f.ctx, statements[name], driverArgs(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -61,13 +61,13 @@ func (f *foreign) exec(name string, args ...any) (int, error) {
 	return int(changed), err
 }
 
-func (f *foreign) add(name string, row ...any) (bool, error) {
+func (f *callerTx) add(name string, row ...any) (bool, error) {
 	added, err := f.exec(name, row...)
 	return added > 0, err
 }
 
 // emitQueued writes the page of the new jobs at once.
-func (f *foreign) queued(now int64, receipts []holdfast.Receipt) error {
+func (f *callerTx) emitQueued(now int64, receipts []holdfast.Receipt) error {
 	if heard, err := f.one("check_queued_listener", nil, new(int)); err != nil || !heard {
 		return err
 	}
@@ -80,10 +80,10 @@ func (f *foreign) queued(now int64, receipts []holdfast.Receipt) error {
 	if len(p.tokens) == 0 {
 		return nil
 	}
-	return publish(f, []page{p})
+	return writePages(f, []page{p})
 }
 
-func (f *foreign) one(name string, args []any, into ...any) (bool, error) {
+func (f *callerTx) one(name string, args []any, into ...any) (bool, error) {
 	targets := make([]any, len(into))
 	for i, target := range into {
 		if id, ok := target.(*holdfast.ID); ok {
@@ -91,14 +91,14 @@ func (f *foreign) one(name string, args []any, into ...any) (bool, error) {
 		}
 		targets[i] = target
 	}
-	err := f.tx.QueryRowContext(f.ctx, texts[name], plain(args)...).Scan(targets...)
+	err := f.tx.QueryRowContext(f.ctx, statements[name], driverArgs(args)...).Scan(targets...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (f *foreign) lane(w where) (int64, error) {
+func (f *callerTx) lane(w laneKey) (int64, error) {
 	var id int64
 	if found, err := f.one("lane_find", []any{w.queue, w.kind, w.owner, w.dependency}, &id); found || err != nil {
 		return id, err
@@ -108,15 +108,15 @@ func (f *foreign) lane(w where) (int64, error) {
 
 // explain returns a refusal of the store unchanged, and reports any other error as a failure of the application's
 // transaction.
-func (f *foreign) explain(err error) error {
-	if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-		return said
+func (f *callerTx) explain(err error) error {
+	if refusal := (*holdfast.Error)(nil); errors.As(err, &refusal) {
+		return refusal
 	}
 	return unavailable("the jobs could not be added to the transaction: roll it back and try again", err)
 }
 
 // driverArgs converts arguments to types that database/sql knows.
-func plain(args []any) []any {
+func driverArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch v := arg.(type) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A jobState is where a job is, with the facts by which an intervention is judged.
-type standing struct {
+type jobState struct {
 	member
 	owner, kind, queue    string
 	dependency, uniqueKey string
@@ -25,24 +25,24 @@ type standing struct {
 	discarded bool
 	waiting   bool   // for members of its group
 	due       int64  // while it is in holdfast_later
-	lease     *lease // while it is processing
+	batch     *batch // while it is processing
 }
 
 // rule returns the job as the rules see it that decide whether a person may change it.
-func (s *standing) rule() rule.Job {
+func (s *jobState) rule() rule.Job {
 	j := rule.Job{ID: s.job, State: s.state, Ready: s.place == "ready", Waits: s.waiting, Discarded: s.discarded,
 		Tried: s.failures+s.crashes+s.interrupts > 0}
 	if s.expireAt != 0 {
 		j.ExpireAt = instant(s.expireAt)
 	}
-	if s.lease != nil {
-		j.Claimed, j.Until = instant(s.lease.claimed), instant(s.lease.expires)
+	if s.batch != nil {
+		j.Claimed, j.Until = instant(s.batch.claimed), instant(s.batch.expires)
 	}
 	return j
 }
 
 // findJob reads a job and where it is. A job that does not exist and a job of another owner get the same answer.
-func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
+func (t *tx) findJob(i holdfast.Intervention) (job jobState, err error) {
 	job.job = i.Job
 	found, err := t.one("read_job", []any{i.Job}, &job.owner, &job.kind, &job.queue, &job.lane, &job.priority, &job.uniqueKey, &job.expireAt, &job.dependency,
 		&job.group, &job.created)
@@ -58,10 +58,10 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 	if job.state = holdfast.State(state); err != nil || job.state == holdfast.Queued {
 		return job, err
 	}
-	leases, err := t.readLeases("find_leases_of_job", i.Job)
+	leases, err := t.readBatches("find_leases_of_job", i.Job)
 	for _, l := range leases {
 		if m := l.find(i.Job); m != nil {
-			job.member, job.lease, job.place, job.state = *m, l, "leased", holdfast.Processing
+			job.member, job.batch, job.place, job.state = *m, l, "leased", holdfast.Processing
 		}
 	}
 	if err == nil && job.place == "" {
@@ -71,23 +71,23 @@ func (t *tx) standing(i holdfast.Intervention) (job standing, err error) {
 }
 
 // addJobEvent appends an event to the story of a job.
-func (t *tx) event(i holdfast.Intervention, name string, token, generation int) error {
-	return t.changed(i, name, token, generation, nil)
+func (t *tx) addJobEvent(i holdfast.Intervention, name string, token, generation int) error {
+	return t.addJobChange(i, name, token, generation, nil)
 }
 
 // addJobChange appends an event to the story of a job, with the values that it replaced.
-func (t *tx) changed(i holdfast.Intervention, name string, token, generation int, was json.RawMessage) error {
-	if _, err := t.exec("job_event_add", i.Job, t.now, name, i.Actor, orNull(clean(i.Reason)), token, generation, orNull(i.Request), orNull(string(was))); err != nil {
+func (t *tx) addJobChange(i holdfast.Intervention, name string, token, generation int, was json.RawMessage) error {
+	if _, err := t.exec("job_event_add", i.Job, t.now, name, i.Actor, nullIfEmpty(clean(i.Reason)), token, generation, nullIfEmpty(i.Request), nullIfEmpty(string(was))); err != nil {
 		return err
 	}
-	t.line()
+	t.emitStoryLine()
 	return nil
 }
 
 // countAhead counts the ready jobs of a queue that come before a key in the order of claims, up to a thousand.
-func (t *tx) ahead(queue string, k key) (total int, err error) {
-	v := &view{session: t.session, now: t.now, lanes: t.known, scope: &lane.Scope{Queues: []string{queue}}, writes: true}
-	if _, _, err := v.survey(math.MaxInt); err != nil { // probes the lines of this queue: other queues may have many
+func (t *tx) countAhead(queue string, k key) (total int, err error) {
+	v := &claimView{session: t.session, now: t.now, lanes: t.lanes, scope: &lane.Scope{Queues: []string{queue}}, onWriter: true}
+	if _, _, err := v.findLines(math.MaxInt); err != nil { // probes the lines of this queue: other queues may have many
 		return 0, err
 	}
 	for i := 0; i < len(v.lines) && total < 1000; i++ {

@@ -15,25 +15,25 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	if err := sqltext.CheckChange(&c); err != nil {
 		return err
 	}
-	if err := s.checkMore(&c); err != nil {
+	if err := s.checkDrafts(&c); err != nil {
 		return err
 	}
 	err := s.writer.write(ctx, func(t *tx) error {
 		for i := range c.Listen { // first, so that the events of this change are heard
-			if err := t.listen(&c.Listen[i]); err != nil {
+			if err := t.setListener(&c.Listen[i]); err != nil {
 				return err
 			}
 		}
 		for i := range c.Records {
-			if err := t.record(&c.Records[i]); err != nil {
+			if err := t.writeRecord(&c.Records[i]); err != nil {
 				return err
 			}
 		}
-		if err := t.holds(&c); err != nil {
+		if err := t.applyHolds(&c); err != nil {
 			return err
 		}
 		for i := range c.Events {
-			if err := t.relate(&c.Events[i]); err != nil {
+			if err := t.addChangeEvent(&c.Events[i]); err != nil {
 				return err
 			}
 		}
@@ -47,14 +47,14 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 		}
 		return nil
 	})
-	if err == nil && slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
-		s.plan.forgetWeights()
+	if err == nil && slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == weightRoom }) {
+		s.planner.expireWeights()
 	}
 	return err
 }
 
 // checkDrafts refuses drafts that cannot be stored, or for which the disk has no space.
-func (s *Store) checkMore(c *holdfast.Change) (err error) {
+func (s *Store) checkDrafts(c *holdfast.Change) (err error) {
 	if len(c.Enqueue)+len(c.Deliver) == 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *Store) checkMore(c *holdfast.Change) (err error) {
 }
 
 // writeRecord writes or deletes one record, if its version is still the one that the caller read.
-func (t *tx) record(r *holdfast.Record) (err error) {
+func (t *tx) writeRecord(r *holdfast.Record) (err error) {
 	var kept int
 	switch {
 	case r.Body == nil && r.Version == 0:
@@ -94,14 +94,14 @@ func (t *tx) record(r *holdfast.Record) (err error) {
 
 // applyHolds lifts holds, places holds and makes deposits, in this order: a hold that one change lifts and places is in
 // force after it.
-func (t *tx) holds(c *holdfast.Change) error {
+func (t *tx) applyHolds(c *holdfast.Change) error {
 	for _, h := range c.Lift {
-		if _, err := t.lift(h); err != nil {
+		if _, err := t.liftHold(h); err != nil {
 			return err
 		}
 	}
 	for _, h := range c.Place {
-		if err := t.place(h); err != nil {
+		if err := t.placeHold(h); err != nil {
 			return err
 		}
 	}
@@ -114,26 +114,26 @@ func (t *tx) holds(c *holdfast.Change) error {
 }
 
 // addChangeEvent appends an event of a change to the story of a job or of another subject.
-func (t *tx) relate(e *holdfast.Event) error {
+func (t *tx) addChangeEvent(e *holdfast.Event) error {
 	if e.Job.IsZero() {
-		return t.tellAll(e)
+		return t.addEvent(e)
 	}
-	job, err := t.standing(holdfast.Intervention{Job: e.Job})
+	job, err := t.findJob(holdfast.Intervention{Job: e.Job})
 	if err != nil {
 		return err
 	}
-	return t.event(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
+	return t.addJobEvent(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
 }
 
 // addSubjectEvent appends an event to the story of a subject that is not a job.
-func (t *tx) tellOf(subject, name, actor, reason string) error {
-	return t.tellAll(&holdfast.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
+func (t *tx) addSubjectEvent(subject, name, actor, reason string) error {
+	return t.addEvent(&holdfast.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
 }
 
-func (t *tx) tellAll(e *holdfast.Event) error {
-	if _, err := t.exec("subject_event_add", e.Subject, t.now, e.Name, e.Actor, orNull(clean(e.Reason)), e.Generation, orNull(clean(e.Request))); err != nil {
+func (t *tx) addEvent(e *holdfast.Event) error {
+	if _, err := t.exec("subject_event_add", e.Subject, t.now, e.Name, e.Actor, nullIfEmpty(clean(e.Reason)), e.Generation, nullIfEmpty(clean(e.Request))); err != nil {
 		return err
 	}
-	t.line()
+	t.emitStoryLine()
 	return nil
 }

@@ -9,46 +9,46 @@ import (
 )
 
 // A laneKey identifies a lane.
-type where struct{ queue, kind, owner, dependency string }
+type laneKey struct{ queue, kind, owner, dependency string }
 
 // A laneCache is the committed lanes that this process knows. There may be thousands, and a lane never changes, so each
 // is read once. It is safe for concurrent use.
-type lanes struct {
-	mu    sync.RWMutex
-	ids   map[where]int64
-	lanes map[int64]*lane.Lane
-	of    map[string]map[string][]*lane.Lane // by queue and kind
-	last  int64                              // all lanes up to this id are known, and some beyond it may be
+type laneCache struct {
+	mu      sync.RWMutex
+	byKey   map[laneKey]int64
+	byID    map[int64]*lane.Lane
+	byQueue map[string]map[string][]*lane.Lane // by queue and kind
+	lastID  int64                              // all lanes up to this id are known, and some beyond it may be
 }
 
-func newLanes() *lanes {
-	l := &lanes{}
-	l.forget()
+func newLaneCache() *laneCache {
+	l := &laneCache{}
+	l.reset()
 	return l
 }
 
 // reset forgets all lanes. The writer calls it after it has reconnected: the file may be another one.
-func (l *lanes) forget() {
+func (l *laneCache) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ids, l.lanes, l.of, l.last = map[where]int64{}, map[int64]*lane.Lane{}, map[string]map[string][]*lane.Lane{}, 0
+	l.byKey, l.byID, l.byQueue, l.lastID = map[laneKey]int64{}, map[int64]*lane.Lane{}, map[string]map[string][]*lane.Lane{}, 0
 }
 
-func (l *lanes) find(w where) (id int64, known bool) {
+func (l *laneCache) find(w laneKey) (id int64, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	id, known = l.ids[w]
+	id, known = l.byKey[w]
 	return id, known
 }
 
-func (l *lanes) lane(id int64) *lane.Lane {
+func (l *laneCache) lane(id int64) *lane.Lane {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.lanes[id]
+	return l.byID[id]
 }
 
 // inScope returns the lanes in a scope.
-func (l *lanes) in(s *lane.Scope) (all []*lane.Lane) {
+func (l *laneCache) inScope(s *lane.Scope) (all []*lane.Lane) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	l.each(s, func(some []*lane.Lane) { all = append(all, some...) })
@@ -56,7 +56,7 @@ func (l *lanes) in(s *lane.Scope) (all []*lane.Lane) {
 }
 
 // each visits the lanes of a scope; those of one queue and kind come together. The caller holds the lock.
-func (l *lanes) each(s *lane.Scope, visit func([]*lane.Lane)) {
+func (l *laneCache) each(s *lane.Scope, visit func([]*lane.Lane)) {
 	queue := func(of map[string][]*lane.Lane) {
 		if len(s.Kinds) == 0 {
 			for _, some := range of {
@@ -68,45 +68,45 @@ func (l *lanes) each(s *lane.Scope, visit func([]*lane.Lane)) {
 		}
 	}
 	if len(s.Queues) == 0 {
-		for _, of := range l.of {
+		for _, of := range l.byQueue {
 			queue(of)
 		}
 	}
 	for _, name := range s.Queues {
-		queue(l.of[name])
+		queue(l.byQueue[name])
 	}
 }
 
 // queues returns the names of all queues.
-func (l *lanes) queues() (names []string) {
+func (l *laneCache) queues() (names []string) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	for name := range l.of {
+	for name := range l.byQueue {
 		names = append(names, name)
 	}
 	return names
 }
 
 // add makes committed lanes known.
-func (l *lanes) add(committed ...lane.Lane) {
+func (l *laneCache) add(committed ...lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range committed {
-		if l.lanes[c.ID] == nil {
-			l.ids[where{c.Queue, c.Kind, c.Owner, c.Dependency}] = c.ID
-			l.lanes[c.ID] = &c
-			if l.of[c.Queue] == nil {
-				l.of[c.Queue] = map[string][]*lane.Lane{}
+		if l.byID[c.ID] == nil {
+			l.byKey[laneKey{c.Queue, c.Kind, c.Owner, c.Dependency}] = c.ID
+			l.byID[c.ID] = &c
+			if l.byQueue[c.Queue] == nil {
+				l.byQueue[c.Queue] = map[string][]*lane.Lane{}
 			}
-			l.of[c.Queue][c.Kind] = append(l.of[c.Queue][c.Kind], &c)
+			l.byQueue[c.Queue][c.Kind] = append(l.byQueue[c.Queue][c.Kind], &c)
 		}
 	}
 }
 
 // load reads the lanes that were committed since the last load. The session must see committed rows only.
-func (l *lanes) learn(s *session) error {
+func (l *laneCache) load(s *session) error {
 	l.mu.RLock()
-	last := l.last
+	last := l.lastID
 	l.mu.RUnlock()
 	younger, err := readLanes(s, last)
 	if err != nil || len(younger) == 0 {
@@ -115,15 +115,15 @@ func (l *lanes) learn(s *session) error {
 	l.add(younger...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = max(l.last, younger[len(younger)-1].ID)
+	l.lastID = max(l.lastID, younger[len(younger)-1].ID)
 	return nil
 }
 
 // newer returns the lanes behind the last one that load has read, including those that only this session's transaction
 // sees.
-func (l *lanes) beyond(s *session) (all []lane.Lane, err error) {
+func (l *laneCache) newer(s *session) (all []lane.Lane, err error) {
 	l.mu.RLock()
-	last := l.last
+	last := l.lastID
 	l.mu.RUnlock()
 	return readLanes(s, last)
 }
@@ -137,24 +137,24 @@ func readLanes(s *session, last int64) (all []lane.Lane, err error) {
 }
 
 // lane returns the id of a lane, and creates the lane if there is none.
-func (t *tx) lane(w where) (int64, error) {
-	if id, ok := t.known.find(w); ok {
+func (t *tx) lane(w laneKey) (int64, error) {
+	if id, ok := t.lanes.find(w); ok {
 		return id, nil
 	}
-	if id, ok := t.fresh[w]; ok {
+	if id, ok := t.newLanes[w]; ok {
 		return id, nil
 	}
 	id, err := makeLane(t, w)
 	if err == nil {
-		if t.fresh == nil {
-			t.fresh = map[where]int64{}
+		if t.newLanes == nil {
+			t.newLanes = map[laneKey]int64{}
 		}
-		t.fresh[w] = id
+		t.newLanes[w] = id
 	}
 	return id, err
 }
 
-func makeLane(to sink, w where) (id int64, err error) {
+func makeLane(to executor, w laneKey) (id int64, err error) {
 	if _, err = to.exec("lane_add", w.queue, w.kind, w.owner, w.dependency); err != nil {
 		return 0, err
 	}

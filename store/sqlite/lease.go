@@ -9,13 +9,13 @@ import (
 )
 
 // A batch is the jobs that were claimed together, as their row in holdfast_lease describes them in this transaction.
-type lease struct {
+type batch struct {
 	id           holdfast.ID
 	worker, lost string // the worker that has the batch; the worker that lost it before, or empty
 	claimed      int64
 	expires      int64
 	members      []member
-	next         int // where find begins: members are settled roughly in the order in which they were claimed
+	searchFrom   int // where find begins: members are settled roughly in the order in which they were claimed
 }
 
 // A member is a job of a batch, with the counters that the batch row carries for it.
@@ -23,24 +23,24 @@ type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
-	left                                             bool  // removed from the batch in this call
+	removed                                          bool  // removed from the batch in this call
 	began                                            int64 // when the attempt started that ended in this call
 }
 
 // attemptWorker returns the worker that made the attempt: for a reclaimed batch the lost worker.
-func (l *lease) who() string {
-	if l.lost != "" {
-		return l.lost
+func (b *batch) attemptWorker() string {
+	if b.lost != "" {
+		return b.lost
 	}
-	return l.worker
+	return b.worker
 }
 
 // find returns the member for a job, or nil.
-func (l *lease) find(job holdfast.ID) *member {
-	for i := range l.members {
-		at := (l.next + i) % len(l.members)
-		if m := &l.members[at]; m.job == job && !m.left {
-			l.next = at + 1
+func (b *batch) find(job holdfast.ID) *member {
+	for i := range b.members {
+		at := (b.searchFrom + i) % len(b.members)
+		if m := &b.members[at]; m.job == job && !m.removed {
+			b.searchFrom = at + 1
 			return m
 		}
 	}
@@ -50,8 +50,8 @@ func (l *lease) find(job holdfast.ID) *member {
 // heldMember is the fence. It returns the member of this batch for this job with this token, or nil if the caller's
 // lease has ended: the batch row is gone, the job is no longer in it, or the job has a newer token. The row is read in
 // the write transaction that also settles the job, so a worker that has lost its lease cannot change anything.
-func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
-	l, err := t.lease(batch)
+func (t *tx) heldMember(batch, job holdfast.ID, token int) (*batch, *member, error) {
+	l, err := t.batch(batch)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,25 +62,25 @@ func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
 }
 
 // batch returns a batch, and reads it once per call. A batch that does not exist has no members.
-func (t *tx) lease(id holdfast.ID) (*lease, error) {
-	if l := t.leases[id]; l != nil {
+func (t *tx) batch(id holdfast.ID) (*batch, error) {
+	if l := t.batches[id]; l != nil {
 		return l, nil
 	}
-	found, err := t.readLeases("lease_find", id)
+	found, err := t.readBatches("lease_find", id)
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, &lease{id: id})
-	if t.leases == nil {
-		t.leases = map[holdfast.ID]*lease{}
+	found = append(found, &batch{id: id})
+	if t.batches == nil {
+		t.batches = map[holdfast.ID]*batch{}
 	}
-	t.leases[id] = found[0]
+	t.batches[id] = found[0]
 	return found[0], nil
 }
 
-func (t *tx) readLeases(name string, arg any) (all []*lease, err error) {
+func (t *tx) readBatches(name string, arg any) (all []*batch, err error) {
 	err = t.rows(name, []any{arg}, func(st *sqlite.Stmt) error {
-		l := &lease{id: columnID(st, 0), worker: st.ColumnText(1), lost: st.ColumnText(2), claimed: st.ColumnInt64(3), expires: st.ColumnInt64(4)}
+		l := &batch{id: columnID(st, 0), worker: st.ColumnText(1), lost: st.ColumnText(2), claimed: st.ColumnInt64(3), expires: st.ColumnInt64(4)}
 		jobs := make([]byte, st.ColumnLen(5))
 		st.ColumnBytes(5, jobs)
 		l.members = readMembers(jobs, st.ColumnText(6))
@@ -118,12 +118,12 @@ func readMembers(jobs []byte, text string) []member {
 }
 
 // columns returns the remaining members as the columns of the batch row.
-func (l *lease) columns() (jobs []byte, text string) {
-	jobs = make([]byte, 0, len(l.members)*len(holdfast.ID{}))
-	list := append(make([]byte, 0, len(l.members)*16), '[')
-	for i := range l.members {
-		m, started := &l.members[i], 0
-		if m.left {
+func (b *batch) columns() (jobs []byte, text string) {
+	jobs = make([]byte, 0, len(b.members)*len(holdfast.ID{}))
+	list := append(make([]byte, 0, len(b.members)*16), '[')
+	for i := range b.members {
+		m, started := &b.members[i], 0
+		if m.removed {
 			continue
 		}
 		if m.started {
@@ -144,23 +144,23 @@ func (l *lease) columns() (jobs []byte, text string) {
 }
 
 // insertBatch writes the row of a new batch, and emits the events of its members.
-func (t *tx) begin(l *lease) error {
+func (t *tx) insertBatch(l *batch) error {
 	name := holdfast.EventProcessing
 	if l.lost != "" {
 		name = holdfast.EventReclaimed
 	}
-	if t.ears.hear(name) {
+	if t.listened.includes(name) {
 		for i := range l.members {
-			t.happened(name, &l.members[i].job, l.members[i].token)
+			t.emit(name, &l.members[i].job, l.members[i].token)
 		}
 	}
 	jobs, members := l.columns()
-	_, err := t.exec("lease_add", l.id, l.worker, orNull(l.lost), l.claimed, l.expires, jobs, members)
+	_, err := t.exec("lease_add", l.id, l.worker, nullIfEmpty(l.lost), l.claimed, l.expires, jobs, members)
 	return err
 }
 
 // saveBatch writes the remaining members of a batch. The row is deleted with the last member.
-func (t *tx) keep(l *lease) (err error) {
+func (t *tx) saveBatch(l *batch) (err error) {
 	if jobs, members := l.columns(); len(jobs) > 0 {
 		_, err = t.exec("lease_update", l.id, jobs, members)
 	} else {

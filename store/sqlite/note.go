@@ -32,7 +32,7 @@ func note(t *tx, n *holdfast.Note) (answer, err error) {
 	if err := n.Check(); err != nil {
 		return err, nil
 	}
-	_, held, err := t.held(n.Batch, n.Job, n.Token)
+	_, held, err := t.heldMember(n.Batch, n.Job, n.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func note(t *tx, n *holdfast.Note) (answer, err error) {
 		return rule.LeaseLost(n.Job), nil
 	}
 	if p := n.Progress; p != nil {
-		if _, err := t.exec("save_progress", n.Job, min(max(p.Percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
+		if _, err := t.exec("save_progress", n.Job, min(max(p.Percent, 0), 100), nullIfEmpty(clean(p.Note)), t.now); err != nil {
 			return nil, err
 		}
 	}

@@ -30,7 +30,7 @@ import (
 
 // minSQLite is the first SQLite release in which two processes that checkpoint at the same time cannot damage the WAL
 // file.
-const oldest = 3_051_003
+const minSQLite = 3_051_003
 
 // Config tells Open which file to use and how.
 type Config struct {
@@ -48,19 +48,19 @@ type Config struct {
 type Store struct {
 	*inspect.Inspector
 	writer *writer
-	bell   *bell
+	waker  *waker
 	reader *reader
 	claims *reader // one connection, so that claims plan one after the other and never wait for an inspection
 	clock  func() time.Time
 
-	plan  *planner
-	space *space
+	planner *claimPlanner
+	space   *diskSpace
 
-	concluding sync.Mutex
-	attended   holdfast.ID // the last flagged group that Conclude has read; zero when the next step begins at the first
+	concludeMu     sync.Mutex
+	concludeCursor holdfast.ID // the last flagged group that Conclude has read; zero when the next step begins at the first
 
-	ending sync.Once
-	ended  error
+	closeOnce sync.Once
+	closeErr  error
 }
 
 var _ holdfast.Store = (*Store)(nil)
@@ -71,21 +71,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := checkPath(cfg.Path); err != nil {
 		return nil, err
 	}
-	if sqlite.VersionNumber < oldest {
+	if sqlite.VersionNumber < minSQLite {
 		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the SQLite linked into this program is older than 3.51.3 and can damage a shared file: build with a newer one"}
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	first, err := prepare(ctx, cfg)
+	first, err := openFirst(ctx, cfg)
 	if err != nil {
 		return nil, explain(err)
 	}
-	known := newLanes()
-	s := &Store{clock: cfg.Clock, plan: &planner{lanes: known}, bell: newBell(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
-	s.space = newSpace(cfg)
-	s.writer = newWriter(cfg, s.bell, known, first)
-	s.bell.begin = s.writer.ring
+	known := newLaneCache()
+	s := &Store{clock: cfg.Clock, planner: &claimPlanner{lanes: known}, waker: newWaker(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
+	s.space = newDiskSpace(cfg)
+	s.writer = newWriter(cfg, s.waker, known, first)
+	s.waker.onFirstWaiter = s.writer.signal
 	s.Inspector = inspect.New(&querier{s}, inspect.SQLite)
 	go s.writer.loop()
 	return s, nil
@@ -93,11 +93,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // Close waits for the calls in progress and closes the file. Later calls return ErrUnavailable.
 func (s *Store) Close() error {
-	s.ending.Do(func() {
-		s.bell.close()
-		s.ended = errors.Join(s.reader.close(), s.claims.close(), s.writer.close())
+	s.closeOnce.Do(func() {
+		s.waker.close()
+		s.closeErr = errors.Join(s.reader.close(), s.claims.close(), s.writer.close())
 	})
-	return explain(s.ended)
+	return explain(s.closeErr)
 }
 
 // now returns the store's time, to the microsecond, as it is stored.
@@ -128,21 +128,21 @@ func unavailable(message string, cause error) error {
 
 // privateMode is the mode of every file that the store creates: only its user may read and write it, because the
 // arguments of jobs can contain secrets. SQLite gives the WAL and its index the mode of the database file.
-const private fs.FileMode = 0o600
+const privateMode fs.FileMode = 0o600
 
 // createFile creates an empty file if there is none. SQLite would create it readable by every user of the machine. An
 // existing file is not opened: closing it again would release the locks that other connections of this process hold on
 // it.
-func create(path string) error {
+func createFile(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil // any other problem is reported by the first connection
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, private)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, privateMode)
 	if errors.Is(err, fs.ErrExist) { // another process was faster, or it is a symbolic link to a file that does not exist yet
 		if _, err = os.Stat(path); err == nil {
 			return nil
 		}
-		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, private)
+		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, privateMode)
 	}
 	if err != nil {
 		return unavailable("the database file cannot be created: check the permissions of its directory", err)
@@ -152,20 +152,20 @@ func create(path string) error {
 
 // openFirst opens the first connection and prepares the file for all others: it checks the file for damage, turns on
 // the write-ahead log, migrates the schema and checks that the file can be written.
-func prepare(ctx context.Context, cfg Config) (*session, error) {
-	if err := create(cfg.Path); err != nil {
+func openFirst(ctx context.Context, cfg Config) (*session, error) {
+	if err := createFile(cfg.Path); err != nil {
 		return nil, err
 	}
 	var first *session
-	err := patiently(ctx, func() (err error) {
+	err := retryWhileBusy(ctx, func() (err error) {
 		first, err = connect(cfg, sqlite.OpenReadWrite|sqlite.OpenCreate)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(*session) error{examine, remember, migrate, writable} {
-		if err := patiently(ctx, func() error { return step(first) }); err != nil {
+	for _, step := range []func(*session) error{checkDamage, enableWAL, migrate, checkWritable} {
+		if err := retryWhileBusy(ctx, func() error { return step(first) }); err != nil {
 			_ = first.close()
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func connect(cfg Config, flags sqlite.OpenFlags) (*session, error) {
 	}
 	conn.SetBusyTimeout(0) // callers wait for locks in Go, where a context can end the wait
 	s := &session{conn: conn, prepared: map[string]*sqlite.Stmt{}, trace: cfg.Trace}
-	err = s.run(`PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;
+	err = s.runScript(`PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;
 		PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF`)
 	if err != nil {
 		_ = conn.Close()
@@ -193,10 +193,10 @@ func connect(cfg Config, flags sqlite.OpenFlags) (*session, error) {
 
 // quickCheckPages is the size up to which a file is checked for damage each time it is opened. The integrity check
 // (holdfast doctor) checks larger files on request.
-const small = 1000 // pages
+const quickCheckPages = 1000 // pages
 
 // checkDamage refuses a damaged file before anything depends on it.
-func examine(s *session) error {
+func checkDamage(s *session) error {
 	var pages int
 	st, _, err := s.conn.PrepareTransient("PRAGMA page_count")
 	if err != nil {
@@ -205,21 +205,21 @@ func examine(s *session) error {
 	if found, err := st.Step(); err == nil && found {
 		pages = st.ColumnInt(0)
 	}
-	if err := st.Finalize(); err != nil || pages > small {
+	if err := st.Finalize(); err != nil || pages > quickCheckPages {
 		return err
 	}
-	verdict, err := s.ask("PRAGMA quick_check(1)")
+	verdict, err := s.queryValue("PRAGMA quick_check(1)")
 	if err == nil && verdict != "ok" {
-		return unavailable(advice[sqlite.ResultCorrupt], errors.New(verdict))
+		return unavailable(messages[sqlite.ResultCorrupt], errors.New(verdict))
 	}
 	return err
 }
 
 // enableWAL turns on the write-ahead log. SQLite stores the setting in the file.
-func remember(s *session) error {
-	mode, err := s.ask("PRAGMA journal_mode")
+func enableWAL(s *session) error {
+	mode, err := s.queryValue("PRAGMA journal_mode")
 	if err == nil && mode != "wal" {
-		mode, err = s.ask("PRAGMA journal_mode = WAL")
+		mode, err = s.queryValue("PRAGMA journal_mode = WAL")
 	}
 	if err == nil && mode != "wal" {
 		return unavailable("SQLite cannot use a write-ahead log where the database file is: move the file to a local disk", nil)
@@ -229,8 +229,8 @@ func remember(s *session) error {
 
 // checkWritable refuses a read-only file at opening, because SQLite reports it only at the first change. A lock that
 // another connection holds also proves that the file can be written.
-func writable(s *session) error {
-	err := s.run("DELETE FROM holdfast_migration WHERE version < 0")
+func checkWritable(s *session) error {
+	err := s.runScript("DELETE FROM holdfast_migration WHERE version < 0")
 	if busy(err) {
 		return nil
 	}

@@ -20,7 +20,7 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 		if p.For == 0 {
 			_, err = t.exec("delete_worker", p.Worker)
 		} else {
-			_, err = t.exec("upsert_worker", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
+			_, err = t.exec("upsert_worker", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), nullIfEmpty(clean(p.Version)), nullIfEmpty(clean(p.Codes)), p.Policy, nullIfEmpty(clean(p.Misses)))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
 			if err == nil && p.For > 0 {

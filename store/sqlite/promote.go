@@ -13,7 +13,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error
 	}
 	err = s.writer.write(ctx, func(t *tx) (err error) {
 		promoted, err = promote(t, limit)
-		t.news.all = promoted > 0
+		t.wakeup.allQueues = promoted > 0
 		return err
 	})
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error
 // promote moves due rows from holdfast_later to holdfast_ready. The range ends at the limit's last key, so both
 // statements move the same rows.
 func promote(t *tx, limit int) (int, error) {
-	due, last := t.now, highest.job
+	due, last := t.now, highestKey.job
 	if _, err := t.one("find_promote_bound", []any{t.now, limit - 1}, &due, &last); err != nil {
 		return 0, err
 	}
@@ -36,28 +36,28 @@ func promote(t *tx, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	back, err := t.bringBack(limit - promoted)
-	return promoted + back, err
+	setAside, err := t.promoteSetAside(limit - promoted)
+	return promoted + setAside, err
 }
 
 // promoteSetAside makes jobs claimable again that were set aside behind tags that are no longer held.
-func (t *tx) bringBack(limit int) (back int, err error) {
-	for tag := ""; back < limit; {
+func (t *tx) promoteSetAside(limit int) (promoted int, err error) {
+	for tag := ""; promoted < limit; {
 		if free, err := t.one("find_free_tag", []any{t.now, tag}, &tag); err != nil || !free {
-			return back, err
+			return promoted, err
 		}
-		last := highest.job
-		if _, err := t.one("find_set_aside_bound", []any{tag, limit - back - 1}, &last); err != nil {
-			return back, err
+		last := highestKey.job
+		if _, err := t.one("find_set_aside_bound", []any{tag, limit - promoted - 1}, &last); err != nil {
+			return promoted, err
 		}
 		if _, err := t.exec("promote_set_aside", tag, last); err != nil {
-			return back, err
+			return promoted, err
 		}
 		n, err := t.exec("delete_promoted_set_aside", tag, last)
 		if err != nil {
-			return back, err
+			return promoted, err
 		}
-		back += n
+		promoted += n
 	}
-	return back, nil
+	return promoted, nil
 }

@@ -15,8 +15,8 @@ import (
 
 // How many connections read, and how many statements each keeps prepared.
 const (
-	readers = 4
-	kept    = 64
+	readers     = 4
+	maxPrepared = 64
 )
 
 // A reader is a small pool of connections for reading. They see committed rows only, and never wait for the writer. It
@@ -84,7 +84,7 @@ func (r *reader) open() (*session, error) {
 	}
 	conn.SetBusyTimeout(5 * time.Second) // readers wait only for the recovery of the log after a crash
 	s := &session{conn: conn, prepared: map[string]*sqlite.Stmt{}}
-	if err := s.run("PRAGMA query_only = ON; PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
+	if err := s.runScript("PRAGMA query_only = ON; PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -93,14 +93,14 @@ func (r *reader) open() (*session, error) {
 
 // queryText runs a statement by its text and calls each for every row. The first maxPrepared texts of a connection stay
 // prepared: they are the ones that come again.
-func (s *session) read(text string, args []any, each func(*sqlite.Stmt) error) error {
+func (s *session) queryText(text string, args []any, each func(*sqlite.Stmt) error) error {
 	st := s.prepared[text]
 	if st == nil {
-		fresh, _, err := s.conn.PrepareTransient(dollars(text))
+		fresh, _, err := s.conn.PrepareTransient(positionalParams(text))
 		if err != nil {
 			return fmt.Errorf("%w in: %s", err, text)
 		}
-		if st = fresh; len(s.prepared) < kept {
+		if st = fresh; len(s.prepared) < maxPrepared {
 			s.prepared[text] = st
 		} else {
 			defer st.Finalize()
@@ -134,7 +134,7 @@ func (q *querier) Now(context.Context) (time.Time, error) { return q.store.now()
 func (q *querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
 	var refused error // an error of each is returned unchanged
 	err := q.store.reader.with(ctx, func(s *session) error {
-		err := s.read(sql, args, func(st *sqlite.Stmt) error {
+		err := s.queryText(sql, args, func(st *sqlite.Stmt) error {
 			refused = each(row{st})
 			return refused
 		})

@@ -24,15 +24,15 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfas
 
 // reclaim takes over whole batches, until they have c.Limit started jobs or more.
 func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	silent, err := t.readLeases("lease_expired", t.now)
-	if err != nil || len(silent) == 0 {
+	expired, err := t.readBatches("lease_expired", t.now)
+	if err != nil || len(expired) == 0 {
 		return nil, err
 	}
-	cancelled, err := t.cancelled()
+	cancelled, err := t.cancelRequests()
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range silent { // whole batches, until they have enough started jobs
+	for _, l := range expired { // whole batches, until they have enough started jobs
 		if len(leases) >= c.Limit {
 			break
 		}
@@ -46,7 +46,7 @@ func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 }
 
 // cancelRequests returns the processing jobs that were asked to stop.
-func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
+func (t *tx) cancelRequests() (jobs map[holdfast.ID]bool, err error) {
 	jobs = map[holdfast.ID]bool{}
 	err = t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
 		jobs[columnID(st, 0)] = true
@@ -60,51 +60,51 @@ func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
 // would ignore it. Members without facts stay in the old batch, for the integrity check.
 //
 // Every job that leaves the old batch gets a higher token, so a late settlement of the lost worker is refused.
-func (l *lease) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
-	batch := &lease{id: holdfast.NewID(), worker: c.Worker, lost: l.who(), claimed: l.claimed, expires: t.at(c.Lease)}
-	for i := range l.members {
-		m := &l.members[i]
+func (b *batch) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
+	batch := &batch{id: holdfast.NewID(), worker: c.Worker, lost: b.attemptWorker(), claimed: b.claimed, expires: t.at(c.Lease)}
+	for i := range b.members {
+		m := &b.members[i]
 		facts := holdfast.Lease{}
-		if m.left, err = t.facts(m.job, &facts); err != nil {
+		if m.removed, err = t.readJobFacts(m.job, &facts); err != nil {
 			return nil, err
 		}
-		if !m.left {
+		if !m.removed {
 			continue
 		}
 		taken := *m
-		taken.left = false
+		taken.removed = false
 		taken.token++
 		if !m.started && !cancelled[m.job] {
-			if err := l.sendBack(t, taken); err != nil {
+			if err := b.release(t, taken); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		batch.members = append(batch.members, taken)
-		leases = append(leases, batch.hand(facts, taken, t.now))
+		leases = append(leases, batch.leaseOf(facts, taken, t.now))
 	}
 	if len(leases) > 0 {
-		if err := t.begin(batch); err != nil {
+		if err := t.insertBatch(batch); err != nil {
 			return nil, err
 		}
 	}
-	return leases, t.keep(l)
+	return leases, t.saveBatch(b)
 }
 
 // leaseOf returns the lease of a member.
-func (l *lease) hand(facts holdfast.Lease, m member, now int64) holdfast.Lease {
+func (b *batch) leaseOf(facts holdfast.Lease, m member, now int64) holdfast.Lease {
 	facts.Token, facts.Failures, facts.Crashes, facts.Interrupts, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
-	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = l.id, l.worker, l.lost, instant(l.expires), instant(now)
+	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = b.id, b.worker, b.lost, instant(b.expires), instant(now)
 	if m.started {
-		facts.StartedAt = instant(l.claimed)
+		facts.StartedAt = instant(b.claimed)
 	}
 	return facts
 }
 
 // release returns a job that its worker claimed and never started to its lane. It costs the job nothing.
-func (l *lease) sendBack(t *tx, m member) error {
-	t.news.all = true
-	if err := t.interrupted(m, l, "its worker went silent before it started"); err != nil {
+func (b *batch) release(t *tx, m member) error {
+	t.wakeup.allQueues = true
+	if err := t.recordRelease(m, b, "its worker went silent before it started"); err != nil {
 		return err
 	}
 	_, err := t.exec("return_to_ready", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
@@ -113,19 +113,19 @@ func (l *lease) sendBack(t *tx, m member) error {
 
 // recordRelease records that a job was taken from its worker without a charge. The job's token has grown, so a later
 // settlement of that worker is refused.
-func (t *tx) interrupted(m member, l *lease, why string) error {
+func (t *tx) recordRelease(m member, l *batch, why string) error {
 	began := l.claimed
 	if !m.started {
 		began = t.now // a job that never started took no time
 	}
-	t.goesRound(&m.job, m.token, holdfast.ChargeInterrupt)
-	args := []any{m.job, m.token, m.generation, l.who(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
+	t.emitReturn(&m.job, m.token, holdfast.ChargeInterrupt)
+	args := []any{m.job, m.token, m.generation, l.attemptWorker(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
 	_, err := t.exec("attempt_add", append(append(args, failureColumns(nil)...), why, nil)...)
 	return err
 }
 
 // readJobFacts reads the facts of a job, and reports whether there are any.
-func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
+func (t *tx) readJobFacts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
 	err = t.rows("job_facts", []any{job}, func(st *sqlite.Stmt) error {
 		found = true
 		readFacts(st, into)

@@ -20,7 +20,7 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	err := s.writer.write(ctx, func(t *tx) error {
 		for i, job := range r.Jobs {
 			answers[i] = t.redrive(&r, job)
-			if said := (*holdfast.Error)(nil); answers[i] != nil && !errors.As(answers[i], &said) {
+			if refusal := (*holdfast.Error)(nil); answers[i] != nil && !errors.As(answers[i], &refusal) {
 				return answers[i]
 			}
 		}
@@ -39,7 +39,7 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 		return err
 	}
 	i := holdfast.Intervention{Job: id, Actor: r.Actor}
-	job, err := t.standing(i)
+	job, err := t.findJob(i)
 	if err != nil {
 		return err
 	}
@@ -55,22 +55,22 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	}
 	i.Reason = rule.RedriveReason(r)
 	if r.Discard {
-		return t.redriveAway(r, i, job)
+		return t.redriveDiscard(r, i, job)
 	}
-	if err := t.unfinish(i, &job); err != nil {
+	if err := t.reopenJob(i, &job); err != nil {
 		return err
 	}
-	if err := t.redriven(&job, &revised); err != nil {
+	if err := t.applyRevision(&job, &revised); err != nil {
 		return err
 	}
-	if err := t.anew(i, job, "redrive", revised); err != nil {
+	if err := t.beginGeneration(i, job, "redrive", revised); err != nil {
 		return err
 	}
 	_, err = t.exec("record_redrive", r.ID, id, job.generation+1, t.now, nil)
 	return err
 }
 
-func (t *tx) redriveAway(r *holdfast.Redrive, i holdfast.Intervention, job standing) error {
+func (t *tx) redriveDiscard(r *holdfast.Redrive, i holdfast.Intervention, job jobState) error {
 	if err := t.discard(i, job); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (t *tx) redriveAway(r *holdfast.Redrive, i holdfast.Intervention, job stand
 }
 
 // applyRevision writes what a redrive changes in the facts of a job.
-func (t *tx) redriven(job *standing, revised *rule.Revision) error {
+func (t *tx) applyRevision(job *jobState, revised *rule.Revision) error {
 	if revised.Args != nil {
 		if _, err := t.exec("update_args", job.job, revised.Args); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (t *tx) redriven(job *standing, revised *rule.Revision) error {
 	if revised.Queue == job.queue {
 		return nil
 	}
-	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
+	lane, err := t.lane(laneKey{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
 		return err
 	}

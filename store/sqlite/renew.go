@@ -11,17 +11,17 @@ import (
 
 // Renew extends batches, all in one transaction. The answer names only jobs that need attention: those whose lease is
 // lost, and those that are to be cancelled.
-func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (told holdfast.Renewed, err error) {
+func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (renewed holdfast.Renewed, err error) {
 	if err := rule.Lease(lease); err != nil {
-		return told, err
+		return renewed, err
 	}
 	if len(renewals) == 0 {
-		return told, nil
+		return renewed, nil
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		told = holdfast.Renewed{}
+		renewed = holdfast.Renewed{}
 		for i := range renewals {
-			if err := renew(t, &renewals[i], lease, &told); err != nil {
+			if err := renew(t, &renewals[i], lease, &renewed); err != nil {
 				return err
 			}
 		}
@@ -30,39 +30,39 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	if err != nil {
 		return holdfast.Renewed{}, err
 	}
-	return told, nil
+	return renewed, nil
 }
 
 // renew extends one batch, marks its running jobs as started, and adds its lost and cancelled jobs to renewed.
-func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renewed) error {
+func renew(t *tx, r *holdfast.Renewal, lease time.Duration, renewed *holdfast.Renewed) error {
 	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
 		return err
 	}
-	l, err := t.lease(r.Batch)
+	l, err := t.batch(r.Batch)
 	if err != nil {
 		return err
 	}
 	began := false
 	for _, id := range r.Running {
 		if m := l.find(id); m == nil {
-			told.Lost = append(told.Lost, id)
+			renewed.Lost = append(renewed.Lost, id)
 		} else if !m.started {
 			m.started, began = true, true
 		}
 	}
 	for _, id := range r.Waiting {
 		if l.find(id) == nil {
-			told.Lost = append(told.Lost, id)
+			renewed.Lost = append(renewed.Lost, id)
 		}
 	}
 	if began {
-		if err := t.keep(l); err != nil {
+		if err := t.saveBatch(l); err != nil {
 			return err
 		}
 	}
 	return t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
 		if job := columnID(st, 0); l.find(job) != nil {
-			told.Cancelling = append(told.Cancelling, job)
+			renewed.Cancelling = append(renewed.Cancelling, job)
 		}
 		return nil
 	})

@@ -16,11 +16,11 @@ func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purg
 	if err := p.Check(); err != nil {
 		return done, err
 	}
-	var due []ended
+	var due []purgeableJob
 	var next holdfast.ID
 	spared := map[string]int{}
 	err = s.reader.with(ctx, func(beside *session) (err error) {
-		due, next, err = beside.purgeable(&p, s.now().UnixMicro(), spared)
+		due, next, err = beside.findPurgeable(&p, s.now().UnixMicro(), spared)
 		return err
 	})
 	if err == nil && len(due) > 0 {
@@ -39,26 +39,26 @@ func (s *Store) Purge(ctx context.Context, p holdfast.Purge) (done holdfast.Purg
 }
 
 // A purgeableJob is an ended job as it was when its retention was decided.
-type ended struct {
+type purgeableJob struct {
 	holdfast.Tombstone
 	token, generation int
 	expire            int64 // the time by which it had to start; 0: none
 }
 
 // findPurgeable examines the next ended jobs, in the order of their ids, and returns those whose retention is over.
-func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int) (due []ended, next holdfast.ID, err error) {
-	looked := 0
+func (s *session) findPurgeable(p *holdfast.Purge, now int64, spared map[string]int) (due []purgeableJob, next holdfast.ID, err error) {
+	examined := 0
 	err = s.rows("find_purgeable", []any{p.After, p.Scan}, func(st *sqlite.Stmt) error {
-		looked++
+		examined++
 		next = columnID(st, 0)
 		if st.ColumnInt(13) != 0 { // its group has not settled, or one of its artifacts has not expired
 			return nil
 		}
-		stone := holdfast.Tombstone{
+		tombstone := holdfast.Tombstone{
 			Job: next, Kind: st.ColumnText(1), Queue: st.ColumnText(2), Owner: st.ColumnText(3), Group: columnID(st, 4), GroupState: holdfast.GroupState(st.ColumnText(5)),
 			State: holdfast.State(st.ColumnText(6)), Code: st.ColumnText(7), FinishedAt: instant(st.ColumnInt64(8)),
 		}
-		rule, purge := p.Decide(stone, instant(now))
+		rule, purge := p.Decide(tombstone, instant(now))
 		if !purge {
 			return nil
 		}
@@ -66,11 +66,11 @@ func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int)
 			spared[rule]++
 			return nil
 		}
-		stone.Rule = rule
-		due = append(due, ended{stone, st.ColumnInt(9), st.ColumnInt(10), st.ColumnInt64(11)})
+		tombstone.Rule = rule
+		due = append(due, purgeableJob{tombstone, st.ColumnInt(9), st.ColumnInt(10), st.ColumnInt64(11)})
 		return nil
 	})
-	if looked < p.Scan {
+	if examined < p.Scan {
 		next = holdfast.ID{}
 	}
 	return due, next, err
@@ -78,31 +78,31 @@ func (s *session) purgeable(p *holdfast.Purge, now int64, spared map[string]int)
 
 // purgeStatements delete what is stored about jobs. Their order matters: each runs while the rows that it reads are
 // still there.
-var remains = []string{
+var purgeStatements = []string{
 	"purge_redriven", "purge_idempotency", "purge_unique", "purge_attempts", "purge_late", "purge_carry", "purge_cancel", "purge_upstreams",
 	"purge_waiters", "purge_artifacts", "purge_finished", "purge_jobs",
 }
 
 // A purgeKey is what purged jobs are counted by.
-type tallied struct{ rule, kind, state, code string }
+type purgeKey struct{ rule, kind, state, code string }
 
 // purge deletes jobs if they are unchanged since they were examined. Each leaves a tombstone.
-func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
-	if due, err = t.stillEnded(due); err != nil || len(due) == 0 {
+func (t *tx) purge(due []purgeableJob) (done holdfast.Purged, err error) {
+	if due, err = t.stillPurgeable(due); err != nil || len(due) == 0 {
 		return done, err
 	}
-	counts, jobs := map[tallied]int{}, make([]holdfast.ID, len(due))
+	counts, jobs := map[purgeKey]int{}, make([]holdfast.ID, len(due))
 	done.Rules = map[string]int{}
 	for i := range due {
 		e := &due[i]
 		jobs[i] = e.Job
-		counts[tallied{e.Rule, e.Kind, string(e.State), e.Code}]++
+		counts[purgeKey{e.Rule, e.Kind, string(e.State), e.Code}]++
 		done.Rules[e.Rule]++
-		if err := t.bury(e); err != nil {
+		if err := t.addTombstone(e); err != nil {
 			return done, err
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.flushRows(); err != nil {
 		return done, err
 	}
 	for c, n := range counts {
@@ -110,8 +110,8 @@ func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
 			return done, err
 		}
 	}
-	for _, name := range remains {
-		if err := t.some(name, jobs, nil); err != nil {
+	for _, name := range purgeStatements {
+		if err := t.rowsByID(name, jobs, nil); err != nil {
 			return done, err
 		}
 	}
@@ -121,26 +121,26 @@ func (t *tx) purge(due []ended) (done holdfast.Purged, err error) {
 
 // stillPurgeable returns the jobs that have the same token and generation as when they were examined, and that nothing
 // else keeps.
-func (t *tx) stillEnded(due []ended) ([]ended, error) {
-	jobs, stands := make([]holdfast.ID, len(due)), make(map[holdfast.ID][2]int, len(due))
+func (t *tx) stillPurgeable(due []purgeableJob) ([]purgeableJob, error) {
+	jobs, current := make([]holdfast.ID, len(due)), make(map[holdfast.ID][2]int, len(due))
 	for i := range due {
 		jobs[i] = due[i].Job
 	}
-	err := t.some("recheck_purgeable", jobs, func(st *sqlite.Stmt) error {
-		stands[columnID(st, 0)] = [2]int{st.ColumnInt(1), st.ColumnInt(2)}
+	err := t.rowsByID("recheck_purgeable", jobs, func(st *sqlite.Stmt) error {
+		current[columnID(st, 0)] = [2]int{st.ColumnInt(1), st.ColumnInt(2)}
 		return nil
 	})
-	left := due[:0:0]
+	same := due[:0:0]
 	for i := range due {
-		if stands[due[i].Job] == [2]int{due[i].token, due[i].generation} {
-			left = append(left, due[i])
+		if current[due[i].Job] == [2]int{due[i].token, due[i].generation} {
+			same = append(same, due[i])
 		}
 	}
-	return left, err
+	return same, err
 }
 
 // addTombstone writes the tombstone of a job, and deletes its expiry.
-func (t *tx) bury(e *ended) error {
+func (t *tx) addTombstone(e *purgeableJob) error {
 	if e.expire != 0 {
 		if _, err := t.exec("purge_expiry", e.expire, e.Job); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (t *tx) bury(e *ended) error {
 	if !e.Group.IsZero() {
 		group = e.Group
 	}
-	return t.gather("tombstone_add", e.Job, e.Kind, e.Queue, orNull(e.Owner), group, orNull(string(e.GroupState)), e.State, orNull(e.Code), e.FinishedAt, t.now, e.Rule)
+	return t.addRow("tombstone_add", e.Job, e.Kind, e.Queue, nullIfEmpty(e.Owner), group, nullIfEmpty(string(e.GroupState)), e.State, nullIfEmpty(e.Code), e.FinishedAt, t.now, e.Rule)
 }
 
 // Forget deletes up to limit entries of a shelf that are older than a duration, oldest first, and returns how many.
@@ -178,12 +178,12 @@ func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
 	var last int64
 	err = t.rows("find_old_pages", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
-			return errEnough
+			return errStop
 		}
 		pages, last = pages+1, st.ColumnInt64(0)+st.ColumnInt64(1)-1
 		return nil
 	})
-	if err = ignore(err); err != nil || pages == 0 {
+	if err = ignoreEnough(err); err != nil || pages == 0 {
 		return 0, err
 	}
 	if _, err := t.exec("delete_pages", last); err != nil {
@@ -194,8 +194,8 @@ func (t *tx) forgetFeed(before int64, limit int) (pages int, err error) {
 }
 
 // ignoreEnough returns nil for a read that was ended early on purpose.
-func ignore(err error) error {
-	if errors.Is(err, errEnough) {
+func ignoreEnough(err error) error {
+	if errors.Is(err, errStop) {
 		return nil
 	}
 	return err
@@ -207,13 +207,13 @@ func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 	var mark rule.Mark
 	err = t.rows("find_old_events", []any{limit}, func(st *sqlite.Stmt) error {
 		if st.ColumnInt64(2) > before {
-			return errEnough
+			return errStop
 		}
 		mark.Lines, mark.Link, mark.Newest = mark.Lines+1, st.ColumnInt(0), instant(st.ColumnInt64(2))
 		scan(st, 1, &mark.Hash)
 		return nil
 	})
-	if err = ignore(err); err != nil {
+	if err = ignoreEnough(err); err != nil {
 		return 0, err
 	}
 	var last int64
@@ -227,7 +227,7 @@ func (t *tx) forgetStory(before int64, limit int) (lines int, err error) {
 		return 0, err
 	}
 	line := mark.Line()
-	return mark.Lines, t.tellAll(&line)
+	return mark.Lines, t.addEvent(&line)
 }
 
 func (t *tx) forgetTombstones(before int64, limit int) (int, error) {
@@ -241,13 +241,13 @@ func (t *tx) forgetTallies(before int64, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	trends, err := t.exec("delete_trend_counts", before-minute, limit)
+	trends, err := t.exec("delete_trend_counts", before-trendStep, limit)
 	return max(groups, trends), err
 }
 
 func (t *tx) forgetErrorTallies(before int64, limit int) (int, error) {
 	var steps [][]any
-	err := t.rows("find_old_error_counts", []any{before - step, limit}, func(st *sqlite.Stmt) error {
+	err := t.rows("find_old_error_counts", []any{before - errorCountStep, limit}, func(st *sqlite.Stmt) error {
 		steps = append(steps, []any{st.ColumnText(0), st.ColumnInt64(1), st.ColumnText(2), st.ColumnText(3), st.ColumnText(4), st.ColumnText(5)})
 		return nil
 	})

@@ -24,7 +24,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 }
 
 func retry(t *tx, i holdfast.Intervention) (int, error) {
-	job, err := t.standing(i)
+	job, err := t.findJob(i)
 	if err != nil {
 		return 0, err
 	}
@@ -33,24 +33,24 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	}
 	switch job.place {
 	case "finished":
-		err = t.unfinish(i, &job)
+		err = t.reopenJob(i, &job)
 	case "leased":
-		err = t.seize(i, &job)
+		err = t.takeFromWorker(i, &job)
 	default:
 		_, err = t.exec("delete_later", i.Job)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if err := t.anew(i, job, "manual retry", rule.Revision{Reason: i.Reason}); err != nil {
+	if err := t.beginGeneration(i, job, "manual retry", rule.Revision{Reason: i.Reason}); err != nil {
 		return 0, err
 	}
-	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
+	return t.countAhead(job.queue, key{int64(job.priority), i.Job[:]})
 }
 
 // beginGeneration begins the next generation of a job that was removed from its place: it is ready at once, with
 // counters at zero. The revision has the reason of the event and the values that were replaced.
-func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised rule.Revision) error {
+func (t *tx) beginGeneration(i holdfast.Intervention, job jobState, name string, revised rule.Revision) error {
 	if _, err := t.exec("return_to_ready", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
 		return err
 	}
@@ -58,29 +58,29 @@ func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised ru
 		return err
 	}
 	t.wake(job.queue)
-	if err := t.revive(i, job.group); err != nil {
+	if err := t.reopenGroups(i, job.group); err != nil {
 		return err
 	}
 	i.Reason = revised.Reason
-	return t.changed(i, name, job.token, job.generation+1, revised.Was)
+	return t.addJobChange(i, name, job.token, job.generation+1, revised.Was)
 }
 
 // reopenJob removes the end of a job. The job needs its unique key again, and is refused if another job has it. In a
 // restored store its token is raised above all tokens that were given out before the restore, because it is not known
 // which were.
-func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
+func (t *tx) reopenJob(i holdfast.Intervention, job *jobState) error {
 	if job.uniqueKey != "" {
-		won, err := t.exec("unique_add", job.owner, job.kind, job.uniqueKey, i.Job)
+		added, err := t.exec("unique_add", job.owner, job.kind, job.uniqueKey, i.Job)
 		if err != nil {
 			return err
 		}
 		var holder holdfast.ID
-		if won == 0 {
+		if added == 0 {
 			if _, err := t.one("unique_find", []any{job.owner, job.kind, job.uniqueKey}, &holder); err != nil {
 				return err
 			}
 		}
-		if won == 0 && holder != i.Job {
+		if added == 0 && holder != i.Job {
 			return rule.KeyHeld(holder, i.Job)
 		}
 	}
@@ -94,15 +94,15 @@ func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
 }
 
 // takeFromWorker takes a job from a stuck worker. Its token grows, so a later settlement of that worker is refused.
-func (t *tx) seize(i holdfast.Intervention, job *standing) error {
-	l := job.lease
-	l.find(i.Job).left = true
-	if err := t.keep(l); err != nil {
+func (t *tx) takeFromWorker(i holdfast.Intervention, job *jobState) error {
+	l := job.batch
+	l.find(i.Job).removed = true
+	if err := t.saveBatch(l); err != nil {
 		return err
 	}
 	if _, err := t.exec("cancel_drop", i.Job); err != nil {
 		return err
 	}
 	job.token++
-	return t.interrupted(job.member, l, "taken from its worker by a manual retry")
+	return t.recordRelease(job.member, l, "taken from its worker by a manual retry")
 }

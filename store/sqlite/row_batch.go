@@ -8,24 +8,24 @@ import (
 
 // rowCounts are the numbers of rows that one insert may have, largest first. Running a statement costs as much as
 // inserting several rows, so rows of many calls are inserted together.
-var widths = [...]int{16, 4, 1}
+var rowCounts = [...]int{16, 4, 1}
 
 // multiRowName returns the name of the form of a statement that inserts this many rows.
-func abreast(name string, rows int) string { return name + " x" + strconv.Itoa(rows) }
+func multiRowName(name string, rows int) string { return name + " x" + strconv.Itoa(rows) }
 
-var placed = regexp.MustCompile(`\?[0-9]+`)
+var positionalParam = regexp.MustCompile(`\?[0-9]+`)
 
 // multiRowInsert returns an insert with its row of values repeated. ON CONFLICT DO NOTHING is removed: a row that
 // exists already fails the whole statement, and the caller repeats its call row by row (see Enqueue). OR FAIL spares
 // SQLite the statement journal, a copy of every page that would let it undo this statement alone: the transaction
 // undoes it.
-func widen(text string, rows int) string {
+func multiRowInsert(text string, rows int) string {
 	before, after, _ := strings.Cut(text, "VALUES (")
 	row, after, _ := strings.Cut(after, ")")
-	per := len(placed.FindAllString(row, -1))
+	per := len(positionalParam.FindAllString(row, -1))
 	all := make([]string, rows)
 	for i := range all {
-		all[i] = "(" + placed.ReplaceAllStringFunc(row, func(place string) string {
+		all[i] = "(" + positionalParam.ReplaceAllStringFunc(row, func(place string) string {
 			n, _ := strconv.Atoi(place[1:])
 			return "?" + strconv.Itoa(n+i*per)
 		}) + ")"
@@ -35,30 +35,30 @@ func widen(text string, rows int) string {
 }
 
 // A rowBatch is rows for one insert statement that are inserted together.
-type sheaf struct {
-	name string
-	per  int // arguments in a row
-	args []any
+type rowBatch struct {
+	name    string
+	columns int // arguments in a row
+	args    []any
 }
 
 // addRow adds a row to the batch of a statement. Rows are inserted when the batch is full, or by flushRows. Until then
 // no statement sees them.
-func (t *tx) gather(name string, row ...any) error {
-	for i := range *t.sheaves {
-		if s := &(*t.sheaves)[i]; s.name == name {
+func (t *tx) addRow(name string, row ...any) error {
+	for i := range *t.rowBatches {
+		if s := &(*t.rowBatches)[i]; s.name == name {
 			s.args = append(s.args, row...)
-			return s.write(t.session, widths[0])
+			return s.write(t.session, rowCounts[0])
 		}
 	}
-	*t.sheaves = append(*t.sheaves, sheaf{name, len(row), append(make([]any, 0, widths[0]*len(row)), row...)})
+	*t.rowBatches = append(*t.rowBatches, rowBatch{name, len(row), append(make([]any, 0, rowCounts[0]*len(row)), row...)})
 	return nil
 }
 
 // flushRows inserts all rows that were added.
-func (t *tx) flush() error {
-	for i := range *t.sheaves {
-		s := &(*t.sheaves)[i]
-		for _, rows := range widths {
+func (t *tx) flushRows() error {
+	for i := range *t.rowBatches {
+		s := &(*t.rowBatches)[i]
+		for _, rows := range rowCounts {
 			if err := s.write(t.session, rows); err != nil {
 				return err
 			}
@@ -69,10 +69,10 @@ func (t *tx) flush() error {
 
 // write inserts rows in groups of the given number while the batch has that many. After an error the batch is empty:
 // the transaction is rolled back.
-func (s *sheaf) write(to *session, rows int) error {
-	n := rows * s.per
+func (s *rowBatch) write(to *session, rows int) error {
+	n := rows * s.columns
 	for len(s.args) >= n {
-		if _, err := to.exec(abreast(s.name, rows), s.args[:n]...); err != nil {
+		if _, err := to.exec(multiRowName(s.name, rows), s.args[:n]...); err != nil {
 			s.args = s.args[:0]
 			return err
 		}

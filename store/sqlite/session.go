@@ -12,19 +12,19 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-var numbered = regexp.MustCompile(`\$([0-9]+)`)
+var dollarParam = regexp.MustCompile(`\$([0-9]+)`)
 
 // positionalParams writes $1 as ?1. SQLite treats $1 as a named parameter and ?1 as a position.
-func dollars(sql string) string { return numbered.ReplaceAllString(sql, "?$1") }
+func positionalParams(sql string) string { return dollarParam.ReplaceAllString(sql, "?$1") }
 
 // statements maps the name of a statement to its text. Each insert also has forms that insert several rows at once,
 // under the name that multiRowName gives.
-var texts = func() map[string]string {
+var statements = func() map[string]string {
 	all := sqltext.Load("sqlite")
 	for name, text := range sqltext.Load("sqlite") {
-		all[name] = dollars(text)
-		for _, rows := range widths {
-			all[abreast(name, rows)] = widen(all[name], rows)
+		all[name] = positionalParams(text)
+		for _, rows := range rowCounts {
+			all[multiRowName(name, rows)] = multiRowInsert(all[name], rows)
 		}
 	}
 	return all
@@ -45,7 +45,7 @@ func (s *session) statement(name string) (*sqlite.Stmt, error) {
 	if st := s.prepared[name]; st != nil {
 		return st, nil
 	}
-	text, ok := texts[name]
+	text, ok := statements[name]
 	if !ok {
 		return nil, fmt.Errorf("there is no statement %q", name)
 	}
@@ -127,7 +127,7 @@ func (s *session) close() error {
 }
 
 // runScript runs the statements of a text that is needed once.
-func (s *session) run(text string) error {
+func (s *session) runScript(text string) error {
 	for text = strings.TrimSpace(text); text != ""; {
 		st, rest, err := s.conn.PrepareTransient(text)
 		if err != nil {
@@ -149,7 +149,7 @@ func (s *session) run(text string) error {
 }
 
 // queryValue returns the first value of the first row, as PRAGMA statements return it.
-func (s *session) ask(text string) (answer string, err error) {
+func (s *session) queryValue(text string) (answer string, err error) {
 	st, _, err := s.conn.PrepareTransient(text)
 	if err != nil {
 		return "", err
@@ -241,7 +241,7 @@ func columnTime(st *sqlite.Stmt, i int) time.Time {
 func instant(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 // nullIfEmpty returns NULL for an empty text.
-func orNull(text string) any {
+func nullIfEmpty(text string) any {
 	if text == "" {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	}
 	answers := make([]error, len(settlements))
 	err := s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, false) })
-	if contradicts(err) {
+	if violatesConstraint(err) {
 		// A row of one settlement violates a constraint. Apply them again, each in its own savepoint, so that only that
 		// settlement is refused.
 		err = s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, true) })
@@ -37,9 +37,9 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 
 // settleAll applies the settlements that were not refused, and fills in the answers. If carefully, each is applied in
 // its own savepoint.
-func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
-	s := &settler{tx: t, carefully: carefully}
-	if _, err := t.one("check_settle_needs", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // a settled job frees capacity for jobs behind a limit
+func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, isolated bool) error {
+	s := &settler{tx: t, isolated: isolated}
+	if _, err := t.one("check_settle_needs", nil, &s.anyCancels, &s.anyUniques, &t.wakeup.allQueues); err != nil { // a settled job frees capacity for jobs behind a limit
 		return err
 	}
 	for i := range settlements {
@@ -50,60 +50,60 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 			answers[i], err = s.settle(&settlements[i])
 			return err
 		}
-		if !carefully {
+		if !isolated {
 			if err := settle(); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := t.guarded(settle); contradicts(err) {
+		if err := t.inSavepoint(settle); violatesConstraint(err) {
 			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s contradicts stored rows: run `holdfast doctor`", settlements[i].Job), Cause: err}
 		} else if err != nil {
 			return err
 		}
 	}
-	if err := s.count(); err != nil {
+	if err := s.countFailures(); err != nil {
 		return err
 	}
-	return s.shrink()
+	return s.saveBatches()
 }
 
 // A settler is what the settlements of one call share.
 type settler struct {
 	*tx
-	cancels, uniques bool      // whether the store has any cancel request, any unique key
-	carefully        bool      // each settlement has its own savepoint and writes its rows at once
-	overruled        bool      // a cancel request overruled the last settlement
-	troubles         []trouble // failures to count in their error groups
+	anyCancels, anyUniques bool             // whether the store has any cancel request, any unique key
+	isolated               bool             // each settlement has its own savepoint and writes its rows at once
+	overruled              bool             // a cancel request overruled the last settlement
+	failures               []countedFailure // failures to count in their error groups
 }
 
 // settle applies one settlement if the caller still holds the lease. answer is for the caller; err is the database's.
 func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
-	l, m, err := s.held(x.Batch, x.Job, x.Token)
+	l, m, err := s.heldMember(x.Batch, x.Job, x.Token)
 	if err != nil {
 		return nil, err
 	}
 	if m == nil {
-		return s.late(x)
+		return s.answerLate(x)
 	}
 	was := *m
-	m.left = true
-	if err = s.apply(x, l, m); err == nil && s.carefully {
-		err = s.flush()
+	m.removed = true
+	if err = s.apply(x, l, m); err == nil && s.isolated {
+		err = s.flushRows()
 	}
 	if err != nil {
 		*m = was
 		return nil, err
 	}
-	s.troubled(x)
-	s.tallied(x)
+	s.noteFailure(x)
+	s.countTrend(x)
 	return nil, nil
 }
 
 // apply charges the attempt, obeys a cancel request, records the attempt, and moves the job to its next place. The
 // statement that finds the cancel request also deletes it, in the transaction that ends the job, so a request is obeyed
 // exactly once.
-func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
+func (s *settler) apply(x *holdfast.Settlement, l *batch, m *member) error {
 	switch x.Charge {
 	case holdfast.ChargeFailure:
 		m.failures++
@@ -112,30 +112,30 @@ func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 	case holdfast.ChargeInterrupt:
 		m.interrupts++
 	}
-	to, said := x.To, any(nil)
+	to, reported := x.To, any(nil)
 	s.overruled = false
-	if s.cancels {
+	if s.anyCancels {
 		asked, err := s.exec("cancel_drop", x.Job)
 		if err != nil {
 			return err
 		}
 		if asked > 0 {
-			to, said, s.overruled = holdfast.Cancelled, x.To, true
+			to, reported, s.overruled = holdfast.Cancelled, x.To, true
 		}
 	}
 	if to != holdfast.Complete {
-		if err := s.record(x, l, m, to, said); err != nil {
+		if err := s.recordAttempt(x, l, m, to, reported); err != nil {
 			return err
 		}
 	}
 	if to == holdfast.Queued {
-		return s.again(x, m)
+		return s.returnToQueue(x, m)
 	}
 	return s.finish(x, l, m, to)
 }
 
 // began returns when an attempt started: as long ago as it took by the worker's clock, but never before it was claimed.
-func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
+func (s *settler) began(x *holdfast.Settlement, l *batch) int64 {
 	if x.Took == 0 {
 		return s.now
 	}
@@ -144,21 +144,21 @@ func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
 
 // returnToQueue makes a job claimable again, at once or after its delay. The token keeps its value; the next claim
 // raises it.
-func (s *settler) again(x *holdfast.Settlement, m *member) error {
+func (s *settler) returnToQueue(x *holdfast.Settlement, m *member) error {
 	place := "return_to_later"
 	if x.Delay <= 0 {
-		place, s.news.all = "return_to_ready", true
+		place, s.wakeup.allQueues = "return_to_ready", true
 	}
 	if x.Within > 0 {
-		if err := s.gather("deadline_add", s.at(x.Within), &x.Job, x.Token); err != nil {
+		if err := s.addRow("deadline_add", s.at(x.Within), &x.Job, x.Token); err != nil {
 			return err
 		}
 	}
-	return s.gather(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
+	return s.addRow(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
 }
 
 // finish ends the generation of a job, and frees its unique key.
-func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfast.State) (err error) {
+func (s *settler) finish(x *holdfast.Settlement, l *batch, m *member, to holdfast.State) (err error) {
 	var started, result any
 	if x.Took > 0 || m.started {
 		m.began = s.began(x, l)
@@ -169,26 +169,26 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	}
 	switch to {
 	case holdfast.Complete:
-		err = s.gather("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
+		err = s.addRow("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
 	case holdfast.Failed:
 		var off any // when it was discarded; a benign failure is never a dead letter
 		if x.Failure.Benign {
 			off = s.now
 		}
-		err = s.gather("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
-			clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
+		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
+			clean(x.Failure.Code), nullIfEmpty(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
 	default:
-		err = s.gather("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
+		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
 	}
-	s.happened(string(to), &x.Job, x.Token)
-	if err == nil && s.uniques {
+	s.emit(string(to), &x.Job, x.Token)
+	if err == nil && s.anyUniques {
 		_, err = s.exec("unique_free", x.Job, to == holdfast.Complete)
 	}
 	return err
 }
 
 // recordAttempt writes the attempt's row.
-func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfast.State, said any) error {
+func (s *settler) recordAttempt(x *holdfast.Settlement, l *batch, m *member, to holdfast.State, reported any) error {
 	var count int
 	var due any
 	switch x.Charge {
@@ -199,22 +199,22 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	}
 	if to == holdfast.Queued {
 		due = s.at(x.Delay)
-		s.goesRound(&x.Job, x.Token, x.Charge)
+		s.emitReturn(&x.Job, x.Token, x.Charge)
 	}
-	args := []any{&x.Job, x.Token, m.generation, l.who(), s.began(x, l), &s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
-	if err := s.gather("attempt_add", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...); err != nil {
+	args := []any{&x.Job, x.Token, m.generation, l.attemptWorker(), s.began(x, l), &s.now, to, nullIfEmpty(string(x.Charge)), count, x.Limit, due}
+	if err := s.addRow("attempt_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)), reported)...); err != nil {
 		return err
 	}
 	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
-		return s.fold(x)
+		return s.mergeReleases(x)
 	}
 	return nil
 }
 
 // mergeReleases merges a released attempt with the released attempt before it, so that a job that is released ten
 // thousand times has a short history: the older row is deleted and the new one counts it.
-func (s *settler) fold(x *holdfast.Settlement) error {
-	if err := s.flush(); err != nil {
+func (s *settler) mergeReleases(x *holdfast.Settlement) error {
+	if err := s.flushRows(); err != nil {
 		return err
 	}
 	var repeats int
@@ -229,12 +229,12 @@ func (s *settler) fold(x *holdfast.Settlement) error {
 
 // emitReturn emits the event of an attempt after which the job is queued again: returned if it was released, retry
 // otherwise.
-func (t *tx) goesRound(job *holdfast.ID, token int, charge holdfast.Charge) {
+func (t *tx) emitReturn(job *holdfast.ID, token int, charge holdfast.Charge) {
 	name := holdfast.EventRetry
 	if charge == holdfast.ChargeInterrupt {
 		name = holdfast.EventReturned
 	}
-	t.happened(name, job, token)
+	t.emit(name, job, token)
 }
 
 // failureColumns returns code, category, message, detail, context, dependency, fingerprint and benign of a failure, in
@@ -252,32 +252,32 @@ func failureColumns(f *holdfast.Failure) []any {
 		text, _ := json.Marshal(cleaned) // strings always marshal
 		about = string(text)
 	}
-	return []any{clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), about, orNull(clean(f.Dependency)),
-		orNull(clean(f.Fingerprint)), f.Benign}
+	return []any{clean(f.Code), nullIfEmpty(clean(f.Category)), nullIfEmpty(clean(f.Message)), nullIfEmpty(clean(f.Detail)), about, nullIfEmpty(clean(f.Dependency)),
+		nullIfEmpty(clean(f.Fingerprint)), f.Benign}
 }
 
 // answerLate answers a settlement whose lease is not held. The answer is nil if the same settlement was applied before:
 // the caller may not have received the first answer and may repeat it safely. Otherwise the answer is ErrLeaseLost, and
 // the settlement is kept as evidence without effect.
-func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
-	if err := s.flush(); err != nil { // it may have been applied in this call
+func (s *settler) answerLate(x *holdfast.Settlement) (answer, err error) {
+	if err := s.flushRows(); err != nil { // it may have been applied in this call
 		return nil, err
 	}
-	if said, err := s.one("find_settled", []any{x.Job, x.Token, x.To}); said || err != nil {
+	if applied, err := s.one("find_settled", []any{x.Job, x.Token, x.To}); applied || err != nil {
 		return nil, err
 	}
-	args := []any{x.Job, x.Token, x.To, s.now, x.Took.Microseconds(), orNull(string(x.Charge))}
-	if _, err := s.exec("late_add", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)))...); err != nil {
+	args := []any{x.Job, x.Token, x.To, s.now, x.Took.Microseconds(), nullIfEmpty(string(x.Charge))}
+	if _, err := s.exec("late_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)))...); err != nil {
 		return nil, err
 	}
 	return rule.LeaseLost(x.Job), nil
 }
 
 // saveBatches writes the batches from which members were settled.
-func (s *settler) shrink() error {
-	for _, l := range s.leases {
-		if slices.ContainsFunc(l.members, func(m member) bool { return m.left }) {
-			if err := s.keep(l); err != nil {
+func (s *settler) saveBatches() error {
+	for _, l := range s.batches {
+		if slices.ContainsFunc(l.members, func(m member) bool { return m.removed }) {
+			if err := s.saveBatch(l); err != nil {
 				return err
 			}
 		}

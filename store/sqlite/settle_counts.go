@@ -10,20 +10,20 @@ import (
 )
 
 // trendStep is the length of a trend step in microseconds.
-var minute = sqltext.TrendStep.Microseconds()
+var trendStep = sqltext.TrendStep.Microseconds()
 
 // countTrend counts an applied settlement in the trends, by the state in which it left the job.
-func (s *settler) tallied(x *holdfast.Settlement) {
+func (s *settler) countTrend(x *holdfast.Settlement) {
 	to := x.To
 	if s.overruled {
 		to = holdfast.Cancelled
 	}
-	s.tallies.Add(x, to)
+	s.trends.Add(x, to)
 }
 
 // writeTrends adds the results of attempts to the trends: one row for each step and queue of the transaction, however
 // many calls contributed to it.
-func tally(t *tx, all []holdfast.Trend) error {
+func writeTrends(t *tx, all []holdfast.Trend) error {
 	slices.SortFunc(all, func(a, b holdfast.Trend) int {
 		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
 	})

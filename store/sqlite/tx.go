@@ -12,16 +12,16 @@ import (
 // A tx is one call's part of a write transaction.
 type tx struct {
 	*session
-	now    int64                  // the store's clock when the call began, in microseconds
-	known  *lanes                 // committed lanes
-	fresh  map[where]int64        // lanes that this call made; other calls see them after the commit
-	leases map[holdfast.ID]*lease // batches that this call has read
-	news   news
+	now      int64                  // the store's clock when the call began, in microseconds
+	lanes    *laneCache             // committed lanes
+	newLanes map[laneKey]int64      // lanes that this call made; other calls see them after the commit
+	batches  map[holdfast.ID]*batch // batches that this call has read
+	wakeup   wakeup
 
-	sheaves *[]sheaf // rows that are not inserted yet; shared by all calls of the transaction
-	ears    *ears
-	pages   []page          // events of this call that have a listener
-	tallies sqltext.Tallies // results of the attempts that this call settled, for the trends
+	rowBatches *[]rowBatch // rows that are not inserted yet; shared by all calls of the transaction
+	listened   *listenedEvents
+	pages      []page          // events of this call that have a listener
+	trends     sqltext.Tallies // results of the attempts that this call settled, for the trends
 }
 
 // at returns the instant d after the call began, in microseconds.
@@ -30,14 +30,14 @@ func (t *tx) at(d time.Duration) int64 { return t.now + d.Microseconds() }
 // inSavepoint runs act in a savepoint. If act fails, its changes are undone, including the rows and events that it
 // added, and nothing else. Row batches must be empty when the savepoint opens, because a failure empties them; act
 // flushes what it adds.
-func (t *tx) guarded(act func() error) error {
+func (t *tx) inSavepoint(act func() error) error {
 	if _, err := t.exec("savepoint"); err != nil {
 		return err
 	}
 	pages := slices.Clone(t.pages) // act may append to t.pages, but does not change these elements
 	err := act()
 	if err != nil {
-		*t.sheaves, t.pages = nil, pages
+		*t.rowBatches, t.pages = nil, pages
 	}
 	if err != nil && !t.conn.AutocommitEnabled() {
 		if _, undone := t.exec("savepoint_rollback"); undone != nil {

@@ -36,18 +36,18 @@ var numbersOf = map[string][]string{"later": {"ready", "later", "retrying"}, "le
 // are due next, and of dead letters the newest: if there are more, every queue may have more, and AtLeast says so.
 func (i *Inspector) Depths(ctx context.Context) ([]holdfast.Depth, error) {
 	d := depths{of: map[string]*holdfast.Depth{}}
-	if err := i.deepen(ctx, &d); err != nil {
+	if err := i.countReady(ctx, &d); err != nil {
 		return nil, err
 	}
-	stood := map[string]int{} // rows by place
+	rows := map[string]int{} // rows by place
 	err := i.q.Query(ctx, i.statements["inspect_depths"], []any{mostElsewhere + 1, time.Unix(0, 0), endOfTime, holdfast.ID{}, lastID}, func(r Row) error {
 		d.add(r.Text(1), r.Text(2), r.Int(3), r.Time(4))
-		stood[r.Text(0)] += r.Int(3)
+		rows[r.Text(0)] += r.Int(3)
 		return nil
 	})
-	for place, n := range stood {
+	for place, n := range rows {
 		if n > mostElsewhere {
-			d.everywhere(numbersOf[place]...)
+			d.lowerBound(numbersOf[place]...)
 		}
 	}
 	return d.all(), err
@@ -65,7 +65,7 @@ type depths struct {
 	least []string // numbers that are lower bounds in every queue
 }
 
-func (d *depths) everywhere(names ...string) { d.least = append(d.least, names...) }
+func (d *depths) lowerBound(names ...string) { d.least = append(d.least, names...) }
 
 // queue returns the depth of one queue.
 func (d *depths) queue(name string) *holdfast.Depth {
@@ -93,7 +93,7 @@ func (d *depths) add(sort, queue string, jobs int, first time.Time) {
 }
 
 // addKind notes that a kind has ready jobs in a queue.
-func (d *depths) kinds(queue, kind string) {
+func (d *depths) addKind(queue, kind string) {
 	q := d.queue(queue)
 	if at, known := slices.BinarySearch(q.Kinds, kind); !known {
 		q.Kinds = slices.Insert(q.Kinds, at, kind)
@@ -120,14 +120,14 @@ func (d *depths) all() []holdfast.Depth {
 // countReady counts ready jobs: it goes from segment to segment for the oldest job of each, and then counts the lines
 // of each queue. Each queue is counted up to an equal part of half the total; the queues that have more share the rest.
 // So a very full queue does not make the counts of the others inexact.
-func (i *Inspector) deepen(ctx context.Context, d *depths) error {
+func (i *Inspector) countReady(ctx context.Context, d *depths) error {
 	lines, found, seen := map[string][]int{}, 0, map[int]bool{}
 	err := i.q.Query(ctx, i.statements["inspect_segments"], []any{mostLines + 1}, func(r Row) error {
 		queue, line := r.Text(2), r.Int(0)
 		d.add("ready", queue, 0, r.Time(3))
 		if !seen[line] {
 			seen[line], lines[queue] = true, append(lines[queue], line)
-			d.kinds(queue, r.Text(4))
+			d.addKind(queue, r.Text(4))
 		}
 		found++
 		return nil
@@ -136,7 +136,7 @@ func (i *Inspector) deepen(ctx context.Context, d *depths) error {
 		return err
 	}
 	if found > mostLines {
-		if err := i.unseen(ctx, d); err != nil {
+		if err := i.addUnseenQueues(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -190,8 +190,8 @@ func (i *Inspector) countLines(ctx context.Context, queues []string, lines map[s
 }
 
 // addUnseenQueues adds the queues whose lines may not have been read, because there are too many.
-func (i *Inspector) unseen(ctx context.Context, d *depths) error {
-	d.everywhere("ready")
+func (i *Inspector) addUnseenQueues(ctx context.Context, d *depths) error {
+	d.lowerBound("ready")
 	return i.q.Query(ctx, i.statements["inspect_queues"], []any{mostQueues}, func(r Row) error {
 		d.queue(r.Text(0))
 		return nil

@@ -25,7 +25,7 @@ func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]
 	if err != nil {
 		return nil, "", err
 	}
-	p := &grouper{picker: picker{now: now}, filter: f}
+	p := &errorGroupPicker{picker: picker{now: now}, filter: f}
 	if err := p.check(); err != nil {
 		return nil, "", err
 	}
@@ -45,11 +45,11 @@ func (i *Inspector) ErrorGroups(ctx context.Context, f holdfast.ErrorFilter) ([]
 		raw := binary.BigEndian.AppendUint64(nil, uint64(last.LastSeen.UnixMicro()))
 		cursor = base64.RawURLEncoding.EncodeToString(append(raw, last.Fingerprint...))
 	}
-	return groups, cursor, i.tally(ctx, groups, now)
+	return groups, cursor, i.addCounts(ctx, groups, now)
 }
 
 // An errorGroupPicker builds the query for one page of error groups, as a picker does for jobs.
-type grouper struct {
+type errorGroupPicker struct {
 	picker
 	filter      holdfast.ErrorFilter
 	seen        time.Time // where the page before ended
@@ -57,7 +57,7 @@ type grouper struct {
 }
 
 // check refuses a filter that makes no sense, and fills in its limit and the position of its cursor.
-func (p *grouper) check() error {
+func (p *errorGroupPicker) check() error {
 	f := &p.filter
 	switch f.Status {
 	case "", holdfast.Open, holdfast.Acknowledged, holdfast.Ignored, holdfast.Resolved, holdfast.Regressed:
@@ -85,7 +85,7 @@ func (p *grouper) check() error {
 }
 
 // pick builds the query for one page, and one group more that shows whether there is another page.
-func (p *grouper) pick() query {
+func (p *errorGroupPicker) pick() query {
 	status := "CASE WHEN g.status = 'ignored' AND (g.until <= " + p.bind(p.now) + " OR g.until_count > 0 AND g.failures >= g.until_count) THEN 'open' ELSE g.status END"
 	where := []string{"true"}
 	if p.filter.Fingerprint != "" {
@@ -119,19 +119,19 @@ func readGroup(r Row) holdfast.ErrorGroup {
 
 // addCounts fills in where each group was seen in the last week, and how many failures it had recently. A step counts
 // until all of it is over: an hour that lies only partly within a window is read separately from the whole ones.
-func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now time.Time) error {
+func (i *Inspector) addCounts(ctx context.Context, groups []holdfast.ErrorGroup, now time.Time) error {
 	of := map[string]*holdfast.ErrorGroup{}
 	names := make([]string, len(groups))
 	for n := range groups {
 		names[n], of[groups[n].Fingerprint] = groups[n].Fingerprint, &groups[n]
 	}
-	rows, err := i.errorHours(ctx, groups, firstHour(begin(week, now)), now)
+	rows, err := i.errorHours(ctx, groups, firstHour(windowStart(week, now)), now)
 	if err != nil {
 		return err
 	}
 	begins, whole := make([]time.Time, len(windows)), make([]time.Time, len(windows))
 	for n, window := range windows {
-		begins[n] = begin(window.lasts, now)
+		begins[n] = windowStart(window.lasts, now)
 		whole[n] = firstHour(begins[n])
 	}
 	for _, row := range rows {
@@ -142,11 +142,11 @@ func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now
 		row.seen(g)
 	}
 	for n, window := range windows {
-		rim, err := i.readErrorHours(ctx, names, begins[n], whole[n].Add(-time.Microsecond))
+		partial, err := i.readErrorHours(ctx, names, begins[n], whole[n].Add(-time.Microsecond))
 		if err != nil {
 			return err
 		}
-		for _, row := range rim {
+		for _, row := range partial {
 			g := of[row.fingerprint]
 			*window.of(g) += row.failures
 			row.seen(g)
@@ -161,7 +161,7 @@ func (i *Inspector) tally(ctx context.Context, groups []holdfast.ErrorGroup, now
 }
 
 // windowStart returns where a window begins: a step that began earlier is over.
-func begin(lasts time.Duration, now time.Time) time.Time {
+func windowStart(lasts time.Duration, now time.Time) time.Time {
 	return now.Add(-lasts - step + time.Microsecond)
 }
 
@@ -176,11 +176,11 @@ var windows = []struct {
 
 // seen notes where a group was seen.
 func (e errorHour) seen(g *holdfast.ErrorGroup) {
-	g.Kinds, g.Queues = with(g.Kinds, e.kind), with(g.Queues, e.queue)
-	g.Dependencies, g.Versions = with(g.Dependencies, e.dependency), with(g.Versions, e.version)
+	g.Kinds, g.Queues = appendNew(g.Kinds, e.kind), appendNew(g.Queues, e.queue)
+	g.Dependencies, g.Versions = appendNew(g.Dependencies, e.dependency), appendNew(g.Versions, e.version)
 }
 
-func with(names []string, name string) []string {
+func appendNew(names []string, name string) []string {
 	if slices.Contains(names, name) {
 		return names
 	}

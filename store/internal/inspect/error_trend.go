@@ -44,7 +44,7 @@ func (i *Inspector) ErrorTrends(ctx context.Context, fingerprints []string, with
 	of := map[string]*holdfast.ErrorTrend{}
 	var groups []holdfast.ErrorGroup
 	err = i.q.Query(ctx, i.statements["inspect_error_outcomes"], []any{string(named), mostDead, newestFailures}, func(r Row) error {
-		trend := ends(r)
+		trend := readOutcomes(r)
 		trend.Failures = make([]int, now.Sub(since)/every+1)
 		of[trend.Fingerprint] = &trend
 		groups = append(groups, holdfast.ErrorGroup{Fingerprint: trend.Fingerprint, FirstSeen: r.Time(3)})
@@ -89,7 +89,7 @@ func areTexts(all []string) error {
 }
 
 // readOutcomes reads one row of the statement inspect_error_outcomes.
-func ends(r Row) holdfast.ErrorTrend {
+func readOutcomes(r Row) holdfast.ErrorTrend {
 	trend := holdfast.ErrorTrend{Fingerprint: r.Text(0), Dead: r.Int(1)}
 	for state := range strings.FieldsSeq(r.Text(2)) {
 		switch holdfast.State(state) {

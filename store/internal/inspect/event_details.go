@@ -13,24 +13,24 @@ const expiredCode = "JOB_EXPIRED"
 
 // readFacts fills in the events of jobs from rows that do not change: whose job it is, and what happened to it under
 // that token.
-func (i *Inspector) readFacts(ctx context.Context, tellings []telling) error {
-	var named names
-	for n := range tellings {
-		if t := &tellings[n]; !t.Job.IsZero() {
+func (i *Inspector) readFacts(ctx context.Context, events []feedEvent) error {
+	var named idList
+	for n := range events {
+		if t := &events[n]; !t.Job.IsZero() {
 			named.add(n, t.Job, t.Token)
 		}
 	}
-	return i.about(ctx, "inspect_event_details", &named, func(n int, r Row) {
-		t := &tellings[n]
+	return i.queryByID(ctx, "inspect_event_details", &named, func(n int, r Row) {
+		t := &events[n]
 		t.Kind, t.Queue, t.Owner, t.Group = r.Text(1), r.Text(2), r.Text(3), r.ID(4)
 		if t.line == 0 {
-			t.befell(r)
+			t.fillDetails(r)
 		}
 	})
 }
 
 // fillDetails fills in an event of a job from a row of the statement inspect_event_details.
-func (t *telling) befell(r Row) {
+func (t *feedEvent) fillDetails(r Row) {
 	if !r.Null(6) {
 		t.Generation = r.Int(6) // also for an attempt that is still running
 	}
@@ -41,10 +41,10 @@ func (t *telling) befell(r Row) {
 			t.At = r.Time(5)
 		}
 	case holdfast.EventRetry, holdfast.EventReturned:
-		t.attempted(r, holdfast.Queued)
+		t.fillAttempt(r, holdfast.Queued)
 	case holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled:
-		t.ended(r)
-		t.attempted(r, holdfast.State(t.Name))
+		t.fillEnd(r)
+		t.fillAttempt(r, holdfast.State(t.Name))
 		switch {
 		case t.Name == holdfast.EventFailed && t.Code == expiredCode:
 			t.Name = holdfast.EventExpired
@@ -56,7 +56,7 @@ func (t *telling) befell(r Row) {
 
 // fillAttempt fills in the attempt under the event's token, if that attempt led to the state of the event. A job that
 // is cancelled while it is queued has the token of an earlier attempt.
-func (t *telling) attempted(r Row, to holdfast.State) {
+func (t *feedEvent) fillAttempt(r Row, to holdfast.State) {
 	if holdfast.State(r.Text(7)) != to {
 		return
 	}
@@ -70,7 +70,7 @@ func (t *telling) attempted(r Row, to holdfast.State) {
 
 // fillEnd fills in the job's end, or what its tombstone says of it. A retried job may have ended once more under the
 // same token: that is a later end than the one of this event.
-func (t *telling) ended(r Row) {
+func (t *feedEvent) fillEnd(r Row) {
 	if finished := r.Time(18); r.Text(16) == t.Name && (t.Name != holdfast.EventCancelled || !finished.After(t.At)) {
 		t.Generation, t.At, t.Code = r.Int(15), finished, r.Text(20)
 		if t.Name == holdfast.EventComplete {

@@ -19,7 +19,7 @@ const (
 )
 
 // A feedEvent is an event of the feed while its details are read.
-type telling struct {
+type feedEvent struct {
 	holdfast.Event
 	line int // the row id of an event of a story; 0: an event of a job
 }
@@ -36,26 +36,26 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 	}
 	limit = min(limit, largestFeed)
 	from := after
-	feed, tellings, err := i.pages(ctx, from, limit)
+	feed, events, err := i.pages(ctx, from, limit)
 	if err == nil && feed.Head < after {
 		return holdfast.Feed{}, invalid("the feed ends at %d, and you have read to %d: that number is from another store; read on after %d, or after 0 from the beginning",
 			feed.Head, after, feed.Head)
 	}
 	for err == nil && feed.Purged > from {
 		from = feed.Purged // retention may delete more meanwhile
-		feed, tellings, err = i.pages(ctx, from, limit)
+		feed, events, err = i.pages(ctx, from, limit)
 	}
 	if err == nil {
-		err = i.complete(ctx, tellings)
+		err = i.complete(ctx, events)
 	}
 	if err != nil {
 		return holdfast.Feed{}, err
 	}
 	feed.Missed = from - after
 	feed.Next = max(from, feed.Head)
-	feed.Events = make([]holdfast.Event, 0, len(tellings))
-	for n, bytes := 0, 0; n < len(tellings); n++ {
-		e := &tellings[n].Event
+	feed.Events = make([]holdfast.Event, 0, len(events))
+	for n, bytes := 0, 0; n < len(events); n++ {
+		e := &events[n].Event
 		if bytes += len(e.Subject) + len(e.Reason) + len(e.Actor) + len(e.Owner); bytes > largestBytes && n > 0 {
 			break // the caller continues after Next
 		}
@@ -66,18 +66,18 @@ func (i *Inspector) Feed(ctx context.Context, after int64, limit int) (holdfast.
 }
 
 // complete fills in what the pages do not contain.
-func (i *Inspector) complete(ctx context.Context, tellings []telling) error {
-	if err := i.readLines(ctx, tellings); err != nil {
+func (i *Inspector) complete(ctx context.Context, events []feedEvent) error {
+	if err := i.readLines(ctx, events); err != nil {
 		return err
 	}
-	if err := i.readFacts(ctx, tellings); err != nil {
+	if err := i.readFacts(ctx, events); err != nil {
 		return err
 	}
-	return i.readOwners(ctx, tellings)
+	return i.readOwners(ctx, events)
 }
 
 // pages reads the events that pages list after a number, and the head of the feed.
-func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed holdfast.Feed, tellings []telling, err error) {
+func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed holdfast.Feed, events []feedEvent, err error) {
 	err = i.q.Query(ctx, i.statements["inspect_feed"], []any{int(after), limit}, func(r Row) error {
 		feed.Head, feed.Purged = int64(r.Int(0)), int64(r.Int(1))
 		if r.Null(2) {
@@ -86,12 +86,12 @@ func (i *Inspector) pages(ctx context.Context, after int64, limit int) (feed hol
 		p := page{first: int64(r.Int(2)), events: r.Int(3), name: r.Text(4), at: r.Time(5), jobs: r.Text(6)}
 		p.skip = int(max(0, after+1-p.first))
 		p.tokens, p.lines = p.list(r.Text(7)), p.list(r.Text(8))
-		for n := p.skip; n < p.events && len(tellings) < limit; n++ {
-			tellings = append(tellings, p.tell(n))
+		for n := p.skip; n < p.events && len(events) < limit; n++ {
+			events = append(events, p.event(n))
 		}
 		return nil
 	})
-	return feed, tellings, err
+	return feed, events, err
 }
 
 // A page is a row of the outbox. Its lists begin with the first wanted event.
@@ -130,8 +130,8 @@ func integers(text string) []int {
 }
 
 // event returns the nth event of the page, with what the page itself contains.
-func (p *page) tell(n int) telling {
-	t := telling{Event: holdfast.Event{Seq: p.first + int64(n), Name: p.name, At: p.at, Generation: 1}}
+func (p *page) event(n int) feedEvent {
+	t := feedEvent{Event: holdfast.Event{Seq: p.first + int64(n), Name: p.name, At: p.at, Generation: 1}}
 	n -= p.skip
 	if p.name == story {
 		t.Name, t.line, t.Generation = forgotten, -1, 0
@@ -154,20 +154,20 @@ func (p *page) tell(n int) telling {
 const forgotten = "forgotten"
 
 // readLines reads the events of stories. An event that was deleted keeps the name "forgotten".
-func (i *Inspector) readLines(ctx context.Context, tellings []telling) error {
+func (i *Inspector) readLines(ctx context.Context, events []feedEvent) error {
 	var at []int
 	list := []byte{'['}
-	for n := range tellings {
-		if tellings[n].line > 0 {
+	for n := range events {
+		if events[n].line > 0 {
 			at = append(at, n)
-			list = strconv.AppendInt(separate(list), int64(tellings[n].line), 10)
+			list = strconv.AppendInt(separate(list), int64(events[n].line), 10)
 		}
 	}
 	if len(at) == 0 {
 		return nil
 	}
 	return i.q.Query(ctx, i.statements["inspect_story_lines"], []any{string(append(list, ']'))}, func(r Row) error {
-		e := &tellings[at[r.Int(0)]].Event
+		e := &events[at[r.Int(0)]].Event
 		e.Job, e.Subject, e.At, e.Name, e.Actor = r.ID(1), r.Text(2), r.Time(3), r.Text(4), r.Text(5)
 		e.Reason, e.Request, e.Token, e.Generation = r.Text(6), r.Text(7), r.Int(8), r.Int(9)
 		return nil
@@ -175,30 +175,30 @@ func (i *Inspector) readLines(ctx context.Context, tellings []telling) error {
 }
 
 // readOwners fills in the owners of the events of groups.
-func (i *Inspector) readOwners(ctx context.Context, tellings []telling) error {
-	var named names
-	for n := range tellings {
-		e := &tellings[n].Event
+func (i *Inspector) readOwners(ctx context.Context, events []feedEvent) error {
+	var named idList
+	for n := range events {
+		e := &events[n].Event
 		if group, is := groupOf(e.Subject); is {
 			e.Group = group
 			named.add(n, group, 0)
 		}
 	}
-	return i.about(ctx, "inspect_group_names", &named, func(n int, r Row) {
-		tellings[n].Owner = r.Text(1)
+	return i.queryByID(ctx, "inspect_group_names", &named, func(n int, r Row) {
+		events[n].Owner = r.Text(1)
 		if name := r.Text(2); name != "" {
-			tellings[n].Context = map[string]string{"name": name}
+			events[n].Context = map[string]string{"name": name}
 		}
 	})
 }
 
 // An idList is ids and tokens as one argument of a statement, and the index of the event for each.
-type names struct {
+type idList struct {
 	at   []int
 	list []byte
 }
 
-func (n *names) add(at int, id holdfast.ID, token int) {
+func (n *idList) add(at int, id holdfast.ID, token int) {
 	n.at = append(n.at, at)
 	n.list = append(separate(n.list), '"')
 	n.list = hex.AppendEncode(n.list, id[:])
@@ -206,7 +206,7 @@ func (n *names) add(at int, id holdfast.ID, token int) {
 }
 
 // queryByID runs a statement for a list of ids. The first column of a row says which of them it belongs to.
-func (i *Inspector) about(ctx context.Context, name string, named *names, each func(n int, r Row)) error {
+func (i *Inspector) queryByID(ctx context.Context, name string, named *idList, each func(n int, r Row)) error {
 	if len(named.at) == 0 {
 		return nil
 	}

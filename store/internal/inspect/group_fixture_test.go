@@ -83,7 +83,7 @@ type campaigner interface {
 // sealed seals the campaign's first three events; the fourth is not sealed yet.
 func sealed(t *testing.T, i *Inspector) string {
 	t.Helper()
-	tellings := []telling{{line: 1}, {line: 2}, {line: 3}}
+	tellings := []feedEvent{{line: 1}, {line: 2}, {line: 3}}
 	if err := i.readLines(t.Context(), tellings); err != nil {
 		t.Fatal(err)
 	}

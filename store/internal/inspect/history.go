@@ -45,15 +45,15 @@ func (i *Inspector) Events(ctx context.Context, subject string, limit int) ([]ho
 	if limit == 0 {
 		limit = usualPage
 	}
-	return i.tell(ctx, "inspect_subject_events", holdfast.Event{Subject: subject}, subject, limit)
+	return i.readEvents(ctx, "inspect_subject_events", holdfast.Event{Subject: subject}, subject, limit)
 }
 
 func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]holdfast.Event, error) {
-	return i.tell(ctx, "inspect_job_events", holdfast.Event{Job: id}, id)
+	return i.readEvents(ctx, "inspect_job_events", holdfast.Event{Job: id}, id)
 }
 
 // readEvents reads the events of one job or subject.
-func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event, args ...any) ([]holdfast.Event, error) {
+func (i *Inspector) readEvents(ctx context.Context, name string, about holdfast.Event, args ...any) ([]holdfast.Event, error) {
 	var events []holdfast.Event
 	err := i.q.Query(ctx, i.statements[name], args, func(r Row) error {
 		event := about
@@ -69,11 +69,11 @@ func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event,
 
 // attempts reads the applied attempts and the late results, and puts each late result where it arrived.
 func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdfast.Event) ([]holdfast.Attempt, error) {
-	applied, err := i.spans(ctx, "inspect_attempts", id)
+	applied, err := i.readAttempts(ctx, "inspect_attempts", id)
 	if err != nil {
 		return nil, err
 	}
-	late, err := i.spans(ctx, "inspect_late_results", id)
+	late, err := i.readAttempts(ctx, "inspect_late_results", id)
 	if err != nil {
 		return nil, err
 	}
@@ -91,17 +91,17 @@ func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdf
 	return all, nil
 }
 
-func (i *Inspector) spans(ctx context.Context, name string, id holdfast.ID) ([]holdfast.Attempt, error) {
-	var spans []holdfast.Attempt
+func (i *Inspector) readAttempts(ctx context.Context, name string, id holdfast.ID) ([]holdfast.Attempt, error) {
+	var attempts []holdfast.Attempt
 	err := i.q.Query(ctx, i.statements[name], []any{id}, func(r Row) error {
-		spans = append(spans, holdfast.Attempt{
+		attempts = append(attempts, holdfast.Attempt{
 			Job: id, Token: r.Int(0), Generation: r.Int(1), Worker: r.Text(2), StartedAt: r.Time(3), EndedAt: r.Time(4),
 			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10), Said: holdfast.State(r.Text(19)),
 			Failure: readFailure(r, 11), Repeats: r.Int(20), Since: r.Time(21),
 		})
 		return nil
 	})
-	return spans, err
+	return attempts, err
 }
 
 // placeLate completes a late result from what is certain: the worker that lost the lease is named by the attempt that

@@ -15,29 +15,29 @@ const (
 	hour = time.Hour
 	// growthTime is how long after its end an hour may still grow: a settlement that was counted in it may commit
 	// later.
-	settled = hour
+	growthTime = hour
 	// maxCacheAge is how long past hours are used without being read again: retention may have deleted some.
-	remembered = hour
+	maxCacheAge = hour
 	// maxCachedGroups is for how many error groups hours are remembered.
-	mostPast = 1_000
+	maxCachedGroups = 1_000
 )
 
 // An hourCache remembers past hours, so that a week of counts is not added up for every page. It contains only what was
 // read, and an hour that ended an hour ago no longer changes. If one did change, because a clock was set back, the
 // change is shown within the next hour. It is safe for concurrent use.
-type past struct {
+type hourCache struct {
 	mu     sync.Mutex
-	errors map[string]*hours[errorHour] // by fingerprint
-	trends *hours[holdfast.Trend]
+	errors map[string]*cachedHours[errorHour] // by fingerprint
+	trends *cachedHours[holdfast.Trend]
 }
 
 // A cachedHours is the rows of whole hours, from one instant to another.
-type hours[row any] struct {
-	from, to time.Time
-	read     time.Time // when it was first read, by the store's clock
-	since    time.Time // the same by this process's monotonic clock
-	seen     time.Time // the first failure of the error group: another value means another group
-	rows     []row
+type cachedHours[row any] struct {
+	from, to  time.Time
+	read      time.Time // when it was first read, by the store's clock
+	readAt    time.Time // the same by this process's monotonic clock
+	firstSeen time.Time // the first failure of the error group: another value means another group
+	rows      []row
 }
 
 // An errorHour is how often an error group failed in one hour, at one place.
@@ -49,18 +49,18 @@ type errorHour struct {
 }
 
 // validFor reports whether the cached hours can be used for a read since then.
-func (h *hours[row]) serves(since, now time.Time) bool {
-	return h != nil && !since.Before(h.from) && !now.Before(h.read) && now.Sub(h.read) < remembered && time.Since(h.since) < remembered
+func (h *cachedHours[row]) validFor(since, now time.Time) bool {
+	return h != nil && !since.Before(h.from) && !now.Before(h.read) && now.Sub(h.read) < maxCacheAge && time.Since(h.readAt) < maxCacheAge
 }
 
 // firstHour returns the first hour that begins at an instant or after it.
 func firstHour(at time.Time) time.Time { return sqltext.StepOf(at.Add(hour-time.Microsecond), hour) }
 
 // growingFrom returns where the hours begin that may still grow.
-func lately(now time.Time) time.Time { return sqltext.StepOf(now.Add(-settled-step), hour) }
+func growingFrom(now time.Time) time.Time { return sqltext.StepOf(now.Add(-growthTime-step), hour) }
 
 // cacheFrom returns how far back hours are remembered: as far as callers usually ask, or as far as this one does.
-func farBack(since, now time.Time) time.Time {
+func cacheFrom(since, now time.Time) time.Time {
 	if usual := sqltext.StepOf(now.Add(-trendsBack), hour); usual.Before(since) {
 		return usual
 	}
@@ -69,46 +69,46 @@ func farBack(since, now time.Time) time.Time {
 
 // errorHours returns the failures of error groups in each hour since one began. Past hours are read once.
 func (i *Inspector) errorHours(ctx context.Context, groups []holdfast.ErrorGroup, since, now time.Time) ([]errorHour, error) {
-	recent := lately(now)
+	recent := growingFrom(now)
 	names := make([]string, len(groups))
 	for n := range groups {
 		names[n] = groups[n].Fingerprint
 	}
-	if i.past == nil || !since.Before(recent) {
+	if i.hourCache == nil || !since.Before(recent) {
 		return i.readErrorHours(ctx, names, since, endOfTime)
 	}
-	i.past.mu.Lock()
-	defer i.past.mu.Unlock()
-	if len(i.past.errors) > mostPast || i.past.errors == nil {
-		i.past.errors = map[string]*hours[errorHour]{}
+	i.hourCache.mu.Lock()
+	defer i.hourCache.mu.Unlock()
+	if len(i.hourCache.errors) > maxCachedGroups || i.hourCache.errors == nil {
+		i.hourCache.errors = map[string]*cachedHours[errorHour]{}
 	}
 	missing := map[time.Time][]string{} // fingerprints by where to begin
 	for _, g := range groups {
-		known := i.past.errors[g.Fingerprint]
-		if !known.serves(since, now) || !known.seen.Equal(g.FirstSeen) {
-			known = &hours[errorHour]{from: farBack(since, now), to: farBack(since, now), read: now, since: time.Now(), seen: g.FirstSeen}
-			i.past.errors[g.Fingerprint] = known
+		cached := i.hourCache.errors[g.Fingerprint]
+		if !cached.validFor(since, now) || !cached.firstSeen.Equal(g.FirstSeen) {
+			cached = &cachedHours[errorHour]{from: cacheFrom(since, now), to: cacheFrom(since, now), read: now, readAt: time.Now(), firstSeen: g.FirstSeen}
+			i.hourCache.errors[g.Fingerprint] = cached
 		}
-		if known.to.Before(recent) {
-			missing[known.to] = append(missing[known.to], g.Fingerprint)
+		if cached.to.Before(recent) {
+			missing[cached.to] = append(missing[cached.to], g.Fingerprint)
 		}
 	}
-	for from, behind := range missing {
-		rows, err := i.readErrorHours(ctx, behind, from, recent.Add(-time.Microsecond))
+	for from, fingerprints := range missing {
+		rows, err := i.readErrorHours(ctx, fingerprints, from, recent.Add(-time.Microsecond))
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
-			known := i.past.errors[row.fingerprint]
-			known.rows = append(known.rows, row)
+			cached := i.hourCache.errors[row.fingerprint]
+			cached.rows = append(cached.rows, row)
 		}
-		for _, name := range behind {
-			i.past.errors[name].to = recent
+		for _, name := range fingerprints {
+			i.hourCache.errors[name].to = recent
 		}
 	}
 	all, err := i.readErrorHours(ctx, names, recent, endOfTime)
 	for _, name := range names {
-		for _, row := range i.past.errors[name].rows {
+		for _, row := range i.hourCache.errors[name].rows {
 			if !row.hour.Before(since) && row.hour.Before(recent) {
 				all = append(all, row)
 			}
@@ -133,26 +133,26 @@ func (i *Inspector) readErrorHours(ctx context.Context, fingerprints []string, f
 
 // hourlyTrends returns the trends of whole hours. Past hours are read once.
 func (i *Inspector) hourlyTrends(ctx context.Context, since, now time.Time) ([]holdfast.Trend, error) {
-	recent := lately(now)
-	if i.past == nil || !since.Before(recent) {
+	recent := growingFrom(now)
+	if i.hourCache == nil || !since.Before(recent) {
 		return i.readTrends(ctx, since, now, hour)
 	}
-	i.past.mu.Lock()
-	defer i.past.mu.Unlock()
-	known := i.past.trends
-	if !known.serves(since, now) {
-		known = &hours[holdfast.Trend]{from: farBack(since, now), to: farBack(since, now), read: now, since: time.Now()}
+	i.hourCache.mu.Lock()
+	defer i.hourCache.mu.Unlock()
+	cached := i.hourCache.trends
+	if !cached.validFor(since, now) {
+		cached = &cachedHours[holdfast.Trend]{from: cacheFrom(since, now), to: cacheFrom(since, now), read: now, readAt: time.Now()}
 	}
-	if known.to.Before(recent) {
-		rows, err := i.readTrends(ctx, known.to, recent.Add(-time.Microsecond), hour)
+	if cached.to.Before(recent) {
+		rows, err := i.readTrends(ctx, cached.to, recent.Add(-time.Microsecond), hour)
 		if err != nil {
 			return nil, err
 		}
-		known.rows, known.to = append(known.rows, rows...), recent
-		i.past.trends = known
+		cached.rows, cached.to = append(cached.rows, rows...), recent
+		i.hourCache.trends = cached
 	}
 	all, err := i.readTrends(ctx, recent, now, hour)
-	for _, row := range known.rows {
+	for _, row := range cached.rows {
 		if !row.Step.Before(since) && row.Step.Before(recent) {
 			all = append(all, row)
 		}

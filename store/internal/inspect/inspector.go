@@ -17,7 +17,7 @@ type Inspector struct {
 	q          Querier
 	dialect    string
 	statements map[string]string
-	past       *past // nil: nothing is remembered
+	hourCache  *hourCache // nil: nothing is remembered
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 
 // New returns the Inspector of a store that speaks the given dialect: SQLite or Postgres.
 func New(q Querier, dialect string) *Inspector {
-	return &Inspector{q: q, dialect: dialect, statements: sqltext.Load(dialect), past: &past{}}
+	return &Inspector{q: q, dialect: dialect, statements: sqltext.Load(dialect), hourCache: &hourCache{}}
 }
 
 // On returns the same Inspector with another Querier, for example inside a transaction that has changed something. It
@@ -43,7 +43,7 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 		return holdfast.Job{}, err
 	}
 	if len(jobs) == 0 {
-		return holdfast.Job{}, i.absent(ctx, id)
+		return holdfast.Job{}, i.notFoundOrPurged(ctx, id)
 	}
 	job := jobs[0]
 	if !job.Group.IsZero() {

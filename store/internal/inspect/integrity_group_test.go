@@ -42,12 +42,12 @@ var groupDamages = map[string][]string{
 	},
 	"a purged job is deleted": {"UPDATE holdfast_tombstone SET job = {id 11} WHERE job = {id 14}"},
 	"purged jobs are counted": {"UPDATE holdfast_purge_count SET jobs = 0", "DELETE FROM holdfast_purge_count WHERE rule = 'a day'"},
-	marked: {
+	markRule: {
 		wipedTo, wipedTo + "UPDATE holdfast_event SET subject = 'audit', job = NULL, name = 'shortened', reason = 'nothing' WHERE id = 3",
 		cutOff + "UPDATE holdfast_event SET reason = replace(reason, 'link 1', 'link 2') WHERE subject = 'audit'", cutOff + "UPDATE holdfast_feed SET anchored = {hash ab}", cutOff + "UPDATE holdfast_feed SET anchor = 0, anchored = NULL",
 	},
 	"the creation of an API key is in the audit log": {keyMade},
-	unbroken: {
+	chainRule: {
 		"UPDATE holdfast_event SET reason = 'nobody' WHERE id = 1", "UPDATE holdfast_event SET at = {at 0} WHERE id = 2", "UPDATE holdfast_event SET request = NULL WHERE id = 2", "UPDATE holdfast_event SET job = {id 11} WHERE id = 3",
 		"DELETE FROM holdfast_event WHERE id = 1", "DELETE FROM holdfast_event WHERE id = 2", "DELETE FROM holdfast_event WHERE id = 3", "DELETE FROM holdfast_event WHERE link > 0",
 		"UPDATE holdfast_event SET hash = {hash ab} WHERE id = 2", "UPDATE holdfast_event SET link = 5 WHERE id = 3", "UPDATE holdfast_feed SET link = 2", "UPDATE holdfast_feed SET hash = {hash ab}", "UPDATE holdfast_feed SET anchor = 1",

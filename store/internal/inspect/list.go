@@ -36,7 +36,7 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	p := &picker{dialect: i.dialect, filter: f, after: after, now: now, limit: f.Limit + 1}
 	var pick query
 	if f.Look > 0 {
-		pick, err = i.look(ctx, p)
+		pick, err = i.boundedQuery(ctx, p)
 	} else {
 		pick = p.pick()
 	}
@@ -141,9 +141,9 @@ func (p *picker) pick() query {
 		}
 		table, id := "holdfast_job j", "j.id"
 		if !p.filter.Redrive.IsZero() {
-			table, id = table+" JOIN "+p.chosen()+" ON v.job = j.id", "v.job"
+			table, id = table+" JOIN "+p.chosenJobs()+" ON v.job = j.id", "v.job"
 		}
-		return query{p.branch(table, id, slices.Concat(p.names("j"), p.facts(), p.member())), p.args}
+		return query{p.branch(table, id, slices.Concat(p.nameConditions("j"), p.factConditions(), p.groupCondition())), p.args}
 	}
 	branches := make([]string, len(places))
 	for n, from := range places {
@@ -229,7 +229,7 @@ func (p *picker) places() []place {
 // from builds the branch that starts at one place. Facts are joined only if the filter needs them.
 func (p *picker) from(at place) string {
 	if at == leased {
-		return p.along(held)
+		return p.scanBranch(leasedScan)
 	}
 	table := at.table + " p"
 	var where []string
@@ -238,18 +238,18 @@ func (p *picker) from(at place) string {
 	}
 	var facts []string
 	if !at.lanes {
-		facts = p.names("j")
-	} else if names := p.names("n"); len(names) > 0 {
+		facts = p.nameConditions("j")
+	} else if names := p.nameConditions("n"); len(names) > 0 {
 		lanes := "holdfast_lane n WHERE " + strings.Join(names, " AND ")
 		where = append(where, "p.lane IN (SELECT n.id FROM "+lanes+" UNION ALL SELECT -n.id FROM "+lanes+")")
 	}
-	facts = append(facts, p.facts()...)
+	facts = append(facts, p.factConditions()...)
 	if !p.filter.Redrive.IsZero() {
-		facts = append(facts, p.member()...)
+		facts = append(facts, p.groupCondition()...)
 	}
 	few := !p.filter.Redrive.IsZero() || !p.filter.Group.IsZero()
 	if few && at.lanes {
-		facts = append(facts, p.either("p.lane", "j.lane"), "p.priority = j.priority") // from the job to its line by key
+		facts = append(facts, p.eitherLine("p.lane", "j.lane"), "p.priority = j.priority") // from the job to its line by key
 	}
 	if len(facts) > 0 {
 		table += " JOIN holdfast_job j ON j.id = p.job"
@@ -257,13 +257,13 @@ func (p *picker) from(at place) string {
 	}
 	id := "p.job"
 	if few {
-		table, id = table+" JOIN "+p.chosen()+" ON v.job = p.job", "v.job"
+		table, id = table+" JOIN "+p.chosenJobs()+" ON v.job = p.job", "v.job"
 	}
-	return p.branch(table, id, slices.Concat(where, p.standing(), p.trouble(at)))
+	return p.branch(table, id, slices.Concat(where, p.stateConditions(), p.failureConditions(at)))
 }
 
 // stateConditions returns the conditions on the state row of a job.
-func (p *picker) standing() (where []string) {
+func (p *picker) stateConditions() (where []string) {
 	if p.filter.Generation > 0 {
 		where = append(where, "p.generation = "+p.bind(p.filter.Generation))
 	}
@@ -278,7 +278,7 @@ func (p *picker) standing() (where []string) {
 
 // eitherLine returns the condition that a line is one of the two of a lane. PostgreSQL needs an array to find the job
 // in it by key; with IN it would find the line and read all of it.
-func (p *picker) either(line, lane string) string {
+func (p *picker) eitherLine(line, lane string) string {
 	if p.dialect == Postgres {
 		return fmt.Sprintf("%s = ANY (ARRAY[%s, -%s])", line, lane, lane)
 	}
@@ -287,7 +287,7 @@ func (p *picker) either(line, lane string) string {
 
 // chosenJobs returns the jobs that the filter's redrive took, or else the members of its group, in the order of that
 // key.
-func (p *picker) chosen() string {
+func (p *picker) chosenJobs() string {
 	if p.filter.Redrive.IsZero() {
 		return "(SELECT d.id AS job FROM holdfast_job d WHERE d.group_id = " + p.bind(p.filter.Group) + ") AS v"
 	}
@@ -295,7 +295,7 @@ func (p *picker) chosen() string {
 }
 
 // groupCondition returns the condition that a job is in the filter's group, where the jobs are not chosen by group.
-func (p *picker) member() []string {
+func (p *picker) groupCondition() []string {
 	if p.filter.Group.IsZero() {
 		return nil
 	}
@@ -318,7 +318,7 @@ func (p *picker) branch(table, id string, where []string) string {
 }
 
 // factConditions returns the conditions on facts of a job that its lane does not have.
-func (p *picker) facts() []string {
+func (p *picker) factConditions() []string {
 	var where []string
 	if p.filter.Tag != "" && p.dialect == Postgres {
 		where = append(where, p.bind(p.filter.Tag)+" = ANY (j.tags)")
@@ -337,7 +337,7 @@ func (p *picker) facts() []string {
 }
 
 // nameConditions returns the conditions on kind, queue, owner and dependency. Jobs and lanes have these columns.
-func (p *picker) names(table string) []string {
+func (p *picker) nameConditions(table string) []string {
 	var where []string
 	if p.filter.Kind != "" {
 		where = append(where, table+".kind = "+p.bind(p.filter.Kind))
@@ -362,7 +362,7 @@ func dependency(table string) string {
 
 // failureConditions returns the conditions on the last failure of the present generation: on the row itself if the job
 // failed, else on its latest attempt that has a code.
-func (p *picker) trouble(at place) []string {
+func (p *picker) failureConditions(at place) []string {
 	table := "a"
 	if at.ended {
 		table = "p"

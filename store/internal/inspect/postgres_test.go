@@ -97,7 +97,7 @@ func askTheAnalyst(t *testing.T, i *Inspector, ask func(string, error)) {
 		_, _, err := i.ErrorGroups(t.Context(), f)
 		ask("error groups", err)
 	}
-	ask("tallies", i.tally(t.Context(), []holdfast.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
+	ask("tallies", i.addCounts(t.Context(), []holdfast.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
 	_, err := i.Events(t.Context(), "breaker/gateway", 5)
 	ask("events", err)
 	_, err = i.Experience(t.Context(), time.Hour)

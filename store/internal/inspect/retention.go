@@ -44,23 +44,23 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 		at := time.UnixMicro(int64(binary.BigEndian.Uint64(raw))).UTC()
 		where = append(where, "(s.purged_at, s.job) < ("+p.bind(at)+", "+p.bind(holdfast.ID(raw[8:]))+")")
 	}
-	var stones []holdfast.Tombstone
+	var tombstones []holdfast.Tombstone
 	text := "SELECT s.job, s.kind, s.queue, s.owner, s.group_id, s.group_state, s.state, s.code, s.finished_at, s.purged_at, s.rule FROM holdfast_tombstone s WHERE " +
 		strings.Join(where, " AND ") + " ORDER BY s.purged_at DESC, s.job DESC LIMIT " + p.bind(limit+1)
 	err = i.q.Query(ctx, text, p.args, func(r Row) error {
-		stones = append(stones, holdfast.Tombstone{
+		tombstones = append(tombstones, holdfast.Tombstone{
 			Job: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Owner: r.Text(3), Group: r.ID(4), GroupState: holdfast.GroupState(r.Text(5)),
 			State: holdfast.State(r.Text(6)), Code: r.Text(7), FinishedAt: r.Time(8), PurgedAt: r.Time(9), Rule: r.Text(10),
 		})
 		return nil
 	})
-	if err != nil || len(stones) <= limit {
-		return stones, "", err
+	if err != nil || len(tombstones) <= limit {
+		return tombstones, "", err
 	}
-	stones = stones[:limit]
-	last := stones[limit-1]
+	tombstones = tombstones[:limit]
+	last := tombstones[limit-1]
 	raw := binary.BigEndian.AppendUint64(nil, uint64(last.PurgedAt.UnixMicro()))
-	return stones, base64.RawURLEncoding.EncodeToString(append(raw, last.Job[:]...)), nil
+	return tombstones, base64.RawURLEncoding.EncodeToString(append(raw, last.Job[:]...)), nil
 }
 
 // PurgeCounts returns how many jobs were ever purged, by rule, kind, state and code.
@@ -108,7 +108,7 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 }
 
 // notFoundOrPurged returns the error for an id that has no job: it never existed, or retention has purged it.
-func (i *Inspector) absent(ctx context.Context, id holdfast.ID) error {
+func (i *Inspector) notFoundOrPurged(ctx context.Context, id holdfast.ID) error {
 	answer := notFound(id)
 	err := i.q.Query(ctx, i.statements["inspect_tombstone"], []any{id}, func(r Row) error {
 		answer = &holdfast.Error{Kind: holdfast.ErrPurged, Job: id, Message: fmt.Sprintf("job %s was purged on %s by the rule %q: only its tombstone is left",

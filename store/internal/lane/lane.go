@@ -155,18 +155,18 @@ func (c *valve) remaining(l *Lane) float64 {
 func (v *Valves) Live(l *Lane, retries bool, jobs int) {
 	for i := range v.caps {
 		if c := &v.caps[i]; c.hold.AtMost > 0 && c.covers(l, retries) {
-			live := c.left[c.live(l)] + float64(jobs)
-			c.left[c.live(l)] = live
-			c.left[c.key(l)] = c.within(live)
+			live := c.left[c.liveKey(l)] + float64(jobs)
+			c.left[c.liveKey(l)] = live
+			c.left[c.key(l)] = c.remainingBeside(live)
 		}
 	}
 }
 
 // liveKey returns the key under which the count of processing jobs is kept. No name contains NUL, so it is no name.
-func (c *valve) live(l *Lane) string { return "\x00" + c.key(l) }
+func (c *valve) liveKey(l *Lane) string { return "\x00" + c.key(l) }
 
 // remainingBeside returns how many more jobs pass beside this many processing ones.
-func (c *valve) within(live float64) float64 {
+func (c *valve) remainingBeside(live float64) float64 {
 	left := max(0, float64(c.hold.AtMost)-live)
 	if c.hold.Rate != nil {
 		left = min(left, math.Floor(c.hold.Rate.Level+1e-9))

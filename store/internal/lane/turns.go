@@ -50,22 +50,22 @@ type Turns struct {
 	served float64            // what the owner served last had had: an owner that was idle starts there and cannot catch up
 	claims int
 
-	others  bool    // some owners were not chosen for the present claim,
-	waiting float64 // and the first of them has had this much, so served may not rise above it
+	moreOwners   bool    // some owners were not chosen for the present claim,
+	firstWaiting float64 // and the first of them has had this much, so served may not rise above it
 
-	evens  map[string]int // how often an owner was served evenly; its next even pick begins that many heads later
-	before standing       // the state before the last pick, for Undo
+	evens map[string]int // how often an owner was served evenly; its next even pick begins that many heads later
+	undo  pickUndo       // the state before the last pick, for Undo
 }
 
 // A pickUndo is what a pick changed: the state of Turns before it.
-type standing struct {
+type pickUndo struct {
 	had    map[string]float64
 	served float64
 	even   bool
 }
 
 // maxOwners bounds how many owners Turns remembers.
-const most = 100_000
+const maxOwners = 100_000
 
 // Guard reports whether this claim shares evenly between priorities, as one claim in sixteen does so that no priority
 // starves.
@@ -96,22 +96,22 @@ func (t *Turns) Choose(owners []string, jobs int) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := Owners(jobs)
-	if t.others = len(owners) > n; !t.others {
+	if t.moreOwners = len(owners) > n; !t.moreOwners {
 		return owners
 	}
 	had := make([]float64, len(owners))
 	for i, owner := range owners {
-		had[i] = t.of(owner)
+		had[i] = t.hadBy(owner)
 	}
 	order := slices.Sorted(slices.Values(had))
-	t.waiting = order[n]
-	below, _ := slices.BinarySearch(order, t.waiting)
+	t.firstWaiting = order[n]
+	below, _ := slices.BinarySearch(order, t.firstWaiting)
 	chosen, alike := make([]int, 0, n), n-below
 	for i := range owners {
 		switch {
-		case had[i] < t.waiting:
+		case had[i] < t.firstWaiting:
 			chosen = append(chosen, i)
-		case had[i] == t.waiting && alike > 0:
+		case had[i] == t.firstWaiting && alike > 0:
 			chosen, alike = append(chosen, i), alike-1
 		}
 	}
@@ -123,14 +123,14 @@ func (t *Turns) Choose(owners []string, jobs int) []string {
 	return names
 }
 
-func (t *Turns) of(owner string) float64 { return max(t.had[owner], t.served) }
+func (t *Turns) hadBy(owner string) float64 { return max(t.had[owner], t.served) }
 
 // Had returns how much an owner counts as having had. The owner with the least is next; each job adds one divided by
 // the owner's weight.
 func (t *Turns) Had(owner string) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.of(owner)
+	return t.hadBy(owner)
 }
 
 // An Order is what a pick depends on besides the heads.
@@ -146,22 +146,22 @@ type Order struct {
 func (t *Turns) Pick(heads []Head, v *Valves, o Order) (shares []Share, deeper bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	line := t.line(heads, o)
-	t.before = standing{map[string]float64{}, t.served, o.Even}
+	owners := t.ownersInTurn(heads, o)
+	t.undo = pickUndo{map[string]float64{}, t.served, o.Even}
 	left := o.Jobs
-	for left > 0 && len(line) > 0 {
-		next := line[0]
-		h := next.best(v, o.Even)
+	for left > 0 && len(owners) > 0 {
+		next := owners[0]
+		h := next.nextHead(v, o.Even)
 		if h == nil {
-			deeper = deeper || next.more(v)
-			heap.Pop(&line)
+			deeper = deeper || next.mayHaveMore(v)
+			heap.Pop(&owners)
 			continue
 		}
 		v.take(h.Lane, h.Retries(), 1)
 		h.Jobs++
 		left--
 		t.serve(next)
-		heap.Fix(&line, 0)
+		heap.Fix(&owners, 0)
 	}
 	for _, h := range heads {
 		if h.Jobs > 0 {
@@ -176,16 +176,16 @@ func (t *Turns) Pick(heads []Head, v *Valves, o Order) (shares []Share, deeper b
 func (t *Turns) Undo() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for name, had := range t.before.had {
+	for name, had := range t.undo.had {
 		t.had[name] = had
-		if t.before.even {
+		if t.undo.even {
 			t.evens[name]--
 		}
 	}
-	if t.before.had != nil {
-		t.served = t.before.served
+	if t.undo.had != nil {
+		t.served = t.undo.served
 	}
-	t.before = standing{}
+	t.undo = pickUndo{}
 }
 
 // Return takes back what was counted for shares that were not taken: the plan was outdated, or another process was
@@ -210,19 +210,19 @@ func weightOf(weights map[string]float64, owner string) float64 {
 
 // serve counts a job against its owner's turn.
 func (t *Turns) serve(o *owner) {
-	if _, met := t.before.had[o.name]; !met {
-		t.before.had[o.name] = t.had[o.name]
-		if t.before.even {
+	if _, met := t.undo.had[o.name]; !met {
+		t.undo.had[o.name] = t.had[o.name]
+		if t.undo.even {
 			t.evens[o.name]++
 		}
 	}
 	had := o.had
-	if t.others {
-		had = min(had, t.waiting)
+	if t.moreOwners {
+		had = min(had, t.firstWaiting)
 	}
 	t.served = max(t.served, had)
 	o.had += 1 / o.weight
-	if t.had == nil || len(t.had) > most {
+	if t.had == nil || len(t.had) > maxOwners {
 		t.had = map[string]float64{}
 	}
 	t.had[o.name] = o.had
@@ -239,7 +239,7 @@ type owner struct {
 
 // nextHead returns the head whose next job is taken. It returns nil if the valves let nothing through, or if all keys of a
 // head are taken and the next key in order may be behind them.
-func (o *owner) best(v *Valves, even bool) (best *Head) {
+func (o *owner) nextHead(v *Valves, even bool) (best *Head) {
 	for _, h := range o.heads {
 		if v.Room(h.Lane, h.Retries()) < 1 || h.Jobs >= len(h.Keys) && (even || !h.More) {
 			continue
@@ -262,22 +262,22 @@ func (o *owner) best(v *Valves, even bool) (best *Head) {
 }
 
 // mayHaveMore reports whether all keys of a head are taken and there may be more behind them.
-func (o *owner) more(v *Valves) bool {
+func (o *owner) mayHaveMore(v *Valves) bool {
 	return slices.ContainsFunc(o.heads, func(h *Head) bool {
 		return h.More && h.Jobs >= len(h.Keys) && v.Room(h.Lane, h.Retries()) > 0
 	})
 }
 
 // ownersInTurn returns the owners of the heads in the order of their turns.
-func (t *Turns) line(heads []Head, o Order) queue {
+func (t *Turns) ownersInTurn(heads []Head, o Order) ownerHeap {
 	owners := map[string]*owner{}
-	var line queue
+	var line ownerHeap
 	for i := range heads {
 		h := &heads[i]
 		h.Jobs = 0
 		of := owners[h.Lane.Owner]
 		if of == nil {
-			of = &owner{name: h.Lane.Owner, had: t.of(h.Lane.Owner), weight: weightOf(o.Weights, h.Lane.Owner), order: len(line)}
+			of = &owner{name: h.Lane.Owner, had: t.hadBy(h.Lane.Owner), weight: weightOf(o.Weights, h.Lane.Owner), order: len(line)}
 			owners[of.name] = of
 			line = append(line, of)
 		}
@@ -291,8 +291,8 @@ func (t *Turns) line(heads []Head, o Order) queue {
 }
 
 // rotate lets every owner begin at another head than the last time, because a claim may take a single job.
-func (t *Turns) rotate(line queue) {
-	if t.evens == nil || len(t.evens) > most {
+func (t *Turns) rotate(line ownerHeap) {
+	if t.evens == nil || len(t.evens) > maxOwners {
 		t.evens = map[string]int{}
 	}
 	for _, o := range line {
@@ -302,15 +302,15 @@ func (t *Turns) rotate(line queue) {
 }
 
 // An ownerHeap is a heap of owners; the owner that has had least is on top.
-type queue []*owner
+type ownerHeap []*owner
 
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
+func (q ownerHeap) Len() int { return len(q) }
+func (q ownerHeap) Less(i, j int) bool {
 	return q[i].had < q[j].had || q[i].had == q[j].had && q[i].order < q[j].order
 }
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(*owner)) }
-func (q *queue) Pop() any {
+func (q ownerHeap) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *ownerHeap) Push(x any)   { *q = append(*q, x.(*owner)) }
+func (q *ownerHeap) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]
 	return last
