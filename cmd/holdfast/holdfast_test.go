@@ -121,7 +121,7 @@ func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
 		code int
 		says string
 	}{
-		{"an unknown scheme", []string{"doctor", "--store", "mysql://host/db"}, exitUsage, "no store is called"},
+		{"an unknown scheme", []string{"doctor", "--store", "mysql://host/db"}, exitUsage, "there is no store for the scheme"},
 		{"a missing file", []string{"doctor", "--store", filepath.Join(dir, "nope.db")}, exitUnavailable, "there is no store"},
 		{"a folder", []string{"doctor", "--store", dir}, exitUnavailable, "directory"},
 		{"a file that is something else", []string{"doctor", "--store", file("junk.db", strings.Repeat("junk", 2000))}, exitUnavailable, "not an SQLite database"},

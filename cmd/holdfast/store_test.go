@@ -35,7 +35,7 @@ func TestServeOnAStoreThatCannotBeOpenedSaysOneLine(t *testing.T) {
 		"the folder is missing":  {filepath.Join(t.TempDir(), "no", "jobs.db"), exitUnavailable, "directory does not exist"},
 		"no SQLite file":         {notes, exitUnavailable, "not an SQLite database"},
 		"a folder":               {t.TempDir(), exitUnavailable, "is a directory"},
-		"no permission":          {"/proc/jobs.db", exitUnavailable, "cannot be made there"},
+		"no permission":          {"/proc/jobs.db", exitUnavailable, "cannot be created"},
 		"the database is down":   {"postgres://ada:SECRETPW@127.0.0.1:1/jobs?connect_timeout=2", exitUnavailable, "cannot be reached"},
 		"keywords":               {"host=127.0.0.1 password=SECRETPW", exitUsage, "postgres://"},
 		"no slashes":             {"postgres:ada:SECRETPW@x", exitUsage, "postgres://"},

@@ -116,12 +116,12 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "claim-walks-past-every-lane", Breaks: "lanes of other jobs do not slow down a claim",
-		Patches: []Patch{{"store/sqlite/view.go", "const farther = 4\n", "const farther = 4_000_000\n"}},
+		Patches: []Patch{{"store/sqlite/claim_view.go", "const probeFactor = 4\n", "const probeFactor = 4_000_000\n"}},
 		Test:    []string{"-run", "TestOtherJobsCostNothing", "./store/sqlite"},
 	},
 	{
 		Name: "no-turns", Breaks: "one owner with many jobs does not delay others",
-		Patches: []Patch{{"store/internal/lane/fair.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
+		Patches: []Patch{{"store/internal/lane/turns.go", "o.had += 1 / o.weight", "o.had += 0 / o.weight"}},
 		Test:    []string{"./store/internal/lane"},
 	},
 }

@@ -21,16 +21,16 @@ var feedMutants = []Mutant{
 	},
 	{
 		Name: "event-outside-the-transaction", Breaks: "an event is written in the transaction of its change, whenever the process dies (river PR#1271)",
-		Patches: []Patch{{"store/sqlite/writer.go",
-			"\tif err := publish(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n",
-			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := publish(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n"}},
+		Patches: []Patch{{"store/sqlite/group_commit.go",
+			"\tif err := writePages(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n",
+			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := writePages(last, pages); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n"}},
 		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
 	},
 	{
 		Name: "trend-outside-the-transaction", Breaks: "an outcome is counted in the transaction in which it is settled, whenever the process dies",
-		Patches: []Patch{{"store/sqlite/writer.go",
-			"\tif err := tally(last, tallies); err != nil {\n\t\treturn err\n\t}\n",
-			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := tally(last, tallies); err != nil {\n\t\treturn err\n\t}\n"}},
+		Patches: []Patch{{"store/sqlite/group_commit.go",
+			"\tif err := writeTrends(last, trends); err != nil {\n\t\treturn err\n\t}\n",
+			"\tif _, err := w.session.exec(\"commit\"); err != nil {\n\t\treturn err\n\t}\n\tif _, err := w.session.exec(\"begin\"); err != nil {\n\t\treturn err\n\t}\n\tif err := writeTrends(last, trends); err != nil {\n\t\treturn err\n\t}\n"}},
 		Test: []string{"-run", "TestAProcessMayExitBetweenAnyTwoStatementsOnSQLite", "./internal/chaos"},
 	},
 	{

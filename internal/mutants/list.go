@@ -14,12 +14,12 @@ type Mutant struct {
 type Patch struct{ File, Old, New string }
 
 // anyLease is code that finds a job in any lease instead of the given one.
-const anyLease = `	l, err := t.lease(batch)
-	if found, _ := t.readLeases("lease-of", job); len(found) > 0 {
-		if t.leases[found[0].id] == nil {
-			t.leases[found[0].id] = found[0]
+const anyLease = `	l, err := t.batch(batch)
+	if found, _ := t.readBatches("find_leases_of_job", job); len(found) > 0 {
+		if t.batches[found[0].id] == nil {
+			t.batches[found[0].id] = found[0]
 		}
-		l = t.leases[found[0].id]
+		l = t.batches[found[0].id]
 	}
 `
 
@@ -31,7 +31,7 @@ var coreMutants = []Mutant{
 	{
 		Name: "no-fence", Breaks: "a worker whose lease has expired changes nothing (river v0.50, solid_queue#589)",
 		Patches: []Patch{
-			{"store/sqlite/lease.go", "\tl, err := t.lease(batch)\n", anyLease},
+			{"store/sqlite/lease.go", "\tl, err := t.batch(batch)\n", anyLease},
 			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
 		},
 		Test: []string{"-run", "TestTheStoreKeepsTheLaws/fence", "./store/sqlite"},
@@ -39,7 +39,7 @@ var coreMutants = []Mutant{
 	{
 		Name: "no-fence-in-a-storm", Breaks: "the same, detected by the chaos test with real processes",
 		Patches: []Patch{
-			{"store/sqlite/lease.go", "\tl, err := t.lease(batch)\n", anyLease},
+			{"store/sqlite/lease.go", "\tl, err := t.batch(batch)\n", anyLease},
 			{"store/sqlite/lease.go", "m != nil && m.token == token", "m != nil"},
 		},
 		Test: []string{"-run", "TestNothingIsLostInAStormOnSQLite", "./internal/chaos"},
@@ -65,12 +65,12 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "claim-what-was-seen", Breaks: "a claim takes the rows that exist when it writes, not those that it read before",
-		Patches: []Patch{{"store/sqlite/claim.go", "met == n || left[met].job != columnID(st, 0) || left[met].token != st.ColumnInt(1)", "met == n"}},
+		Patches: []Patch{{"store/sqlite/claim.go", "matched == n || rest[matched].job != columnID(st, 0) || rest[matched].token != st.ColumnInt(1)", "matched == n"}},
 		Test:    []string{"-run", "TestAClaimTakesWhatIsThere", "./store/sqlite"},
 	},
 	{
 		Name: "token-lowered-on-release", Breaks: "a token is never lowered (river PR#730, #1290)",
-		Patches: []Patch{{"store/sqlite/settle.go", "s.gather(place, &x.Job, x.Token, m.failures", "s.gather(place, &x.Job, x.Token-1, m.failures"}},
+		Patches: []Patch{{"store/sqlite/settle.go", "s.addRow(place, &x.Job, x.Token, m.failures", "s.addRow(place, &x.Job, x.Token-1, m.failures"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/sqlite"},
 	},
 	{
@@ -80,12 +80,12 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "reclaim-without-new-token", Breaks: "the former worker of a reclaimed job is fenced",
-		Patches: []Patch{{"store/sqlite/keep.go", "\t\ttaken.token++\n", ""}},
+		Patches: []Patch{{"store/sqlite/reclaim.go", "\t\ttaken.token++\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/reclaim", "./store/sqlite"},
 	},
 	{
 		Name: "ack-before-commit", Breaks: "an acknowledged write is on disk",
-		Patches: []Patch{{"store/sqlite/writer.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
+		Patches: []Patch{{"store/sqlite/group_commit.go", "\tif _, err := w.session.exec(\"commit\"); err != nil {",
 			"\tfor _, c := range group {\n\t\tc.answer(c.err)\n\t\tc.done = make(chan struct{})\n\t}\n\tif _, err := w.session.exec(\"commit\"); err != nil {"}},
 		Test: []string{"run", "./internal/chaos/powerloss", "-points", "150", "-rounds", "100"},
 	},
@@ -142,7 +142,7 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "one-call-fails-the-group", Breaks: "a call that fails does not affect calls in the same commit (river PR#258)",
-		Patches: []Patch{{"store/sqlite/writer.go", "c.err = t.guarded(func() error { return c.whole(t) })", "c.err = c.whole(t)"}},
+		Patches: []Patch{{"store/sqlite/group_commit.go", "c.err = t.inSavepoint(func() error { return c.runIsolated(t) })", "c.err = c.runIsolated(t)"}},
 		Test:    []string{"-run", "TestCallsThatWaitTogether", "./store/sqlite"},
 	},
 	{

@@ -44,7 +44,7 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "restore-gives-tokens-again", Breaks: "no token is given twice, also after a restore",
-		Patches: []Patch{{"store/sqlite/backup.go", "const leap = 1 << 20", "const leap = 0"}},
+		Patches: []Patch{{"store/sqlite/backup.go", "const tokenLeap = 1 << 20", "const tokenLeap = 0"}},
 		Test:    []string{"-run", "TestNoTokenIsGivenTwice", "./store/sqlite"},
 	},
 	{
@@ -104,12 +104,12 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "wiped-audit-log-passes", Breaks: "the integrity check reports a wiped audit log",
-		Patches: []Patch{{"store/internal/inspect/chain.go", "\t\tc.wiped()\n", ""}},
+		Patches: []Patch{{"store/internal/inspect/chain.go", "\t\tc.checkAnchor()\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},
 	{
-		Name: "forgetting-leaves-no-mark", Breaks: "the audit log records what retention deleted from it",
-		Patches: []Patch{{"store/sqlite/forget.go", "return mark.Lines, t.tellAll(&line)", "_ = line\n\treturn mark.Lines, nil"}},
+		Name: "forgetting-leaves-no-mark", Breaks: "the audit log records what retention deleted from was deleted from it",
+		Patches: []Patch{{"store/sqlite/retention.go", "return mark.Lines, t.addEvent(&line)", "_ = line\n\treturn mark.Lines, nil"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/chain", "./store/sqlite"},
 	},
 	{

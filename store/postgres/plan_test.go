@@ -150,47 +150,47 @@ var plans = storetest.Plans{
 		"purge_behind": "after(upstream)", "purge_job": "finished(job) job(id)",
 		"artifact_keep": "job(id)", "size": "",
 
-		"inspect holds": "", "inspect workers": "",
-		"inspect strands":          "ready(lane) ready(lane,priority) job(id)",
-		"inspect strands of lines": "ready(lane)",
-		"inspect depth of lines":   "ready(lane)",
-		"inspect queues":           "",
-		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
-		"inspect codes":            "finished(code)",
-		"inspect error trends":     "error_tally(fingerprint,step) sorted",
-		"inspect error hours":      "error_tally(fingerprint,step) sorted",
-		"inspect error ends":       "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
+		"inspect_holds": "", "inspect_workers": "",
+		"inspect_segments":          "ready(lane) ready(lane,priority) job(id)",
+		"inspect_segments_of_lines": "ready(lane)",
+		"inspect_line_counts":       "ready(lane)",
+		"inspect_queues":            "",
+		"inspect_depths":            "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
+		"inspect_failed_codes":      "finished(code)",
+		"inspect_error_trends":      "error_tally(fingerprint,step) sorted",
+		"inspect_error_hours":       "error_tally(fingerprint,step) sorted",
+		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
-		"inspect after":         "after(job)",
-		"inspect artifacts":     "artifact(job)",
-		"inspect due artifacts": "artifact(expire_at)",
-		"inspect chain":         "event(link) event(subject) feed(first)",
-		"inspect group names":   "group(id)",
-		"inspect lines":         "event(id)",
-		"inspect members":       "job(group_id) finished(job) later(job) lease(all) tombstone(group_id) group(parent) sorted",
-		"inspect told":          "job(id) attempt(job,token) finished(job) tombstone(job)",
-		"inspect tombstone":     "tombstone(job)",
-		"inspect jobs":          "job(id) ready(lane,priority,job) later(job) lease(all) finished(job) cancel(job) carry(job) attempt(job)",
-		"inspect attempts":      "attempt(job)",
-		"inspect late":          "late(job)",
-		"inspect events":        "event(job)",
-		"inspect story":         "event(subject)",
-		"inspect records":       "record(room)",
-		"inspect trends":        "tally(step) sorted",
-		"inspect kinds":         "",
-		"inspect newest":        "job(first)",
+		"inspect_upstreams":      "after(job)",
+		"inspect_artifacts":      "artifact(job)",
+		"inspect_due_artifacts":  "artifact(expire_at)",
+		"inspect_chain":          "event(link) event(subject) feed(first)",
+		"inspect_group_names":    "group(id)",
+		"inspect_story_lines":    "event(id)",
+		"inspect_group_members":  "job(group_id) finished(job) later(job) lease(all) tombstone(group_id) group(parent) sorted",
+		"inspect_event_details":  "job(id) attempt(job,token) finished(job) tombstone(job)",
+		"inspect_tombstone":      "tombstone(job)",
+		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) lease(all) finished(job) cancel(job) carry(job) attempt(job)",
+		"inspect_attempts":       "attempt(job)",
+		"inspect_late_results":   "late(job)",
+		"inspect_job_events":     "event(job)",
+		"inspect_subject_events": "event(subject)",
+		"inspect_records":        "record(room)",
+		"inspect_trends":         "tally(step) sorted",
+		"inspect_kinds":          "",
+		"inspect_newest_job":     "job(first)",
 
-		"inspect experience":     "attempt(job) job(id) finished(job) sorted",
-		"inspect first attempts": "finished(job) job(id) attempt(job) sorted",
+		"inspect_experience":     "attempt(job) job(id) finished(job) sorted",
+		"inspect_first_attempts": "finished(job) job(id) attempt(job) sorted",
 	},
 	Free: map[string]string{
 		"audit*":               "the audit reads everything, on request",
 		"overdue*":             "the audit reads everything, on request",
-		"inspect counts":       "it counts everything",
-		"inspect ahead":        "it may read what waits in one queue: only people ask, and it stops at a thousand",
-		"inspect feed":         "it finds pages by their number, and joins the one row of where the feed stands",
-		"inspect empty chain":  "it reads the one row of where the chain stands",
-		"inspect purge counts": "it lists all counts: there is one for each rule, kind, state and code",
+		"inspect_counts":       "it counts everything",
+		"inspect_ahead":        "it may read what waits in one queue: only people ask, and it stops at a thousand",
+		"inspect_feed":         "it finds pages by their number, and joins the one row of where the feed stands",
+		"inspect_empty_chain":  "it reads the one row of where the chain stands",
+		"inspect_purge_counts": "it lists all counts: there is one for each rule, kind, state and code",
 		"group_take_attended":  "it walks the index of groups that are to be looked at, in which there are few",
 		"migration_*":          "they are asked when a store is opened, of a table with a row for each version",
 	},
@@ -198,7 +198,7 @@ var plans = storetest.Plans{
 
 // bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
 func bare(name string) bool {
-	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`steer interpret now wake wake_missed durability lane_make lane_find
+	return strings.HasPrefix(name, "inspect_") || slices.Contains(strings.Fields(`steer interpret now wake wake_missed durability lane_make lane_find
 		present leave depend edit_lane enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find
 		group_listen group_add group_share group_hold group_attend group_seal after_stranger after_add feed_new size`), name)
 }
@@ -206,7 +206,7 @@ func bare(name string) bool {
 // unsteered are the settings of a statement that runs without those of steer. The plan that is looked at serves all parameters.
 func unsteered(name string, texts map[string]string) string {
 	generic := "SET LOCAL plan_cache_mode = force_generic_plan"
-	if strings.HasPrefix(name, "inspect ") {
+	if strings.HasPrefix(name, "inspect_") {
 		return generic + "; " + texts["interpret"]
 	}
 	return generic
@@ -257,7 +257,7 @@ var parameter = regexp.MustCompile(`\$[0-9]+`)
 // plan explains the plan that serves all parameters, under the store's own settings or under none.
 func (w *world) plan(name, text, steer string) storetest.Plan {
 	w.Helper()
-	if name == "inspect jobs" {
+	if name == "inspect_jobs" {
 		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
 	}
 	seen := parameter.FindAllString(text, -1)

@@ -9,30 +9,30 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// An intake is what the drafts of one enqueue share.
-type intake struct {
-	sink
+// An enqueuer is what the drafts of one enqueue share.
+type enqueuer struct {
+	executor
 	now     int64
-	lenient bool // a draft whose idempotency key was used is left out, whatever it says
+	lenient bool // a draft whose idempotency key was used is left out, even if the drafts differ
 
-	open     map[holdfast.ID]bool        // groups that take members
-	came     map[holdfast.ID]holdfast.ID // earlier drafts of the call that are members, and who they became
-	attended map[holdfast.ID]bool        // groups in which somebody waits for a member that has ended
+	openGroups map[holdfast.ID]bool        // groups that were found open
+	became     map[holdfast.ID]holdfast.ID // earlier drafts of this call that are members, and the ids of their jobs
+	flagged    map[holdfast.ID]bool        // groups that were flagged because a draft waits for an ended member
 }
 
-// admit refuses a draft whose group takes no members, and finds for whom it waits.
-func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
+// checkGroup refuses a draft whose group takes no members, and returns the members for which it waits.
+func (e *enqueuer) checkGroup(d *holdfast.Draft) (after []holdfast.ID, err error) {
 	if d.Group.IsZero() {
 		return nil, nil
 	}
-	if !e.open[d.Group] {
-		if err := takesMembers(e, d.Group); err != nil {
+	if !e.openGroups[d.Group] {
+		if err := checkOpen(e, d.Group); err != nil {
 			return nil, err
 		}
-		if e.open == nil {
-			e.open = map[holdfast.ID]bool{}
+		if e.openGroups == nil {
+			e.openGroups = map[holdfast.ID]bool{}
 		}
-		e.open[d.Group] = true
+		e.openGroups[d.Group] = true
 	}
 	for _, id := range d.After {
 		upstream, err := e.upstream(d, id)
@@ -44,135 +44,138 @@ func (e *intake) admit(d *holdfast.Draft) (after []holdfast.ID, err error) {
 	return after, nil
 }
 
-// upstream is the member for which a draft waits: an earlier draft of the same call, or what that met; or a job that exists.
-func (e *intake) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error) {
-	if became, ok := e.came[id]; ok {
+// upstream returns the member for which a draft waits: an earlier draft of the same call (or the existing job that it
+// met), or a stored job.
+func (e *enqueuer) upstream(d *holdfast.Draft, id holdfast.ID) (holdfast.ID, error) {
+	if became, ok := e.became[id]; ok {
 		id = became
 	}
-	if e.came[id] == id { // made by this very call: it is live, and may not be written yet
+	if e.became[id] == id { // made by this call: it is live, and its row may not be written yet
 		return id, nil
 	}
 	var group holdfast.ID
 	var ended bool
-	found, err := e.one("after-upstream", []any{id}, &group, &ended)
+	found, err := e.one("find_upstream", []any{id}, &group, &ended)
 	if err != nil {
 		return id, err
 	}
 	if !found || group != d.Group {
 		return id, rule.NotMember(id)
 	}
-	if ended && !e.attended[d.Group] { // nobody will tell that it has ended, so the group is to be looked at
-		if e.attended == nil {
-			e.attended = map[holdfast.ID]bool{}
+	if ended && !e.flagged[d.Group] { // its end was handled before, so the group must be evaluated again
+		if e.flagged == nil {
+			e.flagged = map[holdfast.ID]bool{}
 		}
-		e.attended[d.Group] = true
-		_, err = e.exec("group-attend", d.Group)
+		e.flagged[d.Group] = true
+		_, err = e.exec("flag_group", d.Group)
 	}
 	return id, err
 }
 
-// remember keeps what a draft became for those that come after it and wait for it.
-func (e *intake) remember(d *holdfast.Draft, became holdfast.ID, existing bool) {
+// rememberID keeps the job of a draft for later drafts that wait for it.
+func (e *enqueuer) rememberID(d *holdfast.Draft, became holdfast.ID, existing bool) {
 	if d.Group.IsZero() {
 		return
 	}
-	if e.came == nil {
-		e.came = map[holdfast.ID]holdfast.ID{}
+	if e.became == nil {
+		e.became = map[holdfast.ID]holdfast.ID{}
 	}
 	if existing && became == d.ID {
-		return // it was there before this call, so it is asked about like any other
+		return // it existed before this call, so it is looked up like any other job
 	}
-	e.came[d.ID] = became
+	e.became[d.ID] = became
 }
 
-// wait writes whom a job waits for, once each, and that it does.
-func (e *intake) wait(d *holdfast.Draft, after []holdfast.ID, due any) error {
+// insertWaiting writes for which members a job waits, each once, and the row with which it waits.
+func (e *enqueuer) insertWaiting(d *holdfast.Draft, after []holdfast.ID, due any) error {
 	for i, id := range after {
 		if slices.Contains(after[:i], id) {
-			continue // two drafts that became one
+			continue // two drafts that became the same job
 		}
-		if _, err := e.add("after-add", id, d.ID, d.AfterAll); err != nil {
+		if _, err := e.add("after_add", id, d.ID, d.AfterAll); err != nil {
 			return err
 		}
 	}
 	if due == nil {
 		due = e.now
 	}
-	_, err := e.add("later-wait", due, d.ID, 0, 1)
+	_, err := e.add("wait_for_members", due, d.ID, 0, 1)
 	return err
 }
 
-// A judgement is what the ends of others mean for one who waits for them.
-type judgement struct {
-	starts bool
-	bad    holdfast.ID // the one because of which it never will
-	how    string      // that one ended
+// An upstreamState is what the members for which a job waits have done.
+type upstreamState struct {
+	allEnded    bool        // all have ended, so the job may start
+	failedID    holdfast.ID // the first that did not complete, although it has to; zero: none
+	failedState string      // the state in which that one ended
 }
 
-// judge looks at how those ended for which a member waits.
-func (s *session) judge(job holdfast.ID) (j judgement, err error) {
-	j.starts = true
-	err = s.rows("after-judge", []any{job}, func(st *sqlite.Stmt) error {
+// readUpstreams reads how the members ended for which a job waits.
+func (s *session) readUpstreams(job holdfast.ID) (j upstreamState, err error) {
+	j.allEnded = true
+	err = s.rows("find_upstream_states", []any{job}, func(st *sqlite.Stmt) error {
 		switch state := holdfast.State(st.ColumnText(2)); {
 		case state == "":
-			j.starts = false
-		case state != holdfast.Complete && st.ColumnInt(1) == 0 && j.bad.IsZero():
-			j.bad, j.how = columnID(st, 0), string(state)
+			j.allEnded = false
+		case state != holdfast.Complete && st.ColumnInt(1) == 0 && j.failedID.IsZero():
+			j.failedID, j.failedState = columnID(st, 0), string(state)
 		}
 		return nil
 	})
 	return j, err
 }
 
-func (j judgement) nothing() bool { return !j.starts && j.bad.IsZero() }
+// undecided reports whether the job has to go on waiting.
+func (j upstreamState) undecided() bool { return !j.allEnded && j.failedID.IsZero() }
 
-// follow does what the ends of others mean for a member that still waits for them, and reports whether that was something.
-func (t *tx) follow(id holdfast.ID) (done, cancelled bool, err error) {
-	j, err := t.judge(id)
-	if err != nil || j.nothing() {
+// resolveFollower starts or cancels a member that waits for others, if their ends decide that. done is false if it has
+// to go on waiting or no longer waits.
+func (t *tx) resolveFollower(id holdfast.ID) (done, cancelled bool, err error) {
+	j, err := t.readUpstreams(id)
+	if err != nil || j.undecided() {
 		return false, false, err
 	}
-	job, err := t.standing(holdfast.Intervention{Job: id})
+	job, err := t.findJob(holdfast.Intervention{Job: id})
 	if err != nil || !job.waiting {
 		return false, false, err
 	}
-	if !j.bad.IsZero() {
+	if !j.failedID.IsZero() {
 		return true, true, t.cancelFollower(job, j)
 	}
-	return true, false, t.start(job)
+	return true, false, t.startFollower(job)
 }
 
-// start lets a member run for which nobody stands in the way any more, when its own time has come. One that has no time of its own
-// starts at once, even if the clock was set back since it was made.
-func (t *tx) start(job standing) error {
+// startFollower makes a member claimable whose upstreams have ended, once its own time has come. A member without a
+// time of its own starts at once, even if the clock was set back since it was enqueued.
+func (t *tx) startFollower(job jobState) error {
 	if job.due > t.now && job.due != job.created {
-		_, err := t.exec("after-release", job.job)
+		_, err := t.exec("clear_group_wait", job.job)
 		return err
 	}
-	if _, err := t.exec("later-drop", job.job); err != nil {
+	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
 	t.wake(job.queue)
-	_, err := t.exec("ready-again", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, job.due)
+	_, err := t.exec("return_to_ready", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, job.due)
 	return err
 }
 
-// cancelFollower ends a member that never ran, because of one that did not complete.
-func (t *tx) cancelFollower(job standing, j judgement) error {
-	if _, err := t.exec("later-drop", job.job); err != nil {
+// cancelFollower ends a member that never ran, because a member for which it waited did not complete.
+func (t *tx) cancelFollower(job jobState, j upstreamState) error {
+	if _, err := t.exec("delete_later", job.job); err != nil {
 		return err
 	}
-	if _, err := t.exec("after-finish", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.bad); err != nil {
+	if _, err := t.exec("after_cancel", job.job, job.token, job.failures, job.crashes, job.interrupts, job.generation, t.now, j.failedID); err != nil {
 		return err
 	}
-	if _, err := t.exec("unique-free", job.job, false); err != nil {
+	if _, err := t.exec("unique_free", job.job, false); err != nil {
 		return err
 	}
-	t.happened(holdfast.EventCancelled, &job.job, job.token)
+	t.emit(holdfast.EventCancelled, &job.job, job.token)
 	how := "failed"
-	if j.how == string(holdfast.Cancelled) {
+	if j.failedState == string(holdfast.Cancelled) {
 		how = "was cancelled"
 	}
-	i := holdfast.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.bad, how)}
-	return t.event(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
+	i := holdfast.Intervention{Job: job.job, Actor: rule.Machine, Reason: fmt.Sprintf("member %s, for which it waited, %s", j.failedID, how)}
+	return t.addJobEvent(i, "cancel", job.token, job.generation) // the feed calls the end itself cancelled
 }

@@ -1,23 +1,21 @@
 package sqlite
 
-import (
-	"github.com/holdfastdev/holdfast"
-)
+import "github.com/holdfastdev/holdfast"
 
-// artifact keeps what a job needs or has made, or that it is gone. The job must be there: an artifact of nobody would never be
-// looked for.
+// artifact records an artifact of a job, or that it has expired. The job must exist: retention finds artifacts by their
+// job.
 func (t *tx) artifact(a *holdfast.Artifact) error {
-	if _, err := t.standing(holdfast.Intervention{Job: a.Job}); err != nil {
+	if _, err := t.findJob(holdfast.Intervention{Job: a.Job}); err != nil {
 		return err
 	}
 	if a.Expired {
-		_, err := t.exec("artifact-expire", a.Job, a.Name, a.Ref, a.Size, t.now)
+		_, err := t.exec("artifact_expire", a.Job, a.Name, a.Ref, a.Size, t.now)
 		return err
 	}
 	var expire any
 	if a.ExpireIn > 0 {
 		expire = t.at(a.ExpireIn)
 	}
-	_, err := t.exec("artifact-keep", a.Job, a.Name, a.Ref, a.Size, t.now, expire)
+	_, err := t.exec("artifact_keep", a.Job, a.Name, a.Ref, a.Size, t.now, expire)
 	return err
 }

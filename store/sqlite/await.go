@@ -10,17 +10,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel. Work of this process wakes it at once; work of
-// another process, or of the caller's own transaction, within a twentieth of a second.
+// Await returns when there may be new work in the queues (in any queue if none is named), when a job is to be
+// cancelled, or after patience. Work of this process wakes it at once. Work of another process, or of the application's
+// own transaction, wakes it within a twentieth of a second. A wake-up is a hint: there may be no work after all.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if err := ctx.Err(); err != nil {
 		return holdfast.Wake{}, err
 	}
-	w, wake := s.bell.join(queues)
+	w, wake := s.waker.register(queues)
 	if w == nil {
 		return wake, nil
 	}
-	defer s.bell.leave(w)
+	defer s.waker.unregister(w)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -30,16 +31,16 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 		return holdfast.Wake{}, nil
 	case <-ctx.Done():
 		return holdfast.Wake{}, ctx.Err()
-	case <-s.bell.closed:
+	case <-s.waker.closed:
 		return holdfast.Wake{}, errClosed
 	}
 }
 
-// news is what a committed call means for those who await work.
-type news struct {
-	work   []string // queues that may have work now
-	all    bool     // any queue may have work now
-	cancel bool     // somebody asked a job to stop
+// A wakeup says which waiters a committed call concerns.
+type wakeup struct {
+	queues    []string // queues that may have work now
+	allQueues bool     // every queue may have work now
+	cancel    bool     // a processing job was asked to stop
 }
 
 // A waiter is one call of Await.
@@ -48,114 +49,120 @@ type waiter struct {
 	wake   chan holdfast.Wake
 }
 
-// A bell wakes those who await work. News that come while nobody listens are kept for the next one who does, so that the gap
-// between an empty claim and the await after it loses none.
-type bell struct {
-	begin  func() // tells the writer that somebody listens
-	closed chan struct{}
-	count  atomic.Int32
+// A waker wakes the calls of Await. A wake-up that comes while no waiter listens is kept for the next one, so that none
+// is lost between an empty claim and the Await that follows it.
+type waker struct {
+	onFirstWaiter func() // tells the writer that the first waiter has come
+	closed        chan struct{}
+	waiting       atomic.Int32
 
-	mu      sync.Mutex
-	rung    int // how often
-	waiters map[*waiter]struct{}
-	work    map[string]bool
-	cancel  bool
+	mu            sync.Mutex
+	rounds        int // how many wake-ups there were
+	waiters       map[*waiter]struct{}
+	pendingQueues map[string]bool
+	pendingCancel bool
 }
 
-func newBell() *bell {
-	return &bell{closed: make(chan struct{}), waiters: map[*waiter]struct{}{}, work: map[string]bool{}}
+func newWaker() *waker {
+	return &waker{closed: make(chan struct{}), waiters: map[*waiter]struct{}{}, pendingQueues: map[string]bool{}}
 }
 
-func (b *bell) close() { close(b.closed) }
+func (b *waker) close() { close(b.closed) }
 
-func (b *bell) awaited() bool { return b.count.Load() > 0 }
+// hasWaiters reports whether an Await is in progress.
+func (b *waker) hasWaiters() bool { return b.waiting.Load() > 0 }
 
-// join begins to listen, or answers at once with news that nobody heard yet.
-func (b *bell) join(queues []string) (*waiter, holdfast.Wake) {
+// register adds a waiter for the queues. If a wake-up for them is pending, register returns it and no waiter.
+func (b *waker) register(queues []string) (*waiter, holdfast.Wake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wake := holdfast.Wake{Cancel: b.cancel}
+	wake := holdfast.Wake{Cancel: b.pendingCancel}
 	for _, queue := range queues {
-		wake.Work = wake.Work || b.work[queue]
-		delete(b.work, queue)
+		wake.Work = wake.Work || b.pendingQueues[queue]
+		delete(b.pendingQueues, queue)
 	}
 	if len(queues) == 0 {
-		wake.Work = len(b.work) > 0
-		clear(b.work)
+		wake.Work = len(b.pendingQueues) > 0
+		clear(b.pendingQueues)
 	}
-	b.cancel = false
+	b.pendingCancel = false
 	if wake.Work || wake.Cancel {
 		return nil, wake
 	}
 	w := &waiter{queues: queues, wake: make(chan holdfast.Wake, 1)}
 	b.waiters[w] = struct{}{}
-	if b.count.Add(1) == 1 {
-		b.begin()
+	if b.waiting.Add(1) == 1 {
+		b.onFirstWaiter()
 	}
 	return w, holdfast.Wake{}
 }
 
-func (b *bell) leave(w *waiter) {
+// unregister removes a waiter.
+func (b *waker) unregister(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiters, w)
-	b.count.Add(-1)
+	b.waiting.Add(-1)
 }
 
-// rings is how often the bell has rung.
-func (b *bell) rings() int {
+// round returns how many wake-ups there were.
+func (b *waker) round() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rung
+	return b.rounds
 }
 
-// drained says that a claim found no more in these queues. What rang since the claim began to look is kept.
-func (b *bell) drained(queues []string, rings int) {
+// drained tells the waker that a claim has emptied these queues, so that a pending wake-up for them is no longer
+// needed. If there was a wake-up since the claim began at the given round, it is kept: the claim may not have seen that
+// work.
+func (b *waker) drained(queues []string, round int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, queue := range queues {
-		if b.rung == rings {
-			delete(b.work, queue)
+		if b.rounds == round {
+			delete(b.pendingQueues, queue)
 		}
 	}
 }
 
-// strike spreads the news of a committed group, in the order of its calls.
-func (b *bell) strike(group []*call, known *lanes) {
+// notifyGroup wakes the waiters that a committed group concerns, in the order of its calls.
+func (b *waker) notifyGroup(group []*call, known *laneCache) {
 	for _, c := range group {
-		if n := &c.news; n.all || n.cancel || len(n.work) > 0 {
-			b.ring(*n, known)
+		if n := &c.wakeup; n.allQueues || n.cancel || len(n.queues) > 0 {
+			b.notify(*n, known)
 		}
 	}
 }
 
-func (b *bell) ring(n news, known *lanes) {
+// notify wakes the waiters that a wakeup concerns, and keeps it for later ones.
+func (b *waker) notify(n wakeup, known *laneCache) {
 	var queues []string
-	if n.all {
+	if n.allQueues {
 		queues = known.queues()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rung++
-	for _, queue := range n.work {
-		b.work[queue] = true
+	b.rounds++
+	for _, queue := range n.queues {
+		b.pendingQueues[queue] = true
 	}
 	for _, queue := range queues {
-		b.work[queue] = true
+		b.pendingQueues[queue] = true
 	}
-	b.cancel = b.cancel || n.cancel
+	b.pendingCancel = b.pendingCancel || n.cancel
 	for w := range b.waiters {
-		wake := holdfast.Wake{Work: n.reaches(w.queues), Cancel: n.cancel}
+		wake := holdfast.Wake{Work: n.concerns(w.queues), Cancel: n.cancel}
 		if !wake.Work && !wake.Cancel {
 			continue
 		}
 		select {
 		case w.wake <- wake:
-		default: // it is awake already
+		default: // this waiter was woken already
 		}
 	}
 }
 
-func (n *news) reaches(queues []string) bool {
-	return n.all || len(queues) == 0 && len(n.work) > 0 || slices.ContainsFunc(n.work, func(queue string) bool { return slices.Contains(queues, queue) })
+// concerns reports whether a waiter for these queues is to be woken.
+func (n *wakeup) concerns(queues []string) bool {
+	return n.allQueues || len(queues) == 0 && len(n.queues) > 0 || slices.ContainsFunc(n.queues, func(queue string) bool { return slices.Contains(queues, queue) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/sqlite"
 )
 
-// A vault is a store on a file, and where its backups go.
+// A vault is a store on a file, with a directory for its backups.
 type vault struct {
 	testing.TB
 	dir   string
@@ -29,7 +29,7 @@ func newVault(t testing.TB) *vault {
 	return v
 }
 
-// open opens one of its files, with a clock that is ahead by so much.
+// open opens one of the vault's files, with a clock that is ahead by a duration.
 func (v *vault) open(name string, ahead time.Duration) *sqlite.Store {
 	v.Helper()
 	store, err := sqlite.Open(context.Background(), sqlite.Config{Path: v.at(name), Clock: func() time.Time { return time.Now().Add(ahead) }})
@@ -79,7 +79,7 @@ func (v *vault) claim(from *sqlite.Store, n int) []holdfast.Lease {
 	return leases
 }
 
-// settle answers what the store says to a settlement.
+// settle returns the store's answer to a settlement.
 func (v *vault) settle(in *sqlite.Store, l holdfast.Lease, to holdfast.State) error {
 	v.Helper()
 	e := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: to}
@@ -99,7 +99,7 @@ func (v *vault) expectHealthy(store *sqlite.Store) {
 	}
 }
 
-// expectFiles insists that nothing else lies about.
+// expectFiles checks that there are no other files.
 func (v *vault) expectFiles(want ...string) {
 	v.Helper()
 	entries, err := os.ReadDir(v.dir)
@@ -118,7 +118,7 @@ func (v *vault) expectFiles(want ...string) {
 func TestABackupHasAllThatWasAcknowledgedBeforeItWhileEverybodyWorksOn(t *testing.T) {
 	v := newVault(t)
 	v.enqueue(500)
-	var acknowledged sync.Map // what it knew before each backup
+	var acknowledged sync.Map // jobs that were acknowledged before each backup
 	stop, working := make(chan struct{}), sync.WaitGroup{}
 	for i := range 3 {
 		working.Go(func() {
@@ -176,7 +176,7 @@ func TestNoTokenIsGivenTwiceAfterARestore(t *testing.T) {
 	v.must(v.settle(v.store, queued, holdfast.Queued))
 	v.must(v.store.Backup(t.Context(), v.at("backup")))
 
-	// What the backup does not know: another attempt of each, and of the dead letter after a manual retry.
+	// What the backup does not contain: another attempt of each, and of the dead letter after a manual retry.
 	person := holdfast.Intervention{Job: failed.ID, Actor: "ada"}
 	_, err := v.store.Retry(t.Context(), person)
 	v.must(err)
@@ -287,7 +287,7 @@ func TestOnlyASoundBackupIsRestoredAndOnlyInANewPlace(t *testing.T) {
 	v.expectHealthy(v.restored("backup"))
 }
 
-// write changes one of its files behind everybody's back.
+// write changes one of the vault's files without the store.
 func (v *vault) write(name, text string) {
 	v.Helper()
 	db, err := sql.Open("sqlite", "file:"+v.at(name))

@@ -87,7 +87,7 @@ func BenchmarkDrain(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/batch, "µs/job")
 }
 
-// BenchmarkClaimAndSettleOne is the least that one job can cost: a claim and a settlement of its own, each synced.
+// BenchmarkClaimAndSettleOne is the least that one job can cost: its own claim and its own settlement, each synced.
 func BenchmarkClaimAndSettleOne(b *testing.B) {
 	store, ctx := open(b), context.Background()
 	if _, err := store.Enqueue(ctx, drafts(50_000)); err != nil {

@@ -12,8 +12,17 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Claim moves due jobs into the caller's hands. What it takes is read in the caller's own time, on a connection beside the
-// writer; the writer only moves what was seen. A claim that sees nothing does not trouble the writer at all.
+// Claim gives due jobs to the caller, in order of priority and age, within the holds and in fair turns between owners.
+//
+// A claim has two steps. First it plans on a reading connection beside the writer: it chooses the jobs and reads their
+// facts, in the caller's own time. Then the writer takes exactly the planned jobs, after it has verified in its own
+// transaction that nothing that the plan depends on has changed (see claimPlan.unchanged). If something has changed,
+// the writer plans again inside the transaction, where no other claim can interfere. A claim that finds no job does not
+// use the writer at all.
+//
+// Claims of one process plan one at a time: two that planned at the same moment would choose the same jobs. Claims of
+// several processes are kept apart by the verification, and no job is given out twice, because only the write
+// transaction removes rows from holdfast_ready.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -22,32 +31,32 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) (leases []holdfast.
 	if err != nil {
 		return nil, err
 	}
-	rings := s.bell.rings()
-	err = s.claims.with(ctx, func(beside *session) error { // one claim at a time: two would see the same jobs
-		e := errand{c, scope, s.plan.turns.Guard()}
-		seen, err := s.plan.lookBeside(beside, e, s.now().UnixMicro())
-		if s.plan.brought = len(seen.leases); err != nil || seen.nothing() {
+	rings := s.waker.round()
+	err = s.claims.with(ctx, func(beside *session) error { // one claim plans at a time; see above
+		e := claimRequest{c, scope, s.planner.turns.Guard()}
+		plan, err := s.planner.planOnReader(beside, e, s.now().UnixMicro())
+		if s.planner.lastClaimed = len(plan.leases); err != nil || plan.empty() {
 			return err
 		}
 		err = s.writer.write(ctx, func(t *tx) (err error) {
-			leases, err = s.plan.claim(t, e, seen)
+			leases, err = s.planner.claim(t, e, plan)
 			return err
 		})
 		if err != nil {
-			s.plan.forget(scope)
+			s.planner.dropCache(scope)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, explain(err)
 	}
-	if len(leases) < c.Limit && len(c.Kinds) == 0 { // jobs of other kinds may wait there
-		s.bell.drained(c.Queues, rings)
+	if len(leases) < c.Limit && len(c.Kinds) == 0 { // with kinds, jobs of other kinds may still wait in these queues
+		s.waker.drained(c.Queues, rings)
 	}
 	return leases, nil
 }
 
-// A key is a place in the order of claims within ready: priority first, then age.
+// A key is a position in the order of claims within a line: priority first, then age (the job's id).
 type key struct {
 	priority int64
 	job      []byte
@@ -63,56 +72,58 @@ func (k key) compare(o key) int {
 	return bytes.Compare(k.job, o.job)
 }
 
-// Before and after every key. The second is longer than any id.
+// lowestKey sorts before and highestKey after every key. The job of highestKey is longer than any id.
 var (
-	lowest  = key{math.MinInt64, nil}
-	highest = key{math.MaxInt64, bytes.Repeat([]byte{0xff}, 17)}
+	lowestKey  = key{math.MinInt64, nil}
+	highestKey = key{math.MaxInt64, bytes.Repeat([]byte{0xff}, 17)}
 )
 
-// A sight is what a claim saw: the holds, what it would take from each line, and the facts of all that.
-type sight struct {
-	holds  []held
-	edits  int64 // how often facts of queued jobs had been changed
-	shares []share
-	leases []holdfast.Lease // in the order of the claim
-	sorted bool             // they are so already
-	bytes  int              // of their arguments and checkpoints
-	full   bool             // there were more bytes than the claim may have
-	aside  []aside
+// A claimPlan is what a claim would take, with everything that the plan depends on: the holds, the edit counter, the
+// counts of live jobs, and the position and token of each job.
+type claimPlan struct {
+	holds    []holdRow
+	edits    int64 // holdfast_feed.edits: how often facts of queued jobs were changed
+	shares   []share
+	leases   []holdfast.Lease // with the facts of the jobs, in the order of the claim
+	sorted   bool             // leases are in order already
+	bytes    int              // the size of their arguments and checkpoints
+	full     bool             // the jobs have more bytes than the claim may have
+	setAside []heldJob        // jobs that wait behind a held tag and are to be set aside
 
-	// When holds let only some through.
+	// Only when a hold limits how many jobs pass.
 	valves *lane.Valves
-	live   map[int64]int // jobs in workers' hands by line; nil: nobody counted
+	live   map[int64]int // processing jobs by line; nil: not counted
 }
 
-// A share is what a claim takes from one line: its first jobs, or the first of one priority.
+// A share is what a claim takes from one line: its first jobs, or the first jobs of one priority.
 type share struct {
 	line
 	limit    int
 	from, to int64  // priorities
-	after    []byte // a job of the first of them that the share begins behind; nil: none
-	row      []stand
-	runs     []run // as it stands when it is taken
+	after    []byte // with priority from, begin behind this job; nil: at the first
+	rows     []readyRow
+	ranges   []keyRange // where these rows are now, found when they are taken
 }
 
-// A stand is how a job stands in its line, with the token that a claim will give it.
-type stand struct {
+// A readyRow is the position of a job in its line, with the token that the claim will give it.
+type readyRow struct {
 	priority int64
 	job      holdfast.ID
 	token    int
 }
 
-// An aside is a job that was met behind a held tag.
-type aside struct {
-	stand
+// A heldJob is a ready job that has a held tag.
+type heldJob struct {
+	readyRow
 	number int64
 	tag    string
 }
 
-func (v *sight) nothing() bool { return len(v.leases) == 0 && len(v.aside) == 0 }
+// empty reports whether there is nothing to take and nothing to set aside.
+func (v *claimPlan) empty() bool { return len(v.leases) == 0 && len(v.setAside) == 0 }
 
-// pick makes the shares that were picked those of the claim.
-func (v *sight) pick(picked []lane.Share) {
+// addShares adds picked shares to the plan. Their rows are not read yet.
+func (v *claimPlan) addShares(picked []lane.Share) {
 	for _, s := range picked {
 		from, to := int64(math.MinInt16), int64(math.MaxInt16)
 		if s.Priority != nil {
@@ -122,28 +133,28 @@ func (v *sight) pick(picked []lane.Share) {
 	}
 }
 
-// taken is what the shares came to, for those who count.
-func (v *sight) taken() (all []lane.Share) {
+// takenShares returns how many jobs the plan takes from each line.
+func (v *claimPlan) takenShares() (all []lane.Share) {
 	for i := range v.shares {
-		all = append(all, lane.Share{Lane: v.shares[i].lane, Line: v.shares[i].number, Jobs: len(v.shares[i].row)})
+		all = append(all, lane.Share{Lane: v.shares[i].lane, Line: v.shares[i].number, Jobs: len(v.shares[i].rows)})
 	}
 	return all
 }
 
-// lookBeside looks on a connection that only reads.
-func (p *planner) lookBeside(s *session, e errand, now int64) (seen sight, err error) {
-	if _, err := s.exec("look"); err != nil {
-		return sight{}, err
+// planOnReader plans a claim on a reading connection, in one read transaction, so that all of it is read at one moment.
+func (p *claimPlanner) planOnReader(s *session, e claimRequest, now int64) (plan claimPlan, err error) {
+	if _, err := s.exec("begin_read"); err != nil {
+		return claimPlan{}, err
 	}
-	seen, err = p.look(e.view(s, now, p.lanes), e)
+	plan, err = p.plan(e.view(s, now, p.lanes), e)
 	if _, ended := s.exec("rollback"); err == nil {
 		err = ended
 	}
-	return seen, err
+	return plan, err
 }
 
-// sort puts the shares of several lines into one order. Leases are large: each is moved once.
-func (v *sight) sort() {
+// sort puts the leases of several shares into the order of the claim. Leases are large, so each is moved only once.
+func (v *claimPlan) sort() {
 	order := make([]*holdfast.Lease, len(v.leases))
 	for i := range v.leases {
 		order[i] = &v.leases[i]
@@ -158,10 +169,11 @@ func (v *sight) sort() {
 	v.leases = sorted
 }
 
-// read reads the facts of a share, and narrows the share to what is there and not behind a held tag.
-func (v *sight) read(from *view, of *share) error {
-	of.row = make([]stand, 0, min(of.limit, max(cap(v.leases), 16)))
-	return from.rows("claim-read", []any{of.number, of.limit, of.from, of.to, of.after}, func(st *sqlite.Stmt) error {
+// readShare reads the facts of a share's jobs. Jobs behind a held tag go to setAside; the share keeps the others. It
+// stops when the claim has as many bytes as it may have; the first job is always read.
+func (v *claimPlan) readShare(from *claimView, of *share) error {
+	of.rows = make([]readyRow, 0, min(of.limit, max(cap(v.leases), 16)))
+	return from.rows("read_ready_jobs", []any{of.number, of.limit, of.from, of.to, of.after}, func(st *sqlite.Stmt) error {
 		if v.full {
 			return nil
 		}
@@ -170,61 +182,71 @@ func (v *sight) read(from *view, of *share) error {
 		readFacts(st, l)
 		l.Token, l.Failures, l.Crashes = st.ColumnInt(20), st.ColumnInt(21), st.ColumnInt(22)
 		l.Interrupts, l.Generation = st.ColumnInt(23), st.ColumnInt(24)
-		at := stand{st.ColumnInt64(19), l.ID, l.Token}
+		at := readyRow{st.ColumnInt64(19), l.ID, l.Token}
 		if tag, held := from.valves.Held(l.Tags); held {
-			v.aside = append(v.aside, aside{at, of.number, tag})
+			v.setAside = append(v.setAside, heldJob{at, of.number, tag})
 			v.leases = v.leases[:len(v.leases)-1]
 			return nil
 		}
-		of.row = append(of.row, at)
+		of.rows = append(of.rows, at)
 		v.bytes += len(l.Args) + len(l.Checkpoint)
 		v.full = from.bytes > 0 && v.bytes > from.bytes && len(v.leases) > 1
 		return nil
 	})
 }
 
-// patience is how many jobs behind held tags a claim sets aside before it contents itself with what it has.
-const patience = 10_000
+// maxSetAside is how many jobs behind held tags one claim sets aside before it returns with what it has.
+const maxSetAside = 10_000
 
-// claim takes what was seen, if all of it still stands as it stood, behind holds that are still the same. What came between
-// since then is the next claim's. If something is gone it looks again, where nobody can interfere; and so it does after it
-// has set jobs aside, to find others in their place.
-func (p *planner) claim(t *tx, e errand, seen sight) ([]holdfast.Lease, error) {
-	for refused, put := 0, 0; refused < 2; {
-		stands, err := seen.stands(t, p)
+// claim takes what was planned. It runs in the write transaction.
+//
+// If the plan is unchanged, it is taken as it is. Jobs that became ready after planning are left to the next claim. If
+// anything has changed, or after jobs were set aside and others may take their place, claim plans again in this
+// transaction, where no other connection can write. A plan that was made inside the transaction cannot be outdated, so
+// a second refusal means that the rows contradict each other.
+func (p *claimPlanner) claim(t *tx, e claimRequest, plan claimPlan) ([]holdfast.Lease, error) {
+	for refused, setAside := 0, 0; refused < 2; {
+		stands, err := plan.unchanged(t, p)
 		if err != nil {
 			return nil, err
 		}
 		if stands {
-			if err := t.setAside(seen.aside); err != nil {
+			if err := t.setAside(plan.setAside); err != nil {
 				return nil, err
 			}
-			if put += len(seen.aside); len(seen.aside) == 0 || put >= patience {
-				t.news.all = t.news.all || put >= patience
-				return seen.take(t, e.Claim)
+			if setAside += len(plan.setAside); len(plan.setAside) == 0 || setAside >= maxSetAside {
+				t.wakeup.allQueues = t.wakeup.allQueues || setAside >= maxSetAside
+				return plan.take(t, e.Claim)
 			}
 		} else {
 			refused++
-			p.forget(e.scope)
+			p.dropCache(e.scope)
 		}
-		p.undo(&seen)
+		p.undoTurns(&plan)
 		v := e.view(t.session, t.now, p.lanes)
-		v.writes = true
-		if seen, err = p.look(v, e); err != nil || seen.nothing() {
+		v.onWriter = true
+		if plan, err = p.plan(v, e); err != nil || plan.empty() {
 			return nil, err
 		}
 	}
-	return nil, unavailable("what is ready cannot be claimed: run the doctor", nil)
+	return nil, unavailable("jobs are ready but cannot be claimed: run `holdfast doctor`", nil)
 }
 
-// stands reports whether everything is still as it was seen, and finds the runs of all shares.
-func (v *sight) stands(t *tx, p *planner) (bool, error) {
+// unchanged reports whether everything that the plan depends on is as it was when the plan was made, and finds where
+// the rows of all shares are. It is what makes planning beside the writer safe:
+//
+//   - The holds and the edit counter are equal. So a hold that was committed before this transaction is obeyed, and the
+//     facts that were read are those of the jobs.
+//   - No line has more processing jobs than were counted. So a limit is never exceeded, even if another claim has used
+//     the same capacity since.
+//   - Every job is still at its position with the same token. So none was taken, moved or returned meanwhile.
+func (v *claimPlan) unchanged(t *tx, p *claimPlanner) (bool, error) {
 	holds, edits, err := readHolds(t.session)
 	if err != nil || edits != v.edits || !slices.Equal(holds, v.holds) {
 		return false, err
 	}
 	if v.live != nil {
-		live, err := p.count(t.session)
+		live, err := p.countLive(t.session)
 		if err != nil {
 			return false, err
 		}
@@ -235,85 +257,90 @@ func (v *sight) stands(t *tx, p *planner) (bool, error) {
 		}
 	}
 	for i := range v.shares {
-		if v.shares[i].runs, err = v.shares[i].findRuns(t); err != nil || v.shares[i].runs == nil {
+		if v.shares[i].ranges, err = v.shares[i].findRanges(t); err != nil || v.shares[i].ranges == nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// setAside moves jobs behind held tags out of the way. They are not touched otherwise: no attempt, no charge.
-func (t *tx) setAside(jobs []aside) error {
+// setAside moves jobs behind held tags out of the claims' way. Nothing else about them changes: it costs no attempt and
+// no charge.
+func (t *tx) setAside(jobs []heldJob) error {
 	for i := range jobs {
 		a := &jobs[i]
-		if _, err := t.exec("claim-aside", a.number, a.priority, a.job, a.tag); err != nil {
+		if _, err := t.exec("set_aside", a.number, a.priority, a.job, a.tag); err != nil {
 			return err
 		}
-		if _, err := t.exec("claim-leave", a.number, a.priority, a.job, a.job); err != nil {
+		if _, err := t.exec("delete_ready_range", a.number, a.priority, a.job, a.job); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take moves all shares out of their lines and pays for them.
-func (v *sight) take(t *tx, c holdfast.Claim) ([]holdfast.Lease, error) {
+// take removes the rows of all shares from holdfast_ready, pays the rate limits for them, and gives the jobs to the
+// caller as one batch.
+func (v *claimPlan) take(t *tx, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if len(v.leases) == 0 {
 		return nil, nil
 	}
 	for i := range v.shares {
-		for _, r := range v.shares[i].runs {
-			if _, err := t.exec("claim-leave", v.shares[i].number, r.first.priority, r.first.job, r.last.job); err != nil {
+		for _, r := range v.shares[i].ranges {
+			if _, err := t.exec("delete_ready_range", v.shares[i].number, r.first.priority, r.first.job, r.last.job); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if v.valves != nil {
-		for _, spent := range v.valves.Spend(v.taken()) {
+		for _, spent := range v.valves.Spend(v.takenShares()) {
 			if err := t.deposit(spent); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return deliver(t, c, v.leases)
+	return startBatch(t, c, v.leases)
 }
 
-// A run is a stretch of a line with nothing in it but jobs of one share, all of one priority.
-type run struct{ first, last *stand }
+// A keyRange is a range of a line that contains only jobs of one share, all of one priority.
+type keyRange struct{ first, last *readyRow }
 
-// findRuns finds the stretches of a share. There is one for each priority, and more only if somebody came between, or rows
-// without facts did, which stay for the audit. There is none if a job of the share is gone, or has been in other hands.
-func (s *share) findRuns(t *tx) (all []run, err error) {
-	for left := s.row; len(left) > 0; {
-		n := slices.IndexFunc(left, func(at stand) bool { return at.priority != left[0].priority })
+// findRanges finds the ranges of a line in which the share's jobs are, so that each range can be deleted by key. There
+// is one range for each priority; there are more only where another job lies in between, or a row without facts, which
+// is left for the integrity check. The result is nil if a job of the share is gone, or has another token because it was
+// claimed and returned meanwhile.
+func (s *share) findRanges(t *tx) (all []keyRange, err error) {
+	for rest := s.rows; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(at readyRow) bool { return at.priority != rest[0].priority })
 		if n < 0 {
-			n = len(left)
+			n = len(rest)
 		}
-		met, on := 0, false
-		err = t.rows("claim-stand", []any{s.number, left[0].priority, left[0].job, left[n-1].job}, func(st *sqlite.Stmt) error {
-			if met == n || left[met].job != columnID(st, 0) || left[met].token != st.ColumnInt(1) {
-				on = false
+		matched, inRange := 0, false
+		err = t.rows("read_ready_range", []any{s.number, rest[0].priority, rest[0].job, rest[n-1].job}, func(st *sqlite.Stmt) error {
+			if matched == n || rest[matched].job != columnID(st, 0) || rest[matched].token != st.ColumnInt(1) {
+				inRange = false
 				return nil
 			}
-			if !on {
-				all, on = append(all, run{first: &left[met]}), true
+			if !inRange {
+				all, inRange = append(all, keyRange{first: &rest[matched]}), true
 			}
-			all[len(all)-1].last = &left[met]
-			met++
+			all[len(all)-1].last = &rest[matched]
+			matched++
 			return nil
 		})
-		if err != nil || met < n {
+		if err != nil || matched < n {
 			return nil, err
 		}
-		left = left[n:]
+		rest = rest[n:]
 	}
 	return all, nil
 }
 
-// deliver writes the lease and completes the answer. What has been in a lost worker's hands before is presumed started from
-// then on.
-func deliver(t *tx, c holdfast.Claim, leases []holdfast.Lease) ([]holdfast.Lease, error) {
-	batch := &lease{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease), members: make([]member, len(leases))}
+// startBatch writes the batch row and completes the leases. The first c.Start jobs count as started. A job that was
+// interrupted or lost before counts as started from its claim on, so that losing it again is charged as a crash and not
+// as a release.
+func startBatch(t *tx, c holdfast.Claim, leases []holdfast.Lease) ([]holdfast.Lease, error) {
+	batch := &batch{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease), members: make([]member, len(leases))}
 	now, until := instant(batch.claimed), instant(batch.expires)
 	for i := range leases {
 		l := &leases[i]
@@ -324,5 +351,5 @@ func deliver(t *tx, c holdfast.Claim, leases []holdfast.Lease) ([]holdfast.Lease
 		}
 		batch.members[i] = member{job: l.ID, token: l.Token, failures: l.Failures, crashes: l.Crashes, interrupts: l.Interrupts, generation: l.Generation, started: started}
 	}
-	return leases, t.begin(batch)
+	return leases, t.insertBatch(batch)
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// overtaken lets a claim look, then lets somebody be faster than it, and answers with the jobs that it took after that.
-func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (leases []holdfast.Lease) {
+// claimAfter lets a claim plan, runs faster before the writer takes the plan, and returns the jobs that the claim then
+// took.
+func (s *Store) claimAfter(t *testing.T, limit int, faster func(*tx) error) (leases []holdfast.Lease) {
 	t.Helper()
-	errs := s.folded(t,
+	errs := s.inOneGroup(t,
 		func() error { return s.writer.write(context.Background(), faster) },
 		func() (err error) {
 			leases, err = s.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: limit, Start: limit, Lease: time.Minute})
@@ -26,12 +27,12 @@ func (s *Store) overtaken(t *testing.T, limit int, faster func(*tx) error) (leas
 	return leases
 }
 
-// inserted puts a draft in place, as another process would.
-func inserted(d holdfast.Draft) func(*tx) error {
+// insertDraft enqueues a draft as another process would.
+func insertDraft(d holdfast.Draft) func(*tx) error {
 	return func(t *tx) error {
 		prepared, err := prepareAll([]holdfast.Draft{d}, rule.Drafts)
 		if err == nil {
-			_, err = enqueue(alone{t}, t.now, prepared)
+			_, err = enqueue(unbatched{t}, t.now, prepared)
 		}
 		return err
 	}
@@ -41,7 +42,7 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 	first, ids := holdfast.NewID(), []holdfast.ID{holdfast.NewID(), holdfast.NewID(), holdfast.NewID()}
 	drop := func(id holdfast.ID) func(*tx) error {
 		return func(t *tx) error {
-			return t.cancelQueued(holdfast.Intervention{Job: id, Actor: "ada"}, standing{member: member{generation: 1}})
+			return t.cancelQueued(holdfast.Intervention{Job: id, Actor: "ada"}, jobState{member: member{generation: 1}})
 		}
 	}
 	both := func(a, b func(*tx) error) func(*tx) error {
@@ -53,31 +54,31 @@ func TestAClaimTakesWhatIsThereNotWhatItSaw(t *testing.T) {
 	}{
 		"nobody was faster":             {func(*tx) error { return nil }, ids[:2]},
 		"one was taken away":            {drop(ids[0]), ids[1:]},
-		"one came before the others":    {inserted(holdfast.Draft{ID: first, Kind: "mail"}), ids[:2]},
-		"one for another, so many left": {both(drop(ids[1]), inserted(holdfast.Draft{ID: first, Kind: "mail"})), []holdfast.ID{first, ids[0]}},
-		"one of another kind came":      {inserted(holdfast.Draft{ID: first, Kind: "bill"}), ids[:2]},
+		"one came before the others":    {insertDraft(holdfast.Draft{ID: first, Kind: "mail"}), ids[:2]},
+		"one for another, so many left": {both(drop(ids[1]), insertDraft(holdfast.Draft{ID: first, Kind: "mail"})), []holdfast.ID{first, ids[0]}},
+		"one of another kind came":      {insertDraft(holdfast.Draft{ID: first, Kind: "bill"}), ids[:2]},
 		"the kind was paused": {func(t *tx) error {
-			return t.place(holdfast.Hold{Kind: "mail", Source: holdfast.SourceOperator, Actor: "ada"})
+			return t.placeHold(holdfast.Hold{Kind: "mail", Source: holdfast.SourceOperator, Actor: "ada"})
 		}, nil},
 		"one came back from an attempt": {func(t *tx) error {
 			m := member{job: ids[0], token: 1, generation: 1}
-			return errors.Join(t.leaveQueue(m.job), (&lease{worker: "v", claimed: t.now}).sendBack(t, m))
+			return errors.Join(t.removeQueued(m.job), (&batch{worker: "v", claimed: t.now}).release(t, m))
 		}, ids[:2]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, _, _ := opened(t)
+			store, _, _ := openCounted(t)
 			for _, id := range ids {
 				if err := store.enqueueOne(id); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got := store.overtaken(t, 2, c.faster)
+			got := store.claimAfter(t, 2, c.faster)
 			if !slices.EqualFunc(got, c.want, func(l holdfast.Lease, id holdfast.ID) bool { return l.ID == id }) {
 				t.Errorf("claimed %v, not %v", got, c.want)
 			}
 			findings, err := store.Audit(t.Context())
 			if err != nil || len(findings) > 0 {
-				t.Errorf("the audit: %v %v", findings, err)
+				t.Errorf("integrity check: %v %v", findings, err)
 			}
 			jobs, _, err := store.Jobs(t.Context(), holdfast.Filter{State: holdfast.Processing})
 			if err != nil || len(jobs) != len(c.want) {
@@ -100,14 +101,14 @@ func TestAClaimHandsOutWhatWasEditedSinceItLooked(t *testing.T) {
 		"all of them":  func(e *holdfast.Edit) { e.Patch, e.Tags, e.MaxAttempts = []byte(`{}`), &[]string{"red"}, new(3) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, _, _ := opened(t)
+			store, _, _ := openCounted(t)
 			id := holdfast.NewID()
 			if err := store.enqueueOne(id); err != nil {
 				t.Fatal(err)
 			}
 			e := holdfast.Edit{Intervention: holdfast.Intervention{Job: id, Actor: "ada"}}
 			change(&e)
-			got := store.overtaken(t, 1, func(t *tx) error { return t.edit(store.Inspector.On(inside{t}), &e) })
+			got := store.claimAfter(t, 1, func(t *tx) error { return t.edit(store.Inspector.On(txQuerier{t}), &e) })
 			job, err := store.Job(t.Context(), id)
 			if err != nil || len(got) != 1 || string(got[0].Args) != string(job.Args) || !slices.Equal(got[0].Tags, job.Tags) || got[0].MaxAttempts != job.MaxAttempts {
 				t.Errorf("claimed %+v, but the job is %+v (%v)", got, job, err)

@@ -2,59 +2,62 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 	"zombiezen.com/go/sqlite"
 )
 
-// Conclude does what the end of members brings with it. What is to be done is found beside the writer, which only does it, if it is
-// still to be done. A step that finds nothing does not trouble the writer at all.
+// Conclude does what follows from the end of group members: it starts or cancels the members that waited for them,
+// cancels members of groups that are ending, and settles groups whose members have all ended. It returns how much it
+// did; zero means that nothing is left.
+//
+// What is to be done is read beside the writer. The writer does it only if it is still to be done: the position in the
+// feed must be unchanged (advance_concluded), a waiting member is examined again, and a group must have the flags that
+// were read. A step that finds nothing does not use the writer.
 func (s *Store) Conclude(ctx context.Context, limit int) (done int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
 	}
-	s.concluding.Lock()
-	defer s.concluding.Unlock()
-	agenda := agenda{limit: limit, now: s.now().UnixMicro(), from: s.attended}
+	s.concludeMu.Lock()
+	defer s.concludeMu.Unlock()
+	plan := concludePlan{limit: limit, now: s.now().UnixMicro(), from: s.concludeCursor}
 	err = s.reader.with(ctx, func(beside *session) error {
-		if _, err := beside.exec("look"); err != nil {
+		if _, err := beside.exec("begin_read"); err != nil {
 			return err
 		}
-		err := agenda.find(beside)
+		err := plan.find(beside)
 		if _, ended := beside.exec("rollback"); err == nil {
 			err = ended
 		}
 		return err
 	})
-	if err == nil && !agenda.empty() {
+	if err == nil && !plan.empty() {
 		err = s.writer.write(ctx, func(t *tx) (err error) {
-			done, err = agenda.carryOut(t)
+			done, err = plan.apply(t)
 			return err
 		})
 	}
 	if err != nil {
 		return 0, explain(err)
 	}
-	s.attended = agenda.from
+	s.concludeCursor = plan.from
 	return done, nil
 }
 
-// carryOut does what is on the agenda, and reports how much it was.
-func (a *agenda) carryOut(t *tx) (done int, err error) {
+// apply does what was planned, and returns how much it did.
+func (a *concludePlan) apply(t *tx) (done int, err error) {
 	if a.until != a.concluded {
-		moved, err := t.exec("conclude-move", a.concluded, a.until)
-		if err != nil || moved == 0 { // another process was faster: it has the same agenda
+		moved, err := t.exec("advance_concluded", a.concluded, a.until)
+		if err != nil || moved == 0 { // another process was faster, with the same plan
 			return 0, err
 		}
 	}
-	if done, err = a.follow(t); err != nil {
+	if done, err = a.resolveFollowers(t); err != nil {
 		return 0, err
 	}
 	for i := range a.groups {
-		n, err := a.groups[i].conclude(t)
+		n, err := a.groups[i].apply(t)
 		if err != nil {
 			return 0, err
 		}
@@ -66,15 +69,15 @@ func (a *agenda) carryOut(t *tx) (done int, err error) {
 	return done, nil
 }
 
-// follow starts or cancels those who waited, and those who waited for the cancelled. What is too much for one step is left to a look
-// at their group.
-func (a *agenda) follow(t *tx) (done int, err error) {
+// resolveFollowers starts or cancels the members that waited for ended ones, and then those that waited for the
+// cancelled. If there are more than the limit, their groups are flagged, so that a later step continues.
+func (a *concludePlan) resolveFollowers(t *tx) (done int, err error) {
 	for i := 0; i < len(a.followers); i++ {
 		id := a.followers[i]
 		if done >= a.limit {
-			return done, t.attendOf(a.followers[i:])
+			return done, t.flagGroupsOf(a.followers[i:])
 		}
-		acted, cancelled, err := t.follow(id)
+		acted, cancelled, err := t.resolveFollower(id)
 		if err != nil {
 			return 0, err
 		}
@@ -82,7 +85,7 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 			done++
 		}
 		if cancelled {
-			if err := t.some("after-followers", []holdfast.ID{id}, a.waiting); err != nil {
+			if err := t.rowsByID("find_followers", []holdfast.ID{id}, a.addFollower); err != nil {
 				return 0, err
 			}
 		}
@@ -90,104 +93,17 @@ func (a *agenda) follow(t *tx) (done int, err error) {
 	return done, nil
 }
 
-// attendOf has the groups of some members looked at.
-func (t *tx) attendOf(members []holdfast.ID) error {
+// flagGroupsOf flags the groups of some members for evaluation.
+func (t *tx) flagGroupsOf(members []holdfast.ID) error {
 	groups := map[holdfast.ID]bool{}
-	err := t.some("conclude-members", members, func(st *sqlite.Stmt) error {
+	err := t.rowsByID("find_ended_members", members, func(st *sqlite.Stmt) error {
 		groups[columnID(st, 1)] = true
 		return nil
 	})
 	for id := range groups {
 		if err == nil {
-			_, err = t.exec("group-attend", id)
+			_, err = t.exec("flag_group", id)
 		}
 	}
 	return err
-}
-
-// conclude does for a group what is to be done, if it still stands as it was seen. Otherwise somebody has asked for another look.
-func (m *matter) conclude(t *tx) (done int, err error) {
-	switch {
-	case m.ended:
-		return m.settle(t)
-	case m.overdue(t.now):
-		return t.exec("group-end", m.ID, string(holdfast.GroupExpired), t.now)
-	case m.State == holdfast.GroupProcessing && m.ending != "":
-		return m.end(t)
-	}
-	if m.attend > 0 {
-		if _, err := t.exec("group-calm", m.ID, m.attend); err != nil {
-			return 0, err
-		}
-		m.attend = 0
-	}
-	if m.cursor != nil && string(m.cursor) != string(m.live) {
-		_, err = t.exec("group-live", m.ID, m.cursor, m.attend)
-	}
-	return 0, err
-}
-
-// end cancels what is left of a group, a step at a time, and has the groups inside it ended. It is attended until nothing is live.
-func (m *matter) end(t *tx) (done int, err error) {
-	if done, err = t.exec("group-end-inside", m.ID, m.ending, t.now); err != nil {
-		return 0, err
-	}
-	if m.attend == 0 {
-		if _, err := t.exec("group-attend", m.ID); err != nil {
-			return 0, err
-		}
-	}
-	for _, id := range m.leftover {
-		i := holdfast.Intervention{Job: id, Actor: rule.Machine, Reason: rule.EndedWith(holdfast.GroupState(m.ending))}
-		job, err := t.standing(i)
-		if said := (*holdfast.Error)(nil); errors.As(err, &said) {
-			continue // it is the audit's
-		}
-		if err != nil {
-			return 0, err
-		}
-		switch job.place {
-		case "finished":
-			continue
-		case "leased":
-			err = t.askToStop(i, job)
-		default:
-			err = t.cancelQueued(i, job)
-		}
-		if err != nil {
-			return 0, err
-		}
-		done++
-	}
-	return done, nil
-}
-
-// settle gives a group its outcome, once per generation, and enqueues what follows.
-func (m *matter) settle(t *tx) (done int, err error) {
-	var refused error
-	g := &m.Group
-	if g.State = g.Members.Outcome(g.Quorum); m.ending != "" {
-		g.State = holdfast.GroupState(m.ending)
-	}
-	done, err = t.exec("group-settle", g.ID, string(g.State), t.now, g.Members.Complete, g.Members.Failed, g.Members.Cancelled, m.attend)
-	if err != nil || done == 0 {
-		return 0, err
-	}
-	if m.then != "" && json.Unmarshal([]byte(m.then), &g.Then) != nil {
-		g.Then = nil
-		refused = rule.ErrThenUnreadable
-	}
-	drafts, problems := rule.Continuations(g)
-	if err := t.tellGroup(holdfast.Intervention{Actor: rule.Machine, Reason: rule.Outcome(g.Members, errors.Join(refused, problems))}, g.ID, string(g.State), g.Generation); err != nil {
-		return 0, err
-	}
-	if len(drafts) > 0 {
-		if err := t.enqueueAll(drafts); err != nil {
-			return 0, err
-		}
-	}
-	if !g.Parent.IsZero() {
-		_, err = t.exec("group-attend", g.Parent)
-	}
-	return done, err
 }

@@ -13,9 +13,9 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// budget is what a job may cost: bytes about a tenth above what it does, and what can be counted exactly hardly above it, so that
-// one more statement in a batch is seen. Whoever makes it cheaper lowers the figure here.
-// Statements are those of the connection that writes: it is the one that everybody waits for.
+// budget is what a job may cost: bytes about a tenth above what it does cost, and numbers that can be counted exactly
+// hardly above it, so that one more statement in a batch is noticed. A change that makes a job cheaper lowers the
+// figure here. Only statements on the writing connection are counted: all callers wait for it.
 var budget = map[string]storetest.Cost{
 	"enqueue alone":          {Statements: 5, Transactions: 1, Rows: 2, Bytes: 9100},
 	"enqueue one by one":     {Statements: 5.1, Transactions: 1, Rows: 2, Bytes: 12300},
@@ -26,8 +26,8 @@ var budget = map[string]storetest.Cost{
 
 func TestAJobCostsNoMoreThanItsBudget(t *testing.T) { storetest.Costs(t, openMeter, budget) }
 
-// openMeter is a file of its own. A log that is empty when the work begins, and is not copied back before it ends, is as long
-// as what was written.
+// openMeter returns a meter for a new file. The write-ahead log is empty when the work begins and is not checkpointed
+// before it ends, so its length is what was written.
 func openMeter(t testing.TB) storetest.Meter {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	return func(ready, work func(holdfast.Store)) (spent storetest.Cost) {
@@ -44,22 +44,22 @@ func openMeter(t testing.TB) storetest.Meter {
 		defer store.Close()
 		emptyLog(t, path)
 		ready(store)
-		rows := store.written(t)
+		rows := store.rowsWritten(t)
 		statements.Store(0)
 		commits.Store(0)
 		work(store)
 		spent.Statements, spent.Transactions = float64(statements.Load()), float64(commits.Load())
-		spent.Rows = float64(store.written(t) - rows)
+		spent.Rows = float64(store.rowsWritten(t) - rows)
 		spent.Bytes = logBytes(t, path)
 		return spent
 	}
 }
 
-// written counts the rows that the writing connection has changed since it was opened.
-func (s *Store) written(t testing.TB) (rows int) {
+// rowsWritten counts the rows that the writing connection has changed since it was opened.
+func (s *Store) rowsWritten(t testing.TB) (rows int) {
 	t.Helper()
 	err := s.writer.write(context.Background(), func(x *tx) error {
-		text, err := x.ask("SELECT total_changes()")
+		text, err := x.queryValue("SELECT total_changes()")
 		if err == nil {
 			rows, err = strconv.Atoi(text)
 		}
@@ -71,7 +71,7 @@ func (s *Store) written(t testing.TB) (rows int) {
 	return rows
 }
 
-// emptyLog copies the log back and makes it empty.
+// emptyLog checkpoints the write-ahead log and empties it.
 func emptyLog(t testing.TB, path string) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -80,7 +80,7 @@ func emptyLog(t testing.TB, path string) {
 	}
 	defer conn.Close()
 	s := &session{conn: conn}
-	if busy, err := s.ask("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || busy != "0" {
+	if busy, err := s.queryValue("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || busy != "0" {
 		t.Fatalf("the log cannot be emptied: %v %v", busy, err)
 	}
 }
@@ -91,7 +91,7 @@ func logBytes(t testing.TB, path string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const soon = 3900 * 4096 // the store copies its log back a little later, and then it says nothing about what was written
+	const soon = 3900 * 4096 // the store checkpoints its log a little later, and then its length is not what was written
 	if info.Size() > soon {
 		t.Fatalf("the log has %d bytes, which is near the point where the store begins it anew: measure fewer jobs", info.Size())
 	}

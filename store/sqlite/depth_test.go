@@ -8,8 +8,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// backlog adds as many jobs to every place: ready in a few lanes, later, complete and failed. Their arguments are as wide as usual ones: with narrow rows
-// the tree of jobs gets another level just between the two sizes that are compared.
+// backlog adds an equal number of jobs to every place: ready in a few lanes, later, complete and failed. Their
+// arguments have the usual size: with smaller rows the tree of jobs would get another level just between the two sizes
+// that are compared.
 const backlog = `
 BEGIN;
 WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 5)
@@ -31,5 +32,5 @@ func TestFiguresReadABoundedPartOfTheStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	m := newMeter(t, path)
 	m.Analyze()
-	storetest.Figures(t, m, func(from, to int) { beside(t, path, fmt.Sprintf(backlog, from, to)) })
+	storetest.Figures(t, m, func(from, to int) { runBeside(t, path, fmt.Sprintf(backlog, from, to)) })
 }

@@ -11,17 +11,17 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Edit changes a job that is queued, or failed, and answers with it as it is then.
+// Edit changes a queued or failed job, and returns it as it is then.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
 	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		shown := s.Inspector.On(inside{t})
+		shown := s.Inspector.On(txQuerier{t})
 		if err := t.edit(shown, &e); err != nil {
 			return err
 		}
-		job, err = shown.Job(context.Background(), e.Job) // the transaction is taken: its outcome is waited for
+		job, err = shown.Job(context.Background(), e.Job) // the call is in its transaction, and its result is waited for
 		return err
 	})
 	if err != nil {
@@ -30,8 +30,10 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 	return job, nil
 }
 
+// edit checks an edit, writes the facts, moves the job where it waits by its new facts, and records what was replaced.
+// It raises the edit counter, so that a claim that has read the old facts plans again.
 func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
-	job, err := t.standing(e.Intervention)
+	job, err := t.findJob(e.Intervention)
 	if err != nil {
 		return err
 	}
@@ -40,39 +42,39 @@ func (t *tx) edit(shown *inspect.Inspector, e *holdfast.Edit) error {
 		return err
 	}
 	var args string
-	if _, err := t.one("redrive-args", []any{e.Job}, &args); err != nil {
+	if _, err := t.one("read_args", []any{e.Job}, &args); err != nil {
 		return err
 	}
 	revised, err := rule.Edit(&now, json.RawMessage(args), e)
 	if err != nil {
 		return err
 	}
-	if job.place == "finished" { // it waits nowhere: whoever sends it round again does so by its new facts
-		err = t.revise(job, revised, e)
+	if job.place == "finished" { // it waits nowhere: a later retry uses its new facts
+		err = t.updateFacts(job, revised, e)
 	} else {
-		err = t.restand(job, now, revised, e)
+		err = t.putBack(job, now, revised, e)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec("edit-count"); err != nil {
+	if _, err := t.exec("count_edit"); err != nil {
 		return err
 	}
 	t.wake(revised.Queue)
 	i := e.Intervention
 	i.Reason = revised.Reason
-	return t.changed(i, "edit", job.token, job.generation, revised.Was)
+	return t.addJobChange(i, "edit", job.token, job.generation, revised.Was)
 }
 
-// restand takes the job from where it waits, changes its facts, and puts it where it waits by these. What was set aside behind a held
-// tag is claimable again: the next claim sees whether its tags are held now.
-func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
-	aside, err := t.one("edit-aside", []any{e.Job})
+// putBack removes the job from where it waits, changes its facts, and inserts it where it waits by these. A job that
+// was set aside behind a held tag becomes ready: the next claim reads whether one of its tags is held.
+func (t *tx) putBack(job jobState, now holdfast.Job, revised rule.Revision, e *holdfast.Edit) error {
+	aside, err := t.one("check_set_aside", []any{e.Job})
 	if err == nil {
-		err = t.leaveQueue(e.Job)
+		err = t.removeQueued(e.Job)
 	}
 	if err == nil {
-		err = t.revise(job, revised, e)
+		err = t.updateFacts(job, revised, e)
 	}
 	if err != nil {
 		return err
@@ -84,29 +86,29 @@ func (t *tx) restand(job standing, now holdfast.Job, revised rule.Revision, e *h
 		ready = due <= t.now
 	}
 	switch {
-	case job.waiting && e.Delay != nil && due <= t.now: // it has no time of its own any more
-		_, err = t.exec("later-wait", job.created, e.Job, job.token, job.generation)
+	case job.waiting && e.Delay != nil && due <= t.now: // it no longer has a time of its own
+		_, err = t.exec("wait_for_members", job.created, e.Job, job.token, job.generation)
 	case job.waiting:
-		_, err = t.exec("later-wait", due, e.Job, job.token, job.generation)
+		_, err = t.exec("wait_for_members", due, e.Job, job.token, job.generation)
 	case ready:
-		_, err = t.exec("ready-again", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, unless(due, job.created))
+		_, err = t.exec("return_to_ready", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, dueUnlessCreated(due, job.created))
 	default:
-		_, err = t.exec("later-again", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
+		_, err = t.exec("return_to_later", e.Job, job.token, job.failures, job.crashes, job.interrupts, job.generation, due)
 	}
 	return err
 }
 
-// unless is a due time, or nothing when it is that of a job that never waited.
-func unless(due, created int64) any {
+// dueUnlessCreated returns a due time, or nil if it is the creation time of a job that was never delayed.
+func dueUnlessCreated(due, created int64) any {
 	if due == created {
 		return nil
 	}
 	return due
 }
 
-// revise writes the facts.
-func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error {
-	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
+// updateFacts writes the changed facts.
+func (t *tx) updateFacts(job jobState, revised rule.Revision, e *holdfast.Edit) error {
+	lane, err := t.lane(laneKey{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error
 		text, _ := json.Marshal(revised.Tags) // strings always marshal
 		tags = string(text)
 	}
-	if _, err := t.exec("edit-job", e.Job, args, revised.Queue, lane, int64(revised.Priority), tags, revised.MaxAttempts); err != nil {
+	if _, err := t.exec("edit_job", e.Job, args, revised.Queue, lane, int64(revised.Priority), tags, revised.MaxAttempts); err != nil {
 		return err
 	}
 	if e.Delay == nil || job.token > 0 {
@@ -128,17 +130,17 @@ func (t *tx) revise(job standing, revised rule.Revision, e *holdfast.Edit) error
 	if due := t.at(*e.Delay); due > t.now {
 		run = due
 	}
-	_, err = t.exec("edit-time", e.Job, run)
+	_, err = t.exec("edit_time", e.Job, run)
 	return err
 }
 
-// inside lends one call's part of a transaction to the inspector.
-type inside struct{ t *tx }
+// A txQuerier lets the inspector read inside a write transaction.
+type txQuerier struct{ t *tx }
 
-// Now is when the call began.
-func (q inside) Now(context.Context) (time.Time, error) { return instant(q.t.now), nil }
+// Now returns when the call began.
+func (q txQuerier) Now(context.Context) (time.Time, error) { return instant(q.t.now), nil }
 
-// Query runs one statement on what the transaction sees.
-func (q inside) Query(_ context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	return q.t.read(sql, args, func(st *sqlite.Stmt) error { return each(row{st}) })
+// Query runs one statement in the transaction.
+func (q txQuerier) Query(_ context.Context, sql string, args []any, each func(inspect.Row) error) error {
+	return q.t.queryText(sql, args, func(st *sqlite.Stmt) error { return each(row{st}) })
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
 // Enqueue makes the drafts durable, all or none.
@@ -23,52 +21,54 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		return nil, err
 	}
 	var receipts []holdfast.Receipt
-	carry := s.writer.join
+	submit := s.writer.writeShared
 	if slices.ContainsFunc(prepared, func(d holdfast.Draft) bool { return len(d.After) > 0 }) {
-		carry = s.writer.write // it wants to read what others gather
+		submit = s.writer.write // a draft that waits for members reads rows that other calls may have added
 	}
-	err = carry(ctx, func(t *tx) (err error) {
+	err = submit(ctx, func(t *tx) (err error) {
 		receipts, err = enqueue(t, t.now, prepared)
-		t.tell(prepared)
+		t.wakeQueues(prepared)
 		return err
 	})
-	if contradicts(err) || len(prepared) > 1 && errors.Is(err, holdfast.ErrConflict) {
-		// One of them is in the way of another job. Which is the first, only one after the other can tell.
+	if violatesConstraint(err) || len(prepared) > 1 && errors.Is(err, holdfast.ErrConflict) {
+		// A draft conflicts with another job. Only inserting row by row shows which draft is the first to do so, and
+		// lets existing keys answer with their jobs.
 		err = s.writer.write(ctx, func(t *tx) error {
-			receipts, err = enqueue(alone{t}, t.now, prepared)
-			t.tell(prepared)
+			receipts, err = enqueue(unbatched{t}, t.now, prepared)
+			t.wakeQueues(prepared)
 			return err
 		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.plan.arrived(prepared)
+	s.planner.noteEnqueued(prepared)
 	return receipts, nil
 }
 
-// enqueueAll enqueues prepared drafts that nobody waits to be answered about. A draft whose keys are taken is left out.
+// enqueueAll enqueues prepared drafts for which no caller waits for an answer. A draft whose keys are taken is left
+// out.
 func (t *tx) enqueueAll(prepared []holdfast.Draft) error {
-	_, err := (&intake{sink: alone{t}, now: t.now, lenient: true}).take(prepared)
-	t.tell(prepared)
+	_, err := (&enqueuer{executor: unbatched{t}, now: t.now, lenient: true}).enqueue(prepared)
+	t.wakeQueues(prepared)
 	return err
 }
 
-// tell spreads the word of new work.
-func (t *tx) tell(drafts []holdfast.Draft) {
+// wakeQueues wakes the waiters of the drafts' queues after the commit.
+func (t *tx) wakeQueues(drafts []holdfast.Draft) {
 	for i := range drafts {
 		t.wake(drafts[i].Queue)
 	}
 }
 
-// wake says that a queue may have work now.
+// wake wakes the waiters of a queue after the commit.
 func (t *tx) wake(queue string) {
-	if !slices.Contains(t.news.work, queue) {
-		t.news.work = append(t.news.work, queue)
+	if !slices.Contains(t.wakeup.queues, queue) {
+		t.wakeup.queues = append(t.wakeup.queues, queue)
 	}
 }
 
-// prepareAll checks every draft before the first is written, and leaves the caller's alone.
+// prepareAll checks all drafts before the first is written. It changes copies, not the caller's drafts.
 func prepareAll(drafts []holdfast.Draft, prepare func([]holdfast.Draft) error) ([]holdfast.Draft, error) {
 	prepared := slices.Clone(drafts)
 	if err := prepare(prepared); err != nil {
@@ -77,118 +77,89 @@ func prepareAll(drafts []holdfast.Draft, prepare func([]holdfast.Draft) error) (
 	return prepared, nil
 }
 
-// A sink takes the statements of an enqueue: the writer's own connection, or the caller's transaction. All insert paths are
-// this one path.
-type sink interface {
+// An executor runs the statements of an enqueue: on the writer's connection, or in the application's transaction. All
+// ways to enqueue share the code that uses it.
+type executor interface {
 	exec(name string, args ...any) (changed int, err error)
 	one(name string, args []any, into ...any) (found bool, err error)
-	lane(w where) (int64, error)
-	// add inserts a row, perhaps together with others later. It is false when the row is known to be there already.
+	lane(w laneKey) (int64, error)
+	// add inserts a row, possibly later and together with others. It returns false if the row is known to exist.
 	add(name string, row ...any) (added bool, err error)
-	// queued tells of the new jobs among these, if somebody listens.
-	queued(now int64, receipts []holdfast.Receipt) error
+	// emitQueued emits the events of the new jobs among the receipts, if they have a listener.
+	emitQueued(now int64, receipts []holdfast.Receipt) error
 }
 
-// alone is a transaction in which every row is written at once, by itself.
-type alone struct{ *tx }
+// unbatched is a transaction that inserts every row at once and by itself.
+type unbatched struct{ *tx }
 
-func (a alone) add(name string, row ...any) (bool, error) {
+func (a unbatched) add(name string, row ...any) (bool, error) {
 	added, err := a.exec(name, row...)
 	return added > 0, err
 }
 
-func (t *tx) add(name string, row ...any) (bool, error) { return true, t.gather(name, row...) }
+func (t *tx) add(name string, row ...any) (bool, error) { return true, t.addRow(name, row...) }
 
-func (t *tx) queued(_ int64, receipts []holdfast.Receipt) error {
-	if t.ears.hear(holdfast.EventQueued) {
+func (t *tx) emitQueued(_ int64, receipts []holdfast.Receipt) error {
+	if t.listened.includes(holdfast.EventQueued) {
 		for i := range receipts {
 			if !receipts[i].Existing {
-				t.happened(holdfast.EventQueued, &receipts[i].ID, 0)
+				t.emit(holdfast.EventQueued, &receipts[i].ID, 0)
 			}
 		}
 	}
 	return nil
 }
 
-func enqueue(to sink, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
-	return (&intake{sink: to, now: now}).take(drafts)
+// enqueue enqueues the drafts and returns their receipts.
+func enqueue(to executor, now int64, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+	return (&enqueuer{executor: to, now: now}).enqueue(drafts)
 }
 
-// take enqueues the drafts, and tells of those that are new.
-func (e *intake) take(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+// enqueue enqueues the drafts, and emits the events of the new jobs.
+func (e *enqueuer) enqueue(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	receipts := make([]holdfast.Receipt, len(drafts))
 	for i := range drafts {
-		receipt, err := e.takeOne(&drafts[i])
+		receipt, err := e.enqueueOne(&drafts[i])
 		if err != nil {
 			return nil, err
 		}
 		receipts[i] = receipt
 	}
-	return receipts, e.queued(e.now, receipts)
+	return receipts, e.emitQueued(e.now, receipts)
 }
 
-func (e *intake) takeOne(d *holdfast.Draft) (holdfast.Receipt, error) {
+// enqueueOne enqueues one draft, or returns the existing job that has its idempotency key or its unique key.
+func (e *enqueuer) enqueueOne(d *holdfast.Draft) (holdfast.Receipt, error) {
 	if d.IdempotencyKey != "" {
-		twin, err := e.meetIdempotent(d)
-		if err != nil || !twin.IsZero() {
-			e.remember(d, twin, true)
-			return holdfast.Receipt{ID: twin, Existing: true}, err
+		existing, err := e.takeIdempotencyKey(d)
+		if err != nil || !existing.IsZero() {
+			e.rememberID(d, existing, true)
+			return holdfast.Receipt{ID: existing, Existing: true}, err
 		}
 	}
 	if d.UniqueKey != "" {
-		twin, err := e.meetUnique(d)
-		if err != nil || !twin.IsZero() {
-			e.remember(d, twin, true)
-			return holdfast.Receipt{ID: twin, Existing: true}, err
+		existing, err := e.takeUniqueKey(d)
+		if err != nil || !existing.IsZero() {
+			e.rememberID(d, existing, true)
+			return holdfast.Receipt{ID: existing, Existing: true}, err
 		}
 	}
-	e.remember(d, d.ID, false)
+	e.rememberID(d, d.ID, false)
 	return holdfast.Receipt{ID: d.ID}, e.insert(d)
 }
 
-// meetIdempotent takes the idempotency key, or finds the job that was made under it.
-func (e *intake) meetIdempotent(d *holdfast.Draft) (twin holdfast.ID, err error) {
-	digest := sqltext.Digest(*d)
-	added, err := e.exec("idempotency-add", d.Owner, d.IdempotencyKey, digest[:], d.ID, e.now)
-	if err != nil || added == 1 {
-		return twin, err
-	}
-	var other []byte
-	if _, err := e.one("idempotency-find", []any{d.Owner, d.IdempotencyKey}, &other, &twin); err != nil {
-		return twin, err
-	}
-	if !bytes.Equal(other, digest[:]) && !e.lenient {
-		return holdfast.ID{}, rule.KeyUsed(d.IdempotencyKey, twin)
-	}
-	return twin, nil
-}
-
-// meetUnique takes the unique key, or finds the job that holds it, and leaves the idempotency key with that one.
-func (e *intake) meetUnique(d *holdfast.Draft) (twin holdfast.ID, err error) {
-	added, err := e.exec("unique-add", d.Owner, d.Kind, d.UniqueKey, d.ID)
-	if err != nil || added == 1 {
-		return twin, err
-	}
-	if _, err := e.one("unique-find", []any{d.Owner, d.Kind, d.UniqueKey}, &twin); err != nil {
-		return twin, err
-	}
-	if d.IdempotencyKey != "" {
-		_, err = e.exec("idempotency-bind", d.Owner, d.IdempotencyKey, twin)
-	}
-	return twin, err
-}
-
-// insert writes the facts, and the row in the place where the job begins.
-func (e *intake) insert(d *holdfast.Draft) error {
-	after, err := e.admit(d)
+// insert writes the facts of a job, and the row of the place where it begins: ready, later, or waiting for members of
+// its group.
+func (e *enqueuer) insert(d *holdfast.Draft) error {
+	after, err := e.checkGroup(d)
 	if err != nil {
 		return err
 	}
-	lane, err := e.lane(where{d.Queue, d.Kind, d.Owner, d.Dependency})
+	lane, err := e.lane(laneKey{d.Queue, d.Kind, d.Owner, d.Dependency})
 	if err != nil {
 		return err
 	}
-	due, expire := moment(e.now, d.Delay, d.RunAt), moment(e.now, d.ExpireIn, d.ExpireAt)
+	due, expire := instantOrNil(e.now, d.Delay, d.RunAt), instantOrNil(e.now, d.ExpireIn, d.ExpireAt)
 	if due != nil && due.(int64) <= e.now {
 		due = nil
 	}
@@ -203,8 +174,8 @@ func (e *intake) insert(d *holdfast.Draft) error {
 	if !d.Group.IsZero() {
 		group = &d.Group
 	}
-	added, err := e.add("job-add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, &e.now, due, expire, orNull(d.Owner), tags,
-		orNull(d.UniqueKey), d.UniqueDone, orNull(d.IdempotencyKey), d.Args, orNull(d.Dependency), within, group, orNull(d.Trace))
+	added, err := e.add("job_add", &d.ID, lane, &d.Kind, &d.Queue, int64(d.Priority), d.MaxAttempts, &e.now, due, expire, nullIfEmpty(d.Owner), tags,
+		nullIfEmpty(d.UniqueKey), d.UniqueDone, nullIfEmpty(d.IdempotencyKey), d.Args, nullIfEmpty(d.Dependency), within, group, nullIfEmpty(d.Trace))
 	if err != nil {
 		return err
 	}
@@ -213,20 +184,20 @@ func (e *intake) insert(d *holdfast.Draft) error {
 	}
 	switch {
 	case len(after) > 0:
-		err = e.wait(d, after, due)
+		err = e.insertWaiting(d, after, due)
 	case due == nil:
-		_, err = e.add("ready-add", lane, int64(d.Priority), &d.ID)
+		_, err = e.add("ready_add", lane, int64(d.Priority), &d.ID)
 	default:
-		_, err = e.add("later-add", due, d.ID)
+		_, err = e.add("later_add", due, d.ID)
 	}
 	if err == nil && expire != nil {
-		_, err = e.add("expiry-add", expire, d.ID)
+		_, err = e.add("expiry_add", expire, d.ID)
 	}
 	return err
 }
 
-// moment is an instant given in one of two ways, or nil.
-func moment(now int64, in time.Duration, at time.Time) any {
+// instantOrNil returns an instant that is given as a time or as a duration from now, or nil.
+func instantOrNil(now int64, in time.Duration, at time.Time) any {
 	switch {
 	case !at.IsZero():
 		return at.UnixMicro()

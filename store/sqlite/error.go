@@ -19,8 +19,8 @@ func conflict(job holdfast.ID, format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.ErrConflict, Message: fmt.Sprintf(format, args...), Job: job}
 }
 
-// advice says what each trouble of the database means for a person.
-var advice = map[sqlite.ResultCode]string{
+// messages says, for each SQLite result code, what happened and what to do about it.
+var messages = map[sqlite.ResultCode]string{
 	sqlite.ResultBusy:       "the database is locked by another process: let that one finish, or end it, and try again",
 	sqlite.ResultLocked:     "the database is locked by another process: let that one finish, or end it, and try again",
 	sqlite.ResultProtocol:   "the database is locked by another process: let that one finish, or end it, and try again",
@@ -33,27 +33,28 @@ var advice = map[sqlite.ResultCode]string{
 	sqlite.ResultNoMem:      "there is not enough memory for the database: free some, or give this process more",
 	sqlite.ResultCorrupt:    "the database file is damaged: stop all workers and restore it from a backup",
 	sqlite.ResultNotADB:     "the file is not an SQLite database: give the path of another file",
-	sqlite.ResultConstraint: "the database holds rows that contradict each other: run the doctor to name them",
+	sqlite.ResultConstraint: "rows in the database contradict each other: run `holdfast doctor` to list them",
 	sqlite.ResultTooBig:     "a value is too large for the database",
-	sqlite.ResultInterrupt:  "the call was given up before the database answered",
+	sqlite.ResultInterrupt:  "the call was cancelled before the database answered",
 }
 
-// explain turns what the database said into a sentence, once. What is a sentence already stays as it is.
+// explain turns a database error into a *holdfast.Error with one sentence for people. An error that already is one is
+// returned unchanged, so explain may be applied more than once.
 func explain(err error) error {
-	if said := (*holdfast.Error)(nil); err == nil || errors.As(err, &said) {
+	if known := (*holdfast.Error)(nil); err == nil || errors.As(err, &known) {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was given up before the database answered", Cause: err}
+		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the call was cancelled before the database answered", Cause: err}
 	}
-	message, known := advice[sqlite.ErrCode(err).ToPrimary()]
+	message, known := messages[sqlite.ErrCode(err).ToPrimary()]
 	if !known {
-		message = fmt.Sprintf("the database refused: %v", err)
+		message = fmt.Sprintf("the database returned an error: %v", err)
 	}
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: err}
 }
 
-// busy reports whether somebody else has the lock, which passes.
+// busy reports whether another connection holds the lock. The caller may try again.
 func busy(err error) bool {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultProtocol:
@@ -62,7 +63,7 @@ func busy(err error) bool {
 	return false
 }
 
-// broken reports whether the connection should not be trusted any more, so that the next call opens another.
+// broken reports whether the connection can no longer be trusted. The next call opens another one.
 func broken(err error) bool {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultIOErr, sqlite.ResultCorrupt, sqlite.ResultNotADB, sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultNoMem,
@@ -72,6 +73,7 @@ func broken(err error) bool {
 	return false
 }
 
-func contradicts(err error) bool {
+// violatesConstraint reports whether a row violates a constraint of the schema.
+func violatesConstraint(err error) bool {
 	return err != nil && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultConstraint
 }

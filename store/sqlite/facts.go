@@ -11,8 +11,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// readFacts reads the columns that claim-read and facts have in common. A row that cannot be trusted is marked, and carries
-// nothing that could do harm; it never stops the rows beside it.
+// readFacts reads the columns that read_ready_jobs, read_facts and job_facts have in common. A row that cannot be
+// trusted is marked as corrupt, without its damaged values. It never stops the rows beside it.
 func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 	l.Job = holdfast.Job{
 		ID:          columnID(st, 0),
@@ -48,8 +48,8 @@ func readFacts(st *sqlite.Stmt, l *holdfast.Lease) {
 	l.Corrupt = strings.Join(wrong, "; ")
 }
 
-// readJSON reads one JSON value, or says what is wrong with it and leaves the target alone. The size is looked at first: what
-// is too large is not even copied.
+// readJSON reads one JSON value, or returns what is wrong with it and leaves the target unchanged. It checks the size
+// first, so that a value that is too large is not copied.
 func readJSON(st *sqlite.Stmt, i, limit int, into *json.RawMessage) (problem string) {
 	size := st.ColumnLen(i)
 	switch {

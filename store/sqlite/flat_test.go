@@ -18,8 +18,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// loadJobs is storetest.Load in SQL. Only failed jobs have facts: no operation looks at those of the others. Rows are as wide as usual ones: the width decides
-// from how many rows on a tree has another level.
+// loadJobs is storetest.Load in SQL. Only failed jobs have facts, because no operation reads those of the others. Rows
+// have the usual size: the size decides at how many rows a tree gets another level.
 const loadJobs = `
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; PRAGMA temp_store = MEMORY; BEGIN;
 CREATE TEMP TABLE numbers (n INTEGER PRIMARY KEY);
@@ -55,14 +55,14 @@ func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) {
 	storetest.Kinds(t, newMeter(t, filepath.Join(t.TempDir(), "jobs.db")))
 }
 
-// newMeter counts the pages of a new file.
+// newMeter returns a meter that counts the pages of a new file.
 func newMeter(t *testing.T, path string) *storetest.BlockMeter {
-	pages(t, path, func(holdfast.Store) {})
+	pagesRead(t, path, func(holdfast.Store) {})
 	return &storetest.BlockMeter{
-		Run:     func(work func(holdfast.Store)) int { return pages(t, path, work) },
+		Run:     func(work func(holdfast.Store)) int { return pagesRead(t, path, work) },
 		Load:    func(l storetest.Load) { load(t, path, l) },
-		Analyze: func() { beside(t, path, "ANALYZE") },
-		// The writer looks every twentieth of a second for what other processes wrote.
+		Analyze: func() { runBeside(t, path, "ANALYZE") },
+		// The writer checks every twentieth of a second for commits of other processes.
 		Patience: 200 * time.Millisecond,
 	}
 }
@@ -73,60 +73,61 @@ func load(t testing.TB, path string, l storetest.Load) {
 	if l.Lanes > 1 {
 		ready = "backlog"
 	}
-	beside(t, path, strings.NewReplacer("$ready$", ready, "$prefix$", l.Prefix, "$rows$", strconv.Itoa(l.Rows), "$held$", strconv.Itoa(l.Held), "$lanes$", strconv.Itoa(l.Lanes)).Replace(loadJobs))
+	runBeside(t, path, strings.NewReplacer("$ready$", ready, "$prefix$", l.Prefix, "$rows$", strconv.Itoa(l.Rows), "$held$", strconv.Itoa(l.Held), "$lanes$", strconv.Itoa(l.Lanes)).Replace(loadJobs))
 }
 
-// beside runs a script on a connection of its own.
-func beside(t testing.TB, path, script string) {
+// runBeside runs a script on its own connection.
+func runBeside(t testing.TB, path, script string) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := (&session{conn: conn}).run(script); err != nil {
+	if err := (&session{conn: conn}).runScript(script); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// pages counts the pages that the connections of a store look at, in their caches or in the file.
-func pages(t testing.TB, path string, work func(holdfast.Store)) int {
+// pagesRead counts the pages that the connections of a store read while work runs, from their caches or from the file.
+func pagesRead(t testing.TB, path string, work func(holdfast.Store)) int {
 	t.Helper()
 	store, err := Open(context.Background(), Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first claim of a process reads the names of all lanes. That is paid once.
+	// The first claim of a process reads the names of all lanes, once.
 	if _, err := store.Claim(context.Background(), holdfast.Claim{Worker: "w", Queues: []string{"none"}, Limit: 1, Lease: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	before := store.pages()
+	before := store.pagesRead()
 	work(store)
-	n := store.pages() - before
+	n := store.pagesRead() - before
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// pages is how many pages the connections of an idle store have looked at.
-func (s *Store) pages() (n int) {
-	n = looked(s.writer.session)
+// pagesRead returns how many pages the connections of an idle store have read.
+func (s *Store) pagesRead() (n int) {
+	n = connectionReads(s.writer.session)
 	for _, r := range []*reader{s.reader, s.claims} {
 		var lent []*session
 		for range cap(r.idle) {
 			lent = append(lent, <-r.idle)
 		}
 		for _, one := range lent {
-			n += looked(one)
+			n += connectionReads(one)
 			r.idle <- one
 		}
 	}
 	return n
 }
 
-// looked asks a connection how often it looked for a page. The driver does not tell, so the library behind it is asked.
-func looked(s *session) (n int) {
+// connectionReads returns how many pages a connection has read. The driver does not report it, so the library behind it
+// is asked.
+func connectionReads(s *session) (n int) {
 	if s == nil || s.conn == nil {
 		return 0
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Gather makes a group durable, so that drafts may name it.
+// Gather creates a group, so that drafts may name it.
 func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 		if err := gather(t, t.now, &made); err != nil {
 			return err
 		}
-		return t.rehear()
+		return t.reloadListened()
 	})
 	if err != nil {
 		return holdfast.Group{}, err
@@ -28,16 +28,16 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 	return made, nil
 }
 
-// Seal says that a group has all its members.
+// Seal marks a group as complete: it takes no more members.
 func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
 	return s.writer.write(ctx, func(t *tx) error { return seal(t, t.now, group) })
 }
 
-// Gather adds the group to the caller's transaction.
-func (b *bound) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
+// Gather creates the group in the caller's transaction.
+func (b *txEnqueuer) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, error) {
 	made, err := prepareGroup(g)
 	if err == nil {
-		err = b.do(ctx, func(to *foreign) error { return gather(to, b.store.now().UnixMicro(), &made) })
+		err = b.inSavepoint(ctx, func(to *callerTx) error { return gather(to, b.store.now().UnixMicro(), &made) })
 	}
 	if err != nil {
 		return holdfast.Group{}, err
@@ -46,34 +46,36 @@ func (b *bound) Gather(ctx context.Context, g holdfast.Group) (holdfast.Group, e
 }
 
 // Seal seals the group if and when the caller's transaction commits.
-func (b *bound) Seal(ctx context.Context, group holdfast.ID) error {
-	return b.do(ctx, func(to *foreign) error { return seal(to, b.store.now().UnixMicro(), group) })
+func (b *txEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
+	return b.inSavepoint(ctx, func(to *callerTx) error { return seal(to, b.store.now().UnixMicro(), group) })
 }
 
-// do acts in the caller's transaction, all or none. A refusal leaves the transaction usable.
-func (b *bound) do(ctx context.Context, act func(*foreign) error) error {
+// inSavepoint runs act in a savepoint of the caller's transaction, all or nothing. After a refusal the transaction can
+// still be used.
+func (b *txEnqueuer) inSavepoint(ctx context.Context, act func(*callerTx) error) error {
 	tx, ok := b.tx.(*sql.Tx)
 	if !ok || tx == nil {
 		return invalid("a transaction of type %T: pass a *sql.Tx on the same SQLite file", b.tx)
 	}
-	to := &foreign{ctx: ctx, tx: tx}
+	to := &callerTx{ctx: ctx, tx: tx}
 	if _, err := to.exec("savepoint"); err != nil {
 		return to.explain(err)
 	}
 	if err := act(to); err != nil {
-		// The caller's context may have ended; undoing must not depend on it. If even that fails the transaction is lost, and its
-		// commit will say so.
+		// The caller's context may have ended, and undoing must not depend on it. If undoing fails, the transaction is
+		// lost, and its commit will fail.
 		to.ctx = context.WithoutCancel(ctx)
-		_, undone := to.exec("savepoint-undo")
-		_, released := to.exec("savepoint-release")
+		_, undone := to.exec("savepoint_rollback")
+		_, released := to.exec("savepoint_release")
 		return to.explain(errors.Join(err, undone, released))
 	}
-	if _, err := to.exec("savepoint-release"); err != nil {
+	if _, err := to.exec("savepoint_release"); err != nil {
 		return to.explain(err)
 	}
 	return nil
 }
 
+// prepareGroup checks a group and sets the fields that a new group has.
 func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
 	if err := rule.Group(&g); err != nil {
 		return g, err
@@ -82,10 +84,10 @@ func prepareGroup(g holdfast.Group) (holdfast.Group, error) {
 	return g, nil
 }
 
-// gather writes the group, and has the ends of its members heard of.
-func gather(to sink, now int64, g *holdfast.Group) error {
+// gather writes the group, and a listener for the ends of its members, which Conclude reads from the feed.
+func gather(to executor, now int64, g *holdfast.Group) error {
 	if !g.Parent.IsZero() {
-		if err := takesMembers(to, g.Parent); err != nil {
+		if err := checkOpen(to, g.Parent); err != nil {
 			return err
 		}
 	}
@@ -94,11 +96,11 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		parent = g.Parent
 	}
 	if len(g.Then) > 0 {
-		text, _ := json.Marshal(g.Then) // Prepare has tried it
+		text, _ := json.Marshal(g.Then) // rule.Group has marshalled it once already
 		then = string(text)
 	}
-	expire := moment(now, g.ExpireIn, g.ExpireAt)
-	added, err := to.exec("group-add", g.ID, orNull(g.Name), orNull(g.Owner), parent, g.Quorum, expire, then, now)
+	expire := instantOrNil(now, g.ExpireIn, g.ExpireAt)
+	added, err := to.exec("group_add", g.ID, nullIfEmpty(g.Name), nullIfEmpty(g.Owner), parent, g.Quorum, expire, then, now)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 		return rule.GroupExists(g.ID)
 	}
 	for _, event := range []string{holdfast.EventComplete, holdfast.EventFailed, holdfast.EventCancelled} {
-		if _, err := to.exec("listen-add", event, "group"); err != nil {
+		if _, err := to.exec("listen_add", event, "group"); err != nil {
 			return err
 		}
 	}
@@ -117,10 +119,10 @@ func gather(to sink, now int64, g *holdfast.Group) error {
 	return nil
 }
 
-// takesMembers refuses a group that is not there, and one that has all its members.
-func takesMembers(to sink, group holdfast.ID) error {
+// checkOpen refuses a group that does not exist or is sealed.
+func checkOpen(to executor, group holdfast.ID) error {
 	var state string
-	found, err := to.one("group-state", []any{group}, &state)
+	found, err := to.one("find_group_state", []any{group}, &state)
 	switch {
 	case err != nil:
 		return err
@@ -132,41 +134,43 @@ func takesMembers(to sink, group holdfast.ID) error {
 	return nil
 }
 
-func seal(to sink, now int64, group holdfast.ID) error {
-	sealed, err := to.exec("group-seal", group, now)
+// seal seals a group. Sealing it again is no error.
+func seal(to executor, now int64, group holdfast.ID) error {
+	sealed, err := to.exec("group_seal", group, now)
 	if err != nil || sealed > 0 {
 		return err
 	}
 	var state string
-	if found, err := to.one("group-state", []any{group}, &state); err != nil || found {
+	if found, err := to.one("find_group_state", []any{group}, &state); err != nil || found {
 		return err
 	}
 	return rule.NoGroup(group)
 }
 
-// A grouped is how a group stands.
-type grouped struct {
+// A groupRow is a group as its row describes it.
+type groupRow struct {
 	holdfast.Group
-	ending string
-	expire int64  // 0: never
-	attend int    // how often somebody asked for a look since the last one
-	live   []byte // every member with a higher id has ended
-	then   string
+	ending     string // the state in which it is to end: cancelled or expired; empty: by its members
+	expire     int64  // 0: never
+	flags      int    // how often it was flagged for evaluation since the last one
+	liveCursor []byte // every member with a higher id has ended
+	then       string
 }
 
-// group reads how a group stands.
-func (s *session) group(id holdfast.ID) (g grouped, found bool, err error) {
+// group reads a group, and reports whether it exists.
+func (s *session) group(id holdfast.ID) (g groupRow, found bool, err error) {
 	g.ID = id
 	var state string
-	found, err = s.one("group-find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.attend, &g.live, &g.Quorum, &g.Parent, &g.Owner, &g.then)
-	if g.State = holdfast.GroupState(state); len(g.live) == 0 {
-		g.live = highest.job
+	found, err = s.one("group_find", []any{id}, &state, &g.Generation, &g.ending, &g.expire, &g.flags, &g.liveCursor, &g.Quorum, &g.Parent, &g.Owner, &g.then)
+	if g.State = holdfast.GroupState(state); len(g.liveCursor) == 0 {
+		g.liveCursor = highestKey.job
 	}
 	return g, found, err
 }
 
-// ofPerson reads the group that a person's word is about. One that is not there and one that is somebody else's get the same answer.
-func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
+// findGroup reads the group of an intervention. A group that does not exist and a group of another owner get the same
+// answer.
+func (t *tx) findGroup(i holdfast.Intervention) (groupRow, error) {
 	g, found, err := t.group(i.Group)
 	if err == nil && (!found || i.Owner != "" && i.Owner != g.Owner) {
 		err = rule.NoGroup(i.Group)
@@ -174,28 +178,28 @@ func (t *tx) ofPerson(i holdfast.Intervention) (grouped, error) {
 	return g, err
 }
 
-// tellGroup appends what a person did with a group to its story.
-func (t *tx) tellGroup(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
-	return t.tellAll(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
+// addGroupEvent appends an event to the story of a group.
+func (t *tx) addGroupEvent(i holdfast.Intervention, group holdfast.ID, name string, generation int) error {
+	return t.addEvent(&holdfast.Event{Subject: "group/" + group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation})
 }
 
-// CancelGroup seals the group and has its members cancelled.
+// CancelGroup seals a group and has its members cancelled by later steps of Conclude.
 func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
-		g, err := t.ofPerson(i)
+		g, err := t.findGroup(i)
 		if err != nil {
 			return err
 		}
 		if err := rule.CancelGroup(i.Group, g.State); err != nil {
 			return err
 		}
-		first, err := t.exec("group-end", i.Group, string(holdfast.GroupCancelled), t.now)
+		first, err := t.exec("group_end", i.Group, string(holdfast.GroupCancelled), t.now)
 		if err != nil || first == 0 {
 			return err
 		}
-		return t.tellGroup(i, i.Group, "cancel", g.Generation)
+		return t.addGroupEvent(i, i.Group, "cancel", g.Generation)
 	})
 }

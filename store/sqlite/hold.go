@@ -16,14 +16,14 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
-		if err := t.place(h); err != nil {
+		if err := t.placeHold(h); err != nil {
 			return err
 		}
 		name := "paused"
 		if !h.Closed() {
 			name = "limited"
 		}
-		return t.tellOf(holdSubject(h), name, h.Actor, h.Reason)
+		return t.addSubjectEvent(holdSubject(h), name, h.Actor, h.Reason)
 	})
 }
 
@@ -33,11 +33,11 @@ func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 		return err
 	}
 	return s.writer.write(ctx, func(t *tx) error {
-		there, err := t.lift(h)
+		there, err := t.liftHold(h)
 		if err != nil || !there {
 			return err
 		}
-		return t.tellOf(holdSubject(h), "resumed", h.Actor, h.Reason)
+		return t.addSubjectEvent(holdSubject(h), "resumed", h.Actor, h.Reason)
 	})
 }
 
@@ -46,9 +46,10 @@ func holdSubject(h holdfast.Hold) string {
 	return "hold/" + scope + "/" + name
 }
 
-// place writes a hold over the one of the same source. A bucket that was in force keeps its level, within the burst. What the
-// hold before it kept back may be free now, so everybody looks.
-func (t *tx) place(h holdfast.Hold) error {
+// placeHold writes a hold, and replaces the hold of the same source on the same thing. A rate limit that was in force
+// keeps its level, up to the new burst. All waiters are woken, because the new hold may let more through than the old
+// one.
+func (t *tx) placeHold(h holdfast.Hold) error {
 	scope, name := h.On()
 	var until, expected, perSecond, burst, level, levelAt any
 	if h.For > 0 {
@@ -58,7 +59,7 @@ func (t *tx) place(h holdfast.Hold) error {
 		expected = h.Expected
 	}
 	if h.Rate != nil {
-		before, there, err := t.held1(h)
+		before, there, err := t.findHold(h)
 		if err != nil {
 			return err
 		}
@@ -68,38 +69,38 @@ func (t *tx) place(h holdfast.Hold) error {
 		}
 		perSecond, burst, level, levelAt = h.Rate.PerSecond, h.Rate.Burst, now, t.now
 	}
-	t.news.all = true
-	_, err := t.exec("hold-add", scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, levelAt, t.now, until, expected, h.Actor, orNull(clean(h.Reason)))
+	t.wakeup.allQueues = true
+	_, err := t.exec("hold_place", scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, levelAt, t.now, until, expected, h.Actor, nullIfEmpty(clean(h.Reason)))
 	return err
 }
 
-// lift removes a hold, and reports whether it was in force.
-func (t *tx) lift(h holdfast.Hold) (there bool, err error) {
+// liftHold removes a hold, and reports whether it was in force.
+func (t *tx) liftHold(h holdfast.Hold) (there bool, err error) {
 	scope, name := h.On()
-	before, there, err := t.held1(h)
+	before, there, err := t.findHold(h)
 	if err != nil || !there {
 		return false, err
 	}
-	t.news.all = true
-	_, err = t.exec("hold-drop", scope, name, h.Source)
+	t.wakeup.allQueues = true
+	_, err = t.exec("hold_lift", scope, name, h.Source)
 	return before.inForce(t.now), err
 }
 
-// deposit adds tokens to a bucket, up to its burst. Claims spend by adding less than none.
+// deposit adds tokens to a rate limit, up to its burst. Claims spend tokens with a negative deposit.
 func (t *tx) deposit(d holdfast.Deposit) error {
-	bucket, there, err := t.held1(d.Hold)
+	bucket, there, err := t.findHold(d.Hold)
 	if err != nil || !there || !bucket.rated {
 		return err
 	}
 	scope, name := d.Hold.On()
 	level := min(bucket.burst, max(0, bucket.levelNow(t.now)+d.Tokens))
-	t.news.all = t.news.all || d.Tokens > 0
-	_, err = t.exec("hold-level", scope, name, d.Hold.Source, level, t.now)
+	t.wakeup.allQueues = t.wakeup.allQueues || d.Tokens > 0
+	_, err = t.exec("hold_set_level", scope, name, d.Hold.Source, level, t.now)
 	return err
 }
 
-// A held is a hold as its row says. Two that are equal let the same through.
-type held struct {
+// A holdRow is a hold as its row describes it. Two equal rows let the same jobs through.
+type holdRow struct {
 	scope, name, source string
 	retries             bool
 	atMost              int
@@ -111,38 +112,38 @@ type held struct {
 	until int64 // 0: until it is lifted
 }
 
-// held1 reads the hold that stands where this one does.
-func (t *tx) held1(h holdfast.Hold) (before held, there bool, err error) {
+// findHold reads the hold of the same source on the same thing.
+func (t *tx) findHold(h holdfast.Hold) (before holdRow, there bool, err error) {
 	scope, name := h.On()
-	err = t.rows("hold-find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
-		before, there = held{perSecond: st.ColumnFloat(0), burst: st.ColumnFloat(1), level: st.ColumnFloat(2), levelAt: st.ColumnInt64(3), until: st.ColumnInt64(4),
+	err = t.rows("hold_find", []any{scope, name, h.Source}, func(st *sqlite.Stmt) error {
+		before, there = holdRow{perSecond: st.ColumnFloat(0), burst: st.ColumnFloat(1), level: st.ColumnFloat(2), levelAt: st.ColumnInt64(3), until: st.ColumnInt64(4),
 			rated: st.ColumnInt(5) != 0}, true
 		return nil
 	})
 	return before, there, err
 }
 
-// readHolds reads the holds, and how often a queued job was edited: what a claim saw stands only while both are the same.
-func readHolds(s *session) (all []held, edits int64, err error) {
-	err = s.rows("claim-holds", nil, func(st *sqlite.Stmt) error {
+// readHolds reads all holds and the edit counter. A claim plan is valid only while both are unchanged.
+func readHolds(s *session) (all []holdRow, edits int64, err error) {
+	err = s.rows("hold_read", nil, func(st *sqlite.Stmt) error {
 		if edits = st.ColumnInt64(0); st.ColumnIsNull(1) {
 			return nil
 		}
-		all = append(all, held{scope: st.ColumnText(1), name: st.ColumnText(2), source: st.ColumnText(3), retries: st.ColumnInt(4) != 0, atMost: st.ColumnInt(5),
+		all = append(all, holdRow{scope: st.ColumnText(1), name: st.ColumnText(2), source: st.ColumnText(3), retries: st.ColumnInt(4) != 0, atMost: st.ColumnInt(5),
 			rated: !st.ColumnIsNull(6), perSecond: st.ColumnFloat(6), burst: st.ColumnFloat(7), level: st.ColumnFloat(8), levelAt: st.ColumnInt64(9), until: st.ColumnInt64(10)})
 		return nil
 	})
 	return all, edits, err
 }
 
-func (h *held) inForce(now int64) bool { return h.until == 0 || h.until > now }
+func (h *holdRow) inForce(now int64) bool { return h.until == 0 || h.until > now }
 
-func (h *held) levelNow(now int64) float64 {
+func (h *holdRow) levelNow(now int64) float64 {
 	return lane.Level(holdfast.Rate{PerSecond: h.perSecond, Burst: h.burst, Level: h.level}, time.Duration(now-h.levelAt)*time.Microsecond)
 }
 
-// hold is the row as others see it, with the level of this moment.
-func (h *held) hold(now int64) holdfast.Hold {
+// toHold returns the row as a holdfast.Hold, with the level of its rate limit at this moment.
+func (h *holdRow) toHold(now int64) holdfast.Hold {
 	out := holdfast.Hold{}.Upon(h.scope, h.name)
 	out.Source, out.Retries, out.AtMost = h.source, h.retries, h.atMost
 	if h.rated {

@@ -1,34 +1,35 @@
 package sqlite
 
-// validJSON reports whether a text is one JSON value, exactly as json.Valid does, at a fifth of its cost: every claimed job's
-// arguments come by here, because a file can be damaged by anybody.
+// validJSON reports whether a text is one JSON value, exactly as json.Valid does, at a fifth of the cost. The arguments
+// of every claimed job are checked, because other programs can write to the file.
 func validJSON(text []byte) bool {
-	rest, ok := value(blank(text), 0)
-	return ok && len(blank(rest)) == 0
+	rest, ok := value(skipSpace(text), 0)
+	return ok && len(skipSpace(rest)) == 0
 }
 
-// maxNesting is where encoding/json gives up.
+// maxNesting is the nesting depth beyond which encoding/json fails.
 const maxNesting = 10_000
 
-func blank(b []byte) []byte {
+// skipSpace removes white space from the front.
+func skipSpace(b []byte) []byte {
 	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\t' || b[0] == '\r') {
 		b = b[1:]
 	}
 	return b
 }
 
-// value takes one value off the front.
+// value removes one value from the front.
 func value(b []byte, depth int) (rest []byte, ok bool) {
 	if len(b) == 0 || depth > maxNesting {
 		return b, false
 	}
 	switch b[0] {
 	case '"':
-		return text(b[1:])
+		return quoted(b[1:])
 	case '{':
-		return members(blank(b[1:]), '}', depth+1)
+		return elements(skipSpace(b[1:]), '}', depth+1)
 	case '[':
-		return members(blank(b[1:]), ']', depth+1)
+		return elements(skipSpace(b[1:]), ']', depth+1)
 	case 't':
 		return literal(b, "true")
 	case 'f':
@@ -36,7 +37,7 @@ func value(b []byte, depth int) (rest []byte, ok bool) {
 	case 'n':
 		return literal(b, "null")
 	}
-	return numeral(b)
+	return number(b)
 }
 
 func literal(b []byte, word string) ([]byte, bool) {
@@ -46,28 +47,28 @@ func literal(b []byte, word string) ([]byte, bool) {
 	return b[len(word):], true
 }
 
-// members takes off what is between brackets; in braces each has a name.
-func members(b []byte, end byte, depth int) ([]byte, bool) {
+// elements removes the elements of an array or object, up to its end. The elements of an object have names.
+func elements(b []byte, end byte, depth int) ([]byte, bool) {
 	if len(b) > 0 && b[0] == end {
 		return b[1:], depth <= maxNesting
 	}
-	for ok := true; len(b) > 0; b = blank(b[1:]) {
+	for ok := true; len(b) > 0; b = skipSpace(b[1:]) {
 		if end == '}' {
 			if b[0] != '"' {
 				return b, false
 			}
-			if b, ok = text(b[1:]); !ok {
+			if b, ok = quoted(b[1:]); !ok {
 				return b, false
 			}
-			if b = blank(b); len(b) == 0 || b[0] != ':' {
+			if b = skipSpace(b); len(b) == 0 || b[0] != ':' {
 				return b, false
 			}
-			b = blank(b[1:])
+			b = skipSpace(b[1:])
 		}
 		if b, ok = value(b, depth); !ok {
 			return b, false
 		}
-		if b = blank(b); len(b) == 0 || b[0] != ',' {
+		if b = skipSpace(b); len(b) == 0 || b[0] != ',' {
 			break
 		}
 	}
@@ -77,8 +78,8 @@ func members(b []byte, end byte, depth int) ([]byte, bool) {
 	return b[1:], true
 }
 
-// text takes off the rest of a string. What its bytes mean is not looked at.
-func text(b []byte) ([]byte, bool) {
+// quoted removes the rest of a string from the front. It does not check whether the bytes are UTF-8.
+func quoted(b []byte) ([]byte, bool) {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '"':
@@ -110,7 +111,7 @@ func escape(b []byte) bool {
 	return false
 }
 
-func numeral(b []byte) ([]byte, bool) {
+func number(b []byte) ([]byte, bool) {
 	if b[0] == '-' {
 		b = b[1:]
 	}

@@ -2,236 +2,138 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"zombiezen.com/go/sqlite"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Promote makes queued jobs claimable whose time has come.
-func (s *Store) Promote(ctx context.Context, limit int) (promoted int, err error) {
-	if err := rule.Batch("promote", limit); err != nil {
-		return 0, err
-	}
-	err = s.writer.write(ctx, func(t *tx) (err error) {
-		promoted, err = promote(t, limit)
-		t.news.all = promoted > 0
+// Keep applies a change, all or nothing. A record that was changed since its version was read refuses the whole change.
+func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
+	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // CheckChange fills in their sources
+	if err := sqltext.CheckChange(&c); err != nil {
 		return err
-	})
-	if err != nil {
-		return 0, err
 	}
-	return promoted, nil
-}
-
-func promote(t *tx, limit int) (int, error) {
-	due, last := t.now, highest.job
-	if _, err := t.one("promote-bound", []any{t.now, limit - 1}, &due, &last); err != nil {
-		return 0, err
-	}
-	if _, err := t.exec("promote-ready", due, last); err != nil {
-		return 0, err
-	}
-	promoted, err := t.exec("promote-leave", due, last)
-	if err != nil {
-		return 0, err
-	}
-	back, err := t.bringBack(limit - promoted)
-	return promoted + back, err
-}
-
-// bringBack makes jobs claimable again that were set aside behind tags that are held no more.
-func (t *tx) bringBack(limit int) (back int, err error) {
-	for tag := ""; back < limit; {
-		if free, err := t.one("promote-aside", []any{t.now, tag}, &tag); err != nil || !free {
-			return back, err
-		}
-		last := highest.job
-		if _, err := t.one("promote-aside-bound", []any{tag, limit - back - 1}, &last); err != nil {
-			return back, err
-		}
-		if _, err := t.exec("promote-aside-ready", tag, last); err != nil {
-			return back, err
-		}
-		n, err := t.exec("promote-aside-leave", tag, last)
-		if err != nil {
-			return back, err
-		}
-		back += n
-	}
-	return back, nil
-}
-
-// Reclaim takes over batches that have expired.
-func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	err = s.writer.write(ctx, func(t *tx) (err error) {
-		leases, err = reclaim(t, c)
+	if err := s.checkDrafts(&c); err != nil {
 		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return leases, nil
-}
-
-func reclaim(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	silent, err := t.readLeases("lease-silent", t.now)
-	if err != nil || len(silent) == 0 {
-		return nil, err
-	}
-	cancelled, err := t.cancelled()
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range silent { // whole leases, until enough started jobs are among them
-		if len(leases) >= c.Limit {
-			break
-		}
-		taken, err := l.takeOver(t, c, cancelled)
-		if err != nil {
-			return nil, err
-		}
-		leases = append(leases, taken...)
-	}
-	return leases, nil
-}
-
-// cancelled are the jobs that somebody asked to stop.
-func (t *tx) cancelled() (jobs map[holdfast.ID]bool, err error) {
-	jobs = map[holdfast.ID]bool{}
-	err = t.rows("cancel-list", nil, func(st *sqlite.Stmt) error {
-		jobs[columnID(st, 0)] = true
-		return nil
-	})
-	return jobs, err
-}
-
-// takeOver sends back what never started, and puts the rest into a lease of the caller's. A job that somebody asked to cancel
-// is handed over although it never started: its settlement obeys the request, which a quiet way back would forget. Members
-// without facts stay: they are the audit's.
-func (l *lease) takeOver(t *tx, c holdfast.Claim, cancelled map[holdfast.ID]bool) (leases []holdfast.Lease, err error) {
-	batch := &lease{id: holdfast.NewID(), worker: c.Worker, lost: l.who(), claimed: l.claimed, expires: t.at(c.Lease)}
-	for i := range l.members {
-		m := &l.members[i]
-		facts := holdfast.Lease{}
-		if m.left, err = t.facts(m.job, &facts); err != nil {
-			return nil, err
-		}
-		if !m.left {
-			continue
-		}
-		taken := *m
-		taken.left = false
-		taken.token++
-		if !m.started && !cancelled[m.job] {
-			if err := l.sendBack(t, taken); err != nil {
-				return nil, err
+	err := s.writer.write(ctx, func(t *tx) error {
+		for i := range c.Listen { // first, so that the events of this change are heard
+			if err := t.setListener(&c.Listen[i]); err != nil {
+				return err
 			}
-			continue
 		}
-		batch.members = append(batch.members, taken)
-		leases = append(leases, batch.hand(facts, taken, t.now))
-	}
-	if len(leases) > 0 {
-		if err := t.begin(batch); err != nil {
-			return nil, err
+		for i := range c.Records {
+			if err := t.writeRecord(&c.Records[i]); err != nil {
+				return err
+			}
 		}
-	}
-	return leases, t.keep(l)
-}
-
-// hand is a job in its holder's hands.
-func (l *lease) hand(facts holdfast.Lease, m member, now int64) holdfast.Lease {
-	facts.Token, facts.Failures, facts.Crashes, facts.Interrupts, facts.Generation = m.token, m.failures, m.crashes, m.interrupts, m.generation
-	facts.Batch, facts.Worker, facts.Lost, facts.LeaseUntil, facts.AsOf = l.id, l.worker, l.lost, instant(l.expires), instant(now)
-	if m.started {
-		facts.StartedAt = instant(l.claimed)
-	}
-	return facts
-}
-
-// sendBack returns a job to its lane that its worker took and never started. That costs the job nothing.
-func (l *lease) sendBack(t *tx, m member) error {
-	t.news.all = true
-	if err := t.interrupted(m, l, "its worker went silent before it started"); err != nil {
-		return err
-	}
-	_, err := t.exec("ready-again", m.job, m.token, m.failures, m.crashes, m.interrupts+1, m.generation, t.now)
-	return err
-}
-
-// interrupted records that a job was taken from its worker through no fault of its own. Its token has grown, so that the
-// worker's own word comes too late.
-func (t *tx) interrupted(m member, l *lease, why string) error {
-	began := l.claimed
-	if !m.started {
-		began = t.now // a job that never started took no time
-	}
-	t.goesRound(&m.job, m.token, holdfast.ChargeInterrupt)
-	args := []any{m.job, m.token, m.generation, l.who(), began, t.now, holdfast.Queued, holdfast.ChargeInterrupt, 0, 0, t.now}
-	_, err := t.exec("settle-attempt", append(append(args, failureColumns(nil)...), why, nil)...)
-	return err
-}
-
-// facts reads what never changes about a job, if it is there.
-func (t *tx) facts(job holdfast.ID, into *holdfast.Lease) (found bool, err error) {
-	err = t.rows("facts", []any{job}, func(st *sqlite.Stmt) error {
-		found = true
-		readFacts(st, into)
+		if err := t.applyHolds(&c); err != nil {
+			return err
+		}
+		for i := range c.Events {
+			if err := t.addChangeEvent(&c.Events[i]); err != nil {
+				return err
+			}
+		}
+		for i := range c.Artifacts {
+			if err := t.artifact(&c.Artifacts[i]); err != nil {
+				return err
+			}
+		}
+		if len(c.Enqueue) > 0 {
+			return t.enqueueAll(c.Enqueue)
+		}
 		return nil
 	})
-	return found, err
+	if err == nil && slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == weightRoom }) {
+		s.planner.expireWeights()
+	}
+	return err
 }
 
-// Expire hands out queued jobs whose expiry has passed.
-func (s *Store) Expire(ctx context.Context, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if err := c.Check(); err != nil {
-		return nil, err
+// checkDrafts refuses drafts that cannot be stored, or for which the disk has no space.
+func (s *Store) checkDrafts(c *holdfast.Change) (err error) {
+	if len(c.Enqueue)+len(c.Deliver) == 0 {
+		return nil
 	}
-	err = s.writer.write(ctx, func(t *tx) (err error) {
-		leases, err = expire(t, c)
-		return err
-	})
+	enqueue, err := prepareAll(c.Enqueue, rule.Drafts)
 	if err != nil {
-		return nil, err
-	}
-	return leases, nil
-}
-
-func expire(t *tx, c holdfast.Claim) (leases []holdfast.Lease, err error) {
-	if _, err := t.exec("expire-ended", t.now); err != nil {
-		return nil, err
-	}
-	batch := &lease{id: holdfast.NewID(), worker: c.Worker, claimed: t.now, expires: t.at(c.Lease)}
-	err = t.rows("expire-queued", []any{t.now, c.Limit}, func(st *sqlite.Stmt) error {
-		batch.members = append(batch.members, member{job: columnID(st, 1), token: st.ColumnInt(2) + 1, failures: st.ColumnInt(3), crashes: st.ColumnInt(4),
-			interrupts: st.ColumnInt(5), generation: st.ColumnInt(6)})
-		return nil
-	})
-	if err != nil || len(batch.members) == 0 {
-		return nil, err
-	}
-	for _, m := range batch.members {
-		if err := t.leaveQueue(m.job); err != nil {
-			return nil, err
-		}
-		facts := holdfast.Lease{}
-		if _, err := t.facts(m.job, &facts); err != nil {
-			return nil, err
-		}
-		leases = append(leases, batch.hand(facts, m, t.now))
-	}
-	return leases, t.begin(batch)
-}
-
-// leaveQueue takes a queued job out of wherever it waits.
-func (t *tx) leaveQueue(job holdfast.ID) error {
-	if left, err := t.exec("ready-drop", job); left > 0 || err != nil {
 		return err
 	}
-	_, err := t.exec("later-drop", job)
+	deliver, err := prepareAll(c.Deliver, rule.Deliveries)
+	if err != nil {
+		return err
+	}
+	c.Enqueue, c.Deliver = append(enqueue, deliver...), nil
+	return s.space.check()
+}
+
+// writeRecord writes or deletes one record, if its version is still the one that the caller read.
+func (t *tx) writeRecord(r *holdfast.Record) (err error) {
+	var kept int
+	switch {
+	case r.Body == nil && r.Version == 0:
+		there, err := t.one("find_record", []any{r.Room, r.Name})
+		if err != nil || !there {
+			return err
+		}
+	case r.Body == nil:
+		kept, err = t.exec("delete_record", r.Room, r.Name, r.Version)
+	case r.Version == 0:
+		kept, err = t.exec("insert_record", r.Room, r.Name, r.Body, t.now)
+	default:
+		kept, err = t.exec("update_record", r.Room, r.Name, r.Body, t.now, r.Version)
+	}
+	if err == nil && kept == 0 {
+		err = rule.RecordChanged(r.Room, r.Name)
+	}
 	return err
+}
+
+// applyHolds lifts holds, places holds and makes deposits, in this order: a hold that one change lifts and places is in
+// force after it.
+func (t *tx) applyHolds(c *holdfast.Change) error {
+	for _, h := range c.Lift {
+		if _, err := t.liftHold(h); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.Place {
+		if err := t.placeHold(h); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.Deposits {
+		if err := t.deposit(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addChangeEvent appends an event of a change to the story of a job or of another subject.
+func (t *tx) addChangeEvent(e *holdfast.Event) error {
+	if e.Job.IsZero() {
+		return t.addEvent(e)
+	}
+	job, err := t.findJob(holdfast.Intervention{Job: e.Job})
+	if err != nil {
+		return err
+	}
+	return t.addJobEvent(holdfast.Intervention{Job: e.Job, Actor: e.Actor, Reason: e.Reason, Request: e.Request}, e.Name, job.token, job.generation)
+}
+
+// addSubjectEvent appends an event to the story of a subject that is not a job.
+func (t *tx) addSubjectEvent(subject, name, actor, reason string) error {
+	return t.addEvent(&holdfast.Event{Subject: subject, Name: name, Actor: actor, Reason: reason})
+}
+
+func (t *tx) addEvent(e *holdfast.Event) error {
+	if _, err := t.exec("subject_event_add", e.Subject, t.now, e.Name, e.Actor, nullIfEmpty(clean(e.Reason)), e.Generation, nullIfEmpty(clean(e.Request))); err != nil {
+		return err
+	}
+	t.emitStoryLine()
+	return nil
 }

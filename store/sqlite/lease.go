@@ -8,48 +8,50 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// A lease is one batch, as its row says in this transaction.
-type lease struct {
+// A batch is the jobs that were claimed together, as their row in holdfast_lease describes them in this transaction.
+type batch struct {
 	id           holdfast.ID
-	worker, lost string
+	worker, lost string // the worker that has the batch; the worker that lost it before, or empty
 	claimed      int64
 	expires      int64
 	members      []member
-	next         int // where the search for a member begins: they are settled much in the order in which they were claimed
+	searchFrom   int // where find begins: members are settled roughly in the order in which they were claimed
 }
 
-// A member is a job in a batch, with the counters that travel with it.
+// A member is a job of a batch, with the counters that the batch row carries for it.
 type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
-	left                                             bool  // in this call
-	began                                            int64 // when the attempt began that ended in this call
+	removed                                          bool  // removed from the batch in this call
+	began                                            int64 // when the attempt started that ended in this call
 }
 
-// who is the worker in whose hands the attempt was.
-func (l *lease) who() string {
-	if l.lost != "" {
-		return l.lost
+// attemptWorker returns the worker that made the attempt: for a reclaimed batch the lost worker.
+func (b *batch) attemptWorker() string {
+	if b.lost != "" {
+		return b.lost
 	}
-	return l.worker
+	return b.worker
 }
 
-// find is the member that a job is, or nil.
-func (l *lease) find(job holdfast.ID) *member {
-	for i := range l.members {
-		at := (l.next + i) % len(l.members)
-		if m := &l.members[at]; m.job == job && !m.left {
-			l.next = at + 1
+// find returns the member for a job, or nil.
+func (b *batch) find(job holdfast.ID) *member {
+	for i := range b.members {
+		at := (b.searchFrom + i) % len(b.members)
+		if m := &b.members[at]; m.job == job && !m.removed {
+			b.searchFrom = at + 1
 			return m
 		}
 	}
 	return nil
 }
 
-// held is the member with this very token in this very lease, or nil: the fence.
-func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
-	l, err := t.lease(batch)
+// heldMember is the fence. It returns the member of this batch for this job with this token, or nil if the caller's
+// lease has ended: the batch row is gone, the job is no longer in it, or the job has a newer token. The row is read in
+// the write transaction that also settles the job, so a worker that has lost its lease cannot change anything.
+func (t *tx) heldMember(batch, job holdfast.ID, token int) (*batch, *member, error) {
+	l, err := t.batch(batch)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,26 +61,26 @@ func (t *tx) held(batch, job holdfast.ID, token int) (*lease, *member, error) {
 	return l, nil, nil
 }
 
-// lease reads a lease, once per call. One that is not there has no members.
-func (t *tx) lease(id holdfast.ID) (*lease, error) {
-	if l := t.leases[id]; l != nil {
+// batch returns a batch, and reads it once per call. A batch that does not exist has no members.
+func (t *tx) batch(id holdfast.ID) (*batch, error) {
+	if l := t.batches[id]; l != nil {
 		return l, nil
 	}
-	found, err := t.readLeases("lease-find", id)
+	found, err := t.readBatches("lease_find", id)
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, &lease{id: id})
-	if t.leases == nil {
-		t.leases = map[holdfast.ID]*lease{}
+	found = append(found, &batch{id: id})
+	if t.batches == nil {
+		t.batches = map[holdfast.ID]*batch{}
 	}
-	t.leases[id] = found[0]
+	t.batches[id] = found[0]
 	return found[0], nil
 }
 
-func (t *tx) readLeases(name string, arg any) (all []*lease, err error) {
+func (t *tx) readBatches(name string, arg any) (all []*batch, err error) {
 	err = t.rows(name, []any{arg}, func(st *sqlite.Stmt) error {
-		l := &lease{id: columnID(st, 0), worker: st.ColumnText(1), lost: st.ColumnText(2), claimed: st.ColumnInt64(3), expires: st.ColumnInt64(4)}
+		l := &batch{id: columnID(st, 0), worker: st.ColumnText(1), lost: st.ColumnText(2), claimed: st.ColumnInt64(3), expires: st.ColumnInt64(4)}
 		jobs := make([]byte, st.ColumnLen(5))
 		st.ColumnBytes(5, jobs)
 		l.members = readMembers(jobs, st.ColumnText(6))
@@ -88,7 +90,8 @@ func (t *tx) readLeases(name string, arg any) (all []*lease, err error) {
 	return all, err
 }
 
-// readMembers reads the two aligned columns of a lease. If they are not aligned nobody can tell who is in it, and nobody is.
+// readMembers reads the two aligned columns of a batch row. If they are not aligned, it cannot be known which counters
+// belong to which job, and the result is nil.
 func readMembers(jobs []byte, text string) []member {
 	members := make([]member, len(jobs)/len(holdfast.ID{}))
 	for i := range members {
@@ -114,13 +117,13 @@ func readMembers(jobs []byte, text string) []member {
 	return members
 }
 
-// columns are the members that are left, as a lease's row keeps them.
-func (l *lease) columns() (jobs []byte, text string) {
-	jobs = make([]byte, 0, len(l.members)*len(holdfast.ID{}))
-	list := append(make([]byte, 0, len(l.members)*16), '[')
-	for i := range l.members {
-		m, started := &l.members[i], 0
-		if m.left {
+// columns returns the remaining members as the columns of the batch row.
+func (b *batch) columns() (jobs []byte, text string) {
+	jobs = make([]byte, 0, len(b.members)*len(holdfast.ID{}))
+	list := append(make([]byte, 0, len(b.members)*16), '[')
+	for i := range b.members {
+		m, started := &b.members[i], 0
+		if m.removed {
 			continue
 		}
 		if m.started {
@@ -140,28 +143,28 @@ func (l *lease) columns() (jobs []byte, text string) {
 	return jobs, string(append(list, ']'))
 }
 
-// begin writes a new lease.
-func (t *tx) begin(l *lease) error {
+// insertBatch writes the row of a new batch, and emits the events of its members.
+func (t *tx) insertBatch(l *batch) error {
 	name := holdfast.EventProcessing
 	if l.lost != "" {
 		name = holdfast.EventReclaimed
 	}
-	if t.ears.hear(name) {
+	if t.listened.includes(name) {
 		for i := range l.members {
-			t.happened(name, &l.members[i].job, l.members[i].token)
+			t.emit(name, &l.members[i].job, l.members[i].token)
 		}
 	}
 	jobs, members := l.columns()
-	_, err := t.exec("lease-add", l.id, l.worker, orNull(l.lost), l.claimed, l.expires, jobs, members)
+	_, err := t.exec("lease_add", l.id, l.worker, nullIfEmpty(l.lost), l.claimed, l.expires, jobs, members)
 	return err
 }
 
-// keep makes the row of a lease match who is left in it. It goes with the last one.
-func (t *tx) keep(l *lease) (err error) {
+// saveBatch writes the remaining members of a batch. The row is deleted with the last member.
+func (t *tx) saveBatch(l *batch) (err error) {
 	if jobs, members := l.columns(); len(jobs) > 0 {
-		_, err = t.exec("lease-shrink", l.id, jobs, members)
+		_, err = t.exec("lease_update", l.id, jobs, members)
 	} else {
-		_, err = t.exec("lease-drop", l.id)
+		_, err = t.exec("lease_drop", l.id)
 	}
 	return err
 }

@@ -10,47 +10,47 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// migrate leads the schema from whatever version it has to this binary's, all steps in one transaction. The version has a
-// table of its own, as on PostgreSQL: the user_version pragma belongs to the application whose tables share the file.
+// migrate migrates the schema from its present version to this binary's, all steps in one transaction. The version is
+// in a table, as on PostgreSQL: the user_version pragma belongs to the application whose tables may share the file.
 func migrate(s *session) (err error) {
 	steps := sqltext.Migrations("sqlite")
 	version, err := schemaVersion(s)
 	if err != nil || version == len(steps) {
 		return err
 	}
-	if err := s.run("BEGIN IMMEDIATE"); err != nil {
+	if err := s.runScript("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil && !s.conn.AutocommitEnabled() {
-			_ = s.run("ROLLBACK")
+			_ = s.runScript("ROLLBACK")
 		}
 	}()
-	// Somebody else may have been faster: the version counts that holds under the lock.
+	// Another process may have been faster: only the version that is read under the lock counts.
 	if version, err = schemaVersion(s); err != nil {
 		return err
 	}
-	if err := s.run("CREATE TABLE IF NOT EXISTS holdfast_migration (version INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT"); err != nil {
+	if err := s.runScript("CREATE TABLE IF NOT EXISTS holdfast_migration (version INTEGER PRIMARY KEY, at INTEGER NOT NULL) STRICT"); err != nil {
 		return err
 	}
 	for ; version < len(steps); version++ {
-		if err := s.run(steps[version]); err != nil {
+		if err := s.runScript(steps[version]); err != nil {
 			return fmt.Errorf("schema step %d: %w", version+1, err)
 		}
-		if err := s.run(fmt.Sprintf("INSERT INTO holdfast_migration (version, at) VALUES (%d, %d)", version+1, time.Now().UnixMicro())); err != nil {
+		if err := s.runScript(fmt.Sprintf("INSERT INTO holdfast_migration (version, at) VALUES (%d, %d)", version+1, time.Now().UnixMicro())); err != nil {
 			return err
 		}
 	}
-	return s.run("COMMIT")
+	return s.runScript("COMMIT")
 }
 
-// schemaVersion reads how far the schema has come, and refuses one that this binary does not know.
+// schemaVersion returns the version of the schema, and refuses one that this binary does not know.
 func schemaVersion(s *session) (int, error) {
-	there, err := s.ask("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'")
+	there, err := s.queryValue("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'")
 	if err != nil || there == "0" {
 		return 0, err
 	}
-	text, err := s.ask("SELECT coalesce(max(version), 0) FROM holdfast_migration")
+	text, err := s.queryValue("SELECT coalesce(max(version), 0) FROM holdfast_migration")
 	if err != nil {
 		return 0, err
 	}
@@ -61,22 +61,22 @@ func schemaVersion(s *session) (int, error) {
 	return version, nil
 }
 
-// How long a lock that somebody else has is waited for: by a call, which must not give up lightly, and by whoever opens the
-// store, which wants to know soon.
+// How long to wait for a lock that another process holds: a call waits long before it fails, and Open reports the
+// problem sooner.
 const (
-	longest = 30 * time.Second
-	opening = 10 * time.Second
+	callLockWait = 30 * time.Second
+	openLockWait = 10 * time.Second
 )
 
-// patiently repeats an action of opening while somebody else has the lock.
-func patiently(ctx context.Context, act func() error) error {
+// retryWhileBusy repeats a step of opening while another process holds the lock.
+func retryWhileBusy(ctx context.Context, act func() error) error {
 	pause, start := time.Duration(0), time.Now()
 	for {
 		err := act()
-		if !busy(err) || time.Since(start) > opening {
+		if !busy(err) || time.Since(start) > openLockWait {
 			return err
 		}
-		pause = longer(pause)
+		pause = nextPause(pause)
 		select {
 		case <-ctx.Done():
 			return err
@@ -85,9 +85,9 @@ func patiently(ctx context.Context, act func() error) error {
 	}
 }
 
-// longer is the next pause between two tries for a lock: from about a millisecond to about fifty, never twice the same, so
-// that processes that collided once do not collide for ever.
-func longer(pause time.Duration) time.Duration {
+// nextPause returns the next pause between two tries for a lock: from about one millisecond to about fifty, with
+// jitter, so that processes that collided once do not keep colliding.
+func nextPause(pause time.Duration) time.Duration {
 	next := min(max(2*pause, time.Millisecond), 40*time.Millisecond)
 	return next - next/4 + rand.N(next/2)
 }

@@ -1,8 +1,17 @@
-// Package sqlite is the store on one SQLite file.
+// Package sqlite implements the store on one SQLite file.
 //
-// One goroutine owns the connection that writes. Whatever calls are waiting when it comes round are folded into one
-// transaction, and each is answered after that transaction is on disk (synchronous=FULL): the more callers, the fewer
-// syncs each of them pays for. Several processes may share the file; each has a writer of its own, and they take turns.
+// One goroutine owns the connection that writes. It puts all calls that are waiting into one transaction (group commit)
+// and answers each of them after that transaction is on disk (synchronous=FULL). The more callers wait, the fewer syncs
+// each of them pays for. Several processes may share the file: each has its own writer, and the writers take turns at
+// SQLite's write lock.
+//
+// Claims, conclusions and purges read on connections beside the writer and pass what they found to the writer as a
+// proposal. The writer compares the proposal with the rows in its own transaction and acts only on what is unchanged.
+//
+// The facts of a job (kind, queue, arguments and so on) are written once, in holdfast_job. One narrow row says where
+// the job is and carries its counters: a row of holdfast_ready (claimable), a row of holdfast_later (waits for its
+// time, behind a held tag, or for members of its group), a member of a batch in holdfast_lease (processing), or a row
+// of holdfast_finished (ended).
 package sqlite
 
 import (
@@ -19,81 +28,82 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// oldest is the first release of SQLite in which a WAL file cannot be damaged by two processes that checkpoint at once.
-const oldest = 3_051_003
+// minSQLite is the first SQLite release in which two processes that checkpoint at the same time cannot damage the WAL
+// file.
+const minSQLite = 3_051_003
 
-// Config says where the jobs are.
+// Config tells Open which file to use and how.
 type Config struct {
-	Path  string           // the file; made when it is not there, its directory is not
-	Clock func() time.Time // the store's clock; time.Now when nil
-	// MinFree is how many bytes of its file system the store leaves free: with less it takes no new jobs, and those it has can be
-	// worked off. 64 MiB when zero; below zero there is no limit.
+	Path  string           // the file; Open creates it if it does not exist, but not its directory
+	Clock func() time.Time // the store's clock; nil means time.Now
+	// MinFree is how many bytes of its file system the store leaves free. With less, the store refuses new jobs; the
+	// jobs that it has can still run. Zero means 64 MiB, a negative value means no limit.
 	MinFree int64
-	// Trace hears the name of every statement, or its text where it has none, before it runs on the connection that writes. It
-	// is for tests that end the process between two statements; nil is off.
+	// Trace, if not nil, is called with the name of each statement (or with its text if it has no name) before the
+	// statement runs on the writing connection. Tests use it to end the process between two statements.
 	Trace func(statement string)
 }
 
-// A Store keeps jobs in one SQLite file.
+// A Store keeps jobs in one SQLite file. All of its methods are safe for concurrent use.
 type Store struct {
 	*inspect.Inspector
 	writer *writer
-	bell   *bell
+	waker  *waker
 	reader *reader
-	claims *reader // one connection: claims look one after the other, and never wait for somebody who inspects
+	claims *reader // one connection, so that claims plan one after the other and never wait for an inspection
 	clock  func() time.Time
 
-	plan  *planner
-	space *space
+	planner *claimPlanner
+	space   *diskSpace
 
-	concluding sync.Mutex
-	attended   holdfast.ID // how far attended groups were looked at, while there are more than one step takes
+	concludeMu     sync.Mutex
+	concludeCursor holdfast.ID // the last flagged group that Conclude has read; zero when the next step begins at the first
 
-	ending sync.Once
-	ended  error
+	closeOnce sync.Once
+	closeErr  error
 }
 
 var _ holdfast.Store = (*Store)(nil)
 
-// Open opens the file, makes it when it is not there, and brings its schema up to date. Many processes may do so at once.
-// Every refusal is one line that says what to do.
+// Open opens the file, creates it if it does not exist, and migrates its schema. Many processes may open the same file
+// at the same time. An error is one line that says what to do.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := checkPath(cfg.Path); err != nil {
 		return nil, err
 	}
-	if sqlite.VersionNumber < oldest {
+	if sqlite.VersionNumber < minSQLite {
 		return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the SQLite linked into this program is older than 3.51.3 and can damage a shared file: build with a newer one"}
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	first, err := prepare(ctx, cfg)
+	first, err := openFirst(ctx, cfg)
 	if err != nil {
 		return nil, explain(err)
 	}
-	known := newLanes()
-	s := &Store{clock: cfg.Clock, plan: &planner{lanes: known}, bell: newBell(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
-	s.space = newSpace(cfg)
-	s.writer = newWriter(cfg, s.bell, known, first)
-	s.bell.begin = s.writer.ring
+	known := newLaneCache()
+	s := &Store{clock: cfg.Clock, planner: &claimPlanner{lanes: known}, waker: newWaker(), reader: newReader(cfg.Path, readers), claims: newReader(cfg.Path, 1)}
+	s.space = newDiskSpace(cfg)
+	s.writer = newWriter(cfg, s.waker, known, first)
+	s.waker.onFirstWaiter = s.writer.signal
 	s.Inspector = inspect.New(&querier{s}, inspect.SQLite)
 	go s.writer.loop()
 	return s, nil
 }
 
-// Close waits for the calls under way, then lets go of the file. Calls after it are refused.
+// Close waits for the calls in progress and closes the file. Later calls return ErrUnavailable.
 func (s *Store) Close() error {
-	s.ending.Do(func() {
-		s.bell.close()
-		s.ended = errors.Join(s.reader.close(), s.claims.close(), s.writer.close())
+	s.closeOnce.Do(func() {
+		s.waker.close()
+		s.closeErr = errors.Join(s.reader.close(), s.claims.close(), s.writer.close())
 	})
-	return explain(s.ended)
+	return explain(s.closeErr)
 }
 
-// now is the store's clock, in microseconds since 1970.
+// now returns the store's time, to the microsecond, as it is stored.
 func (s *Store) now() time.Time { return instant(s.clock().UnixMicro()) }
 
-// checkPath refuses what SQLite would only call "unable to open", or would take for something other than a file.
+// checkPath refuses paths that SQLite would report only as "unable to open" or would not treat as a file.
 func checkPath(path string) error {
 	if path == "" || path == ":memory:" {
 		return invalid("no database file given: jobs must survive the process, so name a file")
@@ -103,11 +113,11 @@ func checkPath(path string) error {
 	}
 	switch info, err := os.Stat(filepath.Dir(path)); {
 	case errors.Is(err, fs.ErrNotExist):
-		return unavailable("the database cannot be opened because its directory does not exist: create it, or name another", err)
+		return unavailable("the database cannot be opened because its directory does not exist: create it, or name another path", err)
 	case err != nil:
 		return unavailable("the database cannot be opened because its directory cannot be read: check the permissions", err)
 	case !info.IsDir():
-		return unavailable("the database cannot be opened because a part of its path is a file: name another", nil)
+		return unavailable("the database cannot be opened because a part of its path is a file: name another path", nil)
 	}
 	return nil
 }
@@ -116,44 +126,46 @@ func unavailable(message string, cause error) error {
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: message, Cause: cause}
 }
 
-// private is the mode of every file that the store makes: only its user reads and writes it, because arguments of jobs hold secrets. SQLite
-// gives the log and the index beside the file the file's own mode.
-const private fs.FileMode = 0o600
+// privateMode is the mode of every file that the store creates: only its user may read and write it, because the
+// arguments of jobs can contain secrets. SQLite gives the WAL and its index the mode of the database file.
+const privateMode fs.FileMode = 0o600
 
-// create makes an empty file when there is none. SQLite would make it readable by every user of the machine. A file that exists is not opened:
-// closing it again would end the locks that other connections of this process have on it.
-func create(path string) error {
+// createFile creates an empty file if there is none. SQLite would create it readable by every user of the machine. An
+// existing file is not opened: closing it again would release the locks that other connections of this process hold on
+// it.
+func createFile(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil // the first connection says what is wrong with it
+		return nil // any other problem is reported by the first connection
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, private)
-	if errors.Is(err, fs.ErrExist) { // another process was faster, or it is a symbolic link whose target does not exist yet
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, privateMode)
+	if errors.Is(err, fs.ErrExist) { // another process was faster, or it is a symbolic link to a file that does not exist yet
 		if _, err = os.Stat(path); err == nil {
 			return nil
 		}
-		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, private)
+		file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, privateMode)
 	}
 	if err != nil {
-		return unavailable("the database cannot be made there: check the permissions of its directory", err)
+		return unavailable("the database file cannot be created: check the permissions of its directory", err)
 	}
 	return file.Close()
 }
 
-// prepare opens the first connection and makes the file ready for all others.
-func prepare(ctx context.Context, cfg Config) (*session, error) {
-	if err := create(cfg.Path); err != nil {
+// openFirst opens the first connection and prepares the file for all others: it checks the file for damage, turns on
+// the write-ahead log, migrates the schema and checks that the file can be written.
+func openFirst(ctx context.Context, cfg Config) (*session, error) {
+	if err := createFile(cfg.Path); err != nil {
 		return nil, err
 	}
 	var first *session
-	err := patiently(ctx, func() (err error) {
+	err := retryWhileBusy(ctx, func() (err error) {
 		first, err = connect(cfg, sqlite.OpenReadWrite|sqlite.OpenCreate)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(*session) error{examine, remember, migrate, writable} {
-		if err := patiently(ctx, func() error { return step(first) }); err != nil {
+	for _, step := range []func(*session) error{checkDamage, enableWAL, migrate, checkWritable} {
+		if err := retryWhileBusy(ctx, func() error { return step(first) }); err != nil {
 			_ = first.close()
 			return nil, err
 		}
@@ -161,15 +173,16 @@ func prepare(ctx context.Context, cfg Config) (*session, error) {
 	return first, nil
 }
 
-// connect opens one connection for writing. It syncs at every commit: what was acknowledged survives the machine.
+// connect opens one connection for writing. It syncs at every commit, so acknowledged work survives a crash of the
+// machine.
 func connect(cfg Config, flags sqlite.OpenFlags) (*session, error) {
 	conn, err := sqlite.OpenConn(cfg.Path, flags)
 	if err != nil {
 		return nil, err
 	}
-	conn.SetBusyTimeout(0) // whoever waits for a lock here waits in Go, where a context can end it
+	conn.SetBusyTimeout(0) // callers wait for locks in Go, where a context can end the wait
 	s := &session{conn: conn, prepared: map[string]*sqlite.Stmt{}, trace: cfg.Trace}
-	err = s.run(`PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;
+	err = s.runScript(`PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;
 		PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA trusted_schema = OFF`)
 	if err != nil {
 		_ = conn.Close()
@@ -178,11 +191,12 @@ func connect(cfg Config, flags sqlite.OpenFlags) (*session, error) {
 	return s, nil
 }
 
-// small is the size up to which a file is checked for damage at every start. The audit checks larger ones on request.
-const small = 1000 // pages
+// quickCheckPages is the size up to which a file is checked for damage each time it is opened. The integrity check
+// (holdfast doctor) checks larger files on request.
+const quickCheckPages = 1000 // pages
 
-// examine refuses a damaged file while nothing depends on it yet.
-func examine(s *session) error {
+// checkDamage refuses a damaged file before anything depends on it.
+func checkDamage(s *session) error {
 	var pages int
 	st, _, err := s.conn.PrepareTransient("PRAGMA page_count")
 	if err != nil {
@@ -191,32 +205,32 @@ func examine(s *session) error {
 	if found, err := st.Step(); err == nil && found {
 		pages = st.ColumnInt(0)
 	}
-	if err := st.Finalize(); err != nil || pages > small {
+	if err := st.Finalize(); err != nil || pages > quickCheckPages {
 		return err
 	}
-	verdict, err := s.ask("PRAGMA quick_check(1)")
+	verdict, err := s.queryValue("PRAGMA quick_check(1)")
 	if err == nil && verdict != "ok" {
-		return unavailable(advice[sqlite.ResultCorrupt], errors.New(verdict))
+		return unavailable(messages[sqlite.ResultCorrupt], errors.New(verdict))
 	}
 	return err
 }
 
-// remember turns the write-ahead log on, for good.
-func remember(s *session) error {
-	mode, err := s.ask("PRAGMA journal_mode")
+// enableWAL turns on the write-ahead log. SQLite stores the setting in the file.
+func enableWAL(s *session) error {
+	mode, err := s.queryValue("PRAGMA journal_mode")
 	if err == nil && mode != "wal" {
-		mode, err = s.ask("PRAGMA journal_mode = WAL")
+		mode, err = s.queryValue("PRAGMA journal_mode = WAL")
 	}
 	if err == nil && mode != "wal" {
-		return unavailable("the database cannot keep a write-ahead log where it is: move the file to a local disk", nil)
+		return unavailable("SQLite cannot use a write-ahead log where the database file is: move the file to a local disk", nil)
 	}
 	return err
 }
 
-// writable refuses a file that can only be read, before the first call finds out: SQLite itself complains at the first change
-// only. A lock that somebody else has is proof enough.
-func writable(s *session) error {
-	err := s.run("DELETE FROM holdfast_migration WHERE version < 0")
+// checkWritable refuses a read-only file at opening, because SQLite reports it only at the first change. A lock that
+// another connection holds also proves that the file can be written.
+func checkWritable(s *session) error {
+	err := s.runScript("DELETE FROM holdfast_migration WHERE version < 0")
 	if busy(err) {
 		return nil
 	}

@@ -39,7 +39,7 @@ func run(t testing.TB, conn *zombiezen.Conn, text string) {
 	}
 }
 
-// written makes a store with one job in it, and closes it.
+// written creates a store with one job, and closes it.
 func written(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.db")
@@ -196,13 +196,13 @@ func count(t testing.TB, store *sqlite.Store, state holdfast.State) (n int) {
 func healthy(t testing.TB, store *sqlite.Store) {
 	t.Helper()
 	if findings, err := store.Audit(context.Background()); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("integrity check: %v %v", findings, err)
 	}
 }
 
 func TestAClosedStoreRefusesAndLeavesNothingRunning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
-	synctest.Test(t, func(t *testing.T) { // which fails when a goroutine is left
+	synctest.Test(t, func(t *testing.T) { // fails if a goroutine is left
 		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func TestAClosedStoreRefusesAndLeavesNothingRunning(t *testing.T) {
 	})
 }
 
-// modes are the modes of the files of a store, by the end of their names.
+// modes returns the modes of the files of a store, by the suffix of their names.
 func modes(t testing.TB, path string) map[string]os.FileMode {
 	t.Helper()
 	files, err := filepath.Glob(path + "*")
@@ -245,7 +245,7 @@ func modes(t testing.TB, path string) map[string]os.FileMode {
 
 func TestTheFilesOfAStoreAreForTheirUserAlone(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // where files inherit who may read them
+		return // files inherit their permissions there
 	}
 	v := newVault(t)
 	v.enqueue(3)

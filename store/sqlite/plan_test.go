@@ -12,221 +12,221 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// plans is the table of how statements reach their rows. A new statement gets a line here.
+// plans is the table of how statements find their rows. A new statement needs a line here.
 var plans = storetest.Plans{
 	Want: map[string]string{
-		"begin": "", "look": "", "commit": "", "rollback": "", "savepoint": "", "savepoint-undo": "", "savepoint-release": "", "data-version": "",
+		"begin": "", "begin_read": "", "commit": "", "rollback": "", "savepoint": "", "savepoint_rollback": "", "savepoint_release": "", "data_version": "",
 
-		"lane-find": "", "lane-add": "", "lane-list": "", "claim-kinds": "", "present": "", "absent": "", "kind-keep": "",
-		"hold-find": "", "hold-add": "", "hold-level": "", "hold-drop": "",
+		"lane_find": "", "lane_add": "", "lane_list": "", "kind_read": "", "upsert_worker": "", "delete_worker": "", "declare_kind": "",
+		"hold_find": "", "hold_place": "", "hold_set_level": "", "hold_lift": "",
 
-		"idempotency-add": "", "unique-add": "", "job-add": "", "ready-add": "", "later-add": "", "expiry-add": "",
-		"idempotency-find": "idempotency(owner,key)",
-		"idempotency-bind": "idempotency(owner,key)",
-		"unique-find":      "unique(owner,kind,key)",
+		"idempotency_add": "", "unique_add": "", "job_add": "", "ready_add": "", "later_add": "", "expiry_add": "",
+		"idempotency_find": "idempotency(owner,key)",
+		"idempotency_bind": "idempotency(owner,key)",
+		"unique_find":      "unique(owner,kind,key)",
 
-		"claim-shares":     "record(room)",
-		"claim-lines":      "ready(lane)",
-		"claim-probe":      "ready(lane)",
-		"claim-priorities": "ready(lane)",
-		"claim-live":       "lease(all)",
-		"claim-lanes":      "job(id)",
-		"claim-aside":      "ready(lane,priority,job) job(id)",
+		"read_weights":      "record(room)",
+		"find_lines":        "ready(lane)",
+		"probe_lines":       "ready(lane)",
+		"find_priorities":   "ready(lane)",
+		"read_live_members": "lease(all)",
+		"find_job_lanes":    "job(id)",
+		"set_aside":         "ready(lane,priority,job) job(id)",
 
-		"claim-peek":   "ready(lane,priority,job) job(id)",
-		"claim-stands": "ready(lane)",
-		"claim-facts":  "job(id) carry(job)",
-		"claim-read":   "ready(lane,priority,job) job(id) carry(job)",
-		"claim-stand":  "ready(lane,priority,job)",
-		"claim-leave":  "ready(lane,priority,job)",
-		"facts":        "job(id) carry(job)",
+		"peek":               "ready(lane,priority,job) job(id)",
+		"read_ready_rows":    "ready(lane)",
+		"read_facts":         "job(id) carry(job)",
+		"read_ready_jobs":    "ready(lane,priority,job) job(id) carry(job)",
+		"read_ready_range":   "ready(lane,priority,job)",
+		"delete_ready_range": "ready(lane,priority,job)",
+		"job_facts":          "job(id) carry(job)",
 
-		"lease-add":    "",
-		"lease-find":   "lease(id)",
-		"lease-shrink": "lease(id)",
-		"lease-drop":   "lease(id)",
-		"lease-of":     "lease(all)",
-		"lease-silent": "lease(all) sorted",
-		"renew-lease":  "lease(id)",
-		"cancel-list":  "cancel(all)",
+		"lease_add":          "",
+		"lease_find":         "lease(id)",
+		"lease_update":       "lease(id)",
+		"lease_drop":         "lease(id)",
+		"find_leases_of_job": "lease(all)",
+		"lease_expired":      "lease(all) sorted",
+		"lease_renew":        "lease(id)",
+		"cancel_list":        "cancel(all)",
 
-		"settle-complete": "", "settle-finish": "", "settle-attempt": "", "later-again": "", "note-progress": "", "note-checkpoint": "",
-		"settle-any":       "cancel(first) unique(first)",
-		"settle-cancel":    "cancel(job)",
-		"settle-said":      "attempt(job,token) finished(job)",
-		"attempt-fold":     "attempt(job,token)",
-		"attempt-stands":   "attempt(job,token)",
-		"settle-late":      "job(id)",
-		"ready-again":      "job(id)",
-		"later-wait-again": "job(id)",
-		"unique-free":      "unique(owner,kind,key) job(id)",
+		"finish_complete": "", "finish": "", "attempt_add": "", "return_to_later": "", "save_progress": "", "save_checkpoint": "",
+		"check_settle_needs":    "cancel(first) unique(first)",
+		"cancel_drop":           "cancel(job)",
+		"find_settled":          "attempt(job,token) finished(job)",
+		"take_released_attempt": "attempt(job,token)",
+		"merge_releases":        "attempt(job,token)",
+		"late_add":              "job(id)",
+		"return_to_ready":       "job(id)",
+		"return_to_waiting":     "job(id)",
+		"unique_free":           "unique(owner,kind,key) job(id)",
 
-		"deadline-add": "", "error-group-add": "", "error-group-tally": "", "tally-add": "",
-		"error-group-of":     "job(id)",
-		"error-group-find":   "error_group(fingerprint)",
-		"error-group-again":  "error_group(fingerprint)",
-		"error-group-turn":   "error_group(fingerprint)",
-		"error-group-triage": "error_group(fingerprint)",
+		"deadline_add": "", "error_group_add": "", "add_error_counts": "", "add_trend_counts": "",
+		"find_failed_jobs":    "job(id)",
+		"find_error_group":    "error_group(fingerprint)",
+		"add_failures":        "error_group(fingerprint)",
+		"change_error_status": "error_group(fingerprint)",
+		"triage":              "error_group(fingerprint)",
 
-		"await-news":    "ready(first) cancel(first)",
-		"promote-bound": "later(due_at) job(id)",
-		"promote-ready": "later(due_at,job) job(id)",
-		"promote-leave": "later(due_at,job) job(id)",
+		"check_work":         "ready(first) cancel(first)",
+		"find_promote_bound": "later(due_at) job(id)",
+		"promote":            "later(due_at,job) job(id)",
+		"delete_promoted":    "later(due_at,job) job(id)",
 
-		"promote-aside":       "later(hold)",
-		"promote-aside-bound": "later(hold) job(id)",
-		"promote-aside-ready": "later(hold,job) job(id)",
-		"promote-aside-leave": "later(hold,job) job(id)",
-		"deadline-due":        "deadline(at) job(id) ready(lane,priority,job) later(job)",
-		"deadline-drop":       "deadline(at,job)",
+		"find_free_tag":             "later(hold)",
+		"find_set_aside_bound":      "later(hold) job(id)",
+		"promote_set_aside":         "later(hold,job) job(id)",
+		"delete_promoted_set_aside": "later(hold,job) job(id)",
+		"find_due_deadlines":        "deadline(at) job(id) ready(lane,priority,job) later(job)",
+		"delete_deadlines":          "deadline(at,job)",
 
-		"expire-ended":  "expiry(expire_at) finished(job)",
-		"expire-queued": "expiry(expire_at) job(id) ready(lane,priority,job) later(job)",
-		"ready-drop":    "ready(lane,priority,job) job(id)",
-		"later-drop":    "later(job)",
+		"expiry_sweep": "expiry(expire_at) finished(job)",
+		"find_expired": "expiry(expire_at) job(id) ready(lane,priority,job) later(job)",
+		"delete_ready": "ready(lane,priority,job) job(id)",
+		"delete_later": "later(job)",
 
-		"operate-since": "", "operate-event": "", "operate-tell": "", "operate-cancel": "", "record-add": "", "redriven-add": "",
-		"record-find":    "record(room,name)",
-		"record-keep":    "record(room,name)",
-		"record-drop":    "record(room,name)",
-		"claim-holds":    "feed(rowid)",
-		"restore-floor":  "feed(rowid)",
-		"restore-raise":  "feed(rowid)",
-		"edit-aside":     "later(job)",
-		"edit-job":       "job(id)",
-		"edit-time":      "job(id)",
-		"edit-count":     "feed(rowid)",
-		"redrive-args":   "job(id)",
-		"redrive-patch":  "job(id)",
-		"redrive-move":   "job(id)",
-		"redriven-find":  "redriven(redrive,job)",
-		"redriven-end":   "redriven(redrive,job)",
-		"redriven-ended": "redriven(redrive) finished(job)",
-		"redriven-count": "redriven(redrive)",
+		"set_generation_start": "", "job_event_add": "", "subject_event_add": "", "cancel_add": "", "insert_record": "", "record_redrive": "",
+		"find_record":         "record(room,name)",
+		"update_record":       "record(room,name)",
+		"delete_record":       "record(room,name)",
+		"hold_read":           "feed(rowid)",
+		"read_token_floor":    "feed(rowid)",
+		"raise_token_floor":   "feed(rowid)",
+		"check_set_aside":     "later(job)",
+		"edit_job":            "job(id)",
+		"edit_time":           "job(id)",
+		"count_edit":          "feed(rowid)",
+		"read_args":           "job(id)",
+		"update_args":         "job(id)",
+		"update_queue":        "job(id)",
+		"find_redriven":       "redriven(redrive,job)",
+		"update_redriven":     "redriven(redrive,job)",
+		"find_ended_redriven": "redriven(redrive) finished(job)",
+		"count_redriven":      "redriven(redrive)",
 
-		"operate-job":      "job(id)",
-		"operate-place":    "ready(lane,priority,job) later(job) finished(job)",
-		"operate-unfinish": "finished(job)",
-		"operate-discard":  "finished(job)",
-		"operate-ahead":    "ready(lane,priority,job)",
+		"read_job":        "job(id)",
+		"find_job_place":  "ready(lane,priority,job) later(job) finished(job)",
+		"delete_finished": "finished(job)",
+		"discard":         "finished(job)",
+		"count_ahead":     "ready(lane,priority,job)",
 
-		"listen-add": "", "outbox-add": "", "group-add": "", "after-add": "", "after-finish": "", "later-wait": "", "tombstone-add": "", "purge-count": "",
-		"artifact-keep": "", "artifact-expire": "",
-		"listen-queued": "listen(event)",
-		"outbox-head":   "feed(rowid)",
-		"feed-stand":    "feed(rowid)",
-		"feed-purged":   "feed(rowid)",
-		"chain-open":    "event(link)",
-		"chain-seal":    "event(rowid)",
-		"chain-end":     "feed(rowid)",
-		"chain-anchor":  "feed(rowid)",
+		"listen_add": "", "add_page": "", "group_add": "", "after_add": "", "after_cancel": "", "wait_for_members": "", "tombstone_add": "", "purge_count": "",
+		"artifact_keep": "", "artifact_expire": "",
+		"check_queued_listener": "listen(event)",
+		"advance_feed_head":     "feed(rowid)",
+		"read_feed":             "feed(rowid)",
+		"save_purged_number":    "feed(rowid)",
+		"find_unsealed_events":  "event(link)",
+		"seal_event":            "event(rowid)",
+		"advance_chain":         "feed(rowid)",
+		"save_chain_anchor":     "feed(rowid)",
 
-		"forget-pages":      "outbox(rowid) feed(rowid)",
-		"forget-feed":       "outbox(rowid)",
-		"forget-lines":      "event(link) feed(rowid)",
-		"forget-mark":       "event(subject)",
-		"forget-story":      "event(link)",
-		"forget-tally":      "error_tally(fingerprint,step,kind,queue,dependency,version)",
-		"forget-trends":     "tally(step)",
-		"forget-tombstones": "tombstone(job) tombstone(purged_at)",
+		"find_old_pages":      "outbox(rowid) feed(rowid)",
+		"delete_pages":        "outbox(rowid)",
+		"find_old_events":     "event(link) feed(rowid)",
+		"find_last_mark":      "event(subject)",
+		"delete_events":       "event(link)",
+		"delete_error_counts": "error_tally(fingerprint,step,kind,queue,dependency,version)",
+		"delete_trend_counts": "tally(step)",
+		"delete_tombstones":   "tombstone(job) tombstone(purged_at)",
 
-		"group-state":        "group(id)",
-		"group-seal":         "group(id)",
-		"group-attend":       "group(id)",
-		"group-calm":         "group(id)",
-		"group-live":         "group(id)",
-		"group-find":         "group(id)",
-		"group-settle":       "group(id)",
-		"group-end":          "group(id)",
-		"group-stir":         "group(id)",
-		"group-reopen":       "group(id)",
-		"group-inside":       "group(parent)",
-		"group-end-inside":   "group(parent)",
-		"group-live-inside":  "group(parent)",
-		"group-first-live":   "job(group_id,id) finished(job)",
-		"group-live-members": "job(group_id,id) finished(job) cancel(job)",
-		"group-count":        "job(group_id) finished(job) tombstone(group_id) group(parent)",
-		"group-again":        "job(group_id) finished(job)",
-		"after-upstream":     "job(id) finished(job)",
-		"after-judge":        "after(job) finished(job) tombstone(job)",
-		"after-followers":    "after(upstream) later(job)",
-		"after-waiting":      "job(group_id) later(job)",
-		"after-release":      "later(job)",
-		"conclude-pages":     "outbox(rowid)",
-		"conclude-members":   "job(id)",
-		"conclude-attended":  "group(id)",
-		"conclude-overdue":   "group(expire_at)",
-		"conclude-move":      "feed(rowid)",
+		"find_group_state":         "group(id)",
+		"group_seal":               "group(id)",
+		"flag_group":               "group(id)",
+		"clear_group_flag":         "group(id)",
+		"save_group_cursor":        "group(id)",
+		"group_find":               "group(id)",
+		"group_settle":             "group(id)",
+		"group_end":                "group(id)",
+		"reset_group_cursor":       "group(id)",
+		"group_reopen":             "group(id)",
+		"find_child_groups":        "group(parent)",
+		"end_child_groups":         "group(parent)",
+		"find_live_child_group":    "group(parent)",
+		"find_last_live_member":    "job(group_id,id) finished(job)",
+		"find_uncancelled_members": "job(group_id,id) finished(job) cancel(job)",
+		"group_count":              "job(group_id) finished(job) tombstone(group_id) group(parent)",
+		"find_failed_members":      "job(group_id) finished(job)",
+		"find_upstream":            "job(id) finished(job)",
+		"find_upstream_states":     "after(job) finished(job) tombstone(job)",
+		"find_followers":           "after(upstream) later(job)",
+		"find_waiting_members":     "job(group_id) later(job)",
+		"clear_group_wait":         "later(job)",
+		"conclude_pages":           "outbox(rowid)",
+		"find_ended_members":       "job(id)",
+		"find_flagged_groups":      "group(id)",
+		"find_expired_groups":      "group(expire_at)",
+		"advance_concluded":        "feed(rowid)",
 
-		"purge-look":        "finished(job) job(id) group(id) artifact(job)",
-		"purge-stands":      "finished(job) job(id) group(id) artifact(job)",
-		"purge-redriven":    "redriven(job) finished(job)",
-		"purge-idempotency": "idempotency(owner,key) job(id)",
-		"purge-unique":      "unique(owner,kind,key) job(id)",
-		"purge-expiry":      "expiry(expire_at,job) job(id)",
-		"purge-attempts":    "attempt(job)",
-		"purge-late":        "late(job)",
-		"purge-carry":       "carry(job)",
-		"purge-cancel":      "cancel(job)",
-		"purge-after":       "after(job)",
-		"purge-before":      "after(upstream)",
-		"purge-artifacts":   "artifact(job)",
-		"purge-finished":    "finished(job)",
-		"purge-jobs":        "job(id)",
+		"find_purgeable":    "finished(job) job(id) group(id) artifact(job)",
+		"recheck_purgeable": "finished(job) job(id) group(id) artifact(job)",
+		"purge_redriven":    "redriven(job) finished(job)",
+		"purge_idempotency": "idempotency(owner,key) job(id)",
+		"purge_unique":      "unique(owner,kind,key) job(id)",
+		"purge_expiry":      "expiry(expire_at,job) job(id)",
+		"purge_attempts":    "attempt(job)",
+		"purge_late":        "late(job)",
+		"purge_carry":       "carry(job)",
+		"purge_cancel":      "cancel(job)",
+		"purge_upstreams":   "after(job)",
+		"purge_waiters":     "after(upstream)",
+		"purge_artifacts":   "artifact(job)",
+		"purge_finished":    "finished(job)",
+		"purge_jobs":        "job(id)",
 
-		"inspect holds": "", "inspect workers": "", "inspect kinds": "",
-		"inspect jobs":     "job(id) ready(lane,priority,job) later(job) leased(all) lease(all) finished(job) cancel(job) carry(job) attempt(job) sorted",
-		"inspect records":  "record(room)",
-		"inspect story":    "event(subject)",
-		"inspect attempts": "attempt(job)",
-		"inspect late":     "late(job) sorted",
-		"inspect events":   "event(job)",
-		"inspect ahead":    "job(id) ready(lane,priority,job)",
-		"inspect trends":   "tally(step) sorted",
+		"inspect_holds": "", "inspect_workers": "", "inspect_kinds": "",
+		"inspect_jobs":           "job(id) ready(lane,priority,job) later(job) leased(all) lease(all) finished(job) cancel(job) carry(job) attempt(job) sorted",
+		"inspect_records":        "record(room)",
+		"inspect_subject_events": "event(subject)",
+		"inspect_attempts":       "attempt(job)",
+		"inspect_late_results":   "late(job) sorted",
+		"inspect_job_events":     "event(job)",
+		"inspect_ahead":          "job(id) ready(lane,priority,job)",
+		"inspect_trends":         "tally(step) sorted",
 
-		"inspect strands":          "ready(lane) ready(lane,priority) job(id)",
-		"inspect strands of lines": "ready(lane)",
-		"inspect depth of lines":   "ready(lane)",
-		"inspect queues":           "",
-		"inspect depths":           "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
-		"inspect codes":            "finished(code)",
-		"inspect error trends":     "error_tally(fingerprint,step) sorted",
-		"inspect error hours":      "error_tally(fingerprint,step) sorted",
-		"inspect error ends":       "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
+		"inspect_segments":          "ready(lane) ready(lane,priority) job(id)",
+		"inspect_segments_of_lines": "ready(lane)",
+		"inspect_line_counts":       "ready(lane)",
+		"inspect_queues":            "",
+		"inspect_depths":            "later(due_at) job(id) leased(all) lease(all) finished(job) sorted",
+		"inspect_failed_codes":      "finished(code)",
+		"inspect_error_trends":      "error_tally(fingerprint,step) sorted",
+		"inspect_error_hours":       "error_tally(fingerprint,step) sorted",
+		"inspect_error_outcomes":    "error_group(fingerprint) finished(fingerprint) attempt(fingerprint) finished(job) sorted",
 
-		"inspect after":         "after(job)",
-		"inspect artifacts":     "artifact(job)",
-		"inspect due artifacts": "artifact(expire_at)",
-		"inspect empty chain":   "feed(rowid) event(link) event(subject)",
-		"inspect group names":   "group(id)",
-		"inspect lines":         "event(rowid)",
-		"inspect told":          "job(id) attempt(job,token) finished(job) tombstone(job)",
-		"inspect tombstone":     "tombstone(job)",
+		"inspect_upstreams":     "after(job)",
+		"inspect_artifacts":     "artifact(job)",
+		"inspect_due_artifacts": "artifact(expire_at)",
+		"inspect_empty_chain":   "feed(rowid) event(link) event(subject)",
+		"inspect_group_names":   "group(id)",
+		"inspect_story_lines":   "event(rowid)",
+		"inspect_event_details": "job(id) attempt(job,token) finished(job) tombstone(job)",
+		"inspect_tombstone":     "tombstone(job)",
 	},
 	Free: map[string]string{
-		"audit*":         "the audit reads everything, on request",
-		"overdue*":       "the audit reads everything, on request",
-		"inspect counts": "it counts everything",
-		"forget-tallies": "a slow sweep looks through them, a few at a time",
-		"listen-list":    "listeners are few",
+		"audit*":                "the integrity check reads everything, on request",
+		"overdue*":              "the integrity check reads everything, on request",
+		"inspect_counts":        "it counts everything",
+		"find_old_error_counts": "retention deletes a few at a time",
+		"listen_list":           "listeners are few",
 
-		"restore-ready":    "a restore goes through all that is live, before anybody works with it",
-		"restore-later":    "a restore goes through all that is live, before anybody works with it",
-		"restore-deadline": "a restore goes through all that is live, before anybody works with it",
-		"listen-drop":      "listeners are few",
+		"raise_ready_tokens":    "a restore updates all live jobs, before the store is used",
+		"raise_later_tokens":    "a restore updates all live jobs, before the store is used",
+		"raise_deadline_tokens": "a restore updates all live jobs, before the store is used",
+		"listen_drop":           "listeners are few",
 
-		"inspect members":      "it counts the members of one group, and looks through the leases, which are few",
-		"inspect feed":         "the feed has one row, and its pages are found by their numbers",
-		"inspect chain":        "the feed has one row, and the lines are found by their links",
-		"inspect purge counts": "as few rows as there are rules, kinds and codes",
-		"inspect newest":       "it reads one row, from the end of the key",
+		"inspect_group_members": "it counts the members of one group, and reads all batches, which are few",
+		"inspect_feed":          "the feed has one row, and its pages are found by their numbers",
+		"inspect_chain":         "the feed has one row, and the lines are found by their links",
+		"inspect_purge_counts":  "as few rows as there are rules, kinds, states and codes",
+		"inspect_newest_job":    "it reads one row, from the end of the key",
 
-		"inspect experience":     "it sums up everything within a time, on request",
-		"inspect first attempts": "it sums up everything within a time, on request",
+		"inspect_experience":     "it summarises everything within a duration, on request",
+		"inspect_first_attempts": "it summarises everything within a duration, on request",
 	},
 }
 
-// SQLite plans by what it was told of the tables: what was true when they were empty, nothing, or what is.
+// SQLite plans by its statistics: those of empty tables, none, or current ones.
 func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	path := written(t)
 	f := &full{t, raw(t, path)}
@@ -237,14 +237,14 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	}
 	texts := sqltext.Load("sqlite")
 	check := func(t *testing.T) { plans.Check(t, texts, f.plan) }
-	t.Run("with rows that were counted before they came", check)
+	t.Run("with statistics of empty tables", check)
 	f.run("DROP TABLE sqlite_stat1; DROP TABLE sqlite_stat4")
-	t.Run("with rows that nobody counted", check)
+	t.Run("without statistics", check)
 	f.run("PRAGMA analysis_limit = 1000; ANALYZE")
-	t.Run("with rows that were counted", check)
-	// Few lanes invite a skip-scan: it tries every lane there is by then.
+	t.Run("with current statistics", check)
+	// Statistics with few lanes lead to a skip-scan, which tries every lane that there is by then.
 	f.run(`DROP TABLE sqlite_stat4; UPDATE sqlite_stat1 SET stat = '1000000 1000000 1000000 1' WHERE tbl = 'holdfast_ready'; ANALYZE sqlite_schema`)
-	t.Run("with rows that were counted while all of them waited in one lane", check)
+	t.Run("with statistics of one lane", check)
 	t.Run("and reads little", func(t *testing.T) { readLittle(t, path, texts) })
 }
 
@@ -264,13 +264,13 @@ var (
 	reached = regexp.MustCompile(`^(SCAN|SEARCH) (\w+)`)
 	columns = regexp.MustCompile(`[a-z_]+`)
 	within  = regexp.MustCompile(`^(?:MATERIALIZE|CO-ROUTINE) (holdfast_\w+)$`)
-	skipped = regexp.MustCompile(`ANY\(\w+\)( AND )?`) // a skip-scan: every value of this column is tried, so it is no key
+	skipped = regexp.MustCompile(`ANY\(\w+\)( AND )?`) // a skip-scan: every value of this column is tried, so it is not a key
 	peeked  = regexp.MustCompile(`EXISTS \(SELECT 1 FROM holdfast_(\w+)\)`)
 )
 
-// plan asks how a statement would run.
+// plan returns how a statement would run.
 func (f *full) plan(name, text string) (p storetest.Plan) {
-	if name == "inspect jobs" {
+	if name == "inspect_jobs" {
 		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
 	}
 	st, _, err := f.conn.PrepareTransient("EXPLAIN QUERY PLAN " + text)
@@ -278,7 +278,7 @@ func (f *full) plan(name, text string) (p storetest.Plan) {
 		f.Fatalf("%s: %v", name, err)
 	}
 	defer st.Finalize()
-	aliases := map[int]map[string]string{0: tablesOf(text)} // by the step that they are known in
+	aliases := map[int]map[string]string{0: tablesOf(text)} // by the step in which they are known
 	for {
 		if more, err := st.Step(); err != nil || !more {
 			return p
@@ -297,7 +297,7 @@ func (f *full) plan(name, text string) (p storetest.Plan) {
 	}
 }
 
-// tablesOf are the tables that a text names, by what it calls them.
+// tablesOf returns the tables that a text names, by their aliases.
 func tablesOf(text string) map[string]string {
 	tables := map[string]string{}
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
@@ -315,8 +315,8 @@ func (f *full) viewText(view string) string {
 	return text
 }
 
-// access reads one step. The columns stand in brackets behind the index; a search by an index that is made for the occasion
-// reads everything first.
+// access reads one step of a plan. The columns are in parentheses behind the index. A search by an automatic index
+// reads the whole table first.
 func access(table, detail, text string) storetest.Access {
 	a := storetest.Access{Table: table}
 	_, keys, found := strings.Cut(skipped.ReplaceAllString(detail, ""), "(")

@@ -10,7 +10,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Redrive takes dead letters on their way, each on its own account, all in one transaction.
+// Redrive retries or discards dead letters, each independently of the others, all in one transaction. The answers are
+// in the order of the jobs.
 func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -19,7 +20,7 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	err := s.writer.write(ctx, func(t *tx) error {
 		for i, job := range r.Jobs {
 			answers[i] = t.redrive(&r, job)
-			if said := (*holdfast.Error)(nil); answers[i] != nil && !errors.As(answers[i], &said) {
+			if refusal := (*holdfast.Error)(nil); answers[i] != nil && !errors.As(answers[i], &refusal) {
 				return answers[i]
 			}
 		}
@@ -31,19 +32,20 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	return answers, nil
 }
 
-// redrive takes one job. Whatever may refuse it is asked before the first row is written, so that a refusal leaves no trace.
+// redrive takes one job. All checks that may refuse it come before the first write, so that a refusal leaves no trace.
+// A job that this redrive has taken before is not taken again.
 func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
-	if before, err := t.one("redriven-find", []any{r.ID, id}); before || err != nil {
+	if before, err := t.one("find_redriven", []any{r.ID, id}); before || err != nil {
 		return err
 	}
 	i := holdfast.Intervention{Job: id, Actor: r.Actor}
-	job, err := t.standing(i)
+	job, err := t.findJob(i)
 	if err != nil {
 		return err
 	}
 	var args string
 	if r.Patch != nil {
-		if _, err := t.one("redrive-args", []any{id}, &args); err != nil {
+		if _, err := t.one("read_args", []any{id}, &args); err != nil {
 			return err
 		}
 	}
@@ -53,54 +55,54 @@ func (t *tx) redrive(r *holdfast.Redrive, id holdfast.ID) error {
 	}
 	i.Reason = rule.RedriveReason(r)
 	if r.Discard {
-		return t.redriveAway(r, i, job)
+		return t.redriveDiscard(r, i, job)
 	}
-	if err := t.unfinish(i, &job); err != nil {
+	if err := t.reopenJob(i, &job); err != nil {
 		return err
 	}
-	if err := t.redriven(&job, &revised); err != nil {
+	if err := t.applyRevision(&job, &revised); err != nil {
 		return err
 	}
-	if err := t.anew(i, job, "redrive", revised); err != nil {
+	if err := t.beginGeneration(i, job, "redrive", revised); err != nil {
 		return err
 	}
-	_, err = t.exec("redriven-add", r.ID, id, job.generation+1, t.now, nil)
+	_, err = t.exec("record_redrive", r.ID, id, job.generation+1, t.now, nil)
 	return err
 }
 
-func (t *tx) redriveAway(r *holdfast.Redrive, i holdfast.Intervention, job standing) error {
+func (t *tx) redriveDiscard(r *holdfast.Redrive, i holdfast.Intervention, job jobState) error {
 	if err := t.discard(i, job); err != nil {
 		return err
 	}
-	_, err := t.exec("redriven-add", r.ID, i.Job, job.generation, t.now, "discarded")
+	_, err := t.exec("record_redrive", r.ID, i.Job, job.generation, t.now, "discarded")
 	return err
 }
 
-// redriven writes what a redrive changes in the facts of a job.
-func (t *tx) redriven(job *standing, revised *rule.Revision) error {
+// applyRevision writes what a redrive changes in the facts of a job.
+func (t *tx) applyRevision(job *jobState, revised *rule.Revision) error {
 	if revised.Args != nil {
-		if _, err := t.exec("redrive-patch", job.job, revised.Args); err != nil {
+		if _, err := t.exec("update_args", job.job, revised.Args); err != nil {
 			return err
 		}
 	}
 	if revised.Queue == job.queue {
 		return nil
 	}
-	lane, err := t.lane(where{revised.Queue, job.kind, job.owner, job.dependency})
+	lane, err := t.lane(laneKey{revised.Queue, job.kind, job.owner, job.dependency})
 	if err != nil {
 		return err
 	}
 	job.queue = revised.Queue
-	_, err = t.exec("redrive-move", job.job, revised.Queue, lane)
+	_, err = t.exec("update_queue", job.job, revised.Queue, lane)
 	return err
 }
 
-// Redriven counts what has become of the jobs a redrive took. What has ended since is read beside the writer, which only
-// writes it down.
+// Redriven counts what has become of the jobs that a redrive took. Ends that are not recorded yet are read beside the
+// writer, which only records them.
 func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
 	ended := map[holdfast.ID]string{}
 	err = s.reader.with(ctx, func(beside *session) error {
-		return beside.rows("redriven-ended", []any{redrive}, func(st *sqlite.Stmt) error {
+		return beside.rows("find_ended_redriven", []any{redrive}, func(st *sqlite.Stmt) error {
 			ended[columnID(st, 0)] = st.ColumnText(1)
 			return nil
 		})
@@ -108,7 +110,7 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 	if err == nil && len(ended) > 0 {
 		err = s.writer.write(ctx, func(t *tx) error {
 			for job, state := range ended {
-				if _, err := t.exec("redriven-end", redrive, job, state); err != nil {
+				if _, err := t.exec("update_redriven", redrive, job, state); err != nil {
 					return err
 				}
 			}
@@ -119,7 +121,7 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 		return tally, explain(err)
 	}
 	err = s.reader.with(ctx, func(beside *session) error {
-		_, err := beside.one("redriven-count", []any{redrive}, &tally.Taken, &tally.InFlight, &tally.Complete, &tally.Failed, &tally.Cancelled, &tally.Discarded)
+		_, err := beside.one("count_redriven", []any{redrive}, &tally.Taken, &tally.InFlight, &tally.Complete, &tally.Failed, &tally.Cancelled, &tally.Discarded)
 		return err
 	})
 	return tally, explain(err)

@@ -2,9 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -12,18 +9,19 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Renew extends batches, all in one go, and tells only bad news.
-func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (told holdfast.Renewed, err error) {
+// Renew extends batches, all in one transaction. The answer names only jobs that need attention: those whose lease is
+// lost, and those that are to be cancelled.
+func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (renewed holdfast.Renewed, err error) {
 	if err := rule.Lease(lease); err != nil {
-		return told, err
+		return renewed, err
 	}
 	if len(renewals) == 0 {
-		return told, nil
+		return renewed, nil
 	}
 	err = s.writer.write(ctx, func(t *tx) error {
-		told = holdfast.Renewed{}
+		renewed = holdfast.Renewed{}
 		for i := range renewals {
-			if err := renew(t, &renewals[i], lease, &told); err != nil {
+			if err := renew(t, &renewals[i], lease, &renewed); err != nil {
 				return err
 			}
 		}
@@ -32,104 +30,40 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	if err != nil {
 		return holdfast.Renewed{}, err
 	}
-	return told, nil
+	return renewed, nil
 }
 
-func renew(t *tx, r *holdfast.Renewal, lease time.Duration, told *holdfast.Renewed) error {
-	if _, err := t.exec("renew-lease", r.Batch, t.at(lease)); err != nil {
+// renew extends one batch, marks its running jobs as started, and adds its lost and cancelled jobs to renewed.
+func renew(t *tx, r *holdfast.Renewal, lease time.Duration, renewed *holdfast.Renewed) error {
+	if _, err := t.exec("lease_renew", r.Batch, t.at(lease)); err != nil {
 		return err
 	}
-	l, err := t.lease(r.Batch)
+	l, err := t.batch(r.Batch)
 	if err != nil {
 		return err
 	}
 	began := false
 	for _, id := range r.Running {
 		if m := l.find(id); m == nil {
-			told.Lost = append(told.Lost, id)
+			renewed.Lost = append(renewed.Lost, id)
 		} else if !m.started {
 			m.started, began = true, true
 		}
 	}
 	for _, id := range r.Waiting {
 		if l.find(id) == nil {
-			told.Lost = append(told.Lost, id)
+			renewed.Lost = append(renewed.Lost, id)
 		}
 	}
 	if began {
-		if err := t.keep(l); err != nil {
+		if err := t.saveBatch(l); err != nil {
 			return err
 		}
 	}
-	return t.rows("cancel-list", nil, func(st *sqlite.Stmt) error {
+	return t.rows("cancel_list", nil, func(st *sqlite.Stmt) error {
 		if job := columnID(st, 0); l.find(job) != nil {
-			told.Cancelling = append(told.Cancelling, job)
+			renewed.Cancelling = append(renewed.Cancelling, job)
 		}
 		return nil
-	})
-}
-
-// Note keeps progress and checkpoints, from the holders of leases only.
-func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
-	if len(notes) == 0 {
-		return nil, nil
-	}
-	answers := make([]error, len(notes))
-	err := s.writer.write(ctx, func(t *tx) (err error) {
-		for i := range notes {
-			if answers[i], err = note(t, &notes[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return answers, nil
-}
-
-// note keeps one note if its lease is held. The answer is for the caller; the error is the database's.
-func note(t *tx, n *holdfast.Note) (answer, err error) {
-	if err := n.Check(); err != nil {
-		return err, nil
-	}
-	_, held, err := t.held(n.Batch, n.Job, n.Token)
-	if err != nil {
-		return nil, err
-	}
-	if held == nil {
-		return rule.LeaseLost(n.Job), nil
-	}
-	if p := n.Progress; p != nil {
-		if _, err := t.exec("note-progress", n.Job, min(max(p.Percent, 0), 100), orNull(clean(p.Note)), t.now); err != nil {
-			return nil, err
-		}
-	}
-	if n.Checkpoint != nil {
-		_, err = t.exec("note-checkpoint", n.Job, n.Checkpoint)
-	}
-	return nil, err
-}
-
-// Present says that a worker process is alive.
-func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	queues, _ := json.Marshal(slices.Concat([]string{}, p.Queues)) // texts always marshal, and nil must not read null
-	kinds, _ := json.Marshal(slices.Concat([]string{}, p.Kinds))
-	return s.writer.write(ctx, func(t *tx) (err error) {
-		if p.For == 0 {
-			_, err = t.exec("absent", p.Worker)
-		} else {
-			_, err = t.exec("present", clean(p.Worker), string(queues), string(kinds), p.Slots, t.now, t.at(p.For), orNull(clean(p.Version)), orNull(clean(p.Codes)), p.Policy, orNull(clean(p.Misses)))
-		}
-		for _, kind := range slices.Sorted(maps.Keys(p.Depends)) {
-			if err == nil && p.For > 0 {
-				_, err = t.exec("kind-keep", kind, p.Depends[kind])
-			}
-		}
-		return err
 	})
 }

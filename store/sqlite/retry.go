@@ -7,7 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Retry sends a job round again at once, as a new generation with fresh counts.
+// Retry makes a job claimable at once, as a new generation with counters at zero. It returns how many jobs are ahead of
+// it.
 func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -23,7 +24,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 }
 
 func retry(t *tx, i holdfast.Intervention) (int, error) {
-	job, err := t.standing(i)
+	job, err := t.findJob(i)
 	if err != nil {
 		return 0, err
 	}
@@ -32,74 +33,76 @@ func retry(t *tx, i holdfast.Intervention) (int, error) {
 	}
 	switch job.place {
 	case "finished":
-		err = t.unfinish(i, &job)
+		err = t.reopenJob(i, &job)
 	case "leased":
-		err = t.seize(i, &job)
+		err = t.takeFromWorker(i, &job)
 	default:
-		_, err = t.exec("later-drop", i.Job)
+		_, err = t.exec("delete_later", i.Job)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if err := t.anew(i, job, "manual retry", rule.Revision{Reason: i.Reason}); err != nil {
+	if err := t.beginGeneration(i, job, "manual retry", rule.Revision{Reason: i.Reason}); err != nil {
 		return 0, err
 	}
-	return t.ahead(job.queue, key{int64(job.priority), i.Job[:]})
+	return t.countAhead(job.queue, key{int64(job.priority), i.Job[:]})
 }
 
-// anew begins the next generation of a job that waits nowhere any more, at once and with fresh counts. The revision says the reason of its event and what was replaced.
-func (t *tx) anew(i holdfast.Intervention, job standing, name string, revised rule.Revision) error {
-	if _, err := t.exec("ready-again", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
+// beginGeneration begins the next generation of a job that was removed from its place: it is ready at once, with
+// counters at zero. The revision has the reason of the event and the values that were replaced.
+func (t *tx) beginGeneration(i holdfast.Intervention, job jobState, name string, revised rule.Revision) error {
+	if _, err := t.exec("return_to_ready", i.Job, job.token, 0, 0, 0, job.generation+1, t.now); err != nil {
 		return err
 	}
-	if _, err := t.exec("operate-since", i.Job, t.now); err != nil {
+	if _, err := t.exec("set_generation_start", i.Job, t.now); err != nil {
 		return err
 	}
 	t.wake(job.queue)
-	if err := t.revive(i, job.group); err != nil {
+	if err := t.reopenGroups(i, job.group); err != nil {
 		return err
 	}
 	i.Reason = revised.Reason
-	return t.changed(i, name, job.token, job.generation+1, revised.Was)
+	return t.addJobChange(i, name, job.token, job.generation+1, revised.Was)
 }
 
-// unfinish takes a job off its end. It needs its unique key again, and does without the retry if somebody else has it. In a restored store
-// its token grows beyond all that were given before: nobody knows which.
-func (t *tx) unfinish(i holdfast.Intervention, job *standing) error {
+// reopenJob removes the end of a job. The job needs its unique key again, and is refused if another job has it. In a
+// restored store its token is raised above all tokens that were given out before the restore, because it is not known
+// which were.
+func (t *tx) reopenJob(i holdfast.Intervention, job *jobState) error {
 	if job.uniqueKey != "" {
-		won, err := t.exec("unique-add", job.owner, job.kind, job.uniqueKey, i.Job)
+		added, err := t.exec("unique_add", job.owner, job.kind, job.uniqueKey, i.Job)
 		if err != nil {
 			return err
 		}
 		var holder holdfast.ID
-		if won == 0 {
-			if _, err := t.one("unique-find", []any{job.owner, job.kind, job.uniqueKey}, &holder); err != nil {
+		if added == 0 {
+			if _, err := t.one("unique_find", []any{job.owner, job.kind, job.uniqueKey}, &holder); err != nil {
 				return err
 			}
 		}
-		if won == 0 && holder != i.Job {
+		if added == 0 && holder != i.Job {
 			return rule.KeyHeld(holder, i.Job)
 		}
 	}
 	var floor int
-	if _, err := t.one("restore-floor", nil, &floor); err != nil {
+	if _, err := t.one("read_token_floor", nil, &floor); err != nil {
 		return err
 	}
 	job.token = max(job.token, floor)
-	_, err := t.exec("operate-unfinish", i.Job)
+	_, err := t.exec("delete_finished", i.Job)
 	return err
 }
 
-// seize takes a job from a worker that is stuck. The token grows, so that the worker's own word comes too late.
-func (t *tx) seize(i holdfast.Intervention, job *standing) error {
-	l := job.lease
-	l.find(i.Job).left = true
-	if err := t.keep(l); err != nil {
+// takeFromWorker takes a job from a stuck worker. Its token grows, so a later settlement of that worker is refused.
+func (t *tx) takeFromWorker(i holdfast.Intervention, job *jobState) error {
+	l := job.batch
+	l.find(i.Job).removed = true
+	if err := t.saveBatch(l); err != nil {
 		return err
 	}
-	if _, err := t.exec("settle-cancel", i.Job); err != nil {
+	if _, err := t.exec("cancel_drop", i.Job); err != nil {
 		return err
 	}
 	job.token++
-	return t.interrupted(job.member, l, "taken from its worker by a manual retry")
+	return t.recordRelease(job.member, l, "taken from its worker by a manual retry")
 }

@@ -12,30 +12,32 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-var numbered = regexp.MustCompile(`\$([0-9]+)`)
+var dollarParam = regexp.MustCompile(`\$([0-9]+)`)
 
-// dollars writes $1 as ?1: to SQLite the first is a name and the second a place.
-func dollars(sql string) string { return numbered.ReplaceAllString(sql, "?$1") }
+// positionalParams writes $1 as ?1. SQLite treats $1 as a named parameter and ?1 as a position.
+func positionalParams(sql string) string { return dollarParam.ReplaceAllString(sql, "?$1") }
 
-// texts are the store's statements by name.
-var texts = func() map[string]string {
+// statements maps the name of a statement to its text. Each insert also has forms that insert several rows at once,
+// under the name that multiRowName gives.
+var statements = func() map[string]string {
 	all := sqltext.Load("sqlite")
 	for name, text := range sqltext.Load("sqlite") {
-		all[name] = dollars(text)
-		for _, rows := range widths {
-			all[abreast(name, rows)] = widen(all[name], rows)
+		all[name] = positionalParams(text)
+		for _, rows := range rowCounts {
+			all[multiRowName(name, rows)] = multiRowInsert(all[name], rows)
 		}
 	}
 	return all
 }()
 
-// A session is one connection with its prepared statements. One goroutine uses it at a time.
+// A session is one connection with its prepared statements. It must be used by one goroutine at a time.
 type session struct {
 	conn     *sqlite.Conn
 	prepared map[string]*sqlite.Stmt
-	trace    func(statement string) // nil: nobody watches
+	trace    func(statement string) // nil: not traced
 }
 
+// statement returns a prepared statement by its name.
 func (s *session) statement(name string) (*sqlite.Stmt, error) {
 	if s.trace != nil {
 		s.trace(name)
@@ -43,9 +45,9 @@ func (s *session) statement(name string) (*sqlite.Stmt, error) {
 	if st := s.prepared[name]; st != nil {
 		return st, nil
 	}
-	text, ok := texts[name]
+	text, ok := statements[name]
 	if !ok {
-		return nil, fmt.Errorf("no statement is called %q", name)
+		return nil, fmt.Errorf("there is no statement %q", name)
 	}
 	st, _, err := s.conn.PrepareTransient(text)
 	if err == nil {
@@ -54,7 +56,7 @@ func (s *session) statement(name string) (*sqlite.Stmt, error) {
 	return st, err
 }
 
-// exec runs a statement that answers no rows, and reports how many it changed.
+// exec runs a statement that returns no rows, and returns how many rows it changed.
 func (s *session) exec(name string, args ...any) (int, error) {
 	st, err := s.statement(name)
 	if err != nil {
@@ -72,7 +74,7 @@ func (s *session) exec(name string, args ...any) (int, error) {
 	return s.conn.Changes(), nil
 }
 
-// rows calls each for every row. The callback must not run the same statement again.
+// rows calls each for every row of a statement. each must not run the same statement.
 func (s *session) rows(name string, args []any, each func(*sqlite.Stmt) error) error {
 	st, err := s.statement(name)
 	if err != nil {
@@ -96,7 +98,7 @@ func (s *session) rows(name string, args []any, each func(*sqlite.Stmt) error) e
 	}
 }
 
-// one reads the first row, if there is one.
+// one reads the first row of a statement into the targets, and reports whether there is one.
 func (s *session) one(name string, args []any, into ...any) (found bool, err error) {
 	st, err := s.statement(name)
 	if err != nil {
@@ -116,16 +118,16 @@ func (s *session) one(name string, args []any, into ...any) (found bool, err err
 	return found, st.Reset()
 }
 
-// close lets go of the connection and of every statement prepared on it.
+// close finalizes the prepared statements and closes the connection.
 func (s *session) close() error {
 	for _, st := range s.prepared {
-		_ = st.Finalize() // repeats the error of the last run, which was heard then
+		_ = st.Finalize() // repeats the error of the last run, which was reported then
 	}
 	return s.conn.Close()
 }
 
-// run executes text that is needed once.
-func (s *session) run(text string) error {
+// runScript runs the statements of a text that is needed once.
+func (s *session) runScript(text string) error {
 	for text = strings.TrimSpace(text); text != ""; {
 		st, rest, err := s.conn.PrepareTransient(text)
 		if err != nil {
@@ -146,8 +148,8 @@ func (s *session) run(text string) error {
 	return nil
 }
 
-// ask reads the one value that a pragma answers with.
-func (s *session) ask(text string) (answer string, err error) {
+// queryValue returns the first value of the first row, as PRAGMA statements return it.
+func (s *session) queryValue(text string) (answer string, err error) {
 	st, _, err := s.conn.PrepareTransient(text)
 	if err != nil {
 		return "", err
@@ -159,8 +161,8 @@ func (s *session) ask(text string) (answer string, err error) {
 	return st.ColumnText(0), nil
 }
 
-// bind gives a parameter its value. Empty optional values are passed as nil. Where there are many, a pointer to what stays
-// as it is spares a copy on the heap.
+// bind sets a parameter of a statement. An absent optional value is nil. Callers that bind many values pass pointers to
+// values that do not change meanwhile: that avoids a heap allocation each.
 func bind(st *sqlite.Stmt, i int, value any) {
 	switch v := value.(type) {
 	case nil:
@@ -194,10 +196,11 @@ func bind(st *sqlite.Stmt, i int, value any) {
 	case time.Time:
 		st.BindInt64(i, v.UnixMicro())
 	default:
-		panic(fmt.Sprintf("no statement takes a %T", value))
+		panic(fmt.Sprintf("no statement takes an argument of type %T", value))
 	}
 }
 
+// scan reads a column into a target.
 func scan(st *sqlite.Stmt, i int, target any) {
 	switch t := target.(type) {
 	case *holdfast.ID:
@@ -214,10 +217,11 @@ func scan(st *sqlite.Stmt, i int, target any) {
 		*t = make([]byte, st.ColumnLen(i))
 		st.ColumnBytes(i, *t)
 	default:
-		panic(fmt.Sprintf("no column is read into a %T", target))
+		panic(fmt.Sprintf("no column is read into a value of type %T", target))
 	}
 }
 
+// columnID reads an id. A column that is not sixteen bytes long reads as the zero id.
 func columnID(st *sqlite.Stmt, i int) (id holdfast.ID) {
 	if st.ColumnLen(i) == len(id) {
 		st.ColumnBytes(i, id[:])
@@ -225,7 +229,7 @@ func columnID(st *sqlite.Stmt, i int) (id holdfast.ID) {
 	return id
 }
 
-// columnTime reads an instant; NULL is no instant.
+// columnTime reads an instant. A column that is not an integer, such as NULL, reads as the zero time.
 func columnTime(st *sqlite.Stmt, i int) time.Time {
 	if st.ColumnType(i) != sqlite.TypeInteger {
 		return time.Time{}
@@ -233,17 +237,18 @@ func columnTime(st *sqlite.Stmt, i int) time.Time {
 	return instant(st.ColumnInt64(i))
 }
 
+// instant converts stored microseconds to a time in UTC.
 func instant(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// orNull passes an empty text as nothing.
-func orNull(text string) any {
+// nullIfEmpty returns NULL for an empty text.
+func nullIfEmpty(text string) any {
 	if text == "" {
 		return nil
 	}
 	return text
 }
 
-// clean makes any text storable on every database: valid UTF-8 without NUL.
+// clean makes a text storable in every database: valid UTF-8 without NUL.
 func clean(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Settle ends leases, each on its own account, all in one transaction.
+// Settle applies settlements, each independently of the others, all in one transaction. The answers are in the order of
+// the settlements: nil if it is applied or was applied before, ErrLeaseLost if the caller's lease has ended, ErrInvalid
+// if it cannot be stored. If the second result is not nil, nothing was applied.
 func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	if len(settlements) == 0 {
 		return nil, nil
@@ -22,8 +24,9 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	}
 	answers := make([]error, len(settlements))
 	err := s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, false) })
-	if contradicts(err) {
-		// One of them cannot be stored. Find out which by giving each a savepoint of its own: the others are not to suffer.
+	if violatesConstraint(err) {
+		// A row of one settlement violates a constraint. Apply them again, each in its own savepoint, so that only that
+		// settlement is refused.
 		err = s.writer.write(ctx, func(t *tx) error { return settleAll(t, settlements, refused, answers, true) })
 	}
 	if err != nil {
@@ -32,9 +35,11 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	return answers, nil
 }
 
-func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, carefully bool) error {
-	s := &settler{tx: t, carefully: carefully}
-	if _, err := t.one("settle-any", nil, &s.cancels, &s.uniques, &t.news.all); err != nil { // who leaves makes room for another
+// settleAll applies the settlements that were not refused, and fills in the answers. If carefully, each is applied in
+// its own savepoint.
+func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []error, isolated bool) error {
+	s := &settler{tx: t, isolated: isolated}
+	if _, err := t.one("check_settle_needs", nil, &s.anyCancels, &s.anyUniques, &t.wakeup.allQueues); err != nil { // a settled job frees capacity for jobs behind a limit
 		return err
 	}
 	for i := range settlements {
@@ -45,57 +50,60 @@ func settleAll(t *tx, settlements []holdfast.Settlement, refused, answers []erro
 			answers[i], err = s.settle(&settlements[i])
 			return err
 		}
-		if !carefully {
+		if !isolated {
 			if err := settle(); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := t.guarded(settle); contradicts(err) {
-			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s cannot be stored beside what is there: run the doctor", settlements[i].Job), Cause: err}
+		if err := t.inSavepoint(settle); violatesConstraint(err) {
+			answers[i] = &holdfast.Error{Kind: holdfast.ErrInvalid, Message: fmt.Sprintf("the settlement of job %s contradicts stored rows: run `holdfast doctor`", settlements[i].Job), Cause: err}
 		} else if err != nil {
 			return err
 		}
 	}
-	if err := s.count(); err != nil {
+	if err := s.countFailures(); err != nil {
 		return err
 	}
-	return s.shrink()
+	return s.saveBatches()
 }
 
-// A settler carries what the settlements of one call share.
+// A settler is what the settlements of one call share.
 type settler struct {
 	*tx
-	cancels, uniques bool // whether there are any at all
-	carefully        bool // each settlement is written on its own
-	overruled        bool // the last one was, by a request to cancel
-	troubles         []trouble
+	anyCancels, anyUniques bool             // whether the store has any cancel request, any unique key
+	isolated               bool             // each settlement has its own savepoint and writes its rows at once
+	overruled              bool             // a cancel request overruled the last settlement
+	failures               []countedFailure // failures to count in their error groups
 }
 
-// settle applies one settlement if its lease is held. The answer is for the caller; the error is the database's.
+// settle applies one settlement if the caller still holds the lease. answer is for the caller; err is the database's.
 func (s *settler) settle(x *holdfast.Settlement) (answer, err error) {
-	l, m, err := s.held(x.Batch, x.Job, x.Token)
+	l, m, err := s.heldMember(x.Batch, x.Job, x.Token)
 	if err != nil {
 		return nil, err
 	}
 	if m == nil {
-		return s.late(x)
+		return s.answerLate(x)
 	}
 	was := *m
-	m.left = true
-	if err = s.apply(x, l, m); err == nil && s.carefully {
-		err = s.flush()
+	m.removed = true
+	if err = s.apply(x, l, m); err == nil && s.isolated {
+		err = s.flushRows()
 	}
 	if err != nil {
 		*m = was
 		return nil, err
 	}
-	s.troubled(x)
-	s.tallied(x)
+	s.noteFailure(x)
+	s.countTrend(x)
 	return nil, nil
 }
 
-func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
+// apply charges the attempt, obeys a cancel request, records the attempt, and moves the job to its next place. The
+// statement that finds the cancel request also deletes it, in the transaction that ends the job, so a request is obeyed
+// exactly once.
+func (s *settler) apply(x *holdfast.Settlement, l *batch, m *member) error {
 	switch x.Charge {
 	case holdfast.ChargeFailure:
 		m.failures++
@@ -104,52 +112,53 @@ func (s *settler) apply(x *holdfast.Settlement, l *lease, m *member) error {
 	case holdfast.ChargeInterrupt:
 		m.interrupts++
 	}
-	to, said := x.To, any(nil)
+	to, reported := x.To, any(nil)
 	s.overruled = false
-	if s.cancels {
-		asked, err := s.exec("settle-cancel", x.Job)
+	if s.anyCancels {
+		asked, err := s.exec("cancel_drop", x.Job)
 		if err != nil {
 			return err
 		}
 		if asked > 0 {
-			to, said, s.overruled = holdfast.Cancelled, x.To, true
+			to, reported, s.overruled = holdfast.Cancelled, x.To, true
 		}
 	}
 	if to != holdfast.Complete {
-		if err := s.record(x, l, m, to, said); err != nil {
+		if err := s.recordAttempt(x, l, m, to, reported); err != nil {
 			return err
 		}
 	}
 	if to == holdfast.Queued {
-		return s.again(x, m)
+		return s.returnToQueue(x, m)
 	}
 	return s.finish(x, l, m, to)
 }
 
-// began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
-func (s *settler) began(x *holdfast.Settlement, l *lease) int64 {
+// began returns when an attempt started: as long ago as it took by the worker's clock, but never before it was claimed.
+func (s *settler) began(x *holdfast.Settlement, l *batch) int64 {
 	if x.Took == 0 {
 		return s.now
 	}
 	return max(s.at(-x.Took), l.claimed)
 }
 
-// again sends the job round once more, at once or when its delay has passed.
-func (s *settler) again(x *holdfast.Settlement, m *member) error {
-	place := "later-again"
+// returnToQueue makes a job claimable again, at once or after its delay. The token keeps its value; the next claim
+// raises it.
+func (s *settler) returnToQueue(x *holdfast.Settlement, m *member) error {
+	place := "return_to_later"
 	if x.Delay <= 0 {
-		place, s.news.all = "ready-again", true
+		place, s.wakeup.allQueues = "return_to_ready", true
 	}
 	if x.Within > 0 {
-		if err := s.gather("deadline-add", s.at(x.Within), &x.Job, x.Token); err != nil {
+		if err := s.addRow("deadline_add", s.at(x.Within), &x.Job, x.Token); err != nil {
 			return err
 		}
 	}
-	return s.gather(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
+	return s.addRow(place, &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, s.at(x.Delay))
 }
 
-// finish ends the job's generation, and gives its unique key back.
-func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfast.State) (err error) {
+// finish ends the generation of a job, and frees its unique key.
+func (s *settler) finish(x *holdfast.Settlement, l *batch, m *member, to holdfast.State) (err error) {
 	var started, result any
 	if x.Took > 0 || m.started {
 		m.began = s.began(x, l)
@@ -160,26 +169,26 @@ func (s *settler) finish(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	}
 	switch to {
 	case holdfast.Complete:
-		err = s.gather("settle-complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
+		err = s.addRow("finish_complete", &x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, &s.now, &l.worker, result)
 	case holdfast.Failed:
-		var off any // the dead letters, from the start
+		var off any // when it was discarded; a benign failure is never a dead letter
 		if x.Failure.Benign {
 			off = s.now
 		}
-		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
-			clean(x.Failure.Code), orNull(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
+		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker,
+			clean(x.Failure.Code), nullIfEmpty(clean(x.Failure.Fingerprint)), off, x.Failure.Benign)
 	default:
-		err = s.gather("settle-finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
+		err = s.addRow("finish", x.Job, x.Token, m.failures, m.crashes, m.interrupts, m.generation, started, s.now, to, l.worker, nil, nil, nil, false)
 	}
-	s.happened(string(to), &x.Job, x.Token)
-	if err == nil && s.uniques {
-		_, err = s.exec("unique-free", x.Job, to == holdfast.Complete)
+	s.emit(string(to), &x.Job, x.Token)
+	if err == nil && s.anyUniques {
+		_, err = s.exec("unique_free", x.Job, to == holdfast.Complete)
 	}
 	return err
 }
 
-// record writes the attempt's own line.
-func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfast.State, said any) error {
+// recordAttempt writes the attempt's row.
+func (s *settler) recordAttempt(x *holdfast.Settlement, l *batch, m *member, to holdfast.State, reported any) error {
 	var count int
 	var due any
 	switch x.Charge {
@@ -190,43 +199,46 @@ func (s *settler) record(x *holdfast.Settlement, l *lease, m *member, to holdfas
 	}
 	if to == holdfast.Queued {
 		due = s.at(x.Delay)
-		s.goesRound(&x.Job, x.Token, x.Charge)
+		s.emitReturn(&x.Job, x.Token, x.Charge)
 	}
-	args := []any{&x.Job, x.Token, m.generation, l.who(), s.began(x, l), &s.now, to, orNull(string(x.Charge)), count, x.Limit, due}
-	if err := s.gather("settle-attempt", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)), said)...); err != nil {
+	args := []any{&x.Job, x.Token, m.generation, l.attemptWorker(), s.began(x, l), &s.now, to, nullIfEmpty(string(x.Charge)), count, x.Limit, due}
+	if err := s.addRow("attempt_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)), reported)...); err != nil {
 		return err
 	}
 	if to == holdfast.Queued && x.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
-		return s.fold(x)
+		return s.mergeReleases(x)
 	}
 	return nil
 }
 
-// fold lets a released attempt stand for the one before it.
-func (s *settler) fold(x *holdfast.Settlement) error {
-	if err := s.flush(); err != nil {
+// mergeReleases merges a released attempt with the released attempt before it, so that a job that is released ten
+// thousand times has a short history: the older row is deleted and the new one counts it.
+func (s *settler) mergeReleases(x *holdfast.Settlement) error {
+	if err := s.flushRows(); err != nil {
 		return err
 	}
 	var repeats int
 	var since int64
-	there, err := s.one("attempt-fold", []any{x.Job, x.Token - 1}, &repeats, &since)
+	there, err := s.one("take_released_attempt", []any{x.Job, x.Token - 1}, &repeats, &since)
 	if err != nil || !there {
 		return err
 	}
-	_, err = s.exec("attempt-stands", x.Job, x.Token, repeats+1, since)
+	_, err = s.exec("merge_releases", x.Job, x.Token, repeats+1, since)
 	return err
 }
 
-// goesRound tells that an attempt was not the job's last.
-func (t *tx) goesRound(job *holdfast.ID, token int, charge holdfast.Charge) {
+// emitReturn emits the event of an attempt after which the job is queued again: returned if it was released, retry
+// otherwise.
+func (t *tx) emitReturn(job *holdfast.ID, token int, charge holdfast.Charge) {
 	name := holdfast.EventRetry
 	if charge == holdfast.ChargeInterrupt {
 		name = holdfast.EventReturned
 	}
-	t.happened(name, job, token)
+	t.emit(name, job, token)
 }
 
-// failureColumns are code, category, message, detail, context, dependency, fingerprint and benign, storable whatever they say.
+// failureColumns returns code, category, message, detail, context, dependency, fingerprint and benign of a failure, in
+// storable form.
 func failureColumns(f *holdfast.Failure) []any {
 	if f == nil {
 		return []any{nil, nil, nil, nil, nil, nil, nil, false}
@@ -237,34 +249,35 @@ func failureColumns(f *holdfast.Failure) []any {
 		for name, value := range f.Context {
 			cleaned[clean(name)] = clean(value)
 		}
-		text, _ := json.Marshal(cleaned) // texts always marshal
+		text, _ := json.Marshal(cleaned) // strings always marshal
 		about = string(text)
 	}
-	return []any{clean(f.Code), orNull(clean(f.Category)), orNull(clean(f.Message)), orNull(clean(f.Detail)), about, orNull(clean(f.Dependency)),
-		orNull(clean(f.Fingerprint)), f.Benign}
+	return []any{clean(f.Code), nullIfEmpty(clean(f.Category)), nullIfEmpty(clean(f.Message)), nullIfEmpty(clean(f.Detail)), about, nullIfEmpty(clean(f.Dependency)),
+		nullIfEmpty(clean(f.Fingerprint)), f.Benign}
 }
 
-// late answers a settlement whose lease is not held: with nil if it was applied before, or else as lost, and keeps it as
-// evidence.
-func (s *settler) late(x *holdfast.Settlement) (answer, err error) {
-	if err := s.flush(); err != nil { // it may have been said in this very call
+// answerLate answers a settlement whose lease is not held. The answer is nil if the same settlement was applied before:
+// the caller may not have received the first answer and may repeat it safely. Otherwise the answer is ErrLeaseLost, and
+// the settlement is kept as evidence without effect.
+func (s *settler) answerLate(x *holdfast.Settlement) (answer, err error) {
+	if err := s.flushRows(); err != nil { // it may have been applied in this call
 		return nil, err
 	}
-	if said, err := s.one("settle-said", []any{x.Job, x.Token, x.To}); said || err != nil {
+	if applied, err := s.one("find_settled", []any{x.Job, x.Token, x.To}); applied || err != nil {
 		return nil, err
 	}
-	args := []any{x.Job, x.Token, x.To, s.now, x.Took.Microseconds(), orNull(string(x.Charge))}
-	if _, err := s.exec("settle-late", append(append(args, failureColumns(x.Failure)...), orNull(clean(x.Why)))...); err != nil {
+	args := []any{x.Job, x.Token, x.To, s.now, x.Took.Microseconds(), nullIfEmpty(string(x.Charge))}
+	if _, err := s.exec("late_add", append(append(args, failureColumns(x.Failure)...), nullIfEmpty(clean(x.Why)))...); err != nil {
 		return nil, err
 	}
 	return rule.LeaseLost(x.Job), nil
 }
 
-// shrink makes the leases match who is left in them.
-func (s *settler) shrink() error {
-	for _, l := range s.leases {
-		if slices.ContainsFunc(l.members, func(m member) bool { return m.left }) {
-			if err := s.keep(l); err != nil {
+// saveBatches writes the batches from which members were settled.
+func (s *settler) saveBatches() error {
+	for _, l := range s.batches {
+		if slices.ContainsFunc(l.members, func(m member) bool { return m.removed }) {
+			if err := s.saveBatch(l); err != nil {
 				return err
 			}
 		}

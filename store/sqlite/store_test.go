@@ -41,7 +41,7 @@ func TestJobsInTheCallersTransactionExistIfItCommits(t *testing.T) {
 		if err != nil || receipts[0].Existing || !receipts[2].Existing || receipts[0].ID != receipts[2].ID {
 			t.Fatal(receipts, err)
 		}
-		// A refusal takes back its own drafts only, and leaves the transaction usable.
+		// A refusal undoes its own drafts only, and the transaction can still be used.
 		full.Args = nil
 		if _, err := store.In(tx).Enqueue(t.Context(), []holdfast.Draft{{Kind: "bill"}, full}); !errors.Is(err, holdfast.ErrConflict) {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestRowsThatCannotBeReadFailAlone(t *testing.T) {
 	}
 }
 
-func TestARowWithoutFactsStopsNobodyAndStaysForTheAudit(t *testing.T) {
+func TestARowWithoutFactsStopsNoOtherAndIsLeftForTheIntegrityCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	store, other := reopen(t, path), raw(t, path)
 	receipts, err := store.Enqueue(t.Context(), append(drafts(4), holdfast.Draft{Kind: "other"}))
@@ -122,7 +122,7 @@ func TestARowWithoutFactsStopsNobodyAndStaysForTheAudit(t *testing.T) {
 	}
 	findings, err := store.Audit(t.Context())
 	if err != nil || !strings.Contains(fmt.Sprint(findings), receipts[0].ID.String()) {
-		t.Errorf("the audit does not name %v: %v %v", receipts[0].ID, findings, err)
+		t.Errorf("the integrity check does not name %v: %v %v", receipts[0].ID, findings, err)
 	}
 }
 

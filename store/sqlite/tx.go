@@ -9,43 +9,45 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// A tx is one call's part of a transaction.
+// A tx is one call's part of a write transaction.
 type tx struct {
 	*session
-	now    int64                  // the store's clock when the call began, in microseconds
-	known  *lanes                 // committed
-	fresh  map[where]int64        // made by this call: known to others once it is committed
-	leases map[holdfast.ID]*lease // read by this call
-	news   news
+	now      int64                  // the store's clock when the call began, in microseconds
+	lanes    *laneCache             // committed lanes
+	newLanes map[laneKey]int64      // lanes that this call made; other calls see them after the commit
+	batches  map[holdfast.ID]*batch // batches that this call has read
+	wakeup   wakeup
 
-	sheaves *[]sheaf // not written yet
-	ears    *ears
-	pages   []page          // what this call did, as far as somebody listens
-	tallies sqltext.Tallies // what became of the attempts that it settled
+	rowBatches *[]rowBatch // rows that are not inserted yet; shared by all calls of the transaction
+	listened   *listenedEvents
+	pages      []page          // events of this call that have a listener
+	trends     sqltext.Tallies // results of the attempts that this call settled, for the trends
 }
 
-// at is the instant a while from now.
+// at returns the instant d after the call began, in microseconds.
 func (t *tx) at(d time.Duration) int64 { return t.now + d.Microseconds() }
 
-// guarded undoes what act did and gathered if it fails, and nothing else.
-func (t *tx) guarded(act func() error) error {
+// inSavepoint runs act in a savepoint. If act fails, its changes are undone, including the rows and events that it
+// added, and nothing else. Row batches must be empty when the savepoint opens, because a failure empties them; act
+// flushes what it adds.
+func (t *tx) inSavepoint(act func() error) error {
 	if _, err := t.exec("savepoint"); err != nil {
 		return err
 	}
-	pages := slices.Clone(t.pages) // what is added to them is added behind what these see
+	pages := slices.Clone(t.pages) // act may append to t.pages, but does not change these elements
 	err := act()
 	if err != nil {
-		*t.sheaves, t.pages = nil, pages
+		*t.rowBatches, t.pages = nil, pages
 	}
 	if err != nil && !t.conn.AutocommitEnabled() {
-		if _, undone := t.exec("savepoint-undo"); undone != nil {
+		if _, undone := t.exec("savepoint_rollback"); undone != nil {
 			return errors.Join(err, undone)
 		}
 	}
 	if t.conn.AutocommitEnabled() {
 		return err
 	}
-	if _, released := t.exec("savepoint-release"); released != nil {
+	if _, released := t.exec("savepoint_release"); released != nil {
 		return errors.Join(err, released)
 	}
 	return err

@@ -3,76 +3,76 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"maps"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfastdev/holdfast"
-	"github.com/holdfastdev/holdfast/store/internal/lane"
 	"zombiezen.com/go/sqlite"
 )
 
-// How a call fares on its way to the writer. A caller may give up only while the call is waiting: from the moment it is
-// taken its outcome is known soon, and the caller waits for it.
+// The states of a call. A caller may give up only while its call is waiting. Once the writer has taken the call, its
+// result is known soon, and the caller waits for it.
 const (
-	waiting int32 = iota
-	taken
-	abandoned
+	callWaiting int32 = iota
+	callTaken
+	callAbandoned
 )
 
-// A call is one caller's wish to write.
+// A call is one caller's request to run a function in a write transaction.
 type call struct {
-	do    func(*tx) error // may run more than once, and then starts from nothing
-	joins bool            // reads nothing that a call before it gathers
-	state atomic.Int32
-	since time.Time
-	news  news
-	err   error
-	done  chan struct{}
+	do       func(*tx) error // may run more than once; each run must start from nothing
+	canJoin  bool            // reads nothing that the calls before it have added to row batches
+	state    atomic.Int32
+	queuedAt time.Time // when the caller submitted it
+	wakeup   wakeup
+	err      error
+	done     chan struct{}
 }
 
-// A writer is the goroutine that owns the writing connection, and the queue of calls before it.
+// A writer owns the connection that writes, and the queue of calls in front of it. Its loop runs in one goroutine.
 type writer struct {
 	cfg   Config
-	bell  *bell
-	lanes *lanes
+	waker *waker
+	lanes *laneCache
 
 	mu     sync.Mutex
 	queue  []*call
 	closed bool
 
-	kick  chan struct{} // there may be something in the queue, somebody to watch for, or the end
+	kick  chan struct{} // wakes the loop: a call may be waiting, an Await began, or the store is closing
 	ended chan error
 
-	// What follows is the goroutine's own.
-	session *session // nil after trouble: the next call connects again
-	version int64    // of the data, as last seen: it changes when another connection commits
-	looked  time.Time
-	seen    bool // whether the data was looked at since the connection was made
-	ears    ears // what is listened for in the data, as last seen
+	// Only the goroutine of loop uses the fields below.
+	session      *session       // nil after a failure: the next call opens a new connection
+	dataVersion  int64          // SQLite's data_version as last read; it changes when another connection commits
+	checkedAt    time.Time      // when data_version was last read
+	versionKnown bool           // whether version was read on the present connection
+	listened     listenedEvents // the events that have listeners, as last read
 }
 
-func newWriter(cfg Config, b *bell, known *lanes, first *session) *writer {
-	return &writer{cfg: cfg, bell: b, lanes: known, session: first, kick: make(chan struct{}, 1), ended: make(chan error, 1)}
+func newWriter(cfg Config, b *waker, known *laneCache, first *session) *writer {
+	return &writer{cfg: cfg, waker: b, lanes: known, session: first, kick: make(chan struct{}, 1), ended: make(chan error, 1)}
 }
 
-// write runs do in a transaction and returns after that is on disk. Whatever do refuses is undone, and touches no other call.
+// write runs do in a transaction and returns after that transaction is on disk. If do returns an error, its changes are
+// undone and no other call is affected. do may run more than once.
 func (w *writer) write(ctx context.Context, do func(*tx) error) error {
-	return w.carry(ctx, &call{do: do})
+	return w.submit(ctx, &call{do: do})
 }
 
-// join is write for a call whose rows may be written together with those of its neighbours.
-func (w *writer) join(ctx context.Context, do func(*tx) error) error {
-	return w.carry(ctx, &call{do: do, joins: true})
+// writeShared is write for a call that reads none of the rows that other calls have added to row batches. Its own rows
+// may be inserted together with theirs.
+func (w *writer) writeShared(ctx context.Context, do func(*tx) error) error {
+	return w.submit(ctx, &call{do: do, canJoin: true})
 }
 
-func (w *writer) carry(ctx context.Context, c *call) error {
+// submit queues a call and waits for its result, or until ctx ends while the call is still waiting.
+func (w *writer) submit(ctx context.Context, c *call) error {
 	if err := ctx.Err(); err != nil {
 		return explain(err)
 	}
-	c.since, c.done = time.Now(), make(chan struct{})
+	c.queuedAt, c.done = time.Now(), make(chan struct{})
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -80,11 +80,11 @@ func (w *writer) carry(ctx context.Context, c *call) error {
 	}
 	w.queue = append(w.queue, c)
 	w.mu.Unlock()
-	w.ring()
+	w.signal()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if c.state.CompareAndSwap(waiting, abandoned) {
+		if c.state.CompareAndSwap(callWaiting, callAbandoned) {
 			return explain(ctx.Err())
 		}
 		<-c.done
@@ -92,36 +92,39 @@ func (w *writer) carry(ctx context.Context, c *call) error {
 	return explain(c.err)
 }
 
-func (w *writer) ring() {
+// signal wakes the loop. It never blocks.
+func (w *writer) signal() {
 	select {
 	case w.kick <- struct{}{}:
 	default:
 	}
 }
 
-// close lets the calls in the queue finish, and ends the goroutine.
+// close lets the calls in the queue finish, ends the loop and closes the connection.
 func (w *writer) close() error {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.ring()
+	w.signal()
 	return <-w.ended
 }
 
+// loop commits one group of calls after the other until the writer is closed. There is no timer: a transaction begins
+// as soon as a call waits, and takes all calls that are in the queue at that moment.
 func (w *writer) loop() {
 	for w.wait() {
-		switch err := w.begin(w.wanted); {
-		case errors.Is(err, errUnwanted):
+		switch err := w.begin(w.dropAbandoned); {
+		case errors.Is(err, errAbandoned):
 		case err != nil:
-			w.mend(err)
-			for _, c := range w.take() {
+			w.resetConnection(err)
+			for _, c := range w.takeCalls() {
 				c.answer(err)
 			}
 		default:
-			group := w.take()
-			w.serve(group, false)
+			group := w.takeCalls()
+			w.commitGroup(group, false)
 			if len(group) > 1 {
-				runtime.Gosched() // they were answered and may have more: let them all come before the next transaction begins
+				runtime.Gosched() // answered callers may submit again: let all of them do so before the next transaction begins
 			}
 		}
 	}
@@ -132,8 +135,8 @@ func (w *writer) loop() {
 	w.ended <- w.session.close()
 }
 
-// wait returns true when there is a call, and false when there will be none. While somebody awaits work it looks, now and
-// then, whether another process left some.
+// wait returns true when a call is waiting, and false when the writer is closed and no call is left. While an Await is
+// in progress, wait also checks at intervals whether another process has committed work.
 func (w *writer) wait() bool {
 	for {
 		w.mu.Lock()
@@ -143,30 +146,31 @@ func (w *writer) wait() bool {
 			return some
 		}
 		var tick <-chan time.Time
-		if w.bell.awaited() {
-			tick = time.After(glance - min(glance, time.Since(w.looked)))
+		if w.waker.hasWaiters() {
+			tick = time.After(checkInterval - min(checkInterval, time.Since(w.checkedAt)))
 		}
 		select {
 		case <-w.kick:
 		case <-tick:
-			if err := w.look(); err != nil && !busy(err) {
-				w.mend(err)
+			if err := w.checkOtherWriters(); err != nil && !busy(err) {
+				w.resetConnection(err)
 			}
 		}
 	}
 }
 
-// fold is how many calls share a transaction at most: enough to make the sync cheap, few enough to answer soon.
-const fold = 1024
+// maxGroup is the largest number of calls in one transaction: enough to share the sync among many, few enough to answer
+// soon.
+const maxGroup = 1024
 
-// take removes the calls from the queue that still have a caller.
-func (w *writer) take() []*call {
+// takeCalls removes up to maxGroup calls from the queue and returns those whose caller has not given up.
+func (w *writer) takeCalls() []*call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(len(w.queue), fold)
+	n := min(len(w.queue), maxGroup)
 	group := make([]*call, 0, n)
 	for _, c := range w.queue[:n] {
-		if c.state.CompareAndSwap(waiting, taken) {
+		if c.state.CompareAndSwap(callWaiting, callTaken) {
 			group = append(group, c)
 		}
 	}
@@ -175,211 +179,109 @@ func (w *writer) take() []*call {
 	return group
 }
 
-// wanted drops the calls whose callers gave up or have waited long enough for somebody else's lock, and reports whether
-// any is left.
-func (w *writer) wanted(last error) bool {
+// dropAbandoned removes calls whose caller has given up. Calls that have waited too long for another process's lock are
+// answered with the error last. It reports whether any call is left.
+func (w *writer) dropAbandoned(last error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := w.queue[:0]
+	remaining := w.queue[:0]
 	for _, c := range w.queue {
 		switch {
-		case c.state.Load() == abandoned:
-		case time.Since(c.since) < longest:
-			left = append(left, c)
-		case c.state.CompareAndSwap(waiting, taken):
+		case c.state.Load() == callAbandoned:
+		case time.Since(c.queuedAt) < callLockWait:
+			remaining = append(remaining, c)
+		case c.state.CompareAndSwap(callWaiting, callTaken):
 			c.answer(last)
 		}
 	}
-	clear(w.queue[len(left):])
-	w.queue = left
-	return len(left) > 0
+	clear(w.queue[len(remaining):])
+	w.queue = remaining
+	return len(remaining) > 0
 }
 
-var errUnwanted = errors.New("nobody waits for this transaction any more")
+var errAbandoned = errors.New("no caller waits for this transaction")
 
-// begin opens a transaction that may write, connecting first if need be. While another process has the lock it tries again
-// for as long as somebody wants it to.
-func (w *writer) begin(wanted func(last error) bool) error {
+// begin opens a write transaction, and a connection if there is none. While another process holds the lock, begin tries
+// again for as long as wanted returns true; then it returns errAbandoned.
+func (w *writer) begin(keepTrying func(last error) bool) error {
 	for pause := time.Duration(0); ; {
 		err := w.tryBegin()
 		if !busy(err) {
 			return err
 		}
-		if !wanted(err) {
-			return errUnwanted
+		if !keepTrying(err) {
+			return errAbandoned
 		}
-		pause = longer(pause)
+		pause = nextPause(pause)
 		<-time.After(pause)
 	}
 }
 
+// tryBegin makes one attempt to open a write transaction. BEGIN IMMEDIATE takes the write lock at once, so everything
+// that the transaction reads stays true until it commits.
 func (w *writer) tryBegin() (err error) {
 	if w.session == nil {
 		if w.session, err = connect(w.cfg, sqlite.OpenReadWrite); err != nil {
 			return err
 		}
-		w.lanes.forget()
-		w.seen = false
+		w.lanes.reset()
+		w.versionKnown = false
 	}
 	if _, err = w.session.exec("begin"); err == nil {
-		err = w.look()
+		err = w.checkOtherWriters()
 	}
-	if err == nil && w.ears.unsure {
-		err = w.ears.read(w.session)
+	if err == nil && w.listened.uncommitted {
+		err = w.listened.read(w.session)
 	}
 	if err != nil {
-		w.undo()
+		w.rollback()
 	}
 	return err
 }
 
-// serve runs a group of calls in the transaction that is open, and answers them. At first nothing stands between them, for
-// they hardly ever fail. If one does, they are run again, each in a savepoint of its own; and if even that is lost as a
-// whole, each is tried alone, so that the one that lost it cannot hurt the others.
-func (w *writer) serve(group []*call, apart bool) {
-	err := w.attempt(group, apart)
-	if err == nil {
-		w.bell.strike(group, w.lanes)
-		for _, c := range group {
-			c.answer(c.err)
-		}
-		return
-	}
-	w.mend(err)
-	switch {
-	case len(group) <= 1:
-		for _, c := range group {
-			c.answer(err)
-		}
-	case !apart:
-		w.again(group)
-	default:
-		for i := range group {
-			w.again(group[i : i+1])
-		}
-	}
-}
-
-// again serves calls in a new transaction.
-func (w *writer) again(group []*call) {
-	young := func(error) bool { return time.Since(group[0].since) < longest }
-	if err := w.begin(young); err != nil {
-		w.mend(err)
-		for _, c := range group {
-			c.answer(err)
-		}
-		return
-	}
-	w.serve(group, true)
-}
-
-// attempt runs each call, in a savepoint of its own when they are to be kept apart, and commits. An error means that nothing
-// of any of them was written.
-func (w *writer) attempt(group []*call, apart bool) error {
-	fresh, gathered, pages, tallies := map[where]int64{}, []sheaf{}, []page{}, []holdfast.Trend{}
-	apart = apart && len(group) > 1
-	for _, c := range group {
-		t := &tx{session: w.session, now: w.cfg.Clock().UnixMicro(), known: w.lanes, sheaves: &gathered, ears: &w.ears}
-		if apart {
-			c.err = t.guarded(func() error { return c.whole(t) })
-		} else {
-			c.err = c.part(t)
-		}
-		if w.session.conn.AutocommitEnabled() { // SQLite rolled everything back by itself
-			return c.err
-		}
-		if c.err != nil && (!apart || broken(c.err)) {
-			return c.err
-		}
-		if c.news = (news{}); c.err == nil {
-			c.news = t.news
-			maps.Copy(fresh, t.fresh)
-			pages, tallies = join(pages, t.pages), append(tallies, t.tallies.All(instant(t.now))...)
-		} else if w.ears.unsure { // what it changed was undone
-			if err := w.ears.read(w.session); err != nil {
-				return err
-			}
-		}
-	}
-	last := &tx{session: w.session, sheaves: &gathered}
-	if err := last.flush(); err != nil {
-		return err
-	}
-	if err := tally(last, tallies); err != nil {
-		return err
-	}
-	if err := publish(last, pages); err != nil {
-		return err
-	}
-	if _, err := w.session.exec("commit"); err != nil {
-		return err
-	}
-	w.ears.unsure = false
-	for at, id := range fresh {
-		w.lanes.add(lane.Lane{ID: id, Queue: at.queue, Kind: at.kind, Owner: at.owner, Dependency: at.dependency})
-	}
-	return nil
-}
-
-// whole runs a call and writes all that it gathers.
-func (c *call) whole(t *tx) error {
-	if err := c.do(t); err != nil {
-		return err
-	}
-	return t.flush()
-}
-
-// part runs a call beside others. What calls gather waits until one comes that might want to read it.
-func (c *call) part(t *tx) error {
-	if !c.joins {
-		if err := t.flush(); err != nil {
-			return err
-		}
-	}
-	return c.do(t)
-}
-
-// mend leaves the connection without a transaction, or without trust: then the next call opens another.
-func (w *writer) mend(err error) {
-	w.undo()
+// resetConnection rolls back any open transaction. If the connection is broken or the rollback failed, it closes the
+// connection; the next call opens another one.
+func (w *writer) resetConnection(err error) {
+	w.rollback()
 	if w.session != nil && (broken(err) || !w.session.conn.AutocommitEnabled()) {
 		_ = w.session.close()
 		w.session = nil
 	}
 }
 
-func (w *writer) undo() {
+func (w *writer) rollback() {
 	if w.session != nil && !w.session.conn.AutocommitEnabled() {
 		_, _ = w.session.exec("rollback")
 	}
 }
 
-// glance is how often the file is looked at for the work of other processes, while somebody awaits it.
-const glance = 40 * time.Millisecond
+// checkInterval is how often the writer checks for commits of other processes while an Await is in progress.
+const checkInterval = 40 * time.Millisecond
 
-// look notices whether another connection has committed since the last look: another process, or the caller's own
-// transaction. Then lanes may be new, and there may be work.
-func (w *writer) look() error {
-	w.looked = time.Now()
+// checkOtherWriters reads whether another connection has committed since the last check: another process, or a
+// transaction of the application (see Store.In). If so, there may be new lanes, other listeners and new work, so it
+// reads them again and wakes all waiters.
+func (w *writer) checkOtherWriters() error {
+	w.checkedAt = time.Now()
 	if w.session == nil {
 		return nil
 	}
 	var version int64
-	if _, err := w.session.one("data-version", nil, &version); err != nil || version == w.version && w.seen {
+	if _, err := w.session.one("data_version", nil, &version); err != nil || version == w.dataVersion && w.versionKnown {
 		return err
 	}
 	var work, cancel bool
-	if _, err := w.session.one("await-news", nil, &work, &cancel); err != nil {
+	if _, err := w.session.one("check_work", nil, &work, &cancel); err != nil {
 		return err
 	}
-	if err := w.lanes.learn(w.session); err != nil {
+	if err := w.lanes.load(w.session); err != nil {
 		return err
 	}
-	if err := w.ears.read(w.session); err != nil {
+	if err := w.listened.read(w.session); err != nil {
 		return err
 	}
-	w.version, w.seen = version, true
-	w.bell.ring(news{all: work, cancel: cancel}, w.lanes)
+	w.dataVersion, w.versionKnown = version, true
+	w.waker.notify(wakeup{allQueues: work, cancel: cancel}, w.lanes)
 	return nil
 }
 

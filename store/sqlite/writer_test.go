@@ -17,8 +17,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// opened is a store with a count of its commits.
-func opened(t testing.TB) (store *Store, path string, commits *atomic.Int32) {
+// openCounted opens a store with a count of its commits.
+func openCounted(t testing.TB) (store *Store, path string, commits *atomic.Int32) {
 	t.Helper()
 	commits, path = new(atomic.Int32), filepath.Join(t.TempDir(), "jobs.db")
 	store, err := Open(context.Background(), Config{Path: path, Trace: func(statement string) {
@@ -42,8 +42,8 @@ func (s *Store) enqueueOne(id holdfast.ID) error {
 	return err
 }
 
-// jobs counts what is in the store, and fails the test if the audit finds anything.
-func (s *Store) jobs(t testing.TB) (n int) {
+// countJobs counts the jobs in the store, and fails the test if the integrity check has findings.
+func (s *Store) countJobs(t testing.TB) (n int) {
 	t.Helper()
 	counts, err := s.Counts(context.Background())
 	if err != nil {
@@ -53,13 +53,13 @@ func (s *Store) jobs(t testing.TB) (n int) {
 		n += c.Jobs
 	}
 	if findings, err := s.Audit(context.Background()); err != nil || len(findings) > 0 {
-		t.Errorf("the audit: %v %v", findings, err)
+		t.Errorf("integrity check: %v %v", findings, err)
 	}
 	return n
 }
 
-// folded keeps the writer busy until all calls wait for it, so that they share its next transaction.
-func (s *Store) folded(t testing.TB, calls ...func() error) []error {
+// inOneGroup keeps the writer busy until all calls wait for it, so that they share its next transaction.
+func (s *Store) inOneGroup(t testing.TB, calls ...func() error) []error {
 	t.Helper()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
@@ -82,10 +82,10 @@ func (s *Store) folded(t testing.TB, calls ...func() error) []error {
 }
 
 func TestWhatIsAcknowledgedIsSynced(t *testing.T) {
-	store, _, _ := opened(t)
+	store, _, _ := openCounted(t)
 	err := store.writer.write(t.Context(), func(t *tx) error {
-		sync, err := t.ask("PRAGMA synchronous")
-		mode, _ := t.ask("PRAGMA journal_mode")
+		sync, err := t.queryValue("PRAGMA synchronous")
+		mode, _ := t.queryValue("PRAGMA journal_mode")
 		if sync != "2" || mode != "wal" {
 			err = fmt.Errorf("synchronous = %s, journal_mode = %s", sync, mode)
 		}
@@ -96,14 +96,14 @@ func TestWhatIsAcknowledgedIsSynced(t *testing.T) {
 	}
 }
 
-func TestCallsThatWaitTogetherShareOneCommitAndOneFailureHurtsNobody(t *testing.T) {
-	store, _, commits := opened(t)
+func TestCallsThatWaitTogetherShareOneCommitAndOneFailureAffectsNoOther(t *testing.T) {
+	store, _, commits := openCounted(t)
 	taken := holdfast.NewID()
 	if err := store.enqueueOne(taken); err != nil {
 		t.Fatal(err)
 	}
 	before := commits.Load()
-	errs := store.folded(t,
+	errs := store.inOneGroup(t,
 		func() error { return store.enqueueOne(holdfast.NewID()) },
 		func() error {
 			_, err := store.Enqueue(context.Background(), []holdfast.Draft{{Kind: "half"}, {Kind: "half"}, {ID: taken, Kind: "half"}})
@@ -117,20 +117,20 @@ func TestCallsThatWaitTogetherShareOneCommitAndOneFailureHurtsNobody(t *testing.
 	if made := commits.Load() - before; made != 2 { // the one that kept the writer busy, and the three
 		t.Errorf("%d commits", made)
 	}
-	if n := store.jobs(t); n != 3 {
+	if n := store.countJobs(t); n != 3 {
 		t.Errorf("%d jobs: the refused call left something, or took something along", n)
 	}
 }
 
-func TestACallThatLosesTheTransactionIsTheOnlyOneToSuffer(t *testing.T) {
-	store, _, _ := opened(t)
+func TestACallThatLosesTheTransactionIsTheOnlyOneToFail(t *testing.T) {
+	store, _, _ := openCounted(t)
 	for name, harm := range map[string]func(*tx) error{
 		"the disk fails":        func(*tx) error { return sqlite.ResultIOErrWrite.ToError() },
 		"the database gives up": func(t *tx) error { _, _ = t.exec("rollback"); return sqlite.ResultFull.ToError() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := store.jobs(t)
-			errs := store.folded(t,
+			before := store.countJobs(t)
+			errs := store.inOneGroup(t,
 				func() error { return store.enqueueOne(holdfast.NewID()) },
 				func() error { return store.writer.write(context.Background(), harm) },
 				func() error { return store.enqueueOne(holdfast.NewID()) },
@@ -138,7 +138,7 @@ func TestACallThatLosesTheTransactionIsTheOnlyOneToSuffer(t *testing.T) {
 			if errs[0] != nil || errs[2] != nil || !errors.Is(errs[1], holdfast.ErrUnavailable) {
 				t.Errorf("the answers are %v", errs)
 			}
-			if n := store.jobs(t) - before; n != 2 {
+			if n := store.countJobs(t) - before; n != 2 {
 				t.Errorf("%d jobs of 2", n)
 			}
 		})
@@ -146,9 +146,9 @@ func TestACallThatLosesTheTransactionIsTheOnlyOneToSuffer(t *testing.T) {
 }
 
 func TestAFullDiskLosesNothingAndHealsWithoutARestart(t *testing.T) {
-	store, _, _ := opened(t)
+	store, _, _ := openCounted(t)
 	limit := func(pages int) {
-		if err := store.writer.write(t.Context(), func(t *tx) error { return t.run(fmt.Sprintf("PRAGMA max_page_count = %d", pages)) }); err != nil {
+		if err := store.writer.write(t.Context(), func(t *tx) error { return t.runScript(fmt.Sprintf("PRAGMA max_page_count = %d", pages)) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,20 +163,20 @@ func TestAFullDiskLosesNothingAndHealsWithoutARestart(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "disk is full") {
 		t.Fatalf("after %d jobs: %v", acknowledged, err)
 	}
-	if n := store.jobs(t); n != acknowledged {
+	if n := store.countJobs(t); n != acknowledged {
 		t.Errorf("%d jobs of %d acknowledged", n, acknowledged)
 	}
 	limit(100_000)
 	if err := store.enqueueOne(holdfast.NewID()); err != nil {
 		t.Error(err)
 	}
-	if n := store.jobs(t); n != acknowledged+1 {
+	if n := store.countJobs(t); n != acknowledged+1 {
 		t.Errorf("%d jobs of %d acknowledged", n, acknowledged+1)
 	}
 }
 
-// locker is another process that can hold the file's lock.
-func locker(t testing.TB, path string) *session {
+// lockingSession is another process that can hold the file's lock.
+func lockingSession(t testing.TB, path string) *session {
 	t.Helper()
 	s, err := connect(Config{Path: path}, sqlite.OpenReadWrite)
 	if err != nil {
@@ -186,19 +186,19 @@ func locker(t testing.TB, path string) *session {
 	return s
 }
 
-// solid_queue#324, #133: locks met at the wrong moment lost work or the file.
+// solid_queue#324, #133: locks at the wrong moment lost work or the file.
 func TestAStormOfLocksLosesNothing(t *testing.T) {
-	store, path, _ := opened(t)
-	other, end := locker(t, path), make(chan struct{})
+	store, path, _ := openCounted(t)
+	other, end := lockingSession(t, path), make(chan struct{})
 	var storm, callers sync.WaitGroup
 	storm.Go(func() {
 		for {
-			if err := patiently(context.Background(), func() error { return other.run("BEGIN IMMEDIATE") }); err != nil {
+			if err := retryWhileBusy(context.Background(), func() error { return other.runScript("BEGIN IMMEDIATE") }); err != nil {
 				t.Error(err)
 				return
 			}
 			runtime.Gosched()
-			if err := other.run("COMMIT"); err != nil {
+			if err := other.runScript("COMMIT"); err != nil {
 				t.Error(err)
 			}
 			select {
@@ -220,15 +220,15 @@ func TestAStormOfLocksLosesNothing(t *testing.T) {
 	callers.Wait()
 	close(end)
 	storm.Wait()
-	if n := store.jobs(t); n != 160 {
+	if n := store.countJobs(t); n != 160 {
 		t.Errorf("%d jobs of 160", n)
 	}
 }
 
-func TestAnybodyMayStopWaitingForALock(t *testing.T) {
-	store, path, _ := opened(t)
-	other := locker(t, path)
-	if err := other.run("BEGIN IMMEDIATE"); err != nil {
+func TestACallerMayStopWaitingForALock(t *testing.T) {
+	store, path, _ := openCounted(t)
+	other := lockingSession(t, path)
+	if err := other.runScript("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -241,10 +241,10 @@ func TestAnybodyMayStopWaitingForALock(t *testing.T) {
 	if err := <-answer; !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := other.run("COMMIT"); err != nil {
+	if err := other.runScript("COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	if n := store.jobs(t); n != 0 {
+	if n := store.countJobs(t); n != 0 {
 		t.Errorf("%d jobs: the call that was given up was carried out", n)
 	}
 }
@@ -257,8 +257,8 @@ func TestALockHeldForGoodIsReportedInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer store.Close()
-		other := locker(t, path)
-		if err := other.run("BEGIN IMMEDIATE"); err != nil {
+		other := lockingSession(t, path)
+		if err := other.runScript("BEGIN IMMEDIATE"); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
@@ -266,13 +266,13 @@ func TestALockHeldForGoodIsReportedInTime(t *testing.T) {
 		if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "locked by another process") || time.Since(start) > time.Minute {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
-		if err := other.run("ROLLBACK"); err != nil {
+		if err := other.runScript("ROLLBACK"); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.enqueueOne(holdfast.NewID()); err != nil {
 			t.Error(err)
 		}
-		if n := store.jobs(t); n != 1 {
+		if n := store.countJobs(t); n != 1 {
 			t.Errorf("%d jobs of 1", n)
 		}
 	})

@@ -13,28 +13,29 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// unbroken is the promise that no sealed line of a story was changed, taken out or put in between.
-const unbroken = "the chain of stories is unbroken"
+// chainRule is the rule that no sealed event was changed, removed or inserted.
+const chainRule = "the hash chain of stories is unbroken"
 
-// marked is the promise that lines of stories are forgotten by age alone, and that a line tells how far.
-const marked = "the audit log tells what it has forgotten"
+// markRule is the rule that events are deleted only by age, and that an event records how far.
+const markRule = "the audit log records what was deleted from it"
 
-// A chain is followed from where retention has cut it off to its head. What does not fit is named once: after it nothing can.
+// A chain is verified from where retention has cut it off to its end. Only the first event that does not fit is
+// reported, because after it none can fit.
 type chain struct {
-	begun  bool
-	link   int    // of the line before
-	hash   string // and its hash, in hex
-	head   int    // where it is said to end
-	sealed string
-	mark   string // the last line that says that the log was shortened; empty: there is none
+	begun    bool
+	link     int    // of the event before
+	hash     string // the hash of that event, in hex
+	head     int    // the recorded end of the chain
+	headHash string
+	mark     string // the last event that records a shortened log; empty: none
 
 	broken, shortened *holdfast.Finding
 }
 
-// chain computes every hash anew.
+// chain computes every hash again and compares it with the stored one.
 func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 	var c chain
-	err := i.q.Query(ctx, i.statements["inspect chain"], nil, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_chain"], nil, func(r Row) error {
 		c.begin(r)
 		if c.broken == nil {
 			c.follow(r)
@@ -42,7 +43,7 @@ func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 		return nil
 	})
 	if err == nil && !c.begun {
-		err = i.q.Query(ctx, i.statements["inspect empty chain"], nil, func(r Row) error {
+		err = i.q.Query(ctx, i.statements["inspect_empty_chain"], nil, func(r Row) error {
 			c.begin(r)
 			return nil
 		})
@@ -50,8 +51,8 @@ func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.broken == nil && (c.link != c.head || c.hash != c.sealed) {
-		c.breaks("end", fmt.Sprintf("it ends with link %d, and its head is said to be link %d: lines were taken away or put behind it, or the head was changed", c.link, c.head))
+	if c.broken == nil && (c.link != c.head || c.hash != c.headHash) {
+		c.reportBroken("end", fmt.Sprintf("it ends with link %d, and its recorded end is link %d: events were removed or appended, or the recorded end was changed", c.link, c.head))
 	}
 	var findings []holdfast.Finding
 	for _, f := range []*holdfast.Finding{c.broken, c.shortened} {
@@ -62,55 +63,55 @@ func (i *Inspector) chain(ctx context.Context) ([]holdfast.Finding, error) {
 	return findings, nil
 }
 
-// begin takes from the first row where the chain begins, and where it is to end.
+// begin takes the anchor and the recorded end from the first row.
 func (c *chain) begin(r Row) {
 	if !c.begun {
-		c.head, c.sealed, c.begun = r.Int(0), strings.ToLower(r.Text(1)), true
+		c.head, c.headHash, c.begun = r.Int(0), strings.ToLower(r.Text(1)), true
 		c.link, c.hash, c.mark = r.Int(2), strings.ToLower(r.Text(3)), r.Text(4)
-		c.wiped()
+		c.checkAnchor()
 	}
 }
 
-// wiped finds a log that begins where no mark says that it was shortened to.
-func (c *chain) wiped() {
+// checkAnchor finds a log that begins where no mark says that it was shortened to.
+func (c *chain) checkAnchor() {
 	mark, ok := rule.ReadMark(c.mark)
 	switch {
 	case c.link == 0 && c.mark == "":
 	case c.link == 0:
-		c.shorten("it begins with its first line, and a line in it says that it was shortened: it was put back by hand")
+		c.reportShortened("it begins with its first event, and an event in it says that it was shortened: deleted events were put back by hand")
 	case c.mark == "":
-		c.shorten(fmt.Sprintf("lines up to link %d are gone, and no line says that they were forgotten: the audit log was wiped", c.link))
+		c.reportShortened(fmt.Sprintf("events up to link %d are missing, and no event records their deletion: the audit log was tampered with", c.link))
 	case !ok || mark.Link != c.link || hex.EncodeToString(mark.Hash) != c.hash:
-		c.shorten(fmt.Sprintf("lines up to link %d are gone, and the last line that says what was forgotten tells another end: the audit log was wiped", c.link))
+		c.reportShortened(fmt.Sprintf("events up to link %d are missing, and the last event that records a deletion names another link: the audit log was tampered with", c.link))
 	}
 }
 
-// checkAge finds a mark that tells of lines that were too young to be forgotten.
+// checkAge finds a mark for events that were too young to be deleted.
 func (c *chain) checkAge(line holdfast.Event) {
 	if line.Subject != rule.MarkSubject || line.Name != rule.MarkName {
 		return
 	}
 	if mark, ok := rule.ReadMark(line.Reason); ok && line.At.Sub(mark.Newest) < rule.MinStory {
-		c.shorten(fmt.Sprintf("lines up to link %d were forgotten when the newest was %v old: no store does that before %v", mark.Link, line.At.Sub(mark.Newest).Round(time.Second), rule.MinStory))
+		c.reportShortened(fmt.Sprintf("events up to link %d were deleted when the newest was %v old: a store deletes none before %v", mark.Link, line.At.Sub(mark.Newest).Round(time.Second), rule.MinStory))
 	}
 }
 
-func (c *chain) shorten(detail string) {
+func (c *chain) reportShortened(detail string) {
 	if c.shortened == nil {
-		c.shortened = &holdfast.Finding{Rule: marked, Job: "chain", Detail: detail}
+		c.shortened = &holdfast.Finding{Rule: markRule, Job: "chain", Detail: detail}
 	}
 }
 
-// follow adds the line of a row of the statement "inspect chain".
+// follow verifies the event of a row of the statement inspect_chain.
 func (c *chain) follow(r Row) {
-	link, said := r.Int(5), strings.ToLower(r.Text(6))
+	link, stored := r.Int(5), strings.ToLower(r.Text(6))
 	if link != c.link+1 {
-		c.breaks(fmt.Sprintf("link %d", c.link+1), fmt.Sprintf("it is missing: link %d comes after link %d", link, c.link))
+		c.reportBroken(fmt.Sprintf("link %d", c.link+1), fmt.Sprintf("it is missing: link %d comes after link %d", link, c.link))
 		return
 	}
 	before, err := hex.DecodeString(c.hash)
 	if err != nil {
-		c.breaks(fmt.Sprintf("link %d", c.link), "its hash is not one")
+		c.reportBroken(fmt.Sprintf("link %d", c.link), "its hash is not valid")
 		return
 	}
 	line := holdfast.Event{
@@ -121,11 +122,11 @@ func (c *chain) follow(r Row) {
 		before = nil
 	}
 	c.link, c.hash = link, hex.EncodeToString(sqltext.Link(before, line))
-	if c.hash != said {
-		c.breaks(fmt.Sprintf("link %d", link), fmt.Sprintf("line %d (%s by %s) does not fit: it, or its seal, or the line before it was changed after it was sealed", r.Int(7), line.Name, line.Actor))
+	if c.hash != stored {
+		c.reportBroken(fmt.Sprintf("link %d", link), fmt.Sprintf("event %d (%s by %s) does not match its hash: it, its hash or the event before it was changed after it was sealed", r.Int(7), line.Name, line.Actor))
 	}
 }
 
-func (c *chain) breaks(at, detail string) {
-	c.broken = &holdfast.Finding{Rule: unbroken, Job: "chain at " + at, Detail: detail}
+func (c *chain) reportBroken(at, detail string) {
+	c.broken = &holdfast.Finding{Rule: chainRule, Job: "chain at " + at, Detail: detail}
 }

@@ -7,11 +7,12 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// mostCountedLanes is how many of the lanes that a filter means are counted where what is looked at is bounded.
+// mostCountedLanes is how many lanes of a filter are counted if the filter bounds how many rows are read.
 const mostCountedLanes = 5_000
 
-// Count counts what matches a filter, up to most: there are that many, or more. Where the filter bounds what is looked at it answers how
-// many were found until then. A page's limit and cursor mean nothing here.
+// Count counts the jobs that match a filter, up to most: there are that many, or more. If the filter bounds how many
+// rows are read, Count returns how many were found until then. The limit and the cursor of the filter have no meaning
+// here.
 func (i *Inspector) Count(ctx context.Context, f holdfast.Filter, most int) (int, error) {
 	f.Limit, f.Cursor = 0, ""
 	if _, err := check(&f); err != nil {
@@ -25,19 +26,20 @@ func (i *Inspector) Count(ctx context.Context, f holdfast.Filter, most int) (int
 		return 0, err
 	}
 	p := &picker{dialect: i.dialect, filter: f, now: now, limit: most, any: true}
-	pick, err := i.tallied(ctx, p)
+	pick, err := i.countQuery(ctx, p)
 	if err != nil || pick.text == "" {
 		return 0, err
 	}
 	return i.count(ctx, pick)
 }
 
-// tallied selects what is counted, up to the picker's limit. Unlike those of a list its branches need not stop at the same job.
-func (i *Inspector) tallied(ctx context.Context, p *picker) (query, error) {
+// countQuery selects what is counted, up to the picker's limit. Unlike the branches of a list, its branches need not
+// stop at the same job.
+func (i *Inspector) countQuery(ctx context.Context, p *picker) (query, error) {
 	if p.filter.Look == 0 {
 		return p.pick(), nil
 	}
-	places := p.looked()
+	places := p.boundedPlaces()
 	if len(places) == 0 {
 		return query{}, nil
 	}
@@ -45,33 +47,34 @@ func (i *Inspector) tallied(ctx context.Context, p *picker) (query, error) {
 	look := max(1, p.filter.Look/len(places))
 	for n, at := range places {
 		if at == ready && p.filter.Redrive.IsZero() && p.filter.Group.IsZero() {
-			branches[n] = p.heap(look)
+			branches[n] = p.readyBranch(look)
 			continue
 		}
-		t, err := i.trail(ctx, p, at, look)
+		t, err := i.chooseScan(ctx, p, at, look)
 		if err != nil {
 			return query{}, err
 		}
 		p.floor = t.floor
-		branches[n] = p.along(t)
+		branches[n] = p.scanBranch(t)
 	}
 	p.floor = holdfast.ID{}
 	return p.merged(branches), nil
 }
 
-// heap is the branch of ready in no order: the first rows of the lanes that the filter means.
-func (p *picker) heap(look int) string {
-	table := "(SELECT p.* FROM " + p.lined(look) + " LIMIT " + p.bind(look) + ") AS p"
-	facts := p.facts()
+// readyBranch is the branch of ready in no order: the first rows of the lanes that the filter names.
+func (p *picker) readyBranch(look int) string {
+	table := "(SELECT p.* FROM " + p.readyRows(look) + " LIMIT " + p.bind(look) + ") AS p"
+	facts := p.factConditions()
 	if len(facts) > 0 {
-		table += p.step("holdfast_job", "j", "j.id = p.job")
+		table += p.joinRow("holdfast_job", "j", "j.id = p.job")
 	}
-	return p.branch(table, "p.job", append(append(facts, p.standing()...), p.trouble(ready)...))
+	return p.branch(table, "p.job", append(append(facts, p.stateConditions()...), p.failureConditions(ready)...))
 }
 
-// lined are the rows of ready in the lanes that the filter means, from lane to lane; only retries, when it asks for these.
-func (p *picker) lined(look int) string {
-	names := p.names("n")
+// readyRows returns the rows of ready in the lanes that the filter names, lane by lane; only retries, if it asks for
+// these.
+func (p *picker) readyRows(look int) string {
+	names := p.nameConditions("n")
 	if len(names) == 0 && p.filter.Retrying {
 		return "holdfast_ready p WHERE p.lane < 0"
 	}

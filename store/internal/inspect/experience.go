@@ -12,14 +12,15 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// last sorts after every id.
+// last sorts behind every id.
 var last = holdfast.ID(bytes.Repeat([]byte{0xff}, len(holdfast.ID{})))
 
-// skew is how far the clocks of those who enqueue may be behind the store's.
+// skew is how far the clocks of enqueuing processes may be behind the store's.
 const skew = time.Hour
 
-// Experience sums up the attempts of jobs that were created within that time, by kind, code and number. Jobs are found by when
-// their ids were made, so that nothing older is read; a job whose id is no UUID of version 7 may be left out.
+// Experience summarises the attempts of jobs that were created within a duration, by kind, code and number. Jobs are
+// found by the time in their ids, so that nothing older is read; a job whose id is not a UUID of version 7 may be left
+// out.
 func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]holdfast.Experience, error) {
 	if within <= 0 {
 		return nil, invalid("experience within %v: give a positive duration", within)
@@ -34,14 +35,14 @@ func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]hol
 		return nil, err
 	}
 	var all []holdfast.Experience
-	err = i.q.Query(ctx, i.statements["inspect first attempts"], []any{first, last, from}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_first_attempts"], []any{first, last, from}, func(r Row) error {
 		all = append(all, holdfast.Experience{Kind: r.Text(0), Attempts: r.Int(1), Complete: r.Int(2)})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = i.q.Query(ctx, i.statements["inspect experience"], []any{first, last, from}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_experience"], []any{first, last, from}, func(r Row) error {
 		all = append(all, holdfast.Experience{
 			Kind: r.Text(0), Code: r.Text(1), Number: r.Int(2), Attempts: r.Int(3), Complete: r.Int(4), Again: r.Int(5), GaveUp: r.Int(6),
 			Took: time.Duration(r.Int(7)) * time.Microsecond, Wasted: time.Duration(r.Int(8)) * time.Microsecond,
@@ -54,12 +55,12 @@ func (i *Inspector) Experience(ctx context.Context, within time.Duration) ([]hol
 	return all, err
 }
 
-// firstID sorts before the ids of all jobs that were created since then. Ids are made by the clocks of those who enqueue: the
-// newest job tells whether these are far behind the store's.
+// firstID returns an id that sorts before the ids of all jobs created since then. Ids are made by the clocks of
+// enqueuing processes: the newest job shows whether these are far behind the store's.
 func (i *Inspector) firstID(ctx context.Context, since time.Time) (first holdfast.ID, err error) {
 	since = since.Add(-skew)
 	behind := time.Duration(0)
-	err = i.q.Query(ctx, i.statements["inspect newest"], nil, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_newest_job"], nil, func(r Row) error {
 		if id := r.ID(0); id[6]>>4 == 7 {
 			made := time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 			behind = max(behind, r.Time(1).Sub(made))

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestTheFeedTellsWhatBefellJobsInOrder(t *testing.T) {
+func TestTheFeedListsEventsOfJobsInOrder(t *testing.T) {
 	ms := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Millisecond) }
 	of := func(n int, e holdfast.Event) holdfast.Event {
 		e.Job, e.Kind, e.Queue, e.Owner, e.Group = id(n), "mail", "default", "ann", id(201)
@@ -41,7 +41,7 @@ func TestTheFeedTellsWhatBefellJobsInOrder(t *testing.T) {
 		{Name: "forgotten", At: ms(-80)},
 		of(12, holdfast.Event{Name: "breach", At: ms(-90), Actor: "ann", Reason: "too late", Request: "req-7", Token: 1}),
 		in(202, of(25, holdfast.Event{Name: "returned", At: ms(-640), Token: 1, Took: 10 * time.Millisecond, DueAt: ms(500)})),
-		{Job: id(99), Name: "returned", At: ms(-640), Token: 3, Generation: 1}, // nothing is left of it
+		{Job: id(99), Name: "returned", At: ms(-640), Token: 3, Generation: 1}, // no row of this job is left
 	}
 	for n := range want {
 		want[n].Seq = int64(n + 1)
@@ -64,7 +64,7 @@ func TestTheFeedTellsWhatBefellJobsInOrder(t *testing.T) {
 	})
 }
 
-func TestWhoFallsBehindRetentionIsToldWhatItMissed(t *testing.T) {
+func TestAReaderBehindRetentionLearnsHowMuchItMissed(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		plant("DELETE FROM holdfast_outbox WHERE first < 10; UPDATE holdfast_feed SET purged = 9")
 		for _, c := range []struct{ after, missed, first int64 }{{0, 9, 10}, {8, 1, 10}, {9, 0, 10}, {12, 0, 13}} {
@@ -99,7 +99,7 @@ func TestAReaderAtTheHeadWaitsThereAndOneBeyondItIsRefused(t *testing.T) {
 	})
 }
 
-func TestAJobThatEndsTwiceUnderOneTokenIsToldAsItWasEachTime(t *testing.T) {
+func TestAJobThatEndsTwiceUnderOneTokenIsShownAsItWasEachTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		// The group was retried: 13 waited again, and was cancelled again, never claimed.
 		plant("UPDATE holdfast_finished SET generation = 2, finished_at = {at -10} WHERE job = {id 13}")
@@ -112,7 +112,7 @@ func TestAJobThatEndsTwiceUnderOneTokenIsToldAsItWasEachTime(t *testing.T) {
 	})
 }
 
-func TestADamagedPageIsToldAsFarAsItGoes(t *testing.T) {
+func TestADamagedPageIsReadAsFarAsPossible(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		plant("UPDATE holdfast_outbox SET jobs = {jobs 11}, tokens = {tokens 0} WHERE first = 1; UPDATE holdfast_outbox SET story = {lines 1} WHERE name = 'story'")
 		feed, err := i.Feed(t.Context(), 0, 0)

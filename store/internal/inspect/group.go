@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Group answers with a group and how its members stand. Of a settled one these are the counts of its settlement, which outlive members
-// that were purged since.
+// Group returns a group with the counts of its members. For a settled group these are the counts of its settlement,
+// which outlive members that were purged since.
 func (i *Inspector) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, error) {
 	groups, err := i.groups(ctx, "g.id = $1", []any{id})
 	if err != nil {
@@ -28,8 +28,8 @@ func (i *Inspector) Group(ctx context.Context, id holdfast.ID) (holdfast.Group, 
 	return groups[0], err
 }
 
-// Groups lists what matches, newest first, without counting members: only settled groups say how many they had. The cursor leads to the
-// next page and is empty on the last.
+// Groups lists the matching groups, newest first, without counting members: only settled groups have counts. The cursor
+// leads to the next page and is empty on the last.
 func (i *Inspector) Groups(ctx context.Context, f holdfast.GroupFilter) ([]holdfast.Group, string, error) {
 	switch f.State {
 	case "", holdfast.GroupOpen, holdfast.GroupProcessing, holdfast.GroupReady, holdfast.GroupPartial, holdfast.GroupFailed, holdfast.GroupCancelled, holdfast.GroupExpired:
@@ -60,7 +60,7 @@ func (i *Inspector) Groups(ctx context.Context, f holdfast.GroupFilter) ([]holdf
 		}
 		where = append(where, "g.id < "+p.bind(after))
 	}
-	// One more than the page tells whether there is another.
+	// One group more than the page shows whether there is another page.
 	groups, err := i.groups(ctx, strings.Join(where, " AND ")+" ORDER BY g.id DESC LIMIT "+p.bind(limit+1), p.args)
 	if err != nil || len(groups) <= limit {
 		return groups, "", err
@@ -70,7 +70,7 @@ func (i *Inspector) Groups(ctx context.Context, f holdfast.GroupFilter) ([]holdf
 	return groups, base64.RawURLEncoding.EncodeToString(last[:]), nil
 }
 
-// groups reads the groups that a condition picks, without counting their members.
+// groups reads the groups that match a condition, without counting their members.
 func (i *Inspector) groups(ctx context.Context, where string, args []any) ([]holdfast.Group, error) {
 	now, err := i.now(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func readGroupRow(r Row, now time.Time) holdfast.Group {
 		Generation: r.Int(9), State: holdfast.GroupState(r.Text(10)), SettledAt: r.Time(11), AsOf: now,
 	}
 	if then := r.Text(6); then != "" {
-		_ = json.Unmarshal([]byte(then), &g.Then) // what somebody damaged is left out: the group is still to be seen
+		_ = json.Unmarshal([]byte(then), &g.Then) // damaged continuations are left out: the group is still shown
 	}
 	if g.State.Settled() {
 		g.Members = holdfast.Members{Complete: r.Int(12), Failed: r.Int(13), Cancelled: r.Int(14)}
@@ -101,10 +101,10 @@ func readGroupRow(r Row, now time.Time) holdfast.Group {
 	return g
 }
 
-// members counts the members of a group by where they stand.
+// members counts the members of a group by state.
 func (i *Inspector) members(ctx context.Context, id holdfast.ID) (m holdfast.Members, err error) {
 	leased := 0
-	err = i.q.Query(ctx, i.statements["inspect members"], []any{id}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_group_members"], []any{id}, func(r Row) error {
 		count := map[string]*int{
 			"waiting": &m.Waiting, "queued": &m.Queued, "processing": &m.Processing, "leased": &leased,
 			"complete": &m.Complete, "failed": &m.Failed, "cancelled": &m.Cancelled,
@@ -114,13 +114,13 @@ func (i *Inspector) members(ctx context.Context, id holdfast.ID) (m holdfast.Mem
 		}
 		return nil
 	})
-	leased = min(leased, m.Queued) // who is in a worker's hands stands in no other place, and was counted as queued
+	leased = min(leased, m.Queued) // a leased member is in no other place, and was counted as queued
 	m.Queued, m.Processing = m.Queued-leased, m.Processing+leased
 	m.Total = m.Live() + m.Complete + m.Failed + m.Cancelled
 	return m, err
 }
 
-// pageSize is how many a list has on a page when the caller asks for so many.
+// pageSize returns the number of entries on a page for the limit that the caller asks for.
 func pageSize(limit int, what string) (int, error) {
 	if limit < 0 {
 		return 0, invalid("limit %d: ask for 1 to %d %s, or 0 for %d", limit, largestPage, what, usualPage)
@@ -131,18 +131,18 @@ func pageSize(limit int, what string) (int, error) {
 	return min(limit, largestPage), nil
 }
 
-// cursorID is the id a cursor names.
+// cursorID returns the id that a cursor contains.
 func cursorID(cursor string) (id holdfast.ID, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) != len(id) || holdfast.ID(raw).IsZero() {
-		return id, invalid("the cursor %.40q is not one of ours: start again without it", cursor)
+		return id, invalid("the cursor %.40q is not valid: start again without it", cursor)
 	}
 	return holdfast.ID(raw), nil
 }
 
 func isText(text string) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return invalid("the filter %.40q is not text", text)
+		return invalid("the filter %.40q is not valid text: use UTF-8 without NUL", text)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestAGroupIsToldWithItsMembers(t *testing.T) {
+func TestAGroupIsReadWithItsMembers(t *testing.T) {
 	ms := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Millisecond) }
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		for _, want := range []holdfast.Group{
@@ -30,7 +30,8 @@ func TestAGroupIsToldWithItsMembers(t *testing.T) {
 		if _, err := i.Group(t.Context(), id(11)); !errors.Is(err, holdfast.ErrNotFound) {
 			t.Errorf("an unknown group: %v", err)
 		}
-		// It was opened again: the members are counted anew, what was purged by its tombstone, a group inside by its outcome.
+		// It was reopened: the members are counted again, purged ones by their tombstones, a group inside by its
+		// outcome.
 		plant("UPDATE holdfast_group SET state = 'processing', settled_at = NULL, complete = NULL WHERE id = {id 201}; UPDATE holdfast_group SET state = 'partial' WHERE id = {id 204}")
 		spring, err := i.Group(t.Context(), id(201))
 		summer, err2 := i.Group(t.Context(), id(202))
@@ -76,7 +77,7 @@ func TestGroupsAreListedNewestFirstInPages(t *testing.T) {
 	})
 }
 
-func TestMembersAreListedAndSayForWhomTheyWait(t *testing.T) {
+func TestMembersAreListedWithThoseTheyWaitFor(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, plant func(string)) {
 		plant("INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome) VALUES ({id 101}, {id 12}, 1, {at 0}, NULL), ({id 101}, {id 28}, 1, {at 0}, NULL), ({id 101}, {id 21}, 1, {at 0}, NULL)")
 		for _, c := range []struct {

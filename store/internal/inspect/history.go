@@ -9,8 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// History is everything the store can prove about one job. It is read in a few statements; when the job moved in between,
-// it is read again, so that the parts belong together.
+// History returns everything that the store has recorded about one job. It takes several statements; if the job has
+// changed in between, they are run again, so that the parts belong together.
 func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.History, error) {
 	job, err := i.Job(ctx, id)
 	for range 4 {
@@ -34,26 +34,26 @@ func (i *Inspector) History(ctx context.Context, id holdfast.ID) (holdfast.Histo
 	if err != nil {
 		return holdfast.History{}, err
 	}
-	return holdfast.History{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the job moves faster than its history can be read: ask again"}
+	return holdfast.History{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the job changes faster than its history can be read: try again"}
 }
 
-// Events is the story of a subject that is no job, the newest first, at most limit.
+// Events returns the story of a subject that is not a job, newest first, at most limit events.
 func (i *Inspector) Events(ctx context.Context, subject string, limit int) ([]holdfast.Event, error) {
 	if subject == "" || !utf8.ValidString(subject) || strings.ContainsRune(subject, 0) || limit < 0 {
-		return nil, invalid("%d events of %.40q: say whose story it is (breaker/gateway, hold/queue/mail), and how much of it", limit, subject)
+		return nil, invalid("%d events of %.40q: name a subject (breaker/gateway, hold/queue/mail) and a limit that is not negative", limit, subject)
 	}
 	if limit == 0 {
 		limit = usualPage
 	}
-	return i.tell(ctx, "inspect story", holdfast.Event{Subject: subject}, subject, limit)
+	return i.readEvents(ctx, "inspect_subject_events", holdfast.Event{Subject: subject}, subject, limit)
 }
 
 func (i *Inspector) events(ctx context.Context, id holdfast.ID) ([]holdfast.Event, error) {
-	return i.tell(ctx, "inspect events", holdfast.Event{Job: id}, id)
+	return i.readEvents(ctx, "inspect_job_events", holdfast.Event{Job: id}, id)
 }
 
-// tell reads events, each about what the first one is about.
-func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event, args ...any) ([]holdfast.Event, error) {
+// readEvents reads the events of one job or subject.
+func (i *Inspector) readEvents(ctx context.Context, name string, about holdfast.Event, args ...any) ([]holdfast.Event, error) {
 	var events []holdfast.Event
 	err := i.q.Query(ctx, i.statements[name], args, func(r Row) error {
 		event := about
@@ -67,13 +67,13 @@ func (i *Inspector) tell(ctx context.Context, name string, about holdfast.Event,
 	return events, err
 }
 
-// attempts reads what was applied and what came too late, and puts each late one where it arrived.
+// attempts reads the applied attempts and the late results, and puts each late result where it arrived.
 func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdfast.Event) ([]holdfast.Attempt, error) {
-	applied, err := i.spans(ctx, "inspect attempts", id)
+	applied, err := i.readAttempts(ctx, "inspect_attempts", id)
 	if err != nil {
 		return nil, err
 	}
-	late, err := i.spans(ctx, "inspect late", id)
+	late, err := i.readAttempts(ctx, "inspect_late_results", id)
 	if err != nil {
 		return nil, err
 	}
@@ -91,21 +91,21 @@ func (i *Inspector) attempts(ctx context.Context, id holdfast.ID, events []holdf
 	return all, nil
 }
 
-func (i *Inspector) spans(ctx context.Context, name string, id holdfast.ID) ([]holdfast.Attempt, error) {
-	var spans []holdfast.Attempt
+func (i *Inspector) readAttempts(ctx context.Context, name string, id holdfast.ID) ([]holdfast.Attempt, error) {
+	var attempts []holdfast.Attempt
 	err := i.q.Query(ctx, i.statements[name], []any{id}, func(r Row) error {
-		spans = append(spans, holdfast.Attempt{
+		attempts = append(attempts, holdfast.Attempt{
 			Job: id, Token: r.Int(0), Generation: r.Int(1), Worker: r.Text(2), StartedAt: r.Time(3), EndedAt: r.Time(4),
 			To: holdfast.State(r.Text(5)), Charge: holdfast.Charge(r.Text(6)), Count: r.Int(7), Limit: r.Int(8), DueAt: r.Time(9), Why: r.Text(10), Said: holdfast.State(r.Text(19)),
 			Failure: readFailure(r, 11), Repeats: r.Int(20), Since: r.Time(21),
 		})
 		return nil
 	})
-	return spans, err
+	return attempts, err
 }
 
-// placeLate completes a late result from what is certain: whoever lost a lease is named by the attempt that took its
-// place, and its generation is that of the last manual retry or redrive before its claim.
+// placeLate completes a late result from what is certain: the worker that lost the lease is named by the attempt that
+// followed, and the generation is that of the last manual retry or redrive before its claim.
 func placeLate(late holdfast.Attempt, applied []holdfast.Attempt, events []holdfast.Event) holdfast.Attempt {
 	late.Late = true
 	late.Generation = 1

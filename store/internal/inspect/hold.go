@@ -13,21 +13,21 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// mostBehind is where Behind stops counting.
+// mostBehind is the number up to which Behind counts.
 const mostBehind = 10_000
 
-// Holds lists the holds in force, by what they hold and who keeps them. A bucket shows what is in it now.
+// Holds lists the holds in force, ordered by what they hold and by source. A rate limit shows its level of this moment.
 func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
 	now, err := i.now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var holds []holdfast.Hold
-	err = i.q.Query(ctx, i.statements["inspect holds"], []any{now}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_holds"], []any{now}, func(r Row) error {
 		holds = append(holds, readHold(r, now))
 		return nil
 	})
-	// Here and not in the statement: databases disagree on the order of texts.
+	// Sorted here and not in the statement: databases disagree on the order of texts.
 	slices.SortFunc(holds, func(a, b holdfast.Hold) int {
 		scopeA, nameA := a.On()
 		scopeB, nameB := b.On()
@@ -36,7 +36,7 @@ func (i *Inspector) Holds(ctx context.Context) ([]holdfast.Hold, error) {
 	return holds, err
 }
 
-// readHold reads one row of the statement "inspect holds".
+// readHold reads one row of the statement inspect_holds.
 func readHold(r Row, now time.Time) holdfast.Hold {
 	hold := holdfast.Hold{}.Upon(r.Text(0), r.Text(1))
 	hold.Source, hold.Retries, hold.AtMost = r.Text(2), r.Bool(3), r.Int(4)
@@ -49,14 +49,14 @@ func readHold(r Row, now time.Time) holdfast.Hold {
 	return hold
 }
 
-// Records reads a room, by name.
+// Records reads the records of a room, ordered by name.
 func (i *Inspector) Records(ctx context.Context, room string) ([]holdfast.Record, error) {
 	now, err := i.now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var records []holdfast.Record
-	err = i.q.Query(ctx, i.statements["inspect records"], []any{room}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_records"], []any{room}, func(r Row) error {
 		records = append(records, holdfast.Record{
 			Room: room, Name: r.Text(0), Version: r.Int(1), Body: json.RawMessage(r.Text(2)), KeptAt: r.Time(3), AsOf: now,
 		})
@@ -66,8 +66,8 @@ func (i *Inspector) Records(ctx context.Context, room string) ([]holdfast.Record
 	return records, err
 }
 
-// Behind counts the due jobs a hold stands before, up to ten thousand: those that wait in the lanes it covers, or that were set
-// aside behind its tag. The hold need not be in force.
+// Behind counts the due jobs that a hold keeps back, up to ten thousand: those in the lanes that it covers, or those
+// that were set aside behind its tag. The hold need not be in force.
 func (i *Inspector) Behind(ctx context.Context, h holdfast.Hold) (int, error) {
 	scope, name := h.On()
 	if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
@@ -86,7 +86,7 @@ func (i *Inspector) Behind(ctx context.Context, h holdfast.Hold) (int, error) {
 	return behind, err
 }
 
-// lines are the ready jobs in the lanes a hold covers; of retries alone, when it keeps back only these.
+// lines selects the ready jobs in the lanes that a hold covers; only retries, if the hold applies only to these.
 func (i *Inspector) lines(h holdfast.Hold) (from string, args []any) {
 	scope, name := h.On()
 	column := "n." + scope
@@ -98,7 +98,7 @@ func (i *Inspector) lines(h holdfast.Hold) (from string, args []any) {
 		covered = column + " <> '' AND substr(" + column + ", 1, $2) = $1"
 		args = []any{begin, utf8.RuneCountInString(begin)}
 	}
-	if i.dialect == Postgres { // line by line: a join reads all of ready, when what it knows of the tables says so
+	if i.dialect == Postgres { // line by line: with a join the planner may decide to read all of ready
 		line := "n.id, -n.id"
 		if h.Retries {
 			line = "-n.id"

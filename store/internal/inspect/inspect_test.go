@@ -124,7 +124,7 @@ func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestAJobIsToldWhole(t *testing.T) {
+func TestAJobIsReadWhole(t *testing.T) {
 	_, i := openHealthy(t)
 	want := holdfast.Job{
 		ID: id(3), Kind: "mail", Queue: "default", Args: json.RawMessage(`{"to":3}`), Tags: []string{"red"}, Dependency: "gateway", CreatedAt: noon.Add(-7 * time.Second),
@@ -201,7 +201,7 @@ func TestTheHistoryOfAJobIsInOrderAndNamesTheLate(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsInForceIsTold(t *testing.T) {
+func TestOnlyHoldsAndWorkersInForceAreListed(t *testing.T) {
 	_, i := openHealthy(t)
 	holds, err := i.Holds(t.Context())
 	want := []holdfast.Hold{

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Inspector reads jobs, their history, their errors, groups, the feed and the health of a store. It implements holdfast.Inspector and
-// holdfast.Analyst and the reading half of holdfast.Grouper and holdfast.Historian, changes nothing, and is safe for concurrent use when its Querier is.
+// An Inspector reads jobs, their history, error groups, groups, the feed and the integrity of a store. It implements
+// holdfast.Inspector, holdfast.Analyst, and the reading half of holdfast.Grouper and holdfast.Historian. It changes
+// nothing, and is safe for concurrent use if its Querier is.
 type Inspector struct {
 	q          Querier
 	dialect    string
 	statements map[string]string
-	past       *past // nil: nothing is remembered
+	hourCache  *hourCache // nil: nothing is remembered
 }
 
 var (
@@ -24,28 +25,29 @@ var (
 	_ holdfast.Analyst   = (*Inspector)(nil)
 )
 
-// New makes the Inspector of a store that speaks the given dialect: SQLite or Postgres.
+// New returns the Inspector of a store that speaks the given dialect: SQLite or Postgres.
 func New(q Querier, dialect string) *Inspector {
-	return &Inspector{q: q, dialect: dialect, statements: sqltext.Load(dialect), past: &past{}}
+	return &Inspector{q: q, dialect: dialect, statements: sqltext.Load(dialect), hourCache: &hourCache{}}
 }
 
-// On is the same Inspector with another way to ask: in a transaction, say, that has changed something.
+// On returns the same Inspector with another Querier, for example inside a transaction that has changed something. It
+// remembers nothing.
 func (i *Inspector) On(q Querier) *Inspector {
 	return &Inspector{q: q, dialect: i.dialect, statements: i.statements}
 }
 
-// Job tells all about one job. Of one that was purged the error says when, and by which rule.
+// Job returns one job. For a purged job the error says when it was purged, and by which rule.
 func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, error) {
 	jobs, _, err := i.page(ctx, query{text: "SELECT id FROM holdfast_job WHERE id = $1", args: []any{id}}, i.leaseOfOne())
 	if err != nil {
 		return holdfast.Job{}, err
 	}
 	if len(jobs) == 0 {
-		return holdfast.Job{}, i.absent(ctx, id)
+		return holdfast.Job{}, i.notFoundOrPurged(ctx, id)
 	}
 	job := jobs[0]
 	if !job.Group.IsZero() {
-		err = i.q.Query(ctx, i.statements["inspect after"], []any{id}, func(r Row) error {
+		err = i.q.Query(ctx, i.statements["inspect_upstreams"], []any{id}, func(r Row) error {
 			job.After = append(job.After, r.ID(0))
 			return nil
 		})
@@ -53,26 +55,26 @@ func (i *Inspector) Job(ctx context.Context, id holdfast.ID) (holdfast.Job, erro
 	return job, err
 }
 
-// Ahead counts the claimable jobs of the same queue that are claimed before this one, up to a thousand. Nothing is ahead
-// of a job that does not wait.
+// Ahead counts the ready jobs of the same queue that come before this one in the order of claims, up to a thousand. It
+// returns 0 for a job that is not queued.
 func (i *Inspector) Ahead(ctx context.Context, id holdfast.ID) (int, error) {
 	job, err := i.Job(ctx, id)
 	if err != nil || job.State != holdfast.Queued {
 		return 0, err
 	}
 	ahead := 0
-	err = i.q.Query(ctx, i.statements["inspect ahead"], []any{id}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_ahead"], []any{id}, func(r Row) error {
 		ahead = r.Int(0)
 		return nil
 	})
 	return ahead, err
 }
 
-// Workers lists the worker processes that are believed to be alive. What a kind was declared to call last is said of all its
-// workers.
+// Workers lists the worker processes that count as alive. The dependency that was last declared for a kind is shown for
+// all workers of that kind.
 func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 	depends := map[string]string{}
-	err := i.q.Query(ctx, i.statements["inspect kinds"], nil, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_kinds"], nil, func(r Row) error {
 		depends[r.Text(0)] = r.Text(1)
 		return nil
 	})
@@ -80,7 +82,7 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 		return nil, err
 	}
 	var workers []holdfast.Presence
-	err = i.current(ctx, "inspect workers", func(r Row) error {
+	err = i.current(ctx, "inspect_workers", func(r Row) error {
 		worker := holdfast.Presence{
 			Worker: r.Text(0), Queues: r.Texts(1), Kinds: r.Texts(2), Slots: r.Int(3),
 			StartedAt: r.Time(4), SeenAt: r.Time(5), Until: r.Time(6), Version: r.Text(7),
@@ -100,11 +102,11 @@ func (i *Inspector) Workers(ctx context.Context) ([]holdfast.Presence, error) {
 	return workers, err
 }
 
-// Counts tells how many jobs stand where, by queue and kind. A queued job is due when a worker could claim it now, but for
-// holds.
+// Counts returns how many jobs are in each state, by queue and kind. A queued job is due if a worker could claim it
+// now, holds aside.
 func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 	var counts []holdfast.Count
-	err := i.whole(ctx, i.statements["inspect counts"], nil, func(r Row) error {
+	err := i.whole(ctx, i.statements["inspect_counts"], nil, func(r Row) error {
 		counts = append(counts, holdfast.Count{
 			Queue: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Due: r.Bool(3), Jobs: r.Int(4), Oldest: r.Time(5),
 		})
@@ -113,7 +115,7 @@ func (i *Inspector) Counts(ctx context.Context) ([]holdfast.Count, error) {
 	return counts, err
 }
 
-// current runs a statement about what is so at this moment.
+// current runs a statement whose only argument is the store's time.
 func (i *Inspector) current(ctx context.Context, name string, each func(Row) error) error {
 	now, err := i.now(ctx)
 	if err != nil {
@@ -122,7 +124,7 @@ func (i *Inspector) current(ctx context.Context, name string, each func(Row) err
 	return i.q.Query(ctx, i.statements[name], []any{now}, each)
 }
 
-// now is the store's clock, as exact as it stores instants.
+// now returns the store's time, to the microsecond, as it is stored.
 func (i *Inspector) now(ctx context.Context) (time.Time, error) {
 	now, err := i.q.Now(ctx)
 	return now.UTC().Truncate(time.Microsecond), err

@@ -13,19 +13,19 @@ import (
 // errFull ends the reading of a page that is large enough.
 var errFull = errors.New("the page is full")
 
-// page reads the jobs whose ids the query picks, newest first, until they have largestBytes; then it is full. Beside the page the statement finds other
-// common tables, if any are given.
+// page reads the jobs whose ids the query picks, newest first. full is true if it stopped at largestBytes. beside is
+// further common tables for the statement.
 func (i *Inspector) page(ctx context.Context, pick query, beside string) (jobs []holdfast.Job, full bool, err error) {
 	now, err := i.q.Now(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	bytes := 0
-	text := "WITH page AS (" + pick.text + ")" + beside + "\n" + i.statements["inspect jobs"]
+	text := "WITH page AS (" + pick.text + ")" + beside + "\n" + i.statements["inspect_jobs"]
 	err = i.q.Query(ctx, text, pick.args, func(r Row) error {
 		job := readJob(r)
 		job.AsOf = now.UTC()
-		// A damaged store may hold a job in two leases; it is still one job.
+		// A damaged store may have a job in two batches; it is still one job.
 		if len(jobs) == 0 || jobs[len(jobs)-1].ID != job.ID {
 			if bytes += sizeOf(&job); bytes > largestBytes && len(jobs) > 0 {
 				return errFull
@@ -40,7 +40,7 @@ func (i *Inspector) page(ctx context.Context, pick query, beside string) (jobs [
 	return jobs, false, err
 }
 
-// sizeOf is about how many bytes the texts of a job have.
+// sizeOf returns about how many bytes the texts of a job have.
 func sizeOf(job *holdfast.Job) int {
 	size := len(job.Args) + len(job.Result)
 	if f := job.LastFailure; f != nil {
@@ -52,7 +52,8 @@ func sizeOf(job *holdfast.Job) int {
 	return size
 }
 
-// leaseOfOne stands in the place of all leases where one job is asked about: SQLite would read every member of each of them to find it.
+// leaseOfOne returns a common table that replaces holdfast_leased when one job is read: SQLite would read every member
+// of every batch to find it.
 func (i *Inspector) leaseOfOne() string {
 	if i.dialect != SQLite {
 		return ""
@@ -60,7 +61,7 @@ func (i *Inspector) leaseOfOne() string {
 	return ", holdfast_leased AS (SELECT m.* FROM holdfast_lease h CROSS JOIN main.holdfast_leased m ON m.lease = h.id WHERE instr(h.jobs, $1) > 0 AND m.job = $1)"
 }
 
-// readJob reads one row of the statement "inspect jobs".
+// readJob reads one row of the statement inspect_jobs.
 func readJob(r Row) holdfast.Job {
 	job := holdfast.Job{
 		ID: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Args: readable(r.Text(3)), Priority: int16(r.Int(4)), Owner: r.Text(5), Tags: r.Texts(6),
@@ -87,7 +88,7 @@ func readJob(r Row) holdfast.Job {
 	return job
 }
 
-// readFailure reads the eight columns of a failure record from the given one on; without a code there is none.
+// readFailure reads the eight columns of a failure, beginning with column from. Without a code there is none.
 func readFailure(r Row, from int) *holdfast.Failure {
 	if r.Text(from) == "" {
 		return nil
@@ -97,14 +98,14 @@ func readFailure(r Row, from int) *holdfast.Failure {
 		Dependency: r.Text(from + 5), Fingerprint: r.Text(from + 6), Benign: r.Bool(from + 7),
 	}
 	if context := r.Text(from + 4); context != "" {
-		// A context that cannot be read is left out: it explains a failure, it must not become one.
+		// A context that cannot be read is left out: it must not cause another failure.
 		_ = json.Unmarshal([]byte(context), &failure.Context)
 	}
 	return failure
 }
 
-// readable returns JSON as it was stored. What is not JSON, or is larger than anything a store admits, was damaged by
-// somebody: its beginning is shown as a JSON string, so that the job can still be written as JSON.
+// readable returns stored JSON. A text that is not JSON, or is larger than a store accepts, is damaged: its beginning
+// is returned as a JSON string, so that the job can still be encoded as JSON.
 func readable(text string) json.RawMessage {
 	if len(text) <= holdfast.MaxArgs && json.Valid([]byte(text)) {
 		return json.RawMessage(text)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// One job is looked for in few leases and a list in all of them: both find the same, in sound leases and in damaged ones.
-func TestAJobIsToldAloneAsInAList(t *testing.T) {
+// One job is looked up in few batches and a list in all of them: both find the same, also in damaged batches.
+func TestOneJobIsReadAsInAList(t *testing.T) {
 	s, i := openHealthy(t)
 	s.plant(script(`
 DELETE FROM holdfast_ready; DELETE FROM holdfast_later;

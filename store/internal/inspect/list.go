@@ -15,12 +15,14 @@ import (
 const (
 	usualPage   = 50
 	largestPage = 200
-	// largestBytes is where a page of jobs or events ends before its limit, with a cursor: 200 jobs may have 400 MiB of arguments and results.
+	// largestBytes is the size at which a page of jobs or events ends before its limit, with a cursor: 200 jobs may
+	// have 400 MiB of arguments and results.
 	largestBytes = 8 << 20
 )
 
-// Jobs lists what matches, newest first. The cursor leads to the next page and is empty on the last. A page ends before its limit when its jobs
-// have about 8 MiB. Where the filter bounds what is looked at, the cursor may also lead on from where looking stopped.
+// Jobs lists the matching jobs, newest first. The cursor leads to the next page and is empty on the last. A page ends
+// before its limit if its jobs have about 8 MiB. If the filter bounds how many rows are read, the cursor may also lead
+// on from where reading stopped.
 func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job, string, error) {
 	after, err := check(&f)
 	if err != nil {
@@ -30,11 +32,11 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	if err != nil {
 		return nil, "", err
 	}
-	// One more than the page tells whether there is another.
+	// One job more than the page shows whether there is another page.
 	p := &picker{dialect: i.dialect, filter: f, after: after, now: now, limit: f.Limit + 1}
 	var pick query
 	if f.Look > 0 {
-		pick, err = i.look(ctx, p)
+		pick, err = i.boundedQuery(ctx, p)
 	} else {
 		pick = p.pick()
 	}
@@ -56,10 +58,10 @@ func (i *Inspector) Jobs(ctx context.Context, f holdfast.Filter) ([]holdfast.Job
 	return jobs, "", nil
 }
 
-// cursorTo leads to what is older than this job.
+// cursorTo returns the cursor that leads to jobs older than this one.
 func cursorTo(id holdfast.ID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// check refuses a filter that cannot mean anything, and fills in its limit and the job its cursor names.
+// check refuses a filter that makes no sense, fills in its limit, and returns the job that its cursor names.
 func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 	switch f.State {
 	case "", holdfast.Queued, holdfast.Processing, holdfast.Complete, holdfast.Failed, holdfast.Cancelled:
@@ -76,7 +78,7 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 		return after, invalid("generation %d: give 1 for the first, 2 after one manual retry, or 0 for any", f.Generation)
 	}
 	if f.Look < 0 {
-		return after, invalid("look %d: say how many jobs may be looked at, or 0 for as many as it takes", f.Look)
+		return after, invalid("look %d: give the largest number of jobs to read, or 0 for no limit", f.Look)
 	}
 	for _, text := range []string{f.Kind, f.Queue, f.Owner, f.Tag, f.Code, f.Fingerprint, f.Dependency, f.Worker} {
 		if err := isText(text); err != nil {
@@ -89,31 +91,32 @@ func check(f *holdfast.Filter) (after holdfast.ID, err error) {
 	return cursorID(f.Cursor)
 }
 
-// A query is a text and the arguments it was built with.
+// A query is a text with its arguments.
 type query struct {
 	text string
 	args []any
 }
 
-// A picker chooses the ids of one page. Its texts are fixed; what a caller gave is only ever bound.
+// A picker builds the query for the ids of one page. Its texts are fixed; values from a caller are always bound as
+// arguments.
 type picker struct {
 	dialect string
 	filter  holdfast.Filter
 	after   holdfast.ID
-	floor   holdfast.ID // what is older is not looked at
+	floor   holdfast.ID // jobs with lower ids are not read
 	now     time.Time
 	limit   int
-	any     bool // in whatever order: for those who only count
+	any     bool // the order does not matter, as for a count
 	args    []any
 }
 
-// A place is a table that holds jobs of some state, and what narrows it to that state. Conditions on the state are spelled
-// out, not bound, so that the partial indexes apply.
+// A place is a table that contains jobs of some state, and the condition for that state. The condition is written out,
+// not bound, so that the partial indexes apply.
 type place struct {
 	table string
 	where string
-	lanes bool // rows know their lane
-	ended bool // rows know the code and fingerprint of the failure that ended the job
+	lanes bool // its rows have a lane
+	ended bool // its rows have the code and fingerprint of the failure that ended the job
 }
 
 var (
@@ -138,9 +141,9 @@ func (p *picker) pick() query {
 		}
 		table, id := "holdfast_job j", "j.id"
 		if !p.filter.Redrive.IsZero() {
-			table, id = table+" JOIN "+p.chosen()+" ON v.job = j.id", "v.job"
+			table, id = table+" JOIN "+p.chosenJobs()+" ON v.job = j.id", "v.job"
 		}
-		return query{p.branch(table, id, slices.Concat(p.names("j"), p.facts(), p.member())), p.args}
+		return query{p.branch(table, id, slices.Concat(p.nameConditions("j"), p.factConditions(), p.groupCondition())), p.args}
 	}
 	branches := make([]string, len(places))
 	for n, from := range places {
@@ -149,7 +152,7 @@ func (p *picker) pick() query {
 	return p.merged(branches)
 }
 
-// merged is the newest of all branches.
+// merged returns the newest ids of all branches.
 func (p *picker) merged(branches []string) query {
 	if len(branches) == 1 {
 		return query{branches[0], p.args}
@@ -161,7 +164,7 @@ func (p *picker) merged(branches []string) query {
 	return query{text + p.newest("id"), p.args}
 }
 
-// newest ends a read of ids: with the newest, or those that come first when the order does not matter.
+// newest ends a read of ids: with the newest ones or, if the order does not matter, with the first ones found.
 func (p *picker) newest(id string) string {
 	if p.any {
 		return " LIMIT " + p.bind(p.limit)
@@ -169,13 +172,13 @@ func (p *picker) newest(id string) string {
 	return " ORDER BY " + id + " DESC LIMIT " + p.bind(p.limit)
 }
 
-// impossible says, when there is no place to start from, that nothing can match; or else all jobs are to be looked at.
+// impossible reports, if there is no place to start from, whether nothing can match; otherwise all jobs are read.
 func (p *picker) impossible() bool {
 	f := p.filter
 	return f.State != "" || f.DeadLetters || f.Benign != nil || f.Retrying || f.Worker != ""
 }
 
-// places names the tables to start from, so that asking for the few never reads the many. None: start from all jobs.
+// places returns the tables to start from, so that a filter for few jobs never reads many. None means all jobs.
 func (p *picker) places() []place {
 	f := p.filter
 	for _, only := range []struct {
@@ -191,7 +194,7 @@ func (p *picker) places() []place {
 	}
 	switch {
 	case f.DeadLetters && f.Benign != nil && *f.Benign:
-		return nil // a benign end is no dead letter
+		return nil // a benign failure is no dead letter
 	case f.DeadLetters:
 		return []place{deadLetter}
 	case f.Benign != nil && *f.Benign:
@@ -223,10 +226,10 @@ func (p *picker) places() []place {
 	return nil
 }
 
-// from builds the branch that starts at one place. Facts are joined only when the filter asks about them.
+// from builds the branch that starts at one place. Facts are joined only if the filter needs them.
 func (p *picker) from(at place) string {
 	if at == leased {
-		return p.along(held)
+		return p.scanBranch(leasedScan)
 	}
 	table := at.table + " p"
 	var where []string
@@ -235,18 +238,18 @@ func (p *picker) from(at place) string {
 	}
 	var facts []string
 	if !at.lanes {
-		facts = p.names("j")
-	} else if names := p.names("n"); len(names) > 0 {
+		facts = p.nameConditions("j")
+	} else if names := p.nameConditions("n"); len(names) > 0 {
 		lanes := "holdfast_lane n WHERE " + strings.Join(names, " AND ")
 		where = append(where, "p.lane IN (SELECT n.id FROM "+lanes+" UNION ALL SELECT -n.id FROM "+lanes+")")
 	}
-	facts = append(facts, p.facts()...)
+	facts = append(facts, p.factConditions()...)
 	if !p.filter.Redrive.IsZero() {
-		facts = append(facts, p.member()...)
+		facts = append(facts, p.groupCondition()...)
 	}
 	few := !p.filter.Redrive.IsZero() || !p.filter.Group.IsZero()
 	if few && at.lanes {
-		facts = append(facts, p.either("p.lane", "j.lane"), "p.priority = j.priority") // from the job to its line by key
+		facts = append(facts, p.eitherLine("p.lane", "j.lane"), "p.priority = j.priority") // from the job to its line by key
 	}
 	if len(facts) > 0 {
 		table += " JOIN holdfast_job j ON j.id = p.job"
@@ -254,13 +257,13 @@ func (p *picker) from(at place) string {
 	}
 	id := "p.job"
 	if few {
-		table, id = table+" JOIN "+p.chosen()+" ON v.job = p.job", "v.job"
+		table, id = table+" JOIN "+p.chosenJobs()+" ON v.job = p.job", "v.job"
 	}
-	return p.branch(table, id, slices.Concat(where, p.standing(), p.trouble(at)))
+	return p.branch(table, id, slices.Concat(where, p.stateConditions(), p.failureConditions(at)))
 }
 
-// standing are the conditions on how a job stands where it stands.
-func (p *picker) standing() (where []string) {
+// stateConditions returns the conditions on the state row of a job.
+func (p *picker) stateConditions() (where []string) {
 	if p.filter.Generation > 0 {
 		where = append(where, "p.generation = "+p.bind(p.filter.Generation))
 	}
@@ -273,32 +276,33 @@ func (p *picker) standing() (where []string) {
 	return where
 }
 
-// either is a condition on a line of ready: one of the two of a lane. PostgreSQL needs an array to find the job in it by key;
-// with IN it would find the line and read all of it.
-func (p *picker) either(line, lane string) string {
+// eitherLine returns the condition that a line is one of the two of a lane. PostgreSQL needs an array to find the job
+// in it by key; with IN it would find the line and read all of it.
+func (p *picker) eitherLine(line, lane string) string {
 	if p.dialect == Postgres {
 		return fmt.Sprintf("%s = ANY (ARRAY[%s, -%s])", line, lane, lane)
 	}
 	return fmt.Sprintf("%s IN (%s, -%s)", line, lane, lane)
 }
 
-// chosen are the jobs that the filter's redrive took, or else the members of its group, in the order of that key.
-func (p *picker) chosen() string {
+// chosenJobs returns the jobs that the filter's redrive took, or else the members of its group, in the order of that
+// key.
+func (p *picker) chosenJobs() string {
 	if p.filter.Redrive.IsZero() {
 		return "(SELECT d.id AS job FROM holdfast_job d WHERE d.group_id = " + p.bind(p.filter.Group) + ") AS v"
 	}
 	return "(SELECT d.job FROM holdfast_redriven d WHERE d.redrive = " + p.bind(p.filter.Redrive) + ") AS v"
 }
 
-// member is the condition that a job is in the filter's group, where the group is not what it is chosen by.
-func (p *picker) member() []string {
+// groupCondition returns the condition that a job is in the filter's group, where the jobs are not chosen by group.
+func (p *picker) groupCondition() []string {
 	if p.filter.Group.IsZero() {
 		return nil
 	}
 	return []string{"j.group_id = " + p.bind(p.filter.Group)}
 }
 
-// branch is one ordered, limited read of ids.
+// branch returns one ordered, limited read of ids.
 func (p *picker) branch(table, id string, where []string) string {
 	if !p.after.IsZero() {
 		where = append(where, id+" < "+p.bind(p.after))
@@ -313,14 +317,14 @@ func (p *picker) branch(table, id string, where []string) string {
 	return text + p.newest(id)
 }
 
-// facts are the conditions on what never changes about a job and its lane does not know.
-func (p *picker) facts() []string {
+// factConditions returns the conditions on facts of a job that its lane does not have.
+func (p *picker) factConditions() []string {
 	var where []string
 	if p.filter.Tag != "" && p.dialect == Postgres {
 		where = append(where, p.bind(p.filter.Tag)+" = ANY (j.tags)")
 	}
 	if p.filter.Tag != "" && p.dialect == SQLite {
-		// Tags that somebody damaged match nothing instead of ending the list.
+		// Damaged tags match nothing, and do not end the list.
 		where = append(where, "CASE WHEN json_valid(j.tags) THEN EXISTS (SELECT 1 FROM json_each(j.tags) WHERE value = "+p.bind(p.filter.Tag)+") ELSE false END")
 	}
 	if p.filter.OlderThan > 0 {
@@ -332,8 +336,8 @@ func (p *picker) facts() []string {
 	return where
 }
 
-// names are the conditions on kind, queue, owner and dependency. Jobs have them, and lanes too.
-func (p *picker) names(table string) []string {
+// nameConditions returns the conditions on kind, queue, owner and dependency. Jobs and lanes have these columns.
+func (p *picker) nameConditions(table string) []string {
 	var where []string
 	if p.filter.Kind != "" {
 		where = append(where, table+".kind = "+p.bind(p.filter.Kind))
@@ -350,15 +354,15 @@ func (p *picker) names(table string) []string {
 	return where
 }
 
-// dependency is what the jobs of a row name themselves, or else what their kind was declared to call. Jobs leave it out with
-// NULL, lanes with an empty text.
+// dependency returns the dependency of the jobs of a row: the one that they name, or else the one that their kind
+// declares. A job without its own has NULL, a lane has an empty text.
 func dependency(table string) string {
 	return fmt.Sprintf("coalesce(nullif(%[1]s.dependency, ''), (SELECT k.dependency FROM holdfast_kind k WHERE k.kind = %[1]s.kind))", table)
 }
 
-// trouble are the conditions on the last failure of the present generation: on the row itself where a job failed for good,
-// else on its latest attempt that has a code.
-func (p *picker) trouble(at place) []string {
+// failureConditions returns the conditions on the last failure of the present generation: on the row itself if the job
+// failed, else on its latest attempt that has a code.
+func (p *picker) failureConditions(at place) []string {
 	table := "a"
 	if at.ended {
 		table = "p"
@@ -376,13 +380,13 @@ func (p *picker) trouble(at place) []string {
 	latest := "EXISTS (SELECT 1 FROM holdfast_attempt a WHERE a.job = p.job AND a.generation = p.generation AND a.code IS NOT NULL AND " + strings.Join(where, " AND ") +
 		" AND NOT EXISTS (SELECT 1 FROM holdfast_attempt b WHERE b.job = a.job AND b.generation = a.generation AND b.code IS NOT NULL AND b.token > a.token))"
 	if at == ready || at == later {
-		// A waiting job that was never charged has no attempt to look for.
+		// A queued job that was never charged has no attempt to look up.
 		return []string{"p.failures + p.crashes + p.interrupts > 0", latest}
 	}
 	return []string{latest}
 }
 
-// bind adds an argument and answers with its place in the text.
+// bind adds an argument and returns its parameter for the text.
 func (p *picker) bind(value any) string {
 	p.args = append(p.args, value)
 	return fmt.Sprintf("$%d", len(p.args))

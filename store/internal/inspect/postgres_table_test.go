@@ -13,8 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// postgresTables is a Querier over a fresh schema on PostgreSQL, without a store around it. Its triggers rest, so that a test plants
-// exactly what it says.
+// postgresTables is a Querier over a new schema on PostgreSQL, without a store. Its triggers are off, so that the
+// tables contain exactly what a test inserts.
 type postgresTables struct {
 	t    testing.TB
 	conn *pgx.Conn
@@ -68,7 +68,7 @@ func (s *postgresTables) Query(ctx context.Context, text string, args []any, eac
 	return nil
 }
 
-// postgresRow reads PostgreSQL's own values.
+// A postgresRow reads PostgreSQL's values.
 type postgresRow struct {
 	rows pgx.Rows
 	raw  [][]byte

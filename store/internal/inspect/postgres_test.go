@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// emptyPostgres is a Querier that proves that a text is understood; its answers are not looked at. What they say is the
-// business of the laws, which ask both stores.
+// emptyPostgres is a Querier that only shows that PostgreSQL accepts a statement. The results are checked by the laws
+// in storetest, which run on both stores.
 type emptyPostgres struct{ conn *pgx.Conn }
 
 func (p emptyPostgres) Now(context.Context) (time.Time, error) { return noon, nil }
@@ -40,7 +40,7 @@ func (p emptyPostgres) Query(ctx context.Context, text string, args []any, _ fun
 	return nil
 }
 
-func TestPostgresUnderstandsEveryQuestion(t *testing.T) {
+func TestPostgresAcceptsEveryStatement(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), pgtest.Database(t))
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestPostgresUnderstandsEveryQuestion(t *testing.T) {
 	}
 	_, err = i.Job(t.Context(), id(1))
 	ask("job", err)
-	for _, name := range []string{"inspect attempts", "inspect late", "inspect events", "inspect ahead"} {
+	for _, name := range []string{"inspect_attempts", "inspect_late_results", "inspect_job_events", "inspect_ahead"} {
 		ask(name, i.q.Query(t.Context(), i.statements[name], []any{id(1)}, nil))
 	}
 	_, err = i.Counts(t.Context())
@@ -97,7 +97,7 @@ func askTheAnalyst(t *testing.T, i *Inspector, ask func(string, error)) {
 		_, _, err := i.ErrorGroups(t.Context(), f)
 		ask("error groups", err)
 	}
-	ask("tallies", i.tally(t.Context(), []holdfast.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
+	ask("tallies", i.addCounts(t.Context(), []holdfast.ErrorGroup{{Fingerprint: "f"}, {Fingerprint: "g"}}, noon))
 	_, err := i.Events(t.Context(), "breaker/gateway", 5)
 	ask("events", err)
 	_, err = i.Experience(t.Context(), time.Hour)

@@ -18,7 +18,8 @@ const (
 	largestArtifacts = 1000
 )
 
-// Tombstones lists what remains of purged jobs, the last purged first. The cursor leads to the next page and is empty on the last.
+// Tombstones lists what remains of purged jobs, the last purged first. The cursor leads to the next page and is empty
+// on the last.
 func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) ([]holdfast.Tombstone, string, error) {
 	limit, err := pageSize(f.Limit, "tombstones")
 	if err == nil {
@@ -38,34 +39,34 @@ func (i *Inspector) Tombstones(ctx context.Context, f holdfast.TombstoneFilter) 
 	if f.Cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 		if err != nil || len(raw) != 8+len(holdfast.ID{}) {
-			return nil, "", invalid("the cursor %.40q is not one of ours: start again without it", f.Cursor)
+			return nil, "", invalid("the cursor %.40q is not valid: start again without it", f.Cursor)
 		}
 		at := time.UnixMicro(int64(binary.BigEndian.Uint64(raw))).UTC()
 		where = append(where, "(s.purged_at, s.job) < ("+p.bind(at)+", "+p.bind(holdfast.ID(raw[8:]))+")")
 	}
-	var stones []holdfast.Tombstone
+	var tombstones []holdfast.Tombstone
 	text := "SELECT s.job, s.kind, s.queue, s.owner, s.group_id, s.group_state, s.state, s.code, s.finished_at, s.purged_at, s.rule FROM holdfast_tombstone s WHERE " +
 		strings.Join(where, " AND ") + " ORDER BY s.purged_at DESC, s.job DESC LIMIT " + p.bind(limit+1)
 	err = i.q.Query(ctx, text, p.args, func(r Row) error {
-		stones = append(stones, holdfast.Tombstone{
+		tombstones = append(tombstones, holdfast.Tombstone{
 			Job: r.ID(0), Kind: r.Text(1), Queue: r.Text(2), Owner: r.Text(3), Group: r.ID(4), GroupState: holdfast.GroupState(r.Text(5)),
 			State: holdfast.State(r.Text(6)), Code: r.Text(7), FinishedAt: r.Time(8), PurgedAt: r.Time(9), Rule: r.Text(10),
 		})
 		return nil
 	})
-	if err != nil || len(stones) <= limit {
-		return stones, "", err
+	if err != nil || len(tombstones) <= limit {
+		return tombstones, "", err
 	}
-	stones = stones[:limit]
-	last := stones[limit-1]
+	tombstones = tombstones[:limit]
+	last := tombstones[limit-1]
 	raw := binary.BigEndian.AppendUint64(nil, uint64(last.PurgedAt.UnixMicro()))
-	return stones, base64.RawURLEncoding.EncodeToString(append(raw, last.Job[:]...)), nil
+	return tombstones, base64.RawURLEncoding.EncodeToString(append(raw, last.Job[:]...)), nil
 }
 
-// PurgeCounts tells how many jobs were purged ever, by rule, kind, state and code.
+// PurgeCounts returns how many jobs were ever purged, by rule, kind, state and code.
 func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, error) {
 	var counts []holdfast.PurgeCount
-	err := i.whole(ctx, i.statements["inspect purge counts"], nil, func(r Row) error {
+	err := i.whole(ctx, i.statements["inspect_purge_counts"], nil, func(r Row) error {
 		counts = append(counts, holdfast.PurgeCount{Rule: r.Text(0), Kind: r.Text(1), State: holdfast.State(r.Text(2)), Code: r.Text(3), Jobs: r.Int(4), Last: r.Time(5)})
 		return nil
 	})
@@ -75,10 +76,10 @@ func (i *Inspector) PurgeCounts(ctx context.Context) ([]holdfast.PurgeCount, err
 	return counts, err
 }
 
-// Artifacts reads those of a job, by name, or those whose time is up, the longest overdue first.
+// Artifacts returns the artifacts of a job, by name, or all artifacts whose time is over, the longest overdue first.
 func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([]holdfast.Artifact, error) {
 	if f.Job.IsZero() != f.Due {
-		return nil, invalid("artifacts of a job, or those whose time is up: name exactly one of them")
+		return nil, invalid("artifacts of a job, or artifacts that are due: ask for exactly one of them")
 	}
 	if f.Limit < 0 {
 		return nil, invalid("limit %d: ask for 1 to %d artifacts, or 0 for %d", f.Limit, largestArtifacts, usualArtifacts)
@@ -87,29 +88,29 @@ func (i *Inspector) Artifacts(ctx context.Context, f holdfast.ArtifactFilter) ([
 	if f.Limit > 0 {
 		limit = min(f.Limit, largestArtifacts)
 	}
-	name, of := "inspect artifacts", any(f.Job)
+	name, of := "inspect_artifacts", any(f.Job)
 	if f.Due {
 		now, err := i.now(ctx)
 		if err != nil {
 			return nil, err
 		}
-		name, of = "inspect due artifacts", now
+		name, of = "inspect_due_artifacts", now
 	}
 	var artifacts []holdfast.Artifact
 	err := i.q.Query(ctx, i.statements[name], []any{of, limit}, func(r Row) error {
 		artifacts = append(artifacts, holdfast.Artifact{Job: r.ID(0), Name: r.Text(1), Ref: r.Text(2), Size: int64(r.Int(3)), CreatedAt: r.Time(4), ExpireAt: r.Time(5), ExpiredAt: r.Time(6)})
 		return nil
 	})
-	if !f.Due { // here and not in the statement: databases disagree on the order of texts
+	if !f.Due { // sorted here and not in the statement: databases disagree on the order of texts
 		slices.SortFunc(artifacts, func(a, b holdfast.Artifact) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return artifacts, err
 }
 
-// absent says why there is no job of that id: there never was one, or retention has purged it.
-func (i *Inspector) absent(ctx context.Context, id holdfast.ID) error {
+// notFoundOrPurged returns the error for an id that has no job: it never existed, or retention has purged it.
+func (i *Inspector) notFoundOrPurged(ctx context.Context, id holdfast.ID) error {
 	answer := notFound(id)
-	err := i.q.Query(ctx, i.statements["inspect tombstone"], []any{id}, func(r Row) error {
+	err := i.q.Query(ctx, i.statements["inspect_tombstone"], []any{id}, func(r Row) error {
 		answer = &holdfast.Error{Kind: holdfast.ErrPurged, Job: id, Message: fmt.Sprintf("job %s was purged on %s by the rule %q: only its tombstone is left",
 			id, r.Time(0).Format("2006-01-02 15:04:05 UTC"), r.Text(1))}
 		return nil

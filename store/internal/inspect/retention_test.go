@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-func TestAPurgedJobIsToldApartFromOneThatNeverWas(t *testing.T) {
+func TestAPurgedJobDiffersFromOneThatNeverExisted(t *testing.T) {
 	onBoth(t, func(t *testing.T, i *Inspector, _ func(string)) {
 		_, job := i.Job(t.Context(), id(14))
 		_, history := i.History(t.Context(), id(14))

@@ -17,7 +17,7 @@ import (
 // noon is when everything in these tests happens; planted instants are microseconds before or after it.
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// tables is a Querier over a fresh schema in memory, without a store around it, so that a test can plant any row.
+// tables is a Querier over a new schema in memory, without a store, so that a test can insert any row.
 type tables struct {
 	t    testing.TB
 	conn *sqlite.Conn
@@ -38,7 +38,7 @@ func openTables(t testing.TB) *tables {
 	return s
 }
 
-// plant runs a script; the word NOON in it stands for the moment of these tests.
+// plant runs a script, in which NOON stands for the time of these tests.
 func (s *tables) plant(script string) {
 	s.t.Helper()
 	script = "PRAGMA ignore_check_constraints = ON;\n" + script
@@ -81,7 +81,7 @@ func (s *tables) Query(_ context.Context, text string, args []any, each func(Row
 	}
 }
 
-// row reads SQLite's own values.
+// A row reads SQLite's values.
 type row struct{ stmt *sqlite.Stmt }
 
 func (r row) Null(i int) bool     { return r.stmt.ColumnIsNull(i) }

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// trendsBack is how far back trends are told: a week, and the same day a week ago.
+// trendsBack is how far back trends go: a week, and the same day a week ago.
 const trendsBack = 8 * day
 
-// Trends tells what became of attempts. A step that lies partly within the time is told whole.
+// Trends returns the results of attempts over time. A step that lies partly within the duration is returned whole.
 func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]holdfast.Trend, error) {
 	if within <= 0 || within > trendsBack {
 		return nil, invalid("trends within %v: give a duration of up to 8 days (192h)", within)
@@ -35,15 +35,15 @@ func (i *Inspector) Trends(ctx context.Context, within, step time.Duration) ([]h
 	} else {
 		trends, err = i.readTrends(ctx, since, now, step)
 	}
-	slices.SortFunc(trends, func(a, b holdfast.Trend) int { // here, because databases do not agree on the order of texts
+	slices.SortFunc(trends, func(a, b holdfast.Trend) int { // sorted here: databases disagree on the order of texts
 		return cmp.Or(a.Step.Compare(b.Step), strings.Compare(a.Queue, b.Queue))
 	})
 	return trends, err
 }
 
-// readTrends reads what became of attempts between two instants.
+// readTrends reads the results of attempts between two instants.
 func (i *Inspector) readTrends(ctx context.Context, from, to time.Time, step time.Duration) (trends []holdfast.Trend, err error) {
-	err = i.q.Query(ctx, i.statements["inspect trends"], []any{from, int(step.Microseconds()), to}, func(r Row) error {
+	err = i.q.Query(ctx, i.statements["inspect_trends"], []any{from, int(step.Microseconds()), to}, func(r Row) error {
 		trends = append(trends, holdfast.Trend{Step: r.Time(0), Queue: r.Text(1), Complete: r.Int(2), Failed: r.Int(3), Retried: r.Int(4), Cancelled: r.Int(5)})
 		return nil
 	})

@@ -1,7 +1,8 @@
-// Package lane says what a claim may take: which lanes are open, how much the holds let through, and whose turn it is.
+// Package lane decides what a claim may take: which lanes are open, how many jobs the holds let through, and which
+// owner's turn it is.
 //
-// It is the same for every database, so it is written once and knows none. A store reads its holds, its lanes and the first
-// jobs of each; this package picks; the store takes what was picked.
+// The decision is the same for every database, so it is written once and does not depend on one. A store reads its
+// holds, its lanes and the first jobs of each line; this package picks; the store takes what was picked.
 package lane
 
 import (
@@ -13,16 +14,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Lane is where jobs of one queue, kind, owner and dependency wait.
+// A Lane is where ready jobs of one queue, kind, owner and dependency wait.
 type Lane struct {
 	ID         int64
 	Queue      string
 	Kind       string
 	Owner      string
-	Dependency string // what the jobs name themselves, or else what their kind was declared to call
+	Dependency string // the one that the jobs name, or else the one that their kind declares
 }
 
-// Lines are the two lines of a lane, as ready numbers them: first attempts, and retries.
+// Lines returns the numbers of the two lines of a lane in holdfast_ready: first attempts, and retries.
 func (l *Lane) Lines() [2]int64 { return [2]int64{l.ID, -l.ID} }
 
 func (l *Lane) name(scope string) string {
@@ -39,26 +40,27 @@ func (l *Lane) name(scope string) string {
 	return ""
 }
 
-// Valves are the holds in force at one moment.
+// Valves are the holds in force at one moment, and how many jobs they still let through. A Valves is not safe for
+// concurrent use.
 type Valves struct {
 	closed []holdfast.Hold
 	caps   []valve
 	tags   map[string]bool
 
-	bounded bool           // the caller bounds what it runs of each owner
-	slots   int            // to so many
-	busy    map[string]int // and runs so many of them
+	bounded bool           // the claim limits how many jobs of each owner it runs
+	slots   int            // to this many
+	busy    map[string]int // how many it already runs or has picked
 }
 
-// A valve is a hold that lets some through: so many in all, or so many for each name its pattern covers.
+// A valve is a hold that lets some jobs through: a number in all, or a number for each name that its pattern covers.
 type valve struct {
 	hold  holdfast.Hold
 	scope string
 	each  bool
-	left  map[string]float64 // by name; a name that is not there has all of it
+	left  map[string]float64 // how many more pass, by name; a name that is missing has not used any
 }
 
-// NewValves sorts the holds that are in force. Rates carry their level of this moment.
+// NewValves returns the valves of the holds that are in force. Rates must have their level of this moment.
 func NewValves(holds []holdfast.Hold, now time.Time) *Valves {
 	v := &Valves{tags: map[string]bool{}}
 	for _, h := range holds {
@@ -76,12 +78,12 @@ func NewValves(holds []holdfast.Hold, now time.Time) *Valves {
 	return v
 }
 
-// Level is what a bucket holds now, when it held that much then.
+// Level returns the level of a rate limit since after it was r.Level.
 func Level(r holdfast.Rate, since time.Duration) float64 {
 	return min(r.Burst, r.Level+max(0, since.Seconds())*r.PerSecond)
 }
 
-// Bound makes the valves keep to the slots that a claim has for each owner. 0 slots: no bound.
+// Bound limits the valves to the slots that a claim has for each owner. 0 slots means no limit.
 func (v *Valves) Bound(slots int, busy map[string]int) {
 	v.bounded, v.slots, v.busy = slots > 0, slots, map[string]int{}
 	for owner, n := range busy {
@@ -97,18 +99,18 @@ func (v *Valves) Open(l *Lane, retries bool) bool {
 	})
 }
 
-// Capped reports whether some hold lets only so much of a line through, or the claim itself is bounded.
+// Capped reports whether a hold, or the claim itself, limits how many jobs of a line pass.
 func (v *Valves) Capped(l *Lane, retries bool) bool {
 	return v.bounded || slices.ContainsFunc(v.caps, func(c valve) bool { return c.covers(l, retries) })
 }
 
-// Caps reports whether any hold lets through only so much of something, or the claim itself is bounded.
+// Caps reports whether any hold, or the claim itself, limits how many jobs pass.
 func (v *Valves) Caps() bool { return v.bounded || len(v.caps) > 0 }
 
-// Tags are the tags that are held.
+// Tags returns the held tags.
 func (v *Valves) Tags() map[string]bool { return v.tags }
 
-// Held answers with the tag behind which a job has to be set aside, if there is one.
+// Held returns the held tag behind which a job has to be set aside, if there is one.
 func (v *Valves) Held(tags []string) (tag string, held bool) {
 	if len(v.tags) == 0 {
 		return "", false
@@ -125,7 +127,7 @@ func (c *valve) covers(l *Lane, retries bool) bool {
 	return (retries || !c.hold.Retries) && c.hold.Covers(l.name(c.scope))
 }
 
-// key is what a cap is counted by.
+// key returns the name by which the jobs of a lane are counted.
 func (c *valve) key(l *Lane) string {
 	if c.each {
 		return l.name(c.scope)
@@ -133,7 +135,7 @@ func (c *valve) key(l *Lane) string {
 	return ""
 }
 
-// remaining is how many more a cap lets through.
+// remaining returns how many more jobs of a lane pass.
 func (c *valve) remaining(l *Lane) float64 {
 	if left, known := c.left[c.key(l)]; known {
 		return left
@@ -148,21 +150,23 @@ func (c *valve) remaining(l *Lane) float64 {
 	return left
 }
 
-// Live counts jobs of a line that are in any worker's hands. It must be told of all of them before anything is picked.
+// Live counts processing jobs of a line, whichever worker runs them. It must be called for all of them before anything
+// is picked.
 func (v *Valves) Live(l *Lane, retries bool, jobs int) {
 	for i := range v.caps {
 		if c := &v.caps[i]; c.hold.AtMost > 0 && c.covers(l, retries) {
-			live := c.left[c.live(l)] + float64(jobs)
-			c.left[c.live(l)] = live
-			c.left[c.key(l)] = c.within(live)
+			live := c.left[c.liveKey(l)] + float64(jobs)
+			c.left[c.liveKey(l)] = live
+			c.left[c.key(l)] = c.remainingBeside(live)
 		}
 	}
 }
 
-// live is where the count itself is kept: no name can be that.
-func (c *valve) live(l *Lane) string { return "\x00" + c.key(l) }
+// liveKey returns the key under which the count of processing jobs is kept. No name contains NUL, so it is no name.
+func (c *valve) liveKey(l *Lane) string { return "\x00" + c.key(l) }
 
-func (c *valve) within(live float64) float64 {
+// remainingBeside returns how many more jobs pass beside this many processing ones.
+func (c *valve) remainingBeside(live float64) float64 {
 	left := max(0, float64(c.hold.AtMost)-live)
 	if c.hold.Rate != nil {
 		left = min(left, math.Floor(c.hold.Rate.Level+1e-9))
@@ -170,7 +174,7 @@ func (c *valve) within(live float64) float64 {
 	return left
 }
 
-// Room is how many more jobs of a line may be taken.
+// Room returns how many more jobs of a line may be taken.
 func (v *Valves) Room(l *Lane, retries bool) int {
 	room := math.Inf(1)
 	if v.bounded {
@@ -184,7 +188,7 @@ func (v *Valves) Room(l *Lane, retries bool) int {
 	return int(min(max(room, 0), math.MaxInt32))
 }
 
-// take lets jobs of a line through every cap that covers it.
+// take counts picked jobs of a line in every valve that covers it.
 func (v *Valves) take(l *Lane, retries bool, jobs int) {
 	if v.bounded {
 		v.busy[l.Owner] += jobs
@@ -196,7 +200,7 @@ func (v *Valves) take(l *Lane, retries bool, jobs int) {
 	}
 }
 
-// Spend says how many tokens the jobs that were taken cost, bucket by bucket.
+// Spend returns how many tokens the taken jobs cost, for each rate limit, as negative deposits.
 func (v *Valves) Spend(taken []Share) (spent []holdfast.Deposit) {
 	for i := range v.caps {
 		c := &v.caps[i]

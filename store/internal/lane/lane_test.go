@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
-// head is a line of n jobs that are waiting, the oldest first.
+// head returns the head of a line with n jobs, oldest first.
 func head(l *Lane, retries bool, n int) Head {
 	h := Head{Share: Share{Lane: l, Line: l.ID}}
 	if retries {
@@ -59,7 +59,7 @@ func TestAHoldClosesWhatItNamesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestALimitCountsWhatIsInWorkersHands(t *testing.T) {
+func TestALimitCountsProcessingJobs(t *testing.T) {
 	a, b := &Lane{ID: 1, Queue: "q", Kind: "k", Dependency: "gw"}, &Lane{ID: 2, Queue: "q", Kind: "other", Dependency: "gw"}
 	v := NewValves([]holdfast.Hold{{Dependency: "gw", AtMost: 5}}, noon)
 	v.Live(a, false, 2)
@@ -146,7 +146,7 @@ func TestOwnersShareByWeightOverManyClaims(t *testing.T) {
 	}
 }
 
-func TestWhoComesBackDoesNotCatchUpOnWhatItMissed(t *testing.T) {
+func TestAnOwnerThatReturnsDoesNotCatchUpOnWhatItMissed(t *testing.T) {
 	turns, a, b := &Turns{}, &Lane{ID: 1, Owner: "a"}, &Lane{ID: 2, Owner: "b"}
 	for range 100 {
 		turns.Pick([]Head{head(a, false, 10)}, NewValves(nil, noon), Order{Jobs: 10})
@@ -157,7 +157,7 @@ func TestWhoComesBackDoesNotCatchUpOnWhatItMissed(t *testing.T) {
 	}
 }
 
-func TestEverybodyOfManyGetsATurn(t *testing.T) {
+func TestEveryOwnerOfManyGetsATurn(t *testing.T) {
 	const owners, jobs = 500, 5
 	turns, served := &Turns{}, map[string]bool{}
 	lanes, names := map[string]*Lane{}, []string{}
@@ -183,8 +183,8 @@ func TestEverybodyOfManyGetsATurn(t *testing.T) {
 	}
 }
 
-// Whatever the holds and the backlog: nothing closed is taken, no cap is exceeded, the division is fair, and nothing that
-// may be taken is left while there is room.
+// Whatever the holds and the backlog: nothing closed is taken, no limit is exceeded, the division is fair, and no job
+// is left that could be taken.
 func TestAPickIsFairAndWithinEveryCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, jobs := rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "jobs")

@@ -7,19 +7,20 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Scope is which lanes a claim may take from: those of its queues and kinds.
+// A Scope is the lanes from which a claim may take: those of its queues and kinds.
 type Scope struct {
 	Queues []string // none: all
 	Kinds  []string // none: all
 
-	kinds map[string]bool // the same as Kinds, when they are many
+	kinds map[string]bool // the same as Kinds, if there are many
 	key   string
 }
 
-// fewKinds is how many kinds are searched one by one.
+// fewKinds is the number of kinds up to which a linear search is used.
 const fewKinds = 8
 
-// NewScope is the scope of a claim. A claim that names neither queues nor kinds is refused: it would take everything there is.
+// NewScope returns the scope of a claim. A claim that names neither queues nor kinds is refused: it would take every
+// job there is.
 func NewScope(c holdfast.Claim) (*Scope, error) {
 	if len(c.Queues) == 0 && len(c.Kinds) == 0 {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "a claim without queues and without kinds: name the queues to claim from, the kinds the worker handles, or both"}
@@ -35,7 +36,7 @@ func NewScope(c holdfast.Claim) (*Scope, error) {
 	return s, nil
 }
 
-// Key is the same for two scopes that name the same queues and kinds in the same order, and differs otherwise.
+// Key is equal for two scopes that name the same queues and kinds in the same order, and differs otherwise.
 func (s *Scope) Key() string { return s.key }
 
 // Covers reports whether a lane is in the scope.
@@ -49,7 +50,7 @@ func (s *Scope) Covers(l *Lane) bool {
 	return len(s.Kinds) == 0 || slices.Contains(s.Kinds, l.Kind)
 }
 
-// distinct leaves out names that come twice.
+// distinct returns the names without repetitions.
 func distinct(names []string) []string {
 	if len(names) > fewKinds {
 		return slices.Compact(slices.Sorted(slices.Values(names)))

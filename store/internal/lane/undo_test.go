@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// beginning is the head of an owner's line of one priority.
+// beginning returns the head of an owner's line with one priority.
 func beginning(owner string, id int64, priority int16, jobs int) Head {
 	h := Head{Share: Share{Lane: &Lane{ID: id, Queue: "default", Kind: "mail", Owner: owner}, Line: id, Priority: &priority}, More: true}
 	for range jobs {
@@ -16,7 +16,7 @@ func beginning(owner string, id int64, priority int16, jobs int) Head {
 	return h
 }
 
-func TestAPickThatWasUndoneCountsAgainstNobody(t *testing.T) {
+func TestAnUndonePickIsNotCounted(t *testing.T) {
 	turns, valves, one := &Turns{}, NewValves(nil, time.Now()), Order{Jobs: 1}
 	heads := []Head{beginning("a", 1, 0, 9), beginning("b", 2, 0, 9)}
 	taken := map[string]int{}
@@ -40,7 +40,7 @@ func TestAPickThatWasUndoneCountsAgainstNobody(t *testing.T) {
 	}
 }
 
-func TestSharesThatCameToNothingCountAgainstNobody(t *testing.T) {
+func TestSharesThatWereNotTakenAreNotCounted(t *testing.T) {
 	turns, valves, order := &Turns{}, NewValves(nil, time.Now()), Order{Jobs: 4, Weights: map[string]float64{"a": 2}}
 	alone := []Head{beginning("a", 1, 0, 9)}
 	for range 3 {

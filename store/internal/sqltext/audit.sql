@@ -1,12 +1,10 @@
--- The promises, each as a question that has no answer while it is kept. A statement is named by its promise; that name is
--- what doctor prints. Each answers (job, name of another row, what is wrong): the job where there is one, else the name.
--- Every statement is complete in itself, so that it sees one moment of a store that is at work.
---
--- Where a text reads from "standing", the inspector puts the statement of that name in front. $1 is the store's clock; in a
--- promise that begins with "overdue:" it is the clock less the time that the duties are granted.
+-- The integrity check. Each statement below is one rule and returns the rows that break it; it returns none while the rule holds. A statement is named by its
+-- rule, which `holdfast doctor` prints. Its columns are: the job, or else the name of another row, and what is wrong. Every statement is complete in itself, so
+-- that it reads one moment of a store that is in use. Where a rule reads from job_rows, the inspector puts audit_job_rows in front as a common table. $1 is the
+-- store's clock; in a rule that begins with "overdue:" it is the clock less the time that duties are allowed.
 
--- name: audit standing
--- Every row that says where a job stands, with its counters. The facts are not read.
+-- name: audit_job_rows
+-- Every row that says where a job is, with its counters. Facts are not read.
 SELECT 'ready' AS place, job, token, failures, crashes, interrupts, generation FROM holdfast_ready
 UNION ALL
 SELECT 'later', job, token, failures, crashes, interrupts, generation FROM holdfast_later
@@ -15,136 +13,135 @@ SELECT 'leased', job, token, failures, crashes, interrupts, generation FROM hold
 UNION ALL
 SELECT state, job, token, failures, crashes, interrupts, generation FROM holdfast_finished
 
--- name: audit: a job stands somewhere
--- Conservation: what was acknowledged is still there.
-SELECT lost.id, NULL, 'it is neither ready, nor later, nor leased, nor finished'
-  FROM (SELECT id FROM holdfast_job EXCEPT SELECT job FROM standing) AS lost
+-- name: audit: a job has a state row
+-- Acknowledged jobs are not lost.
+SELECT lost.id, NULL, 'it has no state row: it is neither ready, nor later, nor leased, nor finished'
+  FROM (SELECT id FROM holdfast_job EXCEPT SELECT job FROM job_rows) AS lost
 
--- name: audit: a job stands in one place only
--- Also a job in two leases, or twice in one, stands in two places.
-SELECT s.job, NULL, 'it stands in ' || count(*) || ' places: ' || string_agg(s.place, ', ')
-  FROM standing s GROUP BY s.job HAVING count(*) > 1
+-- name: audit: a job has only one state row
+-- A job in two batches, or twice in one, has two state rows as well.
+SELECT s.job, NULL, 'it has ' || count(*) || ' state rows: ' || string_agg(s.place, ', ')
+  FROM job_rows s GROUP BY s.job HAVING count(*) > 1
 
--- name: audit: a place holds only jobs that exist
--- A row that leads to no facts can neither run nor be shown.
-SELECT s.job, NULL, 'it is ' || s.place || ' but has no facts'
-  FROM standing s WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = s.job)
+-- name: audit: a state row belongs to a job that exists
+-- A job without facts can neither run nor be shown.
+SELECT s.job, NULL, 'it is ' || s.place || ', but there is no job with this id'
+  FROM job_rows s WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = s.job)
 
 -- name: audit: counters never go below their start
--- The tables check it too; this finds what was written around them.
+-- The tables check this too; this finds what other programs have written.
 SELECT s.job, NULL, 'token ' || s.token || ', failures ' || s.failures || ', crashes ' || s.crashes || ', interrupts ' || s.interrupts || ', generation ' || s.generation
-  FROM standing s WHERE s.token < 0 OR s.failures < 0 OR s.crashes < 0 OR s.interrupts < 0 OR s.generation < 1
+  FROM job_rows s WHERE s.token < 0 OR s.failures < 0 OR s.crashes < 0 OR s.interrupts < 0 OR s.generation < 1
 
 -- name: audit: a job waits in the lane of its queue, kind, owner and dependency
--- A claim looks into lanes: a job in a wrong one is claimed by the wrong worker, at another's turn, or escapes a hold.
+-- Claims read lanes. A job in a wrong lane is claimed by the wrong worker or at another owner's turn, or escapes a hold.
 SELECT j.id, NULL, 'its lane ' || j.lane || ' is not that of queue ' || j.queue || ', kind ' || j.kind || ', owner ' || coalesce(nullif(j.owner, ''), 'none')
        || ' and dependency ' || coalesce(nullif(j.dependency, ''), 'none')
   FROM holdfast_job j LEFT JOIN holdfast_lane n ON n.id = j.lane
  WHERE n.id IS NULL OR n.queue <> j.queue OR n.kind <> j.kind OR n.owner <> coalesce(j.owner, '') OR n.dependency <> coalesce(j.dependency, '')
 
--- name: audit: a ready job waits where its facts say
--- The claim order is the key of ready: lane and priority must be those of the facts.
+-- name: audit: a ready job has the lane and priority of its facts
+-- The key of ready is the order of claims.
 SELECT r.job, NULL, 'it is ready in lane ' || r.lane || ' with priority ' || r.priority || ', its facts say lane ' || j.lane || ' and priority ' || j.priority
   FROM holdfast_ready r JOIN holdfast_job j ON j.id = r.job
  WHERE abs(r.lane) <> j.lane OR r.priority <> j.priority
 
 -- name: audit: first attempts wait in one line, retries in the other
--- Some holds keep back retries only: they close the line of the retries.
+-- Some holds apply to retries only: they close the line of the retries.
 SELECT r.job, NULL, 'it waits in line ' || r.lane || ' with ' || r.failures || ' failures'
   FROM holdfast_ready r WHERE (r.lane < 0) <> (r.failures > 0)
 
 -- name: audit: a job has a kind and a queue
--- Without them nobody can claim it.
+-- Without them no worker can claim it.
 SELECT j.id, NULL, 'its kind or its queue is empty' FROM holdfast_job j WHERE j.kind = '' OR j.queue = ''
 
--- name: audit: a lease holds a job
--- The row of a lease goes with its last member.
-SELECT empty.id, NULL, 'this lease has no member left'
+-- name: audit: a batch has a job
+-- The row of a batch is deleted with its last member.
+SELECT empty.id, NULL, 'this batch has no job left'
   FROM (SELECT id FROM holdfast_lease EXCEPT SELECT lease FROM holdfast_leased) AS empty
 
 -- name: audit: tokens only grow
--- The fence. A job whose token is behind its own attempts could be settled by a worker that lost it. The cross join makes
--- SQLite look attempts up by their key.
+-- The fence. A job whose token is lower than those of its attempts could be settled by a worker that has lost it. The cross join makes SQLite look up attempts
+-- by their key.
 SELECT s.job, NULL, 'it is ' || s.place || ' with token ' || s.token || ' after an attempt with token ' || a.token
-  FROM standing s CROSS JOIN holdfast_attempt a
+  FROM job_rows s CROSS JOIN holdfast_attempt a
  WHERE a.job = s.job AND (a.token > s.token OR (a.token = s.token AND s.place IN ('leased', 'complete')))
 
 -- name: audit: generations only grow
--- A generation begins with a manual retry or a redrive and never returns.
+-- A generation begins with a manual retry or a redrive, and no generation comes back.
 SELECT s.job, NULL, 'it is ' || s.place || ' in generation ' || s.generation || ' after an attempt in generation ' || a.generation
-  FROM standing s CROSS JOIN holdfast_attempt a
+  FROM job_rows s CROSS JOIN holdfast_attempt a
  WHERE a.job = s.job AND a.generation > s.generation
 
--- name: audit: a person asked for every generation after the first
--- Nothing but a manual retry or a redrive begins a generation, and it is written down in the same transaction. Once retention has
--- forgotten lines of stories, nobody can tell any more which are missing.
+-- name: audit: a manual retry or redrive began every generation after the first
+-- The event is written in the transaction that begins the generation. After retention has deleted events it cannot be known which are missing.
 SELECT s.job, NULL, 'it is in generation ' || s.generation || ' after ' || coalesce(e.retries, 0) || ' manual retries and redrives'
-  FROM standing s
+  FROM job_rows s
   LEFT JOIN (SELECT job, count(*) AS retries FROM holdfast_event WHERE job IS NOT NULL AND name IN ('manual retry', 'redrive') GROUP BY job) AS e ON e.job = s.job
  WHERE s.generation >= 1 AND (s.generation < 1 + coalesce(e.retries, 0) OR s.generation > 1 + coalesce(e.retries, 0) AND {nothing is forgotten})
 
 -- name: audit: a generation ends once
--- Two attempts that both ended the job, or an attempt after the end.
+-- Two attempts that both ended the job, or an attempt after its end.
 SELECT a.job, NULL, 'attempt ' || a.token || ' ended it as ' || a.to_state || ', and attempt ' || b.token || ' of the same generation came after'
   FROM holdfast_attempt a JOIN holdfast_attempt b ON b.job = a.job AND b.token > a.token AND b.generation = a.generation
  WHERE a.to_state IN ('failed', 'cancelled')
 
 -- name: audit: an ended job stays ended
--- The last attempt says failed or cancelled; so must the place, unless a new generation began in between.
+-- If the last attempt says failed or cancelled, so must the state row, unless a new generation has begun since.
 SELECT s.job, NULL, 'attempt ' || a.token || ' ended it as ' || a.to_state || ', yet it is ' || s.place
-  FROM standing s CROSS JOIN holdfast_attempt a
+  FROM job_rows s CROSS JOIN holdfast_attempt a
  WHERE a.job = s.job AND a.generation = s.generation AND a.to_state IN ('failed', 'cancelled') AND s.place <> a.to_state
 
 -- name: audit: a failed job has the attempt that failed it
--- The record of the failure is on the attempt; the finished row repeats its code for the lists.
-SELECT f.job, NULL, 'it failed with code ' || coalesce(f.code, 'none') || ' at token ' || f.token || ', and no attempt says so'
+-- The failure is recorded on the attempt; the finished row repeats its code for lists.
+SELECT f.job, NULL, 'it failed with code ' || coalesce(f.code, 'none') || ' at token ' || f.token || ', and no attempt has that failure'
   FROM holdfast_finished f LEFT JOIN holdfast_attempt a ON a.job = f.job AND a.token = f.token
  WHERE f.state = 'failed' AND (a.job IS NULL OR a.to_state <> 'failed' OR a.generation <> f.generation OR a.code IS NULL OR a.code <> f.code)
 
--- name: audit: a benign end is no dead letter
--- What was to be expected is off the dead letters from the start, and the attempt that ended the job says the same.
-SELECT f.job, NULL, CASE WHEN f.discarded_at IS NULL THEN 'it ended as was to be expected, and is a dead letter' ELSE 'its end and its last attempt differ in whether it was to be expected' END
+-- name: audit: a benign failure is no dead letter
+-- A benign failure is discarded from the start, and the attempt that ended the job is benign too.
+SELECT f.job, NULL, CASE WHEN f.discarded_at IS NULL THEN 'it ended with a benign failure, and is a dead letter' ELSE 'its end and its last attempt differ in whether the failure is benign' END
   FROM holdfast_finished f LEFT JOIN holdfast_attempt a ON a.job = f.job AND a.token = f.token
  WHERE f.state = 'failed' AND (f.benign = TRUE AND f.discarded_at IS NULL OR a.job IS NOT NULL AND a.benign <> f.benign)
 
--- name: audit: attempts are counted
--- Failures and crashes of the present generation are as many as the attempts that were charged so.
-SELECT s.job, NULL, 'it counts ' || s.failures || ' failures and ' || s.crashes || ' crashes, its attempts say ' || coalesce(a.failures, 0) || ' and ' || coalesce(a.crashes, 0)
-  FROM standing s
+-- name: audit: counters of failures and crashes match the attempts
+-- In the present generation there are as many failures and crashes as attempts with that charge.
+SELECT s.job, NULL, 'it counts ' || s.failures || ' failures and ' || s.crashes || ' crashes, its attempts add up to ' || coalesce(a.failures, 0) || ' and ' || coalesce(a.crashes, 0)
+  FROM job_rows s
   LEFT JOIN (SELECT job, generation,
                     sum(CASE WHEN charge = 'failure' THEN 1 ELSE 0 END) AS failures,
                     sum(CASE WHEN charge = 'crash' THEN 1 ELSE 0 END) AS crashes
                FROM holdfast_attempt GROUP BY job, generation) AS a ON a.job = s.job AND a.generation = s.generation
  WHERE s.failures <> coalesce(a.failures, 0) OR s.crashes <> coalesce(a.crashes, 0)
 
--- name: audit: each attempt counts one
--- The count that an attempt was judged by is its number among the attempts of its generation with the same charge.
+-- name: audit: charged attempts are numbered without gaps
+-- The count of an attempt is its number among the attempts of its generation with the same charge.
 SELECT a.job, NULL, 'generation ' || a.generation || ' has ' || count(*) || ' attempts charged ' || a.charge || ', the last one counted ' || max(a.count)
   FROM holdfast_attempt a WHERE a.charge IN ('failure', 'crash')
  GROUP BY a.job, a.generation, a.charge HAVING max(a.count) <> count(*)
 
 -- name: audit: no attempt beyond its limit
--- A cap of zero is none.
+-- A limit of zero means none.
 SELECT a.job, NULL, 'attempt ' || a.token || ' is number ' || a.count || ' of ' || a.cap || ' allowed'
   FROM holdfast_attempt a WHERE a.cap > 0 AND a.count > a.cap
 
 -- name: audit: no attempt starts before the retry is due
--- An attempt that took no time never started: an expired job ends so, and one whose worker went silent before it started. A person may
--- have given the job another time in between, and an edit that old may be forgotten: then nobody can tell any more.
+-- An attempt that took no time never started: that is how expired jobs end, and jobs whose worker stopped renewing before they started. A person may have
+-- rescheduled the job in between; if retention may have deleted that edit, the rule cannot be checked.
 SELECT t.job, NULL, t.what
-  FROM (SELECT s.job, s.token, s.before, s.told_at, 'attempt ' || s.token || ' started before the attempt before it allowed' AS what
+  FROM (SELECT s.job, s.token, s.before, s.told_at, 'attempt ' || s.token || ' started before the retry was due' AS what
           FROM (SELECT a.job, a.token, a.started_at, a.ended_at, lag(a.token) OVER told AS before, lag(a.due_at) OVER told AS due_at,
                        lag(a.ended_at) OVER told AS told_at
                   FROM holdfast_attempt a
                 WINDOW told AS (PARTITION BY a.job, a.generation ORDER BY a.token)) AS s
          WHERE s.started_at < s.due_at AND s.started_at < s.ended_at
         UNION ALL
-        SELECT m.job, m.token, a.token, a.ended_at, 'it was started before its last attempt allowed'
+        SELECT m.job, m.token, a.token, a.ended_at, 'it was started before its retry was due'
           FROM holdfast_leased m JOIN holdfast_attempt a ON a.job = m.job AND a.generation = m.generation
          WHERE m.started AND m.claimed_at < a.due_at
            AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = m.job)
         UNION ALL
-        SELECT f.job, f.token, a.token, a.ended_at, 'it was completed by an attempt that started before the attempt before it allowed'
+        SELECT f.job, f.token, a.token, a.ended_at, 'it was completed by an attempt that started before the retry was due'
           FROM holdfast_attempt a JOIN holdfast_finished f ON f.job = a.job AND f.generation = a.generation
          WHERE f.state = 'complete' AND f.started_at < a.due_at AND f.started_at < f.finished_at
            AND a.token = (SELECT max(b.token) FROM holdfast_attempt b WHERE b.job = a.job)) AS t
@@ -152,7 +149,7 @@ SELECT t.job, NULL, t.what
    AND ({nothing is forgotten} OR t.told_at >= (SELECT e.at FROM holdfast_event e ORDER BY e.id LIMIT 1))
 
 -- name: audit: no scheduled job starts before its time
--- Only the first token: whatever follows is bound by the attempt before it.
+-- Only the first token is checked: later attempts are bound by the attempt before them.
 SELECT j.id, NULL, 'its first attempt started before its time'
   FROM holdfast_job j
  WHERE j.run_at IS NOT NULL
@@ -167,36 +164,36 @@ SELECT j.id, NULL, 'its first attempt started before its time'
 SELECT r.job, NULL, 'it is ready before its time' FROM holdfast_ready r WHERE r.due_at > $1
 
 -- name: overdue: an expired lease is reclaimed soon
--- Liveness: somebody's sweep must have seen it by now.
-SELECT m.job, NULL, 'worker ' || m.worker || ' went silent and nobody took over: start a worker'
+-- Liveness: the duty reclaim of some process must have run by now.
+SELECT m.job, NULL, 'worker ' || m.worker || ' stopped renewing and the lease was not reclaimed: start a worker'
   FROM holdfast_leased m WHERE m.expires_at < $1
 
 -- name: overdue: a due job is promoted soon
 -- Liveness: a job whose time has come must become claimable.
-SELECT l.job, NULL, 'its time has come and nobody made it ready: start a worker'
+SELECT l.job, NULL, 'it is due and was not promoted: start a worker'
   FROM holdfast_later l WHERE l.due_at < $1
 
 -- name: audit: a finished job has a known state
--- The tables check it too; this finds what was written around them.
+-- The tables check this too; this finds what other programs have written.
 SELECT f.job, NULL, 'its state is ' || f.state FROM holdfast_finished f WHERE f.state NOT IN ('complete', 'failed', 'cancelled')
 
 -- name: audit: an attempt ends in a known state
--- The tables check it too; this finds what was written around them.
+-- The tables check this too; this finds what other programs have written.
 SELECT a.job, NULL, 'attempt ' || a.token || ' ended in state ' || a.to_state FROM holdfast_attempt a WHERE a.to_state NOT IN ('queued', 'failed', 'cancelled')
 
 -- name: audit: a result belongs to a complete job, a code to a failed one
--- The tables check it too; this finds what was written around them.
+-- The tables check this too; this finds what other programs have written.
 SELECT f.job, NULL, 'it is ' || f.state || ' with the wrong result, code, fingerprint or discard'
   FROM holdfast_finished f
  WHERE (f.result IS NOT NULL AND f.state <> 'complete') OR (f.code IS NOT NULL AND f.state <> 'failed') OR (f.code IS NULL AND f.state = 'failed')
     OR (f.fingerprint IS NOT NULL AND f.state <> 'failed') OR (f.discarded_at IS NOT NULL AND f.state <> 'failed')
 
 -- name: audit: a unique key is held by a job that may hold it
--- The holder exists, carries the key, and has not ended; a complete job may keep it when it asked to.
+-- The holder exists, has the key, and has not ended; a complete job may keep the key if it asked to.
 SELECT u.job, NULL,
        CASE WHEN j.id IS NULL THEN 'it does not exist, yet it holds'
             WHEN f.job IS NOT NULL THEN 'it has ended, yet it holds'
-            ELSE 'it does not carry, yet it holds' END || ' the unique key ' || u.key || ' of kind ' || u.kind
+            ELSE 'it has another key, yet it holds' END || ' the unique key ' || u.key || ' of kind ' || u.kind
   FROM holdfast_unique u
   LEFT JOIN holdfast_job j ON j.id = u.job
   LEFT JOIN holdfast_finished f ON f.job = u.job
@@ -204,26 +201,26 @@ SELECT u.job, NULL,
     OR (f.job IS NOT NULL AND NOT (f.state = 'complete' AND j.unique_done))
 
 -- name: audit: a job with a unique key holds it
--- From enqueue until its end, through every retry; a complete job that asked to keep it holds it still.
+-- From enqueue until its end, through every retry; a complete job that asked to keep the key still holds it.
 SELECT j.id, NULL, 'it does not hold its unique key ' || j.unique_key || ' of kind ' || j.kind
   FROM holdfast_job j
   LEFT JOIN holdfast_finished f ON f.job = j.id
  WHERE j.unique_key <> '' AND (f.job IS NULL OR (f.state = 'complete' AND j.unique_done))
    AND NOT EXISTS (SELECT 1 FROM holdfast_unique u WHERE u.owner = coalesce(j.owner, '') AND u.kind = j.kind AND u.key = j.unique_key AND u.job = j.id)
 
--- name: audit: an idempotency key leads to a job
--- Otherwise its repetition would be answered with nothing.
+-- name: audit: an idempotency key leads to a job that exists
+-- Otherwise a repeated enqueue would return no job.
 SELECT i.job, NULL, 'it does not exist, yet the idempotency key ' || i.key || ' leads to it'
   FROM holdfast_idempotency i WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = i.job)
 
--- name: audit: only a job in process is asked to stop
--- The request goes with the settlement that obeys it.
-SELECT x.job, NULL, 'it is asked to stop, yet nobody processes it'
+-- name: audit: only a processing job has a cancel request
+-- The settlement that obeys the request deletes it.
+SELECT x.job, NULL, 'it has a cancel request, yet it is not processing'
   FROM (SELECT job FROM holdfast_cancel EXCEPT SELECT job FROM holdfast_leased) AS x
 
--- name: audit: what is told is told of a job that exists
--- Attempts, late results, events, expiries, deadlines, carried values, artifacts and waits. Lines of stories outlive a purged job, and
--- maybe its tombstone: then nobody can tell any more.
+-- name: audit: attempts, events and other rows belong to a job that exists
+-- Attempts, late results, events, expiries, deadlines, carried values, artifacts and waits. Events outlive a purged job, and possibly its tombstone: after that
+-- the rule cannot be checked for them.
 SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
   FROM (SELECT DISTINCT job, 'an attempt' AS what FROM holdfast_attempt
         UNION ALL SELECT DISTINCT job, 'a late result' FROM holdfast_late
@@ -238,19 +235,19 @@ SELECT t.job, NULL, 'it does not exist, yet there is ' || t.what || ' of it'
         UNION ALL SELECT DISTINCT upstream, 'a wait for it' FROM holdfast_after) AS t
  WHERE NOT EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = t.job)
 
--- name: overdue: a job set aside comes back soon after its hold
--- Liveness: what waits behind a tag must return when the hold on it has run out. (When one was lifted, nobody knows any more.)
-SELECT l.job, NULL, 'the hold on its tag ' || l.hold || ' is over and nobody brought it back: start a worker'
+-- name: overdue: a job set aside is promoted soon after its hold has ended
+-- Liveness: a job behind a tag must become ready when the hold on the tag has expired. (When a hold was lifted is not known.)
+SELECT l.job, NULL, 'the hold on its tag ' || l.hold || ' has ended and it was not promoted: start a worker'
   FROM holdfast_later l
  WHERE l.hold IS NOT NULL
    AND EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = l.hold AND h.until < $1)
    AND NOT EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = l.hold AND (h.until IS NULL OR h.until >= $1))
 
--- name: audit: a limit is kept
--- No more in workers' hands than a hold lets through. Counted are jobs that were claimed while it was surely known: not those taken
--- over from a lost worker, nor those that are only being expired, nor those whose dependency is their kind's, which may have
--- been declared since. Patterns and holds that move by themselves are left out.
-SELECT NULL, 'hold on ' || h.scope || ' ' || h.name || ' by ' || h.source, 'more than ' || h.at_most || ' of its jobs are in workers'' hands'
+-- name: audit: a limit is not exceeded
+-- No more jobs are processing than a hold allows. Counted are jobs that were claimed while the hold was certainly known to claims: not reclaimed jobs, not jobs
+-- that are being expired, and not jobs whose dependency is that of their kind, which may have been declared since. Patterns and holds that change by themselves
+-- are not checked.
+SELECT NULL, 'hold on ' || h.scope || ' ' || h.name || ' by ' || h.source, 'more than ' || h.at_most || ' of its jobs are processing'
   FROM holdfast_hold h
  WHERE h.at_most > 0 AND h.source IN ('operator', 'limit') AND h.scope <> 'tag' AND h.name NOT LIKE '%*' AND (h.until IS NULL OR h.until > $1)
    AND h.at_most < (SELECT count(*)
@@ -259,26 +256,26 @@ SELECT NULL, 'hold on ' || h.scope || ' ' || h.name || ' by ' || h.source, 'more
                        AND (NOT h.retries OR m.failures > 0) AND {known} AND m.lost IS NULL AND (j.expire_at IS NULL OR j.expire_at > m.claimed_at))
 
 -- name: audit: an error group counts all its failures
--- Tallies are written with the group, and may be forgotten before it.
+-- Counts by step are written with the group, and may be deleted before it.
 SELECT NULL, 'error ' || t.fingerprint,
-       CASE WHEN g.fingerprint IS NULL THEN 'failures are tallied, yet there is no group' ELSE 'it counts ' || g.failures || ' failures, its tallies ' || t.failures END
+       CASE WHEN g.fingerprint IS NULL THEN 'failures are counted, yet there is no group' ELSE 'it counts ' || g.failures || ' failures, its steps add up to ' || t.failures END
   FROM (SELECT fingerprint, sum(failures) AS failures FROM holdfast_error_tally GROUP BY fingerprint) AS t
   LEFT JOIN holdfast_error_group g ON g.fingerprint = t.fingerprint
  WHERE g.fingerprint IS NULL OR g.failures < t.failures
 
--- name: audit: what was redriven has reached its generation
--- The row is written in the transaction that begins the generation, and outlives a job that was purged.
-SELECT v.job, NULL, CASE WHEN s.job IS NULL THEN 'it does not stand anywhere' ELSE 'it is in generation ' || s.generation END
+-- name: audit: a redriven job has reached its generation
+-- The row is written in the transaction that begins the generation, and outlives a purged job.
+SELECT v.job, NULL, CASE WHEN s.job IS NULL THEN 'it has no state row' ELSE 'it is in generation ' || s.generation END
        || ', yet it was redriven into generation ' || v.generation
-  FROM holdfast_redriven v LEFT JOIN standing s ON s.job = v.job
+  FROM holdfast_redriven v LEFT JOIN job_rows s ON s.job = v.job
  WHERE s.generation < v.generation
     OR s.job IS NULL AND (v.outcome IS NULL OR EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = v.job))
 
 -- name: audit: a record has a version
--- The table checks it too; this finds what was written around it. Without a version nobody can keep the record again.
+-- The table checks this too; this finds what other programs have written. Without a version the record cannot be updated.
 SELECT NULL, 'record ' || c.room || '/' || c.name, 'its version is ' || c.version FROM holdfast_record c WHERE c.version < 1
 
--- name: audit: the making of a key is in the audit log
--- As long as nothing was forgotten. A log that was wiped together with the place where it ends says nothing of keys that are there.
-SELECT NULL, 'key ' || r.name, 'no line tells of its making: lines were taken away'
+-- name: audit: the creation of an API key is in the audit log
+-- While no event has been deleted by retention. An audit log that was deleted together with its anchor does not mention the keys that exist.
+SELECT NULL, 'key ' || r.name, 'no event records its creation: events were deleted'
   FROM holdfast_record r WHERE r.room = 'key' AND {nothing is forgotten} AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.subject = 'key/' || r.name)

@@ -8,13 +8,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Link is the hash that seals a line of a story to the one before it: of everything the line says, in one order for every store. before is
-// the hash of the line before it, nil for the first.
+// Link returns the hash that seals an event of a story. It covers everything in the event and the hash of the event
+// before it, in one order for every store. before is that hash, nil for the first event.
 func Link(before []byte, e holdfast.Event) []byte {
 	h := sha256.New()
 	var size [8]byte
 	part := func(b []byte) {
-		binary.BigEndian.PutUint64(size[:], uint64(len(b))) // so that no two lines read alike
+		binary.BigEndian.PutUint64(size[:], uint64(len(b))) // with lengths, two different events never have the same bytes
 		h.Write(size[:])
 		h.Write(b)
 	}
@@ -31,7 +31,7 @@ func Link(before []byte, e holdfast.Event) []byte {
 		binary.BigEndian.PutUint64(size[:], uint64(n))
 		h.Write(size[:])
 	}
-	if len(e.Was) > 0 { // lines from before there were such values are sealed without them
+	if len(e.Was) > 0 { // events that are older than this field are sealed without it
 		part(e.Was)
 	}
 	return h.Sum(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// CheckChange refuses a change that cannot be kept, naming every problem at once. It fills in the sources of holds.
+// CheckChange refuses a change that cannot be stored, and names all problems at once. It fills in the sources of holds.
 func CheckChange(c *holdfast.Change) error {
 	var p []error
 	for _, r := range c.Records {
@@ -44,11 +44,11 @@ func CheckChange(c *holdfast.Change) error {
 
 func checkListener(l holdfast.Listener) error {
 	if !plain(l.Name, 2*holdfast.MaxKey) {
-		return invalid("a listener called %.60q: name who listens, without control characters", l.Name)
+		return invalid("listener %.60q: give a name without control characters", l.Name)
 	}
 	for _, event := range l.Events {
 		if !plain(event, holdfast.MaxName) {
-			return invalid("listener %s hears %.60q: name an event, or * for all", l.Name, event)
+			return invalid("listener %s listens for %.60q: name an event, or * for all", l.Name, event)
 		}
 	}
 	return nil
@@ -57,16 +57,16 @@ func checkListener(l holdfast.Listener) error {
 func checkArtifact(a holdfast.Artifact) error {
 	switch {
 	case a.Job.IsZero() || !plain(a.Name, holdfast.MaxKey):
-		return invalid("an artifact called %.60q of job %v: name both", a.Name, a.Job)
+		return invalid("artifact %.60q of job %v: name both", a.Name, a.Job)
 	case len(a.Ref) > 4000 || !utf8.ValidString(a.Ref) || strings.ContainsRune(a.Ref, 0):
-		return invalid("artifact %s: say where it lies in at most 4000 bytes of UTF-8", a.Name)
+		return invalid("artifact %s: give a reference of at most 4000 bytes of UTF-8", a.Name)
 	case a.Size < 0 || a.ExpireIn < 0 || a.ExpireIn > holdfast.MaxDelay:
 		return invalid("artifact %s of %d bytes for %v: give a size and a duration that are not negative, and at most 100 years", a.Name, a.Size, a.ExpireIn)
 	}
 	return nil
 }
 
-// checkNamed asks of a hold only what names it.
+// checkNamed checks only the fields that identify a hold.
 func checkNamed(h *holdfast.Hold) error {
 	named := holdfast.Hold{Queue: h.Queue, Kind: h.Kind, Owner: h.Owner, Dependency: h.Dependency, Tag: h.Tag, Source: h.Source, Actor: "store"}
 	err := named.Check()
@@ -89,11 +89,11 @@ func checkRecord(r holdfast.Record) error {
 func checkEvent(e holdfast.Event) error {
 	switch {
 	case e.Job.IsZero() == (e.Subject == ""):
-		return invalid("an event of a job or of another subject: name exactly one of them")
+		return invalid("an event is about a job or about another subject: name exactly one of them")
 	case e.Subject != "" && !plain(e.Subject, 3*holdfast.MaxKey):
 		return invalid("the event's subject: use text without control characters")
 	case !plain(e.Name, holdfast.MaxName) || !plain(e.Actor, holdfast.MaxKey):
-		return invalid("an event called %.40q by %.40q: name both what happened and who did it", e.Name, e.Actor)
+		return invalid("event %.40q by %.40q: name both the event and its actor", e.Name, e.Actor)
 	case len(e.Reason) > 4000 || !utf8.ValidString(e.Reason) || strings.ContainsRune(e.Reason, 0):
 		return invalid("an event's reason of %d bytes: use at most 4000 of UTF-8", len(e.Reason))
 	case e.Request != "" && !plain(e.Request, holdfast.MaxKey):
@@ -102,7 +102,7 @@ func checkEvent(e holdfast.Event) error {
 	return nil
 }
 
-// plain reports whether a text is there, short enough, and free of what no terminal should be sent.
+// plain reports whether a text is present, short enough, and free of control characters.
 func plain(text string, limit int) bool {
 	return text != "" && len(text) <= limit && holdfast.PlainText(text)
 }

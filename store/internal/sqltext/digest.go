@@ -9,9 +9,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Digest tells drafts apart under one idempotency key: equal for drafts that ask for the same, whatever their ids. It is taken
-// after Prepare, so that a default that was left out and one that was written out are the same draft. Digests are stored:
-// what goes in, and in which order, must not change.
+// Digest identifies what a draft asks for, under one idempotency key: it is equal for drafts that ask for the same,
+// whatever their ids. It must be computed after Prepare, so that a default that was left out and one that was written
+// out give the same digest. Digests are stored: what they cover, and in which order, must not change.
 func Digest(d holdfast.Draft) [32]byte {
 	w := digester{sha256.New()}
 	w.text(d.Kind)
@@ -34,7 +34,7 @@ func Digest(d holdfast.Draft) [32]byte {
 	} else {
 		w.number(0)
 	}
-	if d.Dependency != "" { // younger than the first digests: written only when there is one
+	if d.Dependency != "" { // younger than the first digests, so written only if there is one
 		w.text("dependency")
 		w.text(d.Dependency)
 	}
@@ -59,13 +59,13 @@ func Digest(d holdfast.Draft) [32]byte {
 	return [32]byte(w.Sum(nil))
 }
 
-// A digester writes every field with its length, so that no two lists of fields read the same.
+// A digester writes every field with its length, so that no two lists of fields have the same bytes.
 type digester struct{ hash.Hash }
 
 func (w digester) number(n int64) {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(n))
-	w.Write(b[:]) // a hash never refuses
+	w.Write(b[:]) // a hash never returns an error
 }
 
 func (w digester) text(s string) {
@@ -73,7 +73,7 @@ func (w digester) text(s string) {
 	w.Write([]byte(s))
 }
 
-// instant writes seconds and nanoseconds: the same instant in another zone is the same draft.
+// instant writes seconds and nanoseconds: the same instant in another zone gives the same digest.
 func (w digester) instant(t time.Time) {
 	if t.IsZero() {
 		w.number(0)

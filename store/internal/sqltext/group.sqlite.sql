@@ -1,53 +1,53 @@
--- name: group-add
--- An id that exists already changes nothing here, and is refused by the caller.
+-- name: group_add
+-- An id that exists changes nothing here; the caller refuses it.
 INSERT INTO holdfast_group (id, name, owner, parent, quorum, expire_at, then_jobs, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
 
--- name: group-state
--- Whether a group takes members. Who writes is alone, so nobody seals it in between.
+-- name: find_group_state
+-- Whether a group takes members. The write transaction keeps it so until the commit.
 SELECT state FROM holdfast_group WHERE id = $1
 
--- name: group-seal
--- Once. (attend counts: whoever looked before sees that it has grown.)
+-- name: group_seal
+-- Seals a group once. attend counts the flags, so an evaluation that began before sees that it has changed.
 UPDATE holdfast_group SET sealed_at = $2, state = 'processing', attend = attend + 1, live = NULL WHERE id = $1 AND sealed_at IS NULL
 
--- name: group-attend
--- It is to be looked at although no member of it has just ended.
+-- name: flag_group
+-- Flags a group for evaluation although no member has just ended.
 UPDATE holdfast_group SET attend = attend + 1 WHERE id = $1
 
--- name: group-calm
--- It was looked at, and nobody has asked for another look since.
+-- name: clear_group_flag
+-- The group was evaluated, and has not been flagged again meanwhile.
 UPDATE holdfast_group SET attend = 0 WHERE id = $1 AND attend = $2
 
--- name: group-live
--- How far down its members have ended, unless one of them has begun anew since.
+-- name: save_group_cursor
+-- Every member with a higher id has ended. Not written if the group was flagged meanwhile, because a member may have restarted.
 UPDATE holdfast_group SET live = $2 WHERE id = $1 AND attend = $3
 
--- name: group-find
--- How a group stands.
+-- name: group_find
+-- The state of a group.
 SELECT state, generation, coalesce(ending, ''), coalesce(expire_at, 0), attend, coalesce(live, x''), quorum, coalesce(parent, x''),
        coalesce(owner, ''), coalesce(then_jobs, '')
   FROM holdfast_group WHERE id = $1
 
--- name: group-first-live
--- The highest member that has not ended, from the cursor down.
+-- name: find_last_live_member
+-- The member with the highest id that has not ended, from the cursor down.
 SELECT j.id FROM holdfast_job j
  WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
  ORDER BY j.id DESC LIMIT 1
 
--- name: group-live-inside
+-- name: find_live_child_group
 -- A group inside it that has not settled.
 SELECT id FROM holdfast_group WHERE parent = $1 AND settled_at IS NULL LIMIT 1
 
--- name: group-live-members
--- Members that have not ended and were not asked to stop yet, from the cursor down.
+-- name: find_uncancelled_members
+-- Members that have not ended and have no cancel request yet, from the cursor down.
 SELECT j.id FROM holdfast_job j
  WHERE j.group_id = $1 AND j.id <= $2 AND NOT EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id)
    AND NOT EXISTS (SELECT 1 FROM holdfast_cancel c WHERE c.job = j.id)
  ORDER BY j.id DESC LIMIT $3 + 0
 
--- name: group-count
--- How the members have ended: those that are there, those that were purged, and groups inside.
+-- name: group_count
+-- How the members have ended: stored jobs, purged jobs, and groups inside.
 SELECT count(*), coalesce(sum(f.state = 'complete'), 0), coalesce(sum(f.state = 'failed'), 0), coalesce(sum(f.state = 'cancelled'), 0)
   FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id WHERE j.group_id = $1
 UNION ALL
@@ -56,101 +56,101 @@ SELECT count(*), coalesce(sum(t.state = 'complete'), 0), coalesce(sum(t.state = 
 UNION ALL
 SELECT count(*), coalesce(sum(g.state = 'ready'), 0), coalesce(sum(g.state <> 'ready'), 0), 0 FROM holdfast_group g WHERE g.parent = $1
 
--- name: group-settle
--- Once per generation, and only if no member has begun anew since they were counted.
+-- name: group_settle
+-- Once per generation, and only if the group was not flagged since its members were counted: a member may have restarted.
 UPDATE holdfast_group SET state = $2, settled_at = $3, complete = $4, failed = $5, cancelled = $6, attend = 0, live = NULL
  WHERE id = $1 AND attend = $7 AND settled_at IS NULL AND sealed_at IS NOT NULL
 
--- name: group-end
--- What is left of it is to be cancelled. The first word stands.
+-- name: group_end
+-- The live members are to be cancelled. The first decision stays.
 UPDATE holdfast_group SET ending = $2, sealed_at = coalesce(sealed_at, $3), state = 'processing', attend = attend + 1, live = NULL
  WHERE id = $1 AND settled_at IS NULL AND ending IS NULL
 
--- name: group-end-inside
--- And of the groups inside it.
+-- name: end_child_groups
+-- The same for the groups inside it.
 UPDATE holdfast_group SET ending = $2, sealed_at = coalesce(sealed_at, $3), state = 'processing', attend = attend + 1, live = NULL
  WHERE parent = $1 AND settled_at IS NULL AND ending IS NULL
 
--- name: group-stir
--- A member has begun anew.
+-- name: reset_group_cursor
+-- A member has restarted.
 UPDATE holdfast_group SET live = NULL, attend = attend + 1 WHERE id = $1
 
--- name: group-reopen
+-- name: group_reopen
 -- A settled group begins its next generation.
 UPDATE holdfast_group SET state = 'processing', settled_at = NULL, ending = NULL, generation = generation + 1, complete = NULL, failed = NULL,
        cancelled = NULL
  WHERE id = $1 AND settled_at IS NOT NULL
 
--- name: group-inside
+-- name: find_child_groups
 -- The groups inside one.
 SELECT id FROM holdfast_group WHERE parent = $1
 
--- name: group-again
--- Members that failed, and those that never ran because of one.
+-- name: find_failed_members
+-- Members that failed, and members that never ran because of a failed one.
 SELECT f.job, f.upstream IS NOT NULL FROM holdfast_job j CROSS JOIN holdfast_finished f ON f.job = j.id
  WHERE j.group_id = $1 AND (f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL)
 
--- name: after-add
--- A member ends before another starts.
+-- name: after_add
+-- A job waits for a member of its group.
 INSERT INTO holdfast_after (upstream, job, regardless) VALUES ($1, $2, $3)
 
--- name: after-upstream
--- Of which group a job is a member, and whether it has ended.
+-- name: find_upstream
+-- The group of a job, and whether the job has ended.
 SELECT coalesce(j.group_id, zeroblob(16)), EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = j.id) FROM holdfast_job j WHERE j.id = $1
 
--- name: after-judge
--- How those ended for which a member waits.
+-- name: find_upstream_states
+-- How the members ended for which a job waits; an empty state if one has not ended.
 SELECT a.upstream, a.regardless, coalesce(f.state, t.state, '')
   FROM holdfast_after a LEFT JOIN holdfast_finished f ON f.job = a.upstream LEFT JOIN holdfast_tombstone t ON t.job = a.upstream
  WHERE a.job = $1
 
--- name: after-followers
--- Who still waits for some of these.
+-- name: find_followers
+-- The jobs that still wait for some of these.
 SELECT a.job FROM holdfast_after a CROSS JOIN holdfast_later l ON l.job = a.job
  WHERE a.upstream IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND l.hold = ''
 
--- name: after-waiting
+-- name: find_waiting_members
 -- The members of a group that wait for others.
 SELECT j.id FROM holdfast_job j CROSS JOIN holdfast_later l ON l.job = j.id WHERE j.group_id = $1 AND l.hold = ''
 
--- name: after-finish
--- It never ran, because of one that did not complete.
+-- name: after_cancel
+-- Ends a job that never ran, because a member for which it waited did not complete.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, upstream)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'cancelled', $8)
 
--- name: after-release
--- Those for which it waited have ended; its own time has not come yet.
+-- name: clear_group_wait
+-- The members for which it waited have ended; its own time has not come yet.
 UPDATE holdfast_later SET due_at = due_at - 31557600000000000, hold = NULL WHERE job = $1 AND hold = ''
 
--- name: later-wait
--- It waits for members of its group, out of promotion's sight.
+-- name: wait_for_members
+-- The job waits for members of its group, with a due time a thousand years ahead, so that promotion does not read it.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 VALUES ($1 + 31557600000000000, $2, $3, 0, 0, 0, $4, '')
 
--- name: later-wait-again
--- The same for one that waited before. A time of its own that has not come yet still counts: it never ran.
+-- name: return_to_waiting
+-- The same for a job that waited before. A time of its own that has not come yet still counts, because it never ran.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT max($1, coalesce(j.run_at, 0)) + 31557600000000000, j.id, $3, 0, 0, 0, $4, '' FROM holdfast_job j WHERE j.id = $2
 
--- name: conclude-pages
--- Who has ended since groups were last concluded.
+-- name: conclude_pages
+-- The jobs that have ended since Conclude last read the feed.
 SELECT first, events, jobs FROM holdfast_outbox WHERE first > $1 AND name IN ('complete', 'failed', 'cancelled') ORDER BY first
 
--- name: conclude-members
+-- name: find_ended_members
 -- Which of these jobs are members of groups.
 SELECT id, group_id FROM holdfast_job
  WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AND +group_id IS NOT NULL
 
--- name: conclude-attended
--- Groups that are to be looked at although no member of them has just ended.
+-- name: find_flagged_groups
+-- Groups that are flagged for evaluation.
 SELECT id FROM holdfast_group WHERE attend <> 0 AND id > $1 ORDER BY id LIMIT $2 + 0
 
--- name: conclude-overdue
--- Groups whose time is up. One that a person has opened again has all the time it needs.
+-- name: find_expired_groups
+-- Groups whose time is over. A group that a person has reopened does not expire.
 SELECT id FROM holdfast_group
  WHERE expire_at <= $1 AND expire_at IS NOT NULL AND settled_at IS NULL AND ending IS NULL AND generation = 1
  ORDER BY expire_at LIMIT $2 + 0
 
--- name: conclude-move
--- How far groups have followed, unless somebody else was faster.
+-- name: advance_concluded
+-- The feed number up to which ends were handled, unless another process was faster.
 UPDATE holdfast_feed SET concluded = $2 WHERE one = 1 AND concluded = $1

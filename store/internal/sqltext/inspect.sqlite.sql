@@ -1,11 +1,11 @@
--- What the questions of inspect.sql need in SQLite's own words.
+-- The parts of inspect.sql that are specific to SQLite.
 
 -- part: due
--- When a waiting job was due: one that was set aside behind a hold says it a thousand years late.
+-- When a queued job is due. A job that was set aside behind a hold has a due time a thousand years later.
 CASE WHEN l.hold IS NULL THEN l.due_at ELSE l.due_at - 31557600000000000 END
 
 -- part: line of a job
--- A job that is ready waits in one of its lane's two lines.
+-- A ready job waits in one of the two lines of its lane.
 r.lane IN (j.lane, -j.lane)
 
 -- part: lines of a lane
@@ -13,34 +13,34 @@ r.lane IN (j.lane, -j.lane)
 r.lane IN (n.id, -n.id)
 
 -- part: took
--- How long an attempt took, in microseconds.
+-- The duration of an attempt, in microseconds.
 a.ended_at - a.started_at
 
 -- part: step of a trend
--- The step that a minute belongs to. Steps have so many microseconds and are counted from 1970.
+-- The step that contains a minute. Steps are counted from 1970.
 t.step - t.step % $2
 
 -- part: facts of a row
--- By key, whatever is known of the tables' sizes.
+-- By key, whatever the planner knows of table sizes.
 CROSS JOIN holdfast_job j ON j.id = l.job
 
 -- part: numbered lines
--- Of a JSON list: a number and the lines that belong to it.
+-- From a JSON list of pairs: a number and the lines that belong to it.
 (SELECT w.value ->> 0 AS number, w.value -> 1 AS lines FROM json_each($1) AS w)
 
 -- part: lines of a number
 json_each(v.lines) AS w CROSS JOIN holdfast_ready r ON r.lane = w.value
 
 -- part: names
--- Of a JSON list.
+-- From a JSON list.
 (SELECT w.value AS name FROM json_each($1) AS w)
 
 -- part: lines
--- Of a JSON list.
+-- From a JSON list.
 (SELECT w.value AS lane FROM json_each($2) AS w)
 
 -- part: job of a page
--- From the page to the jobs, whatever is known of the tables' sizes.
+-- From the page to the jobs, whatever the planner knows of table sizes.
 CROSS JOIN holdfast_job j ON j.id = page.id
 
 -- part: tallies of a name

@@ -1,8 +1,8 @@
--- Questions about the feed, about groups, and about what retention left.
+-- Statements that read the feed, groups, and what retention leaves.
 
--- name: inspect feed
--- The pages that hold up to $2 events after number $1, with where the feed stands, all of one moment. Numbers are consecutive, so the
--- last page that begins at or before the wanted number holds it, and no page that begins beyond the last one is read.
+-- name: inspect_feed
+-- The pages that have the wanted events, with the head of the feed, all of one moment. Numbers are consecutive: the last page that begins at or before the
+-- first wanted number contains it, and no page that begins behind the last wanted number is read.
 SELECT f.head, f.purged, o.first, o.events, o.name, o.at, {jobs of a page}, {tokens of a page}, {lines of a page}
   FROM holdfast_feed f
   LEFT JOIN holdfast_outbox o ON o.first <= CAST($1 AS bigint) + CAST($2 AS bigint)
@@ -10,8 +10,8 @@ SELECT f.head, f.purged, o.first, o.events, o.name, o.at, {jobs of a page}, {tok
  WHERE f.one = 1
  ORDER BY o.first
 
--- name: inspect told
--- What the rows say that pages only name: a job's facts, the attempt and the end under that token, or the tombstone. By keys only.
+-- name: inspect_event_details
+-- The rows to which pages only refer: a job's facts, the attempt and the end under that token, or the tombstone. By keys only.
 SELECT t.n, coalesce(j.kind, s.kind), coalesce(j.queue, s.queue), coalesce(j.owner, s.owner), coalesce(j.group_id, s.group_id), j.created_at,
        a.generation, a.to_state, a.started_at, a.ended_at, a.count, a.due_at, a.code, a.message, CAST(a.context AS text),
        f.generation, f.state, f.started_at, f.finished_at, f.failures, f.code,
@@ -22,18 +22,18 @@ SELECT t.n, coalesce(j.kind, s.kind), coalesce(j.queue, s.queue), coalesce(j.own
   LEFT JOIN holdfast_finished f ON f.job = t.job AND f.token = t.token
   LEFT JOIN holdfast_tombstone s ON s.job = t.job AND j.id IS NULL
 
--- name: inspect lines
--- Lines of stories, by their numbers.
+-- name: inspect_story_lines
+-- Events of stories, by their row ids.
 SELECT t.n, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation
   FROM ({named lines}) AS t JOIN holdfast_event e ON e.id = t.line
 
--- name: inspect group names
--- Whose groups they are, and what people call them.
+-- name: inspect_group_names
+-- Owner and name of groups.
 SELECT t.n, g.owner, g.name FROM ({named jobs}) AS t JOIN holdfast_group g ON g.id = t.job
 
--- name: inspect members
--- Members by where they stand. Leases are few: those in workers' hands are found from there, and counted among the queued besides. A
--- group inside counts as complete when it is ready, and as failed when it is anything else that has an outcome.
+-- name: inspect_group_members
+-- Members by place. Batches are few, so leased members are found from there; they are also counted as queued, and the caller subtracts them. A group inside
+-- counts as complete if it is ready, and as failed if it has any other outcome.
 SELECT coalesce(f.state, CASE WHEN l.hold = '' THEN 'waiting' ELSE 'queued' END), count(*)
   FROM holdfast_job j
   LEFT JOIN holdfast_finished f ON f.job = j.id
@@ -49,31 +49,31 @@ SELECT CASE WHEN g.settled_at IS NULL THEN 'processing' WHEN g.state = 'ready' T
   FROM holdfast_group g WHERE g.parent = $1
  GROUP BY 1
 
--- name: inspect after
--- For whom a member waits, or waited.
+-- name: inspect_upstreams
+-- The members for which a job waits or waited.
 SELECT w.upstream FROM holdfast_after w WHERE w.job = $1 ORDER BY w.upstream
 
--- name: inspect tombstone
--- What remains of one job.
+-- name: inspect_tombstone
+-- The tombstone of one job.
 SELECT s.purged_at, s.rule FROM holdfast_tombstone s WHERE s.job = $1
 
--- name: inspect purge counts
--- As few rows as there are rules, kinds and codes.
+-- name: inspect_purge_counts
+-- As few rows as there are rules, kinds, states and codes.
 SELECT p.rule, p.kind, p.state, p.code, p.jobs, p.last FROM holdfast_purge_count p
 
--- name: inspect artifacts
--- Those of one job.
+-- name: inspect_artifacts
+-- The artifacts of one job.
 SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
   FROM holdfast_artifact t WHERE t.job = $1 ORDER BY t.name LIMIT $2
 
--- name: inspect due artifacts
--- Those whose time is up and that are not gone yet, the longest overdue first.
+-- name: inspect_due_artifacts
+-- Artifacts whose time is over and that have not expired yet, the longest overdue first.
 SELECT t.job, t.name, t.ref, t.size, t.created_at, t.expire_at, t.expired_at
   FROM holdfast_artifact t WHERE t.expired_at IS NULL AND t.expire_at IS NOT NULL AND t.expire_at <= $1 ORDER BY t.expire_at LIMIT $2
 
--- name: inspect chain
--- Every sealed line after the anchor, in its place, with where the chain begins and ends and the last mark of a shortened log, all of one moment. The key gives
--- the order.
+-- name: inspect_chain
+-- Every sealed event after the anchor, in the order of the chain, with the anchor, the end of the chain, and the last mark of a shortened log, all of one
+-- moment. The key gives the order.
 SELECT (SELECT f.link FROM holdfast_feed f), (SELECT {hash of the head} FROM holdfast_feed f), (SELECT f.anchor FROM holdfast_feed f), (SELECT {hash of the anchor} FROM holdfast_feed f),
        (SELECT m.reason FROM holdfast_event m WHERE m.subject = 'audit' AND m.name = 'shortened' ORDER BY m.id DESC LIMIT 1),
        e.link, {hash of a line}, e.id, e.job, e.subject, e.at, e.name, e.actor, e.reason, e.request, e.token, e.generation, CAST(e.was AS text)
@@ -81,8 +81,8 @@ SELECT (SELECT f.link FROM holdfast_feed f), (SELECT {hash of the head} FROM hol
  WHERE e.link > (SELECT f.anchor FROM holdfast_feed f)
  ORDER BY e.link
 
--- name: inspect empty chain
--- Where the chain begins and ends, if no line is in it.
+-- name: inspect_empty_chain
+-- The anchor and the end of the chain, if no event is in it.
 SELECT f.link, {hash of the head}, f.anchor, {hash of the anchor},
        (SELECT m.reason FROM holdfast_event m WHERE m.subject = 'audit' AND m.name = 'shortened' ORDER BY m.id DESC LIMIT 1)
   FROM holdfast_feed f WHERE f.one = 1 AND NOT EXISTS (SELECT 1 FROM holdfast_event e WHERE e.link > f.anchor)

@@ -1,42 +1,42 @@
--- name: renew-lease
--- One narrow update whatever the batch holds. A batch that expired and was not taken yet is revived.
+-- name: lease_renew
+-- One narrow update, however many jobs the batch has. A batch that has expired and was not reclaimed yet is valid again.
 UPDATE holdfast_lease SET expires_at = $2 WHERE id = $1
 
--- name: cancel-list
--- Requests to cancel are few: they are what is walked through.
+-- name: cancel_list
+-- Cancel requests are few, so all are read.
 SELECT job FROM holdfast_cancel
 
--- name: note-progress
--- The last word on progress replaces the one before.
+-- name: save_progress
+-- Replaces the progress that was reported before.
 INSERT INTO holdfast_carry (job, percent, note, noted_at) VALUES ($1, $2, $3, $4)
     ON CONFLICT (job) DO UPDATE SET percent = excluded.percent, note = excluded.note, noted_at = excluded.noted_at
 
--- name: note-checkpoint
--- The last checkpoint replaces the one before.
+-- name: save_checkpoint
+-- Replaces the checkpoint that was saved before.
 INSERT INTO holdfast_carry (job, checkpoint) VALUES ($1, $2)
     ON CONFLICT (job) DO UPDATE SET checkpoint = excluded.checkpoint
 
--- name: promote-bound
--- The last key to promote, if there are more than the limit. Rows without facts do not count: they are the audit's.
+-- name: find_promote_bound
+-- The last key to promote, if there are more due jobs than the limit. Rows without facts do not count; they are left for the integrity check.
 SELECT l.due_at, l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
  WHERE l.due_at <= $1 ORDER BY l.due_at, l.job LIMIT 1 OFFSET $2 + 0
 
--- name: promote-ready
--- Everything due up to the key, in one pass.
+-- name: promote
+-- Inserts all due jobs up to the key in one statement.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
 SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation, l.due_at
   FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job
  WHERE (l.due_at, l.job) <= ($1, $2)
     ON CONFLICT DO NOTHING
 
--- name: promote-leave
--- The same range leaves later.
+-- name: delete_promoted
+-- Deletes the same range from later.
 DELETE FROM holdfast_later
  WHERE (due_at, job) <= ($1, $2) AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
--- name: promote-aside
--- A tag behind which jobs were set aside, and which is held no more. Tags are walked from one to the next. (The empty one is no
--- tag: those jobs wait for members of their group.)
+-- name: find_free_tag
+-- The next tag behind which jobs were set aside and that is no longer held. Tags are read from one to the next by key. (An empty hold is not a tag: those jobs
+-- wait for members of their group.)
 WITH RECURSIVE aside (tag) AS (
     SELECT min(hold) FROM holdfast_later WHERE hold > ''
     UNION ALL
@@ -46,12 +46,12 @@ SELECT tag FROM aside
    AND NOT EXISTS (SELECT 1 FROM holdfast_hold h WHERE h.scope = 'tag' AND h.name = aside.tag AND (h.until IS NULL OR h.until > $1))
  LIMIT 1
 
--- name: promote-aside-bound
--- The last of them to bring back, if there are more than the limit.
+-- name: find_set_aside_bound
+-- The last of these jobs to promote, if there are more than the limit.
 SELECT l.job FROM holdfast_later l CROSS JOIN holdfast_job j ON j.id = l.job WHERE l.hold = $1 ORDER BY l.job LIMIT 1 OFFSET $2 + 0
 
--- name: promote-aside-ready
--- Back to where they were taken from.
+-- name: promote_set_aside
+-- Returns them to the lines from which they were taken.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
 SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
        l.due_at - 31557600000000000
@@ -59,25 +59,25 @@ SELECT CASE WHEN l.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, l.job,
  WHERE l.hold = $1 AND l.job <= $2
     ON CONFLICT DO NOTHING
 
--- name: promote-aside-leave
--- The same range leaves later.
+-- name: delete_promoted_set_aside
+-- Deletes the same range from later.
 DELETE FROM holdfast_later WHERE hold = $1 AND job <= $2 AND EXISTS (SELECT 1 FROM holdfast_job j WHERE j.id = holdfast_later.job)
 
--- name: facts
--- The facts of a job, in the columns of claim-read.
+-- name: job_facts
+-- The facts of a job, in the columns of read_ready_jobs.
 SELECT j.id, j.kind, j.queue, j.args, j.priority, j.owner, j.tags, j.max_attempts, j.unique_key, j.idempotency_key, j.created_at,
        j.expire_at, c.since, c.checkpoint, j.run_at, j.dependency, j.retry_within, j.group_id, j.trace
   FROM holdfast_job j LEFT JOIN holdfast_carry c ON c.job = j.id
  WHERE j.id = $1
 
--- name: expire-ended
--- A job that has ended needs no expiry any more.
+-- name: expiry_sweep
+-- A job that has ended needs no expiry.
 DELETE FROM holdfast_expiry
  WHERE expire_at <= $1 AND EXISTS (SELECT 1 FROM holdfast_finished f WHERE f.job = holdfast_expiry.job)
 
--- name: expire-queued
--- Queued jobs that can no longer start in time, wherever they wait. What is being processed is left alone. Each due expiry is looked up by key in all three
--- places: among first attempts, among retries and among those that wait.
+-- name: find_expired
+-- Queued jobs that can no longer start in time, wherever they wait. Processing jobs are not affected. Each due expiry is looked up by key in three places:
+-- first attempts, retries, and later.
 SELECT e.expire_at, e.job, coalesce(r.token, t.token, l.token), coalesce(r.failures, t.failures, l.failures), coalesce(r.crashes, t.crashes, l.crashes),
        coalesce(r.interrupts, t.interrupts, l.interrupts), coalesce(r.generation, t.generation, l.generation)
   FROM holdfast_expiry e CROSS JOIN holdfast_job j ON j.id = e.job
@@ -87,18 +87,18 @@ SELECT e.expire_at, e.job, coalesce(r.token, t.token, l.token), coalesce(r.failu
  WHERE e.expire_at <= $1 AND coalesce(r.token, t.token, l.token) IS NOT NULL
  ORDER BY e.expire_at, e.job LIMIT $2 + 0
 
--- name: ready-drop
--- Out of its lane. Its key is in the facts.
+-- name: delete_ready
+-- Removes a job from its lane. The key is in the facts.
 DELETE FROM holdfast_ready
  WHERE lane IN (SELECT lane FROM holdfast_job WHERE id = $1 UNION ALL SELECT -lane FROM holdfast_job WHERE id = $1)
    AND priority = (SELECT priority FROM holdfast_job WHERE id = $1) AND job = $1
 
--- name: later-drop
--- Its wait is over.
+-- name: delete_later
+-- The job no longer waits for its time.
 DELETE FROM holdfast_later WHERE job = $1
 
--- name: deadline-due
--- Promises whose time has come, with the job as it waits, if it still does.
+-- name: find_due_deadlines
+-- Deadlines that have passed, with how the job waits, if it still does.
 SELECT d.at, d.job, d.token, coalesce(r.token, l.token, -1), coalesce(r.generation, l.generation, 0)
   FROM holdfast_deadline d
   LEFT JOIN holdfast_job j ON j.id = d.job
@@ -106,54 +106,54 @@ SELECT d.at, d.job, d.token, coalesce(r.token, l.token, -1), coalesce(r.generati
   LEFT JOIN holdfast_later l ON l.job = d.job
  WHERE d.at <= $1 ORDER BY d.at, d.job LIMIT $2 + 0
 
--- name: deadline-drop
--- Looked at once, kept or broken.
+-- name: delete_deadlines
+-- A deadline is examined once, whether it was met or missed.
 DELETE FROM holdfast_deadline WHERE (at, job) <= ($1, $2)
 
--- name: present
--- The first report says since when, the last one until when.
+-- name: upsert_worker
+-- The first report says when the worker started, the last one until when it counts as alive.
 INSERT INTO holdfast_worker (name, queues, kinds, slots, started_at, seen_at, until, version, codes, policy, misses) VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $9, $10)
     ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots,
                                      seen_at = excluded.seen_at, until = excluded.until, version = excluded.version,
                                      codes = excluded.codes, policy = excluded.policy, misses = excluded.misses
 
--- name: kind-keep
--- What a kind depends on, written only when it is new.
+-- name: declare_kind
+-- The dependency of a kind, written only if it has changed.
 INSERT INTO holdfast_kind (kind, dependency) VALUES ($1, $2)
     ON CONFLICT (kind) DO UPDATE SET dependency = excluded.dependency WHERE holdfast_kind.dependency <> excluded.dependency
 
--- name: absent
--- A worker that leaves is forgotten at once.
+-- name: delete_worker
+-- A worker that stops is removed at once.
 DELETE FROM holdfast_worker WHERE name = $1
 
--- name: await-news
--- What another process may have left to do, after it wrote something.
+-- name: check_work
+-- Whether there is work, or a cancel request, after another process has written.
 SELECT EXISTS (SELECT 1 FROM holdfast_ready), EXISTS (SELECT 1 FROM holdfast_cancel)
 
--- name: data-version
+-- name: data_version
 -- Changes when another connection has committed, and not when this one has.
 PRAGMA data_version
 
 -- name: begin
--- Takes the lock for writing at once: a transaction that would read first and write later could not be repeated.
+-- Takes the write lock at once. A transaction that read first and wrote later could fail with SQLITE_BUSY in the middle.
 BEGIN IMMEDIATE
 
 -- name: commit
--- Returns when it is on disk.
+-- Returns when the transaction is on disk.
 COMMIT
 
 -- name: rollback
--- As if nothing had been asked.
+-- Undoes the whole transaction.
 ROLLBACK
 
 -- name: savepoint
--- One call's part of a transaction.
+-- The part of a transaction that belongs to one call.
 SAVEPOINT holdfast
 
--- name: savepoint-undo
--- Undoes the innermost part and keeps it open.
+-- name: savepoint_rollback
+-- Undoes the innermost savepoint and keeps it open.
 ROLLBACK TO holdfast
 
--- name: savepoint-release
--- Ends the innermost part.
+-- name: savepoint_release
+-- Ends the innermost savepoint.
 RELEASE holdfast

@@ -1,19 +1,19 @@
--- name: restore-floor
--- Tokens up to this may have been given to anybody before the store was restored.
+-- name: read_token_floor
+-- Tokens up to this number may have been given out before the store was restored.
 SELECT floor FROM holdfast_feed WHERE one = 1
 
--- name: restore-raise
--- Every restore begins a stretch of tokens of its own.
+-- name: raise_token_floor
+-- Every restore begins a new range of tokens.
 UPDATE holdfast_feed SET floor = floor + $1 WHERE one = 1
 
--- name: restore-ready
--- What waits was perhaps claimed after the backup: its next token has to be a new one.
+-- name: raise_ready_tokens
+-- A ready job may have been claimed after the backup was taken: its next token must be a new one.
 UPDATE holdfast_ready SET token = token + $1
 
--- name: restore-later
--- The same for what waits for its time.
+-- name: raise_later_tokens
+-- The same for jobs that wait for their time.
 UPDATE holdfast_later SET token = token + $1
 
--- name: restore-deadline
--- A promise is about the job with the token it was made with.
+-- name: raise_deadline_tokens
+-- A deadline refers to its job by the token.
 UPDATE holdfast_deadline SET token = token + $1

@@ -1,97 +1,96 @@
--- name: settle-any
--- Whether anybody asked to cancel, whether anybody holds a unique key, and whether a hold counts what is in workers' hands.
--- Usually none of these: then no job is searched for.
+-- name: check_settle_needs
+-- Whether there is any cancel request, any unique key, and any hold that limits processing jobs. Usually there is none, and then no job is looked up.
 SELECT EXISTS (SELECT 1 FROM holdfast_cancel), EXISTS (SELECT 1 FROM holdfast_unique), EXISTS (SELECT 1 FROM holdfast_hold WHERE at_most > 0)
 
--- name: settle-complete
--- The common case, many rows abreast.
+-- name: finish_complete
+-- The most frequent end of a job; many rows are inserted at once.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, result)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'complete', $9, $10)
 
--- name: settle-cancel
--- A request to cancel is obeyed and removed in the same breath.
+-- name: cancel_drop
+-- Finds a cancel request and deletes it in one statement, so that it is obeyed once.
 DELETE FROM holdfast_cancel WHERE job = $1
 
--- name: settle-finish
--- Any other end of a generation. A benign one is no dead letter from the start.
+-- name: finish
+-- Any other end of a generation. A benign failure is discarded from the start, so it is never a dead letter.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code,
                                fingerprint, discarded_at, benign)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 
--- name: settle-attempt
--- The attempt's own line, in the transaction that ends it.
+-- name: attempt_add
+-- The row of an attempt, in the transaction that ends it.
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at, code, category,
                               message, detail, context, dependency, fingerprint, benign, why, said)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 
--- name: attempt-fold
--- A released attempt that the one after it will stand for.
+-- name: take_released_attempt
+-- Deletes a released attempt that the next released attempt will include.
 DELETE FROM holdfast_attempt WHERE job = $1 AND token = $2 AND charge = 'interrupt' AND to_state = 'queued' RETURNING repeats, coalesce(since, ended_at)
 
--- name: attempt-stands
--- The attempt that stands for those released before it.
+-- name: merge_releases
+-- An attempt that includes the released attempts before it.
 UPDATE holdfast_attempt SET repeats = $3, since = $4 WHERE job = $1 AND token = $2
 
--- name: ready-again
--- Back to its lane, at once; retries have a line of their own there.
+-- name: return_to_ready
+-- Returns a job to its lane, claimable at once. Retries have their own line.
 INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
 SELECT CASE WHEN r.column3 > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, r.column2, r.column3, r.column4, r.column5, r.column6, r.column7
   FROM (VALUES ($1, $2, $3, $4, $5, $6, $7)) r CROSS JOIN holdfast_job j ON j.id = r.column1
 
--- name: later-again
--- Back, but not before its time.
+-- name: return_to_later
+-- Returns a job that waits for its retry delay.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation) VALUES ($7, $1, $2, $3, $4, $5, $6)
 
--- name: unique-free
--- The job gives its unique key back as it ends. $2 is 1 when it completed: a key that outlives success stays.
+-- name: unique_free
+-- Frees the unique key of a job that ends. $2 is 1 if it completed: then a key that is kept after success stays.
 DELETE FROM holdfast_unique
  WHERE (owner, kind, key) = (SELECT coalesce(j.owner, ''), j.kind, j.unique_key FROM holdfast_job j
                               WHERE j.id = $1 AND j.unique_key IS NOT NULL AND NOT (j.unique_done <> 0 AND $2 <> 0))
    AND job = $1
 
--- name: settle-said
--- Whether this very settlement was applied before: the caller may not have heard the answer. Only a completion has no
--- attempt to prove it; one attempt can stand for several tokens.
+-- name: find_settled
+-- Whether this settlement was applied before: the caller may not have received the answer. Every end but a completion has an attempt row, and one attempt row
+-- can stand for several tokens.
 SELECT 1 FROM holdfast_attempt WHERE job = $1 AND token >= $2 AND token - repeats <= $2 AND coalesce(said, to_state) = $3
 UNION ALL
 SELECT 1 FROM holdfast_finished WHERE job = $1 AND token = $2 AND state = 'complete' AND state = $3
 LIMIT 1
 
--- name: settle-late
--- Too late to count, kept as evidence; the first word stands.
+-- name: late_add
+-- A settlement that came too late is kept as evidence. The first one for a token stays.
 INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint,
                            benign, why)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
  WHERE EXISTS (SELECT 1 FROM holdfast_job WHERE id = $1)
     ON CONFLICT DO NOTHING
 
--- name: deadline-add
--- A promise that the next attempt starts in time. (The clock may stand still between two attempts: the later one counts.)
+-- name: deadline_add
+-- The time by which the next attempt has to start. (Two attempts may end at the same instant: then the later token counts.)
 INSERT INTO holdfast_deadline (at, job, token) VALUES ($1, $2, $3) ON CONFLICT (at, job) DO UPDATE SET token = excluded.token
 
--- name: error-group-of
--- What failed jobs are, for the tally of their trouble.
+-- name: find_failed_jobs
+-- Kind and queue of failed jobs, for the counts of their error groups.
 SELECT id, kind, queue FROM holdfast_job WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
--- name: error-group-add
--- The first failure of its sort gives the group its words.
+-- name: error_group_add
+-- The first failure with a fingerprint gives the group its code and message.
 INSERT INTO holdfast_error_group (fingerprint, code, category, message, detail, failures, first_seen, last_seen) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
 
--- name: error-group-again
--- Once for each group and call, however many failures there were.
+-- name: add_failures
+-- Run once for each group and call, whatever the number of failures.
 UPDATE holdfast_error_group SET failures = failures + $2, last_seen = max(last_seen, $3) WHERE fingerprint = $1
 
--- name: error-group-turn
--- The group is not what people made of it any more.
+-- name: change_error_status
+-- New failures change what people have decided about the group: it is open or regressed.
 UPDATE holdfast_error_group SET status = $2, until = NULL, until_count = NULL WHERE fingerprint = $1
 
--- name: error-group-tally
--- Where and when, in steps.
+-- name: add_error_counts
+-- The failures of a group by step and place.
 INSERT INTO holdfast_error_tally (fingerprint, step, kind, queue, dependency, version, failures) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = failures + excluded.failures
 
--- name: tally-add
--- What became of attempts, for trends: a row for each step and queue of the whole transaction. Who writes is alone, so one shard will do.
+-- name: add_trend_counts
+-- The results of attempts: one row for each step and queue of the transaction. There is one writer at a time, so one shard is enough.
 INSERT INTO holdfast_tally (step, queue, shard, complete, failed, retried, cancelled) VALUES ($1, $2, 0, $3, $4, $5, $6)
     ON CONFLICT (step, queue, shard) DO UPDATE SET complete = complete + excluded.complete, failed = failed + excluded.failed,
        retried = retried + excluded.retried, cancelled = cancelled + excluded.cancelled

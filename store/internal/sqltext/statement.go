@@ -1,8 +1,9 @@
-// Package sqltext holds every SQL text of the stores, in files named by concern.
+// Package sqltext contains every SQL statement of the stores, in files named by concern.
 //
-// Where the databases agree, one text serves both; where speed or locking needs its own text the file says so in its name
-// (claim.postgres.sql), so that a listing of this folder shows every divergence. A statement begins with "-- name: x" and
-// a line that says why it is the way it is. Parameters are written $1, $2, ... in both dialects.
+// A file without a database in its name serves both databases. Where speed or locking needs a different statement, the
+// file name has the database in it (claim.postgres.sql), so that a listing of this folder shows every difference. A
+// statement begins with "-- name: x" and a comment that gives the reason for its form. Parameters are written $1, $2,
+// ... for both databases.
 package sqltext
 
 import (
@@ -18,13 +19,13 @@ var texts embed.FS
 //go:embed migration/*.sql
 var migrations embed.FS
 
-// gently marks an insert that comes in two forms: its own name refuses a row that is already there, which costs nothing to
-// know; its name with " gently" behind it lets that row be.
+// gently marks an insert that comes in two forms. Under its own name it fails if the row exists, which costs nothing to
+// check; under its name with " gently" appended it leaves the existing row.
 const gently = "{gently}"
 
-// Load returns the named statements of a dialect ("sqlite" or "postgres"): the common ones and its own. "-- part: x" begins
-// a text that statements share, or that a common one needs in the dialect's own words: it stands wherever one says {x}. A
-// name that is defined twice is a programming error and panics at start.
+// Load returns the statements of a database ("sqlite" or "postgres") by name: the shared ones and its own. "-- part: x"
+// begins a text that several statements share, or that a shared statement needs in a different form for each database:
+// it replaces {x} in statements. A name that is defined twice is a programming error, and Load panics.
 func Load(dialect string) map[string]string {
 	bodies, parts := map[string]string{}, map[string]string{}
 	files, _ := fs.Glob(texts, "*.sql")
@@ -49,7 +50,7 @@ func Load(dialect string) map[string]string {
 	return all
 }
 
-// blocks finds the texts that begin with a line of this sort, by the name in that line.
+// blocks adds the texts that begin with a line of this sort to found, by the name in that line.
 func blocks(text, sort string, found map[string]string) {
 	for _, block := range strings.Split("\n"+text, "\n"+sort)[1:] {
 		name, body, _ := strings.Cut(block, "\n")
@@ -63,8 +64,8 @@ func blocks(text, sort string, found map[string]string) {
 	}
 }
 
-// Migrations returns the steps of a dialect's schema, oldest first: step n leads from version n-1 to n. They are
-// forward-only, and never edited once released.
+// Migrations returns the steps of a database's schema, oldest first: step n leads from version n-1 to n. Steps only
+// lead forward, and are never edited after their release.
 func Migrations(dialect string) []string {
 	files, _ := fs.Glob(migrations, "migration/*."+dialect+".sql")
 	steps := make([]string, 0, len(files))

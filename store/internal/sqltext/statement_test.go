@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-func TestEveryPartAStatementAsksForIsThereInBothDialects(t *testing.T) {
+func TestEveryPartOfAStatementIsDefinedInBothDialects(t *testing.T) {
 	hole := regexp.MustCompile(`\{[a-z][a-z_ ]*\}`)
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		for name, text := range sqltext.Load(dialect) {
