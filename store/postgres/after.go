@@ -26,9 +26,9 @@ func (s *Store) join(ctx context.Context, q session, fresh []entry) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	how := "group_share"
+	how := "share_lock_groups"
 	if len(attended) > 0 {
-		how = "group_hold"
+		how = "lock_groups"
 	}
 	if err := s.openGroups(ctx, q, how, groups); err != nil || len(attended) == 0 {
 		return err
@@ -36,7 +36,7 @@ func (s *Store) join(ctx context.Context, q session, fresh []entry) error {
 	if err := s.acquainted(ctx, q, fresh); err != nil {
 		return err
 	}
-	return q.exec(ctx, s.sql["group_attend"], ids(attended))
+	return q.exec(ctx, s.sql["flag_groups"], ids(attended))
 }
 
 // openGroups locks groups, and refuses those that are not there or take no members any more.
@@ -83,7 +83,7 @@ func (s *Store) acquainted(ctx context.Context, q session, fresh []entry) error 
 		return nil
 	}
 	stranger := ""
-	err := q.query(ctx, s.sql["after_stranger"], []any{upstream.String(), group.String()}, func(scan func(...any) error) error { return scan(&stranger) })
+	err := q.query(ctx, s.sql["find_non_member"], []any{upstream.String(), group.String()}, func(scan func(...any) error) error { return scan(&stranger) })
 	if err == nil && stranger != "" {
 		id, err := holdfast.ParseID(stranger)
 		if err != nil {

@@ -208,7 +208,7 @@ func (s *Store) send(ctx context.Context) (err error) {
 		}
 	}()
 	if cancel {
-		if _, err := s.work.Exec(ctx, s.sql["wake"], s.hub.self+" cancel"); err != nil {
+		if _, err := s.work.Exec(ctx, s.sql["notify"], s.hub.self+" cancel"); err != nil {
 			return err
 		}
 	}
@@ -219,7 +219,7 @@ func (s *Store) send(ctx context.Context) (err error) {
 	if len(list) > payloadMax {
 		list = allQueues
 	}
-	_, err = s.work.Exec(ctx, s.sql["wake"], s.hub.self+" work "+list)
+	_, err = s.work.Exec(ctx, s.sql["notify"], s.hub.self+" work "+list)
 	return err
 }
 
@@ -281,7 +281,7 @@ func (s *Store) hear(connected func()) error {
 // catchUp makes good for what was said while nobody listened.
 func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
 	var work, cancel bool
-	if err := conn.QueryRow(ctx, s.sql["wake_missed"]).Scan(&work, &cancel); err != nil {
+	if err := conn.QueryRow(ctx, s.sql["check_missed_wakes"]).Scan(&work, &cancel); err != nil {
 		return err
 	}
 	var queues []string

@@ -166,7 +166,7 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipe
 	defer conn.Release() // which closes a connection that is still in a transaction
 	p := &pipe{&pgx.Batch{}, conn}
 	p.Queue("begin")
-	p.Queue(s.sql["steer"])
+	p.Queue(s.sql["configure_planner"])
 	if err := use(p); err != nil {
 		p.abandon()
 		return &undone{err}

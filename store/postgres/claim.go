@@ -157,7 +157,7 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 
 func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimed, err error) {
 	send := &pgx.Batch{}
-	send.Queue(s.sql["steer"])
+	send.Queue(s.sql["configure_planner"])
 	taken.leases = []holdfast.Lease{}
 	taken.queue(send, s.sql[how], claiming{c, batch}, rest)
 	err = s.work.SendBatch(ctx, send).Close()
@@ -266,7 +266,7 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 	if len(wanted) == 0 {
 		return known, nil
 	}
-	p.Queue(s.sql["facts"], ids(wanted)).Query(func(rows pgx.Rows) error {
+	p.Queue(s.sql["read_facts"], ids(wanted)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			f, id := &facts{}, [16]byte{}
 			if err := rows.Scan(append([]any{&id}, f.fields()...)...); err != nil {

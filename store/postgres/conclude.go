@@ -89,7 +89,7 @@ func (c *concluding) run(ctx context.Context) error {
 	mine, some := false, false
 	c.p.one(c.s.sql["conclude_lock"], nil, &mine)
 	c.p.one(c.s.sql["now"], nil, &c.now)
-	c.p.one(c.s.sql["conclude_groups"], nil, &some)
+	c.p.one(c.s.sql["check_groups_exist"], nil, &some)
 	c.readPages()
 	if err := c.p.flush(ctx); err != nil || !mine {
 		return err
@@ -134,7 +134,7 @@ func (c *concluding) readPages() {
 // follow remembers how far groups have followed.
 func (c *concluding) follow() {
 	if c.through > 0 {
-		c.p.Queue(c.s.sql["conclude_done"], c.through)
+		c.p.Queue(c.s.sql["advance_concluded"], c.through)
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *concluding) look(ctx context.Context) error {
 	p, sql := c.p, c.s.sql
 	var id, of [16]byte
 	seen := map[holdfast.ID]bool{}
-	p.each(sql["conclude_ended"], []any{c.last}, []any{&id, &of}, func() error {
+	p.each(sql["find_ended_members"], []any{c.last}, []any{&id, &of}, func() error {
 		c.ended = append(c.ended, id)
 		if !seen[of] {
 			seen[of] = true
@@ -156,11 +156,11 @@ func (c *concluding) look(ctx context.Context) error {
 		return err
 	}
 	c.groups = map[holdfast.ID]*groupRow{}
-	c.take("group_take_attended", c.limit)
+	c.take("lock_flagged_groups", c.limit)
 	wanted := 0
-	p.one(sql["group_touched"], []any{ids(c.touched)}, &wanted)
-	c.take("group_take_touched", ids(c.touched))
-	p.each(sql["group_attended"], []any{c.limit}, []any{&id}, func() error { c.attended = append(c.attended, id); return nil })
+	p.one(sql["count_touched_groups"], []any{ids(c.touched)}, &wanted)
+	c.take("lock_touched_groups", ids(c.touched))
+	p.each(sql["find_flagged_groups"], []any{c.limit}, []any{&id}, func() error { c.attended = append(c.attended, id); return nil })
 	if err := p.flush(ctx); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 	}
 	var args string
 	var aside bool
-	in.p.one(s.sql["edit_look"], []any{e.Job.String()}, &args, &aside)
+	in.p.one(s.sql["read_edit_state"], []any{e.Job.String()}, &args, &aside)
 	if err := in.p.flush(ctx); err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 	}
 	switch in.at.place {
 	case inReady:
-		in.p.Queue(s.sql["leave_ready"], e.Job.String())
+		in.p.Queue(s.sql["delete_ready"], e.Job.String())
 	case inLater:
-		in.p.Queue(s.sql["leave_later"], e.Job.String())
+		in.p.Queue(s.sql["delete_later"], e.Job.String())
 	}
 	var patched, tags *string
 	if revised.Args != nil {

@@ -191,7 +191,7 @@ func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
 		args.quoted(e.Args)
 	}
 	var n int
-	err := s.work.QueryRow(ctx, s.sql["enqueue_landed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
+	err := s.work.QueryRow(ctx, s.sql["count_committed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
 	return n == len(entries), err
 }
 

@@ -82,13 +82,13 @@ func (t *settling) writeTroubles(ctx context.Context) error {
 		detail.some(clean(g.first.Detail))
 		failures.int(g.failures)
 	}
-	p.Queue(sql["error_count"], append([]any{at}, literals([]column{fingerprint, code, category, message, detail, failures})...)...)
+	p.Queue(sql["add_failures"], append([]any{at}, literals([]column{fingerprint, code, category, message, detail, failures})...)...)
 	if t.turnable {
 		if err := t.turn(ctx, fingerprint.String()); err != nil {
 			return err
 		}
 	}
-	p.Queue(sql["error_tally"], append([]any{at}, literals([]column{t.troubles.fingerprint, t.troubles.job, t.troubles.dependency, t.troubles.version})...)...)
+	p.Queue(sql["add_error_counts"], append([]any{at}, literals([]column{t.troubles.fingerprint, t.troubles.job, t.troubles.dependency, t.troubles.version})...)...)
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (t *settling) turn(ctx context.Context, fingerprints string) error {
 	var until *time.Time
 	var which, to, event, reason column
 	into := []any{&name, &status, &g.Failures, &until, &g.UntilCount, &resolvedIn}
-	t.p.each(t.s.sql["error_stands"], []any{fingerprints}, into, func() error {
+	t.p.each(t.s.sql["read_error_groups"], []any{fingerprints}, into, func() error {
 		g.Status, g.ResolvedIn, g.Until = holdfast.Status(status), resolvedIn, time.Time{}
 		if until != nil {
 			g.Until = *until
@@ -115,7 +115,7 @@ func (t *settling) turn(ctx context.Context, fingerprints string) error {
 	if err := t.p.flush(ctx); err != nil || len(which.text) == 0 {
 		return err
 	}
-	t.p.Queue(t.s.sql["error_turn"], append([]any{stamp(t.now), rule.Machine}, literals([]column{which, to, event, reason})...)...)
+	t.p.Queue(t.s.sql["change_error_status"], append([]any{stamp(t.now), rule.Machine}, literals([]column{which, to, event, reason})...)...)
 	return nil
 }
 

@@ -94,7 +94,7 @@ func (w *world) loadedPlans(t *testing.T) {
 	defer func() { w.TB = whole }()
 	texts := sqltext.Load("postgres")
 	plans.Check(t, texts, func(name, text string) storetest.Plan {
-		steer := texts["steer"]
+		steer := texts["configure_planner"]
 		if bare(name) {
 			steer = unsteered(name, texts)
 		}

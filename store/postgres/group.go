@@ -52,7 +52,7 @@ func (g guest) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group
 // hearMembers makes sure that the ends of members are told.
 func (s *Store) hearMembers(ctx context.Context) error {
 	return s.ask(ctx, "make the group", true, func(ctx context.Context) error {
-		_, err := s.work.Exec(ctx, s.sql["group_listen"])
+		_, err := s.work.Exec(ctx, s.sql["add_group_listener"])
 		return err
 	})
 }
@@ -62,7 +62,7 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 	var parent, expireAt, expireIn, then any
 	if !g.Parent.IsZero() {
 		parent = g.Parent.String()
-		if err := s.openGroups(ctx, q, "group_share", []holdfast.ID{g.Parent}); err != nil {
+		if err := s.openGroups(ctx, q, "share_lock_groups", []holdfast.ID{g.Parent}); err != nil {
 			return holdfast.Group{}, err
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Store) seal(ctx context.Context, q session, group holdfast.ID) error {
 func (s *Store) reopen(ctx context.Context, p *pipe, jobs []holdfast.ID, now time.Time, i holdfast.Intervention) error {
 	var groups []holdfast.ID
 	var id [16]byte
-	p.each(s.sql["group_line_lock"], []any{ids(jobs)}, []any{&id}, func() error { groups = append(groups, id); return nil })
+	p.each(s.sql["lock_group_ancestors"], []any{ids(jobs)}, []any{&id}, func() error { groups = append(groups, id); return nil })
 	if err := p.flush(ctx); err != nil || len(groups) == 0 {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 			var there, ending bool
 			var generation int
 			var now time.Time
-			p.each(s.sql["group_read"], []any{i.Group.String()}, []any{&owner, &state, &ending, &generation}, func() error { there = true; return nil })
+			p.each(s.sql["lock_group"], []any{i.Group.String()}, []any{&owner, &state, &ending, &generation}, func() error { there = true; return nil })
 			p.one(s.sql["now"], nil, &now)
 			if err := p.flush(ctx); err != nil {
 				return err

@@ -68,7 +68,7 @@ func (r *groupRetry) look(ctx context.Context) error {
 	var b brokenMember
 	var late bool
 	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.follows, &b.owner, &b.kind, &b.key.key, &late}
-	r.p.each(r.s.sql["group_broken"], []any{r.i.Group.String()}, into, func() error {
+	r.p.each(r.s.sql["find_failed_members"], []any{r.i.Group.String()}, into, func() error {
 		if one := b; late {
 			r.expired++
 		} else {
@@ -142,12 +142,12 @@ func (r *groupRetry) write(ctx context.Context, back *returned) error {
 		}
 	}
 	p, sql, now := r.p, r.s.sql, stamp(r.now)
-	p.Queue(sql["redrive_leave"], all.job)
+	p.Queue(sql["delete_finished_jobs"], all.job)
 	if len(ready.job) > 0 {
 		ready.queue(p, sql["ready_add gently"], now, back)
 	}
 	if len(waiting.job) > 0 {
-		p.Queue(sql["wait_again"], append([]any{now}, waiting.args()...)...)
+		p.Queue(sql["return_to_waiting"], append([]any{now}, waiting.args()...)...)
 	}
 	p.Queue(sql["redrive_begin"], all.job, now)
 	args := all.args()
@@ -159,7 +159,7 @@ func (r *groupRetry) write(ctx context.Context, back *returned) error {
 	var state string
 	var ending bool
 	var generation int
-	p.one(sql["group_read"], []any{r.i.Group.String()}, &owner, &state, &ending, &generation)
+	p.one(sql["lock_group"], []any{r.i.Group.String()}, &owner, &state, &ending, &generation)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}

@@ -233,13 +233,13 @@ func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
 	switch {
 	case r.Body == nil && r.Version == 0:
 		var version int
-		p.each(s.sql["record_there"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
+		p.each(s.sql["find_record"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
 	case r.Body == nil:
-		p.Queue(s.sql["record_forget"], r.Room, r.Name, r.Version).Exec(kept)
+		p.Queue(s.sql["delete_record"], r.Room, r.Name, r.Version).Exec(kept)
 	case r.Version == 0:
-		p.Queue(s.sql["record_make"], r.Room, r.Name, string(r.Body)).Exec(kept)
+		p.Queue(s.sql["insert_record"], r.Room, r.Name, string(r.Body)).Exec(kept)
 	default:
-		p.Queue(s.sql["record_keep"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
+		p.Queue(s.sql["update_record"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
 	}
 }
 

@@ -118,7 +118,7 @@ func (g guest) write(ctx context.Context, q session, entries []entry) (receipts 
 	g.s.lines.invited(fresh)
 	// The hint has to travel with the caller's commit: only that makes the jobs visible.
 	for _, queue := range queuesOf(fresh) {
-		if err := q.query(ctx, g.s.sql["wake"], []any{wakeWork + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
+		if err := q.query(ctx, g.s.sql["notify"], []any{wakeWork + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
 			return nil, fresh, err
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 	err := s.ask(ctx, "promote", true, func(ctx context.Context) error {
 		total, back = 0, returned{}
 		send := &pgx.Batch{}
-		send.Queue(s.sql["steer"])
+		send.Queue(s.sql["configure_planner"])
 		send.Queue(s.sql["promote"], atMost(limit)).Query(func(rows pgx.Rows) error {
 			var queue string
 			var at place
@@ -55,8 +55,8 @@ func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
 		err := s.ask(ctx, "look for broken promises", true, func(ctx context.Context) error {
 			looked, found = 0, nil
 			send := &pgx.Batch{}
-			send.Queue(s.sql["steer"])
-			send.Queue(s.sql["breach"], left).Query(func(rows pgx.Rows) error {
+			send.Queue(s.sql["configure_planner"])
+			send.Queue(s.sql["find_breaches"], left).Query(func(rows pgx.Rows) error {
 				var id [16]byte
 				var waits bool
 				_, err := pgx.ForEachRow(rows, []any{&id, &waits}, func() error {
@@ -163,7 +163,7 @@ func (r *reclaiming) look(ctx context.Context, expired []*lease) (err error) {
 		batches[i] = l.id
 	}
 	var id [16]byte
-	r.p.each(r.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
+	r.p.each(r.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
 	r.facts, err = r.s.read(ctx, r.p, expired)
 	return err
 }

@@ -53,7 +53,7 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 // tryKeyed is one try. The entries that an earlier try has written, perhaps, are not mistaken for twins.
 func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
 	err = s.converse(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.sql["steer"]); err != nil {
+		if _, err := tx.Exec(ctx, s.sql["configure_planner"]); err != nil {
 			return err
 		}
 		if receipts, fresh, err = s.admit(ctx, native{tx}, entries, false); err != nil {
@@ -145,7 +145,7 @@ func (s *Store) firstTaken(ctx context.Context, q session, entries []entry) erro
 			given = append(given, e.ID)
 		}
 	}
-	err := q.query(ctx, s.sql["job_there"], []any{ids(given)}, func(scan func(...any) error) error {
+	err := q.query(ctx, s.sql["find_jobs"], []any{ids(given)}, func(scan func(...any) error) error {
 		var text string
 		if err := scan(&text); err != nil {
 			return err

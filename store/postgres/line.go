@@ -270,7 +270,7 @@ func (s *Store) walk(b *pgx.Batch, scope *lane.Scope, send func() error) error {
 	var found []place
 	heads := map[place]holdfast.ID{}
 	look := s.marks.watch()
-	b.Queue(s.sql["lines"], clean(texts(scope.Queues)), clean(texts(scope.Kinds))).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql["find_lines"], clean(texts(scope.Queues)), clean(texts(scope.Kinds))).Query(func(rows pgx.Rows) error {
 		var p place
 		var first [16]byte
 		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority, &first}, func() error {
@@ -331,7 +331,7 @@ func (w *weights) forget() {
 // readWeights queues the question for the weights. One that cannot be read counts as none.
 func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
 	var owner, body string
-	b.Queue(s.sql["share_read"]).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql["read_weights"]).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&owner, &body}, func() error {
 			var share struct{ Weight float64 }
 			if json.Unmarshal([]byte(body), &share) == nil && share.Weight > 0 {

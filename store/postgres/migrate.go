@@ -41,7 +41,7 @@ func (s *Store) climb(ctx context.Context, steps []string) error {
 // version asks without needing more than the right to read.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	var there bool
-	if err := s.work.QueryRow(ctx, s.sql["migration_there"]).Scan(&there); err != nil || !there {
+	if err := s.work.QueryRow(ctx, s.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
 		return 0, err
 	}
 	return version, s.work.QueryRow(ctx, s.sql["migration_version"]).Scan(&version)

@@ -44,7 +44,7 @@ func (s *Store) acquaint(ctx context.Context) error {
 		return nil
 	}
 	send := &pgx.Batch{}
-	send.Queue(s.sql["steer"])
+	send.Queue(s.sql["configure_planner"])
 	s.readLanes(send, unknown)
 	return s.work.SendBatch(ctx, send).Close()
 }

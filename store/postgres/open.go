@@ -136,7 +136,7 @@ func (s *Store) Warnings(ctx context.Context) []string {
 	var warnings []string
 	err := s.ask(ctx, "read the settings", true, func(ctx context.Context) error {
 		warnings = nil
-		rows, err := s.work.Query(ctx, s.sql["durability"])
+		rows, err := s.work.Query(ctx, s.sql["read_durability"])
 		if err != nil {
 			return err
 		}

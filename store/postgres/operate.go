@@ -18,7 +18,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 			return err
 		}
 		ready.queue(p, s.sql["ready_add gently"], stamp(at.now), &back)
-		p.one(s.sql["ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
+		p.one(s.sql["count_ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
 		return nil
 	})
 	if err != nil {
@@ -40,9 +40,9 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 		if err := s.retake(ctx, p, at); err != nil {
 			return ready, err
 		}
-		p.Queue(s.sql["leave_finished"], i.Job.String())
+		p.Queue(s.sql["delete_finished"], i.Job.String())
 	case inLater:
-		p.Queue(s.sql["leave_later"], i.Job.String())
+		p.Queue(s.sql["delete_later"], i.Job.String())
 	case inLease:
 		s.wrest(p, at)
 	}
@@ -109,9 +109,9 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 		case inLease:
 			return s.askToStop(ctx, p, at, i)
 		case inReady:
-			p.Queue(s.sql["leave_ready"], i.Job.String())
+			p.Queue(s.sql["delete_ready"], i.Job.String())
 		case inLater:
-			p.Queue(s.sql["leave_later"], i.Job.String())
+			p.Queue(s.sql["delete_later"], i.Job.String())
 		}
 		var rows finishedRows
 		rows.add(&at.member, ending{state: holdfast.Cancelled})

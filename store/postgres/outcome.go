@@ -88,7 +88,7 @@ func (c *concluding) end(ctx context.Context, g *groupRow) error {
 	reason := rule.EndedWith(holdfast.GroupState(g.ending))
 	var rest []holdfast.ID
 	var id [16]byte
-	p.each(sql["group_rest"], []any{g.ID.String(), g.live.String(), c.limit}, []any{&id}, func() error { rest = append(rest, id); return nil })
+	p.each(sql["find_uncancelled_members"], []any{g.ID.String(), g.live.String(), c.limit}, []any{&id}, func() error { rest = append(rest, id); return nil })
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
@@ -100,14 +100,14 @@ func (c *concluding) end(ctx context.Context, g *groupRow) error {
 			return nil
 		})
 	}
-	p.each(sql["group_end_inside"], []any{g.ID.String(), g.ending, now, c.limit}, []any{&id}, func() error {
+	p.each(sql["end_child_groups"], []any{g.ID.String(), g.ending, now, c.limit}, []any{&id}, func() error {
 		c.did++
 		if inside := c.groups[id]; inside != nil { // looked at in this very step, and it is to be looked at again
 			inside.ending, inside.sealed, inside.left = g.ending, true, true
 		}
 		return nil
 	})
-	p.one(sql["group_left"], []any{g.ID.String(), g.live.String()}, &g.left)
+	p.one(sql["check_group_end"], []any{g.ID.String(), g.live.String()}, &g.left)
 	return p.flush(ctx)
 }
 
@@ -126,7 +126,7 @@ func (c *concluding) findLive(ctx context.Context, all []*groupRow) error {
 	var group [16]byte
 	var live pgtype.UUID
 	var inside bool
-	c.p.each(c.s.sql["group_live"], []any{id.String(), from.String()}, []any{&group, &live, &inside}, func() error {
+	c.p.each(c.s.sql["find_live_members"], []any{id.String(), from.String()}, []any{&group, &live, &inside}, func() error {
 		g := c.groups[group]
 		g.live, g.inside = live.Bytes, inside
 		if !live.Valid {
@@ -147,7 +147,7 @@ func (c *concluding) seen(g *groupRow) {
 	if g.attend && !attend {
 		c.did++
 	}
-	c.p.Queue(c.s.sql["group_seen"], g.ID.String(), live, attend)
+	c.p.Queue(c.s.sql["save_group_check"], g.ID.String(), live, attend)
 }
 
 // settle gives groups their outcome, counted from the members themselves, with the jobs that continue it.
@@ -176,7 +176,7 @@ func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
 		m := g.Members
 		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), stamp(c.now), m.Complete, m.Failed, m.Cancelled, rule.Outcome(m, errors.Join(g.unreadable, refused)))
 		if !g.Parent.IsZero() {
-			c.p.Queue(c.s.sql["group_attend_around"], g.Parent.String())
+			c.p.Queue(c.s.sql["flag_parent_group"], g.Parent.String())
 		}
 		c.did++
 	}

@@ -52,7 +52,7 @@ func (p *planning) read(ctx context.Context) error {
 		counted = counted || h.AtMost > 0
 	}
 	if scope.text != nil {
-		p.p.Queue(p.s.sql["hold_patience"])
+		p.p.Queue(p.s.sql["set_idle_timeout"])
 		p.p.Queue(p.s.sql["hold_lock"], literals([]column{scope, name, source})...)
 	}
 	believed := p.holds
@@ -117,7 +117,7 @@ func (p *planning) askLive(kinds map[string]string) {
 	var l lane.Lane
 	var own string
 	var one inHand
-	p.p.each(p.s.sql["live"], nil, []any{&l.ID, &one.retries, &one.jobs, &l.Queue, &l.Kind, &l.Owner, &own}, func() error {
+	p.p.each(p.s.sql["count_live"], nil, []any{&l.ID, &one.retries, &one.jobs, &l.Queue, &l.Kind, &l.Owner, &own}, func() error {
 		of := l
 		of.Dependency = resolved(kinds, l.Kind, own)
 		p.live = append(p.live, inHand{&of, one.retries, one.jobs})

@@ -372,6 +372,6 @@ func (s *Store) trust(ctx context.Context, scope *lane.Scope) error {
 		return nil
 	}
 	send := &pgx.Batch{}
-	send.Queue(s.sql["steer"])
+	send.Queue(s.sql["configure_planner"])
 	return s.walk(send, scope, func() error { return s.work.SendBatch(ctx, send).Close() })
 }

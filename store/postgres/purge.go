@@ -59,7 +59,7 @@ type ended struct {
 // look reads the next jobs that have ended.
 func (u *purging) look(ctx context.Context) error {
 	u.p.one(u.s.sql["now"], nil, &u.now)
-	u.p.Queue(u.s.sql["purge_look"], u.c.After.String(), u.c.Scan).Query(func(rows pgx.Rows) error {
+	u.p.Queue(u.s.sql["find_ended_jobs"], u.c.After.String(), u.c.Scan).Query(func(rows pgx.Rows) error {
 		var e ended
 		var group pgtype.UUID
 		var state, of string
@@ -127,10 +127,10 @@ func (u *purging) write(ctx context.Context) error {
 	}
 	u.done.Jobs = len(held)
 	sql := u.s.sql
-	u.p.Queue(sql["purge_bury"], stamp(u.now), ids(held), rules.String())
+	u.p.Queue(sql["insert_tombstones"], stamp(u.now), ids(held), rules.String())
 	u.p.Queue(sql["purge_count"], stamp(u.now), ids(held), rules.String())
 	for _, name := range []string{"purge_redriven", "purge_keys", "purge_expiry", "purge_attempt", "purge_late", "purge_carry", "purge_deadline",
-		"purge_artifact", "purge_before", "purge_behind", "unique_free", "cancel_drop", "purge_job"} {
+		"purge_artifact", "purge_upstreams", "purge_waiters", "unique_free", "cancel_drop", "purge_job"} {
 		u.p.Queue(sql[name], ids(held))
 	}
 	return nil
@@ -139,7 +139,7 @@ func (u *purging) write(ctx context.Context) error {
 // Forget deletes up to limit things of a shelf that are older than that, the oldest first.
 func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
 	forget := map[string]func(context.Context, *pipe, *feed, forgetting) (int, error){
-		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("tally_forget", "trend_forget"), holdfast.ShelfTombstones: s.forgetRows("tombstone_forget"),
+		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("delete_error_counts", "delete_trend_counts"), holdfast.ShelfTombstones: s.forgetRows("delete_tombstones"),
 	}[shelf]
 	if err := rule.Forget(shelf, older, limit); err != nil {
 		return 0, err
@@ -175,7 +175,7 @@ func (s *Store) forgetFeed(ctx context.Context, p *pipe, f *feed, g forgetting) 
 	var first int64
 	var events int
 	var old bool
-	p.each(s.sql["feed_old"], []any{g.before, f.purged, f.concluded, g.limit}, []any{&first, &events, &old}, func() error {
+	p.each(s.sql["find_old_pages"], []any{g.before, f.purged, f.concluded, g.limit}, []any{&first, &events, &old}, func() error {
 		if cut = cut || !old; !cut {
 			last = first + int64(events) - 1
 			n++
@@ -185,7 +185,7 @@ func (s *Store) forgetFeed(ctx context.Context, p *pipe, f *feed, g forgetting) 
 	if err := p.flush(ctx); err != nil || n == 0 {
 		return 0, err
 	}
-	p.Queue(s.sql["feed_forget"], f.purged, last)
+	p.Queue(s.sql["delete_pages"], f.purged, last)
 	return n, nil
 }
 
@@ -196,8 +196,8 @@ func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting)
 	var at, last time.Time
 	var old, cut bool
 	var hash []byte
-	p.each(s.sql["story_mark"], []any{rule.MarkSubject, rule.MarkName}, []any{&last}, func() error { return nil })
-	p.each(s.sql["story_old"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash, &at}, func() error {
+	p.each(s.sql["find_last_mark"], []any{rule.MarkSubject, rule.MarkName}, []any{&last}, func() error { return nil })
+	p.each(s.sql["find_old_events"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash, &at}, func() error {
 		if cut = cut || !old; !cut {
 			mark = rule.Mark{Lines: mark.Lines + 1, Link: link, Newest: at, Hash: append([]byte(nil), hash...)}
 		}
@@ -206,7 +206,7 @@ func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting)
 	if err := p.flush(ctx); err != nil || !rule.Shortens(mark.Lines, g.limit, last, f.now) {
 		return 0, err
 	}
-	p.Queue(s.sql["story_forget"], f.anchor, mark.Link, mark.Hash)
+	p.Queue(s.sql["delete_events"], f.anchor, mark.Link, mark.Hash)
 	s.tell(p.Batch, mark.Line(), f.now)
 	return mark.Lines, nil
 }

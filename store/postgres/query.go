@@ -18,12 +18,12 @@ const readDeadline = 5 * time.Minute
 type querier struct{ s *Store }
 
 func (q querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	return q.query(ctx, "interpret", sql, args, each)
+	return q.query(ctx, "configure_planner_inspect", sql, args, each)
 }
 
 // QueryWhole is Query for a statement that reads whole tables.
 func (q querier) QueryWhole(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	return q.query(ctx, "interpret_whole", sql, args, each)
+	return q.query(ctx, "configure_planner_whole", sql, args, each)
 }
 
 // query runs a statement with the planner's settings of another.

@@ -196,7 +196,7 @@ func (d *redriving) write(ctx context.Context, back *returned) error {
 		d.note(chosen, "discard", "discarded")
 		return nil
 	}
-	d.p.Queue(d.s.sql["redrive_leave"], ids(jobsOf(chosen)))
+	d.p.Queue(d.s.sql["delete_finished_jobs"], ids(jobsOf(chosen)))
 	d.change(chosen)
 	var ready narrow
 	for _, l := range chosen {
@@ -251,7 +251,7 @@ func (d *redriving) note(chosen []*letter, name, outcome string) {
 		was.some(string(l.revised.Was))
 	}
 	args := append([]any{d.r.ID.String(), stamp(d.now), outcome}, literals([]column{job, token, generation, reason})...)
-	d.p.Queue(d.s.sql["redrive_note"], append(args, name, d.r.Actor, was.String())...)
+	d.p.Queue(d.s.sql["record_redrive"], append(args, name, d.r.Actor, was.String())...)
 }
 
 // Redriven counts what has become of the jobs a redrive took.
@@ -259,10 +259,10 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 	err = s.ask(ctx, "count what was redriven", true, func(ctx context.Context) error {
 		tally = holdfast.Tally{}
 		return s.transact(ctx, s.work, func(p *pipe) error {
-			p.Queue(s.sql["redriven"], redrive.String())
+			p.Queue(s.sql["update_redriven"], redrive.String())
 			var outcome string
 			var n int
-			p.each(s.sql["redriven_count"], []any{redrive.String()}, []any{&outcome, &n}, func() error {
+			p.each(s.sql["count_redriven"], []any{redrive.String()}, []any{&outcome, &n}, func() error {
 				tally.Taken += n
 				*tallied(&tally, outcome) += n
 				return nil

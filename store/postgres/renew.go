@@ -30,7 +30,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 			}
 			p.Queue(s.sql["lease_renew"], ids(batches), micros(lease))
 			var id [16]byte
-			p.each(s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error {
+			p.each(s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error {
 				answer.Cancelling = append(answer.Cancelling, id)
 				return nil
 			})
@@ -116,7 +116,7 @@ func (s *Store) note(p *pipe, n *holdfast.Note, now time.Time) {
 	if n.Progress != nil {
 		percent, text = min(max(n.Progress.Percent, 0), 100), clean(n.Progress.Note)
 	}
-	p.Queue(s.sql["note"], n.Job.String(), checkpoint, percent, text, stamp(now))
+	p.Queue(s.sql["save_note"], n.Job.String(), checkpoint, percent, text, stamp(now))
 }
 
 func checkNote(held []*lease, n *holdfast.Note) error {
@@ -140,10 +140,10 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 	}
 	return s.ask(ctx, "report the worker", true, func(ctx context.Context) (err error) {
 		if p.For == 0 {
-			_, err = s.renews.Exec(ctx, s.sql["leave"], p.Worker)
+			_, err = s.renews.Exec(ctx, s.sql["delete_worker"], p.Worker)
 			return err
 		}
-		_, err = s.renews.Exec(ctx, s.sql["present"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For), clean(p.Version), clean(p.Codes), p.Policy, clean(p.Misses))
+		_, err = s.renews.Exec(ctx, s.sql["upsert_worker"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For), clean(p.Version), clean(p.Codes), p.Policy, clean(p.Misses))
 		if err != nil || len(p.Depends) == 0 {
 			return err
 		}
@@ -152,7 +152,7 @@ func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 			kinds.quote(clean(kind))
 			dependencies.quote(clean(dependency))
 		}
-		_, err = s.renews.Exec(ctx, s.sql["depend"], kinds.String(), dependencies.String())
+		_, err = s.renews.Exec(ctx, s.sql["declare_kinds"], kinds.String(), dependencies.String())
 		return err
 	})
 }

@@ -162,7 +162,7 @@ func (l *lines) ofOne(v *view) (places []place) {
 // readHolds reads the holds in force, and what kinds were declared to call.
 func (s *Store) readHolds(ctx context.Context) error {
 	p := &planning{s: s, p: &pipe{Batch: &pgx.Batch{}}}
-	p.p.Queue(s.sql["steer"])
+	p.p.Queue(s.sql["configure_planner"])
 	p.askHolds()
 	kinds := map[string]string{}
 	var kind, dependency string

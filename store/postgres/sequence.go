@@ -26,13 +26,13 @@ func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) 
 	err = s.ask(ctx, "number what happened", true, func(ctx context.Context) error {
 		pages = 0
 		some := false
-		if err := s.work.QueryRow(ctx, s.sql["feed_new"]).Scan(&some); err != nil || !some {
+		if err := s.work.QueryRow(ctx, s.sql["check_feed"]).Scan(&some); err != nil || !some {
 			return err
 		}
 		return s.transact(ctx, s.work, func(p *pipe) error {
 			var f feed
 			f.queueLock(p, s.sql["feed_lock"])
-			p.one(s.sql["feed_number"], []any{limit}, &pages)
+			p.one(s.sql["number_pages"], []any{limit}, &pages)
 			sealed, err := s.sealLines(ctx, p, &f, max(limit, sealMax))
 			if sealed == max(limit, sealMax) {
 				pages = limit // there may be more lines, though perhaps no more pages
@@ -65,7 +65,7 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 	var was string
 	var job pgtype.UUID
 	into := []any{&one.id, &job, &one.Subject, &one.At, &one.Name, &one.Actor, &one.Reason, &one.Request, &one.Token, &one.Generation, &was}
-	p.each(s.sql["chain_open"], []any{limit}, into, func() error {
+	p.each(s.sql["find_unsealed_events"], []any{limit}, into, func() error {
 		one.Job, one.Was = job.Bytes, json.RawMessage(was)
 		if !job.Valid {
 			one.Job = holdfast.ID{}
@@ -84,7 +84,7 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 		link.int(int(f.link))
 		hash.quote(`\x` + hex.EncodeToString(f.hash))
 	}
-	p.Queue(s.sql["chain_seal"], id.String(), link.String(), hash.String())
-	p.Queue(s.sql["chain_moved"], f.link, f.hash)
+	p.Queue(s.sql["seal_events"], id.String(), link.String(), hash.String())
+	p.Queue(s.sql["advance_chain"], f.link, f.hash)
 	return len(lines), nil
 }

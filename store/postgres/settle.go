@@ -110,10 +110,10 @@ func (t *settling) look(ctx context.Context, batches []holdfast.ID) error {
 	t.p.one(t.s.sql["now"], nil, &t.now)
 	var id [16]byte
 	var done bool
-	t.p.each(t.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
-	t.p.each(t.s.sql["unique_held"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
+	t.p.each(t.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
+	t.p.each(t.s.sql["find_unique_in_batches"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
 	if failed := t.fingerprints(); failed != "" {
-		t.p.one(t.s.sql["error_turnable"], []any{failed}, &t.turnable)
+		t.p.one(t.s.sql["check_error_status"], []any{failed}, &t.turnable)
 	}
 	return t.p.flush(ctx)
 }
@@ -251,7 +251,7 @@ func (t *settling) weigh(ctx context.Context) error {
 	for _, i := range t.strays {
 		t.answers[i] = rule.LeaseLost(t.settlements[i].Job)
 	}
-	t.p.Queue(t.s.sql["settled"], index.String(), job.String(), token.String()).Query(func(rows pgx.Rows) error {
+	t.p.Queue(t.s.sql["find_settled"], index.String(), job.String(), token.String()).Query(func(rows pgx.Rows) error {
 		var i int
 		var attempted, ended string
 		var there bool
@@ -285,7 +285,7 @@ func (t *settling) write(ctx context.Context, back *returned) error {
 	} else if err := t.attempts.copy(ctx, p, t.now); err != nil {
 		return err
 	}
-	t.folds.queue(p, sql["attempt_fold"])
+	t.folds.queue(p, sql["merge_releases"])
 	t.late.queue(p, sql["late_add"], t.now)
 	if len(t.ready.job) > 0 {
 		t.ready.queue(p, sql["ready_add"+how], stamp(t.now), back)

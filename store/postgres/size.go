@@ -35,7 +35,7 @@ func (g *gauge) check(ctx context.Context, s *Store) error {
 		return g.full
 	}
 	var size int64
-	if err := s.work.QueryRow(ctx, s.sql["size"]).Scan(&size); err != nil {
+	if err := s.work.QueryRow(ctx, s.sql["read_database_size"]).Scan(&size); err != nil {
 		return nil
 	}
 	g.looked, g.full = time.Now(), nil

@@ -88,13 +88,13 @@ func (s *Store) search(ctx context.Context, p *pipe, job holdfast.ID) (at *stand
 	at = &standing{member: member{job: job}}
 	id := []any{job.String()}
 	var lane int32
-	p.each(s.sql["job_owner"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire, &at.grouped}, func() error { there = true; return nil })
+	p.each(s.sql["read_job"], id, []any{&at.owner, &at.queue, &at.kind, &lane, &at.priority, &at.unique, &at.expire, &at.grouped}, func() error { there = true; return nil })
 	var state string
-	at.lookIn(p, inFinished, s.sql["at_finished"], &state, &at.discarded)
-	at.lookIn(p, inReady, s.sql["at_ready"])
-	at.lookIn(p, inLater, s.sql["at_later"], &at.waits)
+	at.lookIn(p, inFinished, s.sql["lock_finished"], &state, &at.discarded)
+	at.lookIn(p, inReady, s.sql["lock_ready"])
+	at.lookIn(p, inLater, s.sql["lock_later"], &at.waits)
 	var held []*lease
-	s.queueLock(p, &held, s.sql["at_lease"], id...)
+	s.queueLock(p, &held, s.sql["lock_batch_of_job"], id...)
 	p.one(s.sql["now"], nil, &at.now)
 	if err := p.flush(ctx); err != nil || !there {
 		return at, there, err

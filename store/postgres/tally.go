@@ -55,7 +55,7 @@ func (t *settling) tally() {
 		cancelled.int(all[i].Cancelled)
 	}
 	t.shard, t.counts = t.s.shards.take(t.now), true
-	t.p.Queue(t.s.sql["tally_add"], append([]any{stamp(all[0].Step), t.shard}, literals([]column{queue, complete, failed, retried, cancelled})...)...)
+	t.p.Queue(t.s.sql["add_trend_counts"], append([]any{stamp(all[0].Step), t.shard}, literals([]column{queue, complete, failed, retried, cancelled})...)...)
 }
 
 // leave gives the shard back, once the transaction has ended.

@@ -1,4 +1,4 @@
--- name: steer
+-- name: configure_planner
 -- Tables here go from empty to millions and back within minutes, and a cached plan made for one is poison for the other.
 -- Every statement of ours walks an index by key, so say so, and one plan serves all sizes; the settings end with the
 -- transaction. Plans that must scan look expensive then, and must not be compiled for it.
@@ -176,7 +176,7 @@ open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), plan
                FOR UPDATE OF r SKIP LOCKED) t
 ), {claim_end}
 
--- part: hold_sign
+-- part: hold_hash
 -- All that a view of the open lines depends on: it changes when that does.
 SELECT encode(sha256(convert_to(concat(
     (SELECT string_agg(ROW (h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst)::text, ' ' ORDER BY h.scope, h.name, h.source)
@@ -190,7 +190,7 @@ SELECT encode(sha256(convert_to(concat(
 -- or when a line gave all that was seen of it: then a plan has to look around, or deeper.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false),
-planned AS MATERIALIZED (SELECT ({hold_sign}) <> $11::text AS needed),
+planned AS MATERIALIZED (SELECT ({hold_hash}) <> $11::text AS needed),
 seen AS MATERIALIZED (
     SELECT s.line, s.owner, s.had + (row_number() OVER (PARTITION BY s.owner ORDER BY q.priority, q.job) - 1) / s.weight AS turn
       FROM unnest($5::integer[], $6::integer[], $7::float8[], $8::float8[]) AS s (line, owner, had, weight) CROSS JOIN LATERAL (
@@ -212,7 +212,7 @@ seen AS MATERIALIZED (
 -- is taken when the holds are no longer those of the sign $10.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false),
-planned AS MATERIALIZED (SELECT ({hold_sign}) <> $10::text AS needed),
+planned AS MATERIALIZED (SELECT ({hold_hash}) <> $10::text AS needed),
 taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS s (line, priority, after) CROSS JOIN LATERAL (
@@ -222,7 +222,7 @@ taken AS MATERIALIZED (
              WHERE NOT (SELECT needed FROM planned) LIMIT $9::integer) t
 ), {claim_end}
 
--- name: lines
+-- name: find_lines
 -- Which lines of the claim's queues ($1, none: all) and kinds ($2, none: all) have something in them, of which priorities, and the first job of each. It walks from each line to
 -- the next along the key, whatever stands between. When there are four times as many as the claim has lanes, these belong to others mostly: it
 -- stops, and probes the claim's own lines instead.
@@ -264,7 +264,7 @@ SELECT s.n, q.priority, q.job,
        SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = s.line AND r.priority >= s.low AND r.priority <= s.high
         ORDER BY r.priority, r.job LIMIT $4::integer) q
 
--- name: hold_patience
+-- name: set_idle_timeout
 -- Whoever is frozen between two words must not keep the others from a limit: the database lets go of it after a while.
 SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
 
@@ -277,7 +277,7 @@ SELECT 1 FROM holdfast_hold h
 -- name: hold_read
 -- The holds in force, with what their buckets hold at this moment.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT c.now, ({hold_sign}), h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
+SELECT c.now, ({hold_hash}), h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
        least(h.burst, h.level + greatest(0, extract(epoch FROM c.now - h.level_at)) * h.per_second)
   FROM clock c LEFT JOIN holdfast_hold h ON h.until IS NULL OR h.until > c.now
 
@@ -285,11 +285,11 @@ SELECT c.now, ({hold_sign}), h.scope, h.name, h.source, h.retries, h.at_most, h.
 -- What kinds were declared to call: a name for each kind.
 SELECT kind, dependency FROM holdfast_kind
 
--- name: share_read
+-- name: read_weights
 -- The weights of owners.
 SELECT name, body::text FROM holdfast_record WHERE room = 'share'
 
--- name: live
+-- name: count_live
 -- How many jobs of each line are in workers' hands. Only limits ask.
 SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
     SELECT x.lane, x.retries, count(*)::integer AS jobs
@@ -311,7 +311,7 @@ WITH held AS MATERIALIZED (
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT due_at + interval '8766000 hours', job, token, failures, crashes, interrupts, generation, tag FROM held
 
--- name: facts
+-- name: read_facts
 -- The facts of jobs whose places were found another way, in the form of a claim's answer.
 SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
        j.dependency, j.retry_within, j.group_id, j.trace, j.args, y.since, y.checkpoint

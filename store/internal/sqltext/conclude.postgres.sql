@@ -2,7 +2,7 @@
 -- One process at a time: the others have nothing to do meanwhile. The lock ends with the transaction.
 SELECT pg_try_advisory_xact_lock(5721944081463208)
 
--- name: conclude_groups
+-- name: check_groups_exist
 -- Where there are no groups nobody has to know who ended.
 SELECT EXISTS (SELECT FROM holdfast_group)
 
@@ -10,14 +10,14 @@ SELECT EXISTS (SELECT FROM holdfast_group)
 -- What was told since, without the jobs.
 SELECT o.first, o.events FROM holdfast_outbox o WHERE o.first > (SELECT concluded FROM holdfast_feed WHERE one = 1) ORDER BY o.first LIMIT $1::integer
 
--- name: conclude_ended
+-- name: find_ended_members
 -- The members among those who ended. Each is found by its id, and its group is looked at afterwards: where no job had a group when the rows were counted, the
 -- index of members looks empty, and a plan would read all of it.
 SELECT j.id, j.group_id FROM holdfast_outbox o CROSS JOIN LATERAL unnest(o.jobs) AS m (job)
  CROSS JOIN LATERAL (SELECT k.id, k.group_id FROM holdfast_job k WHERE k.id = m.job OFFSET 0) AS j
  WHERE o.first > (SELECT concluded FROM holdfast_feed WHERE one = 1) AND o.first <= $1::bigint AND o.name IN ('complete', 'failed', 'cancelled') AND j.group_id IS NOT NULL
 
--- name: conclude_done
+-- name: advance_concluded
 -- Last of all, because those who number pages want this row too.
 UPDATE holdfast_feed SET concluded = greatest(concluded, $1::bigint) WHERE one = 1
 
@@ -29,19 +29,19 @@ UPDATE holdfast_group SET ending = 'expired', sealed_at = coalesce(sealed_at, (S
     SELECT g.id FROM holdfast_group g WHERE g.expire_at <= (SELECT holdfast_now()) AND g.expire_at IS NOT NULL AND g.settled_at IS NULL AND g.ending IS NULL AND g.generation = 1
      ORDER BY g.expire_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))
 
--- name: group_take_attended
+-- name: lock_flagged_groups
 -- Groups to be looked at. One that somebody holds is left to the next time: it is still to be looked at then.
 SELECT {group_row} FROM holdfast_group g WHERE g.attend ORDER BY g.id DESC LIMIT $1::integer FOR UPDATE SKIP LOCKED
 
--- name: group_attended
+-- name: find_flagged_groups
 -- The same without a lock: who waits in them is looked at whoever holds them.
 SELECT g.id FROM holdfast_group g WHERE g.attend ORDER BY g.id DESC LIMIT $1::integer
 
--- name: group_take_touched
+-- name: lock_touched_groups
 -- Groups of which a member has ended. An open one is looked at when it is sealed.
 SELECT {group_row} FROM holdfast_group g WHERE g.id = ANY ($1::uuid[]) AND g.sealed_at IS NOT NULL AND g.settled_at IS NULL ORDER BY g.id DESC FOR UPDATE SKIP LOCKED
 
--- name: group_touched
+-- name: count_touched_groups
 -- The same without a lock: who is missing from the one before is in somebody's hands.
 SELECT count(*)::integer FROM holdfast_group g WHERE g.id = ANY ($1::uuid[]) AND g.sealed_at IS NOT NULL AND g.settled_at IS NULL
 
@@ -101,7 +101,7 @@ INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
 SELECT d.job, $1::timestamptz, 'cancel', 'holdfast', 'member ' || d.upstream || ', for which it waited, ' || CASE d.state WHEN 'failed' THEN 'failed' ELSE 'was cancelled' END, d.token, d.generation
   FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::integer[], $6::integer[]) AS d (job, upstream, state, token, generation)
 
--- name: group_rest
+-- name: find_uncancelled_members
 -- Members of a group that is to end ($1, from $2 downwards) that are neither ended nor asked to: the next $3 of them.
 SELECT j.id FROM holdfast_job j WHERE j.group_id = $1::uuid AND j.id <= $2::uuid
    AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = j.id) AND NOT EXISTS (SELECT FROM holdfast_cancel c WHERE c.job = j.id)
@@ -143,19 +143,19 @@ WITH held AS MATERIALIZED ( -- as they are under the lock, which may be less tha
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
 SELECT w.job, $1::timestamptz, 'cancel', 'holdfast', $3::text, w.token, w.generation FROM working w JOIN asked a ON a.job = w.job
 
--- name: group_end_inside
+-- name: end_child_groups
 -- Groups inside one that is to end, end too. One that somebody holds is left to the next time.
 UPDATE holdfast_group SET ending = $2::text, sealed_at = coalesce(sealed_at, $3::timestamptz), state = 'processing', live = NULL, attend = true
  WHERE id = ANY (ARRAY (SELECT g.id FROM holdfast_group g WHERE g.parent = $1::uuid AND g.settled_at IS NULL AND g.ending IS NULL ORDER BY g.id DESC LIMIT $4::integer FOR UPDATE SKIP LOCKED))
 RETURNING id
 
--- name: group_left
+-- name: check_group_end
 -- Whether something of a group that is to end has not heard of it yet.
 SELECT EXISTS (SELECT FROM holdfast_job j WHERE j.group_id = $1::uuid AND j.id <= $2::uuid
           AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = j.id) AND NOT EXISTS (SELECT FROM holdfast_cancel c WHERE c.job = j.id))
     OR EXISTS (SELECT FROM holdfast_group g WHERE g.parent = $1::uuid AND g.settled_at IS NULL AND g.ending IS NULL)
 
--- name: group_live
+-- name: find_live_members
 -- The highest member of each that has not ended, looked for from where it was found the last time; and whether a group inside has not settled.
 SELECT d.id, m.id, EXISTS (SELECT FROM holdfast_group g WHERE g.parent = d.id AND g.settled_at IS NULL)
   FROM unnest($1::uuid[], $2::uuid[]) AS d (id, live) LEFT JOIN LATERAL (
@@ -182,10 +182,10 @@ WITH settled AS (
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
 SELECT 'group/' || id, $3::timestamptz, $2::text, 'holdfast', $7::text, 0, generation FROM settled
 
--- name: group_attend_around
+-- name: flag_parent_group
 -- The group around one that has settled is to be looked at. An open one is when it is sealed, so that nobody waits here for those who add to it.
 UPDATE holdfast_group SET attend = true WHERE id = $1::uuid AND sealed_at IS NOT NULL AND settled_at IS NULL AND NOT attend
 
--- name: group_seen
+-- name: save_group_check
 -- What was learned by looking.
 UPDATE holdfast_group SET live = $2::uuid, attend = $3::boolean WHERE id = $1::uuid AND (live IS DISTINCT FROM $2::uuid OR attend <> $3::boolean)

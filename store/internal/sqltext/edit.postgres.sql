@@ -2,7 +2,7 @@
 -- What a job's lane is found by, besides its queue. It never changes.
 SELECT kind, coalesce(owner, ''), coalesce(dependency, '') FROM holdfast_job WHERE id = $1::uuid
 
--- name: edit_look
+-- name: read_edit_state
 -- The job is locked where it stands: its arguments to the letter, and whether it was set aside behind a held tag.
 SELECT j.args::text, EXISTS (SELECT FROM holdfast_later l WHERE l.job = j.id AND l.hold > '') FROM holdfast_job j WHERE j.id = $1::uuid
 

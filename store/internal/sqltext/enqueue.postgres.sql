@@ -52,12 +52,12 @@ WITH draft AS MATERIALIZED (
 )
 INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft
 
--- name: enqueue_landed
+-- name: count_committed
 -- After a commit whose answer was lost: how many of these jobs are there, with these very facts.
 SELECT count(*) FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS d (id, kind, queue, args)
   JOIN holdfast_job j ON j.id = d.id AND j.kind = d.kind AND j.queue = d.queue AND j.args::text = d.args
 
--- name: job_there
+-- name: find_jobs
 -- Which of these ids are taken.
 SELECT id::text FROM holdfast_job WHERE id = ANY ($1::uuid[])
 
@@ -90,7 +90,7 @@ ON CONFLICT DO NOTHING RETURNING owner, kind, key
 SELECT u.owner, u.kind, u.key, u.job::text FROM unnest($1::text[], $2::text[], $3::text[]) AS d (owner, kind, key)
   JOIN holdfast_unique u ON u.owner = d.owner AND u.kind = d.kind AND u.key = d.key
 
--- name: wake
+-- name: notify
 -- A hint to other processes. It is sent apart from the work, because every commit with a notification takes one global lock.
 SELECT pg_notify('holdfast', $1::text)
 
@@ -98,7 +98,7 @@ SELECT pg_notify('holdfast', $1::text)
 -- The one clock.
 SELECT holdfast_now()
 
--- name: wake_missed
+-- name: check_missed_wakes
 -- What may have been said before somebody listened: whether any job waits, and whether any is to stop. A worker that is woken for another queue's job
 -- claims once in vain; to name the queues would take a look into every lane.
 SELECT (SELECT true FROM holdfast_ready r ORDER BY r.lane, r.priority, r.job LIMIT 1) IS NOT NULL, EXISTS (SELECT FROM holdfast_cancel)

@@ -1,4 +1,4 @@
--- name: group_listen
+-- name: add_group_listener
 -- Whoever concludes has to hear how members end. It is written apart from the group, so that no caller's transaction waits for
 -- another one's; and only once.
 INSERT INTO holdfast_listen (event, listener)
@@ -12,16 +12,16 @@ SELECT $1::uuid, nullif($2::text, ''), nullif($3::text, ''), $4::uuid, $5::integ
        coalesce($6::timestamptz, c.now + $7::bigint * interval '1 microsecond'), $8::text::json, c.now FROM (SELECT holdfast_now() AS now) c
 ON CONFLICT DO NOTHING RETURNING created_at, expire_at
 
--- name: group_share
+-- name: share_lock_groups
 -- Whoever adds to groups holds them against a seal until the members are there. Groups are locked the youngest first, which is a child
 -- before its parent, by everybody who waits for them.
 SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR SHARE
 
--- name: group_hold
+-- name: lock_groups
 -- The same for whoever is going to write to them: a lock that is shared first and wanted alone later is how two wait in a circle.
 SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR NO KEY UPDATE
 
--- name: group_attend
+-- name: flag_groups
 -- Those are to be looked at although no member of theirs has just ended.
 UPDATE holdfast_group SET attend = true WHERE id = ANY ($1::uuid[]) AND NOT attend
 
@@ -31,7 +31,7 @@ UPDATE holdfast_group SET sealed_at = coalesce(sealed_at, (SELECT holdfast_now()
        attend = attend OR sealed_at IS NULL, state = CASE WHEN sealed_at IS NULL THEN 'processing' ELSE state END
  WHERE id = $1::uuid RETURNING id::text
 
--- name: after_stranger
+-- name: find_non_member
 -- Which of these are no members of these groups.
 SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS d (upstream, group_id, n)
  WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = d.upstream AND j.group_id = d.group_id) ORDER BY d.n LIMIT 1
@@ -41,7 +41,7 @@ SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS d
 INSERT INTO holdfast_after (upstream, job, regardless)
 SELECT d.upstream, d.job, d.regardless FROM unnest($1::uuid[], $2::uuid[], $3::boolean[]) AS d (upstream, job, regardless)
 
--- name: group_line_lock
+-- name: lock_group_ancestors
 -- The groups of these jobs and those around them, the youngest first.
 WITH RECURSIVE line AS (
     SELECT g.id, g.parent FROM holdfast_group g WHERE g.id = ANY (ARRAY (
@@ -63,7 +63,7 @@ WITH before AS MATERIALIZED (
 INSERT INTO holdfast_event (subject, at, name, actor, reason, request, token, generation)
 SELECT 'group/' || id, $2::timestamptz, 'reopened', $3::text, nullif($4::text, ''), nullif($5::text, ''), 0, generation FROM opened WHERE settled ORDER BY id DESC
 
--- name: group_read
+-- name: lock_group
 -- One group, for whoever intervenes.
 SELECT coalesce(owner, ''), state, ending IS NOT NULL, generation FROM holdfast_group WHERE id = $1::uuid FOR UPDATE
 
@@ -75,7 +75,7 @@ SELECT coalesce(owner, '') FROM holdfast_group WHERE id = $1::uuid
 -- No members come any more, and Conclude cancels what is left.
 UPDATE holdfast_group SET ending = 'cancelled', sealed_at = coalesce(sealed_at, $2::timestamptz), state = 'processing', live = NULL, attend = true WHERE id = $1::uuid
 
--- name: group_broken
+-- name: find_failed_members
 -- The members, also of groups inside, that failed and those that were cancelled because of them, locked in the order in which all lock ends.
 WITH RECURSIVE tree AS (
     SELECT g.id FROM holdfast_group g WHERE g.id = $1::uuid
@@ -86,7 +86,7 @@ SELECT f.job, f.token, f.generation, f.upstream IS NOT NULL, coalesce(j.owner, '
   FROM tree t JOIN holdfast_job j ON j.group_id = t.id JOIN holdfast_finished f ON f.job = j.id
  WHERE f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL ORDER BY f.job FOR UPDATE OF f
 
--- name: wait_again
+-- name: return_to_waiting
 -- Back to wait for others, out of promotion's sight. A time of its own that has not come yet still counts: it never ran.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT greatest($1::timestamptz, (SELECT j.run_at FROM holdfast_job j WHERE j.id = d.job)) + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, ''

@@ -1,11 +1,11 @@
 -- What the questions of inspect.sql need in PostgreSQL's own words.
 
--- name: interpret
+-- name: configure_planner_inspect
 -- A question is answered sooner than it would be compiled. And most ask for the first rows by a key: a bitmap finds all of them before it gives one,
 -- which the planner believes to be cheap as long as nobody counted the rows; and a scan of the table is no way out. The settings end with the transaction.
 SELECT set_config('jit', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true)
 
--- name: interpret_whole
+-- name: configure_planner_whole
 -- A question that reads whole tables, such as an audit, is compiled no more than others, and otherwise planned as PostgreSQL likes best. The setting ends with the transaction.
 SELECT set_config('jit', 'off', true)
 

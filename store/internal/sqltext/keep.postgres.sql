@@ -32,7 +32,7 @@ due AS MATERIALIZED (
 )
 SELECT queue, lane, priority, count(*)::integer FROM moved GROUP BY queue, lane, priority
 
--- name: breach
+-- name: find_breaches
 -- Promises that were not kept. A row is looked at once, and goes whatever is found: a job with another token has started since,
 -- and one that waits no more has ended. The story of each that still waits says so.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
@@ -64,7 +64,7 @@ SELECT j.id, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.dependency, ''),
        coalesce((SELECT true FROM holdfast_redriven r WHERE r.redrive = $2::uuid AND r.job = j.id), false)
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
 
--- name: redrive_leave
+-- name: delete_finished_jobs
 -- Half of a move: the other half follows in the same transaction.
 DELETE FROM holdfast_finished WHERE job = ANY ($1::uuid[])
 
@@ -82,7 +82,7 @@ ON CONFLICT (job) DO UPDATE SET since = excluded.since
 -- They stay failed, and leave the dead letters.
 UPDATE holdfast_finished SET discarded_at = $2::timestamptz WHERE job = ANY ($1::uuid[])
 
--- name: redrive_note
+-- name: record_redrive
 -- Each job is taken once: the row says so, and the story.
 WITH taken AS (
     INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome)
@@ -93,12 +93,12 @@ INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, was
 SELECT d.job, $2::timestamptz, $8::text, $9::text, d.reason, d.token, d.generation, d.was::json
   FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[], $10::text[]) AS d (job, token, generation, reason, was)
 
--- name: redriven
+-- name: update_redriven
 -- What has become of those of whom nothing was known yet. A job that went round once more after that had ended before.
 UPDATE holdfast_redriven r SET outcome = f.state FROM holdfast_finished f
  WHERE r.redrive = $1::uuid AND r.outcome IS NULL AND f.job = r.job AND f.generation >= r.generation
 
--- name: redriven_count
+-- name: count_redriven
 -- The jobs of one redrive, by what became of them.
 SELECT coalesce(outcome, ''), count(*)::integer FROM holdfast_redriven WHERE redrive = $1::uuid GROUP BY 1
 

@@ -6,7 +6,7 @@ SELECT pg_advisory_xact_lock(5721944081463207)
 -- Made under the lock, because two processes that make it at once would collide.
 CREATE TABLE IF NOT EXISTS holdfast_migration (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 
--- name: migration_there
+-- name: migration_table_exists
 -- Looks without needing the right to make anything.
 SELECT to_regclass('holdfast_migration') IS NOT NULL
 
@@ -18,6 +18,6 @@ SELECT coalesce(max(version), 0) FROM holdfast_migration
 -- The step is taken.
 INSERT INTO holdfast_migration (version) VALUES ($1::integer)
 
--- name: durability
+-- name: read_durability
 -- Settings without which acknowledged work can be lost in a power cut.
 SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off' ORDER BY name

@@ -1,34 +1,34 @@
--- name: job_owner
+-- name: read_job
 -- What an intervention needs to know of a job before it looks where the job stands.
 SELECT coalesce(owner, ''), queue, kind, lane, priority, coalesce(unique_key, ''), expire_at, group_id IS NOT NULL FROM holdfast_job WHERE id = $1::uuid
 
--- name: at_finished
+-- name: lock_finished
 -- One look per place, each with a lock: who moves the job meanwhile is waited for, and the next look finds it.
 SELECT token, failures, crashes, interrupts, generation, state, discarded_at IS NOT NULL FROM holdfast_finished WHERE job = $1::uuid FOR UPDATE
 
--- name: at_ready
+-- name: lock_ready
 -- The key of ready begins with lane and priority, which are facts of the job.
 SELECT r.token, r.failures, r.crashes, r.interrupts, r.generation FROM holdfast_job j
   JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id WHERE j.id = $1::uuid FOR UPDATE OF r
 
--- name: at_later
+-- name: lock_later
 -- By its own index.
 SELECT token, failures, crashes, interrupts, generation, hold IS NOT DISTINCT FROM '' FROM holdfast_later WHERE job = $1::uuid FOR UPDATE
 
--- name: at_lease
+-- name: lock_batch_of_job
 -- Membership is not indexed: there are as many rows as batches under way, and only people ask this way round.
 SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
   FROM holdfast_lease WHERE $1::uuid = ANY (jobs) FOR UPDATE
 
--- name: leave_finished
+-- name: delete_finished
 -- Half of a move: the other half follows in the same transaction.
 DELETE FROM holdfast_finished WHERE job = $1::uuid
 
--- name: leave_ready
+-- name: delete_ready
 -- Half of a move: the other half follows in the same transaction.
 DELETE FROM holdfast_ready r USING holdfast_job j WHERE j.id = $1::uuid AND r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id
 
--- name: leave_later
+-- name: delete_later
 -- Half of a move: the other half follows in the same transaction.
 DELETE FROM holdfast_later WHERE job = $1::uuid
 
@@ -49,7 +49,7 @@ INSERT INTO holdfast_cancel (job, at, actor, reason) VALUES ($1::uuid, $2::times
 -- The job stays failed; it only leaves the dead letters.
 UPDATE holdfast_finished SET discarded_at = $2::timestamptz WHERE job = $1::uuid
 
--- name: ahead
+-- name: count_ahead
 -- Per lane by its key, so that a million jobs behind it cost nothing; and nobody needs to know more than a thousand.
 SELECT count(*)::integer FROM (
     SELECT FROM holdfast_lane l CROSS JOIN LATERAL (VALUES (l.id), (-l.id)) AS x (line) CROSS JOIN LATERAL (
@@ -89,21 +89,21 @@ VALUES ($1::text, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nul
 INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation)
 SELECT id, $2::timestamptz, $3::text, $4::text, nullif($5::text, ''), nullif($6::text, ''), token, generation FROM holdfast_jobs WHERE id = $1::uuid LIMIT 1
 
--- name: record_make
+-- name: insert_record
 -- Who loses the race waits here for the winner, and then makes nothing.
 INSERT INTO holdfast_record (room, name, version, body, kept_at)
 VALUES ($1::text, $2::text, 1, $3::text::json, (SELECT holdfast_now())) ON CONFLICT DO NOTHING
 
--- name: record_keep
+-- name: update_record
 -- Compare and set: it counts only when the version is still the one that was read.
 UPDATE holdfast_record SET version = version + 1, body = $4::text::json, kept_at = (SELECT holdfast_now())
  WHERE room = $1::text AND name = $2::text AND version = $3::integer
 
--- name: record_forget
+-- name: delete_record
 -- Compare and forget.
 DELETE FROM holdfast_record WHERE room = $1::text AND name = $2::text AND version = $3::integer
 
--- name: record_there
+-- name: find_record
 -- Whether somebody has made a record of this name.
 SELECT version FROM holdfast_record WHERE room = $1::text AND name = $2::text FOR UPDATE
 

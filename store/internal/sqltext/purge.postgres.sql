@@ -1,4 +1,4 @@
--- name: purge_look
+-- name: find_ended_jobs
 -- Ended jobs in the order of their ids, with all that decides about them. No locks: most of them stay.
 SELECT f.job, f.token, f.generation, f.state, coalesce(f.code, ''), f.finished_at, f.state = 'failed' AND f.discarded_at IS NULL,
        coalesce(j.kind, ''), coalesce(j.queue, ''), coalesce(j.owner, ''), j.group_id, coalesce(g.state, ''),
@@ -13,7 +13,7 @@ SELECT f.job FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS d (job, to
   JOIN holdfast_finished f ON f.job = d.job AND f.token = d.token AND f.generation = d.generation
  WHERE NOT EXISTS (SELECT FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL) FOR UPDATE OF f SKIP LOCKED
 
--- name: purge_bury
+-- name: insert_tombstones
 -- What remains.
 INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule)
 SELECT j.id, j.kind, j.queue, j.owner, j.group_id, g.state, f.state, f.code, f.finished_at, $1::timestamptz, d.rule
@@ -62,11 +62,11 @@ DELETE FROM holdfast_deadline WHERE job = ANY ($1::uuid[])
 -- With the memory of what lay elsewhere, which is gone by now.
 DELETE FROM holdfast_artifact WHERE job = ANY ($1::uuid[])
 
--- name: purge_before
+-- name: purge_upstreams
 -- For whom they waited.
 DELETE FROM holdfast_after WHERE job = ANY ($1::uuid[])
 
--- name: purge_behind
+-- name: purge_waiters
 -- Who waited for them.
 DELETE FROM holdfast_after WHERE upstream = ANY ($1::uuid[])
 
@@ -84,6 +84,6 @@ ON CONFLICT (job, name) DO UPDATE SET
    size = CASE WHEN $6::boolean AND excluded.size = 0 THEN a.size ELSE excluded.size END,
    expire_at = CASE WHEN $6::boolean THEN a.expire_at ELSE excluded.expire_at END, expired_at = excluded.expired_at
 
--- name: size
+-- name: read_database_size
 -- What the database takes on disk.
 SELECT pg_database_size(current_database())

@@ -6,7 +6,7 @@ UPDATE holdfast_lease SET expires_at = (SELECT holdfast_now()) + $2::bigint * in
 -- Only batches in which something started since.
 UPDATE holdfast_lease SET started = $2::boolean[] WHERE id = $1::uuid
 
--- name: note
+-- name: save_note
 -- A checkpoint that is not given leaves the last one; so does progress.
 INSERT INTO holdfast_carry AS y (job, checkpoint, percent, note, noted_at)
 VALUES ($1::uuid, $2::text::json, $3::double precision, $4::text, CASE WHEN $3::double precision IS NOT NULL THEN $5::timestamptz END)
@@ -15,7 +15,7 @@ ON CONFLICT (job) DO UPDATE SET checkpoint = coalesce(excluded.checkpoint, y.che
    note     = CASE WHEN excluded.noted_at IS NULL THEN y.note ELSE excluded.note END,
    noted_at = coalesce(excluded.noted_at, y.noted_at)
 
--- name: present
+-- name: upsert_worker
 -- The first report fixes when the worker started.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
 INSERT INTO holdfast_worker AS w (name, queues, kinds, slots, version, codes, policy, misses, started_at, seen_at, until)
@@ -23,7 +23,7 @@ SELECT $1::text, $2::text[], $3::text[], $4::integer, nullif($6::text, ''), null
 ON CONFLICT (name) DO UPDATE SET queues = excluded.queues, kinds = excluded.kinds, slots = excluded.slots, version = excluded.version,
     codes = excluded.codes, policy = excluded.policy, misses = excluded.misses, seen_at = excluded.seen_at, until = excluded.until
 
--- name: depend
+-- name: declare_kinds
 -- What the jobs of these kinds call. Every worker says it with every report, so nothing is written, or locked, unless it is news.
 INSERT INTO holdfast_kind AS k (kind, dependency)
 SELECT d.kind, d.dependency FROM unnest($1::text[], $2::text[]) AS d (kind, dependency)
@@ -31,11 +31,11 @@ SELECT d.kind, d.dependency FROM unnest($1::text[], $2::text[]) AS d (kind, depe
  ORDER BY d.kind
 ON CONFLICT (kind) DO UPDATE SET dependency = excluded.dependency
 
--- name: leave
+-- name: delete_worker
 -- It said goodbye.
 DELETE FROM holdfast_worker WHERE name = $1::text
 
--- name: cancel_in
+-- name: find_cancels_in_batches
 -- Which members of these batches somebody asked to stop. Read after the batches are locked. Usually nobody asked, and then
 -- no member is searched for.
 SELECT c.job FROM holdfast_cancel c JOIN holdfast_lease l ON c.job = ANY (l.jobs)

@@ -27,7 +27,7 @@ SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 -- The request is honoured, or void.
 DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
--- name: unique_held
+-- name: find_unique_in_batches
 -- Which members of these batches hold a unique key, and whether success keeps it. Where nobody uses unique keys no job is searched for.
 SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_lease l ON u.job = ANY (l.jobs)
  WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
@@ -59,7 +59,7 @@ SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started *
           due, code, category, message, detail, context, dependency, fingerprint, benign, why, said)
 {gently}
 
--- name: attempt_fold
+-- name: merge_releases
 -- A released attempt of a job that was released over and over stands for the one before it, which goes.
 WITH gone AS (
     DELETE FROM holdfast_attempt p USING unnest($1::uuid[], $2::integer[]) AS d (job, token)
@@ -88,7 +88,7 @@ SELECT timestamptz 'epoch' + d.due * interval '1 microsecond', d.job, d.token, d
     AS d (due, job, token, failures, crashes, interrupts, generation)
 {gently}
 
--- name: settled
+-- name: find_settled
 -- What earlier settlements of these very tokens said. Only a completion has no attempt to prove it; one attempt can stand for several tokens.
 SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THEN f.state ELSE '' END, j.id IS NOT NULL
   FROM unnest($1::integer[], $2::uuid[], $3::integer[]) AS d (n, job, token)
@@ -112,7 +112,7 @@ INSERT INTO holdfast_deadline (at, job, token)
 SELECT timestamptz 'epoch' + d.at * interval '1 microsecond', d.job, d.token FROM unnest($1::bigint[], $2::uuid[], $3::integer[]) AS d (at, job, token)
 ON CONFLICT (at, job) DO UPDATE SET token = excluded.token
 
--- name: error_count
+-- name: add_failures
 -- One row for each trouble of the call, in one order for everybody, and last of all: it is the row that many want at once.
 INSERT INTO holdfast_error_group AS g (fingerprint, code, category, message, detail, failures, first_seen, last_seen)
 SELECT d.fingerprint, d.code, d.category, d.message, d.detail, d.failures, $1::timestamptz, $1::timestamptz
@@ -120,16 +120,16 @@ SELECT d.fingerprint, d.code, d.category, d.message, d.detail, d.failures, $1::t
  ORDER BY d.fingerprint
 ON CONFLICT (fingerprint) DO UPDATE SET failures = g.failures + excluded.failures, last_seen = greatest(g.last_seen, excluded.last_seen)
 
--- name: error_turnable
+-- name: check_error_status
 -- Whether a failure of these groups may change a status. Most calls meet none, and spend no further round trip.
 SELECT EXISTS (SELECT FROM holdfast_error_group g WHERE g.fingerprint = ANY ($1::text[]) AND g.status IN ('resolved', 'ignored'))
 
--- name: error_stands
+-- name: read_error_groups
 -- How the groups stand after these failures were counted. The rows are locked by now.
 SELECT g.fingerprint, g.status, g.failures, g.until, coalesce(g.until_count, 0), coalesce(g.resolved_in, '')
   FROM holdfast_error_group g WHERE g.fingerprint = ANY ($1::text[]) ORDER BY g.fingerprint
 
--- name: error_turn
+-- name: change_error_status
 -- The rules have decided; the rows are locked by now.
 WITH turn AS MATERIALIZED (
     SELECT d.* FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS d (fingerprint, status, event, reason)
@@ -139,7 +139,7 @@ WITH turn AS MATERIALIZED (
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
 SELECT 'error/' || t.fingerprint, $1::timestamptz, t.event, $2::text, t.reason, 0, 0 FROM turn t ORDER BY t.fingerprint
 
--- name: error_tally
+-- name: add_error_counts
 -- Where and when, in steps of five minutes.
 INSERT INTO holdfast_error_tally AS t (fingerprint, step, kind, queue, dependency, version, failures)
 SELECT d.fingerprint, date_bin('5 minutes', $1::timestamptz, timestamptz 'epoch'), coalesce(j.kind, ''), coalesce(j.queue, ''), d.dependency, d.version, count(*)
@@ -147,7 +147,7 @@ SELECT d.fingerprint, date_bin('5 minutes', $1::timestamptz, timestamptz 'epoch'
  GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = t.failures + excluded.failures
 
--- name: tally_add
+-- name: add_trend_counts
 -- What became of attempts, for trends. Whoever adds to the same shard of a queue waits for the commit, so it is the last statement, and
 -- has one order for everybody.
 INSERT INTO holdfast_tally AS t (step, queue, shard, complete, failed, retried, cancelled)
