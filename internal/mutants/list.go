@@ -55,7 +55,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "claims-wade", Breaks: "a claim does not read what was claimed before it",
-		Patches: []Patch{{"store/postgres/mark.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)", "l.marked = false"}},
+		Patches: []Patch{{"store/postgres/claim_marks.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)", "l.marked = false"}},
 		Test:    []string{"-run", "TestAnOldSnapshotDoesNotMakeClaimsWade", "./store/postgres"},
 	},
 	{

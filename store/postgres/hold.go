@@ -1,21 +1,15 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
-
-// shares is the room of records that say what owners count for.
-const shares = "share"
 
 // Pause places a hold, and says so in its story. After a lost answer it is not repeated: the story would tell it twice.
 func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
@@ -104,143 +98,6 @@ func (s *Store) fill(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
 // tell queues a line of the story of something that is no job.
 func (s *Store) tell(b *pgx.Batch, e holdfast.Event, now time.Time) {
 	b.Queue(s.sql["subject_event_add"], e.Subject, stamp(now), e.Name, e.Actor, clean(e.Reason), clean(e.Request), e.Generation)
-}
-
-// Keep makes a change durable, all or none. After a lost answer it is not repeated: its own versions would stand against it.
-func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
-	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
-	if err := sqltext.CheckChange(&c); err != nil {
-		return err
-	}
-	k := &keeping{s: s, c: &c}
-	if err := k.prepare(ctx); err != nil {
-		return err
-	}
-	err := s.ask(ctx, "keep the change", false, func(ctx context.Context) error {
-		err := s.transact(ctx, s.work, func(p *pipe) error { return k.write(ctx, p) })
-		return s.collided(ctx, native{s.work}, k.entries, err)
-	})
-	if err != nil {
-		return err
-	}
-	if len(k.fresh) > 0 {
-		s.arrived(k.fresh)
-	}
-	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
-		s.weights.forget()
-	}
-	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d holdfast.Deposit) bool { return d.Tokens > 0 }) {
-		s.wake([]string{allQueues}, false)
-	}
-	return nil
-}
-
-// A keeping is one change under way.
-type keeping struct {
-	s       *Store
-	c       *holdfast.Change
-	entries []entry
-	fresh   []entry // those of them that were new
-	now     time.Time
-	refused error
-}
-
-// prepare checks the drafts, and finds their lanes before anything is locked.
-func (k *keeping) prepare(ctx context.Context) (err error) {
-	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
-		return nil
-	}
-	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue, rule.Drafts); err != nil {
-		return err
-	}
-	deliver, err := k.s.prepare(ctx, k.c.Deliver, rule.Deliveries)
-	if err != nil {
-		return err
-	}
-	k.entries = append(k.entries, deliver...)
-	return k.s.size.check(ctx, k.s)
-}
-
-// write writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
-func (k *keeping) write(ctx context.Context, p *pipe) error {
-	s, c := k.s, k.c
-	k.refused, k.fresh = nil, nil
-	stale := make([]error, len(c.Records)) // in the order in which they were given: the first of them is named
-	order := make([]int, len(c.Records))   // in which records are locked
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(c.Records[a].Room, c.Records[b].Room), cmp.Compare(c.Records[a].Name, c.Records[b].Name))
-	})
-	for _, i := range order {
-		s.keepRecord(p, c.Records[i], &stale[i])
-	}
-	p.one(s.sql["now"], nil, &k.now)
-	if err := p.flush(ctx); err != nil {
-		return err
-	}
-	if k.refused = cmp.Or(stale...); k.refused != nil {
-		return k.refused
-	}
-	s.changeHolds(p, c, k.now)
-	for _, l := range c.Listen {
-		s.listenTo(p, l)
-	}
-	for _, a := range c.Artifacts {
-		s.keepArtifact(p, a, k.now, &k.refused)
-	}
-	for _, e := range c.Events {
-		k.tell(p, e)
-	}
-	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
-		if err := p.flush(ctx); err != nil || k.refused != nil {
-			return cmp.Or(err, k.refused)
-		}
-	}
-	if len(k.entries) == 0 {
-		return nil
-	}
-	var err error
-	k.fresh, err = s.enqueueIn(ctx, p, k.entries)
-	return err
-}
-
-// tell queues one line of a story.
-func (k *keeping) tell(p *pipe, e holdfast.Event) {
-	if e.Job.IsZero() {
-		e.Generation = 0
-		k.s.tell(p.Batch, e, k.now)
-		return
-	}
-	p.Queue(k.s.sql["job_event_add"], e.Job.String(), stamp(k.now), e.Name, e.Actor, clean(e.Reason), clean(e.Request)).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() == 0 {
-			k.refused = rule.NoJob(e.Job)
-		}
-		return nil
-	})
-}
-
-// keepRecord queues the compare-and-set of one record.
-func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
-	stale := rule.RecordChanged(r.Room, r.Name)
-	kept := func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() == 0 {
-			*refused = stale
-		}
-		return nil
-	}
-	switch {
-	case r.Body == nil && r.Version == 0:
-		var version int
-		p.each(s.sql["find_record"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
-	case r.Body == nil:
-		p.Queue(s.sql["delete_record"], r.Room, r.Name, r.Version).Exec(kept)
-	case r.Version == 0:
-		p.Queue(s.sql["insert_record"], r.Room, r.Name, string(r.Body)).Exec(kept)
-	default:
-		p.Queue(s.sql["update_record"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
-	}
 }
 
 // changeHolds queues what happens to holds, in the order of their keys, as claims lock them. What is lifted and placed in one

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,60 +20,6 @@ const (
 	planTries = 3      // of a claim to whom others were faster
 	asideMost = 10_000 // jobs that one transaction sets aside
 )
-
-// Holds are those in force when this store last looked. A plan begins with them, and is void if they turn out to be others.
-type holds struct {
-	mu   sync.Mutex
-	seen []holdfast.Hold
-	once bool
-	sign string // of these holds and of what kinds were declared to call; none: nobody knows
-	told int    // how often that had changed
-}
-
-func (h *holds) recall() ([]holdfast.Hold, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.seen, h.once
-}
-
-func (h *holds) keep(seen []holdfast.Hold) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.seen, h.once, h.sign = seen, true, ""
-}
-
-// keepAll keeps the holds, and has the lines keep what kinds call, so that both are as the sign says.
-func (h *holds) keepAll(seen []holdfast.Hold, sign string, l *lines, kinds map[string]string) (told int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.seen, h.once, h.sign = seen, true, sign
-	h.told = l.declare(kinds)
-	return h.told
-}
-
-// signed answers with the holds by their sign, if it is known.
-func (h *holds) signed() (seen []holdfast.Hold, sign string, told int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.seen, h.sign, h.told
-}
-
-// alike reports whether holds let the same through, whatever their buckets hold.
-func alike(some, others []holdfast.Hold) bool {
-	return slices.EqualFunc(some, others, func(a, b holdfast.Hold) bool {
-		x, y := limitOf(a.Rate), limitOf(b.Rate)
-		a.Rate, b.Rate = nil, nil
-		return a == b && x == y
-	})
-}
-
-// limitOf is a rate whatever its level.
-func limitOf(r *holdfast.Rate) holdfast.Rate {
-	if r == nil {
-		return holdfast.Rate{}
-	}
-	return holdfast.Rate{PerSecond: r.PerSecond, Burst: r.Burst}
-}
 
 // A planning is one planned claim under way: it reads what stands in the way, picks what is to be taken, and takes that.
 type planning struct {

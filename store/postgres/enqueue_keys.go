@@ -312,3 +312,16 @@ func (a *admission) keyColumns(table string, want map[key]int, digests map[int]s
 	}
 	return []any{owner.String(), name.String()}, []any{digest.String(), job.String()}
 }
+
+// enqueueIn writes entries inside a transaction of the store's own, and answers with those that were new.
+func (s *Store) enqueueIn(ctx context.Context, p *pipe, entries []entry) ([]entry, error) {
+	if err := p.flush(ctx); err != nil {
+		return nil, err
+	}
+	q := native{p.conn}
+	_, fresh, err := s.admit(ctx, q, entries, true)
+	if err != nil || len(fresh) == 0 {
+		return nil, err
+	}
+	return fresh, s.add(ctx, q, p.conn.Conn(), fresh)
+}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/holdfastdev/holdfast"
@@ -115,4 +116,14 @@ func (a *standing) lookIn(p *pipe, place int, sql string, more ...any) {
 		a.place = place
 		return nil
 	})
+}
+
+// record adds what a person did to the job's story.
+func (s *Store) record(p *pipe, at *standing, name string, i holdfast.Intervention) {
+	s.recordChange(p, at, name, i, nil)
+}
+
+// recordChange adds what a person did to the job's story, with the values that were replaced.
+func (s *Store) recordChange(p *pipe, at *standing, name string, i holdfast.Intervention, was json.RawMessage) {
+	p.Queue(s.sql["event_add"], i.Job.String(), stamp(at.now), name, i.Actor, i.Reason, i.Request, at.member.token, at.member.generation, string(was))
 }

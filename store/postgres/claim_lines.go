@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -297,75 +296,4 @@ func (s *Store) readLanes(b *pgx.Batch, unknown []int32) {
 		_, err := pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error { s.lines.learn(id, p); return nil })
 		return err
 	})
-}
-
-// Weights are what owners count for, remembered for a moment.
-type weights struct {
-	mu   sync.Mutex
-	of   map[string]float64
-	aged time.Time
-}
-
-// weightAge is how long a new weight may go unnoticed.
-const weightAge = time.Second
-
-func (w *weights) recall() (of map[string]float64, trusted bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.of, time.Now().Before(w.aged)
-}
-
-func (w *weights) keep(of map[string]float64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.of, w.aged = of, time.Now().Add(weightAge)
-}
-
-// forget makes the next claim ask.
-func (w *weights) forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.aged = time.Time{}
-}
-
-// readWeights queues the question for the weights. One that cannot be read counts as none.
-func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
-	var owner, body string
-	b.Queue(s.sql["read_weights"]).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&owner, &body}, func() error {
-			var share struct{ Weight float64 }
-			if json.Unmarshal([]byte(body), &share) == nil && share.Weight > 0 {
-				into[owner] = share.Weight
-			}
-			return nil
-		})
-		return err
-	})
-}
-
-// Detours remember for which scopes one statement is not enough to claim.
-type detours struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-}
-
-// maxScopes is of how many scopes a store remembers when it looked at them.
-const maxScopes = 1000
-
-// detour is how long that is believed without another look.
-const detour = time.Second
-
-func (d *detours) take(scope *lane.Scope) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Now().Before(d.until[scope.Key()])
-}
-
-func (d *detours) remember(scope *lane.Scope) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.until == nil || len(d.until) > maxScopes {
-		d.until = map[string]time.Time{}
-	}
-	d.until[scope.Key()] = time.Now().Add(detour)
 }

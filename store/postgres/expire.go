@@ -1,0 +1,26 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Expire hands the caller queued jobs whose expiry has passed, in a batch of its own.
+func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	var leases []holdfast.Lease
+	err := s.ask(ctx, "expire", true, func(ctx context.Context) error {
+		batch := holdfast.NewID()
+		return s.transact(ctx, s.work, func(p *pipe) (err error) {
+			p.Queue(s.sql["expiry_sweep"], atMost(c.Limit))
+			var n int
+			p.one(s.sql["expire"], []any{atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease)}, &n)
+			leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
+			return err
+		})
+	})
+	return leases, err
+}

@@ -1,0 +1,43 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+)
+
+// Promote makes up to limit queued jobs claimable whose time has come, and reports how many.
+func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
+	if err := rule.Batch("promote", limit); err != nil {
+		return 0, err
+	}
+	var total int
+	var back returned
+	err := s.ask(ctx, "promote", true, func(ctx context.Context) error {
+		total, back = 0, returned{}
+		send := &pgx.Batch{}
+		send.Queue(s.sql["configure_planner"])
+		send.Queue(s.sql["promote"], atMost(limit)).Query(func(rows pgx.Rows) error {
+			var queue string
+			var at place
+			var n int
+			_, err := pgx.ForEachRow(rows, []any{&queue, &at.lane, &at.priority, &n}, func() error {
+				total += n
+				back.add(queue, at)
+				return nil
+			})
+			return err
+		})
+		return s.work.SendBatch(ctx, send).Close()
+	})
+	if err != nil {
+		return 0, err
+	}
+	if total > 0 {
+		s.marks.clear()
+	}
+	s.announce(&back)
+	return total, nil
+}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfastdev/holdfast"
+)
+
+// Reclaim takes over batches that have expired, whole ones, until it has collected as many jobs as asked for.
+func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	var answer []holdfast.Lease
+	var back returned
+	err := s.ask(ctx, "reclaim", true, func(ctx context.Context) error {
+		answer, back = []holdfast.Lease{}, returned{}
+		return s.transact(ctx, s.work, func(p *pipe) error {
+			var first any // one instant for the whole call: a slow one must not take over its own lease
+			for len(answer) < c.Limit {
+				r := &reclaiming{s: s, p: p, claim: c, before: first}
+				n, err := r.run(ctx, &answer, &back)
+				if err != nil || n == 0 {
+					return err
+				}
+				if first == nil {
+					first = stamp(r.now)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(back.places) > 0 {
+		s.marks.clear()
+	}
+	s.announce(&back)
+	return answer, nil
+}
+
+// A reclaiming is one handful of expired leases on their way to other hands.
+type reclaiming struct {
+	s     *Store
+	p     *pipe
+	claim holdfast.Claim
+
+	before   any // leases that had expired by then; nil: by now
+	now      time.Time
+	cancels  map[holdfast.ID]bool
+	facts    map[holdfast.ID]*facts
+	dropped  []holdfast.ID
+	attempts attemptRows
+	ready    narrow
+}
+
+// run takes over one handful and answers with how many leases it held.
+func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, back *returned) (int, error) {
+	var expired []*lease
+	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"], r.before)
+	r.p.one(r.s.sql["now"], nil, &r.now)
+	if err := r.p.flush(ctx); err != nil || len(expired) == 0 {
+		return 0, err
+	}
+	if err := r.look(ctx, expired); err != nil {
+		return 0, err
+	}
+	for _, old := range expired {
+		if len(*answer) < r.claim.Limit {
+			*answer = append(*answer, r.takeOver(old)...)
+		}
+	}
+	now := stamp(r.now)
+	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
+	r.attempts.queue(r.p, r.s.sql["attempt_add gently"], r.now)
+	if len(r.ready.job) > 0 {
+		r.ready.queue(r.p, r.s.sql["ready_add gently"], now, back)
+	}
+	return len(expired), r.p.flush(ctx)
+}
+
+// look reads what is known about the members.
+func (r *reclaiming) look(ctx context.Context, expired []*lease) (err error) {
+	r.cancels = map[holdfast.ID]bool{}
+	batches := make([]holdfast.ID, len(expired))
+	for i, l := range expired {
+		batches[i] = l.id
+	}
+	var id [16]byte
+	r.p.each(r.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
+	r.facts, err = r.s.read(ctx, r.p, expired)
+	return err
+}
+
+// takeOver sends what never started back to its queue, and puts the rest into a lease that replaces the old one. A job that
+// was asked to stop is settled rather than sent back, and so is a member whose facts are gone: it stays for the audit.
+func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
+	r.dropped = append(r.dropped, old.id)
+	fresh := &lease{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.who(), claimed: old.claimed,
+		expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
+	for i := range old.members {
+		m := &old.members[i]
+		m.token++
+		if m.started || r.cancels[m.job] || r.facts[m.job] == nil {
+			fresh.members = append(fresh.members, *m)
+			continue
+		}
+		m.interrupts++
+		r.attempts.add(m, attempt{worker: old.who(), started: r.now, due: r.now, to: holdfast.Queued,
+			charge: holdfast.ChargeInterrupt, why: "its worker went silent before it started"})
+		r.ready.add(m)
+	}
+	if len(fresh.members) == 0 {
+		return nil
+	}
+	header := []any{fresh.id.String(), fresh.worker, fresh.lost, stamp(fresh.claimed), stamp(fresh.expires)}
+	r.p.Queue(r.s.sql["lease_make"], append(header, arrays(fresh.members)...)...)
+	var leases []holdfast.Lease
+	for i := range fresh.members {
+		if f := r.facts[fresh.members[i].job]; f != nil {
+			leases = append(leases, f.lease(fresh, &fresh.members[i], r.now))
+		}
+	}
+	return leases
+}
