@@ -55,7 +55,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "claims-wade", Breaks: "a claim does not read what was claimed before it",
-		Patches: []Patch{{"store/postgres/claim_marks.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)", "l.marked = false"}},
+		Patches: []Patch{{"store/postgres/claim_marks.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.staleAt)", "l.marked = false"}},
 		Test:    []string{"-run", "TestAnOldSnapshotDoesNotMakeClaimsWade", "./store/postgres"},
 	},
 	{
@@ -122,7 +122,7 @@ var heart = []Mutant{
 	},
 	{
 		Name: "process-clock", Breaks: "the database's clock decides, whatever the worker's says",
-		Patches: []Patch{{"store/postgres/settle.go", "\tt.p.one(t.s.sql[\"now\"], nil, &t.now)\n", "\tt.now = time.Now()\n"}},
+		Patches: []Patch{{"store/postgres/settle.go", "\tt.p.queueRow(t.s.sql[\"now\"], nil, &t.now)\n", "\tt.now = time.Now()\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/settle", "./store/postgres"},
 	},
 	{

@@ -119,7 +119,7 @@ var served = []Mutant{
 	},
 	{
 		Name: "surplus-kept", Breaks: "what a claim has no memory for goes back to its queue at once",
-		Patches: []Patch{{"store/postgres/claim.go", "\ts.giveBack(ctx, taken.over)\n", ""}},
+		Patches: []Patch{{"store/postgres/claim.go", "\ts.releaseExcess(ctx, taken.excess)\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/postgres"},
 	},
 	{

@@ -10,8 +10,8 @@ import (
 )
 
 // keepArtifact queues what is known of something that lies elsewhere.
-func (s *Store) keepArtifact(p *pipe, a holdfast.Artifact, now time.Time, refused *error) {
-	p.Queue(s.sql["artifact_keep"], a.Job.String(), a.Name, clean(a.Ref), a.Size, micros(a.ExpireIn), a.Expired, stamp(now)).Exec(func(tag pgconn.CommandTag) error {
+func (s *Store) keepArtifact(p *pipeline, a holdfast.Artifact, now time.Time, refused *error) {
+	p.Queue(s.sql["artifact_keep"], a.Job.String(), a.Name, cleanText(a.Ref), a.Size, micros(a.ExpireIn), a.Expired, timestamp(now)).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
 			*refused = rule.NoJob(a.Job)
 		}

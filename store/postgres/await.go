@@ -18,11 +18,11 @@ import (
 
 // The words of a notification: which store sent it, what it is about, and the queues.
 const (
-	wakeWork   = "- work" // from nobody in particular: a guest's transaction
-	allQueues  = "*"
-	payloadMax = 7000 // the database takes 8000 bytes
-	notifyGap  = 2 * time.Millisecond
-	listenPing = 30 * time.Second
+	callerTxWake = "- work" // from nobody in particular: a guest's transaction
+	allQueues    = "*"
+	payloadMax   = 7000 // the database takes 8000 bytes
+	notifyGap    = 2 * time.Millisecond
+	listenPing   = 30 * time.Second
 )
 
 // A hub brings wake-ups to those who wait, here at once and elsewhere through the database. A wake-up that finds nobody
@@ -30,13 +30,13 @@ const (
 type hub struct {
 	self string // tells this store's notifications from others'
 
-	mu      sync.Mutex
-	waiters map[*waiter]bool
-	kept    map[string]bool // queues
-	cancel  bool
-	pending map[string]bool // queues to tell other processes about
-	stop    bool            // and that a job is to be cancelled
-	due     chan struct{}
+	mu                sync.Mutex
+	waiters           map[*waiter]bool
+	undelivered       map[string]bool // queues
+	undeliveredCancel bool
+	pending           map[string]bool // queues to tell other processes about
+	pendingCancel     bool            // and that a job is to be cancelled
+	notifyDue         chan struct{}
 
 	listen sync.Once
 }
@@ -48,8 +48,8 @@ type waiter struct {
 
 func (h *hub) init() {
 	h.self = holdfast.NewID().String()
-	h.waiters, h.kept, h.pending = map[*waiter]bool{}, map[string]bool{}, map[string]bool{}
-	h.due = make(chan struct{}, 1)
+	h.waiters, h.undelivered, h.pending = map[*waiter]bool{}, map[string]bool{}, map[string]bool{}
+	h.notifyDue = make(chan struct{}, 1)
 }
 
 // wake tells everybody that there may be work in the queues, or a job to stop.
@@ -58,25 +58,25 @@ func (s *Store) wake(queues []string, cancel bool) {
 		return
 	}
 	h := &s.hub
-	h.tell(queues, cancel)
+	h.deliver(queues, cancel)
 	h.mu.Lock()
 	for _, queue := range queues {
 		h.pending[queue] = true
 	}
-	h.stop = h.stop || cancel
+	h.pendingCancel = h.pendingCancel || cancel
 	h.mu.Unlock()
-	h.remind()
+	h.signalNotify()
 }
 
-func (h *hub) remind() {
+func (h *hub) signalNotify() {
 	select {
-	case h.due <- struct{}{}:
+	case h.notifyDue <- struct{}{}:
 	default: // already reminded
 	}
 }
 
 // tell wakes those who wait in this process.
-func (h *hub) tell(queues []string, cancel bool) {
+func (h *hub) deliver(queues []string, cancel bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	heard, nobody := map[string]bool{}, len(h.waiters) == 0
@@ -94,25 +94,25 @@ func (h *hub) tell(queues []string, cancel bool) {
 	}
 	for _, queue := range queues {
 		if !heard[queue] {
-			h.kept[queue] = true
+			h.undelivered[queue] = true
 		}
 	}
-	h.cancel = h.cancel || cancel && nobody
+	h.undeliveredCancel = h.undeliveredCancel || cancel && nobody
 }
 
 // join registers a waiter, unless a wake-up is already there for it.
-func (h *hub) join(w *waiter) {
+func (h *hub) addWaiter(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wake := holdfast.Wake{Cancel: h.cancel}
-	h.cancel = false
+	wake := holdfast.Wake{Cancel: h.undeliveredCancel}
+	h.undeliveredCancel = false
 	for _, queue := range append([]string{allQueues}, w.queues...) {
-		wake.Work = wake.Work || h.kept[queue]
-		delete(h.kept, queue)
+		wake.Work = wake.Work || h.undelivered[queue]
+		delete(h.undelivered, queue)
 	}
-	if len(w.queues) == 0 && len(h.kept) > 0 {
+	if len(w.queues) == 0 && len(h.undelivered) > 0 {
 		wake.Work = true
-		clear(h.kept)
+		clear(h.undelivered)
 	}
 	if wake != (holdfast.Wake{}) {
 		w.wake <- wake
@@ -121,7 +121,7 @@ func (h *hub) join(w *waiter) {
 	h.waiters[w] = true
 }
 
-func (h *hub) leave(w *waiter) {
+func (h *hub) removeWaiter(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.waiters, w)
@@ -134,8 +134,8 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	}
 	s.hub.listen.Do(func() { s.loops.Go(s.listen) })
 	w := &waiter{queues, make(chan holdfast.Wake, 1)}
-	s.hub.join(w)
-	defer s.hub.leave(w)
+	s.hub.addWaiter(w)
+	defer s.hub.removeWaiter(w)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -145,7 +145,7 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 		return holdfast.Wake{}, ctx.Err()
 	case <-timer.C:
 		return holdfast.Wake{}, nil
-	case <-s.life.Done():
+	case <-s.ctx.Done():
 		return holdfast.Wake{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not wait for work: the store is closed"}
 	}
 }
@@ -155,56 +155,56 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 func (s *Store) notify() {
 	for n := 0; ; {
 		select {
-		case <-s.hub.due:
-		case <-s.life.Done():
+		case <-s.hub.notifyDue:
+		case <-s.ctx.Done():
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_ = s.send(ctx) // whoever misses it polls
 			return
 		}
-		if err := s.send(s.life); err != nil {
+		if err := s.send(s.ctx); err != nil {
 			n = min(n+1, 8)
-			pause(s.life, n)
+			backoff(s.ctx, n)
 			continue
 		}
 		n = 0
 		gap := time.NewTimer(notifyGap)
 		select {
 		case <-gap.C:
-		case <-s.life.Done():
+		case <-s.ctx.Done():
 			gap.Stop()
 		}
 	}
 }
 
-func (h *hub) collect() ([]string, bool) {
+func (h *hub) takePending() ([]string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	queues, cancel := slices.Sorted(maps.Keys(h.pending)), h.stop
+	queues, cancel := slices.Sorted(maps.Keys(h.pending)), h.pendingCancel
 	clear(h.pending)
-	h.stop = false
+	h.pendingCancel = false
 	return queues, cancel
 }
 
 // restore puts back what could not be sent.
-func (h *hub) restore(queues []string, cancel bool) {
+func (h *hub) restorePending(queues []string, cancel bool) {
 	h.mu.Lock()
 	for _, queue := range queues {
 		h.pending[queue] = true
 	}
-	h.stop = h.stop || cancel
+	h.pendingCancel = h.pendingCancel || cancel
 	h.mu.Unlock()
-	h.remind()
+	h.signalNotify()
 }
 
 // send tells what has gathered, and puts it back if it cannot.
 func (s *Store) send(ctx context.Context) (err error) {
-	ctx, done := within(ctx, deadline)
+	ctx, done := withDeadline(ctx, defaultDeadline)
 	defer done()
-	queues, cancel := s.hub.collect()
+	queues, cancel := s.hub.takePending()
 	defer func() {
 		if err != nil {
-			s.hub.restore(queues, cancel)
+			s.hub.restorePending(queues, cancel)
 		}
 	}()
 	if cancel {
@@ -225,21 +225,21 @@ func (s *Store) send(ctx context.Context) (err error) {
 
 // listen hears other processes for as long as the store lives, over a connection of its own that is replaced when it breaks.
 func (s *Store) listen() {
-	for n := 0; s.life.Err() == nil; {
-		err := s.hear(func() { n = 0 })
+	for n := 0; s.ctx.Err() == nil; {
+		err := s.listenOnce(func() { n = 0 })
 		if errors.Is(err, errPooled) {
-			s.pooling.sayPolling()
+			s.pooling.logPolling()
 			return
 		}
 		if err != nil {
 			n = min(n+1, 9)
-			pause(s.life, n)
+			backoff(s.ctx, n)
 		}
 	}
 }
 
-func (s *Store) hear(connected func()) error {
-	ctx, cancel := context.WithTimeout(s.life, deadline)
+func (s *Store) listenOnce(connected func()) error {
+	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
 	defer cancel()
 	config := s.work.Config().ConnConfig.Copy()
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -250,9 +250,9 @@ func (s *Store) hear(connected func()) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if behind, err := pooled(ctx, conn.PgConn()); err != nil {
+	if viaPooler, err := pooled(ctx, conn.PgConn()); err != nil {
 		return err
-	} else if behind {
+	} else if viaPooler {
 		return errPooled // and LISTEN would stay behind in a session of others
 	}
 	if err := conn.PgConn().Exec(ctx, "LISTEN holdfast").Close(); err != nil {
@@ -263,13 +263,13 @@ func (s *Store) hear(connected func()) error {
 		return err
 	}
 	for {
-		ctx, cancel := context.WithTimeout(s.life, listenPing)
+		ctx, cancel := context.WithTimeout(s.ctx, listenPing)
 		note, err := conn.WaitForNotification(ctx)
-		quiet := err != nil && ctx.Err() != nil && s.life.Err() == nil && !conn.IsClosed()
+		quiet := err != nil && ctx.Err() != nil && s.ctx.Err() == nil && !conn.IsClosed()
 		cancel()
 		switch {
 		case err == nil:
-			s.hub.read(note.Payload)
+			s.hub.receive(note.Payload)
 		case !quiet:
 			return err
 		case s.ping(conn) != nil:
@@ -288,27 +288,27 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
 	if work {
 		queues = []string{allQueues}
 	}
-	s.hub.tell(queues, cancel)
+	s.hub.deliver(queues, cancel)
 	return nil
 }
 
 // ping finds out whether a silent connection is a dead one.
 func (s *Store) ping(conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(s.life, deadline)
+	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
 	defer cancel()
 	return conn.Ping(ctx)
 }
 
 // read passes on what another store said.
-func (h *hub) read(payload string) {
+func (h *hub) receive(payload string) {
 	words := strings.Fields(payload)
 	if len(words) < 2 || words[0] == h.self {
 		return
 	}
 	switch words[1] {
 	case "work":
-		h.tell(words[2:], false)
+		h.deliver(words[2:], false)
 	case "cancel":
-		h.tell(nil, true)
+		h.deliver(nil, true)
 	}
 }

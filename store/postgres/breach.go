@@ -15,9 +15,9 @@ func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
 		return nil, err
 	}
 	broken := []holdfast.ID{}
-	for left := atMost(limit); left > 0; {
+	for left := clampLimit(limit); left > 0; {
 		looked, found := 0, []holdfast.ID(nil)
-		err := s.ask(ctx, "look for broken promises", true, func(ctx context.Context) error {
+		err := s.withRetries(ctx, "look for broken promises", true, func(ctx context.Context) error {
 			looked, found = 0, nil
 			send := &pgx.Batch{}
 			send.Queue(s.sql["configure_planner"])

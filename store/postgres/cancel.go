@@ -9,14 +9,14 @@ import (
 
 // Cancel ends a queued job at once, and asks a processing one to stop.
 func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
-	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipe, at *standing) error {
+	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
 		var err error
 		if state, err = rule.Cancel(at.rule()); err != nil {
 			return err
 		}
 		switch at.place {
 		case inLease:
-			return s.askToStop(ctx, p, at, i)
+			return s.requestCancel(ctx, p, at, i)
 		case inReady:
 			p.Queue(s.sql["delete_ready"], i.Job.String())
 		case inLater:
@@ -26,7 +26,7 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 		rows.add(&at.member, ending{state: holdfast.Cancelled})
 		rows.queue(p, s.sql["finish gently"], at.now)
 		p.Queue(s.sql["unique_free"], ids([]holdfast.ID{i.Job}))
-		s.record(p, at, "cancel", i)
+		s.recordEvent(p, at, "cancel", i)
 		return nil
 	})
 	if err != nil {
@@ -39,14 +39,14 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 }
 
 // askToStop leaves the request for the holder's settlement to obey. Only the first is part of the story.
-func (s *Store) askToStop(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) error {
+func (s *Store) requestCancel(ctx context.Context, p *pipeline, at *lockedJob, i holdfast.Intervention) error {
 	asked := false
 	var id [16]byte
-	p.each(s.sql["cancel_find"], []any{ids([]holdfast.ID{i.Job})}, []any{&id}, func() error { asked = true; return nil })
+	p.queueRows(s.sql["cancel_find"], []any{ids([]holdfast.ID{i.Job})}, []any{&id}, func() error { asked = true; return nil })
 	if err := p.flush(ctx); err != nil || asked {
 		return err
 	}
-	p.Queue(s.sql["cancel_add"], i.Job.String(), stamp(at.now), i.Actor, i.Reason)
-	s.record(p, at, "cancel", i)
+	p.Queue(s.sql["cancel_add"], i.Job.String(), timestamp(at.now), i.Actor, i.Reason)
+	s.recordEvent(p, at, "cancel", i)
 	return nil
 }

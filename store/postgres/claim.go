@@ -24,19 +24,19 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 	if err != nil {
 		return nil, err
 	}
-	l := s.marks.begin(false)
+	l := s.marks.beginScan(false)
 	l.even = s.turns.Guard()
 	l.scope = scope
 	taken, err := s.take(ctx, c, l)
 	leases := taken.leases
-	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= atMost(c.Limit) || len(taken.over) > 0 {
+	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= clampLimit(c.Limit) || len(taken.excess) > 0 {
 		return leases, err
 	}
 	c.Limit, c.Start = c.Limit-len(leases), max(0, c.Start-len(leases))
 	if c.Bytes > 0 {
 		c.Bytes = max(1, c.Bytes-taken.bytes)
 	}
-	l = s.marks.begin(true)
+	l = s.marks.beginScan(true)
 	l.scope = scope
 	rest, err := s.take(ctx, c, l)
 	if err != nil && len(leases) > 0 { // what is held must reach its holder
@@ -46,47 +46,47 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 }
 
 // take claims one batch.
-func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) (taken claimed, err error) {
+func (s *Store) take(ctx context.Context, c holdfast.Claim, l *claimScan) (taken claimResult, err error) {
 	batch := holdfast.NewID()
 	lost := false
-	err = s.ask(ctx, "claim", true, func(ctx context.Context) (err error) {
+	err = s.withRetries(ctx, "claim", true, func(ctx context.Context) (err error) {
 		if lost { // the answer, and perhaps the claim: its batch has our id, so it can be found
-			if taken.leases, err = s.pickUp(ctx, batch); err != nil || len(taken.leases) > 0 {
+			if taken.leases, err = s.recoverClaim(ctx, batch); err != nil || len(taken.leases) > 0 {
 				return err
 			}
 		}
 		taken, err = s.claim(ctx, c, batch, l)
-		if lost && (twice(err) || err == nil && len(taken.leases) == 0) { // the first try was still on its way
-			taken.leases, err = s.pickUp(ctx, batch)
+		if lost && (isDuplicate(err) || err == nil && len(taken.leases) == 0) { // the first try was still on its way
+			taken.leases, err = s.recoverClaim(ctx, batch)
 		}
-		lost = lost || err != nil && unsure(err)
+		lost = lost || err != nil && mayHaveCommitted(err)
 		return err
 	})
 	switch {
 	case l.planned: // it has a memory of its own
-		s.marks.drop(l)
-	case l.ran:
-		s.marks.begins(l, taken.last)
+		s.marks.dropScan(l)
+	case l.tookRuns:
+		s.marks.endHeadScan(l, taken.last)
 	default:
-		s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
+		s.marks.endScan(l, taken.last, err == nil && taken.rows == clampLimit(c.Limit))
 	}
-	s.giveBack(ctx, taken.over)
+	s.releaseExcess(ctx, taken.excess)
 	return taken, err
 }
 
 // giveBack returns jobs to their queues that a claim has taken and has no memory for: how large they are shows only in the answer. If it fails, they return when
 // their lease ends.
-func (s *Store) giveBack(ctx context.Context, over []holdfast.Settlement) {
-	if len(over) > 0 {
-		_, _ = s.Settle(context.WithoutCancel(ctx), over)
+func (s *Store) releaseExcess(ctx context.Context, excess []holdfast.Settlement) {
+	if len(excess) > 0 {
+		_, _ = s.Settle(context.WithoutCancel(ctx), excess)
 	}
 }
 
 // A claimed is the answer to a claim.
-type claimed struct {
+type claimResult struct {
 	leases  []holdfast.Lease
 	bytes   int                   // of their arguments and checkpoints
-	over    []holdfast.Settlement // what goes back, since there were more bytes than the claim may have
+	excess  []holdfast.Settlement // what goes back, since there were more bytes than the claim may have
 	rows    int                   // how many were taken, those without facts among them
 	last    map[place]holdfast.ID // of each place, the last one taken
 	lines   map[int32]int         // how many of each line
@@ -97,19 +97,19 @@ type claimed struct {
 }
 
 // atMost keeps a count within what one statement should move.
-func atMost(n int) int { return min(n, 100_000) }
+func clampLimit(n int) int { return min(n, 100_000) }
 
 // fewClaims is for how many claims jobs in several lines are expected after they were seen there: asking in vain for a single
 // line costs a round trip.
-const fewClaims = 8
+const multiLineClaims = 8
 
 // claim takes what is there: by a plan where one is needed, or else from the one open line if there is one, or from all of them.
 // When something is there and nothing came of it, because others were faster, it is asked once more with the lines sharing
 // evenly, so that a line others are at cannot hide the rest.
-func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, err error) {
-	l.planned = c.OwnerSlots > 0 || s.detours.take(l.scope)
+func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
+	l.planned = c.OwnerSlots > 0 || s.plannedScopes.has(l.scope)
 	if !l.planned && l.even {
-		l.planned, err = s.starving(ctx, l.scope)
+		l.planned, err = s.mixedPriorities(ctx, l.scope)
 	}
 	if err != nil {
 		return taken, err
@@ -117,62 +117,62 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 	if l.planned {
 		return s.claimPlanned(ctx, c, batch, l)
 	}
-	if !l.all && s.wide.take(l.scope) {
+	if !l.all && s.wideScopes.has(l.scope) {
 		if taken, done, err := s.takeRuns(ctx, c, batch, l); done || err != nil {
 			return taken, err
 		}
 	}
-	known, err := s.narrow(ctx, l)
+	known, err := s.knownLines(ctx, l)
 	if err != nil {
 		return taken, err
 	}
 	ways := []string{"claim_lane", "claim", "claim"}
-	if s.several.Load() > 0 {
+	if s.multiLine.Load() > 0 {
 		ways = ways[1:]
 	}
 	for n, way := range ways {
 		even := n == len(ways)-1
-		args := append([]any{clean(texts(l.scope.Queues)), atMost(c.Limit), even}, l.marks...)
-		args = append(args, clean(texts(l.scope.Kinds)), known)
+		args := append([]any{cleanText(textArray(l.scope.Queues)), clampLimit(c.Limit), even}, l.marks...)
+		args = append(args, cleanText(textArray(l.scope.Kinds)), known)
 		taken, err = s.claimOnce(ctx, way, c, batch, args)
 		if taken.lanes > fewLanes {
-			s.wide.remember(l.scope)
+			s.wideScopes.add(l.scope)
 		}
 		if len(taken.lines) > 1 || way == "claim_lane" && taken.more {
-			s.several.Store(fewClaims)
+			s.multiLine.Store(multiLineClaims)
 		} else if way == "claim" {
-			s.several.Add(-1)
+			s.multiLine.Add(-1)
 		}
 		if err != nil || len(taken.leases) > 0 || !taken.more && !taken.planned {
 			return taken, err
 		}
 		if taken.planned {
 			l.planned = true
-			s.detours.remember(l.scope)
+			s.plannedScopes.add(l.scope)
 			return s.claimPlanned(ctx, c, batch, l)
 		}
 	}
 	return taken, nil
 }
 
-func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimed, err error) {
+func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimResult, err error) {
 	send := &pgx.Batch{}
 	send.Queue(s.sql["configure_planner"])
 	taken.leases = []holdfast.Lease{}
-	taken.queue(send, s.sql[how], claiming{c, batch}, rest)
+	taken.queue(send, s.sql[how], batchClaim{c, batch}, rest)
 	err = s.work.SendBatch(ctx, send).Close()
 	return taken, err
 }
 
 // A claiming is a claim and the batch that it makes.
-type claiming struct {
+type batchClaim struct {
 	holdfast.Claim
 	batch holdfast.ID
 }
 
 // queue queues a statement that takes jobs, and reads its answer.
-func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
-	args := []any{c.batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0))}
+func (t *claimResult) queue(b *pgx.Batch, sql string, c batchClaim, rest []any) {
+	args := []any{c.batch.String(), c.Worker, micros(c.Lease), clampLimit(max(c.Start, 0))}
 	b.Queue(sql, append(args, rest...)...).Query(func(rows pgx.Rows) error {
 		var f facts
 		var now pgtype.Timestamptz
@@ -180,7 +180,7 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 		var lanes pgtype.Int8
 		var id pgtype.UUID
 		var lane, token, failures, crashes, interrupts, generation pgtype.Int4
-		in := lease{id: c.batch, worker: c.Worker}
+		in := batchRow{id: c.batch, worker: c.Worker}
 		into := append([]any{&now, &planned, &more, &lanes, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
 			t.lanes = max(t.lanes, int(lanes.Int64))
@@ -213,10 +213,10 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 }
 
 // keep adds a lease to the answer, or to what goes back when there is no memory left for it: then everything after it goes back too, so that nothing overtakes it.
-func (t *claimed) keep(most int, l holdfast.Lease) {
+func (t *claimResult) keep(most int, l holdfast.Lease) {
 	size := len(l.Args) + len(l.Checkpoint)
-	if most > 0 && len(t.leases) > 0 && (len(t.over) > 0 || t.bytes+size > most) {
-		t.over = append(t.over, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Queue: l.Queue,
+	if most > 0 && len(t.leases) > 0 && (len(t.excess) > 0 || t.bytes+size > most) {
+		t.excess = append(t.excess, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Queue: l.Queue,
 			Why: "it was claimed together with more than fits into memory"})
 		return
 	}
@@ -225,21 +225,21 @@ func (t *claimed) keep(most int, l holdfast.Lease) {
 }
 
 // pickUp answers with the members of a batch that was made by a call whose answer was lost.
-func (s *Store) pickUp(ctx context.Context, batch holdfast.ID) (leases []holdfast.Lease, err error) {
-	err = s.transact(ctx, s.work, func(p *pipe) error {
-		leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
+func (s *Store) recoverClaim(ctx context.Context, batch holdfast.ID) (leases []holdfast.Lease, err error) {
+	err = s.transact(ctx, s.work, func(p *pipeline) error {
+		leases, err = s.readBatches(ctx, p, []holdfast.ID{batch})
 		return err
 	})
 	return leases, err
 }
 
 // handOver reads whole batches as a claim would have answered.
-func (s *Store) handOver(ctx context.Context, p *pipe, batches []holdfast.ID) ([]holdfast.Lease, error) {
-	held, now, err := s.lock(ctx, p, batches)
+func (s *Store) readBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) ([]holdfast.Lease, error) {
+	held, now, err := s.lockBatches(ctx, p, batches)
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.read(ctx, p, held)
+	known, err := s.readFacts(ctx, p, held)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func (s *Store) handOver(ctx context.Context, p *pipe, batches []holdfast.ID) ([
 }
 
 // read fetches the facts of every member. A member without any is missing from the answer.
-func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.ID]*facts, error) {
+func (s *Store) readFacts(ctx context.Context, p *pipeline, held []*batchRow) (map[holdfast.ID]*facts, error) {
 	var wanted []holdfast.ID
 	for _, l := range held {
 		for _, m := range l.members {
@@ -281,9 +281,9 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 
 // facts are what never changes about a job, and what it takes along, as they are read. Whatever may be damaged may be NULL.
 type facts struct {
-	kind, queue, owner          word
-	unique, idempotency         word
-	dependency, trace           word
+	kind, queue, owner          internedText
+	unique, idempotency         internedText
+	dependency, trace           internedText
 	within                      pgtype.Int8 // microseconds
 	group                       pgtype.UUID
 	priority                    pgtype.Int2
@@ -294,10 +294,10 @@ type facts struct {
 }
 
 // A word is a text that is mostly the same from row to row, and is not made anew then. NULL is no text.
-type word struct{ text string }
+type internedText struct{ text string }
 
 // ScanBytes is what the driver calls.
-func (w *word) ScanBytes(text []byte) error {
+func (w *internedText) ScanBytes(text []byte) error {
 	if string(text) != w.text {
 		w.text = string(text)
 	}
@@ -310,7 +310,7 @@ func (f *facts) fields() []any {
 }
 
 // lease is the job in its holder's hands.
-func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
+func (f *facts) lease(l *batchRow, m *member, now time.Time) holdfast.Lease {
 	answer := holdfast.Lease{
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{

@@ -13,53 +13,53 @@ import (
 )
 
 // Holds are those in force when this store last looked. A plan begins with them, and is void if they turn out to be others.
-type holds struct {
-	mu   sync.Mutex
-	seen []holdfast.Hold
-	once bool
-	sign string // of these holds and of what kinds were declared to call; none: nobody knows
-	told int    // how often that had changed
+type holdCache struct {
+	mu           sync.Mutex
+	inForce      []holdfast.Hold
+	known        bool
+	hash         string // of these holds and of what kinds were declared to call; none: nobody knows
+	kindsVersion int    // how often that had changed
 }
 
-func (h *holds) recall() ([]holdfast.Hold, bool) {
+func (h *holdCache) cached() ([]holdfast.Hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seen, h.once
+	return h.inForce, h.known
 }
 
-func (h *holds) keep(seen []holdfast.Hold) {
+func (h *holdCache) set(seen []holdfast.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen, h.once, h.sign = seen, true, ""
+	h.inForce, h.known, h.hash = seen, true, ""
 }
 
 // keepAll keeps the holds, and has the lines keep what kinds call, so that both are as the sign says.
-func (h *holds) keepAll(seen []holdfast.Hold, sign string, l *lines, kinds map[string]string) (told int) {
+func (h *holdCache) setAll(seen []holdfast.Hold, hash string, l *lineMemory, kinds map[string]string) (kindsVersion int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen, h.once, h.sign = seen, true, sign
-	h.told = l.declare(kinds)
-	return h.told
+	h.inForce, h.known, h.hash = seen, true, hash
+	h.kindsVersion = l.setKinds(kinds)
+	return h.kindsVersion
 }
 
 // signed answers with the holds by their sign, if it is known.
-func (h *holds) signed() (seen []holdfast.Hold, sign string, told int) {
+func (h *holdCache) withHash() (seen []holdfast.Hold, hash string, kindsVersion int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seen, h.sign, h.told
+	return h.inForce, h.hash, h.kindsVersion
 }
 
 // alike reports whether holds let the same through, whatever their buckets hold.
-func alike(some, others []holdfast.Hold) bool {
+func sameRules(some, others []holdfast.Hold) bool {
 	return slices.EqualFunc(some, others, func(a, b holdfast.Hold) bool {
-		x, y := limitOf(a.Rate), limitOf(b.Rate)
+		x, y := withoutLevel(a.Rate), withoutLevel(b.Rate)
 		a.Rate, b.Rate = nil, nil
 		return a == b && x == y
 	})
 }
 
 // limitOf is a rate whatever its level.
-func limitOf(r *holdfast.Rate) holdfast.Rate {
+func withoutLevel(r *holdfast.Rate) holdfast.Rate {
 	if r == nil {
 		return holdfast.Rate{}
 	}
@@ -67,32 +67,32 @@ func limitOf(r *holdfast.Rate) holdfast.Rate {
 }
 
 // Weights are what owners count for, remembered for a moment.
-type weights struct {
-	mu   sync.Mutex
-	of   map[string]float64
-	aged time.Time
+type weightCache struct {
+	mu      sync.Mutex
+	of      map[string]float64
+	staleAt time.Time
 }
 
 // weightAge is how long a new weight may go unnoticed.
 const weightAge = time.Second
 
-func (w *weights) recall() (of map[string]float64, trusted bool) {
+func (w *weightCache) cached() (of map[string]float64, trusted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.of, time.Now().Before(w.aged)
+	return w.of, time.Now().Before(w.staleAt)
 }
 
-func (w *weights) keep(of map[string]float64) {
+func (w *weightCache) set(of map[string]float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.of, w.aged = of, time.Now().Add(weightAge)
+	w.of, w.staleAt = of, time.Now().Add(weightAge)
 }
 
 // forget makes the next claim ask.
-func (w *weights) forget() {
+func (w *weightCache) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.aged = time.Time{}
+	w.staleAt = time.Time{}
 }
 
 // readWeights queues the question for the weights. One that cannot be read counts as none.
@@ -111,7 +111,7 @@ func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
 }
 
 // Detours remember for which scopes one statement is not enough to claim.
-type detours struct {
+type scopeSet struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
@@ -120,19 +120,19 @@ type detours struct {
 const maxScopes = 1000
 
 // detour is how long that is believed without another look.
-const detour = time.Second
+const scopeAge = time.Second
 
-func (d *detours) take(scope *lane.Scope) bool {
+func (d *scopeSet) has(scope *lane.Scope) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return time.Now().Before(d.until[scope.Key()])
 }
 
-func (d *detours) remember(scope *lane.Scope) {
+func (d *scopeSet) add(scope *lane.Scope) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.until == nil || len(d.until) > maxScopes {
 		d.until = map[string]time.Time{}
 	}
-	d.until[scope.Key()] = time.Now().Add(detour)
+	d.until[scope.Key()] = time.Now().Add(scopeAge)
 }

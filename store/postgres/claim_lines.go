@@ -15,31 +15,31 @@ import (
 // Lines remember where something waits, so that five thousand owners do not cost a walk along all of them at every claim. What
 // this store makes claimable is added at once. What others do is found when the memory has aged, or when a claim would come
 // back short: then the walk is made again.
-type lines struct {
-	mu    sync.Mutex
-	at    map[place]int // when it was added, in steps; nil: nothing is known
-	step  int
-	aged  map[string]time.Time // by scope: from then on what is known of its lanes is not trusted
-	guest map[place]time.Time  // where a caller's own transaction puts something: until then it may commit
-	lanes map[int32]*lane.Lane
-	own   map[int32]string  // the dependency that a lane's jobs name themselves
-	kinds map[string]string // what the other lanes' kinds were declared to call
-	told  int               // how often that has changed
+type lineMemory struct {
+	mu            sync.Mutex
+	at            map[place]int // when it was added, in steps; nil: nothing is known
+	step          int
+	staleAt       map[string]time.Time // by scope: from then on what is known of its lanes is not trusted
+	callerPlaces  map[place]time.Time  // where a caller's own transaction puts something: until then it may commit
+	lanes         map[int32]*lane.Lane
+	ownDependency map[int32]string  // the dependency that a lane's jobs name themselves
+	kinds         map[string]string // what the other lanes' kinds were declared to call
+	kindsVersion  int               // how often that has changed
 
 	unread map[int32][]place // where something waits in lanes that were not read yet
 	views  map[string]*view  // what is open, by scope
 }
 
 // put notes that something waits at a place.
-func (l *lines) put(p place, step int) {
+func (l *lineMemory) put(p place, step int) {
 	if _, known := l.at[p]; !known {
-		l.show(p)
+		l.addToViews(p)
 	}
 	l.at[p] = step
 }
 
 // drop notes that nothing waits at a place.
-func (l *lines) drop(p place) {
+func (l *lineMemory) drop(p place) {
 	if _, known := l.at[p]; !known {
 		return
 	}
@@ -58,7 +58,7 @@ func (l *lines) drop(p place) {
 }
 
 // show adds a place to the views. A lane that nobody has heard of has to be read first.
-func (l *lines) show(p place) {
+func (l *lineMemory) addToViews(p place) {
 	id := max(p.lane, -p.lane)
 	known := l.lanes[id]
 	if known == nil {
@@ -74,7 +74,7 @@ func (l *lines) show(p place) {
 }
 
 // add says that something waits at these places by now.
-func (l *lines) add(places ...place) {
+func (l *lineMemory) add(places ...place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == nil {
@@ -87,7 +87,7 @@ func (l *lines) add(places ...place) {
 }
 
 // arrived adds the places of entries that may start at once.
-func (l *lines) arrived(entries []entry) {
+func (l *lineMemory) addEntries(entries []entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at == nil {
@@ -105,25 +105,25 @@ func (l *lines) arrived(entries []entry) {
 const walkShare = 40
 
 // guestAge is how long a caller's transaction is expected to take at most. What a slower one brings is found like what others do.
-const guestAge = 2 * time.Second
+const callerTxAge = 2 * time.Second
 
 // invited adds the places of entries that are there when a caller's transaction commits.
-func (l *lines) invited(entries []entry) {
+func (l *lineMemory) addCallerPlaces(entries []entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.guest == nil || len(l.guest) > maxMarks {
-		l.guest = map[place]time.Time{}
+	if l.callerPlaces == nil || len(l.callerPlaces) > maxMarks {
+		l.callerPlaces = map[place]time.Time{}
 	}
 	for i := range entries {
-		l.guest[place{entries[i].lane, entries[i].Priority}] = time.Now().Add(guestAge)
+		l.callerPlaces[place{entries[i].lane, entries[i].Priority}] = time.Now().Add(callerTxAge)
 	}
 }
 
 // welcome adds the places where a guest may have put something by now.
-func (l *lines) welcome() {
-	for p, until := range l.guest {
+func (l *lineMemory) admitCallerPlaces() {
+	for p, until := range l.callerPlaces {
 		if _, known := l.at[p]; time.Now().After(until) {
-			delete(l.guest, p)
+			delete(l.callerPlaces, p)
 		} else if !known {
 			l.put(p, l.step)
 		}
@@ -131,26 +131,26 @@ func (l *lines) welcome() {
 }
 
 // recall reports whether the places that are known in a scope can be trusted.
-func (l *lines) recall(scope *lane.Scope) (step int, trusted bool) {
+func (l *lineMemory) cached(scope *lane.Scope) (step int, trusted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.at == nil || !time.Now().Before(l.aged[scope.Key()]) {
-		return l.now(), false
+	if l.at == nil || !time.Now().Before(l.staleAt[scope.Key()]) {
+		return l.currentStep(), false
 	}
-	l.welcome()
+	l.admitCallerPlaces()
 	return l.step, true
 }
 
 // now is the present step. What is added from here on is not forgotten by a walk that began before.
-func (l *lines) now() int {
+func (l *lineMemory) currentStep() int {
 	if l.at == nil {
-		l.at, l.aged = map[place]int{}, nil
+		l.at, l.staleAt = map[place]int{}, nil
 	}
 	return l.step
 }
 
 // walked replaces what was known of a scope by what a walk found.
-func (l *lines) walked(scope *lane.Scope, began time.Time, step int, found []place) {
+func (l *lineMemory) replaceScope(scope *lane.Scope, began time.Time, step int, found []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	there := make(map[place]bool, len(found))
@@ -164,31 +164,31 @@ func (l *lines) walked(scope *lane.Scope, began time.Time, step int, found []pla
 		}
 	}
 	now := time.Now()
-	if l.aged == nil || len(l.aged) > maxScopes {
-		l.aged = map[string]time.Time{}
+	if l.staleAt == nil || len(l.staleAt) > maxScopes {
+		l.staleAt = map[string]time.Time{}
 	}
-	l.aged[scope.Key()] = now.Add(min(guestAge/2, max(markAge, walkShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
-	l.welcome()
+	l.staleAt[scope.Key()] = now.Add(min(callerTxAge/2, max(markAge, walkShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
+	l.admitCallerPlaces()
 	for _, v := range l.views {
 		v.sort()
 	}
 }
 
 // covers reports whether a place is in a scope. One whose lane was not read yet is not.
-func (l *lines) covers(scope *lane.Scope, p place) bool {
+func (l *lineMemory) covers(scope *lane.Scope, p place) bool {
 	known := l.lanes[max(p.lane, -p.lane)]
 	return known != nil && scope.Covers(known)
 }
 
 // strange are the lanes where something waits that were not read yet.
-func (l *lines) strange() []int32 {
+func (l *lineMemory) unreadLanes() []int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.unread))
 }
 
 // emptied forgets places where nothing was found, unless something has come since.
-func (l *lines) emptied(step int, places []place) {
+func (l *lineMemory) removeEmpty(step int, places []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range places {
@@ -199,7 +199,7 @@ func (l *lines) emptied(step int, places []place) {
 }
 
 // mixed reports whether jobs of more than one priority wait in a scope. Those in lanes that were not read yet count.
-func (l *lines) mixed(scope *lane.Scope) bool {
+func (l *lineMemory) mixedPriorities(scope *lane.Scope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first := true
@@ -217,22 +217,22 @@ func (l *lines) mixed(scope *lane.Scope) bool {
 }
 
 // learn keeps a lane.
-func (l *lines) learn(id int32, p path) {
+func (l *lineMemory) addLane(id int32, p path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lanes == nil {
-		l.lanes, l.own = map[int32]*lane.Lane{}, map[int32]string{}
+		l.lanes, l.ownDependency = map[int32]*lane.Lane{}, map[int32]string{}
 	}
-	l.lanes[id] = &lane.Lane{ID: int64(id), Queue: p.queue, Kind: p.kind, Owner: p.owner, Dependency: resolved(l.kinds, p.kind, p.dependency)}
-	l.own[id] = p.dependency
+	l.lanes[id] = &lane.Lane{ID: int64(id), Queue: p.queue, Kind: p.kind, Owner: p.owner, Dependency: dependencyOf(l.kinds, p.kind, p.dependency)}
+	l.ownDependency[id] = p.dependency
 	shown := l.unread[id]
 	delete(l.unread, id)
 	for _, at := range shown {
-		l.show(at)
+		l.addToViews(at)
 	}
 }
 
-func resolved(kinds map[string]string, kind, own string) string {
+func dependencyOf(kinds map[string]string, kind, own string) string {
 	if own != "" {
 		return own
 	}
@@ -241,50 +241,50 @@ func resolved(kinds map[string]string, kind, own string) string {
 
 // declare keeps what kinds call, and answers with how often that has changed. Lanes that somebody works with stay as they are;
 // those that are asked for next are new.
-func (l *lines) declare(kinds map[string]string) (told int) {
+func (l *lineMemory) setKinds(kinds map[string]string) (kindsVersion int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if maps.Equal(l.kinds, kinds) {
-		return l.told
+		return l.kindsVersion
 	}
 	l.kinds = kinds
-	l.told++
+	l.kindsVersion++
 	l.views = nil
 	for id, known := range l.lanes {
-		if to := resolved(kinds, known.Kind, l.own[id]); to != known.Dependency {
+		if to := dependencyOf(kinds, known.Kind, l.ownDependency[id]); to != known.Dependency {
 			changed := *known
 			changed.Dependency = to
 			l.lanes[id] = &changed
 		}
 	}
-	return l.told
+	return l.kindsVersion
 }
 
 // walk finds the places of a scope where something waits, and others that it meets on the way.
-func (s *Store) walk(b *pgx.Batch, scope *lane.Scope, send func() error) error {
+func (s *Store) scanLines(b *pgx.Batch, scope *lane.Scope, send func() error) error {
 	s.lines.mu.Lock()
-	step := s.lines.now()
+	step := s.lines.currentStep()
 	s.lines.mu.Unlock()
 	began := time.Now()
 	var found []place
 	heads := map[place]holdfast.ID{}
-	look := s.marks.watch()
-	b.Queue(s.sql["find_lines"], clean(texts(scope.Queues)), clean(texts(scope.Kinds))).Query(func(rows pgx.Rows) error {
+	scan := s.marks.beginHeadScan()
+	b.Queue(s.sql["find_lines"], cleanText(textArray(scope.Queues)), cleanText(textArray(scope.Kinds))).Query(func(rows pgx.Rows) error {
 		var p place
 		var first [16]byte
 		_, err := pgx.ForEachRow(rows, []any{&p.lane, &p.priority, &first}, func() error {
 			found = append(found, p)
-			heads[p] = before(first)
+			heads[p] = previousID(first)
 			return nil
 		})
 		return err
 	})
 	if err := send(); err != nil {
-		s.marks.drop(look)
+		s.marks.dropScan(scan)
 		return err
 	}
-	s.marks.begins(look, heads)
-	s.lines.walked(scope, began, step, found)
+	s.marks.endHeadScan(scan, heads)
+	s.lines.replaceScope(scope, began, step, found)
 	return nil
 }
 
@@ -293,7 +293,7 @@ func (s *Store) readLanes(b *pgx.Batch, unknown []int32) {
 	var id int32
 	var p path
 	b.Queue(s.sql["lane_read"], unknown).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error { s.lines.learn(id, p); return nil })
+		_, err := pgx.ForEachRow(rows, []any{&id, &p.queue, &p.kind, &p.owner, &p.dependency}, func() error { s.lines.addLane(id, p); return nil })
 		return err
 	})
 }

@@ -25,10 +25,10 @@ const (
 // lowers the mark. What others put there is found when the marks have aged, or when a claim comes back short: then
 // everything is looked at once more.
 type marks struct {
-	mu    sync.Mutex
-	at    map[place]holdfast.ID
-	aged  time.Time          // from then on they are not trusted
-	looks map[*look]struct{} // claims under way
+	mu      sync.Mutex
+	at      map[place]holdfast.ID
+	staleAt time.Time               // from then on they are not trusted
+	scans   map[*claimScan]struct{} // claims under way
 
 	heads map[place]holdfast.ID // no job at the place has a lower id, or one as low; for claims in runs
 }
@@ -40,27 +40,27 @@ type place struct {
 }
 
 // A look is one claim under way, with the first job that was put back meanwhile.
-type look struct {
-	began  time.Time
-	marked bool
-	marks  []any // the parameters of the statement
-	low    holdfast.ID
-	void   bool
+type claimScan struct {
+	began   time.Time
+	marked  bool
+	marks   []any // the parameters of the statement
+	lowest  holdfast.ID
+	invalid bool
 
 	scope    *lane.Scope
 	all      bool // it looks at everything
 	narrowed bool // it looked only at lines that the store remembers
 	even     bool // it is the claim in sixteen that shares evenly between priorities
 	planned  bool // it went another way
-	ran      bool // it took runs
+	tookRuns bool // it took runs
 }
 
 // begin starts a look: behind the marks as well when all is wanted, when they have aged, or when there are none.
-func (m *marks) begin(all bool) *look {
+func (m *marks) beginScan(all bool) *claimScan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &look{began: time.Now(), all: all}
-	l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)
+	l := &claimScan{began: time.Now(), all: all}
+	l.marked = !all && len(m.at) > 0 && l.began.Before(m.staleAt)
 	var lanes, priorities, jobs, before column
 	if l.marked {
 		places := slices.SortedFunc(maps.Keys(m.at), func(a, b place) int {
@@ -83,40 +83,40 @@ func (m *marks) begin(all bool) *look {
 			stretch(p, int(p.priority), m.at[p], next)
 		}
 	}
-	l.marks = literals([]column{lanes, priorities, jobs, before})
-	if m.looks == nil {
-		m.looks = map[*look]struct{}{}
+	l.marks = arrayArgs([]column{lanes, priorities, jobs, before})
+	if m.scans == nil {
+		m.scans = map[*claimScan]struct{}{}
 	}
-	m.looks[l] = struct{}{}
+	m.scans[l] = struct{}{}
 	return l
 }
 
 // end moves the marks to the last jobs of a claim that took as many as it asked for. One that came back short leaves none.
-func (m *marks) end(l *look, last map[place]holdfast.ID, full bool) {
+func (m *marks) endScan(l *claimScan, last map[place]holdfast.ID, full bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.looks, l)
+	delete(m.scans, l)
 	if !full {
 		m.at = nil
 	}
-	if !full || l.void || l.marked && m.at == nil {
+	if !full || l.invalid || l.marked && m.at == nil {
 		return
 	}
 	if now := time.Now(); !l.marked {
-		m.at, m.aged = map[place]holdfast.ID{}, now.Add(max(markAge, markShare*now.Sub(l.began)))
+		m.at, m.staleAt = map[place]holdfast.ID{}, now.Add(max(markAge, markShare*now.Sub(l.began)))
 	}
 	maps.Copy(m.at, last)
 	if len(m.at) > maxMarks {
 		m.at = nil
 	}
-	m.sink(l.low)
+	m.lowerTo(l.lowest)
 }
 
 // drop ends a look that came to nothing.
-func (m *marks) drop(l *look) {
+func (m *marks) dropScan(l *claimScan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.looks, l)
+	delete(m.scans, l)
 }
 
 // lower makes sure that these jobs, which became claimable just now, are not behind a mark.
@@ -127,29 +127,29 @@ func (m *marks) lower(jobs ...holdfast.ID) {
 	low := slices.MinFunc(jobs, func(a, b holdfast.ID) int { return bytes.Compare(a[:], b[:]) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sink(low)
-	for l := range m.looks {
-		if l.low.IsZero() || bytes.Compare(low[:], l.low[:]) < 0 {
-			l.low = low
+	m.lowerTo(low)
+	for l := range m.scans {
+		if l.lowest.IsZero() || bytes.Compare(low[:], l.lowest[:]) < 0 {
+			l.lowest = low
 		}
 	}
 }
 
-func (m *marks) sink(low holdfast.ID) {
+func (m *marks) lowerTo(low holdfast.ID) {
 	if low.IsZero() {
 		return
 	}
 	for _, marks := range []map[place]holdfast.ID{m.at, m.heads} {
 		for p, at := range marks {
 			if bytes.Compare(low[:], at[:]) <= 0 {
-				marks[p] = before(low)
+				marks[p] = previousID(low)
 			}
 		}
 	}
 }
 
 // before is the greatest id that is smaller.
-func before(id holdfast.ID) holdfast.ID {
+func previousID(id holdfast.ID) holdfast.ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		id[i]--
 		if id[i] != 0xff {
@@ -164,7 +164,7 @@ func (m *marks) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.at, m.heads = nil, nil
-	for l := range m.looks {
-		l.void = true
+	for l := range m.scans {
+		l.invalid = true
 	}
 }

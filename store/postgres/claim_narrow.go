@@ -14,32 +14,32 @@ import (
 // where a claim has many lanes the store remembers which lines are not empty, as it does for planned claims, and the statement looks at these only. What
 // another process brings into an empty lane is found when the memory has aged, or when a claim comes back short.
 const (
-	fewLanes  = 16   // lanes in a claim's scope that are not worth remembering
-	mostLines = 1000 // lines that a statement is told at most
+	fewLanes      = 16   // lanes in a claim's scope that are not worth remembering
+	maxKnownLines = 1000 // lines that a statement is told at most
 )
 
 // narrow is the list of lines that a claim has to look at, as a parameter: empty for all of them.
-func (s *Store) narrow(ctx context.Context, l *look) (string, error) {
-	if l.all || !s.wide.take(l.scope) {
-		return numbers(nil), nil
+func (s *Store) knownLines(ctx context.Context, l *claimScan) (string, error) {
+	if l.all || !s.wideScopes.has(l.scope) {
+		return intArray(nil), nil
 	}
-	if err := s.trust(ctx, l.scope); err != nil {
+	if err := s.ensureLines(ctx, l.scope); err != nil {
 		return "", err
 	}
-	if err := s.acquaint(ctx); err != nil {
+	if err := s.ensureLanes(ctx); err != nil {
 		return "", err
 	}
-	known := s.lines.in(l.scope)
-	if len(known) > mostLines {
+	known := s.lines.inScope(l.scope)
+	if len(known) > maxKnownLines {
 		known = nil
 	}
 	l.narrowed = len(known) > 0
-	return numbers(known), nil
+	return intArray(known), nil
 }
 
 // acquaint reads the lanes where something waits that were not read yet.
-func (s *Store) acquaint(ctx context.Context) error {
-	unknown := s.lines.strange()
+func (s *Store) ensureLanes(ctx context.Context) error {
+	unknown := s.lines.unreadLanes()
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (s *Store) acquaint(ctx context.Context) error {
 }
 
 // in are the lines of a scope where something waits, and those in lanes that were not read yet.
-func (l *lines) in(scope *lane.Scope) []int32 {
+func (l *lineMemory) inScope(scope *lane.Scope) []int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[int32]bool{}
@@ -63,7 +63,7 @@ func (l *lines) in(scope *lane.Scope) []int32 {
 }
 
 // numbers are lines as a parameter.
-func numbers(list []int32) string {
+func intArray(list []int32) string {
 	var c column
 	for _, n := range list {
 		c.int(int(n))

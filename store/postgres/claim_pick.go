@@ -16,12 +16,12 @@ import (
 )
 
 // A turns is whose turn it is. A pick that has to look deeper counts for nothing.
-type turns struct {
+type ownerTurns struct {
 	lane.Turns
 	mu sync.Mutex
 }
 
-func (t *turns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []lane.Share, deeper bool) {
+func (t *ownerTurns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []lane.Share, deeper bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	shares, deeper = t.Pick(heads, v, o)
@@ -32,7 +32,7 @@ func (t *turns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []
 }
 
 // preview picks and counts nothing.
-func (t *turns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
+func (t *ownerTurns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Pick(heads, v, o)
@@ -40,7 +40,7 @@ func (t *turns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
 }
 
 // read locks the limits that stand before what waits, and reads the holds, what is in workers' hands, and the heads.
-func (p *planning) read(ctx context.Context) error {
+func (p *claimPlan) lockAndRead(ctx context.Context) error {
 	var scope, name, source column
 	counted := false
 	p.locked = p.limits()
@@ -53,34 +53,34 @@ func (p *planning) read(ctx context.Context) error {
 	}
 	if scope.text != nil {
 		p.p.Queue(p.s.sql["set_idle_timeout"])
-		p.p.Queue(p.s.sql["hold_lock"], literals([]column{scope, name, source})...)
+		p.p.Queue(p.s.sql["hold_lock"], arrayArgs([]column{scope, name, source})...)
 	}
 	believed := p.holds
-	p.askHolds()
+	p.queueReadHolds()
 	kinds := map[string]string{}
 	var kind, dependency string
-	p.p.each(p.s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
+	p.p.queueRows(p.s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
 	if counted {
-		p.askLive(kinds)
+		p.queueCountLive(kinds)
 	}
-	p.peek()
+	p.queuePeek()
 	if err := p.p.flush(ctx); err != nil {
 		return err
 	}
-	if declared := p.s.holds.keepAll(p.holds, p.sign, &p.s.lines, kinds); declared != p.declared || !alike(believed, p.holds) {
+	if declared := p.s.holds.setAll(p.holds, p.hash, &p.s.lines, kinds); declared != p.kindsVersion || !sameRules(believed, p.holds) {
 		return errStale
 	}
 	return nil
 }
 
 // limits are the holds that let so many through, of what waits, in the order of their keys.
-func (p *planning) limits() (limits []holdfast.Hold) {
+func (p *claimPlan) limits() (limits []holdfast.Hold) {
 	for _, h := range p.holds {
 		valve := lane.NewValves([]holdfast.Hold{h}, p.now)
 		if !valve.Caps() {
 			continue
 		}
-		if p.s.lines.some(p.waiting, valve.Capped) {
+		if p.s.lines.anyLine(p.open, valve.Capped) {
 			limits = append(limits, h)
 		}
 	}
@@ -88,14 +88,14 @@ func (p *planning) limits() (limits []holdfast.Hold) {
 }
 
 // askHolds queues the question for the holds in force, in the order of their keys.
-func (p *planning) askHolds() {
+func (p *claimPlan) queueReadHolds() {
 	p.p.Queue(p.s.sql["hold_read"]).Query(func(rows pgx.Rows) error {
 		p.holds = nil
 		var scope, name, source pgtype.Text
 		var retries pgtype.Bool
 		var most pgtype.Int4
 		var perSecond, burst, level pgtype.Float8
-		_, err := pgx.ForEachRow(rows, []any{&p.now, &p.sign, &scope, &name, &source, &retries, &most, &perSecond, &burst, &level}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&p.now, &p.hash, &scope, &name, &source, &retries, &most, &perSecond, &burst, &level}, func() error {
 			if !scope.Valid {
 				return nil
 			}
@@ -113,26 +113,26 @@ func (p *planning) askHolds() {
 }
 
 // askLive queues the question for what workers have in their hands.
-func (p *planning) askLive(kinds map[string]string) {
+func (p *claimPlan) queueCountLive(kinds map[string]string) {
 	var l lane.Lane
 	var own string
-	var one inHand
-	p.p.each(p.s.sql["count_live"], nil, []any{&l.ID, &one.retries, &one.jobs, &l.Queue, &l.Kind, &l.Owner, &own}, func() error {
+	var one liveCount
+	p.p.queueRows(p.s.sql["count_live"], nil, []any{&l.ID, &one.retries, &one.jobs, &l.Queue, &l.Kind, &l.Owner, &own}, func() error {
 		of := l
-		of.Dependency = resolved(kinds, l.Kind, own)
-		p.live = append(p.live, inHand{&of, one.retries, one.jobs})
+		of.Dependency = dependencyOf(kinds, l.Kind, own)
+		p.live = append(p.live, liveCount{&of, one.retries, one.jobs})
 		return nil
 	})
 }
 
 // peek queues a look at the heads.
-func (p *planning) peek() {
+func (p *claimPlan) queuePeek() {
 	if len(p.heads) == 0 {
 		return
 	}
 	var line, low, high column
 	for i := range p.heads {
-		from, to := reach(&p.heads[i].Share)
+		from, to := priorityRange(&p.heads[i].Share)
 		line.int(int(p.heads[i].Line))
 		low.int(from)
 		high.int(to)
@@ -140,7 +140,7 @@ func (p *planning) peek() {
 	}
 	p.held = nil
 	seen := make([]int, len(p.heads))
-	args := append(literals([]column{line, low, high}), p.depth, texts(p.tags))
+	args := append(arrayArgs([]column{line, low, high}), p.depth, textArray(p.tags))
 	var n int
 	var priority int16
 	var job [16]byte
@@ -150,7 +150,7 @@ func (p *planning) peek() {
 			h, key := &p.heads[n-1], lane.Key{Priority: priority, Job: job}
 			seen[n-1]++
 			if tag.Valid {
-				p.held = append(p.held, aside{key3{h.Line, key}, tag.String})
+				p.held = append(p.held, tagHeldJob{lineKey{h.Line, key}, tag.String})
 				return nil
 			}
 			h.Keys = append(h.Keys, key)
@@ -159,7 +159,7 @@ func (p *planning) peek() {
 		for i := range p.heads {
 			p.heads[i].More = seen[i] >= p.depth
 			if seen[i] == 0 {
-				p.empty = append(p.empty, p.spots[i]...) // nothing waits where something was expected
+				p.empty = append(p.empty, p.headPlaces[i]...) // nothing waits where something was expected
 			}
 		}
 		return err
@@ -167,7 +167,7 @@ func (p *planning) peek() {
 }
 
 // reach is from which priority to which a share extends.
-func reach(s *lane.Share) (low, high int) {
+func priorityRange(s *lane.Share) (low, high int) {
 	if s.Priority != nil {
 		return int(*s.Priority), int(*s.Priority)
 	}
@@ -175,19 +175,19 @@ func reach(s *lane.Share) (low, high int) {
 }
 
 // pick divides what is left among the heads, and looks deeper for as long as that is needed.
-func (p *planning) pick(ctx context.Context) error {
+func (p *claimPlan) pick(ctx context.Context) error {
 	for len(p.heads) > 0 {
 		valves := p.valves()
 		shares, deeper := p.s.turns.pick(p.heads, valves, lane.Order{Jobs: p.left, Weights: p.weights, Even: p.even})
-		p.setAside()
-		if !deeper || p.setBack >= asideMost {
+		p.queueSetAside()
+		if !deeper || p.setAside >= maxSetAside {
 			for _, share := range shares {
 				p.left -= share.Jobs
 			}
 			p.shares = append(p.shares, shares...)
 			for _, h := range p.heads {
 				for _, key := range h.Keys[:min(h.Jobs, len(h.Keys))] {
-					p.keys = append(p.keys, key3{h.Line, key})
+					p.keys = append(p.keys, lineKey{h.Line, key})
 				}
 			}
 			return nil
@@ -195,7 +195,7 @@ func (p *planning) pick(ctx context.Context) error {
 		if p.depth *= 2; len(p.tags) == 0 { // no line gives more than that; but of those in front any number may be held
 			p.depth = min(p.depth, p.left+1)
 		}
-		p.peek()
+		p.queuePeek()
 		if err := p.p.flush(ctx); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (p *planning) pick(ctx context.Context) error {
 }
 
 // valves are the holds as they stand after what was picked already.
-func (p *planning) valves() *lane.Valves {
+func (p *claimPlan) valves() *lane.Valves {
 	left := slices.Clone(p.holds)
 	for _, spent := range lane.NewValves(p.holds, p.now).Spend(p.shares) {
 		i := slices.IndexFunc(left, func(h holdfast.Hold) bool { return compareHolds(h, spent.Hold) == 0 })
@@ -229,7 +229,7 @@ func (p *planning) valves() *lane.Valves {
 }
 
 // setAside queues the way behind the hold for all that was found to have a held tag.
-func (p *planning) setAside() {
+func (p *claimPlan) queueSetAside() {
 	if len(p.held) == 0 {
 		return
 	}
@@ -240,13 +240,13 @@ func (p *planning) setAside() {
 		job.id(a.Job)
 		tag.quote(a.tag)
 	}
-	p.p.Queue(p.s.sql["set_aside"], literals([]column{line, priority, job, tag})...)
-	p.setBack += len(p.held)
+	p.p.Queue(p.s.sql["set_aside"], arrayArgs([]column{line, priority, job, tag})...)
+	p.setAside += len(p.held)
 	p.held = nil
 }
 
 // take queues the taking of what was picked, and the payment.
-func (p *planning) take() {
+func (p *claimPlan) queueTake() {
 	if len(p.shares) == 0 {
 		return
 	}
@@ -257,20 +257,20 @@ func (p *planning) take() {
 			priority.int(int(k.Priority))
 			job.id(k.Job)
 		}
-		p.taken.queue(p.p.Batch, p.s.sql["take_keys"], p.c, append(literals([]column{line, priority, job}), texts(p.tags)))
+		p.taken.queue(p.p.Batch, p.s.sql["take_keys"], p.c, append(arrayArgs([]column{line, priority, job}), textArray(p.tags)))
 	} else {
 		var line, low, high, jobs column
 		for i := range p.shares {
-			from, to := reach(&p.shares[i])
+			from, to := priorityRange(&p.shares[i])
 			line.int(int(p.shares[i].Line))
 			low.int(from)
 			high.int(to)
 			jobs.int(p.shares[i].Jobs)
 		}
-		p.taken.queue(p.p.Batch, p.s.sql["take"], p.c, literals([]column{line, low, high, jobs}))
+		p.taken.queue(p.p.Batch, p.s.sql["take"], p.c, arrayArgs([]column{line, low, high, jobs}))
 	}
 	for _, d := range lane.NewValves(p.holds, p.now).Spend(p.shares) {
-		p.s.fill(p.p.Batch, d, p.now)
+		p.s.queueDeposit(p.p.Batch, d, p.now)
 	}
 }
 

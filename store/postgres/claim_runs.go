@@ -20,17 +20,17 @@ import (
 //
 // Where the first jobs are, the store remembers from its last walk along the lines and from its own claims. An id that is remembered is never above a job that
 // this store made claimable since: marks.lower sees to that. What other processes put before it is found by the next walk, within a second.
-const runJobs = 16
+const runLength = 16
 
 // watch begins a look that a walk sets the heads by.
-func (m *marks) watch() *look {
+func (m *marks) beginHeadScan() *claimScan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &look{began: time.Now()}
-	if m.looks == nil {
-		m.looks = map[*look]struct{}{}
+	l := &claimScan{began: time.Now()}
+	if m.scans == nil {
+		m.scans = map[*claimScan]struct{}{}
 	}
-	m.looks[l] = struct{}{}
+	m.scans[l] = struct{}{}
 	return l
 }
 
@@ -38,11 +38,11 @@ func (m *marks) watch() *look {
 const maxHeads = 100_000
 
 // begins ends a look that has found the heads of places, or moved them. What was put before them meanwhile lowers them.
-func (m *marks) begins(l *look, heads map[place]holdfast.ID) {
+func (m *marks) endHeadScan(l *claimScan, heads map[place]holdfast.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.looks, l)
-	if l.void {
+	delete(m.scans, l)
+	if l.invalid {
 		return
 	}
 	if m.heads == nil || len(m.heads) > maxHeads {
@@ -51,39 +51,39 @@ func (m *marks) begins(l *look, heads map[place]holdfast.ID) {
 	for p, id := range heads {
 		m.heads[p] = id
 	}
-	m.sink(l.low)
+	m.lowerTo(l.lowest)
 }
 
 // A start is a place and the id after which a claim looks for its first jobs.
-type start struct {
+type runStart struct {
 	place place
 	after holdfast.ID
 }
 
 // order sorts places by priority and by their first jobs. One of which nothing is known comes first within its priority.
-func (m *marks) order(places []place) []start {
+func (m *marks) sortStarts(places []place) []runStart {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	starts := make([]start, len(places))
+	starts := make([]runStart, len(places))
 	for i, p := range places {
-		starts[i] = start{p, m.heads[p]}
+		starts[i] = runStart{p, m.heads[p]}
 	}
-	slices.SortFunc(starts, func(a, b start) int {
+	slices.SortFunc(starts, func(a, b runStart) int {
 		return cmp.Or(cmp.Compare(a.place.priority, b.place.priority), bytes.Compare(a.after[:], b.after[:]))
 	})
 	return starts
 }
 
 // takeRuns claims in runs, if that is the way for this claim: the jobs of one owner wait in many places, and no hold lets some through and not others.
-func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, done bool, err error) {
+func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, done bool, err error) {
 	for range 2 { // the holds may have changed since the store read them
-		places, sign, step, err := s.runs(ctx, l.scope)
+		places, hash, step, err := s.runPlaces(ctx, l.scope)
 		if err != nil || len(places) <= fewLanes {
 			return taken, false, err
 		}
-		limit := atMost(c.Limit)
-		run := max(runJobs, (limit+len(places)-1)/len(places))
-		starts := s.marks.order(places)
+		limit := clampLimit(c.Limit)
+		run := max(runLength, (limit+len(places)-1)/len(places))
+		starts := s.marks.sortStarts(places)
 		starts = starts[:min(len(starts), 2*limit/run+14)] // more than are needed, unless most have little left
 		var line, priority, after column
 		for i := range starts {
@@ -91,22 +91,22 @@ func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.I
 			priority.int(int(starts[i].place.priority))
 			after.id(starts[i].after)
 		}
-		taken, err = s.claimOnce(ctx, "take_runs", c, batch, append(literals([]column{line, priority, after}), run, limit, sign))
+		taken, err = s.claimOnce(ctx, "take_runs", c, batch, append(arrayArgs([]column{line, priority, after}), run, limit, hash))
 		if err != nil || !taken.planned {
-			l.ran, l.narrowed = true, true
-			s.wide.remember(l.scope)
-			s.lines.emptied(step, exhausted(starts, &taken, run, limit))
+			l.tookRuns, l.narrowed = true, true
+			s.wideScopes.add(l.scope)
+			s.lines.removeEmpty(step, exhausted(starts, &taken, run, limit))
 			return taken, true, err
 		}
 		if err := s.readHolds(ctx); err != nil {
 			return taken, false, err
 		}
 	}
-	return claimed{}, false, nil
+	return claimResult{}, false, nil
 }
 
 // exhausted are the places that gave less than their run: those before the last that gave something, and all when the claim came back short.
-func exhausted(starts []start, taken *claimed, run, limit int) (empty []place) {
+func exhausted(starts []runStart, taken *claimResult, run, limit int) (empty []place) {
 	left := taken.rows
 	for i := range starts {
 		p := starts[i].place
@@ -122,36 +122,36 @@ func exhausted(starts []start, taken *claimed, run, limit int) (empty []place) {
 }
 
 // runs are the places that a claim may take from, if they are all of one owner and no hold counts what is taken or looks at tags.
-func (s *Store) runs(ctx context.Context, scope *lane.Scope) (places []place, sign string, step int, err error) {
-	if err := s.trust(ctx, scope); err != nil {
+func (s *Store) runPlaces(ctx context.Context, scope *lane.Scope) (places []place, hash string, step int, err error) {
+	if err := s.ensureLines(ctx, scope); err != nil {
 		return nil, "", 0, err
 	}
-	if err := s.acquaint(ctx); err != nil {
+	if err := s.ensureLanes(ctx); err != nil {
 		return nil, "", 0, err
 	}
-	holds, sign, told := s.holds.signed()
-	if sign == "" {
+	holds, hash, kindsVersion := s.holds.withHash()
+	if hash == "" {
 		if err := s.readHolds(ctx); err != nil {
 			return nil, "", 0, err
 		}
-		holds, sign, told = s.holds.signed()
+		holds, hash, kindsVersion = s.holds.withHash()
 	}
-	step, _ = s.lines.recall(scope)
+	step, _ = s.lines.cached(scope)
 	open, declared := s.lines.view(scope, holds)
-	if declared != told || sign == "" || len(open.valves.Tags()) > 0 || open.valves.Caps() && s.lines.some(open, open.valves.Capped) {
+	if declared != kindsVersion || hash == "" || len(open.valves.Tags()) > 0 || open.valves.Caps() && s.lines.anyLine(open, open.valves.Capped) {
 		return nil, "", 0, nil
 	}
-	return s.lines.ofOne(open), sign, step, nil
+	return s.lines.singleOwnerPlaces(open), hash, step, nil
 }
 
 // ofOne are the places of a view, if they are all of one owner.
-func (l *lines) ofOne(v *view) (places []place) {
+func (l *lineMemory) singleOwnerPlaces(v *view) (places []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(v.of) != 1 {
+	if len(v.byOwner) != 1 {
 		return nil
 	}
-	for _, g := range v.of {
+	for _, g := range v.byOwner {
 		for _, at := range g.places {
 			places = append(places, at.place)
 		}
@@ -161,15 +161,15 @@ func (l *lines) ofOne(v *view) (places []place) {
 
 // readHolds reads the holds in force, and what kinds were declared to call.
 func (s *Store) readHolds(ctx context.Context) error {
-	p := &planning{s: s, p: &pipe{Batch: &pgx.Batch{}}}
+	p := &claimPlan{s: s, p: &pipeline{Batch: &pgx.Batch{}}}
 	p.p.Queue(s.sql["configure_planner"])
-	p.askHolds()
+	p.queueReadHolds()
 	kinds := map[string]string{}
 	var kind, dependency string
-	p.p.each(s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
+	p.p.queueRows(s.sql["kind_read"], nil, []any{&kind, &dependency}, func() error { kinds[kind] = dependency; return nil })
 	if err := s.work.SendBatch(ctx, p.p.Batch).Close(); err != nil {
 		return err
 	}
-	s.holds.keepAll(p.holds, p.sign, &s.lines, kinds)
+	s.holds.setAll(p.holds, p.hash, &s.lines, kinds)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // A reaches is to how many owners a claim in one statement has to reach out for as many jobs as it wants. It is learned: too few
 // and the statement comes to nothing, too many and each of them has but a few taken.
-type reaches struct {
+type ownerReach struct {
 	mu     sync.Mutex
 	factor float64 // of what Turns would choose
 	failed int     // in a row
@@ -27,7 +27,7 @@ const (
 )
 
 // next answers with the factor, or that a plan is better now.
-func (r *reaches) next() (factor float64, try bool) {
+func (r *ownerReach) next() (factor float64, try bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.wait > 0 {
@@ -38,7 +38,7 @@ func (r *reaches) next() (factor float64, try bool) {
 	return r.factor, true
 }
 
-func (r *reaches) learn(enough bool) {
+func (r *ownerReach) learn(enough bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if enough {
@@ -53,16 +53,16 @@ func (r *reaches) learn(enough bool) {
 
 // takeTurns claims in one statement where owners share and nothing else stands in the way, going by what is remembered. When that
 // comes to nothing, for whatever reason, it takes a plan.
-func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimed, err error) {
-	holds, sign, told := s.holds.signed()
-	step, trusted := s.lines.recall(scope)
-	weights, fresh := s.weights.recall()
-	if sign == "" || !trusted || !fresh || len(s.lines.strange()) > 0 {
+func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimResult, err error) {
+	holds, hash, kindsVersion := s.holds.withHash()
+	step, trusted := s.lines.cached(scope)
+	weights, fresh := s.weights.cached()
+	if hash == "" || !trusted || !fresh || len(s.lines.unreadLanes()) > 0 {
 		return taken, nil
 	}
 	open, declared := s.lines.view(scope, holds)
 	valves := open.valves
-	if declared != told || len(valves.Tags()) > 0 || valves.Caps() && s.lines.some(open, valves.Capped) {
+	if declared != kindsVersion || len(valves.Tags()) > 0 || valves.Caps() && s.lines.anyLine(open, valves.Capped) {
 		return taken, nil
 	}
 	for range reachTries {
@@ -70,16 +70,16 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 		if !try {
 			return taken, nil
 		}
-		p := &planning{s: s, c: claiming{c, batch}, scope: scope, waiting: open, weights: weights, step: step, left: c.Limit, factor: factor, done: map[place]bool{}}
-		if !p.choose() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // which came just now
+		p := &claimPlan{s: s, c: batchClaim{c, batch}, scope: scope, open: open, weights: weights, step: step, left: c.Limit, factor: factor, peeked: map[place]bool{}}
+		if !p.chooseHeads() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // which came just now
 			return taken, nil
 		}
-		taken, err = s.claimOnce(ctx, "take_turns", c, batch, p.parts(sign))
+		taken, err = s.claimOnce(ctx, "take_turns", c, batch, p.takeTurnsArgs(hash))
 		if err != nil || taken.planned {
 			return taken, err
 		}
 		if s.reach.learn(taken.rows > 0); taken.rows > 0 {
-			p.count(&taken)
+			p.recordTaken(&taken)
 			return taken, nil
 		}
 		if p.all {
@@ -90,7 +90,7 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 }
 
 // count remembers what a claim in one statement has shown. An owner who had less than its part has given all there was.
-func (p *planning) count(taken *claimed) {
+func (p *claimPlan) recordTaken(taken *claimResult) {
 	part, had := map[string]int{}, map[string]int{}
 	for i := range p.heads {
 		h := &p.heads[i]
@@ -101,24 +101,24 @@ func (p *planning) count(taken *claimed) {
 	}
 	for i := range p.heads {
 		if h := &p.heads[i]; len(h.Keys) == 0 && had[h.Lane.Owner] < part[h.Lane.Owner] {
-			p.empty = append(p.empty, p.spots[i]...)
+			p.empty = append(p.empty, p.headPlaces[i]...)
 		}
 	}
-	p.s.turns.pick(p.heads, p.waiting.valves, lane.Order{Jobs: taken.rows, Weights: p.weights})
-	p.s.lines.emptied(p.step, p.empty)
-	if p.s.lines.owners(p.waiting) > 1 {
-		p.s.detours.remember(p.scope)
+	p.s.turns.pick(p.heads, p.open.valves, lane.Order{Jobs: taken.rows, Weights: p.weights})
+	p.s.lines.removeEmpty(p.step, p.empty)
+	if p.s.lines.ownerCount(p.open) > 1 {
+		p.s.plannedScopes.add(p.scope)
 	}
 }
 
 // parts are the parameters of a claim in one statement: the owners with what they have had, and how far they are looked into: what each of
 // them would have if all had enough, and a little more.
-func (p *planning) parts(sign string) []any {
+func (p *claimPlan) takeTurnsArgs(hash string) []any {
 	plenty := make([]lane.Key, p.left)
 	for i := range p.heads {
 		p.heads[i].Keys = plenty
 	}
-	p.s.turns.preview(p.heads, p.waiting.valves, lane.Order{Jobs: p.left, Weights: p.weights})
+	p.s.turns.preview(p.heads, p.open.valves, lane.Order{Jobs: p.left, Weights: p.weights})
 	part, owners := map[string]int{}, map[string]int{}
 	most := 0
 	for _, h := range p.heads {
@@ -140,5 +140,5 @@ func (p *planning) parts(sign string) []any {
 		weight.float(w)
 	}
 	depth := min(p.left, most+most/4+1) + 1
-	return append(literals([]column{line, owner, had, weight}), depth, p.left, sign)
+	return append(arrayArgs([]column{line, owner, had, weight}), depth, p.left, hash)
 }

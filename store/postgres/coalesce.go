@@ -109,7 +109,7 @@ func (f *folder) write(calls []*call) {
 // refused reports whether the database answered, and did not like what it was given.
 func refused(err error) bool {
 	var refusal *pgconn.PgError
-	return errors.As(err, &refusal) && !passes(refusal, true)
+	return errors.As(err, &refusal) && !retryable(refusal, true)
 }
 
 // close refuses new calls and waits for those under way.

@@ -32,12 +32,12 @@ func (c *column) add(word string) {
 	c.text = append(c.text, word...)
 }
 
-func (c *column) null()              { c.add("NULL") }
-func (c *column) id(id holdfast.ID)  { c.add(id.String()) }
-func (c *column) bool(b bool)        { c.add(strconv.FormatBool(b)) }
-func (c *column) int(n int)          { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
-func (c *column) float(f float64)    { c.next(); c.text = strconv.AppendFloat(c.text, f, 'g', -1, 64) }
-func (c *column) quoted(text []byte) { c.quote(string(text)) }
+func (c *column) null()                  { c.add("NULL") }
+func (c *column) id(id holdfast.ID)      { c.add(id.String()) }
+func (c *column) bool(b bool)            { c.add(strconv.FormatBool(b)) }
+func (c *column) int(n int)              { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
+func (c *column) float(f float64)        { c.next(); c.text = strconv.AppendFloat(c.text, f, 'g', -1, 64) }
+func (c *column) quoteBytes(text []byte) { c.quote(string(text)) }
 
 func (c *column) quote(text string) {
 	c.next()
@@ -56,7 +56,7 @@ func (c *column) quote(text string) {
 }
 
 // some writes a text, or NULL when there is none.
-func (c *column) some(text string) {
+func (c *column) textOrNull(text string) {
 	if text == "" {
 		c.null()
 		return
@@ -86,7 +86,7 @@ func (c *column) micros(t time.Time) {
 }
 
 // span writes a duration in microseconds, or NULL for none.
-func (c *column) span(d time.Duration) {
+func (c *column) duration(d time.Duration) {
 	if d == 0 {
 		c.null()
 		return
@@ -129,7 +129,7 @@ func (l ids) Value() (driver.Value, error) {
 	return c.String(), nil
 }
 
-func texts(list []string) string {
+func textArray(list []string) string {
 	var c column
 	for _, text := range list {
 		c.quote(text)
@@ -137,10 +137,10 @@ func texts(list []string) string {
 	return c.String()
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(instant) }
+func timestamp(t time.Time) string { return t.UTC().Format(instant) }
 
 // clean drops what the database cannot store as text. It was scrubbed long before; this is the last line.
-func clean(text string) string {
+func cleanText(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
@@ -151,7 +151,7 @@ func cleanMap(context map[string]string) string {
 	}
 	cleaned := make(map[string]string, len(context))
 	for key, value := range context {
-		cleaned[clean(key)] = clean(value)
+		cleaned[cleanText(key)] = cleanText(value)
 	}
 	body, _ := json.Marshal(cleaned) // strings always marshal
 	return string(body)

@@ -43,7 +43,7 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 			pointers(entries), func(t *tuple, e *entry) { t.facts(e, now) }},
 		{"holdfast_ready (lane, priority, job)", ready, func(t *tuple, e *entry) { t.fields(3).int(e.lane).small(e.Priority).id(e.ID) }},
 		{"holdfast_later (due_at, job)", later, func(t *tuple, e *entry) { t.fields(2).time(e.due(now)).id(e.ID) }},
-		{"holdfast_later (due_at, job, hold)", waiting, func(t *tuple, e *entry) { t.fields(3).time(e.aside(now)).id(e.ID).text("") }},
+		{"holdfast_later (due_at, job, hold)", waiting, func(t *tuple, e *entry) { t.fields(3).time(e.waitingDueAt(now)).id(e.ID).text("") }},
 		{"holdfast_expiry (expire_at, job)", expiring, func(t *tuple, e *entry) { t.fields(2).time(e.expire(now)).id(e.ID) }},
 	} {
 		if err := copyTo(ctx, conn, part.into, len(part.rows), func(t *tuple, i int) { part.row(t, part.rows[i]) }); err != nil {
@@ -58,15 +58,15 @@ func copyTo(ctx context.Context, conn *pgx.Conn, into string, rows int, row func
 	if rows == 0 {
 		return nil
 	}
-	if hears, ok := conn.Config().Tracer.(tracer); ok { // the driver does not tell it
-		hears("copy to " + into)
+	if trace, ok := conn.Config().Tracer.(tracer); ok { // the driver does not tell it
+		trace("copy to " + into)
 	}
-	_, err := conn.PgConn().CopyFrom(ctx, &stream{rows: rows, row: row}, "COPY "+into+" FROM STDIN (FORMAT binary)")
+	_, err := conn.PgConn().CopyFrom(ctx, &copyReader{rows: rows, row: row}, "COPY "+into+" FROM STDIN (FORMAT binary)")
 	return err
 }
 
 // copy writes rows at once, before what is queued after it.
-func (p *pipe) copy(ctx context.Context, into string, rows int, row func(*tuple, int)) error {
+func (p *pipeline) copy(ctx context.Context, into string, rows int, row func(*tuple, int)) error {
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (e *entry) due(now time.Time) time.Time {
 }
 
 // aside is the due time of an entry that waits for others: its own, out of promotion's sight.
-func (e *entry) aside(now time.Time) time.Time {
+func (e *entry) waitingDueAt(now time.Time) time.Time {
 	due := e.due(now)
 	if due.IsZero() {
 		due = now
@@ -111,7 +111,7 @@ func (e *entry) expire(now time.Time) time.Time {
 }
 
 // A stream writes rows in COPY's binary form, a few at a time. Reading text would cost the database twice as much.
-type stream struct {
+type copyReader struct {
 	rows   int
 	row    func(*tuple, int)
 	next   int // row
@@ -121,7 +121,7 @@ type stream struct {
 	ended  bool
 }
 
-func (s *stream) Read(p []byte) (int, error) {
+func (s *copyReader) Read(p []byte) (int, error) {
 	if s.sent == len(s.buf) {
 		s.fill(len(p))
 	}
@@ -134,7 +134,7 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 // fill makes the next piece: the head, rows, the end, or nothing.
-func (s *stream) fill(room int) {
+func (s *copyReader) fill(room int) {
 	s.buf, s.sent = s.buf[:0], 0
 	if !s.headed {
 		s.headed, s.buf = true, append(s.buf, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
@@ -187,7 +187,7 @@ func (t *tuple) text(text string) *tuple {
 }
 
 // some writes a text, or NULL when there is none.
-func (t *tuple) some(text string) *tuple {
+func (t *tuple) textOrNull(text string) *tuple {
 	if text == "" {
 		return t.null()
 	}
@@ -207,7 +207,7 @@ func (t *tuple) time(at time.Time) *tuple {
 }
 
 // span writes a duration in microseconds, or NULL for none.
-func (t *tuple) span(d time.Duration) *tuple {
+func (t *tuple) duration(d time.Duration) *tuple {
 	if d == 0 {
 		return t.null()
 	}
@@ -242,13 +242,13 @@ func (t *tuple) member(m *member) *tuple {
 
 func (t *tuple) facts(e *entry, now time.Time) {
 	t.fields(19).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
-	t.time(now).time(e.due(now)).time(e.expire(now)).some(e.Owner).list(e.Tags)
-	t.some(e.UniqueKey).bool(e.UniqueDone).some(e.IdempotencyKey).some(e.Dependency).span(e.RetryWithin)
+	t.time(now).time(e.due(now)).time(e.expire(now)).textOrNull(e.Owner).list(e.Tags)
+	t.textOrNull(e.UniqueKey).bool(e.UniqueDone).textOrNull(e.IdempotencyKey).textOrNull(e.Dependency).duration(e.RetryWithin)
 	if e.Group.IsZero() {
 		t.null()
 	} else {
 		t.id(e.Group)
 	}
-	t.some(e.Trace)
+	t.textOrNull(e.Trace)
 	*t = append(*t.size(len(e.Args)), e.Args...)
 }

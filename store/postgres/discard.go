@@ -12,12 +12,12 @@ func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 	if err := rule.CheckDiscard(&i); err != nil {
 		return err
 	}
-	return s.intervene(ctx, "discard the job", i, func(_ context.Context, p *pipe, at *standing) error {
+	return s.intervene(ctx, "discard the job", i, func(_ context.Context, p *pipeline, at *lockedJob) error {
 		if err := rule.Discard(at.rule()); err != nil {
 			return err
 		}
-		p.Queue(s.sql["discard"], i.Job.String(), stamp(at.now))
-		s.record(p, at, "discard", i)
+		p.Queue(s.sql["discard"], i.Job.String(), timestamp(at.now))
+		s.recordEvent(p, at, "discard", i)
 		return nil
 	})
 }

@@ -22,11 +22,11 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 	if err != nil {
 		return holdfast.Job{}, err
 	}
-	var back returned
-	err = s.intervene(ctx, "edit the job", e.Intervention, func(ctx context.Context, p *pipe, at *standing) error {
-		back = returned{}
-		shown := s.Inspector.On(inside{p, at.now})
-		if err := s.edit(ctx, editing{p, at, shown, &back}, &e, lane); err != nil {
+	var back readyPlaces
+	err = s.intervene(ctx, "edit the job", e.Intervention, func(ctx context.Context, p *pipeline, at *lockedJob) error {
+		back = readyPlaces{}
+		shown := s.Inspector.On(txQuerier{p, at.now})
+		if err := s.edit(ctx, editCall{p, at, shown, &back}, &e, lane); err != nil {
 			return err
 		}
 		if err := p.flush(ctx); err != nil {
@@ -50,7 +50,7 @@ func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err 
 	}
 	to := entry{Draft: &holdfast.Draft{Queue: *e.Queue}}
 	there := false
-	err = s.ask(ctx, "edit the job", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "edit the job", true, func(ctx context.Context) error {
 		rows, err := s.work.Query(ctx, s.sql["edit_lane"], e.Job.String())
 		if err != nil {
 			return err
@@ -67,22 +67,22 @@ func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err 
 }
 
 // An editing is one edit under way: the job where it stands, locked, and where it waits in the end.
-type editing struct {
-	p     *pipe
-	at    *standing
+type editCall struct {
+	p     *pipeline
+	at    *lockedJob
 	shown *inspect.Inspector
-	back  *returned
+	back  *readyPlaces
 }
 
 // edit looks at the job, and queues all that becomes of it.
-func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *int32) error {
+func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *int32) error {
 	now, err := in.shown.Job(ctx, e.Job)
 	if err != nil {
 		return err
 	}
 	var args string
 	var aside bool
-	in.p.one(s.sql["read_edit_state"], []any{e.Job.String()}, &args, &aside)
+	in.p.queueRow(s.sql["read_edit_state"], []any{e.Job.String()}, &args, &aside)
 	if err := in.p.flush(ctx); err != nil {
 		return err
 	}
@@ -102,12 +102,12 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 		patched = &text
 	}
 	if len(revised.Tags) > 0 {
-		text := texts(revised.Tags)
+		text := textArray(revised.Tags)
 		tags = &text
 	}
 	in.p.Queue(s.sql["edit_job"], e.Job.String(), patched, revised.Queue, lane, revised.Priority, tags, revised.MaxAttempts)
 	if in.at.place != inFinished { // a dead letter waits nowhere: whoever sends it round again does so by its new facts
-		s.restand(in, now, e, aside)
+		s.queueReturn(in, now, e, aside)
 	}
 	i := e.Intervention
 	i.Reason = revised.Reason
@@ -117,7 +117,7 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 
 // restand queues the way to where the job waits by its new facts. What was set aside behind a held tag is claimable again: the next claim
 // sees whether its tags are held now.
-func (s *Store) restand(in editing, now holdfast.Job, e *holdfast.Edit, aside bool) {
+func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, aside bool) {
 	due, m := now.DueAt, &in.at.member
 	ready := in.at.place == inReady || aside
 	if e.Delay != nil {
@@ -125,7 +125,7 @@ func (s *Store) restand(in editing, now holdfast.Job, e *holdfast.Edit, aside bo
 		ready = !due.After(in.at.now)
 		var run *string
 		if !ready {
-			text := stamp(due)
+			text := timestamp(due)
 			run = &text
 		}
 		if m.token == 0 {
@@ -135,36 +135,36 @@ func (s *Store) restand(in editing, now holdfast.Job, e *holdfast.Edit, aside bo
 			due = now.CreatedAt
 		}
 	}
-	var n narrow
+	var n moveRows
 	n.add(m)
 	if !ready || in.at.waits {
-		in.p.Queue(s.sql["edit_later"], append([]any{stamp(due), in.at.waits}, n.args()...)...)
+		in.p.Queue(s.sql["edit_later"], append([]any{timestamp(due), in.at.waits}, n.args()...)...)
 		return
 	}
 	var since *string // none: it never waited
 	if !due.Equal(now.CreatedAt) {
-		text := stamp(due)
+		text := timestamp(due)
 		since = &text
 	}
 	var queue string
 	var spot place
-	in.p.each(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &spot.lane, &spot.priority}, func() error {
+	in.p.queueRows(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &spot.lane, &spot.priority}, func() error {
 		in.back.add(queue, spot)
 		return nil
 	})
 }
 
 // inside lends a transaction to the inspector.
-type inside struct {
-	p   *pipe
+type txQuerier struct {
+	p   *pipeline
 	now time.Time
 }
 
 // Now is what the clock said when the transaction looked.
-func (q inside) Now(context.Context) (time.Time, error) { return q.now.UTC(), nil }
+func (q txQuerier) Now(context.Context) (time.Time, error) { return q.now.UTC(), nil }
 
 // Query runs one statement on what the transaction sees.
-func (q inside) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+func (q txQuerier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
 	arguments := make([]any, len(args))
 	for i, arg := range args {
 		if id, ok := arg.(holdfast.ID); ok {

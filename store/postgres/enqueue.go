@@ -14,7 +14,7 @@ import (
 )
 
 // bulk is how many drafts it takes for COPY to be worth its extra words.
-const bulk = 100
+const copyThreshold = 100
 
 // An entry is a draft on its way in.
 type entry struct {
@@ -26,14 +26,14 @@ type entry struct {
 func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "" }
 
 // refusable reports whether what the store holds may stand against the entry, apart from its id.
-func (e *entry) refusable() bool { return e.keyed() || !e.Group.IsZero() }
+func (e *entry) mayConflict() bool { return e.keyed() || !e.Group.IsZero() }
 
 // Enqueue makes the drafts durable, all or none. Calls without keys that arrive together share one commit.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
 	}
-	ctx, cancel := within(ctx, deadline+time.Duration(len(drafts))*time.Millisecond)
+	ctx, cancel := withDeadline(ctx, defaultDeadline+time.Duration(len(drafts))*time.Millisecond)
 	defer cancel()
 	entries, err := s.prepare(ctx, drafts, rule.Drafts)
 	if err != nil {
@@ -47,11 +47,11 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		receipts[i].ID = entries[i].ID
 	}
 	switch {
-	case slices.ContainsFunc(entries, func(e entry) bool { return e.refusable() }): // a sealed group refuses its own call, and no other's
+	case slices.ContainsFunc(entries, func(e entry) bool { return e.mayConflict() }): // a sealed group refuses its own call, and no other's
 		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
-			s.arrived(entries) // a twin among them is a false alarm at worst
+			s.announceEnqueued(entries) // a twin among them is a false alarm at worst
 		}
-	case len(entries) >= bulk:
+	case len(entries) >= copyThreshold:
 		err = s.insert(ctx, entries)
 	default:
 		err = s.folds.submit(ctx, entries)
@@ -115,8 +115,8 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 		owners.quote(p.owner)
 		dependencies.quote(p.dependency)
 	}
-	names := literals([]column{queues, kinds, owners, dependencies})
-	return s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+	names := arrayArgs([]column{queues, kinds, owners, dependencies})
+	return s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
 		if _, err := s.work.Exec(ctx, s.sql["lane_make"], names...); err != nil {
 			return err
 		}
@@ -135,9 +135,9 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 }
 
 // arrived makes sure that entries which just became durable are noticed.
-func (s *Store) arrived(entries []entry) {
+func (s *Store) announceEnqueued(entries []entry) {
 	s.marks.lower(slices.MinFunc(entries, func(a, b entry) int { return bytes.Compare(a.ID[:], b.ID[:]) }).ID)
-	s.lines.arrived(entries)
+	s.lines.addEntries(entries)
 	s.wake(queuesOf(entries), false)
 }
 
@@ -145,50 +145,50 @@ func (s *Store) arrived(entries []entry) {
 // before it writes again: the ids were made here, so nobody else can have written them.
 func (s *Store) insert(ctx context.Context, entries []entry) error {
 	lost := false
-	err := s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
 		if lost {
-			if landed, err := s.landed(ctx, entries); err != nil || landed {
+			if committed, err := s.committed(ctx, entries); err != nil || committed {
 				return err
 			}
 		}
 		err := s.write(ctx, entries)
-		if lost && twice(err) { // the first try was still on its way
-			if landed, err := s.landed(ctx, entries); err != nil || landed {
+		if lost && isDuplicate(err) { // the first try was still on its way
+			if committed, err := s.committed(ctx, entries); err != nil || committed {
 				return err
 			}
 		}
-		lost = lost || err != nil && unsure(err)
-		return s.collided(ctx, native{s.work}, entries, err)
+		lost = lost || err != nil && mayHaveCommitted(err)
+		return s.explainDuplicate(ctx, pgxSession{s.work}, entries, err)
 	})
 	if err == nil {
-		s.arrived(entries)
+		s.announceEnqueued(entries)
 	}
 	return err
 }
 
 func (s *Store) write(ctx context.Context, entries []entry) error {
-	if len(entries) < bulk {
-		name, args := columns(entries)
+	if len(entries) < copyThreshold {
+		name, args := enqueueArgs(entries)
 		_, err := s.work.Exec(ctx, s.sql[name], args...)
 		return err
 	}
-	return s.converse(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
+	return s.runTx(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
 }
 
 // twice reports whether the database refused a row because there is one like it.
-func twice(err error) bool {
+func isDuplicate(err error) bool {
 	var refusal interface{ SQLState() string } // of whatever driver the caller's transaction has
 	return errors.As(err, &refusal) && refusal.SQLState() == "23505"
 }
 
 // landed reports whether entries are already there, to the letter.
-func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
+func (s *Store) committed(ctx context.Context, entries []entry) (bool, error) {
 	var id, kind, queue, args column
 	for _, e := range entries {
 		id.id(e.ID)
 		kind.quote(e.Kind)
 		queue.quote(e.Queue)
-		args.quoted(e.Args)
+		args.quoteBytes(e.Args)
 	}
 	var n int
 	err := s.work.QueryRow(ctx, s.sql["count_committed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
@@ -196,7 +196,7 @@ func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
 }
 
 // columns are the name of the statement that writes entries, and its parameters.
-func columns(entries []entry) (string, []any) {
+func enqueueArgs(entries []entry) (string, []any) {
 	var c [21]column
 	plain := true
 	for i := range entries {
@@ -208,29 +208,29 @@ func columns(entries []entry) (string, []any) {
 		c[3].quote(e.Queue)
 		c[4].int(int(e.Priority))
 		c[5].int(e.MaxAttempts)
-		c[6].some(e.Owner)
+		c[6].textOrNull(e.Owner)
 		if len(e.Tags) == 0 {
 			c[7].null()
 		} else {
-			c[7].quote(texts(e.Tags))
+			c[7].quote(textArray(e.Tags))
 		}
-		c[8].quoted(e.Args)
-		c[9].some(e.Trace)
+		c[8].quoteBytes(e.Args)
+		c[9].textOrNull(e.Trace)
 	}
 	if plain {
-		return "enqueue_plain", literals(c[:10])
+		return "enqueue_plain", arrayArgs(c[:10])
 	}
 	for i := range entries {
 		e := &entries[i]
 		c[10].time(e.RunAt)
-		c[11].span(e.Delay)
+		c[11].duration(e.Delay)
 		c[12].time(e.ExpireAt)
-		c[13].span(e.ExpireIn)
-		c[14].some(e.UniqueKey)
+		c[13].duration(e.ExpireIn)
+		c[14].textOrNull(e.UniqueKey)
 		c[15].bool(e.UniqueDone)
-		c[16].some(e.IdempotencyKey)
-		c[17].some(e.Dependency)
-		c[18].span(e.RetryWithin)
+		c[16].textOrNull(e.IdempotencyKey)
+		c[17].textOrNull(e.Dependency)
+		c[18].duration(e.RetryWithin)
 		if e.Group.IsZero() {
 			c[19].null()
 		} else {
@@ -238,10 +238,10 @@ func columns(entries []entry) (string, []any) {
 		}
 		c[20].bool(len(e.After) > 0)
 	}
-	return "enqueue", literals(c[:])
+	return "enqueue", arrayArgs(c[:])
 }
 
-func literals(c []column) []any {
+func arrayArgs(c []column) []any {
 	list := make([]any, len(c))
 	for i := range c {
 		list[i] = c[i].String()

@@ -20,7 +20,7 @@ type session interface {
 }
 
 // errLanded says that a try whose answer was lost has taken effect after all.
-var errLanded = errors.New("the first try has landed")
+var errAlreadyCommitted = errors.New("the first try has landed")
 
 // insertKeyed writes entries some of which have keys, in a transaction of their own. When an answer is lost, a later try
 // meets what the first has written, as soon as that is there: under keys of its own, or under its ids.
@@ -28,20 +28,20 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 	var receipts []holdfast.Receipt
 	var fresh []entry
 	lost := false
-	err := s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
 		if lost {
-			if landed, err := s.landed(ctx, fresh); err != nil || landed {
+			if committed, err := s.committed(ctx, fresh); err != nil || committed {
 				return err
 			}
 		}
 		answers, writes, err := s.tryKeyed(ctx, entries, fresh)
-		if lost && (twice(err) || errors.Is(err, errLanded)) {
-			if landed, err := s.landed(ctx, fresh); err != nil || landed {
+		if lost && (isDuplicate(err) || errors.Is(err, errAlreadyCommitted)) {
+			if committed, err := s.committed(ctx, fresh); err != nil || committed {
 				return err
 			}
 		}
-		if err != nil && !unsure(err) {
-			return s.collided(ctx, native{s.work}, writes, err)
+		if err != nil && !mayHaveCommitted(err) {
+			return s.explainDuplicate(ctx, pgxSession{s.work}, writes, err)
 		}
 		receipts, fresh = answers, writes
 		lost = err != nil && len(fresh) > 0
@@ -52,57 +52,57 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 
 // tryKeyed is one try. The entries that an earlier try has written, perhaps, are not mistaken for twins.
 func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
-	err = s.converse(ctx, func(tx pgx.Tx) error {
+	err = s.runTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.sql["configure_planner"]); err != nil {
 			return err
 		}
-		if receipts, fresh, err = s.admit(ctx, native{tx}, entries, false); err != nil {
+		if receipts, fresh, err = s.admit(ctx, pgxSession{tx}, entries, false); err != nil {
 			return err
 		}
 		for _, e := range earlier {
 			if slices.Contains(receipts, holdfast.Receipt{ID: e.ID, Existing: true}) && !slices.ContainsFunc(fresh, func(f entry) bool { return f.ID == e.ID }) {
-				return errLanded
+				return errAlreadyCommitted
 			}
 		}
-		return s.add(ctx, native{tx}, tx.Conn(), fresh)
+		return s.writeEntries(ctx, pgxSession{tx}, tx.Conn(), fresh)
 	})
 	return receipts, fresh, err
 }
 
 // add writes entries that are admitted, in bulk where there is a connection for it: into their groups, and behind those for which they wait.
-func (s *Store) add(ctx context.Context, q session, conn *pgx.Conn, fresh []entry) error {
-	if err := s.join(ctx, q, fresh); err != nil {
+func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fresh []entry) error {
+	if err := s.joinGroups(ctx, q, fresh); err != nil {
 		return err
 	}
-	if len(fresh) >= bulk && conn != nil {
+	if len(fresh) >= copyThreshold && conn != nil {
 		if err := s.copyIn(ctx, conn, fresh); err != nil {
 			return err
 		}
-		return s.wait(ctx, q, fresh)
+		return s.writeAfter(ctx, q, fresh)
 	}
-	for chunk := range slices.Chunk(fresh, guestMax) {
-		name, args := columns(chunk)
+	for chunk := range slices.Chunk(fresh, maxDraftsPerStatement) {
+		name, args := enqueueArgs(chunk)
 		if err := q.exec(ctx, s.sql[name], args...); err != nil {
 			return err
 		}
 	}
-	return s.wait(ctx, q, fresh)
+	return s.writeAfter(ctx, q, fresh)
 }
 
 // An admission decides which entries are new and which meet a twin.
 type admission struct {
-	s        *Store
-	q        session
-	entries  []entry
-	receipts []holdfast.Receipt
-	follows  map[int]int // an entry whose idempotency key an earlier entry of this call brought
-	differs  []int       // entries whose idempotency key was used for another draft
+	s           *Store
+	q           session
+	entries     []entry
+	receipts    []holdfast.Receipt
+	duplicateOf map[int]int // an entry whose idempotency key an earlier entry of this call brought
+	conflicting []int       // entries whose idempotency key was used for another draft
 }
 
 // admit takes the keys of the entries. The answer names the entries that have to be written. Leniently, a draft whose idempotency key was
 // used for another is left out like one that was there before.
 func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient bool) ([]holdfast.Receipt, []entry, error) {
-	a := &admission{s: s, q: q, entries: entries, receipts: make([]holdfast.Receipt, len(entries)), follows: map[int]int{}}
+	a := &admission{s: s, q: q, entries: entries, receipts: make([]holdfast.Receipt, len(entries)), duplicateOf: map[int]int{}}
 	for i := range entries {
 		a.receipts[i].ID = entries[i].ID
 	}
@@ -114,30 +114,30 @@ func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient b
 	}
 	var fresh []entry
 	for i := range entries {
-		if first, ok := a.follows[i]; ok {
+		if first, ok := a.duplicateOf[i]; ok {
 			a.receipts[i] = holdfast.Receipt{ID: a.receipts[first].ID, Existing: true}
 		}
-		if slices.Contains(a.differs, i) && !lenient {
+		if slices.Contains(a.conflicting, i) && !lenient {
 			return nil, nil, a.refuse(ctx, i, fresh)
 		}
 		if !a.receipts[i].Existing {
 			fresh = append(fresh, entries[i])
 		}
 	}
-	return a.receipts, behind(entries, a.receipts, fresh), nil
+	return a.receipts, retargetAfter(entries, a.receipts, fresh), nil
 }
 
 // refuse names what stands against the call: the used key of entry i, unless the id of an entry before it is taken, because
 // the first trouble is the one to tell.
 func (a *admission) refuse(ctx context.Context, i int, before []entry) error {
-	if err := a.s.firstTaken(ctx, a.q, before); err != nil {
+	if err := a.s.checkIDsFree(ctx, a.q, before); err != nil {
 		return err
 	}
 	return rule.KeyUsed(a.entries[i].IdempotencyKey, a.receipts[i].ID)
 }
 
 // firstTaken refuses the first entry whose id is another job's.
-func (s *Store) firstTaken(ctx context.Context, q session, entries []entry) error {
+func (s *Store) checkIDsFree(ctx context.Context, q session, entries []entry) error {
 	var given []holdfast.ID
 	there := map[holdfast.ID]bool{}
 	for _, e := range entries {
@@ -167,11 +167,11 @@ func (s *Store) firstTaken(ctx context.Context, q session, entries []entry) erro
 }
 
 // collided tells the database's refusal of an id that is taken in our words. Any of the tables may be the first to refuse it.
-func (s *Store) collided(ctx context.Context, q session, entries []entry, err error) error {
-	if !twice(err) {
+func (s *Store) explainDuplicate(ctx context.Context, q session, entries []entry, err error) error {
+	if !isDuplicate(err) {
 		return err
 	}
-	if known := s.firstTaken(ctx, q, entries); known != nil {
+	if known := s.checkIDsFree(ctx, q, entries); known != nil {
 		return known
 	}
 	return err
@@ -195,15 +195,15 @@ func (a *admission) idempotency(ctx context.Context) error {
 			first[k] = i
 			continue
 		}
-		a.follows[i] = before
+		a.duplicateOf[i] = before
 		if digests[before] != digests[i] {
-			a.differs = append(a.differs, i)
+			a.conflicting = append(a.conflicting, i)
 		}
 	}
 	return a.take(ctx, "idempotency", first, digests, func(i int, digest string, job holdfast.ID) {
 		a.receipts[i] = holdfast.Receipt{ID: job, Existing: true}
 		if digest != digests[i] {
-			a.differs = append(a.differs, i)
+			a.conflicting = append(a.conflicting, i)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func (a *admission) idempotency(ctx context.Context) error {
 func (a *admission) unique(ctx context.Context) error {
 	first, twins := map[key]int{}, map[int]int{}
 	for i, e := range a.entries {
-		if _, follows := a.follows[i]; follows || a.receipts[i].Existing || e.UniqueKey == "" {
+		if _, duplicateOf := a.duplicateOf[i]; duplicateOf || a.receipts[i].Existing || e.UniqueKey == "" {
 			continue
 		}
 		k := key{e.Owner, e.Kind, e.UniqueKey}
@@ -314,14 +314,14 @@ func (a *admission) keyColumns(table string, want map[key]int, digests map[int]s
 }
 
 // enqueueIn writes entries inside a transaction of the store's own, and answers with those that were new.
-func (s *Store) enqueueIn(ctx context.Context, p *pipe, entries []entry) ([]entry, error) {
+func (s *Store) enqueueIn(ctx context.Context, p *pipeline, entries []entry) ([]entry, error) {
 	if err := p.flush(ctx); err != nil {
 		return nil, err
 	}
-	q := native{p.conn}
+	q := pgxSession{p.conn}
 	_, fresh, err := s.admit(ctx, q, entries, true)
 	if err != nil || len(fresh) == 0 {
 		return nil, err
 	}
-	return fresh, s.add(ctx, q, p.conn.Conn(), fresh)
+	return fresh, s.writeEntries(ctx, q, p.conn.Conn(), fresh)
 }

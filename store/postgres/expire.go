@@ -12,13 +12,13 @@ func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease,
 		return nil, err
 	}
 	var leases []holdfast.Lease
-	err := s.ask(ctx, "expire", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "expire", true, func(ctx context.Context) error {
 		batch := holdfast.NewID()
-		return s.transact(ctx, s.work, func(p *pipe) (err error) {
-			p.Queue(s.sql["expiry_sweep"], atMost(c.Limit))
+		return s.transact(ctx, s.work, func(p *pipeline) (err error) {
+			p.Queue(s.sql["expiry_sweep"], clampLimit(c.Limit))
 			var n int
-			p.one(s.sql["expire"], []any{atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease)}, &n)
-			leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
+			p.queueRow(s.sql["expire"], []any{clampLimit(c.Limit), batch.String(), c.Worker, micros(c.Lease)}, &n)
+			leases, err = s.readBatches(ctx, p, []holdfast.ID{batch})
 			return err
 		})
 	})

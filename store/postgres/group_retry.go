@@ -14,21 +14,21 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int,
 	if err := i.Check(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := within(ctx, manyDeadline)
+	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
-	var back returned
+	var back readyPlaces
 	var jobs []holdfast.ID
-	err = s.ask(ctx, "retry the group", false, func(ctx context.Context) error {
-		back = returned{}
-		return s.transact(ctx, s.work, func(p *pipe) error {
+	err = s.withRetries(ctx, "retry the group", false, func(ctx context.Context) error {
+		back = readyPlaces{}
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			r := &groupRetry{s: s, p: p, i: i}
-			if err := r.look(ctx); err != nil {
+			if err := r.lockAndRead(ctx); err != nil {
 				return err
 			}
-			if err := r.retake(ctx); err != nil {
+			if err := r.retakeKeys(ctx); err != nil {
 				return err
 			}
-			if len(r.broken) == 0 {
+			if len(r.failed) == 0 {
 				return rule.NothingToRetry(i.Group, r.expired, r.keyed)
 			}
 			jobs = r.jobs()
@@ -46,37 +46,37 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int,
 // A groupRetry is one call of RetryGroup under way.
 type groupRetry struct {
 	s      *Store
-	p      *pipe
+	p      *pipeline
 	i      holdfast.Intervention
 	now    time.Time
-	broken []*brokenMember
+	failed []*failedMember
 
 	expired, keyed int // members that stay as they are: past their expiry, or another job holds their unique key
 }
 
 // A brokenMember failed, or follows one that did.
-type brokenMember struct {
+type failedMember struct {
 	member
 	key
 	follows bool
 }
 
 // look finds the members and locks how they ended. One that could not start in time any more stays as it is.
-func (r *groupRetry) look(ctx context.Context) error {
+func (r *groupRetry) lockAndRead(ctx context.Context) error {
 	owner, there := "", false
-	r.p.each(r.s.sql["group_owner"], []any{r.i.Group.String()}, []any{&owner}, func() error { there = true; return nil })
-	var b brokenMember
+	r.p.queueRows(r.s.sql["group_owner"], []any{r.i.Group.String()}, []any{&owner}, func() error { there = true; return nil })
+	var b failedMember
 	var late bool
 	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.follows, &b.owner, &b.kind, &b.key.key, &late}
-	r.p.each(r.s.sql["find_failed_members"], []any{r.i.Group.String()}, into, func() error {
+	r.p.queueRows(r.s.sql["find_failed_members"], []any{r.i.Group.String()}, into, func() error {
 		if one := b; late {
 			r.expired++
 		} else {
-			r.broken = append(r.broken, &one)
+			r.failed = append(r.failed, &one)
 		}
 		return nil
 	})
-	r.p.one(r.s.sql["now"], nil, &r.now)
+	r.p.queueRow(r.s.sql["now"], nil, &r.now)
 	if err := r.p.flush(ctx); err != nil {
 		return err
 	}
@@ -87,9 +87,9 @@ func (r *groupRetry) look(ctx context.Context) error {
 }
 
 // retake takes the unique keys again. Who does not get its own stays where it is.
-func (r *groupRetry) retake(ctx context.Context) error {
+func (r *groupRetry) retakeKeys(ctx context.Context) error {
 	var owner, kind, name, job column
-	for _, b := range r.broken {
+	for _, b := range r.failed {
 		if b.key.key != "" {
 			owner.quote(b.owner)
 			kind.quote(b.kind)
@@ -103,36 +103,36 @@ func (r *groupRetry) retake(ctx context.Context) error {
 	var k key
 	var text string
 	holders := map[key]string{}
-	names := literals([]column{owner, kind, name})
+	names := arrayArgs([]column{owner, kind, name})
 	r.p.Queue(r.s.sql["unique_take"], append(names[:3:3], job.String())...)
-	r.p.each(r.s.sql["unique_find"], names, append(k.fields("unique"), &text), func() error { holders[k] = text; return nil })
+	r.p.queueRows(r.s.sql["unique_find"], names, append(k.fields("unique"), &text), func() error { holders[k] = text; return nil })
 	if err := r.p.flush(ctx); err != nil {
 		return err
 	}
-	var mine []*brokenMember
-	for _, b := range r.broken {
+	var mine []*failedMember
+	for _, b := range r.failed {
 		if b.key.key == "" || holders[b.key] == b.job.String() {
 			mine = append(mine, b)
 		} else {
 			r.keyed++
 		}
 	}
-	r.broken = mine
+	r.failed = mine
 	return nil
 }
 
 func (r *groupRetry) jobs() []holdfast.ID {
-	jobs := make([]holdfast.ID, len(r.broken))
-	for i, b := range r.broken {
+	jobs := make([]holdfast.ID, len(r.failed))
+	for i, b := range r.failed {
 		jobs[i] = b.job
 	}
 	return jobs
 }
 
 // write moves the members, opens the groups, and tells it.
-func (r *groupRetry) write(ctx context.Context, back *returned) error {
-	var all, ready, waiting narrow
-	for _, b := range r.broken {
+func (r *groupRetry) write(ctx context.Context, back *readyPlaces) error {
+	var all, ready, waiting moveRows
+	for _, b := range r.failed {
 		b.generation++
 		all.add(&b.member)
 		if b.follows {
@@ -141,7 +141,7 @@ func (r *groupRetry) write(ctx context.Context, back *returned) error {
 			ready.add(&b.member)
 		}
 	}
-	p, sql, now := r.p, r.s.sql, stamp(r.now)
+	p, sql, now := r.p, r.s.sql, timestamp(r.now)
 	p.Queue(sql["delete_finished_jobs"], all.job)
 	if len(ready.job) > 0 {
 		ready.queue(p, sql["ready_add gently"], now, back)
@@ -159,10 +159,10 @@ func (r *groupRetry) write(ctx context.Context, back *returned) error {
 	var state string
 	var ending bool
 	var generation int
-	p.one(sql["lock_group"], []any{r.i.Group.String()}, &owner, &state, &ending, &generation)
+	p.queueRow(sql["lock_group"], []any{r.i.Group.String()}, &owner, &state, &ending, &generation)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	r.s.tell(p.Batch, groupEvent("manual retry", r.i, generation), r.now)
+	r.s.queueEvent(p.Batch, groupEvent("manual retry", r.i, generation), r.now)
 	return nil
 }

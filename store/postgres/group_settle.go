@@ -23,16 +23,16 @@ type groupRow struct {
 	sealed, settled bool
 	attend          bool
 	live            holdfast.ID // every member with a higher id has ended
-	left            bool        // it is to end, and not all of it has heard
-	inside          bool        // a group inside it has not settled
-	unreadable      error       // its continuations are damaged
+	endPending      bool        // it is to end, and not all of it has heard
+	hasOpenChild    bool        // a group inside it has not settled
+	thenErr         error       // its continuations are damaged
 }
 
 // highest is above every id, and nobody below the one that is zero.
-var highest = holdfast.ID(bytes.Repeat([]byte{0xff}, 16))
+var maxID = holdfast.ID(bytes.Repeat([]byte{0xff}, 16))
 
 func scanGroup(rows pgx.Rows) (*groupRow, error) {
-	g := &groupRow{live: highest}
+	g := &groupRow{live: maxID}
 	var parent, live pgtype.UUID
 	var then *string
 	err := rows.Scan((*[16]byte)(&g.ID), &g.Name, &g.Owner, &parent, &g.Quorum, &then, &g.ending, &g.Generation, &g.sealed, &g.settled, &g.attend, &live)
@@ -45,14 +45,14 @@ func scanGroup(rows pgx.Rows) (*groupRow, error) {
 	}
 	if then != nil {
 		if json.Unmarshal([]byte(*then), &g.Then) != nil {
-			g.Then, g.unreadable = nil, rule.ErrThenUnreadable
+			g.Then, g.thenErr = nil, rule.ErrThenUnreadable
 		}
 	}
 	return g, err
 }
 
 // judge ends what is to end, and settles the groups of which no member is live.
-func (c *concluding) judge(ctx context.Context) error {
+func (c *concludeStep) settleGroups(ctx context.Context) error {
 	var all []*groupRow
 	for _, id := range slices.SortedFunc(maps.Keys(c.groups), func(a, b holdfast.ID) int { return bytes.Compare(b[:], a[:]) }) {
 		all = append(all, c.groups[id])
@@ -61,58 +61,58 @@ func (c *concluding) judge(ctx context.Context) error {
 		if g.ending == "" || g.settled {
 			continue
 		}
-		if err := c.end(ctx, g); err != nil {
+		if err := c.cancelMembers(ctx, g); err != nil {
 			return err
 		}
 	}
 	if err := c.findLive(ctx, all); err != nil {
 		return err
 	}
-	var over []*groupRow
+	var done []*groupRow
 	for _, g := range all {
-		if g.sealed && !g.settled && !g.inside && g.live.IsZero() {
-			over = append(over, g)
+		if g.sealed && !g.settled && !g.hasOpenChild && g.live.IsZero() {
+			done = append(done, g)
 		} else {
-			c.seen(g)
+			c.saveCheck(g)
 		}
 	}
-	if len(over) == 0 {
+	if len(done) == 0 {
 		return nil
 	}
-	return c.settle(ctx, over)
+	return c.settle(ctx, done)
 }
 
 // end cancels the next members of a group that is to end: those that wait at once, those at work when they have answered.
-func (c *concluding) end(ctx context.Context, g *groupRow) error {
-	p, sql, now := c.p, c.s.sql, stamp(c.now)
+func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
+	p, sql, now := c.p, c.s.sql, timestamp(c.now)
 	reason := rule.EndedWith(holdfast.GroupState(g.ending))
 	var rest []holdfast.ID
 	var id [16]byte
-	p.each(sql["find_uncancelled_members"], []any{g.ID.String(), g.live.String(), c.limit}, []any{&id}, func() error { rest = append(rest, id); return nil })
+	p.queueRows(sql["find_uncancelled_members"], []any{g.ID.String(), g.live.String(), c.limit}, []any{&id}, func() error { rest = append(rest, id); return nil })
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
 	if len(rest) > 0 {
-		p.Queue(sql["group_cancel_queued"], now, ids(rest), reason).Exec(func(tag pgconn.CommandTag) error { c.did += int(tag.RowsAffected()); return nil })
+		p.Queue(sql["group_cancel_queued"], now, ids(rest), reason).Exec(func(tag pgconn.CommandTag) error { c.changes += int(tag.RowsAffected()); return nil })
 		p.Queue(sql["group_cancel_leased"], now, ids(rest), reason).Exec(func(tag pgconn.CommandTag) error {
-			c.did += int(tag.RowsAffected())
-			c.asked = c.asked || tag.RowsAffected() > 0
+			c.changes += int(tag.RowsAffected())
+			c.cancelRequested = c.cancelRequested || tag.RowsAffected() > 0
 			return nil
 		})
 	}
-	p.each(sql["end_child_groups"], []any{g.ID.String(), g.ending, now, c.limit}, []any{&id}, func() error {
-		c.did++
-		if inside := c.groups[id]; inside != nil { // looked at in this very step, and it is to be looked at again
-			inside.ending, inside.sealed, inside.left = g.ending, true, true
+	p.queueRows(sql["end_child_groups"], []any{g.ID.String(), g.ending, now, c.limit}, []any{&id}, func() error {
+		c.changes++
+		if child := c.groups[id]; child != nil { // looked at in this very step, and it is to be looked at again
+			child.ending, child.sealed, child.endPending = g.ending, true, true
 		}
 		return nil
 	})
-	p.one(sql["check_group_end"], []any{g.ID.String(), g.live.String()}, &g.left)
+	p.queueRow(sql["check_group_end"], []any{g.ID.String(), g.live.String()}, &g.endPending)
 	return p.flush(ctx)
 }
 
 // findLive looks in each sealed group for a member that has not ended, from where one was found the last time downwards.
-func (c *concluding) findLive(ctx context.Context, all []*groupRow) error {
+func (c *concludeStep) findLive(ctx context.Context, all []*groupRow) error {
 	var id, from column
 	for _, g := range all {
 		if g.sealed && !g.settled {
@@ -125,10 +125,10 @@ func (c *concluding) findLive(ctx context.Context, all []*groupRow) error {
 	}
 	var group [16]byte
 	var live pgtype.UUID
-	var inside bool
-	c.p.each(c.s.sql["find_live_members"], []any{id.String(), from.String()}, []any{&group, &live, &inside}, func() error {
+	var hasOpenChild bool
+	c.p.queueRows(c.s.sql["find_live_members"], []any{id.String(), from.String()}, []any{&group, &live, &hasOpenChild}, func() error {
 		g := c.groups[group]
-		g.live, g.inside = live.Bytes, inside
+		g.live, g.hasOpenChild = live.Bytes, hasOpenChild
 		if !live.Valid {
 			g.live = holdfast.ID{}
 		}
@@ -138,27 +138,27 @@ func (c *concluding) findLive(ctx context.Context, all []*groupRow) error {
 }
 
 // seen keeps what was learned of a group that goes on.
-func (c *concluding) seen(g *groupRow) {
+func (c *concludeStep) saveCheck(g *groupRow) {
 	var live any
 	if g.sealed && !g.settled {
 		live = g.live.String()
 	}
-	attend := !g.settled && (g.left || g.attend && (c.full || !slices.Contains(c.attended, g.ID)))
+	attend := !g.settled && (g.endPending || g.attend && (c.moreWaiters || !slices.Contains(c.flagged, g.ID)))
 	if g.attend && !attend {
-		c.did++
+		c.changes++
 	}
 	c.p.Queue(c.s.sql["save_group_check"], g.ID.String(), live, attend)
 }
 
 // settle gives groups their outcome, counted from the members themselves, with the jobs that continue it.
-func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
+func (c *concludeStep) settle(ctx context.Context, done []*groupRow) error {
 	var group [16]byte
 	var complete, failed, cancelled int
 	var which []holdfast.ID
-	for _, g := range over {
+	for _, g := range done {
 		which = append(which, g.ID)
 	}
-	c.p.each(c.s.sql["group_count"], []any{ids(which)}, []any{&group, &complete, &failed, &cancelled}, func() error {
+	c.p.queueRows(c.s.sql["group_count"], []any{ids(which)}, []any{&group, &complete, &failed, &cancelled}, func() error {
 		c.groups[group].Members = holdfast.Members{Total: complete + failed + cancelled, Complete: complete, Failed: failed, Cancelled: cancelled}
 		return nil
 	})
@@ -166,22 +166,22 @@ func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
 		return err
 	}
 	var next []entry
-	for _, g := range over {
+	for _, g := range done {
 		g.State = g.Members.Outcome(g.Quorum)
 		if g.ending != "" {
 			g.State = holdfast.GroupState(g.ending)
 		}
 		drafts, refused := rule.Continuations(&g.Group)
-		next = append(next, c.entries(drafts)...)
+		next = append(next, c.continuationEntries(drafts)...)
 		m := g.Members
-		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), stamp(c.now), m.Complete, m.Failed, m.Cancelled, rule.Outcome(m, errors.Join(g.unreadable, refused)))
+		c.p.Queue(c.s.sql["group_settle"], g.ID.String(), string(g.State), timestamp(c.now), m.Complete, m.Failed, m.Cancelled, rule.Outcome(m, errors.Join(g.thenErr, refused)))
 		if !g.Parent.IsZero() {
 			c.p.Queue(c.s.sql["flag_parent_group"], g.Parent.String())
 		}
-		c.did++
+		c.changes++
 	}
 	if len(c.unknown) > 0 {
-		return errLanes
+		return errUnknownLanes
 	}
 	if len(next) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (c *concluding) settle(ctx context.Context, over []*groupRow) error {
 }
 
 // entries are drafts on their way into their lanes, as far as these are known.
-func (c *concluding) entries(drafts []holdfast.Draft) (entries []entry) {
+func (c *concludeStep) continuationEntries(drafts []holdfast.Draft) (entries []entry) {
 	for _, draft := range drafts {
 		e := entry{Draft: &draft}
 		if lane, known := c.s.lanes.Load(e.path()); known {

@@ -20,9 +20,9 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 	if !h.Closed() {
 		name = "limited"
 	}
-	return s.holding(ctx, "pause", func(ctx context.Context, p *pipe, now time.Time) error {
-		s.place(p.Batch, h, now)
-		s.tell(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
+	return s.changeHold(ctx, "pause", func(ctx context.Context, p *pipeline, now time.Time) error {
+		s.queuePlace(p.Batch, h, now)
+		s.queueEvent(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
 		return nil
 	})
 }
@@ -32,23 +32,23 @@ func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
 	}
-	return s.holding(ctx, "resume", func(ctx context.Context, p *pipe, now time.Time) error {
+	return s.changeHold(ctx, "resume", func(ctx context.Context, p *pipeline, now time.Time) error {
 		there := false
-		s.lift(p, h, now, &there)
+		s.queueLift(p, h, now, &there)
 		if err := p.flush(ctx); err != nil || !there {
 			return err
 		}
-		s.tell(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
+		s.queueEvent(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
 		return nil
 	})
 }
 
 // holding changes holds in one transaction, and wakes those who may claim more by now.
-func (s *Store) holding(ctx context.Context, verb string, change func(context.Context, *pipe, time.Time) error) error {
-	err := s.ask(ctx, verb, false, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error {
+func (s *Store) changeHold(ctx context.Context, verb string, change func(context.Context, *pipeline, time.Time) error) error {
+	err := s.withRetries(ctx, verb, false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var now time.Time
-			p.one(s.sql["now"], nil, &now)
+			p.queueRow(s.sql["now"], nil, &now)
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
@@ -67,42 +67,42 @@ func subjectOf(h holdfast.Hold) string {
 }
 
 // place queues a hold.
-func (s *Store) place(b *pgx.Batch, h holdfast.Hold, now time.Time) {
+func (s *Store) queuePlace(b *pgx.Batch, h holdfast.Hold, now time.Time) {
 	scope, name := h.On()
 	var perSecond, burst, level, until, expected any
 	if h.Rate != nil {
 		perSecond, burst, level = h.Rate.PerSecond, h.Rate.Burst, h.Rate.Level
 	}
 	if h.For > 0 {
-		until = stamp(now.Add(max(h.For, time.Microsecond)))
+		until = timestamp(now.Add(max(h.For, time.Microsecond)))
 	}
 	if !h.Expected.IsZero() {
-		expected = stamp(h.Expected)
+		expected = timestamp(h.Expected)
 	}
-	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, stamp(now), until, expected, h.Actor, clean(h.Reason))
+	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, timestamp(now), until, expected, h.Actor, cleanText(h.Reason))
 }
 
 // lift queues the end of a hold.
-func (s *Store) lift(p *pipe, h holdfast.Hold, now time.Time, there *bool) {
+func (s *Store) queueLift(p *pipeline, h holdfast.Hold, now time.Time, there *bool) {
 	scope, name := h.On()
 	var one int
-	p.each(s.sql["hold_lift"], []any{scope, name, h.Source, stamp(now)}, []any{&one}, func() error { *there = true; return nil })
+	p.queueRows(s.sql["hold_lift"], []any{scope, name, h.Source, timestamp(now)}, []any{&one}, func() error { *there = true; return nil })
 }
 
 // fill queues tokens for a bucket.
-func (s *Store) fill(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
+func (s *Store) queueDeposit(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
 	scope, name := d.Hold.On()
-	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, stamp(now))
+	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, timestamp(now))
 }
 
 // tell queues a line of the story of something that is no job.
-func (s *Store) tell(b *pgx.Batch, e holdfast.Event, now time.Time) {
-	b.Queue(s.sql["subject_event_add"], e.Subject, stamp(now), e.Name, e.Actor, clean(e.Reason), clean(e.Request), e.Generation)
+func (s *Store) queueEvent(b *pgx.Batch, e holdfast.Event, now time.Time) {
+	b.Queue(s.sql["subject_event_add"], e.Subject, timestamp(now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request), e.Generation)
 }
 
 // changeHolds queues what happens to holds, in the order of their keys, as claims lock them. What is lifted and placed in one
 // change is there after it.
-func (s *Store) changeHolds(p *pipe, c *holdfast.Change, now time.Time) {
+func (s *Store) changeHolds(p *pipeline, c *holdfast.Change, now time.Time) {
 	type step struct {
 		hold holdfast.Hold
 		do   func()
@@ -110,13 +110,13 @@ func (s *Store) changeHolds(p *pipe, c *holdfast.Change, now time.Time) {
 	var steps []step
 	var there bool
 	for _, h := range c.Lift {
-		steps = append(steps, step{h, func() { s.lift(p, h, now, &there) }})
+		steps = append(steps, step{h, func() { s.queueLift(p, h, now, &there) }})
 	}
 	for _, h := range c.Place {
-		steps = append(steps, step{h, func() { s.place(p.Batch, h, now) }})
+		steps = append(steps, step{h, func() { s.queuePlace(p.Batch, h, now) }})
 	}
 	for _, d := range c.Deposits {
-		steps = append(steps, step{d.Hold, func() { s.fill(p.Batch, d, now) }})
+		steps = append(steps, step{d.Hold, func() { s.queueDeposit(p.Batch, d, now) }})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return compareHolds(a.hold, b.hold) })
 	for _, step := range steps {

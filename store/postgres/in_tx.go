@@ -14,18 +14,18 @@ import (
 )
 
 // In binds an enqueuer to the caller's own transaction, a pgx.Tx or an *sql.Tx of any PostgreSQL driver.
-func (s *Store) In(tx any) holdfast.Enqueuer { return guest{s, tx} }
+func (s *Store) In(tx any) holdfast.Enqueuer { return txEnqueuer{s, tx} }
 
 // A guest writes in somebody else's transaction, and leaves it as it was when it refuses.
-type guest struct {
+type txEnqueuer struct {
 	s  *Store
 	tx any
 }
 
 // guestMax is how many drafts one statement of a guest carries.
-const guestMax = 500
+const maxDraftsPerStatement = 500
 
-func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
+func (g txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	q, err := g.session(ctx)
 	if err != nil {
 		return nil, err
@@ -40,55 +40,55 @@ func (g guest) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast
 	if err := g.s.size.check(ctx, g.s); err != nil {
 		return nil, err
 	}
-	ctx, cancel := within(ctx, deadline)
+	ctx, cancel := withDeadline(ctx, defaultDeadline)
 	defer cancel()
 	receipts, err := g.insert(ctx, q, entries)
 	return receipts, explain("enqueue", err)
 }
 
 // session is the caller's transaction, if it is of a kind that is known.
-func (g guest) session(ctx context.Context) (session, error) {
+func (g txEnqueuer) session(ctx context.Context) (session, error) {
 	switch tx := g.tx.(type) {
 	case pgx.Tx:
-		return guestOf(ctx, tx)
+		return pgxTxSession(ctx, tx)
 	case *sql.Tx:
-		return foreign{tx}, nil
+		return sqlSession{tx}, nil
 	}
 	return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
 		Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
 }
 
 // guestOf keeps names of statements out of a connection that goes through a pooler, whatever the caller's pool does with the caller's own.
-func guestOf(ctx context.Context, tx pgx.Tx) (session, error) {
+func pgxTxSession(ctx context.Context, tx pgx.Tx) (session, error) {
 	conn := tx.Conn()
 	if conn == nil { // a transaction that the caller made up around another
-		return native{tx}, nil
+		return pgxSession{tx}, nil
 	}
-	behind, err := pooled(ctx, conn.PgConn())
+	viaPooler, err := pooled(ctx, conn.PgConn())
 	if err != nil {
 		return nil, explain("enqueue", err)
 	}
-	if behind {
-		return native{unnamed{tx}}, nil
+	if viaPooler {
+		return pgxSession{unprepared{tx}}, nil
 	}
-	return native{tx}, nil
+	return pgxSession{tx}, nil
 }
 
 // unnamed sends statements without preparing them under a name.
-type unnamed struct{ speaker }
+type unprepared struct{ execQuerier }
 
-func (u unnamed) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	return u.speaker.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+func (u unprepared) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return u.execQuerier.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 }
 
-func (u unnamed) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return u.speaker.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return u.execQuerier.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 }
 
 // insert is guarded by a savepoint where a refusal is possible, because a refused call must leave nothing behind and a
 // failed statement would take the caller's transaction with it.
-func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
-	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.refusable() })
+func (g txEnqueuer) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
+	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.mayConflict() })
 	if guarded {
 		if err := q.exec(ctx, "SAVEPOINT holdfast_enqueue"); err != nil {
 			return nil, err
@@ -104,21 +104,21 @@ func (g guest) insert(ctx context.Context, q session, entries []entry) ([]holdfa
 	if back := q.exec(ctx, "ROLLBACK TO SAVEPOINT holdfast_enqueue"); back == nil {
 		_ = q.exec(ctx, "RELEASE SAVEPOINT holdfast_enqueue")
 	}
-	return nil, g.s.collided(ctx, q, fresh, err) // a draft that met a twin has no use for its id
+	return nil, g.s.explainDuplicate(ctx, q, fresh, err) // a draft that met a twin has no use for its id
 }
 
 // write answers also with what was to be added.
-func (g guest) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
+func (g txEnqueuer) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
 	if receipts, fresh, err = g.s.admit(ctx, q, entries, false); err != nil {
 		return nil, entries, err
 	}
-	if err := g.s.add(ctx, q, nil, fresh); err != nil {
+	if err := g.s.writeEntries(ctx, q, nil, fresh); err != nil {
 		return nil, fresh, err
 	}
-	g.s.lines.invited(fresh)
+	g.s.lines.addCallerPlaces(fresh)
 	// The hint has to travel with the caller's commit: only that makes the jobs visible.
 	for _, queue := range queuesOf(fresh) {
-		if err := q.query(ctx, g.s.sql["notify"], []any{wakeWork + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
+		if err := q.query(ctx, g.s.sql["notify"], []any{callerTxWake + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
 			return nil, fresh, err
 		}
 	}
@@ -137,19 +137,19 @@ func queuesOf(entries []entry) []string {
 }
 
 // native is a transaction, or a connection, of the driver that this store uses itself.
-type native struct{ speaker }
+type pgxSession struct{ execQuerier }
 
-type speaker interface {
+type execQuerier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-func (n native) exec(ctx context.Context, sql string, args ...any) error {
+func (n pgxSession) exec(ctx context.Context, sql string, args ...any) error {
 	_, err := n.Exec(ctx, sql, args...)
 	return err
 }
 
-func (n native) query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
+func (n pgxSession) query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
 	rows, err := n.Query(ctx, sql, args...)
 	if err != nil {
 		return err
@@ -164,14 +164,14 @@ func (n native) query(ctx context.Context, sql string, args []any, each func(sca
 }
 
 // foreign is a transaction of database/sql.
-type foreign struct{ *sql.Tx }
+type sqlSession struct{ *sql.Tx }
 
-func (f foreign) exec(ctx context.Context, sql string, args ...any) error {
+func (f sqlSession) exec(ctx context.Context, sql string, args ...any) error {
 	_, err := f.ExecContext(ctx, sql, args...)
 	return err
 }
 
-func (f foreign) query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
+func (f sqlSession) query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error {
 	rows, err := f.QueryContext(ctx, sql, args...)
 	if err != nil {
 		return err

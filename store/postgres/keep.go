@@ -19,21 +19,21 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	if err := sqltext.CheckChange(&c); err != nil {
 		return err
 	}
-	k := &keeping{s: s, c: &c}
+	k := &changeCall{s: s, c: &c}
 	if err := k.prepare(ctx); err != nil {
 		return err
 	}
-	err := s.ask(ctx, "keep the change", false, func(ctx context.Context) error {
-		err := s.transact(ctx, s.work, func(p *pipe) error { return k.write(ctx, p) })
-		return s.collided(ctx, native{s.work}, k.entries, err)
+	err := s.withRetries(ctx, "keep the change", false, func(ctx context.Context) error {
+		err := s.transact(ctx, s.work, func(p *pipeline) error { return k.write(ctx, p) })
+		return s.explainDuplicate(ctx, pgxSession{s.work}, k.entries, err)
 	})
 	if err != nil {
 		return err
 	}
 	if len(k.fresh) > 0 {
-		s.arrived(k.fresh)
+		s.announceEnqueued(k.fresh)
 	}
-	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
+	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == weightsRoom }) {
 		s.weights.forget()
 	}
 	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d holdfast.Deposit) bool { return d.Tokens > 0 }) {
@@ -43,7 +43,7 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 }
 
 // A keeping is one change under way.
-type keeping struct {
+type changeCall struct {
 	s       *Store
 	c       *holdfast.Change
 	entries []entry
@@ -53,7 +53,7 @@ type keeping struct {
 }
 
 // prepare checks the drafts, and finds their lanes before anything is locked.
-func (k *keeping) prepare(ctx context.Context) (err error) {
+func (k *changeCall) prepare(ctx context.Context) (err error) {
 	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (k *keeping) prepare(ctx context.Context) (err error) {
 }
 
 // write writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
-func (k *keeping) write(ctx context.Context, p *pipe) error {
+func (k *changeCall) write(ctx context.Context, p *pipeline) error {
 	s, c := k.s, k.c
 	k.refused, k.fresh = nil, nil
 	stale := make([]error, len(c.Records)) // in the order in which they were given: the first of them is named
@@ -83,7 +83,7 @@ func (k *keeping) write(ctx context.Context, p *pipe) error {
 	for _, i := range order {
 		s.keepRecord(p, c.Records[i], &stale[i])
 	}
-	p.one(s.sql["now"], nil, &k.now)
+	p.queueRow(s.sql["now"], nil, &k.now)
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (k *keeping) write(ctx context.Context, p *pipe) error {
 		s.keepArtifact(p, a, k.now, &k.refused)
 	}
 	for _, e := range c.Events {
-		k.tell(p, e)
+		k.queueEvent(p, e)
 	}
 	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
 		if err := p.flush(ctx); err != nil || k.refused != nil {
@@ -114,13 +114,13 @@ func (k *keeping) write(ctx context.Context, p *pipe) error {
 }
 
 // tell queues one line of a story.
-func (k *keeping) tell(p *pipe, e holdfast.Event) {
+func (k *changeCall) queueEvent(p *pipeline, e holdfast.Event) {
 	if e.Job.IsZero() {
 		e.Generation = 0
-		k.s.tell(p.Batch, e, k.now)
+		k.s.queueEvent(p.Batch, e, k.now)
 		return
 	}
-	p.Queue(k.s.sql["job_event_add"], e.Job.String(), stamp(k.now), e.Name, e.Actor, clean(e.Reason), clean(e.Request)).Exec(func(tag pgconn.CommandTag) error {
+	p.Queue(k.s.sql["job_event_add"], e.Job.String(), timestamp(k.now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request)).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
 			k.refused = rule.NoJob(e.Job)
 		}
@@ -129,7 +129,7 @@ func (k *keeping) tell(p *pipe, e holdfast.Event) {
 }
 
 // keepRecord queues the compare-and-set of one record.
-func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
+func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
 	stale := rule.RecordChanged(r.Room, r.Name)
 	kept := func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {
@@ -140,7 +140,7 @@ func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
 	switch {
 	case r.Body == nil && r.Version == 0:
 		var version int
-		p.each(s.sql["find_record"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
+		p.queueRows(s.sql["find_record"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
 	case r.Body == nil:
 		p.Queue(s.sql["delete_record"], r.Room, r.Name, r.Version).Exec(kept)
 	case r.Version == 0:
@@ -151,11 +151,11 @@ func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
 }
 
 // shares is the room of records that say what owners count for.
-const shares = "share"
+const weightsRoom = "share"
 
 // listenTo queues what somebody listens for from now on.
-func (s *Store) listenTo(p *pipe, l holdfast.Listener) {
-	events := texts(l.Events)
+func (s *Store) listenTo(p *pipeline, l holdfast.Listener) {
+	events := textArray(l.Events)
 	p.Queue(s.sql["listen_drop"], l.Name, events)
 	p.Queue(s.sql["listen_add"], l.Name, events)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A lease is one batch, read under its row's lock.
-type lease struct {
+type batchRow struct {
 	id           holdfast.ID
 	worker, lost string
 	claimed      time.Time
@@ -25,11 +25,11 @@ type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
-	said                                             holdfast.State // what a settlement under way says became of it
+	settledTo                                        holdfast.State // what a settlement under way says became of it
 }
 
 // who is the worker in whose hands the attempt was.
-func (l *lease) who() string {
+func (l *batchRow) attemptWorker() string {
 	if l.lost != "" {
 		return l.lost
 	}
@@ -38,18 +38,18 @@ func (l *lease) who() string {
 
 // lock locks batches in their order and reads them, with the time after the last lock was had. Batches that are no more are
 // missing from the answer.
-func (s *Store) lock(ctx context.Context, p *pipe, batches []holdfast.ID) (held []*lease, now time.Time, err error) {
-	s.queueLock(p, &held, s.sql["lease_lock"], ids(batches))
-	p.one(s.sql["now"], nil, &now)
+func (s *Store) lockBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) (held []*batchRow, now time.Time, err error) {
+	s.queueLockBatches(p, &held, s.sql["lease_lock"], ids(batches))
+	p.queueRow(s.sql["now"], nil, &now)
 	err = p.flush(ctx)
 	return held, now, err
 }
 
 // queueLock queues a statement that answers with whole leases.
-func (s *Store) queueLock(p *pipe, into *[]*lease, sql string, args ...any) {
+func (s *Store) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, args ...any) {
 	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			l, err := scanLease(rows)
+			l, err := scanBatch(rows)
 			if err != nil {
 				return err
 			}
@@ -59,8 +59,8 @@ func (s *Store) queueLock(p *pipe, into *[]*lease, sql string, args ...any) {
 	})
 }
 
-func scanLease(rows pgx.Rows) (*lease, error) {
-	var l lease
+func scanBatch(rows pgx.Rows) (*batchRow, error) {
+	var l batchRow
 	var jobs [][16]byte
 	var tokens, failures, crashes, interrupts, generations []int32
 	var started []bool
@@ -82,13 +82,13 @@ func scanLease(rows pgx.Rows) (*lease, error) {
 }
 
 // find is the member that a job is, or nil.
-func (l *lease) find(job holdfast.ID) *member {
+func (l *batchRow) find(job holdfast.ID) *member {
 	l.cursor = 0
 	return l.next(job)
 }
 
 // next is find for those who ask for one after the other: jobs end about in the order in which they were claimed.
-func (l *lease) next(job holdfast.ID) *member {
+func (l *batchRow) next(job holdfast.ID) *member {
 	for range l.members {
 		if l.cursor >= len(l.members) {
 			l.cursor = 0
@@ -103,21 +103,21 @@ func (l *lease) next(job holdfast.ID) *member {
 }
 
 // narrow are the columns that travel with a job from place to place. The members must stay as they are until they are sent.
-type narrow struct {
-	job     ids
-	members []*member
-	tried   bool // something has befallen one of them
+type moveRows struct {
+	job        ids
+	members    []*member
+	hasHistory bool // something has befallen one of them
 }
 
-func (n *narrow) add(m *member) {
+func (n *moveRows) add(m *member) {
 	n.job = append(n.job, m.job)
 	n.members = append(n.members, m)
-	n.tried = n.tried || m.token > 1 || m.generation > 1 // one that waited in vain never ran, and may be retried
+	n.hasHistory = n.hasHistory || m.token > 1 || m.generation > 1 // one that waited in vain never ran, and may be retried
 }
 
 // brief are the columns for statements that know what null means: nothing has befallen any of them.
-func (n *narrow) brief() []any {
-	if n.tried {
+func (n *moveRows) argsOrNulls() []any {
+	if n.hasHistory {
 		return n.args()
 	}
 	var none []int32
@@ -125,19 +125,19 @@ func (n *narrow) brief() []any {
 }
 
 // queue queues the way back to ready, and adds the places where they wait then.
-func (n *narrow) queue(p *pipe, sql, now string, to *returned) {
+func (n *moveRows) queue(p *pipeline, sql, now string, to *readyPlaces) {
 	var queue string
 	var at place
-	p.each(sql, append([]any{now}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error { to.add(queue, at); return nil })
+	p.queueRows(sql, append([]any{now}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error { to.add(queue, at); return nil })
 }
 
 // A returned is where jobs were made claimable.
-type returned struct {
+type readyPlaces struct {
 	queues []string
 	places []place
 }
 
-func (r *returned) add(queue string, at place) {
+func (r *readyPlaces) add(queue string, at place) {
 	if !slices.Contains(r.queues, queue) {
 		r.queues = append(r.queues, queue)
 	}
@@ -145,14 +145,14 @@ func (r *returned) add(queue string, at place) {
 }
 
 // announce remembers where jobs were made claimable, and wakes those who may claim them.
-func (s *Store) announce(r *returned) {
+func (s *Store) announce(r *readyPlaces) {
 	if len(r.places) > 0 {
 		s.lines.add(r.places...)
 	}
 	s.wake(r.queues, false)
 }
 
-func (n *narrow) args() []any {
+func (n *moveRows) args() []any {
 	count := func(of func(*member) int) []int32 {
 		list := make([]int32, len(n.members))
 		for i, m := range n.members {
@@ -168,18 +168,18 @@ func (n *narrow) args() []any {
 }
 
 // arrays are the aligned parameters of a lease's members.
-func arrays(members []member) []any {
-	var n narrow
+func memberArgs(members []member) []any {
+	var n moveRows
 	var started column
 	for i := range members {
 		n.add(&members[i])
 		started.bool(members[i].started)
 	}
-	return append(n.brief(), started.String())
+	return append(n.argsOrNulls(), started.String())
 }
 
 // keepOnly queues what makes the rows of locked leases match what is left in them.
-func (s *Store) keepOnly(p *pipe, held []*lease, leaves func(*member) bool) {
+func (s *Store) removeMembers(p *pipeline, held []*batchRow, leaves func(*member) bool) {
 	var empty []holdfast.ID
 	for _, l := range held {
 		var left []member
@@ -193,7 +193,7 @@ func (s *Store) keepOnly(p *pipe, held []*lease, leaves func(*member) bool) {
 			empty = append(empty, l.id)
 		case len(l.members):
 		default:
-			p.Queue(s.sql["lease_shrink"], append([]any{l.id.String()}, arrays(left)...)...)
+			p.Queue(s.sql["lease_shrink"], append([]any{l.id.String()}, memberArgs(left)...)...)
 		}
 	}
 	if len(empty) > 0 {

@@ -19,9 +19,9 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 		batches[i] = notes[i].Batch
 	}
 	answers := make([]error, len(notes))
-	err := s.ask(ctx, "keep progress", true, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			held, now, err := s.lock(ctx, p, batches)
+	err := s.withRetries(ctx, "keep progress", true, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
+			held, now, err := s.lockBatches(ctx, p, batches)
 			if err != nil {
 				return err
 			}
@@ -39,22 +39,22 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 	return answers, nil
 }
 
-func (s *Store) note(p *pipe, n *holdfast.Note, now time.Time) {
+func (s *Store) note(p *pipeline, n *holdfast.Note, now time.Time) {
 	var checkpoint, percent, text any
 	if n.Checkpoint != nil {
 		checkpoint = string(n.Checkpoint)
 	}
 	if n.Progress != nil {
-		percent, text = min(max(n.Progress.Percent, 0), 100), clean(n.Progress.Note)
+		percent, text = min(max(n.Progress.Percent, 0), 100), cleanText(n.Progress.Note)
 	}
-	p.Queue(s.sql["save_note"], n.Job.String(), checkpoint, percent, text, stamp(now))
+	p.Queue(s.sql["save_note"], n.Job.String(), checkpoint, percent, text, timestamp(now))
 }
 
-func checkNote(held []*lease, n *holdfast.Note) error {
+func checkNote(held []*batchRow, n *holdfast.Note) error {
 	if err := n.Check(); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(held, func(l *lease) bool { return l.id == n.Batch })
+	i := slices.IndexFunc(held, func(l *batchRow) bool { return l.id == n.Batch })
 	if i < 0 {
 		return rule.LeaseLost(n.Job)
 	}

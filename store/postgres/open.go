@@ -40,24 +40,24 @@ type Store struct {
 	folds  folder
 	hub    hub
 
-	marks   marks
-	several atomic.Int32 // so many claims more expect jobs in more than one line
+	marks     marks
+	multiLine atomic.Int32 // so many claims more expect jobs in more than one line
 
-	lines   lines
-	weights weights
-	detours detours
-	wide    detours // scopes with many lanes
-	holds   holds
-	turns   turns
-	reach   reaches
-	size    gauge
-	shards  shards
-	pooling pooling
+	lines         lineMemory
+	weights       weightCache
+	plannedScopes scopeSet
+	wideScopes    scopeSet // scopes with many lanes
+	holds         holdCache
+	turns         ownerTurns
+	reach         ownerReach
+	size          sizeLimit
+	shards        shards
+	pooling       pooling
 
-	life  context.Context // ends when the store is closed, after the writes under way
-	end   context.CancelFunc
-	shut  atomic.Bool
-	loops sync.WaitGroup
+	ctx    context.Context // ends when the store is closed, after the writes under way
+	cancel context.CancelFunc
+	closed atomic.Bool
+	loops  sync.WaitGroup
 }
 
 var _ holdfast.Store = (*Store)(nil)
@@ -67,7 +67,7 @@ var _ holdfast.Store = (*Store)(nil)
 func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Cause: &hidden{err},
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Cause: &hiddenCause{err},
 			Message: "the address of the database cannot be read: give postgres://user:password@host:port/database"}
 	}
 	if c.Pool < 0 {
@@ -84,11 +84,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		config.ConnConfig.Tracer = tracer(c.Trace)
 	}
 	s := &Store{sql: statements(), shards: shards{seed: rand.Uint64()}, pooling: pooling{log: c.Log}}
-	s.pooling.watch(config, c.URL)
+	s.pooling.install(config, c.URL)
 	if s.size.limit, err = maxSize(config, c.MaxSize); err != nil {
 		return nil, err
 	}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.hub.init()
 	if err := s.connect(ctx, config); err != nil {
 		s.Close()
@@ -98,12 +98,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 }
 
 func (s *Store) connect(ctx context.Context, config *pgxpool.Config) (err error) {
-	if s.work, err = pgxpool.NewWithConfig(s.life, config); err != nil {
+	if s.work, err = pgxpool.NewWithConfig(s.ctx, config); err != nil {
 		return explain("connect", err)
 	}
 	reserved := config.Copy()
 	reserved.MaxConns, reserved.MinConns, reserved.MinIdleConns = 2, 0, 0
-	if s.renews, err = pgxpool.NewWithConfig(s.life, reserved); err != nil {
+	if s.renews, err = pgxpool.NewWithConfig(s.ctx, reserved); err != nil {
 		return explain("connect", err)
 	}
 	if err := s.migrate(ctx); err != nil {
@@ -118,10 +118,10 @@ func (s *Store) connect(ctx context.Context, config *pgxpool.Config) (err error)
 // Close waits for writes under way and lets go of the database.
 func (s *Store) Close() error {
 	s.folds.close()
-	if s.shut.Swap(true) {
+	if s.closed.Swap(true) {
 		return nil
 	}
-	s.end()
+	s.cancel()
 	s.loops.Wait()
 	for _, pool := range []*pgxpool.Pool{s.work, s.renews} {
 		if pool != nil {
@@ -134,7 +134,7 @@ func (s *Store) Close() error {
 // Warnings names the settings of the database under which acknowledged work can be lost. A sound database has none.
 func (s *Store) Warnings(ctx context.Context) []string {
 	var warnings []string
-	err := s.ask(ctx, "read the settings", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "read the settings", true, func(ctx context.Context) error {
 		warnings = nil
 		rows, err := s.work.Query(ctx, s.sql["read_durability"])
 		if err != nil {

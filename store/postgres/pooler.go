@@ -36,12 +36,12 @@ var errPooled = errors.New("the connection goes through a pooler")
 
 // A pooling knows whether connections go through a pooler.
 type pooling struct {
-	met atomic.Bool  // by a connection of this store
-	log *slog.Logger // slog.Default when nil
+	detected atomic.Bool  // by a connection of this store
+	log      *slog.Logger // slog.Default when nil
 }
 
 // sayPolling tells the operator once what a pooler costs.
-func (p *pooling) sayPolling() {
+func (p *pooling) logPolling() {
 	log := p.log
 	if log == nil {
 		log = slog.Default()
@@ -51,20 +51,20 @@ func (p *pooling) sayPolling() {
 }
 
 // watch has every new connection of a pool examined, and those that prepare statements although they are pooled replaced before use.
-func (p *pooling) watch(config *pgxpool.Config, address string) {
+func (p *pooling) install(config *pgxpool.Config, address string) {
 	decided := strings.Contains(address, modeOption)
 	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		if p.met.Load() && !decided {
+		if p.detected.Load() && !decided {
 			c.DefaultQueryExecMode = pooledMode
 		}
 		return nil
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		behind, err := pooled(ctx, conn.PgConn())
-		if err != nil || !behind {
+		viaPooler, err := pooled(ctx, conn.PgConn())
+		if err != nil || !viaPooler {
 			return err
 		}
-		p.met.Store(true)
+		p.detected.Store(true)
 		if !decided && conn.Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 			conn.PgConn().CustomData()[retiredKey] = true
 		}
@@ -81,8 +81,8 @@ func (p *pooling) watch(config *pgxpool.Config, address string) {
 // to find the session that runs the statement by then, names an invention of its own. A proxy that passes the connection on as it is changes nothing.
 func pooled(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 	known := conn.CustomData()
-	if behind, examined := known[pooledKey].(bool); examined {
-		return behind, nil
+	if viaPooler, examined := known[pooledKey].(bool); examined {
+		return viaPooler, nil
 	}
 	results, err := conn.Exec(ctx, "SELECT pg_backend_pid()").ReadAll()
 	if err != nil {
@@ -95,18 +95,18 @@ func pooled(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("the database does not name the process that serves the connection: %w", err)
 	}
-	behind := uint32(serving) != conn.PID()
-	known[pooledKey] = behind
-	return behind, nil
+	viaPooler := uint32(serving) != conn.PID()
+	known[pooledKey] = viaPooler
+	return viaPooler, nil
 }
 
 // A canceller ends the statement of a caller that stops waiting. A database is asked to stop it, so that it does not keep its locks. A pooler is
 // not asked, because several releases of PgBouncer end altogether when a request to cancel comes at a bad moment (pgbouncer#801, #822, #847): there
 // the connection is given up, and the pooler gives up the session behind it. Before the connection is examined it may be a pooled one.
 type canceller struct {
-	conn   *pgconn.PgConn
-	direct *pgconn.CancelRequestContextWatcherHandler
-	asked  bool
+	conn      *pgconn.PgConn
+	direct    *pgconn.CancelRequestContextWatcherHandler
+	requested bool
 }
 
 func newCanceller(conn *pgconn.PgConn) ctxwatch.Handler {
@@ -114,8 +114,8 @@ func newCanceller(conn *pgconn.PgConn) ctxwatch.Handler {
 }
 
 func (c *canceller) HandleCancel(ctx context.Context) {
-	behind, examined := c.conn.CustomData()[pooledKey].(bool)
-	if c.asked = examined && !behind; c.asked {
+	viaPooler, examined := c.conn.CustomData()[pooledKey].(bool)
+	if c.requested = examined && !viaPooler; c.requested {
 		c.direct.HandleCancel(ctx)
 		return
 	}
@@ -124,7 +124,7 @@ func (c *canceller) HandleCancel(ctx context.Context) {
 }
 
 func (c *canceller) HandleUnwatchAfterCancel() {
-	if c.asked {
+	if c.requested {
 		c.direct.HandleUnwatchAfterCancel()
 	}
 }

@@ -14,12 +14,12 @@ func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	var total int
-	var back returned
-	err := s.ask(ctx, "promote", true, func(ctx context.Context) error {
-		total, back = 0, returned{}
+	var back readyPlaces
+	err := s.withRetries(ctx, "promote", true, func(ctx context.Context) error {
+		total, back = 0, readyPlaces{}
 		send := &pgx.Batch{}
 		send.Queue(s.sql["configure_planner"])
-		send.Queue(s.sql["promote"], atMost(limit)).Query(func(rows pgx.Rows) error {
+		send.Queue(s.sql["promote"], clampLimit(limit)).Query(func(rows pgx.Rows) error {
 			var queue string
 			var at place
 			var n int

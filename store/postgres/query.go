@@ -35,11 +35,11 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 		}
 		arguments[i] = arg
 	}
-	ctx, cancel := within(ctx, readDeadline)
+	ctx, cancel := withDeadline(ctx, readDeadline)
 	defer cancel()
 	seen := false // a row that was handed out cannot be taken back, so then nothing is repeated
 	var stopped error
-	err := q.s.ask(ctx, "read", true, func(ctx context.Context) error {
+	err := q.s.withRetries(ctx, "read", true, func(ctx context.Context) error {
 		send := &pgx.Batch{}
 		send.Queue(q.s.sql[settings])
 		send.Queue(sql, arguments...)
@@ -73,7 +73,7 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 }
 
 func (q querier) Now(ctx context.Context) (now time.Time, err error) {
-	err = q.s.ask(ctx, "read the clock", true, func(ctx context.Context) error {
+	err = q.s.withRetries(ctx, "read the clock", true, func(ctx context.Context) error {
 		return q.s.work.QueryRow(ctx, q.s.sql["now"]).Scan(&now)
 	})
 	return now.UTC(), err

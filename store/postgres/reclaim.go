@@ -13,19 +13,19 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 		return nil, err
 	}
 	var answer []holdfast.Lease
-	var back returned
-	err := s.ask(ctx, "reclaim", true, func(ctx context.Context) error {
-		answer, back = []holdfast.Lease{}, returned{}
-		return s.transact(ctx, s.work, func(p *pipe) error {
+	var back readyPlaces
+	err := s.withRetries(ctx, "reclaim", true, func(ctx context.Context) error {
+		answer, back = []holdfast.Lease{}, readyPlaces{}
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var first any // one instant for the whole call: a slow one must not take over its own lease
 			for len(answer) < c.Limit {
-				r := &reclaiming{s: s, p: p, claim: c, before: first}
+				r := &reclaimStep{s: s, p: p, claim: c, before: first}
 				n, err := r.run(ctx, &answer, &back)
 				if err != nil || n == 0 {
 					return err
 				}
 				if first == nil {
-					first = stamp(r.now)
+					first = timestamp(r.now)
 				}
 			}
 			return nil
@@ -42,9 +42,9 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 }
 
 // A reclaiming is one handful of expired leases on their way to other hands.
-type reclaiming struct {
+type reclaimStep struct {
 	s     *Store
-	p     *pipe
+	p     *pipeline
 	claim holdfast.Claim
 
 	before   any // leases that had expired by then; nil: by now
@@ -53,18 +53,18 @@ type reclaiming struct {
 	facts    map[holdfast.ID]*facts
 	dropped  []holdfast.ID
 	attempts attemptRows
-	ready    narrow
+	ready    moveRows
 }
 
 // run takes over one handful and answers with how many leases it held.
-func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, back *returned) (int, error) {
-	var expired []*lease
-	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"], r.before)
-	r.p.one(r.s.sql["now"], nil, &r.now)
+func (r *reclaimStep) run(ctx context.Context, answer *[]holdfast.Lease, back *readyPlaces) (int, error) {
+	var expired []*batchRow
+	r.s.queueLockBatches(r.p, &expired, r.s.sql["lease_expired"], r.before)
+	r.p.queueRow(r.s.sql["now"], nil, &r.now)
 	if err := r.p.flush(ctx); err != nil || len(expired) == 0 {
 		return 0, err
 	}
-	if err := r.look(ctx, expired); err != nil {
+	if err := r.readMembers(ctx, expired); err != nil {
 		return 0, err
 	}
 	for _, old := range expired {
@@ -72,7 +72,7 @@ func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, back *re
 			*answer = append(*answer, r.takeOver(old)...)
 		}
 	}
-	now := stamp(r.now)
+	now := timestamp(r.now)
 	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
 	r.attempts.queue(r.p, r.s.sql["attempt_add gently"], r.now)
 	if len(r.ready.job) > 0 {
@@ -82,23 +82,23 @@ func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, back *re
 }
 
 // look reads what is known about the members.
-func (r *reclaiming) look(ctx context.Context, expired []*lease) (err error) {
+func (r *reclaimStep) readMembers(ctx context.Context, expired []*batchRow) (err error) {
 	r.cancels = map[holdfast.ID]bool{}
 	batches := make([]holdfast.ID, len(expired))
 	for i, l := range expired {
 		batches[i] = l.id
 	}
 	var id [16]byte
-	r.p.each(r.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
-	r.facts, err = r.s.read(ctx, r.p, expired)
+	r.p.queueRows(r.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
+	r.facts, err = r.s.readFacts(ctx, r.p, expired)
 	return err
 }
 
 // takeOver sends what never started back to its queue, and puts the rest into a lease that replaces the old one. A job that
 // was asked to stop is settled rather than sent back, and so is a member whose facts are gone: it stays for the audit.
-func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
+func (r *reclaimStep) takeOver(old *batchRow) []holdfast.Lease {
 	r.dropped = append(r.dropped, old.id)
-	fresh := &lease{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.who(), claimed: old.claimed,
+	fresh := &batchRow{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.attemptWorker(), claimed: old.claimed,
 		expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
 	for i := range old.members {
 		m := &old.members[i]
@@ -108,15 +108,15 @@ func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
 			continue
 		}
 		m.interrupts++
-		r.attempts.add(m, attempt{worker: old.who(), started: r.now, due: r.now, to: holdfast.Queued,
+		r.attempts.add(m, attempt{worker: old.attemptWorker(), started: r.now, due: r.now, to: holdfast.Queued,
 			charge: holdfast.ChargeInterrupt, why: "its worker went silent before it started"})
 		r.ready.add(m)
 	}
 	if len(fresh.members) == 0 {
 		return nil
 	}
-	header := []any{fresh.id.String(), fresh.worker, fresh.lost, stamp(fresh.claimed), stamp(fresh.expires)}
-	r.p.Queue(r.s.sql["lease_make"], append(header, arrays(fresh.members)...)...)
+	header := []any{fresh.id.String(), fresh.worker, fresh.lost, timestamp(fresh.claimed), timestamp(fresh.expires)}
+	r.p.Queue(r.s.sql["lease_make"], append(header, memberArgs(fresh.members)...)...)
 	var leases []holdfast.Lease
 	for i := range fresh.members {
 		if f := r.facts[fresh.members[i].job]; f != nil {

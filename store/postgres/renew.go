@@ -21,20 +21,20 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	for i := range renewals {
 		batches[i] = renewals[i].Batch
 	}
-	err = s.ask(ctx, "renew", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "renew", true, func(ctx context.Context) error {
 		answer = holdfast.Renewed{}
-		return s.transact(ctx, s.renews, func(p *pipe) error {
-			held, _, err := s.lock(ctx, p, batches)
+		return s.transact(ctx, s.renews, func(p *pipeline) error {
+			held, _, err := s.lockBatches(ctx, p, batches)
 			if err != nil {
 				return err
 			}
 			p.Queue(s.sql["lease_renew"], ids(batches), micros(lease))
 			var id [16]byte
-			p.each(s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error {
+			p.queueRows(s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error {
 				answer.Cancelling = append(answer.Cancelling, id)
 				return nil
 			})
-			answer.Lost = s.mark(p, held, renewals)
+			answer.Lost = s.markStarted(p, held, renewals)
 			return nil
 		})
 	})
@@ -42,10 +42,10 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 }
 
 // mark notes which members have started since, and answers with the jobs that are not members.
-func (s *Store) mark(p *pipe, held []*lease, renewals []holdfast.Renewal) (lost []holdfast.ID) {
-	changed := map[*lease]bool{}
+func (s *Store) markStarted(p *pipeline, held []*batchRow, renewals []holdfast.Renewal) (lost []holdfast.ID) {
+	changed := map[*batchRow]bool{}
 	for _, n := range renewals {
-		i := slices.IndexFunc(held, func(l *lease) bool { return l.id == n.Batch })
+		i := slices.IndexFunc(held, func(l *batchRow) bool { return l.id == n.Batch })
 		if i < 0 {
 			lost = append(append(lost, n.Running...), n.Waiting...)
 			continue

@@ -17,13 +17,13 @@ func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purg
 	if err := c.Check(); err != nil {
 		return done, err
 	}
-	ctx, cancel := within(ctx, manyDeadline)
+	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
-	err = s.ask(ctx, "purge", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "purge", true, func(ctx context.Context) error {
 		done = holdfast.Purged{}
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			u := &purging{s: s, p: p, c: &c, done: &done}
-			if err := u.look(ctx); err != nil {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
+			u := &purgeStep{s: s, p: p, c: &c, done: &done}
+			if err := u.readEnded(ctx); err != nil {
 				return err
 			}
 			u.decide()
@@ -37,33 +37,33 @@ func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purg
 }
 
 // A purging is one step of retention under way.
-type purging struct {
+type purgeStep struct {
 	s    *Store
-	p    *pipe
+	p    *pipeline
 	c    *holdfast.Purge
 	done *holdfast.Purged
 	now  time.Time
 
-	seen  []ended
+	seen  []endedJob
 	rules map[holdfast.ID]string // of those that are to go
-	gone  []ended
+	purge []endedJob
 }
 
 // An ended is a job as it was found.
-type ended struct {
+type endedJob struct {
 	holdfast.Tombstone
 	token, generation int
-	dead, kept        bool // a dead letter; somebody needs it whatever the rules say
+	dead, needed      bool // a dead letter; somebody needs it whatever the rules say
 }
 
 // look reads the next jobs that have ended.
-func (u *purging) look(ctx context.Context) error {
-	u.p.one(u.s.sql["now"], nil, &u.now)
+func (u *purgeStep) readEnded(ctx context.Context) error {
+	u.p.queueRow(u.s.sql["now"], nil, &u.now)
 	u.p.Queue(u.s.sql["find_ended_jobs"], u.c.After.String(), u.c.Scan).Query(func(rows pgx.Rows) error {
-		var e ended
+		var e endedJob
 		var group pgtype.UUID
 		var state, of string
-		into := []any{(*[16]byte)(&e.Job), &e.token, &e.generation, &state, &e.Code, &e.FinishedAt, &e.dead, &e.Kind, &e.Queue, &e.Owner, &group, &of, &e.kept}
+		into := []any{(*[16]byte)(&e.Job), &e.token, &e.generation, &state, &e.Code, &e.FinishedAt, &e.dead, &e.Kind, &e.Queue, &e.Owner, &group, &of, &e.needed}
 		_, err := pgx.ForEachRow(rows, into, func() error {
 			e.State, e.GroupState, e.Group = holdfast.State(state), holdfast.GroupState(of), group.Bytes
 			u.seen = append(u.seen, e)
@@ -75,10 +75,10 @@ func (u *purging) look(ctx context.Context) error {
 }
 
 // decide asks the rules about each.
-func (u *purging) decide() {
+func (u *purgeStep) decide() {
 	u.rules = map[holdfast.ID]string{}
 	for _, e := range u.seen {
-		if e.kept {
+		if e.needed {
 			continue
 		}
 		rule, purge := u.c.Decide(e.Tombstone, u.now)
@@ -88,7 +88,7 @@ func (u *purging) decide() {
 			count(&u.done.Spared, rule)
 		default:
 			u.rules[e.Job] = rule
-			u.gone = append(u.gone, e)
+			u.purge = append(u.purge, e)
 		}
 	}
 	if len(u.seen) == u.c.Scan {
@@ -104,19 +104,19 @@ func count(of *map[string]int, name string) {
 }
 
 // write deletes those that still are as they were found. Their facts go last.
-func (u *purging) write(ctx context.Context) error {
-	if len(u.gone) == 0 {
+func (u *purgeStep) write(ctx context.Context) error {
+	if len(u.purge) == 0 {
 		return nil
 	}
 	var job, token, generation column
-	for _, e := range u.gone {
+	for _, e := range u.purge {
 		job.id(e.Job)
 		token.int(e.token)
 		generation.int(e.generation)
 	}
 	var held []holdfast.ID
 	var id [16]byte
-	u.p.each(u.s.sql["purge_lock"], literals([]column{job, token, generation}), []any{&id}, func() error { held = append(held, id); return nil })
+	u.p.queueRows(u.s.sql["purge_lock"], arrayArgs([]column{job, token, generation}), []any{&id}, func() error { held = append(held, id); return nil })
 	if err := u.p.flush(ctx); err != nil || len(held) == 0 {
 		return err
 	}
@@ -127,8 +127,8 @@ func (u *purging) write(ctx context.Context) error {
 	}
 	u.done.Jobs = len(held)
 	sql := u.s.sql
-	u.p.Queue(sql["insert_tombstones"], stamp(u.now), ids(held), rules.String())
-	u.p.Queue(sql["purge_count"], stamp(u.now), ids(held), rules.String())
+	u.p.Queue(sql["insert_tombstones"], timestamp(u.now), ids(held), rules.String())
+	u.p.Queue(sql["purge_count"], timestamp(u.now), ids(held), rules.String())
 	for _, name := range []string{"purge_redriven", "purge_keys", "purge_expiry", "purge_attempt", "purge_late", "purge_carry", "purge_deadline",
 		"purge_artifact", "purge_upstreams", "purge_waiters", "unique_free", "cancel_drop", "purge_job"} {
 		u.p.Queue(sql[name], ids(held))
@@ -138,22 +138,22 @@ func (u *purging) write(ctx context.Context) error {
 
 // Forget deletes up to limit things of a shelf that are older than that, the oldest first.
 func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
-	forget := map[string]func(context.Context, *pipe, *feed, forgetting) (int, error){
+	forget := map[string]func(context.Context, *pipeline, *feed, forgetRange) (int, error){
 		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("delete_error_counts", "delete_trend_counts"), holdfast.ShelfTombstones: s.forgetRows("delete_tombstones"),
 	}[shelf]
 	if err := rule.Forget(shelf, older, limit); err != nil {
 		return 0, err
 	}
-	ctx, cancel := within(ctx, manyDeadline)
+	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
-	err = s.ask(ctx, "forget what is old", true, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error {
+	err = s.withRetries(ctx, "forget what is old", true, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var f feed
 			f.queueLock(p, s.sql["feed_lock"])
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
-			n, err = forget(ctx, p, &f, forgetting{stamp(f.now.Add(-older)), atMost(limit)})
+			n, err = forget(ctx, p, &f, forgetRange{timestamp(f.now.Add(-older)), clampLimit(limit)})
 			return err
 		})
 	})
@@ -164,18 +164,18 @@ func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, l
 }
 
 // A forgetting says what is old, and how much of it may go.
-type forgetting struct {
+type forgetRange struct {
 	before string
 	limit  int
 }
 
 // forgetFeed takes whole pages from the beginning, none that groups have not followed yet.
-func (s *Store) forgetFeed(ctx context.Context, p *pipe, f *feed, g forgetting) (n int, err error) {
+func (s *Store) forgetFeed(ctx context.Context, p *pipeline, f *feed, g forgetRange) (n int, err error) {
 	last, cut := f.purged, false
 	var first int64
 	var events int
 	var old bool
-	p.each(s.sql["find_old_pages"], []any{g.before, f.purged, f.concluded, g.limit}, []any{&first, &events, &old}, func() error {
+	p.queueRows(s.sql["find_old_pages"], []any{g.before, f.purged, f.concluded, g.limit}, []any{&first, &events, &old}, func() error {
 		if cut = cut || !old; !cut {
 			last = first + int64(events) - 1
 			n++
@@ -190,14 +190,14 @@ func (s *Store) forgetFeed(ctx context.Context, p *pipe, f *feed, g forgetting) 
 }
 
 // forgetStory takes sealed lines from the beginning of the chain. A mark tells of it.
-func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting) (n int, err error) {
+func (s *Store) forgetStory(ctx context.Context, p *pipeline, f *feed, g forgetRange) (n int, err error) {
 	var mark rule.Mark
 	var link int
 	var at, last time.Time
 	var old, cut bool
 	var hash []byte
-	p.each(s.sql["find_last_mark"], []any{rule.MarkSubject, rule.MarkName}, []any{&last}, func() error { return nil })
-	p.each(s.sql["find_old_events"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash, &at}, func() error {
+	p.queueRows(s.sql["find_last_mark"], []any{rule.MarkSubject, rule.MarkName}, []any{&last}, func() error { return nil })
+	p.queueRows(s.sql["find_old_events"], []any{g.before, f.anchor, g.limit}, []any{&link, &old, &hash, &at}, func() error {
 		if cut = cut || !old; !cut {
 			mark = rule.Mark{Lines: mark.Lines + 1, Link: link, Newest: at, Hash: append([]byte(nil), hash...)}
 		}
@@ -207,14 +207,14 @@ func (s *Store) forgetStory(ctx context.Context, p *pipe, f *feed, g forgetting)
 		return 0, err
 	}
 	p.Queue(s.sql["delete_events"], f.anchor, mark.Link, mark.Hash)
-	s.tell(p.Batch, mark.Line(), f.now)
+	s.queueEvent(p.Batch, mark.Line(), f.now)
 	return mark.Lines, nil
 }
 
 // forgetRows is for shelves of which nothing else has to know. Where there are several piles on one, each gives up to the limit, and the
 // answer is the largest number, so that it is 0 when all are done.
-func (s *Store) forgetRows(names ...string) func(context.Context, *pipe, *feed, forgetting) (int, error) {
-	return func(ctx context.Context, p *pipe, _ *feed, g forgetting) (n int, err error) {
+func (s *Store) forgetRows(names ...string) func(context.Context, *pipeline, *feed, forgetRange) (int, error) {
+	return func(ctx context.Context, p *pipeline, _ *feed, g forgetRange) (n int, err error) {
 		for _, name := range names {
 			p.Queue(s.sql[name], g.before, g.limit).Exec(func(tag pgconn.CommandTag) error { n = max(n, int(tag.RowsAffected())); return nil })
 		}

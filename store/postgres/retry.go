@@ -9,15 +9,15 @@ import (
 
 // Retry sends a job round again at once, as a new generation with fresh counts.
 func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
-	var back returned
-	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipe, at *standing) error {
-		back = returned{}
+	var back readyPlaces
+	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
+		back = readyPlaces{}
 		ready, err := s.retry(ctx, p, at, i)
 		if err != nil {
 			return err
 		}
-		ready.queue(p, s.sql["ready_add gently"], stamp(at.now), &back)
-		p.one(s.sql["count_ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
+		ready.queue(p, s.sql["ready_add gently"], timestamp(at.now), &back)
+		p.queueRow(s.sql["count_ahead"], []any{at.queue, at.priority, i.Job.String()}, &ahead)
 		return nil
 	})
 	if err != nil {
@@ -29,27 +29,27 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 }
 
 // retry takes the job from where it stands, and answers with what it is when it begins anew.
-func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Intervention) (ready narrow, err error) {
+func (s *Store) retry(ctx context.Context, p *pipeline, at *lockedJob, i holdfast.Intervention) (ready moveRows, err error) {
 	if err := rule.Retry(at.rule(), i.StuckAfter, at.now); err != nil {
 		return ready, err
 	}
 	m := &at.member
 	switch at.place {
 	case inFinished:
-		if err := s.retake(ctx, p, at); err != nil {
+		if err := s.retakeKey(ctx, p, at); err != nil {
 			return ready, err
 		}
 		p.Queue(s.sql["delete_finished"], i.Job.String())
 	case inLater:
 		p.Queue(s.sql["delete_later"], i.Job.String())
 	case inLease:
-		s.wrest(p, at)
+		s.takeFromWorker(p, at)
 	}
 	m.failures, m.crashes, m.interrupts = 0, 0, 0
 	m.generation++
 	ready.add(m)
-	p.Queue(s.sql["begin_generation"], i.Job.String(), stamp(at.now))
-	s.record(p, at, "manual retry", i)
+	p.Queue(s.sql["begin_generation"], i.Job.String(), timestamp(at.now))
+	s.recordEvent(p, at, "manual retry", i)
 	if at.grouped {
 		return ready, s.reopen(ctx, p, []holdfast.ID{i.Job}, at.now, i)
 	}
@@ -57,33 +57,33 @@ func (s *Store) retry(ctx context.Context, p *pipe, at *standing, i holdfast.Int
 }
 
 // wrest takes a stuck job from its worker.
-func (s *Store) wrest(p *pipe, at *standing) {
+func (s *Store) takeFromWorker(p *pipeline, at *lockedJob) {
 	m := &at.member
-	s.keepOnly(p, []*lease{at.lease}, func(other *member) bool { return other.job == m.job })
+	s.removeMembers(p, []*batchRow{at.lease}, func(other *member) bool { return other.job == m.job })
 	m.token++
 	began := at.now // a job that never started took no time
 	if m.started {
 		began = at.lease.claimed
 	}
 	var attempts attemptRows
-	attempts.add(m, attempt{worker: at.lease.who(), started: began, due: at.now, to: holdfast.Queued,
+	attempts.add(m, attempt{worker: at.lease.attemptWorker(), started: began, due: at.now, to: holdfast.Queued,
 		charge: holdfast.ChargeInterrupt, why: "taken from its worker by a manual retry"})
 	attempts.queue(p, s.sql["attempt_add gently"], at.now)
 	p.Queue(s.sql["cancel_drop"], ids([]holdfast.ID{m.job}))
 }
 
 // retake takes the unique key of an ended job again, which somebody else may hold by now.
-func (s *Store) retake(ctx context.Context, p *pipe, at *standing) error {
+func (s *Store) retakeKey(ctx context.Context, p *pipeline, at *lockedJob) error {
 	if at.unique == "" {
 		return nil
 	}
-	owner, kind, name := texts([]string{at.owner}), texts([]string{at.kind}), texts([]string{at.unique})
+	owner, kind, name := textArray([]string{at.owner}), textArray([]string{at.kind}), textArray([]string{at.unique})
 	for range 20 {
 		var holder string
 		var k key
 		took := false
-		p.each(s.sql["unique_take"], []any{owner, kind, name, ids([]holdfast.ID{at.member.job})}, k.fields("unique"), func() error { took = true; return nil })
-		p.each(s.sql["unique_find"], []any{owner, kind, name}, append(k.fields("unique"), &holder), func() error { return nil })
+		p.queueRows(s.sql["unique_take"], []any{owner, kind, name, ids([]holdfast.ID{at.member.job})}, k.fields("unique"), func() error { took = true; return nil })
+		p.queueRows(s.sql["unique_find"], []any{owner, kind, name}, append(k.fields("unique"), &holder), func() error { return nil })
 		if err := p.flush(ctx); err != nil {
 			return err
 		}

@@ -22,17 +22,17 @@ func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) 
 	if err := rule.Batch("sequence", limit); err != nil {
 		return 0, err
 	}
-	limit = atMost(limit)
-	err = s.ask(ctx, "number what happened", true, func(ctx context.Context) error {
+	limit = clampLimit(limit)
+	err = s.withRetries(ctx, "number what happened", true, func(ctx context.Context) error {
 		pages = 0
 		some := false
 		if err := s.work.QueryRow(ctx, s.sql["check_feed"]).Scan(&some); err != nil || !some {
 			return err
 		}
-		return s.transact(ctx, s.work, func(p *pipe) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var f feed
 			f.queueLock(p, s.sql["feed_lock"])
-			p.one(s.sql["number_pages"], []any{limit}, &pages)
+			p.queueRow(s.sql["number_pages"], []any{limit}, &pages)
 			sealed, err := s.sealLines(ctx, p, &f, max(limit, sealMax))
 			if sealed == max(limit, sealMax) {
 				pages = limit // there may be more lines, though perhaps no more pages
@@ -50,12 +50,12 @@ type feed struct {
 	now                                   time.Time
 }
 
-func (f *feed) queueLock(p *pipe, sql string) {
-	p.one(sql, nil, &f.head, &f.purged, &f.concluded, &f.link, &f.hash, &f.anchor, &f.now)
+func (f *feed) queueLock(p *pipeline, sql string) {
+	p.queueRow(sql, nil, &f.head, &f.purged, &f.concluded, &f.link, &f.hash, &f.anchor, &f.now)
 }
 
 // sealLines links lines to the chain, in the order in which they were written.
-func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sealed int, err error) {
+func (s *Store) sealLines(ctx context.Context, p *pipeline, f *feed, limit int) (sealed int, err error) {
 	type line struct {
 		id int64
 		holdfast.Event
@@ -65,7 +65,7 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 	var was string
 	var job pgtype.UUID
 	into := []any{&one.id, &job, &one.Subject, &one.At, &one.Name, &one.Actor, &one.Reason, &one.Request, &one.Token, &one.Generation, &was}
-	p.each(s.sql["find_unsealed_events"], []any{limit}, into, func() error {
+	p.queueRows(s.sql["find_unsealed_events"], []any{limit}, into, func() error {
 		one.Job, one.Was = job.Bytes, json.RawMessage(was)
 		if !job.Valid {
 			one.Job = holdfast.ID{}

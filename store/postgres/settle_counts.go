@@ -6,7 +6,7 @@ import (
 )
 
 // mostShards is over how many rows a minute of one queue is spread at most.
-const mostShards = 16
+const maxShards = 16
 
 // shards hands out the numbers of the rows that settlements add to, so that those under way at once rarely want the same one: who does
 // waits for the other's commit.
@@ -14,34 +14,34 @@ type shards struct {
 	seed uint64 // of this store alone
 
 	mu    sync.Mutex
-	under [mostShards]int // settlements under way, by number
+	inUse [maxShards]int // settlements under way, by number
 }
 
 // take answers with a number that the fewest settlements have, to be given back. Stores begin to look at different numbers, and every
 // minute at others: two that begin alike are in each other's way for a minute, not for ever.
-func (h *shards) take(now time.Time) int {
+func (h *shards) acquire(now time.Time) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	start := int(h.seed >> (uint64(now.Unix()/60) % mostShards * 4) % mostShards)
+	start := int(h.seed >> (uint64(now.Unix()/60) % maxShards * 4) % maxShards)
 	best := start
-	for i := range mostShards {
-		if n := (start + i) % mostShards; h.under[n] < h.under[best] {
+	for i := range maxShards {
+		if n := (start + i) % maxShards; h.inUse[n] < h.inUse[best] {
 			best = n
 		}
 	}
-	h.under[best]++
+	h.inUse[best]++
 	return best
 }
 
-func (h *shards) give(shard int) {
+func (h *shards) release(shard int) {
 	h.mu.Lock()
-	h.under[shard]--
+	h.inUse[shard]--
 	h.mu.Unlock()
 }
 
 // tally adds what became of the call's attempts to the rows of its shard: last of all and in one order for everybody, as others may want
 // the same rows.
-func (t *settling) tally() {
+func (t *settleCall) queueTrendCounts() {
 	var queue, complete, failed, retried, cancelled column
 	all := t.tallies.All(t.now)
 	if len(all) == 0 {
@@ -54,13 +54,13 @@ func (t *settling) tally() {
 		retried.int(all[i].Retried)
 		cancelled.int(all[i].Cancelled)
 	}
-	t.shard, t.counts = t.s.shards.take(t.now), true
-	t.p.Queue(t.s.sql["add_trend_counts"], append([]any{stamp(all[0].Step), t.shard}, literals([]column{queue, complete, failed, retried, cancelled})...)...)
+	t.shard, t.hasShard = t.s.shards.acquire(t.now), true
+	t.p.Queue(t.s.sql["add_trend_counts"], append([]any{timestamp(all[0].Step), t.shard}, arrayArgs([]column{queue, complete, failed, retried, cancelled})...)...)
 }
 
 // leave gives the shard back, once the transaction has ended.
-func (t *settling) leave() {
-	if t.counts {
-		t.s.shards.give(t.shard)
+func (t *settleCall) releaseShard() {
+	if t.hasShard {
+		t.s.shards.release(t.shard)
 	}
 }

@@ -16,29 +16,29 @@ import (
 const sizeAge = 10 * time.Second
 
 // A gauge keeps new jobs out while the database is larger than it may be, so that there is room left for those it has.
-type gauge struct {
+type sizeLimit struct {
 	limit int64 // bytes; 0: no limit
 
-	mu     sync.Mutex
-	looked time.Time
-	full   error
+	mu        sync.Mutex
+	checkedAt time.Time
+	full      error
 }
 
 // check refuses new jobs when there is no room for them. A database that does not tell its size takes them: it may say no itself.
-func (g *gauge) check(ctx context.Context, s *Store) error {
+func (g *sizeLimit) check(ctx context.Context, s *Store) error {
 	if g.limit <= 0 {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.looked.IsZero() && time.Since(g.looked) < sizeAge {
+	if !g.checkedAt.IsZero() && time.Since(g.checkedAt) < sizeAge {
 		return g.full
 	}
 	var size int64
 	if err := s.work.QueryRow(ctx, s.sql["read_database_size"]).Scan(&size); err != nil {
 		return nil
 	}
-	g.looked, g.full = time.Now(), nil
+	g.checkedAt, g.full = time.Now(), nil
 	if size >= g.limit {
 		g.full = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf(
 			"could not enqueue: the database has %d MiB, and max_size is %d MiB: delete what nobody needs, or raise max_size", size>>20, g.limit>>20)}
