@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Cancel ends a queued job at once, and asks a processing one to stop.
+// Cancel cancels a queued job at once. For a processing job it stores a cancel request and wakes workers; the job ends when its worker settles it.
 func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state holdfast.State, err error) {
 	err = s.intervene(ctx, "cancel the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
 		var err error
@@ -38,12 +38,12 @@ func (s *Store) Cancel(ctx context.Context, i holdfast.Intervention) (state hold
 	return state, nil
 }
 
-// askToStop leaves the request for the holder's settlement to obey. Only the first is part of the story.
+// requestCancel stores the request, which overrules the worker's settlement. Only the first request is recorded as an event.
 func (s *Store) requestCancel(ctx context.Context, p *pipeline, at *lockedJob, i holdfast.Intervention) error {
-	asked := false
+	requested := false
 	var id [16]byte
-	p.queueRows(s.sql["cancel_find"], []any{ids([]holdfast.ID{i.Job})}, []any{&id}, func() error { asked = true; return nil })
-	if err := p.flush(ctx); err != nil || asked {
+	p.queueRows(s.sql["cancel_find"], []any{ids([]holdfast.ID{i.Job})}, []any{&id}, func() error { requested = true; return nil })
+	if err := p.flush(ctx); err != nil || requested {
 		return err
 	}
 	p.Queue(s.sql["cancel_add"], i.Job.String(), timestamp(at.now), i.Actor, i.Reason)

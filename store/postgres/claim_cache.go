@@ -12,28 +12,31 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// Holds are those in force when this store last looked. A plan begins with them, and is void if they turn out to be others.
+// A holdCache keeps the holds as this store last read them. A plan starts with them, verifies them under locks or by hash before it takes anything,
+// and starts again if they have changed.
 type holdCache struct {
 	mu           sync.Mutex
 	inForce      []holdfast.Hold
 	known        bool
-	hash         string // of these holds and of what kinds were declared to call; none: nobody knows
-	kindsVersion int    // how often that had changed
+	hash         string // of inForce and of the declared dependencies of kinds (hold_hash); "" if unknown
+	kindsVersion int    // lineMemory.kindsVersion that belongs to hash
 }
 
+// cached returns the holds, and whether they were ever read.
 func (h *holdCache) cached() ([]holdfast.Hold, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.inForce, h.known
 }
 
+// set stores holds whose hash is unknown.
 func (h *holdCache) set(seen []holdfast.Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inForce, h.known, h.hash = seen, true, ""
 }
 
-// keepAll keeps the holds, and has the lines keep what kinds call, so that both are as the sign says.
+// setAll stores holds and their hash, and stores the declared dependencies of kinds in the line memory, so that both belong to the same hash.
 func (h *holdCache) setAll(seen []holdfast.Hold, hash string, l *lineMemory, kinds map[string]string) (kindsVersion int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,14 +45,14 @@ func (h *holdCache) setAll(seen []holdfast.Hold, hash string, l *lineMemory, kin
 	return h.kindsVersion
 }
 
-// signed answers with the holds by their sign, if it is known.
+// withHash returns the holds with their hash, which is "" if unknown, and the version of the declared dependencies that it covers.
 func (h *holdCache) withHash() (seen []holdfast.Hold, hash string, kindsVersion int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.inForce, h.hash, h.kindsVersion
 }
 
-// alike reports whether holds let the same through, whatever their buckets hold.
+// sameRules reports whether two lists of holds let the same jobs through, ignoring the levels of rate limits.
 func sameRules(some, others []holdfast.Hold) bool {
 	return slices.EqualFunc(some, others, func(a, b holdfast.Hold) bool {
 		x, y := withoutLevel(a.Rate), withoutLevel(b.Rate)
@@ -58,7 +61,7 @@ func sameRules(some, others []holdfast.Hold) bool {
 	})
 }
 
-// limitOf is a rate whatever its level.
+// withoutLevel returns the rate without its current level.
 func withoutLevel(r *holdfast.Rate) holdfast.Rate {
 	if r == nil {
 		return holdfast.Rate{}
@@ -66,16 +69,17 @@ func withoutLevel(r *holdfast.Rate) holdfast.Rate {
 	return holdfast.Rate{PerSecond: r.PerSecond, Burst: r.Burst}
 }
 
-// Weights are what owners count for, remembered for a moment.
+// A weightCache keeps the weights of owners for a second.
 type weightCache struct {
 	mu      sync.Mutex
 	of      map[string]float64
 	staleAt time.Time
 }
 
-// weightAge is how long a new weight may go unnoticed.
+// weightAge is the maximum time until a changed weight is noticed.
 const weightAge = time.Second
 
+// cached returns the weights, and whether they are recent enough to use.
 func (w *weightCache) cached() (of map[string]float64, trusted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,14 +92,14 @@ func (w *weightCache) set(of map[string]float64) {
 	w.of, w.staleAt = of, time.Now().Add(weightAge)
 }
 
-// forget makes the next claim ask.
+// forget makes the next claim read the weights.
 func (w *weightCache) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.staleAt = time.Time{}
 }
 
-// readWeights queues the question for the weights. One that cannot be read counts as none.
+// readWeights queues the query for the weights. A record that cannot be parsed counts as no weight.
 func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
 	var owner, body string
 	b.Queue(s.sql["read_weights"]).Query(func(rows pgx.Rows) error {
@@ -110,16 +114,16 @@ func (s *Store) readWeights(b *pgx.Batch, into map[string]float64) {
 	})
 }
 
-// Detours remember for which scopes one statement is not enough to claim.
+// A scopeSet remembers scopes for scopeAge: those whose claims need a plan, or those with many lanes.
 type scopeSet struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// maxScopes is of how many scopes a store remembers when it looked at them.
+// maxScopes bounds the number of scopes that a store remembers.
 const maxScopes = 1000
 
-// detour is how long that is believed without another look.
+// scopeAge is how long a scope stays in a scopeSet without being added again.
 const scopeAge = time.Second
 
 func (d *scopeSet) has(scope *lane.Scope) bool {

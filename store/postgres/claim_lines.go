@@ -12,25 +12,28 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// Lines remember where something waits, so that five thousand owners do not cost a walk along all of them at every claim. What
-// this store makes claimable is added at once. What others do is found when the memory has aged, or when a claim would come
-// back short: then the walk is made again.
+// A lineMemory remembers which places (line and priority) have ready jobs, so that a claim among thousands of owners need not search all lines.
+//
+// The memory may be wrong in both directions without harm. A remembered place that is empty costs one search, and the claim then removes it. A place
+// that another process filled is missing until the memory becomes stale or a claim comes back short; then the store scans the lines again. Places
+// that this process makes claimable are added at once. Every change has a step number: what was added after a scan or a claim began is not removed by
+// its result.
 type lineMemory struct {
 	mu            sync.Mutex
-	at            map[place]int // when it was added, in steps; nil: nothing is known
+	at            map[place]int // places with ready jobs, and the step in which each was added; nil: nothing is known
 	step          int
-	staleAt       map[string]time.Time // by scope: from then on what is known of its lanes is not trusted
-	callerPlaces  map[place]time.Time  // where a caller's own transaction puts something: until then it may commit
+	staleAt       map[string]time.Time // by scope: from then on the lines of its lanes must be scanned again
+	callerPlaces  map[place]time.Time  // places of jobs in open transactions of callers, and until when they are expected to commit
 	lanes         map[int32]*lane.Lane
-	ownDependency map[int32]string  // the dependency that a lane's jobs name themselves
-	kinds         map[string]string // what the other lanes' kinds were declared to call
-	kindsVersion  int               // how often that has changed
+	ownDependency map[int32]string  // the dependency in the lane itself
+	kinds         map[string]string // declared dependencies of kinds, for lanes without one
+	kindsVersion  int               // grows with every change of kinds
 
-	unread map[int32][]place // where something waits in lanes that were not read yet
-	views  map[string]*view  // what is open, by scope
+	unread map[int32][]place // places in lanes whose row was not read yet
+	views  map[string]*view  // open places, by scope
 }
 
-// put notes that something waits at a place.
+// put adds a place. The caller holds l.mu, here and in the other methods that do not lock it.
 func (l *lineMemory) put(p place, step int) {
 	if _, known := l.at[p]; !known {
 		l.addToViews(p)
@@ -38,7 +41,7 @@ func (l *lineMemory) put(p place, step int) {
 	l.at[p] = step
 }
 
-// drop notes that nothing waits at a place.
+// drop removes a place.
 func (l *lineMemory) drop(p place) {
 	if _, known := l.at[p]; !known {
 		return
@@ -57,7 +60,7 @@ func (l *lineMemory) drop(p place) {
 	}
 }
 
-// show adds a place to the views. A lane that nobody has heard of has to be read first.
+// addToViews adds a place to the views it belongs to. A place in an unknown lane waits in unread until its lane is read.
 func (l *lineMemory) addToViews(p place) {
 	id := max(p.lane, -p.lane)
 	known := l.lanes[id]
@@ -73,7 +76,7 @@ func (l *lineMemory) addToViews(p place) {
 	}
 }
 
-// add says that something waits at these places by now.
+// add adds places in which jobs have just become claimable.
 func (l *lineMemory) add(places ...place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +89,7 @@ func (l *lineMemory) add(places ...place) {
 	}
 }
 
-// arrived adds the places of entries that may start at once.
+// addEntries adds the places of entries that are claimable at once.
 func (l *lineMemory) addEntries(entries []entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,19 +98,19 @@ func (l *lineMemory) addEntries(entries []entry) {
 	}
 	l.step++
 	for i := range entries {
-		if e := &entries[i]; e.Delay == 0 && len(e.After) == 0 { // one whose time has not come is a false alarm at worst
+		if e := &entries[i]; e.Delay == 0 && len(e.After) == 0 { // an entry with a future RunAt adds an empty place, which does no harm
 			l.put(place{e.lane, e.Priority}, l.step)
 		}
 	}
 }
 
-// walkShare says that a walk along the lines may take a fortieth of the time.
-const walkShare = 40
+// scanShare bounds the cost of scans: a scan may take at most one fortieth of the time.
+const scanShare = 40
 
-// guestAge is how long a caller's transaction is expected to take at most. What a slower one brings is found like what others do.
+// callerTxAge is how long a caller's transaction is expected to take at most. Jobs of a slower one are found like those of other processes.
 const callerTxAge = 2 * time.Second
 
-// invited adds the places of entries that are there when a caller's transaction commits.
+// addCallerPlaces remembers the places of entries that become claimable when a caller's transaction commits. The store does not notice that commit.
 func (l *lineMemory) addCallerPlaces(entries []entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +122,7 @@ func (l *lineMemory) addCallerPlaces(entries []entry) {
 	}
 }
 
-// welcome adds the places where a guest may have put something by now.
+// admitCallerPlaces adds the places in which a caller's transaction may have committed jobs by now.
 func (l *lineMemory) admitCallerPlaces() {
 	for p, until := range l.callerPlaces {
 		if _, known := l.at[p]; time.Now().After(until) {
@@ -130,7 +133,7 @@ func (l *lineMemory) admitCallerPlaces() {
 	}
 }
 
-// recall reports whether the places that are known in a scope can be trusted.
+// cached returns the current step, and whether the places in the scope are recent enough to use.
 func (l *lineMemory) cached(scope *lane.Scope) (step int, trusted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +144,7 @@ func (l *lineMemory) cached(scope *lane.Scope) (step int, trusted bool) {
 	return l.step, true
 }
 
-// now is the present step. What is added from here on is not forgotten by a walk that began before.
+// currentStep returns the current step. Places that are added later survive a scan that began at this step.
 func (l *lineMemory) currentStep() int {
 	if l.at == nil {
 		l.at, l.staleAt = map[place]int{}, nil
@@ -149,7 +152,7 @@ func (l *lineMemory) currentStep() int {
 	return l.step
 }
 
-// walked replaces what was known of a scope by what a walk found.
+// replaceScope replaces the places of a scope by those that a scan found, and sets until when they are trusted.
 func (l *lineMemory) replaceScope(scope *lane.Scope, began time.Time, step int, found []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,27 +170,27 @@ func (l *lineMemory) replaceScope(scope *lane.Scope, began time.Time, step int, 
 	if l.staleAt == nil || len(l.staleAt) > maxScopes {
 		l.staleAt = map[string]time.Time{}
 	}
-	l.staleAt[scope.Key()] = now.Add(min(callerTxAge/2, max(markAge, walkShare*now.Sub(began)))) // no longer than guests are remembered, or theirs would be passed over
+	l.staleAt[scope.Key()] = now.Add(min(callerTxAge/2, max(markAge, scanShare*now.Sub(began)))) // shorter than callerTxAge, or places of callers' transactions would expire unseen
 	l.admitCallerPlaces()
 	for _, v := range l.views {
 		v.sort()
 	}
 }
 
-// covers reports whether a place is in a scope. One whose lane was not read yet is not.
+// covers reports whether a place is in a scope. A place in an unknown lane is not.
 func (l *lineMemory) covers(scope *lane.Scope, p place) bool {
 	known := l.lanes[max(p.lane, -p.lane)]
 	return known != nil && scope.Covers(known)
 }
 
-// strange are the lanes where something waits that were not read yet.
+// unreadLanes returns the lanes that have ready jobs and whose row was not read yet.
 func (l *lineMemory) unreadLanes() []int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.unread))
 }
 
-// emptied forgets places where nothing was found, unless something has come since.
+// removeEmpty removes places that a claim found empty, except those added after the claim's step.
 func (l *lineMemory) removeEmpty(step int, places []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +201,7 @@ func (l *lineMemory) removeEmpty(step int, places []place) {
 	}
 }
 
-// mixed reports whether jobs of more than one priority wait in a scope. Those in lanes that were not read yet count.
+// mixedPriorities reports whether jobs of more than one priority are ready in a scope. Unknown lanes count as in the scope.
 func (l *lineMemory) mixedPriorities(scope *lane.Scope) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +219,7 @@ func (l *lineMemory) mixedPriorities(scope *lane.Scope) bool {
 	return false
 }
 
-// learn keeps a lane.
+// addLane stores a lane and adds its waiting places to the views.
 func (l *lineMemory) addLane(id int32, p path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,6 +235,7 @@ func (l *lineMemory) addLane(id int32, p path) {
 	}
 }
 
+// dependencyOf returns the dependency of a lane: its own, or else the declared one of its kind.
 func dependencyOf(kinds map[string]string, kind, own string) string {
 	if own != "" {
 		return own
@@ -239,8 +243,8 @@ func dependencyOf(kinds map[string]string, kind, own string) string {
 	return kinds[kind]
 }
 
-// declare keeps what kinds call, and answers with how often that has changed. Lanes that somebody works with stay as they are;
-// those that are asked for next are new.
+// setKinds stores the declared dependencies of kinds and returns their version. A lane whose dependency changes is replaced by a copy: claims under
+// way keep the lane they have.
 func (l *lineMemory) setKinds(kinds map[string]string) (kindsVersion int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +264,8 @@ func (l *lineMemory) setKinds(kinds map[string]string) (kindsVersion int) {
 	return l.kindsVersion
 }
 
-// walk finds the places of a scope where something waits, and others that it meets on the way.
+// scanLines finds all places with ready jobs in a scope, and perhaps some of other scopes. It also remembers the first job of each place, for runs.
+// send must send the batch.
 func (s *Store) scanLines(b *pgx.Batch, scope *lane.Scope, send func() error) error {
 	s.lines.mu.Lock()
 	step := s.lines.currentStep()
@@ -288,7 +293,7 @@ func (s *Store) scanLines(b *pgx.Batch, scope *lane.Scope, send func() error) er
 	return nil
 }
 
-// readLanes queues what tells this store about lanes it has not heard of.
+// readLanes queues the query for the rows of unknown lanes.
 func (s *Store) readLanes(b *pgx.Batch, unknown []int32) {
 	var id int32
 	var p path

@@ -14,48 +14,52 @@ import (
 )
 
 const (
-	markAge   = 100 * time.Millisecond // how long a job that somebody else put behind a mark may be overtaken, at least
-	markShare = 20                     // looking behind the marks may take a twentieth of the time
-	maxMarks  = 100                    // more places than that are not worth remembering
+	markAge   = 100 * time.Millisecond // minimum time until marks are stale. So long may a job be overtaken that another process put behind a mark
+	markShare = 20                     // a read of everything, which makes new marks, may take at most a twentieth of the time
+	maxMarks  = 100                    // with more places no marks are kept
 )
 
-// Marks tell a claim where to begin. Rows that were claimed stay in the index of ready, dead, until the database clears
-// them away, and it cannot while anybody holds an old snapshot open; a claim that begins at the front would wade through
-// all of them. So a store remembers how far its claims came while there was plenty. What it puts behind a mark itself
-// lowers the mark. What others put there is found when the marks have aged, or when a claim comes back short: then
-// everything is looked at once more.
+// Marks tell a claim where to start reading. Rows that were claimed stay in the index of holdfast_ready as dead entries until vacuum removes them,
+// and vacuum cannot while a transaction holds an old snapshot. A claim that starts at the front of a line would read all of them. So a store
+// remembers, for each place, the last job that it claimed there while its claims came back full; the next claim starts after that job.
+//
+// A mark can delay a job but never hide it. Jobs that this process makes claimable lower the marks (lower), or clear them if their ids are not known
+// (clear). This also applies to the marks that a claim under way will set: the claimScan collects the lowest id until it ends. Jobs that other
+// processes put behind a mark are found when the marks are stale, or when a claim comes back short and is repeated without marks. Priorities that are
+// more urgent than every mark of a line are always read.
 type marks struct {
 	mu      sync.Mutex
 	at      map[place]holdfast.ID
-	staleAt time.Time               // from then on they are not trusted
-	scans   map[*claimScan]struct{} // claims under way
+	staleAt time.Time               // from then on a claim reads everything
+	scans   map[*claimScan]struct{} // scans in progress
 
-	heads map[place]holdfast.ID // no job at the place has a lower id, or one as low; for claims in runs
+	heads map[place]holdfast.ID // lower bounds, for claims in runs: every job at the place that this process knows of has a higher id
 }
 
-// A place is where jobs wait in the order of their ids: one priority of a line.
+// A place is one priority of a line. Its jobs are ordered by id, which is by age.
 type place struct {
-	lane     int32 // negative: the line of its retries
+	lane     int32 // negative: the line of the lane's retries
 	priority int16
 }
 
-// A look is one claim under way, with the first job that was put back meanwhile.
+// A claimScan is one claim in progress, or one scan of the lines.
 type claimScan struct {
 	began   time.Time
 	marked  bool
-	marks   []any // the parameters of the statement
+	marks   []any // parameters of the statement
 	lowest  holdfast.ID
 	invalid bool
 
 	scope    *lane.Scope
-	all      bool // it looks at everything
-	narrowed bool // it looked only at lines that the store remembers
-	even     bool // it is the claim in sixteen that shares evenly between priorities
-	planned  bool // it went another way
-	tookRuns bool // it took runs
+	all      bool // it must read everything, without marks and remembered lines
+	narrowed bool // it read only lines that the store remembers
+	even     bool // it is the one claim in sixteen that shares evenly between priorities
+	planned  bool // it was planned
+	tookRuns bool // it took runs (see takeRuns)
 }
 
-// begin starts a look: behind the marks as well when all is wanted, when they have aged, or when there are none.
+// beginScan starts a claim. It reads everything if all is set, if the marks are stale, or if there are none. Otherwise its parameters are the parts
+// of each line that the marks leave: for each marked line all more urgent priorities, and each marked priority after its mark.
 func (m *marks) beginScan(all bool) *claimScan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +78,7 @@ func (m *marks) beginScan(all bool) *claimScan {
 		}
 		for i, p := range places {
 			if i == 0 || places[i-1].lane != p.lane {
-				stretch(p, math.MinInt16-1, holdfast.ID{}, int(p.priority)) // more urgent than anything claimed of late
+				stretch(p, math.MinInt16-1, holdfast.ID{}, int(p.priority)) // all priorities more urgent than the first mark
 			}
 			next := math.MaxInt16 + 1
 			if i+1 < len(places) && places[i+1].lane == p.lane {
@@ -91,7 +95,7 @@ func (m *marks) beginScan(all bool) *claimScan {
 	return l
 }
 
-// end moves the marks to the last jobs of a claim that took as many as it asked for. One that came back short leaves none.
+// endScan sets the marks to the last jobs of a claim that took as many as its limit. A claim that came back short removes all marks.
 func (m *marks) endScan(l *claimScan, last map[place]holdfast.ID, full bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,14 +116,14 @@ func (m *marks) endScan(l *claimScan, last map[place]holdfast.ID, full bool) {
 	m.lowerTo(l.lowest)
 }
 
-// drop ends a look that came to nothing.
+// dropScan ends a scan without a result.
 func (m *marks) dropScan(l *claimScan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.scans, l)
 }
 
-// lower makes sure that these jobs, which became claimable just now, are not behind a mark.
+// lower makes sure that no mark hides these jobs, which have just become claimable.
 func (m *marks) lower(jobs ...holdfast.ID) {
 	if len(jobs) == 0 {
 		return
@@ -135,6 +139,7 @@ func (m *marks) lower(jobs ...holdfast.ID) {
 	}
 }
 
+// lowerTo lowers every mark and head that is not below the id.
 func (m *marks) lowerTo(low holdfast.ID) {
 	if low.IsZero() {
 		return
@@ -148,7 +153,7 @@ func (m *marks) lowerTo(low holdfast.ID) {
 	}
 }
 
-// before is the greatest id that is smaller.
+// previousID returns the greatest id that is smaller.
 func previousID(id holdfast.ID) holdfast.ID {
 	for i := len(id) - 1; i >= 0; i-- {
 		id[i]--
@@ -159,7 +164,7 @@ func previousID(id holdfast.ID) holdfast.ID {
 	return id
 }
 
-// clear forgets all marks: nobody knows what became claimable just now.
+// clear removes all marks and heads, because jobs with unknown ids became claimable. Scans in progress set none.
 func (m *marks) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

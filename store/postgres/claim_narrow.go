@@ -10,15 +10,15 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// Two hundred kinds in one queue are two hundred lanes, and most of them are empty most of the time. A claim that looks into each of them pays for all. So
-// where a claim has many lanes the store remembers which lines are not empty, as it does for planned claims, and the statement looks at these only. What
-// another process brings into an empty lane is found when the memory has aged, or when a claim comes back short.
+// Two hundred kinds in one queue are two hundred lanes, most of them empty. A claim that searches each of them pays for all. So for a claim with many
+// lanes the store remembers which lines are not empty, as it does for planned claims, and the statement reads only these. Jobs that another process
+// puts into an empty lane are found when the memory is stale, or when a claim comes back short.
 const (
-	fewLanes      = 16   // lanes in a claim's scope that are not worth remembering
-	maxKnownLines = 1000 // lines that a statement is told at most
+	fewLanes      = 16   // with so few lanes in its scope, a claim searches all of them
+	maxKnownLines = 1000 // maximum number of lines in the parameter of a statement
 )
 
-// narrow is the list of lines that a claim has to look at, as a parameter: empty for all of them.
+// knownLines returns the lines that a claim has to read, as a parameter; empty for all of them.
 func (s *Store) knownLines(ctx context.Context, l *claimScan) (string, error) {
 	if l.all || !s.wideScopes.has(l.scope) {
 		return intArray(nil), nil
@@ -37,7 +37,7 @@ func (s *Store) knownLines(ctx context.Context, l *claimScan) (string, error) {
 	return intArray(known), nil
 }
 
-// acquaint reads the lanes where something waits that were not read yet.
+// ensureLanes reads the rows of unknown lanes that have ready jobs.
 func (s *Store) ensureLanes(ctx context.Context) error {
 	unknown := s.lines.unreadLanes()
 	if len(unknown) == 0 {
@@ -49,7 +49,7 @@ func (s *Store) ensureLanes(ctx context.Context) error {
 	return s.work.SendBatch(ctx, send).Close()
 }
 
-// in are the lines of a scope where something waits, and those in lanes that were not read yet.
+// inScope returns the lines of a scope that have ready jobs. Lines of unknown lanes are included.
 func (l *lineMemory) inScope(scope *lane.Scope) []int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *lineMemory) inScope(scope *lane.Scope) []int32 {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// numbers are lines as a parameter.
+// intArray returns an array literal of integers.
 func intArray(list []int32) string {
 	var c column
 	for _, n := range list {

@@ -15,12 +15,13 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A turns is whose turn it is. A pick that has to look deeper counts for nothing.
+// An ownerTurns is lane.Turns with a lock around a pick and its undo: a pick that has to be repeated with deeper heads must not count.
 type ownerTurns struct {
 	lane.Turns
 	mu sync.Mutex
 }
 
+// pick divides a claim among the heads. If deeper is true the pick was undone, and has to be repeated with deeper heads.
 func (t *ownerTurns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shares []lane.Share, deeper bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +32,7 @@ func (t *ownerTurns) pick(heads []lane.Head, v *lane.Valves, o lane.Order) (shar
 	return shares, deeper
 }
 
-// preview picks and counts nothing.
+// preview picks without counting: it sets the jobs of each head.
 func (t *ownerTurns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,7 +40,8 @@ func (t *ownerTurns) preview(heads []lane.Head, v *lane.Valves, o lane.Order) {
 	t.Undo()
 }
 
-// read locks the limits that stand before what waits, and reads the holds, what is in workers' hands, and the heads.
+// lockAndRead locks the limits that apply to the open lines, then reads the holds, the live counts and the heads. It returns errStale if the holds or
+// the declared dependencies differ from those that the plan used.
 func (p *claimPlan) lockAndRead(ctx context.Context) error {
 	var scope, name, source column
 	counted := false
@@ -73,7 +75,7 @@ func (p *claimPlan) lockAndRead(ctx context.Context) error {
 	return nil
 }
 
-// limits are the holds that let so many through, of what waits, in the order of their keys.
+// limits returns the holds that cap an open line by count or rate, in the order of their keys, which is the lock order of all claims.
 func (p *claimPlan) limits() (limits []holdfast.Hold) {
 	for _, h := range p.holds {
 		valve := lane.NewValves([]holdfast.Hold{h}, p.now)
@@ -87,7 +89,7 @@ func (p *claimPlan) limits() (limits []holdfast.Hold) {
 	return limits
 }
 
-// askHolds queues the question for the holds in force, in the order of their keys.
+// queueReadHolds queues the query for the holds in force, in the order of their keys.
 func (p *claimPlan) queueReadHolds() {
 	p.p.Queue(p.s.sql["hold_read"]).Query(func(rows pgx.Rows) error {
 		p.holds = nil
@@ -112,7 +114,7 @@ func (p *claimPlan) queueReadHolds() {
 	})
 }
 
-// askLive queues the question for what workers have in their hands.
+// queueCountLive queues the query for the number of processing jobs in each line.
 func (p *claimPlan) queueCountLive(kinds map[string]string) {
 	var l lane.Lane
 	var own string
@@ -125,7 +127,7 @@ func (p *claimPlan) queueCountLive(kinds map[string]string) {
 	})
 }
 
-// peek queues a look at the heads.
+// queuePeek queues the query for the first depth jobs of each head, without locks.
 func (p *claimPlan) queuePeek() {
 	if len(p.heads) == 0 {
 		return
@@ -159,14 +161,14 @@ func (p *claimPlan) queuePeek() {
 		for i := range p.heads {
 			p.heads[i].More = seen[i] >= p.depth
 			if seen[i] == 0 {
-				p.empty = append(p.empty, p.headPlaces[i]...) // nothing waits where something was expected
+				p.empty = append(p.empty, p.headPlaces[i]...) // remembered as non-empty, but empty
 			}
 		}
 		return err
 	})
 }
 
-// reach is from which priority to which a share extends.
+// priorityRange returns the lowest and the highest priority of a share.
 func priorityRange(s *lane.Share) (low, high int) {
 	if s.Priority != nil {
 		return int(*s.Priority), int(*s.Priority)
@@ -174,7 +176,7 @@ func priorityRange(s *lane.Share) (low, high int) {
 	return math.MinInt16, math.MaxInt16
 }
 
-// pick divides what is left among the heads, and looks deeper for as long as that is needed.
+// pick divides the rest of the claim among the heads, and reads them deeper for as long as that could change the result.
 func (p *claimPlan) pick(ctx context.Context) error {
 	for len(p.heads) > 0 {
 		valves := p.valves()
@@ -192,7 +194,7 @@ func (p *claimPlan) pick(ctx context.Context) error {
 			}
 			return nil
 		}
-		if p.depth *= 2; len(p.tags) == 0 { // no line gives more than that; but of those in front any number may be held
+		if p.depth *= 2; len(p.tags) == 0 { // no line gives more than that; with held tags any number of jobs in front may be skipped
 			p.depth = min(p.depth, p.left+1)
 		}
 		p.queuePeek()
@@ -203,7 +205,7 @@ func (p *claimPlan) pick(ctx context.Context) error {
 	return nil
 }
 
-// valves are the holds as they stand after what was picked already.
+// valves returns the holds after what was already picked: rate limits minus the tokens spent, and live counts including the picked jobs.
 func (p *claimPlan) valves() *lane.Valves {
 	left := slices.Clone(p.holds)
 	for _, spent := range lane.NewValves(p.holds, p.now).Spend(p.shares) {
@@ -228,7 +230,7 @@ func (p *claimPlan) valves() *lane.Valves {
 	return valves
 }
 
-// setAside queues the way behind the hold for all that was found to have a held tag.
+// queueSetAside queues the statement that moves jobs with a held tag out of the ready lines.
 func (p *claimPlan) queueSetAside() {
 	if len(p.held) == 0 {
 		return
@@ -245,7 +247,8 @@ func (p *claimPlan) queueSetAside() {
 	p.held = nil
 }
 
-// take queues the taking of what was picked, and the payment.
+// queueTake queues the statement that takes the picked jobs, and the payment of rate limits. With held tags it takes exactly the jobs that were read,
+// because the next ones in line may have a held tag.
 func (p *claimPlan) queueTake() {
 	if len(p.shares) == 0 {
 		return
@@ -274,6 +277,7 @@ func (p *claimPlan) queueTake() {
 	}
 }
 
+// compareHolds orders holds by scope, name and source: the order in which all transactions lock them.
 func compareHolds(a, b holdfast.Hold) int {
 	of, name := a.On()
 	other, called := b.On()

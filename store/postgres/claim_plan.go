@@ -13,15 +13,29 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// errStale says that a claim was planned for other holds than there are by now. The next plan knows them.
+// errStale means that the holds have changed since the plan began. The next plan starts with the new ones.
 var errStale = errors.New("the holds have changed")
 
 const (
-	planTries   = 3      // of a claim to whom others were faster
-	maxSetAside = 10_000 // jobs that one transaction sets aside
+	planTries   = 3      // attempts of a claim whose picks were taken by concurrent claims
+	maxSetAside = 10_000 // maximum number of jobs that one transaction sets aside
 )
 
-// A planning is one planned claim under way: it reads what stands in the way, picks what is to be taken, and takes that.
+// A claimPlan is one planned claim in progress. It is used where owners share or holds limit, count or look at tags, and it runs in one transaction:
+//
+// 1. loadCached starts with the remembered holds, weights and lines, and reads what is missing.
+// 2. chooseHeads chooses owners by turn, and their lines as heads.
+// 3. lockAndRead locks the limits that apply, then reads the holds, the live counts and the first jobs of the heads.
+// 4. pick divides the claim among the heads; it reads deeper, and chooses further owners, while that can give more.
+// 5. queueTake takes what was picked and pays the rate limits.
+//
+// Why a limit is never exceeded: all claims behind one limit lock its row, in the same order, before they count live leases, so they run one after
+// the other. Step 3 compares the holds that it reads under these locks with those that steps 1 and 2 used, and ends with errStale if they differ. If
+// a later scan of the lines meets a limit that is not locked, the plan ends with errStale as well. A hold that is committed before the plan reads is
+// therefore always obeyed.
+//
+// Steps 1 to 4 read without locking jobs. Step 5 takes rows that exist at that moment and skips rows that other claims have locked, so no job is
+// claimed twice. If it takes fewer than were picked, saveLearned returns the missed turns and tokens.
 type claimPlan struct {
 	s    *Store
 	p    *pipeline
@@ -37,22 +51,22 @@ type claimPlan struct {
 	tags    []string
 	weights map[string]float64
 	live    []liveCount
-	step    int // of the lines, when they were recalled
+	step    int // of the line memory, when it was read
 	scanned bool
 
-	kindsVersion int // how often kinds had been declared
+	kindsVersion int // lineMemory.kindsVersion that the view depends on
 
-	open       *view          // all that is open, in the claim's scope
-	peeked     map[place]bool // heads that were looked into
+	open       *view          // open places in the claim's scope
+	peeked     map[place]bool // heads that were read, see headPlace
 	empty      []place
 	heads      []lane.Head
-	headPlaces [][]place // of each head
+	headPlaces [][]place // the places that each head covers
 	held       []tagHeldJob
 	depth      int
-	all        bool // the heads are those of every owner who is left
+	all        bool // the heads are those of all remaining owners
 	left       int
 	round      int
-	factor     float64 // so many times as many owners as else
+	factor     float64 // multiple of the owners that lane.Turns chooses; see ownerReach
 
 	shares   []lane.Share
 	keys     []lineKey
@@ -60,26 +74,27 @@ type claimPlan struct {
 	taken    claimResult
 }
 
-// An inHand is how many jobs of a line workers have in their hands.
+// A liveCount is the number of jobs of a line that are processing.
 type liveCount struct {
 	lane    *lane.Lane
 	retries bool
 	jobs    int
 }
 
-// A key3 is where one job waits.
+// A lineKey is the position of one ready job.
 type lineKey struct {
 	line int64
 	lane.Key
 }
 
-// An aside is a job that has to wait behind the hold on its tag.
+// A tagHeldJob is a ready job with a held tag. The plan sets it aside until the hold ends.
 type tagHeldJob struct {
 	lineKey
 	tag string
 }
 
-// claimPlanned claims where owners share, or holds let some through and not others.
+// claimPlanned claims by a plan. A single statement (takeTurns) is tried first where no limit can apply. A plan that took nothing although it picked
+// jobs is repeated, at most planTries times; a plan that set jobs aside made progress and is repeated without counting.
 func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
 	c.Limit = clampLimit(c.Limit)
 	if !l.even && c.OwnerSlots == 0 {
@@ -106,14 +121,14 @@ func (s *Store) claimPlanned(ctx context.Context, c holdfast.Claim, batch holdfa
 		if p.taken.rows > 0 || len(p.shares) == 0 && p.setAside == 0 {
 			return p.taken, nil
 		}
-		if p.setAside == 0 { // or else what stood in front is out of the way, and that is progress
+		if p.setAside == 0 { // setting jobs aside is progress
 			tries--
 		}
 	}
 	return claimResult{leases: []holdfast.Lease{}}, ctx.Err()
 }
 
-// run plans and takes. The last words are queued, to travel with the commit.
+// run plans the claim. Its last statements are only queued, so that they travel with COMMIT.
 func (p *claimPlan) run(ctx context.Context) error {
 	p.taken.leases = []holdfast.Lease{}
 	if err := p.loadCached(ctx); err != nil {
@@ -149,7 +164,7 @@ func (p *claimPlan) run(ctx context.Context) error {
 	return nil
 }
 
-// recall begins with what is remembered, and asks for what is not.
+// loadCached starts the plan with what is remembered, and reads the rest.
 func (p *claimPlan) loadCached(ctx context.Context) error {
 	s := p.s
 	believed, known := s.holds.cached()
@@ -183,7 +198,7 @@ func (p *claimPlan) loadCached(ctx context.Context) error {
 	return p.buildView(ctx)
 }
 
-// walk finds out where something waits by now. If a limit stands before it that was not locked, the plan begins anew.
+// rescan reads which lines have jobs now. It returns errStale if a limit applies that was not locked.
 func (p *claimPlan) rescan(ctx context.Context) error {
 	p.scanned = true
 	if err := p.s.scanLines(p.p.Batch, p.scope, func() error { return p.p.flush(ctx) }); err != nil {
@@ -200,7 +215,7 @@ func (p *claimPlan) rescan(ctx context.Context) error {
 	return nil
 }
 
-// survey finds out which places are open, in the claim's scope.
+// buildView determines the open places in the claim's scope and the held tags.
 func (p *claimPlan) buildView(ctx context.Context) error {
 	if unknown := p.s.lines.unreadLanes(); len(unknown) > 0 {
 		p.s.readLanes(p.p.Batch, unknown)
@@ -213,7 +228,8 @@ func (p *claimPlan) buildView(ctx context.Context) error {
 	return nil
 }
 
-// choose makes the next heads: of the owners whose turn it is, the lines that were not looked into. There may be none.
+// chooseHeads chooses the next heads: of the owners whose turn it is, the lines that were not read yet. Each round considers more owners. It returns
+// false if no head is left.
 func (p *claimPlan) chooseHeads() bool {
 	p.s.lines.mu.Lock()
 	defer p.s.lines.mu.Unlock()
@@ -223,7 +239,7 @@ func (p *claimPlan) chooseHeads() bool {
 			return p.round > 0 && p.allPeeked(owner) || slots > 0 && p.c.Busy[owner] >= slots
 		})
 	}
-	jobs := float64(p.left<<min(2*p.round, 16)) * max(p.factor, 1) // more owners each round
+	jobs := float64(p.left<<min(2*p.round, 16)) * max(p.factor, 1) // four times as many owners each round
 	turn, _ := p.s.turns.Next(owners, int(min(jobs, 1<<20)))
 	p.round++
 	p.heads, p.headPlaces = p.heads[:0], p.headPlaces[:0]
@@ -247,7 +263,7 @@ func (p *claimPlan) chooseHeads() bool {
 	return len(p.heads) > 0
 }
 
-// met finds the head that a place is looked into with, among those from the first on.
+// headIndex returns the head, from index first on, that a place is read with, or -1.
 func (p *claimPlan) headIndex(first int, at lanePlace) int {
 	for i := first; i < len(p.heads) && !p.even; i++ {
 		if p.heads[i].Line == int64(at.place.lane) {
@@ -257,12 +273,12 @@ func (p *claimPlan) headIndex(first int, at lanePlace) int {
 	return -1
 }
 
-// seen reports whether all that an owner has was looked into.
+// allPeeked reports whether all places of an owner were read.
 func (p *claimPlan) allPeeked(owner string) bool {
 	return !slices.ContainsFunc(p.open.byOwner[owner].places, func(at lanePlace) bool { return !p.peeked[p.headPlace(at.place)] })
 }
 
-// head is what a place is looked into with: its whole line, but for a claim that shares evenly between priorities.
+// headPlace returns what a place is read with: its whole line, or only its priority in a claim that shares evenly between priorities.
 func (p *claimPlan) headPlace(at place) place {
 	if !p.even {
 		at.priority = 0
@@ -270,7 +286,8 @@ func (p *claimPlan) headPlace(at place) place {
 	return at
 }
 
-// remember keeps what the claim has shown. Where others were faster, the turns and the tokens of what was not had go back.
+// saveLearned updates the memory after the transaction. Turns and rate-limit tokens of jobs that were picked but taken by concurrent claims are
+// returned.
 func (p *claimPlan) saveLearned(ctx context.Context) {
 	s := p.s
 	s.lines.removeEmpty(p.step, p.empty)
@@ -294,7 +311,7 @@ func (p *claimPlan) saveLearned(ctx context.Context) {
 	if len(back) == 0 {
 		return
 	}
-	_ = s.transact(ctx, s.work, func(pipe *pipeline) error { // a bucket that loses some fills again
+	_ = s.transact(ctx, s.work, func(pipe *pipeline) error { // if this fails, the bucket refills by itself
 		for _, d := range back {
 			d.Tokens = -d.Tokens
 			s.queueDeposit(pipe.Batch, d, p.now)
@@ -303,7 +320,7 @@ func (p *claimPlan) saveLearned(ctx context.Context) {
 	})
 }
 
-// starving reports whether jobs of several priorities wait in a scope, so that the last may never have its turn.
+// mixedPriorities reports whether jobs of several priorities are ready in a scope, so that the least urgent could starve.
 func (s *Store) mixedPriorities(ctx context.Context, scope *lane.Scope) (bool, error) {
 	if err := s.ensureLines(ctx, scope); err != nil {
 		return false, err
@@ -311,7 +328,7 @@ func (s *Store) mixedPriorities(ctx context.Context, scope *lane.Scope) (bool, e
 	return s.lines.mixedPriorities(scope), nil
 }
 
-// trust makes sure that the lines of a scope are known.
+// ensureLines makes sure that the lines of a scope are known, and scans them if not.
 func (s *Store) ensureLines(ctx context.Context, scope *lane.Scope) error {
 	if _, trusted := s.lines.cached(scope); trusted {
 		return nil

@@ -13,16 +13,17 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A worker that handles two hundred kinds claims from two hundred lanes. To merge them by age, a claim of twenty jobs would look into all of them and take
-// the twenty from as many pages. So where the jobs of one owner wait in many places, a claim takes them in runs: it goes to the place whose first job is
-// the most urgent and oldest, takes up to sixteen jobs there, and goes on to the next such place. Urgency is exact, as far as the store knows what waits. Age is
-// exact within a kind; between kinds a job is overtaken by less than a run of each other kind.
+// A worker that handles two hundred kinds claims from two hundred lanes. To merge them by age, a claim of twenty jobs would search all lanes and take
+// the twenty jobs from as many pages. So where jobs of one owner are ready in more than fewLanes places, a claim takes them in runs: it goes to the
+// place whose first job is the most urgent and oldest, takes up to runLength jobs there, and continues with the next such place. Priority is exact as
+// far as the store knows what is ready. Age is exact within a kind; between kinds, a job is overtaken by less than a run of each other kind.
 //
-// Where the first jobs are, the store remembers from its last walk along the lines and from its own claims. An id that is remembered is never above a job that
-// this store made claimable since: marks.lower sees to that. What other processes put before it is found by the next walk, within a second.
+// The store remembers the first job of each place (heads) from its last scan of the lines and from its own claims. A remembered id is a lower bound:
+// it is never above a job that this process has made claimable since, because marks.lower lowers it. Jobs that other processes put in front are found
+// by the next scan, within a second.
 const runLength = 16
 
-// watch begins a look that a walk sets the heads by.
+// beginHeadScan starts a scan of the lines, which sets the heads.
 func (m *marks) beginHeadScan() *claimScan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,10 +35,10 @@ func (m *marks) beginHeadScan() *claimScan {
 	return l
 }
 
-// maxHeads is how many places are worth remembering.
+// maxHeads bounds the number of heads that are remembered.
 const maxHeads = 100_000
 
-// begins ends a look that has found the heads of places, or moved them. What was put before them meanwhile lowers them.
+// endHeadScan ends a scan that found the heads of places, or a claim that moved them. Jobs that were put in front in the meantime lower them.
 func (m *marks) endHeadScan(l *claimScan, heads map[place]holdfast.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,13 +55,13 @@ func (m *marks) endHeadScan(l *claimScan, heads map[place]holdfast.ID) {
 	m.lowerTo(l.lowest)
 }
 
-// A start is a place and the id after which a claim looks for its first jobs.
+// A runStart is a place and the id after which a claim starts reading there.
 type runStart struct {
 	place place
 	after holdfast.ID
 }
 
-// order sorts places by priority and by their first jobs. One of which nothing is known comes first within its priority.
+// sortStarts sorts places by priority and then by their first jobs. A place without a known head comes first within its priority.
 func (m *marks) sortStarts(places []place) []runStart {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,9 +75,11 @@ func (m *marks) sortStarts(places []place) []runStart {
 	return starts
 }
 
-// takeRuns claims in runs, if that is the way for this claim: the jobs of one owner wait in many places, and no hold lets some through and not others.
+// takeRuns claims in runs if that is possible: jobs of one owner are ready in more than fewLanes places, and no hold limits or counts them. done is
+// false if another way has to be used. The statement compares the hash of the holds with the one that the places were chosen by, and takes nothing if
+// it differs; then takeRuns reads the holds and tries once more.
 func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, done bool, err error) {
-	for range 2 { // the holds may have changed since the store read them
+	for range 2 { // the holds may have changed since they were read
 		places, hash, step, err := s.runPlaces(ctx, l.scope)
 		if err != nil || len(places) <= fewLanes {
 			return taken, false, err
@@ -84,7 +87,7 @@ func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.I
 		limit := clampLimit(c.Limit)
 		run := max(runLength, (limit+len(places)-1)/len(places))
 		starts := s.marks.sortStarts(places)
-		starts = starts[:min(len(starts), 2*limit/run+14)] // more than are needed, unless most have little left
+		starts = starts[:min(len(starts), 2*limit/run+14)] // twice as many places as full runs need, and 14 more, because some have less than a run
 		var line, priority, after column
 		for i := range starts {
 			line.int(int(starts[i].place.lane))
@@ -105,7 +108,8 @@ func (s *Store) takeRuns(ctx context.Context, c holdfast.Claim, batch holdfast.I
 	return claimResult{}, false, nil
 }
 
-// exhausted are the places that gave less than their run: those before the last that gave something, and all when the claim came back short.
+// exhausted returns the places that gave fewer jobs than their run and are therefore empty: those before the last place that gave any, and all of
+// them if the claim came back short.
 func exhausted(starts []runStart, taken *claimResult, run, limit int) (empty []place) {
 	left := taken.rows
 	for i := range starts {
@@ -121,7 +125,8 @@ func exhausted(starts []runStart, taken *claimResult, run, limit int) (empty []p
 	return empty
 }
 
-// runs are the places that a claim may take from, if they are all of one owner and no hold counts what is taken or looks at tags.
+// runPlaces returns the places that a claim may take from, with the hash of the holds that this depends on. It returns none if they belong to several
+// owners, or if a hold limits, counts or looks at tags.
 func (s *Store) runPlaces(ctx context.Context, scope *lane.Scope) (places []place, hash string, step int, err error) {
 	if err := s.ensureLines(ctx, scope); err != nil {
 		return nil, "", 0, err
@@ -144,7 +149,7 @@ func (s *Store) runPlaces(ctx context.Context, scope *lane.Scope) (places []plac
 	return s.lines.singleOwnerPlaces(open), hash, step, nil
 }
 
-// ofOne are the places of a view, if they are all of one owner.
+// singleOwnerPlaces returns the places of a view if they all belong to one owner.
 func (l *lineMemory) singleOwnerPlaces(v *view) (places []place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +164,7 @@ func (l *lineMemory) singleOwnerPlaces(v *view) (places []place) {
 	return places
 }
 
-// readHolds reads the holds in force, and what kinds were declared to call.
+// readHolds reads the holds in force and the declared dependencies of kinds into the cache.
 func (s *Store) readHolds(ctx context.Context) error {
 	p := &claimPlan{s: s, p: &pipeline{Batch: &pgx.Batch{}}}
 	p.p.Queue(s.sql["configure_planner"])

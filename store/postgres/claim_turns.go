@@ -9,24 +9,24 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A reaches is to how many owners a claim in one statement has to reach out for as many jobs as it wants. It is learned: too few
-// and the statement comes to nothing, too many and each of them has but a few taken.
+// An ownerReach is a learned factor: from how many owners, in multiples of what lane.Turns would choose, a claim in one statement has to read to find
+// as many jobs as it wants. With too few owners the statement takes nothing; with too many it reads more than it needs.
 type ownerReach struct {
 	mu     sync.Mutex
-	factor float64 // of what Turns would choose
-	failed int     // in a row
-	wait   int     // so many claims are planned before it is tried again
+	factor float64 // multiple of what lane.Turns chooses
+	failed int     // consecutive claims that took nothing
+	wait   int     // this many claims are planned before the next attempt
 }
 
 const (
 	reachMost  = 16.0
-	reachMore  = 1.5   // after too few
-	reachLess  = 0.995 // after enough
-	reachPause = 16    // claims, at most
-	reachTries = 2     // of one claim
+	reachMore  = 1.5   // growth after a claim that took nothing
+	reachLess  = 0.995 // shrinkage after a claim that took jobs
+	reachPause = 16    // maximum of wait, in claims
+	reachTries = 2     // attempts of one claim
 )
 
-// next answers with the factor, or that a plan is better now.
+// next returns the factor, or false if this claim should be planned.
 func (r *ownerReach) next() (factor float64, try bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,6 +38,7 @@ func (r *ownerReach) next() (factor float64, try bool) {
 	return r.factor, true
 }
 
+// learn adapts the factor to whether a claim found enough jobs.
 func (r *ownerReach) learn(enough bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,13 +47,14 @@ func (r *ownerReach) learn(enough bool) {
 		return
 	}
 	r.factor = min(r.factor*reachMore, reachMost)
-	if r.failed++; r.failed > 2 { // there is little left, or somebody else takes it
+	if r.failed++; r.failed > 2 { // few jobs are left, or other processes are faster
 		r.wait = min(1<<min(r.failed-3, 10), reachPause)
 	}
 }
 
-// takeTurns claims in one statement where owners share and nothing else stands in the way, going by what is remembered. When that
-// comes to nothing, for whatever reason, it takes a plan.
+// takeTurns claims in one statement where several owners share and no hold limits, counts or looks at tags. It uses the remembered holds, lines and
+// weights. The statement recomputes the hash of the holds and takes nothing if it differs. If takeTurns takes nothing, for whatever reason, the
+// caller makes a full plan.
 func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.ID, scope *lane.Scope) (taken claimResult, err error) {
 	holds, hash, kindsVersion := s.holds.withHash()
 	step, trusted := s.lines.cached(scope)
@@ -71,7 +73,7 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 			return taken, nil
 		}
 		p := &claimPlan{s: s, c: batchClaim{c, batch}, scope: scope, open: open, weights: weights, step: step, left: c.Limit, factor: factor, peeked: map[place]bool{}}
-		if !p.chooseHeads() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // which came just now
+		if !p.chooseHeads() || slices.ContainsFunc(p.heads, func(h lane.Head) bool { return valves.Capped(h.Lane, h.Retries()) }) { // a capped line was added since the check above
 			return taken, nil
 		}
 		taken, err = s.claimOnce(ctx, "take_turns", c, batch, p.takeTurnsArgs(hash))
@@ -89,7 +91,8 @@ func (s *Store) takeTurns(ctx context.Context, c holdfast.Claim, batch holdfast.
 	return taken, nil
 }
 
-// count remembers what a claim in one statement has shown. An owner who had less than its part has given all there was.
+// recordTaken updates the memory after a claim in one statement. An owner that gave less than its part has no more jobs: its lines that gave nothing
+// are empty.
 func (p *claimPlan) recordTaken(taken *claimResult) {
 	part, had := map[string]int{}, map[string]int{}
 	for i := range p.heads {
@@ -111,8 +114,8 @@ func (p *claimPlan) recordTaken(taken *claimResult) {
 	}
 }
 
-// parts are the parameters of a claim in one statement: the owners with what they have had, and how far they are looked into: what each of
-// them would have if all had enough, and a little more.
+// takeTurnsArgs returns the parameters of "take_turns": the lines with their owners, what each owner has had and its weight, and how deep each line
+// is read. That depth is the largest part of an owner if all owners had enough jobs, plus a quarter.
 func (p *claimPlan) takeTurnsArgs(hash string) []any {
 	plenty := make([]lane.Key, p.left)
 	for i := range p.heads {
@@ -135,7 +138,7 @@ func (p *claimPlan) takeTurnsArgs(hash string) []any {
 		had.float(p.s.turns.Had(h.Lane.Owner))
 		w := 1.0
 		if given := p.weights[h.Lane.Owner]; given > 0 {
-			w = min(max(given, 1e-6), 1e6) // the database does not divide by next to nothing
+			w = min(max(given, 1e-6), 1e6) // keeps the division in the statement within range
 		}
 		weight.float(w)
 	}

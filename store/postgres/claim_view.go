@@ -10,36 +10,36 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// A view is what is open of what waits, by owner. It is the same from claim to claim but for what comes and goes, so it is kept
-// up to date instead of being made anew. Whoever uses it has locked the lines.
+// A view is the open places of a scope, by owner: those with ready jobs that no hold closes. It changes little between claims, so it is updated
+// instead of being built again. All its methods need the lock of the lineMemory.
 type view struct {
 	scope   *lane.Scope
 	holds   []holdfast.Hold
 	valves  *lane.Valves
 	byOwner map[string]*ownerPlaces
 	ordered []*ownerPlaces
-	names   []string // of the groups
+	names   []string // the owners of ordered
 	start   int32
-	removed bool // some groups have ended
+	removed bool // some owners in ordered have no places left
 }
 
-// A group is all that one owner has.
+// An ownerPlaces is the open places of one owner.
 type ownerPlaces struct {
 	owner  string
-	first  int32 // the lane that was there first
+	first  int32 // the lane that was added first; the sort key
 	places []lanePlace
 }
 
-// A spot is a place and its lane.
+// A lanePlace is a place with its lane.
 type lanePlace struct {
 	place place
 	lane  *lane.Lane
 }
 
-// maxViews is how many scopes are worth remembering.
+// maxViews bounds the number of views that are kept.
 const maxViews = 8
 
-// view answers with what is open in a scope behind some holds, and with how often kinds had been declared by then.
+// view returns the open places of a scope under the given holds, and the version of the declared dependencies that they depend on.
 func (l *lineMemory) view(scope *lane.Scope, holds []holdfast.Hold) (*view, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,14 +61,14 @@ func (l *lineMemory) view(scope *lane.Scope, holds []holdfast.Hold) (*view, int)
 	return v, l.kindsVersion
 }
 
-// owners is how many have something in a view.
+// ownerCount returns the number of owners in a view.
 func (l *lineMemory) ownerCount(v *view) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(v.byOwner)
 }
 
-// some reports whether a line in a view is such a one.
+// anyLine reports whether a line in a view satisfies such.
 func (l *lineMemory) anyLine(v *view, such func(l *lane.Lane, retries bool) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *lineMemory) anyLine(v *view, such func(l *lane.Lane, retries bool) bool
 	return false
 }
 
-// add puts a place that is not there yet into the view, if it is open.
+// add adds a place that is not in the view yet, if it is in the scope and no hold closes it.
 func (v *view) add(p place, l *lane.Lane) {
 	if !v.scope.Covers(l) || !v.valves.Open(l, p.lane < 0) {
 		return
@@ -94,7 +94,7 @@ func (v *view) add(p place, l *lane.Lane) {
 	g.places = append(g.places, lanePlace{p, l})
 }
 
-// remove takes a place out of the view, and its owner with the last one.
+// remove removes a place, and its owner with the last one.
 func (v *view) remove(p place, owner string) {
 	g := v.byOwner[owner]
 	if g == nil {
@@ -106,7 +106,7 @@ func (v *view) remove(p place, owner string) {
 	}
 }
 
-// owners are those who have something, mostly in the order of their lanes.
+// owners returns the owners of the view, mostly in the order of their lanes.
 func (v *view) owners() []string {
 	if v.removed {
 		v.ordered, v.removed = slices.DeleteFunc(v.ordered, func(g *ownerPlaces) bool { return len(g.places) == 0 }), false
@@ -115,8 +115,8 @@ func (v *view) owners() []string {
 	return v.names
 }
 
-// sort puts the owners in the order of their lanes: those who are served together have their jobs close to each other. Where
-// that begins is random, so that processes do not all go for the same.
+// sort orders the owners by their lanes, because jobs of neighbouring lanes lie close to each other in the index. The order starts at a random owner,
+// so that processes do not all claim from the same one.
 func (v *view) sort() {
 	if v.start == 0 && len(v.ordered) > 0 {
 		v.start = v.ordered[rand.IntN(len(v.ordered))].first
@@ -125,6 +125,7 @@ func (v *view) sort() {
 	v.rebuildNames()
 }
 
+// rebuildNames sets names to the owners in ordered.
 func (v *view) rebuildNames() {
 	v.names = v.names[:0]
 	for _, g := range v.ordered {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// copyIn writes entries in bulk, inside the transaction that is open on the connection. COPY cannot ask for the time, so it
-// is asked once before.
+// copyIn inserts entries with COPY, in the transaction that is open on the connection. COPY cannot call the database's clock, so copyIn reads it
+// first; all entries get the same time.
 func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) error {
 	var now time.Time
 	if err := conn.QueryRow(ctx, s.sql["now"]).Scan(&now); err != nil {
@@ -53,19 +53,19 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 	return nil
 }
 
-// copyTo writes rows into a table and its columns.
+// copyTo inserts rows into a table; into is the table with its columns.
 func copyTo(ctx context.Context, conn *pgx.Conn, into string, rows int, row func(*tuple, int)) error {
 	if rows == 0 {
 		return nil
 	}
-	if trace, ok := conn.Config().Tracer.(tracer); ok { // the driver does not tell it
+	if trace, ok := conn.Config().Tracer.(tracer); ok { // pgx does not trace this call
 		trace("copy to " + into)
 	}
 	_, err := conn.PgConn().CopyFrom(ctx, &copyReader{rows: rows, row: row}, "COPY "+into+" FROM STDIN (FORMAT binary)")
 	return err
 }
 
-// copy writes rows at once, before what is queued after it.
+// copy flushes the pipeline and then inserts rows with COPY, so that they are written before everything queued later.
 func (p *pipeline) copy(ctx context.Context, into string, rows int, row func(*tuple, int)) error {
 	if err := p.flush(ctx); err != nil {
 		return err
@@ -81,7 +81,7 @@ func pointers(entries []entry) []*entry {
 	return list
 }
 
-// due is when the entry may start, if that is not at once.
+// due is when the job becomes claimable, or the zero time for at once.
 func (e *entry) due(now time.Time) time.Time {
 	due := e.RunAt
 	if e.Delay > 0 {
@@ -93,7 +93,8 @@ func (e *entry) due(now time.Time) time.Time {
 	return due
 }
 
-// aside is the due time of an entry that waits for others: its own, out of promotion's sight.
+// waitingDueAt is the due_at of a job that waits for other members of its group: its own due time plus a thousand years, so that Promote does not see
+// it.
 func (e *entry) waitingDueAt(now time.Time) time.Time {
 	due := e.due(now)
 	if due.IsZero() {
@@ -102,7 +103,7 @@ func (e *entry) waitingDueAt(now time.Time) time.Time {
 	return due.UTC().AddDate(0, 0, 365250)
 }
 
-// expire is when the entry must have started, if ever.
+// expire is when the job expires, or the zero time for never.
 func (e *entry) expire(now time.Time) time.Time {
 	if e.ExpireIn > 0 {
 		return now.Add(e.ExpireIn)
@@ -110,13 +111,14 @@ func (e *entry) expire(now time.Time) time.Time {
 	return e.ExpireAt
 }
 
-// A stream writes rows in COPY's binary form, a few at a time. Reading text would cost the database twice as much.
+// A copyReader produces rows in the binary format of COPY, one buffer at a time. The text format would cost the database about twice as much to
+// parse.
 type copyReader struct {
 	rows   int
 	row    func(*tuple, int)
-	next   int // row
+	next   int // index of the next row
 	buf    tuple
-	sent   int // of buf
+	sent   int // bytes of buf that were read
 	headed bool
 	ended  bool
 }
@@ -133,13 +135,13 @@ func (s *copyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill makes the next piece: the head, rows, the end, or nothing.
-func (s *copyReader) fill(room int) {
+// fill produces the next buffer: header, rows and trailer, or nothing at the end.
+func (s *copyReader) fill(size int) {
 	s.buf, s.sent = s.buf[:0], 0
 	if !s.headed {
 		s.headed, s.buf = true, append(s.buf, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
 	}
-	for ; len(s.buf) < room && s.next < s.rows; s.next++ {
+	for ; len(s.buf) < size && s.next < s.rows; s.next++ {
 		s.row(&s.buf, s.next)
 	}
 	if s.next == s.rows && !s.ended {
@@ -148,7 +150,7 @@ func (s *copyReader) fill(room int) {
 	}
 }
 
-// A tuple is one row: how many fields, then each with its length.
+// A tuple is one row: the number of fields, then each field with its length.
 type tuple []byte
 
 func (t *tuple) fields(n int) *tuple {
@@ -186,7 +188,7 @@ func (t *tuple) text(text string) *tuple {
 	return t
 }
 
-// some writes a text, or NULL when there is none.
+// textOrNull writes a text, or NULL for an empty one.
 func (t *tuple) textOrNull(text string) *tuple {
 	if text == "" {
 		return t.null()
@@ -194,10 +196,10 @@ func (t *tuple) textOrNull(text string) *tuple {
 	return t.text(text)
 }
 
-// epoch is where the database begins to count microseconds.
+// epoch is the zero of the database's binary timestamps: 2000-01-01, in microseconds since 1970.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// time writes an instant, or NULL for none.
+// time writes a timestamp, or NULL for the zero time.
 func (t *tuple) time(at time.Time) *tuple {
 	if at.IsZero() {
 		return t.null()
@@ -206,7 +208,7 @@ func (t *tuple) time(at time.Time) *tuple {
 	return t
 }
 
-// span writes a duration in microseconds, or NULL for none.
+// duration writes a duration in microseconds, or NULL for zero.
 func (t *tuple) duration(d time.Duration) *tuple {
 	if d == 0 {
 		return t.null()
@@ -215,7 +217,7 @@ func (t *tuple) duration(d time.Duration) *tuple {
 	return t
 }
 
-// list writes an array of texts, or NULL for none: one dimension, no NULLs, the type of its elements, its length, its first index.
+// list writes an array of texts, or NULL for none: number of dimensions, NULL flag, element type, length, lower bound, elements.
 func (t *tuple) list(texts []string) *tuple {
 	if len(texts) == 0 {
 		return t.null()
@@ -231,7 +233,7 @@ func (t *tuple) list(texts []string) *tuple {
 	return t
 }
 
-// member writes what travels with a job.
+// member writes the id and the counters of a job.
 func (t *tuple) member(m *member) *tuple {
 	t.id(m.job)
 	for _, n := range []int{m.token, m.failures, m.crashes, m.interrupts, m.generation} {
@@ -240,6 +242,7 @@ func (t *tuple) member(m *member) *tuple {
 	return t
 }
 
+// facts writes the row of holdfast_job.
 func (t *tuple) facts(e *entry, now time.Time) {
 	t.fields(19).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
 	t.time(now).time(e.due(now)).time(e.expire(now)).textOrNull(e.Owner).list(e.Tags)

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Discard takes a failed job off the dead letters.
+// Discard removes a failed job from the dead letters. It stays failed.
 func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
 	if err := rule.CheckDiscard(&i); err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Edit changes a job that is queued, or failed, and answers with it as it is then. A lane that nobody has used before is made first, apart from the rest.
+// Edit changes a queued or failed job and returns it as it is afterwards. If the job moves to a lane that does not exist, the lane is created first,
+// outside the transaction.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
 	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
@@ -43,7 +44,8 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 	return job, nil
 }
 
-// laneOf finds the lane that an edit moves its job to, if it moves it at all. Of somebody else's job nothing is found, or made.
+// laneOf returns the lane that an edit moves its job to, or nil if it does not move. If the caller names another owner than the job's, no lane is
+// created.
 func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err error) {
 	if e.Queue == nil {
 		return nil, nil
@@ -66,7 +68,7 @@ func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err 
 	return &found[0].lane, err
 }
 
-// An editing is one edit under way: the job where it stands, locked, and where it waits in the end.
+// An editCall is one edit in progress: the locked job, a reader in the same transaction, and where the job becomes claimable.
 type editCall struct {
 	p     *pipeline
 	at    *lockedJob
@@ -74,7 +76,8 @@ type editCall struct {
 	back  *readyPlaces
 }
 
-// edit looks at the job, and queues all that becomes of it.
+// edit decides the edit and queues its statements. The ready or later row is deleted and inserted again, never updated, so that a claim that read the
+// old facts does not find the row.
 func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *int32) error {
 	now, err := in.shown.Job(ctx, e.Job)
 	if err != nil {
@@ -106,7 +109,7 @@ func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *i
 		tags = &text
 	}
 	in.p.Queue(s.sql["edit_job"], e.Job.String(), patched, revised.Queue, lane, revised.Priority, tags, revised.MaxAttempts)
-	if in.at.place != inFinished { // a dead letter waits nowhere: whoever sends it round again does so by its new facts
+	if in.at.place != inFinished { // a failed job has no such row; a later retry uses its new facts
 		s.queueReturn(in, now, e, aside)
 	}
 	i := e.Intervention
@@ -115,8 +118,8 @@ func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *i
 	return nil
 }
 
-// restand queues the way to where the job waits by its new facts. What was set aside behind a held tag is claimable again: the next claim
-// sees whether its tags are held now.
+// queueReturn queues the insertion of the job where it waits with its new facts. A job that was set aside behind a held tag becomes claimable: the
+// next claim checks its new tags.
 func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, aside bool) {
 	due, m := now.DueAt, &in.at.member
 	ready := in.at.place == inReady || aside
@@ -131,7 +134,7 @@ func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, asi
 		if m.token == 0 {
 			in.p.Queue(s.sql["edit_time"], e.Job.String(), run)
 		}
-		if in.at.waits && ready { // it has no time of its own any more
+		if in.at.waits && ready { // it waits for other members only
 			due = now.CreatedAt
 		}
 	}
@@ -141,7 +144,7 @@ func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, asi
 		in.p.Queue(s.sql["edit_later"], append([]any{timestamp(due), in.at.waits}, n.args()...)...)
 		return
 	}
-	var since *string // none: it never waited
+	var since *string // nil: due since its creation
 	if !due.Equal(now.CreatedAt) {
 		text := timestamp(due)
 		since = &text
@@ -154,16 +157,16 @@ func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, asi
 	})
 }
 
-// inside lends a transaction to the inspector.
+// A txQuerier lets the inspector read in a transaction.
 type txQuerier struct {
 	p   *pipeline
 	now time.Time
 }
 
-// Now is what the clock said when the transaction looked.
+// Now returns the time that the transaction read.
 func (q txQuerier) Now(context.Context) (time.Time, error) { return q.now.UTC(), nil }
 
-// Query runs one statement on what the transaction sees.
+// Query runs one statement in the transaction.
 func (q txQuerier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
 	arguments := make([]any, len(args))
 	for i, arg := range args {

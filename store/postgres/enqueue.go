@@ -13,22 +13,24 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// bulk is how many drafts it takes for COPY to be worth its extra words.
+// copyThreshold is the number of rows from which COPY is cheaper than an INSERT, despite its extra round trip.
 const copyThreshold = 100
 
-// An entry is a draft on its way in.
+// An entry is a draft that is being enqueued, with its lane.
 type entry struct {
 	*holdfast.Draft
 	lane  int32
-	given bool // the caller chose the id, so it may be taken
+	given bool // the caller chose the id, so another job may have it
 }
 
+// keyed reports whether the entry has a unique key or an idempotency key.
 func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "" }
 
-// refusable reports whether what the store holds may stand against the entry, apart from its id.
+// mayConflict reports whether existing rows other than a job with the same id can refuse the entry: a key or a sealed group.
 func (e *entry) mayConflict() bool { return e.keyed() || !e.Group.IsZero() }
 
-// Enqueue makes the drafts durable, all or none. Calls without keys that arrive together share one commit.
+// Enqueue stores the drafts, all or none. Small calls whose drafts have neither keys nor groups and that arrive at the same time share one commit
+// (see coalescer); calls of copyThreshold drafts and more use COPY.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
@@ -47,14 +49,14 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		receipts[i].ID = entries[i].ID
 	}
 	switch {
-	case slices.ContainsFunc(entries, func(e entry) bool { return e.mayConflict() }): // a sealed group refuses its own call, and no other's
+	case slices.ContainsFunc(entries, func(e entry) bool { return e.mayConflict() }): // a refusal must affect this call only, so it is not coalesced
 		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
-			s.announceEnqueued(entries) // a twin among them is a false alarm at worst
+			s.announceEnqueued(entries) // a draft that matched an existing job causes at most an unnecessary wake-up
 		}
 	case len(entries) >= copyThreshold:
 		err = s.insert(ctx, entries)
 	default:
-		err = s.folds.submit(ctx, entries)
+		err = s.coalescer.submit(ctx, entries)
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
-// prepare checks every draft, naming all problems, and finds their lanes.
+// prepare checks all drafts, with one error that names every problem, and finds their lanes.
 func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func([]holdfast.Draft) error) ([]entry, error) {
 	prepared := slices.Clone(drafts)
 	if err := check(prepared); err != nil {
@@ -75,13 +77,14 @@ func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func
 	return entries, s.findLanes(ctx, entries)
 }
 
-// A path names a lane.
+// A path identifies a lane.
 type path struct{ queue, kind, owner, dependency string }
 
 func (e *entry) path() path { return path{e.Queue, e.Kind, e.Owner, e.Dependency} }
 
-// findLanes fills in the lane of each entry. Lanes nobody has used before are made on the store's own connection, so that
-// a caller's transaction neither waits for them nor takes them back.
+// findLanes sets the lane of each entry. Missing lanes are created on a connection of the store, outside any transaction of the caller, so that the
+// caller's transaction neither waits for another one's lane nor rolls a lane back that other entries use. Lanes are never deleted, so their ids are
+// cached for good.
 func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 	unknown := map[path]bool{}
 	for i := range entries {
@@ -100,13 +103,14 @@ func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 	for i := range entries {
 		id, ok := s.lanes.Load(entries[i].path())
 		if !ok {
-			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: the database did not keep a new lane; try again"}
+			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: a new lane was not found after it was created; try again"}
 		}
 		entries[i].lane = id.(int32)
 	}
 	return nil
 }
 
+// makeLanes creates lanes that do not exist and caches the ids of all of them.
 func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 	var queues, kinds, owners, dependencies column
 	for p := range unknown {
@@ -134,15 +138,16 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 	})
 }
 
-// arrived makes sure that entries which just became durable are noticed.
+// announceEnqueued publishes entries that have just been committed: it lowers the marks, adds the places to the memory of non-empty lines, and wakes
+// workers.
 func (s *Store) announceEnqueued(entries []entry) {
 	s.marks.lower(slices.MinFunc(entries, func(a, b entry) int { return bytes.Compare(a.ID[:], b.ID[:]) }).ID)
 	s.lines.addEntries(entries)
 	s.wake(queuesOf(entries), false)
 }
 
-// insert writes entries without keys in a transaction of their own. When an answer is lost it looks whether they landed
-// before it writes again: the ids were made here, so nobody else can have written them.
+// insert writes entries without keys in a transaction of their own. If the answer is lost, it first checks whether the entries were committed. That
+// is conclusive: this process generated the ids, so no other process can have written them.
 func (s *Store) insert(ctx context.Context, entries []entry) error {
 	lost := false
 	err := s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
@@ -152,7 +157,7 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 			}
 		}
 		err := s.write(ctx, entries)
-		if lost && isDuplicate(err) { // the first try was still on its way
+		if lost && isDuplicate(err) { // the first attempt committed in the meantime
 			if committed, err := s.committed(ctx, entries); err != nil || committed {
 				return err
 			}
@@ -166,6 +171,7 @@ func (s *Store) insert(ctx context.Context, entries []entry) error {
 	return err
 }
 
+// write inserts entries, with COPY if there are many.
 func (s *Store) write(ctx context.Context, entries []entry) error {
 	if len(entries) < copyThreshold {
 		name, args := enqueueArgs(entries)
@@ -175,13 +181,13 @@ func (s *Store) write(ctx context.Context, entries []entry) error {
 	return s.runTx(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
 }
 
-// twice reports whether the database refused a row because there is one like it.
+// isDuplicate reports whether the database refused a row because of a unique constraint.
 func isDuplicate(err error) bool {
-	var refusal interface{ SQLState() string } // of whatever driver the caller's transaction has
+	var refusal interface{ SQLState() string } // any driver: the transaction may be the caller's
 	return errors.As(err, &refusal) && refusal.SQLState() == "23505"
 }
 
-// landed reports whether entries are already there, to the letter.
+// committed reports whether all entries exist with the same kind, queue and arguments.
 func (s *Store) committed(ctx context.Context, entries []entry) (bool, error) {
 	var id, kind, queue, args column
 	for _, e := range entries {
@@ -195,7 +201,7 @@ func (s *Store) committed(ctx context.Context, entries []entry) (bool, error) {
 	return n == len(entries), err
 }
 
-// columns are the name of the statement that writes entries, and its parameters.
+// enqueueArgs returns the name of the statement that inserts the entries, and its parameters.
 func enqueueArgs(entries []entry) (string, []any) {
 	var c [21]column
 	plain := true
@@ -241,6 +247,7 @@ func enqueueArgs(entries []entry) (string, []any) {
 	return "enqueue", arrayArgs(c[:])
 }
 
+// arrayArgs turns columns into parameters.
 func arrayArgs(c []column) []any {
 	list := make([]any, len(c))
 	for i := range c {

@@ -13,17 +13,17 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// A session runs statements inside one transaction, whoever's it is.
+// A session runs statements inside one transaction, of the store or of the caller.
 type session interface {
 	exec(ctx context.Context, sql string, args ...any) error
 	query(ctx context.Context, sql string, args []any, each func(scan func(...any) error) error) error
 }
 
-// errLanded says that a try whose answer was lost has taken effect after all.
-var errAlreadyCommitted = errors.New("the first try has landed")
+// errAlreadyCommitted means that an attempt whose answer was lost has committed after all.
+var errAlreadyCommitted = errors.New("the first attempt has committed")
 
-// insertKeyed writes entries some of which have keys, in a transaction of their own. When an answer is lost, a later try
-// meets what the first has written, as soon as that is there: under keys of its own, or under its ids.
+// insertKeyed writes entries of which some have keys or groups, in a transaction of their own. If an answer is lost, the next attempt finds what the
+// first one has written, under its keys or its ids, once that is visible.
 func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Receipt, error) {
 	var receipts []holdfast.Receipt
 	var fresh []entry
@@ -50,7 +50,8 @@ func (s *Store) insertKeyed(ctx context.Context, entries []entry) ([]holdfast.Re
 	return receipts, err
 }
 
-// tryKeyed is one try. The entries that an earlier try has written, perhaps, are not mistaken for twins.
+// tryKeyed is one attempt. earlier are the entries that an earlier attempt may have committed: meeting one of them is errAlreadyCommitted and not a
+// duplicate.
 func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
 	err = s.runTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, s.sql["configure_planner"]); err != nil {
@@ -69,7 +70,8 @@ func (s *Store) tryKeyed(ctx context.Context, entries, earlier []entry) (receipt
 	return receipts, fresh, err
 }
 
-// add writes entries that are admitted, in bulk where there is a connection for it: into their groups, and behind those for which they wait.
+// writeEntries writes entries that were admitted: it checks and locks their groups, inserts them, with COPY if there are many and a connection is
+// given, and records what they wait for.
 func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fresh []entry) error {
 	if err := s.joinGroups(ctx, q, fresh); err != nil {
 		return err
@@ -89,18 +91,18 @@ func (s *Store) writeEntries(ctx context.Context, q session, conn *pgx.Conn, fre
 	return s.writeAfter(ctx, q, fresh)
 }
 
-// An admission decides which entries are new and which meet a twin.
+// An admission decides which entries are new and which match an existing job.
 type admission struct {
 	s           *Store
 	q           session
 	entries     []entry
 	receipts    []holdfast.Receipt
-	duplicateOf map[int]int // an entry whose idempotency key an earlier entry of this call brought
-	conflicting []int       // entries whose idempotency key was used for another draft
+	duplicateOf map[int]int // index of the earlier entry of this call with the same idempotency key
+	conflicting []int       // entries whose idempotency key was used for a different draft
 }
 
-// admit takes the keys of the entries. The answer names the entries that have to be written. Leniently, a draft whose idempotency key was
-// used for another is left out like one that was there before.
+// admit takes the keys of the entries and returns a receipt for each, and the entries that have to be written. A draft whose idempotency key was used
+// for a different draft refuses the call; if lenient is set, it counts as an existing job.
 func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient bool) ([]holdfast.Receipt, []entry, error) {
 	a := &admission{s: s, q: q, entries: entries, receipts: make([]holdfast.Receipt, len(entries)), duplicateOf: map[int]int{}}
 	for i := range entries {
@@ -127,8 +129,7 @@ func (s *Store) admit(ctx context.Context, q session, entries []entry, lenient b
 	return a.receipts, retargetAfter(entries, a.receipts, fresh), nil
 }
 
-// refuse names what stands against the call: the used key of entry i, unless the id of an entry before it is taken, because
-// the first trouble is the one to tell.
+// refuse returns the error of the first entry that cannot be accepted: the used key of entry i, unless an entry before it has an id that is taken.
 func (a *admission) refuse(ctx context.Context, i int, before []entry) error {
 	if err := a.s.checkIDsFree(ctx, a.q, before); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (a *admission) refuse(ctx context.Context, i int, before []entry) error {
 	return rule.KeyUsed(a.entries[i].IdempotencyKey, a.receipts[i].ID)
 }
 
-// firstTaken refuses the first entry whose id is another job's.
+// checkIDsFree returns an error for the first entry whose chosen id belongs to an existing job or to an earlier entry.
 func (s *Store) checkIDsFree(ctx context.Context, q session, entries []entry) error {
 	var given []holdfast.ID
 	there := map[holdfast.ID]bool{}
@@ -166,7 +167,8 @@ func (s *Store) checkIDsFree(ctx context.Context, q session, entries []entry) er
 	return nil
 }
 
-// collided tells the database's refusal of an id that is taken in our words. Any of the tables may be the first to refuse it.
+// explainDuplicate replaces a unique-constraint error by ErrConflict with the id of the existing job, if an entry has one. Any of several tables may
+// have reported the error.
 func (s *Store) explainDuplicate(ctx context.Context, q session, entries []entry, err error) error {
 	if !isDuplicate(err) {
 		return err
@@ -177,10 +179,10 @@ func (s *Store) explainDuplicate(ctx context.Context, q session, entries []entry
 	return err
 }
 
-// A key is one row of a table of keys: idempotency keys have no kind.
+// A key is the primary key of a row in holdfast_unique or holdfast_idempotency. Idempotency keys have no kind.
 type key struct{ owner, kind, key string }
 
-// idempotency takes the idempotency keys, and recognises the drafts that came before.
+// idempotency takes the idempotency keys, and finds the jobs of those that were taken before.
 func (a *admission) idempotency(ctx context.Context) error {
 	first, digests := map[key]int{}, map[int]string{}
 	for i, e := range a.entries {
@@ -208,7 +210,8 @@ func (a *admission) idempotency(ctx context.Context) error {
 	})
 }
 
-// unique takes the unique keys of the entries that are still new. Idempotency keys of those that lose are bound to the holder.
+// unique takes the unique keys of the entries that are still new. The idempotency keys of entries that do not get their unique key are bound to the
+// job that holds it.
 func (a *admission) unique(ctx context.Context) error {
 	first, twins := map[key]int{}, map[int]int{}
 	for i, e := range a.entries {
@@ -248,12 +251,12 @@ func (a *admission) unique(ctx context.Context) error {
 	return a.q.exec(ctx, a.s.sql["idempotency_bind"], owner.String(), name.String(), job.String())
 }
 
-// take inserts keys into their table, and calls lost for each that somebody else holds. A key that was neither taken nor
-// found was let go in between: then the race is run again.
+// take inserts keys into their table and calls lost for each key that another job holds. There is no check before the insert: the insert waits for a
+// concurrent transaction with the same key to commit or roll back. A key that was neither taken nor found was freed in between, so it is tried again.
 func (a *admission) take(ctx context.Context, table string, want map[key]int, digests map[int]string, lost func(i int, digest string, job holdfast.ID)) error {
 	for round := 0; len(want) > 0; round++ {
 		if round > 20 {
-			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: a key changes hands too fast; try again"}
+			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: other processes keep taking and freeing one of the keys; try again"}
 		}
 		names, values := a.keyColumns(table, want, digests)
 		got := func(scan func(...any) error) error {
@@ -289,7 +292,7 @@ func (a *admission) take(ctx context.Context, table string, want map[key]int, di
 	return nil
 }
 
-// fields are where a row of the table is read into.
+// fields returns the scan targets of the key columns.
 func (k *key) fields(table string) []any {
 	if table == "unique" {
 		return []any{&k.owner, &k.kind, &k.key}
@@ -297,7 +300,7 @@ func (k *key) fields(table string) []any {
 	return []any{&k.owner, &k.key}
 }
 
-// keyColumns are the parameters that name the keys, and those that say who wants them.
+// keyColumns returns the parameters that name the keys, and those that name the jobs that want them.
 func (a *admission) keyColumns(table string, want map[key]int, digests map[int]string) (names, values []any) {
 	var owner, kind, name, digest, job column
 	for k, i := range want {
@@ -313,7 +316,7 @@ func (a *admission) keyColumns(table string, want map[key]int, digests map[int]s
 	return []any{owner.String(), name.String()}, []any{digest.String(), job.String()}
 }
 
-// enqueueIn writes entries inside a transaction of the store's own, and answers with those that were new.
+// enqueueIn writes entries in a transaction of the store, and returns those that were new.
 func (s *Store) enqueueIn(ctx context.Context, p *pipeline, entries []entry) ([]entry, error) {
 	if err := p.flush(ctx); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// promises are what settlements say of the next attempts.
+// startDeadlines are the deadlines for the start of the next attempts, as settlements promise them.
 type startDeadlines struct{ at, job, token column }
 
 func (r *startDeadlines) add(n *holdfast.Settlement, now time.Time) {
@@ -29,20 +29,20 @@ func (r *startDeadlines) queue(p *pipeline, sql map[string]string) {
 	}
 }
 
-// troubles are the failures of a call, by fingerprint.
+// errorGroupCounts are the failures of a call, by fingerprint.
 type errorGroupCounts struct {
 	groups                                map[string]*errorGroupCount
-	fingerprint, job, dependency, version column // of each failure
+	fingerprint, job, dependency, version column // one element for each failure
 }
 
-// A trouble is one error group in one call, with its first failure.
+// An errorGroupCount is what one call adds to an error group, with its first failure.
 type errorGroupCount struct {
 	first    *holdfast.Failure
 	failures int
 	versions []string
 }
 
-// add counts an attempt that failed, or whose worker was lost, or that ended its job. What was handed back for free is no trouble.
+// add counts an attempt that failed, whose worker was lost, or that ended its job. A released attempt does not count.
 func (t *errorGroupCounts) add(n *holdfast.Settlement, to holdfast.State) {
 	f := n.Failure
 	counts := n.Charge == holdfast.ChargeFailure || n.Charge == holdfast.ChargeCrash || to.Terminal()
@@ -64,9 +64,9 @@ func (t *errorGroupCounts) add(n *holdfast.Settlement, to holdfast.State) {
 	t.version.quote(cleanText(n.Version))
 }
 
-// write adds them to their groups: last of all, because many settlements may want the same rows at once. Only where a group was resolved or
-// ignored when the settlement began is another round trip spent to decide, under the lock of its row, whether it turns. A status that changes
-// in between stays until the next failure.
+// writeErrorGroups adds the failures to their error groups. It runs late, because many settlements may lock the same rows. If one of the groups was
+// resolved or ignored when the settlement began, another round trip decides under the row lock whether its status changes. A group that was resolved
+// or ignored after that keeps its status until its next failure.
 func (t *settleCall) writeErrorGroups(ctx context.Context) error {
 	if len(t.errorGroups.groups) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (t *settleCall) writeErrorGroups(ctx context.Context) error {
 	return nil
 }
 
-// turn reads the groups, whose rows are locked by now, and changes the status of those that the rules turn.
+// changeStatuses reads the groups, whose rows are locked, and changes the status of those for which rule.ErrorGroup.Turn asks for it.
 func (t *settleCall) changeStatuses(ctx context.Context, fingerprints string) error {
 	var name, status, resolvedIn string
 	var g rule.ErrorGroup
@@ -119,7 +119,7 @@ func (t *settleCall) changeStatuses(ctx context.Context, fingerprints string) er
 	return nil
 }
 
-// Triage keeps a person's word on an error group.
+// Triage stores an operator's decision or note on an error group.
 func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
 	if err := t.Check(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Store) Triage(ctx context.Context, t holdfast.Triage) error {
 	if name == "" {
 		name = "note"
 	}
-	return s.withRetries(ctx, "judge the error group", false, func(ctx context.Context) error {
+	return s.withRetries(ctx, "triage the error group", false, func(ctx context.Context) error {
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var now time.Time
 			p.queueRow(s.sql["now"], nil, &now)

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Expire hands the caller queued jobs whose expiry has passed, in a batch of its own.
+// Expire moves queued jobs that have passed their expiry into a batch of the caller, who settles them.
 func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Gro
 	if err := s.addGroupListener(ctx); err != nil {
 		return holdfast.Group{}, err
 	}
-	err = s.withRetries(ctx, "make the group", false, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "create the group", false, func(ctx context.Context) error {
 		return s.runTx(ctx, func(tx pgx.Tx) error {
 			made, err = s.gather(ctx, pgxSession{tx}, g)
 			return err
@@ -46,12 +46,12 @@ func (g txEnqueuer) Gather(ctx context.Context, group holdfast.Group) (holdfast.
 	ctx, cancel := withDeadline(ctx, defaultDeadline)
 	defer cancel()
 	made, err := g.s.gather(ctx, q, group)
-	return made, explain("make the group", err)
+	return made, explain("create the group", err)
 }
 
 // hearMembers makes sure that the ends of members are told.
 func (s *Store) addGroupListener(ctx context.Context) error {
-	return s.withRetries(ctx, "make the group", true, func(ctx context.Context) error {
+	return s.withRetries(ctx, "create the group", true, func(ctx context.Context) error {
 		_, err := s.work.Exec(ctx, s.sql["add_group_listener"])
 		return err
 	})

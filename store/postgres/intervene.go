@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// The places where a job can stand.
+// Where a job can be: the table that has its row. A processing job is in holdfast_lease.
 const (
 	notFound = iota
 	inReady
@@ -18,23 +18,23 @@ const (
 	inFinished
 )
 
-// A standing is where a job was found, under a lock that keeps it there.
+// A lockedJob is a job with the row that says where it is. The row is locked, so the job stays there until the transaction ends.
 type lockedJob struct {
 	owner, queue, kind, unique string
 	priority                   int16
-	expire                     *time.Time // no attempt starts after this
-	grouped                    bool       // it is a member of a group
+	expire                     *time.Time // expiry; nil: never
+	grouped                    bool       // member of a group
 
 	now       time.Time
 	place     int
 	member    member
-	lease     *batchRow      // while it is processed
-	state     holdfast.State // once it has ended
-	waits     bool           // for members of its group
+	lease     *batchRow      // if processing
+	state     holdfast.State // if ended
+	waits     bool           // it waits for other members of its group
 	discarded bool
 }
 
-// rule is what decides whether a person may change the job.
+// rule returns what the rules need to decide whether a person may change the job.
 func (a *lockedJob) rule() rule.Job {
 	j := rule.Job{ID: a.member.job, State: holdfast.Queued, Ready: a.place == inReady, Waits: a.waits, Discarded: a.discarded,
 		Tried: a.member.failures+a.member.crashes+a.member.interrupts > 0}
@@ -50,8 +50,8 @@ func (a *lockedJob) rule() rule.Job {
 	return j
 }
 
-// intervene finds the job, locks it where it stands, and lets act change it, all in one transaction. A refusal changes
-// nothing. A lost answer is not repeated: the second time would be refused by what the first did.
+// intervene finds a job, locks it where it is, and calls act to change it, in one transaction. If act returns an error, nothing is changed. After a
+// lost answer it does not repeat: if the first attempt committed, the second would be refused because of it.
 func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervention, act func(context.Context, *pipeline, *lockedJob) error) error {
 	if err := i.Check(); err != nil {
 		return err
@@ -67,8 +67,8 @@ func (s *Store) intervene(ctx context.Context, verb string, i holdfast.Intervent
 	})
 }
 
-// locate looks in one place after the other, waiting at each for whoever is moving the job. A job that moved past the search
-// is found by the next round.
+// lockJob searches all tables for the job and waits at each for a transaction that is moving it. A job that moved to a table that was already
+// searched is found by the next round.
 func (s *Store) lockJob(ctx context.Context, p *pipeline, i holdfast.Intervention) (*lockedJob, error) {
 	for range 10 {
 		at, there, err := s.findJob(ctx, p, i.Job)
@@ -84,7 +84,7 @@ func (s *Store) lockJob(ctx context.Context, p *pipeline, i holdfast.Interventio
 	return nil, rule.NoState(i.Job)
 }
 
-// search sends one look at each place, in one round trip.
+// findJob searches each table once, in one round trip. at.place is notFound if the job has moved in between.
 func (s *Store) findJob(ctx context.Context, p *pipeline, job holdfast.ID) (at *lockedJob, there bool, err error) {
 	at = &lockedJob{member: member{job: job}}
 	id := []any{job.String()}
@@ -109,7 +109,7 @@ func (s *Store) findJob(ctx context.Context, p *pipeline, job holdfast.ID) (at *
 	return at, true, nil
 }
 
-// lookIn queues a look at one place.
+// queueFind queues the search in one table.
 func (a *lockedJob) queueFind(p *pipeline, place int, sql string, more ...any) {
 	m := &a.member
 	p.queueRows(sql, []any{m.job.String()}, append([]any{&m.token, &m.failures, &m.crashes, &m.interrupts, &m.generation}, more...), func() error {
@@ -118,12 +118,12 @@ func (a *lockedJob) queueFind(p *pipeline, place int, sql string, more ...any) {
 	})
 }
 
-// record adds what a person did to the job's story.
+// recordEvent adds an event for a person's action to the job's story.
 func (s *Store) recordEvent(p *pipeline, at *lockedJob, name string, i holdfast.Intervention) {
 	s.recordChange(p, at, name, i, nil)
 }
 
-// recordChange adds what a person did to the job's story, with the values that were replaced.
+// recordChange is recordEvent with the values that were replaced.
 func (s *Store) recordChange(p *pipeline, at *lockedJob, name string, i holdfast.Intervention, was json.RawMessage) {
 	p.Queue(s.sql["event_add"], i.Job.String(), timestamp(at.now), name, i.Actor, i.Reason, i.Request, at.member.token, at.member.generation, string(was))
 }

@@ -23,7 +23,7 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	if err := k.prepare(ctx); err != nil {
 		return err
 	}
-	err := s.withRetries(ctx, "keep the change", false, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "store the change", false, func(ctx context.Context) error {
 		err := s.transact(ctx, s.work, func(p *pipeline) error { return k.write(ctx, p) })
 		return s.explainDuplicate(ctx, pgxSession{s.work}, k.entries, err)
 	})

@@ -10,25 +10,25 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A lease is one batch, read under its row's lock.
+// A batchRow is a row of holdfast_lease: the jobs of one batch and the lease they share. It is read under the row's lock.
 type batchRow struct {
 	id           holdfast.ID
-	worker, lost string
+	worker, lost string // lost: the worker from which the batch was reclaimed
 	claimed      time.Time
 	expires      time.Time
 	members      []member
-	cursor       int // where the next member to be asked for probably is
+	cursor       int // where next starts to search
 }
 
-// A member is a job in a batch, with the counters that travel with it.
+// A member is a job in a batch, with its counters.
 type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
-	settledTo                                        holdfast.State // what a settlement under way says became of it
+	settledTo                                        holdfast.State // set once a settlement of the current call was applied
 }
 
-// who is the worker in whose hands the attempt was.
+// attemptWorker returns the worker that ran the attempt: the lost one in a batch that was reclaimed.
 func (l *batchRow) attemptWorker() string {
 	if l.lost != "" {
 		return l.lost
@@ -36,7 +36,7 @@ func (l *batchRow) attemptWorker() string {
 	return l.worker
 }
 
-// lock locks batches in their order and reads them, with the time after the last lock was had. Batches that are no more are
+// lockBatches locks batches in the order of their ids and reads them, with the time after the last lock was granted. Batches that no longer exist are
 // missing from the answer.
 func (s *Store) lockBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) (held []*batchRow, now time.Time, err error) {
 	s.queueLockBatches(p, &held, s.sql["lease_lock"], ids(batches))
@@ -45,7 +45,7 @@ func (s *Store) lockBatches(ctx context.Context, p *pipeline, batches []holdfast
 	return held, now, err
 }
 
-// queueLock queues a statement that answers with whole leases.
+// queueLockBatches queues a statement that returns batch rows.
 func (s *Store) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, args ...any) {
 	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -59,6 +59,7 @@ func (s *Store) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, arg
 	})
 }
 
+// scanBatch reads one row. Counter arrays are NULL where all members have their initial values.
 func scanBatch(rows pgx.Rows) (*batchRow, error) {
 	var l batchRow
 	var jobs [][16]byte
@@ -69,7 +70,7 @@ func scanBatch(rows pgx.Rows) (*batchRow, error) {
 		return nil, err
 	}
 	l.members = make([]member, len(jobs))
-	at := func(counts []int32, i, none int) int { // the table's constraint keeps the arrays aligned
+	at := func(counts []int32, i, none int) int { // a check constraint keeps the arrays aligned
 		if counts == nil {
 			return none
 		}
@@ -81,13 +82,13 @@ func scanBatch(rows pgx.Rows) (*batchRow, error) {
 	return &l, nil
 }
 
-// find is the member that a job is, or nil.
+// find returns the member of a job, or nil.
 func (l *batchRow) find(job holdfast.ID) *member {
 	l.cursor = 0
 	return l.next(job)
 }
 
-// next is find for those who ask for one after the other: jobs end about in the order in which they were claimed.
+// next is find with a search that starts after the last member found: jobs end roughly in the order in which they were claimed.
 func (l *batchRow) next(job holdfast.ID) *member {
 	for range l.members {
 		if l.cursor >= len(l.members) {
@@ -102,20 +103,21 @@ func (l *batchRow) next(job holdfast.ID) *member {
 	return nil
 }
 
-// narrow are the columns that travel with a job from place to place. The members must stay as they are until they are sent.
+// moveRows are jobs that move to another table, with their counters. The members must not change until the statement is queued.
 type moveRows struct {
 	job        ids
 	members    []*member
-	hasHistory bool // something has befallen one of them
+	hasHistory bool // a counter of some member differs from its initial value
 }
 
+// add adds a member.
 func (n *moveRows) add(m *member) {
 	n.job = append(n.job, m.job)
 	n.members = append(n.members, m)
-	n.hasHistory = n.hasHistory || m.token > 1 || m.generation > 1 // one that waited in vain never ran, and may be retried
+	n.hasHistory = n.hasHistory || m.token > 1 || m.generation > 1 // a job cancelled while it waited for others has token 0 and may still be retried
 }
 
-// brief are the columns for statements that know what null means: nothing has befallen any of them.
+// argsOrNulls returns the parameters with NULL counters if no member has any history. Only statements that write batch rows understand that.
 func (n *moveRows) argsOrNulls() []any {
 	if n.hasHistory {
 		return n.args()
@@ -124,14 +126,14 @@ func (n *moveRows) argsOrNulls() []any {
 	return []any{n.job, none, none, none, none, none}
 }
 
-// queue queues the way back to ready, and adds the places where they wait then.
+// queue queues a statement that makes the jobs claimable, and adds the places in which they wait then.
 func (n *moveRows) queue(p *pipeline, sql, now string, to *readyPlaces) {
 	var queue string
 	var at place
 	p.queueRows(sql, append([]any{now}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error { to.add(queue, at); return nil })
 }
 
-// A returned is where jobs were made claimable.
+// A readyPlaces collects where jobs became claimable.
 type readyPlaces struct {
 	queues []string
 	places []place
@@ -144,7 +146,7 @@ func (r *readyPlaces) add(queue string, at place) {
 	r.places = append(r.places, at)
 }
 
-// announce remembers where jobs were made claimable, and wakes those who may claim them.
+// announce adds places to the line memory, and wakes workers of their queues.
 func (s *Store) announce(r *readyPlaces) {
 	if len(r.places) > 0 {
 		s.lines.add(r.places...)
@@ -167,7 +169,7 @@ func (n *moveRows) args() []any {
 	}
 }
 
-// arrays are the aligned parameters of a lease's members.
+// memberArgs returns the array parameters of a batch row.
 func memberArgs(members []member) []any {
 	var n moveRows
 	var started column
@@ -178,7 +180,7 @@ func memberArgs(members []member) []any {
 	return append(n.argsOrNulls(), started.String())
 }
 
-// keepOnly queues what makes the rows of locked leases match what is left in them.
+// removeMembers queues the statements that remove members from locked batches: an update, or a delete if none is left.
 func (s *Store) removeMembers(p *pipeline, held []*batchRow, leaves func(*member) bool) {
 	var empty []holdfast.ID
 	for _, l := range held {

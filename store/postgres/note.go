@@ -9,7 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Note keeps progress and checkpoints of jobs that are held.
+// Note stores progress and checkpoints of jobs whose lease is held. Each note has its own answer; ErrLeaseLost if the job is not a member of the
+// batch or the token differs.
 func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
 	if len(notes) == 0 {
 		return []error{}, nil
@@ -19,7 +20,7 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 		batches[i] = notes[i].Batch
 	}
 	answers := make([]error, len(notes))
-	err := s.withRetries(ctx, "keep progress", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "store progress", true, func(ctx context.Context) error {
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			held, now, err := s.lockBatches(ctx, p, batches)
 			if err != nil {
@@ -39,6 +40,7 @@ func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error
 	return answers, nil
 }
 
+// note queues one note.
 func (s *Store) note(p *pipeline, n *holdfast.Note, now time.Time) {
 	var checkpoint, percent, text any
 	if n.Checkpoint != nil {
@@ -50,6 +52,7 @@ func (s *Store) note(p *pipeline, n *holdfast.Note, now time.Time) {
 	p.Queue(s.sql["save_note"], n.Job.String(), checkpoint, percent, text, timestamp(now))
 }
 
+// checkNote checks a note against the locked batches.
 func checkNote(held []*batchRow, n *holdfast.Note) error {
 	if err := n.Check(); err != nil {
 		return err

@@ -6,12 +6,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Present says that a worker process is alive, or is leaving.
+// Present records that a worker process is alive for p.For, or that it is leaving if p.For is 0. It also stores the declared dependencies of its
+// kinds.
 func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
-	return s.withRetries(ctx, "report the worker", true, func(ctx context.Context) (err error) {
+	return s.withRetries(ctx, "register the worker", true, func(ctx context.Context) (err error) {
 		if p.For == 0 {
 			_, err = s.renews.Exec(ctx, s.sql["delete_worker"], p.Worker)
 			return err

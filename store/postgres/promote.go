@@ -8,7 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Promote makes up to limit queued jobs claimable whose time has come, and reports how many.
+// Promote makes up to limit queued jobs claimable whose due time has come or whose tag is no longer held, and returns how many. The ids are not known
+// here, so it clears the marks.
 func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
 	if err := rule.Batch("promote", limit); err != nil {
 		return 0, err

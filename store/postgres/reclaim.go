@@ -7,7 +7,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Reclaim takes over batches that have expired, whole ones, until it has collected as many jobs as asked for.
+// Reclaim takes over expired batches, whole ones, until it has as many jobs as the limit. Concurrent calls skip the batches that another call has
+// locked.
 func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -17,7 +18,7 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 	err := s.withRetries(ctx, "reclaim", true, func(ctx context.Context) error {
 		answer, back = []holdfast.Lease{}, readyPlaces{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
-			var first any // one instant for the whole call: a slow one must not take over its own lease
+			var first any // one time for the whole call, or a slow call could reclaim its own batches
 			for len(answer) < c.Limit {
 				r := &reclaimStep{s: s, p: p, claim: c, before: first}
 				n, err := r.run(ctx, &answer, &back)
@@ -41,13 +42,13 @@ func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease
 	return answer, nil
 }
 
-// A reclaiming is one handful of expired leases on their way to other hands.
+// A reclaimStep takes over up to 16 expired batches.
 type reclaimStep struct {
 	s     *Store
 	p     *pipeline
 	claim holdfast.Claim
 
-	before   any // leases that had expired by then; nil: by now
+	before   any // batches that expired by then; nil: by now
 	now      time.Time
 	cancels  map[holdfast.ID]bool
 	facts    map[holdfast.ID]*facts
@@ -56,7 +57,7 @@ type reclaimStep struct {
 	ready    moveRows
 }
 
-// run takes over one handful and answers with how many leases it held.
+// run takes over the next batches and returns how many it locked.
 func (r *reclaimStep) run(ctx context.Context, answer *[]holdfast.Lease, back *readyPlaces) (int, error) {
 	var expired []*batchRow
 	r.s.queueLockBatches(r.p, &expired, r.s.sql["lease_expired"], r.before)
@@ -81,7 +82,7 @@ func (r *reclaimStep) run(ctx context.Context, answer *[]holdfast.Lease, back *r
 	return len(expired), r.p.flush(ctx)
 }
 
-// look reads what is known about the members.
+// readMembers reads the cancel requests and facts of all members.
 func (r *reclaimStep) readMembers(ctx context.Context, expired []*batchRow) (err error) {
 	r.cancels = map[holdfast.ID]bool{}
 	batches := make([]holdfast.ID, len(expired))
@@ -94,8 +95,9 @@ func (r *reclaimStep) readMembers(ctx context.Context, expired []*batchRow) (err
 	return err
 }
 
-// takeOver sends what never started back to its queue, and puts the rest into a lease that replaces the old one. A job that
-// was asked to stop is settled rather than sent back, and so is a member whose facts are gone: it stays for the audit.
+// takeOver returns members that never started to their queues, at no cost, and moves the others to a new batch of the caller, who settles them as
+// crashes. A member with a cancel request moves to the new batch as well, so that it is cancelled and not run again. So does a member without facts;
+// it is not returned to the caller and stays for the integrity check. Every member gets a higher token, which fences out the old worker.
 func (r *reclaimStep) takeOver(old *batchRow) []holdfast.Lease {
 	r.dropped = append(r.dropped, old.id)
 	fresh := &batchRow{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.attemptWorker(), claimed: old.claimed,

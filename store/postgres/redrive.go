@@ -13,8 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Redrive takes dead letters on their way, each on its own account, all in one transaction. Who was taken before by this redrive
-// is passed over, so that it may be repeated.
+// Redrive sends dead letters to their queues again, or discards them, in one transaction. Each job has its own answer. A job that this redrive has
+// already taken is skipped without an error, so the call is safe to repeat.
 func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -51,21 +51,21 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	return answers, nil
 }
 
-// A letter is a job that a redrive asks for.
+// A candidate is a job that a redrive asks for.
 type candidate struct {
-	member                                 // as it ended, and then as it begins anew
+	member                                 // as it ended; later, as its new generation starts
 	kind, queue, owner, dependency, unique string
 	expire                                 *time.Time
 	args                                   *string
 
-	dead        bool // it is a dead letter
-	takenBefore bool // this redrive took it in an earlier step
-	chosen      bool // this step takes it
+	dead        bool // the job is a dead letter
+	takenBefore bool // an earlier call of this redrive took it
+	chosen      bool // this call takes it
 	refused     error
 	revised     rule.Revision
 }
 
-// lanesFor makes the lanes of the queue that jobs are to be moved to, before anything is locked.
+// lanesFor finds or creates the lanes of the queue that jobs are moved to, before anything is locked.
 func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int32, error) {
 	lanes := map[path]int32{}
 	if r.Queue == "" {
@@ -108,7 +108,7 @@ type redriveCall struct {
 	candidates map[holdfast.ID]*candidate
 }
 
-// look locks the dead letters among the jobs, and reads what is known of all of them after that.
+// lockAndRead locks the dead letters among the jobs, and then reads the facts of all of them.
 func (d *redriveCall) lockAndRead(ctx context.Context) error {
 	ended := map[holdfast.ID]candidate{}
 	var one candidate
@@ -128,7 +128,7 @@ func (d *redriveCall) lockAndRead(ctx context.Context) error {
 	return d.p.flush(ctx)
 }
 
-// judge chooses a job, or says what stands against it.
+// check decides whether a job is taken, and returns why not.
 func (d *redriveCall) check(job holdfast.ID) error {
 	l := d.candidates[job]
 	switch {
@@ -156,7 +156,7 @@ func (d *redriveCall) check(job holdfast.ID) error {
 	return nil
 }
 
-// retake takes the unique keys again. Who does not get its own stays where it is.
+// retakeKeys takes the unique keys again. A job whose key is held by another job stays a dead letter.
 func (d *redriveCall) retakeKeys(ctx context.Context, answers []error) error {
 	if d.r.Discard {
 		return nil
@@ -172,7 +172,7 @@ func (d *redriveCall) retakeKeys(ctx context.Context, answers []error) error {
 		}
 		l.refused, l.chosen = err, err == nil
 	}
-	for i, job := range d.r.Jobs { // who asks for a job twice is answered twice
+	for i, job := range d.r.Jobs { // a job that is listed twice gets the same answer twice
 		if l := d.candidates[job]; l != nil && l.refused != nil {
 			answers[i] = l.refused
 		}
@@ -180,7 +180,7 @@ func (d *redriveCall) retakeKeys(ctx context.Context, answers []error) error {
 	return nil
 }
 
-// write queues all that becomes of the chosen ones.
+// write queues all changes of the chosen jobs.
 func (d *redriveCall) write(ctx context.Context, back *readyPlaces) error {
 	var chosen []*candidate
 	for _, job := range d.r.Jobs {
@@ -217,7 +217,7 @@ func jobsOf(candidates []*candidate) []holdfast.ID {
 	return jobs
 }
 
-// change queues what the redrive changes in the jobs' facts.
+// queueChanges queues changes of arguments, queue and lane.
 func (d *redriveCall) queueChanges(chosen []*candidate) {
 	var id, args, queue, lane column
 	for _, l := range chosen {
@@ -240,7 +240,7 @@ func (d *redriveCall) queueChanges(chosen []*candidate) {
 	}
 }
 
-// note queues the rows that say which jobs were taken, and the lines of their stories.
+// queueRecord queues the rows that record which jobs this redrive took, and their events.
 func (d *redriveCall) queueRecord(chosen []*candidate, name, outcome string) {
 	var job, token, generation, reason, was column
 	for _, l := range chosen {
@@ -254,9 +254,9 @@ func (d *redriveCall) queueRecord(chosen []*candidate, name, outcome string) {
 	d.p.Queue(d.s.sql["record_redrive"], append(args, name, d.r.Actor, was.String())...)
 }
 
-// Redriven counts what has become of the jobs a redrive took.
+// Redriven counts the jobs that a redrive took, by what has become of them.
 func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
-	err = s.withRetries(ctx, "count what was redriven", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "count redriven jobs", true, func(ctx context.Context) error {
 		tally = holdfast.Tally{}
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			p.Queue(s.sql["update_redriven"], redrive.String())
@@ -273,7 +273,7 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 	return tally, err
 }
 
-// tallied is where jobs of one outcome are counted.
+// countOf returns the counter of an outcome.
 func countOf(t *holdfast.Tally, outcome string) *int {
 	switch outcome {
 	case "complete":

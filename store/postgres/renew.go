@@ -9,7 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Renew extends batches, all in one go, over a connection that no other work can occupy.
+// Renew extends the leases of batches. It uses a connection pool of its own, so other work cannot delay it. The answer lists the jobs that are no
+// longer members of their batch, and those with a cancel request.
 func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (answer holdfast.Renewed, err error) {
 	if err := rule.Lease(lease); err != nil {
 		return answer, err
@@ -41,7 +42,7 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	return answer, err
 }
 
-// mark notes which members have started since, and answers with the jobs that are not members.
+// markStarted records which members have started, and returns the jobs that are not members.
 func (s *Store) markStarted(p *pipeline, held []*batchRow, renewals []holdfast.Renewal) (lost []holdfast.ID) {
 	changed := map[*batchRow]bool{}
 	for _, n := range renewals {

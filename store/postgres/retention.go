@@ -146,7 +146,7 @@ func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, l
 	}
 	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
-	err = s.withRetries(ctx, "forget what is old", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "delete old data", true, func(ctx context.Context) error {
 		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var f feed
 			f.queueLock(p, s.sql["feed_lock"])

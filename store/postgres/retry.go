@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Retry sends a job round again at once, as a new generation with fresh counts.
+// Retry makes a job claimable at once, as a new generation with its counters at zero. It returns how many jobs are ahead of it, up to 1000.
 func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, err error) {
 	var back readyPlaces
 	err = s.intervene(ctx, "retry the job", i, func(ctx context.Context, p *pipeline, at *lockedJob) error {
@@ -28,7 +28,7 @@ func (s *Store) Retry(ctx context.Context, i holdfast.Intervention) (ahead int, 
 	return ahead, nil
 }
 
-// retry takes the job from where it stands, and answers with what it is when it begins anew.
+// retry removes the job from where it is, and returns the row with which its new generation starts.
 func (s *Store) retry(ctx context.Context, p *pipeline, at *lockedJob, i holdfast.Intervention) (ready moveRows, err error) {
 	if err := rule.Retry(at.rule(), i.StuckAfter, at.now); err != nil {
 		return ready, err
@@ -56,12 +56,12 @@ func (s *Store) retry(ctx context.Context, p *pipeline, at *lockedJob, i holdfas
 	return ready, nil
 }
 
-// wrest takes a stuck job from its worker.
+// takeFromWorker takes a stuck job from its worker. The higher token fences the worker out.
 func (s *Store) takeFromWorker(p *pipeline, at *lockedJob) {
 	m := &at.member
 	s.removeMembers(p, []*batchRow{at.lease}, func(other *member) bool { return other.job == m.job })
 	m.token++
-	began := at.now // a job that never started took no time
+	began := at.now // the duration of an attempt that never started is 0
 	if m.started {
 		began = at.lease.claimed
 	}
@@ -72,7 +72,7 @@ func (s *Store) takeFromWorker(p *pipeline, at *lockedJob) {
 	p.Queue(s.sql["cancel_drop"], ids([]holdfast.ID{m.job}))
 }
 
-// retake takes the unique key of an ended job again, which somebody else may hold by now.
+// retakeKey takes the unique key of an ended job again. It returns ErrConflict if another job holds the key.
 func (s *Store) retakeKey(ctx context.Context, p *pipeline, at *lockedJob) error {
 	if at.unique == "" {
 		return nil
@@ -94,5 +94,5 @@ func (s *Store) retakeKey(ctx context.Context, p *pipeline, at *lockedJob) error
 			return rule.KeyHeld(id, at.member.job)
 		}
 	}
-	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not retry the job: its unique key changes hands too fast; try again"}
+	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not retry the job: other processes keep taking and freeing its unique key; try again"}
 }

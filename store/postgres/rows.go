@@ -8,18 +8,18 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// The rows that a transaction appends, gathered as columns.
+// Rows that a transaction inserts, collected so that each table takes one statement.
 
-// An ending is the last transition of a job's generation.
+// An ending is how a job's generation ended.
 type ending struct {
 	state   holdfast.State
 	worker  string
-	started time.Time // zero: it never ran
+	started time.Time // zero: the job never ran
 	failure *holdfast.Failure
 	result  string
 }
 
-// finishedRows are jobs that ended.
+// finishedRows are rows of holdfast_finished.
 type finishedRows []finishedRow
 
 type finishedRow struct {
@@ -29,7 +29,7 @@ type finishedRow struct {
 
 func (f *finishedRows) add(m *member, e ending) { *f = append(*f, finishedRow{m, e}) }
 
-// queue writes them with a statement.
+// queue inserts the rows with one statement.
 func (f finishedRows) queue(p *pipeline, sql string, now time.Time) {
 	if len(f) == 0 {
 		return
@@ -54,7 +54,7 @@ func (f finishedRows) queue(p *pipeline, sql string, now time.Time) {
 	p.Queue(sql, append(append([]any{timestamp(now)}, n.args()...), arrayArgs([]column{started, state, worker, code, fingerprint, result, benign})...)...)
 }
 
-// copy writes many of them at once, at half the cost.
+// copy inserts many rows with COPY, at about half the cost of a statement.
 func (f finishedRows) copy(ctx context.Context, p *pipeline, now time.Time) error {
 	const into = "holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)"
 	return p.copy(ctx, into, len(f), func(t *tuple, i int) {
@@ -74,7 +74,7 @@ func (f finishedRows) copy(ctx context.Context, p *pipeline, now time.Time) erro
 	})
 }
 
-// failureColumns are how a failure is written wherever it is kept.
+// failureColumns are the columns of a failure in every table that has them.
 type failureColumns struct {
 	code, category, message, detail, context, dependency, fingerprint, benign column
 }
@@ -102,18 +102,18 @@ func (c *failureColumns) args() []any {
 		c.dependency.String(), c.fingerprint.String(), c.benign.String()}
 }
 
-// An attempt is one span in a worker's hands that did not complete.
+// An attempt is one run of a job that did not complete it.
 type attempt struct {
 	worker       string
 	started, due time.Time
-	to, said     holdfast.State
+	to, said     holdfast.State // where the job went; where the settlement wanted it to go, if a cancel request overruled it
 	charge       holdfast.Charge
 	count, limit int
 	failure      *holdfast.Failure
 	why          string
 }
 
-// attemptRows are attempts that ended other than by completing.
+// attemptRows are rows of holdfast_attempt. A completed attempt has none: the finished row records it.
 type attemptRows []attemptRow
 
 type attemptRow struct {
@@ -123,7 +123,7 @@ type attemptRow struct {
 
 func (r *attemptRows) add(m *member, a attempt) { *r = append(*r, attemptRow{m, a}) }
 
-// queue writes them with a statement.
+// queue inserts the rows with one statement.
 func (r attemptRows) queue(p *pipeline, sql string, now time.Time) {
 	if len(r) == 0 {
 		return
@@ -149,7 +149,7 @@ func (r attemptRows) queue(p *pipeline, sql string, now time.Time) {
 	p.Queue(sql, append(append(args, failure.args()...), why.String(), said.String())...)
 }
 
-// copy writes many of them at once, at half the cost.
+// copy inserts many rows with COPY, at about half the cost of a statement.
 func (r attemptRows) copy(ctx context.Context, p *pipeline, now time.Time) error {
 	const into = `holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at,
 		code, category, message, detail, context, dependency, fingerprint, benign, why, said)`
@@ -167,7 +167,8 @@ func (r attemptRows) copy(ctx context.Context, p *pipeline, now time.Time) error
 	})
 }
 
-// folds are the released attempts of jobs that were released over and over: each stands for the one before it.
+// releaseMerges are attempts of jobs that were released more than sqltext.KeptReleases times: each replaces the released attempt before it, with a
+// repeat count.
 type releaseMerges struct{ job, token column }
 
 func (f *releaseMerges) add(n *holdfast.Settlement, m *member, to holdfast.State) {
@@ -183,7 +184,7 @@ func (f *releaseMerges) queue(p *pipeline, sql string) {
 	}
 }
 
-// lateRows are settlements that came after their lease was lost.
+// lateRows are rows of holdfast_late: settlements that arrived after their lease was lost. They are kept as evidence and never applied.
 type lateRows struct {
 	job, token, to, took, charge, why column
 	failure                           failureColumns

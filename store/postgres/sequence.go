@@ -23,7 +23,7 @@ func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) 
 		return 0, err
 	}
 	limit = clampLimit(limit)
-	err = s.withRetries(ctx, "number what happened", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "number events", true, func(ctx context.Context) error {
 		pages = 0
 		some := false
 		if err := s.work.QueryRow(ctx, s.sql["check_feed"]).Scan(&some); err != nil || !some {

@@ -13,9 +13,14 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Settle ends leases. It takes two round trips: the first locks the batches and reads what stands in the way, the second
-// writes what became of each job; a hundred rows of a sort and more take another for their copy. All that is decided in
-// between is decided here, under the locks.
+// Settle ends leases. The first round trip locks the batches and reads everything that the decision depends on; the second writes the results and
+// commits. copyThreshold and more rows for one table take another round trip for their COPY.
+//
+// The fence: a settlement is applied only if its job is a member of its batch, with the same token, while the batch row is locked. Reclaim and manual
+// retry change the membership or the token under the same lock, so a worker that has lost its lease cannot change the job.
+//
+// Settle is safe to repeat. A settlement that was already applied, in this call or an earlier one, gets the same answer again. Any other settlement
+// without a lease gets ErrLeaseLost, and is kept as a late settlement.
 func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
 	var batches []holdfast.ID
@@ -66,13 +71,13 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	return answers, nil
 }
 
-// A seat is a member of a lease that is held.
+// A heldMember is a member of a locked batch.
 type heldMember struct {
 	lease  *batchRow
 	member *member
 }
 
-// A settling is one call of Settle under way.
+// A settleCall is one attempt at a call of Settle.
 type settleCall struct {
 	s           *Store
 	p           *pipeline
@@ -82,10 +87,10 @@ type settleCall struct {
 	now     time.Time
 	held    []*batchRow
 	cancels map[holdfast.ID]bool
-	unique  map[holdfast.ID]bool // holds a key; true when success keeps it
-	notHeld []int
+	unique  map[holdfast.ID]bool // jobs with a unique key; true if the key is kept after success
+	notHeld []int                // settlements whose job is not a member of its batch
 
-	tolerant        bool // a job of this call has an end already
+	tolerant        bool // use statements that skip existing rows: a job of this call has a finished row already
 	finished        finishedRows
 	attempts        attemptRows
 	merges          releaseMerges
@@ -97,13 +102,14 @@ type settleCall struct {
 	cancelledJobs   []holdfast.ID
 	deadlines       startDeadlines
 	errorGroups     errorGroupCounts
-	mayChangeStatus bool // a failure of this call belongs to an error group that it may turn
+	mayChangeStatus bool // a failure belongs to an error group whose status it may change
 	tallies         sqltext.Tallies
-	hasShard        bool // in this shard
+	hasShard        bool // shard is to be released
 	shard           int
 }
 
-// look locks the batches, and reads requests to cancel and unique keys after that.
+// lockAndRead locks the batches and then reads cancel requests and unique keys: after the locks, so that it sees everything that was committed before
+// them.
 func (t *settleCall) lockAndRead(ctx context.Context, batches []holdfast.ID) error {
 	t.cancels, t.unique = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
 	t.s.queueLockBatches(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
@@ -118,7 +124,7 @@ func (t *settleCall) lockAndRead(ctx context.Context, batches []holdfast.ID) err
 	return t.p.flush(ctx)
 }
 
-// fingerprints are those of the failures of the call, as far as its settlements pass their check.
+// fingerprints returns the fingerprints of all failures in valid settlements.
 func (t *settleCall) fingerprints() string {
 	var all column
 	for i := range t.settlements {
@@ -132,7 +138,7 @@ func (t *settleCall) fingerprints() string {
 	return all.String()
 }
 
-// decide applies what is held, in order, and sets the rest aside.
+// decide applies the settlements whose lease is held, in order, and collects the others in notHeld.
 func (t *settleCall) decide() {
 	for i := range t.settlements {
 		n := &t.settlements[i]
@@ -141,18 +147,18 @@ func (t *settleCall) decide() {
 		}
 		at, ok := t.findMember(n)
 		switch {
-		case n.Token < 0 || n.Token > math.MaxInt32: // a token that nobody was ever given
+		case n.Token < 0 || n.Token > math.MaxInt32: // no job can have this token
 			t.answers[i] = rule.LeaseLost(n.Job)
 		case ok && at.member.settledTo == "":
 			t.apply(n, at)
-		case ok && at.member.settledTo == n.To: // said before, in this very call
+		case ok && at.member.settledTo == n.To: // a repeat within this call
 		default:
 			t.notHeld = append(t.notHeld, i)
 		}
 	}
 }
 
-// seat finds the member that a settlement is about.
+// findMember returns the member that a settlement is about. ok is false if the batch is gone, the job is not a member, or the token differs.
 func (t *settleCall) findMember(n *holdfast.Settlement) (heldMember, bool) {
 	for _, l := range t.held {
 		if l.id == n.Batch {
@@ -163,7 +169,7 @@ func (t *settleCall) findMember(n *holdfast.Settlement) (heldMember, bool) {
 	return heldMember{}, false
 }
 
-// apply ends one attempt of the holder.
+// apply ends one attempt. A cancel request overrules the settlement: the job is cancelled whatever the worker reported.
 func (t *settleCall) apply(n *holdfast.Settlement, at heldMember) {
 	m, to, said := at.member, n.To, holdfast.State("")
 	count := m.charge(n.Charge)
@@ -195,7 +201,7 @@ func (t *settleCall) apply(n *holdfast.Settlement, at heldMember) {
 	}
 }
 
-// began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
+// startedAt returns when an attempt started: the reported duration before now, but not before the claim.
 func (t *settleCall) startedAt(n *holdfast.Settlement, at heldMember) time.Time {
 	began := t.now.Add(-n.Took)
 	if n.Took > 0 && began.Before(at.lease.claimed) {
@@ -204,7 +210,7 @@ func (t *settleCall) startedAt(n *holdfast.Settlement, at heldMember) time.Time 
 	return began
 }
 
-// charge adds to the count that an attempt is charged to, and answers with that count where it has a cap.
+// charge increments the counter that an attempt is charged to, and returns it if it has a maximum.
 func (m *member) charge(c holdfast.Charge) int {
 	switch c {
 	case holdfast.ChargeFailure:
@@ -219,7 +225,7 @@ func (m *member) charge(c holdfast.Charge) int {
 	return 0
 }
 
-// end finishes a job and frees its unique key.
+// finish ends a job and frees its unique key, unless success keeps the key.
 func (t *settleCall) finish(n *holdfast.Settlement, at heldMember, to holdfast.State) {
 	e := ending{state: to, worker: at.lease.worker}
 	if n.Took > 0 || at.member.started {
@@ -237,7 +243,7 @@ func (t *settleCall) finish(n *holdfast.Settlement, at heldMember, to holdfast.S
 	}
 }
 
-// weigh finds out about settlements that are not held: said before and obeyed, or late.
+// checkNotHeld decides about settlements without a lease: already applied, or late.
 func (t *settleCall) checkNotHeld(ctx context.Context) error {
 	if len(t.notHeld) == 0 {
 		return nil
@@ -269,7 +275,8 @@ func (t *settleCall) checkNotHeld(ctx context.Context) error {
 	return t.p.flush(ctx)
 }
 
-// write writes everything that was decided: many rows of a sort at once, the rest in the round trip of the commit.
+// write writes everything that was decided. Rows that many settlements contend for come last, so that they are locked for the shortest time: error
+// groups, then trend counts.
 func (t *settleCall) write(ctx context.Context, back *readyPlaces) error {
 	p, sql, how := t.p, t.s.sql, ""
 	if t.tolerant {

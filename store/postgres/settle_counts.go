@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// mostShards is over how many rows a minute of one queue is spread at most.
+// maxShards is the maximum number of rows over which the counts of one queue and minute are spread.
 const maxShards = 16
 
-// shards hands out the numbers of the rows that settlements add to, so that those under way at once rarely want the same one: who does
-// waits for the other's commit.
+// shards assigns shard numbers to settlements in progress, so that concurrent settlements rarely add to the same row. Two that do run one after the
+// other: the second waits for the first to commit.
 type shards struct {
-	seed uint64 // of this store alone
+	seed uint64 // random for each store
 
 	mu    sync.Mutex
-	inUse [maxShards]int // settlements under way, by number
+	inUse [maxShards]int // settlements in progress, by shard
 }
 
-// take answers with a number that the fewest settlements have, to be given back. Stores begin to look at different numbers, and every
-// minute at others: two that begin alike are in each other's way for a minute, not for ever.
+// acquire returns the shard with the fewest settlements in progress; release returns it. Each store starts its search at another shard, and every
+// minute at another one, so that two stores that start alike contend for a minute at most.
 func (h *shards) acquire(now time.Time) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,8 +39,8 @@ func (h *shards) release(shard int) {
 	h.mu.Unlock()
 }
 
-// tally adds what became of the call's attempts to the rows of its shard: last of all and in one order for everybody, as others may want
-// the same rows.
+// queueTrendCounts adds the results of the call to the counts of its shard. It is queued last and ordered by queue, because other transactions may
+// add to the same rows.
 func (t *settleCall) queueTrendCounts() {
 	var queue, complete, failed, retried, cancelled column
 	all := t.tallies.All(t.now)
@@ -58,7 +58,7 @@ func (t *settleCall) queueTrendCounts() {
 	t.p.Queue(t.s.sql["add_trend_counts"], append([]any{timestamp(all[0].Step), t.shard}, arrayArgs([]column{queue, complete, failed, retried, cancelled})...)...)
 }
 
-// leave gives the shard back, once the transaction has ended.
+// releaseShard releases the shard after the transaction has ended.
 func (t *settleCall) releaseShard() {
 	if t.hasShard {
 		t.s.shards.release(t.shard)

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	defaultDeadline = 15 * time.Second // of every call whose context has none
-	maxRetries      = 5                // of a call that met a passing trouble
+	defaultDeadline = 15 * time.Second // of a call whose context has no deadline
+	maxRetries      = 5                // after transient errors
 )
 
-// within bounds a call, unless its caller has done so: nothing waits for a silent database forever.
+// withDeadline adds a deadline to a context that has none, so that no call waits forever for a database that does not answer.
 func withDeadline(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return context.WithCancel(ctx)
@@ -28,8 +28,9 @@ func withDeadline(ctx context.Context, limit time.Duration) (context.Context, co
 	return context.WithTimeout(ctx, limit)
 }
 
-// ask runs one verb under a deadline. A trouble that passes (a deadlock, a lost connection) is met by asking again; after a
-// lost connection only if the verb may be repeated although the first time may have taken effect.
+// withRetries runs one operation under a deadline and repeats it after transient errors, at most maxRetries times. After an error that rolled the
+// transaction back for certain (deadlock, serialization failure) it always repeats. After a lost connection the transaction may have committed, so it
+// repeats only if repeatable is set: the operation then has to detect its own earlier effect.
 func (s *Store) withRetries(ctx context.Context, verb string, repeatable bool, try func(context.Context) error) error {
 	if s.closed.Load() {
 		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": the store is closed"}
@@ -39,7 +40,7 @@ func (s *Store) withRetries(ctx context.Context, verb string, repeatable bool, t
 	for n := 0; ; n++ {
 		err := try(ctx)
 		if err != nil && ctx.Err() != nil {
-			return explain(verb, errors.Join(ctx.Err(), err)) // the driver may only know that the statement was cancelled
+			return explain(verb, errors.Join(ctx.Err(), err)) // the driver may report only that the statement was cancelled
 		}
 		if err == nil || n == maxRetries || !retryable(err, repeatable) {
 			return explain(verb, err)
@@ -48,7 +49,7 @@ func (s *Store) withRetries(ctx context.Context, verb string, repeatable bool, t
 	}
 }
 
-// pause waits a little longer each time, and never in step with others.
+// backoff waits before retry n: about 5 ms, doubled each time, with random jitter.
 func backoff(ctx context.Context, n int) {
 	wait := time.NewTimer(time.Duration(float64(5*time.Millisecond<<n) * (0.5 + rand.Float64())))
 	defer wait.Stop()
@@ -58,7 +59,8 @@ func backoff(ctx context.Context, n int) {
 	}
 }
 
-// passes reports whether asking again may help, and is safe.
+// retryable reports whether repeating a failed operation may help and is safe. repeatable says whether the operation may run again although it may
+// have committed.
 func retryable(err error, repeatable bool) bool {
 	var ours *holdfast.Error
 	var before *rolledBack
@@ -73,22 +75,23 @@ func retryable(err error, repeatable bool) bool {
 	var connecting *pgconn.ConnectError
 	switch {
 	case errors.As(err, &connecting):
-		return !errors.As(err, &refusal) || strings.HasPrefix(refusal.Code, "57P") || strings.HasPrefix(refusal.Code, "08") // 08: a pooler without its server
+		return !errors.As(err, &refusal) || strings.HasPrefix(refusal.Code, "57P") || strings.HasPrefix(refusal.Code, "08") // 08: a pooler that cannot reach its server
 	case !errors.As(err, &refusal):
-		return repeatable // the connection broke; the driver is too sure of when, after a lost commit, to ask it
+		return repeatable // connection lost. pgconn.SafeToRetry is not used: it can also report true after a lost commit
 	case refusal.Code == "40001" || refusal.Code == "40P01" || refusal.Code == "26000" || refusal.Code == "0A000":
-		return true // rolled back for certain: serialization, deadlock, a cached statement that is out of date
+		return true // rolled back for certain: serialization failure, deadlock, outdated prepared statement
 	}
 	return repeatable && (strings.HasPrefix(refusal.Code, "57P") || strings.HasPrefix(refusal.Code, "08"))
 }
 
-// errTwice is a job that was found to have an end already, by a statement that does not allow for it.
+// errAlreadyFinished means that a job has a finished row already, and the statement that found it cannot skip it.
 var errAlreadyFinished = errors.New("a job has an end already")
 
-// unsure reports whether the call may have taken effect although it failed.
+// mayHaveCommitted reports whether the operation may have taken effect although it returned this error.
 func mayHaveCommitted(err error) bool { return retryable(err, true) && !retryable(err, false) }
 
-// explain makes an error of ours from one of the driver's: one line for people, the rest as its cause.
+// explain turns an error of the driver into a holdfast.Error: one line that is safe to show, with the driver's error as its hidden cause. A
+// holdfast.Error is returned as it is.
 func explain(verb string, err error) error {
 	var ours *holdfast.Error
 	if err == nil || errors.As(err, &ours) {
@@ -104,16 +107,16 @@ func explain(verb string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		reason = "the database did not answer in time"
 	case errors.As(err, &refusal):
-		reason = fmt.Sprintf("the database says: %s (%s)", oneLine(refusal.Message), refusal.Code)
+		reason = fmt.Sprintf("the database answered: %s (%s)", oneLine(refusal.Message), refusal.Code)
 	case errors.As(err, &foreign):
-		reason = fmt.Sprintf("the database refuses it (%s)", foreign.SQLState())
+		reason = fmt.Sprintf("the database refused it (%s)", foreign.SQLState())
 	case errors.As(err, &connecting):
 		reason = "the database cannot be reached: check that it runs and that the address is right"
 	}
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not " + verb + ": " + reason, Cause: &hiddenCause{err}}
 }
 
-// bare takes off what this package wrapped around an error of ours.
+// unwrapRolledBack removes the rolledBack wrapper.
 func unwrapRolledBack(err error) error {
 	if u, ok := err.(*rolledBack); ok {
 		return u.error
@@ -121,21 +124,22 @@ func unwrapRolledBack(err error) error {
 	return err
 }
 
+// oneLine replaces all white space by single spaces.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// hidden is a cause for errors.Is that never shows its text, which may name the address.
+// hiddenCause keeps a cause for errors.Is and errors.As without its text, which may contain the database address.
 type hiddenCause struct{ err error }
 
 func (h *hiddenCause) Error() string { return "the database driver reported an error" }
 func (h *hiddenCause) Unwrap() error { return h.err }
 
-// undone is a failure before the commit was asked for: nothing has taken effect.
+// rolledBack wraps an error that occurred before COMMIT was sent: the transaction has no effect.
 type rolledBack struct{ error }
 
 func (u *rolledBack) Unwrap() error { return u.error }
 
-// converse runs one transaction in which every statement waits for the one before. If use fails nothing of it remains,
-// which the driver's own helper does not tell from a commit whose answer was lost.
+// runTx runs a transaction whose statements are sent one at a time. If use returns an error, the transaction is rolled back and the error is wrapped
+// in rolledBack. pgx.BeginFunc is not used because its error does not distinguish this case from a COMMIT whose answer was lost.
 func (s *Store) runTx(ctx context.Context, use func(pgx.Tx) error) error {
 	tx, err := s.work.Begin(ctx)
 	if err != nil {
@@ -150,20 +154,21 @@ func (s *Store) runTx(ctx context.Context, use func(pgx.Tx) error) error {
 	return tx.Commit(ctx)
 }
 
-// A pipe is one transaction whose first words travel with its BEGIN and whose last travel with its COMMIT: what is queued
-// is sent by the next flush.
+// A pipeline is a transaction whose statements are queued and sent together: the first statements travel with BEGIN, the last ones with COMMIT.
+// Queued statements run at the next flush.
 type pipeline struct {
 	*pgx.Batch
 	conn *pgxpool.Conn
 }
 
-// transact runs one transaction. If use fails nothing of it remains.
+// transact runs a pipelined transaction. If use returns an error, the transaction is rolled back and the error is wrapped in rolledBack. Any other
+// error comes from the last flush, which includes COMMIT, so the transaction may have committed.
 func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipeline) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return &rolledBack{err}
 	}
-	defer conn.Release() // which closes a connection that is still in a transaction
+	defer conn.Release() // closes a connection that is still in a transaction
 	p := &pipeline{&pgx.Batch{}, conn}
 	p.Queue("begin")
 	p.Queue(s.sql["configure_planner"])
@@ -184,14 +189,14 @@ func (s *Store) transact(ctx context.Context, pool *pgxpool.Pool, use func(*pipe
 	return nil
 }
 
-// flush sends what is queued, in one round trip, and hands out the answers.
+// flush sends the queued statements in one round trip and runs their result callbacks.
 func (p *pipeline) flush(ctx context.Context) error {
 	batch := p.Batch
 	p.Batch = &pgx.Batch{}
 	return p.conn.SendBatch(ctx, batch).Close()
 }
 
-// abandon rolls back in its own time, so that a caller who ran out of it does not cost a connection.
+// rollback rolls back with a timeout of its own, so that a caller whose context has ended does not cost the pool a connection.
 func (p *pipeline) rollback() {
 	if conn := p.conn.Conn(); !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -200,12 +205,12 @@ func (p *pipeline) rollback() {
 	}
 }
 
-// one queues a query that answers with exactly one row.
+// queueRow queues a query that returns exactly one row.
 func (p *pipeline) queueRow(sql string, args []any, into ...any) {
 	p.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(into...) })
 }
 
-// each queues a query and calls use for every row, with the columns in into.
+// queueRows queues a query and calls use for every row, with its columns scanned into into.
 func (p *pipeline) queueRows(sql string, args []any, into []any, use func() error) {
 	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, into, use)
