@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// keepArtifact queues what is known of something that lies elsewhere.
+// keepArtifact queues the insertion or replacement of an artifact's record. The artifact itself is stored elsewhere.
 func (s *Store) keepArtifact(p *pipeline, a holdfast.Artifact, now time.Time, refused *error) {
 	p.Queue(s.sql["artifact_keep"], a.Job.String(), a.Name, cleanText(a.Ref), a.Size, micros(a.ExpireIn), a.Expired, timestamp(now)).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() == 0 {

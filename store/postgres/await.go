@@ -16,27 +16,29 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The words of a notification: which store sent it, what it is about, and the queues.
+// Payloads of notifications: the id of the sending store, the subject ("work" or "cancel"), and queues.
 const (
-	callerTxWake = "- work" // from nobody in particular: a guest's transaction
+	callerTxWake = "- work" // sent by a caller's transaction: no store ignores it as its own
 	allQueues    = "*"
-	payloadMax   = 7000 // the database takes 8000 bytes
-	notifyGap    = 2 * time.Millisecond
-	listenPing   = 30 * time.Second
+	payloadMax   = 7000                 // PostgreSQL allows 8000 bytes
+	notifyGap    = 2 * time.Millisecond // minimum time between notifications
+	listenPing   = 30 * time.Second     // idle time after which the connection is checked
 )
 
-// A hub brings wake-ups to those who wait, here at once and elsewhere through the database. A wake-up that finds nobody
-// waiting is kept for the next one who asks, so none falls between a claim and the wait that follows it.
+// A hub delivers wake-ups: to waiters in this process directly, to other processes through LISTEN and NOTIFY. A wake-up for which no waiter is
+// registered is kept for the next waiter, so none is lost between a claim and the Await that follows it.
+//
+// Wake-ups are hints. A lost one costs a worker at most one poll interval, and an unnecessary one costs a claim that finds nothing.
 type hub struct {
-	self string // tells this store's notifications from others'
+	self string // id of this store: it ignores its own notifications
 
 	mu                sync.Mutex
 	waiters           map[*waiter]bool
-	undelivered       map[string]bool // queues
+	undelivered       map[string]bool // queues with a wake-up for which no waiter was registered
 	undeliveredCancel bool
-	pending           map[string]bool // queues to tell other processes about
-	pendingCancel     bool            // and that a job is to be cancelled
-	notifyDue         chan struct{}
+	pending           map[string]bool // queues to notify other processes of
+	pendingCancel     bool            // notify other processes of a cancel request
+	notifyDue         chan struct{}   // buffer of one
 
 	listen sync.Once
 }
@@ -52,7 +54,7 @@ func (h *hub) init() {
 	h.notifyDue = make(chan struct{}, 1)
 }
 
-// wake tells everybody that there may be work in the queues, or a job to stop.
+// wake wakes workers, here and in other processes, because queues may have work or a job has a cancel request.
 func (s *Store) wake(queues []string, cancel bool) {
 	if len(queues) == 0 && !cancel {
 		return
@@ -68,23 +70,24 @@ func (s *Store) wake(queues []string, cancel bool) {
 	h.signalNotify()
 }
 
+// signalNotify makes the notification loop send what is pending.
 func (h *hub) signalNotify() {
 	select {
 	case h.notifyDue <- struct{}{}:
-	default: // already reminded
+	default: // already signalled
 	}
 }
 
-// tell wakes those who wait in this process.
+// deliver wakes the waiters of this process.
 func (h *hub) deliver(queues []string, cancel bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	heard, nobody := map[string]bool{}, len(h.waiters) == 0
+	delivered, noWaiter := map[string]bool{}, len(h.waiters) == 0
 	for w := range h.waiters {
 		wake := holdfast.Wake{Cancel: cancel}
 		for _, queue := range queues {
 			if queue == allQueues || len(w.queues) == 0 || slices.Contains(w.queues, queue) {
-				wake.Work, heard[queue] = true, true
+				wake.Work, delivered[queue] = true, true
 			}
 		}
 		if wake != (holdfast.Wake{}) {
@@ -93,14 +96,14 @@ func (h *hub) deliver(queues []string, cancel bool) {
 		}
 	}
 	for _, queue := range queues {
-		if !heard[queue] {
+		if !delivered[queue] {
 			h.undelivered[queue] = true
 		}
 	}
-	h.undeliveredCancel = h.undeliveredCancel || cancel && nobody
+	h.undeliveredCancel = h.undeliveredCancel || cancel && noWaiter
 }
 
-// join registers a waiter, unless a wake-up is already there for it.
+// addWaiter registers a waiter, or wakes it at once if an undelivered wake-up is there for it.
 func (h *hub) addWaiter(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +130,8 @@ func (h *hub) removeWaiter(w *waiter) {
 	delete(h.waiters, w)
 }
 
-// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel, or when patience runs out.
+// Await returns when there may be work in the queues (in any, if none is named) or a cancel request, or when patience has passed. It may return
+// without a reason.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if err := ctx.Err(); err != nil {
 		return holdfast.Wake{}, err
@@ -150,8 +154,8 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 	}
 }
 
-// notify tells other processes. What gathers while one notification is on its way leaves with the next: nothing is dropped,
-// and busy producers cost a few hundred notifications a second at most. A store that is closed says its last word first.
+// notify sends notifications to other processes until the store is closed. Wake-ups that arrive while one is being sent are combined in the next, so
+// that none is lost and busy producers cause a few hundred notifications a second at most. When the store is closed it sends what is pending.
 func (s *Store) notify() {
 	for n := 0; ; {
 		select {
@@ -159,7 +163,7 @@ func (s *Store) notify() {
 		case <-s.ctx.Done():
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.send(ctx) // whoever misses it polls
+			_ = s.send(ctx) // other processes poll if this is lost
 			return
 		}
 		if err := s.send(s.ctx); err != nil {
@@ -177,6 +181,7 @@ func (s *Store) notify() {
 	}
 }
 
+// takePending returns and clears what is to be sent.
 func (h *hub) takePending() ([]string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,7 +191,7 @@ func (h *hub) takePending() ([]string, bool) {
 	return queues, cancel
 }
 
-// restore puts back what could not be sent.
+// restorePending puts back what could not be sent.
 func (h *hub) restorePending(queues []string, cancel bool) {
 	h.mu.Lock()
 	for _, queue := range queues {
@@ -197,7 +202,7 @@ func (h *hub) restorePending(queues []string, cancel bool) {
 	h.signalNotify()
 }
 
-// send tells what has gathered, and puts it back if it cannot.
+// send sends what is pending, and puts it back on an error.
 func (s *Store) send(ctx context.Context) (err error) {
 	ctx, done := withDeadline(ctx, defaultDeadline)
 	defer done()
@@ -223,7 +228,8 @@ func (s *Store) send(ctx context.Context) (err error) {
 	return err
 }
 
-// listen hears other processes for as long as the store lives, over a connection of its own that is replaced when it breaks.
+// listen receives notifications of other processes until the store is closed, on a connection of its own, which is replaced when it breaks. Behind a
+// pooler notifications do not arrive; then it logs that once and returns.
 func (s *Store) listen() {
 	for n := 0; s.ctx.Err() == nil; {
 		err := s.listenOnce(func() { n = 0 })
@@ -238,6 +244,7 @@ func (s *Store) listen() {
 	}
 }
 
+// listenOnce receives notifications on one connection until that fails.
 func (s *Store) listenOnce(connected func()) error {
 	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
 	defer cancel()
@@ -253,7 +260,7 @@ func (s *Store) listenOnce(connected func()) error {
 	if viaPooler, err := pooled(ctx, conn.PgConn()); err != nil {
 		return err
 	} else if viaPooler {
-		return errPooled // and LISTEN would stay behind in a session of others
+		return errPooled // LISTEN would remain in a session that others use later
 	}
 	if err := conn.PgConn().Exec(ctx, "LISTEN holdfast").Close(); err != nil {
 		return err
@@ -278,7 +285,7 @@ func (s *Store) listenOnce(connected func()) error {
 	}
 }
 
-// catchUp makes good for what was said while nobody listened.
+// catchUp wakes waiters for what may have been notified before this connection listened.
 func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
 	var work, cancel bool
 	if err := conn.QueryRow(ctx, s.sql["check_missed_wakes"]).Scan(&work, &cancel); err != nil {
@@ -292,14 +299,14 @@ func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// ping finds out whether a silent connection is a dead one.
+// ping checks whether an idle connection still works.
 func (s *Store) ping(conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
 	defer cancel()
 	return conn.Ping(ctx)
 }
 
-// read passes on what another store said.
+// receive delivers a notification of another store.
 func (h *hub) receive(payload string) {
 	words := strings.Fields(payload)
 	if len(words) < 2 || words[0] == h.self {

@@ -37,7 +37,7 @@ type coalescer struct {
 type enqueueCall struct {
 	ctx     context.Context
 	entries []entry
-	done    chan error // has room for one result, so that a writer never waits for a caller
+	done    chan error // buffer of one, so that a writer never waits for a caller
 }
 
 // submit writes entries, together with other waiting calls, and returns when they are committed. If ctx ends first, submit returns an

@@ -13,14 +13,21 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// followMax is how many that waited are moved by one step.
+// maxReleased is how many waiting members one step moves at most.
 const maxReleased = 5000
 
-// errLanes says that what continues a group goes where no job has been yet.
+// errUnknownLanes means that a continuation of a group needs a lane that does not exist yet. The step is rolled back, the lanes are created, and the
+// step is repeated.
 var errUnknownLanes = errors.New("a lane is not there yet")
 
-// Conclude does what the end of members brings with it. One process does so at a time; who finds another at it has nothing to do. A step is one
-// transaction: either all of it was done and the pages are not looked at again, or none was.
+// Conclude processes the ends of group members: it releases or cancels members that waited for them, cancels the members of groups that were
+// cancelled or have expired, and settles groups whose members have all ended. It returns how many changes it made; 0 means that nothing is left to
+// do.
+//
+// One process concludes at a time, under an advisory lock; another one returns at once. A step is one transaction, which also records up to which
+// event groups have followed the feed. If it fails, the next step reads the same events again. No end of a member is missed: events are numbered in
+// one order and followed without gaps, and the position is not advanced past a group that another transaction had locked, or while more members wait
+// than one step moves.
 func (s *Store) Conclude(ctx context.Context, limit int) (changes int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
@@ -28,7 +35,7 @@ func (s *Store) Conclude(ctx context.Context, limit int) (changes int, err error
 	limit = clampLimit(limit)
 	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
-	pages, err := s.Sequence(ctx, limit) // what is not numbered cannot be followed
+	pages, err := s.Sequence(ctx, limit) // only numbered events are followed
 	if err != nil {
 		return 0, err
 	}
@@ -62,29 +69,30 @@ func (s *Store) Conclude(ctx context.Context, limit int) (changes int, err error
 	return c.changes, nil
 }
 
-// A concluding is one step under way.
+// A concludeStep is one step in progress.
 type concludeStep struct {
 	s     *Store
 	p     *pipeline
 	limit int
 	now   time.Time
 
-	last, through             int64 // the last page of this step, and its last event
-	more                      bool  // there are pages after it
+	last, through             int64 // first event of the last page of this step; last event of that page
+	more                      bool  // there are further pages
 	ended                     []holdfast.ID
 	touched                   []holdfast.ID
 	flagged                   []holdfast.ID
-	groups                    map[holdfast.ID]*groupRow // those that are locked
-	skippedGroup, moreWaiters bool                      // somebody holds a group that was touched; more wait than one step moves
+	groups                    map[holdfast.ID]*groupRow // groups that this step has locked
+	skippedGroup, moreWaiters bool                      // another transaction has locked a touched group; more members wait than one step moves
 
 	changes         int
 	started         []holdfast.ID
 	back            readyPlaces
 	fresh           []entry
-	cancelRequested bool // somebody at work was asked to stop
+	cancelRequested bool // a processing member got a cancel request
 	unknown         map[path]bool
 }
 
+// run performs one step. If another process has the lock, it does nothing.
 func (c *concludeStep) run(ctx context.Context) error {
 	mine, some := false, false
 	c.p.queueRow(c.s.sql["conclude_lock"], nil, &mine)
@@ -116,7 +124,7 @@ func (c *concludeStep) run(ctx context.Context) error {
 	return nil
 }
 
-// readPages finds out how far this step goes.
+// readPages determines how many pages of events this step processes.
 func (c *concludeStep) readPages() {
 	var first, events int64
 	read := int64(0)
@@ -131,14 +139,15 @@ func (c *concludeStep) readPages() {
 	})
 }
 
-// follow remembers how far groups have followed.
+// advance records up to which event groups have followed the feed.
 func (c *concludeStep) advance() {
 	if c.through > 0 {
 		c.p.Queue(c.s.sql["advance_concluded"], c.through)
 	}
 }
 
-// look finds out who has ended, and takes hold of the groups that this may matter to. It waits for none of them.
+// readEnded reads which members have ended, and locks the groups that this may settle. It waits for no group: one that is locked by another
+// transaction is skipped, and processed by a later step.
 func (c *concludeStep) readEnded(ctx context.Context) error {
 	p, sql := c.p, c.s.sql
 	var id, of [16]byte
@@ -173,7 +182,7 @@ func (c *concludeStep) readEnded(ctx context.Context) error {
 	return nil
 }
 
-// take queues the locking of groups.
+// queueLockGroups queues a statement that locks groups and reads them.
 func (c *concludeStep) queueLockGroups(how string, which any) {
 	c.p.Queue(c.s.sql[how], which).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -189,7 +198,8 @@ func (c *concludeStep) queueLockGroups(how string, which any) {
 	})
 }
 
-// release looks at those who waited for what has ended: they start, or they are cancelled because of it.
+// releaseWaiters processes members that wait for others which have ended: they become claimable, or they are cancelled if a member they depend on did
+// not complete.
 func (c *concludeStep) releaseWaiters(ctx context.Context) error {
 	if len(c.ended)+len(c.flagged) == 0 {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// manyDeadline is for verbs that may move a hundred thousand members in one transaction.
+// manyDeadline is the deadline of operations that may move a hundred thousand jobs in one transaction.
 const manyDeadline = time.Minute
 
-// Gather makes a group durable, so that drafts may name it.
+// Gather creates a group, so that drafts can name it.
 func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Group, err error) {
 	if err := rule.Group(&g); err != nil {
 		return holdfast.Group{}, err
@@ -31,7 +31,7 @@ func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Gro
 	return made, err
 }
 
-// Gather makes a group that exists if and when the caller's transaction commits.
+// Gather creates a group that exists if and when the caller's transaction commits.
 func (g txEnqueuer) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
 	q, err := g.session(ctx)
 	if err != nil {
@@ -49,7 +49,8 @@ func (g txEnqueuer) Gather(ctx context.Context, group holdfast.Group) (holdfast.
 	return made, explain("create the group", err)
 }
 
-// hearMembers makes sure that the ends of members are told.
+// addGroupListener makes sure that ends of members are written to the feed. It runs outside the caller's transaction, which would otherwise wait for
+// others that write the same rows.
 func (s *Store) addGroupListener(ctx context.Context) error {
 	return s.withRetries(ctx, "create the group", true, func(ctx context.Context) error {
 		_, err := s.work.Exec(ctx, s.sql["add_group_listener"])
@@ -57,7 +58,7 @@ func (s *Store) addGroupListener(ctx context.Context) error {
 	})
 }
 
-// gather adds the group, after whatever it is to be a member of.
+// gather inserts the group, after it has locked its parent against a seal.
 func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfast.Group, error) {
 	var parent, expireAt, expireIn, then any
 	if !g.Parent.IsZero() {
@@ -102,7 +103,7 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 	return g, nil
 }
 
-// Seal says that a group has all its members.
+// Seal marks a group as having all its members.
 func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
 	return s.withRetries(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, pgxSession{s.work}, group) })
 }
@@ -128,8 +129,8 @@ func (s *Store) seal(ctx context.Context, q session, group holdfast.ID) error {
 	return err
 }
 
-// reopen gives the groups of jobs that begin a new generation one too, if they had settled, and all groups around them. The jobs are
-// locked before, and nobody who holds a group waits for one.
+// reopen starts a new generation of the settled groups of these jobs, and of all groups around them. Lock order: jobs first, then groups from the
+// youngest to the oldest, and no transaction that has locked a group waits for a job. So there is no deadlock.
 func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now time.Time, i holdfast.Intervention) error {
 	var groups []holdfast.ID
 	var id [16]byte
@@ -141,7 +142,7 @@ func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now
 	return nil
 }
 
-// CancelGroup seals the group and leaves word that its members are to be cancelled.
+// CancelGroup seals the group and marks it as ending. Conclude cancels its members.
 func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
@@ -160,7 +161,7 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 			if !there || i.Owner != "" && i.Owner != owner {
 				return rule.NoGroup(i.Group)
 			}
-			if err := rule.CancelGroup(i.Group, holdfast.GroupState(state)); err != nil || ending { // only the first word is part of the story
+			if err := rule.CancelGroup(i.Group, holdfast.GroupState(state)); err != nil || ending { // only the first request is recorded as an event
 				return err
 			}
 			p.Queue(s.sql["group_end"], i.Group.String(), timestamp(now))
@@ -170,7 +171,7 @@ func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error 
 	})
 }
 
-// groupEvent is what a person did with a group.
+// groupEvent is the event of a person's action on a group.
 func groupEvent(name string, i holdfast.Intervention, generation int) holdfast.Event {
 	return holdfast.Event{Subject: "group/" + i.Group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// RetryGroup sends round the members that failed, and those that were cancelled because of them, also in groups inside it. However many they are,
-// that is a handful of statements.
+// RetryGroup retries the failed members of a group and of its child groups, and makes the members wait again that were cancelled because of them. It
+// returns how many jobs that were. The number of statements does not depend on the number of members.
 func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -43,7 +43,7 @@ func (s *Store) RetryGroup(ctx context.Context, i holdfast.Intervention) (n int,
 	return len(jobs), nil
 }
 
-// A groupRetry is one call of RetryGroup under way.
+// A groupRetry is one call of RetryGroup in progress.
 type groupRetry struct {
 	s      *Store
 	p      *pipeline
@@ -51,23 +51,23 @@ type groupRetry struct {
 	now    time.Time
 	failed []*failedMember
 
-	expired, keyed int // members that stay as they are: past their expiry, or another job holds their unique key
+	expired, keyed int // members that are not retried: past their expiry, or another job holds their unique key
 }
 
-// A brokenMember failed, or follows one that did.
+// A failedMember failed, or was cancelled because a member that it waited for did not complete.
 type failedMember struct {
 	member
 	key
-	follows bool
+	waits bool // it was cancelled because of another member, and waits for it again
 }
 
-// look finds the members and locks how they ended. One that could not start in time any more stays as it is.
+// lockAndRead finds the members and locks their finished rows. Members past their expiry are left as they are.
 func (r *groupRetry) lockAndRead(ctx context.Context) error {
 	owner, there := "", false
 	r.p.queueRows(r.s.sql["group_owner"], []any{r.i.Group.String()}, []any{&owner}, func() error { there = true; return nil })
 	var b failedMember
 	var late bool
-	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.follows, &b.owner, &b.kind, &b.key.key, &late}
+	into := []any{(*[16]byte)(&b.job), &b.token, &b.generation, &b.waits, &b.owner, &b.kind, &b.key.key, &late}
 	r.p.queueRows(r.s.sql["find_failed_members"], []any{r.i.Group.String()}, into, func() error {
 		if one := b; late {
 			r.expired++
@@ -86,7 +86,7 @@ func (r *groupRetry) lockAndRead(ctx context.Context) error {
 	return nil
 }
 
-// retake takes the unique keys again. Who does not get its own stays where it is.
+// retakeKeys takes the unique keys again. A member whose key is held by another job is left as it is.
 func (r *groupRetry) retakeKeys(ctx context.Context) error {
 	var owner, kind, name, job column
 	for _, b := range r.failed {
@@ -129,13 +129,13 @@ func (r *groupRetry) jobs() []holdfast.ID {
 	return jobs
 }
 
-// write moves the members, opens the groups, and tells it.
+// write moves the members, reopens the groups, and records the events.
 func (r *groupRetry) write(ctx context.Context, back *readyPlaces) error {
 	var all, ready, waiting moveRows
 	for _, b := range r.failed {
 		b.generation++
 		all.add(&b.member)
-		if b.follows {
+		if b.waits {
 			waiting.add(&b.member)
 		} else {
 			ready.add(&b.member)

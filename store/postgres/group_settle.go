@@ -16,21 +16,22 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// A groupRow is a group, locked.
+// A groupRow is a locked row of holdfast_group.
 type groupRow struct {
 	holdfast.Group
 	ending          string
 	sealed, settled bool
-	attend          bool
-	live            holdfast.ID // every member with a higher id has ended
-	endPending      bool        // it is to end, and not all of it has heard
-	hasOpenChild    bool        // a group inside it has not settled
-	thenErr         error       // its continuations are damaged
+	attend          bool        // flagged: Conclude must check it although no member has just ended
+	live            holdfast.ID // every member with a higher id has ended; the zero id: all have
+	endPending      bool        // it is ending, and some member or child group was not cancelled yet
+	hasOpenChild    bool        // a child group has not settled
+	thenErr         error       // its continuations cannot be parsed
 }
 
-// highest is above every id, and nobody below the one that is zero.
+// maxID is above every id. As live it means that no member was checked yet.
 var maxID = holdfast.ID(bytes.Repeat([]byte{0xff}, 16))
 
+// scanGroup reads one row.
 func scanGroup(rows pgx.Rows) (*groupRow, error) {
 	g := &groupRow{live: maxID}
 	var parent, live pgtype.UUID
@@ -51,7 +52,8 @@ func scanGroup(rows pgx.Rows) (*groupRow, error) {
 	return g, err
 }
 
-// judge ends what is to end, and settles the groups of which no member is live.
+// settleGroups cancels the members of ending groups, and settles sealed groups without a live member or an open child group. Children come before
+// their parents: ids are ordered by time, and a parent exists before its children.
 func (c *concludeStep) settleGroups(ctx context.Context) error {
 	var all []*groupRow
 	for _, id := range slices.SortedFunc(maps.Keys(c.groups), func(a, b holdfast.ID) int { return bytes.Compare(b[:], a[:]) }) {
@@ -82,7 +84,8 @@ func (c *concludeStep) settleGroups(ctx context.Context) error {
 	return c.settle(ctx, done)
 }
 
-// end cancels the next members of a group that is to end: those that wait at once, those at work when they have answered.
+// cancelMembers cancels the next members of an ending group: queued ones at once, processing ones by a cancel request. It marks child groups as
+// ending too.
 func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
 	p, sql, now := c.p, c.s.sql, timestamp(c.now)
 	reason := rule.EndedWith(holdfast.GroupState(g.ending))
@@ -102,7 +105,7 @@ func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
 	}
 	p.queueRows(sql["end_child_groups"], []any{g.ID.String(), g.ending, now, c.limit}, []any{&id}, func() error {
 		c.changes++
-		if child := c.groups[id]; child != nil { // looked at in this very step, and it is to be looked at again
+		if child := c.groups[id]; child != nil { // locked in this step: it must stay flagged
 			child.ending, child.sealed, child.endPending = g.ending, true, true
 		}
 		return nil
@@ -111,7 +114,8 @@ func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
 	return p.flush(ctx)
 }
 
-// findLive looks in each sealed group for a member that has not ended, from where one was found the last time downwards.
+// findLive searches each sealed group for a member that has not ended, downwards from the last one found. The search never starts over, so it costs
+// one pass over the members, however often a group is checked.
 func (c *concludeStep) findLive(ctx context.Context, all []*groupRow) error {
 	var id, from column
 	for _, g := range all {
@@ -137,7 +141,7 @@ func (c *concludeStep) findLive(ctx context.Context, all []*groupRow) error {
 	return c.p.flush(ctx)
 }
 
-// seen keeps what was learned of a group that goes on.
+// saveCheck stores what was found about a group that does not settle yet.
 func (c *concludeStep) saveCheck(g *groupRow) {
 	var live any
 	if g.sealed && !g.settled {
@@ -150,7 +154,8 @@ func (c *concludeStep) saveCheck(g *groupRow) {
 	c.p.Queue(c.s.sql["save_group_check"], g.ID.String(), live, attend)
 }
 
-// settle gives groups their outcome, counted from the members themselves, with the jobs that continue it.
+// settle stores the outcome of groups, counted from their members, and enqueues their continuations in the same transaction. The outcome is a
+// function of the members as they are now, not of counters, so it is correct after retries too.
 func (c *concludeStep) settle(ctx context.Context, done []*groupRow) error {
 	var group [16]byte
 	var complete, failed, cancelled int
@@ -191,7 +196,7 @@ func (c *concludeStep) settle(ctx context.Context, done []*groupRow) error {
 	return err
 }
 
-// entries are drafts on their way into their lanes, as far as these are known.
+// continuationEntries returns entries for drafts, and collects the lanes that do not exist yet.
 func (c *concludeStep) continuationEntries(drafts []holdfast.Draft) (entries []entry) {
 	for _, draft := range drafts {
 		e := entry{Draft: &draft}

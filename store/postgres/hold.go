@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Pause places a hold, and says so in its story. After a lost answer it is not repeated: the story would tell it twice.
+// Pause places a hold and records an event. After a lost answer it does not repeat, because the event could then be recorded twice.
 func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 	})
 }
 
-// Resume lifts a hold, and says so in its story if there was one.
+// Resume lifts a hold, and records an event if there was one.
 func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 	})
 }
 
-// holding changes holds in one transaction, and wakes those who may claim more by now.
+// changeHold changes holds in one transaction, and wakes all workers because more jobs may be claimable now.
 func (s *Store) changeHold(ctx context.Context, verb string, change func(context.Context, *pipeline, time.Time) error) error {
 	err := s.withRetries(ctx, verb, false, func(ctx context.Context) error {
 		return s.transact(ctx, s.work, func(p *pipeline) error {
@@ -61,12 +61,13 @@ func (s *Store) changeHold(ctx context.Context, verb string, change func(context
 	return err
 }
 
+// subjectOf returns the subject of a hold's events.
 func subjectOf(h holdfast.Hold) string {
 	scope, name := h.On()
 	return "hold/" + scope + "/" + name
 }
 
-// place queues a hold.
+// queuePlace queues the insertion or replacement of a hold.
 func (s *Store) queuePlace(b *pgx.Batch, h holdfast.Hold, now time.Time) {
 	scope, name := h.On()
 	var perSecond, burst, level, until, expected any
@@ -82,26 +83,26 @@ func (s *Store) queuePlace(b *pgx.Batch, h holdfast.Hold, now time.Time) {
 	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, timestamp(now), until, expected, h.Actor, cleanText(h.Reason))
 }
 
-// lift queues the end of a hold.
+// queueLift queues the deletion of a hold. there is set if it was in force.
 func (s *Store) queueLift(p *pipeline, h holdfast.Hold, now time.Time, there *bool) {
 	scope, name := h.On()
 	var one int
 	p.queueRows(s.sql["hold_lift"], []any{scope, name, h.Source, timestamp(now)}, []any{&one}, func() error { *there = true; return nil })
 }
 
-// fill queues tokens for a bucket.
+// queueDeposit queues the addition of tokens to a rate limit.
 func (s *Store) queueDeposit(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
 	scope, name := d.Hold.On()
 	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, timestamp(now))
 }
 
-// tell queues a line of the story of something that is no job.
+// queueEvent queues an event of a subject that is not a job.
 func (s *Store) queueEvent(b *pgx.Batch, e holdfast.Event, now time.Time) {
 	b.Queue(s.sql["subject_event_add"], e.Subject, timestamp(now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request), e.Generation)
 }
 
-// changeHolds queues what happens to holds, in the order of their keys, as claims lock them. What is lifted and placed in one
-// change is there after it.
+// changeHolds queues all changes of holds, in the order of their keys, in which claims lock them too. A hold that is lifted and placed in one change
+// is in force afterwards.
 func (s *Store) changeHolds(p *pipeline, c *holdfast.Change, now time.Time) {
 	type step struct {
 		hold holdfast.Hold

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// In binds an enqueuer to the caller's own transaction, a pgx.Tx or an *sql.Tx of any PostgreSQL driver.
+// In returns an enqueuer that writes in the caller's transaction: a pgx.Tx, or an *sql.Tx of any PostgreSQL driver.
 func (s *Store) In(tx any) holdfast.Enqueuer { return txEnqueuer{s, tx} }
 
-// A guest writes in somebody else's transaction, and leaves it as it was when it refuses.
+// A txEnqueuer writes in the caller's transaction. If it refuses a call, the transaction is as it was before the call and can still be used.
 type txEnqueuer struct {
 	s  *Store
 	tx any
 }
 
-// guestMax is how many drafts one statement of a guest carries.
+// maxDraftsPerStatement is how many drafts one statement in a caller's transaction inserts.
 const maxDraftsPerStatement = 500
 
 func (g txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
@@ -46,7 +46,7 @@ func (g txEnqueuer) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]hol
 	return receipts, explain("enqueue", err)
 }
 
-// session is the caller's transaction, if it is of a kind that is known.
+// session returns the caller's transaction, or ErrInvalid if its type is not supported.
 func (g txEnqueuer) session(ctx context.Context) (session, error) {
 	switch tx := g.tx.(type) {
 	case pgx.Tx:
@@ -58,10 +58,11 @@ func (g txEnqueuer) session(ctx context.Context) (session, error) {
 		Message: fmt.Sprintf("a transaction of type %T: give a pgx.Tx or an *sql.Tx of a PostgreSQL database", g.tx)}
 }
 
-// guestOf keeps names of statements out of a connection that goes through a pooler, whatever the caller's pool does with the caller's own.
+// pgxTxSession returns a session that prepares no statements by name if the connection goes through a pooler, whatever the caller's pool does with
+// the caller's own statements.
 func pgxTxSession(ctx context.Context, tx pgx.Tx) (session, error) {
 	conn := tx.Conn()
-	if conn == nil { // a transaction that the caller made up around another
+	if conn == nil { // a wrapper of the caller around another transaction
 		return pgxSession{tx}, nil
 	}
 	viaPooler, err := pooled(ctx, conn.PgConn())
@@ -74,7 +75,7 @@ func pgxTxSession(ctx context.Context, tx pgx.Tx) (session, error) {
 	return pgxSession{tx}, nil
 }
 
-// unnamed sends statements without preparing them under a name.
+// unprepared sends statements without preparing them by name.
 type unprepared struct{ execQuerier }
 
 func (u unprepared) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
@@ -85,8 +86,8 @@ func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Row
 	return u.execQuerier.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 }
 
-// insert is guarded by a savepoint where a refusal is possible, because a refused call must leave nothing behind and a
-// failed statement would take the caller's transaction with it.
+// insert writes the entries. If the call can be refused, it uses a savepoint: a refused call must leave nothing behind, and a failed statement would
+// otherwise abort the caller's transaction.
 func (g txEnqueuer) insert(ctx context.Context, q session, entries []entry) ([]holdfast.Receipt, error) {
 	guarded := slices.ContainsFunc(entries, func(e entry) bool { return e.given || e.mayConflict() })
 	if guarded {
@@ -104,10 +105,10 @@ func (g txEnqueuer) insert(ctx context.Context, q session, entries []entry) ([]h
 	if back := q.exec(ctx, "ROLLBACK TO SAVEPOINT holdfast_enqueue"); back == nil {
 		_ = q.exec(ctx, "RELEASE SAVEPOINT holdfast_enqueue")
 	}
-	return nil, g.s.explainDuplicate(ctx, q, fresh, err) // a draft that met a twin has no use for its id
+	return nil, g.s.explainDuplicate(ctx, q, fresh, err) // entries that matched existing jobs were not inserted
 }
 
-// write answers also with what was to be added.
+// write inserts the entries, and also returns those that had to be inserted.
 func (g txEnqueuer) write(ctx context.Context, q session, entries []entry) (receipts []holdfast.Receipt, fresh []entry, err error) {
 	if receipts, fresh, err = g.s.admit(ctx, q, entries, false); err != nil {
 		return nil, entries, err
@@ -116,7 +117,7 @@ func (g txEnqueuer) write(ctx context.Context, q session, entries []entry) (rece
 		return nil, fresh, err
 	}
 	g.s.lines.addCallerPlaces(fresh)
-	// The hint has to travel with the caller's commit: only that makes the jobs visible.
+	// The notification is part of the caller's transaction, because the jobs become visible with its commit.
 	for _, queue := range queuesOf(fresh) {
 		if err := q.query(ctx, g.s.sql["notify"], []any{callerTxWake + " " + queue}, func(func(...any) error) error { return nil }); err != nil {
 			return nil, fresh, err
@@ -125,7 +126,7 @@ func (g txEnqueuer) write(ctx context.Context, q session, entries []entry) (rece
 	return receipts, fresh, nil
 }
 
-// queuesOf lists the queues in which entries can be claimed at once.
+// queuesOf returns the queues in which entries are claimable at once.
 func queuesOf(entries []entry) []string {
 	var queues []string
 	for _, e := range entries {
@@ -136,9 +137,10 @@ func queuesOf(entries []entry) []string {
 	return queues
 }
 
-// native is a transaction, or a connection, of the driver that this store uses itself.
+// pgxSession is a transaction or connection of pgx.
 type pgxSession struct{ execQuerier }
 
+// An execQuerier is what pgx transactions, pools and connections have in common.
 type execQuerier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -163,7 +165,7 @@ func (n pgxSession) query(ctx context.Context, sql string, args []any, each func
 	return rows.Err()
 }
 
-// foreign is a transaction of database/sql.
+// sqlSession is a transaction of database/sql.
 type sqlSession struct{ *sql.Tx }
 
 func (f sqlSession) exec(ctx context.Context, sql string, args ...any) error {

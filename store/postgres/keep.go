@@ -13,9 +13,10 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Keep makes a change durable, all or none. After a lost answer it is not repeated: its own versions would stand against it.
+// Keep applies a change in one transaction, all or none. After a lost answer it does not repeat: if the first attempt committed, its own record
+// versions would refuse the second.
 func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
-	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
+	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // CheckChange fills in fields of these
 	if err := sqltext.CheckChange(&c); err != nil {
 		return err
 	}
@@ -42,17 +43,17 @@ func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
 	return nil
 }
 
-// A keeping is one change under way.
+// A changeCall is one call of Keep in progress.
 type changeCall struct {
 	s       *Store
 	c       *holdfast.Change
 	entries []entry
-	fresh   []entry // those of them that were new
+	fresh   []entry // the entries that were new
 	now     time.Time
 	refused error
 }
 
-// prepare checks the drafts, and finds their lanes before anything is locked.
+// prepare checks the drafts and finds their lanes, before anything is locked.
 func (k *changeCall) prepare(ctx context.Context) (err error) {
 	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
 		return nil
@@ -68,12 +69,13 @@ func (k *changeCall) prepare(ctx context.Context) (err error) {
 	return k.s.size.check(ctx, k.s)
 }
 
-// write writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
+// write applies the change. All transactions lock rows in the same order: records by room and name, then holds by key, then the rest. If a record has
+// changed or a job does not exist, it returns an error and nothing is applied.
 func (k *changeCall) write(ctx context.Context, p *pipeline) error {
 	s, c := k.s, k.c
 	k.refused, k.fresh = nil, nil
-	stale := make([]error, len(c.Records)) // in the order in which they were given: the first of them is named
-	order := make([]int, len(c.Records))   // in which records are locked
+	stale := make([]error, len(c.Records)) // by the given order: the first conflict is reported
+	order := make([]int, len(c.Records))   // lock order of the records
 	for i := range order {
 		order[i] = i
 	}
@@ -113,7 +115,7 @@ func (k *changeCall) write(ctx context.Context, p *pipeline) error {
 	return err
 }
 
-// tell queues one line of a story.
+// queueEvent queues one event.
 func (k *changeCall) queueEvent(p *pipeline, e holdfast.Event) {
 	if e.Job.IsZero() {
 		e.Generation = 0
@@ -128,7 +130,7 @@ func (k *changeCall) queueEvent(p *pipeline, e holdfast.Event) {
 	})
 }
 
-// keepRecord queues the compare-and-set of one record.
+// keepRecord queues the compare-and-set of one record: create, update or delete it if its version is still the given one.
 func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
 	stale := rule.RecordChanged(r.Room, r.Name)
 	kept := func(tag pgconn.CommandTag) error {
@@ -150,10 +152,10 @@ func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
 	}
 }
 
-// shares is the room of records that say what owners count for.
+// weightsRoom is the room of the records with owners' weights.
 const weightsRoom = "share"
 
-// listenTo queues what somebody listens for from now on.
+// listenTo queues the replacement of the events that a listener wants.
 func (s *Store) listenTo(p *pipeline, l holdfast.Listener) {
 	events := textArray(l.Events)
 	p.Queue(s.sql["listen_drop"], l.Name, events)

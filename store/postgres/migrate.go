@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// migrate brings the schema up to what this binary knows, one transaction a step. Any number of processes may do so at once.
+// migrate migrates the schema to the version of this binary, with one transaction for each step. Any number of processes may do so at the same time.
 func (s *Store) migrate(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx, time.Minute)
 	defer cancel()
@@ -26,6 +26,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return explain("open the database", err)
 }
 
+// migrateAll applies the missing steps. A schema that is newer than this binary is ErrUnavailable.
 func (s *Store) migrateAll(ctx context.Context, steps []string) error {
 	version, err := s.version(ctx)
 	for err == nil && version < len(steps) {
@@ -38,7 +39,7 @@ func (s *Store) migrateAll(ctx context.Context, steps []string) error {
 	return err
 }
 
-// version asks without needing more than the right to read.
+// version returns the version of the schema. It needs only the right to read.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	var there bool
 	if err := s.work.QueryRow(ctx, s.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
@@ -47,7 +48,7 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, s.work.QueryRow(ctx, s.sql["migration_version"]).Scan(&version)
 }
 
-// step takes the next step, unless somebody else took it while this process waited for its turn.
+// migrateNext applies the next step, unless another process applied it while this one waited for the lock.
 func (s *Store) migrateNext(ctx context.Context, steps []string) (version int, err error) {
 	err = s.runTx(ctx, func(tx pgx.Tx) error {
 		for _, name := range []string{"migration_lock", "migration_table"} {

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 )
 
-// readDeadline is longer than others': an audit reads everything.
+// readDeadline is longer than others, because an integrity check reads everything.
 const readDeadline = 5 * time.Minute
 
-// A querier lends the store's connections to the inspector.
+// A querier lets the inspector read over the store's connections.
 type querier struct{ s *Store }
 
 func (q querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
@@ -26,7 +26,7 @@ func (q querier) QueryWhole(ctx context.Context, sql string, args []any, each fu
 	return q.query(ctx, "configure_planner_whole", sql, args, each)
 }
 
-// query runs a statement with the planner's settings of another.
+// query runs a statement under the planner settings of the statement named settings.
 func (q querier) query(ctx context.Context, settings, sql string, args []any, each func(inspect.Row) error) error {
 	arguments := make([]any, len(args))
 	for i, arg := range args {
@@ -37,7 +37,7 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 	}
 	ctx, cancel := withDeadline(ctx, readDeadline)
 	defer cancel()
-	seen := false // a row that was handed out cannot be taken back, so then nothing is repeated
+	seen := false // once a row was passed on, the query is not repeated
 	var stopped error
 	err := q.s.withRetries(ctx, "read", true, func(ctx context.Context) error {
 		send := &pgx.Batch{}
@@ -79,7 +79,7 @@ func (q querier) Now(ctx context.Context) (now time.Time, err error) {
 	return now.UTC(), err
 }
 
-// A row reads columns one at a time; what is NULL or of another type reads as nothing.
+// A row reads columns one at a time. NULL, or a value of another type, reads as the zero value.
 type row struct {
 	rows pgx.Rows
 	raw  [][]byte

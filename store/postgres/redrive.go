@@ -98,7 +98,7 @@ func scanCandidate(row pgx.CollectableRow) (*candidate, error) {
 	return &l, err
 }
 
-// A redriving is one step of a redrive under way.
+// A redriveCall is one call of Redrive in progress.
 type redriveCall struct {
 	s          *Store
 	p          *pipeline

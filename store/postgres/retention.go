@@ -12,7 +12,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Purge deletes ended jobs whose time is up, in one transaction with what remains of them.
+// Purge deletes ended jobs whose retention time is over, in one transaction with the tombstones and counts that remain of them.
 func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purged, err error) {
 	if err := c.Check(); err != nil {
 		return done, err
@@ -36,7 +36,7 @@ func (s *Store) Purge(ctx context.Context, c holdfast.Purge) (done holdfast.Purg
 	return done, nil
 }
 
-// A purging is one step of retention under way.
+// A purgeStep is one call of Purge in progress.
 type purgeStep struct {
 	s    *Store
 	p    *pipeline
@@ -44,19 +44,19 @@ type purgeStep struct {
 	done *holdfast.Purged
 	now  time.Time
 
-	seen  []endedJob
-	rules map[holdfast.ID]string // of those that are to go
+	seen  []endedJob             // read in this step
+	rules map[holdfast.ID]string // the retention rule of each job in purge
 	purge []endedJob
 }
 
-// An ended is a job as it was found.
+// An endedJob is an ended job as it was read.
 type endedJob struct {
 	holdfast.Tombstone
 	token, generation int
-	dead, needed      bool // a dead letter; somebody needs it whatever the rules say
+	dead, needed      bool // a dead letter; not to be deleted whatever the rules say: its group is not settled, or it has an artifact
 }
 
-// look reads the next jobs that have ended.
+// readEnded reads the next ended jobs, in the order of their ids.
 func (u *purgeStep) readEnded(ctx context.Context) error {
 	u.p.queueRow(u.s.sql["now"], nil, &u.now)
 	u.p.Queue(u.s.sql["find_ended_jobs"], u.c.After.String(), u.c.Scan).Query(func(rows pgx.Rows) error {
@@ -74,7 +74,7 @@ func (u *purgeStep) readEnded(ctx context.Context) error {
 	return u.p.flush(ctx)
 }
 
-// decide asks the rules about each.
+// decide applies the retention rules to each job.
 func (u *purgeStep) decide() {
 	u.rules = map[holdfast.ID]string{}
 	for _, e := range u.seen {
@@ -96,6 +96,7 @@ func (u *purgeStep) decide() {
 	}
 }
 
+// count increments a counter in a map that may be nil.
 func count(of *map[string]int, name string) {
 	if *of == nil {
 		*of = map[string]int{}
@@ -103,7 +104,8 @@ func count(of *map[string]int, name string) {
 	(*of)[name]++
 }
 
-// write deletes those that still are as they were found. Their facts go last.
+// write deletes the jobs that are still as they were read. It locks them first and skips those that another transaction has locked. The rows of
+// holdfast_finished and holdfast_job are deleted last.
 func (u *purgeStep) write(ctx context.Context) error {
 	if len(u.purge) == 0 {
 		return nil
@@ -136,7 +138,7 @@ func (u *purgeStep) write(ctx context.Context) error {
 	return nil
 }
 
-// Forget deletes up to limit things of a shelf that are older than that, the oldest first.
+// Forget deletes up to limit rows of a shelf that are older than the given age, the oldest first.
 func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, limit int) (n int, err error) {
 	forget := map[string]func(context.Context, *pipeline, *feed, forgetRange) (int, error){
 		holdfast.ShelfFeed: s.forgetFeed, holdfast.ShelfStory: s.forgetStory, holdfast.ShelfTallies: s.forgetRows("delete_error_counts", "delete_trend_counts"), holdfast.ShelfTombstones: s.forgetRows("delete_tombstones"),
@@ -163,13 +165,13 @@ func (s *Store) Forget(ctx context.Context, shelf string, older time.Duration, l
 	return n, nil
 }
 
-// A forgetting says what is old, and how much of it may go.
+// A forgetRange is the age limit and the maximum number of rows.
 type forgetRange struct {
 	before string
 	limit  int
 }
 
-// forgetFeed takes whole pages from the beginning, none that groups have not followed yet.
+// forgetFeed deletes whole pages from the beginning of the feed, and none that groups have not followed yet.
 func (s *Store) forgetFeed(ctx context.Context, p *pipeline, f *feed, g forgetRange) (n int, err error) {
 	last, cut := f.purged, false
 	var first int64
@@ -189,7 +191,7 @@ func (s *Store) forgetFeed(ctx context.Context, p *pipeline, f *feed, g forgetRa
 	return n, nil
 }
 
-// forgetStory takes sealed lines from the beginning of the chain. A mark tells of it.
+// forgetStory deletes sealed events from the beginning of the chain, and records that with a mark.
 func (s *Store) forgetStory(ctx context.Context, p *pipeline, f *feed, g forgetRange) (n int, err error) {
 	var mark rule.Mark
 	var link int
@@ -211,8 +213,8 @@ func (s *Store) forgetStory(ctx context.Context, p *pipeline, f *feed, g forgetR
 	return mark.Lines, nil
 }
 
-// forgetRows is for shelves of which nothing else has to know. Where there are several piles on one, each gives up to the limit, and the
-// answer is the largest number, so that it is 0 when all are done.
+// forgetRows is for shelves without references from elsewhere. If a shelf has several tables, each may lose up to the limit, and the result is the
+// largest number, so that it is 0 only when all are done.
 func (s *Store) forgetRows(names ...string) func(context.Context, *pipeline, *feed, forgetRange) (int, error) {
 	return func(ctx context.Context, p *pipeline, _ *feed, g forgetRange) (n int, err error) {
 		for _, name := range names {
