@@ -56,12 +56,12 @@ var heart = []Mutant{
 	{
 		Name: "claims-wade", Breaks: "a claim does not read what was claimed before it",
 		Patches: []Patch{{"store/postgres/claim_marks.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.staleAt)", "l.marked = false"}},
-		Test:    []string{"-run", "TestAnOldSnapshotDoesNotMakeClaimsWade", "./store/postgres"},
+		Test:    []string{"-run", "TestAnOldSnapshotDoesNotSlowClaims", "./store/postgres"},
 	},
 	{
 		Name: "marks-never-sink", Breaks: "what comes back is claimed before what is younger",
 		Patches: []Patch{{"store/postgres/settle.go", "s.marks.lower(back...)", "s.marks.lower(back[:0]...)"}},
-		Test:    []string{"-run", "TestWhatComesBehindAMarkIsClaimedFirst", "./store/postgres"},
+		Test:    []string{"-run", "TestJobsPutBackBehindAMarkAreClaimedFirst", "./store/postgres"},
 	},
 	{
 		Name: "claim-what-was-seen", Breaks: "a claim takes what is there, not what was there when it looked",

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
-// owned makes drafts of one owner.
+// owned returns drafts of one owner.
 func owned(owner string, n int) []holdfast.Draft {
 	list := make([]holdfast.Draft, n)
 	for i := range list {
@@ -20,20 +20,20 @@ func owned(owner string, n int) []holdfast.Draft {
 	return list
 }
 
-func TestWhatAnotherProcessBringsIsFoundWhenAPlannedClaimComesShort(t *testing.T) {
+func TestAPlannedClaimThatComesShortFindsJobsOfOtherProcesses(t *testing.T) {
 	w := newWorld(t)
 	other := w.open(postgres.Config{URL: w.url})
 	w.enqueue(w.store, append(owned("acme", 3), owned("zeta", 3)...)...)
 	if got := len(w.claim(2)); got != 2 {
 		t.Fatalf("claimed %d of 2", got)
 	}
-	w.enqueue(other, owned("late", 5)...) // which this store does not hear of
+	w.enqueue(other, owned("late", 5)...) // this store does not notice
 	if got := len(w.claim(100)); got != 9 {
 		t.Errorf("claimed %d of 9", got)
 	}
 }
 
-func TestOwnersWhoShareAreServedByManyClaimsAtOnceWithoutOneJobTwice(t *testing.T) {
+func TestConcurrentClaimsAmongOwnersClaimNoJobTwice(t *testing.T) {
 	w := newWorld(t)
 	stores := []*postgres.Store{w.store, w.open(postgres.Config{URL: w.url}), w.open(postgres.Config{URL: w.url})}
 	const each = 200
@@ -73,7 +73,7 @@ func TestOwnersWhoShareAreServedByManyClaimsAtOnceWithoutOneJobTwice(t *testing.
 	}
 }
 
-func TestOwnersWhoShareKeepTheOrderOfAllTheirLines(t *testing.T) {
+func TestClaimsAmongOwnersKeepTheOrderOfEachOwner(t *testing.T) {
 	w := newWorld(t)
 	const owners, each, size = 40, 12, 60
 	var list []holdfast.Draft
@@ -96,7 +96,7 @@ func TestOwnersWhoShareKeepTheOrderOfAllTheirLines(t *testing.T) {
 		total += len(leases)
 		for owner, n := range got {
 			if fair := total / owners; n > fair+3 || n < fair-3 {
-				t.Errorf("%s has had %d of %d, with %d owners there", owner, n, total, owners)
+				t.Errorf("%s got %d of %d, with %d owners", owner, n, total, owners)
 			}
 		}
 	}
@@ -105,18 +105,18 @@ func TestOwnersWhoShareKeepTheOrderOfAllTheirLines(t *testing.T) {
 	}
 }
 
-func TestSettlementsThatShareErrorGroupsDoNotWaitInACircle(t *testing.T) {
+func TestSettlementsThatShareErrorGroupsDoNotDeadlock(t *testing.T) {
 	w := newWorld(t)
 	const jobs, groups = 240, 12
 	w.enqueue(w.store, drafts(jobs)...)
 	var all sync.WaitGroup
 	for i := range 8 {
-		leases := w.claim(jobs / 8) // a batch for each, so that they meet at the groups and not before
+		leases := w.claim(jobs / 8) // one batch each, so that they contend only for the error groups
 		all.Go(func() {
 			var settlements []holdfast.Settlement
 			for n, l := range leases {
-				group := (n*7 + i*5) % groups // in another order for each
-				s := again(l)
+				group := (n*7 + i*5) % groups // in a different order for each
+				s := released(l)
 				s.Charge, s.Version = holdfast.ChargeFailure, fmt.Sprint("v", i%2)
 				s.Failure = &holdfast.Failure{Code: "GW_5XX", Category: "gateway", Message: "503", Fingerprint: fmt.Sprint("f", group)}
 				settlements = append(settlements, s)
@@ -139,7 +139,7 @@ func TestSettlementsThatShareErrorGroupsDoNotWaitInACircle(t *testing.T) {
 	}
 }
 
-func TestAHoldThatAnotherProcessLiftsOrPlacesCountsForTheNextPlannedClaim(t *testing.T) {
+func TestTheNextPlannedClaimObeysHoldsThatAnotherProcessChanged(t *testing.T) {
 	w := newWorld(t)
 	other := w.open(postgres.Config{URL: w.url})
 	w.enqueue(w.store, append(owned("acme", 10), owned("zeta", 10)...)...)
@@ -148,7 +148,7 @@ func TestAHoldThatAnotherProcessLiftsOrPlacesCountsForTheNextPlannedClaim(t *tes
 	w.ok(other.Pause(w.ctx, hold))
 	for _, l := range w.claim(5) {
 		if l.Owner == "acme" {
-			t.Error("a job was claimed that is held")
+			t.Error("a held job was claimed")
 		}
 	}
 	w.ok(other.Resume(w.ctx, hold))
@@ -161,7 +161,7 @@ func TestAHoldThatAnotherProcessLiftsOrPlacesCountsForTheNextPlannedClaim(t *tes
 	}
 }
 
-func TestFiveThousandOwnersDoNotCostAWalkAtEveryClaim(t *testing.T) {
+func TestFiveThousandOwnersAreNotScannedByEveryClaim(t *testing.T) {
 	w := newWorld(t)
 	const owners = 5000
 	list := make([]holdfast.Draft, owners)
@@ -177,14 +177,14 @@ func TestFiveThousandOwnersDoNotCostAWalkAtEveryClaim(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	w.ok(w.store.Close()) // only then its connections have told what they read
+	w.ok(w.store.Close()) // its connections report what they read when they end
 	const read = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'holdfast_ready_pkey'"
-	w.until("the reads are told", func() bool { return w.count(read) > 0 })
-	walks := w.count(read) / owners
-	if may := 2 + int(took/markAge); walks > may {
-		t.Errorf("%d claims walked along all lines %d times in %v, %d are enough", claims, walks, took, may)
+	w.until("the reads are reported", func() bool { return w.count(read) > 0 })
+	scans := w.count(read) / owners
+	if may := 2 + int(took/markAge); scans > may {
+		t.Errorf("%d claims scanned all lines %d times in %v, %d are enough", claims, scans, took, may)
 	}
 }
 
-// markAge is how long a store trusts what it remembers, at least.
+// markAge is the minimum time for which a store uses what it remembers.
 const markAge = 100 * time.Millisecond

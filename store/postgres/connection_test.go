@@ -12,13 +12,13 @@ import (
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
-// cut ends every session of the database but the test's own.
+// cut ends all sessions of the database but the test's own.
 func (w *world) cut() int {
 	w.Helper()
 	return w.count("SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()) gone")
 }
 
-func TestCutConnectionsAreReplacedWithoutAnybodyNoticing(t *testing.T) {
+func TestCutConnectionsAreReplacedWithoutErrors(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail", UniqueKey: "u"})
 	if w.cut() == 0 {
@@ -43,7 +43,7 @@ func TestCutConnectionsAreReplacedWithoutAnybodyNoticing(t *testing.T) {
 	}
 }
 
-func TestSessionsCutInTheMiddleLoseAndDoubleNothing(t *testing.T) {
+func TestSessionsCutDuringWritesLoseAndDuplicateNothing(t *testing.T) {
 	w := newWorld(t)
 	const callers, each = 4, 40
 	var all sync.WaitGroup
@@ -57,7 +57,7 @@ func TestSessionsCutInTheMiddleLoseAndDoubleNothing(t *testing.T) {
 				}
 				receipts, err := w.store.Enqueue(w.ctx, []holdfast.Draft{draft})
 				if err == nil && receipts[0].Existing {
-					t.Errorf("a new draft was answered as a twin")
+					t.Errorf("a new draft got the receipt of an existing job")
 				}
 				if err == nil {
 					acknowledged <- receipts[0].ID
@@ -91,7 +91,7 @@ func TestSessionsCutInTheMiddleLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-func TestACallThatCannotGoOnEndsWithItsDeadlineAndKeepsNoLocks(t *testing.T) {
+func TestABlockedCallEndsWithItsDeadlineAndKeepsNoLocks(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"})
 	lease := w.claim(1)[0]
@@ -142,7 +142,7 @@ func TestRenewalsDoNotWaitBehindOtherWork(t *testing.T) {
 	w.ok(<-settled)
 }
 
-func TestOneBadCallDoesNotHurtThoseItIsFoldedWith(t *testing.T) {
+func TestOneBadCallDoesNotFailTheCallsItIsCoalescedWith(t *testing.T) {
 	w := newWorld(t)
 	taken := w.enqueue(w.store, holdfast.Draft{Kind: "mail"})[0].ID
 	var all sync.WaitGroup
@@ -196,17 +196,17 @@ func TestOtherProcessesAreWokenAlsoAfterTheirConnectionWasCut(t *testing.T) {
 	_, err := w.store.Cancel(w.ctx, holdfast.Intervention{Job: lease.ID, Actor: "ann"})
 	w.ok(err)
 	for wake := <-woken; !wake.Cancel; wake = <-woken {
-		woken = await() // a false alarm
+		woken = await() // woken without a reason
 	}
 	woken = await()
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail", Delay: time.Microsecond})
 	w.until("its time has come", func() bool { n, err := w.store.Promote(w.ctx, 10); w.ok(err); return n > 0 })
 	for wake := <-woken; !wake.Work; wake = <-woken {
-		woken = await() // a false alarm
+		woken = await() // woken without a reason
 	}
 }
 
-func TestNumbersTheDatabaseCannotHoldHurtNobodyElse(t *testing.T) {
+func TestNumbersOutOfRangeAffectOnlyTheirOwnCall(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
 	leases, err := w.store.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default", "no\x00queue"}, Limit: math.MaxInt, Start: math.MaxInt, Lease: time.Minute})
@@ -226,7 +226,7 @@ func TestNumbersTheDatabaseCannotHoldHurtNobodyElse(t *testing.T) {
 	w.ok(err)
 }
 
-func TestAJobWithAnEndAlreadyKeepsNoOtherFromEnding(t *testing.T) {
+func TestAJobWithAFinishedRowDoesNotKeepOthersFromFinishing(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"}, holdfast.Draft{Kind: "mail"})
 	leases := w.claim(3)
@@ -238,7 +238,7 @@ func TestAJobWithAnEndAlreadyKeepsNoOtherFromEnding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := w.count("SELECT count(*) FROM holdfast_finished WHERE state = 'complete'"); n != 2 {
-		t.Errorf("%d jobs are complete, want the two that had no end", n)
+		t.Errorf("%d jobs are complete, want the two without a finished row", n)
 	}
 	if n := w.count("SELECT count(*) FROM holdfast_lease"); n != 0 {
 		t.Errorf("%d leases are left", n)

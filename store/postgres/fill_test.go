@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// floods fill every table that grows with a million rows or, where that says as much, with thousands, on the server's side. A
-// job stands in several places at once here, which plans do not mind; the errands need some that do not.
-var floods = map[string]string{
+// fillings fill every table that grows with a million rows or, where that proves as much, with thousands, on the server. A job has rows in several
+// places at once, which does not matter for plans; the page budgets need some that do not.
+var fillings = map[string]string{
 	"lane": `(queue, kind) SELECT CASE WHEN n < 8 THEN 'default' WHEN n = 8 THEN 'alone' ELSE 'queue-' || n % 20 END, 'kind-' || n FROM generate_series(1, 200) n`,
 	"job": `(id, lane, kind, queue, priority, created_at, owner, unique_key, idempotency_key, group_id, args)
 		SELECT id(n), 1 + n % 8, 'kind-' || 1 + n % 8, CASE WHEN n % 8 = 7 THEN 'alone' ELSE 'default' END, 0, now(), CASE WHEN n % 4 = 0 THEN 'owner-' || n % 1000 END,
@@ -54,9 +54,9 @@ var floods = map[string]string{
 		       array_agg(id(n * 100 + m)), array_agg(1), array_agg(true) FROM generate_series(1, 1000) n, generate_series(1, 20) m GROUP BY n`,
 }
 
-// pour fills one table and builds its indexes afterwards, as the schema has them: that is twice as fast. Nobody tidies up
-// while plans are looked at, and nothing has to survive.
-const pour = `DO $flood$ DECLARE one record; BEGIN
+// fillTable fills one table and creates its indexes afterwards, as the schema has them, which is twice as fast. Autovacuum is off while plans are
+// checked, and the tables are unlogged because nothing has to survive.
+const fillTable = `DO $fill$ DECLARE one record; BEGIN
 	ALTER TABLE holdfast_%[1]s SET UNLOGGED, SET (autovacuum_enabled = off);
 	CREATE TEMP TABLE kept ON COMMIT DROP AS
 		SELECT format('ALTER TABLE holdfast_%[1]s DROP CONSTRAINT %%I', conname) AS off, format('ALTER TABLE holdfast_%[1]s ADD CONSTRAINT %%I %%s', conname, pg_get_constraintdef(oid)) AS back
@@ -67,27 +67,27 @@ const pour = `DO $flood$ DECLARE one record; BEGIN
 	FOR one IN SELECT off FROM kept LOOP EXECUTE one.off; END LOOP;
 	INSERT INTO holdfast_%[1]s %[2]s;
 	FOR one IN SELECT back FROM kept LOOP EXECUTE one.back; END LOOP;
-END $flood$`
+END $fill$`
 
-// flood fills the tables over two connections.
-func (w *world) flood() {
+// fillTables fills the tables over two connections.
+func (w *world) fillTables() {
 	w.Helper()
 	w.exec(`CREATE FUNCTION id(n integer) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ SELECT lpad(to_hex(n), 32, '0')::uuid $$`)
-	tables := make(chan string, len(floods))
-	for table := range floods {
+	tables := make(chan string, len(fillings))
+	for table := range fillings {
 		tables <- table
 	}
 	close(tables)
-	var pumps sync.WaitGroup
+	var fillers sync.WaitGroup
 	for range 2 {
 		conn, err := pgx.Connect(w.ctx, w.url)
 		w.ok(err)
-		pumps.Go(func() {
+		fillers.Go(func() {
 			defer conn.Close(w.ctx)
 			_, err := conn.Exec(w.ctx, "SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 0; SET max_parallel_workers_per_gather = 0")
 			for table := range tables {
 				if err == nil {
-					_, err = conn.Exec(w.ctx, fmt.Sprintf(pour, table, floods[table]))
+					_, err = conn.Exec(w.ctx, fmt.Sprintf(fillTable, table, fillings[table]))
 				}
 			}
 			if err != nil {
@@ -95,5 +95,5 @@ func (w *world) flood() {
 			}
 		})
 	}
-	pumps.Wait()
+	fillers.Wait()
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
-// errands are verbs that run for real on a store full of jobs, and may touch only so many pages each. A table of a million
-// rows has ten thousand of them and more.
-var errands = []struct {
+// pageBudgets are operations that run on a store full of jobs, with the number of pages that each may touch. A table of a million rows has ten
+// thousand pages and more.
+var pageBudgets = []struct {
 	name  string
 	pages int
 	run   func(*runner)
@@ -24,81 +24,81 @@ var errands = []struct {
 	{"complete them", 2100, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Complete, Took: time.Millisecond}) }},
 	{"claim 100 from one lane", 1000, func(r *runner) { r.claim("alone", 100) }},
 	{"renew them", 300, (*runner).renew},
-	{"send them back", 2700, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure}) }},
+	{"retry them", 2700, func(r *runner) { r.settle(holdfast.Settlement{To: holdfast.Queued, Charge: holdfast.ChargeFailure}) }},
 	{"claim from lanes with nothing in them", 100, func(r *runner) { r.claim("queue-9", 0) }},
 	{"promote 100", 1900, func(r *runner) { r.done(r.store.Promote(r.ctx, 100)) }},
-	{"expire 100", 6000, func(r *runner) { r.leases(100)(r.store.Expire(r.ctx, hundreds(1))) }},
-	{"reclaim 200", 3800, func(r *runner) { r.leases(200)(r.store.Reclaim(r.ctx, hundreds(2))) }},
+	{"expire 100", 6000, func(r *runner) { r.leases(100)(r.store.Expire(r.ctx, claimHundreds(1))) }},
+	{"reclaim 200", 3800, func(r *runner) { r.leases(200)(r.store.Reclaim(r.ctx, claimHundreds(2))) }},
 	{"enqueue 50 with keys", 1200, (*runner).enqueueKeyed},
-	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, by("ada", onlyReady))) }},
+	{"cancel a queued job", 300, func(r *runner) { r.done(r.store.Cancel(r.ctx, interventionOn("ada", onlyReady))) }},
 	{"edit a queued job", 750, func(r *runner) {
-		r.done(r.store.Edit(r.ctx, holdfast.Edit{Intervention: by("ada", onlyReady+10), Patch: []byte(`{"n":1}`), Queue: new("alone"), Delay: new(time.Duration(0))}))
+		r.done(r.store.Edit(r.ctx, holdfast.Edit{Intervention: interventionOn("ada", onlyReady+10), Patch: []byte(`{"n":1}`), Queue: new("alone"), Delay: new(time.Duration(0))}))
 	}},
-	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, by("ada", onlyFinished))) }},
+	{"retry a failed job", 450, func(r *runner) { r.done(r.store.Retry(r.ctx, interventionOn("ada", onlyFinished))) }},
 	{"redrive nine dead letters", 800, (*runner).redrive},
-	{"count what became of ten thousand", 35_000, func(r *runner) { r.done(r.store.Redriven(r.ctx, number(1))) }},
-	{"find 100 broken promises", 2700, func(r *runner) { r.done(r.store.Breach(r.ctx, 100)) }},
+	{"count the outcomes of ten thousand", 35_000, func(r *runner) { r.done(r.store.Redriven(r.ctx, jobID(1))) }},
+	{"find 100 missed deadlines", 2700, func(r *runner) { r.done(r.store.Breach(r.ctx, 100)) }},
 	{"keep a record and a limit", 100, (*runner).keep},
-	{"read a job and its history", 500, func(r *runner) { r.done(r.store.History(r.ctx, number(onlyFinished))) }},
+	{"read a job and its history", 500, func(r *runner) { r.done(r.store.History(r.ctx, jobID(onlyFinished))) }},
 }
 
-// Jobs of the flood that stand in one place only.
+// Jobs of the filled tables that have a row in one place only.
 const (
 	onlyReady    = 400_010
 	onlyFinished = 900_010
 )
 
-// A runner goes on errands.
+// A runner performs the operations.
 type runner struct {
 	*world
 	store *postgres.Store
 	held  []holdfast.Lease
 }
 
-// tryErrands runs each on a store of its own, whose sessions tell what they touched when they end.
-func (w *world) tryErrands(t *testing.T) {
+// checkPageBudgets runs each operation on a store of its own, whose sessions report what they touched when they end.
+func (w *world) checkPageBudgets(t *testing.T) {
 	w.ok(w.conn.Close(w.ctx))
 	conn, err := pgx.Connect(w.ctx, w.url)
 	w.ok(err)
 	w.conn = conn
-	w.alone()
+	w.awaitSessionsEnd()
 	r := &runner{world: w}
-	for _, e := range errands {
+	for _, e := range pageBudgets {
 		before := w.pages()
 		r.store = w.open(postgres.Config{URL: w.url, Pool: 2})
 		e.run(r)
 		w.ok(r.store.Close())
-		w.alone()
+		w.awaitSessionsEnd()
 		touched := w.pages() - before
 		t.Logf("%s: %d pages", e.name, touched)
 		if touched > e.pages {
-			t.Errorf("to %s touches %d pages, where %d are allowed: find the statement that reads more than it takes", e.name, touched, e.pages)
+			t.Errorf("%s: %d pages touched, at most %d are allowed: find the statement that reads more than it takes", e.name, touched, e.pages)
 		}
 	}
 }
 
-// pages counts what our tables and their indexes were touched for, in memory or on disk.
+// pages counts accesses to pages of our tables and their indexes, in memory or on disk.
 func (w *world) pages() int {
 	w.Helper()
 	return w.count(`SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0) + coalesce(toast_blks_hit + toast_blks_read, 0)
 		+ coalesce(tidx_blks_hit + tidx_blks_read, 0))::int FROM pg_statio_user_tables WHERE relname LIKE 'holdfast\_%'`)
 }
 
-// number is the id of a job of the flood.
-func number(n int) (id holdfast.ID) {
+// jobID is the id of a job in the filled tables.
+func jobID(n int) (id holdfast.ID) {
 	binary.BigEndian.PutUint64(id[8:], uint64(n))
 	return id
 }
 
-func by(actor string, n int) holdfast.Intervention {
-	return holdfast.Intervention{Job: number(n), Actor: actor, Reason: "asked for"}
+func interventionOn(actor string, n int) holdfast.Intervention {
+	return holdfast.Intervention{Job: jobID(n), Actor: actor, Reason: "asked for"}
 }
 
-func hundreds(n int) holdfast.Claim {
+func claimHundreds(n int) holdfast.Claim {
 	return holdfast.Claim{Worker: "runner", Queues: []string{"default"}, Limit: 100 * n, Start: 100 * n, Lease: time.Minute}
 }
 
-// done is for verbs whose answer says nothing about their cost.
+// done is for operations whose answer does not matter here.
 func (r *runner) done(_ any, err error) {
 	r.Helper()
 	r.ok(err)
@@ -116,7 +116,7 @@ func (r *runner) leases(want int) func([]holdfast.Lease, error) {
 }
 
 func (r *runner) claim(queue string, want int) {
-	c := hundreds(1)
+	c := claimHundreds(1)
 	c.Queues = []string{queue}
 	r.leases(want)(r.store.Claim(r.ctx, c))
 }
@@ -145,7 +145,7 @@ func (r *runner) settle(how holdfast.Settlement) {
 func (r *runner) enqueueKeyed() {
 	list := drafts(50)
 	for i := range list {
-		list[i].UniqueKey, list[i].IdempotencyKey = fmt.Sprint("errand-", i), fmt.Sprint("errand-", i)
+		list[i].UniqueKey, list[i].IdempotencyKey = fmt.Sprint("budget-", i), fmt.Sprint("budget-", i)
 	}
 	r.enqueue(r.store, list...)
 }
@@ -153,7 +153,7 @@ func (r *runner) enqueueKeyed() {
 func (r *runner) redrive() {
 	step := holdfast.Redrive{ID: holdfast.NewID(), Actor: "ada", Reason: "the gateway is back", Patch: []byte(`{"again":true}`)}
 	for n := range 9 {
-		step.Jobs = append(step.Jobs, number(onlyFinished+10*(n+1)))
+		step.Jobs = append(step.Jobs, jobID(onlyFinished+10*(n+1)))
 	}
 	answers, err := r.store.Redrive(r.ctx, step)
 	r.ok(errors.Join(append(answers, err)...))

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// plans is the table of how statements reach their rows. A new statement gets a line here. A page is found by the number of its first
-// event, which is called first and written twice here, so that it is not mistaken for the first row.
+// plans says how statements reach their rows. A new statement gets a line here. A page is found by the number of its first event, whose column is
+// called first; it is written twice here, so that it is not mistaken for the first row.
 var plans = storetest.Plans{
 	Want: map[string]string{
 		"configure_planner": "", "configure_planner_inspect": "", "configure_planner_whole": "", "now": "", "notify": "", "read_durability": "",
@@ -184,27 +184,27 @@ var plans = storetest.Plans{
 		"inspect first attempts": "finished(job) job(id) attempt(job) sorted",
 	},
 	Free: map[string]string{
-		"audit*":               "the audit reads everything, on request",
-		"overdue*":             "the audit reads everything, on request",
+		"audit*":               "the integrity check reads everything, on request",
+		"overdue*":             "the integrity check reads everything, on request",
 		"inspect counts":       "it counts everything",
-		"inspect ahead":        "it may read what waits in one queue: only people ask, and it stops at a thousand",
-		"inspect feed":         "it finds pages by their number, and joins the one row of where the feed stands",
-		"inspect empty chain":  "it reads the one row of where the chain stands",
+		"inspect ahead":        "it may read the jobs of one queue: only people ask, and it stops at a thousand",
+		"inspect feed":         "it finds pages by their number, and joins the single row with the feed's position",
+		"inspect empty chain":  "it reads the single row with the chain's position",
 		"inspect purge counts": "it lists all counts: there is one for each rule, kind, state and code",
-		"lock_flagged_groups":  "it walks the index of groups that are to be looked at, in which there are few",
-		"migration_*":          "they are asked when a store is opened, of a table with a row for each version",
+		"lock_flagged_groups":  "it reads the index of flagged groups, of which there are few",
+		"migration_*":          "they run when a store is opened, on a table with a row for each version",
 	},
 }
 
-// bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
-func bare(name string) bool {
+// runsUnconfigured reports whether a statement runs without the settings of configure_planner: alone, or in a transaction of the caller.
+func runsUnconfigured(name string) bool {
 	return strings.HasPrefix(name, "inspect ") || slices.Contains(strings.Fields(`configure_planner configure_planner_inspect now notify check_missed_wakes read_durability lane_make lane_find
 		upsert_worker delete_worker declare_kinds edit_lane enqueue enqueue_plain count_committed find_jobs idempotency_take idempotency_find idempotency_bind unique_take unique_find
 		add_group_listener group_add share_lock_groups lock_groups flag_groups group_seal find_non_member after_add check_feed read_database_size`), name)
 }
 
-// unsteered are the settings of a statement that runs without those of steer. The plan that is looked at serves all parameters.
-func unsteered(name string, texts map[string]string) string {
+// settingsOf returns the settings of a statement that runs without those of configure_planner. The generic plan is checked.
+func settingsOf(name string, texts map[string]string) string {
 	generic := "SET LOCAL plan_cache_mode = force_generic_plan"
 	if strings.HasPrefix(name, "inspect ") {
 		return generic + "; " + texts["configure_planner_inspect"]
@@ -212,8 +212,8 @@ func unsteered(name string, texts map[string]string) string {
 	return generic
 }
 
-// A plan is cached when tables are empty and used when they are full, or made when nobody has counted the rows yet: neither
-// may send a statement through a whole table.
+// A plan is cached when tables are empty and used when they are full, or made before the tables were analyzed: in neither case may a statement read a
+// whole table.
 func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	w := newWorld(t)
 	var cancel context.CancelFunc
@@ -223,27 +223,27 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	texts, empty := sqltext.Load("postgres"), true
 	explain := func(name, text string) storetest.Plan {
 		switch {
-		case !bare(name):
+		case !runsUnconfigured(name):
 			return w.plan(name, text, texts["configure_planner"])
 		case empty:
-			return storetest.Plan{} // whoever runs it plans it, and knows how large the tables are
+			return storetest.Plan{} // it is planned when it runs, with the table sizes of that time
 		}
-		return w.plan(name, text, unsteered(name, texts))
+		return w.plan(name, text, settingsOf(name, texts))
 	}
 	check := func(t *testing.T) { plans.Check(t, texts, explain) }
-	w.part("planned while the tables were empty", check)
-	w.flood()
+	w.subtest("planned while the tables were empty", check)
+	w.fillTables()
 	empty = false
-	w.part("planned before anybody counted the rows", check)
+	w.subtest("planned before the tables were analyzed", check)
 	w.exec("ANALYZE")
-	w.part("planned after", check)
+	w.subtest("planned after", check)
 	w.exec("VACUUM ANALYZE") // reading a whole index looks cheap only now
-	w.part("planned after a vacuum", check)
-	w.part("and the verbs touch little", w.tryErrands)
+	w.subtest("planned after a vacuum", check)
+	w.subtest("page budgets", w.checkPageBudgets)
 }
 
-// part is a test within a test, in the same world.
-func (w *world) part(name string, test func(*testing.T)) {
+// subtest runs a subtest in the same world.
+func (w *world) subtest(name string, test func(*testing.T)) {
 	whole := w.TB.(*testing.T)
 	defer func() { w.TB = whole }()
 	whole.Run(name, func(t *testing.T) {
@@ -254,8 +254,8 @@ func (w *world) part(name string, test func(*testing.T)) {
 
 var parameter = regexp.MustCompile(`\$[0-9]+`)
 
-// plan explains the plan that serves all parameters, under the store's own settings or under none.
-func (w *world) plan(name, text, steer string) storetest.Plan {
+// plan explains the generic plan of a statement, under the given settings.
+func (w *world) plan(name, text, settings string) storetest.Plan {
 	w.Helper()
 	if name == "inspect jobs" {
 		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
@@ -263,7 +263,7 @@ func (w *world) plan(name, text, steer string) storetest.Plan {
 	seen := parameter.FindAllString(text, -1)
 	slices.Sort(seen)
 	args := strings.TrimSuffix(strings.Repeat("NULL, ", len(slices.Compact(seen))), ", ")
-	root, shown := w.explain(steer, text, args, "VERBOSE, COSTS OFF")
+	root, shown := w.explain(settings, text, args, "VERBOSE, COSTS OFF")
 	p := storetest.Plan{Text: shown}
 	p.Sorted = root.walk(nil, func(n, parent *node) {
 		if strings.HasSuffix(n.Type, "Scan") && n.Relation != "" {
@@ -273,8 +273,8 @@ func (w *world) plan(name, text, steer string) storetest.Plan {
 	return p
 }
 
-// explain shows a plan of a statement, in a transaction that leaves nothing behind.
-func (w *world) explain(steer, text, args, options string) (root *node, shown string) {
+// explain shows the plan of a statement, in a transaction that is rolled back.
+func (w *world) explain(settings, text, args, options string) (root *node, shown string) {
 	w.Helper()
 	tx, err := w.conn.Begin(w.ctx)
 	w.ok(err)
@@ -286,7 +286,7 @@ func (w *world) explain(steer, text, args, options string) (root *node, shown st
 	if args != "" {
 		args = "(" + args + ")"
 	}
-	run(steer)
+	run(settings)
 	run("PREPARE explained AS " + text)
 	defer w.exec("DEALLOCATE explained")
 	var all []struct{ Plan node }
@@ -311,12 +311,12 @@ type node struct {
 	Plans    []node `json:"Plans"`
 }
 
-// walk visits every step, and reports whether one of them orders or keeps rows that no limit bounds.
+// walk visits every step, and reports whether one of them sorts or stores an unbounded number of rows.
 func (n *node) walk(parent *node, visit func(n, parent *node)) (sorted bool) {
 	visit(n, parent)
 	switch n.Type {
 	case "Sort", "Incremental Sort", "Materialize", "Memoize", "Hash":
-		sorted = n.endless()
+		sorted = n.unbounded()
 	}
 	for i := range n.Plans {
 		sorted = n.Plans[i].walk(n, visit) || sorted
@@ -324,9 +324,8 @@ func (n *node) walk(parent *node, visit func(n, parent *node)) (sorted bool) {
 	return sorted
 }
 
-// endless reports whether a step may answer with as many rows as a table has that grows: it looks for no job in particular,
-// and has no limit.
-func (n *node) endless() bool {
+// unbounded reports whether a step may return as many rows as a growing table has: it has no limit, and selects no single job.
+func (n *node) unbounded() bool {
 	switch {
 	case n.Type == "Limit":
 		return false
@@ -335,7 +334,7 @@ func (n *node) endless() bool {
 		few := slices.Contains(strings.Fields("lane kind hold worker lease cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
 		return !few && !one.MatchString(n.Index+n.Recheck+n.Tid)
 	}
-	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.endless() })
+	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.unbounded() })
 }
 
 func (n *node) access(parent *node, shown string) storetest.Access {
