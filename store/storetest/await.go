@@ -47,38 +47,38 @@ func (s *scene) expectWork(when string, act func()) {
 }
 
 var awaitLaws = []law{
-	{"new work wakes who waits for it", func(s *scene) {
+	{"new work wakes a waiting worker", func(s *scene) {
 		s.expectWork("an enqueue", func() { s.enqueue() })
 	}},
-	{"a promotion wakes", func(s *scene) {
+	{"a promotion wakes a waiting worker", func(s *scene) {
 		s.expectWork("a promotion", func() { s.enqueue(at(time.Second)); s.Advance(time.Second); s.promote(10) })
 	}},
-	{"a job handed back wakes", func(s *scene) {
+	{"a released job wakes a waiting worker", func(s *scene) {
 		lease := s.start()
 		s.expectWork("a job handed back", func() { s.settle(hands(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
 	}},
-	{"a manual retry wakes", func(s *scene) {
+	{"a manual retry wakes a waiting worker", func(s *scene) {
 		lease := s.fail()
 		s.expectWork("a manual retry", func() { s.retry(lease.ID); s.settle(fails(s.claimOne(), "BROKEN")) })
 	}},
-	{"the end of a hold wakes", func(s *scene) {
+	{"the end of a hold wakes a waiting worker", func(s *scene) {
 		hold := holdfast.Hold{Queue: "default", Actor: "ada"}
 		s.expectWork("a resume", func() { s.must(s.Store.Pause(s.ctx, hold)); s.must(s.Store.Resume(s.ctx, hold)) })
 	}},
-	{"a request to stop wakes as such", func(s *scene) {
+	{"a cancel request wakes waiting workers, and is distinguished from work", func(s *scene) {
 		wake := s.waken(s.Store, func() { s.cancel(s.start().ID) })
 		for !wake.Cancel { // work may wake first
 			wake = s.waken(s.Store, func() { s.cancel(s.start().ID) })
 		}
 	}},
-	{"work handed in through another handle wakes too", func(s *scene) {
+	{"work enqueued through another handle wakes as well", func(s *scene) {
 		other := s.Reopen()
 		s.expectWork("an enqueue elsewhere", func() {
 			_, err := other.Enqueue(s.ctx, []holdfast.Draft{draft()})
 			s.must(err)
 		})
 	}},
-	{"work handed in by a caller's transaction is found at the latest when patience runs out", func(s *scene) {
+	{"work enqueued by a caller's transaction is found by the time patience ends", func(s *scene) {
 		tx, end := s.Begin()
 		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft()})
 		s.must(err)
@@ -87,11 +87,11 @@ var awaitLaws = []law{
 		s.must(err)
 		s.claimOne()
 	}},
-	{"patience runs out without an error", func(s *scene) {
+	{"the end of patience is no error", func(s *scene) {
 		_, err := s.Store.Await(s.ctx, []string{"default"}, time.Millisecond)
 		s.must(err)
 	}},
-	{"waiting ends with its context", func(s *scene) {
+	{"Await ends with its context", func(s *scene) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		answer := make(chan error, 1)
 		go func() {
@@ -112,7 +112,7 @@ var awaitLaws = []law{
 			s.Fatal("await went on after its context had ended")
 		}
 	}},
-	{"many may wait, and each is woken", func(s *scene) {
+	{"many workers can wait, and each is woken", func(s *scene) {
 		woken := make(chan bool, 10)
 		for range 10 {
 			go func() {

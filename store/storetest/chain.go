@@ -9,7 +9,7 @@ import (
 
 // The chain that seals the lines of stories to each other.
 var chainLaws = []law{
-	{"lines of stories are sealed, by many at once too, and the audit finds nothing wrong with them", func(s *scene) {
+	{"events are sealed, also by concurrent processes, and the integrity check passes", func(s *scene) {
 		stores := s.handles()
 		for range 3 {
 			dead := s.failAll(8)
@@ -25,7 +25,7 @@ var chainLaws = []law{
 			s.expectHealthy()
 		}
 	}},
-	{"a line that was changed by hand is found", func(s *scene) {
+	{"the integrity check finds an event that was changed in the database", func(s *scene) {
 		for column, value := range map[string]string{"event.actor": "mallory", "event.reason": "nothing to see here", "event.request": "req-0", "event.name": "manual retry", "event.generation": "9"} {
 			s.Wipe()
 			jobs := s.sealed()
@@ -36,7 +36,7 @@ var chainLaws = []law{
 			s.expectTampered(column)
 		}
 	}},
-	{"a line that was removed by hand is found, wherever it was", func(s *scene) {
+	{"the integrity check finds a deleted event, wherever it was", func(s *scene) {
 		for i := range 3 {
 			s.Wipe()
 			jobs := s.sealed()
@@ -46,7 +46,7 @@ var chainLaws = []law{
 			s.expectTampered("a removed line")
 		}
 	}},
-	{"the oldest lines are forgotten by age, and the chain holds from there on", func(s *scene) {
+	{"the oldest events are deleted by age, and the chain is valid from there on", func(s *scene) {
 		old := s.sealed()
 		s.Advance(25 * time.Hour)
 		young := s.sealed()
@@ -66,7 +66,7 @@ var chainLaws = []law{
 		}
 		s.expectTampered("a line after the forgotten ones")
 	}},
-	{"a shortened log says how far, in a line that is forgotten in its turn", func(s *scene) {
+	{"a shortened audit log records how far in a mark, which is itself deleted later", func(s *scene) {
 		for range 3 {
 			s.sealed()
 			s.Advance(25 * time.Hour)
@@ -79,11 +79,11 @@ var chainLaws = []law{
 			s.expectHealthy()
 		}
 	}},
-	{"young lines are not forgotten, whatever age the caller gives", func(s *scene) {
+	{"events younger than a day are not deleted, whatever age the caller gives", func(s *scene) {
 		_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day-time.Second, 100)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"an audit log that was wiped by hand is found, also where its ends were moved with it", func(s *scene) {
+	{"the integrity check finds an audit log that was wiped in the database, even if its ends were changed with it", func(s *scene) {
 		key := holdfast.Change{Records: []holdfast.Record{{Room: "key", Name: "ada", Body: []byte("{}")}}, Events: []holdfast.Event{{Subject: "key/ada", Name: "made", Actor: "ada"}}}
 		for _, wipe := range []string{
 			"DELETE FROM holdfast_event",
@@ -110,7 +110,7 @@ var chainLaws = []law{
 			s.expectWiped(wipe)
 		}
 	}},
-	{"a line that is not sealed yet is not forgotten", func(s *scene) {
+	{"an event that is not sealed yet is not deleted", func(s *scene) {
 		lease := s.fail()
 		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
 		s.Advance(25 * time.Hour)

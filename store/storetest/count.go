@@ -216,7 +216,7 @@ func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 }
 
 var countLaws = []law{
-	{"every filter finds and counts what it means, however little is looked at at a time", func(s *scene) {
+	{"every filter finds and counts the jobs it matches, however few rows are read at a time", func(s *scene) {
 		c := s.gatherCrowd()
 		everything := s.jobs(holdfast.Filter{Limit: 200})
 		same(s, "crowd", len(everything), 150)
@@ -225,7 +225,7 @@ var countLaws = []law{
 		}
 		c.expectFound(holdfast.Filter{State: holdfast.Failed, Queue: "slow"}, everything, 1)
 	}},
-	{"so it is with more lanes than anybody would merge", func(s *scene) {
+	{"the same holds with more lanes than a query merges", func(s *scene) {
 		c := s.gatherCrowd()
 		drafts := make([]holdfast.Draft, 300)
 		for n := range drafts {
@@ -242,7 +242,7 @@ var countLaws = []law{
 		}
 		same(s, "depths", numbers(s.depths()), depthsOf(everything))
 	}},
-	{"what is looked at is bounded: a page may be empty, and its cursor goes on", func(s *scene) {
+	{"the rows that a page reads are bounded: a page may be empty, and its cursor leads on", func(s *scene) {
 		red := s.enqueue(tagged("red"))
 		s.enqueueMany(30)
 		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{State: holdfast.Queued, Tag: "red", Look: 10})
@@ -258,19 +258,19 @@ var countLaws = []law{
 		_, err = s.Store.Count(s.ctx, holdfast.Filter{}, 0)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"depths tell of each queue what its jobs say", func(s *scene) {
+	{"the depths of each queue agree with its jobs", func(s *scene) {
 		same(s, "of nothing", s.depths(), []holdfast.Depth{})
 		s.gatherCrowd()
 		same(s, "depths", numbers(s.depths()), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
 	}},
-	{"a job that waits for members of its group is due at no time", func(s *scene) {
+	{"a job that waits for members of its group has no due time in depths", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		s.enqueue(in(group), after(first))
 		depths := s.depths()
 		same(s, "depths", depths, []holdfast.Depth{{Queue: "default", Ready: 1, Later: 1, Oldest: s.job(first).CreatedAt, Kinds: []string{s.job(first).Kind}}})
 	}},
-	{"what is ready is counted exactly as long as it is not very much", func(s *scene) {
+	{"ready jobs are counted exactly up to a bound", func(s *scene) {
 		s.enqueueMany(10_000)
 		s.enqueue()
 		same(s, "count", s.count(holdfast.Filter{State: holdfast.Queued, Look: 20_000}, 10_000), 10_000)

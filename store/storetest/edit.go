@@ -40,7 +40,7 @@ func (s *scene) edit(id holdfast.ID, changes ...alteration) holdfast.Job {
 }
 
 var editLaws = []law{
-	{"an edit changes what it names and nothing else, and the story says who, why and what", func(s *scene) {
+	{"an edit changes what it names and nothing else, and an event records who changed what and why", func(s *scene) {
 		id := s.enqueue(unique("k"), func(d *holdfast.Draft) {
 			d.Args, d.Priority, d.Owner, d.Tags, d.MaxAttempts = raw(`{"to": "ada", "n": 1.00, "x": true}`), 3, "acme", []string{"red"}, 7
 			d.IdempotencyKey, d.ExpireIn, d.Dependency, d.RetryWithin, d.Trace = "once", time.Hour, "gateway", time.Minute, traceparent
@@ -65,7 +65,7 @@ var editLaws = []law{
 		same(s, "lease", []any{string(lease.Args), lease.Queue, lease.Priority, lease.Tags, lease.MaxAttempts, lease.RunAt, lease.Trace},
 			[]any{string(want.Args), "slow", int16(-2), want.Tags, 2, want.RunAt, traceparent})
 	}},
-	{"an edit keeps what it replaced, to the letter, and whole arguments put it back", func(s *scene) {
+	{"an edit stores the replaced values exactly, and they can be restored with whole arguments", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Tags = raw(`{"amount":5,"note":null,"to":"ada"}`), []string{"red"} })
 		before := s.job(id)
 		s.edit(id, patchBy(`{"amount":7,"note":"x"}`), toQueue("slow"), ranked(2), retagged(), func(e *holdfast.Edit) { e.MaxAttempts = new(3) })
@@ -79,7 +79,7 @@ var editLaws = []law{
 		_, err := s.tryEdit(id, patchBy(`{}`), func(e *holdfast.Edit) { e.Args = raw(`{}`) })
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"a redrive that patches or moves keeps what it replaced", func(s *scene) {
+	{"a redrive that patches or moves a job stores the replaced values", func(s *scene) {
 		id := s.fail(func(d *holdfast.Draft) { d.Args = raw(`{"n":1}`) }).ID
 		answers, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada", Patch: raw(`{"n":2}`), Queue: "slow"})
 		s.must(err)
@@ -87,7 +87,7 @@ var editLaws = []law{
 		events := s.history(id).Events
 		same(s, "replaced", string(events[len(events)-1].Was), `{"args":{"n":1},"queue":"default"}`)
 	}},
-	{"a dead letter is edited where it lies, and runs by what it is then", func(s *scene) {
+	{"a dead letter can be edited, and a later retry runs with the new values", func(s *scene) {
 		id := s.fail(func(d *holdfast.Draft) { d.Args = raw(`{"n": 1.00, "m": 2}`) }).ID
 		want := s.job(id)
 		job := s.edit(id, patchBy(`{"m":3}`), ranked(4), func(e *holdfast.Edit) { e.MaxAttempts = new(9) })
@@ -102,7 +102,7 @@ var editLaws = []law{
 		lease := s.claimOne()
 		same(s, "lease", []any{string(lease.Args), lease.Priority, lease.MaxAttempts}, []any{string(want.Args), int16(4), 9})
 	}},
-	{"no other job than a queued or a failed one is edited, and the refusal names its state", func(s *scene) {
+	{"only a queued or failed job can be edited, and the refusal names the state", func(s *scene) {
 		states := map[holdfast.State]holdfast.ID{}
 		done := s.start()
 		s.settle(completes(done))
@@ -120,7 +120,7 @@ var editLaws = []law{
 			}
 		}
 	}},
-	{"another's job and no job at all are answered alike when they are edited", func(s *scene) {
+	{"an edit of another owner's job and of no job get the same answer", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
 		owned := func(owner string) alteration { return func(e *holdfast.Edit) { e.Owner = owner } }
 		before, unknown := s.job(id), holdfast.NewID()
@@ -132,7 +132,7 @@ var editLaws = []law{
 		same(s, "job", s.job(id), before)
 		s.edit(id, toQueue("slow"), owned("acme"))
 	}},
-	{"an edit that makes no sense is refused and changes nothing", func(s *scene) {
+	{"an invalid edit is refused and changes nothing", func(s *scene) {
 		id := s.enqueue()
 		before := s.job(id)
 		for _, bad := range []alteration{
@@ -154,7 +154,7 @@ var editLaws = []law{
 		same(s, "told", len(s.history(id).Events), 0)
 		same(s, "args", string(s.edit(id, patchBy(`null`)).Args), "null")
 	}},
-	{"who edits what it saw is refused when the job has changed since, and the answer is what to have seen next", func(s *scene) {
+	{"an edit with an outdated digest is refused, and the answer to an edit has the next digest", func(s *scene) {
 		id := s.enqueue()
 		seen := func(digest string) alteration { return func(e *holdfast.Edit) { e.Seen = digest } }
 		first := s.job(id).Digest()
@@ -168,7 +168,7 @@ var editLaws = []law{
 		s.expectConflict(err, id)
 		same(s, "priority", s.edit(id, ranked(3), seen(s.job(id).Digest())).Priority, int16(3))
 	}},
-	{"a job that moves stands in its new lane by its id, and nowhere else", func(s *scene) {
+	{"a job that moves to another queue is ordered by its id there, and is only there", func(s *scene) {
 		older, moved, younger := s.enqueue(), s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Priority = "slow", 9 }), s.enqueue()
 		s.edit(moved, toQueue("default"), ranked(0))
 		same(s, "in the queue it left", len(s.claimAs(holdfast.Claim{Worker: "w1", Limit: 9, Queues: []string{"slow"}})), 0)
@@ -177,7 +177,7 @@ var editLaws = []law{
 		same(s, "ahead", ahead, 1)
 		same(s, "in the queue it joined", ids(s.claim(9)), []holdfast.ID{older, moved, younger})
 	}},
-	{"holds of every kind apply where an edited job waits now", func(s *scene) {
+	{"after an edit the holds of the job's new queue and tags apply", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Queue: "slow"}, {Tag: "red"}, {Queue: "s*"}, {Queue: "slow", Retries: true}, {Queue: "slow", Rate: &holdfast.Rate{Burst: 1}}} {
 			s.Wipe()
 			id := s.enqueue()
@@ -190,7 +190,7 @@ var editLaws = []law{
 			same(s, "claimed", ids(s.claimAs(claim)), []holdfast.ID{id})
 		}
 	}},
-	{"a job set aside behind a held tag is free when it loses that tag, and waits behind the next", func(s *scene) {
+	{"a job set aside behind a held tag becomes claimable when it loses the tag, and waits if it gets another held one", func(s *scene) {
 		s.pause(holdfast.Hold{Tag: "red"})
 		s.pause(holdfast.Hold{Tag: "blue"})
 		id := s.enqueue(tagged("red"))

@@ -9,7 +9,7 @@ import (
 )
 
 var editTimeLaws = []law{
-	{"a delay of none makes a job claimable at once, also before its time or its retry's, and counts stay", func(s *scene) {
+	{"a delay of zero makes a job claimable at once, also before its due time or its retry, and keeps its counters", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, time.Hour))
 		scheduled := s.enqueue(at(time.Hour))
@@ -34,7 +34,7 @@ var editTimeLaws = []law{
 		last.Took = time.Second
 		s.settle(last)
 	}},
-	{"a delay keeps a job back that was claimable, by the store's clock", func(s *scene) {
+	{"a delay makes a claimable job wait, by the store's clock", func(s *scene) {
 		id := s.enqueue()
 		job := s.edit(id, dueIn(time.Minute))
 		same(s, "due", []any{job.DueAt, job.RunAt}, []any{job.AsOf.Add(time.Minute), job.AsOf.Add(time.Minute)})
@@ -45,7 +45,7 @@ var editTimeLaws = []law{
 		same(s, "promoted", s.promote(9), 1)
 		same(s, "claimed", ids(s.claim(9)), []holdfast.ID{id})
 	}},
-	{"without a delay a job keeps its time, whether that has come or not", func(s *scene) {
+	{"without a delay a job keeps its due time, whether it has passed or not", func(s *scene) {
 		lease := s.start()
 		scheduled, fresh := s.enqueue(at(time.Hour)), s.enqueue()
 		s.settle(retries(lease, time.Minute))
@@ -59,7 +59,7 @@ var editTimeLaws = []law{
 		s.promote(9)
 		same(s, "claimed", ids(s.claim(9)), []holdfast.ID{lease.ID, scheduled})
 	}},
-	{"a member that waits for others waits on, and its own time changes underneath", func(s *scene) {
+	{"a member that waits for others keeps waiting, and its own due time changes", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		soon, late := s.enqueue(in(group), after(first), at(time.Hour)), s.enqueue(in(group), after(first))
@@ -74,7 +74,7 @@ var editTimeLaws = []law{
 		same(s, "ran an hour later", s.run(), []holdfast.ID{late})
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"keys and expiry are not a matter of edits", func(s *scene) {
+	{"an edit does not change keys and expiry", func(s *scene) {
 		d := draft()
 		d.UniqueKey, d.IdempotencyKey, d.ExpireIn = "k", "once", time.Minute
 		id := s.enqueueAll(d)[0].ID
@@ -86,7 +86,7 @@ var editTimeLaws = []law{
 		same(s, "expired", ids(expired), []holdfast.ID{id})
 		s.settle(fails(expired[0], "EXPIRED"))
 	}},
-	{"an edit that succeeded is what a worker gets, whoever claims at the same time", func(s *scene) {
+	{"a worker gets the values of every edit that succeeded, also with concurrent claims", func(s *scene) {
 		const many = 60
 		stores, jobs := s.handles(), s.enqueueMany(many)
 		edited, got := &tally{}, make([][]holdfast.Lease, 4)

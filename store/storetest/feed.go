@@ -10,14 +10,14 @@ import (
 )
 
 var feedLaws = []law{
-	{"every transition of a job is told once, in order, by its name", func(s *scene) {
+	{"the feed has every transition of a job once, in order, by its name", func(s *scene) {
 		s.listen("*")
 		id := s.wander()
 		want := []string{"queued", "processing", "retry", "processing", "returned", "processing", "reclaimed", "retry", "processing", "failed",
 			"manual retry", "processing", "complete"}
 		same(s, "told", namesOf(s.feed(0), id), want)
 	}},
-	{"what a person ends, what nobody started, what ran out of time and what waited in vain are told too, each once", func(s *scene) {
+	{"the feed also has jobs that a person ended, that never started, that expired or that waited in vain, each once", func(s *scene) {
 		s.listen("*")
 		queued := s.enqueue()
 		s.cancel(queued)
@@ -50,8 +50,8 @@ var feedLaws = []law{
 			same(s, "told", got, want)
 		}
 	}},
-	{"an event says what is known of its job and its attempt", fieldsOfEvents},
-	{"what nobody listens for is not written, whoever listens for something else", func(s *scene) {
+	{"an event has the facts of its job and its attempt", fieldsOfEvents},
+	{"an event without a listener is not written, whatever others listen for", func(s *scene) {
 		s.settle(completes(s.start()))
 		same(s, "told to nobody", len(s.feed(0)), 0)
 		s.listen(holdfast.EventFailed, holdfast.EventQueued)
@@ -64,7 +64,7 @@ var feedLaws = []law{
 		s.fail()
 		same(s, "told to the other", eventNames(s.feed(3)), []string{"complete"})
 	}},
-	{"listening anew replaces what one listened for, and is heard by every handle at once", func(s *scene) {
+	{"a listener's new events replace the old ones, and every handle obeys at once", func(s *scene) {
 		other := s.Reopen()
 		s.listen("queued")
 		_, err := other.Enqueue(s.ctx, []holdfast.Draft{draft()})
@@ -77,7 +77,7 @@ var feedLaws = []law{
 		s.settle(completes(s.claimOne()))
 		same(s, "told", eventNames(s.feed(0)), []string{"queued", "complete"})
 	}},
-	{"who listens for expired only hears of it, and a failure that is none is a failure", func(s *scene) {
+	{"a listener for expired jobs gets only these, and other failures are failures", func(s *scene) {
 		s.listen("expired")
 		s.enqueue(expiresIn(time.Minute))
 		s.Advance(time.Minute)
@@ -90,7 +90,7 @@ var feedLaws = []law{
 		s.fail()
 		same(s, "told", eventNames(s.feed(1)), []string{"expired", "failed"})
 	}},
-	{"what is rolled back is not told, what is committed is", func(s *scene) {
+	{"the feed has committed events and no others", func(s *scene) {
 		s.listen("*")
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
@@ -104,14 +104,14 @@ var feedLaws = []law{
 		s.enqueue(unique("k"))
 		same(s, "told", eventNames(s.feed(0)), []string{"queued", "queued", "queued"})
 	}},
-	{"a refused settlement is not told", func(s *scene) {
+	{"a refused settlement writes no event", func(s *scene) {
 		s.listen("*")
 		lease := s.start()
 		s.settle(completes(lease))
 		s.trySettle(completes(lease), fails(lease, "BROKEN"), ends(lease, "nowhere"))
 		same(s, "told", eventNames(s.feed(0)), []string{"queued", "processing", "complete"})
 	}},
-	{"a call of two thousand is told job by job", func(s *scene) {
+	{"a call of two thousand jobs writes an event for each", func(s *scene) {
 		s.listen("*")
 		s.enqueueMany(2000)
 		s.run()
@@ -239,7 +239,7 @@ var readerLaws = []law{
 			same(s, fmt.Sprint("read on after ", from), read(s, other, int64(from), 50), first[from:])
 		}
 	}},
-	{"a reader that has come to the end is told so, and what is new afterwards", func(s *scene) {
+	{"a reader at the end of the feed is told so, and gets new events later", func(s *scene) {
 		s.listen("*")
 		empty, err := s.Store.Feed(s.ctx, 0, 10)
 		s.must(err)
@@ -255,14 +255,14 @@ var readerLaws = []law{
 		s.enqueue()
 		same(s, "new", eventNames(s.feed(3)), []string{"queued"})
 	}},
-	{"a number beyond the end is another store's, and is refused", func(s *scene) {
+	{"a number beyond the end belongs to another store, and is refused", func(s *scene) {
 		s.listen("*")
 		s.enqueueMany(3)
 		s.feed(0)
 		_, err := s.Store.Feed(s.ctx, 4, 10)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"what people do is told with actor, reason and request, whoever listens; and so is what befell groups and breakers", func(s *scene) {
+	{"actions of people, and events of groups and breakers, are in the feed with actor, reason and request, without a listener", func(s *scene) {
 		lease := s.fail(owned("acme"))
 		i := by(lease.ID)
 		i.Request = "req-9"
@@ -280,7 +280,7 @@ var readerLaws = []law{
 		})
 		same(s, "request in the story", s.history(lease.ID).Events[0].Request, "req-9")
 	}},
-	{"a reader whose events were forgotten is told how many it has missed", func(s *scene) {
+	{"a reader whose events were deleted is told how many it missed", func(s *scene) {
 		s.listen("*")
 		for range 4 {
 			s.enqueueMany(3)
@@ -300,7 +300,7 @@ var readerLaws = []law{
 		s.must(err)
 		same(s, "who has seen them all", []any{f.Missed, len(f.Events)}, []any{int64(0), 6})
 	}},
-	{"who reads while many write passes by nothing", func(s *scene) {
+	{"a reader misses no event while others write", func(s *scene) {
 		s.listen("queued")
 		stores := s.handles()
 		var written atomic.Bool

@@ -10,7 +10,7 @@ import (
 )
 
 var groupLaws = []law{
-	{"a group that is made is open and empty, and says all that it was made of", func(s *scene) {
+	{"a new group is open and empty, and shows everything it was created with", func(s *scene) {
 		parent := s.gather()
 		g := holdfast.Group{
 			Name: "spring campaign", Owner: "acme", Parent: parent, Quorum: 3, ExpireIn: time.Hour,
@@ -29,7 +29,7 @@ var groupLaws = []law{
 		same(s, "group", got, want)
 		same(s, "as it was answered", []any{made.State, made.Generation, made.CreatedAt, made.ExpireAt}, []any{holdfast.GroupOpen, 1, want.CreatedAt, want.ExpireAt})
 	}},
-	{"an id that exists is a conflict, a parent that is sealed too, one that is not there is not found, nonsense is invalid", func(s *scene) {
+	{"an existing id or a sealed parent is a conflict, an unknown parent is not found, invalid input is refused", func(s *scene) {
 		open := s.gather()
 		sealed, _ := s.gathered(1)
 		for _, c := range []struct {
@@ -48,13 +48,13 @@ var groupLaws = []law{
 		s.expectError(s.Store.Seal(s.ctx, holdfast.NewID()), holdfast.ErrNotFound)
 		same(s, "groups", len(s.groups(holdfast.GroupFilter{})), 2)
 	}},
-	{"what the members become is what the group becomes", outcomes},
+	{"the outcome of a group follows from its members", outcomes},
 	{"a sealed group without members is ready", func(s *scene) {
 		group, _ := s.gathered(0)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"a group that is open never settles, and its members run all the same", func(s *scene) {
+	{"an open group never settles, and its members run", func(s *scene) {
 		group := s.gather()
 		members := s.enqueueMany(3, in(group))
 		same(s, "ran", len(s.run()), 3)
@@ -71,7 +71,7 @@ var groupLaws = []law{
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"a member is live until it has ended for good: through retries, returns and a lost worker", func(s *scene) {
+	{"a member is live until it has ended: through retries, releases and a lost worker", func(s *scene) {
 		group, members := s.gathered(1)
 		s.settle(retries(s.claimOne(), 0))
 		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, time.Minute))
@@ -103,7 +103,7 @@ var groupLaws = []law{
 		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
-	{"the event of an outcome says how many of how many", func(s *scene) {
+	{"the event of an outcome has the number of members", func(s *scene) {
 		group, members := s.gathered(5, func(g *holdfast.Group) { g.Owner = "acme" })
 		s.run(members[0], members[3])
 		e := s.events("group/" + group.String())[0]
@@ -119,13 +119,13 @@ var groupLaws = []law{
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
 	}},
-	{"a member that somebody cancels counts as cancelled", func(s *scene) {
+	{"a member that is cancelled counts as cancelled", func(s *scene) {
 		group, members := s.gathered(2)
 		s.cancel(members[0])
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Cancelled: 1})
 	}},
-	{"a group is listed by state, owner, name and parent, newest first, page by page", func(s *scene) {
+	{"groups are listed by state, owner, name and parent, newest first, page by page", func(s *scene) {
 		var all []holdfast.ID
 		for i := range 5 {
 			all = append([]holdfast.ID{s.gather(func(g *holdfast.Group) { g.Name, g.Owner = fmt.Sprint("g", i), []string{"acme", "zeta"}[i%2] })}, all...)

@@ -10,7 +10,7 @@ import (
 
 // How members come into a group, and how none comes any more.
 var memberLaws = []law{
-	{"a sealed group takes no member by any way, and nothing of the call is written", func(s *scene) {
+	{"a sealed group takes no member on any insert path, and nothing of the call is written", func(s *scene) {
 		sealed, _ := s.gathered(1)
 		settled, _ := s.gathered(0)
 		s.conclude()
@@ -23,7 +23,7 @@ var memberLaws = []law{
 		}
 		s.expectJobs(1)
 	}},
-	{"a group that does not exist takes no member by any way", func(s *scene) {
+	{"a group that does not exist takes no member on any insert path", func(s *scene) {
 		for name, enqueue := range s.ways() {
 			if err := enqueue(holdfast.NewID()); !errors.Is(err, holdfast.ErrNotFound) {
 				s.Errorf("%s: got %v, want not found", name, err)
@@ -31,7 +31,7 @@ var memberLaws = []law{
 		}
 		s.expectJobs(0)
 	}},
-	{"an open group takes members by every way", func(s *scene) {
+	{"an open group takes members on every insert path", func(s *scene) {
 		group := s.gather()
 		for name, enqueue := range s.ways() {
 			if err := enqueue(group); err != nil {
@@ -42,7 +42,7 @@ var memberLaws = []law{
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: total, Queued: total - 1, Waiting: 1})
 		same(s, "all are members", len(s.jobs(holdfast.Filter{Limit: 200})), total)
 	}},
-	{"a draft that meets a twin makes no member; under one idempotency key another group is another draft", func(s *scene) {
+	{"a draft that matches an existing job adds no member; under one idempotency key another group is another draft", func(s *scene) {
 		twin := s.enqueue(unique("k"), func(d *holdfast.Draft) { d.IdempotencyKey = "once" })
 		group := s.gather()
 		receipt := s.enqueueAll(holdfast.Draft{Kind: "mail", UniqueKey: "k", Group: group})[0]
@@ -51,7 +51,7 @@ var memberLaws = []law{
 		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Queue: "default", UniqueKey: "k", IdempotencyKey: "once", Group: group}})
 		s.expectConflict(err, twin)
 	}},
-	{"a call that is repeated under its idempotency key is answered with its member, though the group was sealed or settled since", func(s *scene) {
+	{"a call repeated under its idempotency key returns its member, even if the group was sealed or settled since", func(s *scene) {
 		group := s.gather()
 		once := holdfast.Draft{Kind: "mail", IdempotencyKey: "once", Group: group}
 		member := s.enqueueAll(once)[0].ID
@@ -91,7 +91,7 @@ var memberLaws = []law{
 			s.expectGroup(g.ID, holdfast.GroupPartial, 1)
 		}
 	}},
-	{"members that are added in a transaction that is rolled back are none", func(s *scene) {
+	{"members added in a transaction that is rolled back do not exist", func(s *scene) {
 		group := s.gather()
 		tx, end := s.Begin()
 		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: group}})
@@ -115,7 +115,7 @@ var memberLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 2)
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
-	{"two hundred members that end at once in several processes settle their group once", func(s *scene) {
+	{"two hundred members that end concurrently in several processes settle their group once", func(s *scene) {
 		group, _ := s.gathered(200, follows("", "report"), quorum(100))
 		s.endTogether(20, 10)
 		s.conclude()
@@ -123,7 +123,7 @@ var memberLaws = []law{
 		same(s, "story", s.tale(group), []line{{"holdfast", "ready", 1}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
-	{"a seal that races the last members: they are members, or they are refused and leave nothing", func(s *scene) {
+	{"when a seal races the last members, they are members or are refused and leave nothing", func(s *scene) {
 		stores := s.handles()
 		for range 10 {
 			group, taken := s.gather(), &tally{}

@@ -80,7 +80,7 @@ func (s *scene) race(want int) (all []holdfast.Lease) {
 }
 
 var limitLaws = []law{
-	{"at most so many are in workers' hands at once, however many ask", func(s *scene) {
+	{"no more jobs than a limit are processing at once, however many workers claim", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}, {Owner: "acme"}, {Dependency: "gateway"}} {
 			s.Wipe()
 			s.enqueueMany(9, func(d *holdfast.Draft) { d.Owner, d.Dependency = "acme", "gateway" })
@@ -90,7 +90,7 @@ var limitLaws = []law{
 			s.expectClaims(1, 0)
 		}
 	}},
-	{"a settlement makes room under a limit, whatever it says", func(s *scene) {
+	{"a settlement frees a place under a limit, whatever its result", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 3})
 		l := s.expectClaims(3)
@@ -99,7 +99,7 @@ var limitLaws = []law{
 		s.settle(hands(l[0], holdfast.ChargeInterrupt, time.Hour))
 		s.expectClaims(1, 0)
 	}},
-	{"a limit counts what was in workers' hands before it was placed, and what a request to stop has not ended yet", func(s *scene) {
+	{"a limit counts jobs that were processing before it was placed, and those with a cancel request that have not ended", func(s *scene) {
 		s.enqueueMany(6)
 		l := s.claim(3)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
@@ -110,7 +110,7 @@ var limitLaws = []law{
 		s.settle(completes(l[1]))
 		s.expectClaims(1)
 	}},
-	{"a lost worker's jobs count until they are reclaimed: no counter can leak", func(s *scene) {
+	{"a lost worker's jobs count until they are reclaimed, and not afterwards", func(s *scene) {
 		s.enqueueMany(6)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 2})
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "dead", Limit: 5, Start: 1})), 2)
@@ -132,7 +132,7 @@ var limitLaws = []law{
 			s.expectClaims(0)
 		}
 	}},
-	{"a limit for a pattern is each name's own", func(s *scene) {
+	{"a limit on a pattern applies to each name separately", func(s *scene) {
 		for _, owner := range []string{"eu.a", "eu.b", "us.c"} {
 			s.enqueueMany(4, owned(owner))
 		}
@@ -165,7 +165,7 @@ var limitLaws = []law{
 		s.pause(holdfast.Hold{Dependency: "gateway", AtMost: 5})
 		s.expectClaims(5, 0)
 	}},
-	{"several limits on one job must all let it through", func(s *scene) {
+	{"all limits on a job must let it through", func(s *scene) {
 		s.enqueueMany(5, owned("acme"))
 		s.enqueueMany(5, owned("zeta"))
 		s.pause(holdfast.Hold{Owner: "acme", AtMost: 1})
@@ -176,7 +176,7 @@ var limitLaws = []law{
 		}
 		same(s, "claimed", got, map[string]int{"acme": 1, "zeta": 3})
 	}},
-	{"a limited line gives its first jobs, and a full one hides no other", func(s *scene) {
+	{"a limited line gives its first jobs, and a full one does not hide others", func(s *scene) {
 		urgent := s.enqueueMany(5, func(d *holdfast.Draft) { d.Kind, d.Priority = "pdf", -1 })
 		plain := s.enqueueMany(3)
 		s.pause(holdfast.Hold{Kind: "pdf", AtMost: 2})
@@ -185,7 +185,7 @@ var limitLaws = []law{
 		s.settle(completes(leases[0]))
 		same(s, "next", ids(s.claim(50)), []holdfast.ID{urgent[2], plain[2]})
 	}},
-	{"a dozen who claim at once over three handles never exceed a limit", func(s *scene) {
+	{"twelve concurrent claims over three handles never exceed a limit", func(s *scene) {
 		s.enqueueMany(60)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 5})
 		for range 5 {
@@ -222,7 +222,7 @@ var limitLaws = []law{
 }
 
 var bucketLaws = []law{
-	{"a bucket gives no more than its tokens", func(s *scene) {
+	{"a rate limit gives no more jobs than it has tokens", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(bucket(0, 5, 3))
 		l := s.expectClaims(3, 0)
@@ -230,7 +230,7 @@ var bucketLaws = []law{
 		s.settle(completes(l[0]), hands(l[1], holdfast.ChargeInterrupt, 0))
 		s.expectClaims(0)
 	}},
-	{"a bucket refills by the clock, up to its burst", func(s *scene) {
+	{"a rate limit refills by the clock, up to its burst", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(bucket(0.5, 3, 1))
 		s.expectClaims(1, 0)
@@ -243,7 +243,7 @@ var bucketLaws = []law{
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
-	{"asking in vain, again and again, takes nothing from a bucket that refills slowly", func(s *scene) {
+	{"claims that find nothing take no tokens from a rate limit that refills slowly", func(s *scene) {
 		s.enqueueMany(2)
 		s.pause(bucket(0.1, 1, 0))
 		for range 9 {
@@ -253,7 +253,7 @@ var bucketLaws = []law{
 		s.Advance(time.Second)
 		s.expectClaims(1, 0)
 	}},
-	{"a bucket keeps its level when it is placed again, within the new burst", func(s *scene) {
+	{"a rate limit keeps its level when it is placed again, within the new burst", func(s *scene) {
 		s.pause(bucket(1, 10, 4))
 		s.Advance(2 * time.Second)
 		s.pause(bucket(0, 20, 20))
@@ -264,7 +264,7 @@ var bucketLaws = []law{
 		s.pause(bucket(0, 3, 2))
 		s.expectLevel(2)
 	}},
-	{"a bucket takes deposits up to its burst, and one that is not there takes none", func(s *scene) {
+	{"a rate limit takes deposits up to its burst, and one that does not exist takes none", func(s *scene) {
 		s.enqueueMany(9)
 		s.deposit(bucket(0, 3, 0), 2)
 		same(s, "holds", len(s.holds()), 0)
@@ -278,7 +278,7 @@ var bucketLaws = []law{
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
-	{"a bucket for retries charges retries only", func(s *scene) {
+	{"a rate limit on retries charges retries only", func(s *scene) {
 		s.enqueueMany(3)
 		for _, l := range s.claim(3) {
 			s.settle(retries(l, 0))
@@ -290,7 +290,7 @@ var bucketLaws = []law{
 		s.expectClaims(5, 0)
 		s.expectLevel(0)
 	}},
-	{"a bucket and a limit on the same jobs must both let them through, and what the limit keeps back costs no token", func(s *scene) {
+	{"a rate limit and a limit on the same jobs must both let them through, and jobs held by the limit cost no tokens", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
 		hold := bucket(0, 5, 5)
@@ -300,7 +300,7 @@ var bucketLaws = []law{
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
-	{"a hold may limit both how many and how fast", func(s *scene) {
+	{"a hold may limit both the number and the rate", func(s *scene) {
 		s.enqueueMany(9)
 		hold := bucket(0, 5, 3)
 		hold.AtMost = 2
@@ -309,7 +309,7 @@ var bucketLaws = []law{
 		s.settle(completes(l[0]), completes(l[1]))
 		s.expectClaims(1, 0)
 	}},
-	{"a dozen who claim at once over three handles get no more than a bucket has", func(s *scene) {
+	{"twelve concurrent claims over three handles get no more jobs than a rate limit has tokens", func(s *scene) {
 		s.enqueueMany(60)
 		s.pause(bucket(0, 10, 7))
 		s.race(7)

@@ -43,7 +43,7 @@ func fair(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease)
 }
 
 var poisonLaws = []law{
-	{"a row that cannot be read fails alone, and the others flow (river PR#1324, #1380)", func(s *scene) {
+	{"a row that cannot be read fails alone, and the others are claimed (river PR#1324, #1380)", func(s *scene) {
 		tried := 0
 		for _, c := range corruptions {
 			s.Wipe()
@@ -75,7 +75,7 @@ var poisonLaws = []law{
 			s.Fatalf("only %d corruptions could be tried: the law proves nothing", tried)
 		}
 	}},
-	{"arguments beyond all bounds are handed out as corrupt, without the weight", func(s *scene) {
+	{"arguments above the limit are returned as corrupt, without their content", func(s *scene) {
 		id := s.enqueue()
 		if !s.corrupt("job.args", id, `"`+strings.Repeat("x", 10<<20)+`"`) {
 			s.Fatal("the database refused a long text: choose another corruption")
@@ -85,7 +85,7 @@ var poisonLaws = []law{
 		s.settle(fails(lease, "UNREADABLE_JOB"))
 		s.expectState(id, holdfast.Failed)
 	}},
-	{"a job without a kind is handed out as corrupt and can be failed", func(s *scene) {
+	{"a job without a kind is returned as corrupt and can be failed", func(s *scene) {
 		id := s.enqueue()
 		if !s.corrupt("job.kind", id, "") {
 			s.Fatal("the database refused an empty kind: choose another corruption")
@@ -95,7 +95,7 @@ var poisonLaws = []law{
 		s.settle(fails(lease, "UNREADABLE_JOB"))
 		s.expectState(id, holdfast.Failed)
 	}},
-	{"one poisoned row does not stop the recovery of the others (asynq#1140)", func(s *scene) {
+	{"one damaged row does not stop the reclaim of the others (asynq#1140)", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		leases := s.claim(3)
 		for _, c := range corruptions {
@@ -113,7 +113,7 @@ var poisonLaws = []law{
 		}
 		same(s, "claimed again", len(s.claim(10)), 2)
 	}},
-	{"one poisoned row does not stop promotion nor expiry (oban#1416, pg-boss PR#536)", func(s *scene) {
+	{"one damaged row does not stop promotion or expiry (oban#1416, pg-boss PR#536)", func(s *scene) {
 		var waiting []holdfast.ID
 		for range 3 {
 			waiting = append(waiting, s.enqueue(at(time.Second), expiresIn(time.Hour)))
@@ -126,7 +126,7 @@ var poisonLaws = []law{
 		good, bad := fair(s.expire())
 		same(s, "expired", []int{len(good), len(bad)}, []int{2, 1})
 	}},
-	{"a place whose job is gone stops nobody and is named by the audit (faktory#417)", func(s *scene) {
+	{"a ready row without its job blocks no other, and the integrity check names it (faktory#417)", func(s *scene) {
 		gone := s.enqueue()
 		lost := s.startFirst()
 		if !s.corrupt("job", gone, "") || !s.corrupt("job", lost.ID, "") {
@@ -144,7 +144,7 @@ var poisonLaws = []law{
 		}
 		s.expectFinding(gone)
 	}},
-	{"a store with broken rows opens all the same (faktory#417)", func(s *scene) {
+	{"a store with damaged rows can be opened (faktory#417)", func(s *scene) {
 		for _, c := range corruptions {
 			s.corrupt(c.column, s.enqueue(), c.value)
 		}
@@ -153,7 +153,7 @@ var poisonLaws = []law{
 		s.must(err)
 		same(s, "state", job.State, holdfast.Processing)
 	}},
-	{"a job whose facts are gone when it is settled does not hurt the others in the call (river PR#1383)", func(s *scene) {
+	{"a job whose facts are missing when it is settled does not affect the others in the call (river PR#1383)", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		leases := s.claim(3)
 		if !s.corrupt("job", leases[1].ID, "") {
@@ -164,7 +164,7 @@ var poisonLaws = []law{
 		s.must(answers[2])
 		s.expectState(leases[2].ID, holdfast.Complete)
 	}},
-	{"the audit names a row that was corrupted by hand", func(s *scene) {
+	{"the integrity check names a row that was damaged", func(s *scene) {
 		id := s.enqueue()
 		s.expectHealthy()
 		if !s.corrupt("ready", id, "") {
@@ -172,7 +172,7 @@ var poisonLaws = []law{
 		}
 		s.expectFinding(id)
 	}},
-	{"the audit sees a unique key that its holder has lost, and a token that went backwards", func(s *scene) {
+	{"the integrity check finds a missing unique key, and a token that decreased", func(s *scene) {
 		holder := s.enqueue(unique("k"), at(time.Hour))
 		if !s.corrupt("unique", holder, "") {
 			s.Fatal("the row could not be removed")
@@ -185,7 +185,7 @@ var poisonLaws = []law{
 		}
 		s.expectFinding(lease.ID)
 	}},
-	{"the audit sees what waits for a keeper for too long", func(s *scene) {
+	{"the integrity check finds work that the duties have left for too long", func(s *scene) {
 		s.broken = true
 		lease := s.start()
 		waiting := s.enqueue(at(time.Second))

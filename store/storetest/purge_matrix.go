@@ -88,7 +88,7 @@ func (d *deceased) matches(r holdfast.Retain) bool {
 }
 
 var matrixLaws = []law{
-	{"a rule purges what it names and what is old enough, and nothing else: by state, kind, owner, code and outcome", func(s *scene) {
+	{"a rule purges matching jobs that are old enough, and no others: by state, kind, owner, code and outcome", func(s *scene) {
 		for _, rule := range []holdfast.Retain{
 			{}, {State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Cancelled}, {Kind: "pdf"}, {Owner: "acme"}, {Code: "FLAKY"},
 			{Group: holdfast.GroupReady}, {Group: holdfast.GroupPartial}, {Group: holdfast.GroupFailed}, {Group: holdfast.GroupExpired},
@@ -150,7 +150,7 @@ func (s *scene) buried(all []deceased, rule holdfast.Retain) (left []deceased) {
 
 // What is forgotten by age alone.
 var forgetLaws = []law{
-	{"tombstones are forgotten by age, the oldest first; their counts remain, and the job is not found any more", func(s *scene) {
+	{"tombstones are deleted by age, the oldest first; their counts remain, and the job is not found afterwards", func(s *scene) {
 		var dead []holdfast.ID
 		for range 3 {
 			dead = append(dead, s.fail().ID)
@@ -168,7 +168,7 @@ var forgetLaws = []law{
 		s.expectPurged(dead[2], "all")
 		same(s, "counts", s.purgeCounts(), map[string]int{"all mail failed BROKEN": 3})
 	}},
-	{"tallies are forgotten by age; the error group and its count remain", func(s *scene) {
+	{"counts of failures by time are deleted by age; the error group and its total remain", func(s *scene) {
 		s.flake("v1")
 		s.Advance(24 * time.Hour)
 		s.flake("v2")
@@ -178,7 +178,7 @@ var forgetLaws = []law{
 		g := s.errorGroup(flaky)
 		same(s, "error group", []any{g.Failures, g.Versions}, []any{2, []string{"v2"}})
 	}},
-	{"the feed is not forgotten beyond what groups have followed", func(s *scene) {
+	{"the feed is not deleted beyond what groups have followed", func(s *scene) {
 		group, _ := s.gathered(1)
 		s.settle(completes(s.claimOne()))
 		s.must(sequenceOn(s, s.Store))
@@ -188,7 +188,7 @@ var forgetLaws = []law{
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"a shelf that is not there is refused", func(s *scene) {
+	{"an unknown shelf is refused", func(s *scene) {
 		_, err := s.Store.Forget(s.ctx, "attic", time.Hour, 10)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},

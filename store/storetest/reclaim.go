@@ -7,7 +7,7 @@ import (
 )
 
 var reclaimLaws = []law{
-	{"a lost worker's started job is handed over under a new token, naming the worker", func(s *scene) {
+	{"a lost worker's started job is reclaimed with a new token, and names the worker", func(s *scene) {
 		lease := s.start()
 		s.Advance(shortLease - time.Microsecond)
 		same(s, "reclaimed early", len(s.reclaim()), 0)
@@ -21,7 +21,7 @@ var reclaimLaws = []law{
 			s.Fatal("the batch was not replaced")
 		}
 	}},
-	{"a crash is a crash of the lost worker: counted once, and no failure (asynq#1015, faktory#409, solid_queue#422, bullmq#651)", func(s *scene) {
+	{"a crash is recorded for the lost worker: counted once, and not as a failure (asynq#1015, faktory#409, solid_queue#422, bullmq#651)", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
@@ -34,7 +34,7 @@ var reclaimLaws = []law{
 			Charge: holdfast.ChargeCrash, DueAt: job.AsOf.Add(time.Minute), Why: e.Why, Limit: 3, Count: 1,
 		}})
 	}},
-	{"a job its worker never started goes back for free, with one interrupt", func(s *scene) {
+	{"a job that its worker never started is returned at no cost, with one interrupt", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(time.Minute)
@@ -48,7 +48,7 @@ var reclaimLaws = []law{
 		}})
 		same(s, "claimed", s.claimOne().ID, job.ID)
 	}},
-	{"a keeper that dies too is reclaimed again: the first worker stays named and nothing is counted twice", func(s *scene) {
+	{"a reclaimed job can be reclaimed again: the first worker stays named and nothing is counted twice", func(s *scene) {
 		lease := s.start()
 		s.Advance(time.Minute)
 		s.reclaim()
@@ -60,7 +60,7 @@ var reclaimLaws = []law{
 		s.expectCounts(lease.ID, [5]int{3, 0, 1, 0, 1})
 		same(s, "attempts", len(s.history(lease.ID).Attempts), 1)
 	}},
-	{"the first keeper, come back, has lost its batch", func(s *scene) {
+	{"the first process that reclaimed a batch has lost it after the second reclaim", func(s *scene) {
 		s.start()
 		s.Advance(time.Minute)
 		first := s.reclaim()[0]
@@ -69,7 +69,7 @@ var reclaimLaws = []law{
 		s.expectError(s.trySettle(hands(first, holdfast.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
 		s.settle(hands(second, holdfast.ChargeCrash, 0))
 	}},
-	{"only what has expired is reclaimed, whole batches, and live ones are left alone", func(s *scene) {
+	{"only expired batches are reclaimed, as a whole, and others are left alone", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		dead := s.claim(2)
 		s.Advance(20 * time.Second)
@@ -83,7 +83,7 @@ var reclaimLaws = []law{
 			same(s, "dead", s.job(l.ID).Worker, "keeper")
 		}
 	}},
-	{"a reclaim stops after its limit of started jobs, oldest first, and the next goes on", func(s *scene) {
+	{"a reclaim stops at its limit of started jobs, oldest first, and the next one continues", func(s *scene) {
 		for range 3 {
 			s.enqueueAll(draft(), draft())
 		}
@@ -100,7 +100,7 @@ var reclaimLaws = []law{
 		}
 		same(s, "left", len(s.reclaim()), 0)
 	}},
-	{"a heap of unstarted jobs before them does not keep started ones from being reclaimed (river PR#1318)", func(s *scene) {
+	{"many jobs that never started do not keep started ones from being reclaimed (river PR#1318)", func(s *scene) {
 		for range 20 {
 			s.enqueue()
 			s.claimAs(holdfast.Claim{Worker: "idle", Limit: 1})
@@ -112,7 +112,7 @@ var reclaimLaws = []law{
 		s.must(err)
 		same(s, "reclaimed", ids(got), []holdfast.ID{last.ID})
 	}},
-	{"no processing job is without a lease that ends (asynq#1144): everything claimed comes back in time", func(s *scene) {
+	{"every processing job has a lease that expires (asynq#1144): all claimed jobs can be reclaimed", func(s *scene) {
 		for range 5 {
 			s.enqueue()
 		}
@@ -128,14 +128,14 @@ var reclaimLaws = []law{
 		}
 		same(s, "claimable", len(s.claim(10)), 5)
 	}},
-	{"a crashed job with a delay does not stand in the way of the others (graphile PR#313)", func(s *scene) {
+	{"a crashed job with a delay does not block others (graphile PR#313)", func(s *scene) {
 		s.start()
 		good := s.enqueue()
 		s.Advance(time.Minute)
 		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, time.Second))
 		same(s, "first", s.claimOne().ID, good)
 	}},
-	{"a request to stop outlives the worker: the job ends cancelled, started or not (river PR#1397)", func(s *scene) {
+	{"a cancel request outlives the worker: the job ends cancelled, started or not (river PR#1397)", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
 		for _, l := range leases {

@@ -39,7 +39,7 @@ func circuit(version int, body string) holdfast.Record {
 func kept(records ...holdfast.Record) holdfast.Change { return holdfast.Change{Records: records} }
 
 var recordLaws = []law{
-	{"a record is kept to the letter, by room and name, and its version grows by one", func(s *scene) {
+	{"a record is stored exactly, by room and name, and its version grows by one", func(s *scene) {
 		now := s.job(s.enqueue()).AsOf
 		s.keep(kept(circuit(0, `{"b": 1.0,  "a": null}`), holdfast.Record{Room: "breaker", Name: "a", Body: raw(`1`)}, holdfast.Record{Room: "budget", Name: "gateway", Body: raw(`2`)}))
 		s.Advance(time.Second)
@@ -51,7 +51,7 @@ var recordLaws = []law{
 		})
 		same(s, "of no room", len(s.records("nowhere")), 0)
 	}},
-	{"a record that somebody else has changed is a conflict that names it, and nothing of the change is done", func(s *scene) {
+	{"a record that has changed is a conflict that names it, and nothing of the change is applied", func(s *scene) {
 		s.keep(kept(circuit(0, `1`)))
 		s.keep(kept(circuit(1, `2`)))
 		id := s.enqueue()
@@ -70,7 +70,7 @@ var recordLaws = []law{
 		same(s, "records", []any{len(records), records[0].Version, string(records[0].Body)}, []any{1, 2, `2`})
 		same(s, "holds and events", []int{len(s.holds()), len(s.events("breaker/gateway")), len(s.history(id).Events)}, []int{0, 0, 0})
 	}},
-	{"a record is forgotten by its version only, and begins anew", func(s *scene) {
+	{"a record is deleted only with its current version, and starts again at version 1", func(s *scene) {
 		s.keep(kept(circuit(0, `1`)))
 		s.expectError(s.Store.Keep(s.ctx, kept(circuit(7, ""))), holdfast.ErrConflict)
 		s.keep(kept(circuit(1, "")))
@@ -79,7 +79,7 @@ var recordLaws = []law{
 		s.keep(kept(circuit(0, `2`)))
 		same(s, "version", s.records("breaker")[0].Version, 1)
 	}},
-	{"a change does all it says: records, holds placed and lifted, deposits, events", func(s *scene) {
+	{"a change applies all its parts: records, holds placed and lifted, deposits, events", func(s *scene) {
 		id := s.enqueue()
 		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, time.Hour))
 		s.pause(holdfast.Hold{Kind: "pdf", Source: holdfast.SourceBreaker})
@@ -109,7 +109,7 @@ var recordLaws = []law{
 		same(s, "story of the job", s.history(id).Events, []holdfast.Event{{Job: id, At: now, Name: "noted", Actor: "holdfast", Token: 1, Generation: 1}})
 		same(s, "story of the hold: its keeper tells it", len(s.events("hold/dependency/gateway")), 0)
 	}},
-	{"a hold that a change places replaces the one of its source, and is seen by claims of every handle", func(s *scene) {
+	{"a hold placed by a change replaces the one of its source, and applies to claims of every handle", func(s *scene) {
 		s.enqueueMany(2)
 		other := s.Reopen()
 		s.must(other.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "holdfast"}}}))
@@ -121,7 +121,7 @@ var recordLaws = []law{
 		s.expectClaims(1)
 	}},
 	{"an empty change changes nothing", func(s *scene) { s.keep(holdfast.Change{}) }},
-	{"those who keep one record at once lose nothing of each other", func(s *scene) {
+	{"concurrent updates of one record lose nothing", func(s *scene) {
 		s.keep(kept(circuit(0, `0`)))
 		stores := s.handles()
 		together(2, func(i int) {
@@ -138,7 +138,7 @@ var recordLaws = []law{
 		s.must(err)
 		same(s, "what each announced", len(opened), 400)
 	}},
-	{"sixteen who decide the same at once are announced once", func(s *scene) {
+	{"of sixteen concurrent changes with the same decision one is recorded", func(s *scene) {
 		stores, won := s.handles(), &tally{}
 		together(16, func(i int) {
 			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `"open"`)},

@@ -62,7 +62,7 @@ func (s *scene) expectRefusal(got error, kind error, text string, args ...any) {
 }
 
 var refusalLaws = []law{
-	{"what is not there is refused in the same words everywhere", func(s *scene) {
+	{"unknown things are refused with the same text everywhere", func(s *scene) {
 		id := holdfast.NewID()
 		i := by(id)
 		i.Reason = "gone"
@@ -86,7 +86,7 @@ var refusalLaws = []law{
 		}
 		s.expectRefusal(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved, Actor: "ada"}), holdfast.ErrNotFound, sayNoErrorGroup, "none")
 	}},
-	{"an intervention without an actor, and a discard without a reason, are refused before anything is looked at", func(s *scene) {
+	{"an intervention without an actor, and a discard without a reason, are refused before anything is read", func(s *scene) {
 		id := s.fail().ID
 		nobody := holdfast.Intervention{Job: id, Group: id, Reason: "why"}
 		_, retry := s.Store.Retry(s.ctx, nobody)
@@ -102,7 +102,7 @@ var refusalLaws = []law{
 		i.Reason = ""
 		s.expectRefusal(s.Store.Discard(s.ctx, i), holdfast.ErrInvalid, sayNoReason)
 	}},
-	{"a job that cannot be retried says why", func(s *scene) {
+	{"the refusal of a retry says why", func(s *scene) {
 		retry := func(id holdfast.ID) error { _, err := s.Store.Retry(s.ctx, by(id)); return err }
 		queued := s.enqueue(at(time.Hour))
 		s.expectRefusal(retry(queued), holdfast.ErrConflict, sayQueued, queued)
@@ -118,7 +118,7 @@ var refusalLaws = []law{
 		s.expectRefusal(retry(first), holdfast.ErrConflict, sayKeyHeld, second, first)
 		s.expectConflict(retry(first), second)
 	}},
-	{"a job that cannot be cancelled, discarded, redriven or edited says why", func(s *scene) {
+	{"the refusal of a cancel, discard, redrive or edit says why", func(s *scene) {
 		why := func(id holdfast.ID) holdfast.Intervention { i := by(id); i.Reason = "not needed"; return i }
 		redrive := func(id holdfast.ID) error {
 			answers, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
@@ -140,7 +140,7 @@ var refusalLaws = []law{
 		s.expectRefusal(s.Store.Discard(s.ctx, why(dead)), holdfast.ErrConflict, sayDiscarded, dead)
 		s.expectRefusal(redrive(dead), holdfast.ErrConflict, sayNoLetter, dead)
 	}},
-	{"a draft that stands against what is there says against what", func(s *scene) {
+	{"a draft that conflicts with an existing job is refused, and the error names it", func(s *scene) {
 		enqueue := func(d holdfast.Draft) error { _, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{d}); return err }
 		id := s.enqueue(func(d *holdfast.Draft) { d.IdempotencyKey = "once" })
 		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", IdempotencyKey: "once"}), holdfast.ErrConflict, sayKeyUsed, "once", id)
@@ -152,7 +152,7 @@ var refusalLaws = []law{
 		s.must(s.Store.Seal(s.ctx, group))
 		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group}), holdfast.ErrConflict, saySealed, group)
 	}},
-	{"a group that cannot be retried or cancelled says why", func(s *scene) {
+	{"the refusal to retry or cancel a group says why", func(s *scene) {
 		group := s.gather()
 		of := holdfast.Intervention{Group: group, Actor: "ada"}
 		retry := func() error { _, err := s.Store.RetryGroup(s.ctx, of); return err }
@@ -167,7 +167,7 @@ var refusalLaws = []law{
 		s.conclude()
 		s.expectRefusal(s.Store.CancelGroup(s.ctx, of), holdfast.ErrConflict, sayGroupSettled, group, "failed")
 	}},
-	{"a worker that has lost its lease is told so, and a record that has changed is refused", func(s *scene) {
+	{"a worker that has lost its lease gets ErrLeaseLost, and a record that has changed is refused", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		late := s.trySettle(fails(lease, "BROKEN"))[0]
@@ -178,7 +178,7 @@ var refusalLaws = []law{
 		stale := holdfast.Change{Records: []holdfast.Record{{Room: "breaker", Name: "a", Version: 7, Body: json.RawMessage(`1`)}}}
 		s.expectRefusal(s.Store.Keep(s.ctx, stale), holdfast.ErrConflict, sayRecord, "breaker", "a")
 	}},
-	{"the story of an error group says why it regressed or is open again", func(s *scene) {
+	{"the event of an error group that regressed or reopened says why", func(s *scene) {
 		broken := func(version string) {
 			e := fails(s.start(), "BROKEN")
 			e.Failure.Fingerprint, e.Version = "print", version

@@ -45,7 +45,7 @@ var releaseLaws = []law{
 		s.settle(completes(s.claimOne()))
 		same(s, "last failure of the complete job", s.job(lease.ID).LastFailure == nil, true)
 	}},
-	{"a job that is released over and over keeps a bounded story, which says how many", func(s *scene) {
+	{"a job that is released again and again keeps a bounded history, with a count", func(s *scene) {
 		lease := s.start()
 		first := lease
 		var ended []time.Time
@@ -76,7 +76,7 @@ var releaseLaws = []law{
 		same(s, "the second run", attempts[keptReleases+1].Repeats, 1)
 		s.expectCounts(first.ID, [5]int{keptReleases + 33, 1, 0, keptReleases + 32, 1})
 	}},
-	{"a release said twice is applied once, also when a later attempt stands for it", func(s *scene) {
+	{"a repeated release is applied once, also when it was merged with a later attempt", func(s *scene) {
 		lease := s.start()
 		for range keptReleases + 1 {
 			s.settle(throttles(lease, 0))

@@ -12,7 +12,7 @@ import (
 const longestRun = 16
 
 var runLaws = []law{
-	{"where many kinds wait, each is taken in its own order, and a job is overtaken by no more than a run of each other kind", func(s *scene) {
+	{"with many kinds ready, each is claimed in its own order, and a job is overtaken by at most a run of each other kind", func(s *scene) {
 		const kinds, each = 40, 30
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		order := s.drainInClaimsOf(25, kinds*each)
@@ -33,13 +33,13 @@ var runLaws = []law{
 			}
 		}
 	}},
-	{"where many kinds wait, urgent jobs come first, but for the claim in sixteen that shares", func(s *scene) {
+	{"with many kinds ready, urgent jobs come first, except in the one claim of sixteen that shares evenly", func(s *scene) {
 		const kinds, each, limit = 40, 10, 25
 		s.enqueueAll(ofKinds(kinds, each, 5)...)
 		s.enqueueAll(ofKinds(kinds, each, -5)...)
 		s.claimUrgent(limit, kinds*each)
 	}},
-	{"where many kinds wait, an urgent job and one that was given back are claimed within seconds", func(s *scene) {
+	{"with many kinds ready, an urgent job and a released one are claimed within seconds", func(s *scene) {
 		const kinds, each = 40, 30
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		first := s.claim(25)
@@ -61,7 +61,7 @@ var runLaws = []law{
 			s.settle(holdfast.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete})
 		}
 	}},
-	{"where many kinds wait, a hold on one of them is obeyed by the next claim", func(s *scene) {
+	{"with many kinds ready, the next claim obeys a hold on one of them", func(s *scene) {
 		const kinds, each = 40, 30
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		s.claim(25)

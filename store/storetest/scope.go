@@ -65,7 +65,7 @@ func ofKind(kind string) func(*holdfast.Draft) {
 }
 
 var scopeLaws = []law{
-	{"a claim takes only the kinds it names, whatever way it takes; the others are not touched", func(s *scene) {
+	{"a claim takes only the kinds it names, in every way of claiming; the others are not touched", func(s *scene) {
 		for _, w := range ways {
 			other := w.begin(s)
 			pdf := w.fill(s, 40, ofKind("pdf"))
@@ -105,7 +105,7 @@ var scopeLaws = []law{
 		s.must(err)
 		same(s, "claimed", ids(leases), append(want, newly))
 	}},
-	{"a claim that names neither queues nor kinds is refused, and says what to name", func(s *scene) {
+	{"a claim that names neither queues nor kinds is refused, and the error says what to name", func(s *scene) {
 		s.enqueue()
 		_, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Limit: 1, Lease: shortLease})
 		s.expectError(err, holdfast.ErrInvalid)
@@ -114,7 +114,7 @@ var scopeLaws = []law{
 		s.expectError(err, holdfast.ErrInvalid)
 		same(s, "claimed", len(s.claim(5)), 1)
 	}},
-	{"a claim takes no more of an owner than it has slots for, whatever way it takes", func(s *scene) {
+	{"a claim takes no more jobs of an owner than its slots, in every way of claiming", func(s *scene) {
 		for _, w := range ways {
 			if w.name == "retries" { // its jobs are claimed to get there
 				continue
@@ -135,7 +135,7 @@ var scopeLaws = []law{
 			same(s, w.name+": claimed when all slots are taken", len(other.claimAs(c)), 0)
 		}
 	}},
-	{"slots of an owner hold over the lanes of a claim together", func(s *scene) {
+	{"the slots of an owner apply to all lanes of a claim together", func(s *scene) {
 		s.enqueueMany(5, owned("acme"))
 		s.enqueueMany(5, owned("acme"), ofKind("pdf"))
 		s.enqueueMany(5, owned("acme"), func(d *holdfast.Draft) { d.Queue = "slow" })
@@ -144,7 +144,7 @@ var scopeLaws = []law{
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 30, Queues: []string{"default", "slow"}, OwnerSlots: 4})
 		same(s, "shares", byOwner(leases), map[string]int{"acme": 4})
 	}},
-	{"new work of any queue wakes a worker that names none", func(s *scene) {
+	{"new work in any queue wakes a worker that names no queue", func(s *scene) {
 		queue := "fresh-" + holdfast.NewID().String()
 		put := func() { s.enqueue(func(d *holdfast.Draft) { d.Queue = queue }) }
 		woken := make(chan holdfast.Wake, 1)

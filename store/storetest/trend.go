@@ -60,7 +60,7 @@ func sum(trends []holdfast.Trend) map[string][4]int {
 }
 
 var trendLaws = []law{
-	{"every outcome of an attempt is counted once, in its queue; what was handed back for free is not", func(s *scene) {
+	{"every outcome of an attempt is counted once, in its queue; a released attempt is not", func(s *scene) {
 		step := s.beginStep()
 		crashes := func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeCrash, 900*time.Hour) }
 		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, crashes, returns, stops, completes, again, completes} {
@@ -72,7 +72,7 @@ var trendLaws = []law{
 			{Step: step, Queue: "", Complete: 1}, {Step: step, Queue: "ads", Failed: 1}, {Step: step, Queue: "mails", Complete: 3, Failed: 1, Retried: 3, Cancelled: 1},
 		})
 	}},
-	{"an attempt that a request to cancel overruled was cancelled, whatever it said", func(s *scene) {
+	{"an attempt overruled by a cancel request counts as cancelled, whatever it reported", func(s *scene) {
 		step := s.beginStep()
 		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, returns} {
 			lease := s.start()
@@ -82,7 +82,7 @@ var trendLaws = []law{
 		}
 		same(s, "trends", s.trends(time.Hour, 0), []holdfast.Trend{{Step: step, Queue: "default", Cancelled: 4}})
 	}},
-	{"an attempt that lost its worker is counted when it is settled in other hands, and what never started is not", func(s *scene) {
+	{"an attempt that lost its worker is counted when it is settled after the reclaim, and one that never started is not", func(s *scene) {
 		s.enqueueMany(3)
 		leases, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 2, Lease: shortLease})
 		s.must(err)
@@ -96,14 +96,14 @@ var trendLaws = []law{
 		s.settle(inQueue("default", hands(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", poison))
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {0, 1, 1, 0}})
 	}},
-	{"jobs that end without an attempt are no trend", func(s *scene) {
+	{"jobs that end without an attempt are not counted in trends", func(s *scene) {
 		s.cancel(s.enqueue())
 		dead := s.fail()
 		s.retry(dead.ID)
 		s.cancel(dead.ID)
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"": {0, 1, 0, 0}})
 	}},
-	{"a settlement that is repeated counts once, also within a call; one that is late or makes no sense never", func(s *scene) {
+	{"a repeated settlement counts once, also within a call; a late or invalid one never", func(s *scene) {
 		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, stops} {
 			e := s.trial("default", say)
 			s.settle(e, e)
@@ -120,7 +120,7 @@ var trendLaws = []law{
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {3, 2, 2, 2}})
 	}},
-	{"attempts are counted in the minute in which they are settled, and told in longer steps as well", func(s *scene) {
+	{"attempts are counted in the minute in which they are settled, and can be read in longer steps", func(s *scene) {
 		start := s.beginStep()
 		minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 		for n, wait := range []time.Duration{0, time.Minute - time.Microsecond, time.Microsecond, 2 * time.Minute, 4 * time.Minute} {
@@ -140,7 +140,7 @@ var trendLaws = []law{
 			same(s, fmt.Sprint("trends in steps of ", c.step), s.trends(time.Hour, c.step), c.want)
 		}
 	}},
-	{"steps are counted from 1970, and one that lies partly within the time is told whole", func(s *scene) {
+	{"steps are counted from 1970, and one that lies partly in the requested time is returned whole", func(s *scene) {
 		start := s.beginStep()
 		s.trial("default", completes)
 		s.Advance(20 * time.Minute)
@@ -163,7 +163,7 @@ var trendLaws = []law{
 		s.Advance(8*24*time.Hour - time.Minute)
 		same(s, "after a week", sum(s.trends(8*24*time.Hour, time.Minute)), map[string][4]int{"default": {1, 0, 0, 0}})
 	}},
-	{"what is settled together is counted together, over many queues", func(s *scene) {
+	{"settlements of one call are counted together, over many queues", func(s *scene) {
 		s.enqueueMany(90)
 		var all []holdfast.Settlement
 		for i, l := range s.claim(90) {
@@ -177,7 +177,7 @@ var trendLaws = []law{
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), want)
 	}},
-	{"what is settled at once from everywhere adds up, and blocks nobody", func(s *scene) {
+	{"concurrent settlements add up, and do not block each other", func(s *scene) {
 		const crowd, each = 24, 10
 		s.enqueueMany(crowd * each)
 		leases, stores := s.claim(crowd*each), s.handles()
@@ -210,20 +210,20 @@ var trendLaws = []law{
 		}
 		same(s, "complete", total, crowd*each)
 	}},
-	{"a queue that cannot be stored is cleaned, and hinders no settlement", func(s *scene) {
+	{"a queue name that cannot be stored is cleaned, and no settlement fails", func(s *scene) {
 		for _, queue := range []string{"a\x00b", "a\xffb", "ab", strings.Repeat("x", 10_000)} {
 			s.trial(queue, completes)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"ab": {2, 0, 0, 0}, "a\uFFFDb": {1, 0, 0, 0}, "": {1, 0, 0, 0}})
 	}},
-	{"trends are told of a week and a day, and the question must make sense", func(s *scene) {
+	{"trends cover up to eight days, and an invalid query is refused", func(s *scene) {
 		for _, bad := range [][2]time.Duration{{0, time.Minute}, {-time.Hour, time.Minute}, {8*24*time.Hour + 1, time.Hour}, {time.Hour, -time.Minute}, {time.Hour, 9 * 24 * time.Hour}} {
 			_, err := s.Store.Trends(s.ctx, bad[0], bad[1])
 			s.expectError(err, holdfast.ErrInvalid)
 		}
 		same(s, "trends", len(s.trends(8*24*time.Hour, time.Minute)), 0)
 	}},
-	{"trends are forgotten by age with the tallies of error groups, the oldest first", func(s *scene) {
+	{"trends are deleted by age with the counts of error groups, the oldest first", func(s *scene) {
 		s.beginStep()
 		for n := range 6 {
 			s.trial(fmt.Sprint("q", n), completes)

@@ -12,7 +12,7 @@ func expiresIn(d time.Duration) func(*holdfast.Draft) {
 }
 
 var keepLaws = []law{
-	{"promotion takes what is due, oldest due first, up to its limit", func(s *scene) {
+	{"promotion takes due jobs, oldest due time first, up to its limit", func(s *scene) {
 		c, a, b := s.enqueue(at(3*time.Second)), s.enqueue(at(time.Second)), s.enqueue(at(2*time.Second))
 		s.enqueue(at(time.Hour))
 		s.Advance(10 * time.Second)
@@ -23,7 +23,7 @@ var keepLaws = []law{
 		}
 		same(s, "order", order, []holdfast.ID{a, b, c})
 	}},
-	{"promotion keeps every count and the time the job was due", func(s *scene) {
+	{"promotion keeps every counter and the due time", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, time.Minute))
 		due := s.job(lease.ID).DueAt
@@ -32,8 +32,8 @@ var keepLaws = []law{
 		same(s, "due", s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1}).DueAt, due)
 		same(s, "token", s.claimOne().Token, 2)
 	}},
-	{"promotion of nothing is nothing", func(s *scene) { same(s, "promoted", s.promote(10), 0) }},
-	{"a job that could not start in time is handed out to be failed, and is never run late", func(s *scene) {
+	{"promotion without due jobs returns 0", func(s *scene) { same(s, "promoted", s.promote(10), 0) }},
+	{"an expired job is returned to be failed, and is never run late", func(s *scene) {
 		id := s.enqueue(expiresIn(time.Minute))
 		s.Advance(time.Minute - time.Microsecond)
 		same(s, "expired early", len(s.expire()), 0)
@@ -49,7 +49,7 @@ var keepLaws = []law{
 		same(s, "job", []any{job.State, job.LastFailure.Code, job.StartedAt.IsZero()}, []any{holdfast.Failed, "JOB_EXPIRED", true})
 		same(s, "expired again", len(s.expire()), 0)
 	}},
-	{"a job that waits for its time or its retry expires too, and so does one that is held", func(s *scene) {
+	{"a job that waits for its due time or its retry expires too, and so does a held one", func(s *scene) {
 		lease := s.start(expiresIn(time.Minute))
 		s.settle(retries(lease, time.Hour))
 		waits := s.enqueue(expiresIn(time.Minute), at(time.Hour))
@@ -63,7 +63,7 @@ var keepLaws = []law{
 			}
 		}
 	}},
-	{"a job that runs or has ended does not expire", func(s *scene) {
+	{"a processing or ended job does not expire", func(s *scene) {
 		done := s.start(expiresIn(time.Minute))
 		s.settle(completes(done))
 		runs := s.start(expiresIn(time.Minute))
@@ -73,7 +73,7 @@ var keepLaws = []law{
 		s.expectState(done.ID, holdfast.Complete)
 		s.settle(completes(runs))
 	}},
-	{"a page full of jobs that run hides no job that has expired (river PR#1318)", func(s *scene) {
+	{"many processing jobs do not hide an expired one (river PR#1318)", func(s *scene) {
 		drafts := make([]holdfast.Draft, 30)
 		for i := range drafts {
 			drafts[i] = draft()
@@ -88,7 +88,7 @@ var keepLaws = []law{
 		same(s, "expired", ids(got), []holdfast.ID{last})
 		same(s, "claimed before", len(leases), 30)
 	}},
-	{"expiry hands out no more than its limit, and the rest next time", func(s *scene) {
+	{"Expire returns at most its limit, and the rest next time", func(s *scene) {
 		for range 5 {
 			s.enqueue(expiresIn(time.Second))
 		}
@@ -104,7 +104,7 @@ var keepLaws = []law{
 		}
 		same(s, "expired", total, 5)
 	}},
-	{"a keeper that dies with an expired job in hand costs the job nothing but an interrupt", func(s *scene) {
+	{"if the process that expires a job is lost, the job is only released", func(s *scene) {
 		id := s.enqueue(expiresIn(time.Second))
 		s.Advance(time.Minute)
 		s.expire()
@@ -113,7 +113,7 @@ var keepLaws = []law{
 		s.expectCounts(id, [5]int{2, 0, 0, 1, 1})
 		same(s, "expired again", ids(s.expire()), []holdfast.ID{id})
 	}},
-	{"a job whose expiry has passed is not retried manually, wherever it stands", func(s *scene) {
+	{"a job past its expiry is not retried manually, wherever it is", func(s *scene) {
 		lease := s.start(expiresIn(time.Minute))
 		s.settle(retries(lease, time.Hour))
 		s.Advance(time.Minute)
@@ -126,7 +126,7 @@ var keepLaws = []law{
 		s.refused(lease.ID)
 		s.expectState(lease.ID, holdfast.Failed)
 	}},
-	{"an expired job that was asked to stop, and whose keeper died, is no early start", func(s *scene) {
+	{"an expired job with a cancel request whose claimer was lost does not start", func(s *scene) {
 		lease := s.start(expiresIn(time.Minute))
 		s.settle(retries(lease, time.Hour))
 		s.Advance(time.Minute)
@@ -135,7 +135,7 @@ var keepLaws = []law{
 		s.Advance(shortLease)
 		same(s, "handed over", len(s.reclaim()), 1)
 	}},
-	{"a worker that reports is seen until it said, and one that leaves is gone at once", func(s *scene) {
+	{"a worker is listed until the time it gave, and one that leaves is removed at once", func(s *scene) {
 		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, Codes: "c1", Policy: 2, Misses: "line 3: a word it does not know", For: time.Minute}
 		s.must(s.Store.Present(s.ctx, p))
 		now := s.job(s.enqueue()).AsOf
@@ -153,7 +153,7 @@ var keepLaws = []law{
 		s.must(err)
 		same(s, "workers", workers, []holdfast.Presence{})
 	}},
-	{"a worker that went silent is believed gone after the time it gave", func(s *scene) {
+	{"a worker that stops reporting is removed after the time it gave", func(s *scene) {
 		s.must(s.Store.Present(s.ctx, holdfast.Presence{Worker: "w1", For: time.Minute}))
 		s.Advance(time.Minute + time.Second)
 		workers, err := s.Store.Workers(s.ctx)

@@ -51,7 +51,7 @@ func (s *scene) told(subject string) (lines []string) {
 }
 
 var errorGroupLaws = []law{
-	{"failures of one fingerprint are one group, with where and when they were seen", func(s *scene) {
+	{"failures with one fingerprint are one error group, with where and when they occurred", func(s *scene) {
 		first := s.job(s.enqueue(at(time.Hour))).AsOf
 		e := retries(s.start(), 24*time.Hour)
 		e.Version, e.Failure.Detail, e.Failure.Dependency = "v2", "dial: no answer", "gateway"
@@ -71,7 +71,7 @@ var errorGroupLaws = []law{
 		same(s, "after nine days", []any{g.Failures, g.LastWeek, len(g.Kinds)}, []any{2, 0, 0})
 		s.promote(10)
 	}},
-	{"every failed attempt counts, crashes and the last one too; what is handed back or has no fingerprint does not", func(s *scene) {
+	{"every failed attempt counts, including crashes and the last one; a released attempt or one without fingerprint does not", func(s *scene) {
 		lease := s.start()
 		for _, change := range []func(*holdfast.Settlement){
 			func(*holdfast.Settlement) {},
@@ -90,7 +90,7 @@ var errorGroupLaws = []law{
 		}
 		same(s, "failures", s.errorGroup(flaky).Failures, 3)
 	}},
-	{"a late result counts for nothing", func(s *scene) {
+	{"a late settlement does not count", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
 		s.settle(completes(s.reclaim()[0]))
@@ -112,7 +112,7 @@ var errorGroupLaws = []law{
 		same(s, "failures", []int{s.errorGroup("print-0").Failures, s.errorGroup("print-1").Failures, s.errorGroup("print-2").Failures}, []int{27, 27, 26})
 		same(s, "kinds", s.errorGroup("print-1").Kinds, []string{"mail", "pdf"})
 	}},
-	{"failures that are settled at once from everywhere add up, and block nobody", func(s *scene) {
+	{"failures that are settled concurrently add up, and do not block each other", func(s *scene) {
 		s.enqueueMany(96)
 		leases, stores := s.claim(96), s.handles()
 		together(12, func(i int) {
@@ -136,7 +136,7 @@ var errorGroupLaws = []law{
 			same(s, "failures", s.errorGroup(fmt.Sprint("print-", k)).Failures, 12)
 		}
 	}},
-	{"what was resolved and happens again has regressed, and says so once", func(s *scene) {
+	{"a resolved error group that fails again has regressed, with one event", func(s *scene) {
 		s.flake("")
 		s.triage(holdfast.Triage{Status: holdfast.Resolved, Reason: "fixed"})
 		g := s.expectStatus(holdfast.Resolved)
@@ -146,7 +146,7 @@ var errorGroupLaws = []law{
 		same(s, "failures", s.expectStatus(holdfast.Regressed).Failures, 3)
 		same(s, "story", s.told("error/"+flaky), []string{"ada resolved", "holdfast regressed"})
 	}},
-	{"what was resolved in a version has regressed only when that version fails", func(s *scene) {
+	{"an error group resolved in a version regresses only when that version fails", func(s *scene) {
 		s.flake("v1")
 		s.triage(holdfast.Triage{Status: holdfast.Resolved, Version: "v2"})
 		s.flake("v1")
@@ -155,7 +155,7 @@ var errorGroupLaws = []law{
 		s.flake("v2")
 		s.expectStatus(holdfast.Regressed)
 	}},
-	{"what is ignored until a count is open again with the failure that reaches it", func(s *scene) {
+	{"an error group ignored until a count reopens with the failure that reaches it", func(s *scene) {
 		s.flake("")
 		s.triage(holdfast.Triage{Status: holdfast.Ignored, Count: 2})
 		same(s, "until", s.expectStatus(holdfast.Ignored).UntilCount, 3)
@@ -166,7 +166,7 @@ var errorGroupLaws = []law{
 		s.flake("")
 		same(s, "story", s.told("error/"+flaky), []string{"ada ignored", "holdfast open again"})
 	}},
-	{"what is ignored for a time is open after it, and its story says so with the first failure then", func(s *scene) {
+	{"an error group ignored for a time is open afterwards, and the first failure after it records the event", func(s *scene) {
 		s.flake("")
 		s.triage(holdfast.Triage{Status: holdfast.Ignored, For: time.Hour})
 		s.Advance(time.Hour - time.Microsecond)
@@ -180,7 +180,7 @@ var errorGroupLaws = []law{
 		s.expectStatus(holdfast.Open)
 		same(s, "story", s.told("error/"+flaky), []string{"ada ignored", "holdfast open again"})
 	}},
-	{"what is ignored for good stays ignored, and what somebody looks after stays so", func(s *scene) {
+	{"an error group that is ignored for good or acknowledged stays so", func(s *scene) {
 		s.flake("")
 		for _, status := range []holdfast.Status{holdfast.Ignored, holdfast.Acknowledged, holdfast.Open} {
 			s.triage(holdfast.Triage{Status: status})
@@ -188,7 +188,7 @@ var errorGroupLaws = []law{
 			s.expectStatus(status)
 		}
 	}},
-	{"a note is kept in the story and changes nothing else", func(s *scene) {
+	{"a note is recorded as an event and changes nothing else", func(s *scene) {
 		s.flake("")
 		s.triage(holdfast.Triage{Status: holdfast.Acknowledged, Reason: "mine"})
 		before := s.errorGroup(flaky)
@@ -197,7 +197,7 @@ var errorGroupLaws = []law{
 		same(s, "story", s.told("error/"+flaky), []string{"ada acknowledged", "ada note"})
 		same(s, "note", s.events("error/" + flaky)[0].Reason, "it is the proxy again")
 	}},
-	{"a triage of a group that is not there is not found, and one that makes no sense is refused", func(s *scene) {
+	{"triage of an unknown error group is not found, and invalid triage is refused", func(s *scene) {
 		s.expectError(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "never seen", Status: holdfast.Open, Actor: "ada"}), holdfast.ErrNotFound)
 		s.flake("")
 		for _, bad := range []holdfast.Triage{{Status: holdfast.Open}, {Status: holdfast.Regressed, Actor: "ada"}, {Actor: "ada"}, {Status: holdfast.Open, Count: 1, Actor: "ada"}} {
@@ -206,7 +206,7 @@ var errorGroupLaws = []law{
 		}
 		same(s, "story", len(s.events("error/"+flaky)), 0)
 	}},
-	{"error groups are listed last seen first, page by page, by what is asked for", func(s *scene) {
+	{"error groups are listed by filter, last seen first, page by page", func(s *scene) {
 		for i := range 7 {
 			s.Advance(time.Second)
 			e := fails(s.start(func(d *holdfast.Draft) { d.Kind = []string{"mail", "pdf"}[i%2] }), fmt.Sprint("CODE", i))
@@ -261,7 +261,7 @@ func (s *scene) expectBreach(want ...holdfast.ID) {
 }
 
 var deadlineLaws = []law{
-	{"a next attempt that did not start in time is a breach, told once in its story, and fails nothing", func(s *scene) {
+	{"a next attempt that did not start in time is a breach, recorded as one event, and nothing fails", func(s *scene) {
 		lease := s.promises(time.Minute, time.Hour)
 		by := s.job(lease.ID).AsOf.Add(time.Minute)
 		s.Advance(time.Minute - time.Microsecond)
@@ -274,7 +274,7 @@ var deadlineLaws = []law{
 		same(s, "events", s.history(lease.ID).Events, []holdfast.Event{{Job: lease.ID, At: job.AsOf, Name: "breach", Actor: "holdfast",
 			Reason: "its next attempt did not start by " + by.Format(time.RFC3339), Token: 1, Generation: 1}})
 	}},
-	{"a promise that was kept, or that the job's end has settled, is no breach", func(s *scene) {
+	{"a start in time, or the end of the job, is no breach", func(s *scene) {
 		s.promises(time.Minute, 0)
 		runs := s.claimOne()
 		ended := s.promises(time.Minute, time.Hour)
@@ -284,7 +284,7 @@ var deadlineLaws = []law{
 		s.settle(completes(runs))
 		s.expectBreach()
 	}},
-	{"a job that started in time and failed again has a new promise, and only that", func(s *scene) {
+	{"a job that started in time and failed again has a new start deadline only", func(s *scene) {
 		s.promises(time.Minute, 0)
 		lease := s.claimOne()
 		e := retries(lease, time.Hour)
@@ -294,13 +294,13 @@ var deadlineLaws = []law{
 		s.expectBreach(lease.ID)
 		same(s, "events", len(s.history(lease.ID).Events), 1)
 	}},
-	{"an attempt that started late is no breach any more if nobody looked before", func(s *scene) {
+	{"an attempt that started late is no breach if Breach did not run before", func(s *scene) {
 		s.promises(time.Minute, 0)
 		s.Advance(time.Hour)
 		s.claimOne()
 		s.expectBreach()
 	}},
-	{"breaches are found no more than the limit at a time, and by one of those who look at once", func(s *scene) {
+	{"Breach returns at most its limit, and concurrent calls find each breach once", func(s *scene) {
 		var all []holdfast.ID
 		for range 12 {
 			all = append(all, s.promises(time.Minute, time.Hour).ID)
@@ -326,7 +326,7 @@ var deadlineLaws = []law{
 			same(s, "events", len(s.history(id).Events), 1)
 		}
 	}},
-	{"what a draft promises its owner is kept with the job", func(s *scene) {
+	{"RetryWithin of a draft is stored with the job", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.RetryWithin, d.Dependency = 90*time.Second, "gateway" })
 		same(s, "job", []any{s.job(id).RetryWithin, s.job(id).Dependency}, []any{90 * time.Second, "gateway"})
 		lease := s.claimOne()
@@ -335,7 +335,7 @@ var deadlineLaws = []law{
 }
 
 var experienceLaws = []law{
-	{"what became of failed attempts adds up, by kind, code and number", func(s *scene) {
+	{"outcomes after failed attempts add up, by kind, code and number", func(s *scene) {
 		attempt := func(l holdfast.Lease, took time.Duration, e holdfast.Settlement) {
 			s.Helper()
 			s.Advance(took)

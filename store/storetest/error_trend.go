@@ -14,7 +14,7 @@ func (s *scene) errorTrends(within, step time.Duration, fingerprints ...string) 
 }
 
 var errorTrendLaws = []law{
-	{"failures are told by step, the oldest first, in the order in which groups were named", func(s *scene) {
+	{"failures are returned by step, oldest first, in the order in which the error groups were named", func(s *scene) {
 		s.beginStep()
 		s.flake("v1")
 		s.flake("v2", func(d *holdfast.Draft) { d.Kind = "pdf" })
@@ -29,14 +29,14 @@ var errorTrendLaws = []law{
 		same(s, "every ten minutes", s.errorTrends(time.Minute, 6*time.Minute, flaky)[0].Failures, []int{1})
 		same(s, "a day", len(s.errorTrends(24*time.Hour, time.Hour, flaky)[0].Failures), 25)
 	}},
-	{"groups that nobody knows have no steps", func(s *scene) {
+	{"unknown error groups have no steps", func(s *scene) {
 		s.fail()
 		same(s, "trends", s.errorTrends(time.Minute, 0, "nobody", "print-BROKEN", "' OR 1=1"), []holdfast.ErrorTrend{
 			{Fingerprint: "nobody"}, {Fingerprint: "print-BROKEN", Failures: []int{1}, Dead: 1, Failed: 1}, {Fingerprint: "' OR 1=1"},
 		})
 		same(s, "of none", s.errorTrends(time.Hour, 0), []holdfast.ErrorTrend{})
 	}},
-	{"they tell what became of the jobs that met them", func(s *scene) {
+	{"error trends count the outcomes of the jobs that failed with them", func(s *scene) {
 		var leases []holdfast.Lease
 		for range 6 {
 			leases = append(leases, s.start())
@@ -56,7 +56,7 @@ var errorTrendLaws = []law{
 		trend := s.errorTrends(time.Hour, 0, "print-BROKEN")[0]
 		same(s, "ends", []int{trend.Dead, trend.Failed}, []int{201, 200})
 	}},
-	{"nonsense is refused", func(s *scene) {
+	{"an invalid query is refused", func(s *scene) {
 		for _, bad := range []struct{ within, step time.Duration }{{0, 0}, {-time.Hour, 0}, {193 * time.Hour, 0}, {time.Hour, 193 * time.Hour}, {time.Hour, -time.Minute}} {
 			_, err := s.Store.ErrorTrends(s.ctx, []string{flaky}, bad.within, bad.step)
 			s.expectError(err, holdfast.ErrInvalid)

@@ -10,7 +10,7 @@ import (
 
 // What comes after an outcome: another generation, the jobs that continue it; and how a group is ended before its time.
 var generationLaws = []law{
-	{"a manual retry of a member opens a settled group again, and a later success ends ready (good_job#1450, sidekiq#6852)", func(s *scene) {
+	{"a manual retry of a member reopens a settled group, and a later success ends ready (good_job#1450, sidekiq#6852)", func(s *scene) {
 		group, members := s.gathered(3)
 		s.run(members[1])
 		s.expectGroup(group, holdfast.GroupPartial, 1)
@@ -22,7 +22,7 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 2)
 		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
 	}},
-	{"a redrive of members opens their group again, once", func(s *scene) {
+	{"a redrive of members reopens their group, once", func(s *scene) {
 		group, members := s.gathered(4)
 		s.run(members[:3]...)
 		s.redrive(step(holdfast.NewID(), members[:3]...))
@@ -31,7 +31,7 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupPartial, 2)
 		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "partial", 2}})
 	}},
-	{"a member that is retried before its group has settled opens no generation, and the group waits for it", func(s *scene) {
+	{"a member that is retried before its group has settled starts no new generation of the group, which waits for it", func(s *scene) {
 		group, members := s.gathered(2)
 		leases := s.claim(2)
 		s.settle(fails(leases[0], "BROKEN"))
@@ -44,7 +44,7 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 1)
 		same(s, "story", s.tale(group), []line{{"holdfast", "ready", 1}})
 	}},
-	{"a member that fails again and again is a generation each time", func(s *scene) {
+	{"every retry of a member that fails again is a new generation of its group", func(s *scene) {
 		group, members := s.gathered(1, follows("", "report"))
 		for generation := range 4 {
 			s.run(members[0])
@@ -56,7 +56,7 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 5)
 		same(s, "lines", len(s.tale(group)), 9)
 	}},
-	{"retrying a group sends round all that failed, with the person's word in its story and theirs", func(s *scene) {
+	{"a manual retry of a group retries all failed members, with events of the group and of each", func(s *scene) {
 		group, members := s.gathered(5)
 		s.run(members[0], members[3], members[4])
 		s.must(s.Store.Discard(s.ctx, by(members[4])))
@@ -75,7 +75,7 @@ var generationLaws = []law{
 		same(s, "ran", len(s.run()), 2)
 		s.expectGroup(group, holdfast.GroupPartial, 2)
 	}},
-	{"a group without anything to retry is a conflict, somebody else's or none is not found, nobody is invalid", func(s *scene) {
+	{"retrying a group without failed members is a conflict, another owner's or no group is not found, no actor is invalid", func(s *scene) {
 		group, members := s.gathered(2, func(g *holdfast.Group) { g.Owner = "acme" })
 		_, err := s.Store.RetryGroup(s.ctx, byGroup(group))
 		s.expectError(err, holdfast.ErrConflict)
@@ -97,7 +97,7 @@ var generationLaws = []law{
 		s.must(err)
 		same(s, "sent round", n, 1)
 	}},
-	{"twenty retries of one group at once open one generation", func(s *scene) {
+	{"twenty concurrent retries of one group start one generation", func(s *scene) {
 		group, members := s.gathered(10)
 		s.run(members...)
 		stores, sent := s.handles(), &tally{}
@@ -115,7 +115,7 @@ var generationLaws = []law{
 		same(s, "ran", len(s.run()), 10)
 		s.expectGroup(group, holdfast.GroupReady, 2)
 	}},
-	{"what continues an outcome is enqueued with it: once, for this outcome, with the group's word and owner", func(s *scene) {
+	{"continuations are enqueued with the outcome: once, for this outcome, with the group's data and owner", func(s *scene) {
 		group, members := s.gathered(2, follows("", "any"), follows(holdfast.GroupReady, "ready"), follows(holdfast.GroupPartial, "partial"),
 			follows(holdfast.GroupCancelled, "cancelled"), func(g *holdfast.Group) { g.Owner = "acme" })
 		s.run(members[0])
@@ -147,7 +147,7 @@ func kinds(leases []holdfast.Lease) (all []string) {
 }
 
 var endingLaws = []law{
-	{"a group that is cancelled has its queued members cancelled, asks those at work, and is cancelled when they have answered", func(s *scene) {
+	{"cancelling a group cancels its queued members, adds cancel requests for the processing ones, and the group is cancelled when they have ended", func(s *scene) {
 		group := s.gather(follows(holdfast.GroupCancelled, "regret"), follows("", "report"))
 		members := s.enqueueMany(5, in(group))
 		leases := s.claim(2)
@@ -167,7 +167,7 @@ var endingLaws = []law{
 		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"regret"})
 		s.expectError(s.Store.CancelGroup(s.ctx, byGroup(group)), holdfast.ErrConflict)
 	}},
-	{"a group that is cancelled with nothing live in it is cancelled, though all its members are complete", func(s *scene) {
+	{"a group that is cancelled without live members is cancelled, even if all its members are complete", func(s *scene) {
 		group := s.gather()
 		s.enqueueMany(2, in(group))
 		s.run()
@@ -175,7 +175,7 @@ var endingLaws = []law{
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupCancelled, 1)
 	}},
-	{"two hundred members of a cancelled group are cancelled, those that wait too", func(s *scene) {
+	{"two hundred members of a cancelled group are cancelled, including those that wait for others", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		s.enqueueMany(150, in(group))
@@ -185,7 +185,7 @@ var endingLaws = []law{
 		same(s, "members", s.expectGroup(group, holdfast.GroupCancelled, 1).Members, holdfast.Members{Total: 201, Cancelled: 201})
 		same(s, "left to claim", len(s.claim(10)), 0)
 	}},
-	{"a failed member that is retried opens a cancelled group again, which ends as its members do", func(s *scene) {
+	{"a retried member reopens a cancelled group, whose new outcome follows from its members", func(s *scene) {
 		group, members := s.gathered(3)
 		lease := s.claimOne()
 		s.settle(fails(lease, "BROKEN"))
@@ -197,7 +197,7 @@ var endingLaws = []law{
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 2).Members, holdfast.Members{Total: 3, Complete: 1, Cancelled: 2})
 	}},
-	{"a group whose time is up is sealed, what is left of it is cancelled, and it has expired", func(s *scene) {
+	{"a group whose time is up is sealed, its remaining members are cancelled, and it ends as expired", func(s *scene) {
 		group := s.gather(func(g *holdfast.Group) { g.ExpireIn = time.Minute }, follows(holdfast.GroupExpired, "late"))
 		s.enqueueMany(3, in(group))
 		lease := s.claimOne()
@@ -216,7 +216,7 @@ var endingLaws = []law{
 		s.conclude()
 		same(s, "last line", s.tale(group)[len(s.tale(group))-1], line{"holdfast", "expired", 1})
 	}},
-	{"a group that has settled in time does not expire, and one that is opened again ends as its members do", func(s *scene) {
+	{"a group that settled in time does not expire, and the outcome of a reopened one follows from its members", func(s *scene) {
 		group, members := s.gathered(1, func(g *holdfast.Group) { g.ExpireAt = s.now().Add(time.Minute) })
 		s.run(members[0])
 		s.Advance(time.Hour)
@@ -228,7 +228,7 @@ var endingLaws = []law{
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 2)
 	}},
-	{"two hundred members that end at once while their group is cancelled: it ends once, and no member is live", func(s *scene) {
+	{"when two hundred members end while their group is cancelled, it ends once and no member is live", func(s *scene) {
 		group, _ := s.gathered(200)
 		together(2, func(i int) {
 			if i == 0 {
