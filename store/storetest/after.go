@@ -15,7 +15,7 @@ var afterLaws = []law{
 		first := s.enqueueMany(2, in(group))
 		next := s.enqueue(in(group), after(first...))
 		s.conclude()
-		s.waits(next)
+		s.expectWaiting(next)
 		sorted := slices.Clone(s.job(next).After)
 		slices.SortFunc(sorted, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
 		same(s, "after", sorted, first)
@@ -24,7 +24,7 @@ var afterLaws = []law{
 		same(s, "claimed", ids(leases), first)
 		s.settle(completes(leases[0]), retries(leases[1], 0))
 		s.conclude()
-		s.waits(next)
+		s.expectWaiting(next)
 		s.settle(completes(s.claimOne()))
 		s.conclude()
 		job := s.expectState(next, holdfast.Queued)
@@ -73,7 +73,7 @@ var afterLaws = []law{
 		s.seal(group)
 		s.cancel(first[0])
 		s.conclude()
-		s.waits(next)
+		s.expectWaiting(next)
 		s.run(first[1])
 		same(s, "ran", s.run(), []holdfast.ID{next})
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 4, Complete: 2, Failed: 1, Cancelled: 1})
@@ -112,7 +112,7 @@ var afterLaws = []law{
 		same(s, "then", ids(leases), []holdfast.ID{b, c})
 		s.settle(completes(leases[0]))
 		s.conclude()
-		s.waits(d)
+		s.expectWaiting(d)
 		s.settle(completes(leases[1]))
 		s.conclude()
 		same(s, "at last", s.run(), []holdfast.ID{d})
@@ -135,7 +135,7 @@ var afterLaws = []law{
 		later := holdfast.NewID()
 		for name, upstream := range map[string]holdfast.ID{"unknown": holdfast.NewID(), "in no group": stranger, "in another group": foreign, "later in the call": later} {
 			drafts := []holdfast.Draft{{Kind: "mail", Group: group}, {Kind: "mail", Group: group, After: []holdfast.ID{mine, upstream}}, {Kind: "mail", ID: later, Group: group}}
-			for way, enqueue := range s.handing(drafts) {
+			for way, enqueue := range s.insertPaths(drafts) {
 				if err := enqueue(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), upstream.String()) {
 					s.Errorf("%s, %s: got %v, want a refusal that names %v", name, way, err, upstream)
 				}
@@ -158,7 +158,7 @@ func (s *scene) chain(group holdfast.ID, n int) []holdfast.ID {
 }
 
 // handing are the ways to hand in these very drafts.
-func (s *scene) handing(drafts []holdfast.Draft) map[string]func() error {
+func (s *scene) insertPaths(drafts []holdfast.Draft) map[string]func() error {
 	return map[string]func() error{
 		"alone":       func() error { _, err := s.Store.Enqueue(s.ctx, slices.Clone(drafts)); return err },
 		"in a change": func() error { return s.Store.Keep(s.ctx, holdfast.Change{Enqueue: slices.Clone(drafts)}) },
@@ -180,7 +180,7 @@ var waitLaws = []law{
 		s.run(chain[0])
 		s.expectGroup(group, holdfast.GroupPartial, 1)
 		same(s, "sent round", s.retryGroup(group), 3)
-		s.waits(chain[1], chain[2])
+		s.expectWaiting(chain[1], chain[2])
 		job := s.expectCounts(chain[2], [5]int{0, 0, 0, 0, 2})
 		same(s, "upstream", job.Upstream, holdfast.ID{})
 		same(s, "aside", s.job(aside).Generation, 1)
@@ -229,12 +229,12 @@ var waitLaws = []law{
 		chain := s.chain(group, 2)
 		waiting := s.enqueue(in(group), after(s.enqueue(in(group), at(time.Hour))))
 		s.run(chain[0])
-		s.refused(chain[1])
-		s.refused(waiting)
+		s.expectRetryRefused(chain[1])
+		s.expectRetryRefused(waiting)
 		s.retry(chain[0])
 		s.run()
 		s.expectState(chain[1], holdfast.Cancelled)
-		s.waits(waiting)
+		s.expectWaiting(waiting)
 	}},
 	{"a waiting member does not start before its own due time", func(s *scene) {
 		group := s.gather()
@@ -265,7 +265,7 @@ var waitLaws = []law{
 			s.Advance(time.Hour)
 		}
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{held})
-		s.waits(next)
+		s.expectWaiting(next)
 	}},
 	{"a waiting member with a held tag stays held when its wait is over", func(s *scene) {
 		group := s.gather()

@@ -59,8 +59,8 @@ var artifactLaws = []law{
 	}},
 	{"artifacts are stored together with the records of their change, or not at all", func(s *scene) {
 		id := s.enqueue()
-		s.keep(kept(circuit(0, `1`)))
-		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `2`)}, Artifacts: []holdfast.Artifact{{Job: id, Name: "a", Ref: "x"}}})
+		s.keep(kept(breakerRecord(0, `1`)))
+		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `2`)}, Artifacts: []holdfast.Artifact{{Job: id, Name: "a", Ref: "x"}}})
 		s.expectError(err, holdfast.ErrConflict)
 		same(s, "artifacts", len(s.artifacts(holdfast.ArtifactFilter{Job: id})), 0)
 	}},

@@ -12,7 +12,7 @@ import (
 const patience = 30 * time.Second
 
 // waken waits on one handle and acts, again and again, until the waiting ends: a wake may come before the waiter listens.
-func (s *scene) waken(on holdfast.Store, act func()) holdfast.Wake {
+func (s *scene) wakeBy(on holdfast.Store, act func()) holdfast.Wake {
 	s.Helper()
 	woken := make(chan holdfast.Wake, 1)
 	go func() {
@@ -37,9 +37,9 @@ func (s *scene) waken(on holdfast.Store, act func()) holdfast.Wake {
 // expectWork insists on a wake for work. One for a request to stop may come first: it may always be a false alarm.
 func (s *scene) expectWork(when string, act func()) {
 	s.Helper()
-	wake := s.waken(s.Store, act)
+	wake := s.wakeBy(s.Store, act)
 	for wake.Cancel && !wake.Work {
-		wake = s.waken(s.Store, act)
+		wake = s.wakeBy(s.Store, act)
 	}
 	if !wake.Work {
 		s.Fatalf("nobody was woken by %s: %+v", when, wake)
@@ -55,7 +55,7 @@ var awaitLaws = []law{
 	}},
 	{"a released job wakes a waiting worker", func(s *scene) {
 		lease := s.start()
-		s.expectWork("a job handed back", func() { s.settle(hands(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
+		s.expectWork("a job handed back", func() { s.settle(releases(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
 	}},
 	{"a manual retry wakes a waiting worker", func(s *scene) {
 		lease := s.fail()
@@ -66,9 +66,9 @@ var awaitLaws = []law{
 		s.expectWork("a resume", func() { s.must(s.Store.Pause(s.ctx, hold)); s.must(s.Store.Resume(s.ctx, hold)) })
 	}},
 	{"a cancel request wakes waiting workers, and is distinguished from work", func(s *scene) {
-		wake := s.waken(s.Store, func() { s.cancel(s.start().ID) })
+		wake := s.wakeBy(s.Store, func() { s.cancel(s.start().ID) })
 		for !wake.Cancel { // work may wake first
-			wake = s.waken(s.Store, func() { s.cancel(s.start().ID) })
+			wake = s.wakeBy(s.Store, func() { s.cancel(s.start().ID) })
 		}
 	}},
 	{"work enqueued through another handle wakes as well", func(s *scene) {

@@ -28,7 +28,7 @@ var chainLaws = []law{
 	{"the integrity check finds an event that was changed in the database", func(s *scene) {
 		for column, value := range map[string]string{"event.actor": "mallory", "event.reason": "nothing to see here", "event.request": "req-0", "event.name": "manual retry", "event.generation": "9"} {
 			s.Wipe()
-			jobs := s.sealed()
+			jobs := s.sealEvents()
 			s.expectHealthy()
 			if !s.corrupt(column, jobs[1], value) {
 				s.Fatalf("the database refused to change %s: choose another", column)
@@ -39,7 +39,7 @@ var chainLaws = []law{
 	{"the integrity check finds a deleted event, wherever it was", func(s *scene) {
 		for i := range 3 {
 			s.Wipe()
-			jobs := s.sealed()
+			jobs := s.sealEvents()
 			if !s.corrupt("event", jobs[i], "") {
 				s.Fatal("the row could not be removed")
 			}
@@ -47,9 +47,9 @@ var chainLaws = []law{
 		}
 	}},
 	{"the oldest events are deleted by age, and the chain is valid from there on", func(s *scene) {
-		old := s.sealed()
+		old := s.sealEvents()
 		s.Advance(25 * time.Hour)
-		young := s.sealed()
+		young := s.sealEvents()
 		s.forget(holdfast.ShelfStory, day, 2, 2)
 		s.expectHealthy()
 		s.forget(holdfast.ShelfStory, day, 100, 0) // so little, so soon after, is not worth a mark
@@ -68,7 +68,7 @@ var chainLaws = []law{
 	}},
 	{"a shortened audit log records how far in a mark, which is itself deleted later", func(s *scene) {
 		for range 3 {
-			s.sealed()
+			s.sealEvents()
 			s.Advance(25 * time.Hour)
 			_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day, 1000)
 			s.must(err)
@@ -96,7 +96,7 @@ var chainLaws = []law{
 		} {
 			s.Wipe()
 			s.must(s.Store.Keep(s.ctx, key))
-			s.sealed()
+			s.sealEvents()
 			if strings.Contains(wipe, "'audit'") {
 				s.Advance(25 * time.Hour)
 				s.forget(holdfast.ShelfStory, day, 3, 3)
@@ -136,7 +136,7 @@ func (s *scene) expectWiped(how string) {
 }
 
 // sealed makes three jobs with a line each, sealed.
-func (s *scene) sealed() []holdfast.ID {
+func (s *scene) sealEvents() []holdfast.ID {
 	s.Helper()
 	dead := s.failAll(3)
 	for _, id := range dead {

@@ -9,12 +9,12 @@ import (
 // Jobs that are enqueued with what was decided.
 var changeLaws = []law{
 	{"jobs of a change are stored together with its records, or not at all", func(s *scene) {
-		s.keep(holdfast.Change{Records: []holdfast.Record{circuit(0, `1`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "pdf", Queue: "slow", Delay: 1}}})
+		s.keep(holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `1`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "pdf", Queue: "slow", Delay: 1}}})
 		s.expectJobs(2)
-		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `2`)}, Enqueue: []holdfast.Draft{draft()}})
+		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `2`)}, Enqueue: []holdfast.Draft{draft()}})
 		s.expectError(err, holdfast.ErrConflict)
 		s.expectJobs(2)
-		err = s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(1, `2`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "two words"}}})
+		err = s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(1, `2`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "two words"}}})
 		s.expectError(err, holdfast.ErrInvalid)
 		s.expectJobs(2)
 		same(s, "record", s.records("breaker")[0].Version, 1)
@@ -25,7 +25,7 @@ var changeLaws = []law{
 		s.keep(holdfast.Change{Enqueue: []holdfast.Draft{once}})
 		other := once
 		other.Kind, other.Args = "pdf", raw(`{"n":2}`)
-		s.keep(holdfast.Change{Records: []holdfast.Record{circuit(0, `1`)}, Enqueue: []holdfast.Draft{once, draft(), other}})
+		s.keep(holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `1`)}, Enqueue: []holdfast.Draft{once, draft(), other}})
 		jobs := s.jobs(holdfast.Filter{})
 		same(s, "jobs, and their kinds", []any{len(jobs), jobs[0].Kind, jobs[1].Kind, len(s.records("breaker"))}, []any{2, "mail", "mail", 1})
 		for _, l := range s.claim(10) {
@@ -56,9 +56,9 @@ var changeLaws = []law{
 		s.expectJobs(1)
 	}},
 	{"sixteen processes that update one record together with the job of its slot create one job", func(s *scene) {
-		stores, won := s.handles(), &tally{}
+		stores, won := s.handles(), &lockedCounts{}
 		together(16, func(i int) {
-			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `1`)}, Enqueue: []holdfast.Draft{{Kind: "mail"}}})
+			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `1`)}, Enqueue: []holdfast.Draft{{Kind: "mail"}}})
 			if err == nil {
 				won.add("won")
 			} else if !errors.Is(err, holdfast.ErrConflict) {

@@ -50,7 +50,7 @@ var claimLaws = []law{
 		e, c, f, a, d, b := put("slow", "pdf", 5), put("default", "mail", 0), put("default", "pdf", 5), put("slow", "mail", -7), put("slow", "pdf", 0), put("default", "mail", -7)
 		want := []holdfast.ID{a, b, c, d, e, f}
 		both := []string{"default", "slow"}
-		s = s.fresh()
+		s = s.reopened()
 		first := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
 		rest := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
 		same(s, "order", append(ids(first), ids(rest)...), want)
@@ -69,7 +69,7 @@ var claimLaws = []law{
 		}
 		s.enqueueAll(crowd...)
 		urgent := s.enqueue(func(d *holdfast.Draft) { d.Kind = "rare" })
-		same(s, "first", s.fresh().claimOne().ID, urgent)
+		same(s, "first", s.reopened().claimOne().ID, urgent)
 	}},
 	{"many held jobs do not hide a job that is not held (river PR#1318)", func(s *scene) {
 		crowd := make([]holdfast.Draft, 200)
@@ -95,7 +95,7 @@ var claimLaws = []law{
 	{"a job that was reclaimed or released counts as started from its next claim on", func(s *scene) {
 		s.start()
 		s.Advance(longAgo)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		again := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
 		same(s, "started", again.StartedAt.IsZero(), false)
 	}},
@@ -103,7 +103,7 @@ var claimLaws = []law{
 		lease := s.start()
 		for token := 1; token <= 4; token++ {
 			same(s, "token", lease.Token, token)
-			s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+			s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 			lease = s.claimOne()
 		}
 		s.settle(fails(lease, "BROKEN"))

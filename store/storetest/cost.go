@@ -58,20 +58,20 @@ const batch = 500
 type path struct {
 	name   string
 	jobs   int
-	before func(*spender) // not counted
-	work   func(*spender)
+	before func(*costWorker) // not counted
+	work   func(*costWorker)
 }
 
 var paths = []path{
-	{"enqueue alone", 1, (*spender).nothing, func(s *spender) { s.enqueue(1) }},
-	{"enqueue one by one", 200, (*spender).nothing, func(s *spender) {
+	{"enqueue alone", 1, (*costWorker).nothing, func(s *costWorker) { s.enqueue(1) }},
+	{"enqueue one by one", 200, (*costWorker).nothing, func(s *costWorker) {
 		for range 200 {
 			s.enqueue(1)
 		}
 	}},
-	{"enqueue in bulk", 2000, (*spender).nothing, func(s *spender) { s.enqueue(2000) }},
-	{"claim and complete", 2000, func(s *spender) { s.enqueue(2000) }, func(s *spender) { s.drain(complete) }},
-	{"fail once and complete", 2000, func(s *spender) { s.enqueue(2000) }, func(s *spender) { s.drain(failOnce) }},
+	{"enqueue in bulk", 2000, (*costWorker).nothing, func(s *costWorker) { s.enqueue(2000) }},
+	{"claim and complete", 2000, func(s *costWorker) { s.enqueue(2000) }, func(s *costWorker) { s.drain(complete) }},
+	{"fail once and complete", 2000, func(s *costWorker) { s.enqueue(2000) }, func(s *costWorker) { s.drain(failOnce) }},
 }
 
 // Costs holds what a job costs on its way through a store against a budget, by the name of the path. No clock is asked, so a
@@ -92,11 +92,11 @@ func Costs(t *testing.T, open func(testing.TB) Meter, budget map[string]Cost) {
 const fewest, most = 3, 8
 
 func (p path) measure(t testing.TB, meter Meter, allowed Cost) (least Cost) {
-	s := &spender{TB: t}
-	s.run(meter, s.nothing, (*spender).remember)
+	s := &costWorker{TB: t}
+	s.run(meter, s.nothing, (*costWorker).prepareLane)
 	for round := range most {
-		s.run(meter, s.learn, p.before)
-		spent := s.run(meter, s.learn, p.work)
+		s.run(meter, s.touchLane, p.before)
+		spent := s.run(meter, s.touchLane, p.work)
 		for _, f := range figures {
 			each := *f.of(&spent) / float64(p.jobs)
 			if into := f.of(&least); round == 0 || each < *into {
@@ -133,33 +133,33 @@ func (p path) judge(t testing.TB, spent, allowed Cost) {
 }
 
 // A spender is the worker and the producer whose costs are taken.
-type spender struct {
+type costWorker struct {
 	testing.TB
 	store holdfast.Store
 }
 
 // run lets work run on a store that the meter opened.
-func (s *spender) run(meter Meter, ready func(), work func(*spender)) Cost {
+func (s *costWorker) run(meter Meter, ready func(), work func(*costWorker)) Cost {
 	hand := func(do func()) func(holdfast.Store) {
 		return func(store holdfast.Store) { s.store = store; do() }
 	}
 	return meter(hand(ready), hand(func() { work(s) }))
 }
 
-func (s *spender) nothing() {}
+func (s *costWorker) nothing() {}
 
 // usual is a draft as most are: two hundred bytes of arguments.
-var usual = holdfast.Draft{Kind: "mail.send", Args: []byte(`{"to":"somebody@example.org","template":"welcome","body":"` + strings.Repeat("x", 140) + `"}`)}
+var typicalDraft = holdfast.Draft{Kind: "mail.send", Args: []byte(`{"to":"somebody@example.org","template":"welcome","body":"` + strings.Repeat("x", 140) + `"}`)}
 
-func (s *spender) enqueue(n int) {
+func (s *costWorker) enqueue(n int) {
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {
-		drafts[i] = usual
+		drafts[i] = typicalDraft
 	}
 	s.put(drafts...)
 }
 
-func (s *spender) put(drafts ...holdfast.Draft) {
+func (s *costWorker) put(drafts ...holdfast.Draft) {
 	s.Helper()
 	if _, err := s.store.Enqueue(context.Background(), drafts); err != nil {
 		s.Fatal(err)
@@ -167,20 +167,20 @@ func (s *spender) put(drafts ...holdfast.Draft) {
 }
 
 // learn enqueues what is there already, under an idempotency key: nothing is written, and the store has learned the lane.
-func (s *spender) learn() {
-	again := usual
+func (s *costWorker) touchLane() {
+	again := typicalDraft
 	again.IdempotencyKey = "once"
 	s.put(again)
 }
 
 // remember enqueues what learn repeats, and takes it out of the way.
-func (s *spender) remember() {
-	s.learn()
+func (s *costWorker) prepareLane() {
+	s.touchLane()
 	s.drain(complete)
 }
 
 // drain claims and settles until nothing is left, and one claim has found nothing.
-func (s *spender) drain(settle func(holdfast.Lease) holdfast.Settlement) {
+func (s *costWorker) drain(settle func(holdfast.Lease) holdfast.Settlement) {
 	s.Helper()
 	ctx := context.Background()
 	for {

@@ -11,21 +11,21 @@ import (
 )
 
 // A crowd is many jobs of all sorts, and what the laws ask about them.
-type crowd struct {
+type jobMix struct {
 	*scene
-	dice    *rand.Rand
+	rng     *rand.Rand
 	group   holdfast.ID
 	redrive holdfast.ID
 	taken   map[holdfast.ID]bool // by the redrive
 }
 
 // gatherCrowd makes the same crowd each time: in several queues, lanes and priorities, in every state and in several generations.
-func (s *scene) gatherCrowd() *crowd {
+func (s *scene) makeJobMix() *jobMix {
 	s.Helper()
-	c := &crowd{scene: s, dice: rand.New(rand.NewPCG(8, 16)), group: s.gather(), redrive: holdfast.NewID(), taken: map[holdfast.ID]bool{}}
+	c := &jobMix{scene: s, rng: rand.New(rand.NewPCG(8, 16)), group: s.gather(), redrive: holdfast.NewID(), taken: map[holdfast.ID]bool{}}
 	s.depends("pdf", "printer")
-	c.enqueueCrowd(75)
-	c.settleCrowd()
+	c.enqueueMix(75)
+	c.settleMix()
 	var dead []holdfast.ID
 	for _, job := range s.jobs(holdfast.Filter{DeadLetters: true, Limit: 200}) {
 		dead = append(dead, job.ID)
@@ -36,28 +36,28 @@ func (s *scene) gatherCrowd() *crowd {
 	s.redrive(step(c.redrive, dead[2], dead[3]))
 	c.taken[dead[2]], c.taken[dead[3]] = true, true
 	s.Advance(time.Hour)
-	c.enqueueCrowd(75)
+	c.enqueueMix(75)
 	s.pause(holdfast.Hold{Tag: "red", Source: "person", Actor: "ada", Reason: "because"})
-	c.settleCrowd()
+	c.settleMix()
 	for _, worker := range []string{"w1", "w2"} {
 		s.claimAs(holdfast.Claim{Worker: worker, Queues: []string{"default", "slow"}, Limit: 4, Start: 2})
 	}
 	return c
 }
 
-func (c *crowd) enqueueCrowd(jobs int) {
+func (c *jobMix) enqueueMix(jobs int) {
 	c.Helper()
-	pick := func(words ...string) string { return words[c.dice.IntN(len(words))] }
+	pick := func(words ...string) string { return words[c.rng.IntN(len(words))] }
 	drafts := make([]holdfast.Draft, jobs)
 	for n := range drafts {
 		drafts[n] = holdfast.Draft{
 			Kind: pick("mail", "pdf"), Queue: pick("default", "slow", "rare"), Owner: pick("", "acme", "omni"), Dependency: pick("", "", "gateway"),
-			Priority: int16(c.dice.IntN(3)), Delay: time.Duration(max(0, c.dice.IntN(8)-5)) * 24 * time.Hour,
+			Priority: int16(c.rng.IntN(3)), Delay: time.Duration(max(0, c.rng.IntN(8)-5)) * 24 * time.Hour,
 		}
-		if c.dice.IntN(4) == 0 {
+		if c.rng.IntN(4) == 0 {
 			drafts[n].Tags = []string{pick("red", "blue")}
 		}
-		if c.dice.IntN(4) == 0 {
+		if c.rng.IntN(4) == 0 {
 			drafts[n].Group = c.group
 		}
 	}
@@ -65,19 +65,19 @@ func (c *crowd) enqueueCrowd(jobs int) {
 }
 
 // settleCrowd lets a third of what can be claimed make an attempt, of which each ends otherwise than the one before.
-func (c *crowd) settleCrowd() {
+func (c *jobMix) settleMix() {
 	c.Helper()
 	limit := len(c.jobs(holdfast.Filter{State: holdfast.Queued, Limit: 200})) / 3
 	for n, l := range c.claimAs(holdfast.Claim{Worker: "w1", Queues: []string{"default", "slow"}, Limit: limit, Start: limit}) {
 		c.settle([]holdfast.Settlement{
 			completes(l), fails(l, "BROKEN"), fails(l, "FLAKY"), retries(l, 0), retries(l, 24*time.Hour), ends(l, holdfast.Cancelled),
-			hands(l, holdfast.ChargeCrash, 0), hands(l, holdfast.ChargeInterrupt, 24*time.Hour), fails(l, "BROKEN"),
+			releases(l, holdfast.ChargeCrash, 0), releases(l, holdfast.ChargeInterrupt, 24*time.Hour), fails(l, "BROKEN"),
 		}[n%9])
 	}
 }
 
 // matches says whether a filter means a job, from what the job says of itself.
-func (c *crowd) matches(f holdfast.Filter, j holdfast.Job) bool {
+func (c *jobMix) matches(f holdfast.Filter, j holdfast.Job) bool {
 	failure := holdfast.Failure{}
 	if j.LastFailure != nil {
 		failure = *j.LastFailure
@@ -98,7 +98,7 @@ func (c *crowd) matches(f holdfast.Filter, j holdfast.Job) bool {
 }
 
 // filters are one of each sort alone, and many that were thrown together.
-func (c *crowd) filters() []holdfast.Filter {
+func (c *jobMix) filters() []holdfast.Filter {
 	sorts := []func(*holdfast.Filter){
 		func(f *holdfast.Filter) { f.State = holdfast.Queued }, func(f *holdfast.Filter) { f.State = holdfast.Processing },
 		func(f *holdfast.Filter) { f.State = holdfast.Complete }, func(f *holdfast.Filter) { f.State = holdfast.Failed },
@@ -120,8 +120,8 @@ func (c *crowd) filters() []holdfast.Filter {
 	}
 	for len(all) < cap(all) {
 		var f holdfast.Filter
-		for range 2 + c.dice.IntN(2) {
-			sorts[c.dice.IntN(len(sorts))](&f)
+		for range 2 + c.rng.IntN(2) {
+			sorts[c.rng.IntN(len(sorts))](&f)
 		}
 		all = append(all, f)
 	}
@@ -129,7 +129,7 @@ func (c *crowd) filters() []holdfast.Filter {
 }
 
 // expectFound insists that a filter finds what it means, newest first and each once, however little is looked at at a time, but for the least.
-func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
+func (c *jobMix) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
 	c.Helper()
 	var want []holdfast.ID
 	for _, job := range everything {
@@ -137,8 +137,8 @@ func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least 
 			want = append(want, job.ID)
 		}
 	}
-	for _, look := range []int{0, least + c.dice.IntN(2*least), 10 * least, 10_000} {
-		f.Look, f.Limit = look, 10+c.dice.IntN(20)
+	for _, look := range []int{0, least + c.rng.IntN(2*least), 10 * least, 10_000} {
+		f.Look, f.Limit = look, 10+c.rng.IntN(20)
 		var got []holdfast.ID
 		for _, job := range c.jobs(f) {
 			got = append(got, job.ID)
@@ -149,7 +149,7 @@ func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least 
 		f.Look = look
 		same(c, fmt.Sprintf("count of %+v", f), []int{c.count(f, 10_000), c.count(f, 3)}, []int{len(want), min(3, len(want))})
 	}
-	f.Look = 1 + c.dice.IntN(40)
+	f.Look = 1 + c.rng.IntN(40)
 	if n := c.count(f, 10_000); n > len(want) {
 		c.Fatalf("%d of %d jobs were counted for %+v", n, len(want), f)
 	}
@@ -170,7 +170,7 @@ func (s *scene) depths() []holdfast.Depth {
 }
 
 // numbers are depths without their kinds: of jobs that are due and were not promoted yet a store does not tell them.
-func numbers(depths []holdfast.Depth) []holdfast.Depth {
+func withoutKinds(depths []holdfast.Depth) []holdfast.Depth {
 	for i := range depths {
 		depths[i].Kinds = nil
 	}
@@ -217,7 +217,7 @@ func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 
 var countLaws = []law{
 	{"every filter finds and counts the jobs it matches, however few rows are read at a time", func(s *scene) {
-		c := s.gatherCrowd()
+		c := s.makeJobMix()
 		everything := s.jobs(holdfast.Filter{Limit: 200})
 		same(s, "crowd", len(everything), 150)
 		for _, f := range c.filters() {
@@ -226,7 +226,7 @@ var countLaws = []law{
 		c.expectFound(holdfast.Filter{State: holdfast.Failed, Queue: "slow"}, everything, 1)
 	}},
 	{"the same holds with more lanes than a query merges", func(s *scene) {
-		c := s.gatherCrowd()
+		c := s.makeJobMix()
 		drafts := make([]holdfast.Draft, 300)
 		for n := range drafts {
 			drafts[n] = holdfast.Draft{Kind: "mail", Queue: "default", Owner: fmt.Sprintf("owner-%d", n)}
@@ -240,7 +240,7 @@ var countLaws = []law{
 		} {
 			c.expectFound(f, everything, 60)
 		}
-		same(s, "depths", numbers(s.depths()), depthsOf(everything))
+		same(s, "depths", withoutKinds(s.depths()), depthsOf(everything))
 	}},
 	{"the rows that a page reads are bounded: a page may be empty, and its cursor leads on", func(s *scene) {
 		red := s.enqueue(tagged("red"))
@@ -260,8 +260,8 @@ var countLaws = []law{
 	}},
 	{"the depths of each queue agree with its jobs", func(s *scene) {
 		same(s, "of nothing", s.depths(), []holdfast.Depth{})
-		s.gatherCrowd()
-		same(s, "depths", numbers(s.depths()), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
+		s.makeJobMix()
+		same(s, "depths", withoutKinds(s.depths()), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
 	}},
 	{"a job that waits for members of its group has no due time in depths", func(s *scene) {
 		group := s.gather()

@@ -74,7 +74,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	got, err := d.In(tx).Enqueue(d.ctx, slices.Clone(drafts))
 	commit = commit && err == nil
 	if ended := end(commit); ended != nil {
-		refute(t, "the caller's transaction does not end", "%v", ended)
+		failSequence(t, "the caller's transaction does not end", "%v", ended)
 	}
 	matchErr(t, "enqueue in a transaction", err, wantErr)
 	match(t, "receipts of a transaction", got, want)
@@ -84,7 +84,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	}
 	for _, receipt := range got {
 		if r := d.m.jobs[receipt.ID]; r != nil {
-			r.guest = true
+			r.callerTx = true
 		}
 	}
 }
@@ -133,12 +133,12 @@ func (d *driver) claim(t *rapid.T) {
 	got, err := d.Store.Claim(d.ctx, c)
 	matchErr(t, "claim", err, nil)
 	offer := d.m.offer(c)
-	taken, even, wrong := offer.judge(got)
+	taken, even, wrong := offer.check(got)
 	if wrong != "" {
-		refute(t, wrong, "%v", offer)
+		failSequence(t, wrong, "%v", offer)
 	}
 	d.claims.all++
-	d.claims.even += lo(even)
+	d.claims.even += countIf(even)
 	for _, r := range taken {
 		d.m.spend(r)
 	}
@@ -223,7 +223,7 @@ func (d *driver) note(t *rapid.T) {
 }
 
 // verdict draws what became of an attempt.
-func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
+func (d *driver) drawSettlement(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, Why: "drawn"}
 	if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) && r.started && rapid.Bool().Draw(t, "it took all the time") {
 		s.Took = max(0, d.m.now.Sub(d.m.leases[r.batch].claimedAt))
@@ -254,13 +254,13 @@ func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 
 func (d *driver) settle(t *rapid.T) {
 	l := d.heldLease(t)
-	batch := []holdfast.Settlement{d.verdict(t, l)}
+	batch := []holdfast.Settlement{d.drawSettlement(t, l)}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		other := d.anyLease
 		if rapid.Bool().Draw(t, "one that is held") {
 			other = d.heldLease
 		}
-		batch = append(batch, d.verdict(t, other(t)))
+		batch = append(batch, d.drawSettlement(t, other(t)))
 	}
 	switch rapid.IntRange(0, 15).Draw(t, "mischief") {
 	case 13:
@@ -272,7 +272,7 @@ func (d *driver) settle(t *rapid.T) {
 }
 
 // stale settles by the lease of anybody who ever held one, by a forged one, or says the same thing twice.
-func (d *driver) stale(t *rapid.T) {
+func (d *driver) settleStale(t *rapid.T) {
 	l := d.anyLease(t)
 	switch rapid.IntRange(0, 5).Draw(t, "forged") {
 	case 0:
@@ -282,7 +282,7 @@ func (d *driver) stale(t *rapid.T) {
 	case 2:
 		l.ID = holdfast.NewID()
 	}
-	s := d.verdict(t, l)
+	s := d.drawSettlement(t, l)
 	d.settleAll(t, []holdfast.Settlement{s})
 	if rapid.Bool().Draw(t, "twice") {
 		d.settleAll(t, []holdfast.Settlement{s})

@@ -49,12 +49,12 @@ func (d *driver) pause(t *rapid.T) {
 }
 
 // lift draws a hold that is there, if there is one.
-func (d *driver) lift(t *rapid.T) holdfast.Hold {
+func (d *driver) placedHold(t *rapid.T) holdfast.Hold {
 	var all []holdfast.Hold
 	for _, h := range d.m.holds {
 		all = append(all, h.Hold)
 	}
-	slices.SortFunc(all, func(a, b holdfast.Hold) int { return slices.Compare(words(a), words(b)) })
+	slices.SortFunc(all, func(a, b holdfast.Hold) int { return slices.Compare(holdKey(a), holdKey(b)) })
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "any hold") == 7 {
 		return d.hold(t)
 	}
@@ -63,13 +63,13 @@ func (d *driver) lift(t *rapid.T) holdfast.Hold {
 	return h
 }
 
-func words(h holdfast.Hold) []string {
+func holdKey(h holdfast.Hold) []string {
 	name := nameOf(h)
 	return []string{name.scope, name.name, name.source}
 }
 
 func (d *driver) resume(t *rapid.T) {
-	h := d.lift(t)
+	h := d.placedHold(t)
 	matchErr(t, "resume", d.Store.Resume(d.ctx, h), d.m.resume(h))
 }
 
@@ -95,9 +95,9 @@ func (d *driver) keep(t *rapid.T) {
 	case 0:
 		c.Place = []holdfast.Hold{d.hold(t)}
 	case 1:
-		c.Lift = []holdfast.Hold{d.lift(t)}
+		c.Lift = []holdfast.Hold{d.placedHold(t)}
 	case 2:
-		c.Deposits = []holdfast.Deposit{{Hold: d.lift(t), Tokens: pick(t, "tokens", 0.5, 1, 2)}}
+		c.Deposits = []holdfast.Deposit{{Hold: d.placedHold(t), Tokens: pick(t, "tokens", 0.5, 1, 2)}}
 	}
 	if rapid.Bool().Draw(t, "tell") {
 		c.Events = []holdfast.Event{{Subject: "breaker/a", Name: "opened", Actor: "holdfast", Reason: "too many failures"}}
@@ -125,7 +125,7 @@ func (d *driver) redrive(t *rapid.T) {
 }
 
 // round fails a job for good and redrives it, twice if it is claimed again: what random steps alone seldom come to.
-func (d *driver) round(t *rapid.T) {
+func (d *driver) failAndRedrive(t *rapid.T) {
 	l := d.heldLease(t)
 	for range 2 {
 		failed := ends(l, holdfast.Failed)
@@ -157,7 +157,7 @@ func (d *driver) redriveAll(t *rapid.T, id holdfast.ID, jobs []holdfast.ID) {
 	got, err := d.Store.Redrive(d.ctx, step)
 	matchErr(t, "redrive", err, wantErr)
 	if len(got) != len(want) {
-		refute(t, "a redrive is not answered job by job", "%d answers, want %d", len(got), len(want))
+		failSequence(t, "a redrive is not answered job by job", "%d answers, want %d", len(got), len(want))
 	}
 	for i := range want {
 		matchErr(t, "redrive of a job", got[i], want[i])
@@ -172,7 +172,7 @@ func (d *driver) adoptArgs(t *rapid.T, id holdfast.ID) {
 	r := d.m.jobs[id]
 	job, err := d.Store.Job(d.ctx, id)
 	if err != nil || !reflect.DeepEqual(decode(job.Args), decode(r.Args)) {
-		refute(t, "patched arguments differ", "%v: the store has %s, the model %s", err, job.Args, r.Args)
+		failSequence(t, "patched arguments differ", "%v: the store has %s, the model %s", err, job.Args, r.Args)
 	}
 	r.Args = job.Args
 }
@@ -225,6 +225,6 @@ func (d *driver) behind(t *rapid.T) {
 	got, err := d.Store.Behind(d.ctx, h)
 	matchErr(t, "behind", err, nil)
 	if got < least || got > most {
-		refute(t, "a hold stands before another number of jobs", "%+v: the store says %d, the model %d to %d", h, got, least, most)
+		failSequence(t, "a hold stands before another number of jobs", "%+v: the store says %d, the model %d to %d", h, got, least, most)
 	}
 }

@@ -35,7 +35,7 @@ func (d *driver) promote(t *rapid.T) {
 	got, err := d.Store.Promote(d.ctx, 1000)
 	matchErr(t, "promote", err, nil)
 	if got < least || got > most {
-		refute(t, "another number of jobs is promoted", "the store says %d, the model %d to %d", got, least, most)
+		failSequence(t, "another number of jobs is promoted", "the store says %d, the model %d to %d", got, least, most)
 	}
 }
 
@@ -43,7 +43,7 @@ func byID(a, b holdfast.Lease) int { return bytes.Compare(a.ID[:], b.ID[:]) }
 
 func (d *driver) reclaim(t *rapid.T) {
 	c := holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: 30 * time.Second}
-	back, over := d.m.silent()
+	back, over := d.m.expiredMembers()
 	got, err := d.Store.Reclaim(d.ctx, c)
 	matchErr(t, "reclaim", err, nil)
 	slices.SortFunc(got, byID)
@@ -128,7 +128,7 @@ func (d *driver) retry(t *rapid.T) {
 	want, wantErr := d.m.retry(i)
 	matchErr(t, "manual retry", err, wantErr)
 	if aside := len(d.m.where(ready, func(r *record) bool { return r.aside })); err == nil && (got > want || got < want-aside) {
-		refute(t, "another number of jobs is ahead", "the store says %d, the model %d, of which %d may be set aside", got, want, aside)
+		failSequence(t, "another number of jobs is ahead", "the store says %d, the model %d, of which %d may be set aside", got, want, aside)
 	}
 }
 
@@ -146,7 +146,7 @@ func (d *driver) edit(t *rapid.T) {
 			queued = append(queued, id)
 		}
 	}
-	if queued = inTurn(queued); len(queued) > 0 && rapid.IntRange(0, 5).Draw(t, "any job") > 0 {
+	if queued = sortIDs(queued); len(queued) > 0 && rapid.IntRange(0, 5).Draw(t, "any job") > 0 {
 		e.Job = queued[rapid.IntRange(0, len(queued)-1).Draw(t, "job that is queued")]
 		d.touch(e.Job)
 	}
@@ -173,6 +173,6 @@ func (d *driver) edit(t *rapid.T) {
 		d.adoptArgs(t, e.Job)
 	}
 	want := d.m.view(r)
-	want.After, got.After = inTurn(r.after), inTurn(got.After)
+	want.After, got.After = sortIDs(r.after), sortIDs(got.After)
 	match(t, "edited jobs", got, want)
 }

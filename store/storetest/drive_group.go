@@ -21,7 +21,7 @@ func (d *driver) anyGroup(t *rapid.T) holdfast.ID {
 	for id := range d.m.groups {
 		known = append(known, id)
 	}
-	known = inTurn(known)
+	known = sortIDs(known)
 	if n := rapid.IntRange(-1, 15*len(known)).Draw(t, "group"); n >= 0 && len(known) > 0 {
 		return known[n%len(known)]
 	}
@@ -56,7 +56,7 @@ func (d *driver) add(t *rapid.T) {
 			known = append(known, id)
 		}
 	}
-	known = inTurn(known)
+	known = sortIDs(known)
 	drafts := make([]holdfast.Draft, rapid.IntRange(1, 4).Draw(t, "members"))
 	for i := range drafts {
 		m := d.draft(t)
@@ -92,7 +92,7 @@ func (d *driver) seal(t *rapid.T) {
 	matchErr(t, "seal", d.Store.Seal(d.ctx, group), d.m.seal(group))
 }
 
-func (d *driver) wordOnGroup(t *rapid.T) holdfast.Intervention {
+func (d *driver) groupIntervention(t *rapid.T) holdfast.Intervention {
 	i := holdfast.Intervention{Group: d.anyGroup(t), Actor: "ada", Reason: "why not"}
 	switch rapid.IntRange(0, 15).Draw(t, "nonsense") {
 	case 13:
@@ -109,7 +109,7 @@ func (d *driver) wordOnGroup(t *rapid.T) holdfast.Intervention {
 }
 
 func (d *driver) retryGroup(t *rapid.T) {
-	i := d.wordOnGroup(t)
+	i := d.groupIntervention(t)
 	want, wantErr := d.m.retryGroup(i)
 	got, err := d.Store.RetryGroup(d.ctx, i)
 	matchErr(t, "manual retry of a group", err, wantErr)
@@ -119,7 +119,7 @@ func (d *driver) retryGroup(t *rapid.T) {
 }
 
 func (d *driver) cancelGroup(t *rapid.T) {
-	i := d.wordOnGroup(t)
+	i := d.groupIntervention(t)
 	if g := d.m.groups[i.Group]; g != nil && g.ending != "" && !g.State.Settled() {
 		t.Skip("it is ending already")
 	}
@@ -128,7 +128,7 @@ func (d *driver) cancelGroup(t *rapid.T) {
 
 // campaign ends members that are at work and what can be claimed, seals and settles their groups, and sends round what failed: what
 // random steps alone seldom come to.
-func (d *driver) campaign(t *rapid.T) {
+func (d *driver) endGroups(t *rapid.T) {
 	d.claim(t)
 	for _, l := range slices.Clone(d.past) {
 		r := d.m.jobs[l.ID]
@@ -182,20 +182,20 @@ func (d *driver) conclude(t *rapid.T) {
 			break
 		}
 		if rounds > 200 {
-			refute(t, "conclude does not come to rest", "%d rounds", rounds)
+			failSequence(t, "conclude does not come to rest", "%d rounds", rounds)
 		}
 	}
-	d.m.seen = map[holdfast.ID]holdfast.GroupState{}
+	d.m.storeStates = map[holdfast.ID]holdfast.GroupState{}
 	for id := range d.m.groups {
 		g, err := d.Store.Group(d.ctx, id)
 		matchErr(t, "group", err, nil)
-		d.m.seen[id] = g.State
+		d.m.storeStates[id] = g.State
 	}
 	d.m.conclude()
 	for _, r := range held {
 		d.adoptUpstream(t, r)
 	}
-	d.adoptFollowers(t)
+	d.adoptContinuations(t)
 }
 
 // adoptUpstream takes over which of several reasons to cancel a member the store names.
@@ -211,32 +211,32 @@ func (d *driver) adoptUpstream(t *rapid.T, r *record) {
 	case slices.Contains(bad, job.Upstream) && !r.regardless, job.Upstream.IsZero() && g.ending != "":
 		r.Upstream = job.Upstream
 	case job.State == holdfast.Cancelled:
-		refute(t, "a member is cancelled because of another that did not end badly", "%v because of %v, the model says %v", r.ID, job.Upstream, bad)
+		failSequence(t, "a member is cancelled because of another that did not end badly", "%v because of %v, the model says %v", r.ID, job.Upstream, bad)
 	}
 }
 
 // adoptFollowers finds the jobs that continue groups, each once, and takes over their ids.
-func (d *driver) adoptFollowers(t *rapid.T) {
-	if len(d.m.follow) == 0 {
+func (d *driver) adoptContinuations(t *rapid.T) {
+	if len(d.m.continuations) == 0 {
 		return
 	}
 	page, _, err := d.Store.Jobs(d.ctx, holdfast.Filter{Limit: 200})
 	matchErr(t, "jobs", err, nil)
 	slices.SortFunc(page, func(a, b holdfast.Job) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	for _, job := range page {
-		at := slices.IndexFunc(d.m.follow, func(f holdfast.Draft) bool { return f.Kind == job.Kind && string(f.Args) == string(job.Args) })
+		at := slices.IndexFunc(d.m.continuations, func(f holdfast.Draft) bool { return f.Kind == job.Kind && string(f.Args) == string(job.Args) })
 		if at < 0 || d.m.jobs[job.ID] != nil {
 			continue
 		}
-		f := d.m.follow[at]
+		f := d.m.continuations[at]
 		f.ID = job.ID
 		if _, err := d.m.enqueue([]holdfast.Draft{f}); err != nil {
-			refute(t, "the model refuses what continues a group", "%v", err)
+			failSequence(t, "the model refuses what continues a group", "%v", err)
 		}
-		d.m.follow = slices.Delete(d.m.follow, at, at+1)
+		d.m.continuations = slices.Delete(d.m.continuations, at, at+1)
 	}
-	if len(d.m.follow) > 0 {
-		refute(t, "what continues a group is missing", "%+v", d.m.follow)
+	if len(d.m.continuations) > 0 {
+		failSequence(t, "what continues a group is missing", "%+v", d.m.continuations)
 	}
 }
 
@@ -245,7 +245,7 @@ func (d *driver) compareGroups(t *rapid.T) {
 	for id, g := range d.m.groups {
 		got, err := d.Store.Group(d.ctx, id)
 		if err != nil {
-			refute(t, "the store does not show a group", "%v", err)
+			failSequence(t, "the store does not show a group", "%v", err)
 		}
 		want := d.m.show(g)
 		got.Then, want.Then = nil, nil

@@ -117,16 +117,16 @@ var keepLaws = []law{
 		lease := s.start(expiresIn(time.Minute))
 		s.settle(retries(lease, time.Hour))
 		s.Advance(time.Minute)
-		s.refused(lease.ID)
+		s.expectRetryRefused(lease.ID)
 		taken := s.expire()
 		same(s, "expired", len(taken), 1)
 		s.Advance(shortLease)
-		s.refused(lease.ID)
+		s.expectRetryRefused(lease.ID)
 		s.settle(fails(taken[0], "JOB_EXPIRED"))
-		s.refused(lease.ID)
+		s.expectRetryRefused(lease.ID)
 		s.expectState(lease.ID, holdfast.Failed)
 	}},
-	{"an expired job with a cancel request whose claimer was lost does not start", func(s *scene) {
+	{"the integrity check accepts an expired job that has a cancel request and is reclaimed", func(s *scene) {
 		lease := s.start(expiresIn(time.Minute))
 		s.settle(retries(lease, time.Hour))
 		s.Advance(time.Minute)

@@ -8,21 +8,21 @@ import (
 )
 
 // An alteration is what an edit changes.
-type alteration = func(*holdfast.Edit)
+type editOption = func(*holdfast.Edit)
 
-func toQueue(queue string) alteration { return func(e *holdfast.Edit) { e.Queue = &queue } }
+func toQueue(queue string) editOption { return func(e *holdfast.Edit) { e.Queue = &queue } }
 
-func patchBy(patch string) alteration { return func(e *holdfast.Edit) { e.Patch = raw(patch) } }
+func withPatch(patch string) editOption { return func(e *holdfast.Edit) { e.Patch = raw(patch) } }
 
-func replaceArgs(args string) alteration { return func(e *holdfast.Edit) { e.Args = raw(args) } }
+func replaceArgs(args string) editOption { return func(e *holdfast.Edit) { e.Args = raw(args) } }
 
-func dueIn(d time.Duration) alteration { return func(e *holdfast.Edit) { e.Delay = &d } }
+func dueIn(d time.Duration) editOption { return func(e *holdfast.Edit) { e.Delay = &d } }
 
-func retagged(tags ...string) alteration { return func(e *holdfast.Edit) { e.Tags = &tags } }
+func toTags(tags ...string) editOption { return func(e *holdfast.Edit) { e.Tags = &tags } }
 
-func ranked(priority int16) alteration { return func(e *holdfast.Edit) { e.Priority = &priority } }
+func toPriority(priority int16) editOption { return func(e *holdfast.Edit) { e.Priority = &priority } }
 
-func (s *scene) tryEdit(id holdfast.ID, changes ...alteration) (holdfast.Job, error) {
+func (s *scene) tryEdit(id holdfast.ID, changes ...editOption) (holdfast.Job, error) {
 	e := holdfast.Edit{Intervention: by(id)}
 	for _, change := range changes {
 		change(&e)
@@ -31,7 +31,7 @@ func (s *scene) tryEdit(id holdfast.ID, changes ...alteration) (holdfast.Job, er
 }
 
 // edit insists that a job is edited, and that the answer is the job as it is shown.
-func (s *scene) edit(id holdfast.ID, changes ...alteration) holdfast.Job {
+func (s *scene) edit(id holdfast.ID, changes ...editOption) holdfast.Job {
 	s.Helper()
 	job, err := s.tryEdit(id, changes...)
 	s.must(err)
@@ -47,7 +47,7 @@ var editLaws = []law{
 		})
 		want := s.job(id)
 		s.Advance(time.Minute)
-		job := s.edit(id, patchBy(`{"to":"bob","x":null,"new":[1]}`), toQueue("slow"), ranked(-2), retagged("blue", "green"), dueIn(time.Minute),
+		job := s.edit(id, withPatch(`{"to":"bob","x":null,"new":[1]}`), toQueue("slow"), toPriority(-2), toTags("blue", "green"), dueIn(time.Minute),
 			func(e *holdfast.Edit) { e.MaxAttempts, e.Request = new(2), "r-1" })
 		want.Args, want.Queue, want.Priority, want.Tags, want.MaxAttempts = raw(`{"to":"bob","n":1.00,"new":[1]}`), "slow", -2, []string{"blue", "green"}, 2
 		want.AsOf, want.DueAt, want.RunAt = job.AsOf, job.AsOf.Add(time.Minute), job.AsOf.Add(time.Minute)
@@ -68,15 +68,15 @@ var editLaws = []law{
 	{"an edit stores the replaced values exactly, and they can be restored with whole arguments", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Tags = raw(`{"amount":5,"note":null,"to":"ada"}`), []string{"red"} })
 		before := s.job(id)
-		s.edit(id, patchBy(`{"amount":7,"note":"x"}`), toQueue("slow"), ranked(2), retagged(), func(e *holdfast.Edit) { e.MaxAttempts = new(3) })
-		s.edit(id, ranked(2)) // nothing is different
+		s.edit(id, withPatch(`{"amount":7,"note":"x"}`), toQueue("slow"), toPriority(2), toTags(), func(e *holdfast.Edit) { e.MaxAttempts = new(3) })
+		s.edit(id, toPriority(2)) // nothing is different
 		events := s.history(id).Events
 		same(s, "replaced", string(events[0].Was), `{"args":{"amount":5,"note":null,"to":"ada"},"queue":"default","priority":0,"tags":["red"],"max_attempts":0}`)
 		same(s, "replaced by nothing", len(events[1].Was), 0)
 		s.edit(id, func(e *holdfast.Edit) { e.Args = before.Args })
 		same(s, "arguments", string(s.job(id).Args), string(before.Args))
 		same(s, "replaced", string(s.history(id).Events[2].Was), `{"args":{"amount":7,"note":"x","to":"ada"}}`)
-		_, err := s.tryEdit(id, patchBy(`{}`), func(e *holdfast.Edit) { e.Args = raw(`{}`) })
+		_, err := s.tryEdit(id, withPatch(`{}`), func(e *holdfast.Edit) { e.Args = raw(`{}`) })
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 	{"a redrive that patches or moves a job stores the replaced values", func(s *scene) {
@@ -90,10 +90,10 @@ var editLaws = []law{
 	{"a dead letter can be edited, and a later retry runs with the new values", func(s *scene) {
 		id := s.fail(func(d *holdfast.Draft) { d.Args = raw(`{"n": 1.00, "m": 2}`) }).ID
 		want := s.job(id)
-		job := s.edit(id, patchBy(`{"m":3}`), ranked(4), func(e *holdfast.Edit) { e.MaxAttempts = new(9) })
+		job := s.edit(id, withPatch(`{"m":3}`), toPriority(4), func(e *holdfast.Edit) { e.MaxAttempts = new(9) })
 		want.Args, want.Priority, want.MaxAttempts, want.AsOf = raw(`{"n":1.00,"m":3}`), 4, 9, job.AsOf
 		same(s, "job", job, want)
-		for _, change := range []alteration{toQueue("slow"), retagged("red"), dueIn(time.Minute)} {
+		for _, change := range []editOption{toQueue("slow"), toTags("red"), dueIn(time.Minute)} {
 			_, err := s.tryEdit(id, change)
 			s.expectConflict(err, id)
 		}
@@ -111,7 +111,7 @@ var editLaws = []law{
 		s.cancel(states[holdfast.Cancelled])
 		for state, id := range states {
 			before := s.job(id)
-			_, err := s.tryEdit(id, ranked(5))
+			_, err := s.tryEdit(id, toPriority(5))
 			s.expectConflict(err, id)
 			same(s, "it names "+string(state), strings.Contains(err.Error(), string(state)), true)
 			same(s, "job", s.job(id), before)
@@ -122,7 +122,7 @@ var editLaws = []law{
 	}},
 	{"an edit of another owner's job and of no job get the same answer", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
-		owned := func(owner string) alteration { return func(e *holdfast.Edit) { e.Owner = owner } }
+		owned := func(owner string) editOption { return func(e *holdfast.Edit) { e.Owner = owner } }
 		before, unknown := s.job(id), holdfast.NewID()
 		_, foreign := s.tryEdit(id, toQueue("slow"), owned("other"))
 		_, nobody := s.tryEdit(unknown, toQueue("slow"), owned("other"))
@@ -135,9 +135,9 @@ var editLaws = []law{
 	{"an invalid edit is refused and changes nothing", func(s *scene) {
 		id := s.enqueue()
 		before := s.job(id)
-		for _, bad := range []alteration{
-			func(*holdfast.Edit) {}, func(e *holdfast.Edit) { e.Actor, e.Patch = "", raw("1") }, patchBy(`{"a":`), patchBy("\"\xff\""),
-			patchBy(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`), toQueue("two words"), toQueue(""), dueIn(-1), retagged(""),
+		for _, bad := range []editOption{
+			func(*holdfast.Edit) {}, func(e *holdfast.Edit) { e.Actor, e.Patch = "", raw("1") }, withPatch(`{"a":`), withPatch("\"\xff\""),
+			withPatch(`"` + strings.Repeat("x", holdfast.MaxArgs) + `"`), toQueue("two words"), toQueue(""), dueIn(-1), toTags(""),
 			func(e *holdfast.Edit) { e.MaxAttempts = new(-1) }, func(e *holdfast.Edit) { e.Reason, e.Patch = "a\x00b", raw("1") },
 			func(e *holdfast.Edit) { e.Request, e.Patch = strings.Repeat("r", 256), raw("1") },
 		} {
@@ -149,28 +149,28 @@ var editLaws = []law{
 	}},
 	{"patched arguments stay within their limit", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"a":"` + strings.Repeat("x", holdfast.MaxArgs/2) + `"}`) })
-		_, err := s.tryEdit(id, patchBy(`{"b":"`+strings.Repeat("x", holdfast.MaxArgs/2)+`"}`))
+		_, err := s.tryEdit(id, withPatch(`{"b":"`+strings.Repeat("x", holdfast.MaxArgs/2)+`"}`))
 		s.expectConflict(err, id)
 		same(s, "told", len(s.history(id).Events), 0)
-		same(s, "args", string(s.edit(id, patchBy(`null`)).Args), "null")
+		same(s, "args", string(s.edit(id, withPatch(`null`)).Args), "null")
 	}},
 	{"an edit with an outdated digest is refused, and the answer to an edit has the next digest", func(s *scene) {
 		id := s.enqueue()
-		seen := func(digest string) alteration { return func(e *holdfast.Edit) { e.Seen = digest } }
+		seen := func(digest string) editOption { return func(e *holdfast.Edit) { e.Seen = digest } }
 		first := s.job(id).Digest()
 		s.Advance(time.Minute) // time alone changes nothing
-		second := s.edit(id, ranked(1), seen(first)).Digest()
-		_, err := s.tryEdit(id, ranked(2), seen(first))
+		second := s.edit(id, toPriority(1), seen(first)).Digest()
+		_, err := s.tryEdit(id, toPriority(2), seen(first))
 		s.expectConflict(err, id)
-		third := s.edit(id, ranked(2), seen(second)).Digest()
+		third := s.edit(id, toPriority(2), seen(second)).Digest()
 		s.settle(retries(s.claimOne(), time.Hour))
-		_, err = s.tryEdit(id, ranked(3), seen(third))
+		_, err = s.tryEdit(id, toPriority(3), seen(third))
 		s.expectConflict(err, id)
-		same(s, "priority", s.edit(id, ranked(3), seen(s.job(id).Digest())).Priority, int16(3))
+		same(s, "priority", s.edit(id, toPriority(3), seen(s.job(id).Digest())).Priority, int16(3))
 	}},
 	{"a job that moves to another queue is ordered by its id there, and is only there", func(s *scene) {
 		older, moved, younger := s.enqueue(), s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Priority = "slow", 9 }), s.enqueue()
-		s.edit(moved, toQueue("default"), ranked(0))
+		s.edit(moved, toQueue("default"), toPriority(0))
 		same(s, "in the queue it left", len(s.claimAs(holdfast.Claim{Worker: "w1", Limit: 9, Queues: []string{"slow"}})), 0)
 		ahead, err := s.Store.Ahead(s.ctx, moved)
 		s.must(err)
@@ -184,9 +184,9 @@ var editLaws = []law{
 			s.settle(retries(s.claimOne(), 0))
 			s.pause(hold)
 			claim := holdfast.Claim{Worker: "w1", Limit: 9, Start: 9, Queues: []string{"default", "slow"}}
-			s.edit(id, toQueue("slow"), retagged("red"))
+			s.edit(id, toQueue("slow"), toTags("red"))
 			same(s, "claimed behind the hold", len(s.claimAs(claim)), 0)
-			s.edit(id, toQueue("default"), retagged())
+			s.edit(id, toQueue("default"), toTags())
 			same(s, "claimed", ids(s.claimAs(claim)), []holdfast.ID{id})
 		}
 	}},
@@ -195,14 +195,14 @@ var editLaws = []law{
 		s.pause(holdfast.Hold{Tag: "blue"})
 		id := s.enqueue(tagged("red"))
 		s.expectClaims(0)
-		s.edit(id, retagged("blue"))
+		s.edit(id, toTags("blue"))
 		s.expectClaims(0)
 		s.resume(holdfast.Hold{Tag: "red"})
 		s.promote(10)
 		s.expectClaims(0)
-		s.edit(id, patchBy(`1`))
+		s.edit(id, withPatch(`1`))
 		s.expectClaims(0)
-		s.edit(id, retagged("green"))
+		s.edit(id, toTags("green"))
 		same(s, "claimed", ids(s.claim(9)), []holdfast.ID{id})
 	}},
 }

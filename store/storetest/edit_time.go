@@ -51,7 +51,7 @@ var editTimeLaws = []law{
 		s.settle(retries(lease, time.Minute))
 		for _, id := range []holdfast.ID{lease.ID, scheduled, fresh} {
 			before := s.job(id)
-			job := s.edit(id, ranked(1))
+			job := s.edit(id, toPriority(1))
 			same(s, "times", []any{job.DueAt, job.RunAt}, []any{before.DueAt, before.RunAt})
 		}
 		same(s, "ran", s.run(), []holdfast.ID{fresh})
@@ -66,7 +66,7 @@ var editTimeLaws = []law{
 		s.seal(group)
 		job := s.edit(soon, dueIn(0))
 		same(s, "its upstream", []any{job.Waiting, job.After}, []any{true, []holdfast.ID{first}})
-		same(s, "waiting", s.edit(late, dueIn(time.Hour), ranked(-1)).Waiting, true)
+		same(s, "waiting", s.edit(late, dueIn(time.Hour), toPriority(-1)).Waiting, true)
 		same(s, "ran", s.run(), []holdfast.ID{first})
 		same(s, "ran then", s.run(), []holdfast.ID{soon})
 		s.Advance(time.Hour)
@@ -78,7 +78,7 @@ var editTimeLaws = []law{
 		d := draft()
 		d.UniqueKey, d.IdempotencyKey, d.ExpireIn = "k", "once", time.Minute
 		id := s.enqueueAll(d)[0].ID
-		s.edit(id, patchBy(`{"n":1}`), toQueue("slow"), dueIn(time.Hour))
+		s.edit(id, withPatch(`{"n":1}`), toQueue("slow"), dueIn(time.Hour))
 		same(s, "the same draft again", s.enqueueAll(d)[0], holdfast.Receipt{ID: id, Existing: true})
 		same(s, "another with its key", s.enqueue(unique("k")), id)
 		s.Advance(time.Minute)
@@ -89,7 +89,7 @@ var editTimeLaws = []law{
 	{"a worker gets the values of every edit that succeeded, also with concurrent claims", func(s *scene) {
 		const many = 60
 		stores, jobs := s.handles(), s.enqueueMany(many)
-		edited, got := &tally{}, make([][]holdfast.Lease, 4)
+		edited, got := &lockedCounts{}, make([][]holdfast.Lease, 4)
 		together(6, func(i int) {
 			if i < 4 { // they claim
 				for range many / 4 {
@@ -120,9 +120,9 @@ var editTimeLaws = []law{
 }
 
 // expectDelivered insists that every job was handed out once, with all edits that were answered and no others.
-func (s *scene) expectDelivered(leases []holdfast.Lease, edited *tally, many int) {
+func (s *scene) expectDelivered(leases []holdfast.Lease, edited *lockedCounts, many int) {
 	s.Helper()
-	met := &tally{}
+	met := &lockedCounts{}
 	for _, l := range leases {
 		met.add(l.ID.String())
 		args, _ := decode(l.Args).(map[string]any)

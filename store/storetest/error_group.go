@@ -21,7 +21,7 @@ func (s *scene) errorGroup(fingerprint string) holdfast.ErrorGroup {
 }
 
 // flake lets a job of a kind fail once with a version, and takes it out of the way.
-func (s *scene) flake(version string, change ...func(*holdfast.Draft)) {
+func (s *scene) failFlaky(version string, change ...func(*holdfast.Draft)) {
 	s.Helper()
 	e := retries(s.start(change...), 24*time.Hour)
 	e.Version = version
@@ -42,7 +42,7 @@ func (s *scene) expectStatus(want holdfast.Status) holdfast.ErrorGroup {
 }
 
 // told lists a story as "actor name", oldest first.
-func (s *scene) told(subject string) (lines []string) {
+func (s *scene) storyOf(subject string) (lines []string) {
 	s.Helper()
 	for _, e := range s.events(subject) {
 		lines = append([]string{e.Actor + " " + e.Name}, lines...)
@@ -137,69 +137,69 @@ var errorGroupLaws = []law{
 		}
 	}},
 	{"a resolved error group that fails again has regressed, with one event", func(s *scene) {
-		s.flake("")
+		s.failFlaky("")
 		s.triage(holdfast.Triage{Status: holdfast.Resolved, Reason: "fixed"})
 		g := s.expectStatus(holdfast.Resolved)
 		same(s, "who", []string{g.Actor, g.Reason}, []string{"ada", "fixed"})
-		s.flake("v7")
-		s.flake("v8")
+		s.failFlaky("v7")
+		s.failFlaky("v8")
 		same(s, "failures", s.expectStatus(holdfast.Regressed).Failures, 3)
-		same(s, "story", s.told("error/"+flaky), []string{"ada resolved", "holdfast regressed"})
+		same(s, "story", s.storyOf("error/"+flaky), []string{"ada resolved", "holdfast regressed"})
 	}},
 	{"an error group resolved in a version regresses only when that version fails", func(s *scene) {
-		s.flake("v1")
+		s.failFlaky("v1")
 		s.triage(holdfast.Triage{Status: holdfast.Resolved, Version: "v2"})
-		s.flake("v1")
-		s.flake("")
+		s.failFlaky("v1")
+		s.failFlaky("")
 		same(s, "resolved in", s.expectStatus(holdfast.Resolved).ResolvedIn, "v2")
-		s.flake("v2")
+		s.failFlaky("v2")
 		s.expectStatus(holdfast.Regressed)
 	}},
 	{"an error group ignored until a count reopens with the failure that reaches it", func(s *scene) {
-		s.flake("")
+		s.failFlaky("")
 		s.triage(holdfast.Triage{Status: holdfast.Ignored, Count: 2})
 		same(s, "until", s.expectStatus(holdfast.Ignored).UntilCount, 3)
-		s.flake("")
+		s.failFlaky("")
 		s.expectStatus(holdfast.Ignored)
-		s.flake("")
+		s.failFlaky("")
 		s.expectStatus(holdfast.Open)
-		s.flake("")
-		same(s, "story", s.told("error/"+flaky), []string{"ada ignored", "holdfast open again"})
+		s.failFlaky("")
+		same(s, "story", s.storyOf("error/"+flaky), []string{"ada ignored", "holdfast open again"})
 	}},
 	{"an error group ignored for a time is open afterwards, and the first failure after it records the event", func(s *scene) {
-		s.flake("")
+		s.failFlaky("")
 		s.triage(holdfast.Triage{Status: holdfast.Ignored, For: time.Hour})
 		s.Advance(time.Hour - time.Microsecond)
-		s.flake("")
+		s.failFlaky("")
 		g := s.expectStatus(holdfast.Ignored)
 		same(s, "until", g.Until, g.LastSeen.Add(time.Microsecond))
 		s.Advance(time.Microsecond)
 		s.expectStatus(holdfast.Open)
-		same(s, "story", s.told("error/"+flaky), []string{"ada ignored"})
-		s.flake("")
+		same(s, "story", s.storyOf("error/"+flaky), []string{"ada ignored"})
+		s.failFlaky("")
 		s.expectStatus(holdfast.Open)
-		same(s, "story", s.told("error/"+flaky), []string{"ada ignored", "holdfast open again"})
+		same(s, "story", s.storyOf("error/"+flaky), []string{"ada ignored", "holdfast open again"})
 	}},
 	{"an error group that is ignored for good or acknowledged stays so", func(s *scene) {
-		s.flake("")
+		s.failFlaky("")
 		for _, status := range []holdfast.Status{holdfast.Ignored, holdfast.Acknowledged, holdfast.Open} {
 			s.triage(holdfast.Triage{Status: status})
-			s.flake("")
+			s.failFlaky("")
 			s.expectStatus(status)
 		}
 	}},
 	{"a note is recorded as an event and changes nothing else", func(s *scene) {
-		s.flake("")
+		s.failFlaky("")
 		s.triage(holdfast.Triage{Status: holdfast.Acknowledged, Reason: "mine"})
 		before := s.errorGroup(flaky)
 		s.triage(holdfast.Triage{Reason: "it is the proxy again"})
 		same(s, "group", s.errorGroup(flaky), before)
-		same(s, "story", s.told("error/"+flaky), []string{"ada acknowledged", "ada note"})
+		same(s, "story", s.storyOf("error/"+flaky), []string{"ada acknowledged", "ada note"})
 		same(s, "note", s.events("error/" + flaky)[0].Reason, "it is the proxy again")
 	}},
 	{"triage of an unknown error group is not found, and invalid triage is refused", func(s *scene) {
 		s.expectError(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "never seen", Status: holdfast.Open, Actor: "ada"}), holdfast.ErrNotFound)
-		s.flake("")
+		s.failFlaky("")
 		for _, bad := range []holdfast.Triage{{Status: holdfast.Open}, {Status: holdfast.Regressed, Actor: "ada"}, {Actor: "ada"}, {Status: holdfast.Open, Count: 1, Actor: "ada"}} {
 			bad.Fingerprint = flaky
 			s.expectError(s.Store.Triage(s.ctx, bad), holdfast.ErrInvalid)
@@ -244,7 +244,7 @@ var errorGroupLaws = []law{
 }
 
 // promises fails a job with a promise to start again in time.
-func (s *scene) promises(within, delay time.Duration) holdfast.Lease {
+func (s *scene) failWithDeadline(within, delay time.Duration) holdfast.Lease {
 	s.Helper()
 	lease := s.start()
 	e := retries(lease, delay)
@@ -262,7 +262,7 @@ func (s *scene) expectBreach(want ...holdfast.ID) {
 
 var deadlineLaws = []law{
 	{"a next attempt that did not start in time is a breach, recorded as one event, and nothing fails", func(s *scene) {
-		lease := s.promises(time.Minute, time.Hour)
+		lease := s.failWithDeadline(time.Minute, time.Hour)
 		by := s.job(lease.ID).AsOf.Add(time.Minute)
 		s.Advance(time.Minute - time.Microsecond)
 		s.expectBreach()
@@ -275,9 +275,9 @@ var deadlineLaws = []law{
 			Reason: "its next attempt did not start by " + by.Format(time.RFC3339), Token: 1, Generation: 1}})
 	}},
 	{"a start in time, or the end of the job, is no breach", func(s *scene) {
-		s.promises(time.Minute, 0)
+		s.failWithDeadline(time.Minute, 0)
 		runs := s.claimOne()
-		ended := s.promises(time.Minute, time.Hour)
+		ended := s.failWithDeadline(time.Minute, time.Hour)
 		s.cancel(ended.ID)
 		s.Advance(2 * time.Minute)
 		s.expectBreach()
@@ -285,7 +285,7 @@ var deadlineLaws = []law{
 		s.expectBreach()
 	}},
 	{"a job that started in time and failed again has a new start deadline only", func(s *scene) {
-		s.promises(time.Minute, 0)
+		s.failWithDeadline(time.Minute, 0)
 		lease := s.claimOne()
 		e := retries(lease, time.Hour)
 		e.Within = time.Minute // at the very same instant
@@ -295,7 +295,7 @@ var deadlineLaws = []law{
 		same(s, "events", len(s.history(lease.ID).Events), 1)
 	}},
 	{"an attempt that started late is no breach if Breach did not run before", func(s *scene) {
-		s.promises(time.Minute, 0)
+		s.failWithDeadline(time.Minute, 0)
 		s.Advance(time.Hour)
 		s.claimOne()
 		s.expectBreach()
@@ -303,13 +303,13 @@ var deadlineLaws = []law{
 	{"Breach returns at most its limit, and concurrent calls find each breach once", func(s *scene) {
 		var all []holdfast.ID
 		for range 12 {
-			all = append(all, s.promises(time.Minute, time.Hour).ID)
+			all = append(all, s.failWithDeadline(time.Minute, time.Hour).ID)
 		}
 		s.Advance(time.Minute)
 		few, err := s.Store.Breach(s.ctx, 3)
 		s.must(err)
 		same(s, "the first few", len(few), 3)
-		stores, seen := s.handles(), &tally{}
+		stores, seen := s.handles(), &lockedCounts{}
 		together(6, func(i int) {
 			found, err := stores[i%3].Breach(s.ctx, 100)
 			if err != nil {

@@ -16,12 +16,12 @@ func (s *scene) errorTrends(within, step time.Duration, fingerprints ...string) 
 var errorTrendLaws = []law{
 	{"failures are returned by step, oldest first, in the order in which the error groups were named", func(s *scene) {
 		s.beginStep()
-		s.flake("v1")
-		s.flake("v2", func(d *holdfast.Draft) { d.Kind = "pdf" })
+		s.failFlaky("v1")
+		s.failFlaky("v2", func(d *holdfast.Draft) { d.Kind = "pdf" })
 		s.Advance(7 * time.Minute)
 		s.fail()
 		s.Advance(10 * time.Minute)
-		s.flake("v1")
+		s.failFlaky("v1")
 		same(s, "every five minutes", s.errorTrends(16*time.Minute, 0, "print-BROKEN", flaky), []holdfast.ErrorTrend{
 			{Fingerprint: "print-BROKEN", Failures: []int{0, 1, 0, 0}, Dead: 1, Failed: 1},
 			{Fingerprint: flaky, Failures: []int{2, 0, 0, 1}, Live: 3},

@@ -9,7 +9,7 @@ import (
 )
 
 // fresh is the same scene with a handle of its own: it has made no claim yet, and remembers no owner.
-func (s *scene) fresh() *scene {
+func (s *scene) reopened() *scene {
 	subject := *s.Subject
 	subject.Store = s.Reopen()
 	return &scene{TB: s.TB, Subject: &subject, ctx: s.ctx}
@@ -89,7 +89,7 @@ var fairLaws = []law{
 		shares := func() map[string]int {
 			leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Start: 10, Queues: []string{queue}})
 			for _, l := range leases {
-				s.settle(hands(l, holdfast.ChargeInterrupt, 0))
+				s.settle(releases(l, holdfast.ChargeInterrupt, 0))
 			}
 			return byOwner(leases)
 		}
@@ -109,7 +109,7 @@ var fairLaws = []law{
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "share", Name: "heavy", Body: raw(`{"weight": 3}`)}}}))
 		s.enqueueMany(400, owned("heavy"))
 		s.enqueueMany(400, owned("light"))
-		other := s.fresh()
+		other := s.reopened()
 		shares, claimed := map[string]int{}, 0
 		for claimed < 400 {
 			leases := other.claim(20)
@@ -172,7 +172,7 @@ var fairLaws = []law{
 		}
 	}},
 	{"each owner's jobs are taken in their own order", func(s *scene) {
-		other := s.fresh()
+		other := s.reopened()
 		want := map[string][]holdfast.ID{}
 		for _, owner := range []string{"a", "b"} {
 			late := s.enqueueMany(5, owned(owner), func(d *holdfast.Draft) { d.Priority = 1 })

@@ -12,7 +12,7 @@ import (
 var feedLaws = []law{
 	{"the feed has every transition of a job once, in order, by its name", func(s *scene) {
 		s.listen("*")
-		id := s.wander()
+		id := s.runThroughStates()
 		want := []string{"queued", "processing", "retry", "processing", "returned", "processing", "reclaimed", "retry", "processing", "failed",
 			"manual retry", "processing", "complete"}
 		same(s, "told", namesOf(s.feed(0), id), want)
@@ -130,14 +130,14 @@ var feedLaws = []law{
 }
 
 // wander takes a job through what can befall one.
-func (s *scene) wander() holdfast.ID {
+func (s *scene) runThroughStates() holdfast.ID {
 	s.Helper()
 	lease := s.start()
 	s.settle(retries(lease, 0))
-	s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, 0))
+	s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, 0))
 	s.claimOne()
 	s.Advance(longAgo)
-	s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+	s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 	s.settle(fails(s.claimOne(), "BROKEN"))
 	s.retry(lease.ID)
 	s.settle(completes(s.claimOne()))
@@ -227,7 +227,7 @@ var readerLaws = []law{
 	{"the numbers are consecutive, and the same for every reader whenever it reads", func(s *scene) {
 		s.listen("*")
 		for range 5 {
-			s.wander()
+			s.runThroughStates()
 			s.feed(0)
 		}
 		first := s.feed(0)
@@ -268,7 +268,7 @@ var readerLaws = []law{
 		i.Request = "req-9"
 		s.must(s.Store.Discard(s.ctx, i))
 		s.keep(holdfast.Change{Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"}}})
-		group, _ := s.gathered(0, func(g *holdfast.Group) { g.Owner = "zeta" })
+		group, _ := s.sealedGroup(0, func(g *holdfast.Group) { g.Owner = "zeta" })
 		s.conclude()
 		told := s.feed(0)
 		now := told[0].At
@@ -314,7 +314,7 @@ var readerLaws = []law{
 				return
 			}
 			for rounds := 0; !written.Load() && rounds < 10000; rounds++ {
-				told = append(told, s.glance(stores[1], int64(len(told)))...)
+				told = append(told, s.readSome(stores[1], int64(len(told)))...)
 			}
 		})
 		s.must(sequenceOn(s, s.Store))
@@ -340,7 +340,7 @@ func (s *scene) writeMany(store holdfast.Store) {
 }
 
 // glance numbers what happened and reads a little of what is new.
-func (s *scene) glance(store holdfast.Store, after int64) []holdfast.Event {
+func (s *scene) readSome(store holdfast.Store, after int64) []holdfast.Event {
 	if _, err := store.Sequence(s.ctx, 10); err != nil {
 		s.Errorf("sequence: %v", err)
 	}

@@ -10,7 +10,7 @@ var fenceLaws = []law{
 	{"a worker whose lease was lost cannot complete the next attempt (river v0.50: fenced by state only)", func(s *scene) {
 		zombie := s.start()
 		s.Advance(longAgo)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		owner := s.claimAs(holdfast.Claim{Worker: "w2", Limit: 1, Start: 1})[0]
 		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), ends(zombie, holdfast.Cancelled)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
@@ -49,7 +49,7 @@ var fenceLaws = []law{
 			completes, func(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") },
 			func(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) },
 			func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) },
-			func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, time.Hour) },
+			func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, time.Hour) },
 		} {
 			lease := s.start()
 			s.settle(say(lease))
@@ -106,7 +106,7 @@ var fenceLaws = []law{
 		lease := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
 		s.Advance(longAgo)
 		same(s, "handed over", len(s.reclaim()), 0)
-		for _, e := range []holdfast.Settlement{completes(lease), hands(lease, holdfast.ChargeInterrupt, 0)} {
+		for _, e := range []holdfast.Settlement{completes(lease), releases(lease, holdfast.ChargeInterrupt, 0)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
 		}
 		s.expectCounts(lease.ID, [5]int{2, 0, 0, 1, 1})

@@ -80,13 +80,13 @@ var flatSettlements = []flatOperation{
 		f.settle("retried", func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) })
 	}},
 	{"hand back", putLeased("returned"), func(f *flat) {
-		f.settle("returned", func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, 0) })
+		f.settle("returned", func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, 0) })
 	}},
 	{"enqueue", nil, func(f *flat) { f.put("new", 1); f.put("new", few) }},
 }
 
 var flatDuties = []flatOperation{
-	{"promote", put("promoted", few, at(time.Microsecond)), func(f *flat) { f.some(f.store.Promote(context.Background(), few)) }},
+	{"promote", put("promoted", few, at(time.Microsecond)), func(f *flat) { f.didSome(f.store.Promote(context.Background(), few)) }},
 	{"reclaim", func(f *flat) {
 		f.put("lost", few)
 		f.held["lost"] = f.claim("lost", few, holdfast.Claim{Lease: time.Microsecond})
@@ -94,7 +94,7 @@ var flatDuties = []flatOperation{
 	{"expire", put("expired", few, func(d *holdfast.Draft) { d.ExpireIn = time.Microsecond }), func(f *flat) { f.takeOver("expired", f.store.Expire) }},
 	{"find broken promises", putRetries("promised", time.Microsecond), func(f *flat) {
 		broken, err := f.store.Breach(context.Background(), few)
-		f.some(len(broken), err)
+		f.didSome(len(broken), err)
 	}},
 	{"number the feed", nil, func(f *flat) { _, err := f.store.Sequence(context.Background(), 1000); f.ok(err) }},
 	{"conclude groups", nil, func(f *flat) { _, err := f.store.Conclude(context.Background(), 1000); f.ok(err) }},
@@ -205,6 +205,6 @@ func putRetries(queue string, within time.Duration) func(*flat) {
 func (f *flat) takeOver(queue string, duty func(context.Context, holdfast.Claim) ([]holdfast.Lease, error)) {
 	f.Helper()
 	leases, err := duty(context.Background(), holdfast.Claim{Worker: "keeper", Limit: few, Lease: time.Hour})
-	f.some(len(leases), err)
+	f.didSome(len(leases), err)
 	f.held[queue] = leases
 }

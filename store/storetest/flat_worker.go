@@ -16,7 +16,7 @@ func (f *flat) ok(err error) {
 }
 
 // some insists that a duty found something to do.
-func (f *flat) some(n int, err error) {
+func (f *flat) didSome(n int, err error) {
 	f.Helper()
 	f.ok(err)
 	if n == 0 {

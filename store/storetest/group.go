@@ -31,7 +31,7 @@ var groupLaws = []law{
 	}},
 	{"an existing id or a sealed parent is a conflict, an unknown parent is not found, invalid input is refused", func(s *scene) {
 		open := s.gather()
-		sealed, _ := s.gathered(1)
+		sealed, _ := s.sealedGroup(1)
 		for _, c := range []struct {
 			g    holdfast.Group
 			want error
@@ -50,7 +50,7 @@ var groupLaws = []law{
 	}},
 	{"the outcome of a group follows from its members", outcomes},
 	{"a sealed group without members is ready", func(s *scene) {
-		group, _ := s.gathered(0)
+		group, _ := s.sealedGroup(0)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
@@ -60,7 +60,7 @@ var groupLaws = []law{
 		same(s, "ran", len(s.run()), 3)
 		g := s.expectGroup(group, holdfast.GroupOpen, 1)
 		same(s, "members", g.Members, holdfast.Members{Total: 3, Complete: 3})
-		same(s, "told", len(s.tale(group)), 0)
+		same(s, "told", len(s.groupStory(group)), 0)
 		same(s, "group of a member", s.job(members[1]).Group, group)
 		more := s.enqueue(in(group))
 		s.seal(group)
@@ -72,9 +72,9 @@ var groupLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
 	{"a member is live until it has ended: through retries, releases and a lost worker", func(s *scene) {
-		group, members := s.gathered(1)
+		group, members := s.sealedGroup(1)
 		s.settle(retries(s.claimOne(), 0))
-		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, time.Minute))
+		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, time.Minute))
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 1, Queued: 1})
 		s.Advance(time.Minute)
@@ -82,7 +82,7 @@ var groupLaws = []law{
 		s.claimOne()
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: 1, Processing: 1})
 		s.Advance(longAgo)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
 		same(s, "lease says its group", s.claimOne().Group, group)
@@ -93,18 +93,18 @@ var groupLaws = []law{
 		s.expectState(members[0], holdfast.Failed)
 	}},
 	{"a group is settled once per generation, however often it is concluded", func(s *scene) {
-		group, members := s.gathered(3, follows("", "report"))
+		group, members := s.sealedGroup(3, thenEnqueue("", "report"))
 		s.run(members[0])
 		for range 5 {
 			s.conclude()
 			s.must(func() error { _, err := s.Reopen().Conclude(s.ctx, 10); return err }())
 		}
 		s.expectGroup(group, holdfast.GroupPartial, 1)
-		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
 	{"the event of an outcome has the number of members", func(s *scene) {
-		group, members := s.gathered(5, func(g *holdfast.Group) { g.Owner = "acme" })
+		group, members := s.sealedGroup(5, func(g *holdfast.Group) { g.Owner = "acme" })
 		s.run(members[0], members[3])
 		e := s.events("group/" + group.String())[0]
 		if !strings.Contains(e.Reason, "3 of 5") || !strings.Contains(e.Reason, "2 failed") {
@@ -113,14 +113,14 @@ var groupLaws = []law{
 		same(s, "at", e.At, s.group(group).SettledAt)
 	}},
 	{"discarding a failed member changes nothing for its group", func(s *scene) {
-		group, members := s.gathered(2)
+		group, members := s.sealedGroup(2)
 		s.run(members[0])
 		s.must(s.Store.Discard(s.ctx, by(members[0])))
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
 	}},
 	{"a member that is cancelled counts as cancelled", func(s *scene) {
-		group, members := s.gathered(2)
+		group, members := s.sealedGroup(2)
 		s.cancel(members[0])
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Cancelled: 1})
@@ -140,8 +140,8 @@ var groupLaws = []law{
 		same(s, "by parent", s.groups(holdfast.GroupFilter{Parent: all[0]}), []holdfast.ID{child})
 	}},
 	{"the members of a group are listed", func(s *scene) {
-		_, _ = s.gathered(3)
-		group, members := s.gathered(4)
+		_, _ = s.sealedGroup(3)
+		group, members := s.sealedGroup(4)
 		listed := s.jobs(holdfast.Filter{Group: group, Limit: 2})
 		same(s, "members", len(listed), 4)
 		for i, job := range listed {
@@ -184,7 +184,7 @@ func outcomes(s *scene) {
 		{0, 3, 0, 1, holdfast.GroupFailed}, {2, 0, 0, 3, holdfast.GroupReady}, {3, 1, 1, 3, holdfast.GroupReady},
 	} {
 		name := fmt.Sprintf("%d complete, %d failed, %d cancelled, quorum %d", c.complete, c.failed, c.cancelled, c.quorum)
-		group, members := s.gathered(c.complete+c.failed+c.cancelled, quorum(c.quorum))
+		group, members := s.sealedGroup(c.complete+c.failed+c.cancelled, quorum(c.quorum))
 		for _, id := range members[c.complete+c.failed:] {
 			s.cancel(id)
 		}
@@ -192,6 +192,6 @@ func outcomes(s *scene) {
 		g := s.group(group)
 		same(s, name, g.State, c.want)
 		same(s, "members of "+name, g.Members, holdfast.Members{Total: len(members), Complete: c.complete, Failed: c.failed, Cancelled: c.cancelled})
-		same(s, "story of "+name, s.tale(group), []line{{"holdfast", string(c.want), 1}})
+		same(s, "story of "+name, s.groupStory(group), []groupEvent{{"holdfast", string(c.want), 1}})
 	}
 }

@@ -11,11 +11,11 @@ import (
 // How members come into a group, and how none comes any more.
 var memberLaws = []law{
 	{"a sealed group takes no member on any insert path, and nothing of the call is written", func(s *scene) {
-		sealed, _ := s.gathered(1)
-		settled, _ := s.gathered(0)
+		sealed, _ := s.sealedGroup(1)
+		settled, _ := s.sealedGroup(0)
 		s.conclude()
 		for _, group := range []holdfast.ID{sealed, settled} {
-			for name, enqueue := range s.ways() {
+			for name, enqueue := range s.memberPaths() {
 				if err := enqueue(group); !errors.Is(err, holdfast.ErrConflict) {
 					s.Errorf("%s: got %v, want a conflict", name, err)
 				}
@@ -24,7 +24,7 @@ var memberLaws = []law{
 		s.expectJobs(1)
 	}},
 	{"a group that does not exist takes no member on any insert path", func(s *scene) {
-		for name, enqueue := range s.ways() {
+		for name, enqueue := range s.memberPaths() {
 			if err := enqueue(holdfast.NewID()); !errors.Is(err, holdfast.ErrNotFound) {
 				s.Errorf("%s: got %v, want not found", name, err)
 			}
@@ -33,7 +33,7 @@ var memberLaws = []law{
 	}},
 	{"an open group takes members on every insert path", func(s *scene) {
 		group := s.gather()
-		for name, enqueue := range s.ways() {
+		for name, enqueue := range s.memberPaths() {
 			if err := enqueue(group); err != nil {
 				s.Errorf("%s: %v", name, err)
 			}
@@ -102,31 +102,31 @@ var memberLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
 	{"two thousand members in one call run, and settle once", func(s *scene) {
-		group := s.gather(follows(holdfast.GroupPartial, "report"))
+		group := s.gather(thenEnqueue(holdfast.GroupPartial, "report"))
 		members := s.enqueueMany(2000, in(group))
 		s.seal(group)
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 2000, Queued: 2000})
 		same(s, "ran", len(s.run(members[:7]...)), 2000)
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2000, Complete: 1993, Failed: 7})
-		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}})
 		same(s, "retried", s.retryGroup(group), 7)
 		same(s, "ran again", len(s.run()), 7)
 		s.expectGroup(group, holdfast.GroupReady, 2)
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
 	{"two hundred members that end concurrently in several processes settle their group once", func(s *scene) {
-		group, _ := s.gathered(200, follows("", "report"), quorum(100))
+		group, _ := s.sealedGroup(200, thenEnqueue("", "report"), quorum(100))
 		s.endTogether(20, 10)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
-		same(s, "story", s.tale(group), []line{{"holdfast", "ready", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "ready", 1}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
 	{"when a seal races the last members, they are members or are refused and leave nothing", func(s *scene) {
 		stores := s.handles()
 		for range 10 {
-			group, taken := s.gather(), &tally{}
+			group, taken := s.gather(), &lockedCounts{}
 			together(8, func(i int) {
 				if i == 0 {
 					if err := stores[0].Seal(s.ctx, group); err != nil {
@@ -149,7 +149,7 @@ var memberLaws = []law{
 }
 
 // ways are all the ways to hand in members.
-func (s *scene) ways() map[string]func(group holdfast.ID) error {
+func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 	many := func(n int, change ...func(*holdfast.Draft)) func(group holdfast.ID) []holdfast.Draft {
 		return func(group holdfast.ID) []holdfast.Draft {
 			drafts := make([]holdfast.Draft, n)

@@ -11,7 +11,7 @@ import (
 // What comes after an outcome: another generation, the jobs that continue it; and how a group is ended before its time.
 var generationLaws = []law{
 	{"a manual retry of a member reopens a settled group, and a later success ends ready (good_job#1450, sidekiq#6852)", func(s *scene) {
-		group, members := s.gathered(3)
+		group, members := s.sealedGroup(3)
 		s.run(members[1])
 		s.expectGroup(group, holdfast.GroupPartial, 1)
 		s.retry(members[1])
@@ -20,19 +20,19 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupProcessing, 2)
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 2)
-		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
 	}},
 	{"a redrive of members reopens their group, once", func(s *scene) {
-		group, members := s.gathered(4)
+		group, members := s.sealedGroup(4)
 		s.run(members[:3]...)
 		s.redrive(step(holdfast.NewID(), members[:3]...))
 		s.expectGroup(group, holdfast.GroupProcessing, 2)
 		s.run(members[0])
 		s.expectGroup(group, holdfast.GroupPartial, 2)
-		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "partial", 2}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}, {"ada", "reopened", 2}, {"holdfast", "partial", 2}})
 	}},
 	{"a member that is retried before its group has settled starts no new generation of the group, which waits for it", func(s *scene) {
-		group, members := s.gathered(2)
+		group, members := s.sealedGroup(2)
 		leases := s.claim(2)
 		s.settle(fails(leases[0], "BROKEN"))
 		s.conclude()
@@ -42,10 +42,10 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 1)
-		same(s, "story", s.tale(group), []line{{"holdfast", "ready", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "ready", 1}})
 	}},
 	{"every retry of a member that fails again is a new generation of its group", func(s *scene) {
-		group, members := s.gathered(1, follows("", "report"))
+		group, members := s.sealedGroup(1, thenEnqueue("", "report"))
 		for generation := range 4 {
 			s.run(members[0])
 			s.expectGroup(group, holdfast.GroupFailed, generation+1)
@@ -54,10 +54,10 @@ var generationLaws = []law{
 		}
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 5)
-		same(s, "lines", len(s.tale(group)), 9)
+		same(s, "lines", len(s.groupStory(group)), 9)
 	}},
 	{"a manual retry of a group retries all failed members, with events of the group and of each", func(s *scene) {
-		group, members := s.gathered(5)
+		group, members := s.sealedGroup(5)
 		s.run(members[0], members[3], members[4])
 		s.must(s.Store.Discard(s.ctx, by(members[4])))
 		same(s, "sent round", s.retryGroup(group), 2)
@@ -76,7 +76,7 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupPartial, 2)
 	}},
 	{"retrying a group without failed members is a conflict, another owner's or no group is not found, no actor is invalid", func(s *scene) {
-		group, members := s.gathered(2, func(g *holdfast.Group) { g.Owner = "acme" })
+		group, members := s.sealedGroup(2, func(g *holdfast.Group) { g.Owner = "acme" })
 		_, err := s.Store.RetryGroup(s.ctx, byGroup(group))
 		s.expectError(err, holdfast.ErrConflict)
 		s.run(members[0])
@@ -98,9 +98,9 @@ var generationLaws = []law{
 		same(s, "sent round", n, 1)
 	}},
 	{"twenty concurrent retries of one group start one generation", func(s *scene) {
-		group, members := s.gathered(10)
+		group, members := s.sealedGroup(10)
 		s.run(members...)
-		stores, sent := s.handles(), &tally{}
+		stores, sent := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			n, err := stores[i%3].RetryGroup(s.ctx, byGroup(group))
 			for range n {
@@ -116,8 +116,8 @@ var generationLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 2)
 	}},
 	{"continuations are enqueued with the outcome: once, for this outcome, with the group's data and owner", func(s *scene) {
-		group, members := s.gathered(2, follows("", "any"), follows(holdfast.GroupReady, "ready"), follows(holdfast.GroupPartial, "partial"),
-			follows(holdfast.GroupCancelled, "cancelled"), func(g *holdfast.Group) { g.Owner = "acme" })
+		group, members := s.sealedGroup(2, thenEnqueue("", "any"), thenEnqueue(holdfast.GroupReady, "ready"), thenEnqueue(holdfast.GroupPartial, "partial"),
+			thenEnqueue(holdfast.GroupCancelled, "cancelled"), func(g *holdfast.Group) { g.Owner = "acme" })
 		s.run(members[0])
 		next := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})
 		same(s, "continuations", kinds(next), []string{"any", "partial"})
@@ -148,7 +148,7 @@ func kinds(leases []holdfast.Lease) (all []string) {
 
 var endingLaws = []law{
 	{"cancelling a group cancels its queued members, adds cancel requests for the processing ones, and the group is cancelled when they have ended", func(s *scene) {
-		group := s.gather(follows(holdfast.GroupCancelled, "regret"), follows("", "report"))
+		group := s.gather(thenEnqueue(holdfast.GroupCancelled, "regret"), thenEnqueue("", "report"))
 		members := s.enqueueMany(5, in(group))
 		leases := s.claim(2)
 		s.settle(completes(leases[0]))
@@ -163,7 +163,7 @@ var endingLaws = []law{
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupCancelled, 1).Members, holdfast.Members{Total: 5, Complete: 1, Cancelled: 4})
 		s.expectState(members[4], holdfast.Cancelled)
-		same(s, "story", s.tale(group), []line{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
 		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"regret"})
 		s.expectError(s.Store.CancelGroup(s.ctx, byGroup(group)), holdfast.ErrConflict)
 	}},
@@ -186,7 +186,7 @@ var endingLaws = []law{
 		same(s, "left to claim", len(s.claim(10)), 0)
 	}},
 	{"a retried member reopens a cancelled group, whose new outcome follows from its members", func(s *scene) {
-		group, members := s.gathered(3)
+		group, members := s.sealedGroup(3)
 		lease := s.claimOne()
 		s.settle(fails(lease, "BROKEN"))
 		s.cancelGroup(group)
@@ -198,7 +198,7 @@ var endingLaws = []law{
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 2).Members, holdfast.Members{Total: 3, Complete: 1, Cancelled: 2})
 	}},
 	{"a group whose time is up is sealed, its remaining members are cancelled, and it ends as expired", func(s *scene) {
-		group := s.gather(func(g *holdfast.Group) { g.ExpireIn = time.Minute }, follows(holdfast.GroupExpired, "late"))
+		group := s.gather(func(g *holdfast.Group) { g.ExpireIn = time.Minute }, thenEnqueue(holdfast.GroupExpired, "late"))
 		s.enqueueMany(3, in(group))
 		lease := s.claimOne()
 		s.Advance(time.Minute - time.Microsecond)
@@ -214,10 +214,10 @@ var endingLaws = []law{
 		same(s, "sealed", g.SealedAt.IsZero(), false)
 		same(s, "continuations", kinds(s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Queues: []string{"next"}})), []string{"late"})
 		s.conclude()
-		same(s, "last line", s.tale(group)[len(s.tale(group))-1], line{"holdfast", "expired", 1})
+		same(s, "last line", s.groupStory(group)[len(s.groupStory(group))-1], groupEvent{"holdfast", "expired", 1})
 	}},
 	{"a group that settled in time does not expire, and the outcome of a reopened one follows from its members", func(s *scene) {
-		group, members := s.gathered(1, func(g *holdfast.Group) { g.ExpireAt = s.now().Add(time.Minute) })
+		group, members := s.sealedGroup(1, func(g *holdfast.Group) { g.ExpireAt = s.now().Add(time.Minute) })
 		s.run(members[0])
 		s.Advance(time.Hour)
 		s.conclude()
@@ -229,7 +229,7 @@ var endingLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 2)
 	}},
 	{"when two hundred members end while their group is cancelled, it ends once and no member is live", func(s *scene) {
-		group, _ := s.gathered(200)
+		group, _ := s.sealedGroup(200)
 		together(2, func(i int) {
 			if i == 0 {
 				s.must(s.Store.CancelGroup(s.ctx, byGroup(group)))
@@ -240,7 +240,7 @@ var endingLaws = []law{
 		s.conclude()
 		g := s.expectGroup(group, holdfast.GroupCancelled, 1)
 		same(s, "live", g.Members.Live(), 0)
-		same(s, "story", s.tale(group), []line{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"ada", "cancel", 1}, {"holdfast", "cancelled", 1}})
 	}},
 }
 

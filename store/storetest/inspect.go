@@ -159,7 +159,7 @@ var inspectLaws = []law{
 		second := s.claimOne()
 		s.Advance(time.Minute)
 		third := s.reclaim()[0]
-		s.settle(hands(third, holdfast.ChargeCrash, 0))
+		s.settle(releases(third, holdfast.ChargeCrash, 0))
 		s.Advance(time.Second)
 		s.expectError(s.trySettle(completes(second))[0], holdfast.ErrLeaseLost)
 		s.Advance(time.Second)

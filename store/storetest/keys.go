@@ -73,7 +73,7 @@ var keyLaws = []law{
 			func(l holdfast.Lease) { s.settle(fails(l, "BROKEN")) },
 			func(l holdfast.Lease) { s.settle(ends(l, holdfast.Cancelled)) },
 			func(l holdfast.Lease) { s.cancel(l.ID); s.settle(completes(l)) },
-			func(l holdfast.Lease) { s.settle(hands(l, holdfast.ChargeInterrupt, 0)); s.cancel(l.ID) },
+			func(l holdfast.Lease) { s.settle(releases(l, holdfast.ChargeInterrupt, 0)); s.cancel(l.ID) },
 		} {
 			lease := s.start(unique("k"))
 			end(lease)

@@ -127,7 +127,7 @@ var noteLaws = []law{
 			n.Checkpoint = raw(`2`)
 			s.note(holdfast.ErrLeaseLost, n)
 		}
-		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 		s.note(holdfast.ErrLeaseLost, good)
 		same(s, "checkpoint", string(s.claimOne().Checkpoint), `1`)
 	}},

@@ -25,7 +25,7 @@ func (s *scene) enqueueMany(n int, change ...func(*holdfast.Draft)) []holdfast.I
 }
 
 // bucket is a hold on the default queue that lets through by a rate.
-func bucket(perSecond, burst, level float64) holdfast.Hold {
+func rateHold(perSecond, burst, level float64) holdfast.Hold {
 	return holdfast.Hold{Queue: "default", Rate: &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: level}}
 }
 
@@ -58,7 +58,7 @@ func (s *scene) deposit(h holdfast.Hold, tokens float64) {
 
 // race lets a dozen claim at once, over several handles, and insists that no more than so many jobs are taken in all; and that
 // one more claim gets whatever they left of that.
-func (s *scene) race(want int) (all []holdfast.Lease) {
+func (s *scene) claimConcurrently(want int) (all []holdfast.Lease) {
 	s.Helper()
 	stores, taken := s.handles(), make([][]holdfast.Lease, 12)
 	together(len(taken), func(i int) {
@@ -96,7 +96,7 @@ var limitLaws = []law{
 		l := s.expectClaims(3)
 		s.settle(completes(l[0]), fails(l[1], "BROKEN"))
 		l = append(l[2:], s.expectClaims(2)...)
-		s.settle(hands(l[0], holdfast.ChargeInterrupt, time.Hour))
+		s.settle(releases(l[0], holdfast.ChargeInterrupt, time.Hour))
 		s.expectClaims(1, 0)
 	}},
 	{"a limit counts jobs that were processing before it was placed, and those with a cancel request that have not ended", func(s *scene) {
@@ -119,7 +119,7 @@ var limitLaws = []law{
 		taken := s.reclaim()
 		same(s, "handed over", len(taken), 1)
 		s.expectClaims(1, 0)
-		s.settle(hands(taken[0], holdfast.ChargeCrash, time.Hour))
+		s.settle(releases(taken[0], holdfast.ChargeCrash, time.Hour))
 		s.expectClaims(1, 0)
 	}},
 	{"a renewal changes nothing under a limit", func(s *scene) {
@@ -180,7 +180,7 @@ var limitLaws = []law{
 		urgent := s.enqueueMany(5, func(d *holdfast.Draft) { d.Kind, d.Priority = "pdf", -1 })
 		plain := s.enqueueMany(3)
 		s.pause(holdfast.Hold{Kind: "pdf", AtMost: 2})
-		leases := s.fresh().claim(4)
+		leases := s.reopened().claim(4)
 		same(s, "claimed", ids(leases), append(urgent[:2:2], plain[:2]...))
 		s.settle(completes(leases[0]))
 		same(s, "next", ids(s.claim(50)), []holdfast.ID{urgent[2], plain[2]})
@@ -189,7 +189,7 @@ var limitLaws = []law{
 		s.enqueueMany(60)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 5})
 		for range 5 {
-			for _, l := range s.race(5) {
+			for _, l := range s.claimConcurrently(5) {
 				s.settle(completes(l))
 			}
 		}
@@ -197,7 +197,7 @@ var limitLaws = []law{
 	{"workers that claim and settle for a while never hold more than a limit", func(s *scene) {
 		s.enqueueMany(90)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 4})
-		stores, done := s.handles(), &tally{}
+		stores, done := s.handles(), &lockedCounts{}
 		together(9, func(i int) {
 			store := stores[i%3]
 			for range 30 {
@@ -224,15 +224,15 @@ var limitLaws = []law{
 var bucketLaws = []law{
 	{"a rate limit gives no more jobs than it has tokens", func(s *scene) {
 		s.enqueueMany(9)
-		s.pause(bucket(0, 5, 3))
+		s.pause(rateHold(0, 5, 3))
 		l := s.expectClaims(3, 0)
 		s.expectLevel(0)
-		s.settle(completes(l[0]), hands(l[1], holdfast.ChargeInterrupt, 0))
+		s.settle(completes(l[0]), releases(l[1], holdfast.ChargeInterrupt, 0))
 		s.expectClaims(0)
 	}},
 	{"a rate limit refills by the clock, up to its burst", func(s *scene) {
 		s.enqueueMany(9)
-		s.pause(bucket(0.5, 3, 1))
+		s.pause(rateHold(0.5, 3, 1))
 		s.expectClaims(1, 0)
 		s.Advance(time.Second)
 		s.expectLevel(0.5)
@@ -245,7 +245,7 @@ var bucketLaws = []law{
 	}},
 	{"claims that find nothing take no tokens from a rate limit that refills slowly", func(s *scene) {
 		s.enqueueMany(2)
-		s.pause(bucket(0.1, 1, 0))
+		s.pause(rateHold(0.1, 1, 0))
 		for range 9 {
 			s.Advance(time.Second)
 			s.expectClaims(0)
@@ -254,21 +254,21 @@ var bucketLaws = []law{
 		s.expectClaims(1, 0)
 	}},
 	{"a rate limit keeps its level when it is placed again, within the new burst", func(s *scene) {
-		s.pause(bucket(1, 10, 4))
+		s.pause(rateHold(1, 10, 4))
 		s.Advance(2 * time.Second)
-		s.pause(bucket(0, 20, 20))
+		s.pause(rateHold(0, 20, 20))
 		s.expectLevel(6)
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "bob", Rate: &holdfast.Rate{PerSecond: 0, Burst: 5}}}}))
 		s.expectLevel(5)
 		s.pause(holdfast.Hold{Queue: "default"})
-		s.pause(bucket(0, 3, 2))
+		s.pause(rateHold(0, 3, 2))
 		s.expectLevel(2)
 	}},
 	{"a rate limit takes deposits up to its burst, and one that does not exist takes none", func(s *scene) {
 		s.enqueueMany(9)
-		s.deposit(bucket(0, 3, 0), 2)
+		s.deposit(rateHold(0, 3, 0), 2)
 		same(s, "holds", len(s.holds()), 0)
-		s.pause(bucket(0, 3, 0))
+		s.pause(rateHold(0, 3, 0))
 		s.deposit(holdfast.Hold{Queue: "default"}, 1.5)
 		s.expectLevel(1.5)
 		s.expectClaims(1, 0)
@@ -284,7 +284,7 @@ var bucketLaws = []law{
 			s.settle(retries(l, 0))
 		}
 		s.enqueueMany(3)
-		hold := bucket(0, 2, 2)
+		hold := rateHold(0, 2, 2)
 		hold.Retries, hold.Source = true, holdfast.SourceBudget
 		s.pause(hold)
 		s.expectClaims(5, 0)
@@ -293,7 +293,7 @@ var bucketLaws = []law{
 	{"a rate limit and a limit on the same jobs must both let them through, and jobs held by the limit cost no tokens", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
-		hold := bucket(0, 5, 5)
+		hold := rateHold(0, 5, 5)
 		s.pause(hold)
 		s.expectClaims(2, 0)
 		s.resume(holdfast.Hold{Kind: "mail"})
@@ -302,7 +302,7 @@ var bucketLaws = []law{
 	}},
 	{"a hold may limit both the number and the rate", func(s *scene) {
 		s.enqueueMany(9)
-		hold := bucket(0, 5, 3)
+		hold := rateHold(0, 5, 3)
 		hold.AtMost = 2
 		s.pause(hold)
 		l := s.expectClaims(2, 0)
@@ -311,10 +311,10 @@ var bucketLaws = []law{
 	}},
 	{"twelve concurrent claims over three handles get no more jobs than a rate limit has tokens", func(s *scene) {
 		s.enqueueMany(60)
-		s.pause(bucket(0, 10, 7))
-		s.race(7)
+		s.pause(rateHold(0, 10, 7))
+		s.claimConcurrently(7)
 		s.deposit(holdfast.Hold{Queue: "default"}, 4)
-		s.race(4)
+		s.claimConcurrently(4)
 		s.expectLevel(0)
 	}},
 }

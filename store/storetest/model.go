@@ -29,7 +29,7 @@ type record struct {
 	due        time.Time // zero while it has never waited
 	batch      holdfast.ID
 	started    bool
-	guest      bool // came by a caller's transaction: for a moment a claim may not know of it
+	callerTx   bool // came by a caller's transaction: for a moment a claim may not know of it
 	expiry     bool // must start by ExpireAt, and has not been seen to end
 	after      []holdfast.ID
 	regardless bool // it starts however they ended
@@ -52,12 +52,12 @@ type record struct {
 }
 
 // A span is one batch of leases.
-type span struct {
+type batchLease struct {
 	worker, lost       string
 	claimedAt, expires time.Time
 }
 
-func (s *span) who() string { return cmp.Or(s.lost, s.worker) }
+func (s *batchLease) attemptWorker() string { return cmp.Or(s.lost, s.worker) }
 
 type uniqueKey struct{ owner, kind, key string }
 
@@ -73,30 +73,30 @@ type once struct {
 type model struct {
 	now    time.Time
 	jobs   map[holdfast.ID]*record
-	leases map[holdfast.ID]*span
+	leases map[holdfast.ID]*batchLease
 	unique map[uniqueKey]holdfast.ID
 	once   map[onceKey]once
 
-	kinds     map[string]string // what the jobs of a kind depend on
-	holds     map[holdName]*held
-	records   map[recordName]holdfast.Record
-	redriven  map[redriveOf]*redriven
-	groups    map[holdfast.ID]*gathered
-	seen      map[holdfast.ID]holdfast.GroupState // what the store says became of them
-	follow    []holdfast.Draft                    // what continues groups that were settled; the store makes the ids
-	errors    map[string]*errorGroup
-	trends    map[trendOf]*holdfast.Trend
-	deadlines map[deadline]int // the token that the promise was made with
-	stories   map[string][]holdfast.Event
-	vague     map[string]bool // subjects of whose story more than one is right
+	kinds         map[string]string // what the jobs of a kind depend on
+	holds         map[holdName]*held
+	records       map[recordName]holdfast.Record
+	redriven      map[redriveOf]*redriven
+	groups        map[holdfast.ID]*groupRecord
+	storeStates   map[holdfast.ID]holdfast.GroupState // what the store says became of them
+	continuations []holdfast.Draft                    // what continues groups that were settled; the store makes the ids
+	errors        map[string]*errorGroup
+	trends        map[trendOf]*holdfast.Trend
+	deadlines     map[deadline]int // the token that the promise was made with
+	stories       map[string][]holdfast.Event
+	ambiguous     map[string]bool // subjects of whose story more than one is right
 }
 
 func newModel(now time.Time) *model {
 	return &model{
-		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*span{},
+		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*batchLease{},
 		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, kinds: map[string]string{}, holds: map[holdName]*held{},
-		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*gathered{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*holdfast.Trend{},
-		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, vague: map[string]bool{},
+		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*groupRecord{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*holdfast.Trend{},
+		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, ambiguous: map[string]bool{},
 	}
 }
 
@@ -125,7 +125,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	facts.ID = holdfast.ID{}
 	if seen, ok := m.once[key]; ok && key.key != "" {
 		if !sameDraft(seen.draft, facts) {
-			return holdfast.Receipt{}, refuse(holdfast.ErrConflict, seen.job, sayKeyUsed, key.key, seen.job)
+			return holdfast.Receipt{}, refuse(holdfast.ErrConflict, seen.job, textKeyUsed, key.key, seen.job)
 		}
 		return holdfast.Receipt{ID: seen.job, Existing: true}, nil
 	}
@@ -134,7 +134,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	if taken && d.UniqueKey != "" {
 		receipt = holdfast.Receipt{ID: holder, Existing: true}
 	} else if _, used := m.jobs[id]; used {
-		return holdfast.Receipt{}, refuseJob(id, sayExists)
+		return holdfast.Receipt{}, refuseJob(id, textExists)
 	} else if err := m.join(d); err != nil {
 		return holdfast.Receipt{}, err
 	} else {
@@ -217,7 +217,7 @@ func (m *model) take(c holdfast.Claim, jobs []*record, batch holdfast.ID) {
 	if len(jobs) == 0 {
 		return
 	}
-	m.leases[batch] = &span{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
+	m.leases[batch] = &batchLease{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
 	for i, r := range jobs {
 		r.started = c.Start >= 0 && (i < c.Start || r.Interrupts > 0 || r.Crashes > 0)
 		r.place, r.batch, r.aside = leased, batch, false

@@ -12,7 +12,7 @@ import (
 // What groups are to the model. It knows no counters: whatever a group is follows from its members.
 
 // A gathered is a group, with what is to become of it.
-type gathered struct {
+type groupRecord struct {
 	holdfast.Group
 	ending  holdfast.GroupState          // what is left of it is to be cancelled
 	may     map[holdfast.GroupState]bool // other endings that came at the same moment
@@ -26,20 +26,20 @@ func (m *model) gather(g holdfast.Group) error {
 	if !g.Parent.IsZero() {
 		parent := m.groups[g.Parent]
 		if parent == nil {
-			return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, g.Parent)
+			return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, g.Parent)
 		}
 		if parent.State != holdfast.GroupOpen {
-			return refuse(holdfast.ErrConflict, holdfast.ID{}, saySealed, g.Parent)
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, textSealed, g.Parent)
 		}
 	}
 	if m.groups[g.ID] != nil {
-		return refuse(holdfast.ErrConflict, holdfast.ID{}, sayGroupExists, g.ID)
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, textGroupExists, g.ID)
 	}
 	if g.ExpireIn > 0 {
 		g.ExpireAt, g.ExpireIn = m.now.Add(g.ExpireIn), 0
 	}
 	g.State, g.Generation, g.CreatedAt = holdfast.GroupOpen, 1, m.now
-	m.groups[g.ID] = &gathered{Group: g, settled: map[int]int{}}
+	m.groups[g.ID] = &groupRecord{Group: g, settled: map[int]int{}}
 	return nil
 }
 
@@ -50,14 +50,14 @@ func (m *model) join(d holdfast.Draft) error {
 	}
 	g := m.groups[d.Group]
 	if g == nil {
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, d.Group)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, d.Group)
 	}
 	if g.State != holdfast.GroupOpen {
-		return refuse(holdfast.ErrConflict, holdfast.ID{}, saySealed, d.Group)
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, textSealed, d.Group)
 	}
 	for _, id := range d.After {
 		if r := m.jobs[id]; r == nil || r.Group != d.Group {
-			return refuse(holdfast.ErrInvalid, holdfast.ID{}, sayStranger, id)
+			return refuse(holdfast.ErrInvalid, holdfast.ID{}, textNotMember, id)
 		}
 	}
 	return nil
@@ -66,13 +66,13 @@ func (m *model) join(d holdfast.Draft) error {
 func (m *model) seal(id holdfast.ID) error {
 	g := m.groups[id]
 	if g == nil {
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, id)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, id)
 	}
 	m.close(g)
 	return nil
 }
 
-func (m *model) close(g *gathered) {
+func (m *model) close(g *groupRecord) {
 	if g.State == holdfast.GroupOpen {
 		g.State, g.SealedAt = holdfast.GroupProcessing, m.now
 	}
@@ -118,7 +118,7 @@ func (m *model) members(id holdfast.ID) (n holdfast.Members) {
 }
 
 // inTurn sorts ids.
-func inTurn(all []holdfast.ID) []holdfast.ID {
+func sortIDs(all []holdfast.ID) []holdfast.ID {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b holdfast.ID) int { return bytes.Compare(a[:], b[:]) })
 	return all
@@ -129,12 +129,12 @@ func (m *model) conclude() {
 	for _, g := range m.groups {
 		g.may = nil
 	}
-	for m.follows() || m.ends() || m.settles() {
+	for m.releaseWaiters() || m.cancelEnding() || m.settleGroups() {
 	}
 }
 
 // follows lets start, or cancels, those whose turn has come.
-func (m *model) follows() (did bool) {
+func (m *model) releaseWaiters() (did bool) {
 	for _, r := range m.jobs {
 		if r.place != waiting {
 			continue
@@ -142,7 +142,7 @@ func (m *model) follows() (did bool) {
 		live, bad := m.upstream(r)
 		switch {
 		case len(bad) > 0 && !r.regardless:
-			m.stop(r, loose) // a store names one of those that ended badly, or the end of the group
+			m.cancelByStore(r, loose) // a store names one of those that ended badly, or the end of the group
 			r.Upstream = bad[0]
 		case live == 0:
 			r.place = ready
@@ -171,30 +171,30 @@ func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
 }
 
 // stop cancels a job that is not at work, in the store's own name.
-func (m *model) stop(r *record, reason string) {
+func (m *model) cancelByStore(r *record, reason string) {
 	if _, err := m.cancel(holdfast.Intervention{Job: r.ID, Actor: "holdfast", Reason: reason}); err != nil {
 		panic("the model cannot cancel what is live: " + err.Error())
 	}
 }
 
 // ends cancels what is left of groups that were cancelled or have expired.
-func (m *model) ends() (did bool) {
+func (m *model) cancelEnding() (did bool) {
 	for _, g := range m.groups {
 		if (g.ending == "" || g.may != nil) && !g.State.Settled() && g.Generation == 1 && !g.ExpireAt.IsZero() && !g.ExpireAt.After(m.now) {
-			did = m.finish(g, holdfast.GroupExpired) || did
+			did = m.endGroup(g, holdfast.GroupExpired) || did
 		}
 		if g.ending == "" || g.State.Settled() {
 			continue
 		}
 		for _, r := range m.jobs {
 			if r.Group == g.ID && r.place != finished && !r.cancel {
-				m.stop(r, loose)
+				m.cancelByStore(r, loose)
 				did = true
 			}
 		}
 		for _, child := range m.groups {
 			if child.Parent == g.ID && (child.ending == "" || child.may != nil) && !child.State.Settled() {
-				did = m.finish(child, g.ending) || did
+				did = m.endGroup(child, g.ending) || did
 			}
 		}
 	}
@@ -202,9 +202,9 @@ func (m *model) ends() (did bool) {
 }
 
 // finish has a group end. When it is over anyway, or when two endings come at the same moment, a store is free to choose: nobody can say which came first.
-func (m *model) finish(g *gathered, as holdfast.GroupState) (did bool) {
+func (m *model) endGroup(g *groupRecord, as holdfast.GroupState) (did bool) {
 	if g.may == nil {
-		g.may = map[holdfast.GroupState]bool{"": m.over(g)}
+		g.may = map[holdfast.GroupState]bool{"": m.allEnded(g)}
 		g.ending = as
 	}
 	did = !g.may[as]
@@ -214,14 +214,14 @@ func (m *model) finish(g *gathered, as holdfast.GroupState) (did bool) {
 }
 
 // over reports whether nothing in a sealed group is live, however deep.
-func (m *model) over(g *gathered) bool {
+func (m *model) allEnded(g *groupRecord) bool {
 	for _, r := range m.jobs {
 		if r.Group == g.ID && r.place != finished {
 			return false
 		}
 	}
 	for _, child := range m.groups {
-		if child.Parent == g.ID && !child.State.Settled() && !m.over(child) {
+		if child.Parent == g.ID && !child.State.Settled() && !m.allEnded(child) {
 			return false
 		}
 	}
@@ -229,8 +229,8 @@ func (m *model) over(g *gathered) bool {
 }
 
 // chosen is the outcome of a group: what the store says, where it is free to choose.
-func (m *model) chosen(g *gathered, members holdfast.Members) holdfast.GroupState {
-	own, seen := members.Outcome(g.Quorum), m.seen[g.ID]
+func (m *model) outcome(g *groupRecord, members holdfast.Members) holdfast.GroupState {
+	own, seen := members.Outcome(g.Quorum), m.storeStates[g.ID]
 	switch {
 	case g.ending == "" || seen == own && g.may[""]:
 		return own
@@ -241,22 +241,22 @@ func (m *model) chosen(g *gathered, members holdfast.Members) holdfast.GroupStat
 }
 
 // settles gives every sealed group without a live member its outcome.
-func (m *model) settles() (did bool) {
+func (m *model) settleGroups() (did bool) {
 	for _, g := range m.groups {
 		members := m.members(g.ID)
 		if g.State != holdfast.GroupProcessing || members.Live() > 0 {
 			continue
 		}
-		g.State, g.SettledAt = m.chosen(g, members), m.now
+		g.State, g.SettledAt = m.outcome(g, members), m.now
 		g.settled[g.Generation]++
 		m.announce(g, string(g.State), "holdfast", outcomeOf(members))
-		m.follow = append(m.follow, g.Continuations()...)
+		m.continuations = append(m.continuations, g.Continuations()...)
 		did = true
 	}
 	return did
 }
 
-func (m *model) announce(g *gathered, name, actor, reason string) {
+func (m *model) announce(g *groupRecord, name, actor, reason string) {
 	subject := "group/" + g.ID.String()
 	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason, Generation: g.Generation})
 }
@@ -286,13 +286,13 @@ func (m *model) reopen(id holdfast.ID, i holdfast.Intervention) {
 }
 
 // findGroup answers with the group of an intervention, if it is there and the asker's.
-func (m *model) findGroup(i holdfast.Intervention) (*gathered, error) {
+func (m *model) findGroup(i holdfast.Intervention) (*groupRecord, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
 	}
 	g := m.groups[i.Group]
 	if g == nil || i.Owner != "" && g.Owner != i.Owner {
-		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, i.Group)
+		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, i.Group)
 	}
 	return g, nil
 }
@@ -302,24 +302,24 @@ func (m *model) retryGroup(i holdfast.Intervention) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	sent := m.sendRound(g.ID, i)
+	sent := m.retryMembers(g.ID, i)
 	if sent == 0 {
-		return 0, refuse(holdfast.ErrConflict, holdfast.ID{}, sayNoFailed, i.Group)
+		return 0, refuse(holdfast.ErrConflict, holdfast.ID{}, textNoFailed, i.Group)
 	}
 	return sent, nil
 }
 
 // sendRound starts a new generation of all that failed in a group and of all that was cancelled because of it.
-func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int) {
+func (m *model) retryMembers(group holdfast.ID, i holdfast.Intervention) (sent int) {
 	for _, r := range m.jobs {
 		if r.Group != group || r.place != finished {
 			continue
 		}
 		switch {
 		case r.state == holdfast.Failed && !r.discarded:
-			m.again(r, i)
+			m.startGeneration(r, i)
 		case !r.Upstream.IsZero():
-			m.again(r, i)
+			m.startGeneration(r, i)
 			r.place, r.Upstream = waiting, holdfast.ID{}
 			if r.RunAt.After(m.now) { // it never ran, so its own time still counts
 				r.due = r.RunAt
@@ -332,7 +332,7 @@ func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int)
 	}
 	for _, child := range m.groups {
 		if child.Parent == group {
-			sent += m.sendRound(child.ID, i)
+			sent += m.retryMembers(child.ID, i)
 		}
 	}
 	return sent
@@ -344,7 +344,7 @@ func (m *model) cancelGroup(i holdfast.Intervention) error {
 		return err
 	}
 	if g.State.Settled() {
-		return refuse(holdfast.ErrConflict, holdfast.ID{}, sayGroupSettled, g.ID, g.State)
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, textGroupSettled, g.ID, g.State)
 	}
 	g.ending = holdfast.GroupCancelled
 	m.close(g)
@@ -362,7 +362,7 @@ func (m *model) expiring() bool {
 }
 
 // show is the group as anybody can see it.
-func (m *model) show(g *gathered) holdfast.Group {
+func (m *model) show(g *groupRecord) holdfast.Group {
 	shown := g.Group
 	shown.Members, shown.AsOf = m.members(g.ID), m.now
 	return shown

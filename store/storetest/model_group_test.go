@@ -183,7 +183,7 @@ func (p *player) invariant(concluded bool) string {
 				return fmt.Sprintf("a group was settled %d times in generation %d", times, generation)
 			}
 		}
-		if n := lo(g.State.Settled()); len(g.settled) > g.Generation-1+n {
+		if n := countIf(g.State.Settled()); len(g.settled) > g.Generation-1+n {
 			return fmt.Sprintf("a group of generation %d was settled %d times", g.Generation, len(g.settled))
 		}
 	}

@@ -60,7 +60,7 @@ func (m *model) pause(h holdfast.Hold) error {
 	if !h.Closed() {
 		word = "limited"
 	}
-	m.say(subjectOf(h), word, h.Actor, h.Reason)
+	m.addStory(subjectOf(h), word, h.Actor, h.Reason)
 	return nil
 }
 
@@ -73,10 +73,10 @@ func (m *model) resume(h holdfast.Hold) error {
 		return nil
 	}
 	if !old.inForce(m.now) { // it ended by itself: whether lifting it is news is for the store to say
-		m.vague[subjectOf(h)] = true
+		m.ambiguous[subjectOf(h)] = true
 	}
 	delete(m.holds, nameOf(h))
-	m.say(subjectOf(h), "resumed", h.Actor, h.Reason)
+	m.addStory(subjectOf(h), "resumed", h.Actor, h.Reason)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func subjectOf(h holdfast.Hold) string {
 }
 
 // say adds a line to the story of something that is no job.
-func (m *model) say(subject, name, actor, reason string) {
+func (m *model) addStory(subject, name, actor, reason string) {
 	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason})
 }
 
@@ -151,7 +151,7 @@ func (m *model) limits(r *record) (all []limit) {
 }
 
 // rooms says how many more each limit lets through.
-func (m *model) rooms(jobs []*record) map[limit]int {
+func (m *model) capacities(jobs []*record) map[limit]int {
 	live := map[limit]int{}
 	for _, r := range m.jobs {
 		if r.place == leased {
@@ -192,7 +192,7 @@ func (m *model) behind(h holdfast.Hold) (least, most int) {
 		switch {
 		case r.place == leased, r.place == finished, r.place == waiting, r.place == later && r.due.After(m.now):
 		case h.Tag != "":
-			most += lo(r.aside)
+			most += countIf(r.aside)
 		case h.Retries && r.Failures == 0, !m.about(hold, r):
 		case r.aside || r.place == later:
 			most++

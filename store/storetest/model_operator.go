@@ -20,7 +20,7 @@ func (m *model) find(i holdfast.Intervention) (*record, error) {
 	}
 	r, ok := m.jobs[i.Job]
 	if !ok || i.Owner != "" && r.Owner != i.Owner {
-		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoJob, i.Job)
+		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoJob, i.Job)
 	}
 	return r, nil
 }
@@ -32,15 +32,15 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	}
 	switch {
 	case r.place == finished && r.state != holdfast.Failed:
-		return 0, refuseJob(r.ID, sayNotFailed, r.state)
+		return 0, refuseJob(r.ID, textNotFailed, r.state)
 	case r.place == waiting:
-		return 0, refuseJob(r.ID, sayWaits)
+		return 0, refuseJob(r.ID, textWaits)
 	case r.place == ready || r.place == later && r.Failures+r.Crashes+r.Interrupts == 0:
-		return 0, refuseJob(r.ID, sayQueued)
+		return 0, refuseJob(r.ID, textQueued)
 	case r.place == leased && !m.stuck(r, i):
-		return 0, refuseJob(r.ID, sayRunning)
+		return 0, refuseJob(r.ID, textRunning)
 	case m.expired(r):
-		return 0, refuseJob(r.ID, sayExpired)
+		return 0, refuseJob(r.ID, textExpired)
 	}
 	if r.place == finished {
 		if err := m.claimKey(r); err != nil {
@@ -50,15 +50,15 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	if r.place == leased {
 		r.Token++
 		r.cancel = false
-		m.stray(r, "taken from its worker by a manual retry")
+		m.endWithoutWorker(r, "taken from its worker by a manual retry")
 	}
-	m.again(r, i)
+	m.startGeneration(r, i)
 	m.tell(r, "manual retry", i)
 	return m.ahead(r), nil
 }
 
 // again makes a job claimable in a new generation, and opens its group if that had settled.
-func (m *model) again(r *record, i holdfast.Intervention) {
+func (m *model) startGeneration(r *record, i holdfast.Intervention) {
 	m.reopen(r.Group, i)
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
 	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
@@ -72,7 +72,7 @@ func (m *model) claimKey(r *record) error {
 	}
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
 	if holder, taken := m.unique[key]; taken && holder != r.ID {
-		return refuse(holdfast.ErrConflict, holder, sayKeyHeld, holder, r.ID)
+		return refuse(holdfast.ErrConflict, holder, textKeyHeld, holder, r.ID)
 	}
 	m.unique[key] = r.ID
 	return nil
@@ -103,7 +103,7 @@ func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
 	}
 	switch r.place {
 	case finished:
-		return "", refuseJob(r.ID, sayEnded, r.state)
+		return "", refuseJob(r.ID, textEnded, r.state)
 	case leased:
 		if !r.cancel {
 			r.cancel = true
@@ -122,16 +122,16 @@ func (m *model) discard(i holdfast.Intervention) error {
 		return err
 	}
 	if i.Reason == "" {
-		return refuse(holdfast.ErrInvalid, holdfast.ID{}, sayNoReason)
+		return refuse(holdfast.ErrInvalid, holdfast.ID{}, textNoReason)
 	}
 	r, err := m.find(i)
 	switch {
 	case err != nil:
 		return err
 	case r.place != finished || r.state != holdfast.Failed:
-		return refuseJob(r.ID, sayUndiscarded, m.view(r).State)
+		return refuseJob(r.ID, textUndiscarded, m.view(r).State)
 	case r.discarded:
-		return refuseJob(r.ID, sayDiscarded)
+		return refuseJob(r.ID, textDiscarded)
 	}
 	r.discarded = true
 	m.tell(r, "discard", i)
@@ -150,11 +150,11 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 	was := m.view(r)
 	switch {
 	case was.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
-		return nil, refuseJob(r.ID, sayDeadEdit)
+		return nil, refuseJob(r.ID, textDeadEdit)
 	case was.State != holdfast.Failed && was.State != holdfast.Queued:
-		return nil, refuseJob(r.ID, sayUneditable, was.State)
+		return nil, refuseJob(r.ID, textUneditable, was.State)
 	case e.Seen != "" && e.Seen != was.Digest():
-		return nil, refuseJob(r.ID, sayStale)
+		return nil, refuseJob(r.ID, textStale)
 	}
 	if e.Patch != nil {
 		r.Args, _ = json.Marshal(patched(decode(r.Args), decode(e.Patch)))

@@ -26,7 +26,7 @@ func (m *model) keep(c holdfast.Change) error {
 	}
 	for _, r := range c.Records {
 		if m.records[recordName{r.Room, r.Name}].Version != r.Version {
-			return refuse(holdfast.ErrConflict, holdfast.ID{}, sayRecord, r.Room, r.Name)
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, textRecord, r.Room, r.Name)
 		}
 	}
 	for _, r := range c.Records {
@@ -52,7 +52,7 @@ func (m *model) keep(c holdfast.Change) error {
 		if r := m.jobs[e.Job]; r != nil {
 			m.tell(r, e.Name, holdfast.Intervention{Actor: e.Actor, Reason: e.Reason})
 		} else {
-			m.say(e.Subject, e.Name, e.Actor, e.Reason)
+			m.addStory(e.Subject, e.Name, e.Actor, e.Reason)
 		}
 	}
 	return nil
@@ -85,11 +85,11 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	r := m.jobs[id]
 	switch {
 	case r == nil:
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoJob, id)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoJob, id)
 	case m.redriven[of] != nil:
 		return nil
 	case r.place != finished || r.state != holdfast.Failed || r.discarded:
-		return refuseJob(id, sayNoLetter)
+		return refuseJob(id, textNoDeadLetter)
 	}
 	i := holdfast.Intervention{Job: id, Actor: step.Actor, Reason: step.ID.String() + ": " + step.Reason}
 	if step.Discard {
@@ -99,7 +99,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 		return nil
 	}
 	if m.expired(r) {
-		return refuseJob(id, sayExpired)
+		return refuseJob(id, textExpired)
 	}
 	if err := m.claimKey(r); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 		said += "; moved from queue " + r.Queue + " to " + step.Queue
 		r.Queue = step.Queue
 	}
-	m.again(r, i)
+	m.startGeneration(r, i)
 	m.redriven[of] = &redriven{r.Generation, ""}
 	i.Reason = said
 	m.tell(r, "redrive", i)
@@ -152,7 +152,7 @@ func patched(value, patch any) any {
 }
 
 // loosely forgives what is not promised of the events of a store: it may say more than the model.
-func loosely(got, want []holdfast.Event) []holdfast.Event {
+func withoutExtraReasons(got, want []holdfast.Event) []holdfast.Event {
 	got = slices.Clone(got)
 	for i := range min(len(got), len(want)) {
 		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare the letters
@@ -206,16 +206,16 @@ func (m *model) breach() (broken []holdfast.ID) {
 // An errorGroup is one and the same trouble, with every failure that was seen of it.
 type errorGroup struct {
 	holdfast.ErrorGroup
-	seen []sighting
+	seen []failureSeen
 }
 
-type sighting struct {
+type failureSeen struct {
 	at                               time.Time
 	kind, queue, dependency, version string
 }
 
 // trouble counts a failed attempt among its kind.
-func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
+func (m *model) countFailure(r *record, s holdfast.Settlement, to holdfast.State) {
 	f := s.Failure
 	counts := s.Charge == holdfast.ChargeFailure || s.Charge == holdfast.ChargeCrash || to != holdfast.Queued
 	if f == nil || f.Fingerprint == "" || !counts {
@@ -230,7 +230,7 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 	}
 	g.Failures++
 	g.LastSeen = m.now
-	g.seen = append(g.seen, sighting{m.now, r.Kind, r.Queue, f.Dependency, s.Version})
+	g.seen = append(g.seen, failureSeen{m.now, r.Kind, r.Queue, f.Dependency, s.Version})
 	switch {
 	case g.Status == holdfast.Resolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
 		g.Status = holdfast.Regressed
@@ -238,14 +238,14 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 		if g.ResolvedIn != "" {
 			reason += " in version " + g.ResolvedIn
 		}
-		m.say("error/"+g.Fingerprint, "regressed", "holdfast", reason)
+		m.addStory("error/"+g.Fingerprint, "regressed", "holdfast", reason)
 	case g.Status == holdfast.Ignored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
 		g.Status = holdfast.Open
 		reason := fmt.Sprintf("it was ignored until it had failed %d times", g.UntilCount)
 		if !g.Until.IsZero() && !g.Until.After(m.now) {
 			reason = "it was ignored until " + g.Until.UTC().Format(time.RFC3339)
 		}
-		m.say("error/"+g.Fingerprint, "open again", "holdfast", reason)
+		m.addStory("error/"+g.Fingerprint, "open again", "holdfast", reason)
 	}
 }
 
@@ -256,7 +256,7 @@ type trendOf struct {
 }
 
 // trend counts what became of an attempt, unless it was handed back for free.
-func (m *model) trend(s holdfast.Settlement, to holdfast.State) {
+func (m *model) countTrend(s holdfast.Settlement, to holdfast.State) {
 	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt || to == holdfast.Failed && s.Failure.Benign {
 		return
 	}
@@ -284,10 +284,10 @@ func (m *model) triage(t holdfast.Triage) error {
 	}
 	g := m.errors[t.Fingerprint]
 	if g == nil {
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoErrorGroup, t.Fingerprint)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoErrorGroup, t.Fingerprint)
 	}
 	if t.Status == "" {
-		m.say("error/"+t.Fingerprint, "note", t.Actor, t.Reason)
+		m.addStory("error/"+t.Fingerprint, "note", t.Actor, t.Reason)
 		return nil
 	}
 	g.Status, g.Until, g.UntilCount, g.ResolvedIn = t.Status, time.Time{}, 0, t.Version
@@ -297,6 +297,6 @@ func (m *model) triage(t holdfast.Triage) error {
 	if t.Count > 0 {
 		g.UntilCount = g.Failures + t.Count
 	}
-	m.say("error/"+t.Fingerprint, string(t.Status), t.Actor, t.Reason)
+	m.addStory("error/"+t.Fingerprint, string(t.Status), t.Actor, t.Reason)
 	return nil
 }

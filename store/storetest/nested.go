@@ -6,7 +6,7 @@ import "github.com/holdfastdev/holdfast"
 var nestedLaws = []law{
 	{"a child group is a member of its parent: processing until it settles, complete when it is ready", func(s *scene) {
 		parent := s.gather()
-		child, _ := s.gathered(2, inside(parent))
+		child, _ := s.sealedGroup(2, inside(parent))
 		s.enqueue(in(parent))
 		s.seal(parent)
 		s.conclude()
@@ -18,7 +18,7 @@ var nestedLaws = []law{
 	{"any other outcome of a child group counts as failed in its parent", func(s *scene) {
 		for _, want := range []holdfast.GroupState{holdfast.GroupPartial, holdfast.GroupFailed, holdfast.GroupCancelled} {
 			parent := s.gather()
-			child, members := s.gathered(2, inside(parent))
+			child, members := s.sealedGroup(2, inside(parent))
 			s.enqueue(in(parent))
 			s.seal(parent)
 			switch want {
@@ -47,9 +47,9 @@ var nestedLaws = []law{
 		s.expectGroup(parent, holdfast.GroupReady, 1)
 	}},
 	{"a retried member of a nested group reopens every group around it, and its success settles them again", func(s *scene) {
-		top := s.gather(follows("", "report"))
+		top := s.gather(thenEnqueue("", "report"))
 		middle := s.gather(inside(top))
-		bottom, members := s.gathered(2, inside(middle))
+		bottom, members := s.sealedGroup(2, inside(middle))
 		s.seal(middle)
 		s.seal(top)
 		s.run(members[0])
@@ -64,13 +64,13 @@ var nestedLaws = []law{
 		for _, g := range []holdfast.ID{bottom, middle, top} {
 			s.expectGroup(g, holdfast.GroupReady, 2)
 		}
-		same(s, "story of the top", s.tale(top), []line{{"holdfast", "failed", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
+		same(s, "story of the top", s.groupStory(top), []groupEvent{{"holdfast", "failed", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 2)
 	}},
 	{"a manual retry of a group also retries failed members of its child groups", func(s *scene) {
 		top := s.gather()
 		middle := s.gather(inside(top))
-		bottom, members := s.gathered(2, inside(middle))
+		bottom, members := s.sealedGroup(2, inside(middle))
 		follower := s.gather(inside(top))
 		first := s.enqueue(in(follower))
 		second := s.enqueue(in(follower), after(first))
@@ -82,7 +82,7 @@ var nestedLaws = []law{
 		s.expectState(second, holdfast.Cancelled)
 		s.expectGroup(top, holdfast.GroupFailed, 1)
 		same(s, "sent round", s.retryGroup(top), 4)
-		s.waits(second)
+		s.expectWaiting(second)
 		for _, g := range []holdfast.ID{bottom, middle, follower, top} {
 			s.expectGroup(g, holdfast.GroupProcessing, 2)
 		}
@@ -121,7 +121,7 @@ var nestedLaws = []law{
 	}},
 	{"a child group that settles while its parent is open is counted when the parent is sealed", func(s *scene) {
 		parent := s.gather()
-		_, members := s.gathered(1, inside(parent))
+		_, members := s.sealedGroup(1, inside(parent))
 		s.run(members[0])
 		same(s, "members", s.expectGroup(parent, holdfast.GroupOpen, 1).Members, holdfast.Members{Total: 1, Failed: 1})
 		s.seal(parent)
@@ -129,9 +129,9 @@ var nestedLaws = []law{
 		s.expectGroup(parent, holdfast.GroupFailed, 1)
 	}},
 	{"ten child groups that settle concurrently settle their parent once", func(s *scene) {
-		parent := s.gather(follows("", "report"))
+		parent := s.gather(thenEnqueue("", "report"))
 		for range 10 {
-			s.gathered(20, inside(parent), quorum(1))
+			s.sealedGroup(20, inside(parent), quorum(1))
 		}
 		s.seal(parent)
 		s.endTogether(20, 10)

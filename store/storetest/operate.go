@@ -24,7 +24,7 @@ var operateLaws = []law{
 			completes, func(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") },
 			func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) },
 			func(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) },
-			func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, 0) },
+			func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, 0) },
 		} {
 			lease := s.start()
 			same(s, "answer", s.cancel(lease.ID), holdfast.Processing)
@@ -32,7 +32,7 @@ var operateLaws = []law{
 			e := say(lease)
 			s.settle(e)
 			job := s.expectState(lease.ID, holdfast.Cancelled)
-			same(s, "job", []any{job.Cancelling, len(job.Result), job.Failures}, []any{false, 0, lo(e.Charge == holdfast.ChargeFailure)})
+			same(s, "job", []any{job.Cancelling, len(job.Result), job.Failures}, []any{false, 0, countIf(e.Charge == holdfast.ChargeFailure)})
 			attempts := s.history(lease.ID).Attempts
 			same(s, "attempt", []any{len(attempts), attempts[0].To, attempts[0].Charge}, []any{1, holdfast.Cancelled, e.Charge})
 			same(s, "what its worker said", attempts[0].Said, e.To)
@@ -110,7 +110,7 @@ var operateLaws = []law{
 	}},
 }
 
-func lo(b bool) int {
+func countIf(b bool) int {
 	if b {
 		return 1
 	}

@@ -31,7 +31,7 @@ func (s *scene) corrupt(column string, id holdfast.ID, value string) bool {
 }
 
 // fair lists which of the jobs were claimed and can be trusted.
-func fair(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
+func claimedIntact(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
 	for _, l := range leases {
 		if l.Corrupt == "" {
 			good = append(good, l)
@@ -54,7 +54,7 @@ var poisonLaws = []law{
 				continue
 			}
 			tried++
-			good, bad := fair(s.claim(10))
+			good, bad := claimedIntact(s.claim(10))
 			if len(good) < 2 {
 				s.Fatalf("%s: only %d of the two sound jobs were claimed", c.name, len(good))
 			}
@@ -103,10 +103,10 @@ var poisonLaws = []law{
 		}
 		s.Advance(longAgo)
 		taken := s.reclaim()
-		good, bad := fair(taken)
+		good, bad := claimedIntact(taken)
 		same(s, "sound", len(good), 2)
 		for _, l := range good {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		for _, l := range bad {
 			s.settle(fails(l, "UNREADABLE_JOB"))
@@ -123,7 +123,7 @@ var poisonLaws = []law{
 		s.Advance(time.Second)
 		same(s, "promoted", s.promote(10), 3)
 		s.Advance(time.Hour)
-		good, bad := fair(s.expire())
+		good, bad := claimedIntact(s.expire())
 		same(s, "expired", []int{len(good), len(bad)}, []int{2, 1})
 	}},
 	{"a ready row without its job blocks no other, and the integrity check names it (faktory#417)", func(s *scene) {
@@ -179,7 +179,7 @@ var poisonLaws = []law{
 		}
 		s.expectFinding(holder)
 		lease := s.start()
-		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 		if !s.corrupt("ready.token", lease.ID, "0") {
 			s.Fatal("the token could not be lowered")
 		}
@@ -206,7 +206,7 @@ var poisonLaws = []law{
 func (s *scene) startFirst() holdfast.Lease {
 	s.Helper()
 	id := s.enqueue(func(d *holdfast.Draft) { d.Priority = -9 })
-	lease := s.fresh().claimOne()
+	lease := s.reopened().claimOne()
 	same(s, "claimed", lease.ID, id)
 	return lease
 }

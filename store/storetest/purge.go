@@ -144,7 +144,7 @@ var purgeLaws = []law{
 	{"members of a group that has not settled are kept", func(s *scene) {
 		open := s.gather()
 		s.enqueueMany(2, in(open))
-		group, members := s.gathered(3)
+		group, members := s.sealedGroup(3)
 		leases := s.claim(4)
 		for _, l := range leases {
 			s.settle(completes(l))
@@ -160,7 +160,7 @@ var purgeLaws = []law{
 		same(s, "tombstone", []any{stone.Group, stone.GroupState}, []any{group, holdfast.GroupReady})
 	}},
 	{"purged members still count in their group, also when it settles again", func(s *scene) {
-		group, members := s.gathered(4)
+		group, members := s.sealedGroup(4)
 		s.run(members[0])
 		s.purge(rules(holdfast.Retain{Name: "complete", State: holdfast.Complete}))
 		want := holdfast.Members{Total: 4, Complete: 3, Failed: 1}
@@ -232,7 +232,7 @@ var purgeLaws = []law{
 	{"concurrent purges purge each job once", func(s *scene) {
 		s.enqueueMany(60)
 		s.run()
-		stores, sum := s.handles(), &tally{}
+		stores, sum := s.handles(), &lockedCounts{}
 		together(6, func(i int) {
 			did, err := stores[i%3].Purge(s.ctx, holdfast.Purge{Rules: atOnce().Rules, Scan: 100})
 			if err != nil {

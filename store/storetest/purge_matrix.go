@@ -9,7 +9,7 @@ import (
 )
 
 // One that has ended, with all that a rule of retention can ask for.
-type deceased struct {
+type endedJob struct {
 	id          holdfast.ID
 	state       holdfast.State
 	kind, owner string
@@ -19,16 +19,16 @@ type deceased struct {
 }
 
 // bury makes jobs of every sort: state, code, kind and owner, and members of groups of every outcome.
-func (s *scene) bury(old bool) []deceased {
+func (s *scene) makeEndedJobs(old bool) []endedJob {
 	s.Helper()
-	var all []deceased
+	var all []endedJob
 	var drafts []holdfast.Draft
-	add := func(d deceased, group holdfast.ID) {
+	add := func(d endedJob, group holdfast.ID) {
 		d.id, d.old = holdfast.NewID(), old
 		all = append(all, d)
 		drafts = append(drafts, holdfast.Draft{ID: d.id, Kind: d.kind, Owner: d.owner, Group: group})
 	}
-	ways := []deceased{{state: holdfast.Complete}, {state: holdfast.Failed, code: "BROKEN"}, {state: holdfast.Failed, code: "FLAKY"}, {state: holdfast.Cancelled}}
+	ways := []endedJob{{state: holdfast.Complete}, {state: holdfast.Failed, code: "BROKEN"}, {state: holdfast.Failed, code: "FLAKY"}, {state: holdfast.Cancelled}}
 	for _, kind := range []string{"mail", "pdf"} {
 		for _, owner := range []string{"", "acme"} {
 			for _, d := range ways {
@@ -38,7 +38,7 @@ func (s *scene) bury(old bool) []deceased {
 		}
 	}
 	var groups []holdfast.ID
-	for outcome, members := range map[holdfast.GroupState][]deceased{
+	for outcome, members := range map[holdfast.GroupState][]endedJob{
 		holdfast.GroupReady: {ways[0], ways[0]}, holdfast.GroupPartial: {ways[0], ways[1]}, holdfast.GroupFailed: {ways[2], ways[3]},
 	} {
 		group := s.gather()
@@ -58,9 +58,9 @@ func (s *scene) bury(old bool) []deceased {
 }
 
 // endAll lets jobs end as they should.
-func (s *scene) endAll(all []deceased) {
+func (s *scene) endAll(all []endedJob) {
 	s.Helper()
-	how := map[holdfast.ID]deceased{}
+	how := map[holdfast.ID]endedJob{}
 	for _, d := range all {
 		how[d.id] = d
 	}
@@ -78,7 +78,7 @@ func (s *scene) endAll(all []deceased) {
 }
 
 // matches says in its own words what a rule is about.
-func (d *deceased) matches(r holdfast.Retain) bool {
+func (d *endedJob) matches(r holdfast.Retain) bool {
 	for _, c := range [][2]string{{string(r.State), string(d.state)}, {r.Kind, d.kind}, {r.Owner, d.owner}, {r.Code, d.code}, {string(r.Group), string(d.group)}} {
 		if c[0] != "" && c[0] != c[1] {
 			return false
@@ -96,20 +96,20 @@ var matrixLaws = []law{
 			{State: holdfast.Failed, Kind: "mail", Owner: "acme", Code: "BROKEN"}, {State: holdfast.Complete, Code: "BROKEN"}, {Kind: "fax"},
 		} {
 			s.Wipe()
-			all := s.bury(true)
+			all := s.makeEndedJobs(true)
 			s.Advance(90 * time.Minute)
-			all = append(all, s.bury(false)...)
+			all = append(all, s.makeEndedJobs(false)...)
 			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // what each leaves is the next one's
 				rule.For = keep
 				rule.Name = "rule" + keep.String()
-				all = s.buried(all, rule)
+				all = s.purgeAndCompare(all, rule)
 			}
 		}
 	}},
 }
 
 // buried purges by a rule, holds what went against what should have, and answers with what is left.
-func (s *scene) buried(all []deceased, rule holdfast.Retain) (left []deceased) {
+func (s *scene) purgeAndCompare(all []endedJob, rule holdfast.Retain) (left []endedJob) {
 	s.Helper()
 	gone, counts := map[holdfast.ID]bool{}, map[string]int{}
 	for name, n := range s.purgeCounts() {
@@ -169,9 +169,9 @@ var forgetLaws = []law{
 		same(s, "counts", s.purgeCounts(), map[string]int{"all mail failed BROKEN": 3})
 	}},
 	{"counts of failures by time are deleted by age; the error group and its total remain", func(s *scene) {
-		s.flake("v1")
+		s.failFlaky("v1")
 		s.Advance(24 * time.Hour)
-		s.flake("v2")
+		s.failFlaky("v2")
 		s.promote(10)
 		s.forget(holdfast.ShelfTallies, time.Hour, 100, 1)
 		s.forget(holdfast.ShelfTallies, time.Hour, 100, 0)
@@ -179,7 +179,7 @@ var forgetLaws = []law{
 		same(s, "error group", []any{g.Failures, g.Versions}, []any{2, []string{"v2"}})
 	}},
 	{"the feed is not deleted beyond what groups have followed", func(s *scene) {
-		group, _ := s.gathered(1)
+		group, _ := s.sealedGroup(1)
 		s.settle(completes(s.claimOne()))
 		s.must(sequenceOn(s, s.Store))
 		s.Advance(time.Hour)

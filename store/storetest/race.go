@@ -10,12 +10,12 @@ import (
 )
 
 // A tally counts under a lock.
-type tally struct {
+type lockedCounts struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-func (t *tally) add(what string) {
+func (t *lockedCounts) add(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.n == nil {
@@ -25,7 +25,7 @@ func (t *tally) add(what string) {
 }
 
 // most is the highest count.
-func (t *tally) most() (highest int) {
+func (t *lockedCounts) most() (highest int) {
 	for _, n := range t.n {
 		highest = max(highest, n)
 	}
@@ -39,7 +39,7 @@ func (s *scene) handles() []holdfast.Store {
 
 var raceLaws = []law{
 	{"sixty-four concurrent enqueues with one unique key create one job", func(s *scene) {
-		stores, seen, fresh := s.handles(), &tally{}, &tally{}
+		stores, seen, fresh := s.handles(), &lockedCounts{}, &lockedCounts{}
 		together(64, func(i int) {
 			d := draft()
 			d.UniqueKey = "k"
@@ -57,7 +57,7 @@ var raceLaws = []law{
 		s.expectJobs(1)
 	}},
 	{"sixty-four concurrent enqueues with one idempotency key create one job", func(s *scene) {
-		stores, seen := s.handles(), &tally{}
+		stores, seen := s.handles(), &lockedCounts{}
 		together(64, func(i int) {
 			d := draft()
 			d.IdempotencyKey = "once"
@@ -104,7 +104,7 @@ var raceLaws = []law{
 		}
 		s.enqueueAll(drafts...)
 		s.Advance(time.Second)
-		stores, seen := s.handles(), &tally{}
+		stores, seen := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			store := stores[i%3]
 			for round := range 40 {
@@ -127,7 +127,7 @@ var raceLaws = []law{
 	}},
 	{"of twenty concurrent manual retries of one job one succeeds", func(s *scene) {
 		lease := s.fail()
-		stores, won := s.handles(), &tally{}
+		stores, won := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			_, err := stores[i%3].Retry(s.ctx, by(lease.ID))
 			switch {
@@ -144,7 +144,7 @@ var raceLaws = []law{
 	{"of two failed jobs with one unique key that are retried at once, one gets the key and the error of the other names it", func(s *scene) {
 		a := s.fail(unique("k"))
 		b := s.fail(unique("k"))
-		stores, won := s.handles(), &tally{}
+		stores, won := s.handles(), &lockedCounts{}
 		together(2, func(i int) {
 			_, err := stores[i].Retry(s.ctx, by([]holdfast.ID{a.ID, b.ID}[i]))
 			if err == nil {
@@ -191,7 +191,7 @@ var raceLaws = []law{
 			s.claimAs(holdfast.Claim{Worker: "w", Limit: 3, Start: 2})
 		}
 		s.Advance(time.Minute)
-		stores, seen := s.handles(), &tally{}
+		stores, seen := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			for range 10 {
 				leases, err := stores[i%3].Reclaim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("k", i), Limit: 3, Lease: shortLease})
@@ -296,7 +296,7 @@ func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
 	})
 	if len(taken) == 1 {
 		s.expectError(answer, holdfast.ErrLeaseLost)
-		s.settle(hands(taken[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(taken[0], holdfast.ChargeCrash, 0))
 		s.settle(completes(s.claimOne()))
 	} else {
 		s.must(answer)

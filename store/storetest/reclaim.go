@@ -25,7 +25,7 @@ var reclaimLaws = []law{
 		lease := s.start()
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
-		e := hands(taken, holdfast.ChargeCrash, time.Minute)
+		e := releases(taken, holdfast.ChargeCrash, time.Minute)
 		e.Took, e.Limit = longAgo, 3
 		s.settle(e)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 1, 0, 1})
@@ -56,7 +56,7 @@ var reclaimLaws = []law{
 		again, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper2", Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "lost", again[0].Lost, "w1")
-		s.settle(hands(again[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(again[0], holdfast.ChargeCrash, 0))
 		s.expectCounts(lease.ID, [5]int{3, 0, 1, 0, 1})
 		same(s, "attempts", len(s.history(lease.ID).Attempts), 1)
 	}},
@@ -66,8 +66,8 @@ var reclaimLaws = []law{
 		first := s.reclaim()[0]
 		s.Advance(time.Minute)
 		second := s.reclaim()[0]
-		s.expectError(s.trySettle(hands(first, holdfast.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
-		s.settle(hands(second, holdfast.ChargeCrash, 0))
+		s.expectError(s.trySettle(releases(first, holdfast.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
+		s.settle(releases(second, holdfast.ChargeCrash, 0))
 	}},
 	{"only expired batches are reclaimed, as a whole, and others are left alone", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
@@ -124,7 +124,7 @@ var reclaimLaws = []law{
 		}
 		s.Advance(time.Minute)
 		for _, l := range s.reclaim() {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		same(s, "claimable", len(s.claim(10)), 5)
 	}},
@@ -132,7 +132,7 @@ var reclaimLaws = []law{
 		s.start()
 		good := s.enqueue()
 		s.Advance(time.Minute)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, time.Second))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, time.Second))
 		same(s, "first", s.claimOne().ID, good)
 	}},
 	{"a cancel request outlives the worker: the job ends cancelled, started or not (river PR#1397)", func(s *scene) {
@@ -143,7 +143,7 @@ var reclaimLaws = []law{
 		}
 		s.Advance(time.Minute)
 		for _, l := range s.reclaim() {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		for _, l := range leases {
 			s.expectState(l.ID, holdfast.Cancelled)

@@ -9,7 +9,7 @@ import (
 
 // throttles is an attempt that the other side asked to come back later: released, with a failure record.
 func throttles(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
-	e := hands(l, holdfast.ChargeInterrupt, delay)
+	e := releases(l, holdfast.ChargeInterrupt, delay)
 	e.Why = "throttled: no attempt spent"
 	e.Failure = &holdfast.Failure{Code: "RATE_LIMITED", Category: "throttled", Message: "A service asked us to come back later.", Detail: "HTTP status 429",
 		Context: map[string]string{"http_status": "429", "throttled": "1m0s"}}

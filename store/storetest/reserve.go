@@ -78,11 +78,11 @@ var reserveLaws = []law{
 		d := delivery()
 		d.ID = holdfast.NewID()
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{d}}))
-		for _, change := range []alteration{patchBy(`{"events":[2]}`), replaceArgs(`{"events":[2]}`), toQueue("default")} {
+		for _, change := range []editOption{withPatch(`{"events":[2]}`), replaceArgs(`{"events":[2]}`), toQueue("default")} {
 			_, err := s.tryEdit(d.ID, change)
 			s.expectError(err, holdfast.ErrConflict)
 		}
-		s.edit(d.ID, ranked(3))
+		s.edit(d.ID, toPriority(3))
 		leases, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"holdfast"}, Limit: 1, Start: 1, Lease: longAgo})
 		s.must(err)
 		same(s, "claimed", ids(leases), []holdfast.ID{d.ID})

@@ -9,7 +9,7 @@ import (
 var retryLaws = []law{
 	{"a manual retry starts a new generation of a failed job with counters at zero (bullmq#3555)", func(s *scene) {
 		lease := s.start()
-		s.settle(hands(lease, holdfast.ChargeCrash, 0))
+		s.settle(releases(lease, holdfast.ChargeCrash, 0))
 		lease = s.claimOne()
 		s.settle(fails(lease, "BROKEN"))
 		s.Advance(time.Hour)

@@ -137,7 +137,7 @@ func retries(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
 	return e
 }
 
-func hands(l holdfast.Lease, charge holdfast.Charge, delay time.Duration) holdfast.Settlement {
+func releases(l holdfast.Lease, charge holdfast.Charge, delay time.Duration) holdfast.Settlement {
 	e := ends(l, holdfast.Queued)
 	e.Charge, e.Delay, e.Why = charge, delay, "handed back"
 	return e
@@ -193,7 +193,7 @@ func (s *scene) retry(id holdfast.ID) int {
 }
 
 // refused expects that a manual retry is a conflict.
-func (s *scene) refused(id holdfast.ID) {
+func (s *scene) expectRetryRefused(id holdfast.ID) {
 	s.Helper()
 	_, err := s.Store.Retry(s.ctx, by(id))
 	s.expectError(err, holdfast.ErrConflict)

@@ -26,7 +26,7 @@ func (s *scene) seal(group holdfast.ID) {
 }
 
 // gathered makes a group of so many plain members, and seals it.
-func (s *scene) gathered(n int, change ...func(*holdfast.Group)) (holdfast.ID, []holdfast.ID) {
+func (s *scene) sealedGroup(n int, change ...func(*holdfast.Group)) (holdfast.ID, []holdfast.ID) {
 	s.Helper()
 	group := s.gather(change...)
 	var members []holdfast.ID
@@ -56,7 +56,7 @@ func inside(parent holdfast.ID) func(*holdfast.Group) {
 func quorum(n int) func(*holdfast.Group) { return func(g *holdfast.Group) { g.Quorum = n } }
 
 // follows makes a plain job continue a group on an outcome.
-func follows(on holdfast.GroupState, kind string) func(*holdfast.Group) {
+func thenEnqueue(on holdfast.GroupState, kind string) func(*holdfast.Group) {
 	return func(g *holdfast.Group) {
 		g.Then = append(g.Then, holdfast.Then{On: on, Draft: holdfast.Draft{Kind: kind, Queue: "next"}})
 	}
@@ -132,16 +132,16 @@ func (s *scene) expectGroup(id holdfast.ID, state holdfast.GroupState, generatio
 }
 
 // tale is the story of a group, oldest first: who, what, and the generation it ended in.
-func (s *scene) tale(group holdfast.ID) (lines []line) {
+func (s *scene) groupStory(group holdfast.ID) (lines []groupEvent) {
 	s.Helper()
 	for _, e := range s.events("group/" + group.String()) {
-		lines = append(lines, line{e.Actor, e.Name, e.Generation})
+		lines = append(lines, groupEvent{e.Actor, e.Name, e.Generation})
 	}
 	slices.Reverse(lines)
 	return lines
 }
 
-type line struct {
+type groupEvent struct {
 	Actor, Name string
 	Generation  int
 }
@@ -163,7 +163,7 @@ func (s *scene) cancelGroup(id holdfast.ID) {
 }
 
 // waits insists that a job waits for others of its group.
-func (s *scene) waits(jobs ...holdfast.ID) {
+func (s *scene) expectWaiting(jobs ...holdfast.ID) {
 	s.Helper()
 	for _, id := range jobs {
 		if job := s.expectState(id, holdfast.Queued); !job.Waiting {

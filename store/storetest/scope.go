@@ -8,14 +8,14 @@ import (
 )
 
 // A way sends claims along one of the paths that a store has for them.
-type way struct {
+type claimPath struct {
 	name string
 	set  func(*scene)
 	more func(*holdfast.Draft) // of the drafts that are claimed
 }
 
 // ways are all of them. Every law about what a claim may take has to hold on each.
-var ways = []way{
+var claimPaths = []claimPath{
 	{name: "one owner, nothing held"},
 	{name: "owners share", set: func(s *scene) {
 		for i := range 3 {
@@ -38,16 +38,16 @@ var ways = []way{
 }
 
 // begin prepares a way, and answers with a handle that has made no claim yet.
-func (w way) begin(s *scene) *scene {
+func (w claimPath) begin(s *scene) *scene {
 	s.Wipe()
 	if w.set != nil {
 		w.set(s)
 	}
-	return s.fresh()
+	return s.reopened()
 }
 
 // fill hands in the jobs that the law is about. On the way of retries each has failed once.
-func (w way) fill(s *scene, n int, change ...func(*holdfast.Draft)) []holdfast.ID {
+func (w claimPath) fill(s *scene, n int, change ...func(*holdfast.Draft)) []holdfast.ID {
 	if w.more != nil {
 		change = append(change, w.more)
 	}
@@ -66,7 +66,7 @@ func ofKind(kind string) func(*holdfast.Draft) {
 
 var scopeLaws = []law{
 	{"a claim takes only the kinds it names, in every way of claiming; the others are not touched", func(s *scene) {
-		for _, w := range ways {
+		for _, w := range claimPaths {
 			other := w.begin(s)
 			pdf := w.fill(s, 40, ofKind("pdf"))
 			mail := w.fill(s, 40)
@@ -92,7 +92,7 @@ var scopeLaws = []law{
 			want = append(want, s.enqueue(ofKind(kind)))
 			s.enqueue(ofKind("other"))
 		}
-		same(s, "claimed", ids(s.fresh().claimAs(holdfast.Claim{Worker: "w", Limit: 100, Kinds: kinds})), want)
+		same(s, "claimed", ids(s.reopened().claimAs(holdfast.Claim{Worker: "w", Limit: 100, Kinds: kinds})), want)
 	}},
 	{"a claim that names kinds and no queues takes them from every queue", func(s *scene) {
 		put := func(queue, kind string) holdfast.ID {
@@ -101,7 +101,7 @@ var scopeLaws = []law{
 		want := []holdfast.ID{put("default", "pdf"), put("slow", "pdf")}
 		put("slow", "mail")
 		newly := put("fresh-"+holdfast.NewID().String(), "pdf")
-		leases, err := s.fresh().Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Kinds: []string{"pdf"}, Limit: 10, Lease: shortLease})
+		leases, err := s.reopened().Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Kinds: []string{"pdf"}, Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "claimed", ids(leases), append(want, newly))
 	}},
@@ -115,7 +115,7 @@ var scopeLaws = []law{
 		same(s, "claimed", len(s.claim(5)), 1)
 	}},
 	{"a claim takes no more jobs of an owner than its slots, in every way of claiming", func(s *scene) {
-		for _, w := range ways {
+		for _, w := range claimPaths {
 			if w.name == "retries" { // its jobs are claimed to get there
 				continue
 			}
@@ -128,7 +128,7 @@ var scopeLaws = []law{
 				leases := other.claimAs(c)
 				same(s, w.name+": shares", byOwner(leases), map[string]int{"acme": 2, "": 5})
 				for _, l := range leases {
-					other.settle(hands(l, holdfast.ChargeInterrupt, 0))
+					other.settle(releases(l, holdfast.ChargeInterrupt, 0))
 				}
 			}
 			c.Busy = map[string]int{"acme": 5, "": 5, "zeta": 5}

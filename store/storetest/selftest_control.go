@@ -23,7 +23,7 @@ var controlDefects = map[string]func(holdfast.Store) holdfast.Store{
 	"a bucket that is never charged":        func(s holdfast.Store) holdfast.Store { return freeTokens{s} },
 	"a hold on retries that holds all":      func(s holdfast.Store) holdfast.Store { return holdsAll{s} },
 	"an owner that goes before all others":  func(s holdfast.Store) holdfast.Store { return unfair{s} },
-	"a redrive without compare-and-set":     func(s holdfast.Store) holdfast.Store { return redrivesAgain{s} },
+	"a redrive without compare-and-set":     func(s holdfast.Store) holdfast.Store { return redrivesTwice{s} },
 	"a redrive that patches nothing":        func(s holdfast.Store) holdfast.Store { return neverPatches{s} },
 	"a record kept without its version":     func(s holdfast.Store) holdfast.Store { return lastWins{s} },
 	"half of a change":                      func(s holdfast.Store) holdfast.Store { return halfChange{s} },
@@ -48,7 +48,7 @@ type countsLimits struct {
 func (s *countsLimits) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	jobs, _, _ := s.Store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Limit: 200})
 	for _, job := range jobs {
-		s.leaked += lo(!job.LeaseUntil.After(job.AsOf))
+		s.leaked += countIf(!job.LeaseUntil.After(job.AsOf))
 	}
 	return s.Store.Reclaim(ctx, c)
 }
@@ -90,9 +90,9 @@ func (s unfair) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 }
 
 // redrivesAgain looks at where a job stands, and not at what the redrive has done.
-type redrivesAgain struct{ holdfast.Store }
+type redrivesTwice struct{ holdfast.Store }
 
-func (s redrivesAgain) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+func (s redrivesTwice) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
 	answers, err := s.Store.Redrive(ctx, r)
 	for i, answer := range answers {
 		job, _ := s.Store.Job(ctx, r.Jobs[i])

@@ -51,7 +51,7 @@ var settleLaws = []law{
 	}},
 	{"a job released without a delay is claimable at once", func(s *scene) {
 		lease := s.start()
-		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 		job := s.expectCounts(lease.ID, [5]int{1, 0, 0, 1, 1})
 		same(s, "due", job.DueAt, job.AsOf)
 		same(s, "claimed", s.claimOne().ID, lease.ID)
@@ -60,7 +60,7 @@ var settleLaws = []law{
 		lease := s.start()
 		counts := [5]int{1, 0, 0, 0, 1}
 		for i, charge := range []holdfast.Charge{holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt} {
-			s.settle(hands(lease, charge, 0))
+			s.settle(releases(lease, charge, 0))
 			counts[i+1]++
 			s.expectCounts(lease.ID, counts)
 			lease = s.claimOne()
@@ -91,7 +91,7 @@ var settleLaws = []law{
 		lease := s.start(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
-		s.settle(hands(taken, holdfast.ChargeCrash, 0))
+		s.settle(releases(taken, holdfast.ChargeCrash, 0))
 		s.expectCounts(lease.ID, [5]int{2, 0, 1, 0, 1})
 		s.settle(completes(s.claimOne()))
 	}},
@@ -167,7 +167,7 @@ var settleLaws = []law{
 	{"settlements of every kind and batch can be combined, and each has its own answer", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft(), draft(), draft())
 		l := append(s.claim(3), s.claim(2)...)
-		s.settle(retries(l[3], time.Second), completes(l[0]), fails(l[4], "BROKEN"), hands(l[1], holdfast.ChargeInterrupt, 0), ends(l[2], holdfast.Cancelled))
+		s.settle(retries(l[3], time.Second), completes(l[0]), fails(l[4], "BROKEN"), releases(l[1], holdfast.ChargeInterrupt, 0), ends(l[2], holdfast.Cancelled))
 		var states []holdfast.State
 		for _, lease := range l {
 			states = append(states, s.job(lease.ID).State)

@@ -91,7 +91,7 @@ var tagLaws = []law{
 		}
 		s.retry(failed.ID)
 		s.expectCounts(failed.ID, [5]int{1, 0, 0, 0, 2})
-		s.refused(expires)
+		s.expectRetryRefused(expires)
 		s.Advance(time.Hour)
 		same(s, "expired", ids(s.expire()), []holdfast.ID{expires})
 		s.expectClaims(0)
@@ -102,7 +102,7 @@ var tagLaws = []law{
 	{"jobs that are set aside cost no tokens and do not count for limits", func(s *scene) {
 		s.enqueueMany(5, tagged("red"))
 		s.enqueueMany(5)
-		hold := bucket(0, 3, 3)
+		hold := rateHold(0, 3, 3)
 		hold.AtMost = 2
 		s.pause(hold)
 		s.pause(holdfast.Hold{Tag: "red"})

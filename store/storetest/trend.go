@@ -31,7 +31,7 @@ func (s *scene) trends(within, step time.Duration) []holdfast.Trend {
 }
 
 // trial lets one job of the default queue make an attempt, and settles it for a queue.
-func (s *scene) trial(queue string, say func(holdfast.Lease) holdfast.Settlement) holdfast.Settlement {
+func (s *scene) runAttempt(queue string, say func(holdfast.Lease) holdfast.Settlement) holdfast.Settlement {
 	s.Helper()
 	e := inQueue(queue, say(s.start()))
 	s.settle(e)
@@ -39,15 +39,15 @@ func (s *scene) trial(queue string, say func(holdfast.Lease) holdfast.Settlement
 }
 
 // again is a retry that is not due while a law lasts.
-func again(l holdfast.Lease) holdfast.Settlement { return retries(l, 900*time.Hour) }
+func retriesLater(l holdfast.Lease) holdfast.Settlement { return retries(l, 900*time.Hour) }
 
-func breaks(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
+func failsBroken(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
 
-func returns(l holdfast.Lease) holdfast.Settlement {
-	return hands(l, holdfast.ChargeInterrupt, 900*time.Hour)
+func releasesLater(l holdfast.Lease) holdfast.Settlement {
+	return releases(l, holdfast.ChargeInterrupt, 900*time.Hour)
 }
 
-func stops(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) }
+func cancels(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) }
 
 // sum adds up all steps, by queue.
 func sum(trends []holdfast.Trend) map[string][4]int {
@@ -62,19 +62,19 @@ func sum(trends []holdfast.Trend) map[string][4]int {
 var trendLaws = []law{
 	{"every outcome of an attempt is counted once, in its queue; a released attempt is not", func(s *scene) {
 		step := s.beginStep()
-		crashes := func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeCrash, 900*time.Hour) }
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, crashes, returns, stops, completes, again, completes} {
-			s.trial("mails", say)
+		crashes := func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeCrash, 900*time.Hour) }
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, crashes, releasesLater, cancels, completes, retriesLater, completes} {
+			s.runAttempt("mails", say)
 		}
-		s.trial("ads", breaks)
-		s.trial("", completes)
+		s.runAttempt("ads", failsBroken)
+		s.runAttempt("", completes)
 		same(s, "trends", s.trends(time.Hour, time.Minute), []holdfast.Trend{
 			{Step: step, Queue: "", Complete: 1}, {Step: step, Queue: "ads", Failed: 1}, {Step: step, Queue: "mails", Complete: 3, Failed: 1, Retried: 3, Cancelled: 1},
 		})
 	}},
 	{"an attempt overruled by a cancel request counts as cancelled, whatever it reported", func(s *scene) {
 		step := s.beginStep()
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, returns} {
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, releasesLater} {
 			lease := s.start()
 			same(s, "state", s.cancel(lease.ID), holdfast.Processing)
 			s.settle(inQueue("default", say(lease)))
@@ -93,7 +93,7 @@ var trendLaws = []law{
 		same(s, "before they are settled", len(s.trends(time.Hour, 0)), 0)
 		poison := fails(taken[1], "BROKEN")
 		poison.Charge = holdfast.ChargeCrash
-		s.settle(inQueue("default", hands(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", poison))
+		s.settle(inQueue("default", releases(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", poison))
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {0, 1, 1, 0}})
 	}},
 	{"jobs that end without an attempt are not counted in trends", func(s *scene) {
@@ -104,8 +104,8 @@ var trendLaws = []law{
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"": {0, 1, 0, 0}})
 	}},
 	{"a repeated settlement counts once, also within a call; a late or invalid one never", func(s *scene) {
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, stops} {
-			e := s.trial("default", say)
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, cancels} {
+			e := s.runAttempt("default", say)
 			s.settle(e, e)
 			e = inQueue("default", say(s.start()))
 			s.settle(e, e)
@@ -115,7 +115,7 @@ var trendLaws = []law{
 		s.expectError(s.trySettle(senseless)[0], holdfast.ErrInvalid)
 		s.Advance(longAgo)
 		s.settle(inQueue("default", completes(s.reclaim()[0])))
-		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), stops(zombie)} {
+		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), cancels(zombie)} {
 			s.expectError(s.trySettle(inQueue("default", e))[0], holdfast.ErrLeaseLost)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {3, 2, 2, 2}})
@@ -125,7 +125,7 @@ var trendLaws = []law{
 		minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 		for n, wait := range []time.Duration{0, time.Minute - time.Microsecond, time.Microsecond, 2 * time.Minute, 4 * time.Minute} {
 			s.Advance(wait)
-			s.trial(fmt.Sprint("q", n%2), completes)
+			s.runAttempt(fmt.Sprint("q", n%2), completes)
 		}
 		for _, c := range []struct {
 			step time.Duration
@@ -142,9 +142,9 @@ var trendLaws = []law{
 	}},
 	{"steps are counted from 1970, and one that lies partly in the requested time is returned whole", func(s *scene) {
 		start := s.beginStep()
-		s.trial("default", completes)
+		s.runAttempt("default", completes)
 		s.Advance(20 * time.Minute)
-		s.trial("default", completes)
+		s.runAttempt("default", completes)
 		for _, c := range []struct {
 			within, step time.Duration
 			want         int
@@ -167,7 +167,7 @@ var trendLaws = []law{
 		s.enqueueMany(90)
 		var all []holdfast.Settlement
 		for i, l := range s.claim(90) {
-			say := []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again}[i%3]
+			say := []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater}[i%3]
 			all = append(all, inQueue(fmt.Sprint("q", i%5), say(l)))
 		}
 		s.settle(all...)
@@ -212,7 +212,7 @@ var trendLaws = []law{
 	}},
 	{"a queue name that cannot be stored is cleaned, and no settlement fails", func(s *scene) {
 		for _, queue := range []string{"a\x00b", "a\xffb", "ab", strings.Repeat("x", 10_000)} {
-			s.trial(queue, completes)
+			s.runAttempt(queue, completes)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"ab": {2, 0, 0, 0}, "a\uFFFDb": {1, 0, 0, 0}, "": {1, 0, 0, 0}})
 	}},
@@ -226,7 +226,7 @@ var trendLaws = []law{
 	{"trends are deleted by age with the counts of error groups, the oldest first", func(s *scene) {
 		s.beginStep()
 		for n := range 6 {
-			s.trial(fmt.Sprint("q", n), completes)
+			s.runAttempt(fmt.Sprint("q", n), completes)
 			s.Advance(time.Minute)
 		}
 		left := func(want ...string) {
