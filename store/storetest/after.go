@@ -42,7 +42,7 @@ var afterLaws = []law{
 		events := s.history(next).Events
 		same(s, "events", []any{len(events), events[0].Name, events[0].Actor}, []any{1, "cancel", "holdfast"})
 		if !strings.Contains(events[0].Reason, first[1].String()) || !strings.Contains(events[0].Reason, "failed") {
-			s.Fatalf("the story does not say because of whom: %q", events[0].Reason)
+			s.Fatalf("the event does not name the failed member: %q", events[0].Reason)
 		}
 		same(s, "its unique key is free", s.enqueueAll(holdfast.Draft{Kind: "mail", UniqueKey: "k", Delay: time.Hour})[0].Existing, false)
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 3, Complete: 1, Failed: 1, Cancelled: 1})
@@ -131,9 +131,9 @@ var afterLaws = []law{
 	}},
 	{"a draft that waits for a job that does not exist, is not in its group or comes later in the call is refused; the error names the job, and nothing is written", func(s *scene) {
 		group, other := s.gather(), s.gather()
-		stranger, foreign, mine := s.enqueue(), s.enqueue(in(other)), s.enqueue(in(group))
+		outsider, foreign, mine := s.enqueue(), s.enqueue(in(other)), s.enqueue(in(group))
 		later := holdfast.NewID()
-		for name, upstream := range map[string]holdfast.ID{"unknown": holdfast.NewID(), "in no group": stranger, "in another group": foreign, "later in the call": later} {
+		for name, upstream := range map[string]holdfast.ID{"unknown": holdfast.NewID(), "in no group": outsider, "in another group": foreign, "later in the call": later} {
 			drafts := []holdfast.Draft{{Kind: "mail", Group: group}, {Kind: "mail", Group: group, After: []holdfast.ID{mine, upstream}}, {Kind: "mail", ID: later, Group: group}}
 			for way, enqueue := range s.insertPaths(drafts) {
 				if err := enqueue(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), upstream.String()) {
@@ -142,12 +142,12 @@ var afterLaws = []law{
 			}
 		}
 		s.expectJobs(3)
-		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", After: []holdfast.ID{stranger}}})
+		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", After: []holdfast.ID{outsider}}})
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 }
 
-// chain makes jobs of which each waits for the one before it.
+// chain enqueues jobs of which each waits for the one before it.
 func (s *scene) chain(group holdfast.ID, n int) []holdfast.ID {
 	s.Helper()
 	links := []holdfast.ID{s.enqueue(in(group))}
@@ -157,7 +157,7 @@ func (s *scene) chain(group holdfast.ID, n int) []holdfast.ID {
 	return links
 }
 
-// handing are the ways to hand in these very drafts.
+// insertPaths are all ways to enqueue these drafts.
 func (s *scene) insertPaths(drafts []holdfast.Draft) map[string]func() error {
 	return map[string]func() error{
 		"alone":       func() error { _, err := s.Store.Enqueue(s.ctx, slices.Clone(drafts)); return err },
@@ -170,7 +170,7 @@ func (s *scene) insertPaths(drafts []holdfast.Draft) map[string]func() error {
 	}
 }
 
-// What else happens to those who wait.
+// Further laws about members that wait for others.
 var waitLaws = []law{
 	{"a manual retry of a group retries the failed members and those that wait for them, in order, and the group ends ready", func(s *scene) {
 		group := s.gather()
@@ -179,7 +179,7 @@ var waitLaws = []law{
 		s.seal(group)
 		s.run(chain[0])
 		s.expectGroup(group, holdfast.GroupPartial, 1)
-		same(s, "sent round", s.retryGroup(group), 3)
+		same(s, "retried", s.retryGroup(group), 3)
 		s.expectWaiting(chain[1], chain[2])
 		job := s.expectCounts(chain[2], [5]int{0, 0, 0, 0, 2})
 		same(s, "upstream", job.Upstream, holdfast.ID{})
@@ -188,11 +188,11 @@ var waitLaws = []law{
 			same(s, "ran", s.run(), []holdfast.ID{link})
 		}
 		s.expectGroup(group, holdfast.GroupReady, 2)
-		var told []string
+		var actions []string
 		for _, e := range s.history(chain[2]).Events {
-			told = append(told, e.Actor+" "+e.Name)
+			actions = append(actions, e.Actor+" "+e.Name)
 		}
-		same(s, "story of the last", told, []string{"holdfast cancel", "ada manual retry"})
+		same(s, "story of the last", actions, []string{"holdfast cancel", "ada manual retry"})
 	}},
 	{"a member that never ran and is retried with its group starts a new generation at that time", func(s *scene) {
 		group := s.gather()
@@ -214,12 +214,12 @@ var waitLaws = []law{
 			s.run(chain[0])
 			s.expectState(chain[2], holdfast.Cancelled)
 			s.expectGroup(group, holdfast.GroupFailed, generation+1)
-			same(s, "sent round", s.retryGroup(group), 3)
+			same(s, "retried", s.retryGroup(group), 3)
 		}
 		same(s, "ran", s.run(), chain[:1])
 		same(s, "ran", s.run(chain[1]), chain[1:2])
 		s.expectGroup(group, holdfast.GroupPartial, 4)
-		same(s, "sent round", s.retryGroup(group), 2)
+		same(s, "retried", s.retryGroup(group), 2)
 		s.run()
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 5)

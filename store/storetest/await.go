@@ -8,10 +8,10 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// patience is far longer than any wake takes, and far shorter than a stuck test.
+// patience is far longer than any wake-up takes, and far shorter than a stuck test.
 const patience = 30 * time.Second
 
-// waken waits on one handle and acts, again and again, until the waiting ends: a wake may come before the waiter listens.
+// wakeBy waits on one handle and calls act repeatedly until Await returns: a wake-up may come before the waiter listens.
 func (s *scene) wakeBy(on holdfast.Store, act func()) holdfast.Wake {
 	s.Helper()
 	woken := make(chan holdfast.Wake, 1)
@@ -34,7 +34,7 @@ func (s *scene) wakeBy(on holdfast.Store, act func()) holdfast.Wake {
 	}
 }
 
-// expectWork insists on a wake for work. One for a request to stop may come first: it may always be a false alarm.
+// expectWork expects a wake-up for work. One for a cancel request may come first, because any wake-up may come without a reason.
 func (s *scene) expectWork(when string, act func()) {
 	s.Helper()
 	wake := s.wakeBy(s.Store, act)
@@ -42,7 +42,7 @@ func (s *scene) expectWork(when string, act func()) {
 		wake = s.wakeBy(s.Store, act)
 	}
 	if !wake.Work {
-		s.Fatalf("nobody was woken by %s: %+v", when, wake)
+		s.Fatalf("%s woke no worker: %+v", when, wake)
 	}
 }
 
@@ -55,7 +55,7 @@ var awaitLaws = []law{
 	}},
 	{"a released job wakes a waiting worker", func(s *scene) {
 		lease := s.start()
-		s.expectWork("a job handed back", func() { s.settle(releases(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
+		s.expectWork("a released job", func() { s.settle(releases(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
 	}},
 	{"a manual retry wakes a waiting worker", func(s *scene) {
 		lease := s.fail()
@@ -67,7 +67,7 @@ var awaitLaws = []law{
 	}},
 	{"a cancel request wakes waiting workers, and is distinguished from work", func(s *scene) {
 		wake := s.wakeBy(s.Store, func() { s.cancel(s.start().ID) })
-		for !wake.Cancel { // work may wake first
+		for !wake.Cancel { // a wake-up for work may come first
 			wake = s.wakeBy(s.Store, func() { s.cancel(s.start().ID) })
 		}
 	}},
@@ -95,7 +95,7 @@ var awaitLaws = []law{
 		ctx, cancel := context.WithCancel(s.ctx)
 		answer := make(chan error, 1)
 		go func() {
-			for { // a false alarm is no reason to stop
+			for { // wake-ups without a reason are allowed
 				if _, err := s.Store.Await(ctx, []string{"default"}, time.Hour); err != nil {
 					answer <- err
 					return

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// failsBenign is an attempt that ended its job, as was to be expected.
+// failsBenign is an attempt that ended its job with a benign failure.
 func failsBenign(l holdfast.Lease, code string) holdfast.Settlement {
 	e := fails(l, code)
 	e.Failure.Benign, e.Failure.Fingerprint, e.Queue = true, "", l.Queue
@@ -91,6 +91,6 @@ var benignLaws = []law{
 				names = append(names, e.Name+" "+e.Code)
 			}
 		}
-		same(s, "told", names, []string{"benign NOT_PDF", "failed BROKEN"})
+		same(s, "events", names, []string{"benign NOT_PDF", "failed BROKEN"})
 	}},
 }

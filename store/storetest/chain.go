@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The chain that seals the lines of stories to each other.
+// The hash chain of events.
 var chainLaws = []law{
 	{"events are sealed, also by concurrent processes, and the integrity check passes", func(s *scene) {
 		stores := s.handles()
@@ -52,13 +52,13 @@ var chainLaws = []law{
 		young := s.sealEvents()
 		s.forget(holdfast.ShelfStory, day, 2, 2)
 		s.expectHealthy()
-		s.forget(holdfast.ShelfStory, day, 100, 0) // so little, so soon after, is not worth a mark
+		s.forget(holdfast.ShelfStory, day, 100, 0) // too few events, too soon after the last mark
 		s.Advance(time.Hour)
 		s.forget(holdfast.ShelfStory, day+time.Hour, 100, 1)
 		same(s, "events", []int{len(s.history(old[0]).Events), len(s.history(young[0]).Events)}, []int{0, 1})
 		s.expectHealthy()
 		told := s.feed(0)
-		same(s, "told", eventNames(told), []string{"forgotten", "forgotten", "forgotten", "discard", "discard", "discard", "shortened", "shortened"})
+		same(s, "events", eventNames(told), []string{"forgotten", "forgotten", "forgotten", "discard", "discard", "discard", "shortened", "shortened"})
 		s.must(sequenceOn(s, s.Store))
 		s.expectHealthy()
 		if !s.corrupt("event.actor", young[1], "mallory") {
@@ -106,7 +106,7 @@ var chainLaws = []law{
 				s.Fatal("the database refused: " + wipe)
 			}
 			s.expectWiped(wipe)
-			s.must(sequenceOn(s, s.Store)) // what is written next does not cover it
+			s.must(sequenceOn(s, s.Store)) // later events do not hide it
 			s.expectWiped(wipe)
 		}
 	}},
@@ -122,7 +122,7 @@ var chainLaws = []law{
 
 const day = 24 * time.Hour
 
-// expectWiped insists that the audit finds that lines were taken away.
+// expectWiped expects that the integrity check finds deleted events.
 func (s *scene) expectWiped(how string) {
 	s.Helper()
 	findings, err := s.Store.Audit(s.ctx)
@@ -132,10 +132,10 @@ func (s *scene) expectWiped(how string) {
 			return
 		}
 	}
-	s.Fatalf("%s: the audit finds no wiped log: %+v", how, findings)
+	s.Fatalf("%s: the integrity check does not find the wiped log: %+v", how, findings)
 }
 
-// sealed makes three jobs with a line each, sealed.
+// sealEvents makes three jobs with one event each, and seals the events.
 func (s *scene) sealEvents() []holdfast.ID {
 	s.Helper()
 	dead := s.failAll(3)
@@ -146,7 +146,7 @@ func (s *scene) sealEvents() []holdfast.ID {
 	return dead
 }
 
-// expectTampered insists that the audit finds the chain broken.
+// expectTampered expects that the integrity check finds a broken chain.
 func (s *scene) expectTampered(what string) {
 	s.Helper()
 	findings, err := s.Store.Audit(s.ctx)
@@ -156,5 +156,5 @@ func (s *scene) expectTampered(what string) {
 			return
 		}
 	}
-	s.Fatalf("%s: the audit does not say that the chain is broken: %+v", what, findings)
+	s.Fatalf("%s: the integrity check does not report a broken chain: %+v", what, findings)
 }

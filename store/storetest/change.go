@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Jobs that are enqueued with what was decided.
+// Jobs that are enqueued by a change.
 var changeLaws = []law{
 	{"jobs of a change are stored together with its records, or not at all", func(s *scene) {
 		s.keep(holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `1`)}, Enqueue: []holdfast.Draft{draft(), {Kind: "pdf", Queue: "slow", Delay: 1}}})
@@ -40,10 +40,10 @@ var changeLaws = []law{
 		s.expectJobs(1)
 	}},
 	{"a job of a change whose unique key is held is left out", func(s *scene) {
-		twin := s.enqueue(unique("k"))
+		existing := s.enqueue(unique("k"))
 		s.keep(holdfast.Change{Enqueue: []holdfast.Draft{{Kind: "mail", UniqueKey: "k"}, {Kind: "pdf"}}})
 		s.expectJobs(2)
-		s.expectState(twin, holdfast.Queued)
+		s.expectState(existing, holdfast.Queued)
 	}},
 	{"sixteen processes that enqueue for one slot create one job, and none is refused", func(s *scene) {
 		stores := s.handles()
@@ -69,7 +69,7 @@ var changeLaws = []law{
 		s.expectJobs(1)
 	}},
 	{"all jobs of a large change are stored, and waiting workers are woken", func(s *scene) {
-		kept := 0 // it is done again when something else woke first
+		kept := 0 // repeated if another wake-up came first
 		s.expectWork("a change enqueues", func() { s.keep(holdfast.Change{Enqueue: []holdfast.Draft{draft()}}); kept++ })
 		drafts := make([]holdfast.Draft, 500)
 		for i := range drafts {

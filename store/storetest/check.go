@@ -22,8 +22,8 @@ var sequences = flag.Int("holdfast.sequences", 0, "how many random sequences the
 
 const stepsPerSequence = 30
 
-// Check runs random sequences of everything that can happen to a store, on the store and on a model of it, and compares
-// after every step. The flag -holdfast.sequences overrides their number.
+// Check runs random sequences of all operations on a store and on a model of it, and compares both after every step. The flag -holdfast.sequences
+// overrides the number of sequences.
 func Check(t *testing.T, h Harness, atLeast int) {
 	if *sequences > 0 {
 		atLeast = *sequences
@@ -31,7 +31,7 @@ func Check(t *testing.T, h Harness, atLeast int) {
 	check(t, h.Open(t), atLeast)
 }
 
-// check is Check on any sort of test, so that the checker itself can be tested.
+// check is Check for any testing.TB, so that the model check itself can be tested.
 func check(t testing.TB, subject *Subject, count int) {
 	for name, value := range map[string]string{"rapid.checks": fmt.Sprint(count), "rapid.steps": fmt.Sprint(stepsPerSequence), "rapid.nofailfile": "true"} {
 		before := flag.Lookup(name).Value.String()
@@ -58,7 +58,7 @@ func check(t testing.TB, subject *Subject, count int) {
 		rt.Repeat(d.actions())
 		d.compareAll(rt)
 	})
-	if claims.even > claims.all/12+2 { // one in sixteen, or so: a store need not count to the letter
+	if claims.even > claims.all/12+2 { // about one in sixteen: a store need not count exactly
 		t.Errorf("%d of %d claims were out of an owner's order: one in sixteen may share evenly between priorities, no more", claims.even, claims.all)
 	}
 	if tried < count {
@@ -66,7 +66,7 @@ func check(t testing.TB, subject *Subject, count int) {
 	}
 }
 
-// clockOf asks a store for its time.
+// clockOf returns the store's time.
 func clockOf(t testing.TB, subject *Subject) time.Time {
 	subject.Wipe()
 	ctx := context.Background()
@@ -81,36 +81,36 @@ func clockOf(t testing.TB, subject *Subject) time.Time {
 	return job.AsOf
 }
 
-// A driver does one thing after another to a store and to its model.
+// A driver applies one operation after the other to a store and to its model.
 type driver struct {
 	*Subject
 	ctx context.Context
 	m   *model
 
-	past    []holdfast.Lease     // every lease that was ever handed out, held or not
-	expired map[holdfast.ID]bool // batches that Expire handed out: to be settled, never to be run
-	touched map[holdfast.ID]bool // by the step under way
-	back    bool                 // the clock was set back: what the audit says about time means nothing from then on
+	past    []holdfast.Lease     // every lease that was ever returned, held or not
+	expired map[holdfast.ID]bool // batches that Expire returned: to be settled, never to be run
+	touched map[holdfast.ID]bool // jobs that the current step may have changed
+	back    bool                 // the clock was set back: from then on findings about time are ignored
 	steps   int
 
 	claims   *claims
 	redrives [2]holdfast.ID
 }
 
-// claims counts over all sequences how many there were, and how many were in no owner's order but shared evenly.
+// claims counts, over all sequences, all claims and those that are only right if they shared evenly between priorities.
 type claims struct{ all, even int }
 
-// actions are the steps of a sequence; a name that occurs with numbers is that much likelier.
+// actions are the steps of a sequence. A step is as likely as the number of its entries.
 func (d *driver) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){"": d.compare}
-	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2, "edit": 3,
-		"pause": 4, "resume": 2, "redrive": 2, "round": 2, "add": 3, "seal": 2, "conclude": 4, "retry group": 2, "campaign": 3}
+	likely := map[string]int{"enqueue": 5, "claim": 7, "settle": 5, "settle stale": 2, "advance": 3, "promote": 2, "reclaim": 3, "cancel": 2, "retry": 2, "edit": 3,
+		"pause": 4, "resume": 2, "redrive": 2, "fail and redrive": 2, "add": 3, "seal": 2, "conclude": 4, "retry group": 2, "end groups": 3}
 	for name, action := range map[string]func(*rapid.T){
-		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "stale": d.settleStale,
+		"enqueue": d.enqueue, "claim": d.claim, "renew": d.renew, "note": d.note, "settle": d.settle, "settle stale": d.settleStale,
 		"advance": d.advance, "promote": d.promote, "reclaim": d.reclaim, "expire": d.expire, "cancel": d.cancel,
-		"retry": d.retry, "edit": d.edit, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "round": d.failAndRedrive,
+		"retry": d.retry, "edit": d.edit, "discard": d.discard, "pause": d.pause, "resume": d.resume, "keep": d.keep, "redrive": d.redrive, "fail and redrive": d.failAndRedrive,
 		"tally": d.tally, "breach": d.breach, "triage": d.triage, "present": d.present, "behind": d.behind,
-		"gather": d.gather, "add": d.add, "seal": d.seal, "conclude": d.conclude, "retry group": d.retryGroup, "campaign": d.endGroups, "cancel group": d.cancelGroup,
+		"gather": d.gather, "add": d.add, "seal": d.seal, "conclude": d.conclude, "retry group": d.retryGroup, "end groups": d.endGroups, "cancel group": d.cancelGroup,
 	} {
 		for i := range max(likely[name], 1) {
 			actions[fmt.Sprintf("%s %d", name, i)] = action
@@ -125,7 +125,7 @@ func (d *driver) touch(ids ...holdfast.ID) {
 	}
 }
 
-// compare holds everything that can be seen against the model.
+// compare compares everything that the store shows with the model.
 func (d *driver) compare(t *rapid.T) {
 	var want, got []holdfast.Job
 	for _, r := range d.m.jobs {
@@ -161,7 +161,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 		return
 	}
 	if err != nil {
-		failSequence(t, "the store does not tell a history", "%v: %v", id, err)
+		failSequence(t, "the store does not return a history", "%v: %v", id, err)
 	}
 	var attempts, late []holdfast.Attempt
 	for _, a := range h.Attempts {
@@ -182,7 +182,7 @@ func (d *driver) compareHistory(t *rapid.T, id holdfast.ID) {
 	}))
 }
 
-// overdue reports whether something has waited for its keeper for so long that the audit would rightly complain.
+// overdue reports whether work has waited for a duty for so long that the integrity check would report it.
 func (d *driver) overdue() bool {
 	limit := d.m.now.Add(-2 * time.Minute)
 	for _, s := range d.m.leases {
@@ -205,19 +205,19 @@ func (d *driver) audit(t *rapid.T) {
 	}
 	findings, err := d.Store.Audit(d.ctx)
 	if err != nil || len(findings) > 0 {
-		failSequence(t, "the audit found something", "%+v (%v)", findings, err)
+		failSequence(t, "the integrity check failed", "%+v (%v)", findings, err)
 	}
 }
 
-// refute ends a sequence. What is wrong is said in words that are the same whenever it happens, so that the sequence can be
-// made shorter; how it showed is said apart.
+// failSequence fails a sequence. The first part of the message is the same whenever the same thing goes wrong, so that rapid can shorten the
+// sequence; details follow.
 func failSequence(t *rapid.T, what, format string, args ...any) {
-	t.Fatalf("%s\n%s", what, fmt.Sprintf(format, args...)) // in one text: of a failure that does not come again only this is left
+	t.Fatalf("%s\n%s", what, fmt.Sprintf(format, args...)) // in one message: if the failure is not reproduced, rapid shows only this
 }
 
-// match compares what the store showed with what the model shows.
+// match compares what the store returned with what the model returned.
 func match(t *rapid.T, what string, got, want any, options ...cmp.Option) {
-	if reflect.DeepEqual(want, got) { // almost always, and ten times as fast
+	if reflect.DeepEqual(want, got) { // usually, and ten times as fast
 		return
 	}
 	if diff := cmp.Diff(want, got, append(options, cmpopts.EquateEmpty())...); diff != "" {
@@ -225,7 +225,7 @@ func match(t *rapid.T, what string, got, want any, options ...cmp.Option) {
 	}
 }
 
-// textOf is what a refusal of the model says. One that is a sentinel promises no text.
+// textOf is the text of the model's refusal. A plain sentinel error requires no text.
 func textOf(err error) string {
 	switch err {
 	case nil, holdfast.ErrInvalid, holdfast.ErrNotFound, holdfast.ErrConflict, holdfast.ErrLeaseLost:
@@ -234,21 +234,21 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// matchErr compares refusals: of the same sort, in the same words, and naming the same job if the model names one.
+// matchErr compares refusals: the same kind, the same text, and the same job if the model names one.
 func matchErr(t *rapid.T, what string, got, want error) {
 	for _, kind := range []error{holdfast.ErrInvalid, holdfast.ErrNotFound, holdfast.ErrConflict, holdfast.ErrLeaseLost} {
 		if errors.Is(got, kind) != errors.Is(want, kind) {
-			failSequence(t, what+" is answered otherwise", "the store says %v, the model %v", got, want)
+			failSequence(t, what+" has another answer", "the store says %v, the model %v", got, want)
 		}
 	}
 	if (got == nil) != (want == nil) {
-		failSequence(t, what+" is answered otherwise", "the store says %v, the model %v", got, want)
+		failSequence(t, what+" has another answer", "the store says %v, the model %v", got, want)
 	}
 	if text := textOf(want); text != "" && got.Error() != text {
-		failSequence(t, what+" is refused in other words", "the store says %q, the model %q", got, text)
+		failSequence(t, what+" is refused with another text", "the store says %q, the model %q", got, text)
 	}
 	var theirs, ours *holdfast.Error
 	if errors.As(want, &ours) && !ours.Job.IsZero() && (!errors.As(got, &theirs) || theirs.Job != ours.Job) {
-		failSequence(t, what+" is refused without the name of the job in the way", "want %v, got %#v", ours.Job, got)
+		failSequence(t, what+" is refused without naming the job in the way", "want %v, got %#v", ours.Job, got)
 	}
 }

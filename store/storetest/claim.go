@@ -16,7 +16,7 @@ var claimLaws = []law{
 		first := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"x":"much longer than it may be"}`) })
 		s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{}`) })
 		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 10, Bytes: 1})
-		same(s, "what was handed out", ids(leases), []holdfast.ID{first})
+		same(s, "claimed", ids(leases), []holdfast.ID{first})
 		same(s, "how many after it", len(s.claim(10)), 1)
 	}},
 	{"a claim moves jobs to processing, with a token and a lease that expires", func(s *scene) {
@@ -144,7 +144,7 @@ var claimLaws = []law{
 	}},
 }
 
-// claimByBytes drains large jobs of some kinds and owners in claims that have memory for eight of them.
+// claimByBytes drains large jobs of some kinds and owners in claims with a byte limit of eight jobs.
 func (s *scene) claimByBytes(kinds, owners int) {
 	s.Helper()
 	const jobs, size = 60, 10 << 10
@@ -160,7 +160,7 @@ func (s *scene) claimByBytes(kinds, owners int) {
 	for len(had) < jobs {
 		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 40, Start: len(had) % 40, Bytes: 8 * size, Lease: time.Hour})
 		if len(leases) == 0 || len(leases) > 8 {
-			s.Fatalf("a claim of %d bytes handed out %d jobs of %d bytes, after %d of %d", 8*size, len(leases), size, len(had), jobs)
+			s.Fatalf("a claim of %d bytes returned %d jobs of %d bytes, after %d of %d", 8*size, len(leases), size, len(had), jobs)
 		}
 		for _, l := range leases {
 			if had[l.ID] {

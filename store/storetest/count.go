@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A crowd is many jobs of all sorts, and what the laws ask about them.
+// A jobMix is many jobs of all sorts, for the laws about filters and counts.
 type jobMix struct {
 	*scene
 	rng     *rand.Rand
@@ -19,7 +19,7 @@ type jobMix struct {
 	taken   map[holdfast.ID]bool // by the redrive
 }
 
-// gatherCrowd makes the same crowd each time: in several queues, lanes and priorities, in every state and in several generations.
+// makeJobMix makes the same jobs each time: in several queues, lanes and priorities, in every state and in several generations.
 func (s *scene) makeJobMix() *jobMix {
 	s.Helper()
 	c := &jobMix{scene: s, rng: rand.New(rand.NewPCG(8, 16)), group: s.gather(), redrive: holdfast.NewID(), taken: map[holdfast.ID]bool{}}
@@ -64,7 +64,7 @@ func (c *jobMix) enqueueMix(jobs int) {
 	c.enqueueAll(drafts...)
 }
 
-// settleCrowd lets a third of what can be claimed make an attempt, of which each ends otherwise than the one before.
+// settleMix claims a third of the claimable jobs and settles them with different results in turn.
 func (c *jobMix) settleMix() {
 	c.Helper()
 	limit := len(c.jobs(holdfast.Filter{State: holdfast.Queued, Limit: 200})) / 3
@@ -76,7 +76,7 @@ func (c *jobMix) settleMix() {
 	}
 }
 
-// matches says whether a filter means a job, from what the job says of itself.
+// matches reports whether a filter matches a job, by the job's fields.
 func (c *jobMix) matches(f holdfast.Filter, j holdfast.Job) bool {
 	failure := holdfast.Failure{}
 	if j.LastFailure != nil {
@@ -97,7 +97,7 @@ func (c *jobMix) matches(f holdfast.Filter, j holdfast.Job) bool {
 		(f.Redrive.IsZero() || c.taken[j.ID]) && (f.OlderThan == 0 || age >= f.OlderThan) && (f.YoungerThan == 0 || age < f.YoungerThan)
 }
 
-// filters are one of each sort alone, and many that were thrown together.
+// filters are one of each sort alone, and many random combinations.
 func (c *jobMix) filters() []holdfast.Filter {
 	sorts := []func(*holdfast.Filter){
 		func(f *holdfast.Filter) { f.State = holdfast.Queued }, func(f *holdfast.Filter) { f.State = holdfast.Processing },
@@ -128,7 +128,7 @@ func (c *jobMix) filters() []holdfast.Filter {
 	return all
 }
 
-// expectFound insists that a filter finds what it means, newest first and each once, however little is looked at at a time, but for the least.
+// expectFound expects that a filter finds exactly the jobs it matches, newest first, however few rows are read at a time, but at least least.
 func (c *jobMix) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
 	c.Helper()
 	var want []holdfast.ID
@@ -169,7 +169,7 @@ func (s *scene) depths() []holdfast.Depth {
 	return depths
 }
 
-// numbers are depths without their kinds: of jobs that are due and were not promoted yet a store does not tell them.
+// withoutKinds returns depths without their kinds: a store does not return the kinds of jobs that are due but not promoted yet.
 func withoutKinds(depths []holdfast.Depth) []holdfast.Depth {
 	for i := range depths {
 		depths[i].Kinds = nil
@@ -177,7 +177,7 @@ func withoutKinds(depths []holdfast.Depth) []holdfast.Depth {
 	return depths
 }
 
-// depthsOf tells what stands in each queue, from what jobs say of themselves.
+// depthsOf computes the depths of each queue from the jobs.
 func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 	of := map[string]*holdfast.Depth{}
 	first := func(known *time.Time, at time.Time) {
@@ -219,7 +219,7 @@ var countLaws = []law{
 	{"every filter finds and counts the jobs it matches, however few rows are read at a time", func(s *scene) {
 		c := s.makeJobMix()
 		everything := s.jobs(holdfast.Filter{Limit: 200})
-		same(s, "crowd", len(everything), 150)
+		same(s, "jobs", len(everything), 150)
 		for _, f := range c.filters() {
 			c.expectFound(f, everything, 10)
 		}
@@ -233,7 +233,7 @@ var countLaws = []law{
 		}
 		s.enqueueAll(drafts...)
 		everything := s.jobs(holdfast.Filter{Limit: 200})
-		same(s, "crowd", len(everything), 450)
+		same(s, "jobs", len(everything), 450)
 		for _, f := range []holdfast.Filter{
 			{State: holdfast.Queued}, {State: holdfast.Queued, Queue: "default"}, {State: holdfast.Queued, Owner: "owner-7"}, {State: holdfast.Queued, Kind: "pdf"},
 			{Retrying: true}, {Code: "FLAKY"}, {State: holdfast.Queued, Tag: "blue"},

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The steps that time and people take.
+// Steps about time, duties and interventions.
 
 func (d *driver) advance(t *rapid.T) {
 	by := pick(t, "by", time.Microsecond, time.Second, 10*time.Second, 31*time.Second, time.Minute, 2*time.Hour, -5*time.Minute)
@@ -20,7 +20,7 @@ func (d *driver) advance(t *rapid.T) {
 	}
 	d.back = d.back || by < 0
 	expiring := d.m.expiring()
-	if expiring { // a group is concluded on either side of its time, so that it is plain what had ended by then
+	if expiring { // conclude before and after its expiry, so that it is certain what had ended by then
 		d.conclude(t)
 	}
 	d.Advance(by)
@@ -42,7 +42,7 @@ func (d *driver) promote(t *rapid.T) {
 func byID(a, b holdfast.Lease) int { return bytes.Compare(a.ID[:], b.ID[:]) }
 
 func (d *driver) reclaim(t *rapid.T) {
-	c := holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: 30 * time.Second}
+	c := holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: 30 * time.Second}
 	back, over := d.m.expiredMembers()
 	got, err := d.Store.Reclaim(d.ctx, c)
 	matchErr(t, "reclaim", err, nil)
@@ -53,7 +53,7 @@ func (d *driver) reclaim(t *rapid.T) {
 		d.touch(r.ID)
 		d.m.release(r)
 	}
-	from := map[holdfast.ID]holdfast.ID{} // each old batch has one new one, and the other way round
+	from := map[holdfast.ID]holdfast.ID{} // old batches and new batches correspond one to one
 	for i, r := range over {
 		if old, known := from[got[i].Batch]; known && old != r.batch {
 			t.Fatalf("reclaim merged two batches into one")
@@ -76,7 +76,7 @@ func idsOf(records []*record) []holdfast.ID {
 }
 
 func (d *driver) expire(t *rapid.T) {
-	c := holdfast.Claim{Worker: "keeper", Limit: 1000, Start: -1, Lease: 30 * time.Second}
+	c := holdfast.Claim{Worker: "reclaimer", Limit: 1000, Start: -1, Lease: 30 * time.Second}
 	want := d.m.expirable()
 	got, err := d.Store.Expire(d.ctx, c)
 	matchErr(t, "expire", err, nil)
@@ -88,9 +88,9 @@ func (d *driver) expire(t *rapid.T) {
 }
 
 func (d *driver) intervention(t *rapid.T) holdfast.Intervention {
-	// Nonsense is tried now and then, sense most of the time.
+	// Mostly valid, sometimes invalid.
 	i := holdfast.Intervention{Actor: "ada", Reason: "why not", StuckAfter: pick(t, "stuck after", 0, 0, 20*time.Second)}
-	switch rapid.IntRange(0, 15).Draw(t, "nonsense") {
+	switch rapid.IntRange(0, 15).Draw(t, "invalid") {
 	case 12:
 		i.Actor = ""
 	case 13:
@@ -123,7 +123,7 @@ func (d *driver) retry(t *rapid.T) {
 	i := d.intervention(t)
 	got, err := d.Store.Retry(d.ctx, i)
 	if r := d.m.jobs[i.Job]; r != nil && r.aside && err == nil {
-		r.place = later // it was set aside, for certain
+		r.place = later // it was certainly set aside
 	}
 	want, wantErr := d.m.retry(i)
 	matchErr(t, "manual retry", err, wantErr)
@@ -137,7 +137,7 @@ func (d *driver) discard(t *rapid.T) {
 	matchErr(t, "discard", d.Store.Discard(d.ctx, i), d.m.discard(i))
 }
 
-// edit draws a change of a job that is queued, most of the time.
+// edit draws a change, mostly of a queued job.
 func (d *driver) edit(t *rapid.T) {
 	e := holdfast.Edit{Intervention: d.intervention(t)}
 	var queued []holdfast.ID
@@ -151,7 +151,7 @@ func (d *driver) edit(t *rapid.T) {
 		d.touch(e.Job)
 	}
 	queues := []*string{nil, nil, new("default"), new("slow")}
-	if r := d.m.jobs[e.Job]; r != nil && r.Owner == "" { // where all jobs are one owner's there is a shorter way to claim them
+	if r := d.m.jobs[e.Job]; r != nil && r.Owner == "" { // a queue with one owner uses the single-statement claim
 		queues = append(queues, new("solo"))
 	}
 	e.Patch = pick(t, "patch", nil, nil, json.RawMessage(`{"n": 2.50}`), json.RawMessage(`{"n": null, "m": [1]}`), json.RawMessage(`"text"`))

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The steps of groups.
+// Steps about groups.
 
-// continued begins the kinds of the jobs that continue groups: the store makes their ids.
+// continued is the prefix of the kinds of continuations: the store chooses their ids.
 const continued = "continued."
 
-// anyGroup names a group of the store, or one that never was.
+// anyGroup returns the id of a group, or one that does not exist.
 func (d *driver) anyGroup(t *rapid.T) holdfast.ID {
 	var known []holdfast.ID
 	for id := range d.m.groups {
@@ -47,7 +47,7 @@ func (d *driver) gather(t *rapid.T) {
 	matchErr(t, "gather", err, want)
 }
 
-// add hands in members, some of which wait for others.
+// add enqueues members, some of which wait for others.
 func (d *driver) add(t *rapid.T) {
 	group := d.anyGroup(t)
 	var known []holdfast.ID
@@ -70,7 +70,7 @@ func (d *driver) add(t *rapid.T) {
 				m.After = append(m.After, id)
 			}
 		}
-		if g := d.m.groups[group]; g != nil && g.State == holdfast.GroupOpen && rapid.IntRange(0, 30).Draw(t, "a stranger") == 7 {
+		if g := d.m.groups[group]; g != nil && g.State == holdfast.GroupOpen && rapid.IntRange(0, 30).Draw(t, "not a member") == 7 {
 			m.After = append(m.After, holdfast.NewID())
 		}
 		m.AfterAll = len(m.After) > 0 && rapid.IntRange(0, 2).Draw(t, "however they end") == 2
@@ -94,7 +94,7 @@ func (d *driver) seal(t *rapid.T) {
 
 func (d *driver) groupIntervention(t *rapid.T) holdfast.Intervention {
 	i := holdfast.Intervention{Group: d.anyGroup(t), Actor: "ada", Reason: "why not"}
-	switch rapid.IntRange(0, 15).Draw(t, "nonsense") {
+	switch rapid.IntRange(0, 15).Draw(t, "invalid") {
 	case 13:
 		i.Actor = ""
 	case 14, 15:
@@ -114,7 +114,7 @@ func (d *driver) retryGroup(t *rapid.T) {
 	got, err := d.Store.RetryGroup(d.ctx, i)
 	matchErr(t, "manual retry of a group", err, wantErr)
 	if err == nil {
-		match(t, "members sent round", got, want)
+		match(t, "retried members", got, want)
 	}
 }
 
@@ -126,8 +126,7 @@ func (d *driver) cancelGroup(t *rapid.T) {
 	matchErr(t, "cancelling a group", d.Store.CancelGroup(d.ctx, i), d.m.cancelGroup(i))
 }
 
-// campaign ends members that are at work and what can be claimed, seals and settles their groups, and sends round what failed: what
-// random steps alone seldom come to.
+// endGroups ends processing and claimable members, seals and settles their groups, and retries a failed member. Random steps alone seldom do that.
 func (d *driver) endGroups(t *rapid.T) {
 	d.claim(t)
 	for _, l := range slices.Clone(d.past) {
@@ -148,7 +147,7 @@ func (d *driver) endGroups(t *rapid.T) {
 		return
 	}
 	r := failed[rapid.IntRange(0, len(failed)-1).Draw(t, "which of those that failed")]
-	switch rapid.IntRange(0, 2).Draw(t, "sent round by") {
+	switch rapid.IntRange(0, 2).Draw(t, "retried by") {
 	case 0:
 		d.redriveAll(t, d.redrives[0], []holdfast.ID{r.ID})
 	case 1:
@@ -162,9 +161,9 @@ func (d *driver) endGroups(t *rapid.T) {
 	}
 }
 
-// conclude does what the duties do until nothing is left, and takes over where the store is free to choose.
+// conclude runs the duties until nothing is left, and adopts what the store is free to choose.
 func (d *driver) conclude(t *rapid.T) {
-	var held []*record // by the end of this step, cancelled or let go
+	var held []*record // members that this step may cancel or release
 	for _, r := range d.m.jobs {
 		if r.place == waiting {
 			held = append(held, r)
@@ -182,7 +181,7 @@ func (d *driver) conclude(t *rapid.T) {
 			break
 		}
 		if rounds > 200 {
-			failSequence(t, "conclude does not come to rest", "%d rounds", rounds)
+			failSequence(t, "conclude does not end", "%d rounds", rounds)
 		}
 	}
 	d.m.storeStates = map[holdfast.ID]holdfast.GroupState{}
@@ -198,7 +197,7 @@ func (d *driver) conclude(t *rapid.T) {
 	d.adoptContinuations(t)
 }
 
-// adoptUpstream takes over which of several reasons to cancel a member the store names.
+// adoptUpstream adopts which of several causes the store names for a cancelled member.
 func (d *driver) adoptUpstream(t *rapid.T, r *record) {
 	if r.place != finished || r.state != holdfast.Cancelled {
 		return
@@ -215,7 +214,7 @@ func (d *driver) adoptUpstream(t *rapid.T, r *record) {
 	}
 }
 
-// adoptFollowers finds the jobs that continue groups, each once, and takes over their ids.
+// adoptContinuations finds the continuations of groups, each once, and adopts their ids.
 func (d *driver) adoptContinuations(t *rapid.T) {
 	if len(d.m.continuations) == 0 {
 		return
@@ -231,16 +230,16 @@ func (d *driver) adoptContinuations(t *rapid.T) {
 		f := d.m.continuations[at]
 		f.ID = job.ID
 		if _, err := d.m.enqueue([]holdfast.Draft{f}); err != nil {
-			failSequence(t, "the model refuses what continues a group", "%v", err)
+			failSequence(t, "the model refuses a continuation of a group", "%v", err)
 		}
 		d.m.continuations = slices.Delete(d.m.continuations, at, at+1)
 	}
 	if len(d.m.continuations) > 0 {
-		failSequence(t, "what continues a group is missing", "%+v", d.m.continuations)
+		failSequence(t, "a continuation of a group is missing", "%+v", d.m.continuations)
 	}
 }
 
-// compareGroups compares every group, and how its members stand.
+// compareGroups compares every group and the states of its members.
 func (d *driver) compareGroups(t *rapid.T) {
 	for id, g := range d.m.groups {
 		got, err := d.Store.Group(d.ctx, id)
@@ -253,7 +252,7 @@ func (d *driver) compareGroups(t *rapid.T) {
 	}
 }
 
-// settledLines keeps of a group's story what the model tells: how it was settled and opened again.
+// settledLines returns the events of a group that the model records: settled and reopened.
 func settledLines(all []holdfast.Event) []holdfast.Event {
 	return slices.DeleteFunc(all, func(e holdfast.Event) bool { return e.Name == "manual retry" || e.Name == "cancel" })
 }

@@ -41,7 +41,7 @@ var keepLaws = []law{
 		leases := s.expire()
 		same(s, "expired", ids(leases), []holdfast.ID{id})
 		same(s, "claimable meanwhile", len(s.claim(1)), 0)
-		same(s, "lease", []any{leases[0].Token, leases[0].State, leases[0].Worker, leases[0].StartedAt.IsZero(), leases[0].Lost}, []any{1, holdfast.Processing, "keeper", true, ""})
+		same(s, "lease", []any{leases[0].Token, leases[0].State, leases[0].Worker, leases[0].StartedAt.IsZero(), leases[0].Lost}, []any{1, holdfast.Processing, "reclaimer", true, ""})
 		e := fails(leases[0], "JOB_EXPIRED")
 		e.Charge = holdfast.ChargeNothing
 		s.settle(e)
@@ -83,7 +83,7 @@ var keepLaws = []law{
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 30, Start: 30, Lease: time.Hour})
 		last := s.enqueue(expiresIn(2 * time.Minute))
 		s.Advance(10 * time.Minute)
-		got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 5, Lease: shortLease})
+		got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 5, Lease: shortLease})
 		s.must(err)
 		same(s, "expired", ids(got), []holdfast.ID{last})
 		same(s, "claimed before", len(leases), 30)
@@ -95,7 +95,7 @@ var keepLaws = []law{
 		s.Advance(time.Minute)
 		var total int
 		for range 3 {
-			got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 2, Lease: shortLease})
+			got, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 2, Lease: shortLease})
 			s.must(err)
 			if len(got) > 2 {
 				s.Fatalf("expired %d jobs, the limit is 2", len(got))
@@ -109,7 +109,7 @@ var keepLaws = []law{
 		s.Advance(time.Minute)
 		s.expire()
 		s.Advance(time.Minute)
-		same(s, "handed over", len(s.reclaim()), 0)
+		same(s, "reclaimed", len(s.reclaim()), 0)
 		s.expectCounts(id, [5]int{2, 0, 0, 1, 1})
 		same(s, "expired again", ids(s.expire()), []holdfast.ID{id})
 	}},
@@ -133,7 +133,7 @@ var keepLaws = []law{
 		same(s, "expired", len(s.expire()), 1)
 		s.cancel(lease.ID)
 		s.Advance(shortLease)
-		same(s, "handed over", len(s.reclaim()), 1)
+		same(s, "reclaimed", len(s.reclaim()), 1)
 	}},
 	{"a worker is listed until the time it gave, and one that leaves is removed at once", func(s *scene) {
 		p := holdfast.Presence{Worker: "w1", Queues: []string{"default", "slow"}, Kinds: []string{"mail"}, Slots: 8, Codes: "c1", Policy: 2, Misses: "line 3: a word it does not know", For: time.Minute}

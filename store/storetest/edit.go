@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// An alteration is what an edit changes.
+// An editOption changes one thing in an edit.
 type editOption = func(*holdfast.Edit)
 
 func toQueue(queue string) editOption { return func(e *holdfast.Edit) { e.Queue = &queue } }
@@ -30,7 +30,7 @@ func (s *scene) tryEdit(id holdfast.ID, changes ...editOption) (holdfast.Job, er
 	return s.Store.Edit(s.ctx, e)
 }
 
-// edit insists that a job is edited, and that the answer is the job as it is shown.
+// edit expects that a job is edited, and that the answer is the job as it is shown.
 func (s *scene) edit(id holdfast.ID, changes ...editOption) holdfast.Job {
 	s.Helper()
 	job, err := s.tryEdit(id, changes...)
@@ -69,7 +69,7 @@ var editLaws = []law{
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Tags = raw(`{"amount":5,"note":null,"to":"ada"}`), []string{"red"} })
 		before := s.job(id)
 		s.edit(id, withPatch(`{"amount":7,"note":"x"}`), toQueue("slow"), toPriority(2), toTags(), func(e *holdfast.Edit) { e.MaxAttempts = new(3) })
-		s.edit(id, toPriority(2)) // nothing is different
+		s.edit(id, toPriority(2)) // changes nothing
 		events := s.history(id).Events
 		same(s, "replaced", string(events[0].Was), `{"args":{"amount":5,"note":null,"to":"ada"},"queue":"default","priority":0,"tags":["red"],"max_attempts":0}`)
 		same(s, "replaced by nothing", len(events[1].Was), 0)
@@ -116,7 +116,7 @@ var editLaws = []law{
 			same(s, "it names "+string(state), strings.Contains(err.Error(), string(state)), true)
 			same(s, "job", s.job(id), before)
 			for _, e := range s.history(id).Events {
-				same(s, "told", e.Name == "edit", false)
+				same(s, "events", e.Name == "edit", false)
 			}
 		}
 	}},
@@ -124,11 +124,11 @@ var editLaws = []law{
 		id := s.enqueue(func(d *holdfast.Draft) { d.Owner = "acme" })
 		owned := func(owner string) editOption { return func(e *holdfast.Edit) { e.Owner = owner } }
 		before, unknown := s.job(id), holdfast.NewID()
-		_, foreign := s.tryEdit(id, toQueue("slow"), owned("other"))
-		_, nobody := s.tryEdit(unknown, toQueue("slow"), owned("other"))
-		s.expectError(foreign, holdfast.ErrNotFound)
-		s.expectError(nobody, holdfast.ErrNotFound)
-		same(s, "words", strings.ReplaceAll(foreign.Error(), id.String(), "?"), strings.ReplaceAll(nobody.Error(), unknown.String(), "?"))
+		_, otherOwner := s.tryEdit(id, toQueue("slow"), owned("other"))
+		_, missing := s.tryEdit(unknown, toQueue("slow"), owned("other"))
+		s.expectError(otherOwner, holdfast.ErrNotFound)
+		s.expectError(missing, holdfast.ErrNotFound)
+		same(s, "text", strings.ReplaceAll(otherOwner.Error(), id.String(), "?"), strings.ReplaceAll(missing.Error(), unknown.String(), "?"))
 		same(s, "job", s.job(id), before)
 		s.edit(id, toQueue("slow"), owned("acme"))
 	}},
@@ -145,20 +145,20 @@ var editLaws = []law{
 			s.expectError(err, holdfast.ErrInvalid)
 		}
 		same(s, "job", s.job(id), before)
-		same(s, "told", len(s.history(id).Events), 0)
+		same(s, "events", len(s.history(id).Events), 0)
 	}},
 	{"patched arguments stay within their limit", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"a":"` + strings.Repeat("x", holdfast.MaxArgs/2) + `"}`) })
 		_, err := s.tryEdit(id, withPatch(`{"b":"`+strings.Repeat("x", holdfast.MaxArgs/2)+`"}`))
 		s.expectConflict(err, id)
-		same(s, "told", len(s.history(id).Events), 0)
+		same(s, "events", len(s.history(id).Events), 0)
 		same(s, "args", string(s.edit(id, withPatch(`null`)).Args), "null")
 	}},
 	{"an edit with an outdated digest is refused, and the answer to an edit has the next digest", func(s *scene) {
 		id := s.enqueue()
 		seen := func(digest string) editOption { return func(e *holdfast.Edit) { e.Seen = digest } }
 		first := s.job(id).Digest()
-		s.Advance(time.Minute) // time alone changes nothing
+		s.Advance(time.Minute) // time does not change the digest
 		second := s.edit(id, toPriority(1), seen(first)).Digest()
 		_, err := s.tryEdit(id, toPriority(2), seen(first))
 		s.expectConflict(err, id)

@@ -20,7 +20,7 @@ var editTimeLaws = []law{
 		s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1})
 		again := s.claim(9)
 		same(s, "claimed", ids(again), []holdfast.ID{lease.ID, scheduled})
-		s.expectHealthy() // an attempt before the retry's time: a person wanted it
+		s.expectHealthy() // an attempt before the retry's due time, at a person's request
 		s.Advance(time.Second)
 		for _, l := range again {
 			e := retries(l, time.Hour)
@@ -91,7 +91,7 @@ var editTimeLaws = []law{
 		stores, jobs := s.handles(), s.enqueueMany(many)
 		edited, got := &lockedCounts{}, make([][]holdfast.Lease, 4)
 		together(6, func(i int) {
-			if i < 4 { // they claim
+			if i < 4 { // claimers
 				for range many / 4 {
 					leases, err := stores[i%3].Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 2, Lease: time.Hour})
 					if err != nil {
@@ -101,7 +101,7 @@ var editTimeLaws = []law{
 				}
 				return
 			}
-			for n := range many { // they edit, one from where the others claim and one from the far end
+			for n := range many { // editors: one from the first job on, one from the last
 				id := jobs[n]
 				if i == 5 {
 					id = jobs[many-1-n]
@@ -119,7 +119,7 @@ var editTimeLaws = []law{
 	}},
 }
 
-// expectDelivered insists that every job was handed out once, with all edits that were answered and no others.
+// expectDelivered expects that every job was claimed once, with all edits that were acknowledged and no others.
 func (s *scene) expectDelivered(leases []holdfast.Lease, edited *lockedCounts, many int) {
 	s.Helper()
 	met := &lockedCounts{}

@@ -228,7 +228,7 @@ var enqueueLaws = []law{
 		receipts := s.enqueueAll(bulk...)
 		s.expectJobs(5*30 + 2)
 		for i, sort := range sorts {
-			if i == 3 || i == 4 { // keys: the first has them
+			if i == 3 || i == 4 { // the first draft takes the keys
 				same(s, "twin", receipts[i+len(sorts)], holdfast.Receipt{ID: receipts[i].ID, Existing: true})
 				continue
 			}
@@ -246,7 +246,7 @@ var enqueueLaws = []law{
 	}},
 }
 
-// traceparent is a trace that somebody else began.
+// traceparent is a trace that another service began.
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func traced(d holdfast.Draft) holdfast.Draft {
@@ -254,7 +254,7 @@ func traced(d holdfast.Draft) holdfast.Draft {
 	return d
 }
 
-// expectTraced looks for the trace wherever a job is shown.
+// expectTraced expects the trace wherever a job is shown.
 func (s *scene) expectTraced(id holdfast.ID) {
 	s.Helper()
 	job := s.job(id)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-const flaky = "print-FLAKY" // the fingerprint of retries
+const flaky = "print-FLAKY" // fingerprint of the failures of retries()
 
 func (s *scene) errorGroup(fingerprint string) holdfast.ErrorGroup {
 	s.Helper()
@@ -20,7 +20,7 @@ func (s *scene) errorGroup(fingerprint string) holdfast.ErrorGroup {
 	return groups[0]
 }
 
-// flake lets a job of a kind fail once with a version, and takes it out of the way.
+// failFlaky fails a job once with a version, and completes it.
 func (s *scene) failFlaky(version string, change ...func(*holdfast.Draft)) {
 	s.Helper()
 	e := retries(s.start(change...), 24*time.Hour)
@@ -41,7 +41,7 @@ func (s *scene) expectStatus(want holdfast.Status) holdfast.ErrorGroup {
 	return g
 }
 
-// told lists a story as "actor name", oldest first.
+// storyOf returns the events of a subject as "actor name", oldest first.
 func (s *scene) storyOf(subject string) (lines []string) {
 	s.Helper()
 	for _, e := range s.events(subject) {
@@ -58,7 +58,7 @@ var errorGroupLaws = []law{
 		s.settle(e)
 		s.Advance(2 * time.Hour)
 		e = retries(s.start(func(d *holdfast.Draft) { d.Kind = "pdf" }), 24*time.Hour)
-		e.Version, e.Failure.Message, e.Failure.Code = "v1", "it broke otherwise", "OTHER"
+		e.Version, e.Failure.Message, e.Failure.Code = "v1", "it broke differently", "OTHER"
 		s.settle(e)
 		same(s, "group", s.errorGroup(flaky), holdfast.ErrorGroup{
 			Fingerprint: flaky, Code: "FLAKY", Category: "test", Message: "it broke", Detail: "dial: no answer", Failures: 2, FirstSeen: first,
@@ -83,7 +83,7 @@ var errorGroupLaws = []law{
 			e := retries(lease, 0)
 			change(&e)
 			s.settle(e)
-			s.settle(e) // the answer may have been lost: saying it again counts once
+			s.settle(e) // a repeated settlement counts once
 			if e.To == holdfast.Queued {
 				lease = s.claimOne()
 			}
@@ -140,7 +140,7 @@ var errorGroupLaws = []law{
 		s.failFlaky("")
 		s.triage(holdfast.Triage{Status: holdfast.Resolved, Reason: "fixed"})
 		g := s.expectStatus(holdfast.Resolved)
-		same(s, "who", []string{g.Actor, g.Reason}, []string{"ada", "fixed"})
+		same(s, "actor and reason", []string{g.Actor, g.Reason}, []string{"ada", "fixed"})
 		s.failFlaky("v7")
 		s.failFlaky("v8")
 		same(s, "failures", s.expectStatus(holdfast.Regressed).Failures, 3)
@@ -243,7 +243,7 @@ var errorGroupLaws = []law{
 	}},
 }
 
-// promises fails a job with a promise to start again in time.
+// failWithDeadline fails a job with a deadline for its next start.
 func (s *scene) failWithDeadline(within, delay time.Duration) holdfast.Lease {
 	s.Helper()
 	lease := s.start()
@@ -257,7 +257,7 @@ func (s *scene) expectBreach(want ...holdfast.ID) {
 	s.Helper()
 	got, err := s.Store.Breach(s.ctx, 100)
 	s.must(err)
-	same(s, "broken promises", sorted(got...), sorted(want...))
+	same(s, "breaches", sorted(got...), sorted(want...))
 }
 
 var deadlineLaws = []law{
@@ -288,7 +288,7 @@ var deadlineLaws = []law{
 		s.failWithDeadline(time.Minute, 0)
 		lease := s.claimOne()
 		e := retries(lease, time.Hour)
-		e.Within = time.Minute // at the very same instant
+		e.Within = time.Minute // at the same time
 		s.settle(e)
 		s.Advance(time.Minute)
 		s.expectBreach(lease.ID)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// fresh is the same scene with a handle of its own: it has made no claim yet, and remembers no owner.
+// reopened is the same scene with a new handle: it has made no claim yet, and remembers no owner.
 func (s *scene) reopened() *scene {
 	subject := *s.Subject
 	subject.Store = s.Reopen()
@@ -24,7 +24,7 @@ func byOwner(leases []holdfast.Lease) map[string]int {
 	return shares
 }
 
-// claimUntil claims so many jobs at a time until one is there, and answers how many claims it took.
+// claimUntil claims limit jobs at a time until one of them is id, and returns how many claims it took.
 func (s *scene) claimUntil(id holdfast.ID, limit, patience int) int {
 	s.Helper()
 	for i := range patience {
@@ -204,7 +204,7 @@ var fairLaws = []law{
 				patient = slices.Delete(patient, at, at+1)
 			}
 		}
-		same(s, "owners whose patient job was not claimed", len(patient), 0)
+		same(s, "owners whose less urgent job was not claimed", len(patient), 0)
 	}},
 	{"many first attempts do not starve retries, nor the other way round", func(s *scene) {
 		lease := s.start(func(d *holdfast.Draft) { d.Priority = 3 })

@@ -105,7 +105,7 @@ var fenceLaws = []law{
 		s.enqueue()
 		lease := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
 		s.Advance(longAgo)
-		same(s, "handed over", len(s.reclaim()), 0)
+		same(s, "reclaimed", len(s.reclaim()), 0)
 		for _, e := range []holdfast.Settlement{completes(lease), releases(lease, holdfast.ChargeInterrupt, 0)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
 		}

@@ -60,7 +60,7 @@ var groupLaws = []law{
 		same(s, "ran", len(s.run()), 3)
 		g := s.expectGroup(group, holdfast.GroupOpen, 1)
 		same(s, "members", g.Members, holdfast.Members{Total: 3, Complete: 3})
-		same(s, "told", len(s.groupStory(group)), 0)
+		same(s, "events", len(s.groupStory(group)), 0)
 		same(s, "group of a member", s.job(members[1]).Group, group)
 		more := s.enqueue(in(group))
 		s.seal(group)
@@ -85,7 +85,7 @@ var groupLaws = []law{
 		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
-		same(s, "lease says its group", s.claimOne().Group, group)
+		same(s, "the group in the lease", s.claimOne().Group, group)
 		s.Advance(longAgo)
 		s.settle(fails(s.reclaim()[0], "WORKER_LOST"))
 		s.conclude()
@@ -155,7 +155,7 @@ func text(v any) string {
 	return fmt.Sprint(string(body), err)
 }
 
-// groups lists the ids of all that match, over all pages.
+// groups returns the ids of all groups that match, over all pages.
 func (s *scene) groups(f holdfast.GroupFilter) (all []holdfast.ID) {
 	s.Helper()
 	for range 100 {
@@ -173,7 +173,7 @@ func (s *scene) groups(f holdfast.GroupFilter) (all []holdfast.ID) {
 	return nil
 }
 
-// outcomes holds every outcome against how its members ended, with and without a quorum.
+// outcomes checks every outcome against the states of the members, with and without a quorum.
 func outcomes(s *scene) {
 	for _, c := range []struct {
 		complete, failed, cancelled, quorum int

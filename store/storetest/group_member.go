@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// How members come into a group, and how none comes any more.
+// How members are added to a group, and when they are refused.
 var memberLaws = []law{
 	{"a sealed group takes no member on any insert path, and nothing of the call is written", func(s *scene) {
 		sealed, _ := s.sealedGroup(1)
@@ -148,7 +148,7 @@ var memberLaws = []law{
 	}},
 }
 
-// ways are all the ways to hand in members.
+// memberPaths are all ways to add members.
 func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 	many := func(n int, change ...func(*holdfast.Draft)) func(group holdfast.ID) []holdfast.Draft {
 		return func(group holdfast.ID) []holdfast.Draft {
@@ -189,7 +189,7 @@ func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 	return ways
 }
 
-// endTogether lets so many workers claim so many jobs each, all settle at once on several handles, and all conclude at once.
+// endTogether lets several workers claim jobs, settle them concurrently over several handles, and conclude concurrently.
 func (s *scene) endTogether(workers, each int) {
 	s.Helper()
 	stores := s.handles()

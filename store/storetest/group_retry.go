@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What comes after an outcome: another generation, the jobs that continue it; and how a group is ended before its time.
+// What follows an outcome: another generation, continuations; and how a group ends early.
 var generationLaws = []law{
 	{"a manual retry of a member reopens a settled group, and a later success ends ready (good_job#1450, sidekiq#6852)", func(s *scene) {
 		group, members := s.sealedGroup(3)
@@ -60,7 +60,7 @@ var generationLaws = []law{
 		group, members := s.sealedGroup(5)
 		s.run(members[0], members[3], members[4])
 		s.must(s.Store.Discard(s.ctx, by(members[4])))
-		same(s, "sent round", s.retryGroup(group), 2)
+		same(s, "retried", s.retryGroup(group), 2)
 		s.expectGroup(group, holdfast.GroupProcessing, 2)
 		s.expectCounts(members[0], [5]int{1, 0, 0, 0, 2})
 		s.expectState(members[4], holdfast.Failed)
@@ -70,7 +70,7 @@ var generationLaws = []law{
 			return e.Name == "manual retry" && e.Actor == "ada" && e.Reason == "because" && e.Request == "req-1"
 		})
 		if said < 0 {
-			s.Fatalf("the group's story does not say who retried it: %+v", s.events("group/"+group.String()))
+			s.Fatalf("the group's events do not name the actor of the retry: %+v", s.events("group/"+group.String()))
 		}
 		same(s, "ran", len(s.run()), 2)
 		s.expectGroup(group, holdfast.GroupPartial, 2)
@@ -95,7 +95,7 @@ var generationLaws = []law{
 		own.Owner = "acme"
 		n, err := s.Store.RetryGroup(s.ctx, own)
 		s.must(err)
-		same(s, "sent round", n, 1)
+		same(s, "retried", n, 1)
 	}},
 	{"twenty concurrent retries of one group start one generation", func(s *scene) {
 		group, members := s.sealedGroup(10)
@@ -110,7 +110,7 @@ var generationLaws = []law{
 				s.Errorf("retry: %v", err)
 			}
 		})
-		same(s, "sent round", sent.n["sent"], 10)
+		same(s, "retried", sent.n["sent"], 10)
 		s.expectGroup(group, holdfast.GroupProcessing, 2)
 		same(s, "ran", len(s.run()), 10)
 		s.expectGroup(group, holdfast.GroupReady, 2)
@@ -157,7 +157,7 @@ var endingLaws = []law{
 		s.expectError(err, holdfast.ErrConflict)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
-		same(s, "asked", s.job(leases[1].ID).Cancelling, true)
+		same(s, "with a cancel request", s.job(leases[1].ID).Cancelling, true)
 		same(s, "left to claim", len(s.claim(10)), 0)
 		s.settle(completes(leases[1]))
 		s.conclude()
@@ -244,7 +244,7 @@ var endingLaws = []law{
 	}},
 }
 
-// now asks the store for its time.
+// now returns the store's time.
 func (s *scene) now() time.Time {
 	s.Helper()
 	return s.job(s.enqueue(at(time.Hour * 1000))).AsOf

@@ -148,7 +148,7 @@ var holdLaws = []law{
 		s.resume(holdfast.Hold{Kind: "mail"})
 		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, 0))
 		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
-		same(s, "handed back", len(s.claim(1)), 0)
+		same(s, "released", len(s.claim(1)), 0)
 		s.resume(holdfast.Hold{Kind: "mail"})
 		s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})
 		s.Advance(longAgo)
@@ -171,12 +171,12 @@ var holdLaws = []law{
 		same(s, "shown", []string{s.job(declared).Dependency, s.job(other).Dependency}, []string{"gateway", "printer"})
 		lease := s.claim(10)
 		same(s, "claimed", ids(lease), []holdfast.ID{other})
-		same(s, "a lease carries the job's own word", lease[0].Dependency, "printer")
+		same(s, "the lease has the job's own dependency", lease[0].Dependency, "printer")
 		s.depends("mail", "smtp")
 		lease = s.claim(10)
 		same(s, "claimed when the kind depends on something else", ids(lease), []holdfast.ID{declared})
-		same(s, "and no word that is not the job's", lease[0].Dependency, "")
-		same(s, "shown to those who look", s.job(declared).Dependency, "smtp")
+		same(s, "and not the declared one", lease[0].Dependency, "")
+		same(s, "shown with the job", s.job(declared).Dependency, "smtp")
 	}},
 	{"a dependency declared through one handle applies to claims of every handle", func(s *scene) {
 		other := s.Reopen()
@@ -207,11 +207,11 @@ var holdLaws = []law{
 		s.resume(holdfast.Hold{Queue: "default"})
 		events, err := s.Store.Events(s.ctx, "hold/queue/default", 10)
 		s.must(err)
-		var told []string
+		var events []string
 		for _, e := range events {
-			told = append(told, e.Actor+" "+e.Name)
+			events = append(events, e.Actor+" "+e.Name)
 		}
-		same(s, "story, newest first", told, []string{"ada resumed", "ada limited", "ada paused"})
+		same(s, "story, newest first", events, []string{"ada resumed", "ada limited", "ada paused"})
 		same(s, "reason", events[2].Reason, "the printer is on fire")
 		last, err := s.Store.Events(s.ctx, "hold/queue/default", 1)
 		s.must(err)
@@ -242,7 +242,7 @@ var holdLaws = []law{
 	}},
 }
 
-// The verbs of laws about holds. Ada does all of it.
+// Helpers for laws about holds. The actor is ada.
 
 func (s *scene) pause(h holdfast.Hold) {
 	s.Helper()
@@ -271,13 +271,13 @@ func (s *scene) behind(h holdfast.Hold) int {
 	return n
 }
 
-// depends lets a worker declare what a kind calls.
+// depends declares the dependency of a kind.
 func (s *scene) depends(kind, dependency string) {
 	s.Helper()
 	s.must(s.Store.Present(s.ctx, holdfast.Presence{Worker: "w1", Kinds: []string{kind}, Depends: map[string]string{kind: dependency}, For: time.Hour}))
 }
 
-// claimAll takes whatever two queues give.
+// claimAll claims all jobs of two queues.
 func (s *scene) claimAll() []holdfast.Lease {
 	s.Helper()
 	return s.claimAs(holdfast.Claim{Worker: "w", Limit: 20, Start: 20, Queues: []string{"default", "slow"}})

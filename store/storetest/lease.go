@@ -48,7 +48,7 @@ var leaseLaws = []law{
 		taken := s.reclaim()
 		news := s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
 		same(s, "lost", len(news.Lost), 2)
-		same(s, "holder", s.job(taken[0].ID).Worker, "keeper")
+		same(s, "holder", s.job(taken[0].ID).Worker, "reclaimer")
 		same(s, "until", s.job(taken[0].ID).LeaseUntil, taken[0].LeaseUntil)
 	}},
 	{"only jobs that were settled or claimed elsewhere are reported as lost", func(s *scene) {
@@ -71,7 +71,7 @@ var leaseLaws = []law{
 		same(s, "first started", s.job(leases[0].ID).StartedAt.IsZero(), false)
 		same(s, "second started", s.job(leases[1].ID).StartedAt.IsZero(), true)
 		s.Advance(longAgo)
-		same(s, "handed over", ids(s.reclaim()), []holdfast.ID{leases[0].ID})
+		same(s, "reclaimed", ids(s.reclaim()), []holdfast.ID{leases[0].ID})
 	}},
 	{"many batches are renewed in one call, and a missing one does not affect the others", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// enqueueMany hands in so many plain jobs at once.
+// enqueueMany enqueues n plain jobs in one call.
 func (s *scene) enqueueMany(n int, change ...func(*holdfast.Draft)) []holdfast.ID {
 	s.Helper()
 	drafts := make([]holdfast.Draft, n)
@@ -24,12 +24,12 @@ func (s *scene) enqueueMany(n int, change ...func(*holdfast.Draft)) []holdfast.I
 	return all
 }
 
-// bucket is a hold on the default queue that lets through by a rate.
+// rateHold is a rate limit on the default queue.
 func rateHold(perSecond, burst, level float64) holdfast.Hold {
 	return holdfast.Hold{Queue: "default", Rate: &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: level}}
 }
 
-// expectClaims claims more than there is, again and again: each time so many.
+// expectClaims claims more than there is several times, and expects the given numbers.
 func (s *scene) expectClaims(want ...int) (all []holdfast.Lease) {
 	s.Helper()
 	for i, n := range want {
@@ -56,8 +56,8 @@ func (s *scene) deposit(h holdfast.Hold, tokens float64) {
 	s.must(s.Store.Keep(s.ctx, holdfast.Change{Deposits: []holdfast.Deposit{{Hold: h, Tokens: tokens}}}))
 }
 
-// race lets a dozen claim at once, over several handles, and insists that no more than so many jobs are taken in all; and that
-// one more claim gets whatever they left of that.
+// claimConcurrently makes twelve concurrent claims over several handles, and expects that they take at most n jobs in total, and that one more claim
+// gets the rest of n.
 func (s *scene) claimConcurrently(want int) (all []holdfast.Lease) {
 	s.Helper()
 	stores, taken := s.handles(), make([][]holdfast.Lease, 12)
@@ -117,7 +117,7 @@ var limitLaws = []law{
 		s.Advance(longAgo)
 		s.expectClaims(0)
 		taken := s.reclaim()
-		same(s, "handed over", len(taken), 1)
+		same(s, "reclaimed", len(taken), 1)
 		s.expectClaims(1, 0)
 		s.settle(releases(taken[0], holdfast.ChargeCrash, time.Hour))
 		s.expectClaims(1, 0)

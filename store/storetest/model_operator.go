@@ -11,9 +11,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What people do to the model.
+// Interventions in the model.
 
-// find answers with the job of an intervention, if it is there and the asker's.
+// find returns the job of an intervention, if it exists and belongs to the caller.
 func (m *model) find(i holdfast.Intervention) (*record, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	return m.ahead(r), nil
 }
 
-// again makes a job claimable in a new generation, and opens its group if that had settled.
+// startGeneration makes a job claimable in a new generation, and reopens its group if that had settled.
 func (m *model) startGeneration(r *record, i holdfast.Intervention) {
 	m.reopen(r.Group, i)
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
@@ -65,7 +65,7 @@ func (m *model) startGeneration(r *record, i holdfast.Intervention) {
 	r.Generation++
 }
 
-// claimKey takes a job's unique key again, unless another has it.
+// claimKey takes a job's unique key again, unless another job holds it.
 func (m *model) claimKey(r *record) error {
 	if r.UniqueKey == "" {
 		return nil
@@ -85,7 +85,7 @@ func (m *model) stuck(r *record, i holdfast.Intervention) bool {
 	return !s.expires.After(m.now) || i.StuckAfter > 0 && !s.claimedAt.After(m.now.Add(-i.StuckAfter))
 }
 
-// ahead counts what is claimed before a job. Those that may have been set aside may be missing from a store's count.
+// ahead counts the jobs that are claimed before a job. A store may leave out those that may have been set aside.
 func (m *model) ahead(r *record) int {
 	return len(m.where(ready, func(o *record) bool { return o.Queue == r.Queue && inOrder(o, r) < 0 }))
 }
@@ -138,7 +138,7 @@ func (m *model) discard(i holdfast.Intervention) error {
 	return nil
 }
 
-// edit changes a queued job, or a dead letter's arguments, priority and attempts. What was set aside is claimable again for certain.
+// edit changes a queued job, or the arguments, priority and attempts of a dead letter. A job that was set aside is certainly claimable again.
 func (m *model) edit(e holdfast.Edit) (*record, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 	return r, nil
 }
 
-// replaced adds to the newest event of a job the values that it replaced.
+// replaced adds the replaced values to the newest event of a job.
 func (m *model) replaced(r *record, was holdfast.Job, rescheduled bool) {
 	former := map[string]any{}
 	put := func(name string, before, after any) {
@@ -205,7 +205,7 @@ func (m *model) replaced(r *record, was holdfast.Job, rescheduled bool) {
 	}
 }
 
-// editReason is what the story says about an edit: the editor's own reason, and what changed.
+// editReason is the reason of an edit's event: the given one, and what changed.
 func editReason(was holdfast.Job, e holdfast.Edit) string {
 	var said []string
 	add := func(changed bool, text string, args ...any) {
@@ -234,7 +234,7 @@ func editReason(was holdfast.Job, e holdfast.Edit) string {
 	return strings.Join(said, "; ")
 }
 
-// reschedule gives a queued job another time. Whoever waits for others waits on.
+// reschedule changes the due time of a queued job. A job that waits for others keeps waiting.
 func (m *model) reschedule(r *record, delay time.Duration) {
 	run := time.Time{}
 	if delay > 0 {

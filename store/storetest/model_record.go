@@ -13,11 +13,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What those who decide do to the model: records, redrives, error groups, deadlines.
+// Records, redrives, error groups and deadlines in the model.
 
 type recordName struct{ room, name string }
 
-// keep does all of a change or none.
+// keep applies a change, all or none.
 func (m *model) keep(c holdfast.Change) error {
 	for i := range c.Place {
 		if err := c.Place[i].Check(); err != nil {
@@ -66,7 +66,7 @@ type redriven struct {
 	outcome    string // empty: not known to have ended
 }
 
-// loose begins the reason of an event of which only a part is promised.
+// loose is the prefix of an event's reason of which only a part is guaranteed.
 const loose = "(in part) "
 
 func (m *model) redrive(step holdfast.Redrive) ([]error, error) {
@@ -121,7 +121,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	return nil
 }
 
-// decode reads JSON without touching its numbers.
+// decode parses JSON and keeps numbers as they are written.
 func decode(text []byte) (value any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -131,7 +131,7 @@ func decode(text []byte) (value any) {
 	return value
 }
 
-// patched is a JSON merge patch: members that are null go, objects are merged, anything else replaces.
+// patched applies a JSON merge patch: null removes a member, objects are merged, anything else replaces.
 func patched(value, patch any) any {
 	changes, merges := patch.(map[string]any)
 	if !merges {
@@ -151,11 +151,11 @@ func patched(value, patch any) any {
 	return result
 }
 
-// loosely forgives what is not promised of the events of a store: it may say more than the model.
+// withoutExtraReasons removes from a store's events what is not guaranteed: a store may say more than the model.
 func withoutExtraReasons(got, want []holdfast.Event) []holdfast.Event {
 	got = slices.Clone(got)
 	for i := range min(len(got), len(want)) {
-		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare the letters
+		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare them exactly
 			got[i].Was = want[i].Was
 		}
 		if part, is := strings.CutPrefix(want[i].Reason, loose); is && strings.Contains(got[i].Reason, part) {
@@ -165,7 +165,7 @@ func withoutExtraReasons(got, want []holdfast.Event) []holdfast.Event {
 	return got
 }
 
-// tally looks at what has become of the jobs a redrive took.
+// tally counts the outcomes of the jobs that a redrive took.
 func (m *model) tally(redrive holdfast.ID) (t holdfast.Tally) {
 	counts := map[string]int{}
 	for of, row := range m.redriven {
@@ -188,7 +188,7 @@ type deadline struct {
 	job holdfast.ID
 }
 
-// breach answers with the queued jobs whose next attempt should have started by now.
+// breach returns the queued jobs whose next attempt should have started by now.
 func (m *model) breach() (broken []holdfast.ID) {
 	for d, token := range m.deadlines {
 		if d.at.After(m.now) {
@@ -203,7 +203,7 @@ func (m *model) breach() (broken []holdfast.ID) {
 	return broken
 }
 
-// An errorGroup is one and the same trouble, with every failure that was seen of it.
+// An errorGroup is an error group with every failure that was counted in it.
 type errorGroup struct {
 	holdfast.ErrorGroup
 	seen []failureSeen
@@ -214,7 +214,7 @@ type failureSeen struct {
 	kind, queue, dependency, version string
 }
 
-// trouble counts a failed attempt among its kind.
+// countFailure counts a failed attempt in its error group.
 func (m *model) countFailure(r *record, s holdfast.Settlement, to holdfast.State) {
 	f := s.Failure
 	counts := s.Charge == holdfast.ChargeFailure || s.Charge == holdfast.ChargeCrash || to != holdfast.Queued
@@ -249,13 +249,13 @@ func (m *model) countFailure(r *record, s holdfast.Settlement, to holdfast.State
 	}
 }
 
-// trendOf is the minute and the queue that an attempt is counted in.
+// trendOf is the minute and the queue in which an attempt is counted.
 type trendOf struct {
 	step  time.Time
 	queue string
 }
 
-// trend counts what became of an attempt, unless it was handed back for free.
+// countTrend counts the result of an attempt, unless it was released.
 func (m *model) countTrend(s holdfast.Settlement, to holdfast.State) {
 	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt || to == holdfast.Failed && s.Failure.Benign {
 		return

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What workers and keepers do to the model.
+// Workers and duties in the model.
 
-// holds reports whether this very lease is held.
+// holds reports whether this lease is held.
 func (r *record) holds(batch holdfast.ID, token int) bool {
 	return r.place == leased && r.batch == batch && r.Token == token
 }
@@ -78,7 +78,7 @@ func (m *model) settle(s holdfast.Settlement) error {
 	return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 }
 
-// told reports whether a settlement of this token has already made the job what it asks for.
+// alreadyApplied reports whether a settlement with this token has already led to the requested state.
 func (r *record) alreadyApplied(token int, to holdfast.State) bool {
 	for _, a := range r.attempts {
 		if a.Token == token && (a.Said == to || a.Said == "" && a.To == to) {
@@ -88,7 +88,7 @@ func (r *record) alreadyApplied(token int, to holdfast.State) bool {
 	return r.place == finished && r.Token == token && r.state == holdfast.Complete && r.state == to
 }
 
-// apply ends an attempt of the holder.
+// apply settles an attempt.
 func (m *model) apply(r *record, s holdfast.Settlement) {
 	count := 0
 	switch s.Charge {
@@ -142,10 +142,10 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 		r.result = s.Result
 	}
 	m.end(r, to)
-	r.discarded = to == holdfast.Failed && s.Failure.Benign // it is no dead letter
+	r.discarded = to == holdfast.Failed && s.Failure.Benign // not a dead letter
 }
 
-// end finishes a job and frees its unique key.
+// end ends a job and frees its unique key.
 func (m *model) end(r *record, to holdfast.State) {
 	r.place, r.state, r.finishedAt, r.discarded, r.aside = finished, to, m.now, false, false
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
@@ -154,8 +154,8 @@ func (m *model) end(r *record, to holdfast.State) {
 	}
 }
 
-// promote moves what is due. What may have been set aside is ready again for certain, once its tags are free; whether it was
-// counted nobody knows, so the answer is the least and the most.
+// promote moves due jobs. Jobs that may have been set aside are certainly ready again once their tags are not held; whether the store counts them is
+// unknown, so the answer is the minimum and the maximum.
 func (m *model) promote(limit int) (least, most int) {
 	for _, r := range m.where(later, func(r *record) bool { return !r.due.After(m.now) }) {
 		r.place = ready
@@ -172,7 +172,7 @@ func (m *model) promote(limit int) (least, most int) {
 	return least, most
 }
 
-// silent answers with the members of expired leases: those that go back to their queue, and those that are handed over.
+// expiredMembers returns the members of expired batches: those that return to their queue, and those that move to a new batch.
 func (m *model) expiredMembers() (back, over []*record) {
 	for _, r := range m.jobs {
 		if r.place != leased || m.leases[r.batch].expires.After(m.now) {
@@ -187,17 +187,17 @@ func (m *model) expiredMembers() (back, over []*record) {
 	return back, over
 }
 
-// release sends a job that its worker never started back to its queue.
+// release returns a job that its worker never started to its queue.
 func (m *model) release(r *record) {
 	r.Token++
 	r.Interrupts++
 	m.endWithoutWorker(r, "its worker went silent before it started")
 }
 
-// stray ends an attempt whose worker had no say in it. The token has grown by then.
+// endWithoutWorker ends an attempt without a settlement of its worker. The token was increased before.
 func (m *model) endWithoutWorker(r *record, why string) {
 	from := m.leases[r.batch]
-	began := m.now // a job that never started took no time
+	began := m.now // the duration of an attempt that never started is 0
 	if r.started {
 		began = from.claimedAt
 	}
@@ -209,7 +209,7 @@ func (m *model) endWithoutWorker(r *record, why string) {
 	r.place, r.due = ready, m.now
 }
 
-// takeOver moves a job of an expired lease into the new lease that replaces it.
+// takeOver moves a job of an expired batch into the batch that replaces it.
 func (m *model) takeOver(r *record, c holdfast.Claim, batch holdfast.ID) {
 	from := m.leases[r.batch]
 	if _, ok := m.leases[batch]; !ok {

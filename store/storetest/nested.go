@@ -2,7 +2,7 @@ package storetest
 
 import "github.com/holdfastdev/holdfast"
 
-// Groups inside groups.
+// Nested groups.
 var nestedLaws = []law{
 	{"a child group is a member of its parent: processing until it settles, complete when it is ready", func(s *scene) {
 		parent := s.gather()
@@ -81,7 +81,7 @@ var nestedLaws = []law{
 		s.run(members[1], first, own)
 		s.expectState(second, holdfast.Cancelled)
 		s.expectGroup(top, holdfast.GroupFailed, 1)
-		same(s, "sent round", s.retryGroup(top), 4)
+		same(s, "retried", s.retryGroup(top), 4)
 		s.expectWaiting(second)
 		for _, g := range []holdfast.ID{bottom, middle, follower, top} {
 			s.expectGroup(g, holdfast.GroupProcessing, 2)
@@ -111,7 +111,7 @@ var nestedLaws = []law{
 			top := s.gather()
 			child := s.gather(inside(top))
 			members := s.enqueueMany(3, in(child))
-			s.cancel(members[0]) // whoever concludes looks at the group inside for this already
+			s.cancel(members[0]) // this alone makes Conclude check the child group
 			late(child)
 			s.cancelGroup(top)
 			s.conclude()

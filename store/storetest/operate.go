@@ -35,8 +35,8 @@ var operateLaws = []law{
 			same(s, "job", []any{job.Cancelling, len(job.Result), job.Failures}, []any{false, 0, countIf(e.Charge == holdfast.ChargeFailure)})
 			attempts := s.history(lease.ID).Attempts
 			same(s, "attempt", []any{len(attempts), attempts[0].To, attempts[0].Charge}, []any{1, holdfast.Cancelled, e.Charge})
-			same(s, "what its worker said", attempts[0].Said, e.To)
-			s.settle(e) // the answer may have been lost: saying it again is no news
+			same(s, "what its worker reported", attempts[0].Said, e.To)
+			s.settle(e) // a repeated settlement gets the same answer
 			same(s, "late results", len(s.history(lease.ID).Attempts), 1)
 		}
 	}},
@@ -102,7 +102,7 @@ var operateLaws = []law{
 			a, b := verb(foreign), verb(unknown)
 			s.expectError(a, holdfast.ErrNotFound)
 			s.expectError(b, holdfast.ErrNotFound)
-			same(s, name+" in words", strings.ReplaceAll(a.Error(), foreign.Job.String(), "?"), strings.ReplaceAll(b.Error(), unknown.Job.String(), "?"))
+			same(s, name+" in text", strings.ReplaceAll(a.Error(), foreign.Job.String(), "?"), strings.ReplaceAll(b.Error(), unknown.Job.String(), "?"))
 		}
 		own := by(lease.ID)
 		own.Owner = "acme"

@@ -7,8 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// corruptions are what a hand, a disk or an older program can do to a row. Some a database refuses by itself: so much the
-// better.
+// corruptions are what a person, a disk or an older program can do to a row. A database may refuse some of them.
 var corruptions = []struct{ name, column, value string }{
 	{"arguments that are no JSON", "job.args", `{"a":`},
 	{"no arguments", "job.args", Null},
@@ -24,13 +23,13 @@ var corruptions = []struct{ name, column, value string }{
 	{"a generation of none", "ready.generation", "0"},
 }
 
-// corrupt breaks a row on purpose, and reports whether the database let it happen.
+// corrupt damages a row on purpose, and reports whether the database allowed it.
 func (s *scene) corrupt(column string, id holdfast.ID, value string) bool {
 	s.broken = true
 	return s.Corrupt(column, id, value) == nil
 }
 
-// fair lists which of the jobs were claimed and can be trusted.
+// claimedIntact separates leases into intact and corrupt ones.
 func claimedIntact(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
 	for _, l := range leases {
 		if l.Corrupt == "" {
@@ -193,7 +192,7 @@ var poisonLaws = []law{
 		findings, err := s.Store.Audit(s.ctx)
 		s.must(err)
 		if len(findings) < 2 {
-			s.Fatalf("an expired lease and a job long due, and the audit found %+v", findings)
+			s.Fatalf("an expired lease and a job long due, and the integrity check found %+v", findings)
 		}
 		s.settle(completes(lease))
 		s.promote(10)
@@ -202,7 +201,7 @@ var poisonLaws = []law{
 	}},
 }
 
-// startFirst enqueues a job that goes before all others and claims it.
+// startFirst enqueues a job that is claimed before all others, and claims it.
 func (s *scene) startFirst() holdfast.Lease {
 	s.Helper()
 	id := s.enqueue(func(d *holdfast.Draft) { d.Priority = -9 })
@@ -220,5 +219,5 @@ func (s *scene) expectFinding(id holdfast.ID) {
 			return
 		}
 	}
-	s.Fatalf("the audit does not name %v: %+v", id, findings)
+	s.Fatalf("the integrity check does not name %v: %+v", id, findings)
 }

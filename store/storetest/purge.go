@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// purge takes steps until it comes to the end, and adds up what they did.
+// purge calls Purge until it has read everything, and adds up the results.
 func (s *scene) purge(p holdfast.Purge) holdfast.Purged {
 	s.Helper()
 	sum := holdfast.Purged{Rules: map[string]int{}, Spared: map[string]int{}}
@@ -37,10 +37,10 @@ func add(sum, more map[string]int) {
 
 func rules(all ...holdfast.Retain) holdfast.Purge { return holdfast.Purge{Rules: all} }
 
-// atOnce purges whatever has ended.
+// atOnce purges all ended jobs.
 func atOnce() holdfast.Purge { return rules(holdfast.Retain{Name: "all"}) }
 
-// tombstones lists what remains, over all pages.
+// tombstones returns all tombstones, over all pages.
 func (s *scene) tombstones(f holdfast.TombstoneFilter) (all []holdfast.Tombstone) {
 	s.Helper()
 	for range 1000 {
@@ -165,7 +165,7 @@ var purgeLaws = []law{
 		s.purge(rules(holdfast.Retain{Name: "complete", State: holdfast.Complete}))
 		want := holdfast.Members{Total: 4, Complete: 3, Failed: 1}
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, want)
-		same(s, "sent round", s.retryGroup(group), 1)
+		same(s, "retried", s.retryGroup(group), 1)
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupReady, 2).Members, holdfast.Members{Total: 4, Complete: 4})
 	}},
@@ -175,7 +175,7 @@ var purgeLaws = []law{
 		s.seal(group)
 		s.run(chain[0])
 		s.purge(rules(holdfast.Retain{Name: "failed", State: holdfast.Failed}))
-		same(s, "sent round", s.retryGroup(group), 1)
+		same(s, "retried", s.retryGroup(group), 1)
 		s.run()
 		s.run()
 		same(s, "settled", s.group(group).State.Settled(), true)
@@ -187,7 +187,7 @@ var purgeLaws = []law{
 		same(s, "twin", s.enqueue(keyed), done.ID)
 		s.purge(atOnce())
 		if s.enqueue(keyed) == done.ID {
-			s.Fatal("a purged job was answered as a twin")
+			s.Fatal("a purged job was returned as existing")
 		}
 	}},
 	{"the outcomes of redriven jobs are known after they were purged", func(s *scene) {
@@ -204,12 +204,12 @@ var purgeLaws = []law{
 		lease := s.fail(owned("acme"))
 		before := s.feed(0)
 		s.purge(atOnce())
-		told := s.feed(0)
-		same(s, "told", eventNames(told), eventNames(before))
-		for _, e := range told {
+		events := s.feed(0)
+		same(s, "events", eventNames(events), eventNames(before))
+		for _, e := range events {
 			same(s, "event", []any{e.Job, e.Kind, e.Queue, e.Owner}, []any{lease.ID, "mail", "default", "acme"})
 		}
-		same(s, "code", told[2].Code, "BROKEN")
+		same(s, "code", events[2].Code, "BROKEN")
 	}},
 	{"a purge reads as many jobs as requested, and returns where to continue", func(s *scene) {
 		s.enqueueMany(10)

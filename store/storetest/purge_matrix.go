@@ -8,17 +8,17 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// One that has ended, with all that a rule of retention can ask for.
+// An endedJob has ended, with everything that a retention rule can match.
 type endedJob struct {
 	id          holdfast.ID
 	state       holdfast.State
 	kind, owner string
 	code        string
 	group       holdfast.GroupState
-	old         bool // ended an hour and a half ago, and not just now
+	old         bool // ended an hour and a half ago
 }
 
-// bury makes jobs of every sort: state, code, kind and owner, and members of groups of every outcome.
+// makeEndedJobs makes jobs of every sort: state, code, kind and owner, and members of groups of every outcome.
 func (s *scene) makeEndedJobs(old bool) []endedJob {
 	s.Helper()
 	var all []endedJob
@@ -57,7 +57,7 @@ func (s *scene) makeEndedJobs(old bool) []endedJob {
 	return all
 }
 
-// endAll lets jobs end as they should.
+// endAll ends jobs with the given states.
 func (s *scene) endAll(all []endedJob) {
 	s.Helper()
 	how := map[holdfast.ID]endedJob{}
@@ -77,7 +77,7 @@ func (s *scene) endAll(all []endedJob) {
 	}
 }
 
-// matches says in its own words what a rule is about.
+// matches reports whether a rule matches, independently of the implementation.
 func (d *endedJob) matches(r holdfast.Retain) bool {
 	for _, c := range [][2]string{{string(r.State), string(d.state)}, {r.Kind, d.kind}, {r.Owner, d.owner}, {r.Code, d.code}, {string(r.Group), string(d.group)}} {
 		if c[0] != "" && c[0] != c[1] {
@@ -99,7 +99,7 @@ var matrixLaws = []law{
 			all := s.makeEndedJobs(true)
 			s.Advance(90 * time.Minute)
 			all = append(all, s.makeEndedJobs(false)...)
-			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // what each leaves is the next one's
+			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // each rule gets what the one before it left
 				rule.For = keep
 				rule.Name = "rule" + keep.String()
 				all = s.purgeAndCompare(all, rule)
@@ -108,7 +108,7 @@ var matrixLaws = []law{
 	}},
 }
 
-// buried purges by a rule, holds what went against what should have, and answers with what is left.
+// purgeAndCompare purges by a rule, compares what was purged with what should be, and returns what is left.
 func (s *scene) purgeAndCompare(all []endedJob, rule holdfast.Retain) (left []endedJob) {
 	s.Helper()
 	gone, counts := map[holdfast.ID]bool{}, map[string]int{}
@@ -148,7 +148,7 @@ func (s *scene) purgeAndCompare(all []endedJob, rule holdfast.Retain) (left []en
 	return left
 }
 
-// What is forgotten by age alone.
+// Data that is deleted by age alone.
 var forgetLaws = []law{
 	{"tombstones are deleted by age, the oldest first; their counts remain, and the job is not found afterwards", func(s *scene) {
 		var dead []holdfast.ID

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A tally counts under a lock.
+// lockedCounts counts under a lock.
 type lockedCounts struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -172,7 +172,7 @@ var raceLaws = []law{
 				if i == 0 {
 					news, err = stores[1].Renew(s.ctx, []holdfast.Renewal{{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}}, shortLease)
 				} else {
-					taken, err = stores[2].Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 10, Lease: shortLease})
+					taken, err = stores[2].Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease})
 				}
 				if err != nil {
 					s.Errorf("renew or reclaim: %v", err)
@@ -203,7 +203,7 @@ var raceLaws = []law{
 				}
 			}
 		})
-		for _, l := range s.reclaim() { // what each of them left to another
+		for _, l := range s.reclaim() { // what each of them left for another
 			seen.add(l.ID.String())
 		}
 		same(s, "reclaimed, and how often at most", []int{len(seen.n), seen.most()}, []int{20, 1})
@@ -274,7 +274,7 @@ var raceLaws = []law{
 	}},
 }
 
-// raceForJob lets a worker and a keeper go for the same expired job, and insists on one winner.
+// raceForJob lets a worker settle and a reclaim take the same expired job, and expects that exactly one succeeds.
 func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
 	s.Helper()
 	lease := s.start()
@@ -290,7 +290,7 @@ func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
 			return
 		}
 		var err error
-		if taken, err = s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 10, Lease: shortLease}); err != nil {
+		if taken, err = s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease}); err != nil {
 			s.Errorf("reclaim: %v", err)
 		}
 	})

@@ -16,7 +16,7 @@ var reclaimLaws = []law{
 		same(s, "reclaimed", len(taken), 1)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 0, 0, 1})
 		same(s, "lease", taken[0], holdfast.Lease{Job: job, Batch: taken[0].Batch, Since: lease.Since, Lost: "w1"})
-		same(s, "job", []any{job.State, job.Worker, job.StartedAt, job.LeaseUntil}, []any{holdfast.Processing, "keeper", lease.StartedAt, job.AsOf.Add(shortLease)})
+		same(s, "job", []any{job.State, job.Worker, job.StartedAt, job.LeaseUntil}, []any{holdfast.Processing, "reclaimer", lease.StartedAt, job.AsOf.Add(shortLease)})
 		if taken[0].Batch == lease.Batch {
 			s.Fatal("the batch was not replaced")
 		}
@@ -39,7 +39,7 @@ var reclaimLaws = []law{
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(time.Minute)
 		taken := s.reclaim()
-		same(s, "handed over", ids(taken), ids(leases[:1]))
+		same(s, "reclaimed", ids(taken), ids(leases[:1]))
 		job := s.expectCounts(leases[1].ID, [5]int{2, 0, 0, 1, 1})
 		same(s, "state", job.State, holdfast.Queued)
 		same(s, "attempts", s.history(job.ID).Attempts, []holdfast.Attempt{{
@@ -80,7 +80,7 @@ var reclaimLaws = []law{
 		same(s, "one batch for one batch", taken[0].Batch == taken[1].Batch, true)
 		same(s, "alive", s.job(alive.ID).Worker, "w1")
 		for _, l := range dead {
-			same(s, "dead", s.job(l.ID).Worker, "keeper")
+			same(s, "dead", s.job(l.ID).Worker, "reclaimer")
 		}
 	}},
 	{"a reclaim stops at its limit of started jobs, oldest first, and the next one continues", func(s *scene) {
@@ -94,7 +94,7 @@ var reclaimLaws = []law{
 		}
 		s.Advance(time.Minute)
 		for _, want := range batches {
-			got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 2, Lease: time.Hour})
+			got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 2, Lease: time.Hour})
 			s.must(err)
 			same(s, "lost batch", [2]bool{got[0].ID == want[0].ID || got[0].ID == want[1].ID, len(got) == 2}, [2]bool{true, true})
 		}
@@ -108,7 +108,7 @@ var reclaimLaws = []law{
 		}
 		last := s.start()
 		s.Advance(time.Minute)
-		got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 1, Lease: shortLease})
+		got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1, Lease: shortLease})
 		s.must(err)
 		same(s, "reclaimed", ids(got), []holdfast.ID{last.ID})
 	}},

@@ -107,7 +107,7 @@ var recordLaws = []law{
 		}
 		same(s, "story", s.events("breaker/gateway"), []holdfast.Event{{Subject: "breaker/gateway", At: now, Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}})
 		same(s, "story of the job", s.history(id).Events, []holdfast.Event{{Job: id, At: now, Name: "noted", Actor: "holdfast", Token: 1, Generation: 1}})
-		same(s, "story of the hold: its keeper tells it", len(s.events("hold/dependency/gateway")), 0)
+		same(s, "events of the hold: the caller records them", len(s.events("hold/dependency/gateway")), 0)
 	}},
 	{"a hold placed by a change replaces the one of its source, and applies to claims of every handle", func(s *scene) {
 		s.enqueueMany(2)
@@ -154,7 +154,7 @@ var recordLaws = []law{
 	}},
 }
 
-// increment reads a record and keeps it one higher, until nobody else was faster.
+// increment reads a record and stores it incremented by one, until there is no conflict.
 func increment(s *scene, store holdfast.Store) error {
 	for {
 		records, err := store.Records(s.ctx, "breaker")

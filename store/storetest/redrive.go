@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// step is a step of one redrive.
+// step is one call of a redrive.
 func step(id holdfast.ID, jobs ...holdfast.ID) holdfast.Redrive {
 	return holdfast.Redrive{ID: id, Jobs: jobs, Actor: "ada", Reason: "the gateway is back"}
 }
@@ -37,7 +37,7 @@ func (s *scene) expectTally(id holdfast.ID, want holdfast.Tally) {
 	same(s, "tally", got, want)
 }
 
-// failAll makes so many dead letters.
+// failAll makes n dead letters.
 func (s *scene) failAll(n int, change ...func(*holdfast.Draft)) (dead []holdfast.ID) {
 	s.Helper()
 	s.enqueueMany(n, change...)

@@ -9,7 +9,7 @@ import (
 )
 
 // The texts of refusals, byte for byte the same on every store and over HTTP. The laws below provoke each; the model check compares them whenever a
-// random sequence meets one. Verbs stand for ids and states.
+// random sequence meets one. Format verbs stand for ids and states.
 const (
 	textNoJob        = "there is no job %v: check the id"
 	textNoGroup      = "there is no group %v: check the id"
@@ -45,7 +45,7 @@ const (
 	textRecord        = "record %s/%s has changed since it was read: read it again and decide again"
 )
 
-// refuse is a refusal that names the job in the way, if one is.
+// refuse is a refusal that names the job in the way, if there is one.
 func refuse(kind error, job holdfast.ID, text string, args ...any) error {
 	return &holdfast.Error{Kind: kind, Job: job, Message: fmt.Sprintf(text, args...)}
 }
@@ -54,7 +54,7 @@ func refuseJob(job holdfast.ID, text string, more ...any) error {
 	return refuse(holdfast.ErrConflict, job, text, append([]any{job}, more...)...)
 }
 
-// expectRefusal holds an answer against a refusal: its kind, its text, and the job it names.
+// expectRefusal compares an error with a refusal: its kind, its text, and the job it names.
 func (s *scene) expectRefusal(got error, kind error, text string, args ...any) {
 	s.Helper()
 	s.expectError(got, kind)

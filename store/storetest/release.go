@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// throttles is an attempt that the other side asked to come back later: released, with a failure record.
+// throttles is an attempt that the dependency asked to repeat later: released, with a failure record.
 func throttles(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
 	e := releases(l, holdfast.ChargeInterrupt, delay)
 	e.Why = "throttled: no attempt spent"
@@ -89,6 +89,6 @@ var releaseLaws = []law{
 		same(s, "evidence", s.late(lease.ID), 0)
 		other := ends(lease, holdfast.Cancelled)
 		s.expectError(s.trySettle(other)[0], holdfast.ErrLeaseLost)
-		same(s, "evidence of another word", s.late(lease.ID), 1)
+		same(s, "evidence of a different settlement", s.late(lease.ID), 1)
 	}},
 }

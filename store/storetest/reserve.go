@@ -12,7 +12,7 @@ func delivery() holdfast.Draft {
 	return holdfast.Draft{Kind: "holdfast.webhook", Queue: "holdfast", Owner: "subscription/" + holdfast.NewID().String(), Args: raw(`{"events":[1]}`)}
 }
 
-// reservedNames change a draft to have one name that is Holdfast's own.
+// reservedNames change a draft to have one name that is reserved by Holdfast.
 var reservedNames = []func(*holdfast.Draft){
 	func(d *holdfast.Draft) { d.Kind = "holdfast.webhook" },
 	func(d *holdfast.Draft) { d.Kind = "Holdfast.mail" },

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The most jobs of one kind that a claim takes in a row where many kinds wait.
+// longestRun is how many jobs of one kind a claim may take in a row if many kinds are ready.
 const longestRun = 16
 
 var runLaws = []law{
@@ -80,7 +80,7 @@ var runLaws = []law{
 	}},
 }
 
-// ofKinds are drafts of many kinds, one after the other.
+// ofKinds returns drafts of many kinds in turn.
 func ofKinds(kinds, each int, priority int16) (drafts []holdfast.Draft) {
 	for i := range kinds * each {
 		drafts = append(drafts, holdfast.Draft{Kind: fmt.Sprint("kind", i%kinds), Priority: priority})
@@ -88,7 +88,7 @@ func ofKinds(kinds, each int, priority int16) (drafts []holdfast.Draft) {
 	return drafts
 }
 
-// drainInClaimsOf claims all jobs, and insists that every claim is full and no job comes twice.
+// drainInClaimsOf claims all jobs, and expects that every claim is full and no job is claimed twice.
 func (s *scene) drainInClaimsOf(limit, jobs int) (order []holdfast.Lease) {
 	s.Helper()
 	met := map[holdfast.ID]bool{}
@@ -106,7 +106,7 @@ func (s *scene) drainInClaimsOf(limit, jobs int) (order []holdfast.Lease) {
 	return order
 }
 
-// claimUrgent claims so many jobs of the lowest priority number, and counts the claims that brought others as well.
+// claimUrgent claims n jobs of the lowest priority number, and counts the claims that returned others as well.
 func (s *scene) claimUrgent(limit, urgent int) {
 	s.Helper()
 	claims, shared := 0, 0
@@ -132,7 +132,7 @@ func (s *scene) claimUrgent(limit, urgent int) {
 	}
 }
 
-// claimable is how many jobs one more claim of a thousand brings.
+// claimable is how many jobs one more claim of a thousand returns.
 func (s *scene) claimable() int {
 	s.Helper()
 	return len(s.claim(1000))

@@ -7,14 +7,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A way sends claims along one of the paths that a store has for them.
+// A claimPath is a situation in which a store claims in a particular way.
 type claimPath struct {
 	name string
 	set  func(*scene)
-	more func(*holdfast.Draft) // of the drafts that are claimed
+	more func(*holdfast.Draft) // applied to the drafts that are claimed
 }
 
-// ways are all of them. Every law about what a claim may take has to hold on each.
+// claimPaths are all of them. Every law about what a claim may take must hold on each.
 var claimPaths = []claimPath{
 	{name: "one owner, nothing held"},
 	{name: "owners share", set: func(s *scene) {
@@ -29,7 +29,7 @@ var claimPaths = []claimPath{
 	{name: "a held tag", set: func(s *scene) { s.pause(holdfast.Hold{Tag: "red"}); s.enqueueMany(3, tagged("red"), ofKind("pdf")) }},
 	{name: "a hold on retries", set: func(s *scene) { s.pause(holdfast.Hold{Kind: "never-heard-of", Retries: true}) }},
 	{name: "retries", more: func(d *holdfast.Draft) { d.Tags = []string{"again"} }},
-	{name: "a crowd of owners", set: func(s *scene) {
+	{name: "many owners", set: func(s *scene) {
 		for i := range 100 {
 			s.enqueue(owned(fmt.Sprint("other", i)))
 		}
@@ -37,7 +37,7 @@ var claimPaths = []claimPath{
 	{name: "priorities", set: func(s *scene) { s.enqueueMany(3, func(d *holdfast.Draft) { d.Priority = -3 }) }},
 }
 
-// begin prepares a way, and answers with a handle that has made no claim yet.
+// begin prepares the situation, and returns a scene with a handle that has made no claim yet.
 func (w claimPath) begin(s *scene) *scene {
 	s.Wipe()
 	if w.set != nil {
@@ -46,7 +46,7 @@ func (w claimPath) begin(s *scene) *scene {
 	return s.reopened()
 }
 
-// fill hands in the jobs that the law is about. On the way of retries each has failed once.
+// fill enqueues the jobs of the law. On the path "retries" each has failed once.
 func (w claimPath) fill(s *scene, n int, change ...func(*holdfast.Draft)) []holdfast.ID {
 	if w.more != nil {
 		change = append(change, w.more)
@@ -72,7 +72,7 @@ var scopeLaws = []law{
 			mail := w.fill(s, 40)
 			before := s.job(mail[0])
 			got := 0
-			for range 24 { // one in sixteen shares evenly between priorities, and some begin where the last one ended
+			for range 24 { // one in sixteen shares evenly between priorities, and some start after a mark
 				for _, l := range other.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 2, Kinds: []string{"pdf", "never-heard-of"}}) {
 					same(s, w.name+": the kind", l.Kind, "pdf")
 					got++
@@ -116,7 +116,7 @@ var scopeLaws = []law{
 	}},
 	{"a claim takes no more jobs of an owner than its slots, in every way of claiming", func(s *scene) {
 		for _, w := range claimPaths {
-			if w.name == "retries" { // its jobs are claimed to get there
+			if w.name == "retries" { // its jobs were claimed before
 				continue
 			}
 			other := w.begin(s)
@@ -157,13 +157,13 @@ var scopeLaws = []law{
 				woken <- wake
 			}()
 			for waiting := true; waiting; {
-				put() // again and again: it may come before the waiter listens
+				put() // repeated, because a wake-up may come before the waiter listens
 				select {
 				case wake := <-woken:
 					if wake.Work {
 						return
 					}
-					same(s, "a wake for a request to stop", wake.Cancel, true)
+					same(s, "a wake-up for a cancel request", wake.Cancel, true)
 					waiting = false
 				case <-time.After(20 * time.Millisecond):
 				}

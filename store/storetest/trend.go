@@ -8,13 +8,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// inQueue says which queue a settlement is of, as an engine does.
+// inQueue sets the queue of a settlement, as an engine does.
 func inQueue(queue string, e holdfast.Settlement) holdfast.Settlement {
 	e.Queue = queue
 	return e
 }
 
-// beginStep lets time pass until the next hour begins, so that steps of every length do, and answers with it.
+// beginStep advances to the next full hour, at which steps of every length begin, and returns it.
 func (s *scene) beginStep() time.Time {
 	s.Helper()
 	now := s.job(s.enqueue(at(1000 * time.Hour))).AsOf
@@ -30,7 +30,7 @@ func (s *scene) trends(within, step time.Duration) []holdfast.Trend {
 	return trends
 }
 
-// trial lets one job of the default queue make an attempt, and settles it for a queue.
+// runAttempt claims one job of the default queue and settles it for a queue.
 func (s *scene) runAttempt(queue string, say func(holdfast.Lease) holdfast.Settlement) holdfast.Settlement {
 	s.Helper()
 	e := inQueue(queue, say(s.start()))
@@ -38,7 +38,7 @@ func (s *scene) runAttempt(queue string, say func(holdfast.Lease) holdfast.Settl
 	return e
 }
 
-// again is a retry that is not due while a law lasts.
+// retriesLater is a retry that is not due within a law.
 func retriesLater(l holdfast.Lease) holdfast.Settlement { return retries(l, 900*time.Hour) }
 
 func failsBroken(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
@@ -91,9 +91,9 @@ var trendLaws = []law{
 		taken := s.reclaim()
 		same(s, "taken over", len(taken), 2)
 		same(s, "before they are settled", len(s.trends(time.Hour, 0)), 0)
-		poison := fails(taken[1], "BROKEN")
-		poison.Charge = holdfast.ChargeCrash
-		s.settle(inQueue("default", releases(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", poison))
+		crashed := fails(taken[1], "BROKEN")
+		crashed.Charge = holdfast.ChargeCrash
+		s.settle(inQueue("default", releases(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", crashed))
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {0, 1, 1, 0}})
 	}},
 	{"jobs that end without an attempt are not counted in trends", func(s *scene) {
@@ -110,12 +110,12 @@ var trendLaws = []law{
 			e = inQueue("default", say(s.start()))
 			s.settle(e, e)
 		}
-		zombie := s.start()
-		senseless := inQueue("default", ends(zombie, "nowhere"))
-		s.expectError(s.trySettle(senseless)[0], holdfast.ErrInvalid)
+		lost := s.start()
+		invalid := inQueue("default", ends(lost, "nowhere"))
+		s.expectError(s.trySettle(invalid)[0], holdfast.ErrInvalid)
 		s.Advance(longAgo)
 		s.settle(inQueue("default", completes(s.reclaim()[0])))
-		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), cancels(zombie)} {
+		for _, e := range []holdfast.Settlement{completes(lost), fails(lost, "BROKEN"), retries(lost, 0), cancels(lost)} {
 			s.expectError(s.trySettle(inQueue("default", e))[0], holdfast.ErrLeaseLost)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {3, 2, 2, 2}})
@@ -157,7 +157,7 @@ var trendLaws = []law{
 				same(s, "beginning", trend.Step.UnixMicro()%c.step.Microseconds(), int64(0))
 			}
 		}
-		const seven = 7 * time.Minute // no hour begins with such a step
+		const seven = 7 * time.Minute // hours are no multiple of it
 		first := start.UnixMicro() - start.UnixMicro()%seven.Microseconds()
 		same(s, "first of seven minutes", s.trends(time.Hour, seven)[0].Step, time.UnixMicro(first).UTC())
 		s.Advance(8*24*time.Hour - time.Minute)
@@ -183,7 +183,7 @@ var trendLaws = []law{
 		leases, stores := s.claim(crowd*each), s.handles()
 		together(crowd, func(i int) {
 			mine := leases[i*each : (i+1)*each]
-			calls := [][]holdfast.Settlement{nil} // one call with all of it, or one for each: queues in this order or in that
+			calls := [][]holdfast.Settlement{nil} // one call with all settlements, or one for each, in different orders of queues
 			for k, l := range mine {
 				e := inQueue(fmt.Sprint("q", (k*(1-2*(i%2))+each)%4), completes(l))
 				if i%3 == 0 {
