@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// Claim moves due jobs from queued to processing, in one batch.
+// Claim moves due jobs from queued to processing. They are in one batch, or in two if the claim is repeated as described below.
 //
 // There are several ways to claim; docs/design/claiming.md lists them. With one owner and no hold that counts or limits, a claim is one statement and
 // one round trip. Otherwise it is planned (see claimPlan).
@@ -90,16 +90,16 @@ func (s *Store) releaseExcess(ctx context.Context, excess []holdfast.Settlement)
 
 // A claimResult is the answer to a claim.
 type claimResult struct {
-	leases  []holdfast.Lease
-	bytes   int                   // size of their arguments and checkpoints
-	excess  []holdfast.Settlement // jobs to release because they exceed the byte limit of the claim
-	rows    int                   // jobs taken, including those without a row in holdfast_job
-	last    map[place]holdfast.ID // last job taken from each place
-	lines   map[int32]int         // jobs taken from each line
-	each    map[place]int         // jobs taken from each place
-	lanes   int                   // lanes in the claim's scope; not set by a plan
-	more    bool                  // nothing was taken although jobs are ready
-	planned bool                  // nothing was taken because a plan is needed
+	leases   []holdfast.Lease
+	bytes    int                   // size of their arguments and checkpoints
+	excess   []holdfast.Settlement // jobs to release because they exceed the byte limit of the claim
+	rows     int                   // jobs taken, including those without a row in holdfast_job
+	last     map[place]holdfast.ID // last job taken from each place
+	perLine  map[int32]int         // jobs taken from each line
+	perPlace map[place]int         // jobs taken from each place
+	lanes    int                   // lanes in the claim's scope; not set by a plan
+	more     bool                  // nothing was taken although jobs are ready
+	planned  bool                  // nothing was taken because a plan is needed
 }
 
 // clampLimit bounds a limit to what one statement should move.
@@ -134,21 +134,21 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 	if err != nil {
 		return taken, err
 	}
-	ways := []string{"claim_lane", "claim", "claim"}
+	statements := []string{"claim_lane", "claim", "claim"}
 	if s.multiLine.Load() > 0 {
-		ways = ways[1:]
+		statements = statements[1:]
 	}
-	for n, way := range ways {
-		even := n == len(ways)-1
+	for n, statement := range statements {
+		even := n == len(statements)-1
 		args := append([]any{cleanText(textArray(l.scope.Queues)), clampLimit(c.Limit), even}, l.marks...)
 		args = append(args, cleanText(textArray(l.scope.Kinds)), known)
-		taken, err = s.claimOnce(ctx, way, c, batch, args)
+		taken, err = s.claimOnce(ctx, statement, c, batch, args)
 		if taken.lanes > fewLanes {
 			s.wideScopes.add(l.scope)
 		}
-		if len(taken.lines) > 1 || way == "claim_lane" && taken.more {
+		if len(taken.perLine) > 1 || statement == "claim_lane" && taken.more {
 			s.multiLine.Store(multiLineClaims)
-		} else if way == "claim" {
+		} else if statement == "claim" {
 			s.multiLine.Add(-1)
 		}
 		if err != nil || len(taken.leases) > 0 || !taken.more && !taken.planned {
@@ -200,16 +200,16 @@ func (t *claimResult) queue(b *pgx.Batch, sql string, c batchClaim, rest []any) 
 			}
 			if t.rows++; t.rows == 1 { // leases are large: allocate once, and not for an empty answer
 				t.leases, t.last = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
-				t.lines, t.each = map[int32]int{}, map[place]int{}
+				t.perLine, t.perPlace = map[int32]int{}, map[place]int{}
 			}
 			if now.Valid {
 				in.claimed, in.expires = now.Time, now.Time.Add(c.Lease.Truncate(time.Microsecond))
 			}
-			t.lines[lane.Int32]++
+			t.perLine[lane.Int32]++
 			if f.created.Valid { // without it the ready row has no job, and stays in the batch for the integrity check
 				at := place{lane.Int32, f.priority.Int16}
 				t.last[at] = id.Bytes
-				t.each[at]++
+				t.perPlace[at]++
 				m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), 1, started.Bool, ""}
 				if generation.Valid {
 					m.generation = int(generation.Int32)

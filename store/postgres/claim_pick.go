@@ -57,7 +57,7 @@ func (p *claimPlan) lockAndRead(ctx context.Context) error {
 		p.p.Queue(p.s.sql["set_idle_timeout"])
 		p.p.Queue(p.s.sql["hold_lock"], arrayArgs([]column{scope, name, source})...)
 	}
-	believed := p.holds
+	remembered := p.holds
 	p.queueReadHolds()
 	kinds := map[string]string{}
 	var kind, dependency string
@@ -69,7 +69,7 @@ func (p *claimPlan) lockAndRead(ctx context.Context) error {
 	if err := p.p.flush(ctx); err != nil {
 		return err
 	}
-	if declared := p.s.holds.setAll(p.holds, p.hash, &p.s.lines, kinds); declared != p.kindsVersion || !sameRules(believed, p.holds) {
+	if declared := p.s.holds.setAll(p.holds, p.hash, &p.s.lines, kinds); declared != p.kindsVersion || !sameRules(remembered, p.holds) {
 		return errStale
 	}
 	return nil

@@ -167,10 +167,10 @@ func (p *claimPlan) run(ctx context.Context) error {
 // loadCached starts the plan with what is remembered, and reads the rest.
 func (p *claimPlan) loadCached(ctx context.Context) error {
 	s := p.s
-	believed, known := s.holds.cached()
+	remembered, known := s.holds.cached()
 	step, trusted := s.lines.cached(p.scope)
 	weights, fresh := s.weights.cached()
-	p.holds, p.step, p.weights = believed, step, weights
+	p.holds, p.step, p.weights = remembered, step, weights
 	if !fresh {
 		p.weights = map[string]float64{}
 		s.readWeights(p.p.Batch, p.weights)
@@ -294,8 +294,8 @@ func (p *claimPlan) saveLearned(ctx context.Context) {
 	if p.s.lines.ownerCount(p.open) > 1 || len(p.tags) > 0 || len(p.limits()) > 0 {
 		s.plannedScopes.add(p.scope)
 	}
-	had := make(map[int32]int, len(p.taken.lines))
-	for line, n := range p.taken.lines {
+	had := make(map[int32]int, len(p.taken.perLine))
+	for line, n := range p.taken.perLine {
 		had[line] = n
 	}
 	var missed []lane.Share

@@ -117,8 +117,8 @@ func exhausted(starts []runStart, taken *claimResult, run, limit int) (empty []p
 		if left <= 0 && taken.rows >= limit {
 			break
 		}
-		left -= taken.each[p]
-		if taken.each[p] < run && (left > 0 || taken.rows < limit) {
+		left -= taken.perPlace[p]
+		if taken.perPlace[p] < run && (left > 0 || taken.rows < limit) {
 			empty = append(empty, p)
 		}
 	}

@@ -97,7 +97,7 @@ func (p *claimPlan) recordTaken(taken *claimResult) {
 	part, had := map[string]int{}, map[string]int{}
 	for i := range p.heads {
 		h := &p.heads[i]
-		n := taken.lines[int32(h.Line)]
+		n := taken.perLine[int32(h.Line)]
 		part[h.Lane.Owner] += h.Jobs
 		had[h.Lane.Owner] += n
 		h.Keys = h.Keys[:min(n, len(h.Keys))]

@@ -18,7 +18,7 @@ const maxReleased = 5000
 
 // errUnknownLanes means that a continuation of a group needs a lane that does not exist yet. The step is rolled back, the lanes are created, and the
 // step is repeated.
-var errUnknownLanes = errors.New("a lane is not there yet")
+var errUnknownLanes = errors.New("a lane does not exist yet")
 
 // Conclude processes the ends of group members: it releases or cancels members that waited for them, cancels the members of groups that were
 // cancelled or have expired, and settles groups whose members have all ended. It returns how many changes it made; 0 means that nothing is left to
@@ -94,18 +94,18 @@ type concludeStep struct {
 
 // run performs one step. If another process has the lock, it does nothing.
 func (c *concludeStep) run(ctx context.Context) error {
-	mine, some := false, false
-	c.p.queueRow(c.s.sql["conclude_lock"], nil, &mine)
+	locked, hasGroups := false, false
+	c.p.queueRow(c.s.sql["conclude_lock"], nil, &locked)
 	c.p.queueRow(c.s.sql["now"], nil, &c.now)
-	c.p.queueRow(c.s.sql["check_groups_exist"], nil, &some)
+	c.p.queueRow(c.s.sql["check_groups_exist"], nil, &hasGroups)
 	c.readPages()
-	if err := c.p.flush(ctx); err != nil || !mine {
+	if err := c.p.flush(ctx); err != nil || !locked {
 		return err
 	}
 	if c.more {
 		c.changes++
 	}
-	if !some {
+	if !hasGroups {
 		c.advance()
 		return nil
 	}

@@ -114,8 +114,8 @@ func (c *concludeStep) cancelMembers(ctx context.Context, g *groupRow) error {
 	return p.flush(ctx)
 }
 
-// findLive searches each sealed group for a member that has not ended, downwards from the last one found. The search never starts over, so it costs
-// one pass over the members, however often a group is checked.
+// findLive searches each sealed group for a member that has not ended, downwards from the last one found. Within a generation the search
+// never starts over, so it costs one pass over the members, however often a group is checked.
 func (c *concludeStep) findLive(ctx context.Context, all []*groupRow) error {
 	var id, from column
 	for _, g := range all {
