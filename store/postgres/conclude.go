@@ -76,19 +76,19 @@ type concludeStep struct {
 	limit int
 	now   time.Time
 
-	last, through             int64 // first event of the last page of this step; last event of that page
-	more                      bool  // there are further pages
-	ended                     []holdfast.ID
-	touched                   []holdfast.ID
-	flagged                   []holdfast.ID
+	last, through             int64                     // first event of the last page of this step; last event of that page
+	more                      bool                      // there are further pages
+	ended                     []holdfast.ID             // members that have ended
+	touched                   []holdfast.ID             // their groups
+	flagged                   []holdfast.ID             // groups that must be checked although no member has just ended
 	groups                    map[holdfast.ID]*groupRow // groups that this step has locked
 	skippedGroup, moreWaiters bool                      // another transaction has locked a touched group; more members wait than one step moves
 
 	changes         int
-	started         []holdfast.ID
-	back            readyPlaces
-	fresh           []entry
-	cancelRequested bool // a processing member got a cancel request
+	started         []holdfast.ID // members whose wait is over
+	back            readyPlaces   // where they became claimable
+	fresh           []entry       // continuations that were enqueued
+	cancelRequested bool          // a processing member got a cancel request
 	unknown         map[path]bool
 }
 

@@ -150,9 +150,9 @@ func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, asi
 		since = &text
 	}
 	var queue string
-	var spot place
-	in.p.queueRows(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &spot.lane, &spot.priority}, func() error {
-		in.back.add(queue, spot)
+	var at place
+	in.p.queueRows(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error {
+		in.back.add(queue, at)
 		return nil
 	})
 }

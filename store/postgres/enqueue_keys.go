@@ -213,14 +213,14 @@ func (a *admission) idempotency(ctx context.Context) error {
 // unique takes the unique keys of the entries that are still new. The idempotency keys of entries that do not get their unique key are bound to the
 // job that holds it.
 func (a *admission) unique(ctx context.Context) error {
-	first, twins := map[key]int{}, map[int]int{}
+	first, sameKey := map[key]int{}, map[int]int{}
 	for i, e := range a.entries {
-		if _, duplicateOf := a.duplicateOf[i]; duplicateOf || a.receipts[i].Existing || e.UniqueKey == "" {
+		if _, seen := a.duplicateOf[i]; seen || a.receipts[i].Existing || e.UniqueKey == "" {
 			continue
 		}
 		k := key{e.Owner, e.Kind, e.UniqueKey}
 		if before, ok := first[k]; ok {
-			twins[i] = before
+			sameKey[i] = before
 		} else {
 			first[k] = i
 		}
@@ -233,7 +233,7 @@ func (a *admission) unique(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, before := range twins {
+	for i, before := range sameKey {
 		a.receipts[i] = holdfast.Receipt{ID: a.receipts[before].ID, Existing: true}
 		lost = append(lost, i)
 	}

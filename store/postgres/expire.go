@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Expire moves queued jobs that have passed their expiry into a batch of the caller, who settles them.
+// Expire moves queued jobs that have passed their expiry into a batch of the caller, which settles them.
 func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

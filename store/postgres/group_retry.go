@@ -109,15 +109,15 @@ func (r *groupRetry) retakeKeys(ctx context.Context) error {
 	if err := r.p.flush(ctx); err != nil {
 		return err
 	}
-	var mine []*failedMember
+	var retaken []*failedMember
 	for _, b := range r.failed {
 		if b.key.key == "" || holders[b.key] == b.job.String() {
-			mine = append(mine, b)
+			retaken = append(retaken, b)
 		} else {
 			r.keyed++
 		}
 	}
-	r.failed = mine
+	r.failed = retaken
 	return nil
 }
 

@@ -165,7 +165,7 @@ func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) 
 	w.conclude()
 	stores := []*postgres.Store{w.store, w.open(postgres.Config{URL: w.url}), w.open(postgres.Config{URL: w.url})}
 	var all sync.WaitGroup
-	may := func(err error) {
+	allowConflict := func(err error) {
 		if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			t.Error(err)
 		}

@@ -114,7 +114,7 @@ type moveRows struct {
 func (n *moveRows) add(m *member) {
 	n.job = append(n.job, m.job)
 	n.members = append(n.members, m)
-	n.hasHistory = n.hasHistory || m.token > 1 || m.generation > 1 // a job cancelled while it waited for others has token 0 and may still be retried
+	n.hasHistory = n.hasHistory || m.token > 1 || m.generation > 1 // generation: a job that was cancelled while it waited has token 0 and may be retried
 }
 
 // argsOrNulls returns the parameters with NULL counters if no member has any history. Only statements that write batch rows understand that.

@@ -95,7 +95,7 @@ func (r *reclaimStep) readMembers(ctx context.Context, expired []*batchRow) (err
 	return err
 }
 
-// takeOver returns members that never started to their queues, at no cost, and moves the others to a new batch of the caller, who settles them as
+// takeOver returns members that never started to their queues, at no cost, and moves the others to a new batch of the caller, which settles them as
 // crashes. A member with a cancel request moves to the new batch as well, so that it is cancelled and not run again. So does a member without facts;
 // it is not returned to the caller and stays for the integrity check. Every member gets a higher token, which fences out the old worker.
 func (r *reclaimStep) takeOver(old *batchRow) []holdfast.Lease {
