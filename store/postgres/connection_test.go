@@ -156,9 +156,9 @@ func TestOneBadCallDoesNotFailTheCallsItIsCoalescedWith(t *testing.T) {
 			var refusal *holdfast.Error
 			switch {
 			case n%3 != 0 && err != nil:
-				t.Errorf("a good call was refused: %v", err)
+				t.Errorf("a valid call was refused: %v", err)
 			case n%3 == 0 && (!errors.Is(err, holdfast.ErrConflict) || !errors.As(err, &refusal) || refusal.Job != taken):
-				t.Errorf("a bad call was answered %v", err)
+				t.Errorf("an invalid call got %v", err)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func TestAHundredThousandMembersSettleAndAreRetriedTogether(t *testing.T) {
 	w.conclude()
 	w.expectGroup(group, holdfast.GroupReady, 2)
 	if n := w.count("SELECT count(*)::int FROM holdfast_job WHERE kind = 'report'"); n != 1 {
-		t.Fatalf("%d jobs continue the group", n)
+		t.Fatalf("%d continuations of the group", n)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestADatabaseAboveMaxSizeRefusesNewJobs(t *testing.T) {
 	kept := full.Keep(w.ctx, holdfast.Change{Enqueue: drafts(1)})
 	for _, err := range []error{alone, guest, kept} {
 		if !errors.Is(err, holdfast.ErrUnavailable) {
-			t.Errorf("a full database answers %v", err)
+			t.Errorf("a database above max_size returned %v", err)
 		}
 	}
 	leases, err := full.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})

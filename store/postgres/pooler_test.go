@@ -101,7 +101,7 @@ func TestCallersThatStopWaitingDoNotHarmThePooler(t *testing.T) {
 			ctx, stop := context.WithTimeout(w.ctx, 20*time.Millisecond)
 			defer stop()
 			if _, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "mail"}}); !errors.Is(err, holdfast.ErrUnavailable) {
-				t.Errorf("a caller that stopped waiting is answered %v", err)
+				t.Errorf("a caller that stopped waiting got %v", err)
 			}
 		})
 	}

@@ -240,7 +240,7 @@ func TestJobsOfACallersTransactionExistIfItCommits(t *testing.T) {
 			keyed := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: name, IdempotencyKey: name})[0]
 			twin := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: name})[0]
 			if !twin.Existing || twin.ID != keyed.ID {
-				t.Fatalf("the twin is answered %+v", twin)
+				t.Fatalf("the draft with a held key got %+v", twin)
 			}
 			// A refused call changes nothing, and the caller's transaction can still be used.
 			for _, bad := range []holdfast.Draft{{Kind: "mail", IdempotencyKey: name}, {Kind: "mail", ID: plain.ID}} {

@@ -109,7 +109,7 @@ var awaitLaws = []law{
 				s.Fatalf("got %v, want the context's own error", err)
 			}
 		case <-time.After(patience):
-			s.Fatal("await went on after its context had ended")
+			s.Fatal("Await continued after its context had ended")
 		}
 	}},
 	{"many workers can wait, and each is woken", func(s *scene) {

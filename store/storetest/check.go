@@ -72,7 +72,7 @@ func clockOf(t testing.TB, subject *Subject) time.Time {
 	ctx := context.Background()
 	receipts, err := subject.Store.Enqueue(ctx, []holdfast.Draft{draft()})
 	if err != nil {
-		t.Fatalf("the store takes no job: %v", err)
+		t.Fatalf("the store does not accept a job: %v", err)
 	}
 	job, err := subject.Store.Job(ctx, receipts[0].ID)
 	if err != nil {

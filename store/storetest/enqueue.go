@@ -229,7 +229,7 @@ var enqueueLaws = []law{
 		s.expectJobs(5*30 + 2)
 		for i, sort := range sorts {
 			if i == 3 || i == 4 { // the first draft takes the keys
-				same(s, "twin", receipts[i+len(sorts)], holdfast.Receipt{ID: receipts[i].ID, Existing: true})
+				same(s, "existing job", receipts[i+len(sorts)], holdfast.Receipt{ID: receipts[i].ID, Existing: true})
 				continue
 			}
 			got, want := s.job(receipts[i+len(sorts)].ID), s.job(s.enqueue(sort))

@@ -94,7 +94,7 @@ func TestEveryVerbOfARoleThatActsCanFail(t *testing.T) {
 				continue
 			}
 			if err := failing(f, name); !errors.Is(err, holdfast.ErrUnavailable) || f.Calls(name) != 1 {
-				t.Errorf("%s was made to fail and answered %v", name, err)
+				t.Errorf("%s should fail and returned %v", name, err)
 			}
 		}
 	}

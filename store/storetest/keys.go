@@ -90,7 +90,7 @@ var keyLaws = []law{
 		s.settle(fails(lease, "BROKEN"))
 		next := s.start(done)
 		s.settle(completes(next))
-		same(s, "twin", s.enqueue(done), next.ID)
+		same(s, "existing job", s.enqueue(done), next.ID)
 		_, err := s.Store.Retry(s.ctx, by(lease.ID))
 		s.expectConflict(err, next.ID)
 	}},

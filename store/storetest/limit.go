@@ -44,10 +44,10 @@ func (s *scene) expectLevel(want float64) {
 	s.Helper()
 	holds := s.holds()
 	if len(holds) != 1 || holds[0].Rate == nil {
-		s.Fatalf("one bucket was placed, and the store shows %+v", holds)
+		s.Fatalf("one rate limit was placed, and the store shows %+v", holds)
 	}
 	if got := holds[0].Rate.Level; got < want-1e-6 || got > want+1e-6 {
-		s.Fatalf("the bucket holds %v tokens, want %v", got, want)
+		s.Fatalf("the rate limit has %v tokens, want %v", got, want)
 	}
 }
 

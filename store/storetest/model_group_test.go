@@ -45,7 +45,7 @@ func TestGroupsOfTheModelKeepTheirPromisesInRandomSequences(t *testing.T) {
 			total += r[state]
 		}
 		if total < 100 {
-			t.Errorf("only %d sequences came to %s: the check proves little", total, state)
+			t.Errorf("only %d sequences reached %s: the check proves little", total, state)
 		}
 	}
 }

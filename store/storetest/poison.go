@@ -55,7 +55,7 @@ var poisonLaws = []law{
 			tried++
 			good, bad := claimedIntact(s.claim(10))
 			if len(good) < 2 {
-				s.Fatalf("%s: only %d of the two sound jobs were claimed", c.name, len(good))
+				s.Fatalf("%s: only %d of the two intact jobs were claimed", c.name, len(good))
 			}
 			for _, l := range bad {
 				same(s, c.name+": the corrupt one", l.ID, id)
@@ -139,7 +139,7 @@ var poisonLaws = []law{
 			taken = append(taken, l.ID)
 		}
 		if len(taken) == 0 || taken[len(taken)-1] != sound && taken[0] != sound {
-			s.Fatalf("the sound job was not reclaimed: %v", taken)
+			s.Fatalf("the intact job was not reclaimed: %v", taken)
 		}
 		s.expectFinding(gone)
 	}},

@@ -184,7 +184,7 @@ var purgeLaws = []law{
 		keyed := func(d *holdfast.Draft) { d.UniqueKey, d.UniqueDone, d.IdempotencyKey = "k", true, "once" }
 		done := s.start(keyed)
 		s.settle(completes(done))
-		same(s, "twin", s.enqueue(keyed), done.ID)
+		same(s, "existing job", s.enqueue(keyed), done.ID)
 		s.purge(atOnce())
 		if s.enqueue(keyed) == done.ID {
 			s.Fatal("a purged job was returned as existing")

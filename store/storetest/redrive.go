@@ -245,7 +245,7 @@ var redriveLaws = []law{
 			}
 			for _, answer := range answers {
 				if answer != nil {
-					s.Errorf("a repeated step was refused: %v", answer)
+					s.Errorf("a repeated redrive call was refused: %v", answer)
 				}
 			}
 		})

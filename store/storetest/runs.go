@@ -128,7 +128,7 @@ func (s *scene) claimUrgent(limit, urgent int) {
 		}
 	}
 	if shared > claims/16+1 {
-		s.Fatalf("%d of %d claims brought jobs while more urgent ones waited", shared, claims)
+		s.Fatalf("%d of %d claims returned jobs while more urgent ones were ready", shared, claims)
 	}
 }
 

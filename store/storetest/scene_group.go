@@ -199,7 +199,7 @@ func read(s *scene, store holdfast.Store, after int64, limit int) (events []hold
 		}
 		for _, e := range f.Events {
 			if after++; e.Seq != after {
-				s.Fatalf("event %d comes where %d belongs", e.Seq, after)
+				s.Fatalf("event %d is at the position of %d", e.Seq, after)
 			}
 		}
 		events = append(events, f.Events...)
