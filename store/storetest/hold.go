@@ -207,11 +207,11 @@ var holdLaws = []law{
 		s.resume(holdfast.Hold{Queue: "default"})
 		events, err := s.Store.Events(s.ctx, "hold/queue/default", 10)
 		s.must(err)
-		var events []string
+		var story []string
 		for _, e := range events {
-			events = append(events, e.Actor+" "+e.Name)
+			story = append(story, e.Actor+" "+e.Name)
 		}
-		same(s, "story, newest first", events, []string{"ada resumed", "ada limited", "ada paused"})
+		same(s, "story, newest first", story, []string{"ada resumed", "ada limited", "ada paused"})
 		same(s, "reason", events[2].Reason, "the printer is on fire")
 		last, err := s.Store.Events(s.ctx, "hold/queue/default", 1)
 		s.must(err)
