@@ -86,7 +86,7 @@ var controlMutants = []Mutant{
 	},
 	{
 		Name: "record-without-compare-and-set", Breaks: "a state change is announced once, by the process that made it",
-		Patches: []Patch{{"store/internal/sqltext/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: record_forget", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: record_forget"}},
+		Patches: []Patch{{"store/internal/sqltext/operate.postgres.sql", " WHERE room = $1::text AND name = $2::text AND version = $3::integer\n\n-- name: delete_record", " WHERE room = $1::text AND name = $2::text AND $3::integer > 0\n\n-- name: delete_record"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/record", "./store/postgres"},
 	},
 	{

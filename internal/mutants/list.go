@@ -55,13 +55,13 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "claims-wade", Breaks: "a claim does not read rows that were claimed before it",
-		Patches: []Patch{{"store/postgres/mark.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.aged)", "l.marked = false"}},
-		Test:    []string{"-run", "TestAnOldSnapshotDoesNotMakeClaimsWade", "./store/postgres"},
+		Patches: []Patch{{"store/postgres/claim_marks.go", "l.marked = !all && len(m.at) > 0 && l.began.Before(m.staleAt)", "l.marked = false"}},
+		Test:    []string{"-run", "TestAnOldSnapshotDoesNotSlowClaims", "./store/postgres"},
 	},
 	{
 		Name: "marks-never-sink", Breaks: "a released job is claimed before younger ones",
 		Patches: []Patch{{"store/postgres/settle.go", "s.marks.lower(back...)", "s.marks.lower(back[:0]...)"}},
-		Test:    []string{"-run", "TestWhatComesBehindAMarkIsClaimedFirst", "./store/postgres"},
+		Test:    []string{"-run", "TestJobsPutBackBehindAMarkAreClaimedFirst", "./store/postgres"},
 	},
 	{
 		Name: "claim-what-was-seen", Breaks: "a claim takes the rows that exist when it writes, not those that it read before",
@@ -122,7 +122,7 @@ var coreMutants = []Mutant{
 	},
 	{
 		Name: "process-clock", Breaks: "the database's clock decides, not the worker's",
-		Patches: []Patch{{"store/postgres/settle.go", "\tt.p.one(t.s.sql[\"now\"], nil, &t.now)\n", "\tt.now = time.Now()\n"}},
+		Patches: []Patch{{"store/postgres/settle.go", "\tt.p.queueRow(t.s.sql[\"now\"], nil, &t.now)\n", "\tt.now = time.Now()\n"}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/settle", "./store/postgres"},
 	},
 	{

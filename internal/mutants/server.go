@@ -119,7 +119,7 @@ var serverMutants = []Mutant{
 	},
 	{
 		Name: "surplus-kept", Breaks: "jobs of a claim that exceed its memory limit are released at once",
-		Patches: []Patch{{"store/postgres/claim.go", "\ts.giveBack(ctx, taken.over)\n", ""}},
+		Patches: []Patch{{"store/postgres/claim.go", "\ts.releaseExcess(ctx, taken.excess)\n", ""}},
 		Test:    []string{"-run", "TestTheStoreKeepsTheLaws/claim", "./store/postgres"},
 	},
 	{

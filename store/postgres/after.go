@@ -8,39 +8,40 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// afterMax is how many rows of who waits for whom are written by one statement.
+// afterMax is how many rows of holdfast_after one statement inserts.
 const afterMax = 20_000
 
-// join makes sure that entries may become members of the groups they name, and holds these against a seal until the entries are there.
-// Whoever waits for others has the group looked at: those may have ended by now, or end before anybody can see who waits.
-func (s *Store) join(ctx context.Context, q session, fresh []entry) error {
-	var groups, attended []holdfast.ID
+// joinGroups checks that entries may become members of the groups they name, and locks these groups against a seal until the entries are committed.
+// Groups with entries that wait for other members are flagged for Conclude: these members may have ended already, or may end before the new rows are
+// visible.
+func (s *Store) joinGroups(ctx context.Context, q session, fresh []entry) error {
+	var groups, flagged []holdfast.ID
 	for i := range fresh {
 		if e := &fresh[i]; !e.Group.IsZero() && !slices.Contains(groups, e.Group) {
 			groups = append(groups, e.Group)
 		}
-		if e := &fresh[i]; len(e.After) > 0 && !slices.Contains(attended, e.Group) {
-			attended = append(attended, e.Group)
+		if e := &fresh[i]; len(e.After) > 0 && !slices.Contains(flagged, e.Group) {
+			flagged = append(flagged, e.Group)
 		}
 	}
 	if len(groups) == 0 {
 		return nil
 	}
-	how := "group_share"
-	if len(attended) > 0 {
-		how = "group_hold"
+	how := "share_lock_groups"
+	if len(flagged) > 0 {
+		how = "lock_groups"
 	}
-	if err := s.openGroups(ctx, q, how, groups); err != nil || len(attended) == 0 {
+	if err := s.lockOpenGroups(ctx, q, how, groups); err != nil || len(flagged) == 0 {
 		return err
 	}
-	if err := s.acquainted(ctx, q, fresh); err != nil {
+	if err := s.checkUpstreams(ctx, q, fresh); err != nil {
 		return err
 	}
-	return q.exec(ctx, s.sql["group_attend"], ids(attended))
+	return q.exec(ctx, s.sql["flag_groups"], ids(flagged))
 }
 
-// openGroups locks groups, and refuses those that are not there or take no members any more.
-func (s *Store) openGroups(ctx context.Context, q session, how string, groups []holdfast.ID) error {
+// lockOpenGroups locks groups, and returns an error if one does not exist or is sealed.
+func (s *Store) lockOpenGroups(ctx context.Context, q session, how string, groups []holdfast.ID) error {
 	sealed := map[holdfast.ID]bool{}
 	err := q.query(ctx, s.sql[how], []any{ids(groups)}, func(scan func(...any) error) error {
 		var text string
@@ -65,8 +66,8 @@ func (s *Store) openGroups(ctx context.Context, q session, how string, groups []
 	return nil
 }
 
-// acquainted refuses an entry that waits for a job which is no member of its group, or comes later in the call.
-func (s *Store) acquainted(ctx context.Context, q session, fresh []entry) error {
+// checkUpstreams returns an error if an entry waits for a job that is neither a member of the same group nor an earlier entry of the call.
+func (s *Store) checkUpstreams(ctx context.Context, q session, fresh []entry) error {
 	earlier := map[holdfast.ID]holdfast.ID{}
 	var upstream, group column
 	for i := range fresh {
@@ -82,10 +83,10 @@ func (s *Store) acquainted(ctx context.Context, q session, fresh []entry) error 
 	if len(upstream.text) == 0 {
 		return nil
 	}
-	stranger := ""
-	err := q.query(ctx, s.sql["after_stranger"], []any{upstream.String(), group.String()}, func(scan func(...any) error) error { return scan(&stranger) })
-	if err == nil && stranger != "" {
-		id, err := holdfast.ParseID(stranger)
+	nonMember := ""
+	err := q.query(ctx, s.sql["find_non_member"], []any{upstream.String(), group.String()}, func(scan func(...any) error) error { return scan(&nonMember) })
+	if err == nil && nonMember != "" {
+		id, err := holdfast.ParseID(nonMember)
 		if err != nil {
 			return err
 		}
@@ -94,8 +95,8 @@ func (s *Store) acquainted(ctx context.Context, q session, fresh []entry) error 
 	return err
 }
 
-// wait writes who waits for whom.
-func (s *Store) wait(ctx context.Context, q session, fresh []entry) error {
+// writeAfter records which entries wait for which jobs.
+func (s *Store) writeAfter(ctx context.Context, q session, fresh []entry) error {
 	var upstream, job, regardless column
 	rows := 0
 	write := func() error {
@@ -123,28 +124,28 @@ func (s *Store) wait(ctx context.Context, q session, fresh []entry) error {
 	return write()
 }
 
-// behind lets entries that wait for a draft which met a twin wait for the twin.
-func behind(entries []entry, receipts []holdfast.Receipt, fresh []entry) []entry {
-	twins := map[holdfast.ID]holdfast.ID{}
+// retargetAfter makes entries that wait for a draft which matched an existing job wait for that job.
+func retargetAfter(entries []entry, receipts []holdfast.Receipt, fresh []entry) []entry {
+	existing := map[holdfast.ID]holdfast.ID{}
 	for i := range entries {
 		if entries[i].given && receipts[i].ID != entries[i].ID {
-			twins[entries[i].ID] = receipts[i].ID
+			existing[entries[i].ID] = receipts[i].ID
 		}
 	}
 	for i := range fresh {
-		if len(twins) == 0 || len(fresh[i].After) == 0 {
+		if len(existing) == 0 || len(fresh[i].After) == 0 {
 			continue
 		}
 		var after []holdfast.ID
 		for _, id := range fresh[i].After {
-			if twin, met := twins[id]; met {
-				id = twin
+			if job, ok := existing[id]; ok {
+				id = job
 			}
 			if !slices.Contains(after, id) {
 				after = append(after, id)
 			}
 		}
-		changed := *fresh[i].Draft // the entries keep theirs, for another try
+		changed := *fresh[i].Draft // the original draft is kept for a further attempt
 		changed.After = after
 		fresh[i].Draft = &changed
 	}

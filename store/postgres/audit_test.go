@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// retried adds jobs that failed once and then completed.
-const retried = `
+// retriedJobs adds jobs that failed once and then completed.
+const retriedJobs = `
 INSERT INTO holdfast_lane (queue, kind) VALUES ('default', 'kind');
 INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, args)
 	SELECT lpad(to_hex(n), 32, '0')::uuid, 1, 'kind', 'default', 0, now(), '{}' FROM generate_series(1, 50000) n;
@@ -17,11 +17,11 @@ INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_
 	SELECT lpad(to_hex(n), 32, '0')::uuid, 1, 1, 'w', now(), now(), 'queued', 'failure', 1, 'BROKEN' FROM generate_series(1, 50000) n;
 ANALYZE`
 
-// An audit compares every job with its attempts. Planned like the questions for a page of jobs, it would compare every job with every attempt, and take longer
-// than a minute and a half. It takes about a second.
-func TestAnAuditOfManyJobsComparesEachWithItsOwnAttempts(t *testing.T) {
+// An integrity check compares every job with its attempts. With the planner settings of the queries for a page of jobs, it would compare every job
+// with every attempt, and take more than a minute and a half. It takes about a second.
+func TestAnIntegrityCheckComparesEachJobWithItsOwnAttempts(t *testing.T) {
 	w := newWorld(t)
-	w.exec(retried)
+	w.exec(retriedJobs)
 	ctx, cancel := context.WithTimeout(w.ctx, 45*time.Second)
 	defer cancel()
 	_, err := w.store.Audit(ctx)

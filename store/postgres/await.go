@@ -16,27 +16,29 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The words of a notification: which store sent it, what it is about, and the queues.
+// Payloads of notifications: the id of the sending store, the subject ("work" or "cancel"), and queues.
 const (
-	wakeWork   = "- work" // from nobody in particular: a guest's transaction
-	allQueues  = "*"
-	payloadMax = 7000 // the database takes 8000 bytes
-	notifyGap  = 2 * time.Millisecond
-	listenPing = 30 * time.Second
+	callerTxWake = "- work" // sent by a caller's transaction: no store ignores it as its own
+	allQueues    = "*"
+	payloadMax   = 7000                 // PostgreSQL allows 8000 bytes
+	notifyGap    = 2 * time.Millisecond // minimum time between notifications
+	listenPing   = 30 * time.Second     // idle time after which the connection is checked
 )
 
-// A hub brings wake-ups to those who wait, here at once and elsewhere through the database. A wake-up that finds nobody
-// waiting is kept for the next one who asks, so none falls between a claim and the wait that follows it.
+// A hub delivers wake-ups: to waiters in this process directly, to other processes through LISTEN and NOTIFY. A wake-up for which no waiter is
+// registered is kept for the next waiter, so none is lost between a claim and the Await that follows it.
+//
+// Wake-ups are hints. A lost one costs a worker at most one poll interval, and an unnecessary one costs a claim that finds nothing.
 type hub struct {
-	self string // tells this store's notifications from others'
+	self string // id of this store: it ignores its own notifications
 
-	mu      sync.Mutex
-	waiters map[*waiter]bool
-	kept    map[string]bool // queues
-	cancel  bool
-	pending map[string]bool // queues to tell other processes about
-	stop    bool            // and that a job is to be cancelled
-	due     chan struct{}
+	mu                sync.Mutex
+	waiters           map[*waiter]bool
+	undelivered       map[string]bool // queues with a wake-up for which no waiter was registered
+	undeliveredCancel bool
+	pending           map[string]bool // queues to notify other processes of
+	pendingCancel     bool            // notify other processes of a cancel request
+	notifyDue         chan struct{}   // buffer of one
 
 	listen sync.Once
 }
@@ -48,43 +50,44 @@ type waiter struct {
 
 func (h *hub) init() {
 	h.self = holdfast.NewID().String()
-	h.waiters, h.kept, h.pending = map[*waiter]bool{}, map[string]bool{}, map[string]bool{}
-	h.due = make(chan struct{}, 1)
+	h.waiters, h.undelivered, h.pending = map[*waiter]bool{}, map[string]bool{}, map[string]bool{}
+	h.notifyDue = make(chan struct{}, 1)
 }
 
-// wake tells everybody that there may be work in the queues, or a job to stop.
+// wake wakes workers, here and in other processes, because queues may have work or a job has a cancel request.
 func (s *Store) wake(queues []string, cancel bool) {
 	if len(queues) == 0 && !cancel {
 		return
 	}
 	h := &s.hub
-	h.tell(queues, cancel)
+	h.deliver(queues, cancel)
 	h.mu.Lock()
 	for _, queue := range queues {
 		h.pending[queue] = true
 	}
-	h.stop = h.stop || cancel
+	h.pendingCancel = h.pendingCancel || cancel
 	h.mu.Unlock()
-	h.remind()
+	h.signalNotify()
 }
 
-func (h *hub) remind() {
+// signalNotify makes the notification loop send what is pending.
+func (h *hub) signalNotify() {
 	select {
-	case h.due <- struct{}{}:
-	default: // already reminded
+	case h.notifyDue <- struct{}{}:
+	default: // already signalled
 	}
 }
 
-// tell wakes those who wait in this process.
-func (h *hub) tell(queues []string, cancel bool) {
+// deliver wakes the waiters of this process.
+func (h *hub) deliver(queues []string, cancel bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	heard, nobody := map[string]bool{}, len(h.waiters) == 0
+	delivered, noWaiter := map[string]bool{}, len(h.waiters) == 0
 	for w := range h.waiters {
 		wake := holdfast.Wake{Cancel: cancel}
 		for _, queue := range queues {
 			if queue == allQueues || len(w.queues) == 0 || slices.Contains(w.queues, queue) {
-				wake.Work, heard[queue] = true, true
+				wake.Work, delivered[queue] = true, true
 			}
 		}
 		if wake != (holdfast.Wake{}) {
@@ -93,26 +96,26 @@ func (h *hub) tell(queues []string, cancel bool) {
 		}
 	}
 	for _, queue := range queues {
-		if !heard[queue] {
-			h.kept[queue] = true
+		if !delivered[queue] {
+			h.undelivered[queue] = true
 		}
 	}
-	h.cancel = h.cancel || cancel && nobody
+	h.undeliveredCancel = h.undeliveredCancel || cancel && noWaiter
 }
 
-// join registers a waiter, unless a wake-up is already there for it.
-func (h *hub) join(w *waiter) {
+// addWaiter registers a waiter, or wakes it at once if an undelivered wake-up is there for it.
+func (h *hub) addWaiter(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	wake := holdfast.Wake{Cancel: h.cancel}
-	h.cancel = false
+	wake := holdfast.Wake{Cancel: h.undeliveredCancel}
+	h.undeliveredCancel = false
 	for _, queue := range append([]string{allQueues}, w.queues...) {
-		wake.Work = wake.Work || h.kept[queue]
-		delete(h.kept, queue)
+		wake.Work = wake.Work || h.undelivered[queue]
+		delete(h.undelivered, queue)
 	}
-	if len(w.queues) == 0 && len(h.kept) > 0 {
+	if len(w.queues) == 0 && len(h.undelivered) > 0 {
 		wake.Work = true
-		clear(h.kept)
+		clear(h.undelivered)
 	}
 	if wake != (holdfast.Wake{}) {
 		w.wake <- wake
@@ -121,21 +124,22 @@ func (h *hub) join(w *waiter) {
 	h.waiters[w] = true
 }
 
-func (h *hub) leave(w *waiter) {
+func (h *hub) removeWaiter(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.waiters, w)
 }
 
-// Await returns when there may be new work in the queues (in any, if none is named) or a job to cancel, or when patience runs out.
+// Await returns when there may be work in the queues (in any, if none is named) or a cancel request, or when patience has passed. It may return
+// without a reason.
 func (s *Store) Await(ctx context.Context, queues []string, patience time.Duration) (holdfast.Wake, error) {
 	if err := ctx.Err(); err != nil {
 		return holdfast.Wake{}, err
 	}
 	s.hub.listen.Do(func() { s.loops.Go(s.listen) })
 	w := &waiter{queues, make(chan holdfast.Wake, 1)}
-	s.hub.join(w)
-	defer s.hub.leave(w)
+	s.hub.addWaiter(w)
+	defer s.hub.removeWaiter(w)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -145,70 +149,71 @@ func (s *Store) Await(ctx context.Context, queues []string, patience time.Durati
 		return holdfast.Wake{}, ctx.Err()
 	case <-timer.C:
 		return holdfast.Wake{}, nil
-	case <-s.life.Done():
+	case <-s.ctx.Done():
 		return holdfast.Wake{}, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not wait for work: the store is closed"}
 	}
 }
 
-// notify tells other processes. What gathers while one notification is on its way leaves with the next: nothing is dropped,
-// and busy producers cost a few hundred notifications a second at most. A store that is closed says its last word first.
+// notify sends notifications to other processes until the store is closed. Wake-ups that arrive while one is being sent are combined in the next, so
+// that none is lost and busy producers cause a few hundred notifications a second at most. When the store is closed it sends what is pending.
 func (s *Store) notify() {
 	for n := 0; ; {
 		select {
-		case <-s.hub.due:
-		case <-s.life.Done():
+		case <-s.hub.notifyDue:
+		case <-s.ctx.Done():
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.send(ctx) // whoever misses it polls
+			_ = s.send(ctx) // other processes poll if this is lost
 			return
 		}
-		if err := s.send(s.life); err != nil {
+		if err := s.send(s.ctx); err != nil {
 			n = min(n+1, 8)
-			pause(s.life, n)
+			backoff(s.ctx, n)
 			continue
 		}
 		n = 0
 		gap := time.NewTimer(notifyGap)
 		select {
 		case <-gap.C:
-		case <-s.life.Done():
+		case <-s.ctx.Done():
 			gap.Stop()
 		}
 	}
 }
 
-func (h *hub) collect() ([]string, bool) {
+// takePending returns and clears what is to be sent.
+func (h *hub) takePending() ([]string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	queues, cancel := slices.Sorted(maps.Keys(h.pending)), h.stop
+	queues, cancel := slices.Sorted(maps.Keys(h.pending)), h.pendingCancel
 	clear(h.pending)
-	h.stop = false
+	h.pendingCancel = false
 	return queues, cancel
 }
 
-// restore puts back what could not be sent.
-func (h *hub) restore(queues []string, cancel bool) {
+// restorePending puts back what could not be sent.
+func (h *hub) restorePending(queues []string, cancel bool) {
 	h.mu.Lock()
 	for _, queue := range queues {
 		h.pending[queue] = true
 	}
-	h.stop = h.stop || cancel
+	h.pendingCancel = h.pendingCancel || cancel
 	h.mu.Unlock()
-	h.remind()
+	h.signalNotify()
 }
 
-// send tells what has gathered, and puts it back if it cannot.
+// send sends what is pending, and puts it back on an error.
 func (s *Store) send(ctx context.Context) (err error) {
-	ctx, done := within(ctx, deadline)
+	ctx, done := withDeadline(ctx, defaultDeadline)
 	defer done()
-	queues, cancel := s.hub.collect()
+	queues, cancel := s.hub.takePending()
 	defer func() {
 		if err != nil {
-			s.hub.restore(queues, cancel)
+			s.hub.restorePending(queues, cancel)
 		}
 	}()
 	if cancel {
-		if _, err := s.work.Exec(ctx, s.sql["wake"], s.hub.self+" cancel"); err != nil {
+		if _, err := s.work.Exec(ctx, s.sql["notify"], s.hub.self+" cancel"); err != nil {
 			return err
 		}
 	}
@@ -219,27 +224,29 @@ func (s *Store) send(ctx context.Context) (err error) {
 	if len(list) > payloadMax {
 		list = allQueues
 	}
-	_, err = s.work.Exec(ctx, s.sql["wake"], s.hub.self+" work "+list)
+	_, err = s.work.Exec(ctx, s.sql["notify"], s.hub.self+" work "+list)
 	return err
 }
 
-// listen hears other processes for as long as the store lives, over a connection of its own that is replaced when it breaks.
+// listen receives notifications of other processes until the store is closed, on a connection of its own, which is replaced when it breaks. Behind a
+// pooler notifications do not arrive; then it logs that once and returns.
 func (s *Store) listen() {
-	for n := 0; s.life.Err() == nil; {
-		err := s.hear(func() { n = 0 })
+	for n := 0; s.ctx.Err() == nil; {
+		err := s.listenOnce(func() { n = 0 })
 		if errors.Is(err, errPooled) {
-			s.pooling.sayPolling()
+			s.pooling.logPolling()
 			return
 		}
 		if err != nil {
 			n = min(n+1, 9)
-			pause(s.life, n)
+			backoff(s.ctx, n)
 		}
 	}
 }
 
-func (s *Store) hear(connected func()) error {
-	ctx, cancel := context.WithTimeout(s.life, deadline)
+// listenOnce receives notifications on one connection until that fails.
+func (s *Store) listenOnce(connected func()) error {
+	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
 	defer cancel()
 	config := s.work.Config().ConnConfig.Copy()
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -250,10 +257,10 @@ func (s *Store) hear(connected func()) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if behind, err := pooled(ctx, conn.PgConn()); err != nil {
+	if viaPooler, err := pooled(ctx, conn.PgConn()); err != nil {
 		return err
-	} else if behind {
-		return errPooled // and LISTEN would stay behind in a session of others
+	} else if viaPooler {
+		return errPooled // LISTEN would remain in a session that others use later
 	}
 	if err := conn.PgConn().Exec(ctx, "LISTEN holdfast").Close(); err != nil {
 		return err
@@ -263,13 +270,13 @@ func (s *Store) hear(connected func()) error {
 		return err
 	}
 	for {
-		ctx, cancel := context.WithTimeout(s.life, listenPing)
+		ctx, cancel := context.WithTimeout(s.ctx, listenPing)
 		note, err := conn.WaitForNotification(ctx)
-		quiet := err != nil && ctx.Err() != nil && s.life.Err() == nil && !conn.IsClosed()
+		quiet := err != nil && ctx.Err() != nil && s.ctx.Err() == nil && !conn.IsClosed()
 		cancel()
 		switch {
 		case err == nil:
-			s.hub.read(note.Payload)
+			s.hub.receive(note.Payload)
 		case !quiet:
 			return err
 		case s.ping(conn) != nil:
@@ -278,37 +285,37 @@ func (s *Store) hear(connected func()) error {
 	}
 }
 
-// catchUp makes good for what was said while nobody listened.
+// catchUp wakes waiters for what may have been notified before this connection listened.
 func (s *Store) catchUp(ctx context.Context, conn *pgx.Conn) error {
 	var work, cancel bool
-	if err := conn.QueryRow(ctx, s.sql["wake_missed"]).Scan(&work, &cancel); err != nil {
+	if err := conn.QueryRow(ctx, s.sql["check_missed_wakes"]).Scan(&work, &cancel); err != nil {
 		return err
 	}
 	var queues []string
 	if work {
 		queues = []string{allQueues}
 	}
-	s.hub.tell(queues, cancel)
+	s.hub.deliver(queues, cancel)
 	return nil
 }
 
-// ping finds out whether a silent connection is a dead one.
+// ping checks whether an idle connection still works.
 func (s *Store) ping(conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(s.life, deadline)
+	ctx, cancel := context.WithTimeout(s.ctx, defaultDeadline)
 	defer cancel()
 	return conn.Ping(ctx)
 }
 
-// read passes on what another store said.
-func (h *hub) read(payload string) {
+// receive delivers a notification of another store.
+func (h *hub) receive(payload string) {
 	words := strings.Fields(payload)
 	if len(words) < 2 || words[0] == h.self {
 		return
 	}
 	switch words[1] {
 	case "work":
-		h.tell(words[2:], false)
+		h.deliver(words[2:], false)
 	case "cancel":
-		h.tell(nil, true)
+		h.deliver(nil, true)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/postgres"
 )
 
-// BENCH_DATABASE_URL names a server whose settings are known; without it the benchmarks use what the tests use.
+// BENCH_DATABASE_URL names a server with known settings; without it the benchmarks use the database of the tests.
 func benchStore(b *testing.B) (*postgres.Store, *meter) {
 	url := os.Getenv("BENCH_DATABASE_URL")
 	if url == "" {
@@ -40,7 +40,7 @@ func benchStore(b *testing.B) (*postgres.Store, *meter) {
 	return s, &meter{B: b, conn: conn}
 }
 
-// A meter reports jobs per second and what the server's processes spend on one, where the machine tells.
+// A meter reports jobs per second, and the CPU time of the server's processes per job where the machine shows it.
 type meter struct {
 	*testing.B
 	conn  *pgx.Conn

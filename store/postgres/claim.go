@@ -13,9 +13,14 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/lane"
 )
 
-// Claim moves due jobs from queued to processing. Where one owner's jobs wait and holds are open or closed, that is one statement
-// and one round trip; elsewhere it is planned. When the marks, or the lines that the store remembers, let it see fewer than it may take, it looks at
-// everything before it says so.
+// Claim moves due jobs from queued to processing. They are in one batch, or in two if the claim is repeated as described below.
+//
+// There are several ways to claim; docs/design/claiming.md lists them. With one owner and no hold that counts or limits, a claim is one statement and
+// one round trip. Otherwise it is planned (see claimPlan).
+//
+// A claim may start from what this process remembers: marks, or the lines that are not empty. The memory chooses only where to look: a statement
+// takes only rows that exist at that moment, under their locks, so no job is claimed twice. The memory can miss jobs of other processes, so a claim
+// that used it and returns fewer jobs than its limit is repeated once without it.
 func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -24,92 +29,95 @@ func (s *Store) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 	if err != nil {
 		return nil, err
 	}
-	l := s.marks.begin(false)
+	l := s.marks.beginScan(false)
 	l.even = s.turns.Guard()
 	l.scope = scope
 	taken, err := s.take(ctx, c, l)
 	leases := taken.leases
-	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= atMost(c.Limit) || len(taken.over) > 0 {
+	if err != nil || !l.marked && !l.narrowed || l.planned || len(leases) >= clampLimit(c.Limit) || len(taken.excess) > 0 {
 		return leases, err
 	}
 	c.Limit, c.Start = c.Limit-len(leases), max(0, c.Start-len(leases))
 	if c.Bytes > 0 {
 		c.Bytes = max(1, c.Bytes-taken.bytes)
 	}
-	l = s.marks.begin(true)
+	l = s.marks.beginScan(true)
 	l.scope = scope
 	rest, err := s.take(ctx, c, l)
-	if err != nil && len(leases) > 0 { // what is held must reach its holder
+	if err != nil && len(leases) > 0 { // jobs that were claimed must be returned
 		return leases, nil
 	}
 	return append(leases, rest.leases...), err
 }
 
-// take claims one batch.
-func (s *Store) take(ctx context.Context, c holdfast.Claim, l *look) (taken claimed, err error) {
+// take claims one batch. The batch id is chosen here: if the answer of the database is lost, the store finds the batch by its id and returns it
+// instead of claiming again.
+func (s *Store) take(ctx context.Context, c holdfast.Claim, l *claimScan) (taken claimResult, err error) {
 	batch := holdfast.NewID()
 	lost := false
-	err = s.ask(ctx, "claim", true, func(ctx context.Context) (err error) {
-		if lost { // the answer, and perhaps the claim: its batch has our id, so it can be found
-			if taken.leases, err = s.pickUp(ctx, batch); err != nil || len(taken.leases) > 0 {
+	err = s.withRetries(ctx, "claim", true, func(ctx context.Context) (err error) {
+		if lost { // the claim may have committed: look for its batch
+			if taken.leases, err = s.recoverClaim(ctx, batch); err != nil || len(taken.leases) > 0 {
 				return err
 			}
 		}
 		taken, err = s.claim(ctx, c, batch, l)
-		if lost && (twice(err) || err == nil && len(taken.leases) == 0) { // the first try was still on its way
-			taken.leases, err = s.pickUp(ctx, batch)
+		if lost && (isDuplicate(err) || err == nil && len(taken.leases) == 0) { // the first attempt committed in the meantime
+			taken.leases, err = s.recoverClaim(ctx, batch)
 		}
-		lost = lost || err != nil && unsure(err)
+		lost = lost || err != nil && mayHaveCommitted(err)
 		return err
 	})
 	switch {
-	case l.planned: // it has a memory of its own
-		s.marks.drop(l)
-	case l.ran:
-		s.marks.begins(l, taken.last)
+	case l.planned: // a plan does not use marks
+		s.marks.dropScan(l)
+	case l.tookRuns:
+		s.marks.endHeadScan(l, taken.last)
 	default:
-		s.marks.end(l, taken.last, err == nil && taken.rows == atMost(c.Limit))
+		s.marks.endScan(l, taken.last, err == nil && taken.rows == clampLimit(c.Limit))
 	}
-	s.giveBack(ctx, taken.over)
+	s.releaseExcess(ctx, taken.excess)
 	return taken, err
 }
 
-// giveBack returns jobs to their queues that a claim has taken and has no memory for: how large they are shows only in the answer. If it fails, they return when
-// their lease ends.
-func (s *Store) giveBack(ctx context.Context, over []holdfast.Settlement) {
-	if len(over) > 0 {
-		_, _ = s.Settle(context.WithoutCancel(ctx), over)
+// releaseExcess returns jobs to their queues that exceed the byte limit of a claim: their size is known only when the answer is read. If this fails,
+// the jobs return when their leases expire.
+func (s *Store) releaseExcess(ctx context.Context, excess []holdfast.Settlement) {
+	if len(excess) > 0 {
+		_, _ = s.Settle(context.WithoutCancel(ctx), excess)
 	}
 }
 
-// A claimed is the answer to a claim.
-type claimed struct {
-	leases  []holdfast.Lease
-	bytes   int                   // of their arguments and checkpoints
-	over    []holdfast.Settlement // what goes back, since there were more bytes than the claim may have
-	rows    int                   // how many were taken, those without facts among them
-	last    map[place]holdfast.ID // of each place, the last one taken
-	lines   map[int32]int         // how many of each line
-	each    map[place]int         // how many of each place
-	lanes   int                   // how many lanes are in the claim's scope, when it was not planned
-	more    bool                  // nothing was taken although something is there
-	planned bool                  // nothing was taken because it takes a plan
+// A claimResult is the answer to a claim.
+type claimResult struct {
+	leases   []holdfast.Lease
+	bytes    int                   // size of their arguments and checkpoints
+	excess   []holdfast.Settlement // jobs to release because they exceed the byte limit of the claim
+	rows     int                   // jobs taken, including those without a row in holdfast_job
+	last     map[place]holdfast.ID // last job taken from each place
+	perLine  map[int32]int         // jobs taken from each line
+	perPlace map[place]int         // jobs taken from each place
+	lanes    int                   // lanes in the claim's scope; not set by a plan
+	more     bool                  // nothing was taken although jobs are ready
+	planned  bool                  // nothing was taken because a plan is needed
 }
 
-// atMost keeps a count within what one statement should move.
-func atMost(n int) int { return min(n, 100_000) }
+// clampLimit bounds a limit to what one statement should move.
+func clampLimit(n int) int { return min(n, 100_000) }
 
-// fewClaims is for how many claims jobs in several lines are expected after they were seen there: asking in vain for a single
-// line costs a round trip.
-const fewClaims = 8
+// multiLineClaims is how many claims skip "claim_lane" after jobs were seen in several lines: trying the single-line statement in vain costs a round
+// trip.
+const multiLineClaims = 8
 
-// claim takes what is there: by a plan where one is needed, or else from the one open line if there is one, or from all of them.
-// When something is there and nothing came of it, because others were faster, it is asked once more with the lines sharing
-// evenly, so that a line others are at cannot hide the rest.
-func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *look) (taken claimed, err error) {
-	l.planned = c.OwnerSlots > 0 || s.detours.take(l.scope)
+// claim takes one batch by the cheapest way that is correct: a plan if one is needed, else runs if many lines of one owner have jobs, else the
+// statement for a single open line, else the statement for several lines.
+//
+// If jobs are ready but nothing was taken, because concurrent claims hold the first rows of every line, the last try takes an equal share of every
+// line. A line that others are claiming from can then not hide the other lines.
+func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, l *claimScan) (taken claimResult, err error) {
+	l.planned = c.OwnerSlots > 0 || s.plannedScopes.has(l.scope)
 	if !l.planned && l.even {
-		l.planned, err = s.starving(ctx, l.scope)
+		l.planned, err = s.mixedPriorities(ctx, l.scope)
 	}
 	if err != nil {
 		return taken, err
@@ -117,62 +125,64 @@ func (s *Store) claim(ctx context.Context, c holdfast.Claim, batch holdfast.ID, 
 	if l.planned {
 		return s.claimPlanned(ctx, c, batch, l)
 	}
-	if !l.all && s.wide.take(l.scope) {
+	if !l.all && s.wideScopes.has(l.scope) {
 		if taken, done, err := s.takeRuns(ctx, c, batch, l); done || err != nil {
 			return taken, err
 		}
 	}
-	known, err := s.narrow(ctx, l)
+	known, err := s.knownLines(ctx, l)
 	if err != nil {
 		return taken, err
 	}
-	ways := []string{"claim_lane", "claim", "claim"}
-	if s.several.Load() > 0 {
-		ways = ways[1:]
+	statements := []string{"claim_lane", "claim", "claim"}
+	if s.multiLine.Load() > 0 {
+		statements = statements[1:]
 	}
-	for n, way := range ways {
-		even := n == len(ways)-1
-		args := append([]any{clean(texts(l.scope.Queues)), atMost(c.Limit), even}, l.marks...)
-		args = append(args, clean(texts(l.scope.Kinds)), known)
-		taken, err = s.claimOnce(ctx, way, c, batch, args)
+	for n, statement := range statements {
+		even := n == len(statements)-1
+		args := append([]any{cleanText(textArray(l.scope.Queues)), clampLimit(c.Limit), even}, l.marks...)
+		args = append(args, cleanText(textArray(l.scope.Kinds)), known)
+		taken, err = s.claimOnce(ctx, statement, c, batch, args)
 		if taken.lanes > fewLanes {
-			s.wide.remember(l.scope)
+			s.wideScopes.add(l.scope)
 		}
-		if len(taken.lines) > 1 || way == "claim_lane" && taken.more {
-			s.several.Store(fewClaims)
-		} else if way == "claim" {
-			s.several.Add(-1)
+		if len(taken.perLine) > 1 || statement == "claim_lane" && taken.more {
+			s.multiLine.Store(multiLineClaims)
+		} else if statement == "claim" {
+			s.multiLine.Add(-1)
 		}
 		if err != nil || len(taken.leases) > 0 || !taken.more && !taken.planned {
 			return taken, err
 		}
 		if taken.planned {
 			l.planned = true
-			s.detours.remember(l.scope)
+			s.plannedScopes.add(l.scope)
 			return s.claimPlanned(ctx, c, batch, l)
 		}
 	}
 	return taken, nil
 }
 
-func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimed, err error) {
+// claimOnce runs one claim statement in a round trip of its own.
+func (s *Store) claimOnce(ctx context.Context, how string, c holdfast.Claim, batch holdfast.ID, rest []any) (taken claimResult, err error) {
 	send := &pgx.Batch{}
-	send.Queue(s.sql["steer"])
+	send.Queue(s.sql["configure_planner"])
 	taken.leases = []holdfast.Lease{}
-	taken.queue(send, s.sql[how], claiming{c, batch}, rest)
+	taken.queue(send, s.sql[how], batchClaim{c, batch}, rest)
 	err = s.work.SendBatch(ctx, send).Close()
 	return taken, err
 }
 
-// A claiming is a claim and the batch that it makes.
-type claiming struct {
+// A batchClaim is a claim with the id of the batch that it creates.
+type batchClaim struct {
 	holdfast.Claim
 	batch holdfast.ID
 }
 
-// queue queues a statement that takes jobs, and reads its answer.
-func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
-	args := []any{c.batch.String(), c.Worker, micros(c.Lease), atMost(max(c.Start, 0))}
+// queue queues a statement that takes jobs, and reads its answer. The statement answers with one row for each job, or with a single row without a job
+// that says whether jobs are ready and whether a plan is needed.
+func (t *claimResult) queue(b *pgx.Batch, sql string, c batchClaim, rest []any) {
+	args := []any{c.batch.String(), c.Worker, micros(c.Lease), clampLimit(max(c.Start, 0))}
 	b.Queue(sql, append(args, rest...)...).Query(func(rows pgx.Rows) error {
 		var f facts
 		var now pgtype.Timestamptz
@@ -180,7 +190,7 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 		var lanes pgtype.Int8
 		var id pgtype.UUID
 		var lane, token, failures, crashes, interrupts, generation pgtype.Int4
-		in := lease{id: c.batch, worker: c.Worker}
+		in := batchRow{id: c.batch, worker: c.Worker}
 		into := append([]any{&now, &planned, &more, &lanes, &id, &lane, &token, &failures, &crashes, &interrupts, &generation, &started}, f.fields()...)
 		_, err := pgx.ForEachRow(rows, into, func() error {
 			t.lanes = max(t.lanes, int(lanes.Int64))
@@ -188,18 +198,18 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 				t.more, t.planned = more.Bool, planned.Bool
 				return nil
 			}
-			if t.rows++; t.rows == 1 { // leases are large: room is made once, and not for an empty answer
+			if t.rows++; t.rows == 1 { // leases are large: allocate once, and not for an empty answer
 				t.leases, t.last = make([]holdfast.Lease, 0, min(c.Limit, 1024)), map[place]holdfast.ID{}
-				t.lines, t.each = map[int32]int{}, map[place]int{}
+				t.perLine, t.perPlace = map[int32]int{}, map[place]int{}
 			}
 			if now.Valid {
 				in.claimed, in.expires = now.Time, now.Time.Add(c.Lease.Truncate(time.Microsecond))
 			}
-			t.lines[lane.Int32]++
-			if f.created.Valid { // or else it is a row without its job
+			t.perLine[lane.Int32]++
+			if f.created.Valid { // without it the ready row has no job, and stays in the batch for the integrity check
 				at := place{lane.Int32, f.priority.Int16}
 				t.last[at] = id.Bytes
-				t.each[at]++
+				t.perPlace[at]++
 				m := member{id.Bytes, int(token.Int32), int(failures.Int32), int(crashes.Int32), int(interrupts.Int32), 1, started.Bool, ""}
 				if generation.Valid {
 					m.generation = int(generation.Int32)
@@ -212,11 +222,12 @@ func (t *claimed) queue(b *pgx.Batch, sql string, c claiming, rest []any) {
 	})
 }
 
-// keep adds a lease to the answer, or to what goes back when there is no memory left for it: then everything after it goes back too, so that nothing overtakes it.
-func (t *claimed) keep(most int, l holdfast.Lease) {
+// keep adds a lease to the answer, or to the excess if the byte limit is reached. All later leases are then excess too, so that no job overtakes one
+// that is released. The first lease is always kept.
+func (t *claimResult) keep(most int, l holdfast.Lease) {
 	size := len(l.Args) + len(l.Checkpoint)
-	if most > 0 && len(t.leases) > 0 && (len(t.over) > 0 || t.bytes+size > most) {
-		t.over = append(t.over, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Queue: l.Queue,
+	if most > 0 && len(t.leases) > 0 && (len(t.excess) > 0 || t.bytes+size > most) {
+		t.excess = append(t.excess, holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, Queue: l.Queue,
 			Why: "it was claimed together with more than fits into memory"})
 		return
 	}
@@ -224,22 +235,22 @@ func (t *claimed) keep(most int, l holdfast.Lease) {
 	t.leases = append(t.leases, l)
 }
 
-// pickUp answers with the members of a batch that was made by a call whose answer was lost.
-func (s *Store) pickUp(ctx context.Context, batch holdfast.ID) (leases []holdfast.Lease, err error) {
-	err = s.transact(ctx, s.work, func(p *pipe) error {
-		leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
+// recoverClaim returns the leases of a batch that was created by a call whose answer was lost.
+func (s *Store) recoverClaim(ctx context.Context, batch holdfast.ID) (leases []holdfast.Lease, err error) {
+	err = s.transact(ctx, s.work, func(p *pipeline) error {
+		leases, err = s.readBatches(ctx, p, []holdfast.ID{batch})
 		return err
 	})
 	return leases, err
 }
 
-// handOver reads whole batches as a claim would have answered.
-func (s *Store) handOver(ctx context.Context, p *pipe, batches []holdfast.ID) ([]holdfast.Lease, error) {
-	held, now, err := s.lock(ctx, p, batches)
+// readBatches returns all leases of the batches, as the claim that created them would have.
+func (s *Store) readBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) ([]holdfast.Lease, error) {
+	held, now, err := s.lockBatches(ctx, p, batches)
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.read(ctx, p, held)
+	known, err := s.readFacts(ctx, p, held)
 	if err != nil {
 		return nil, err
 	}
@@ -254,8 +265,8 @@ func (s *Store) handOver(ctx context.Context, p *pipe, batches []holdfast.ID) ([
 	return leases, nil
 }
 
-// read fetches the facts of every member. A member without any is missing from the answer.
-func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.ID]*facts, error) {
+// readFacts reads the facts of every member. A member without a row in holdfast_job is missing from the answer.
+func (s *Store) readFacts(ctx context.Context, p *pipeline, held []*batchRow) (map[holdfast.ID]*facts, error) {
 	var wanted []holdfast.ID
 	for _, l := range held {
 		for _, m := range l.members {
@@ -266,7 +277,7 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 	if len(wanted) == 0 {
 		return known, nil
 	}
-	p.Queue(s.sql["facts"], ids(wanted)).Query(func(rows pgx.Rows) error {
+	p.Queue(s.sql["read_facts"], ids(wanted)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			f, id := &facts{}, [16]byte{}
 			if err := rows.Scan(append([]any{&id}, f.fields()...)...); err != nil {
@@ -279,38 +290,40 @@ func (s *Store) read(ctx context.Context, p *pipe, held []*lease) (map[holdfast.
 	return known, p.flush(ctx)
 }
 
-// facts are what never changes about a job, and what it takes along, as they are read. Whatever may be damaged may be NULL.
+// facts are the columns of a job that a lease shows: its row in holdfast_job, which only an edit or a redrive changes, and what it carries between
+// attempts. Columns that may be damaged may be NULL.
 type facts struct {
-	kind, queue, owner          word
-	unique, idempotency         word
-	dependency, trace           word
+	kind, queue, owner          internedText
+	unique, idempotency         internedText
+	dependency, trace           internedText
 	within                      pgtype.Int8 // microseconds
 	group                       pgtype.UUID
 	priority                    pgtype.Int2
 	tags                        []string
 	maxAttempts                 pgtype.Int4
 	created, run, expire, since pgtype.Timestamptz
-	args, checkpoint            []byte // JSON, or else the database would not hold it
+	args, checkpoint            []byte // valid JSON: the column type guarantees it
 }
 
-// A word is a text that is mostly the same from row to row, and is not made anew then. NULL is no text.
-type word struct{ text string }
+// An internedText is a text column that usually has the same value in consecutive rows; then no new string is allocated. NULL reads as "".
+type internedText struct{ text string }
 
-// ScanBytes is what the driver calls.
-func (w *word) ScanBytes(text []byte) error {
+// ScanBytes implements pgtype.BytesScanner.
+func (w *internedText) ScanBytes(text []byte) error {
 	if string(text) != w.text {
 		w.text = string(text)
 	}
 	return nil
 }
 
+// fields are the scan targets, in the order of the claim statements and of "read_facts".
 func (f *facts) fields() []any {
 	return []any{&f.kind, &f.queue, &f.priority, &f.owner, &f.tags, &f.maxAttempts, &f.unique, &f.idempotency,
 		&f.created, &f.run, &f.expire, &f.dependency, &f.within, &f.group, &f.trace, &f.args, &f.since, &f.checkpoint}
 }
 
-// lease is the job in its holder's hands.
-func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
+// lease returns the job as its worker sees it.
+func (f *facts) lease(l *batchRow, m *member, now time.Time) holdfast.Lease {
 	answer := holdfast.Lease{
 		Batch: l.id, Since: f.created.Time.UTC(), Lost: l.lost, Corrupt: f.corrupt(),
 		Job: holdfast.Job{
@@ -342,7 +355,7 @@ func (f *facts) lease(l *lease, m *member, now time.Time) holdfast.Lease {
 	return answer
 }
 
-// corrupt says what is wrong with the row, if anything is.
+// corrupt returns what is wrong with the row, or "".
 func (f *facts) corrupt() string {
 	switch {
 	case f.kind.text == "":

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A column is an array parameter, written as the database's own array literal. Text means the same in every protocol mode
-// and through database/sql.
+// A column is an array parameter in PostgreSQL's array literal form. Text has the same meaning in every protocol mode and through database/sql.
 type column struct{ text []byte }
 
-// instant is how a time is written: microseconds are all the database keeps.
+// instant is the layout of a timestamp parameter. The database keeps microseconds.
 const instant = "2006-01-02T15:04:05.999999Z07:00"
 
+// next adds the separator before an element.
 func (c *column) next() {
 	if len(c.text) == 0 {
 		c.text = append(c.text, '{')
@@ -27,18 +27,20 @@ func (c *column) next() {
 	}
 }
 
+// add appends an element that needs no quotes.
 func (c *column) add(word string) {
 	c.next()
 	c.text = append(c.text, word...)
 }
 
-func (c *column) null()              { c.add("NULL") }
-func (c *column) id(id holdfast.ID)  { c.add(id.String()) }
-func (c *column) bool(b bool)        { c.add(strconv.FormatBool(b)) }
-func (c *column) int(n int)          { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
-func (c *column) float(f float64)    { c.next(); c.text = strconv.AppendFloat(c.text, f, 'g', -1, 64) }
-func (c *column) quoted(text []byte) { c.quote(string(text)) }
+func (c *column) null()                  { c.add("NULL") }
+func (c *column) id(id holdfast.ID)      { c.add(id.String()) }
+func (c *column) bool(b bool)            { c.add(strconv.FormatBool(b)) }
+func (c *column) int(n int)              { c.next(); c.text = strconv.AppendInt(c.text, int64(n), 10) }
+func (c *column) float(f float64)        { c.next(); c.text = strconv.AppendFloat(c.text, f, 'g', -1, 64) }
+func (c *column) quoteBytes(text []byte) { c.quote(string(text)) }
 
+// quote appends a text in quotes, with escapes.
 func (c *column) quote(text string) {
 	c.next()
 	c.text = append(c.text, '"')
@@ -55,8 +57,8 @@ func (c *column) quote(text string) {
 	c.text = append(c.text, '"')
 }
 
-// some writes a text, or NULL when there is none.
-func (c *column) some(text string) {
+// textOrNull appends a text, or NULL for an empty one.
+func (c *column) textOrNull(text string) {
 	if text == "" {
 		c.null()
 		return
@@ -64,7 +66,7 @@ func (c *column) some(text string) {
 	c.quote(text)
 }
 
-// time writes an instant, or NULL for none.
+// time appends a timestamp, or NULL for the zero time.
 func (c *column) time(t time.Time) {
 	if t.IsZero() {
 		c.null()
@@ -76,7 +78,7 @@ func (c *column) time(t time.Time) {
 	c.text = append(c.text, '"')
 }
 
-// micros writes an instant in microseconds since 1970, which are read faster, or NULL for none.
+// micros appends a time as microseconds since 1970, which the database parses faster than a timestamp, or NULL for the zero time.
 func (c *column) micros(t time.Time) {
 	if t.IsZero() {
 		c.null()
@@ -85,8 +87,8 @@ func (c *column) micros(t time.Time) {
 	c.int(int(t.UnixMicro()))
 }
 
-// span writes a duration in microseconds, or NULL for none.
-func (c *column) span(d time.Duration) {
+// duration appends a duration in microseconds, or NULL for zero.
+func (c *column) duration(d time.Duration) {
 	if d == 0 {
 		c.null()
 		return
@@ -94,7 +96,7 @@ func (c *column) span(d time.Duration) {
 	c.int(int(d.Microseconds()))
 }
 
-// String is the whole literal.
+// String returns the array literal.
 func (c *column) String() string {
 	if len(c.text) == 0 {
 		return "{}"
@@ -102,11 +104,10 @@ func (c *column) String() string {
 	return string(c.text) + "}"
 }
 
-// ids is an array parameter of ids. There are many of them where speed counts, so it is the one that travels in binary form
-// where the protocol allows it.
+// ids is an array parameter of ids. It is used with many ids on hot paths, so it is sent in binary form where the protocol mode allows that.
 type ids []holdfast.ID
 
-// Dimensions is one, or none for no ids at all.
+// Dimensions implements pgtype.ArrayGetter: one dimension, or none for nil.
 func (l ids) Dimensions() []pgtype.ArrayDimension {
 	if l == nil {
 		return []pgtype.ArrayDimension{}
@@ -114,13 +115,13 @@ func (l ids) Dimensions() []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(len(l)), LowerBound: 1}}
 }
 
-// Index is one id.
+// Index implements pgtype.ArrayGetter.
 func (l ids) Index(i int) any { return pgtype.UUID{Bytes: l[i], Valid: true} }
 
-// IndexType is what the driver has to know to choose how to write them.
+// IndexType implements pgtype.ArrayGetter: the driver chooses the encoding by it.
 func (l ids) IndexType() any { return pgtype.UUID{} }
 
-// Value is the literal, for the modes that know only text.
+// Value returns the text literal, for protocol modes without binary parameters.
 func (l ids) Value() (driver.Value, error) {
 	var c column
 	for _, id := range l {
@@ -129,7 +130,8 @@ func (l ids) Value() (driver.Value, error) {
 	return c.String(), nil
 }
 
-func texts(list []string) string {
+// textArray returns an array literal of texts.
+func textArray(list []string) string {
 	var c column
 	for _, text := range list {
 		c.quote(text)
@@ -137,25 +139,27 @@ func texts(list []string) string {
 	return c.String()
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(instant) }
+// timestamp formats a time as a parameter.
+func timestamp(t time.Time) string { return t.UTC().Format(instant) }
 
-// clean drops what the database cannot store as text. It was scrubbed long before; this is the last line.
-func clean(text string) string {
+// cleanText removes what the database cannot store as text: invalid UTF-8 and NUL bytes. Callers have cleaned their texts already; this is the last
+// safeguard.
+func cleanText(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// cleanMap is the JSON of a failure's context, or nothing.
+// cleanMap returns the JSON of a failure's context, or an empty text for none.
 func cleanMap(context map[string]string) string {
 	if len(context) == 0 {
 		return ""
 	}
 	cleaned := make(map[string]string, len(context))
 	for key, value := range context {
-		cleaned[clean(key)] = clean(value)
+		cleaned[cleanText(key)] = cleanText(value)
 	}
 	body, _ := json.Marshal(cleaned) // strings always marshal
 	return string(body)
 }
 
-// micros is a duration as the statements take it.
+// micros returns a duration in microseconds, as the statements take it.
 func micros(d time.Duration) int64 { return d.Microseconds() }

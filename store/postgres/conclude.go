@@ -13,31 +13,38 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// followMax is how many that waited are moved by one step.
-const followMax = 5000
+// maxReleased is how many waiting members one step moves at most.
+const maxReleased = 5000
 
-// errLanes says that what continues a group goes where no job has been yet.
-var errLanes = errors.New("a lane is not there yet")
+// errUnknownLanes means that a continuation of a group needs a lane that does not exist yet. The step is rolled back, the lanes are created, and the
+// step is repeated.
+var errUnknownLanes = errors.New("a lane does not exist yet")
 
-// Conclude does what the end of members brings with it. One process does so at a time; who finds another at it has nothing to do. A step is one
-// transaction: either all of it was done and the pages are not looked at again, or none was.
-func (s *Store) Conclude(ctx context.Context, limit int) (did int, err error) {
+// Conclude processes the ends of group members: it releases or cancels members that waited for them, cancels the members of groups that were
+// cancelled or have expired, and settles groups whose members have all ended. It returns how many changes it made; 0 means that nothing is left to
+// do.
+//
+// One process concludes at a time, under an advisory lock; another one returns at once. A step is one transaction, which also records up to which
+// event groups have followed the feed. If it fails, the next step reads the same events again. No end of a member is missed: events are numbered in
+// one order and followed without gaps, and the position is not advanced past a group that another transaction had locked, or while more members wait
+// than one step moves.
+func (s *Store) Conclude(ctx context.Context, limit int) (changes int, err error) {
 	if err := rule.Batch("conclude", limit); err != nil {
 		return 0, err
 	}
-	limit = atMost(limit)
-	ctx, cancel := within(ctx, manyDeadline)
+	limit = clampLimit(limit)
+	ctx, cancel := withDeadline(ctx, manyDeadline)
 	defer cancel()
-	pages, err := s.Sequence(ctx, limit) // what is not numbered cannot be followed
+	pages, err := s.Sequence(ctx, limit) // only numbered events are followed
 	if err != nil {
 		return 0, err
 	}
-	var c *concluding
-	err = s.ask(ctx, "conclude groups", true, func(ctx context.Context) error {
+	var c *concludeStep
+	err = s.withRetries(ctx, "conclude groups", true, func(ctx context.Context) error {
 		for {
-			c = &concluding{s: s, limit: limit, unknown: map[path]bool{}}
-			err := s.transact(ctx, s.work, func(p *pipe) error { c.p = p; return c.run(ctx) })
-			if !errors.Is(err, errLanes) {
+			c = &concludeStep{s: s, limit: limit, unknown: map[path]bool{}}
+			err := s.transact(ctx, s.work, func(p *pipeline) error { c.p = p; return c.run(ctx) })
+			if !errors.Is(err, errUnknownLanes) {
 				return err
 			}
 			if err := s.makeLanes(ctx, c.unknown); err != nil {
@@ -51,76 +58,77 @@ func (s *Store) Conclude(ctx context.Context, limit int) (did int, err error) {
 	s.marks.lower(c.started...)
 	s.announce(&c.back)
 	if len(c.fresh) > 0 {
-		s.arrived(c.fresh)
+		s.announceEnqueued(c.fresh)
 	}
-	if c.asked {
+	if c.cancelRequested {
 		s.wake(nil, true)
 	}
 	if pages == limit {
-		c.did++
+		c.changes++
 	}
-	return c.did, nil
+	return c.changes, nil
 }
 
-// A concluding is one step under way.
-type concluding struct {
+// A concludeStep is one step in progress.
+type concludeStep struct {
 	s     *Store
-	p     *pipe
+	p     *pipeline
 	limit int
 	now   time.Time
 
-	last, through int64 // the last page of this step, and its last event
-	more          bool  // there are pages after it
-	ended         []holdfast.ID
-	touched       []holdfast.ID
-	attended      []holdfast.ID
-	groups        map[holdfast.ID]*groupRow // those that are locked
-	busy, full    bool                      // somebody holds a group that was touched; more wait than one step moves
+	last, through             int64                     // first event of the last page of this step; last event of that page
+	more                      bool                      // there are further pages
+	ended                     []holdfast.ID             // members that have ended
+	touched                   []holdfast.ID             // their groups
+	flagged                   []holdfast.ID             // groups that must be checked although no member has just ended
+	groups                    map[holdfast.ID]*groupRow // groups that this step has locked
+	skippedGroup, moreWaiters bool                      // another transaction has locked a touched group; more members wait than one step moves
 
-	did     int
-	started []holdfast.ID
-	back    returned
-	fresh   []entry
-	asked   bool // somebody at work was asked to stop
-	unknown map[path]bool
+	changes         int
+	started         []holdfast.ID // members whose wait is over
+	back            readyPlaces   // where they became claimable
+	fresh           []entry       // continuations that were enqueued
+	cancelRequested bool          // a processing member got a cancel request
+	unknown         map[path]bool
 }
 
-func (c *concluding) run(ctx context.Context) error {
-	mine, some := false, false
-	c.p.one(c.s.sql["conclude_lock"], nil, &mine)
-	c.p.one(c.s.sql["now"], nil, &c.now)
-	c.p.one(c.s.sql["conclude_groups"], nil, &some)
+// run performs one step. If another process has the lock, it does nothing.
+func (c *concludeStep) run(ctx context.Context) error {
+	locked, hasGroups := false, false
+	c.p.queueRow(c.s.sql["conclude_lock"], nil, &locked)
+	c.p.queueRow(c.s.sql["now"], nil, &c.now)
+	c.p.queueRow(c.s.sql["check_groups_exist"], nil, &hasGroups)
 	c.readPages()
-	if err := c.p.flush(ctx); err != nil || !mine {
+	if err := c.p.flush(ctx); err != nil || !locked {
 		return err
 	}
 	if c.more {
-		c.did++
+		c.changes++
 	}
-	if !some {
-		c.follow()
+	if !hasGroups {
+		c.advance()
 		return nil
 	}
-	if err := c.look(ctx); err != nil {
+	if err := c.readEnded(ctx); err != nil {
 		return err
 	}
-	if err := c.release(ctx); err != nil {
+	if err := c.releaseWaiters(ctx); err != nil {
 		return err
 	}
-	if err := c.judge(ctx); err != nil {
+	if err := c.settleGroups(ctx); err != nil {
 		return err
 	}
-	if !c.busy && !c.full {
-		c.follow()
+	if !c.skippedGroup && !c.moreWaiters {
+		c.advance()
 	}
 	return nil
 }
 
-// readPages finds out how far this step goes.
-func (c *concluding) readPages() {
+// readPages determines how many pages of events this step processes.
+func (c *concludeStep) readPages() {
 	var first, events int64
 	read := int64(0)
-	c.p.each(c.s.sql["conclude_pages"], []any{c.limit}, []any{&first, &events}, func() error {
+	c.p.queueRows(c.s.sql["conclude_pages"], []any{c.limit}, []any{&first, &events}, func() error {
 		if read >= int64(c.limit) {
 			c.more = true
 			return nil
@@ -131,19 +139,20 @@ func (c *concluding) readPages() {
 	})
 }
 
-// follow remembers how far groups have followed.
-func (c *concluding) follow() {
+// advance records up to which event groups have followed the feed.
+func (c *concludeStep) advance() {
 	if c.through > 0 {
-		c.p.Queue(c.s.sql["conclude_done"], c.through)
+		c.p.Queue(c.s.sql["advance_concluded"], c.through)
 	}
 }
 
-// look finds out who has ended, and takes hold of the groups that this may matter to. It waits for none of them.
-func (c *concluding) look(ctx context.Context) error {
+// readEnded reads which members have ended, and locks the groups that this may settle. It waits for no group: one that is locked by another
+// transaction is skipped, and processed by a later step.
+func (c *concludeStep) readEnded(ctx context.Context) error {
 	p, sql := c.p, c.s.sql
 	var id, of [16]byte
 	seen := map[holdfast.ID]bool{}
-	p.each(sql["conclude_ended"], []any{c.last}, []any{&id, &of}, func() error {
+	p.queueRows(sql["find_ended_members"], []any{c.last}, []any{&id, &of}, func() error {
 		c.ended = append(c.ended, id)
 		if !seen[of] {
 			seen[of] = true
@@ -151,16 +160,16 @@ func (c *concluding) look(ctx context.Context) error {
 		}
 		return nil
 	})
-	p.Queue(sql["group_expire"], c.limit).Exec(func(tag pgconn.CommandTag) error { c.did += int(tag.RowsAffected()); return nil })
+	p.Queue(sql["group_expire"], c.limit).Exec(func(tag pgconn.CommandTag) error { c.changes += int(tag.RowsAffected()); return nil })
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
 	c.groups = map[holdfast.ID]*groupRow{}
-	c.take("group_take_attended", c.limit)
+	c.queueLockGroups("lock_flagged_groups", c.limit)
 	wanted := 0
-	p.one(sql["group_touched"], []any{ids(c.touched)}, &wanted)
-	c.take("group_take_touched", ids(c.touched))
-	p.each(sql["group_attended"], []any{c.limit}, []any{&id}, func() error { c.attended = append(c.attended, id); return nil })
+	p.queueRow(sql["count_touched_groups"], []any{ids(c.touched)}, &wanted)
+	c.queueLockGroups("lock_touched_groups", ids(c.touched))
+	p.queueRows(sql["find_flagged_groups"], []any{c.limit}, []any{&id}, func() error { c.flagged = append(c.flagged, id); return nil })
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
@@ -169,12 +178,12 @@ func (c *concluding) look(ctx context.Context) error {
 			wanted--
 		}
 	}
-	c.busy = wanted > 0
+	c.skippedGroup = wanted > 0
 	return nil
 }
 
-// take queues the locking of groups.
-func (c *concluding) take(how string, which any) {
+// queueLockGroups queues a statement that locks groups and reads them.
+func (c *concludeStep) queueLockGroups(how string, which any) {
 	c.p.Queue(c.s.sql[how], which).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			g, err := scanGroup(rows)
@@ -189,9 +198,10 @@ func (c *concluding) take(how string, which any) {
 	})
 }
 
-// release looks at those who waited for what has ended: they start, or they are cancelled because of it.
-func (c *concluding) release(ctx context.Context) error {
-	if len(c.ended)+len(c.attended) == 0 {
+// releaseWaiters processes members that wait for others which have ended: they become claimable, or they are cancelled if a member they depend on did
+// not complete.
+func (c *concludeStep) releaseWaiters(ctx context.Context) error {
+	if len(c.ended)+len(c.flagged) == 0 {
 		return nil
 	}
 	p, sql := c.p, c.s.sql
@@ -204,7 +214,7 @@ func (c *concluding) release(ctx context.Context) error {
 	var id [16]byte
 	var upstream pgtype.UUID
 	var state string
-	p.each(sql["after_due"], []any{ids(c.ended), ids(c.attended), followMax}, []any{&id, &upstream, &state}, func() error {
+	p.queueRows(sql["after_due"], []any{ids(c.ended), ids(c.flagged), maxReleased}, []any{&id, &upstream, &state}, func() error {
 		found = append(found, id)
 		if upstream.Valid {
 			causes[id] = &cause{upstream.Bytes, state}
@@ -214,11 +224,11 @@ func (c *concluding) release(ctx context.Context) error {
 	if err := p.flush(ctx); err != nil || len(found) == 0 {
 		return err
 	}
-	c.full = len(found) == followMax
+	c.moreWaiters = len(found) == maxReleased
 	var one member
 	var job, because, how, token, generation column
-	p.each(sql["after_lock"], []any{ids(found)}, []any{(*[16]byte)(&one.job), &one.token, &one.failures, &one.crashes, &one.interrupts, &one.generation}, func() error {
-		c.did++
+	p.queueRows(sql["after_lock"], []any{ids(found)}, []any{(*[16]byte)(&one.job), &one.token, &one.failures, &one.crashes, &one.interrupts, &one.generation}, func() error {
+		c.changes++
 		if of := causes[one.job]; of == nil {
 			c.started = append(c.started, one.job)
 		} else {
@@ -234,15 +244,15 @@ func (c *concluding) release(ctx context.Context) error {
 		return err
 	}
 	if len(job.text) > 0 {
-		now := stamp(c.now)
+		now := timestamp(c.now)
 		p.Queue(sql["after_cancel"], now, job.String(), because.String())
-		p.Queue(sql["after_cancel_note"], append([]any{now}, literals([]column{job, because, how, token, generation})...)...)
+		p.Queue(sql["after_cancel_note"], append([]any{now}, arrayArgs([]column{job, because, how, token, generation})...)...)
 		p.Queue(sql["unique_free"], job.String())
 	}
 	if len(c.started) > 0 {
 		var queue string
 		var at place
-		p.each(sql["after_start"], []any{ids(c.started)}, []any{&queue, &at.lane, &at.priority}, func() error { c.back.add(queue, at); return nil })
+		p.queueRows(sql["after_start"], []any{ids(c.started)}, []any{&queue, &at.lane, &at.priority}, func() error { c.back.add(queue, at); return nil })
 	}
 	return p.flush(ctx)
 }

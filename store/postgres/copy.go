@@ -12,8 +12,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// copyIn writes entries in bulk, inside the transaction that is open on the connection. COPY cannot ask for the time, so it
-// is asked once before.
+// copyIn inserts entries with COPY, in the transaction that is open on the connection. COPY cannot call the database's clock, so copyIn reads it
+// first; all entries get the same time.
 func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) error {
 	var now time.Time
 	if err := conn.QueryRow(ctx, s.sql["now"]).Scan(&now); err != nil {
@@ -43,7 +43,7 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 			pointers(entries), func(t *tuple, e *entry) { t.facts(e, now) }},
 		{"holdfast_ready (lane, priority, job)", ready, func(t *tuple, e *entry) { t.fields(3).int(e.lane).small(e.Priority).id(e.ID) }},
 		{"holdfast_later (due_at, job)", later, func(t *tuple, e *entry) { t.fields(2).time(e.due(now)).id(e.ID) }},
-		{"holdfast_later (due_at, job, hold)", waiting, func(t *tuple, e *entry) { t.fields(3).time(e.aside(now)).id(e.ID).text("") }},
+		{"holdfast_later (due_at, job, hold)", waiting, func(t *tuple, e *entry) { t.fields(3).time(e.waitingDueAt(now)).id(e.ID).text("") }},
 		{"holdfast_expiry (expire_at, job)", expiring, func(t *tuple, e *entry) { t.fields(2).time(e.expire(now)).id(e.ID) }},
 	} {
 		if err := copyTo(ctx, conn, part.into, len(part.rows), func(t *tuple, i int) { part.row(t, part.rows[i]) }); err != nil {
@@ -53,20 +53,20 @@ func (s *Store) copyIn(ctx context.Context, conn *pgx.Conn, entries []entry) err
 	return nil
 }
 
-// copyTo writes rows into a table and its columns.
+// copyTo inserts rows into a table; into is the table with its columns.
 func copyTo(ctx context.Context, conn *pgx.Conn, into string, rows int, row func(*tuple, int)) error {
 	if rows == 0 {
 		return nil
 	}
-	if hears, ok := conn.Config().Tracer.(tracer); ok { // the driver does not tell it
-		hears("copy to " + into)
+	if trace, ok := conn.Config().Tracer.(tracer); ok { // pgx does not trace this call
+		trace("copy to " + into)
 	}
-	_, err := conn.PgConn().CopyFrom(ctx, &stream{rows: rows, row: row}, "COPY "+into+" FROM STDIN (FORMAT binary)")
+	_, err := conn.PgConn().CopyFrom(ctx, &copyReader{rows: rows, row: row}, "COPY "+into+" FROM STDIN (FORMAT binary)")
 	return err
 }
 
-// copy writes rows at once, before what is queued after it.
-func (p *pipe) copy(ctx context.Context, into string, rows int, row func(*tuple, int)) error {
+// copy flushes the pipeline and then inserts rows with COPY, so that they are written before everything queued later.
+func (p *pipeline) copy(ctx context.Context, into string, rows int, row func(*tuple, int)) error {
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func pointers(entries []entry) []*entry {
 	return list
 }
 
-// due is when the entry may start, if that is not at once.
+// due is when the job becomes claimable, or the zero time for at once.
 func (e *entry) due(now time.Time) time.Time {
 	due := e.RunAt
 	if e.Delay > 0 {
@@ -93,8 +93,9 @@ func (e *entry) due(now time.Time) time.Time {
 	return due
 }
 
-// aside is the due time of an entry that waits for others: its own, out of promotion's sight.
-func (e *entry) aside(now time.Time) time.Time {
+// waitingDueAt is the due_at of a job that waits for other members of its group: its own due time plus a thousand years, so that Promote does not see
+// it.
+func (e *entry) waitingDueAt(now time.Time) time.Time {
 	due := e.due(now)
 	if due.IsZero() {
 		due = now
@@ -102,7 +103,7 @@ func (e *entry) aside(now time.Time) time.Time {
 	return due.UTC().AddDate(0, 0, 365250)
 }
 
-// expire is when the entry must have started, if ever.
+// expire is when the job expires, or the zero time for never.
 func (e *entry) expire(now time.Time) time.Time {
 	if e.ExpireIn > 0 {
 		return now.Add(e.ExpireIn)
@@ -110,18 +111,19 @@ func (e *entry) expire(now time.Time) time.Time {
 	return e.ExpireAt
 }
 
-// A stream writes rows in COPY's binary form, a few at a time. Reading text would cost the database twice as much.
-type stream struct {
+// A copyReader produces rows in the binary format of COPY, one buffer at a time. The text format would cost the database about twice as much to
+// parse.
+type copyReader struct {
 	rows   int
 	row    func(*tuple, int)
-	next   int // row
+	next   int // index of the next row
 	buf    tuple
-	sent   int // of buf
+	sent   int // bytes of buf that were read
 	headed bool
 	ended  bool
 }
 
-func (s *stream) Read(p []byte) (int, error) {
+func (s *copyReader) Read(p []byte) (int, error) {
 	if s.sent == len(s.buf) {
 		s.fill(len(p))
 	}
@@ -133,13 +135,13 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill makes the next piece: the head, rows, the end, or nothing.
-func (s *stream) fill(room int) {
+// fill produces the next buffer: header, rows and trailer, or nothing at the end.
+func (s *copyReader) fill(size int) {
 	s.buf, s.sent = s.buf[:0], 0
 	if !s.headed {
 		s.headed, s.buf = true, append(s.buf, "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
 	}
-	for ; len(s.buf) < room && s.next < s.rows; s.next++ {
+	for ; len(s.buf) < size && s.next < s.rows; s.next++ {
 		s.row(&s.buf, s.next)
 	}
 	if s.next == s.rows && !s.ended {
@@ -148,7 +150,7 @@ func (s *stream) fill(room int) {
 	}
 }
 
-// A tuple is one row: how many fields, then each with its length.
+// A tuple is one row: the number of fields, then each field with its length.
 type tuple []byte
 
 func (t *tuple) fields(n int) *tuple {
@@ -186,18 +188,18 @@ func (t *tuple) text(text string) *tuple {
 	return t
 }
 
-// some writes a text, or NULL when there is none.
-func (t *tuple) some(text string) *tuple {
+// textOrNull writes a text, or NULL for an empty one.
+func (t *tuple) textOrNull(text string) *tuple {
 	if text == "" {
 		return t.null()
 	}
 	return t.text(text)
 }
 
-// epoch is where the database begins to count microseconds.
+// epoch is the zero of the database's binary timestamps: 2000-01-01, in microseconds since 1970.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// time writes an instant, or NULL for none.
+// time writes a timestamp, or NULL for the zero time.
 func (t *tuple) time(at time.Time) *tuple {
 	if at.IsZero() {
 		return t.null()
@@ -206,8 +208,8 @@ func (t *tuple) time(at time.Time) *tuple {
 	return t
 }
 
-// span writes a duration in microseconds, or NULL for none.
-func (t *tuple) span(d time.Duration) *tuple {
+// duration writes a duration in microseconds, or NULL for zero.
+func (t *tuple) duration(d time.Duration) *tuple {
 	if d == 0 {
 		return t.null()
 	}
@@ -215,7 +217,7 @@ func (t *tuple) span(d time.Duration) *tuple {
 	return t
 }
 
-// list writes an array of texts, or NULL for none: one dimension, no NULLs, the type of its elements, its length, its first index.
+// list writes an array of texts, or NULL for none: number of dimensions, NULL flag, element type, length, lower bound, elements.
 func (t *tuple) list(texts []string) *tuple {
 	if len(texts) == 0 {
 		return t.null()
@@ -231,7 +233,7 @@ func (t *tuple) list(texts []string) *tuple {
 	return t
 }
 
-// member writes what travels with a job.
+// member writes the id and the counters of a job.
 func (t *tuple) member(m *member) *tuple {
 	t.id(m.job)
 	for _, n := range []int{m.token, m.failures, m.crashes, m.interrupts, m.generation} {
@@ -240,15 +242,16 @@ func (t *tuple) member(m *member) *tuple {
 	return t
 }
 
+// facts writes the row of holdfast_job.
 func (t *tuple) facts(e *entry, now time.Time) {
 	t.fields(19).id(e.ID).int(e.lane).text(e.Kind).text(e.Queue).small(e.Priority).int(int32(e.MaxAttempts))
-	t.time(now).time(e.due(now)).time(e.expire(now)).some(e.Owner).list(e.Tags)
-	t.some(e.UniqueKey).bool(e.UniqueDone).some(e.IdempotencyKey).some(e.Dependency).span(e.RetryWithin)
+	t.time(now).time(e.due(now)).time(e.expire(now)).textOrNull(e.Owner).list(e.Tags)
+	t.textOrNull(e.UniqueKey).bool(e.UniqueDone).textOrNull(e.IdempotencyKey).textOrNull(e.Dependency).duration(e.RetryWithin)
 	if e.Group.IsZero() {
 		t.null()
 	} else {
 		t.id(e.Group)
 	}
-	t.some(e.Trace)
+	t.textOrNull(e.Trace)
 	*t = append(*t.size(len(e.Args)), e.Args...)
 }

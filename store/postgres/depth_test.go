@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// backlog adds as many jobs to every place: ready in a few lanes, later, complete and failed.
+// backlog adds the same number of jobs to every place: ready in a few lanes, later, complete and failed.
 const backlog = `
 INSERT INTO holdfast_lane (queue, kind) SELECT 'queue-' || n, 'kind' FROM generate_series(1, 5) n ON CONFLICT DO NOTHING;
 INSERT INTO holdfast_job (id, lane, kind, queue, priority, created_at, args)

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Edit changes a job that is queued, or failed, and answers with it as it is then. A lane that nobody has used before is made first, apart from the rest.
+// Edit changes a queued or failed job and returns it as it is afterwards. If the job moves to a lane that does not exist, the lane is created first,
+// outside the transaction.
 func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, err error) {
 	if err := e.Check(); err != nil {
 		return holdfast.Job{}, err
@@ -22,11 +23,11 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 	if err != nil {
 		return holdfast.Job{}, err
 	}
-	var back returned
-	err = s.intervene(ctx, "edit the job", e.Intervention, func(ctx context.Context, p *pipe, at *standing) error {
-		back = returned{}
-		shown := s.Inspector.On(inside{p, at.now})
-		if err := s.edit(ctx, editing{p, at, shown, &back}, &e, lane); err != nil {
+	var back readyPlaces
+	err = s.intervene(ctx, "edit the job", e.Intervention, func(ctx context.Context, p *pipeline, at *lockedJob) error {
+		back = readyPlaces{}
+		shown := s.Inspector.On(txQuerier{p, at.now})
+		if err := s.edit(ctx, editCall{p, at, shown, &back}, &e, lane); err != nil {
 			return err
 		}
 		if err := p.flush(ctx); err != nil {
@@ -43,14 +44,15 @@ func (s *Store) Edit(ctx context.Context, e holdfast.Edit) (job holdfast.Job, er
 	return job, nil
 }
 
-// laneOf finds the lane that an edit moves its job to, if it moves it at all. Of somebody else's job nothing is found, or made.
+// laneOf returns the lane that an edit moves its job to, or nil if it does not move. If the caller names another owner than the job's, no lane is
+// created.
 func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err error) {
 	if e.Queue == nil {
 		return nil, nil
 	}
 	to := entry{Draft: &holdfast.Draft{Queue: *e.Queue}}
 	there := false
-	err = s.ask(ctx, "edit the job", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "edit the job", true, func(ctx context.Context) error {
 		rows, err := s.work.Query(ctx, s.sql["edit_lane"], e.Job.String())
 		if err != nil {
 			return err
@@ -66,23 +68,24 @@ func (s *Store) laneOf(ctx context.Context, e *holdfast.Edit) (lane *int32, err 
 	return &found[0].lane, err
 }
 
-// An editing is one edit under way: the job where it stands, locked, and where it waits in the end.
-type editing struct {
-	p     *pipe
-	at    *standing
+// An editCall is one edit in progress: the locked job, a reader in the same transaction, and where the job becomes claimable.
+type editCall struct {
+	p     *pipeline
+	at    *lockedJob
 	shown *inspect.Inspector
-	back  *returned
+	back  *readyPlaces
 }
 
-// edit looks at the job, and queues all that becomes of it.
-func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *int32) error {
+// edit decides the edit and queues its statements. The ready or later row is deleted and inserted again, never updated, so that a claim that read the
+// old facts does not find the row.
+func (s *Store) edit(ctx context.Context, in editCall, e *holdfast.Edit, lane *int32) error {
 	now, err := in.shown.Job(ctx, e.Job)
 	if err != nil {
 		return err
 	}
 	var args string
 	var aside bool
-	in.p.one(s.sql["edit_look"], []any{e.Job.String()}, &args, &aside)
+	in.p.queueRow(s.sql["read_edit_state"], []any{e.Job.String()}, &args, &aside)
 	if err := in.p.flush(ctx); err != nil {
 		return err
 	}
@@ -92,9 +95,9 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 	}
 	switch in.at.place {
 	case inReady:
-		in.p.Queue(s.sql["leave_ready"], e.Job.String())
+		in.p.Queue(s.sql["delete_ready"], e.Job.String())
 	case inLater:
-		in.p.Queue(s.sql["leave_later"], e.Job.String())
+		in.p.Queue(s.sql["delete_later"], e.Job.String())
 	}
 	var patched, tags *string
 	if revised.Args != nil {
@@ -102,12 +105,12 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 		patched = &text
 	}
 	if len(revised.Tags) > 0 {
-		text := texts(revised.Tags)
+		text := textArray(revised.Tags)
 		tags = &text
 	}
 	in.p.Queue(s.sql["edit_job"], e.Job.String(), patched, revised.Queue, lane, revised.Priority, tags, revised.MaxAttempts)
-	if in.at.place != inFinished { // a dead letter waits nowhere: whoever sends it round again does so by its new facts
-		s.restand(in, now, e, aside)
+	if in.at.place != inFinished { // a failed job has no such row; a later retry uses its new facts
+		s.queueReturn(in, now, e, aside)
 	}
 	i := e.Intervention
 	i.Reason = revised.Reason
@@ -115,9 +118,9 @@ func (s *Store) edit(ctx context.Context, in editing, e *holdfast.Edit, lane *in
 	return nil
 }
 
-// restand queues the way to where the job waits by its new facts. What was set aside behind a held tag is claimable again: the next claim
-// sees whether its tags are held now.
-func (s *Store) restand(in editing, now holdfast.Job, e *holdfast.Edit, aside bool) {
+// queueReturn queues the insertion of the job where it waits with its new facts. A job that was set aside behind a held tag becomes claimable: the
+// next claim checks its new tags.
+func (s *Store) queueReturn(in editCall, now holdfast.Job, e *holdfast.Edit, aside bool) {
 	due, m := now.DueAt, &in.at.member
 	ready := in.at.place == inReady || aside
 	if e.Delay != nil {
@@ -125,46 +128,46 @@ func (s *Store) restand(in editing, now holdfast.Job, e *holdfast.Edit, aside bo
 		ready = !due.After(in.at.now)
 		var run *string
 		if !ready {
-			text := stamp(due)
+			text := timestamp(due)
 			run = &text
 		}
 		if m.token == 0 {
 			in.p.Queue(s.sql["edit_time"], e.Job.String(), run)
 		}
-		if in.at.waits && ready { // it has no time of its own any more
+		if in.at.waits && ready { // it waits for other members only
 			due = now.CreatedAt
 		}
 	}
-	var n narrow
+	var n moveRows
 	n.add(m)
 	if !ready || in.at.waits {
-		in.p.Queue(s.sql["edit_later"], append([]any{stamp(due), in.at.waits}, n.args()...)...)
+		in.p.Queue(s.sql["edit_later"], append([]any{timestamp(due), in.at.waits}, n.args()...)...)
 		return
 	}
-	var since *string // none: it never waited
+	var since *string // nil: due since its creation
 	if !due.Equal(now.CreatedAt) {
-		text := stamp(due)
+		text := timestamp(due)
 		since = &text
 	}
 	var queue string
-	var spot place
-	in.p.each(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &spot.lane, &spot.priority}, func() error {
-		in.back.add(queue, spot)
+	var at place
+	in.p.queueRows(s.sql["ready_add gently"], append([]any{since}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error {
+		in.back.add(queue, at)
 		return nil
 	})
 }
 
-// inside lends a transaction to the inspector.
-type inside struct {
-	p   *pipe
+// A txQuerier lets the inspector read in a transaction.
+type txQuerier struct {
+	p   *pipeline
 	now time.Time
 }
 
-// Now is what the clock said when the transaction looked.
-func (q inside) Now(context.Context) (time.Time, error) { return q.now.UTC(), nil }
+// Now returns the time that the transaction read.
+func (q txQuerier) Now(context.Context) (time.Time, error) { return q.now.UTC(), nil }
 
-// Query runs one statement on what the transaction sees.
-func (q inside) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
+// Query runs one statement in the transaction.
+func (q txQuerier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
 	arguments := make([]any, len(args))
 	for i, arg := range args {
 		if id, ok := arg.(holdfast.ID); ok {

@@ -13,27 +13,29 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// bulk is how many drafts it takes for COPY to be worth its extra words.
-const bulk = 100
+// copyThreshold is the number of rows from which COPY is cheaper than an INSERT, despite its extra round trip.
+const copyThreshold = 100
 
-// An entry is a draft on its way in.
+// An entry is a draft that is being enqueued, with its lane.
 type entry struct {
 	*holdfast.Draft
 	lane  int32
-	given bool // the caller chose the id, so it may be taken
+	given bool // the caller chose the id, so another job may have it
 }
 
+// keyed reports whether the entry has a unique key or an idempotency key.
 func (e *entry) keyed() bool { return e.UniqueKey != "" || e.IdempotencyKey != "" }
 
-// refusable reports whether what the store holds may stand against the entry, apart from its id.
-func (e *entry) refusable() bool { return e.keyed() || !e.Group.IsZero() }
+// mayConflict reports whether existing rows other than a job with the same id can refuse the entry: a key or a sealed group.
+func (e *entry) mayConflict() bool { return e.keyed() || !e.Group.IsZero() }
 
-// Enqueue makes the drafts durable, all or none. Calls without keys that arrive together share one commit.
+// Enqueue stores the drafts, all or none. Small calls whose drafts have neither keys nor groups and that arrive at the same time share one commit
+// (see coalescer); calls of copyThreshold drafts and more use COPY.
 func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	if len(drafts) == 0 {
 		return []holdfast.Receipt{}, nil
 	}
-	ctx, cancel := within(ctx, deadline+time.Duration(len(drafts))*time.Millisecond)
+	ctx, cancel := withDeadline(ctx, defaultDeadline+time.Duration(len(drafts))*time.Millisecond)
 	defer cancel()
 	entries, err := s.prepare(ctx, drafts, rule.Drafts)
 	if err != nil {
@@ -47,14 +49,14 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 		receipts[i].ID = entries[i].ID
 	}
 	switch {
-	case slices.ContainsFunc(entries, func(e entry) bool { return e.refusable() }): // a sealed group refuses its own call, and no other's
+	case slices.ContainsFunc(entries, func(e entry) bool { return e.mayConflict() }): // a refusal must affect this call only, so it is not coalesced
 		if receipts, err = s.insertKeyed(ctx, entries); err == nil {
-			s.arrived(entries) // a twin among them is a false alarm at worst
+			s.announceEnqueued(entries) // a draft that matched an existing job causes at most an unnecessary wake-up
 		}
-	case len(entries) >= bulk:
+	case len(entries) >= copyThreshold:
 		err = s.insert(ctx, entries)
 	default:
-		err = s.folds.submit(ctx, entries)
+		err = s.coalescer.submit(ctx, entries)
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func (s *Store) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfas
 	return receipts, nil
 }
 
-// prepare checks every draft, naming all problems, and finds their lanes.
+// prepare checks all drafts, with one error that names every problem, and finds their lanes.
 func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func([]holdfast.Draft) error) ([]entry, error) {
 	prepared := slices.Clone(drafts)
 	if err := check(prepared); err != nil {
@@ -75,13 +77,14 @@ func (s *Store) prepare(ctx context.Context, drafts []holdfast.Draft, check func
 	return entries, s.findLanes(ctx, entries)
 }
 
-// A path names a lane.
+// A path identifies a lane.
 type path struct{ queue, kind, owner, dependency string }
 
 func (e *entry) path() path { return path{e.Queue, e.Kind, e.Owner, e.Dependency} }
 
-// findLanes fills in the lane of each entry. Lanes nobody has used before are made on the store's own connection, so that
-// a caller's transaction neither waits for them nor takes them back.
+// findLanes sets the lane of each entry. Missing lanes are created on a connection of the store, outside any transaction of the caller, so that the
+// caller's transaction neither waits for another one's lane nor rolls a lane back that other entries use. Lanes are never deleted, so their ids are
+// cached for good.
 func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 	unknown := map[path]bool{}
 	for i := range entries {
@@ -100,13 +103,14 @@ func (s *Store) findLanes(ctx context.Context, entries []entry) error {
 	for i := range entries {
 		id, ok := s.lanes.Load(entries[i].path())
 		if !ok {
-			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: the database did not keep a new lane; try again"}
+			return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "could not enqueue: a new lane was not found after it was created; try again"}
 		}
 		entries[i].lane = id.(int32)
 	}
 	return nil
 }
 
+// makeLanes creates lanes that do not exist and caches the ids of all of them.
 func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 	var queues, kinds, owners, dependencies column
 	for p := range unknown {
@@ -115,8 +119,8 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 		owners.quote(p.owner)
 		dependencies.quote(p.dependency)
 	}
-	names := literals([]column{queues, kinds, owners, dependencies})
-	return s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+	names := arrayArgs([]column{queues, kinds, owners, dependencies})
+	return s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
 		if _, err := s.work.Exec(ctx, s.sql["lane_make"], names...); err != nil {
 			return err
 		}
@@ -134,69 +138,71 @@ func (s *Store) makeLanes(ctx context.Context, unknown map[path]bool) error {
 	})
 }
 
-// arrived makes sure that entries which just became durable are noticed.
-func (s *Store) arrived(entries []entry) {
+// announceEnqueued publishes entries that have just been committed: it lowers the marks, adds the places to the memory of non-empty lines, and wakes
+// workers.
+func (s *Store) announceEnqueued(entries []entry) {
 	s.marks.lower(slices.MinFunc(entries, func(a, b entry) int { return bytes.Compare(a.ID[:], b.ID[:]) }).ID)
-	s.lines.arrived(entries)
+	s.lines.addEntries(entries)
 	s.wake(queuesOf(entries), false)
 }
 
-// insert writes entries without keys in a transaction of their own. When an answer is lost it looks whether they landed
-// before it writes again: the ids were made here, so nobody else can have written them.
+// insert writes entries without keys in a transaction of their own. If the answer is lost, it first checks whether the entries were committed. That
+// is conclusive: this process generated the ids, so no other process can have written them.
 func (s *Store) insert(ctx context.Context, entries []entry) error {
 	lost := false
-	err := s.ask(ctx, "enqueue", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "enqueue", true, func(ctx context.Context) error {
 		if lost {
-			if landed, err := s.landed(ctx, entries); err != nil || landed {
+			if committed, err := s.committed(ctx, entries); err != nil || committed {
 				return err
 			}
 		}
 		err := s.write(ctx, entries)
-		if lost && twice(err) { // the first try was still on its way
-			if landed, err := s.landed(ctx, entries); err != nil || landed {
+		if lost && isDuplicate(err) { // the first attempt committed in the meantime
+			if committed, err := s.committed(ctx, entries); err != nil || committed {
 				return err
 			}
 		}
-		lost = lost || err != nil && unsure(err)
-		return s.collided(ctx, native{s.work}, entries, err)
+		lost = lost || err != nil && mayHaveCommitted(err)
+		return s.explainDuplicate(ctx, pgxSession{s.work}, entries, err)
 	})
 	if err == nil {
-		s.arrived(entries)
+		s.announceEnqueued(entries)
 	}
 	return err
 }
 
+// write inserts entries, with COPY if there are many.
 func (s *Store) write(ctx context.Context, entries []entry) error {
-	if len(entries) < bulk {
-		name, args := columns(entries)
+	if len(entries) < copyThreshold {
+		name, args := enqueueArgs(entries)
 		_, err := s.work.Exec(ctx, s.sql[name], args...)
 		return err
 	}
-	return s.converse(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
+	return s.runTx(ctx, func(tx pgx.Tx) error { return s.copyIn(ctx, tx.Conn(), entries) })
 }
 
-// twice reports whether the database refused a row because there is one like it.
-func twice(err error) bool {
-	var refusal interface{ SQLState() string } // of whatever driver the caller's transaction has
+// isDuplicate reports whether the database refused a row because of a unique constraint.
+func isDuplicate(err error) bool {
+	var refusal interface{ SQLState() string } // any driver: the transaction may be the caller's
 	return errors.As(err, &refusal) && refusal.SQLState() == "23505"
 }
 
-// landed reports whether entries are already there, to the letter.
-func (s *Store) landed(ctx context.Context, entries []entry) (bool, error) {
+// committed reports whether all entries exist with the same kind, queue and arguments.
+func (s *Store) committed(ctx context.Context, entries []entry) (bool, error) {
 	var id, kind, queue, args column
 	for _, e := range entries {
 		id.id(e.ID)
 		kind.quote(e.Kind)
 		queue.quote(e.Queue)
-		args.quoted(e.Args)
+		args.quoteBytes(e.Args)
 	}
 	var n int
-	err := s.work.QueryRow(ctx, s.sql["enqueue_landed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
+	err := s.work.QueryRow(ctx, s.sql["count_committed"], id.String(), kind.String(), queue.String(), args.String()).Scan(&n)
 	return n == len(entries), err
 }
 
-// columns are the name of the statement that writes entries, and its parameters.
-func columns(entries []entry) (string, []any) {
+// enqueueArgs returns the name of the statement that inserts the entries, and its parameters.
+func enqueueArgs(entries []entry) (string, []any) {
 	var c [21]column
 	plain := true
 	for i := range entries {
@@ -208,29 +214,29 @@ func columns(entries []entry) (string, []any) {
 		c[3].quote(e.Queue)
 		c[4].int(int(e.Priority))
 		c[5].int(e.MaxAttempts)
-		c[6].some(e.Owner)
+		c[6].textOrNull(e.Owner)
 		if len(e.Tags) == 0 {
 			c[7].null()
 		} else {
-			c[7].quote(texts(e.Tags))
+			c[7].quote(textArray(e.Tags))
 		}
-		c[8].quoted(e.Args)
-		c[9].some(e.Trace)
+		c[8].quoteBytes(e.Args)
+		c[9].textOrNull(e.Trace)
 	}
 	if plain {
-		return "enqueue_plain", literals(c[:10])
+		return "enqueue_plain", arrayArgs(c[:10])
 	}
 	for i := range entries {
 		e := &entries[i]
 		c[10].time(e.RunAt)
-		c[11].span(e.Delay)
+		c[11].duration(e.Delay)
 		c[12].time(e.ExpireAt)
-		c[13].span(e.ExpireIn)
-		c[14].some(e.UniqueKey)
+		c[13].duration(e.ExpireIn)
+		c[14].textOrNull(e.UniqueKey)
 		c[15].bool(e.UniqueDone)
-		c[16].some(e.IdempotencyKey)
-		c[17].some(e.Dependency)
-		c[18].span(e.RetryWithin)
+		c[16].textOrNull(e.IdempotencyKey)
+		c[17].textOrNull(e.Dependency)
+		c[18].duration(e.RetryWithin)
 		if e.Group.IsZero() {
 			c[19].null()
 		} else {
@@ -238,10 +244,11 @@ func columns(entries []entry) (string, []any) {
 		}
 		c[20].bool(len(e.After) > 0)
 	}
-	return "enqueue", literals(c[:])
+	return "enqueue", arrayArgs(c[:])
 }
 
-func literals(c []column) []any {
+// arrayArgs turns columns into parameters.
+func arrayArgs(c []column) []any {
 	list := make([]any, len(c))
 	for i := range c {
 		list[i] = c[i].String()

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// loadJobs is storetest.Load in SQL. Only failed jobs have facts: no operation looks at those of the others. Triggers are off, so nothing is announced.
+// loadJobs is storetest.Load in SQL. Only failed jobs have facts: no operation reads those of the others. Triggers are off, so no events are written.
 const loadJobs = `
 SET session_replication_role = replica;
 SET max_parallel_workers_per_gather = 0;
@@ -46,7 +46,7 @@ func TestOtherJobsCostNothing(t *testing.T) { storetest.Flat(t, newWorld(t).mete
 
 func TestTwoHundredKindsInOneQueueCostLikeOne(t *testing.T) { storetest.Kinds(t, newWorld(t).meter()) }
 
-// meter counts the blocks of the world's database. Autovacuum is off: the test says when it runs.
+// meter counts the blocks that stores on this database touch. Autovacuum is off: the test decides when it runs.
 func (w *world) meter() *storetest.BlockMeter {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	w.Cleanup(cancel)
@@ -71,34 +71,34 @@ func (w *world) load(l storetest.Load) {
 // blocks counts the blocks of tables and indexes that a store touches. Its sessions report them when they end.
 func (w *world) blocks(work func(holdfast.Store)) int {
 	w.Helper()
-	w.exec("SELECT pg_stat_force_next_flush()") // or what this session did before, such as a vacuum, would be counted later
+	w.exec("SELECT pg_stat_force_next_flush()") // otherwise earlier work of this session, such as a vacuum, would be counted later
 	before := w.pages()
 	store := w.open(postgres.Config{URL: w.url, Pool: 2})
 	work(store)
 	w.ok(store.Close())
-	w.alone()
+	w.awaitSessionsEnd()
 	return w.pages() - before
 }
 
-// vacuum clears the tables that load does not fill.
+// vacuum vacuums the tables that load does not fill.
 func (w *world) vacuum() {
 	w.Helper()
 	w.exec("VACUUM holdfast_lease, holdfast_expiry, holdfast_deadline, holdfast_outbox, holdfast_cancel, holdfast_unique, holdfast_carry, holdfast_feed, holdfast_hold, holdfast_tally")
 }
 
-// loadedPlans checks how statements reach the tables that load fills. With all jobs in one lane the lane tells nothing apart, and after a vacuum an index is
-// cheap to read as a whole: a plan that is good with eight lanes may read everything here.
+// loadedPlans checks how statements read the tables that load fills. With all jobs in one lane the lane is not selective, and after a vacuum an index
+// is cheap to read as a whole: a plan that is good with eight lanes may read everything here.
 func (w *world) loadedPlans(t *testing.T) {
 	whole := w.TB
 	w.TB = t
 	defer func() { w.TB = whole }()
 	texts := sqltext.Load("postgres")
 	plans.Check(t, texts, func(name, text string) storetest.Plan {
-		steer := texts["steer"]
-		if bare(name) {
-			steer = unsteered(name, texts)
+		settings := texts["configure_planner"]
+		if runsUnconfigured(name) {
+			settings = settingsOf(name, texts)
 		}
-		p := w.plan(name, text, steer)
+		p := w.plan(name, text, settings)
 		p.Sorted = false
 		p.Accesses = slices.DeleteFunc(p.Accesses, func(a storetest.Access) bool {
 			return !slices.Contains([]string{"ready", "later", "finished", "job", "attempt"}, a.Table)

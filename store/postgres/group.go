@@ -11,28 +11,28 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// manyDeadline is for verbs that may move a hundred thousand members in one transaction.
+// manyDeadline is the deadline of operations that may move a hundred thousand jobs in one transaction.
 const manyDeadline = time.Minute
 
-// Gather makes a group durable, so that drafts may name it.
+// Gather creates a group, so that drafts can name it.
 func (s *Store) Gather(ctx context.Context, g holdfast.Group) (made holdfast.Group, err error) {
 	if err := rule.Group(&g); err != nil {
 		return holdfast.Group{}, err
 	}
-	if err := s.hearMembers(ctx); err != nil {
+	if err := s.addGroupListener(ctx); err != nil {
 		return holdfast.Group{}, err
 	}
-	err = s.ask(ctx, "make the group", false, func(ctx context.Context) error {
-		return s.converse(ctx, func(tx pgx.Tx) error {
-			made, err = s.gather(ctx, native{tx}, g)
+	err = s.withRetries(ctx, "create the group", false, func(ctx context.Context) error {
+		return s.runTx(ctx, func(tx pgx.Tx) error {
+			made, err = s.gather(ctx, pgxSession{tx}, g)
 			return err
 		})
 	})
 	return made, err
 }
 
-// Gather makes a group that exists if and when the caller's transaction commits.
-func (g guest) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
+// Gather creates a group that exists if and when the caller's transaction commits.
+func (g txEnqueuer) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group, error) {
 	q, err := g.session(ctx)
 	if err != nil {
 		return holdfast.Group{}, err
@@ -40,34 +40,35 @@ func (g guest) Gather(ctx context.Context, group holdfast.Group) (holdfast.Group
 	if err := rule.Group(&group); err != nil {
 		return holdfast.Group{}, err
 	}
-	if err := g.s.hearMembers(ctx); err != nil {
+	if err := g.s.addGroupListener(ctx); err != nil {
 		return holdfast.Group{}, err
 	}
-	ctx, cancel := within(ctx, deadline)
+	ctx, cancel := withDeadline(ctx, defaultDeadline)
 	defer cancel()
 	made, err := g.s.gather(ctx, q, group)
-	return made, explain("make the group", err)
+	return made, explain("create the group", err)
 }
 
-// hearMembers makes sure that the ends of members are told.
-func (s *Store) hearMembers(ctx context.Context) error {
-	return s.ask(ctx, "make the group", true, func(ctx context.Context) error {
-		_, err := s.work.Exec(ctx, s.sql["group_listen"])
+// addGroupListener makes sure that ends of members are written to the feed. It runs outside the caller's transaction, which would otherwise wait for
+// others that write the same rows.
+func (s *Store) addGroupListener(ctx context.Context) error {
+	return s.withRetries(ctx, "create the group", true, func(ctx context.Context) error {
+		_, err := s.work.Exec(ctx, s.sql["add_group_listener"])
 		return err
 	})
 }
 
-// gather adds the group, after whatever it is to be a member of.
+// gather inserts the group, after it has locked its parent against a seal.
 func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfast.Group, error) {
 	var parent, expireAt, expireIn, then any
 	if !g.Parent.IsZero() {
 		parent = g.Parent.String()
-		if err := s.openGroups(ctx, q, "group_share", []holdfast.ID{g.Parent}); err != nil {
+		if err := s.lockOpenGroups(ctx, q, "share_lock_groups", []holdfast.ID{g.Parent}); err != nil {
 			return holdfast.Group{}, err
 		}
 	}
 	if !g.ExpireAt.IsZero() {
-		expireAt = stamp(g.ExpireAt)
+		expireAt = timestamp(g.ExpireAt)
 	}
 	if g.ExpireIn > 0 {
 		expireIn = micros(g.ExpireIn)
@@ -102,18 +103,18 @@ func (s *Store) gather(ctx context.Context, q session, g holdfast.Group) (holdfa
 	return g, nil
 }
 
-// Seal says that a group has all its members.
+// Seal marks a group as having all its members.
 func (s *Store) Seal(ctx context.Context, group holdfast.ID) error {
-	return s.ask(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, native{s.work}, group) })
+	return s.withRetries(ctx, "seal the group", true, func(ctx context.Context) error { return s.seal(ctx, pgxSession{s.work}, group) })
 }
 
 // Seal seals a group if and when the caller's transaction commits.
-func (g guest) Seal(ctx context.Context, group holdfast.ID) error {
+func (g txEnqueuer) Seal(ctx context.Context, group holdfast.ID) error {
 	q, err := g.session(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := within(ctx, deadline)
+	ctx, cancel := withDeadline(ctx, defaultDeadline)
 	defer cancel()
 	return explain("seal the group", g.s.seal(ctx, q, group))
 }
@@ -128,49 +129,49 @@ func (s *Store) seal(ctx context.Context, q session, group holdfast.ID) error {
 	return err
 }
 
-// reopen gives the groups of jobs that begin a new generation one too, if they had settled, and all groups around them. The jobs are
-// locked before, and nobody who holds a group waits for one.
-func (s *Store) reopen(ctx context.Context, p *pipe, jobs []holdfast.ID, now time.Time, i holdfast.Intervention) error {
+// reopen starts a new generation of the settled groups of these jobs, and of all groups around them. Lock order: jobs first, then groups from the
+// youngest to the oldest, and no transaction that has locked a group waits for a job. So there is no deadlock.
+func (s *Store) reopen(ctx context.Context, p *pipeline, jobs []holdfast.ID, now time.Time, i holdfast.Intervention) error {
 	var groups []holdfast.ID
 	var id [16]byte
-	p.each(s.sql["group_line_lock"], []any{ids(jobs)}, []any{&id}, func() error { groups = append(groups, id); return nil })
+	p.queueRows(s.sql["lock_group_ancestors"], []any{ids(jobs)}, []any{&id}, func() error { groups = append(groups, id); return nil })
 	if err := p.flush(ctx); err != nil || len(groups) == 0 {
 		return err
 	}
-	p.Queue(s.sql["group_reopen"], ids(groups), stamp(now), i.Actor, i.Reason, i.Request)
+	p.Queue(s.sql["group_reopen"], ids(groups), timestamp(now), i.Actor, i.Reason, i.Request)
 	return nil
 }
 
-// CancelGroup seals the group and leaves word that its members are to be cancelled.
+// CancelGroup seals the group and marks it as ending. Conclude cancels its members.
 func (s *Store) CancelGroup(ctx context.Context, i holdfast.Intervention) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
-	return s.ask(ctx, "cancel the group", false, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error {
+	return s.withRetries(ctx, "cancel the group", false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var owner, state string
 			var there, ending bool
 			var generation int
 			var now time.Time
-			p.each(s.sql["group_read"], []any{i.Group.String()}, []any{&owner, &state, &ending, &generation}, func() error { there = true; return nil })
-			p.one(s.sql["now"], nil, &now)
+			p.queueRows(s.sql["lock_group"], []any{i.Group.String()}, []any{&owner, &state, &ending, &generation}, func() error { there = true; return nil })
+			p.queueRow(s.sql["now"], nil, &now)
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
 			if !there || i.Owner != "" && i.Owner != owner {
 				return rule.NoGroup(i.Group)
 			}
-			if err := rule.CancelGroup(i.Group, holdfast.GroupState(state)); err != nil || ending { // only the first word is part of the story
+			if err := rule.CancelGroup(i.Group, holdfast.GroupState(state)); err != nil || ending { // only the first request is recorded as an event
 				return err
 			}
-			p.Queue(s.sql["group_end"], i.Group.String(), stamp(now))
-			s.tell(p.Batch, groupEvent("cancel", i, generation), now)
+			p.Queue(s.sql["group_end"], i.Group.String(), timestamp(now))
+			s.queueEvent(p.Batch, groupEvent("cancel", i, generation), now)
 			return nil
 		})
 	})
 }
 
-// groupEvent is what a person did with a group.
+// groupEvent is the event of a person's action on a group.
 func groupEvent(name string, i holdfast.Intervention, generation int) holdfast.Event {
 	return holdfast.Event{Subject: "group/" + i.Group.String(), Name: name, Actor: i.Actor, Reason: i.Reason, Request: i.Request, Generation: generation}
 }

@@ -18,7 +18,7 @@ func (w *world) gather(to holdfast.Enqueuer, g holdfast.Group) holdfast.ID {
 	return made.ID
 }
 
-// conclude numbers and concludes until nothing is left to do, and counts the steps.
+// conclude calls Conclude until nothing is left to do, and counts the steps.
 func (w *world) conclude() (steps int) {
 	w.Helper()
 	for n := 1; n > 0; steps++ {
@@ -38,7 +38,7 @@ func (w *world) expectGroup(id holdfast.ID, state holdfast.GroupState, generatio
 	}
 }
 
-// end claims all there is, and settles it.
+// end claims all jobs and settles them.
 func (w *world) end(to holdfast.State) (n int) {
 	w.Helper()
 	for {
@@ -80,13 +80,13 @@ func TestAHundredThousandMembersSettleAndAreRetriedTogether(t *testing.T) {
 	w.expectGroup(group, holdfast.GroupFailed, 1)
 	n, err := w.store.RetryGroup(w.ctx, holdfast.Intervention{Group: group, Actor: "ada", Reason: "the gateway is back"})
 	if err != nil || n != many {
-		t.Fatalf("%d were sent round: %v", n, err)
+		t.Fatalf("%d members were retried: %v", n, err)
 	}
 	w.end(holdfast.Complete)
 	w.conclude()
 	w.expectGroup(group, holdfast.GroupReady, 2)
 	if n := w.count("SELECT count(*)::int FROM holdfast_job WHERE kind = 'report'"); n != 1 {
-		t.Fatalf("%d jobs continue the group", n)
+		t.Fatalf("%d continuations of the group", n)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestGroupsAreMadeAndSealedInATransactionOfDatabaseSQL(t *testing.T) {
 	}
 }
 
-func TestACallersTransactionThatAddsMembersHoldsUpNobodyElsesGroups(t *testing.T) {
+func TestACallersTransactionThatAddsMembersDoesNotBlockOtherGroups(t *testing.T) {
 	w := newWorld(t)
 	busy, other := w.gather(w.store, holdfast.Group{}), w.gather(w.store, holdfast.Group{})
 	first := w.enqueue(w.store, holdfast.Draft{Kind: "mail", Group: busy})[0].ID
@@ -145,7 +145,7 @@ func TestACallersTransactionThatAddsMembersHoldsUpNobodyElsesGroups(t *testing.T
 	}
 }
 
-func TestRetriesRedrivesCancelsAndConclusionsOfNestedGroupsDoNotStandInEachOthersWay(t *testing.T) {
+func TestRetriesRedrivesAndConclusionsOfNestedGroupsDoNotDeadlock(t *testing.T) {
 	w := newWorld(t)
 	parent := w.gather(w.store, holdfast.Group{})
 	var members []holdfast.ID
@@ -165,7 +165,7 @@ func TestRetriesRedrivesCancelsAndConclusionsOfNestedGroupsDoNotStandInEachOther
 	w.conclude()
 	stores := []*postgres.Store{w.store, w.open(postgres.Config{URL: w.url}), w.open(postgres.Config{URL: w.url})}
 	var all sync.WaitGroup
-	may := func(err error) {
+	allowConflict := func(err error) {
 		if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			t.Error(err)
 		}
@@ -186,7 +186,7 @@ func TestRetriesRedrivesCancelsAndConclusionsOfNestedGroupsDoNotStandInEachOther
 				default:
 					_, err = s.Conclude(w.ctx, 100)
 				}
-				may(err)
+				allowConflict(err)
 			}
 		})
 	}
@@ -204,7 +204,7 @@ func TestRetriesRedrivesCancelsAndConclusionsOfNestedGroupsDoNotStandInEachOther
 	}
 }
 
-func TestADatabaseThatIsLargerThanItMayBeTakesNoNewJobs(t *testing.T) {
+func TestADatabaseAboveMaxSizeRefusesNewJobs(t *testing.T) {
 	w := newWorld(t)
 	w.enqueue(w.store, drafts(1)...)
 	full := w.open(postgres.Config{URL: w.url, MaxSize: 1})
@@ -216,7 +216,7 @@ func TestADatabaseThatIsLargerThanItMayBeTakesNoNewJobs(t *testing.T) {
 	kept := full.Keep(w.ctx, holdfast.Change{Enqueue: drafts(1)})
 	for _, err := range []error{alone, guest, kept} {
 		if !errors.Is(err, holdfast.ErrUnavailable) {
-			t.Errorf("a full database answers %v", err)
+			t.Errorf("a database above max_size returned %v", err)
 		}
 	}
 	leases, err := full.Claim(w.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Start: 1, Lease: time.Minute})

@@ -1,23 +1,17 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
-	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// shares is the room of records that say what owners count for.
-const shares = "share"
-
-// Pause places a hold, and says so in its story. After a lost answer it is not repeated: the story would tell it twice.
+// Pause places a hold and records an event. After a lost answer it does not repeat, because the event could then be recorded twice.
 func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
@@ -26,35 +20,35 @@ func (s *Store) Pause(ctx context.Context, h holdfast.Hold) error {
 	if !h.Closed() {
 		name = "limited"
 	}
-	return s.holding(ctx, "pause", func(ctx context.Context, p *pipe, now time.Time) error {
-		s.place(p.Batch, h, now)
-		s.tell(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
+	return s.changeHold(ctx, "pause", func(ctx context.Context, p *pipeline, now time.Time) error {
+		s.queuePlace(p.Batch, h, now)
+		s.queueEvent(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: name, Actor: h.Actor, Reason: h.Reason}, now)
 		return nil
 	})
 }
 
-// Resume lifts a hold, and says so in its story if there was one.
+// Resume lifts a hold, and records an event if there was one.
 func (s *Store) Resume(ctx context.Context, h holdfast.Hold) error {
 	if err := rule.Hold(&h); err != nil {
 		return err
 	}
-	return s.holding(ctx, "resume", func(ctx context.Context, p *pipe, now time.Time) error {
+	return s.changeHold(ctx, "resume", func(ctx context.Context, p *pipeline, now time.Time) error {
 		there := false
-		s.lift(p, h, now, &there)
+		s.queueLift(p, h, now, &there)
 		if err := p.flush(ctx); err != nil || !there {
 			return err
 		}
-		s.tell(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
+		s.queueEvent(p.Batch, holdfast.Event{Subject: subjectOf(h), Name: "resumed", Actor: h.Actor, Reason: h.Reason}, now)
 		return nil
 	})
 }
 
-// holding changes holds in one transaction, and wakes those who may claim more by now.
-func (s *Store) holding(ctx context.Context, verb string, change func(context.Context, *pipe, time.Time) error) error {
-	err := s.ask(ctx, verb, false, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error {
+// changeHold changes holds in one transaction, and wakes all workers because more jobs may be claimable now.
+func (s *Store) changeHold(ctx context.Context, verb string, change func(context.Context, *pipeline, time.Time) error) error {
+	err := s.withRetries(ctx, verb, false, func(ctx context.Context) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var now time.Time
-			p.one(s.sql["now"], nil, &now)
+			p.queueRow(s.sql["now"], nil, &now)
 			if err := p.flush(ctx); err != nil {
 				return err
 			}
@@ -67,185 +61,49 @@ func (s *Store) holding(ctx context.Context, verb string, change func(context.Co
 	return err
 }
 
+// subjectOf returns the subject of a hold's events.
 func subjectOf(h holdfast.Hold) string {
 	scope, name := h.On()
 	return "hold/" + scope + "/" + name
 }
 
-// place queues a hold.
-func (s *Store) place(b *pgx.Batch, h holdfast.Hold, now time.Time) {
+// queuePlace queues the insertion or replacement of a hold.
+func (s *Store) queuePlace(b *pgx.Batch, h holdfast.Hold, now time.Time) {
 	scope, name := h.On()
 	var perSecond, burst, level, until, expected any
 	if h.Rate != nil {
 		perSecond, burst, level = h.Rate.PerSecond, h.Rate.Burst, h.Rate.Level
 	}
 	if h.For > 0 {
-		until = stamp(now.Add(max(h.For, time.Microsecond)))
+		until = timestamp(now.Add(max(h.For, time.Microsecond)))
 	}
 	if !h.Expected.IsZero() {
-		expected = stamp(h.Expected)
+		expected = timestamp(h.Expected)
 	}
-	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, stamp(now), until, expected, h.Actor, clean(h.Reason))
+	b.Queue(s.sql["hold_place"], scope, name, h.Source, h.Retries, h.AtMost, perSecond, burst, level, timestamp(now), until, expected, h.Actor, cleanText(h.Reason))
 }
 
-// lift queues the end of a hold.
-func (s *Store) lift(p *pipe, h holdfast.Hold, now time.Time, there *bool) {
+// queueLift queues the deletion of a hold. there is set if it was in force.
+func (s *Store) queueLift(p *pipeline, h holdfast.Hold, now time.Time, there *bool) {
 	scope, name := h.On()
 	var one int
-	p.each(s.sql["hold_lift"], []any{scope, name, h.Source, stamp(now)}, []any{&one}, func() error { *there = true; return nil })
+	p.queueRows(s.sql["hold_lift"], []any{scope, name, h.Source, timestamp(now)}, []any{&one}, func() error { *there = true; return nil })
 }
 
-// fill queues tokens for a bucket.
-func (s *Store) fill(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
+// queueDeposit queues the addition of tokens to a rate limit.
+func (s *Store) queueDeposit(b *pgx.Batch, d holdfast.Deposit, now time.Time) {
 	scope, name := d.Hold.On()
-	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, stamp(now))
+	b.Queue(s.sql["hold_fill"], scope, name, d.Hold.Source, d.Tokens, timestamp(now))
 }
 
-// tell queues a line of the story of something that is no job.
-func (s *Store) tell(b *pgx.Batch, e holdfast.Event, now time.Time) {
-	b.Queue(s.sql["subject_event_add"], e.Subject, stamp(now), e.Name, e.Actor, clean(e.Reason), clean(e.Request), e.Generation)
+// queueEvent queues an event of a subject that is not a job.
+func (s *Store) queueEvent(b *pgx.Batch, e holdfast.Event, now time.Time) {
+	b.Queue(s.sql["subject_event_add"], e.Subject, timestamp(now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request), e.Generation)
 }
 
-// Keep makes a change durable, all or none. After a lost answer it is not repeated: its own versions would stand against it.
-func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
-	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // the check completes them
-	if err := sqltext.CheckChange(&c); err != nil {
-		return err
-	}
-	k := &keeping{s: s, c: &c}
-	if err := k.prepare(ctx); err != nil {
-		return err
-	}
-	err := s.ask(ctx, "keep the change", false, func(ctx context.Context) error {
-		err := s.transact(ctx, s.work, func(p *pipe) error { return k.write(ctx, p) })
-		return s.collided(ctx, native{s.work}, k.entries, err)
-	})
-	if err != nil {
-		return err
-	}
-	if len(k.fresh) > 0 {
-		s.arrived(k.fresh)
-	}
-	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == shares }) {
-		s.weights.forget()
-	}
-	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d holdfast.Deposit) bool { return d.Tokens > 0 }) {
-		s.wake([]string{allQueues}, false)
-	}
-	return nil
-}
-
-// A keeping is one change under way.
-type keeping struct {
-	s       *Store
-	c       *holdfast.Change
-	entries []entry
-	fresh   []entry // those of them that were new
-	now     time.Time
-	refused error
-}
-
-// prepare checks the drafts, and finds their lanes before anything is locked.
-func (k *keeping) prepare(ctx context.Context) (err error) {
-	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
-		return nil
-	}
-	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue, rule.Drafts); err != nil {
-		return err
-	}
-	deliver, err := k.s.prepare(ctx, k.c.Deliver, rule.Deliveries)
-	if err != nil {
-		return err
-	}
-	k.entries = append(k.entries, deliver...)
-	return k.s.size.check(ctx, k.s)
-}
-
-// write writes everything, in an order that is the same for everybody, and refuses it before the commit if it must.
-func (k *keeping) write(ctx context.Context, p *pipe) error {
-	s, c := k.s, k.c
-	k.refused, k.fresh = nil, nil
-	stale := make([]error, len(c.Records)) // in the order in which they were given: the first of them is named
-	order := make([]int, len(c.Records))   // in which records are locked
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(c.Records[a].Room, c.Records[b].Room), cmp.Compare(c.Records[a].Name, c.Records[b].Name))
-	})
-	for _, i := range order {
-		s.keepRecord(p, c.Records[i], &stale[i])
-	}
-	p.one(s.sql["now"], nil, &k.now)
-	if err := p.flush(ctx); err != nil {
-		return err
-	}
-	if k.refused = cmp.Or(stale...); k.refused != nil {
-		return k.refused
-	}
-	s.changeHolds(p, c, k.now)
-	for _, l := range c.Listen {
-		s.listenTo(p, l)
-	}
-	for _, a := range c.Artifacts {
-		s.keepArtifact(p, a, k.now, &k.refused)
-	}
-	for _, e := range c.Events {
-		k.tell(p, e)
-	}
-	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
-		if err := p.flush(ctx); err != nil || k.refused != nil {
-			return cmp.Or(err, k.refused)
-		}
-	}
-	if len(k.entries) == 0 {
-		return nil
-	}
-	var err error
-	k.fresh, err = s.enqueueIn(ctx, p, k.entries)
-	return err
-}
-
-// tell queues one line of a story.
-func (k *keeping) tell(p *pipe, e holdfast.Event) {
-	if e.Job.IsZero() {
-		e.Generation = 0
-		k.s.tell(p.Batch, e, k.now)
-		return
-	}
-	p.Queue(k.s.sql["job_event_add"], e.Job.String(), stamp(k.now), e.Name, e.Actor, clean(e.Reason), clean(e.Request)).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() == 0 {
-			k.refused = rule.NoJob(e.Job)
-		}
-		return nil
-	})
-}
-
-// keepRecord queues the compare-and-set of one record.
-func (s *Store) keepRecord(p *pipe, r holdfast.Record, refused *error) {
-	stale := rule.RecordChanged(r.Room, r.Name)
-	kept := func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() == 0 {
-			*refused = stale
-		}
-		return nil
-	}
-	switch {
-	case r.Body == nil && r.Version == 0:
-		var version int
-		p.each(s.sql["record_there"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
-	case r.Body == nil:
-		p.Queue(s.sql["record_forget"], r.Room, r.Name, r.Version).Exec(kept)
-	case r.Version == 0:
-		p.Queue(s.sql["record_make"], r.Room, r.Name, string(r.Body)).Exec(kept)
-	default:
-		p.Queue(s.sql["record_keep"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
-	}
-}
-
-// changeHolds queues what happens to holds, in the order of their keys, as claims lock them. What is lifted and placed in one
-// change is there after it.
-func (s *Store) changeHolds(p *pipe, c *holdfast.Change, now time.Time) {
+// changeHolds queues all changes of holds, in the order of their keys, in which claims lock them too. A hold that is lifted and placed in one change
+// is in force afterwards.
+func (s *Store) changeHolds(p *pipeline, c *holdfast.Change, now time.Time) {
 	type step struct {
 		hold holdfast.Hold
 		do   func()
@@ -253,13 +111,13 @@ func (s *Store) changeHolds(p *pipe, c *holdfast.Change, now time.Time) {
 	var steps []step
 	var there bool
 	for _, h := range c.Lift {
-		steps = append(steps, step{h, func() { s.lift(p, h, now, &there) }})
+		steps = append(steps, step{h, func() { s.queueLift(p, h, now, &there) }})
 	}
 	for _, h := range c.Place {
-		steps = append(steps, step{h, func() { s.place(p.Batch, h, now) }})
+		steps = append(steps, step{h, func() { s.queuePlace(p.Batch, h, now) }})
 	}
 	for _, d := range c.Deposits {
-		steps = append(steps, step{d.Hold, func() { s.fill(p.Batch, d, now) }})
+		steps = append(steps, step{d.Hold, func() { s.queueDeposit(p.Batch, d, now) }})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return compareHolds(a.hold, b.hold) })
 	for _, step := range steps {

@@ -1,220 +1,163 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfastdev/holdfast"
 	"github.com/holdfastdev/holdfast/store/internal/rule"
+	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Promote makes up to limit queued jobs claimable whose time has come, and reports how many.
-func (s *Store) Promote(ctx context.Context, limit int) (int, error) {
-	if err := rule.Batch("promote", limit); err != nil {
-		return 0, err
+// Keep applies a change in one transaction, all or none. After a lost answer it does not repeat: if the first attempt committed, its own record
+// versions would refuse the second.
+func (s *Store) Keep(ctx context.Context, c holdfast.Change) error {
+	c.Place, c.Lift, c.Deposits = slices.Clone(c.Place), slices.Clone(c.Lift), slices.Clone(c.Deposits) // CheckChange fills in fields of these
+	if err := sqltext.CheckChange(&c); err != nil {
+		return err
 	}
-	var total int
-	var back returned
-	err := s.ask(ctx, "promote", true, func(ctx context.Context) error {
-		total, back = 0, returned{}
-		send := &pgx.Batch{}
-		send.Queue(s.sql["steer"])
-		send.Queue(s.sql["promote"], atMost(limit)).Query(func(rows pgx.Rows) error {
-			var queue string
-			var at place
-			var n int
-			_, err := pgx.ForEachRow(rows, []any{&queue, &at.lane, &at.priority, &n}, func() error {
-				total += n
-				back.add(queue, at)
-				return nil
-			})
-			return err
-		})
-		return s.work.SendBatch(ctx, send).Close()
+	k := &changeCall{s: s, c: &c}
+	if err := k.prepare(ctx); err != nil {
+		return err
+	}
+	err := s.withRetries(ctx, "store the change", false, func(ctx context.Context) error {
+		err := s.transact(ctx, s.work, func(p *pipeline) error { return k.write(ctx, p) })
+		return s.explainDuplicate(ctx, pgxSession{s.work}, k.entries, err)
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if total > 0 {
-		s.marks.clear()
+	if len(k.fresh) > 0 {
+		s.announceEnqueued(k.fresh)
 	}
-	s.announce(&back)
-	return total, nil
+	if slices.ContainsFunc(c.Records, func(r holdfast.Record) bool { return r.Room == weightsRoom }) {
+		s.weights.forget()
+	}
+	if len(c.Lift) > 0 || len(c.Place) > 0 || slices.ContainsFunc(c.Deposits, func(d holdfast.Deposit) bool { return d.Tokens > 0 }) {
+		s.wake([]string{allQueues}, false)
+	}
+	return nil
 }
 
-// Breach finds jobs whose next attempt did not start in time, and says so in the story of each, once.
-func (s *Store) Breach(ctx context.Context, limit int) ([]holdfast.ID, error) {
-	if err := rule.Batch("breach", limit); err != nil {
-		return nil, err
-	}
-	broken := []holdfast.ID{}
-	for left := atMost(limit); left > 0; {
-		looked, found := 0, []holdfast.ID(nil)
-		err := s.ask(ctx, "look for broken promises", true, func(ctx context.Context) error {
-			looked, found = 0, nil
-			send := &pgx.Batch{}
-			send.Queue(s.sql["steer"])
-			send.Queue(s.sql["breach"], left).Query(func(rows pgx.Rows) error {
-				var id [16]byte
-				var waits bool
-				_, err := pgx.ForEachRow(rows, []any{&id, &waits}, func() error {
-					if looked++; waits {
-						found = append(found, id)
-					}
-					return nil
-				})
-				return err
-			})
-			return s.work.SendBatch(ctx, send).Close()
-		})
-		if err != nil && len(broken) == 0 {
-			return nil, err
-		}
-		broken = append(broken, found...)
-		if err != nil || looked < left { // what was found must reach the caller
-			break
-		}
-		left -= len(found)
-	}
-	return broken, nil
+// A changeCall is one call of Keep in progress.
+type changeCall struct {
+	s       *Store
+	c       *holdfast.Change
+	entries []entry
+	fresh   []entry // the entries that were new
+	now     time.Time
+	refused error
 }
 
-// Reclaim takes over batches that have expired, whole ones, until it has collected as many jobs as asked for.
-func (s *Store) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
+// prepare checks the drafts and finds their lanes, before anything is locked.
+func (k *changeCall) prepare(ctx context.Context) (err error) {
+	if len(k.c.Enqueue)+len(k.c.Deliver) == 0 {
+		return nil
 	}
-	var answer []holdfast.Lease
-	var back returned
-	err := s.ask(ctx, "reclaim", true, func(ctx context.Context) error {
-		answer, back = []holdfast.Lease{}, returned{}
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			var first any // one instant for the whole call: a slow one must not take over its own lease
-			for len(answer) < c.Limit {
-				r := &reclaiming{s: s, p: p, claim: c, before: first}
-				n, err := r.run(ctx, &answer, &back)
-				if err != nil || n == 0 {
-					return err
-				}
-				if first == nil {
-					first = stamp(r.now)
-				}
-			}
-			return nil
-		})
-	})
+	if k.entries, err = k.s.prepare(ctx, k.c.Enqueue, rule.Drafts); err != nil {
+		return err
+	}
+	deliver, err := k.s.prepare(ctx, k.c.Deliver, rule.Deliveries)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(back.places) > 0 {
-		s.marks.clear()
-	}
-	s.announce(&back)
-	return answer, nil
+	k.entries = append(k.entries, deliver...)
+	return k.s.size.check(ctx, k.s)
 }
 
-// A reclaiming is one handful of expired leases on their way to other hands.
-type reclaiming struct {
-	s     *Store
-	p     *pipe
-	claim holdfast.Claim
-
-	before   any // leases that had expired by then; nil: by now
-	now      time.Time
-	cancels  map[holdfast.ID]bool
-	facts    map[holdfast.ID]*facts
-	dropped  []holdfast.ID
-	attempts attemptRows
-	ready    narrow
-}
-
-// run takes over one handful and answers with how many leases it held.
-func (r *reclaiming) run(ctx context.Context, answer *[]holdfast.Lease, back *returned) (int, error) {
-	var expired []*lease
-	r.s.queueLock(r.p, &expired, r.s.sql["lease_expired"], r.before)
-	r.p.one(r.s.sql["now"], nil, &r.now)
-	if err := r.p.flush(ctx); err != nil || len(expired) == 0 {
-		return 0, err
+// write applies the change. All transactions lock rows in the same order: records by room and name, then holds by key, then the rest. If a record has
+// changed or a job does not exist, it returns an error and nothing is applied.
+func (k *changeCall) write(ctx context.Context, p *pipeline) error {
+	s, c := k.s, k.c
+	k.refused, k.fresh = nil, nil
+	stale := make([]error, len(c.Records)) // by the given order: the first conflict is reported
+	order := make([]int, len(c.Records))   // lock order of the records
+	for i := range order {
+		order[i] = i
 	}
-	if err := r.look(ctx, expired); err != nil {
-		return 0, err
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(c.Records[a].Room, c.Records[b].Room), cmp.Compare(c.Records[a].Name, c.Records[b].Name))
+	})
+	for _, i := range order {
+		s.keepRecord(p, c.Records[i], &stale[i])
 	}
-	for _, old := range expired {
-		if len(*answer) < r.claim.Limit {
-			*answer = append(*answer, r.takeOver(old)...)
+	p.queueRow(s.sql["now"], nil, &k.now)
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	if k.refused = cmp.Or(stale...); k.refused != nil {
+		return k.refused
+	}
+	s.changeHolds(p, c, k.now)
+	for _, l := range c.Listen {
+		s.listenTo(p, l)
+	}
+	for _, a := range c.Artifacts {
+		s.keepArtifact(p, a, k.now, &k.refused)
+	}
+	for _, e := range c.Events {
+		k.queueEvent(p, e)
+	}
+	if len(c.Artifacts) > 0 || slices.ContainsFunc(c.Events, func(e holdfast.Event) bool { return !e.Job.IsZero() }) {
+		if err := p.flush(ctx); err != nil || k.refused != nil {
+			return cmp.Or(err, k.refused)
 		}
 	}
-	now := stamp(r.now)
-	r.p.Queue(r.s.sql["lease_drop"], ids(r.dropped))
-	r.attempts.queue(r.p, r.s.sql["attempt_add gently"], r.now)
-	if len(r.ready.job) > 0 {
-		r.ready.queue(r.p, r.s.sql["ready_add gently"], now, back)
+	if len(k.entries) == 0 {
+		return nil
 	}
-	return len(expired), r.p.flush(ctx)
-}
-
-// look reads what is known about the members.
-func (r *reclaiming) look(ctx context.Context, expired []*lease) (err error) {
-	r.cancels = map[holdfast.ID]bool{}
-	batches := make([]holdfast.ID, len(expired))
-	for i, l := range expired {
-		batches[i] = l.id
-	}
-	var id [16]byte
-	r.p.each(r.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { r.cancels[id] = true; return nil })
-	r.facts, err = r.s.read(ctx, r.p, expired)
+	var err error
+	k.fresh, err = s.enqueueIn(ctx, p, k.entries)
 	return err
 }
 
-// takeOver sends what never started back to its queue, and puts the rest into a lease that replaces the old one. A job that
-// was asked to stop is settled rather than sent back, and so is a member whose facts are gone: it stays for the audit.
-func (r *reclaiming) takeOver(old *lease) []holdfast.Lease {
-	r.dropped = append(r.dropped, old.id)
-	fresh := &lease{id: holdfast.NewID(), worker: r.claim.Worker, lost: old.who(), claimed: old.claimed,
-		expires: r.now.Add(r.claim.Lease.Truncate(time.Microsecond))}
-	for i := range old.members {
-		m := &old.members[i]
-		m.token++
-		if m.started || r.cancels[m.job] || r.facts[m.job] == nil {
-			fresh.members = append(fresh.members, *m)
-			continue
-		}
-		m.interrupts++
-		r.attempts.add(m, attempt{worker: old.who(), started: r.now, due: r.now, to: holdfast.Queued,
-			charge: holdfast.ChargeInterrupt, why: "its worker went silent before it started"})
-		r.ready.add(m)
+// queueEvent queues one event.
+func (k *changeCall) queueEvent(p *pipeline, e holdfast.Event) {
+	if e.Job.IsZero() {
+		e.Generation = 0
+		k.s.queueEvent(p.Batch, e, k.now)
+		return
 	}
-	if len(fresh.members) == 0 {
+	p.Queue(k.s.sql["job_event_add"], e.Job.String(), timestamp(k.now), e.Name, e.Actor, cleanText(e.Reason), cleanText(e.Request)).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			k.refused = rule.NoJob(e.Job)
+		}
 		return nil
-	}
-	header := []any{fresh.id.String(), fresh.worker, fresh.lost, stamp(fresh.claimed), stamp(fresh.expires)}
-	r.p.Queue(r.s.sql["lease_make"], append(header, arrays(fresh.members)...)...)
-	var leases []holdfast.Lease
-	for i := range fresh.members {
-		if f := r.facts[fresh.members[i].job]; f != nil {
-			leases = append(leases, f.lease(fresh, &fresh.members[i], r.now))
-		}
-	}
-	return leases
+	})
 }
 
-// Expire hands the caller queued jobs whose expiry has passed, in a batch of its own.
-func (s *Store) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
+// keepRecord queues the compare-and-set of one record: create, update or delete it if its version is still the given one.
+func (s *Store) keepRecord(p *pipeline, r holdfast.Record, refused *error) {
+	stale := rule.RecordChanged(r.Room, r.Name)
+	kept := func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() == 0 {
+			*refused = stale
+		}
+		return nil
 	}
-	var leases []holdfast.Lease
-	err := s.ask(ctx, "expire", true, func(ctx context.Context) error {
-		batch := holdfast.NewID()
-		return s.transact(ctx, s.work, func(p *pipe) (err error) {
-			p.Queue(s.sql["expiry_sweep"], atMost(c.Limit))
-			var n int
-			p.one(s.sql["expire"], []any{atMost(c.Limit), batch.String(), c.Worker, micros(c.Lease)}, &n)
-			leases, err = s.handOver(ctx, p, []holdfast.ID{batch})
-			return err
-		})
-	})
-	return leases, err
+	switch {
+	case r.Body == nil && r.Version == 0:
+		var version int
+		p.queueRows(s.sql["find_record"], []any{r.Room, r.Name}, []any{&version}, func() error { *refused = stale; return nil })
+	case r.Body == nil:
+		p.Queue(s.sql["delete_record"], r.Room, r.Name, r.Version).Exec(kept)
+	case r.Version == 0:
+		p.Queue(s.sql["insert_record"], r.Room, r.Name, string(r.Body)).Exec(kept)
+	default:
+		p.Queue(s.sql["update_record"], r.Room, r.Name, r.Version, string(r.Body)).Exec(kept)
+	}
+}
+
+// weightsRoom is the room of the records with owners' weights.
+const weightsRoom = "share"
+
+// listenTo queues the replacement of the events that a listener wants.
+func (s *Store) listenTo(p *pipeline, l holdfast.Listener) {
+	events := textArray(l.Events)
+	p.Queue(s.sql["listen_drop"], l.Name, events)
+	p.Queue(s.sql["listen_add"], l.Name, events)
 }

@@ -10,46 +10,46 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A lease is one batch, read under its row's lock.
-type lease struct {
+// A batchRow is a row of holdfast_lease: the jobs of one batch and the lease they share. It is read under the row's lock.
+type batchRow struct {
 	id           holdfast.ID
-	worker, lost string
+	worker, lost string // lost: the worker from which the batch was reclaimed
 	claimed      time.Time
 	expires      time.Time
 	members      []member
-	cursor       int // where the next member to be asked for probably is
+	cursor       int // where next starts to search
 }
 
-// A member is a job in a batch, with the counters that travel with it.
+// A member is a job in a batch, with its counters.
 type member struct {
 	job                                              holdfast.ID
 	token, failures, crashes, interrupts, generation int
 	started                                          bool
-	said                                             holdfast.State // what a settlement under way says became of it
+	settledTo                                        holdfast.State // set once a settlement of the current call was applied
 }
 
-// who is the worker in whose hands the attempt was.
-func (l *lease) who() string {
+// attemptWorker returns the worker that ran the attempt: the lost one in a batch that was reclaimed.
+func (l *batchRow) attemptWorker() string {
 	if l.lost != "" {
 		return l.lost
 	}
 	return l.worker
 }
 
-// lock locks batches in their order and reads them, with the time after the last lock was had. Batches that are no more are
+// lockBatches locks batches in the order of their ids and reads them, with the time after the last lock was granted. Batches that no longer exist are
 // missing from the answer.
-func (s *Store) lock(ctx context.Context, p *pipe, batches []holdfast.ID) (held []*lease, now time.Time, err error) {
-	s.queueLock(p, &held, s.sql["lease_lock"], ids(batches))
-	p.one(s.sql["now"], nil, &now)
+func (s *Store) lockBatches(ctx context.Context, p *pipeline, batches []holdfast.ID) (held []*batchRow, now time.Time, err error) {
+	s.queueLockBatches(p, &held, s.sql["lease_lock"], ids(batches))
+	p.queueRow(s.sql["now"], nil, &now)
 	err = p.flush(ctx)
 	return held, now, err
 }
 
-// queueLock queues a statement that answers with whole leases.
-func (s *Store) queueLock(p *pipe, into *[]*lease, sql string, args ...any) {
+// queueLockBatches queues a statement that returns batch rows.
+func (s *Store) queueLockBatches(p *pipeline, into *[]*batchRow, sql string, args ...any) {
 	p.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			l, err := scanLease(rows)
+			l, err := scanBatch(rows)
 			if err != nil {
 				return err
 			}
@@ -59,8 +59,9 @@ func (s *Store) queueLock(p *pipe, into *[]*lease, sql string, args ...any) {
 	})
 }
 
-func scanLease(rows pgx.Rows) (*lease, error) {
-	var l lease
+// scanBatch reads one row. Counter arrays are NULL where all members have their initial values.
+func scanBatch(rows pgx.Rows) (*batchRow, error) {
+	var l batchRow
 	var jobs [][16]byte
 	var tokens, failures, crashes, interrupts, generations []int32
 	var started []bool
@@ -69,7 +70,7 @@ func scanLease(rows pgx.Rows) (*lease, error) {
 		return nil, err
 	}
 	l.members = make([]member, len(jobs))
-	at := func(counts []int32, i, none int) int { // the table's constraint keeps the arrays aligned
+	at := func(counts []int32, i, none int) int { // a check constraint keeps the arrays aligned
 		if counts == nil {
 			return none
 		}
@@ -81,14 +82,14 @@ func scanLease(rows pgx.Rows) (*lease, error) {
 	return &l, nil
 }
 
-// find is the member that a job is, or nil.
-func (l *lease) find(job holdfast.ID) *member {
+// find returns the member of a job, or nil.
+func (l *batchRow) find(job holdfast.ID) *member {
 	l.cursor = 0
 	return l.next(job)
 }
 
-// next is find for those who ask for one after the other: jobs end about in the order in which they were claimed.
-func (l *lease) next(job holdfast.ID) *member {
+// next is find with a search that starts after the last member found: jobs end roughly in the order in which they were claimed.
+func (l *batchRow) next(job holdfast.ID) *member {
 	for range l.members {
 		if l.cursor >= len(l.members) {
 			l.cursor = 0
@@ -102,57 +103,58 @@ func (l *lease) next(job holdfast.ID) *member {
 	return nil
 }
 
-// narrow are the columns that travel with a job from place to place. The members must stay as they are until they are sent.
-type narrow struct {
-	job     ids
-	members []*member
-	tried   bool // something has befallen one of them
+// moveRows are jobs that move to another table, with their counters. The members must not change until the statement is queued.
+type moveRows struct {
+	job        ids
+	members    []*member
+	hasHistory bool // a counter of some member differs from its initial value
 }
 
-func (n *narrow) add(m *member) {
+// add adds a member.
+func (n *moveRows) add(m *member) {
 	n.job = append(n.job, m.job)
 	n.members = append(n.members, m)
-	n.tried = n.tried || m.token > 1 || m.generation > 1 // one that waited in vain never ran, and may be retried
+	n.hasHistory = n.hasHistory || m.token > 1 || m.generation > 1 // generation: a job that was cancelled while it waited has token 0 and may be retried
 }
 
-// brief are the columns for statements that know what null means: nothing has befallen any of them.
-func (n *narrow) brief() []any {
-	if n.tried {
+// argsOrNulls returns the parameters with NULL counters if no member has any history. Only statements that write batch rows understand that.
+func (n *moveRows) argsOrNulls() []any {
+	if n.hasHistory {
 		return n.args()
 	}
 	var none []int32
 	return []any{n.job, none, none, none, none, none}
 }
 
-// queue queues the way back to ready, and adds the places where they wait then.
-func (n *narrow) queue(p *pipe, sql, now string, to *returned) {
+// queue queues a statement that makes the jobs claimable, and adds the places in which they wait then.
+func (n *moveRows) queue(p *pipeline, sql, now string, to *readyPlaces) {
 	var queue string
 	var at place
-	p.each(sql, append([]any{now}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error { to.add(queue, at); return nil })
+	p.queueRows(sql, append([]any{now}, n.args()...), []any{&queue, &at.lane, &at.priority}, func() error { to.add(queue, at); return nil })
 }
 
-// A returned is where jobs were made claimable.
-type returned struct {
+// A readyPlaces collects where jobs became claimable.
+type readyPlaces struct {
 	queues []string
 	places []place
 }
 
-func (r *returned) add(queue string, at place) {
+func (r *readyPlaces) add(queue string, at place) {
 	if !slices.Contains(r.queues, queue) {
 		r.queues = append(r.queues, queue)
 	}
 	r.places = append(r.places, at)
 }
 
-// announce remembers where jobs were made claimable, and wakes those who may claim them.
-func (s *Store) announce(r *returned) {
+// announce adds places to the line memory, and wakes workers of their queues.
+func (s *Store) announce(r *readyPlaces) {
 	if len(r.places) > 0 {
 		s.lines.add(r.places...)
 	}
 	s.wake(r.queues, false)
 }
 
-func (n *narrow) args() []any {
+func (n *moveRows) args() []any {
 	count := func(of func(*member) int) []int32 {
 		list := make([]int32, len(n.members))
 		for i, m := range n.members {
@@ -167,19 +169,19 @@ func (n *narrow) args() []any {
 	}
 }
 
-// arrays are the aligned parameters of a lease's members.
-func arrays(members []member) []any {
-	var n narrow
+// memberArgs returns the array parameters of a batch row.
+func memberArgs(members []member) []any {
+	var n moveRows
 	var started column
 	for i := range members {
 		n.add(&members[i])
 		started.bool(members[i].started)
 	}
-	return append(n.brief(), started.String())
+	return append(n.argsOrNulls(), started.String())
 }
 
-// keepOnly queues what makes the rows of locked leases match what is left in them.
-func (s *Store) keepOnly(p *pipe, held []*lease, leaves func(*member) bool) {
+// removeMembers queues the statements that remove members from locked batches: an update, or a delete if none is left.
+func (s *Store) removeMembers(p *pipeline, held []*batchRow, leaves func(*member) bool) {
 	var empty []holdfast.ID
 	for _, l := range held {
 		var left []member
@@ -193,7 +195,7 @@ func (s *Store) keepOnly(p *pipe, held []*lease, leaves func(*member) bool) {
 			empty = append(empty, l.id)
 		case len(l.members):
 		default:
-			p.Queue(s.sql["lease_shrink"], append([]any{l.id.String()}, arrays(left)...)...)
+			p.Queue(s.sql["lease_shrink"], append([]any{l.id.String()}, memberArgs(left)...)...)
 		}
 	}
 	if len(empty) > 0 {

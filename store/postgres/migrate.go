@@ -11,25 +11,26 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// migrate brings the schema up to what this binary knows, one transaction a step. Any number of processes may do so at once.
+// migrate migrates the schema to the version of this binary, with one transaction for each step. Any number of processes may do so at the same time.
 func (s *Store) migrate(ctx context.Context) error {
-	ctx, cancel := within(ctx, time.Minute)
+	ctx, cancel := withDeadline(ctx, time.Minute)
 	defer cancel()
 	steps := sqltext.Migrations("postgres")
 	var err error
-	for n := 0; n <= repeats; n++ {
-		if err = s.climb(ctx, steps); err == nil || ctx.Err() != nil || !passes(err, true) {
+	for n := 0; n <= maxRetries; n++ {
+		if err = s.migrateAll(ctx, steps); err == nil || ctx.Err() != nil || !retryable(err, true) {
 			break
 		}
-		pause(ctx, n+2)
+		backoff(ctx, n+2)
 	}
 	return explain("open the database", err)
 }
 
-func (s *Store) climb(ctx context.Context, steps []string) error {
+// migrateAll applies the missing steps. A schema that is newer than this binary is ErrUnavailable.
+func (s *Store) migrateAll(ctx context.Context, steps []string) error {
 	version, err := s.version(ctx)
 	for err == nil && version < len(steps) {
-		version, err = s.step(ctx, steps)
+		version, err = s.migrateNext(ctx, steps)
 	}
 	if err == nil && version > len(steps) {
 		err = &holdfast.Error{Kind: holdfast.ErrUnavailable,
@@ -38,18 +39,18 @@ func (s *Store) climb(ctx context.Context, steps []string) error {
 	return err
 }
 
-// version asks without needing more than the right to read.
+// version returns the version of the schema. It needs only the right to read.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	var there bool
-	if err := s.work.QueryRow(ctx, s.sql["migration_there"]).Scan(&there); err != nil || !there {
+	if err := s.work.QueryRow(ctx, s.sql["migration_table_exists"]).Scan(&there); err != nil || !there {
 		return 0, err
 	}
 	return version, s.work.QueryRow(ctx, s.sql["migration_version"]).Scan(&version)
 }
 
-// step takes the next step, unless somebody else took it while this process waited for its turn.
-func (s *Store) step(ctx context.Context, steps []string) (version int, err error) {
-	err = s.converse(ctx, func(tx pgx.Tx) error {
+// migrateNext applies the next step, unless another process applied it while this one waited for the lock.
+func (s *Store) migrateNext(ctx context.Context, steps []string) (version int, err error) {
+	err = s.runTx(ctx, func(tx pgx.Tx) error {
 		for _, name := range []string{"migration_lock", "migration_table"} {
 			if _, err := tx.Exec(ctx, s.sql[name]); err != nil {
 				return err

@@ -17,58 +17,59 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// A Config says where the database is.
+// A Config is the address of a database and the limits of a store on it.
 type Config struct {
-	URL  string // postgres://user:password@host:port/database, or the words of libpq
-	Pool int    // at most so many connections for work; 0 is 8. Renewals have two and wake-ups one on top
-	// MaxSize is how many bytes the database may have before new jobs are refused; 0: no limit. The address may say it too: max_size.
+	URL  string // postgres://user:password@host:port/database, or key=value pairs as libpq takes them
+	Pool int    // maximum number of connections for work; 0 is 8. Renewals use two and notifications one in addition
+	// MaxSize is the size of the database in bytes from which new jobs are refused; 0 is no limit. The address can set it as well, with max_size.
 	MaxSize int64
-	// Trace hears of every statement before it is sent; nobody when nil. It may be called from many goroutines at once.
+	// Trace, if not nil, is called with every statement before it is sent. It must be safe for concurrent use.
 	Trace func(statement string)
-	// Log is told when the database is reached through a pooler and wake-ups of other processes cannot be heard; slog.Default when nil.
+	// Log receives one message when the database is reached through a pooler, where notifications of other processes do not arrive. slog.Default
+	// when nil.
 	Log *slog.Logger
 }
 
-// A Store is a holdfast.Store on PostgreSQL. All its methods may be called from many goroutines.
+// A Store is a holdfast.Store on PostgreSQL. All its methods are safe for concurrent use.
 type Store struct {
 	*inspect.Inspector
 
-	sql    map[string]string
-	work   *pgxpool.Pool
-	renews *pgxpool.Pool // never waits behind work: a full pool must not cost anybody a lease
-	lanes  sync.Map      // path -> int32; lanes are never removed
-	folds  folder
-	hub    hub
+	sql       map[string]string
+	work      *pgxpool.Pool
+	renews    *pgxpool.Pool // for renewals only: a full work pool must not cost a worker its leases
+	lanes     sync.Map      // path -> int32; lanes are never deleted
+	coalescer coalescer
+	hub       hub
 
-	marks   marks
-	several atomic.Int32 // so many claims more expect jobs in more than one line
+	marks     marks
+	multiLine atomic.Int32 // this many further claims expect jobs in more than one line
 
-	lines   lines
-	weights weights
-	detours detours
-	wide    detours // scopes with many lanes
-	holds   holds
-	turns   turns
-	reach   reaches
-	size    gauge
-	shards  shards
-	pooling pooling
+	lines         lineMemory
+	weights       weightCache
+	plannedScopes scopeSet // scopes whose claims need a plan
+	wideScopes    scopeSet // scopes with more than fewLanes lanes
+	holds         holdCache
+	turns         ownerTurns
+	reach         ownerReach
+	size          sizeLimit
+	shards        shards
+	pooling       pooling
 
-	life  context.Context // ends when the store is closed, after the writes under way
-	end   context.CancelFunc
-	shut  atomic.Bool
-	loops sync.WaitGroup
+	ctx    context.Context // cancelled when the store is closed, after coalesced writes have finished
+	cancel context.CancelFunc
+	closed atomic.Bool
+	loops  sync.WaitGroup
 }
 
 var _ holdfast.Store = (*Store)(nil)
 
-// Open connects, brings the schema up to date and answers with the store. An address that makes no sense is ErrInvalid; a
-// database that cannot be reached, or is too new, is ErrUnavailable.
+// Open connects, migrates the schema to the version of this binary and returns the store. The error is ErrInvalid if the configuration cannot be
+// used, and ErrUnavailable if the database cannot be reached or its schema is newer than this binary.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Cause: &hidden{err},
-			Message: "the address of the database cannot be read: give postgres://user:password@host:port/database"}
+		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid, Cause: &hiddenCause{err},
+			Message: "the database address cannot be parsed: give postgres://user:password@host:port/database"}
 	}
 	if c.Pool < 0 {
 		return nil, &holdfast.Error{Kind: holdfast.ErrInvalid,
@@ -84,11 +85,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		config.ConnConfig.Tracer = tracer(c.Trace)
 	}
 	s := &Store{sql: statements(), shards: shards{seed: rand.Uint64()}, pooling: pooling{log: c.Log}}
-	s.pooling.watch(config, c.URL)
+	s.pooling.install(config, c.URL)
 	if s.size.limit, err = maxSize(config, c.MaxSize); err != nil {
 		return nil, err
 	}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.hub.init()
 	if err := s.connect(ctx, config); err != nil {
 		s.Close()
@@ -97,31 +98,32 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// connect opens the pools, migrates the schema and starts the notification loop.
 func (s *Store) connect(ctx context.Context, config *pgxpool.Config) (err error) {
-	if s.work, err = pgxpool.NewWithConfig(s.life, config); err != nil {
+	if s.work, err = pgxpool.NewWithConfig(s.ctx, config); err != nil {
 		return explain("connect", err)
 	}
 	reserved := config.Copy()
 	reserved.MaxConns, reserved.MinConns, reserved.MinIdleConns = 2, 0, 0
-	if s.renews, err = pgxpool.NewWithConfig(s.life, reserved); err != nil {
+	if s.renews, err = pgxpool.NewWithConfig(s.ctx, reserved); err != nil {
 		return explain("connect", err)
 	}
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
 	s.Inspector = inspect.New(querier{s}, inspect.Postgres)
-	s.folds.run = s.insert
+	s.coalescer.insert = s.insert
 	s.loops.Go(s.notify)
 	return nil
 }
 
-// Close waits for writes under way and lets go of the database.
+// Close waits for coalesced writes, sends pending notifications and closes all connections. Calling it again does nothing.
 func (s *Store) Close() error {
-	s.folds.close()
-	if s.shut.Swap(true) {
+	s.coalescer.close()
+	if s.closed.Swap(true) {
 		return nil
 	}
-	s.end()
+	s.cancel()
 	s.loops.Wait()
 	for _, pool := range []*pgxpool.Pool{s.work, s.renews} {
 		if pool != nil {
@@ -131,12 +133,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Warnings names the settings of the database under which acknowledged work can be lost. A sound database has none.
+// Warnings lists the database settings under which a crash can lose acknowledged jobs. A safe configuration has none.
 func (s *Store) Warnings(ctx context.Context) []string {
 	var warnings []string
-	err := s.ask(ctx, "read the settings", true, func(ctx context.Context) error {
+	err := s.withRetries(ctx, "read the settings", true, func(ctx context.Context) error {
 		warnings = nil
-		rows, err := s.work.Query(ctx, s.sql["durability"])
+		rows, err := s.work.Query(ctx, s.sql["read_durability"])
 		if err != nil {
 			return err
 		}
@@ -153,7 +155,7 @@ func (s *Store) Warnings(ctx context.Context) []string {
 	return warnings
 }
 
-// statements are the texts without the lines that explain them, which the database need not read.
+// statements loads the SQL texts without their leading comments, which need not be sent.
 func statements() map[string]string {
 	texts := sqltext.Load("postgres")
 	for name, text := range texts {

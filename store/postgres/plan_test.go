@@ -16,21 +16,21 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// plans is the table of how statements reach their rows. A new statement gets a line here. A page is found by the number of its first
-// event, which is called first and written twice here, so that it is not mistaken for the first row.
+// plans says how statements reach their rows. A new statement gets a line here. A page is found by the number of its first event, whose column is
+// called first; it is written twice here, so that it is not mistaken for the first row.
 var plans = storetest.Plans{
 	Want: map[string]string{
-		"steer": "", "interpret": "", "interpret_whole": "", "now": "", "wake": "", "durability": "",
-		"wake_missed": "ready(first) cancel(first)",
+		"configure_planner": "", "configure_planner_inspect": "", "configure_planner_whole": "", "now": "", "notify": "", "read_durability": "",
+		"check_missed_wakes": "ready(first) cancel(first)",
 
-		"lane_make": "", "lane_find": "", "lane_read": "", "present": "", "leave": "", "depend": "",
-		"hold_lock": "", "hold_patience": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
-		"share_read":  "record(room)",
-		"record_make": "", "record_keep": "record(room,name)", "record_forget": "record(room,name)", "record_there": "record(room,name)",
+		"lane_make": "", "lane_find": "", "lane_read": "", "upsert_worker": "", "delete_worker": "", "declare_kinds": "",
+		"hold_lock": "", "set_idle_timeout": "", "hold_read": "", "kind_read": "", "hold_place": "", "hold_lift": "", "hold_fill": "",
+		"read_weights":  "record(room)",
+		"insert_record": "", "update_record": "record(room,name)", "delete_record": "record(room,name)", "find_record": "record(room,name)",
 
 		"enqueue": "", "enqueue_plain": "", "idempotency_take": "", "unique_take": "",
-		"enqueue_landed":   "job(id)",
-		"job_there":        "job(id)",
+		"count_committed":  "job(id)",
+		"find_jobs":        "job(id)",
 		"idempotency_find": "idempotency(owner,key)",
 		"idempotency_bind": "idempotency(owner,key)",
 		"unique_find":      "unique(owner,kind,key)",
@@ -42,10 +42,10 @@ var plans = storetest.Plans{
 		"take_runs":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
 		"take_keys":  "ready(lane,priority,job) ready(ctid) job(id) carry(first) carry(job)",
 		"peek":       "ready(lane,priority) job(id)",
-		"lines":      "ready(first) ready(lane)",
-		"live":       "lease(all) job(id)",
+		"find_lines": "ready(first) ready(lane)",
+		"count_live": "lease(all) job(id)",
 		"set_aside":  "ready(lane,priority,job) ready(ctid) job(id)",
-		"facts":      "job(id) carry(job)",
+		"read_facts": "job(id) carry(job)",
 
 		"lease_make":    "",
 		"lease_lock":    "lease(id)",
@@ -55,100 +55,100 @@ var plans = storetest.Plans{
 		"lease_started": "lease(id)",
 		"lease_expired": "lease(all)",
 
-		"finish": "", "attempt_add": "", "later_add": "", "late_add": "", "note": "",
+		"finish": "", "attempt_add": "", "later_add": "", "late_add": "", "save_note": "",
 		"finish gently": "", "attempt_add gently": "", "later_add gently": "", "ready_add gently": "job(id)",
-		"cancel_find":  "cancel(job)",
-		"cancel_drop":  "cancel(job)",
-		"cancel_in":    "cancel(first) lease(id) cancel(job)",
-		"unique_held":  "unique(first) lease(id) unique(job) job(id)",
-		"unique_free":  "unique(job)",
-		"ready_add":    "job(id)",
-		"settled":      "job(id) attempt(job,token) finished(job)",
-		"attempt_fold": "attempt(job,token)",
+		"cancel_find":             "cancel(job)",
+		"cancel_drop":             "cancel(job)",
+		"find_cancels_in_batches": "cancel(first) lease(id) cancel(job)",
+		"find_unique_in_batches":  "unique(first) lease(id) unique(job) job(id)",
+		"unique_free":             "unique(job)",
+		"ready_add":               "job(id)",
+		"find_settled":            "job(id) attempt(job,token) finished(job)",
+		"merge_releases":          "attempt(job,token)",
 
-		"promote":      "later(due_at) later(ctid) job(id) later(first) later(hold)",
-		"breach":       "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",
-		"expiry_sweep": "expiry(expire_at) finished(job)",
-		"expire":       "expiry(expire_at) job(id) ready(lane,priority,job) ready(ctid) later(job) later(ctid)",
+		"promote":       "later(due_at) later(ctid) job(id) later(first) later(hold)",
+		"find_breaches": "deadline(at) deadline(ctid) job(id) ready(lane,priority,job) later(job)",
+		"expiry_sweep":  "expiry(expire_at) finished(job)",
+		"expire":        "expiry(expire_at) job(id) ready(lane,priority,job) ready(ctid) later(job) later(ctid)",
 
-		"redrive_lock":    "finished(job)",
-		"redrive_facts":   "job(id) redriven(redrive,job)",
-		"redrive_leave":   "finished(job)",
-		"redrive_change":  "job(id)",
-		"edit_lane":       "job(id)",
-		"edit_look":       "job(id) later(job)",
-		"edit_job":        "job(id)",
-		"edit_time":       "job(id)",
-		"edit_later":      "",
-		"redrive_discard": "finished(job)",
-		"redrive_begin":   "", "redrive_note": "",
-		"redriven":       "redriven(redrive) finished(job)",
-		"redriven_count": "redriven(redrive) sorted",
+		"redrive_lock":         "finished(job)",
+		"redrive_facts":        "job(id) redriven(redrive,job)",
+		"delete_finished_jobs": "finished(job)",
+		"redrive_change":       "job(id)",
+		"edit_lane":            "job(id)",
+		"read_edit_state":      "job(id) later(job)",
+		"edit_job":             "job(id)",
+		"edit_time":            "job(id)",
+		"edit_later":           "",
+		"redrive_discard":      "finished(job)",
+		"redrive_begin":        "", "record_redrive": "",
+		"update_redriven": "redriven(redrive) finished(job)",
+		"count_redriven":  "redriven(redrive) sorted",
 
-		"deadline_add": "", "error_count": "", "error_tally": "job(id)", "tally_add": "",
-		"error_turn": "error_group(fingerprint)", "error_turnable": "error_group(fingerprint)", "error_stands": "error_group(fingerprint)",
+		"deadline_add": "", "add_failures": "", "add_error_counts": "job(id)", "add_trend_counts": "",
+		"change_error_status": "error_group(fingerprint)", "check_error_status": "error_group(fingerprint)", "read_error_groups": "error_group(fingerprint)",
 		"triage": "error_group(fingerprint)",
 
 		"begin_generation": "", "event_add": "", "cancel_add": "", "subject_event_add": "",
-		"job_event_add":  "job(id) ready(lane,priority,job) later(job) lease(all) finished(job)",
-		"job_owner":      "job(id)",
-		"at_finished":    "finished(job)",
-		"at_ready":       "job(id) ready(lane,priority,job)",
-		"at_later":       "later(job)",
-		"at_lease":       "lease(all)",
-		"leave_finished": "finished(job)",
-		"leave_ready":    "job(id) ready(lane,priority,job)",
-		"leave_later":    "later(job)",
-		"discard":        "finished(job)",
-		"ahead":          "ready(lane,priority,job)",
+		"job_event_add":     "job(id) ready(lane,priority,job) later(job) lease(all) finished(job)",
+		"read_job":          "job(id)",
+		"lock_finished":     "finished(job)",
+		"lock_ready":        "job(id) ready(lane,priority,job)",
+		"lock_later":        "later(job)",
+		"lock_batch_of_job": "lease(all)",
+		"delete_finished":   "finished(job)",
+		"delete_ready":      "job(id) ready(lane,priority,job)",
+		"delete_later":      "later(job)",
+		"discard":           "finished(job)",
+		"count_ahead":       "ready(lane,priority,job)",
 
-		"wait_again": "job(id)",
-		"group_add":  "", "after_add": "", "events_add": "", "after_cancel_note": "",
-		"group_listen": "",
-		"group_share":  "group(id)", "group_hold": "group(id)", "group_attend": "group(id)", "group_seal": "group(id)", "group_read": "group(id)",
-		"group_owner": "group(id)", "group_end": "group(id)", "group_reopen": "group(id)", "group_seen": "group(id)", "group_settle": "group(id)",
-		"group_attend_around": "group(id)", "group_take_touched": "group(id)", "group_touched": "group(id)",
-		"after_stranger":  "job(id)",
-		"group_line_lock": "group(id) job(id)",
-		"group_broken":    "group(id) group(parent) job(group_id) finished(job) sorted",
+		"return_to_waiting": "job(id)",
+		"group_add":         "", "after_add": "", "events_add": "", "after_cancel_note": "",
+		"add_group_listener": "",
+		"share_lock_groups":  "group(id)", "lock_groups": "group(id)", "flag_groups": "group(id)", "group_seal": "group(id)", "lock_group": "group(id)",
+		"group_owner": "group(id)", "group_end": "group(id)", "group_reopen": "group(id)", "save_group_check": "group(id)", "group_settle": "group(id)",
+		"flag_parent_group": "group(id)", "lock_touched_groups": "group(id)", "count_touched_groups": "group(id)",
+		"find_non_member":      "job(id)",
+		"lock_group_ancestors": "group(id) job(id)",
+		"find_failed_members":  "group(id) group(parent) job(group_id) finished(job) sorted",
 
-		"conclude_lock": "", "conclude_done": "feed(one)",
-		"conclude_groups":     "group(first)",
-		"conclude_pages":      "feed(one) outbox(first,first)",
-		"conclude_ended":      "feed(one) outbox(first,first) job(id)",
-		"group_expire":        "group(expire_at) group(id)",
-		"group_attended":      "group(first)",
-		"after_due":           "after(upstream) later(job) job(group_id) after(job) finished(job) job(id) sorted",
-		"after_lock":          "later(job)",
-		"after_start":         "later(job) job(id) later(ctid)",
-		"after_cancel":        "later(job)",
-		"group_rest":          "job(group_id,id) finished(job) cancel(job)",
-		"group_cancel_queued": "job(id) ready(lane,priority,job) later(job) ready(ctid) later(ctid) unique(job)",
-		"group_cancel_leased": "lease(all)",
-		"group_end_inside":    "group(parent) group(id) sorted",
-		"group_left":          "job(group_id,id) finished(job) cancel(job) group(parent)",
-		"group_live":          "job(group_id,id) finished(job) group(parent)",
-		"group_count":         "job(group_id) finished(job) tombstone(group_id) group(parent)",
+		"conclude_lock": "", "advance_concluded": "feed(one)",
+		"check_groups_exist":       "group(first)",
+		"conclude_pages":           "feed(one) outbox(first,first)",
+		"find_ended_members":       "feed(one) outbox(first,first) job(id)",
+		"group_expire":             "group(expire_at) group(id)",
+		"find_flagged_groups":      "group(first)",
+		"after_due":                "after(upstream) later(job) job(group_id) after(job) finished(job) job(id) sorted",
+		"after_lock":               "later(job)",
+		"after_start":              "later(job) job(id) later(ctid)",
+		"after_cancel":             "later(job)",
+		"find_uncancelled_members": "job(group_id,id) finished(job) cancel(job)",
+		"group_cancel_queued":      "job(id) ready(lane,priority,job) later(job) ready(ctid) later(ctid) unique(job)",
+		"group_cancel_leased":      "lease(all)",
+		"end_child_groups":         "group(parent) group(id) sorted",
+		"check_group_end":          "job(group_id,id) finished(job) cancel(job) group(parent)",
+		"find_live_members":        "job(group_id,id) finished(job) group(parent)",
+		"group_count":              "job(group_id) finished(job) tombstone(group_id) group(parent)",
 
-		"feed_lock": "feed(one)", "chain_moved": "feed(one)", "chain_open": "event(first)", "chain_seal": "event(id)",
-		"feed_new":    "outbox(first) event(first)",
-		"feed_number": "outbox(first) feed(one) outbox(id)",
-		"feed_old":    "outbox(first,first)", "feed_forget": "outbox(first,first) feed(one)",
-		"story_old": "event(link)", "story_forget": "event(link) feed(one)", "story_mark": "event(subject)",
-		"tally_forget":     "error_tally(step) error_tally(ctid)",
-		"trend_forget":     "tally(step) tally(ctid)",
-		"tombstone_forget": "tombstone(purged_at) tombstone(ctid)",
-		"listen_add":       "", "listen_drop": "listen(listener)",
+		"feed_lock": "feed(one)", "advance_chain": "feed(one)", "find_unsealed_events": "event(first)", "seal_events": "event(id)",
+		"check_feed":     "outbox(first) event(first)",
+		"number_pages":   "outbox(first) feed(one) outbox(id)",
+		"find_old_pages": "outbox(first,first)", "delete_pages": "outbox(first,first) feed(one)",
+		"find_old_events": "event(link)", "delete_events": "event(link) feed(one)", "find_last_mark": "event(subject)",
+		"delete_error_counts": "error_tally(step) error_tally(ctid)",
+		"delete_trend_counts": "tally(step) tally(ctid)",
+		"delete_tombstones":   "tombstone(purged_at) tombstone(ctid)",
+		"listen_add":          "", "listen_drop": "listen(listener)",
 
-		"purge_look":     "finished(job) job(id) group(id) artifact(job)",
-		"purge_lock":     "finished(job) artifact(job)",
-		"purge_bury":     "finished(job) job(id) group(id)",
-		"purge_count":    "finished(job) job(id)",
-		"purge_redriven": "finished(job) redriven(job)",
-		"purge_keys":     "idempotency(job)", "purge_expiry": "job(id) expiry(expire_at,job)", "purge_attempt": "attempt(job)", "purge_late": "late(job)",
-		"purge_carry": "carry(job)", "purge_deadline": "deadline(job)", "purge_artifact": "artifact(job)", "purge_before": "after(job)",
-		"purge_behind": "after(upstream)", "purge_job": "finished(job) job(id)",
-		"artifact_keep": "job(id)", "size": "",
+		"find_ended_jobs":   "finished(job) job(id) group(id) artifact(job)",
+		"purge_lock":        "finished(job) artifact(job)",
+		"insert_tombstones": "finished(job) job(id) group(id)",
+		"purge_count":       "finished(job) job(id)",
+		"purge_redriven":    "finished(job) redriven(job)",
+		"purge_keys":        "idempotency(job)", "purge_expiry": "job(id) expiry(expire_at,job)", "purge_attempt": "attempt(job)", "purge_late": "late(job)",
+		"purge_carry": "carry(job)", "purge_deadline": "deadline(job)", "purge_artifact": "artifact(job)", "purge_upstreams": "after(job)",
+		"purge_waiters": "after(upstream)", "purge_job": "finished(job) job(id)",
+		"artifact_keep": "job(id)", "read_database_size": "",
 
 		"inspect_holds": "", "inspect_workers": "",
 		"inspect_segments":          "ready(lane) ready(lane,priority) job(id)",
@@ -184,36 +184,36 @@ var plans = storetest.Plans{
 		"inspect_first_attempts": "finished(job) job(id) attempt(job) sorted",
 	},
 	Free: map[string]string{
-		"audit*":               "the audit reads everything, on request",
-		"overdue*":             "the audit reads everything, on request",
+		"audit*":               "the integrity check reads everything, on request",
+		"overdue*":             "the integrity check reads everything, on request",
 		"inspect_counts":       "it counts everything",
-		"inspect_ahead":        "it may read what waits in one queue: only people ask, and it stops at a thousand",
-		"inspect_feed":         "it finds pages by their number, and joins the one row of where the feed stands",
-		"inspect_empty_chain":  "it reads the one row of where the chain stands",
+		"inspect_ahead":        "it may read the jobs of one queue: only people ask, and it stops at a thousand",
+		"inspect_feed":         "it finds pages by their number, and joins the single row with the feed's position",
+		"inspect_empty_chain":  "it reads the single row with the chain's position",
 		"inspect_purge_counts": "it lists all counts: there is one for each rule, kind, state and code",
-		"group_take_attended":  "it walks the index of groups that are to be looked at, in which there are few",
-		"migration_*":          "they are asked when a store is opened, of a table with a row for each version",
+		"lock_flagged_groups":  "it reads the index of flagged groups, of which there are few",
+		"migration_*":          "they run when a store is opened, on a table with a row for each version",
 	},
 }
 
-// bare reports whether a statement runs without the settings of steer: alone, or in a transaction that is the caller's.
-func bare(name string) bool {
-	return strings.HasPrefix(name, "inspect_") || slices.Contains(strings.Fields(`steer interpret now wake wake_missed durability lane_make lane_find
-		present leave depend edit_lane enqueue enqueue_plain enqueue_landed job_there idempotency_take idempotency_find idempotency_bind unique_take unique_find
-		group_listen group_add group_share group_hold group_attend group_seal after_stranger after_add feed_new size`), name)
+// runsUnconfigured reports whether a statement runs without the settings of configure_planner: alone, or in a transaction of the caller.
+func runsUnconfigured(name string) bool {
+	return strings.HasPrefix(name, "inspect_") || slices.Contains(strings.Fields(`configure_planner configure_planner_inspect now notify check_missed_wakes read_durability lane_make lane_find
+		upsert_worker delete_worker declare_kinds edit_lane enqueue enqueue_plain count_committed find_jobs idempotency_take idempotency_find idempotency_bind unique_take unique_find
+		add_group_listener group_add share_lock_groups lock_groups flag_groups group_seal find_non_member after_add check_feed read_database_size`), name)
 }
 
-// unsteered are the settings of a statement that runs without those of steer. The plan that is looked at serves all parameters.
-func unsteered(name string, texts map[string]string) string {
+// settingsOf returns the settings of a statement that runs without those of configure_planner. The generic plan is checked.
+func settingsOf(name string, texts map[string]string) string {
 	generic := "SET LOCAL plan_cache_mode = force_generic_plan"
 	if strings.HasPrefix(name, "inspect_") {
-		return generic + "; " + texts["interpret"]
+		return generic + "; " + texts["configure_planner_inspect"]
 	}
 	return generic
 }
 
-// A plan is cached when tables are empty and used when they are full, or made when nobody has counted the rows yet: neither
-// may send a statement through a whole table.
+// A plan is cached when tables are empty and used when they are full, or made before the tables were analyzed: in neither case may a statement read a
+// whole table.
 func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	w := newWorld(t)
 	var cancel context.CancelFunc
@@ -223,27 +223,27 @@ func TestEveryStatementFindsItsRowsByKeyInAMillion(t *testing.T) {
 	texts, empty := sqltext.Load("postgres"), true
 	explain := func(name, text string) storetest.Plan {
 		switch {
-		case !bare(name):
-			return w.plan(name, text, texts["steer"])
+		case !runsUnconfigured(name):
+			return w.plan(name, text, texts["configure_planner"])
 		case empty:
-			return storetest.Plan{} // whoever runs it plans it, and knows how large the tables are
+			return storetest.Plan{} // it is planned when it runs, with the table sizes of that time
 		}
-		return w.plan(name, text, unsteered(name, texts))
+		return w.plan(name, text, settingsOf(name, texts))
 	}
 	check := func(t *testing.T) { plans.Check(t, texts, explain) }
-	w.part("planned while the tables were empty", check)
-	w.flood()
+	w.subtest("planned while the tables were empty", check)
+	w.fillTables()
 	empty = false
-	w.part("planned before anybody counted the rows", check)
+	w.subtest("planned before the tables were analyzed", check)
 	w.exec("ANALYZE")
-	w.part("planned after", check)
+	w.subtest("planned after", check)
 	w.exec("VACUUM ANALYZE") // reading a whole index looks cheap only now
-	w.part("planned after a vacuum", check)
-	w.part("and the verbs touch little", w.tryErrands)
+	w.subtest("planned after a vacuum", check)
+	w.subtest("page budgets", w.checkPageBudgets)
 }
 
-// part is a test within a test, in the same world.
-func (w *world) part(name string, test func(*testing.T)) {
+// subtest runs a subtest in the same world.
+func (w *world) subtest(name string, test func(*testing.T)) {
 	whole := w.TB.(*testing.T)
 	defer func() { w.TB = whole }()
 	whole.Run(name, func(t *testing.T) {
@@ -254,8 +254,8 @@ func (w *world) part(name string, test func(*testing.T)) {
 
 var parameter = regexp.MustCompile(`\$[0-9]+`)
 
-// plan explains the plan that serves all parameters, under the store's own settings or under none.
-func (w *world) plan(name, text, steer string) storetest.Plan {
+// plan explains the generic plan of a statement, under the given settings.
+func (w *world) plan(name, text, settings string) storetest.Plan {
 	w.Helper()
 	if name == "inspect_jobs" {
 		text = "WITH page AS (SELECT id FROM holdfast_job WHERE id = $1) " + text
@@ -263,7 +263,7 @@ func (w *world) plan(name, text, steer string) storetest.Plan {
 	seen := parameter.FindAllString(text, -1)
 	slices.Sort(seen)
 	args := strings.TrimSuffix(strings.Repeat("NULL, ", len(slices.Compact(seen))), ", ")
-	root, shown := w.explain(steer, text, args, "VERBOSE, COSTS OFF")
+	root, shown := w.explain(settings, text, args, "VERBOSE, COSTS OFF")
 	p := storetest.Plan{Text: shown}
 	p.Sorted = root.walk(nil, func(n, parent *node) {
 		if strings.HasSuffix(n.Type, "Scan") && n.Relation != "" {
@@ -273,8 +273,8 @@ func (w *world) plan(name, text, steer string) storetest.Plan {
 	return p
 }
 
-// explain shows a plan of a statement, in a transaction that leaves nothing behind.
-func (w *world) explain(steer, text, args, options string) (root *node, shown string) {
+// explain shows the plan of a statement, in a transaction that is rolled back.
+func (w *world) explain(settings, text, args, options string) (root *node, shown string) {
 	w.Helper()
 	tx, err := w.conn.Begin(w.ctx)
 	w.ok(err)
@@ -286,7 +286,7 @@ func (w *world) explain(steer, text, args, options string) (root *node, shown st
 	if args != "" {
 		args = "(" + args + ")"
 	}
-	run(steer)
+	run(settings)
 	run("PREPARE explained AS " + text)
 	defer w.exec("DEALLOCATE explained")
 	var all []struct{ Plan node }
@@ -311,12 +311,12 @@ type node struct {
 	Plans    []node `json:"Plans"`
 }
 
-// walk visits every step, and reports whether one of them orders or keeps rows that no limit bounds.
+// walk visits every step, and reports whether one of them sorts or stores an unbounded number of rows.
 func (n *node) walk(parent *node, visit func(n, parent *node)) (sorted bool) {
 	visit(n, parent)
 	switch n.Type {
 	case "Sort", "Incremental Sort", "Materialize", "Memoize", "Hash":
-		sorted = n.endless()
+		sorted = n.unbounded()
 	}
 	for i := range n.Plans {
 		sorted = n.Plans[i].walk(n, visit) || sorted
@@ -324,9 +324,8 @@ func (n *node) walk(parent *node, visit func(n, parent *node)) (sorted bool) {
 	return sorted
 }
 
-// endless reports whether a step may answer with as many rows as a table has that grows: it looks for no job in particular,
-// and has no limit.
-func (n *node) endless() bool {
+// unbounded reports whether a step may return as many rows as a growing table has: it has no limit, and selects no single job.
+func (n *node) unbounded() bool {
 	switch {
 	case n.Type == "Limit":
 		return false
@@ -335,7 +334,7 @@ func (n *node) endless() bool {
 		few := slices.Contains(strings.Fields("lane kind hold worker lease cancel"), strings.TrimPrefix(n.Relation, "holdfast_"))
 		return !few && !one.MatchString(n.Index+n.Recheck+n.Tid)
 	}
-	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.endless() })
+	return slices.ContainsFunc(n.Plans, func(under node) bool { return under.unbounded() })
 }
 
 func (n *node) access(parent *node, shown string) storetest.Access {

@@ -16,55 +16,55 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A pooler in transaction mode, such as PgBouncer, may give every transaction another session of the database. What a session keeps between
-// transactions is lost there: a named prepared statement (the driver's default, and the quickest way on a connection of one's own) is unknown in
-// the next session or exists there already, and LISTEN hears nothing. So every new connection is examined once. On a direct one statements are
-// prepared and cached; on a pooled one only their descriptions are cached, and statements travel without a name.
+// A pooler in transaction mode, such as PgBouncer, may run every transaction in another session of the database. Session state is lost between
+// transactions: a statement that was prepared by name (the driver's default, and the fastest way on a direct connection) does not exist in the next
+// session, or exists there already, and LISTEN receives nothing. So every new connection is examined once. On a direct connection statements are
+// prepared and cached. On a pooled one only their descriptions are cached, and statements are sent without a name.
 
 const (
-	modeOption = "default_query_exec_mode" // of the driver: with it the address decides how statements travel
+	modeOption = "default_query_exec_mode" // pgx option: if the address sets it, the store does not choose a mode
 
 	// Keys of a connection's custom data.
-	pooledKey  = "holdfast.pooled"  // bool: examined, with this result
-	retiredKey = "holdfast.retired" // prepares statements although it is pooled: must not be used
+	pooledKey  = "holdfast.pooled"  // bool: result of the examination
+	retiredKey = "holdfast.retired" // set on a pooled connection that prepares statements: must not be used
 
 	pooledMode = pgx.QueryExecModeCacheDescribe
 )
 
-// errPooled means that notifications cannot be heard on a connection.
+// errPooled means that a connection cannot receive notifications.
 var errPooled = errors.New("the connection goes through a pooler")
 
-// A pooling knows whether connections go through a pooler.
+// A pooling detects connections that go through a pooler.
 type pooling struct {
-	met atomic.Bool  // by a connection of this store
-	log *slog.Logger // slog.Default when nil
+	detected atomic.Bool  // a connection of this store went through a pooler
+	log      *slog.Logger // slog.Default when nil
 }
 
-// sayPolling tells the operator once what a pooler costs.
-func (p *pooling) sayPolling() {
+// logPolling logs once what a pooler costs.
+func (p *pooling) logPolling() {
 	log := p.log
 	if log == nil {
 		log = slog.Default()
 	}
-	log.Info("the database is reached through a connection pooler, which passes on no notifications: jobs that other processes enqueue are found by polling " +
-		"(engine.Config.Poll, 1s unless set); give the database's own address to be woken at once")
+	log.Info("the database is reached through a connection pooler, which does not forward notifications: jobs that other processes enqueue are found by polling " +
+		"(engine.Config.Poll, 1s unless set); use the database's own address to be notified at once")
 }
 
-// watch has every new connection of a pool examined, and those that prepare statements although they are pooled replaced before use.
-func (p *pooling) watch(config *pgxpool.Config, address string) {
+// install makes a pool examine every new connection, and replace pooled connections that prepare statements before they are used.
+func (p *pooling) install(config *pgxpool.Config, address string) {
 	decided := strings.Contains(address, modeOption)
 	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		if p.met.Load() && !decided {
+		if p.detected.Load() && !decided {
 			c.DefaultQueryExecMode = pooledMode
 		}
 		return nil
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		behind, err := pooled(ctx, conn.PgConn())
-		if err != nil || !behind {
+		viaPooler, err := pooled(ctx, conn.PgConn())
+		if err != nil || !viaPooler {
 			return err
 		}
-		p.met.Store(true)
+		p.detected.Store(true)
 		if !decided && conn.Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 			conn.PgConn().CustomData()[retiredKey] = true
 		}
@@ -76,13 +76,14 @@ func (p *pooling) watch(config *pgxpool.Config, address string) {
 	}
 }
 
-// pooled reports whether a connection goes through a pooler, and remembers it with the connection. At the start of a connection the server names
-// the process under which a running statement can be cancelled. A database names the process that serves the connection; a pooler, which has
-// to find the session that runs the statement by then, names an invention of its own. A proxy that passes the connection on as it is changes nothing.
+// pooled reports whether a connection goes through a pooler, and stores the result in the connection. At the start of a connection the server sends
+// the id of the process under which a running statement can be cancelled. A database sends the id of the process that serves the connection. A pooler
+// sends an id of its own, because only it knows in which session a statement runs later. A proxy that forwards the connection unchanged makes no
+// difference.
 func pooled(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 	known := conn.CustomData()
-	if behind, examined := known[pooledKey].(bool); examined {
-		return behind, nil
+	if viaPooler, examined := known[pooledKey].(bool); examined {
+		return viaPooler, nil
 	}
 	results, err := conn.Exec(ctx, "SELECT pg_backend_pid()").ReadAll()
 	if err != nil {
@@ -95,18 +96,18 @@ func pooled(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("the database does not name the process that serves the connection: %w", err)
 	}
-	behind := uint32(serving) != conn.PID()
-	known[pooledKey] = behind
-	return behind, nil
+	viaPooler := uint32(serving) != conn.PID()
+	known[pooledKey] = viaPooler
+	return viaPooler, nil
 }
 
-// A canceller ends the statement of a caller that stops waiting. A database is asked to stop it, so that it does not keep its locks. A pooler is
-// not asked, because several releases of PgBouncer end altogether when a request to cancel comes at a bad moment (pgbouncer#801, #822, #847): there
-// the connection is given up, and the pooler gives up the session behind it. Before the connection is examined it may be a pooled one.
+// A canceller ends the statement of a caller whose context ends. On a direct connection it sends a cancel request, so that the statement does not
+// keep its locks. Through a pooler it closes the connection instead, and the pooler closes the session behind it: several releases of PgBouncer crash
+// when a cancel request arrives at a bad moment (pgbouncer#801, #822, #847). A connection that was not examined yet is treated as pooled.
 type canceller struct {
-	conn   *pgconn.PgConn
-	direct *pgconn.CancelRequestContextWatcherHandler
-	asked  bool
+	conn      *pgconn.PgConn
+	direct    *pgconn.CancelRequestContextWatcherHandler
+	requested bool
 }
 
 func newCanceller(conn *pgconn.PgConn) ctxwatch.Handler {
@@ -114,17 +115,17 @@ func newCanceller(conn *pgconn.PgConn) ctxwatch.Handler {
 }
 
 func (c *canceller) HandleCancel(ctx context.Context) {
-	behind, examined := c.conn.CustomData()[pooledKey].(bool)
-	if c.asked = examined && !behind; c.asked {
+	viaPooler, examined := c.conn.CustomData()[pooledKey].(bool)
+	if c.requested = examined && !viaPooler; c.requested {
 		c.direct.HandleCancel(ctx)
 		return
 	}
-	_ = c.conn.Conn().SetDeadline(time.Unix(1, 0)) // closing does not wait for the other side then
+	_ = c.conn.Conn().SetDeadline(time.Unix(1, 0)) // so that Close does not wait for the peer
 	_ = c.conn.Conn().Close()
 }
 
 func (c *canceller) HandleUnwatchAfterCancel() {
-	if c.asked {
+	if c.requested {
 		c.direct.HandleUnwatchAfterCancel()
 	}
 }

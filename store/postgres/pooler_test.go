@@ -22,10 +22,10 @@ import (
 	"github.com/holdfastdev/holdfast/store/storetest"
 )
 
-// poolSize is fewer than a store opens by itself, so that its connections do change sessions.
+// poolSize is less than the connections that a store opens, so that they change sessions.
 const poolSize = 5
 
-// pooledHarness makes stores whose connections all go through one PgBouncer in transaction mode.
+// pooledHarness opens stores whose connections all go through one PgBouncer in transaction mode.
 func pooledHarness(t *testing.T) storetest.Harness {
 	var pooler *pgtest.Pooler
 	return storetest.Harness{Open: func(each testing.TB) *storetest.Subject {
@@ -37,7 +37,7 @@ func pooledHarness(t *testing.T) storetest.Harness {
 	}}
 }
 
-// The chapters use every way in which statements travel: alone, in pipelines, copied, in transactions of callers, in parallel.
+// These chapters use every way in which statements are sent: alone, in pipelines, with COPY, in transactions of callers, concurrently.
 func TestTheStoreKeepsTheLawsBehindATransactionPooler(t *testing.T) {
 	storetest.Laws(t, pooledHarness(t), "enqueue", "keys", "group", "change", "race")
 }
@@ -46,7 +46,7 @@ func TestTheStoreDoesWhatTheModelDoesBehindATransactionPooler(t *testing.T) {
 	storetest.Check(t, pooledHarness(t), 25)
 }
 
-// A cached plan is what makes the hot path quick, and a name in a pooled session is what breaks it.
+// A cached plan makes the hot path fast, and a statement name in a pooled session breaks it.
 func TestStatementsArePreparedOnDirectConnectionsOnly(t *testing.T) {
 	use := func(w *world, s *postgres.Store) {
 		for range 3 {
@@ -59,34 +59,34 @@ func TestStatementsArePreparedOnDirectConnectionsOnly(t *testing.T) {
 	}
 	w := newWorld(t)
 	t.Run("direct", func(t *testing.T) {
-		between := &wire{}
-		s := w.open(postgres.Config{URL: between.through(t, w.url), Pool: 1})
+		proxy := &wire{}
+		s := w.open(postgres.Config{URL: proxy.urlFor(t, w.url), Pool: 1})
 		defer s.Close() // before the wire waits for its connections
 		use(w, s)
-		between.mu.Lock()
-		first, named := between.parses, between.named
-		between.mu.Unlock()
+		proxy.mu.Lock()
+		first, named := proxy.parses, proxy.named
+		proxy.mu.Unlock()
 		use(w, s)
-		between.mu.Lock()
-		defer between.mu.Unlock()
-		if named == 0 || between.parses != first {
-			t.Fatalf("%d statements were prepared, %d by name, and %d again", first, named, between.parses-first)
+		proxy.mu.Lock()
+		defer proxy.mu.Unlock()
+		if named == 0 || proxy.parses != first {
+			t.Fatalf("%d statements were prepared, %d by name, and %d again", first, named, proxy.parses-first)
 		}
 	})
 	t.Run("pooled", func(t *testing.T) {
-		between := &wire{}
-		s := w.open(postgres.Config{URL: between.through(t, pgtest.Pooled(t, w.url, poolSize).URL(w.url)), Pool: 1})
+		proxy := &wire{}
+		s := w.open(postgres.Config{URL: proxy.urlFor(t, pgtest.Pooled(t, w.url, poolSize).URL(w.url)), Pool: 1})
 		defer s.Close()
 		use(w, s)
-		between.mu.Lock()
-		defer between.mu.Unlock()
-		if between.parses == 0 || between.named != 0 {
-			t.Fatalf("of %d statements %d were prepared by name", between.parses, between.named)
+		proxy.mu.Lock()
+		defer proxy.mu.Unlock()
+		if proxy.parses == 0 || proxy.named != 0 {
+			t.Fatalf("of %d statements %d were prepared by name", proxy.parses, proxy.named)
 		}
 	})
 }
 
-// pgbouncer#801: a request to cancel whose sender did not wait for its end killed the pooler, and all connections of everybody with it.
+// pgbouncer#801: a cancel request whose sender did not wait for its end crashed the pooler, and with it all connections of all clients.
 func TestCallersThatStopWaitingDoNotHarmThePooler(t *testing.T) {
 	w := newWorld(t)
 	pooler := pgtest.Pooled(t, w.url, poolSize)
@@ -101,7 +101,7 @@ func TestCallersThatStopWaitingDoNotHarmThePooler(t *testing.T) {
 			ctx, stop := context.WithTimeout(w.ctx, 20*time.Millisecond)
 			defer stop()
 			if _, err := s.Enqueue(ctx, []holdfast.Draft{{Kind: "mail"}}); !errors.Is(err, holdfast.ErrUnavailable) {
-				t.Errorf("a caller that stopped waiting is answered %v", err)
+				t.Errorf("a caller that stopped waiting got %v", err)
 			}
 		})
 	}
@@ -113,12 +113,12 @@ func TestCallersThatStopWaitingDoNotHarmThePooler(t *testing.T) {
 	}
 }
 
-// shopping is what callers' own transactions enqueue.
+// shopping is the job that callers' transactions enqueue.
 type shopping struct{ N int }
 
 func (shopping) Kind() string { return "shopping" }
 
-// lockedBuffer is a log that is read while it is written.
+// A lockedBuffer is a log that can be read while it is written.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -136,7 +136,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// An application and its engine share a pooler. Sessions are ended under both, and once the pooler itself is started again.
+// An application and its engine share a pooler. Sessions are ended under both, and the pooler itself is restarted once.
 func TestAnEngineWorksBehindATransactionPoolerWhoseServerGoesAway(t *testing.T) {
 	w := newWorld(t)
 	pooler := pgtest.Pooled(t, w.url, poolSize)
@@ -190,7 +190,8 @@ func TestAnEngineWorksBehindATransactionPoolerWhoseServerGoesAway(t *testing.T) 
 	}
 }
 
-// order enqueues in a transaction of the shop's own until it is committed. A key makes an order one job although a commit's answer was lost.
+// order enqueues in a transaction of the shop until it is committed. An idempotency key makes an order one job even if the answer to a commit is
+// lost.
 func order(w *world, shop *pgxpool.Pool, s *postgres.Store, n int) {
 	for w.ctx.Err() == nil {
 		err := func() error {

@@ -11,22 +11,22 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/inspect"
 )
 
-// readDeadline is longer than others': an audit reads everything.
+// readDeadline is longer than others, because an integrity check reads everything.
 const readDeadline = 5 * time.Minute
 
-// A querier lends the store's connections to the inspector.
+// A querier lets the inspector read over the store's connections.
 type querier struct{ s *Store }
 
 func (q querier) Query(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	return q.query(ctx, "interpret", sql, args, each)
+	return q.query(ctx, "configure_planner_inspect", sql, args, each)
 }
 
 // QueryWhole is Query for a statement that reads whole tables.
 func (q querier) QueryWhole(ctx context.Context, sql string, args []any, each func(inspect.Row) error) error {
-	return q.query(ctx, "interpret_whole", sql, args, each)
+	return q.query(ctx, "configure_planner_whole", sql, args, each)
 }
 
-// query runs a statement with the planner's settings of another.
+// query runs a statement under the planner settings of the statement named settings.
 func (q querier) query(ctx context.Context, settings, sql string, args []any, each func(inspect.Row) error) error {
 	arguments := make([]any, len(args))
 	for i, arg := range args {
@@ -35,11 +35,11 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 		}
 		arguments[i] = arg
 	}
-	ctx, cancel := within(ctx, readDeadline)
+	ctx, cancel := withDeadline(ctx, readDeadline)
 	defer cancel()
-	seen := false // a row that was handed out cannot be taken back, so then nothing is repeated
+	seen := false // once a row was passed on, the query is not repeated
 	var stopped error
-	err := q.s.ask(ctx, "read", true, func(ctx context.Context) error {
+	err := q.s.withRetries(ctx, "read", true, func(ctx context.Context) error {
 		send := &pgx.Batch{}
 		send.Queue(q.s.sql[settings])
 		send.Queue(sql, arguments...)
@@ -73,13 +73,13 @@ func (q querier) query(ctx context.Context, settings, sql string, args []any, ea
 }
 
 func (q querier) Now(ctx context.Context) (now time.Time, err error) {
-	err = q.s.ask(ctx, "read the clock", true, func(ctx context.Context) error {
+	err = q.s.withRetries(ctx, "read the clock", true, func(ctx context.Context) error {
 		return q.s.work.QueryRow(ctx, q.s.sql["now"]).Scan(&now)
 	})
 	return now.UTC(), err
 }
 
-// A row reads columns one at a time; what is NULL or of another type reads as nothing.
+// A row reads columns one at a time. NULL, or a value of another type, reads as the zero value.
 type row struct {
 	rows pgx.Rows
 	raw  [][]byte

@@ -13,29 +13,29 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Redrive takes dead letters on their way, each on its own account, all in one transaction. Who was taken before by this redrive
-// is passed over, so that it may be repeated.
+// Redrive sends dead letters to their queues again, or discards them, in one transaction. Each job has its own answer. A job that this redrive has
+// already taken is skipped without an error, so the call is safe to repeat.
 func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
 	answers := make([]error, len(r.Jobs))
-	var back returned
-	err := s.ask(ctx, "redrive", true, func(ctx context.Context) error {
+	var back readyPlaces
+	err := s.withRetries(ctx, "redrive", true, func(ctx context.Context) error {
 		lanes, err := s.lanesFor(ctx, &r)
 		if err != nil {
 			return err
 		}
-		back = returned{}
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			d := &redriving{s: s, p: p, r: &r, lanes: lanes, letters: map[holdfast.ID]*letter{}}
-			if err := d.look(ctx); err != nil {
+		back = readyPlaces{}
+		return s.transact(ctx, s.work, func(p *pipeline) error {
+			d := &redriveCall{s: s, p: p, r: &r, lanes: lanes, candidates: map[holdfast.ID]*candidate{}}
+			if err := d.lockAndRead(ctx); err != nil {
 				return err
 			}
 			for i, job := range r.Jobs {
-				answers[i] = d.judge(job)
+				answers[i] = d.check(job)
 			}
-			if err := d.retake(ctx, answers); err != nil {
+			if err := d.retakeKeys(ctx, answers); err != nil {
 				return err
 			}
 			return d.write(ctx, &back)
@@ -51,21 +51,21 @@ func (s *Store) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error
 	return answers, nil
 }
 
-// A letter is a job that a redrive asks for.
-type letter struct {
-	member                                 // as it ended, and then as it begins anew
+// A candidate is a job that a redrive asks for.
+type candidate struct {
+	member                                 // as it ended; later, as its new generation starts
 	kind, queue, owner, dependency, unique string
 	expire                                 *time.Time
 	args                                   *string
 
-	dead    bool // it is a dead letter
-	before  bool // this redrive took it in an earlier step
-	chosen  bool // this step takes it
-	refused error
-	revised rule.Revision
+	dead        bool // the job is a dead letter
+	takenBefore bool // an earlier call of this redrive took it
+	chosen      bool // this call takes it
+	refused     error
+	revised     rule.Revision
 }
 
-// lanesFor makes the lanes of the queue that jobs are to be moved to, before anything is locked.
+// lanesFor finds or creates the lanes of the queue that jobs are moved to, before anything is locked.
 func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int32, error) {
 	lanes := map[path]int32{}
 	if r.Queue == "" {
@@ -75,12 +75,12 @@ func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int
 	if err != nil {
 		return nil, err
 	}
-	letters, err := pgx.CollectRows(rows, scanLetter)
+	candidates, err := pgx.CollectRows(rows, scanCandidate)
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]entry, len(letters))
-	for i, l := range letters {
+	entries := make([]entry, len(candidates))
+	for i, l := range candidates {
 		entries[i].Draft = &holdfast.Draft{Queue: r.Queue, Kind: l.kind, Owner: l.owner, Dependency: l.dependency}
 	}
 	if err := s.findLanes(ctx, entries); err != nil {
@@ -92,49 +92,49 @@ func (s *Store) lanesFor(ctx context.Context, r *holdfast.Redrive) (map[path]int
 	return lanes, nil
 }
 
-func scanLetter(row pgx.CollectableRow) (*letter, error) {
-	var l letter
-	err := row.Scan((*[16]byte)(&l.job), &l.kind, &l.queue, &l.owner, &l.dependency, &l.unique, &l.expire, &l.args, &l.before)
+func scanCandidate(row pgx.CollectableRow) (*candidate, error) {
+	var l candidate
+	err := row.Scan((*[16]byte)(&l.job), &l.kind, &l.queue, &l.owner, &l.dependency, &l.unique, &l.expire, &l.args, &l.takenBefore)
 	return &l, err
 }
 
-// A redriving is one step of a redrive under way.
-type redriving struct {
-	s       *Store
-	p       *pipe
-	r       *holdfast.Redrive
-	lanes   map[path]int32
-	now     time.Time
-	letters map[holdfast.ID]*letter
+// A redriveCall is one call of Redrive in progress.
+type redriveCall struct {
+	s          *Store
+	p          *pipeline
+	r          *holdfast.Redrive
+	lanes      map[path]int32
+	now        time.Time
+	candidates map[holdfast.ID]*candidate
 }
 
-// look locks the dead letters among the jobs, and reads what is known of all of them after that.
-func (d *redriving) look(ctx context.Context) error {
-	ended := map[holdfast.ID]letter{}
-	var one letter
-	d.p.each(d.s.sql["redrive_lock"], []any{ids(d.r.Jobs)}, []any{(*[16]byte)(&one.job), &one.token, &one.generation, &one.dead}, func() error {
+// lockAndRead locks the dead letters among the jobs, and then reads the facts of all of them.
+func (d *redriveCall) lockAndRead(ctx context.Context) error {
+	ended := map[holdfast.ID]candidate{}
+	var one candidate
+	d.p.queueRows(d.s.sql["redrive_lock"], []any{ids(d.r.Jobs)}, []any{(*[16]byte)(&one.job), &one.token, &one.generation, &one.dead}, func() error {
 		ended[one.job] = one
 		return nil
 	})
 	d.p.Queue(d.s.sql["redrive_facts"], ids(d.r.Jobs), d.r.ID.String(), d.r.Patch != nil).Query(func(rows pgx.Rows) error {
-		letters, err := pgx.CollectRows(rows, scanLetter)
-		for _, l := range letters {
+		candidates, err := pgx.CollectRows(rows, scanCandidate)
+		for _, l := range candidates {
 			l.token, l.generation, l.dead = ended[l.job].token, ended[l.job].generation, ended[l.job].dead
-			d.letters[l.job] = l
+			d.candidates[l.job] = l
 		}
 		return err
 	})
-	d.p.one(d.s.sql["now"], nil, &d.now)
+	d.p.queueRow(d.s.sql["now"], nil, &d.now)
 	return d.p.flush(ctx)
 }
 
-// judge chooses a job, or says what stands against it.
-func (d *redriving) judge(job holdfast.ID) error {
-	l := d.letters[job]
+// check decides whether a job is taken, and returns why not.
+func (d *redriveCall) check(job holdfast.ID) error {
+	l := d.candidates[job]
 	switch {
 	case l == nil:
 		return rule.NoJob(job)
-	case l.before || l.chosen:
+	case l.takenBefore || l.chosen:
 		return nil
 	}
 	j := rule.Job{ID: job}
@@ -156,35 +156,35 @@ func (d *redriving) judge(job holdfast.ID) error {
 	return nil
 }
 
-// retake takes the unique keys again. Who does not get its own stays where it is.
-func (d *redriving) retake(ctx context.Context, answers []error) error {
+// retakeKeys takes the unique keys again. A job whose key is held by another job stays a dead letter.
+func (d *redriveCall) retakeKeys(ctx context.Context, answers []error) error {
 	if d.r.Discard {
 		return nil
 	}
 	for _, job := range d.r.Jobs {
-		l := d.letters[job]
+		l := d.candidates[job]
 		if l == nil || !l.chosen || l.unique == "" {
 			continue
 		}
-		err := d.s.retake(ctx, d.p, &standing{owner: l.owner, kind: l.kind, unique: l.unique, member: l.member})
+		err := d.s.retakeKey(ctx, d.p, &lockedJob{owner: l.owner, kind: l.kind, unique: l.unique, member: l.member})
 		if err != nil && !errors.Is(err, holdfast.ErrConflict) {
 			return err
 		}
 		l.refused, l.chosen = err, err == nil
 	}
-	for i, job := range d.r.Jobs { // who asks for a job twice is answered twice
-		if l := d.letters[job]; l != nil && l.refused != nil {
+	for i, job := range d.r.Jobs { // a job that is listed twice gets the same answer twice
+		if l := d.candidates[job]; l != nil && l.refused != nil {
 			answers[i] = l.refused
 		}
 	}
 	return nil
 }
 
-// write queues all that becomes of the chosen ones.
-func (d *redriving) write(ctx context.Context, back *returned) error {
-	var chosen []*letter
+// write queues all changes of the chosen jobs.
+func (d *redriveCall) write(ctx context.Context, back *readyPlaces) error {
+	var chosen []*candidate
 	for _, job := range d.r.Jobs {
-		if l := d.letters[job]; l != nil && l.chosen && !slices.Contains(chosen, l) {
+		if l := d.candidates[job]; l != nil && l.chosen && !slices.Contains(chosen, l) {
 			chosen = append(chosen, l)
 		}
 	}
@@ -192,33 +192,33 @@ func (d *redriving) write(ctx context.Context, back *returned) error {
 		return nil
 	}
 	if d.r.Discard {
-		d.p.Queue(d.s.sql["redrive_discard"], ids(jobsOf(chosen)), stamp(d.now))
-		d.note(chosen, "discard", "discarded")
+		d.p.Queue(d.s.sql["redrive_discard"], ids(jobsOf(chosen)), timestamp(d.now))
+		d.queueRecord(chosen, "discard", "discarded")
 		return nil
 	}
-	d.p.Queue(d.s.sql["redrive_leave"], ids(jobsOf(chosen)))
-	d.change(chosen)
-	var ready narrow
+	d.p.Queue(d.s.sql["delete_finished_jobs"], ids(jobsOf(chosen)))
+	d.queueChanges(chosen)
+	var ready moveRows
 	for _, l := range chosen {
 		l.generation++
 		ready.add(&l.member)
 	}
-	ready.queue(d.p, d.s.sql["ready_add gently"], stamp(d.now), back)
-	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), stamp(d.now))
-	d.note(chosen, "redrive", "")
+	ready.queue(d.p, d.s.sql["ready_add gently"], timestamp(d.now), back)
+	d.p.Queue(d.s.sql["redrive_begin"], ids(jobsOf(chosen)), timestamp(d.now))
+	d.queueRecord(chosen, "redrive", "")
 	return d.s.reopen(ctx, d.p, jobsOf(chosen), d.now, holdfast.Intervention{Actor: d.r.Actor, Reason: rule.RedriveReason(d.r)})
 }
 
-func jobsOf(letters []*letter) []holdfast.ID {
-	jobs := make([]holdfast.ID, len(letters))
-	for i, l := range letters {
+func jobsOf(candidates []*candidate) []holdfast.ID {
+	jobs := make([]holdfast.ID, len(candidates))
+	for i, l := range candidates {
 		jobs[i] = l.job
 	}
 	return jobs
 }
 
-// change queues what the redrive changes in the jobs' facts.
-func (d *redriving) change(chosen []*letter) {
+// queueChanges queues changes of arguments, queue and lane.
+func (d *redriveCall) queueChanges(chosen []*candidate) {
 	var id, args, queue, lane column
 	for _, l := range chosen {
 		moved := l.revised.Queue != l.queue
@@ -226,7 +226,7 @@ func (d *redriving) change(chosen []*letter) {
 			continue
 		}
 		id.id(l.job)
-		args.some(string(l.revised.Args))
+		args.textOrNull(string(l.revised.Args))
 		if !moved {
 			queue.null()
 			lane.null()
@@ -236,35 +236,35 @@ func (d *redriving) change(chosen []*letter) {
 		lane.int(int(d.lanes[path{d.r.Queue, l.kind, l.owner, l.dependency}]))
 	}
 	if len(id.text) > 0 {
-		d.p.Queue(d.s.sql["redrive_change"], literals([]column{id, args, queue, lane})...)
+		d.p.Queue(d.s.sql["redrive_change"], arrayArgs([]column{id, args, queue, lane})...)
 	}
 }
 
-// note queues the rows that say which jobs were taken, and the lines of their stories.
-func (d *redriving) note(chosen []*letter, name, outcome string) {
+// queueRecord queues the rows that record which jobs this redrive took, and their events.
+func (d *redriveCall) queueRecord(chosen []*candidate, name, outcome string) {
 	var job, token, generation, reason, was column
 	for _, l := range chosen {
 		job.id(l.job)
 		token.int(l.token)
 		generation.int(l.generation)
-		reason.quote(clean(l.revised.Reason))
-		was.some(string(l.revised.Was))
+		reason.quote(cleanText(l.revised.Reason))
+		was.textOrNull(string(l.revised.Was))
 	}
-	args := append([]any{d.r.ID.String(), stamp(d.now), outcome}, literals([]column{job, token, generation, reason})...)
-	d.p.Queue(d.s.sql["redrive_note"], append(args, name, d.r.Actor, was.String())...)
+	args := append([]any{d.r.ID.String(), timestamp(d.now), outcome}, arrayArgs([]column{job, token, generation, reason})...)
+	d.p.Queue(d.s.sql["record_redrive"], append(args, name, d.r.Actor, was.String())...)
 }
 
-// Redriven counts what has become of the jobs a redrive took.
+// Redriven counts the jobs that a redrive took, by what has become of them.
 func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfast.Tally, err error) {
-	err = s.ask(ctx, "count what was redriven", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "count redriven jobs", true, func(ctx context.Context) error {
 		tally = holdfast.Tally{}
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			p.Queue(s.sql["redriven"], redrive.String())
+		return s.transact(ctx, s.work, func(p *pipeline) error {
+			p.Queue(s.sql["update_redriven"], redrive.String())
 			var outcome string
 			var n int
-			p.each(s.sql["redriven_count"], []any{redrive.String()}, []any{&outcome, &n}, func() error {
+			p.queueRows(s.sql["count_redriven"], []any{redrive.String()}, []any{&outcome, &n}, func() error {
 				tally.Taken += n
-				*tallied(&tally, outcome) += n
+				*countOf(&tally, outcome) += n
 				return nil
 			})
 			return nil
@@ -273,8 +273,8 @@ func (s *Store) Redriven(ctx context.Context, redrive holdfast.ID) (tally holdfa
 	return tally, err
 }
 
-// tallied is where jobs of one outcome are counted.
-func tallied(t *holdfast.Tally, outcome string) *int {
+// countOf returns the counter of an outcome.
+func countOf(t *holdfast.Tally, outcome string) *int {
 	switch outcome {
 	case "complete":
 		return &t.Complete

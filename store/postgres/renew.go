@@ -9,7 +9,8 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/rule"
 )
 
-// Renew extends batches, all in one go, over a connection that no other work can occupy.
+// Renew extends the leases of batches. It uses a connection pool of its own, so other work cannot delay it. The answer lists the jobs that are no
+// longer members of their batch, and those with a cancel request.
 func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease time.Duration) (answer holdfast.Renewed, err error) {
 	if err := rule.Lease(lease); err != nil {
 		return answer, err
@@ -21,31 +22,31 @@ func (s *Store) Renew(ctx context.Context, renewals []holdfast.Renewal, lease ti
 	for i := range renewals {
 		batches[i] = renewals[i].Batch
 	}
-	err = s.ask(ctx, "renew", true, func(ctx context.Context) error {
+	err = s.withRetries(ctx, "renew", true, func(ctx context.Context) error {
 		answer = holdfast.Renewed{}
-		return s.transact(ctx, s.renews, func(p *pipe) error {
-			held, _, err := s.lock(ctx, p, batches)
+		return s.transact(ctx, s.renews, func(p *pipeline) error {
+			held, _, err := s.lockBatches(ctx, p, batches)
 			if err != nil {
 				return err
 			}
 			p.Queue(s.sql["lease_renew"], ids(batches), micros(lease))
 			var id [16]byte
-			p.each(s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error {
+			p.queueRows(s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error {
 				answer.Cancelling = append(answer.Cancelling, id)
 				return nil
 			})
-			answer.Lost = s.mark(p, held, renewals)
+			answer.Lost = s.markStarted(p, held, renewals)
 			return nil
 		})
 	})
 	return answer, err
 }
 
-// mark notes which members have started since, and answers with the jobs that are not members.
-func (s *Store) mark(p *pipe, held []*lease, renewals []holdfast.Renewal) (lost []holdfast.ID) {
-	changed := map[*lease]bool{}
+// markStarted records which members have started, and returns the jobs that are not members.
+func (s *Store) markStarted(p *pipeline, held []*batchRow, renewals []holdfast.Renewal) (lost []holdfast.ID) {
+	changed := map[*batchRow]bool{}
 	for _, n := range renewals {
-		i := slices.IndexFunc(held, func(l *lease) bool { return l.id == n.Batch })
+		i := slices.IndexFunc(held, func(l *batchRow) bool { return l.id == n.Batch })
 		if i < 0 {
 			lost = append(append(lost, n.Running...), n.Waiting...)
 			continue
@@ -76,83 +77,4 @@ func (s *Store) mark(p *pipe, held []*lease, renewals []holdfast.Renewal) (lost 
 		p.Queue(s.sql["lease_started"], l.id.String(), started.String())
 	}
 	return lost
-}
-
-// Note keeps progress and checkpoints of jobs that are held.
-func (s *Store) Note(ctx context.Context, notes []holdfast.Note) ([]error, error) {
-	if len(notes) == 0 {
-		return []error{}, nil
-	}
-	batches := make([]holdfast.ID, len(notes))
-	for i := range notes {
-		batches[i] = notes[i].Batch
-	}
-	answers := make([]error, len(notes))
-	err := s.ask(ctx, "keep progress", true, func(ctx context.Context) error {
-		return s.transact(ctx, s.work, func(p *pipe) error {
-			held, now, err := s.lock(ctx, p, batches)
-			if err != nil {
-				return err
-			}
-			for i := range notes {
-				if answers[i] = checkNote(held, &notes[i]); answers[i] == nil {
-					s.note(p, &notes[i], now)
-				}
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return answers, nil
-}
-
-func (s *Store) note(p *pipe, n *holdfast.Note, now time.Time) {
-	var checkpoint, percent, text any
-	if n.Checkpoint != nil {
-		checkpoint = string(n.Checkpoint)
-	}
-	if n.Progress != nil {
-		percent, text = min(max(n.Progress.Percent, 0), 100), clean(n.Progress.Note)
-	}
-	p.Queue(s.sql["note"], n.Job.String(), checkpoint, percent, text, stamp(now))
-}
-
-func checkNote(held []*lease, n *holdfast.Note) error {
-	if err := n.Check(); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(held, func(l *lease) bool { return l.id == n.Batch })
-	if i < 0 {
-		return rule.LeaseLost(n.Job)
-	}
-	if m := held[i].find(n.Job); m == nil || m.token != n.Token {
-		return rule.LeaseLost(n.Job)
-	}
-	return nil
-}
-
-// Present says that a worker process is alive, or is leaving.
-func (s *Store) Present(ctx context.Context, p holdfast.Presence) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	return s.ask(ctx, "report the worker", true, func(ctx context.Context) (err error) {
-		if p.For == 0 {
-			_, err = s.renews.Exec(ctx, s.sql["leave"], p.Worker)
-			return err
-		}
-		_, err = s.renews.Exec(ctx, s.sql["present"], p.Worker, clean(texts(p.Queues)), clean(texts(p.Kinds)), p.Slots, micros(p.For), clean(p.Version), clean(p.Codes), p.Policy, clean(p.Misses))
-		if err != nil || len(p.Depends) == 0 {
-			return err
-		}
-		var kinds, dependencies column
-		for kind, dependency := range p.Depends {
-			kinds.quote(clean(kind))
-			dependencies.quote(clean(dependency))
-		}
-		_, err = s.renews.Exec(ctx, s.sql["depend"], kinds.String(), dependencies.String())
-		return err
-	})
 }

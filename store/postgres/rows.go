@@ -8,18 +8,18 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// The rows that a transaction appends, gathered as columns.
+// Rows that a transaction inserts, collected so that each table takes one statement.
 
-// An ending is the last transition of a job's generation.
+// An ending is how a job's generation ended.
 type ending struct {
 	state   holdfast.State
 	worker  string
-	started time.Time // zero: it never ran
+	started time.Time // zero: the job never ran
 	failure *holdfast.Failure
 	result  string
 }
 
-// finishedRows are jobs that ended.
+// finishedRows are rows of holdfast_finished.
 type finishedRows []finishedRow
 
 type finishedRow struct {
@@ -29,43 +29,43 @@ type finishedRow struct {
 
 func (f *finishedRows) add(m *member, e ending) { *f = append(*f, finishedRow{m, e}) }
 
-// queue writes them with a statement.
-func (f finishedRows) queue(p *pipe, sql string, now time.Time) {
+// queue inserts the rows with one statement.
+func (f finishedRows) queue(p *pipeline, sql string, now time.Time) {
 	if len(f) == 0 {
 		return
 	}
-	var n narrow
+	var n moveRows
 	var started, state, worker, code, fingerprint, result, benign column
 	for _, r := range f {
 		n.add(r.member)
 		started.micros(r.ending.started)
 		state.add(string(r.state))
-		worker.some(r.worker)
-		result.some(r.result)
+		worker.textOrNull(r.worker)
+		result.textOrNull(r.result)
 		benign.bool(r.failure != nil && r.failure.Benign)
 		if r.failure == nil {
 			code.null()
 			fingerprint.null()
 		} else {
-			code.quote(clean(r.failure.Code))
-			fingerprint.some(clean(r.failure.Fingerprint))
+			code.quote(cleanText(r.failure.Code))
+			fingerprint.textOrNull(cleanText(r.failure.Fingerprint))
 		}
 	}
-	p.Queue(sql, append(append([]any{stamp(now)}, n.args()...), literals([]column{started, state, worker, code, fingerprint, result, benign})...)...)
+	p.Queue(sql, append(append([]any{timestamp(now)}, n.args()...), arrayArgs([]column{started, state, worker, code, fingerprint, result, benign})...)...)
 }
 
-// copy writes many of them at once, at half the cost.
-func (f finishedRows) copy(ctx context.Context, p *pipe, now time.Time) error {
+// copy inserts many rows with COPY, at about half the cost of a statement.
+func (f finishedRows) copy(ctx context.Context, p *pipeline, now time.Time) error {
 	const into = "holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)"
 	return p.copy(ctx, into, len(f), func(t *tuple, i int) {
 		r := &f[i]
-		t.fields(15).member(r.member).time(r.ending.started).time(now).text(string(r.state)).some(r.worker)
+		t.fields(15).member(r.member).time(r.ending.started).time(now).text(string(r.state)).textOrNull(r.worker)
 		if r.failure == nil {
 			t.null().null()
 		} else {
-			t.text(clean(r.failure.Code)).some(clean(r.failure.Fingerprint))
+			t.text(cleanText(r.failure.Code)).textOrNull(cleanText(r.failure.Fingerprint))
 		}
-		t.some(r.result)
+		t.textOrNull(r.result)
 		if r.failure != nil && r.failure.Benign {
 			t.time(now).bool(true)
 		} else {
@@ -74,7 +74,7 @@ func (f finishedRows) copy(ctx context.Context, p *pipe, now time.Time) error {
 	})
 }
 
-// failureColumns are how a failure is written wherever it is kept.
+// failureColumns are the columns of a failure in every table that has them.
 type failureColumns struct {
 	code, category, message, detail, context, dependency, fingerprint, benign column
 }
@@ -87,13 +87,13 @@ func (c *failureColumns) add(f *holdfast.Failure) {
 		c.benign.bool(false)
 		return
 	}
-	c.code.quote(clean(f.Code))
-	c.category.quote(clean(f.Category))
-	c.message.quote(clean(f.Message))
-	c.detail.some(clean(f.Detail))
-	c.context.some(cleanMap(f.Context))
-	c.dependency.some(clean(f.Dependency))
-	c.fingerprint.some(clean(f.Fingerprint))
+	c.code.quote(cleanText(f.Code))
+	c.category.quote(cleanText(f.Category))
+	c.message.quote(cleanText(f.Message))
+	c.detail.textOrNull(cleanText(f.Detail))
+	c.context.textOrNull(cleanMap(f.Context))
+	c.dependency.textOrNull(cleanText(f.Dependency))
+	c.fingerprint.textOrNull(cleanText(f.Fingerprint))
 	c.benign.bool(f.Benign)
 }
 
@@ -102,18 +102,18 @@ func (c *failureColumns) args() []any {
 		c.dependency.String(), c.fingerprint.String(), c.benign.String()}
 }
 
-// An attempt is one span in a worker's hands that did not complete.
+// An attempt is one run of a job that did not complete it.
 type attempt struct {
 	worker       string
 	started, due time.Time
-	to, said     holdfast.State
+	to, said     holdfast.State // where the job went; where the settlement wanted it to go, if a cancel request overruled it
 	charge       holdfast.Charge
 	count, limit int
 	failure      *holdfast.Failure
 	why          string
 }
 
-// attemptRows are attempts that ended other than by completing.
+// attemptRows are rows of holdfast_attempt. A completed attempt has none: the finished row records it.
 type attemptRows []attemptRow
 
 type attemptRow struct {
@@ -123,8 +123,8 @@ type attemptRow struct {
 
 func (r *attemptRows) add(m *member, a attempt) { *r = append(*r, attemptRow{m, a}) }
 
-// queue writes them with a statement.
-func (r attemptRows) queue(p *pipe, sql string, now time.Time) {
+// queue inserts the rows with one statement.
+func (r attemptRows) queue(p *pipeline, sql string, now time.Time) {
 	if len(r) == 0 {
 		return
 	}
@@ -137,53 +137,54 @@ func (r attemptRows) queue(p *pipe, sql string, now time.Time) {
 		worker.quote(a.worker)
 		started.micros(a.attempt.started)
 		to.add(string(a.to))
-		charge.some(string(a.attempt.charge))
+		charge.textOrNull(string(a.attempt.charge))
 		count.int(a.count)
 		limit.int(a.limit)
 		due.micros(a.due)
 		failure.add(a.failure)
-		why.some(clean(a.why))
-		said.some(string(a.attempt.said))
+		why.textOrNull(cleanText(a.why))
+		said.textOrNull(string(a.attempt.said))
 	}
-	args := append([]any{stamp(now)}, literals([]column{job, token, generation, worker, started, to, charge, count, limit, due})...)
+	args := append([]any{timestamp(now)}, arrayArgs([]column{job, token, generation, worker, started, to, charge, count, limit, due})...)
 	p.Queue(sql, append(append(args, failure.args()...), why.String(), said.String())...)
 }
 
-// copy writes many of them at once, at half the cost.
-func (r attemptRows) copy(ctx context.Context, p *pipe, now time.Time) error {
+// copy inserts many rows with COPY, at about half the cost of a statement.
+func (r attemptRows) copy(ctx context.Context, p *pipeline, now time.Time) error {
 	const into = `holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at,
 		code, category, message, detail, context, dependency, fingerprint, benign, why, said)`
 	return p.copy(ctx, into, len(r), func(t *tuple, i int) {
 		a := &r[i]
 		t.fields(21).id(a.job).int(int32(a.token)).int(int32(a.generation)).text(a.worker).time(a.attempt.started).time(now).text(string(a.to))
-		t.some(string(a.attempt.charge)).int(int32(a.count)).int(int32(a.limit)).time(a.due)
+		t.textOrNull(string(a.attempt.charge)).int(int32(a.count)).int(int32(a.limit)).time(a.due)
 		if f := a.failure; f == nil {
 			t.null().null().null().null().null().null().null().bool(false)
 		} else {
-			t.text(clean(f.Code)).text(clean(f.Category)).text(clean(f.Message)).some(clean(f.Detail)).some(cleanMap(f.Context))
-			t.some(clean(f.Dependency)).some(clean(f.Fingerprint)).bool(f.Benign)
+			t.text(cleanText(f.Code)).text(cleanText(f.Category)).text(cleanText(f.Message)).textOrNull(cleanText(f.Detail)).textOrNull(cleanMap(f.Context))
+			t.textOrNull(cleanText(f.Dependency)).textOrNull(cleanText(f.Fingerprint)).bool(f.Benign)
 		}
-		t.some(clean(a.why)).some(string(a.attempt.said))
+		t.textOrNull(cleanText(a.why)).textOrNull(string(a.attempt.said))
 	})
 }
 
-// folds are the released attempts of jobs that were released over and over: each stands for the one before it.
-type folds struct{ job, token column }
+// releaseMerges are attempts of jobs that were released more than sqltext.KeptReleases times: each replaces the released attempt before it, with a
+// repeat count.
+type releaseMerges struct{ job, token column }
 
-func (f *folds) add(n *holdfast.Settlement, m *member, to holdfast.State) {
+func (f *releaseMerges) add(n *holdfast.Settlement, m *member, to holdfast.State) {
 	if to == holdfast.Queued && n.Charge == holdfast.ChargeInterrupt && m.interrupts > sqltext.KeptReleases {
 		f.job.id(n.Job)
 		f.token.int(n.Token)
 	}
 }
 
-func (f *folds) queue(p *pipe, sql string) {
+func (f *releaseMerges) queue(p *pipeline, sql string) {
 	if len(f.job.text) > 0 {
 		p.Queue(sql, f.job.String(), f.token.String())
 	}
 }
 
-// lateRows are settlements that came after their lease was lost.
+// lateRows are rows of holdfast_late: settlements that arrived after their lease was lost. They are kept as evidence and never applied.
 type lateRows struct {
 	job, token, to, took, charge, why column
 	failure                           failureColumns
@@ -195,15 +196,15 @@ func (r *lateRows) add(n *holdfast.Settlement) {
 	r.token.int(n.Token)
 	r.to.add(string(n.To))
 	r.took.int(int(n.Took.Microseconds()))
-	r.charge.some(string(n.Charge))
+	r.charge.textOrNull(string(n.Charge))
 	r.failure.add(n.Failure)
-	r.why.some(clean(n.Why))
+	r.why.textOrNull(cleanText(n.Why))
 	r.rows++
 }
 
-func (r *lateRows) queue(p *pipe, sql string, now time.Time) {
+func (r *lateRows) queue(p *pipeline, sql string, now time.Time) {
 	if r.rows > 0 {
-		args := []any{stamp(now), r.job.String(), r.token.String(), r.to.String(), r.took.String(), r.charge.String()}
+		args := []any{timestamp(now), r.job.String(), r.token.String(), r.to.String(), r.took.String(), r.charge.String()}
 		p.Queue(sql, append(append(args, r.failure.args()...), r.why.String())...)
 	}
 }

@@ -13,29 +13,32 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// sealMax is how many lines are sealed in one go, at least.
+// sealMax is how many events are sealed in one call, at least.
 const sealMax = 1000
 
-// Sequence numbers what was committed since it was last asked, and seals the lines of stories into the chain. Only one process does so at a
-// time, which is why the numbers are consecutive and no reader passes one that is still to come.
+// Sequence numbers the pages of events that were committed since the last call, and seals the events of the audit log into a hash chain. It returns
+// the number of pages, or limit if there may be more to do.
+//
+// Transactions write their pages without numbers. Sequence numbers committed pages only, while it holds the lock of the feed's row. So numbers are
+// consecutive, and no page with a lower number appears after a reader has read a higher one.
 func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) {
 	if err := rule.Batch("sequence", limit); err != nil {
 		return 0, err
 	}
-	limit = atMost(limit)
-	err = s.ask(ctx, "number what happened", true, func(ctx context.Context) error {
+	limit = clampLimit(limit)
+	err = s.withRetries(ctx, "number events", true, func(ctx context.Context) error {
 		pages = 0
 		some := false
-		if err := s.work.QueryRow(ctx, s.sql["feed_new"]).Scan(&some); err != nil || !some {
+		if err := s.work.QueryRow(ctx, s.sql["check_feed"]).Scan(&some); err != nil || !some {
 			return err
 		}
-		return s.transact(ctx, s.work, func(p *pipe) error {
+		return s.transact(ctx, s.work, func(p *pipeline) error {
 			var f feed
 			f.queueLock(p, s.sql["feed_lock"])
-			p.one(s.sql["feed_number"], []any{limit}, &pages)
+			p.queueRow(s.sql["number_pages"], []any{limit}, &pages)
 			sealed, err := s.sealLines(ctx, p, &f, max(limit, sealMax))
 			if sealed == max(limit, sealMax) {
-				pages = limit // there may be more lines, though perhaps no more pages
+				pages = limit // there may be more events to seal, though perhaps no more pages
 			}
 			return err
 		})
@@ -43,19 +46,19 @@ func (s *Store) Sequence(ctx context.Context, limit int) (pages int, err error) 
 	return pages, err
 }
 
-// A feed is where the feed and the chain stand, under the row's lock.
+// A feed is the position of the feed and of the hash chain, read under the lock of its row.
 type feed struct {
 	head, purged, concluded, link, anchor int64
 	hash                                  []byte
 	now                                   time.Time
 }
 
-func (f *feed) queueLock(p *pipe, sql string) {
-	p.one(sql, nil, &f.head, &f.purged, &f.concluded, &f.link, &f.hash, &f.anchor, &f.now)
+func (f *feed) queueLock(p *pipeline, sql string) {
+	p.queueRow(sql, nil, &f.head, &f.purged, &f.concluded, &f.link, &f.hash, &f.anchor, &f.now)
 }
 
-// sealLines links lines to the chain, in the order in which they were written.
-func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sealed int, err error) {
+// sealLines seals events into the chain, in the order in which they were written.
+func (s *Store) sealLines(ctx context.Context, p *pipeline, f *feed, limit int) (sealed int, err error) {
 	type line struct {
 		id int64
 		holdfast.Event
@@ -65,7 +68,7 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 	var was string
 	var job pgtype.UUID
 	into := []any{&one.id, &job, &one.Subject, &one.At, &one.Name, &one.Actor, &one.Reason, &one.Request, &one.Token, &one.Generation, &was}
-	p.each(s.sql["chain_open"], []any{limit}, into, func() error {
+	p.queueRows(s.sql["find_unsealed_events"], []any{limit}, into, func() error {
 		one.Job, one.Was = job.Bytes, json.RawMessage(was)
 		if !job.Valid {
 			one.Job = holdfast.ID{}
@@ -84,7 +87,7 @@ func (s *Store) sealLines(ctx context.Context, p *pipe, f *feed, limit int) (sea
 		link.int(int(f.link))
 		hash.quote(`\x` + hex.EncodeToString(f.hash))
 	}
-	p.Queue(s.sql["chain_seal"], id.String(), link.String(), hash.String())
-	p.Queue(s.sql["chain_moved"], f.link, f.hash)
+	p.Queue(s.sql["seal_events"], id.String(), link.String(), hash.String())
+	p.Queue(s.sql["advance_chain"], f.link, f.hash)
 	return len(lines), nil
 }

@@ -13,9 +13,14 @@ import (
 	"github.com/holdfastdev/holdfast/store/internal/sqltext"
 )
 
-// Settle ends leases. It takes two round trips: the first locks the batches and reads what stands in the way, the second
-// writes what became of each job; a hundred rows of a sort and more take another for their copy. All that is decided in
-// between is decided here, under the locks.
+// Settle ends leases. The first round trip locks the batches and reads everything that the decision depends on; the second writes the results and
+// commits. copyThreshold and more rows for one table take another round trip for their COPY.
+//
+// The fence: a settlement is applied only if its job is a member of its batch, with the same token, while the batch row is locked. Reclaim and manual
+// retry change the membership or the token under the same lock, so a worker that has lost its lease cannot change the job.
+//
+// Settle is safe to repeat. A settlement that was already applied, in this call or an earlier one, gets the same answer again. Any other settlement
+// without a lease gets ErrLeaseLost, and is kept as a late settlement.
 func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	answers := make([]error, len(settlements))
 	var batches []holdfast.ID
@@ -33,28 +38,28 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	if len(batches) == 0 {
 		return answers, nil
 	}
-	checked, careful := answers, false
-	var to returned
+	checked, tolerant := answers, false
+	var to readyPlaces
 	var back []holdfast.ID
-	err := s.ask(ctx, "settle", true, func(ctx context.Context) error {
-		to, back, answers = returned{}, nil, slices.Clone(checked)
-		t := &settling{s: s, settlements: settlements, answers: answers, careful: careful}
-		defer t.leave()
-		err := s.transact(ctx, s.work, func(p *pipe) error {
+	err := s.withRetries(ctx, "settle", true, func(ctx context.Context) error {
+		to, back, answers = readyPlaces{}, nil, slices.Clone(checked)
+		t := &settleCall{s: s, settlements: settlements, answers: answers, tolerant: tolerant}
+		defer t.releaseShard()
+		err := s.transact(ctx, s.work, func(p *pipeline) error {
 			t.p = p
-			if err := t.look(ctx, batches); err != nil {
+			if err := t.lockAndRead(ctx, batches); err != nil {
 				return err
 			}
 			t.decide()
-			if err := t.weigh(ctx); err != nil {
+			if err := t.checkNotHeld(ctx); err != nil {
 				return err
 			}
 			back = t.ready.job
 			return t.write(ctx, &to)
 		})
-		if !careful && twice(err) {
-			careful = true
-			return errTwice
+		if !tolerant && isDuplicate(err) {
+			tolerant = true
+			return errAlreadyFinished
 		}
 		return err
 	})
@@ -66,64 +71,65 @@ func (s *Store) Settle(ctx context.Context, settlements []holdfast.Settlement) (
 	return answers, nil
 }
 
-// A seat is a member of a lease that is held.
-type seat struct {
-	lease  *lease
+// A heldMember is a member of a locked batch.
+type heldMember struct {
+	lease  *batchRow
 	member *member
 }
 
-// A settling is one call of Settle under way.
-type settling struct {
+// A settleCall is one attempt at a call of Settle.
+type settleCall struct {
 	s           *Store
-	p           *pipe
+	p           *pipeline
 	settlements []holdfast.Settlement
 	answers     []error
 
 	now     time.Time
-	held    []*lease
+	held    []*batchRow
 	cancels map[holdfast.ID]bool
-	unique  map[holdfast.ID]bool // holds a key; true when success keeps it
-	strays  []int
+	unique  map[holdfast.ID]bool // jobs with a unique key; true if the key is kept after success
+	notHeld []int                // settlements whose job is not a member of its batch
 
-	careful  bool // a job of this call has an end already
-	finished finishedRows
-	attempts attemptRows
-	folds    folds
-	late     lateRows
-	ready    narrow
-	later    narrow
-	due      column
-	freed    []holdfast.ID
-	honoured []holdfast.ID
-	promises promises
-	troubles troubles
-	turnable bool // a failure of this call belongs to an error group that it may turn
-	tallies  sqltext.Tallies
-	counts   bool // in this shard
-	shard    int
+	tolerant        bool // use statements that skip existing rows: a job of this call has a finished row already
+	finished        finishedRows
+	attempts        attemptRows
+	merges          releaseMerges
+	late            lateRows
+	ready           moveRows
+	later           moveRows
+	due             column
+	freedKeys       []holdfast.ID
+	cancelledJobs   []holdfast.ID
+	deadlines       startDeadlines
+	errorGroups     errorGroupCounts
+	mayChangeStatus bool // a failure belongs to an error group whose status it may change
+	tallies         sqltext.Tallies
+	hasShard        bool // shard is to be released
+	shard           int
 }
 
-// look locks the batches, and reads requests to cancel and unique keys after that.
-func (t *settling) look(ctx context.Context, batches []holdfast.ID) error {
+// lockAndRead locks the batches and then reads cancel requests and unique keys: after the locks, so that it sees everything that was committed before
+// them.
+func (t *settleCall) lockAndRead(ctx context.Context, batches []holdfast.ID) error {
 	t.cancels, t.unique = map[holdfast.ID]bool{}, map[holdfast.ID]bool{}
-	t.s.queueLock(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
-	t.p.one(t.s.sql["now"], nil, &t.now)
+	t.s.queueLockBatches(t.p, &t.held, t.s.sql["lease_lock"], ids(batches))
+	t.p.queueRow(t.s.sql["now"], nil, &t.now)
 	var id [16]byte
 	var done bool
-	t.p.each(t.s.sql["cancel_in"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
-	t.p.each(t.s.sql["unique_held"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
+	t.p.queueRows(t.s.sql["find_cancels_in_batches"], []any{ids(batches)}, []any{&id}, func() error { t.cancels[id] = true; return nil })
+	t.p.queueRows(t.s.sql["find_unique_in_batches"], []any{ids(batches)}, []any{&id, &done}, func() error { t.unique[id] = done; return nil })
 	if failed := t.fingerprints(); failed != "" {
-		t.p.one(t.s.sql["error_turnable"], []any{failed}, &t.turnable)
+		t.p.queueRow(t.s.sql["check_error_status"], []any{failed}, &t.mayChangeStatus)
 	}
 	return t.p.flush(ctx)
 }
 
-// fingerprints are those of the failures of the call, as far as its settlements pass their check.
-func (t *settling) fingerprints() string {
+// fingerprints returns the fingerprints of all failures in valid settlements.
+func (t *settleCall) fingerprints() string {
 	var all column
 	for i := range t.settlements {
 		if f := t.settlements[i].Failure; f != nil && f.Fingerprint != "" && t.answers[i] == nil {
-			all.quote(clean(f.Fingerprint))
+			all.quote(cleanText(f.Fingerprint))
 		}
 	}
 	if len(all.text) == 0 {
@@ -132,57 +138,57 @@ func (t *settling) fingerprints() string {
 	return all.String()
 }
 
-// decide applies what is held, in order, and sets the rest aside.
-func (t *settling) decide() {
+// decide applies the settlements whose lease is held, in order, and collects the others in notHeld.
+func (t *settleCall) decide() {
 	for i := range t.settlements {
 		n := &t.settlements[i]
 		if t.answers[i] != nil {
 			continue
 		}
-		at, ok := t.seat(n)
+		at, ok := t.findMember(n)
 		switch {
-		case n.Token < 0 || n.Token > math.MaxInt32: // a token that nobody was ever given
+		case n.Token < 0 || n.Token > math.MaxInt32: // no job can have this token
 			t.answers[i] = rule.LeaseLost(n.Job)
-		case ok && at.member.said == "":
+		case ok && at.member.settledTo == "":
 			t.apply(n, at)
-		case ok && at.member.said == n.To: // said before, in this very call
+		case ok && at.member.settledTo == n.To: // a repeat within this call
 		default:
-			t.strays = append(t.strays, i)
+			t.notHeld = append(t.notHeld, i)
 		}
 	}
 }
 
-// seat finds the member that a settlement is about.
-func (t *settling) seat(n *holdfast.Settlement) (seat, bool) {
+// findMember returns the member that a settlement is about. ok is false if the batch is gone, the job is not a member, or the token differs.
+func (t *settleCall) findMember(n *holdfast.Settlement) (heldMember, bool) {
 	for _, l := range t.held {
 		if l.id == n.Batch {
 			m := l.next(n.Job)
-			return seat{l, m}, m != nil && m.token == n.Token
+			return heldMember{l, m}, m != nil && m.token == n.Token
 		}
 	}
-	return seat{}, false
+	return heldMember{}, false
 }
 
-// apply ends one attempt of the holder.
-func (t *settling) apply(n *holdfast.Settlement, at seat) {
+// apply ends one attempt. A cancel request overrules the settlement: the job is cancelled whatever the worker reported.
+func (t *settleCall) apply(n *holdfast.Settlement, at heldMember) {
 	m, to, said := at.member, n.To, holdfast.State("")
 	count := m.charge(n.Charge)
 	if t.cancels[n.Job] {
 		to, said = holdfast.Cancelled, n.To
-		t.honoured = append(t.honoured, n.Job)
+		t.cancelledJobs = append(t.cancelledJobs, n.Job)
 	}
-	m.said = n.To
-	a := attempt{worker: at.lease.who(), started: t.began(n, at), to: to, said: said, charge: n.Charge, count: count,
+	m.settledTo = n.To
+	a := attempt{worker: at.lease.attemptWorker(), started: t.startedAt(n, at), to: to, said: said, charge: n.Charge, count: count,
 		limit: n.Limit, failure: n.Failure, why: n.Why}
 	if to == holdfast.Queued {
 		a.due = t.now.Add(n.Delay)
-		t.promises.add(n, t.now)
+		t.deadlines.add(n, t.now)
 	}
-	t.troubles.add(n, to)
+	t.errorGroups.add(n, to)
 	t.tallies.Add(n, to)
 	if to != holdfast.Complete {
 		t.attempts.add(m, a)
-		t.folds.add(n, m, to)
+		t.merges.add(n, m, to)
 	}
 	switch {
 	case to == holdfast.Queued && a.due.Truncate(time.Microsecond).After(t.now):
@@ -191,12 +197,12 @@ func (t *settling) apply(n *holdfast.Settlement, at seat) {
 	case to == holdfast.Queued:
 		t.ready.add(m)
 	default:
-		t.end(n, at, to)
+		t.finish(n, at, to)
 	}
 }
 
-// began is when an attempt started: as long ago as it took, by its worker's clock, but never before it was claimed.
-func (t *settling) began(n *holdfast.Settlement, at seat) time.Time {
+// startedAt returns when an attempt started: the reported duration before now, but not before the claim.
+func (t *settleCall) startedAt(n *holdfast.Settlement, at heldMember) time.Time {
 	began := t.now.Add(-n.Took)
 	if n.Took > 0 && began.Before(at.lease.claimed) {
 		return at.lease.claimed
@@ -204,7 +210,7 @@ func (t *settling) began(n *holdfast.Settlement, at seat) time.Time {
 	return began
 }
 
-// charge adds to the count that an attempt is charged to, and answers with that count where it has a cap.
+// charge increments the counter that an attempt is charged to, and returns it if it has a maximum.
 func (m *member) charge(c holdfast.Charge) int {
 	switch c {
 	case holdfast.ChargeFailure:
@@ -219,11 +225,11 @@ func (m *member) charge(c holdfast.Charge) int {
 	return 0
 }
 
-// end finishes a job and frees its unique key.
-func (t *settling) end(n *holdfast.Settlement, at seat, to holdfast.State) {
+// finish ends a job and frees its unique key, unless success keeps the key.
+func (t *settleCall) finish(n *holdfast.Settlement, at heldMember, to holdfast.State) {
 	e := ending{state: to, worker: at.lease.worker}
 	if n.Took > 0 || at.member.started {
-		e.started = t.began(n, at)
+		e.started = t.startedAt(n, at)
 	}
 	switch to {
 	case holdfast.Complete:
@@ -233,25 +239,25 @@ func (t *settling) end(n *holdfast.Settlement, at seat, to holdfast.State) {
 	}
 	t.finished.add(at.member, e)
 	if done, holds := t.unique[n.Job]; holds && !(done && to == holdfast.Complete) {
-		t.freed = append(t.freed, n.Job)
+		t.freedKeys = append(t.freedKeys, n.Job)
 	}
 }
 
-// weigh finds out about settlements that are not held: said before and obeyed, or late.
-func (t *settling) weigh(ctx context.Context) error {
-	if len(t.strays) == 0 {
+// checkNotHeld decides about settlements without a lease: already applied, or late.
+func (t *settleCall) checkNotHeld(ctx context.Context) error {
+	if len(t.notHeld) == 0 {
 		return nil
 	}
 	var index, job, token column
-	for _, i := range t.strays {
+	for _, i := range t.notHeld {
 		index.int(i)
 		job.id(t.settlements[i].Job)
 		token.int(t.settlements[i].Token)
 	}
-	for _, i := range t.strays {
+	for _, i := range t.notHeld {
 		t.answers[i] = rule.LeaseLost(t.settlements[i].Job)
 	}
-	t.p.Queue(t.s.sql["settled"], index.String(), job.String(), token.String()).Query(func(rows pgx.Rows) error {
+	t.p.Queue(t.s.sql["find_settled"], index.String(), job.String(), token.String()).Query(func(rows pgx.Rows) error {
 		var i int
 		var attempted, ended string
 		var there bool
@@ -269,41 +275,42 @@ func (t *settling) weigh(ctx context.Context) error {
 	return t.p.flush(ctx)
 }
 
-// write writes everything that was decided: many rows of a sort at once, the rest in the round trip of the commit.
-func (t *settling) write(ctx context.Context, back *returned) error {
+// write writes everything that was decided. Rows that many settlements contend for come last, so that they are locked for the shortest time: error
+// groups, then trend counts.
+func (t *settleCall) write(ctx context.Context, back *readyPlaces) error {
 	p, sql, how := t.p, t.s.sql, ""
-	if t.careful {
+	if t.tolerant {
 		how = " gently"
 	}
-	if len(t.finished) < bulk || t.careful {
+	if len(t.finished) < copyThreshold || t.tolerant {
 		t.finished.queue(p, sql["finish"+how], t.now)
 	} else if err := t.finished.copy(ctx, p, t.now); err != nil {
 		return err
 	}
-	if len(t.attempts) < bulk || t.careful {
+	if len(t.attempts) < copyThreshold || t.tolerant {
 		t.attempts.queue(p, sql["attempt_add"+how], t.now)
 	} else if err := t.attempts.copy(ctx, p, t.now); err != nil {
 		return err
 	}
-	t.folds.queue(p, sql["attempt_fold"])
+	t.merges.queue(p, sql["merge_releases"])
 	t.late.queue(p, sql["late_add"], t.now)
 	if len(t.ready.job) > 0 {
-		t.ready.queue(p, sql["ready_add"+how], stamp(t.now), back)
+		t.ready.queue(p, sql["ready_add"+how], timestamp(t.now), back)
 	}
 	if len(t.later.job) > 0 {
 		p.Queue(sql["later_add"+how], append([]any{t.due.String()}, t.later.args()...)...)
 	}
-	if len(t.honoured) > 0 {
-		p.Queue(sql["cancel_drop"], ids(t.honoured))
+	if len(t.cancelledJobs) > 0 {
+		p.Queue(sql["cancel_drop"], ids(t.cancelledJobs))
 	}
-	if len(t.freed) > 0 {
-		p.Queue(sql["unique_free"], ids(t.freed))
+	if len(t.freedKeys) > 0 {
+		p.Queue(sql["unique_free"], ids(t.freedKeys))
 	}
-	t.s.keepOnly(p, t.held, func(m *member) bool { return m.said != "" })
-	t.promises.queue(p, sql)
-	if err := t.writeTroubles(ctx); err != nil {
+	t.s.removeMembers(p, t.held, func(m *member) bool { return m.settledTo != "" })
+	t.deadlines.queue(p, sql)
+	if err := t.writeErrorGroups(ctx); err != nil {
 		return err
 	}
-	t.tally()
+	t.queueTrendCounts()
 	return nil
 }

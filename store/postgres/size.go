@@ -12,41 +12,42 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// sizeAge is how long the size of the database is believed.
+// sizeAge is how long the measured size of the database is used.
 const sizeAge = 10 * time.Second
 
-// A gauge keeps new jobs out while the database is larger than it may be, so that there is room left for those it has.
-type gauge struct {
+// A sizeLimit refuses new jobs while the database is larger than its limit, so that space is left to finish the jobs it has.
+type sizeLimit struct {
 	limit int64 // bytes; 0: no limit
 
-	mu     sync.Mutex
-	looked time.Time
-	full   error
+	mu        sync.Mutex
+	checkedAt time.Time
+	full      error
 }
 
-// check refuses new jobs when there is no room for them. A database that does not tell its size takes them: it may say no itself.
-func (g *gauge) check(ctx context.Context, s *Store) error {
+// check returns ErrUnavailable if the database is too large. If its size cannot be read, new jobs are accepted: the database may still refuse them.
+func (g *sizeLimit) check(ctx context.Context, s *Store) error {
 	if g.limit <= 0 {
 		return nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.looked.IsZero() && time.Since(g.looked) < sizeAge {
+	if !g.checkedAt.IsZero() && time.Since(g.checkedAt) < sizeAge {
 		return g.full
 	}
 	var size int64
-	if err := s.work.QueryRow(ctx, s.sql["size"]).Scan(&size); err != nil {
+	if err := s.work.QueryRow(ctx, s.sql["read_database_size"]).Scan(&size); err != nil {
 		return nil
 	}
-	g.looked, g.full = time.Now(), nil
+	g.checkedAt, g.full = time.Now(), nil
 	if size >= g.limit {
 		g.full = &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf(
-			"could not enqueue: the database has %d MiB, and max_size is %d MiB: delete what nobody needs, or raise max_size", size>>20, g.limit>>20)}
+			"could not enqueue: the database has %d MiB, and max_size is %d MiB: delete data that is no longer needed, or raise max_size", size>>20, g.limit>>20)}
 	}
 	return g.full
 }
 
-// maxSize takes the limit from the address, where the server would not know it.
+// maxSize returns the limit, from the configuration or from the address. It removes max_size from the address, because the server does not know that
+// parameter.
 func maxSize(config *pgxpool.Config, given int64) (int64, error) {
 	text, there := config.ConnConfig.RuntimeParams["max_size"]
 	delete(config.ConnConfig.RuntimeParams, "max_size")
@@ -58,7 +59,7 @@ func maxSize(config *pgxpool.Config, given int64) (int64, error) {
 		given = n
 	}
 	if given < 0 {
-		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "max_size: give the bytes that the database may have, or 0 for no limit"}
+		return 0, &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "max_size: give the maximum size of the database in bytes, or 0 for no limit"}
 	}
 	return given, nil
 }

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// world is one database and its store, with the test's own connection beside it.
+// A world is one database with a store, and a connection of the test beside it.
 type world struct {
 	testing.TB
 	ctx   context.Context
@@ -88,7 +88,7 @@ func (w *world) count(text string, args ...any) (n int) {
 	return n
 }
 
-// until polls for what another session is about to do.
+// until polls until a condition holds, such as an action of another session.
 func (w *world) until(what string, holds func() bool) {
 	w.Helper()
 	for !holds() {
@@ -123,7 +123,7 @@ func TestManyProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 	}
 }
 
-func TestASchemaFromTheFutureIsRefused(t *testing.T) {
+func TestANewerSchemaIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.exec("INSERT INTO holdfast_migration (version) VALUES (1000)")
 	_, err := postgres.Open(w.ctx, postgres.Config{URL: w.url})
@@ -150,7 +150,7 @@ func TestAWrongAddressIsRefusedWithoutThePassword(t *testing.T) {
 	}
 }
 
-// good_job#52, #482, river#1153: what leaned on the session or the protocol broke behind a pooler.
+// good_job#52, #482, river#1153: code that depended on the session or the protocol mode broke behind a pooler.
 func TestEveryProtocolModeDoesWhatTheModelDoes(t *testing.T) {
 	for _, mode := range []string{"simple_protocol", "exec", "cache_describe"} {
 		t.Run(mode, func(t *testing.T) {
@@ -171,7 +171,7 @@ var awkward = holdfast.Draft{
 	Args: json.RawMessage("{\"a\": \"\\\"\\\\ \\t \\u0000 {},'$1 ü\",\n\t\"b\":[1.50, null]}\r\n"), ExpireIn: time.Hour,
 }
 
-func TestFactsSurviveEveryWayInToTheLetter(t *testing.T) {
+func TestFactsAreStoredExactlyByEveryInsertPath(t *testing.T) {
 	w := newWorld(t)
 	single := w.enqueue(w.store, awkward)
 	many := make([]holdfast.Draft, 150)
@@ -202,8 +202,8 @@ func TestFactsSurviveEveryWayInToTheLetter(t *testing.T) {
 	}
 }
 
-// ways are the transactions a caller can bring, each with how it ends.
-func (w *world) ways() map[string]func() (any, func(bool) error) {
+// callerTransactions are the kinds of transactions that a caller can pass, each with a function that ends it.
+func (w *world) callerTransactions() map[string]func() (any, func(bool) error) {
 	db, err := sql.Open("pgx", w.url)
 	w.ok(err)
 	w.Cleanup(func() { _ = db.Close() })
@@ -233,16 +233,16 @@ func (w *world) ways() map[string]func() (any, func(bool) error) {
 
 func TestJobsOfACallersTransactionExistIfItCommits(t *testing.T) {
 	w := newWorld(t)
-	for name, begin := range w.ways() {
+	for name, begin := range w.callerTransactions() {
 		t.Run(name, func(t *testing.T) {
 			tx, end := begin()
 			plain := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail"})[0]
 			keyed := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: name, IdempotencyKey: name})[0]
 			twin := w.enqueue(w.store.In(tx), holdfast.Draft{Kind: "mail", UniqueKey: name})[0]
 			if !twin.Existing || twin.ID != keyed.ID {
-				t.Fatalf("the twin is answered %+v", twin)
+				t.Fatalf("the draft with a held key got %+v", twin)
 			}
-			// A refusal changes nothing, and leaves the caller's transaction in working order.
+			// A refused call changes nothing, and the caller's transaction can still be used.
 			for _, bad := range []holdfast.Draft{{Kind: "mail", IdempotencyKey: name}, {Kind: "mail", ID: plain.ID}} {
 				_, err := w.store.In(tx).Enqueue(w.ctx, []holdfast.Draft{{Kind: "other", UniqueKey: "gone-" + name}, bad})
 				if !errors.Is(err, holdfast.ErrConflict) {

@@ -6,8 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A tracer hears of everything that is about to be sent: statements, batches, the beginning and end of transactions, and
-// copies.
+// A tracer is called with everything that is about to be sent: statements, batches, BEGIN, COMMIT and ROLLBACK, and copies.
 type tracer func(statement string)
 
 var (
@@ -28,7 +27,7 @@ func (t tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Trace
 	return ctx
 }
 
-// TraceBatchQuery is silent: a batch is sent as a whole.
+// TraceBatchQuery does nothing: a batch is sent as a whole, and was traced as one.
 func (t tracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 func (t tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// A wire sits between a store and its database, and counts what is said. Only what runs a statement counts: preparing one,
-// the looks at a new connection and at whether one lives, and the paced hints to other processes do not.
+// A wire is a proxy between a store and its database that counts messages. It counts only messages that run a statement: not preparing one, examining
+// or checking a connection, or the notifications to other processes.
 type wire struct {
 	to    string
 	conns sync.WaitGroup
 
 	mu                              sync.Mutex
 	trips, statements, transactions int
-	parses, named                   int // how often a statement was prepared, and how often under a name
+	parses, named                   int // prepared statements, and those prepared by name
 }
 
 func (w *wire) counts() (trips, statements, transactions int) {
@@ -38,8 +38,8 @@ func (w *wire) parsed(named bool) {
 	}
 }
 
-// through is the address of the same database by way of the wire.
-func (w *wire) through(t testing.TB, base string) string {
+// urlFor returns the address of the same database through the wire.
+func (w *wire) urlFor(t testing.TB, base string) string {
 	address, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func (w *wire) through(t testing.TB, base string) string {
 		}
 	})
 	options := address.Query()
-	options.Set("sslmode", "disable") // or there would be nothing to read
+	options.Set("sslmode", "disable") // otherwise the messages could not be read
 	address.RawQuery = options.Encode()
 	return address.String()
 }
@@ -76,28 +76,28 @@ func (w *wire) serve(client net.Conn) {
 	w.conns.Go(func() {
 		defer server.Close()
 		from := bufio.NewReaderSize(client, 1<<16)
-		if l.pass(from, server, 0, func(byte, []byte) {}) != nil { // the greeting has no letter in front
+		if l.pass(from, server, 0, func(byte, []byte) {}) != nil { // the startup message has no type byte
 			return
 		}
-		for l.pass(from, server, 1, l.asked) == nil {
+		for l.pass(from, server, 1, l.request) == nil {
 		}
 	})
 	from := bufio.NewReaderSize(server, 1<<16)
-	for l.pass(from, client, 1, l.answered) == nil {
+	for l.pass(from, client, 1, l.response) == nil {
 	}
 }
 
 // A line is one connection.
 type line struct {
 	wire     *wire
-	prepared map[string]string // texts by name
+	prepared map[string]string // statement texts by name
 
 	mu      sync.Mutex
-	said    int   // statements since the last sync
+	sent    int   // statements since the last sync
 	waiting []int // statements before each sync whose answer is due
 }
 
-// pass hands one message on and shows it. A message is a letter, its length and its body.
+// pass forwards one message and shows it. A message is a type byte, its length and its body.
 func (l *line) pass(from *bufio.Reader, to io.Writer, letter int, show func(kind byte, body []byte)) error {
 	head := make([]byte, letter+4)
 	if _, err := io.ReadFull(from, head); err != nil {
@@ -112,8 +112,8 @@ func (l *line) pass(from *bufio.Reader, to io.Writer, letter int, show func(kind
 	return err
 }
 
-// asked hears what the store says.
-func (l *line) asked(kind byte, body []byte) {
+// request reads a message of the store.
+func (l *line) request(kind byte, body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch words := bytes.SplitN(body, []byte{0}, 3); kind {
@@ -121,13 +121,13 @@ func (l *line) asked(kind byte, body []byte) {
 		l.prepared[string(words[0])] = string(words[1])
 		l.wire.parsed(len(words[0]) > 0)
 	case 'B': // bind: portal, name of the statement that will be executed
-		l.said += counted(l.prepared[string(words[1])])
+		l.sent += counted(l.prepared[string(words[1])])
 	case 'Q': // a simple query: text
-		l.waiting = append(l.waiting, l.said+counted(string(words[0])))
-		l.said = 0
+		l.waiting = append(l.waiting, l.sent+counted(string(words[0])))
+		l.sent = 0
 	case 'S': // sync
-		l.waiting = append(l.waiting, l.said)
-		l.said = 0
+		l.waiting = append(l.waiting, l.sent)
+		l.sent = 0
 	}
 }
 
@@ -138,22 +138,22 @@ func counted(text string) int {
 	return 1
 }
 
-// answered hears the database. It says Z when it is ready for the next question, with I when no transaction is open.
-func (l *line) answered(kind byte, body []byte) {
+// response reads a message of the database. It sends Z when it is ready for the next request, with I if no transaction is open.
+func (l *line) response(kind byte, body []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if kind != 'Z' || len(l.waiting) == 0 {
 		return
 	}
-	said := l.waiting[0]
+	sent := l.waiting[0]
 	l.waiting = l.waiting[1:]
-	if said == 0 {
+	if sent == 0 {
 		return
 	}
 	l.wire.mu.Lock()
 	defer l.wire.mu.Unlock()
 	l.wire.trips++
-	l.wire.statements += said
+	l.wire.statements += sent
 	if body[0] == 'I' {
 		l.wire.transactions++
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 var afterLaws = []law{
-	{"a member that waits for others starts when the last of them is complete, and not before", func(s *scene) {
+	{"a member that waits for others becomes claimable when the last of them is complete, and not before", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(2, in(group))
 		next := s.enqueue(in(group), after(first...))
 		s.conclude()
-		s.waits(next)
+		s.expectWaiting(next)
 		sorted := slices.Clone(s.job(next).After)
 		slices.SortFunc(sorted, func(a, b holdfast.ID) int { return slices.Compare(a[:], b[:]) })
 		same(s, "after", sorted, first)
@@ -24,14 +24,14 @@ var afterLaws = []law{
 		same(s, "claimed", ids(leases), first)
 		s.settle(completes(leases[0]), retries(leases[1], 0))
 		s.conclude()
-		s.waits(next)
+		s.expectWaiting(next)
 		s.settle(completes(s.claimOne()))
 		s.conclude()
 		job := s.expectState(next, holdfast.Queued)
 		same(s, "waiting, due", []any{job.Waiting, job.DueAt}, []any{false, job.AsOf})
 		same(s, "claimed", s.claimOne().ID, next)
 	}},
-	{"a member for which another waits fails: the other is cancelled, never runs, and says because of whom", func(s *scene) {
+	{"when a member fails, a member that waits for it is cancelled without running, and names the failed member", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(2, in(group))
 		next := s.enqueue(in(group), after(first...), unique("k"), expiresIn(time.Hour))
@@ -42,12 +42,12 @@ var afterLaws = []law{
 		events := s.history(next).Events
 		same(s, "events", []any{len(events), events[0].Name, events[0].Actor}, []any{1, "cancel", "holdfast"})
 		if !strings.Contains(events[0].Reason, first[1].String()) || !strings.Contains(events[0].Reason, "failed") {
-			s.Fatalf("the story does not say because of whom: %q", events[0].Reason)
+			s.Fatalf("the event does not name the failed member: %q", events[0].Reason)
 		}
 		same(s, "its unique key is free", s.enqueueAll(holdfast.Draft{Kind: "mail", UniqueKey: "k", Delay: time.Hour})[0].Existing, false)
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 3, Complete: 1, Failed: 1, Cancelled: 1})
 	}},
-	{"a member is cancelled as soon as one of those for which it waits has failed", func(s *scene) {
+	{"a waiting member is cancelled as soon as one of the members it waits for has failed", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(2, in(group))
 		next := s.enqueue(in(group), after(first...))
@@ -55,7 +55,7 @@ var afterLaws = []law{
 		s.conclude()
 		s.expectState(next, holdfast.Cancelled)
 	}},
-	{"a member that is cancelled cancels those that wait for it", func(s *scene) {
+	{"when a member is cancelled, the members that wait for it are cancelled", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		second := s.enqueue(in(group), after(first))
@@ -66,19 +66,19 @@ var afterLaws = []law{
 		same(s, "upstream of one that a person cancelled", s.job(second).Upstream, holdfast.ID{})
 		s.expectState(first, holdfast.Queued)
 	}},
-	{"one that waits for all, however they end, starts when the last has ended", func(s *scene) {
+	{"a member that waits for others whatever their outcome becomes claimable when the last has ended", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(3, in(group))
 		next := s.enqueue(in(group), after(first...), afterAll)
 		s.seal(group)
 		s.cancel(first[0])
 		s.conclude()
-		s.waits(next)
+		s.expectWaiting(next)
 		s.run(first[1])
 		same(s, "ran", s.run(), []holdfast.ID{next})
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 4, Complete: 2, Failed: 1, Cancelled: 1})
 	}},
-	{"a chain of three runs link by link; when the first fails, none of the others runs", func(s *scene) {
+	{"a chain of three members runs one after the other; when the first fails, the others never run", func(s *scene) {
 		for _, broken := range []bool{false, true} {
 			group := s.gather()
 			chain := s.chain(group, 3)
@@ -96,7 +96,7 @@ var afterLaws = []law{
 			s.expectGroup(group, holdfast.GroupReady, 1)
 		}
 	}},
-	{"a diamond starts both sides together, and its end after both", func(s *scene) {
+	{"in a diamond both sides become claimable together, and the last member after both", func(s *scene) {
 		group := s.gather()
 		drafts := make([]holdfast.Draft, 4)
 		for i := range drafts {
@@ -112,13 +112,13 @@ var afterLaws = []law{
 		same(s, "then", ids(leases), []holdfast.ID{b, c})
 		s.settle(completes(leases[0]))
 		s.conclude()
-		s.waits(d)
+		s.expectWaiting(d)
 		s.settle(completes(leases[1]))
 		s.conclude()
 		same(s, "at last", s.run(), []holdfast.ID{d})
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"one that waits for what has ended already goes by how it ended", func(s *scene) {
+	{"a member that waits for a member that has already ended is treated by its outcome", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(3, in(group))
 		s.cancel(first[2])
@@ -129,25 +129,25 @@ var afterLaws = []law{
 		same(s, "upstream", []holdfast.ID{s.expectState(bad, holdfast.Cancelled).Upstream, s.expectState(worse, holdfast.Cancelled).Upstream}, []holdfast.ID{first[1], first[2]})
 		same(s, "ran", s.run(), []holdfast.ID{good, whatever})
 	}},
-	{"who waits for a job that is not there, not in the group or not earlier in the call is refused by name, with nothing written", func(s *scene) {
+	{"a draft that waits for a job that does not exist, is not in its group or comes later in the call is refused; the error names the job, and nothing is written", func(s *scene) {
 		group, other := s.gather(), s.gather()
-		stranger, foreign, mine := s.enqueue(), s.enqueue(in(other)), s.enqueue(in(group))
+		outsider, foreign, mine := s.enqueue(), s.enqueue(in(other)), s.enqueue(in(group))
 		later := holdfast.NewID()
-		for name, upstream := range map[string]holdfast.ID{"unknown": holdfast.NewID(), "in no group": stranger, "in another group": foreign, "later in the call": later} {
+		for name, upstream := range map[string]holdfast.ID{"unknown": holdfast.NewID(), "in no group": outsider, "in another group": foreign, "later in the call": later} {
 			drafts := []holdfast.Draft{{Kind: "mail", Group: group}, {Kind: "mail", Group: group, After: []holdfast.ID{mine, upstream}}, {Kind: "mail", ID: later, Group: group}}
-			for way, enqueue := range s.handing(drafts) {
+			for way, enqueue := range s.insertPaths(drafts) {
 				if err := enqueue(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), upstream.String()) {
 					s.Errorf("%s, %s: got %v, want a refusal that names %v", name, way, err, upstream)
 				}
 			}
 		}
 		s.expectJobs(3)
-		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", After: []holdfast.ID{stranger}}})
+		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", After: []holdfast.ID{outsider}}})
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
 }
 
-// chain makes jobs of which each waits for the one before it.
+// chain enqueues jobs of which each waits for the one before it.
 func (s *scene) chain(group holdfast.ID, n int) []holdfast.ID {
 	s.Helper()
 	links := []holdfast.ID{s.enqueue(in(group))}
@@ -157,8 +157,8 @@ func (s *scene) chain(group holdfast.ID, n int) []holdfast.ID {
 	return links
 }
 
-// handing are the ways to hand in these very drafts.
-func (s *scene) handing(drafts []holdfast.Draft) map[string]func() error {
+// insertPaths are all ways to enqueue these drafts.
+func (s *scene) insertPaths(drafts []holdfast.Draft) map[string]func() error {
 	return map[string]func() error{
 		"alone":       func() error { _, err := s.Store.Enqueue(s.ctx, slices.Clone(drafts)); return err },
 		"in a change": func() error { return s.Store.Keep(s.ctx, holdfast.Change{Enqueue: slices.Clone(drafts)}) },
@@ -170,17 +170,17 @@ func (s *scene) handing(drafts []holdfast.Draft) map[string]func() error {
 	}
 }
 
-// What else happens to those who wait.
+// Further laws about members that wait for others.
 var waitLaws = []law{
-	{"retrying a group sends round what failed and all that follows it, in its order, and it ends ready", func(s *scene) {
+	{"a manual retry of a group retries the failed members and those that wait for them, in order, and the group ends ready", func(s *scene) {
 		group := s.gather()
 		chain := s.chain(group, 3)
 		aside := s.enqueue(in(group))
 		s.seal(group)
 		s.run(chain[0])
 		s.expectGroup(group, holdfast.GroupPartial, 1)
-		same(s, "sent round", s.retryGroup(group), 3)
-		s.waits(chain[1], chain[2])
+		same(s, "retried", s.retryGroup(group), 3)
+		s.expectWaiting(chain[1], chain[2])
 		job := s.expectCounts(chain[2], [5]int{0, 0, 0, 0, 2})
 		same(s, "upstream", job.Upstream, holdfast.ID{})
 		same(s, "aside", s.job(aside).Generation, 1)
@@ -188,13 +188,13 @@ var waitLaws = []law{
 			same(s, "ran", s.run(), []holdfast.ID{link})
 		}
 		s.expectGroup(group, holdfast.GroupReady, 2)
-		var told []string
+		var actions []string
 		for _, e := range s.history(chain[2]).Events {
-			told = append(told, e.Actor+" "+e.Name)
+			actions = append(actions, e.Actor+" "+e.Name)
 		}
-		same(s, "story of the last", told, []string{"holdfast cancel", "ada manual retry"})
+		same(s, "story of the last", actions, []string{"holdfast cancel", "ada manual retry"})
 	}},
-	{"one that never ran and is sent round with its group begins its generation then", func(s *scene) {
+	{"a member that never ran and is retried with its group starts a new generation at that time", func(s *scene) {
 		group := s.gather()
 		chain := s.chain(group, 2)
 		s.run(chain[0])
@@ -206,7 +206,7 @@ var waitLaws = []law{
 		lease := s.claimOne()
 		same(s, "lease", []any{lease.ID, lease.Token, lease.Generation, lease.Since}, []any{chain[1], 1, 2, began})
 	}},
-	{"a chain that breaks again is cancelled again", func(s *scene) {
+	{"when the first member of a chain fails again, the others are cancelled again", func(s *scene) {
 		group := s.gather()
 		chain := s.chain(group, 3)
 		s.seal(group)
@@ -214,29 +214,29 @@ var waitLaws = []law{
 			s.run(chain[0])
 			s.expectState(chain[2], holdfast.Cancelled)
 			s.expectGroup(group, holdfast.GroupFailed, generation+1)
-			same(s, "sent round", s.retryGroup(group), 3)
+			same(s, "retried", s.retryGroup(group), 3)
 		}
 		same(s, "ran", s.run(), chain[:1])
 		same(s, "ran", s.run(chain[1]), chain[1:2])
 		s.expectGroup(group, holdfast.GroupPartial, 4)
-		same(s, "sent round", s.retryGroup(group), 2)
+		same(s, "retried", s.retryGroup(group), 2)
 		s.run()
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 5)
 	}},
-	{"a manual retry of what failed leaves cancelled what waited for it; one that waits or was cancelled so cannot be retried by hand", func(s *scene) {
+	{"a manual retry of a failed member leaves the members cancelled that waited for it; a waiting member, or one cancelled that way, cannot be retried on its own", func(s *scene) {
 		group := s.gather()
 		chain := s.chain(group, 2)
 		waiting := s.enqueue(in(group), after(s.enqueue(in(group), at(time.Hour))))
 		s.run(chain[0])
-		s.refused(chain[1])
-		s.refused(waiting)
+		s.expectRetryRefused(chain[1])
+		s.expectRetryRefused(waiting)
 		s.retry(chain[0])
 		s.run()
 		s.expectState(chain[1], holdfast.Cancelled)
-		s.waits(waiting)
+		s.expectWaiting(waiting)
 	}},
-	{"one that waits starts no sooner than its own time", func(s *scene) {
+	{"a waiting member does not start before its own due time", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		late, soon := s.enqueue(in(group), after(first), at(time.Hour)), s.enqueue(in(group), after(first), at(time.Second))
@@ -252,7 +252,7 @@ var waitLaws = []law{
 		same(s, "promoted", s.promote(10), 1)
 		same(s, "ran", s.run(), []holdfast.ID{late})
 	}},
-	{"promotion, holds and their end do not wake one that waits", func(s *scene) {
+	{"promotion and holds, and the end of holds, do not release a waiting member", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group), at(100*time.Hour))
 		next := s.enqueue(in(group), after(first), tagged("red"))
@@ -265,9 +265,9 @@ var waitLaws = []law{
 			s.Advance(time.Hour)
 		}
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{held})
-		s.waits(next)
+		s.expectWaiting(next)
 	}},
-	{"one that waits behind a held tag stays behind it when its turn has come", func(s *scene) {
+	{"a waiting member with a held tag stays held when its wait is over", func(s *scene) {
 		group := s.gather()
 		next := s.enqueue(in(group), after(s.enqueue(in(group))), tagged("red"))
 		s.pause(holdfast.Hold{Tag: "red"})
@@ -277,7 +277,7 @@ var waitLaws = []law{
 		s.promote(10)
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{next})
 	}},
-	{"one that waits expires like any other, and its group goes by it", func(s *scene) {
+	{"a waiting member expires like any other, and counts as failed in its group", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		next := s.enqueue(in(group), after(first), expiresIn(time.Minute))
@@ -291,7 +291,7 @@ var waitLaws = []law{
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
 	}},
-	{"one hundred wait for one, and one waits for one hundred", func(s *scene) {
+	{"a hundred members can wait for one, and one can wait for a hundred", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		crowd := s.enqueueMany(100, in(group), after(first))
@@ -301,7 +301,7 @@ var waitLaws = []law{
 		same(s, "ran", s.run(), []holdfast.ID{last})
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"many who end what others wait for, and many who conclude: each that waited starts once", func(s *scene) {
+	{"with concurrent settlements and concurrent Conclude calls, each waiting member becomes claimable once", func(s *scene) {
 		group := s.gather()
 		first := s.enqueueMany(40, in(group))
 		var next []holdfast.ID

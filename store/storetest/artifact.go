@@ -22,7 +22,7 @@ func (s *scene) put(artifacts ...holdfast.Artifact) {
 }
 
 var artifactLaws = []law{
-	{"an artifact is kept with its job, its size and the time it expires by the store's clock", func(s *scene) {
+	{"an artifact is stored with its job, its size and its expiry by the store's clock", func(s *scene) {
 		id := s.enqueue()
 		now := s.job(id).AsOf
 		s.put(holdfast.Artifact{Job: id, Name: "result", Ref: "s3://bucket/result.pdf", Size: 1 << 40, ExpireIn: time.Hour}, holdfast.Artifact{Job: id, Name: "source", Ref: "file 7"})
@@ -39,7 +39,7 @@ var artifactLaws = []law{
 		all := s.artifacts(holdfast.ArtifactFilter{Job: id})
 		same(s, "artifacts", []any{len(all), all[0].Ref, all[0].Size, all[0].ExpireAt}, []any{1, "two", int64(0), s.job(id).AsOf.Add(2 * time.Hour)})
 	}},
-	{"an artifact is due when its time is up, until somebody says that it is gone", func(s *scene) {
+	{"an artifact is due when it has expired, until it is reported as deleted", func(s *scene) {
 		id := s.enqueue()
 		a := holdfast.Artifact{Job: id, Name: "a", Ref: "one", ExpireIn: time.Hour}
 		s.put(a, holdfast.Artifact{Job: id, Name: "b", Ref: "two", ExpireIn: 2 * time.Hour}, holdfast.Artifact{Job: id, Name: "c", Ref: "three"})
@@ -57,14 +57,14 @@ var artifactLaws = []law{
 		s.Advance(time.Hour)
 		same(s, "due at last", len(s.artifacts(holdfast.ArtifactFilter{Due: true, Limit: 1})), 1)
 	}},
-	{"artifacts are kept with the records of their change, or neither is", func(s *scene) {
+	{"artifacts are stored together with the records of their change, or not at all", func(s *scene) {
 		id := s.enqueue()
-		s.keep(kept(circuit(0, `1`)))
-		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `2`)}, Artifacts: []holdfast.Artifact{{Job: id, Name: "a", Ref: "x"}}})
+		s.keep(kept(breakerRecord(0, `1`)))
+		err := s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `2`)}, Artifacts: []holdfast.Artifact{{Job: id, Name: "a", Ref: "x"}}})
 		s.expectError(err, holdfast.ErrConflict)
 		same(s, "artifacts", len(s.artifacts(holdfast.ArtifactFilter{Job: id})), 0)
 	}},
-	{"a job with an artifact that is not gone is not purged; once it is gone both go", func(s *scene) {
+	{"a job with an artifact that is not deleted is not purged; once it is deleted, both are purged", func(s *scene) {
 		lease := s.start()
 		s.put(holdfast.Artifact{Job: lease.ID, Name: "a", Ref: "one", ExpireIn: time.Hour}, holdfast.Artifact{Job: lease.ID, Name: "b", Ref: "two", Expired: true})
 		s.settle(completes(lease))

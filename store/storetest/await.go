@@ -8,11 +8,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// patience is far longer than any wake takes, and far shorter than a stuck test.
+// patience is far longer than any wake-up takes, and far shorter than a stuck test.
 const patience = 30 * time.Second
 
-// waken waits on one handle and acts, again and again, until the waiting ends: a wake may come before the waiter listens.
-func (s *scene) waken(on holdfast.Store, act func()) holdfast.Wake {
+// wakeBy waits on one handle and calls act repeatedly until Await returns: a wake-up may come before the waiter listens.
+func (s *scene) wakeBy(on holdfast.Store, act func()) holdfast.Wake {
 	s.Helper()
 	woken := make(chan holdfast.Wake, 1)
 	go func() {
@@ -34,51 +34,51 @@ func (s *scene) waken(on holdfast.Store, act func()) holdfast.Wake {
 	}
 }
 
-// expectWork insists on a wake for work. One for a request to stop may come first: it may always be a false alarm.
+// expectWork expects a wake-up for work. One for a cancel request may come first, because any wake-up may come without a reason.
 func (s *scene) expectWork(when string, act func()) {
 	s.Helper()
-	wake := s.waken(s.Store, act)
+	wake := s.wakeBy(s.Store, act)
 	for wake.Cancel && !wake.Work {
-		wake = s.waken(s.Store, act)
+		wake = s.wakeBy(s.Store, act)
 	}
 	if !wake.Work {
-		s.Fatalf("nobody was woken by %s: %+v", when, wake)
+		s.Fatalf("%s woke no worker: %+v", when, wake)
 	}
 }
 
 var awaitLaws = []law{
-	{"new work wakes who waits for it", func(s *scene) {
+	{"new work wakes a waiting worker", func(s *scene) {
 		s.expectWork("an enqueue", func() { s.enqueue() })
 	}},
-	{"a promotion wakes", func(s *scene) {
+	{"a promotion wakes a waiting worker", func(s *scene) {
 		s.expectWork("a promotion", func() { s.enqueue(at(time.Second)); s.Advance(time.Second); s.promote(10) })
 	}},
-	{"a job handed back wakes", func(s *scene) {
+	{"a released job wakes a waiting worker", func(s *scene) {
 		lease := s.start()
-		s.expectWork("a job handed back", func() { s.settle(hands(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
+		s.expectWork("a released job", func() { s.settle(releases(lease, holdfast.ChargeInterrupt, 0)); lease = s.claimOne() })
 	}},
-	{"a manual retry wakes", func(s *scene) {
+	{"a manual retry wakes a waiting worker", func(s *scene) {
 		lease := s.fail()
 		s.expectWork("a manual retry", func() { s.retry(lease.ID); s.settle(fails(s.claimOne(), "BROKEN")) })
 	}},
-	{"the end of a hold wakes", func(s *scene) {
+	{"the end of a hold wakes a waiting worker", func(s *scene) {
 		hold := holdfast.Hold{Queue: "default", Actor: "ada"}
 		s.expectWork("a resume", func() { s.must(s.Store.Pause(s.ctx, hold)); s.must(s.Store.Resume(s.ctx, hold)) })
 	}},
-	{"a request to stop wakes as such", func(s *scene) {
-		wake := s.waken(s.Store, func() { s.cancel(s.start().ID) })
-		for !wake.Cancel { // work may wake first
-			wake = s.waken(s.Store, func() { s.cancel(s.start().ID) })
+	{"a cancel request wakes waiting workers, and is distinguished from work", func(s *scene) {
+		wake := s.wakeBy(s.Store, func() { s.cancel(s.start().ID) })
+		for !wake.Cancel { // a wake-up for work may come first
+			wake = s.wakeBy(s.Store, func() { s.cancel(s.start().ID) })
 		}
 	}},
-	{"work handed in through another handle wakes too", func(s *scene) {
+	{"work enqueued through another handle wakes as well", func(s *scene) {
 		other := s.Reopen()
 		s.expectWork("an enqueue elsewhere", func() {
 			_, err := other.Enqueue(s.ctx, []holdfast.Draft{draft()})
 			s.must(err)
 		})
 	}},
-	{"work handed in by a caller's transaction is found at the latest when patience runs out", func(s *scene) {
+	{"work enqueued by a caller's transaction is found by the time patience ends", func(s *scene) {
 		tx, end := s.Begin()
 		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft()})
 		s.must(err)
@@ -87,15 +87,15 @@ var awaitLaws = []law{
 		s.must(err)
 		s.claimOne()
 	}},
-	{"patience runs out without an error", func(s *scene) {
+	{"the end of patience is no error", func(s *scene) {
 		_, err := s.Store.Await(s.ctx, []string{"default"}, time.Millisecond)
 		s.must(err)
 	}},
-	{"waiting ends with its context", func(s *scene) {
+	{"Await ends with its context", func(s *scene) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		answer := make(chan error, 1)
 		go func() {
-			for { // a false alarm is no reason to stop
+			for { // wake-ups without a reason are allowed
 				if _, err := s.Store.Await(ctx, []string{"default"}, time.Hour); err != nil {
 					answer <- err
 					return
@@ -109,10 +109,10 @@ var awaitLaws = []law{
 				s.Fatalf("got %v, want the context's own error", err)
 			}
 		case <-time.After(patience):
-			s.Fatal("await went on after its context had ended")
+			s.Fatal("Await continued after its context had ended")
 		}
 	}},
-	{"many may wait, and each is woken", func(s *scene) {
+	{"many workers can wait, and each is woken", func(s *scene) {
 		woken := make(chan bool, 10)
 		for range 10 {
 			go func() {

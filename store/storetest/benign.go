@@ -6,7 +6,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// failsBenign is an attempt that ended its job, as was to be expected.
+// failsBenign is an attempt that ended its job with a benign failure.
 func failsBenign(l holdfast.Lease, code string) holdfast.Settlement {
 	e := fails(l, code)
 	e.Failure.Benign, e.Failure.Fingerprint, e.Queue = true, "", l.Queue
@@ -14,7 +14,7 @@ func failsBenign(l holdfast.Lease, code string) holdfast.Settlement {
 }
 
 var benignLaws = []law{
-	{"a benign end is failed and no dead letter", func(s *scene) {
+	{"a benign failure ends as failed and is no dead letter", func(s *scene) {
 		lease := s.start()
 		e := failsBenign(lease, "NOT_PDF")
 		s.settle(e)
@@ -30,13 +30,13 @@ var benignLaws = []law{
 		same(s, "error groups", len(groups), 1)
 		s.expectHealthy()
 	}},
-	{"a benign end is in no trend", func(s *scene) {
+	{"a benign failure is not counted in trends", func(s *scene) {
 		s.settle(failsBenign(s.start(), "NOT_PDF"))
 		trends, err := s.Store.Trends(s.ctx, time.Hour, 0)
 		s.must(err)
 		same(s, "trends", len(trends), 0)
 	}},
-	{"benign ends are listed apart", func(s *scene) {
+	{"benign failures can be filtered", func(s *scene) {
 		benign, other := s.start(), s.start()
 		s.settle(failsBenign(benign, "NOT_PDF"), fails(other, "BROKEN"))
 		s.settle(completes(s.start()))
@@ -61,7 +61,7 @@ var benignLaws = []law{
 			same(s, "jobs", got, c.want)
 		}
 	}},
-	{"a benign end can be retried by hand, and is not redriven", func(s *scene) {
+	{"a benign failure can be retried manually, and is not redriven", func(s *scene) {
 		lease := s.start()
 		s.settle(failsBenign(lease, "NOT_PDF"))
 		err := s.Store.Discard(s.ctx, by(lease.ID))
@@ -73,7 +73,7 @@ var benignLaws = []law{
 		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 1)
 		s.expectHealthy()
 	}},
-	{"benign ends follow the retention of ended jobs, though dead letters are spared", func(s *scene) {
+	{"benign failures are purged like ended jobs even if dead letters are spared", func(s *scene) {
 		s.settle(failsBenign(s.start(), "NOT_PDF"))
 		kept := s.fail()
 		p := rules(holdfast.Retain{Name: "all"})
@@ -81,7 +81,7 @@ var benignLaws = []law{
 		same(s, "purged", s.purge(p), holdfast.Purged{Jobs: 1, Rules: map[string]int{"all": 1}, Spared: map[string]int{"all": 1}})
 		s.expectState(kept.ID, holdfast.Failed)
 	}},
-	{"the feed tells a benign end apart", func(s *scene) {
+	{"the feed distinguishes a benign failure", func(s *scene) {
 		s.listen(holdfast.EventFailed)
 		s.settle(failsBenign(s.start(), "NOT_PDF"))
 		s.fail()
@@ -91,6 +91,6 @@ var benignLaws = []law{
 				names = append(names, e.Name+" "+e.Code)
 			}
 		}
-		same(s, "told", names, []string{"benign NOT_PDF", "failed BROKEN"})
+		same(s, "events", names, []string{"benign NOT_PDF", "failed BROKEN"})
 	}},
 }

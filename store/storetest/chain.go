@@ -7,9 +7,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The chain that seals the lines of stories to each other.
+// The hash chain of events.
 var chainLaws = []law{
-	{"lines of stories are sealed, by many at once too, and the audit finds nothing wrong with them", func(s *scene) {
+	{"events are sealed, also by concurrent processes, and the integrity check passes", func(s *scene) {
 		stores := s.handles()
 		for range 3 {
 			dead := s.failAll(8)
@@ -25,10 +25,10 @@ var chainLaws = []law{
 			s.expectHealthy()
 		}
 	}},
-	{"a line that was changed by hand is found", func(s *scene) {
+	{"the integrity check finds an event that was changed in the database", func(s *scene) {
 		for column, value := range map[string]string{"event.actor": "mallory", "event.reason": "nothing to see here", "event.request": "req-0", "event.name": "manual retry", "event.generation": "9"} {
 			s.Wipe()
-			jobs := s.sealed()
+			jobs := s.sealEvents()
 			s.expectHealthy()
 			if !s.corrupt(column, jobs[1], value) {
 				s.Fatalf("the database refused to change %s: choose another", column)
@@ -36,29 +36,29 @@ var chainLaws = []law{
 			s.expectTampered(column)
 		}
 	}},
-	{"a line that was removed by hand is found, wherever it was", func(s *scene) {
+	{"the integrity check finds a deleted event, wherever it was", func(s *scene) {
 		for i := range 3 {
 			s.Wipe()
-			jobs := s.sealed()
+			jobs := s.sealEvents()
 			if !s.corrupt("event", jobs[i], "") {
 				s.Fatal("the row could not be removed")
 			}
 			s.expectTampered("a removed line")
 		}
 	}},
-	{"the oldest lines are forgotten by age, and the chain holds from there on", func(s *scene) {
-		old := s.sealed()
+	{"the oldest events are deleted by age, and the chain is valid from there on", func(s *scene) {
+		old := s.sealEvents()
 		s.Advance(25 * time.Hour)
-		young := s.sealed()
+		young := s.sealEvents()
 		s.forget(holdfast.ShelfStory, day, 2, 2)
 		s.expectHealthy()
-		s.forget(holdfast.ShelfStory, day, 100, 0) // so little, so soon after, is not worth a mark
+		s.forget(holdfast.ShelfStory, day, 100, 0) // too few events, too soon after the last mark
 		s.Advance(time.Hour)
 		s.forget(holdfast.ShelfStory, day+time.Hour, 100, 1)
 		same(s, "events", []int{len(s.history(old[0]).Events), len(s.history(young[0]).Events)}, []int{0, 1})
 		s.expectHealthy()
 		told := s.feed(0)
-		same(s, "told", eventNames(told), []string{"forgotten", "forgotten", "forgotten", "discard", "discard", "discard", "shortened", "shortened"})
+		same(s, "events", eventNames(told), []string{"forgotten", "forgotten", "forgotten", "discard", "discard", "discard", "shortened", "shortened"})
 		s.must(sequenceOn(s, s.Store))
 		s.expectHealthy()
 		if !s.corrupt("event.actor", young[1], "mallory") {
@@ -66,9 +66,9 @@ var chainLaws = []law{
 		}
 		s.expectTampered("a line after the forgotten ones")
 	}},
-	{"a shortened log says how far, in a line that is forgotten in its turn", func(s *scene) {
+	{"a shortened audit log records how far in a mark, which is itself deleted later", func(s *scene) {
 		for range 3 {
-			s.sealed()
+			s.sealEvents()
 			s.Advance(25 * time.Hour)
 			_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day, 1000)
 			s.must(err)
@@ -79,11 +79,11 @@ var chainLaws = []law{
 			s.expectHealthy()
 		}
 	}},
-	{"young lines are not forgotten, whatever age the caller gives", func(s *scene) {
+	{"events younger than a day are not deleted, whatever age the caller gives", func(s *scene) {
 		_, err := s.Store.Forget(s.ctx, holdfast.ShelfStory, day-time.Second, 100)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"an audit log that was wiped by hand is found, also where its ends were moved with it", func(s *scene) {
+	{"the integrity check finds an audit log that was wiped in the database, even if its ends were changed with it", func(s *scene) {
 		key := holdfast.Change{Records: []holdfast.Record{{Room: "key", Name: "ada", Body: []byte("{}")}}, Events: []holdfast.Event{{Subject: "key/ada", Name: "made", Actor: "ada"}}}
 		for _, wipe := range []string{
 			"DELETE FROM holdfast_event",
@@ -96,7 +96,7 @@ var chainLaws = []law{
 		} {
 			s.Wipe()
 			s.must(s.Store.Keep(s.ctx, key))
-			s.sealed()
+			s.sealEvents()
 			if strings.Contains(wipe, "'audit'") {
 				s.Advance(25 * time.Hour)
 				s.forget(holdfast.ShelfStory, day, 3, 3)
@@ -106,11 +106,11 @@ var chainLaws = []law{
 				s.Fatal("the database refused: " + wipe)
 			}
 			s.expectWiped(wipe)
-			s.must(sequenceOn(s, s.Store)) // what is written next does not cover it
+			s.must(sequenceOn(s, s.Store)) // later events do not hide it
 			s.expectWiped(wipe)
 		}
 	}},
-	{"a line that is not sealed yet is not forgotten", func(s *scene) {
+	{"an event that is not sealed yet is not deleted", func(s *scene) {
 		lease := s.fail()
 		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
 		s.Advance(25 * time.Hour)
@@ -122,7 +122,7 @@ var chainLaws = []law{
 
 const day = 24 * time.Hour
 
-// expectWiped insists that the audit finds that lines were taken away.
+// expectWiped expects that the integrity check finds deleted events.
 func (s *scene) expectWiped(how string) {
 	s.Helper()
 	findings, err := s.Store.Audit(s.ctx)
@@ -132,11 +132,11 @@ func (s *scene) expectWiped(how string) {
 			return
 		}
 	}
-	s.Fatalf("%s: the audit finds no wiped log: %+v", how, findings)
+	s.Fatalf("%s: the integrity check does not find the wiped log: %+v", how, findings)
 }
 
-// sealed makes three jobs with a line each, sealed.
-func (s *scene) sealed() []holdfast.ID {
+// sealEvents makes three jobs with one event each, and seals the events.
+func (s *scene) sealEvents() []holdfast.ID {
 	s.Helper()
 	dead := s.failAll(3)
 	for _, id := range dead {
@@ -146,7 +146,7 @@ func (s *scene) sealed() []holdfast.ID {
 	return dead
 }
 
-// expectTampered insists that the audit finds the chain broken.
+// expectTampered expects that the integrity check finds a broken chain.
 func (s *scene) expectTampered(what string) {
 	s.Helper()
 	findings, err := s.Store.Audit(s.ctx)
@@ -156,5 +156,5 @@ func (s *scene) expectTampered(what string) {
 			return
 		}
 	}
-	s.Fatalf("%s: the audit does not say that the chain is broken: %+v", what, findings)
+	s.Fatalf("%s: the integrity check does not report a broken chain: %+v", what, findings)
 }

@@ -9,17 +9,17 @@ import (
 )
 
 var claimLaws = []law{
-	{"a claim hands out no more than it has memory for, and the rest to those after it", func(s *scene) { s.claimByBytes(1, 1) }},
-	{"a claim that several owners share hands out no more than it has memory for", func(s *scene) { s.claimByBytes(3, 2) }},
-	{"a claim of many kinds hands out no more than it has memory for", func(s *scene) { s.claimByBytes(40, 1) }},
-	{"a claim that has memory for less than a job hands out one", func(s *scene) {
+	{"a claim returns no more than its byte limit, and later claims get the rest", func(s *scene) { s.claimByBytes(1, 1) }},
+	{"a claim among several owners returns no more than its byte limit", func(s *scene) { s.claimByBytes(3, 2) }},
+	{"a claim of many kinds returns no more than its byte limit", func(s *scene) { s.claimByBytes(40, 1) }},
+	{"a claim with a byte limit below the first job returns that one job", func(s *scene) {
 		first := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{"x":"much longer than it may be"}`) })
 		s.enqueue(func(d *holdfast.Draft) { d.Args = raw(`{}`) })
 		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 10, Bytes: 1})
-		same(s, "what was handed out", ids(leases), []holdfast.ID{first})
+		same(s, "claimed", ids(leases), []holdfast.ID{first})
 		same(s, "how many after it", len(s.claim(10)), 1)
 	}},
-	{"a claim moves jobs to processing with a token of their own and a lease that ends", func(s *scene) {
+	{"a claim moves jobs to processing, with a token and a lease that expires", func(s *scene) {
 		id := s.enqueue(func(d *holdfast.Draft) { d.Args, d.Owner, d.Tags = raw(`{"a": 1}`), "acme", []string{"t"} })
 		queued := s.job(id)
 		s.Advance(time.Second)
@@ -34,12 +34,12 @@ var claimLaws = []law{
 			s.Fatal("the batch has no id")
 		}
 	}},
-	{"a claimed job is claimed by nobody else", func(s *scene) {
+	{"a claimed job is not claimed again", func(s *scene) {
 		s.enqueue()
 		s.claimOne()
 		same(s, "claimed again", len(s.claim(10)), 0)
 	}},
-	{"no jobs, no leases", func(s *scene) {
+	{"a claim without ready jobs returns no leases", func(s *scene) {
 		same(s, "claimed", len(s.claim(10)), 0)
 		same(s, "claimed of no queue", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"never-heard-of"}})), 0)
 	}},
@@ -50,7 +50,7 @@ var claimLaws = []law{
 		e, c, f, a, d, b := put("slow", "pdf", 5), put("default", "mail", 0), put("default", "pdf", 5), put("slow", "mail", -7), put("slow", "pdf", 0), put("default", "mail", -7)
 		want := []holdfast.ID{a, b, c, d, e, f}
 		both := []string{"default", "slow"}
-		s = s.fresh()
+		s = s.reopened()
 		first := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
 		rest := s.claimAs(holdfast.Claim{Worker: "w", Limit: 4, Queues: both})
 		same(s, "order", append(ids(first), ids(rest)...), want)
@@ -62,16 +62,16 @@ var claimLaws = []law{
 		same(s, "claimed", ids(s.claim(2)), ours)
 		same(s, "left", len(s.claim(10)), 1)
 	}},
-	{"one lane that is far ahead does not hide another's turn (river PR#1318)", func(s *scene) {
+	{"many ready jobs in some lanes do not hide a more urgent job in another (river PR#1318)", func(s *scene) {
 		crowd := make([]holdfast.Draft, 300)
 		for i := range crowd {
 			crowd[i] = holdfast.Draft{Kind: fmt.Sprintf("kind%d", i%3), Priority: 3}
 		}
 		s.enqueueAll(crowd...)
 		urgent := s.enqueue(func(d *holdfast.Draft) { d.Kind = "rare" })
-		same(s, "first", s.fresh().claimOne().ID, urgent)
+		same(s, "first", s.reopened().claimOne().ID, urgent)
 	}},
-	{"a page full of jobs that may not run hides none that may (river PR#1318)", func(s *scene) {
+	{"many held jobs do not hide a job that is not held (river PR#1318)", func(s *scene) {
 		crowd := make([]holdfast.Draft, 200)
 		for i := range crowd {
 			crowd[i] = holdfast.Draft{Kind: "held"}
@@ -81,7 +81,7 @@ var claimLaws = []law{
 		free := s.enqueue()
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{free})
 	}},
-	{"so many jobs of a batch are started as the claim says, in order", func(s *scene) {
+	{"the first Start jobs of a batch count as started", func(s *scene) {
 		for range 3 {
 			s.enqueue()
 		}
@@ -92,18 +92,18 @@ var claimLaws = []law{
 			same(s, "batch", l.Batch, leases[0].Batch)
 		}
 	}},
-	{"a job that was handed back once is presumed started from its next claim on", func(s *scene) {
+	{"a job that was reclaimed or released counts as started from its next claim on", func(s *scene) {
 		s.start()
 		s.Advance(longAgo)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		again := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
 		same(s, "started", again.StartedAt.IsZero(), false)
 	}},
-	{"the token grows with every claim and is never lowered", func(s *scene) {
+	{"the token grows with every claim and never decreases", func(s *scene) {
 		lease := s.start()
 		for token := 1; token <= 4; token++ {
 			same(s, "token", lease.Token, token)
-			s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+			s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 			lease = s.claimOne()
 		}
 		s.settle(fails(lease, "BROKEN"))
@@ -117,7 +117,7 @@ var claimLaws = []law{
 			s.Fatal("the batches have the same id")
 		}
 	}},
-	{"a claim that means nothing is refused", func(s *scene) {
+	{"an invalid claim is refused", func(s *scene) {
 		good := holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 1, Lease: time.Second}
 		for _, bad := range []func(*holdfast.Claim){
 			func(c *holdfast.Claim) { c.Worker = "" }, func(c *holdfast.Claim) { c.Limit = 0 }, func(c *holdfast.Claim) { c.Limit = -1 },
@@ -133,7 +133,7 @@ var claimLaws = []law{
 			s.expectError(err, holdfast.ErrInvalid)
 		}
 	}},
-	{"another handle on the same data sees the same jobs and claims none twice", func(s *scene) {
+	{"another handle on the same data sees the same jobs, and claims no job twice", func(s *scene) {
 		other := s.Reopen()
 		s.enqueueAll(draft(), draft(), draft())
 		s.claimOne()
@@ -144,7 +144,7 @@ var claimLaws = []law{
 	}},
 }
 
-// claimByBytes drains large jobs of some kinds and owners in claims that have memory for eight of them.
+// claimByBytes drains large jobs of some kinds and owners in claims with a byte limit of eight jobs.
 func (s *scene) claimByBytes(kinds, owners int) {
 	s.Helper()
 	const jobs, size = 60, 10 << 10
@@ -160,7 +160,7 @@ func (s *scene) claimByBytes(kinds, owners int) {
 	for len(had) < jobs {
 		leases := s.claimAs(holdfast.Claim{Worker: "w1", Limit: 40, Start: len(had) % 40, Bytes: 8 * size, Lease: time.Hour})
 		if len(leases) == 0 || len(leases) > 8 {
-			s.Fatalf("a claim of %d bytes handed out %d jobs of %d bytes, after %d of %d", 8*size, len(leases), size, len(had), jobs)
+			s.Fatalf("a claim of %d bytes returned %d jobs of %d bytes, after %d of %d", 8*size, len(leases), size, len(had), jobs)
 		}
 		for _, l := range leases {
 			if had[l.ID] {

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What is held against the model at the end of a sequence.
+// Comparisons at the end of a sequence.
 
-// heal does what keepers do, so that nothing is overdue, and then holds everything against the model.
-func (d *driver) heal(t *rapid.T) {
+// compareAll runs the duties, so that nothing is overdue, and then compares everything with the model.
+func (d *driver) compareAll(t *rapid.T) {
 	d.conclude(t)
 	d.promote(t)
 	d.reclaim(t)
@@ -35,7 +35,7 @@ func (d *driver) heal(t *rapid.T) {
 func (d *driver) compareHolds(t *rapid.T) {
 	got, err := d.Store.Holds(d.ctx)
 	if err != nil {
-		refute(t, "the store does not list its holds", "%v", err)
+		failSequence(t, "the store does not list its holds", "%v", err)
 	}
 	shown, want := map[holdName]holdfast.Hold{}, map[holdName]holdfast.Hold{}
 	for _, h := range got {
@@ -54,7 +54,7 @@ func (d *driver) compareHolds(t *rapid.T) {
 	match(t, "holds", shown, want, cmpopts.EquateApprox(0, 1e-6))
 }
 
-// compareCounts adds up jobs by queue, kind and state, and by whether they could be claimed, unless some may be set aside.
+// compareCounts compares the numbers of jobs by queue, kind and state, and by whether they are claimable unless some may be set aside.
 func (d *driver) compareCounts(t *rapid.T) {
 	type line struct {
 		queue, kind string
@@ -63,7 +63,7 @@ func (d *driver) compareCounts(t *rapid.T) {
 	}
 	counts, err := d.Store.Counts(d.ctx)
 	if err != nil {
-		refute(t, "the store does not count its jobs", "%v", err)
+		failSequence(t, "the store does not count its jobs", "%v", err)
 	}
 	certain := len(d.m.where(ready, func(r *record) bool { return r.aside })) == 0
 	got, want := map[line]int{}, map[line]int{}
@@ -81,7 +81,7 @@ func (d *driver) compareCounts(t *rapid.T) {
 func (d *driver) compareRecords(t *rapid.T) {
 	got, err := d.Store.Records(d.ctx, "breaker")
 	if err != nil {
-		refute(t, "the store does not show its records", "%v", err)
+		failSequence(t, "the store does not show its records", "%v", err)
 	}
 	var want []holdfast.Record
 	for _, r := range d.m.records {
@@ -92,15 +92,15 @@ func (d *driver) compareRecords(t *rapid.T) {
 	match(t, "records", got, want)
 }
 
-// compareStories looks at who did what to things that are no jobs.
+// compareStories compares the events of subjects that are not jobs.
 func (d *driver) compareStories(t *rapid.T) {
 	for subject, want := range d.m.stories {
-		if d.m.vague[subject] {
+		if d.m.ambiguous[subject] {
 			continue
 		}
 		got, err := d.Store.Events(d.ctx, subject, 200)
 		if err != nil {
-			refute(t, "the store does not tell a story", "%s: %v", subject, err)
+			failSequence(t, "the store does not return a story", "%s: %v", subject, err)
 		}
 		slices.Reverse(got)
 		if strings.HasPrefix(subject, "group/") {
@@ -113,25 +113,25 @@ func (d *driver) compareStories(t *rapid.T) {
 func (d *driver) compareErrorGroups(t *rapid.T) {
 	got, _, err := d.Store.ErrorGroups(d.ctx, holdfast.ErrorFilter{Limit: 200})
 	if err != nil {
-		refute(t, "the store does not list its error groups", "%v", err)
+		failSequence(t, "the store does not list its error groups", "%v", err)
 	}
 	if len(got) != len(d.m.errors) {
-		refute(t, "error groups differ in number", "the store has %d, the model %d", len(got), len(d.m.errors))
+		failSequence(t, "error groups differ in number", "the store has %d, the model %d", len(got), len(d.m.errors))
 	}
 	for _, g := range got {
 		known := d.m.errors[g.Fingerprint]
 		if known == nil {
-			refute(t, "an error group that nobody saw", "%+v", g)
+			failSequence(t, "an unexpected error group", "%+v", g)
 		}
 		d.compareErrorGroup(t, g, known)
 	}
 }
 
-// compareTrends looks at what became of attempts, unless the clock was set back: what is yet to come is no trend.
+// compareTrends compares the trends, unless the clock was set back: then some are in the future.
 func (d *driver) compareTrends(t *rapid.T) {
 	trends, err := d.Store.Trends(d.ctx, 8*24*time.Hour, 0)
 	if err != nil {
-		refute(t, "the store does not tell trends", "%v", err)
+		failSequence(t, "the store does not return trends", "%v", err)
 	}
 	got := map[trendOf]*holdfast.Trend{}
 	for _, trend := range trends {
@@ -142,16 +142,16 @@ func (d *driver) compareTrends(t *rapid.T) {
 	}
 }
 
-// compareErrorGroup compares what is promised. What the clock says is left out once it was set back; who judged, and until when, is
-// compared while the judgement stands.
+// compareErrorGroup compares what is guaranteed. Times are left out once the clock was set back. The fields of a triage are compared while it
+// applies.
 func (d *driver) compareErrorGroup(t *rapid.T, got holdfast.ErrorGroup, known *errorGroup) {
 	want := known.ErrorGroup
-	want.Kinds, want.Queues = names(known.seen, func(s sighting) string { return s.kind }), names(known.seen, func(s sighting) string { return s.queue })
-	want.Dependencies = names(known.seen, func(s sighting) string { return s.dependency })
-	want.Versions = names(known.seen, func(s sighting) string { return s.version })
+	want.Kinds, want.Queues = names(known.seen, func(s failureSeen) string { return s.kind }), names(known.seen, func(s failureSeen) string { return s.queue })
+	want.Dependencies = names(known.seen, func(s failureSeen) string { return s.dependency })
+	want.Versions = names(known.seen, func(s failureSeen) string { return s.version })
 	got.Actor, got.Reason = "", ""
 	if want.Status == holdfast.Ignored && !want.Until.IsZero() && !want.Until.After(d.m.now) {
-		want.Status = holdfast.Open // though its story says so only when it fails again
+		want.Status = holdfast.Open // the event is recorded only by the next failure
 	}
 	if want.Status != holdfast.Ignored {
 		got.Until, got.UntilCount, want.Until, want.UntilCount = time.Time{}, 0, time.Time{}, 0
@@ -167,23 +167,23 @@ func (d *driver) compareErrorGroup(t *rapid.T, got holdfast.ErrorGroup, known *e
 	match(t, "error groups", got, want)
 	for window, n := range windows {
 		if least, most := known.within(window, d.m.now); !d.back && (n < least || n > most) {
-			refute(t, "an error group counts its last failures otherwise", "%v: the store says %d, the model %d to %d", window, n, least, most)
+			failSequence(t, "an error group counts its last failures differently", "%v: the store says %d, the model %d to %d", window, n, least, most)
 		}
 	}
 }
 
-// within counts the failures of a window: without and with the step of five minutes that it cuts.
+// within counts the failures in a window: without and with the step of five minutes at its start.
 func (g *errorGroup) within(window time.Duration, now time.Time) (least, most int) {
 	for _, s := range g.seen {
 		step := s.at.Truncate(5 * time.Minute)
-		least += lo(step.After(now.Add(-window)))
-		most += lo(!step.Add(5 * time.Minute).Before(now.Add(-window)))
+		least += countIf(step.After(now.Add(-window)))
+		most += countIf(!step.Add(5 * time.Minute).Before(now.Add(-window)))
 	}
 	return least, most
 }
 
-// names lists what was seen, each once, in order.
-func names(seen []sighting, of func(sighting) string) (all []string) {
+// names returns the distinct values, sorted.
+func names(seen []failureSeen, of func(failureSeen) string) (all []string) {
 	for _, s := range seen {
 		if name := of(s); name != "" && !slices.Contains(all, name) {
 			all = append(all, name)

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A Cost is what some work took from the database: in all, or per job. A figure that a store does not have is zero.
+// A Cost is what some work took from the database: in total, or per job. A figure that a store does not have is zero.
 type Cost struct {
-	Trips        float64 // times that the database was waited for, over a network
+	Trips        float64 // times that the store waited for the database, over a network
 	Statements   float64
-	Transactions float64 // committed ones
+	Transactions float64 // that were committed
 	Rows         float64 // inserted, updated and deleted
-	Bytes        float64 // written ahead of the data
+	Bytes        float64 // of the write-ahead log
 }
 
-// figures names the parts of a cost, in the order in which they are shown.
+// figures are the parts of a cost, in the order in which they are shown.
 var figures = []struct {
 	name string
 	of   func(*Cost) *float64
@@ -39,7 +39,7 @@ func (c Cost) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// shown is a figure with as many digits as count.
+// shown formats a figure with its significant digits.
 func shown(figure float64) string {
 	if figure >= 1000 {
 		return fmt.Sprintf("%.0f", figure)
@@ -47,35 +47,35 @@ func shown(figure float64) string {
 	return fmt.Sprintf("%.3g", figure)
 }
 
-// A Meter opens a store on the same data as before, lets work run, closes the store and answers with what the work cost. What
-// ready does comes first, writes no row and is not counted: it is for what a store learns once.
+// A Meter opens a store on the same data as before, runs work, closes the store and returns what the work cost. ready runs first, writes no row and
+// is not counted: it is for what a store learns once.
 type Meter func(ready, work func(holdfast.Store)) Cost
 
-// batch is how many jobs a claim and a settlement carry where costs are taken.
+// batch is how many jobs a claim and a settlement have where costs are measured.
 const batch = 500
 
-// A path is a way of jobs through a store whose cost is known.
+// A path is a sequence of operations on jobs whose cost is measured.
 type path struct {
 	name   string
 	jobs   int
-	before func(*spender) // not counted
-	work   func(*spender)
+	before func(*costWorker) // not counted
+	work   func(*costWorker)
 }
 
 var paths = []path{
-	{"enqueue alone", 1, (*spender).nothing, func(s *spender) { s.enqueue(1) }},
-	{"enqueue one by one", 200, (*spender).nothing, func(s *spender) {
+	{"enqueue alone", 1, (*costWorker).nothing, func(s *costWorker) { s.enqueue(1) }},
+	{"enqueue one by one", 200, (*costWorker).nothing, func(s *costWorker) {
 		for range 200 {
 			s.enqueue(1)
 		}
 	}},
-	{"enqueue in bulk", 2000, (*spender).nothing, func(s *spender) { s.enqueue(2000) }},
-	{"claim and complete", 2000, func(s *spender) { s.enqueue(2000) }, func(s *spender) { s.drain(complete) }},
-	{"fail once and complete", 2000, func(s *spender) { s.enqueue(2000) }, func(s *spender) { s.drain(failOnce) }},
+	{"enqueue in bulk", 2000, (*costWorker).nothing, func(s *costWorker) { s.enqueue(2000) }},
+	{"claim and complete", 2000, func(s *costWorker) { s.enqueue(2000) }, func(s *costWorker) { s.drain(complete) }},
+	{"fail once and complete", 2000, func(s *costWorker) { s.enqueue(2000) }, func(s *costWorker) { s.drain(failOnce) }},
 }
 
-// Costs holds what a job costs on its way through a store against a budget, by the name of the path. No clock is asked, so a
-// busy machine changes nothing. The cheapest of a few rounds counts: whatever else the database does only adds.
+// Costs compares what a job costs on each path with a budget. It uses no clock, so a busy machine makes no difference. The cheapest of several rounds
+// counts, because other activity of the database only adds.
 func Costs(t *testing.T, open func(testing.TB) Meter, budget map[string]Cost) {
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
@@ -88,15 +88,15 @@ func Costs(t *testing.T, open func(testing.TB) Meter, budget map[string]Cost) {
 	}
 }
 
-// Rounds. The first one meets an empty store and is not like the others; after the last, bad luck is no excuse.
+// Numbers of rounds. The first round has an empty store and does not count; the last failure counts.
 const fewest, most = 3, 8
 
 func (p path) measure(t testing.TB, meter Meter, allowed Cost) (least Cost) {
-	s := &spender{TB: t}
-	s.run(meter, s.nothing, (*spender).remember)
+	s := &costWorker{TB: t}
+	s.run(meter, s.nothing, (*costWorker).prepareLane)
 	for round := range most {
-		s.run(meter, s.learn, p.before)
-		spent := s.run(meter, s.learn, p.work)
+		s.run(meter, s.touchLane, p.before)
+		spent := s.run(meter, s.touchLane, p.work)
 		for _, f := range figures {
 			each := *f.of(&spent) / float64(p.jobs)
 			if into := f.of(&least); round == 0 || each < *into {
@@ -110,7 +110,7 @@ func (p path) measure(t testing.TB, meter Meter, allowed Cost) (least Cost) {
 	return least
 }
 
-// excess names the figures that are above their budget.
+// excess returns the figures that exceed their budget.
 func (p path) excess(spent, allowed Cost) (complaints []string) {
 	for _, f := range figures {
 		if is, may := *f.of(&spent), *f.of(&allowed); is > may {
@@ -123,64 +123,64 @@ func (p path) excess(spent, allowed Cost) (complaints []string) {
 func (p path) judge(t testing.TB, spent, allowed Cost) {
 	t.Logf("%s, per job: %v", p.name, spent)
 	for _, complaint := range p.excess(spent, allowed) {
-		t.Errorf("%s: find what became dearer, this is not noise. When code gets better the budget is lowered; it is raised only for a promise that is worth it", complaint)
+		t.Errorf("%s: find what became more expensive, this is not noise. Lower the budget when the code improves; raise it only for a guarantee that is worth it", complaint)
 	}
 	for _, f := range figures {
 		if is, may := *f.of(&spent), *f.of(&allowed); is < 0.75*may {
-			t.Logf("%s: %s per job are %s, the budget is %s: the code got better, lower the budget to %s", p.name, f.name, shown(is), shown(may), shown(1.1*is))
+			t.Logf("%s: %s per job are %s, the budget is %s: the code has improved, lower the budget to %s", p.name, f.name, shown(is), shown(may), shown(1.1*is))
 		}
 	}
 }
 
-// A spender is the worker and the producer whose costs are taken.
-type spender struct {
+// A costWorker enqueues, claims and settles while costs are measured.
+type costWorker struct {
 	testing.TB
 	store holdfast.Store
 }
 
-// run lets work run on a store that the meter opened.
-func (s *spender) run(meter Meter, ready func(), work func(*spender)) Cost {
+// run runs work on a store that the meter opened.
+func (s *costWorker) run(meter Meter, ready func(), work func(*costWorker)) Cost {
 	hand := func(do func()) func(holdfast.Store) {
 		return func(store holdfast.Store) { s.store = store; do() }
 	}
 	return meter(hand(ready), hand(func() { work(s) }))
 }
 
-func (s *spender) nothing() {}
+func (s *costWorker) nothing() {}
 
-// usual is a draft as most are: two hundred bytes of arguments.
-var usual = holdfast.Draft{Kind: "mail.send", Args: []byte(`{"to":"somebody@example.org","template":"welcome","body":"` + strings.Repeat("x", 140) + `"}`)}
+// typicalDraft has two hundred bytes of arguments, as most drafts do.
+var typicalDraft = holdfast.Draft{Kind: "mail.send", Args: []byte(`{"to":"somebody@example.org","template":"welcome","body":"` + strings.Repeat("x", 140) + `"}`)}
 
-func (s *spender) enqueue(n int) {
+func (s *costWorker) enqueue(n int) {
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {
-		drafts[i] = usual
+		drafts[i] = typicalDraft
 	}
 	s.put(drafts...)
 }
 
-func (s *spender) put(drafts ...holdfast.Draft) {
+func (s *costWorker) put(drafts ...holdfast.Draft) {
 	s.Helper()
 	if _, err := s.store.Enqueue(context.Background(), drafts); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// learn enqueues what is there already, under an idempotency key: nothing is written, and the store has learned the lane.
-func (s *spender) learn() {
-	again := usual
+// touchLane enqueues a job that exists, by its idempotency key: nothing is written, and the store caches the lane.
+func (s *costWorker) touchLane() {
+	again := typicalDraft
 	again.IdempotencyKey = "once"
 	s.put(again)
 }
 
-// remember enqueues what learn repeats, and takes it out of the way.
-func (s *spender) remember() {
-	s.learn()
+// prepareLane enqueues the job that touchLane repeats, and completes it.
+func (s *costWorker) prepareLane() {
+	s.touchLane()
 	s.drain(complete)
 }
 
-// drain claims and settles until nothing is left, and one claim has found nothing.
-func (s *spender) drain(settle func(holdfast.Lease) holdfast.Settlement) {
+// drain claims and settles until a claim returns nothing.
+func (s *costWorker) drain(settle func(holdfast.Lease) holdfast.Settlement) {
 	s.Helper()
 	ctx := context.Background()
 	for {
@@ -211,7 +211,7 @@ func complete(l holdfast.Lease) holdfast.Settlement {
 	return holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, To: holdfast.Complete, Took: 3 * time.Millisecond}
 }
 
-// failOnce sends every job round once more, with the record that a gateway's refusal leaves.
+// failOnce fails every job once, with a typical failure record.
 func failOnce(l holdfast.Lease) holdfast.Settlement {
 	if l.Failures > 0 {
 		return complete(l)

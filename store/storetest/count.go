@@ -10,22 +10,22 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A crowd is many jobs of all sorts, and what the laws ask about them.
-type crowd struct {
+// A jobMix is many jobs of all sorts, for the laws about filters and counts.
+type jobMix struct {
 	*scene
-	dice    *rand.Rand
+	rng     *rand.Rand
 	group   holdfast.ID
 	redrive holdfast.ID
 	taken   map[holdfast.ID]bool // by the redrive
 }
 
-// gatherCrowd makes the same crowd each time: in several queues, lanes and priorities, in every state and in several generations.
-func (s *scene) gatherCrowd() *crowd {
+// makeJobMix makes the same jobs each time: in several queues, lanes and priorities, in every state and in several generations.
+func (s *scene) makeJobMix() *jobMix {
 	s.Helper()
-	c := &crowd{scene: s, dice: rand.New(rand.NewPCG(8, 16)), group: s.gather(), redrive: holdfast.NewID(), taken: map[holdfast.ID]bool{}}
+	c := &jobMix{scene: s, rng: rand.New(rand.NewPCG(8, 16)), group: s.gather(), redrive: holdfast.NewID(), taken: map[holdfast.ID]bool{}}
 	s.depends("pdf", "printer")
-	c.enqueueCrowd(75)
-	c.settleCrowd()
+	c.enqueueMix(75)
+	c.settleMix()
 	var dead []holdfast.ID
 	for _, job := range s.jobs(holdfast.Filter{DeadLetters: true, Limit: 200}) {
 		dead = append(dead, job.ID)
@@ -36,48 +36,48 @@ func (s *scene) gatherCrowd() *crowd {
 	s.redrive(step(c.redrive, dead[2], dead[3]))
 	c.taken[dead[2]], c.taken[dead[3]] = true, true
 	s.Advance(time.Hour)
-	c.enqueueCrowd(75)
+	c.enqueueMix(75)
 	s.pause(holdfast.Hold{Tag: "red", Source: "person", Actor: "ada", Reason: "because"})
-	c.settleCrowd()
+	c.settleMix()
 	for _, worker := range []string{"w1", "w2"} {
 		s.claimAs(holdfast.Claim{Worker: worker, Queues: []string{"default", "slow"}, Limit: 4, Start: 2})
 	}
 	return c
 }
 
-func (c *crowd) enqueueCrowd(jobs int) {
+func (c *jobMix) enqueueMix(jobs int) {
 	c.Helper()
-	pick := func(words ...string) string { return words[c.dice.IntN(len(words))] }
+	pick := func(words ...string) string { return words[c.rng.IntN(len(words))] }
 	drafts := make([]holdfast.Draft, jobs)
 	for n := range drafts {
 		drafts[n] = holdfast.Draft{
 			Kind: pick("mail", "pdf"), Queue: pick("default", "slow", "rare"), Owner: pick("", "acme", "omni"), Dependency: pick("", "", "gateway"),
-			Priority: int16(c.dice.IntN(3)), Delay: time.Duration(max(0, c.dice.IntN(8)-5)) * 24 * time.Hour,
+			Priority: int16(c.rng.IntN(3)), Delay: time.Duration(max(0, c.rng.IntN(8)-5)) * 24 * time.Hour,
 		}
-		if c.dice.IntN(4) == 0 {
+		if c.rng.IntN(4) == 0 {
 			drafts[n].Tags = []string{pick("red", "blue")}
 		}
-		if c.dice.IntN(4) == 0 {
+		if c.rng.IntN(4) == 0 {
 			drafts[n].Group = c.group
 		}
 	}
 	c.enqueueAll(drafts...)
 }
 
-// settleCrowd lets a third of what can be claimed make an attempt, of which each ends otherwise than the one before.
-func (c *crowd) settleCrowd() {
+// settleMix claims a third of the claimable jobs and settles them with different results in turn.
+func (c *jobMix) settleMix() {
 	c.Helper()
 	limit := len(c.jobs(holdfast.Filter{State: holdfast.Queued, Limit: 200})) / 3
 	for n, l := range c.claimAs(holdfast.Claim{Worker: "w1", Queues: []string{"default", "slow"}, Limit: limit, Start: limit}) {
 		c.settle([]holdfast.Settlement{
 			completes(l), fails(l, "BROKEN"), fails(l, "FLAKY"), retries(l, 0), retries(l, 24*time.Hour), ends(l, holdfast.Cancelled),
-			hands(l, holdfast.ChargeCrash, 0), hands(l, holdfast.ChargeInterrupt, 24*time.Hour), fails(l, "BROKEN"),
+			releases(l, holdfast.ChargeCrash, 0), releases(l, holdfast.ChargeInterrupt, 24*time.Hour), fails(l, "BROKEN"),
 		}[n%9])
 	}
 }
 
-// matches says whether a filter means a job, from what the job says of itself.
-func (c *crowd) matches(f holdfast.Filter, j holdfast.Job) bool {
+// matches reports whether a filter matches a job, by the job's fields.
+func (c *jobMix) matches(f holdfast.Filter, j holdfast.Job) bool {
 	failure := holdfast.Failure{}
 	if j.LastFailure != nil {
 		failure = *j.LastFailure
@@ -97,8 +97,8 @@ func (c *crowd) matches(f holdfast.Filter, j holdfast.Job) bool {
 		(f.Redrive.IsZero() || c.taken[j.ID]) && (f.OlderThan == 0 || age >= f.OlderThan) && (f.YoungerThan == 0 || age < f.YoungerThan)
 }
 
-// filters are one of each sort alone, and many that were thrown together.
-func (c *crowd) filters() []holdfast.Filter {
+// filters are one of each sort alone, and many random combinations.
+func (c *jobMix) filters() []holdfast.Filter {
 	sorts := []func(*holdfast.Filter){
 		func(f *holdfast.Filter) { f.State = holdfast.Queued }, func(f *holdfast.Filter) { f.State = holdfast.Processing },
 		func(f *holdfast.Filter) { f.State = holdfast.Complete }, func(f *holdfast.Filter) { f.State = holdfast.Failed },
@@ -120,16 +120,16 @@ func (c *crowd) filters() []holdfast.Filter {
 	}
 	for len(all) < cap(all) {
 		var f holdfast.Filter
-		for range 2 + c.dice.IntN(2) {
-			sorts[c.dice.IntN(len(sorts))](&f)
+		for range 2 + c.rng.IntN(2) {
+			sorts[c.rng.IntN(len(sorts))](&f)
 		}
 		all = append(all, f)
 	}
 	return all
 }
 
-// expectFound insists that a filter finds what it means, newest first and each once, however little is looked at at a time, but for the least.
-func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
+// expectFound expects that a filter finds exactly the jobs it matches, newest first, however few rows are read at a time, but at least least.
+func (c *jobMix) expectFound(f holdfast.Filter, everything []holdfast.Job, least int) {
 	c.Helper()
 	var want []holdfast.ID
 	for _, job := range everything {
@@ -137,8 +137,8 @@ func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least 
 			want = append(want, job.ID)
 		}
 	}
-	for _, look := range []int{0, least + c.dice.IntN(2*least), 10 * least, 10_000} {
-		f.Look, f.Limit = look, 10+c.dice.IntN(20)
+	for _, look := range []int{0, least + c.rng.IntN(2*least), 10 * least, 10_000} {
+		f.Look, f.Limit = look, 10+c.rng.IntN(20)
 		var got []holdfast.ID
 		for _, job := range c.jobs(f) {
 			got = append(got, job.ID)
@@ -149,7 +149,7 @@ func (c *crowd) expectFound(f holdfast.Filter, everything []holdfast.Job, least 
 		f.Look = look
 		same(c, fmt.Sprintf("count of %+v", f), []int{c.count(f, 10_000), c.count(f, 3)}, []int{len(want), min(3, len(want))})
 	}
-	f.Look = 1 + c.dice.IntN(40)
+	f.Look = 1 + c.rng.IntN(40)
 	if n := c.count(f, 10_000); n > len(want) {
 		c.Fatalf("%d of %d jobs were counted for %+v", n, len(want), f)
 	}
@@ -169,15 +169,15 @@ func (s *scene) depths() []holdfast.Depth {
 	return depths
 }
 
-// numbers are depths without their kinds: of jobs that are due and were not promoted yet a store does not tell them.
-func numbers(depths []holdfast.Depth) []holdfast.Depth {
+// withoutKinds returns depths without their kinds: a store does not return the kinds of jobs that are due but not promoted yet.
+func withoutKinds(depths []holdfast.Depth) []holdfast.Depth {
 	for i := range depths {
 		depths[i].Kinds = nil
 	}
 	return depths
 }
 
-// depthsOf tells what stands in each queue, from what jobs say of themselves.
+// depthsOf computes the depths of each queue from the jobs.
 func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 	of := map[string]*holdfast.Depth{}
 	first := func(known *time.Time, at time.Time) {
@@ -216,33 +216,33 @@ func depthsOf(jobs []holdfast.Job) []holdfast.Depth {
 }
 
 var countLaws = []law{
-	{"every filter finds and counts what it means, however little is looked at at a time", func(s *scene) {
-		c := s.gatherCrowd()
+	{"every filter finds and counts the jobs it matches, however few rows are read at a time", func(s *scene) {
+		c := s.makeJobMix()
 		everything := s.jobs(holdfast.Filter{Limit: 200})
-		same(s, "crowd", len(everything), 150)
+		same(s, "jobs", len(everything), 150)
 		for _, f := range c.filters() {
 			c.expectFound(f, everything, 10)
 		}
 		c.expectFound(holdfast.Filter{State: holdfast.Failed, Queue: "slow"}, everything, 1)
 	}},
-	{"so it is with more lanes than anybody would merge", func(s *scene) {
-		c := s.gatherCrowd()
+	{"the same holds with more lanes than a query merges", func(s *scene) {
+		c := s.makeJobMix()
 		drafts := make([]holdfast.Draft, 300)
 		for n := range drafts {
 			drafts[n] = holdfast.Draft{Kind: "mail", Queue: "default", Owner: fmt.Sprintf("owner-%d", n)}
 		}
 		s.enqueueAll(drafts...)
 		everything := s.jobs(holdfast.Filter{Limit: 200})
-		same(s, "crowd", len(everything), 450)
+		same(s, "jobs", len(everything), 450)
 		for _, f := range []holdfast.Filter{
 			{State: holdfast.Queued}, {State: holdfast.Queued, Queue: "default"}, {State: holdfast.Queued, Owner: "owner-7"}, {State: holdfast.Queued, Kind: "pdf"},
 			{Retrying: true}, {Code: "FLAKY"}, {State: holdfast.Queued, Tag: "blue"},
 		} {
 			c.expectFound(f, everything, 60)
 		}
-		same(s, "depths", numbers(s.depths()), depthsOf(everything))
+		same(s, "depths", withoutKinds(s.depths()), depthsOf(everything))
 	}},
-	{"what is looked at is bounded: a page may be empty, and its cursor goes on", func(s *scene) {
+	{"the rows that a page reads are bounded: a page may be empty, and its cursor leads on", func(s *scene) {
 		red := s.enqueue(tagged("red"))
 		s.enqueueMany(30)
 		page, cursor, err := s.Store.Jobs(s.ctx, holdfast.Filter{State: holdfast.Queued, Tag: "red", Look: 10})
@@ -258,19 +258,19 @@ var countLaws = []law{
 		_, err = s.Store.Count(s.ctx, holdfast.Filter{}, 0)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"depths tell of each queue what its jobs say", func(s *scene) {
+	{"the depths of each queue agree with its jobs", func(s *scene) {
 		same(s, "of nothing", s.depths(), []holdfast.Depth{})
-		s.gatherCrowd()
-		same(s, "depths", numbers(s.depths()), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
+		s.makeJobMix()
+		same(s, "depths", withoutKinds(s.depths()), depthsOf(s.jobs(holdfast.Filter{Limit: 200})))
 	}},
-	{"a job that waits for members of its group is due at no time", func(s *scene) {
+	{"a job that waits for members of its group has no due time in depths", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		s.enqueue(in(group), after(first))
 		depths := s.depths()
 		same(s, "depths", depths, []holdfast.Depth{{Queue: "default", Ready: 1, Later: 1, Oldest: s.job(first).CreatedAt, Kinds: []string{s.job(first).Kind}}})
 	}},
-	{"what is ready is counted exactly as long as it is not very much", func(s *scene) {
+	{"ready jobs are counted exactly up to a bound", func(s *scene) {
 		s.enqueueMany(10_000)
 		s.enqueue()
 		same(s, "count", s.count(holdfast.Filter{State: holdfast.Queued, Look: 20_000}, 10_000), 10_000)

@@ -1,7 +1,6 @@
-// Package storetest proves that a store keeps the promises of package holdfast.
+// Package storetest is the conformance suite for stores: it verifies that a store keeps the contract of package holdfast.
 //
-// [Laws] is a table of sentences, each with a check; [Check] drives a store and a pure model of it with the same random
-// sequences and compares everything that can be seen after every step. Both know stores only by their interface: a store
-// that wants to be believed runs both from its own tests, through a [Harness]. [Faulty] breaks a store on purpose, for the
-// tests of those who use one.
+// [Laws] is a table of sentences, each with a check. [Check] runs the same random sequences on a store and on a pure model of it, and compares
+// everything that is visible after every step. Both use a store only through its interface; a store runs both from its own tests, through a
+// [Harness]. [Faulty] makes a store fail on purpose, for the tests of its users.
 package storetest

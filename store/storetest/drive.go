@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The steps of the model check. Each draws what to do, does it to both, and compares the answers.
+// The steps of the model check. Each draws an operation, applies it to the store and the model, and compares the answers.
 
 func pick[T any](t *rapid.T, what string, from ...T) T { return rapid.SampledFrom(from).Draw(t, what) }
 
@@ -26,7 +26,7 @@ func (d *driver) draft(t *rapid.T) holdfast.Draft {
 		UniqueDone:  pick(t, "unique when complete", false, false, true), IdempotencyKey: pick(t, "idempotency", "", "", "", "i1"),
 		Args: json.RawMessage(pick(t, "args", `{"n": 1}`, `null`)), Trace: pick(t, "trace", "", traceparent),
 	}
-	if draft.Queue == "solo" { // where all jobs are one owner's there is a shorter way to claim them
+	if draft.Queue == "solo" { // a queue with one owner uses the single-statement claim
 		draft.Owner = ""
 	}
 	if len(d.m.jobs) > 0 && rapid.IntRange(0, 40).Draw(t, "reuse an id") == 7 {
@@ -35,7 +35,7 @@ func (d *driver) draft(t *rapid.T) holdfast.Draft {
 	return draft
 }
 
-// anyJob names a job of the store, or one that never was.
+// anyJob returns the id of a job, or one that does not exist.
 func (d *driver) anyJob(t *rapid.T) holdfast.ID {
 	known := make([]holdfast.ID, 0, len(d.m.jobs))
 	for id := range d.m.jobs {
@@ -66,7 +66,7 @@ func (d *driver) enqueue(t *rapid.T) {
 	match(t, "receipts", got, want)
 }
 
-// enqueueIn hands drafts in by a transaction of the caller's. A refusal ends the transaction.
+// enqueueIn enqueues drafts in a transaction of the caller. A refusal rolls the transaction back.
 func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	before := *d.m
 	want, wantErr := d.m.enqueue(drafts)
@@ -74,7 +74,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	got, err := d.In(tx).Enqueue(d.ctx, slices.Clone(drafts))
 	commit = commit && err == nil
 	if ended := end(commit); ended != nil {
-		refute(t, "the caller's transaction does not end", "%v", ended)
+		failSequence(t, "the caller's transaction does not end", "%v", ended)
 	}
 	matchErr(t, "enqueue in a transaction", err, wantErr)
 	match(t, "receipts of a transaction", got, want)
@@ -84,7 +84,7 @@ func (d *driver) enqueueIn(t *rapid.T, drafts []holdfast.Draft, commit bool) {
 	}
 	for _, receipt := range got {
 		if r := d.m.jobs[receipt.ID]; r != nil {
-			r.guest = true
+			r.callerTx = true
 		}
 	}
 }
@@ -107,7 +107,7 @@ func (d *driver) worker(t *rapid.T) holdfast.Claim {
 	return c
 }
 
-// matchLeases compares leases but for what a worker does not need to know.
+// matchLeases compares leases, except for fields that a worker does not need.
 func (d *driver) matchLeases(t *rapid.T, got []holdfast.Lease, want []*record) {
 	var expected []holdfast.Lease
 	for _, r := range want {
@@ -133,12 +133,12 @@ func (d *driver) claim(t *rapid.T) {
 	got, err := d.Store.Claim(d.ctx, c)
 	matchErr(t, "claim", err, nil)
 	offer := d.m.offer(c)
-	taken, even, wrong := offer.judge(got)
+	taken, even, wrong := offer.check(got)
 	if wrong != "" {
-		refute(t, wrong, "%v", offer)
+		failSequence(t, wrong, "%v", offer)
 	}
 	d.claims.all++
-	d.claims.even += lo(even)
+	d.claims.even += countIf(even)
 	for _, r := range taken {
 		d.m.spend(r)
 	}
@@ -153,15 +153,15 @@ func batchOf(leases []holdfast.Lease) holdfast.ID {
 	return leases[0].Batch
 }
 
-// anyLease draws a lease that was handed out once, more likely a recent one.
+// anyLease draws a lease that was returned before, more likely a recent one.
 func (d *driver) anyLease(t *rapid.T) holdfast.Lease {
 	if len(d.past) == 0 {
-		t.Skip("nobody has claimed anything yet")
+		t.Skip("no job was claimed yet")
 	}
 	return d.past[len(d.past)-rapid.IntRange(1, len(d.past)).Draw(t, "lease, how far back")]
 }
 
-// heldLease draws a lease whose holder still holds it.
+// heldLease draws a lease that is still held.
 func (d *driver) heldLease(t *rapid.T) holdfast.Lease {
 	var held []holdfast.Lease
 	for _, l := range d.past {
@@ -170,7 +170,7 @@ func (d *driver) heldLease(t *rapid.T) holdfast.Lease {
 		}
 	}
 	if len(held) == 0 {
-		t.Skip("nobody holds anything")
+		t.Skip("no lease is held")
 	}
 	return held[rapid.IntRange(0, len(held)-1).Draw(t, "lease of those held")]
 }
@@ -190,17 +190,17 @@ func (d *driver) renew(t *rapid.T) {
 	match(t, "renewed", got, want)
 }
 
-// renewal draws what a worker says about the jobs it was given in one batch.
+// renewal draws what a worker reports about the jobs of one batch.
 func (d *driver) renewal(t *rapid.T, batch holdfast.ID) holdfast.Renewal {
 	renewal := holdfast.Renewal{Batch: batch}
 	for _, l := range d.past {
 		if l.Batch != batch {
 			continue
 		}
-		switch told := rapid.IntRange(0, 2).Draw(t, "told as"); {
-		case told == 0 && !d.expired[batch]:
+		switch report := rapid.IntRange(0, 2).Draw(t, "reported as"); {
+		case report == 0 && !d.expired[batch]:
 			renewal.Running = append(renewal.Running, l.ID)
-		case told < 2:
+		case report < 2:
 			renewal.Waiting = append(renewal.Waiting, l.ID)
 		}
 		d.touch(l.ID)
@@ -222,8 +222,8 @@ func (d *driver) note(t *rapid.T) {
 	d.touch(l.ID)
 }
 
-// verdict draws what became of an attempt.
-func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
+// drawSettlement draws the result of an attempt.
+func (d *driver) drawSettlement(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 	s := holdfast.Settlement{Batch: l.Batch, Job: l.ID, Token: l.Token, Why: "drawn"}
 	if r, ok := d.m.jobs[l.ID]; ok && r.holds(l.Batch, l.Token) && r.started && rapid.Bool().Draw(t, "it took all the time") {
 		s.Took = max(0, d.m.now.Sub(d.m.leases[r.batch].claimedAt))
@@ -254,13 +254,13 @@ func (d *driver) verdict(t *rapid.T, l holdfast.Lease) holdfast.Settlement {
 
 func (d *driver) settle(t *rapid.T) {
 	l := d.heldLease(t)
-	batch := []holdfast.Settlement{d.verdict(t, l)}
+	batch := []holdfast.Settlement{d.drawSettlement(t, l)}
 	for range rapid.IntRange(0, 2).Draw(t, "others") {
 		other := d.anyLease
 		if rapid.Bool().Draw(t, "one that is held") {
 			other = d.heldLease
 		}
-		batch = append(batch, d.verdict(t, other(t)))
+		batch = append(batch, d.drawSettlement(t, other(t)))
 	}
 	switch rapid.IntRange(0, 15).Draw(t, "mischief") {
 	case 13:
@@ -271,8 +271,8 @@ func (d *driver) settle(t *rapid.T) {
 	d.settleAll(t, batch)
 }
 
-// stale settles by the lease of anybody who ever held one, by a forged one, or says the same thing twice.
-func (d *driver) stale(t *rapid.T) {
+// settleStale settles with any lease that was ever returned, with a forged one, or twice.
+func (d *driver) settleStale(t *rapid.T) {
 	l := d.anyLease(t)
 	switch rapid.IntRange(0, 5).Draw(t, "forged") {
 	case 0:
@@ -282,7 +282,7 @@ func (d *driver) stale(t *rapid.T) {
 	case 2:
 		l.ID = holdfast.NewID()
 	}
-	s := d.verdict(t, l)
+	s := d.drawSettlement(t, l)
 	d.settleAll(t, []holdfast.Settlement{s})
 	if rapid.Bool().Draw(t, "twice") {
 		d.settleAll(t, []holdfast.Settlement{s})

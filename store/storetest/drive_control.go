@@ -11,9 +11,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The steps of failure control: holds, records, redrives, error groups, deadlines.
+// Steps about holds, records, redrives, error groups and deadlines.
 
-// hold draws what to hold, and how much of it.
+// hold draws a hold.
 func (d *driver) hold(t *rapid.T) holdfast.Hold {
 	h := pick(t, "hold", holdfast.Hold{Queue: "default"}, holdfast.Hold{Queue: "s*"}, holdfast.Hold{Kind: "pdf"}, holdfast.Hold{Kind: "*"},
 		holdfast.Hold{Owner: "acme"}, holdfast.Hold{Owner: "*"}, holdfast.Hold{Dependency: "gateway"}, holdfast.Hold{Dependency: "g*"},
@@ -34,7 +34,7 @@ func (d *driver) hold(t *rapid.T) holdfast.Hold {
 	case shape >= 2:
 		h.AtMost = rapid.IntRange(1, 2).Draw(t, "at most")
 	}
-	if h.Rate == nil { // what a bucket that has ended by itself holds is nobody's business
+	if h.Rate == nil { // the level of an expired rate limit is not specified
 		h.For = pick(t, "for", 0, time.Minute)
 	}
 	return h
@@ -42,19 +42,19 @@ func (d *driver) hold(t *rapid.T) holdfast.Hold {
 
 func (d *driver) pause(t *rapid.T) {
 	h := d.hold(t)
-	if rapid.IntRange(0, 15).Draw(t, "nonsense") == 13 {
+	if rapid.IntRange(0, 15).Draw(t, "invalid") == 13 {
 		h.Actor = ""
 	}
 	matchErr(t, "pause", d.Store.Pause(d.ctx, h), d.m.pause(h))
 }
 
-// lift draws a hold that is there, if there is one.
-func (d *driver) lift(t *rapid.T) holdfast.Hold {
+// placedHold draws a hold that is in force, if there is one.
+func (d *driver) placedHold(t *rapid.T) holdfast.Hold {
 	var all []holdfast.Hold
 	for _, h := range d.m.holds {
 		all = append(all, h.Hold)
 	}
-	slices.SortFunc(all, func(a, b holdfast.Hold) int { return slices.Compare(words(a), words(b)) })
+	slices.SortFunc(all, func(a, b holdfast.Hold) int { return slices.Compare(holdKey(a), holdKey(b)) })
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "any hold") == 7 {
 		return d.hold(t)
 	}
@@ -63,17 +63,17 @@ func (d *driver) lift(t *rapid.T) holdfast.Hold {
 	return h
 }
 
-func words(h holdfast.Hold) []string {
+func holdKey(h holdfast.Hold) []string {
 	name := nameOf(h)
 	return []string{name.scope, name.name, name.source}
 }
 
 func (d *driver) resume(t *rapid.T) {
-	h := d.lift(t)
+	h := d.placedHold(t)
 	matchErr(t, "resume", d.Store.Resume(d.ctx, h), d.m.resume(h))
 }
 
-// keep draws a change, now and then of a record that somebody else has changed since.
+// keep draws a change, sometimes with an outdated record version.
 func (d *driver) keep(t *rapid.T) {
 	var c holdfast.Change
 	for _, name := range [][]string{{"a"}, {"b"}, {"a", "b"}}[rapid.IntRange(0, 2).Draw(t, "records")] {
@@ -95,11 +95,11 @@ func (d *driver) keep(t *rapid.T) {
 	case 0:
 		c.Place = []holdfast.Hold{d.hold(t)}
 	case 1:
-		c.Lift = []holdfast.Hold{d.lift(t)}
+		c.Lift = []holdfast.Hold{d.placedHold(t)}
 	case 2:
-		c.Deposits = []holdfast.Deposit{{Hold: d.lift(t), Tokens: pick(t, "tokens", 0.5, 1, 2)}}
+		c.Deposits = []holdfast.Deposit{{Hold: d.placedHold(t), Tokens: pick(t, "tokens", 0.5, 1, 2)}}
 	}
-	if rapid.Bool().Draw(t, "tell") {
+	if rapid.Bool().Draw(t, "with events") {
 		c.Events = []holdfast.Event{{Subject: "breaker/a", Name: "opened", Actor: "holdfast", Reason: "too many failures"}}
 		if id := d.anyJob(t); d.m.jobs[id] != nil {
 			c.Events = append(c.Events, holdfast.Event{Job: id, Name: "noted", Actor: "holdfast", Reason: "in passing"})
@@ -110,7 +110,7 @@ func (d *driver) keep(t *rapid.T) {
 	matchErr(t, "keep", d.Store.Keep(d.ctx, c), want)
 }
 
-// redrive takes dead letters, most of the time.
+// redrive mostly redrives dead letters.
 func (d *driver) redrive(t *rapid.T) {
 	dead := d.m.where(finished, func(r *record) bool { return r.state == holdfast.Failed })
 	var jobs []holdfast.ID
@@ -124,8 +124,8 @@ func (d *driver) redrive(t *rapid.T) {
 	d.redriveAll(t, pick(t, "redrive", d.redrives[0], d.redrives[1]), jobs)
 }
 
-// round fails a job for good and redrives it, twice if it is claimed again: what random steps alone seldom come to.
-func (d *driver) round(t *rapid.T) {
+// failAndRedrive fails a job for good and redrives it, and again if it is claimed again. Random steps alone seldom do that.
+func (d *driver) failAndRedrive(t *rapid.T) {
 	l := d.heldLease(t)
 	for range 2 {
 		failed := ends(l, holdfast.Failed)
@@ -157,7 +157,7 @@ func (d *driver) redriveAll(t *rapid.T, id holdfast.ID, jobs []holdfast.ID) {
 	got, err := d.Store.Redrive(d.ctx, step)
 	matchErr(t, "redrive", err, wantErr)
 	if len(got) != len(want) {
-		refute(t, "a redrive is not answered job by job", "%d answers, want %d", len(got), len(want))
+		failSequence(t, "a redrive is not answered job by job", "%d answers, want %d", len(got), len(want))
 	}
 	for i := range want {
 		matchErr(t, "redrive of a job", got[i], want[i])
@@ -167,12 +167,12 @@ func (d *driver) redriveAll(t *rapid.T, id holdfast.ID, jobs []holdfast.ID) {
 	}
 }
 
-// adoptArgs takes over how a store writes patched arguments, if they mean what they should.
+// adoptArgs adopts how the store formats patched arguments, if they are equivalent.
 func (d *driver) adoptArgs(t *rapid.T, id holdfast.ID) {
 	r := d.m.jobs[id]
 	job, err := d.Store.Job(d.ctx, id)
 	if err != nil || !reflect.DeepEqual(decode(job.Args), decode(r.Args)) {
-		refute(t, "patched arguments differ", "%v: the store has %s, the model %s", err, job.Args, r.Args)
+		failSequence(t, "patched arguments differ", "%v: the store has %s, the model %s", err, job.Args, r.Args)
 	}
 	r.Args = job.Args
 }
@@ -225,6 +225,6 @@ func (d *driver) behind(t *rapid.T) {
 	got, err := d.Store.Behind(d.ctx, h)
 	matchErr(t, "behind", err, nil)
 	if got < least || got > most {
-		refute(t, "a hold stands before another number of jobs", "%+v: the store says %d, the model %d to %d", h, got, least, most)
+		failSequence(t, "a hold has another number of jobs behind it", "%+v: the store says %d, the model %d to %d", h, got, least, most)
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The steps of groups.
+// Steps about groups.
 
-// continued begins the kinds of the jobs that continue groups: the store makes their ids.
+// continued is the prefix of the kinds of continuations: the store chooses their ids.
 const continued = "continued."
 
-// anyGroup names a group of the store, or one that never was.
+// anyGroup returns the id of a group, or one that does not exist.
 func (d *driver) anyGroup(t *rapid.T) holdfast.ID {
 	var known []holdfast.ID
 	for id := range d.m.groups {
 		known = append(known, id)
 	}
-	known = inTurn(known)
+	known = sortIDs(known)
 	if n := rapid.IntRange(-1, 15*len(known)).Draw(t, "group"); n >= 0 && len(known) > 0 {
 		return known[n%len(known)]
 	}
@@ -47,7 +47,7 @@ func (d *driver) gather(t *rapid.T) {
 	matchErr(t, "gather", err, want)
 }
 
-// add hands in members, some of which wait for others.
+// add enqueues members, some of which wait for others.
 func (d *driver) add(t *rapid.T) {
 	group := d.anyGroup(t)
 	var known []holdfast.ID
@@ -56,7 +56,7 @@ func (d *driver) add(t *rapid.T) {
 			known = append(known, id)
 		}
 	}
-	known = inTurn(known)
+	known = sortIDs(known)
 	drafts := make([]holdfast.Draft, rapid.IntRange(1, 4).Draw(t, "members"))
 	for i := range drafts {
 		m := d.draft(t)
@@ -70,7 +70,7 @@ func (d *driver) add(t *rapid.T) {
 				m.After = append(m.After, id)
 			}
 		}
-		if g := d.m.groups[group]; g != nil && g.State == holdfast.GroupOpen && rapid.IntRange(0, 30).Draw(t, "a stranger") == 7 {
+		if g := d.m.groups[group]; g != nil && g.State == holdfast.GroupOpen && rapid.IntRange(0, 30).Draw(t, "not a member") == 7 {
 			m.After = append(m.After, holdfast.NewID())
 		}
 		m.AfterAll = len(m.After) > 0 && rapid.IntRange(0, 2).Draw(t, "however they end") == 2
@@ -92,9 +92,9 @@ func (d *driver) seal(t *rapid.T) {
 	matchErr(t, "seal", d.Store.Seal(d.ctx, group), d.m.seal(group))
 }
 
-func (d *driver) wordOnGroup(t *rapid.T) holdfast.Intervention {
+func (d *driver) groupIntervention(t *rapid.T) holdfast.Intervention {
 	i := holdfast.Intervention{Group: d.anyGroup(t), Actor: "ada", Reason: "why not"}
-	switch rapid.IntRange(0, 15).Draw(t, "nonsense") {
+	switch rapid.IntRange(0, 15).Draw(t, "invalid") {
 	case 13:
 		i.Actor = ""
 	case 14, 15:
@@ -109,26 +109,25 @@ func (d *driver) wordOnGroup(t *rapid.T) holdfast.Intervention {
 }
 
 func (d *driver) retryGroup(t *rapid.T) {
-	i := d.wordOnGroup(t)
+	i := d.groupIntervention(t)
 	want, wantErr := d.m.retryGroup(i)
 	got, err := d.Store.RetryGroup(d.ctx, i)
 	matchErr(t, "manual retry of a group", err, wantErr)
 	if err == nil {
-		match(t, "members sent round", got, want)
+		match(t, "retried members", got, want)
 	}
 }
 
 func (d *driver) cancelGroup(t *rapid.T) {
-	i := d.wordOnGroup(t)
+	i := d.groupIntervention(t)
 	if g := d.m.groups[i.Group]; g != nil && g.ending != "" && !g.State.Settled() {
 		t.Skip("it is ending already")
 	}
 	matchErr(t, "cancelling a group", d.Store.CancelGroup(d.ctx, i), d.m.cancelGroup(i))
 }
 
-// campaign ends members that are at work and what can be claimed, seals and settles their groups, and sends round what failed: what
-// random steps alone seldom come to.
-func (d *driver) campaign(t *rapid.T) {
+// endGroups ends processing and claimable members, seals and settles their groups, and retries a failed member. Random steps alone seldom do that.
+func (d *driver) endGroups(t *rapid.T) {
 	d.claim(t)
 	for _, l := range slices.Clone(d.past) {
 		r := d.m.jobs[l.ID]
@@ -148,7 +147,7 @@ func (d *driver) campaign(t *rapid.T) {
 		return
 	}
 	r := failed[rapid.IntRange(0, len(failed)-1).Draw(t, "which of those that failed")]
-	switch rapid.IntRange(0, 2).Draw(t, "sent round by") {
+	switch rapid.IntRange(0, 2).Draw(t, "retried by") {
 	case 0:
 		d.redriveAll(t, d.redrives[0], []holdfast.ID{r.ID})
 	case 1:
@@ -162,9 +161,9 @@ func (d *driver) campaign(t *rapid.T) {
 	}
 }
 
-// conclude does what the duties do until nothing is left, and takes over where the store is free to choose.
+// conclude runs the duties until nothing is left, and adopts what the store is free to choose.
 func (d *driver) conclude(t *rapid.T) {
-	var held []*record // by the end of this step, cancelled or let go
+	var held []*record // members that this step may cancel or release
 	for _, r := range d.m.jobs {
 		if r.place == waiting {
 			held = append(held, r)
@@ -182,23 +181,23 @@ func (d *driver) conclude(t *rapid.T) {
 			break
 		}
 		if rounds > 200 {
-			refute(t, "conclude does not come to rest", "%d rounds", rounds)
+			failSequence(t, "conclude does not end", "%d rounds", rounds)
 		}
 	}
-	d.m.seen = map[holdfast.ID]holdfast.GroupState{}
+	d.m.storeStates = map[holdfast.ID]holdfast.GroupState{}
 	for id := range d.m.groups {
 		g, err := d.Store.Group(d.ctx, id)
 		matchErr(t, "group", err, nil)
-		d.m.seen[id] = g.State
+		d.m.storeStates[id] = g.State
 	}
 	d.m.conclude()
 	for _, r := range held {
 		d.adoptUpstream(t, r)
 	}
-	d.adoptFollowers(t)
+	d.adoptContinuations(t)
 }
 
-// adoptUpstream takes over which of several reasons to cancel a member the store names.
+// adoptUpstream adopts which of several causes the store names for a cancelled member.
 func (d *driver) adoptUpstream(t *rapid.T, r *record) {
 	if r.place != finished || r.state != holdfast.Cancelled {
 		return
@@ -211,41 +210,41 @@ func (d *driver) adoptUpstream(t *rapid.T, r *record) {
 	case slices.Contains(bad, job.Upstream) && !r.regardless, job.Upstream.IsZero() && g.ending != "":
 		r.Upstream = job.Upstream
 	case job.State == holdfast.Cancelled:
-		refute(t, "a member is cancelled because of another that did not end badly", "%v because of %v, the model says %v", r.ID, job.Upstream, bad)
+		failSequence(t, "a member is cancelled because of another that did not end badly", "%v because of %v, the model says %v", r.ID, job.Upstream, bad)
 	}
 }
 
-// adoptFollowers finds the jobs that continue groups, each once, and takes over their ids.
-func (d *driver) adoptFollowers(t *rapid.T) {
-	if len(d.m.follow) == 0 {
+// adoptContinuations finds the continuations of groups, each once, and adopts their ids.
+func (d *driver) adoptContinuations(t *rapid.T) {
+	if len(d.m.continuations) == 0 {
 		return
 	}
 	page, _, err := d.Store.Jobs(d.ctx, holdfast.Filter{Limit: 200})
 	matchErr(t, "jobs", err, nil)
 	slices.SortFunc(page, func(a, b holdfast.Job) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	for _, job := range page {
-		at := slices.IndexFunc(d.m.follow, func(f holdfast.Draft) bool { return f.Kind == job.Kind && string(f.Args) == string(job.Args) })
+		at := slices.IndexFunc(d.m.continuations, func(f holdfast.Draft) bool { return f.Kind == job.Kind && string(f.Args) == string(job.Args) })
 		if at < 0 || d.m.jobs[job.ID] != nil {
 			continue
 		}
-		f := d.m.follow[at]
+		f := d.m.continuations[at]
 		f.ID = job.ID
 		if _, err := d.m.enqueue([]holdfast.Draft{f}); err != nil {
-			refute(t, "the model refuses what continues a group", "%v", err)
+			failSequence(t, "the model refuses a continuation of a group", "%v", err)
 		}
-		d.m.follow = slices.Delete(d.m.follow, at, at+1)
+		d.m.continuations = slices.Delete(d.m.continuations, at, at+1)
 	}
-	if len(d.m.follow) > 0 {
-		refute(t, "what continues a group is missing", "%+v", d.m.follow)
+	if len(d.m.continuations) > 0 {
+		failSequence(t, "a continuation of a group is missing", "%+v", d.m.continuations)
 	}
 }
 
-// compareGroups compares every group, and how its members stand.
+// compareGroups compares every group and the states of its members.
 func (d *driver) compareGroups(t *rapid.T) {
 	for id, g := range d.m.groups {
 		got, err := d.Store.Group(d.ctx, id)
 		if err != nil {
-			refute(t, "the store does not show a group", "%v", err)
+			failSequence(t, "the store does not show a group", "%v", err)
 		}
 		want := d.m.show(g)
 		got.Then, want.Then = nil, nil
@@ -253,7 +252,7 @@ func (d *driver) compareGroups(t *rapid.T) {
 	}
 }
 
-// settledLines keeps of a group's story what the model tells: how it was settled and opened again.
+// settledLines returns the events of a group that the model records: settled and reopened.
 func settledLines(all []holdfast.Event) []holdfast.Event {
 	return slices.DeleteFunc(all, func(e holdfast.Event) bool { return e.Name == "manual retry" || e.Name == "cancel" })
 }

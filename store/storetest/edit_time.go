@@ -9,7 +9,7 @@ import (
 )
 
 var editTimeLaws = []law{
-	{"a delay of none makes a job claimable at once, also before its time or its retry's, and counts stay", func(s *scene) {
+	{"a delay of zero makes a job claimable at once, also before its due time or its retry, and keeps its counters", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, time.Hour))
 		scheduled := s.enqueue(at(time.Hour))
@@ -20,7 +20,7 @@ var editTimeLaws = []law{
 		s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1})
 		again := s.claim(9)
 		same(s, "claimed", ids(again), []holdfast.ID{lease.ID, scheduled})
-		s.expectHealthy() // an attempt before the retry's time: a person wanted it
+		s.expectHealthy() // an attempt before the retry's due time, at a person's request
 		s.Advance(time.Second)
 		for _, l := range again {
 			e := retries(l, time.Hour)
@@ -34,7 +34,7 @@ var editTimeLaws = []law{
 		last.Took = time.Second
 		s.settle(last)
 	}},
-	{"a delay keeps a job back that was claimable, by the store's clock", func(s *scene) {
+	{"a delay makes a claimable job wait, by the store's clock", func(s *scene) {
 		id := s.enqueue()
 		job := s.edit(id, dueIn(time.Minute))
 		same(s, "due", []any{job.DueAt, job.RunAt}, []any{job.AsOf.Add(time.Minute), job.AsOf.Add(time.Minute)})
@@ -45,13 +45,13 @@ var editTimeLaws = []law{
 		same(s, "promoted", s.promote(9), 1)
 		same(s, "claimed", ids(s.claim(9)), []holdfast.ID{id})
 	}},
-	{"without a delay a job keeps its time, whether that has come or not", func(s *scene) {
+	{"without a delay a job keeps its due time, whether it has passed or not", func(s *scene) {
 		lease := s.start()
 		scheduled, fresh := s.enqueue(at(time.Hour)), s.enqueue()
 		s.settle(retries(lease, time.Minute))
 		for _, id := range []holdfast.ID{lease.ID, scheduled, fresh} {
 			before := s.job(id)
-			job := s.edit(id, ranked(1))
+			job := s.edit(id, toPriority(1))
 			same(s, "times", []any{job.DueAt, job.RunAt}, []any{before.DueAt, before.RunAt})
 		}
 		same(s, "ran", s.run(), []holdfast.ID{fresh})
@@ -59,14 +59,14 @@ var editTimeLaws = []law{
 		s.promote(9)
 		same(s, "claimed", ids(s.claim(9)), []holdfast.ID{lease.ID, scheduled})
 	}},
-	{"a member that waits for others waits on, and its own time changes underneath", func(s *scene) {
+	{"a member that waits for others keeps waiting, and its own due time changes", func(s *scene) {
 		group := s.gather()
 		first := s.enqueue(in(group))
 		soon, late := s.enqueue(in(group), after(first), at(time.Hour)), s.enqueue(in(group), after(first))
 		s.seal(group)
 		job := s.edit(soon, dueIn(0))
 		same(s, "its upstream", []any{job.Waiting, job.After}, []any{true, []holdfast.ID{first}})
-		same(s, "waiting", s.edit(late, dueIn(time.Hour), ranked(-1)).Waiting, true)
+		same(s, "waiting", s.edit(late, dueIn(time.Hour), toPriority(-1)).Waiting, true)
 		same(s, "ran", s.run(), []holdfast.ID{first})
 		same(s, "ran then", s.run(), []holdfast.ID{soon})
 		s.Advance(time.Hour)
@@ -74,11 +74,11 @@ var editTimeLaws = []law{
 		same(s, "ran an hour later", s.run(), []holdfast.ID{late})
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"keys and expiry are not a matter of edits", func(s *scene) {
+	{"an edit does not change keys and expiry", func(s *scene) {
 		d := draft()
 		d.UniqueKey, d.IdempotencyKey, d.ExpireIn = "k", "once", time.Minute
 		id := s.enqueueAll(d)[0].ID
-		s.edit(id, patchBy(`{"n":1}`), toQueue("slow"), dueIn(time.Hour))
+		s.edit(id, withPatch(`{"n":1}`), toQueue("slow"), dueIn(time.Hour))
 		same(s, "the same draft again", s.enqueueAll(d)[0], holdfast.Receipt{ID: id, Existing: true})
 		same(s, "another with its key", s.enqueue(unique("k")), id)
 		s.Advance(time.Minute)
@@ -86,12 +86,12 @@ var editTimeLaws = []law{
 		same(s, "expired", ids(expired), []holdfast.ID{id})
 		s.settle(fails(expired[0], "EXPIRED"))
 	}},
-	{"an edit that succeeded is what a worker gets, whoever claims at the same time", func(s *scene) {
+	{"a worker gets the values of every edit that succeeded, also with concurrent claims", func(s *scene) {
 		const many = 60
 		stores, jobs := s.handles(), s.enqueueMany(many)
-		edited, got := &tally{}, make([][]holdfast.Lease, 4)
+		edited, got := &lockedCounts{}, make([][]holdfast.Lease, 4)
 		together(6, func(i int) {
-			if i < 4 { // they claim
+			if i < 4 { // claimers
 				for range many / 4 {
 					leases, err := stores[i%3].Claim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("w", i), Queues: []string{"default"}, Limit: 2, Start: 2, Lease: time.Hour})
 					if err != nil {
@@ -101,7 +101,7 @@ var editTimeLaws = []law{
 				}
 				return
 			}
-			for n := range many { // they edit, one from where the others claim and one from the far end
+			for n := range many { // editors: one from the first job on, one from the last
 				id := jobs[n]
 				if i == 5 {
 					id = jobs[many-1-n]
@@ -119,10 +119,10 @@ var editTimeLaws = []law{
 	}},
 }
 
-// expectDelivered insists that every job was handed out once, with all edits that were answered and no others.
-func (s *scene) expectDelivered(leases []holdfast.Lease, edited *tally, many int) {
+// expectDelivered expects that every job was claimed once, with all edits that were acknowledged and no others.
+func (s *scene) expectDelivered(leases []holdfast.Lease, edited *lockedCounts, many int) {
 	s.Helper()
-	met := &tally{}
+	met := &lockedCounts{}
 	for _, l := range leases {
 		met.add(l.ID.String())
 		args, _ := decode(l.Args).(map[string]any)

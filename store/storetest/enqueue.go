@@ -10,7 +10,7 @@ import (
 )
 
 var enqueueLaws = []law{
-	{"an acknowledged job is there with every fact, to the letter", func(s *scene) {
+	{"an acknowledged job is stored with every fact exactly", func(s *scene) {
 		d := holdfast.Draft{
 			Kind: "mail.send", Queue: "slow/eu", Args: raw(`{"b": 1.50,  "a":"ü\u0041"}`), Priority: -3, Owner: "acme",
 			Tags: []string{"x", "y z"}, MaxAttempts: 7, UniqueKey: "k", IdempotencyKey: "once", ExpireIn: time.Hour,
@@ -23,7 +23,7 @@ var enqueueLaws = []law{
 			IdempotencyKey: "once", CreatedAt: now, ExpireAt: now.Add(time.Hour), State: holdfast.Queued, DueAt: now, Generation: 1, AsOf: now,
 		})
 	}},
-	{"whose trace a job belongs to is known wherever the job is, however it came, and is no part of what a draft asks for", func(s *scene) {
+	{"a job's trace is shown wherever the job is, on every insert path, and is not part of a draft's digest", func(s *scene) {
 		s.expectTraced(s.enqueueAll(traced(draft()))[0].ID)
 		s.expectTraced(s.enqueue(at(time.Minute), func(d *holdfast.Draft) { d.Trace = traceparent }))
 		many := make([]holdfast.Draft, 150)
@@ -53,7 +53,7 @@ var enqueueLaws = []law{
 		once.Trace = ""
 		same(s, "the same draft from elsewhere", s.enqueueAll(once)[0], holdfast.Receipt{ID: id, Existing: true})
 	}},
-	{"leases carry the trace: of a claim, a reclaim and an expiry", func(s *scene) {
+	{"leases of a claim, a reclaim and an expiry carry the trace", func(s *scene) {
 		id := s.enqueueAll(traced(draft()))[0].ID
 		same(s, "claimed", s.claimOne().Trace, traceparent)
 		s.Advance(shortLease)
@@ -86,7 +86,7 @@ var enqueueLaws = []law{
 			same(s, "receipt", r, holdfast.Receipt{ID: drafts[i].ID})
 		}
 	}},
-	{"nothing enqueued is nothing answered", func(s *scene) {
+	{"an empty enqueue returns no receipts", func(s *scene) {
 		receipts, err := s.Store.Enqueue(s.ctx, nil)
 		s.must(err)
 		same(s, "receipts", receipts, []holdfast.Receipt{})
@@ -114,12 +114,12 @@ var enqueueLaws = []law{
 		}
 		s.expectJobs(0)
 	}},
-	{"the largest arguments are kept", func(s *scene) {
+	{"the largest allowed arguments are stored", func(s *scene) {
 		args := raw(`"` + strings.Repeat("x", holdfast.MaxArgs-2) + `"`)
 		s.enqueue(func(d *holdfast.Draft) { d.Args = args })
 		same(s, "args", string(s.claimOne().Args), string(args))
 	}},
-	{"odd but valid arguments come back unchanged: escaped zero bytes, duplicate names, great numbers (river#1153)", func(s *scene) {
+	{"unusual but valid arguments are returned unchanged: escaped NUL bytes, duplicate names, large numbers (river#1153)", func(s *scene) {
 		for _, args := range []string{`"\u0000"`, `{"a":1,"a":2}`, `123456789012345678901234567890.5e3`, `[]`, ` {} `, `"\ud800"`, `""`, `false`} {
 			id := s.enqueue(func(d *holdfast.Draft) { d.Args = raw(args) })
 			same(s, "args shown", string(s.job(id).Args), args)
@@ -129,7 +129,7 @@ var enqueueLaws = []law{
 			s.settle(completes(lease))
 		}
 	}},
-	{"a job of later is not claimable before its time, and is after promotion", func(s *scene) {
+	{"a delayed job is not claimable before its due time, and is after promotion", func(s *scene) {
 		id := s.enqueue(at(time.Minute))
 		job := s.job(id)
 		same(s, "due", job.DueAt, job.AsOf.Add(time.Minute))
@@ -141,7 +141,7 @@ var enqueueLaws = []law{
 		same(s, "due after promotion", s.job(id).DueAt, job.DueAt)
 		same(s, "claimed", s.claimOne().ID, id)
 	}},
-	{"a run time in the past means now, and in the future means then", func(s *scene) {
+	{"a run time in the past means at once, and one in the future is the due time", func(s *scene) {
 		now := s.job(s.enqueue()).AsOf
 		old := s.enqueue(func(d *holdfast.Draft) { d.RunAt = now.Add(-time.Hour) })
 		next := s.enqueue(func(d *holdfast.Draft) { d.RunAt = now.Add(time.Hour) })
@@ -154,7 +154,7 @@ var enqueueLaws = []law{
 		same(s, "due", job.DueAt, job.AsOf.Add(holdfast.MaxDelay))
 		same(s, "promoted", s.promote(10), 0)
 	}},
-	{"an id that exists is refused, naming it, and nothing of the call is written (river PR#1390, bullmq#458: ids are never reused)", func(s *scene) {
+	{"an id that exists is refused, the error names it, and nothing of the call is written (river PR#1390, bullmq#458: ids are never reused)", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		again := draft()
@@ -163,7 +163,7 @@ var enqueueLaws = []law{
 		s.expectConflict(err, lease.ID)
 		s.expectJobs(1)
 	}},
-	{"a call whose context has ended writes nothing or all", func(s *scene) {
+	{"a call whose context has ended writes everything or nothing", func(s *scene) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
 		if _, err := s.Store.Enqueue(ctx, []holdfast.Draft{draft(), draft()}); err == nil {
@@ -178,7 +178,7 @@ var enqueueLaws = []law{
 		s.must(err)
 		same(s, "queue of the caller's draft", drafts[0].Queue, "")
 	}},
-	{"what was acknowledged is there after the store is opened again", func(s *scene) {
+	{"acknowledged jobs exist after the store is reopened", func(s *scene) {
 		before := s.Reopen()
 		receipts, err := before.Enqueue(s.ctx, []holdfast.Draft{draft()})
 		s.must(err)
@@ -188,7 +188,7 @@ var enqueueLaws = []law{
 		s.must(err)
 		same(s, "state", job.State, holdfast.Queued)
 	}},
-	{"a closed store refuses what it is asked, and closing it again does no harm", func(s *scene) {
+	{"a closed store refuses every call, and can be closed again", func(s *scene) {
 		store := s.Reopen()
 		s.must(store.Close())
 		_ = store.Close()
@@ -197,7 +197,7 @@ var enqueueLaws = []law{
 		}
 		s.expectJobs(0)
 	}},
-	{"jobs of a caller's transaction exist when it commits, and never when it rolls back", func(s *scene) {
+	{"jobs of a caller's transaction exist if it commits, and do not if it rolls back", func(s *scene) {
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
 			receipts, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{draft(), {Kind: "fresh", Queue: "fresh"}})
@@ -213,7 +213,7 @@ var enqueueLaws = []law{
 		}
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 9, Queues: []string{"default", "fresh"}})), 2)
 	}},
-	{"a bulk of every sort of draft is what the same drafts are one by one (river#161)", func(s *scene) {
+	{"drafts of every sort have the same result in bulk as one by one (river#161)", func(s *scene) {
 		sorts := []func(*holdfast.Draft){
 			func(d *holdfast.Draft) {}, at(time.Hour), expiresIn(time.Minute), unique("k"),
 			func(d *holdfast.Draft) { d.IdempotencyKey, d.Owner = "once", "acme" }, func(d *holdfast.Draft) { d.Priority, d.Queue = -4, "bulk" },
@@ -228,8 +228,8 @@ var enqueueLaws = []law{
 		receipts := s.enqueueAll(bulk...)
 		s.expectJobs(5*30 + 2)
 		for i, sort := range sorts {
-			if i == 3 || i == 4 { // keys: the first has them
-				same(s, "twin", receipts[i+len(sorts)], holdfast.Receipt{ID: receipts[i].ID, Existing: true})
+			if i == 3 || i == 4 { // the first draft takes the keys
+				same(s, "existing job", receipts[i+len(sorts)], holdfast.Receipt{ID: receipts[i].ID, Existing: true})
 				continue
 			}
 			got, want := s.job(receipts[i+len(sorts)].ID), s.job(s.enqueue(sort))
@@ -237,7 +237,7 @@ var enqueueLaws = []law{
 			same(s, "job of a bulk", got, want)
 		}
 	}},
-	{"a transaction of an unknown type is refused by the first enqueue, naming the type", func(s *scene) {
+	{"a transaction of an unknown type is refused by the first enqueue, and the error names the type", func(s *scene) {
 		_, err := s.Store.In(42).Enqueue(s.ctx, []holdfast.Draft{draft()})
 		s.expectError(err, holdfast.ErrInvalid)
 		if !strings.Contains(err.Error(), "int") {
@@ -246,7 +246,7 @@ var enqueueLaws = []law{
 	}},
 }
 
-// traceparent is a trace that somebody else began.
+// traceparent is a trace that another service began.
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func traced(d holdfast.Draft) holdfast.Draft {
@@ -254,7 +254,7 @@ func traced(d holdfast.Draft) holdfast.Draft {
 	return d
 }
 
-// expectTraced looks for the trace wherever a job is shown.
+// expectTraced expects the trace wherever a job is shown.
 func (s *scene) expectTraced(id holdfast.ID) {
 	s.Helper()
 	job := s.job(id)

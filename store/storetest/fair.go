@@ -8,8 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// fresh is the same scene with a handle of its own: it has made no claim yet, and remembers no owner.
-func (s *scene) fresh() *scene {
+// reopened is the same scene with a new handle: it has made no claim yet, and remembers no owner.
+func (s *scene) reopened() *scene {
 	subject := *s.Subject
 	subject.Store = s.Reopen()
 	return &scene{TB: s.TB, Subject: &subject, ctx: s.ctx}
@@ -24,7 +24,7 @@ func byOwner(leases []holdfast.Lease) map[string]int {
 	return shares
 }
 
-// claimUntil claims so many jobs at a time until one is there, and answers how many claims it took.
+// claimUntil claims limit jobs at a time until one of them is id, and returns how many claims it took.
 func (s *scene) claimUntil(id holdfast.ID, limit, patience int) int {
 	s.Helper()
 	for i := range patience {
@@ -43,7 +43,7 @@ func (s *scene) claimUntil(id holdfast.ID, limit, patience int) int {
 }
 
 var fairLaws = []law{
-	{"one noisy owner of a thousand jobs does not keep ten others waiting", func(s *scene) {
+	{"one owner with a thousand jobs does not keep ten others waiting", func(s *scene) {
 		s.enqueueMany(1000, owned("noisy"))
 		for i := range 10 {
 			s.enqueue(owned(fmt.Sprint("quiet", i)))
@@ -52,7 +52,7 @@ var fairLaws = []law{
 		shares := byOwner(leases)
 		same(s, "owners served by two claims of ten", []int{len(shares), shares["noisy"], len(leases)}, []int{11, 10, 20})
 	}},
-	{"owners share a claim evenly, and what one cannot use the others get", func(s *scene) {
+	{"owners share a claim evenly, and the share that one cannot use goes to the others", func(s *scene) {
 		s.enqueueMany(50, owned("a"))
 		s.enqueueMany(50, owned("b"))
 		s.enqueueMany(3, owned("c"))
@@ -62,7 +62,7 @@ var fairLaws = []law{
 			s.Fatalf("unfair shares: %v", shares)
 		}
 	}},
-	{"owners share over many claims of one job, too", func(s *scene) {
+	{"owners also share over many claims of one job", func(s *scene) {
 		s.enqueueMany(40, owned("a"))
 		s.enqueueMany(40, owned("b"))
 		var leases []holdfast.Lease
@@ -74,7 +74,7 @@ var fairLaws = []law{
 			s.Fatalf("unfair shares: %v", shares)
 		}
 	}},
-	{"an owner who was away has saved up no turns", func(s *scene) {
+	{"an owner that was idle has not saved up turns", func(s *scene) {
 		s.enqueueMany(200, owned("a"))
 		s.claim(100)
 		s.enqueueMany(100, owned("b"))
@@ -83,13 +83,13 @@ var fairLaws = []law{
 			s.Fatalf("unfair shares: %v", shares)
 		}
 	}},
-	{"a second owner that comes by another handle has its share soon", func(s *scene) {
+	{"an owner that appears through another handle soon gets its share", func(s *scene) {
 		other, queue := s.Reopen(), "shared-"+holdfast.NewID().String()
 		s.enqueueMany(40, func(d *holdfast.Draft) { d.Queue = queue })
 		shares := func() map[string]int {
 			leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 10, Start: 10, Queues: []string{queue}})
 			for _, l := range leases {
-				s.settle(hands(l, holdfast.ChargeInterrupt, 0))
+				s.settle(releases(l, holdfast.ChargeInterrupt, 0))
 			}
 			return byOwner(leases)
 		}
@@ -105,11 +105,11 @@ var fairLaws = []law{
 			s.Fatalf("unfair shares: %v", got)
 		}
 	}},
-	{"a weight of three to one is a share of three to one", func(s *scene) {
+	{"weights of three to one give shares of three to one", func(s *scene) {
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{{Room: "share", Name: "heavy", Body: raw(`{"weight": 3}`)}}}))
 		s.enqueueMany(400, owned("heavy"))
 		s.enqueueMany(400, owned("light"))
-		other := s.fresh()
+		other := s.reopened()
 		shares, claimed := map[string]int{}, 0
 		for claimed < 400 {
 			leases := other.claim(20)
@@ -123,7 +123,7 @@ var fairLaws = []law{
 			s.Fatalf("unfair shares: %v", shares)
 		}
 	}},
-	{"two hundred owners are all served before one is served for the third time", func(s *scene) {
+	{"two hundred owners are all served before one is served a third time", func(s *scene) {
 		var drafts []holdfast.Draft
 		for range 4 {
 			for i := range 200 {
@@ -143,7 +143,7 @@ var fairLaws = []law{
 		}
 		same(s, "owners served within 45 claims of five, and how often at most", []any{len(shares), highest <= 2}, []any{200, true})
 	}},
-	{"a crowd of owners is served in full claims, each job once and each owner's in its order", func(s *scene) {
+	{"many owners are served in full claims, each job once and each owner's jobs in order", func(s *scene) {
 		const owners, each, limit = 600, 3, 70
 		var drafts []holdfast.Draft
 		for i := range owners * each {
@@ -172,7 +172,7 @@ var fairLaws = []law{
 		}
 	}},
 	{"each owner's jobs are taken in their own order", func(s *scene) {
-		other := s.fresh()
+		other := s.reopened()
 		want := map[string][]holdfast.ID{}
 		for _, owner := range []string{"a", "b"} {
 			late := s.enqueueMany(5, owned(owner), func(d *holdfast.Draft) { d.Priority = 1 })
@@ -188,12 +188,12 @@ var fairLaws = []law{
 		}
 		same(s, "order", got, want)
 	}},
-	{"a flood of urgent jobs does not starve the others, in claims of ten", func(s *scene) {
+	{"many urgent jobs do not starve the others, in claims of ten", func(s *scene) {
 		s.enqueueMany(400, func(d *holdfast.Draft) { d.Priority = -5 })
 		patient := s.enqueue(func(d *holdfast.Draft) { d.Priority = 5 })
 		s.claimUntil(patient, 10, 32)
 	}},
-	{"a flood of urgent jobs starves nobody's others, however owners and claims of one keep step", func(s *scene) {
+	{"many urgent jobs do not starve other jobs of any owner, also in claims of one", func(s *scene) {
 		var patient []holdfast.ID
 		for _, owner := range []string{"a", "b"} {
 			s.enqueueMany(250, owned(owner), func(d *holdfast.Draft) { d.Priority = -5 })
@@ -204,9 +204,9 @@ var fairLaws = []law{
 				patient = slices.Delete(patient, at, at+1)
 			}
 		}
-		same(s, "owners whose patient job was not claimed", len(patient), 0)
+		same(s, "owners whose less urgent job was not claimed", len(patient), 0)
 	}},
-	{"a flood of first attempts does not starve retries, nor the other way round", func(s *scene) {
+	{"many first attempts do not starve retries, nor the other way round", func(s *scene) {
 		lease := s.start(func(d *holdfast.Draft) { d.Priority = 3 })
 		s.settle(retries(lease, 0))
 		s.enqueueMany(400)

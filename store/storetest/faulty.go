@@ -10,22 +10,22 @@ import (
 
 // A Fault makes one call of a [Faulty] store fail, or every call from one on.
 type Fault struct {
-	Verb   string // which calls are counted: "Claim", "Settle", ...; empty counts every verb but Await, whose number nobody controls
+	Verb   string // which calls are counted: "Claim", "Settle", ...; empty counts every method but Await, whose number of calls is not deterministic
 	N      int    // the n-th of them fails, counted from 1; 0 means 1
 	After  bool   // fail after the store has done the work: the caller cannot know the outcome
 	Always bool   // from the n-th call on, not only once
-	Err    error  // what the caller is told; nil stands for a holdfast.ErrUnavailable
+	Err    error  // the error that the caller gets; nil is a holdfast.ErrUnavailable
 }
 
-// A Boundary is one side of one call: the moments at which a process can die with a different outcome.
+// A Boundary is the moment before or after one call: the moments at which a crash of the process has a different outcome.
 type Boundary struct {
 	Verb  string
-	N     int  // counts every call but those of Await, whatever the verb, from 1
-	After bool // the store has answered, the caller does not know yet
+	N     int  // number of the call, from 1, of any method but Await
+	After bool // the store has answered, and the caller does not know yet
 }
 
-// Faulty is a store that fails on demand. Questions (the Inspector, the Analyst, Group and the lists) are never failed, so that a
-// test can look at what became of its faults; what others act upon (Records, Feed, Artifacts) is. It may be used by many goroutines.
+// Faulty is a store that fails on demand. Reads (the Inspector, the Analyst, Group and the lists) never fail, so that a test can see the effect of
+// its faults; reads that others act upon (Records, Feed, Artifacts) do. It is safe for concurrent use.
 type Faulty struct {
 	holdfast.Store
 	// Crash, when set, is called at every boundary before any fault is considered. It may end the process or the goroutine.
@@ -39,14 +39,14 @@ type Faulty struct {
 	fired  int
 }
 
-// NewFaulty wraps a store. Without faults it does what the store does.
+// NewFaulty wraps a store. Without faults it behaves like the store.
 func NewFaulty(store holdfast.Store, faults ...Fault) *Faulty {
 	f := &Faulty{Store: store, counts: map[string]int{}}
 	f.Plan(faults...)
 	return f
 }
 
-// Plan replaces the faults and counts calls afresh. Plan() heals the store.
+// Plan replaces the faults and resets the counters. Plan() removes all faults.
 func (f *Faulty) Plan(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *Faulty) Plan(faults ...Fault) {
 	clear(f.counts)
 }
 
-// Calls answers how many calls of a verb were made since the plan; the empty verb means all but Await.
+// Calls returns how many calls of a method were made since the plan; an empty name counts all but Await.
 func (f *Faulty) Calls(verb string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,14 +64,14 @@ func (f *Faulty) Calls(verb string) int {
 	return f.counts[verb]
 }
 
-// Fired answers how many calls were failed since the plan. A test that sweeps n upwards is complete when it reads 0.
+// Fired returns how many calls were failed since the plan. A test that increases n step by step is complete when it reads 0.
 func (f *Faulty) Fired() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fired
 }
 
-// count numbers a call, and answers which fault strikes it.
+// count numbers a call, and returns the fault that applies to it.
 func (f *Faulty) count(verb string) (n int, strike *Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *Fault) error(verb string) error {
 	return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: "the store was made to fail " + side + " " + verb}
 }
 
-// ask makes one call that answers with a value. A failed call answers with the zero value, as a broken connection would.
+// ask makes one call that returns a value. A failed call returns the zero value, as with a lost connection.
 func ask[T any](f *Faulty, verb string, call func() (T, error)) (T, error) {
 	var answer, none T
 	err := f.do(verb, func() (err error) {
@@ -139,7 +139,7 @@ func ask[T any](f *Faulty, verb string, call func() (T, error)) (T, error) {
 	return answer, nil
 }
 
-// The verbs of the store, each between its boundaries.
+// The methods of the store, each between its boundaries.
 
 func (f *Faulty) Enqueue(ctx context.Context, drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	return ask(f, "Enqueue", func() ([]holdfast.Receipt, error) { return f.Store.Enqueue(ctx, drafts) })
@@ -270,7 +270,7 @@ func (f *Faulty) Artifacts(ctx context.Context, a holdfast.ArtifactFilter) ([]ho
 	return ask(f, "Artifacts", func() ([]holdfast.Artifact, error) { return f.Store.Artifacts(ctx, a) })
 }
 
-// In counts what is done in a caller's transaction by the same names.
+// In counts calls in a caller's transaction under the same names.
 func (f *Faulty) In(tx any) holdfast.Enqueuer { return &faultyEnqueuer{f: f, to: f.Store.In(tx)} }
 
 type faultyEnqueuer struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// counter is a store of which only Promote and Await work; it counts what reaches it.
+// counter is a store that implements only Promote and Await; it counts the calls that reach it.
 type counter struct {
 	holdfast.Store
 	reached int
@@ -78,10 +78,10 @@ func TestEveryCallCrossesTwoBoundaries(t *testing.T) {
 	same(t, "boundaries", crossed, []Boundary{{"Promote", 1, false}, {"Promote", 1, true}, {"Promote", 2, false}, {"Promote", 2, true}})
 }
 
-// questions are the verbs of acting roles that only look.
+// questions are the read methods of roles that act.
 var questions = []string{"Group", "Groups", "Tombstones", "PurgeCounts"}
 
-// Every verb that changes a store or steers those who do must fail on demand: one that goes through unseen is never tested.
+// Every method that changes a store, or that others act upon, must fail on demand: otherwise its failure is never tested.
 func TestEveryVerbOfARoleThatActsCanFail(t *testing.T) {
 	f := NewFaulty(nil, Fault{Always: true}, Fault{Verb: "Await", Always: true})
 	for _, role := range []reflect.Type{
@@ -94,13 +94,13 @@ func TestEveryVerbOfARoleThatActsCanFail(t *testing.T) {
 				continue
 			}
 			if err := failing(f, name); !errors.Is(err, holdfast.ErrUnavailable) || f.Calls(name) != 1 {
-				t.Errorf("%s was made to fail and answered %v", name, err)
+				t.Errorf("%s should fail and returned %v", name, err)
 			}
 		}
 	}
 }
 
-// failing calls a verb of a store with nothing in particular.
+// failing calls a method of a store with zero values.
 func failing(f *Faulty, name string) error {
 	verb := reflect.ValueOf(f).MethodByName(name)
 	args := []reflect.Value{reflect.ValueOf(context.Background())}

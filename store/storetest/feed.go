@@ -10,14 +10,14 @@ import (
 )
 
 var feedLaws = []law{
-	{"every transition of a job is told once, in order, by its name", func(s *scene) {
+	{"the feed has every transition of a job once, in order, by its name", func(s *scene) {
 		s.listen("*")
-		id := s.wander()
+		id := s.runThroughStates()
 		want := []string{"queued", "processing", "retry", "processing", "returned", "processing", "reclaimed", "retry", "processing", "failed",
 			"manual retry", "processing", "complete"}
-		same(s, "told", namesOf(s.feed(0), id), want)
+		same(s, "events", namesOf(s.feed(0), id), want)
 	}},
-	{"what a person ends, what nobody started, what ran out of time and what waited in vain are told too, each once", func(s *scene) {
+	{"the feed also has jobs that a person ended, that never started, that expired or that waited in vain, each once", func(s *scene) {
 		s.listen("*")
 		queued := s.enqueue()
 		s.cancel(queued)
@@ -47,24 +47,24 @@ var feedLaws = []law{
 			got := namesOf(told, id)
 			same(s, "first", got[0], "queued")
 			slices.Sort(got)
-			same(s, "told", got, want)
+			same(s, "events", got, want)
 		}
 	}},
-	{"an event says what is known of its job and its attempt", fieldsOfEvents},
-	{"what nobody listens for is not written, whoever listens for something else", func(s *scene) {
+	{"an event has the facts of its job and its attempt", fieldsOfEvents},
+	{"an event without a listener is not written, whatever others listen for", func(s *scene) {
 		s.settle(completes(s.start()))
-		same(s, "told to nobody", len(s.feed(0)), 0)
+		same(s, "events without a listener", len(s.feed(0)), 0)
 		s.listen(holdfast.EventFailed, holdfast.EventQueued)
 		s.settle(completes(s.start()))
 		s.fail()
-		same(s, "told", eventNames(s.feed(0)), []string{"queued", "queued", "failed"})
+		same(s, "events", eventNames(s.feed(0)), []string{"queued", "queued", "failed"})
 		s.keep(holdfast.Change{Listen: []holdfast.Listener{{Name: "other", Events: []string{"complete"}}}})
 		s.listen()
 		s.settle(completes(s.start()))
 		s.fail()
-		same(s, "told to the other", eventNames(s.feed(3)), []string{"complete"})
+		same(s, "events of the other", eventNames(s.feed(3)), []string{"complete"})
 	}},
-	{"listening anew replaces what one listened for, and is heard by every handle at once", func(s *scene) {
+	{"a listener's new events replace the old ones, and every handle obeys at once", func(s *scene) {
 		other := s.Reopen()
 		s.listen("queued")
 		_, err := other.Enqueue(s.ctx, []holdfast.Draft{draft()})
@@ -75,22 +75,22 @@ var feedLaws = []law{
 		s.settle(completes(s.claimOne()))
 		s.must(other.Keep(s.ctx, holdfast.Change{Listen: []holdfast.Listener{{Name: "reader"}}}))
 		s.settle(completes(s.claimOne()))
-		same(s, "told", eventNames(s.feed(0)), []string{"queued", "complete"})
+		same(s, "events", eventNames(s.feed(0)), []string{"queued", "complete"})
 	}},
-	{"who listens for expired only hears of it, and a failure that is none is a failure", func(s *scene) {
+	{"a listener for expired jobs gets only these, and other failures are failures", func(s *scene) {
 		s.listen("expired")
 		s.enqueue(expiresIn(time.Minute))
 		s.Advance(time.Minute)
 		s.settle(fails(s.expire()[0], "JOB_EXPIRED"))
-		same(s, "told", eventNames(s.feed(0)), []string{"expired"})
+		same(s, "events", eventNames(s.feed(0)), []string{"expired"})
 		s.listen("failed")
 		s.enqueue(expiresIn(time.Minute))
 		s.Advance(time.Minute)
 		s.settle(fails(s.expire()[0], "JOB_EXPIRED"))
 		s.fail()
-		same(s, "told", eventNames(s.feed(1)), []string{"expired", "failed"})
+		same(s, "events", eventNames(s.feed(1)), []string{"expired", "failed"})
 	}},
-	{"what is rolled back is not told, what is committed is", func(s *scene) {
+	{"the feed has committed events and no others", func(s *scene) {
 		s.listen("*")
 		for _, commit := range []bool{false, true} {
 			tx, end := s.Begin()
@@ -102,16 +102,16 @@ var feedLaws = []law{
 		s.expectError(err, holdfast.ErrInvalid)
 		s.enqueue(unique("k"))
 		s.enqueue(unique("k"))
-		same(s, "told", eventNames(s.feed(0)), []string{"queued", "queued", "queued"})
+		same(s, "events", eventNames(s.feed(0)), []string{"queued", "queued", "queued"})
 	}},
-	{"a refused settlement is not told", func(s *scene) {
+	{"a refused settlement writes no event", func(s *scene) {
 		s.listen("*")
 		lease := s.start()
 		s.settle(completes(lease))
 		s.trySettle(completes(lease), fails(lease, "BROKEN"), ends(lease, "nowhere"))
-		same(s, "told", eventNames(s.feed(0)), []string{"queued", "processing", "complete"})
+		same(s, "events", eventNames(s.feed(0)), []string{"queued", "processing", "complete"})
 	}},
-	{"a call of two thousand is told job by job", func(s *scene) {
+	{"a call of two thousand jobs writes an event for each", func(s *scene) {
 		s.listen("*")
 		s.enqueueMany(2000)
 		s.run()
@@ -120,24 +120,24 @@ var feedLaws = []law{
 			counts[e.Name]++
 			counts[e.Job.String()]++
 		}
-		same(s, "told", []int{counts["queued"], counts["processing"], counts["complete"]}, []int{2000, 2000, 2000})
+		same(s, "events", []int{counts["queued"], counts["processing"], counts["complete"]}, []int{2000, 2000, 2000})
 		for id, n := range counts {
 			if len(id) > 20 && n != 3 {
-				s.Fatalf("job %s is told %d times", id, n)
+				s.Fatalf("job %s has %d events", id, n)
 			}
 		}
 	}},
 }
 
-// wander takes a job through what can befall one.
-func (s *scene) wander() holdfast.ID {
+// runThroughStates takes a job through all transitions.
+func (s *scene) runThroughStates() holdfast.ID {
 	s.Helper()
 	lease := s.start()
 	s.settle(retries(lease, 0))
-	s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, 0))
+	s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, 0))
 	s.claimOne()
 	s.Advance(longAgo)
-	s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+	s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 	s.settle(fails(s.claimOne(), "BROKEN"))
 	s.retry(lease.ID)
 	s.settle(completes(s.claimOne()))
@@ -151,14 +151,14 @@ func eventNames(events []holdfast.Event) (names []string) {
 	return names
 }
 
-// readBy numbers and reads everything, so many at a time.
+// readBy numbers and reads everything, limit events at a time.
 func (s *scene) readBy(limit int) []holdfast.Event {
 	s.Helper()
 	s.must(sequenceOn(s, s.Store))
 	return read(s, s.Store, 0, limit)
 }
 
-// fieldsOfEvents looks at each field of each sort of event.
+// fieldsOfEvents checks each field of each sort of event.
 func fieldsOfEvents(s *scene) {
 	group := s.gather()
 	s.listen("*")
@@ -192,7 +192,7 @@ func fieldsOfEvents(s *scene) {
 			told = append(told, e)
 		}
 	}
-	same(s, "told", eventNames(told), []string{"queued", "processing", "retry", "processing", "failed", "manual retry", "processing", "complete"})
+	same(s, "events", eventNames(told), []string{"queued", "processing", "retry", "processing", "failed", "manual retry", "processing", "complete"})
 	base := holdfast.Event{Job: id, Kind: "pdf", Queue: "default", Owner: "acme", Group: group, Generation: 1}
 	of := func(name string, at time.Duration, token int, change func(*holdfast.Event)) holdfast.Event {
 		e := base
@@ -222,24 +222,24 @@ func fieldsOfEvents(s *scene) {
 	})
 }
 
-// How the feed is read, and what becomes of it.
+// How the feed is read and deleted.
 var readerLaws = []law{
 	{"the numbers are consecutive, and the same for every reader whenever it reads", func(s *scene) {
 		s.listen("*")
 		for range 5 {
-			s.wander()
+			s.runThroughStates()
 			s.feed(0)
 		}
 		first := s.feed(0)
 		other := s.Reopen()
 		for _, limit := range []int{1, 3, 1000} {
-			same(s, fmt.Sprint("told by another, by ", limit), read(s, other, 0, limit), first)
+			same(s, fmt.Sprint("events read by another, by ", limit), read(s, other, 0, limit), first)
 		}
 		for from := range first {
 			same(s, fmt.Sprint("read on after ", from), read(s, other, int64(from), 50), first[from:])
 		}
 	}},
-	{"a reader that has come to the end is told so, and what is new afterwards", func(s *scene) {
+	{"a reader at the end of the feed is told so, and gets new events later", func(s *scene) {
 		s.listen("*")
 		empty, err := s.Store.Feed(s.ctx, 0, 10)
 		s.must(err)
@@ -255,32 +255,32 @@ var readerLaws = []law{
 		s.enqueue()
 		same(s, "new", eventNames(s.feed(3)), []string{"queued"})
 	}},
-	{"a number beyond the end is another store's, and is refused", func(s *scene) {
+	{"a number beyond the end belongs to another store, and is refused", func(s *scene) {
 		s.listen("*")
 		s.enqueueMany(3)
 		s.feed(0)
 		_, err := s.Store.Feed(s.ctx, 4, 10)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},
-	{"what people do is told with actor, reason and request, whoever listens; and so is what befell groups and breakers", func(s *scene) {
+	{"actions of people, and events of groups and breakers, are in the feed with actor, reason and request, without a listener", func(s *scene) {
 		lease := s.fail(owned("acme"))
 		i := by(lease.ID)
 		i.Request = "req-9"
 		s.must(s.Store.Discard(s.ctx, i))
 		s.keep(holdfast.Change{Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"}}})
-		group, _ := s.gathered(0, func(g *holdfast.Group) { g.Owner = "zeta" })
+		group, _ := s.sealedGroup(0, func(g *holdfast.Group) { g.Owner = "zeta" })
 		s.conclude()
 		told := s.feed(0)
 		now := told[0].At
 		told[2].Reason = ""
-		same(s, "told", told, []holdfast.Event{
+		same(s, "events", told, []holdfast.Event{
 			{Seq: 1, Job: lease.ID, At: now, Name: "discard", Actor: "ada", Reason: "because", Request: "req-9", Token: 1, Generation: 1, Kind: "mail", Queue: "default", Owner: "acme"},
 			{Seq: 2, Subject: "breaker/gateway", At: now, Name: "opened", Actor: "bob", Reason: "5 of 10", Request: "req-10"},
 			{Seq: 3, Subject: "group/" + group.String(), Group: group, Owner: "zeta", At: now, Name: "ready", Actor: "holdfast", Generation: 1},
 		})
 		same(s, "request in the story", s.history(lease.ID).Events[0].Request, "req-9")
 	}},
-	{"a reader whose events were forgotten is told how many it has missed", func(s *scene) {
+	{"a reader whose events were deleted is told how many it missed", func(s *scene) {
 		s.listen("*")
 		for range 4 {
 			s.enqueueMany(3)
@@ -298,9 +298,9 @@ var readerLaws = []law{
 		same(s, "feed", []any{f.Missed, f.Purged, len(f.Events), f.Events[0].Seq, f.Next, f.Head}, []any{int64(5), int64(6), 6, int64(7), int64(12), int64(12)})
 		f, err = s.Store.Feed(s.ctx, 6, 100)
 		s.must(err)
-		same(s, "who has seen them all", []any{f.Missed, len(f.Events)}, []any{int64(0), 6})
+		same(s, "a reader that has seen them all", []any{f.Missed, len(f.Events)}, []any{int64(0), 6})
 	}},
-	{"who reads while many write passes by nothing", func(s *scene) {
+	{"a reader misses no event while others write", func(s *scene) {
 		s.listen("queued")
 		stores := s.handles()
 		var written atomic.Bool
@@ -314,7 +314,7 @@ var readerLaws = []law{
 				return
 			}
 			for rounds := 0; !written.Load() && rounds < 10000; rounds++ {
-				told = append(told, s.glance(stores[1], int64(len(told)))...)
+				told = append(told, s.readSome(stores[1], int64(len(told)))...)
 			}
 		})
 		s.must(sequenceOn(s, s.Store))
@@ -322,15 +322,15 @@ var readerLaws = []law{
 		seen := map[holdfast.ID]bool{}
 		for i, e := range told {
 			if seen[e.Job] || e.Seq != int64(i+1) {
-				s.Fatalf("event %d is told in place %d, or twice", e.Seq, i+1)
+				s.Fatalf("event %d is at position %d, or twice", e.Seq, i+1)
 			}
 			seen[e.Job] = true
 		}
-		same(s, "told", len(seen), 4*30*3)
+		same(s, "events", len(seen), 4*30*3)
 	}},
 }
 
-// writeMany enqueues by threes.
+// writeMany enqueues three jobs at a time.
 func (s *scene) writeMany(store holdfast.Store) {
 	for range 30 {
 		if _, err := store.Enqueue(s.ctx, []holdfast.Draft{draft(), draft(), draft()}); err != nil {
@@ -339,8 +339,8 @@ func (s *scene) writeMany(store holdfast.Store) {
 	}
 }
 
-// glance numbers what happened and reads a little of what is new.
-func (s *scene) glance(store holdfast.Store, after int64) []holdfast.Event {
+// readSome numbers events and reads a few new ones.
+func (s *scene) readSome(store holdfast.Store, after int64) []holdfast.Event {
 	if _, err := store.Sequence(s.ctx, 10); err != nil {
 		s.Errorf("sequence: %v", err)
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 var fenceLaws = []law{
-	{"a worker presumed dead cannot complete the next attempt (river v0.50: fenced by state only)", func(s *scene) {
+	{"a worker whose lease was lost cannot complete the next attempt (river v0.50: fenced by state only)", func(s *scene) {
 		zombie := s.start()
 		s.Advance(longAgo)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		owner := s.claimAs(holdfast.Claim{Worker: "w2", Limit: 1, Start: 1})[0]
 		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), ends(zombie, holdfast.Cancelled)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
@@ -20,7 +20,7 @@ var fenceLaws = []law{
 		same(s, "evidence", s.late(zombie.ID), 4)
 		s.settle(completes(owner))
 	}},
-	{"a worker presumed dead cannot settle what the keeper holds (river#1302)", func(s *scene) {
+	{"a worker whose lease was lost cannot settle a job that was reclaimed (river#1302)", func(s *scene) {
 		zombie := s.start()
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
@@ -29,7 +29,7 @@ var fenceLaws = []law{
 		s.expectError(s.trySettle(completes(zombie))[0], holdfast.ErrLeaseLost)
 		s.expectState(zombie.ID, holdfast.Failed)
 	}},
-	{"batch, job and token must all be the lease's own", func(s *scene) {
+	{"batch, job and token must all match the lease", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		a, b := s.claimOne(), s.claimOne()
 		forged := []holdfast.Settlement{completes(a), completes(a), completes(a), completes(a), completes(a)}
@@ -44,12 +44,12 @@ var fenceLaws = []law{
 		s.expectState(a.ID, holdfast.Processing)
 		s.expectState(b.ID, holdfast.Processing)
 	}},
-	{"a settlement whose answer was lost can be repeated, whatever it said", func(s *scene) {
+	{"a settlement whose answer was lost can be repeated, whatever its result", func(s *scene) {
 		for _, say := range []func(holdfast.Lease) holdfast.Settlement{
 			completes, func(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") },
 			func(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) },
 			func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) },
-			func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, time.Hour) },
+			func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, time.Hour) },
 		} {
 			lease := s.start()
 			s.settle(say(lease))
@@ -61,7 +61,7 @@ var fenceLaws = []law{
 			same(s, "evidence", s.late(lease.ID), 0)
 		}
 	}},
-	{"a repeated settlement stays answered while the next attempt runs", func(s *scene) {
+	{"a repeated settlement gets the same answer while the next attempt runs", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, 0))
 		next := s.claimOne()
@@ -69,7 +69,7 @@ var fenceLaws = []law{
 		s.expectCounts(lease.ID, [5]int{2, 1, 0, 0, 1})
 		s.settle(completes(next))
 	}},
-	{"another word on a lease that is settled changes nothing and is kept as evidence, once", func(s *scene) {
+	{"a different settlement of a settled lease changes nothing, and is kept as evidence once", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		for range 3 {
@@ -80,7 +80,7 @@ var fenceLaws = []law{
 		same(s, "attempts", len(attempts), 1)
 		same(s, "evidence", []any{attempts[0].Late, attempts[0].To, attempts[0].Token, attempts[0].Failure.Code}, []any{true, holdfast.Failed, 1, "BROKEN"})
 	}},
-	{"two words on one lease in one call: the first counts", func(s *scene) {
+	{"of two settlements of one lease in one call the first counts", func(s *scene) {
 		lease := s.start()
 		answers := s.trySettle(completes(lease), completes(lease), fails(lease, "BROKEN"))
 		s.must(answers[0])
@@ -95,23 +95,23 @@ var fenceLaws = []law{
 		job := s.expectCounts(lease.ID, [5]int{1, 1, 0, 0, 1})
 		same(s, "due", job.DueAt, job.AsOf.Add(time.Hour))
 	}},
-	{"a settlement about a job that never was is lost and leaves nothing", func(s *scene) {
+	{"a settlement of a job that never existed is ErrLeaseLost and leaves nothing", func(s *scene) {
 		ghost := holdfast.Lease{Job: holdfast.Job{ID: holdfast.NewID(), Token: 1}, Batch: holdfast.NewID()}
 		s.expectError(s.trySettle(completes(ghost))[0], holdfast.ErrLeaseLost)
 		_, err := s.Store.History(s.ctx, ghost.ID)
 		s.expectError(err, holdfast.ErrNotFound)
 	}},
-	{"a worker that never started a job cannot settle it after it went back (its token is spent)", func(s *scene) {
+	{"a worker that never started a job cannot settle it after it was returned (its token is outdated)", func(s *scene) {
 		s.enqueue()
 		lease := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
 		s.Advance(longAgo)
-		same(s, "handed over", len(s.reclaim()), 0)
-		for _, e := range []holdfast.Settlement{completes(lease), hands(lease, holdfast.ChargeInterrupt, 0)} {
+		same(s, "reclaimed", len(s.reclaim()), 0)
+		for _, e := range []holdfast.Settlement{completes(lease), releases(lease, holdfast.ChargeInterrupt, 0)} {
 			s.expectError(s.trySettle(e)[0], holdfast.ErrLeaseLost)
 		}
 		s.expectCounts(lease.ID, [5]int{2, 0, 0, 1, 1})
 	}},
-	{"a completed job is not brought back by a late failure, nor by a reclaim (bull#308)", func(s *scene) {
+	{"a complete job does not return by a late failure or a reclaim (bull#308)", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		s.expectError(s.trySettle(retries(lease, 0))[0], holdfast.ErrLeaseLost)
@@ -121,7 +121,7 @@ var fenceLaws = []law{
 		same(s, "claimed", len(s.claim(10)), 0)
 		s.expectState(lease.ID, holdfast.Complete)
 	}},
-	{"the clock stepping back steals nothing and starts nothing twice", func(s *scene) {
+	{"a clock that is set back takes no job from its worker and starts none twice", func(s *scene) {
 		lease := s.start()
 		s.Advance(-time.Hour)
 		same(s, "reclaimed", len(s.reclaim()), 0)

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Figures checks that what metrics, health and pages ask of a store reads as much of 320,000 jobs as of 160,000: at most 1.2 times as many blocks, with old
-// statistics and with new ones. Load adds the jobs from one number to another to five queues: a third ready, a third in the future, and of the rest half
-// complete and half failed.
+// Figures checks that the reads for metrics, health and pages touch as many blocks with 320,000 jobs as with 160,000: at most 1.2 times as many, with
+// old statistics and with new ones. Load adds the jobs from one number to another to five queues: a third ready, a third in the future, and of the
+// rest half complete and half failed.
 func Figures(t *testing.T, m *BlockMeter, load func(from, to int)) {
 	read := func() int {
 		return m.Run(func(s holdfast.Store) {
@@ -20,7 +20,7 @@ func Figures(t *testing.T, m *BlockMeter, load func(from, to int)) {
 			}
 			d := depths[0]
 			if len(depths) != 5 || fmt.Sprint(d.AtLeast) != "[ready later retrying dead]" || d.Ready < 9_000 || d.Later == 0 || d.Dead == 0 || d.Oldest.IsZero() {
-				t.Errorf("of very much the store tells %+v", depths)
+				t.Errorf("with many ready jobs the store returns %+v", depths)
 			}
 		})
 	}

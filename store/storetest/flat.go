@@ -12,49 +12,51 @@ import (
 type BlockMeter struct {
 	// Run opens a store, runs work on it, closes it and returns the number of blocks that it touched.
 	Run func(work func(holdfast.Store)) int
-	// Load adds jobs by SQL.
+	// Load inserts jobs with SQL.
 	Load func(Load)
-	// Analyze has the database collect statistics, after a vacuum where it has one, as autovacuum does in production.
+	// Analyze makes the database collect statistics, after a vacuum if it has one, as autovacuum does in production.
 	Analyze func()
-	// Vacuum clears tables that Load does not fill of dead rows, so that one round does not pay for the round before it. It may be nil.
+	// Vacuum removes dead rows from tables that Load does not fill, so that one round does not pay for the round before it. It may be nil.
 	Vacuum func()
-	// Plans checks the plans of all statements on the rows and statistics that are there. It may be nil.
+	// Plans checks the plans of all statements with the present rows and statistics. It may be nil.
 	Plans func(t *testing.T)
-	// Patience is how long Await has to wait to be sure that the store looked for work whose wake-up it missed.
+	// Patience is how long Await has to wait until the store has certainly checked for missed wake-ups.
 	Patience time.Duration
 }
 
-// A Load is jobs in bulk: Rows each of ready, future, complete and failed jobs, and Held jobs that are ready in the queue "held". Their ids begin with
-// Prefix and sort behind those of enqueued jobs. Ready and held jobs are spread over Lanes lanes each: with one lane, ready jobs wait in the queue
-// "settled" as kind "mail"; with more, they wait in the queue "backlog" and every lane has an owner.
+// A Load is jobs in bulk: Rows each of ready, future, complete and failed jobs, and Held jobs that are ready in the queue "held". Their ids begin
+// with Prefix and sort behind those of enqueued jobs. Ready and held jobs are spread over Lanes lanes each: with one lane, ready jobs are in the
+// queue "settled" as kind "mail"; with more, they are in the queue "backlog" and every lane has an owner.
 type Load struct {
 	Rows, Held, Lanes int
 	Prefix            string // two hex digits
 }
 
-// What other jobs may cost: a fifth more, and a few blocks whatever the operation. The constant covers splits of pages and the last, partly filled pages of tables.
+// What other jobs may cost: a fifth more, and a few blocks whatever the operation. The constant covers page splits and the last, partly filled pages
+// of tables.
 const (
 	flatFactor = 1.2
 	flatBlocks = 20
 )
 
-// The rows of each sort that are there from the beginning, and those that come. "None" is measured with some, because a search in an empty store is
-// shorter by the levels its trees do not have yet: with these, trees have as many levels as with all.
+// The rows of each sort at the beginning, and those that are added. The base is not an empty store, because its index trees have fewer levels: with
+// these rows, trees have as many levels as with all.
 const (
 	flatBase = 80_000
 	flatMore = 300_000
 )
 
-// Flat checks that no operation of a worker and no duty costs more because other jobs are ready, held, retained, scheduled or failed, in one lane or in a
-// thousand. It counts blocks, so the speed of the machine does not matter. Each crowd is measured twice: with statistics from before it came, and after the
-// database collected new ones. The first has all that is ready in a single lane: only then a planner thinks that a lane tells nothing apart (PostgreSQL
-// reads the whole index for an EXISTS), or that all lanes are tried as fast as one (SQLite's skip-scan), and the thousand lanes come upon these statistics.
+// Flat checks that no operation of a worker and no duty costs more because other jobs are ready, held, retained, scheduled or failed, in one lane or
+// in a thousand. It counts blocks, so the speed of the machine does not matter. Each load is measured twice: with statistics from before it, and
+// after the database has collected new ones. In the first load all ready jobs are in a single lane: only then a planner takes the lane for not
+// selective (PostgreSQL reads the whole index for an EXISTS), or takes a search of all lanes for as fast as one (SQLite's skip-scan). The thousand
+// lanes are added under these statistics.
 func Flat(t *testing.T, m *BlockMeter) {
 	f := &flat{TB: t, BlockMeter: m}
 	m.Run(f.settleDown)
 	m.Load(Load{Rows: flatBase, Lanes: 1, Prefix: "fd"})
 	m.Analyze()
-	f.measure() // the first round makes lanes and meets tables without free space
+	f.measure() // the first round creates lanes, and tables have no free space yet
 	m.Analyze()
 	base := f.measure()
 	for _, crowd := range []struct {
@@ -81,8 +83,8 @@ type flat struct {
 	jobs  map[string][]holdfast.ID
 }
 
-// compare measures every operation beside other jobs and compares it with the base. Whatever else the database does at the time only adds
-// blocks, so an operation that is too expensive is measured again, and the cheapest round counts.
+// compare measures every operation with other jobs and compares it with the base. Other activity of the database only adds blocks, so an operation
+// that is too expensive is measured again, and the cheapest round counts.
 func (f *flat) compare(t *testing.T, base []int) {
 	whole := f.TB
 	f.TB = t
@@ -119,8 +121,8 @@ func firstAbove(base, got []int) int {
 	return -1
 }
 
-// measure runs every operation once, each on a store of its own, and returns the blocks that each touched. What the operations need is prepared before,
-// and what they leave is removed.
+// measure runs every operation once, each on a store of its own, and returns the blocks that each touched. It prepares what the operations need
+// before, and removes what they leave.
 func (f *flat) measure() []int {
 	f.held, f.jobs = map[string][]holdfast.Lease{}, map[string][]holdfast.ID{}
 	f.Run(func(s holdfast.Store) {
@@ -154,8 +156,8 @@ func (f *flat) follow() {
 	}
 }
 
-// settleDown enqueues the jobs that stand in front of a backlog, and places the hold of the queue "held". Half of the jobs fail and are redriven, so that the
-// trees of what failures and interventions write have two levels from the beginning.
+// settleDown enqueues the jobs that are ahead of a backlog, and places the hold on the queue "held". Half of the jobs fail and are redriven, so that
+// the index trees of failures and interventions have two levels from the beginning.
 func (f *flat) settleDown(s holdfast.Store) {
 	f.store, f.jobs, f.held = s, map[string][]holdfast.ID{}, map[string][]holdfast.Lease{}
 	for range 4 {

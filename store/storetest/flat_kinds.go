@@ -10,8 +10,9 @@ import (
 // kindsFactor is how much more two hundred kinds in one queue may cost a claim than one kind.
 const kindsFactor = 1.1
 
-// Kinds checks what a claim costs in a queue with two hundred kinds: a worker that handles one of them pays for that one, and a worker that handles all
-// of them pays little more, whether jobs of one of them wait or jobs of all. What is compared is the claims after the first few, by which a store has learned how many lanes there are.
+// Kinds checks the cost of claims in a queue with two hundred kinds: a worker that handles one of them pays for that one, and a worker that handles
+// all of them pays little more, whether jobs of one or of all are ready. It compares the claims after the first few, by which a store has learned the
+// number of lanes.
 func Kinds(t *testing.T, m *BlockMeter) {
 	f := &flat{TB: t, BlockMeter: m, jobs: map[string][]holdfast.ID{}, held: map[string][]holdfast.Lease{}}
 	all, one := kindNames(200), []string{"kind-7"}
@@ -54,8 +55,8 @@ func Kinds(t *testing.T, m *BlockMeter) {
 	}
 }
 
-// perClaims is how many blocks five more claims of twenty jobs touch. The cheapest of three rounds counts, since a round on a slow machine may include a
-// look at all lanes, which a store takes once in a while.
+// perClaims returns how many blocks five more claims of twenty jobs touch. The cheapest of three rounds counts, because a round on a slow machine may
+// include a scan of all lanes, which a store does from time to time.
 func (f *flat) perClaims(queue string, c holdfast.Claim) int {
 	f.Helper()
 	var rounds []int

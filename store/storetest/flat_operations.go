@@ -15,10 +15,11 @@ type flatOperation struct {
 	prepare, run func(*flat)
 }
 
-// few is how many jobs an operation is about.
+// few is the number of jobs of an operation.
 const few = 20
 
-// flatOperations are the ways of a claim, what a worker does next, and the duties. The claim beside a held tag is the last: from then on claims look at tags.
+// flatOperations are all ways of claiming, the other calls of a worker, and the duties. The claim beside a held tag is the last, because claims check
+// tags from then on.
 var flatOperations = slices.Concat(flatClaims, flatSettlements, flatDuties, flatInterventions, []flatOperation{
 	{"claim beside a held tag", func(f *flat) { f.put("tagged", few*2); f.put("tagged", few, tagged("red")) }, func(f *flat) {
 		f.hold(holdfast.Hold{Tag: "red"})
@@ -39,7 +40,7 @@ var flatClaims = []flatOperation{
 		}
 		f.put("varied", few, ofKind("kind-7"))
 	}, func(f *flat) { f.take("varied", 1, holdfast.Claim{Kinds: []string{"kind-7"}}) }},
-	{"claim that owners share", putOwners("shared"), func(f *flat) { f.take("shared", 4, holdfast.Claim{}) }},
+	{"claim among owners", putOwners("shared"), func(f *flat) { f.take("shared", 4, holdfast.Claim{}) }},
 	{"claim with slots per owner", putOwners("slots"), func(f *flat) { f.take("slots", 1, holdfast.Claim{OwnerSlots: 4}) }},
 	{"claim beside a held owner", func(f *flat) { putOwners("beside")(f); f.hold(holdfast.Hold{Owner: "beside-0"}) }, func(f *flat) { f.take("beside", 2, holdfast.Claim{}) }},
 	{"claim behind a limit", func(f *flat) { f.put("limited", few); f.hold(holdfast.Hold{Queue: "limited", AtMost: 1000}) },
@@ -79,22 +80,22 @@ var flatSettlements = []flatOperation{
 	{"retry later", putLeased("retried"), func(f *flat) {
 		f.settle("retried", func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) })
 	}},
-	{"hand back", putLeased("returned"), func(f *flat) {
-		f.settle("returned", func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, 0) })
+	{"release", putLeased("returned"), func(f *flat) {
+		f.settle("returned", func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, 0) })
 	}},
 	{"enqueue", nil, func(f *flat) { f.put("new", 1); f.put("new", few) }},
 }
 
 var flatDuties = []flatOperation{
-	{"promote", put("promoted", few, at(time.Microsecond)), func(f *flat) { f.some(f.store.Promote(context.Background(), few)) }},
+	{"promote", put("promoted", few, at(time.Microsecond)), func(f *flat) { f.didSome(f.store.Promote(context.Background(), few)) }},
 	{"reclaim", func(f *flat) {
 		f.put("lost", few)
 		f.held["lost"] = f.claim("lost", few, holdfast.Claim{Lease: time.Microsecond})
 	}, func(f *flat) { f.takeOver("lost", f.store.Reclaim) }},
 	{"expire", put("expired", few, func(d *holdfast.Draft) { d.ExpireIn = time.Microsecond }), func(f *flat) { f.takeOver("expired", f.store.Expire) }},
-	{"find broken promises", putRetries("promised", time.Microsecond), func(f *flat) {
+	{"find breaches", putRetries("promised", time.Microsecond), func(f *flat) {
 		broken, err := f.store.Breach(context.Background(), few)
-		f.some(len(broken), err)
+		f.didSome(len(broken), err)
 	}},
 	{"number the feed", nil, func(f *flat) { _, err := f.store.Sequence(context.Background(), 1000); f.ok(err) }},
 	{"conclude groups", nil, func(f *flat) { _, err := f.store.Conclude(context.Background(), 1000); f.ok(err) }},
@@ -112,7 +113,7 @@ var flatDuties = []flatOperation{
 		_, err := f.store.Await(context.Background(), []string{"missed"}, f.Patience)
 		f.ok(err)
 	}},
-	{"count what is behind a hold", func(f *flat) { f.put("paused", few); f.hold(holdfast.Hold{Queue: "paused"}) }, func(f *flat) {
+	{"count jobs behind a hold", func(f *flat) { f.put("paused", few); f.hold(holdfast.Hold{Queue: "paused"}) }, func(f *flat) {
 		n, err := f.store.Behind(context.Background(), holdfast.Hold{Queue: "paused", Source: holdfast.SourceOperator})
 		f.ok(err)
 		same(f, "behind", n, few)
@@ -124,7 +125,7 @@ var flatInterventions = []flatOperation{
 		_, err := f.store.Redrive(context.Background(), holdfast.Redrive{ID: holdfast.NewID(), Jobs: f.jobs["redriven"], Actor: "ada", Reason: "mended"})
 		f.ok(err)
 	}},
-	{"retry by hand", putFailed("retried-by-hand"), func(f *flat) {
+	{"manual retry", putFailed("retried-by-hand"), func(f *flat) {
 		f.each("retried-by-hand", func(id holdfast.ID) error { _, err := f.store.Retry(context.Background(), by(id)); return err })
 	}},
 	{"edit", put("edited", few), func(f *flat) {
@@ -142,7 +143,7 @@ func put(queue string, n int, change ...func(*holdfast.Draft)) func(*flat) {
 	return func(f *flat) { f.put(queue, n, change...) }
 }
 
-// kindNames are the names of so many kinds.
+// kindNames returns the names of n kinds.
 func kindNames(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint("kind-", i))
@@ -150,7 +151,7 @@ func kindNames(n int) (names []string) {
 	return names
 }
 
-// putKinds enqueues jobs of so many kinds.
+// putKinds enqueues jobs of many kinds.
 func putKinds(queue string, n int) func(*flat) {
 	return func(f *flat) {
 		for _, kind := range kindNames(n) {
@@ -168,7 +169,7 @@ func putOwners(queue string) func(*flat) {
 	}
 }
 
-// putLeased enqueues and claims.
+// putLeased enqueues and claims jobs.
 func putLeased(queue string) func(*flat) {
 	return func(f *flat) {
 		f.put(queue, few)
@@ -186,7 +187,7 @@ func putFailed(queue string) func(*flat) {
 	}
 }
 
-// putRetries makes retries: due at once, or in an hour with a promise that cannot be kept.
+// putRetries makes retries: due at once, or in an hour with a start deadline that cannot be kept.
 func putRetries(queue string, within time.Duration) func(*flat) {
 	return func(f *flat) {
 		putLeased(queue)(f)
@@ -201,10 +202,10 @@ func putRetries(queue string, within time.Duration) func(*flat) {
 	}
 }
 
-// takeOver runs a duty that claims what workers did not start or end in time.
+// takeOver runs a duty that claims jobs that workers did not start or end in time.
 func (f *flat) takeOver(queue string, duty func(context.Context, holdfast.Claim) ([]holdfast.Lease, error)) {
 	f.Helper()
-	leases, err := duty(context.Background(), holdfast.Claim{Worker: "keeper", Limit: few, Lease: time.Hour})
-	f.some(len(leases), err)
+	leases, err := duty(context.Background(), holdfast.Claim{Worker: "reclaimer", Limit: few, Lease: time.Hour})
+	f.didSome(len(leases), err)
 	f.held[queue] = leases
 }

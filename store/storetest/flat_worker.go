@@ -15,8 +15,8 @@ func (f *flat) ok(err error) {
 	}
 }
 
-// some insists that a duty found something to do.
-func (f *flat) some(n int, err error) {
+// didSome expects that a duty found work.
+func (f *flat) didSome(n int, err error) {
 	f.Helper()
 	f.ok(err)
 	if n == 0 {
@@ -52,7 +52,7 @@ func (f *flat) claim(queue string, limit int, c holdfast.Claim) []holdfast.Lease
 	return leases
 }
 
-// take claims a few jobs, so many times, and keeps the leases.
+// take claims a few jobs several times, and keeps the leases.
 func (f *flat) take(queue string, times int, c holdfast.Claim) {
 	f.Helper()
 	for range times {
@@ -98,7 +98,7 @@ func (f *flat) each(queue string, intervene func(holdfast.ID) error) {
 	}
 }
 
-// clear ends what the operations left, so that the next round begins like this one.
+// clear ends what the operations left, so that the next round starts in the same state.
 func (f *flat) clear() {
 	ctx := context.Background()
 	holds, err := f.store.Holds(ctx)
@@ -132,6 +132,6 @@ func (f *flat) clear() {
 		}
 		f.end(all...)
 	}
-	_, err = f.store.Expire(ctx, holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: time.Hour}) // it also removes the expiries of jobs that have ended
+	_, err = f.store.Expire(ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: time.Hour}) // it also removes the expiries of jobs that have ended
 	f.ok(err)
 }

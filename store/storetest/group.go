@@ -10,7 +10,7 @@ import (
 )
 
 var groupLaws = []law{
-	{"a group that is made is open and empty, and says all that it was made of", func(s *scene) {
+	{"a new group is open and empty, and shows everything it was created with", func(s *scene) {
 		parent := s.gather()
 		g := holdfast.Group{
 			Name: "spring campaign", Owner: "acme", Parent: parent, Quorum: 3, ExpireIn: time.Hour,
@@ -29,9 +29,9 @@ var groupLaws = []law{
 		same(s, "group", got, want)
 		same(s, "as it was answered", []any{made.State, made.Generation, made.CreatedAt, made.ExpireAt}, []any{holdfast.GroupOpen, 1, want.CreatedAt, want.ExpireAt})
 	}},
-	{"an id that exists is a conflict, a parent that is sealed too, one that is not there is not found, nonsense is invalid", func(s *scene) {
+	{"an existing id or a sealed parent is a conflict, an unknown parent is not found, invalid input is refused", func(s *scene) {
 		open := s.gather()
-		sealed, _ := s.gathered(1)
+		sealed, _ := s.sealedGroup(1)
 		for _, c := range []struct {
 			g    holdfast.Group
 			want error
@@ -48,19 +48,19 @@ var groupLaws = []law{
 		s.expectError(s.Store.Seal(s.ctx, holdfast.NewID()), holdfast.ErrNotFound)
 		same(s, "groups", len(s.groups(holdfast.GroupFilter{})), 2)
 	}},
-	{"what the members become is what the group becomes", outcomes},
+	{"the outcome of a group follows from its members", outcomes},
 	{"a sealed group without members is ready", func(s *scene) {
-		group, _ := s.gathered(0)
+		group, _ := s.sealedGroup(0)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"a group that is open never settles, and its members run all the same", func(s *scene) {
+	{"an open group never settles, and its members run", func(s *scene) {
 		group := s.gather()
 		members := s.enqueueMany(3, in(group))
 		same(s, "ran", len(s.run()), 3)
 		g := s.expectGroup(group, holdfast.GroupOpen, 1)
 		same(s, "members", g.Members, holdfast.Members{Total: 3, Complete: 3})
-		same(s, "told", len(s.tale(group)), 0)
+		same(s, "events", len(s.groupStory(group)), 0)
 		same(s, "group of a member", s.job(members[1]).Group, group)
 		more := s.enqueue(in(group))
 		s.seal(group)
@@ -71,10 +71,10 @@ var groupLaws = []law{
 		s.run()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"a member is live until it has ended for good: through retries, returns and a lost worker", func(s *scene) {
-		group, members := s.gathered(1)
+	{"a member is live until it has ended: through retries, releases and a lost worker", func(s *scene) {
+		group, members := s.sealedGroup(1)
 		s.settle(retries(s.claimOne(), 0))
-		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, time.Minute))
+		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, time.Minute))
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 1, Queued: 1})
 		s.Advance(time.Minute)
@@ -82,10 +82,10 @@ var groupLaws = []law{
 		s.claimOne()
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: 1, Processing: 1})
 		s.Advance(longAgo)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, 0))
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupProcessing, 1)
-		same(s, "lease says its group", s.claimOne().Group, group)
+		same(s, "the group in the lease", s.claimOne().Group, group)
 		s.Advance(longAgo)
 		s.settle(fails(s.reclaim()[0], "WORKER_LOST"))
 		s.conclude()
@@ -93,18 +93,18 @@ var groupLaws = []law{
 		s.expectState(members[0], holdfast.Failed)
 	}},
 	{"a group is settled once per generation, however often it is concluded", func(s *scene) {
-		group, members := s.gathered(3, follows("", "report"))
+		group, members := s.sealedGroup(3, thenEnqueue("", "report"))
 		s.run(members[0])
 		for range 5 {
 			s.conclude()
 			s.must(func() error { _, err := s.Reopen().Conclude(s.ctx, 10); return err }())
 		}
 		s.expectGroup(group, holdfast.GroupPartial, 1)
-		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
-	{"the event of an outcome says how many of how many", func(s *scene) {
-		group, members := s.gathered(5, func(g *holdfast.Group) { g.Owner = "acme" })
+	{"the event of an outcome has the number of members", func(s *scene) {
+		group, members := s.sealedGroup(5, func(g *holdfast.Group) { g.Owner = "acme" })
 		s.run(members[0], members[3])
 		e := s.events("group/" + group.String())[0]
 		if !strings.Contains(e.Reason, "3 of 5") || !strings.Contains(e.Reason, "2 failed") {
@@ -113,19 +113,19 @@ var groupLaws = []law{
 		same(s, "at", e.At, s.group(group).SettledAt)
 	}},
 	{"discarding a failed member changes nothing for its group", func(s *scene) {
-		group, members := s.gathered(2)
+		group, members := s.sealedGroup(2)
 		s.run(members[0])
 		s.must(s.Store.Discard(s.ctx, by(members[0])))
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
 	}},
-	{"a member that somebody cancels counts as cancelled", func(s *scene) {
-		group, members := s.gathered(2)
+	{"a member that is cancelled counts as cancelled", func(s *scene) {
+		group, members := s.sealedGroup(2)
 		s.cancel(members[0])
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Cancelled: 1})
 	}},
-	{"a group is listed by state, owner, name and parent, newest first, page by page", func(s *scene) {
+	{"groups are listed by state, owner, name and parent, newest first, page by page", func(s *scene) {
 		var all []holdfast.ID
 		for i := range 5 {
 			all = append([]holdfast.ID{s.gather(func(g *holdfast.Group) { g.Name, g.Owner = fmt.Sprint("g", i), []string{"acme", "zeta"}[i%2] })}, all...)
@@ -140,8 +140,8 @@ var groupLaws = []law{
 		same(s, "by parent", s.groups(holdfast.GroupFilter{Parent: all[0]}), []holdfast.ID{child})
 	}},
 	{"the members of a group are listed", func(s *scene) {
-		_, _ = s.gathered(3)
-		group, members := s.gathered(4)
+		_, _ = s.sealedGroup(3)
+		group, members := s.sealedGroup(4)
 		listed := s.jobs(holdfast.Filter{Group: group, Limit: 2})
 		same(s, "members", len(listed), 4)
 		for i, job := range listed {
@@ -155,7 +155,7 @@ func text(v any) string {
 	return fmt.Sprint(string(body), err)
 }
 
-// groups lists the ids of all that match, over all pages.
+// groups returns the ids of all groups that match, over all pages.
 func (s *scene) groups(f holdfast.GroupFilter) (all []holdfast.ID) {
 	s.Helper()
 	for range 100 {
@@ -173,7 +173,7 @@ func (s *scene) groups(f holdfast.GroupFilter) (all []holdfast.ID) {
 	return nil
 }
 
-// outcomes holds every outcome against how its members ended, with and without a quorum.
+// outcomes checks every outcome against the states of the members, with and without a quorum.
 func outcomes(s *scene) {
 	for _, c := range []struct {
 		complete, failed, cancelled, quorum int
@@ -184,7 +184,7 @@ func outcomes(s *scene) {
 		{0, 3, 0, 1, holdfast.GroupFailed}, {2, 0, 0, 3, holdfast.GroupReady}, {3, 1, 1, 3, holdfast.GroupReady},
 	} {
 		name := fmt.Sprintf("%d complete, %d failed, %d cancelled, quorum %d", c.complete, c.failed, c.cancelled, c.quorum)
-		group, members := s.gathered(c.complete+c.failed+c.cancelled, quorum(c.quorum))
+		group, members := s.sealedGroup(c.complete+c.failed+c.cancelled, quorum(c.quorum))
 		for _, id := range members[c.complete+c.failed:] {
 			s.cancel(id)
 		}
@@ -192,6 +192,6 @@ func outcomes(s *scene) {
 		g := s.group(group)
 		same(s, name, g.State, c.want)
 		same(s, "members of "+name, g.Members, holdfast.Members{Total: len(members), Complete: c.complete, Failed: c.failed, Cancelled: c.cancelled})
-		same(s, "story of "+name, s.tale(group), []line{{"holdfast", string(c.want), 1}})
+		same(s, "story of "+name, s.groupStory(group), []groupEvent{{"holdfast", string(c.want), 1}})
 	}
 }

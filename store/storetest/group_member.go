@@ -8,14 +8,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// How members come into a group, and how none comes any more.
+// How members are added to a group, and when they are refused.
 var memberLaws = []law{
-	{"a sealed group takes no member by any way, and nothing of the call is written", func(s *scene) {
-		sealed, _ := s.gathered(1)
-		settled, _ := s.gathered(0)
+	{"a sealed group takes no member on any insert path, and nothing of the call is written", func(s *scene) {
+		sealed, _ := s.sealedGroup(1)
+		settled, _ := s.sealedGroup(0)
 		s.conclude()
 		for _, group := range []holdfast.ID{sealed, settled} {
-			for name, enqueue := range s.ways() {
+			for name, enqueue := range s.memberPaths() {
 				if err := enqueue(group); !errors.Is(err, holdfast.ErrConflict) {
 					s.Errorf("%s: got %v, want a conflict", name, err)
 				}
@@ -23,17 +23,17 @@ var memberLaws = []law{
 		}
 		s.expectJobs(1)
 	}},
-	{"a group that does not exist takes no member by any way", func(s *scene) {
-		for name, enqueue := range s.ways() {
+	{"a group that does not exist takes no member on any insert path", func(s *scene) {
+		for name, enqueue := range s.memberPaths() {
 			if err := enqueue(holdfast.NewID()); !errors.Is(err, holdfast.ErrNotFound) {
 				s.Errorf("%s: got %v, want not found", name, err)
 			}
 		}
 		s.expectJobs(0)
 	}},
-	{"an open group takes members by every way", func(s *scene) {
+	{"an open group takes members on every insert path", func(s *scene) {
 		group := s.gather()
-		for name, enqueue := range s.ways() {
+		for name, enqueue := range s.memberPaths() {
 			if err := enqueue(group); err != nil {
 				s.Errorf("%s: %v", name, err)
 			}
@@ -42,7 +42,7 @@ var memberLaws = []law{
 		same(s, "members", s.group(group).Members, holdfast.Members{Total: total, Queued: total - 1, Waiting: 1})
 		same(s, "all are members", len(s.jobs(holdfast.Filter{Limit: 200})), total)
 	}},
-	{"a draft that meets a twin makes no member; under one idempotency key another group is another draft", func(s *scene) {
+	{"a draft that matches an existing job adds no member; under one idempotency key another group is another draft", func(s *scene) {
 		twin := s.enqueue(unique("k"), func(d *holdfast.Draft) { d.IdempotencyKey = "once" })
 		group := s.gather()
 		receipt := s.enqueueAll(holdfast.Draft{Kind: "mail", UniqueKey: "k", Group: group})[0]
@@ -51,7 +51,7 @@ var memberLaws = []law{
 		_, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Queue: "default", UniqueKey: "k", IdempotencyKey: "once", Group: group}})
 		s.expectConflict(err, twin)
 	}},
-	{"a call that is repeated under its idempotency key is answered with its member, though the group was sealed or settled since", func(s *scene) {
+	{"a call repeated under its idempotency key returns its member, even if the group was sealed or settled since", func(s *scene) {
 		group := s.gather()
 		once := holdfast.Draft{Kind: "mail", IdempotencyKey: "once", Group: group}
 		member := s.enqueueAll(once)[0].ID
@@ -91,7 +91,7 @@ var memberLaws = []law{
 			s.expectGroup(g.ID, holdfast.GroupPartial, 1)
 		}
 	}},
-	{"members that are added in a transaction that is rolled back are none", func(s *scene) {
+	{"members added in a transaction that is rolled back do not exist", func(s *scene) {
 		group := s.gather()
 		tx, end := s.Begin()
 		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: group}})
@@ -102,31 +102,31 @@ var memberLaws = []law{
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
 	{"two thousand members in one call run, and settle once", func(s *scene) {
-		group := s.gather(follows(holdfast.GroupPartial, "report"))
+		group := s.gather(thenEnqueue(holdfast.GroupPartial, "report"))
 		members := s.enqueueMany(2000, in(group))
 		s.seal(group)
 		s.conclude()
 		same(s, "members", s.expectGroup(group, holdfast.GroupProcessing, 1).Members, holdfast.Members{Total: 2000, Queued: 2000})
 		same(s, "ran", len(s.run(members[:7]...)), 2000)
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2000, Complete: 1993, Failed: 7})
-		same(s, "story", s.tale(group), []line{{"holdfast", "partial", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "partial", 1}})
 		same(s, "retried", s.retryGroup(group), 7)
 		same(s, "ran again", len(s.run()), 7)
 		s.expectGroup(group, holdfast.GroupReady, 2)
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
-	{"two hundred members that end at once in several processes settle their group once", func(s *scene) {
-		group, _ := s.gathered(200, follows("", "report"), quorum(100))
+	{"two hundred members that end concurrently in several processes settle their group once", func(s *scene) {
+		group, _ := s.sealedGroup(200, thenEnqueue("", "report"), quorum(100))
 		s.endTogether(20, 10)
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
-		same(s, "story", s.tale(group), []line{{"holdfast", "ready", 1}})
+		same(s, "story", s.groupStory(group), []groupEvent{{"holdfast", "ready", 1}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 1)
 	}},
-	{"a seal that races the last members: they are members, or they are refused and leave nothing", func(s *scene) {
+	{"when a seal races the last members, they are members or are refused and leave nothing", func(s *scene) {
 		stores := s.handles()
 		for range 10 {
-			group, taken := s.gather(), &tally{}
+			group, taken := s.gather(), &lockedCounts{}
 			together(8, func(i int) {
 				if i == 0 {
 					if err := stores[0].Seal(s.ctx, group); err != nil {
@@ -148,8 +148,8 @@ var memberLaws = []law{
 	}},
 }
 
-// ways are all the ways to hand in members.
-func (s *scene) ways() map[string]func(group holdfast.ID) error {
+// memberPaths are all ways to add members.
+func (s *scene) memberPaths() map[string]func(group holdfast.ID) error {
 	many := func(n int, change ...func(*holdfast.Draft)) func(group holdfast.ID) []holdfast.Draft {
 		return func(group holdfast.ID) []holdfast.Draft {
 			drafts := make([]holdfast.Draft, n)
@@ -189,7 +189,7 @@ func (s *scene) ways() map[string]func(group holdfast.ID) error {
 	return ways
 }
 
-// endTogether lets so many workers claim so many jobs each, all settle at once on several handles, and all conclude at once.
+// endTogether lets several workers claim jobs, settle them concurrently over several handles, and conclude concurrently.
 func (s *scene) endTogether(workers, each int) {
 	s.Helper()
 	stores := s.handles()

@@ -9,37 +9,37 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Null is the value that makes [Subject.Corrupt] write SQL's NULL.
+// Null is the value with which [Subject.Corrupt] writes NULL.
 const Null = "\x00null"
 
-// SQL is the column that makes [Subject.Corrupt] run its value as statements, which every database here understands.
+// SQL is the column with which [Subject.Corrupt] runs its value as SQL statements, which all databases here understand.
 const SQL = "\x00sql"
 
-// A Harness makes stores to test.
+// A Harness opens stores to test.
 type Harness struct {
-	// Open makes a fresh, empty store under a clock of its own, and cleans up when the test ends.
+	// Open opens a new, empty store with a clock of its own, and removes it when the test ends.
 	Open func(t testing.TB) *Subject
 }
 
-// A Subject is one store under test, with the powers over it that no user has.
+// A Subject is one store under test, with controls that users do not have.
 type Subject struct {
 	Store holdfast.Store
-	// Advance moves the store's clock, also back. The clock stands still otherwise.
+	// Advance moves the store's clock, also back. The clock does not move otherwise.
 	Advance func(d time.Duration)
-	// Reopen opens the same data once more, as another process would. The test's end closes it, if nothing did before.
+	// Reopen opens the same data once more, as another process would. It is closed when the test ends, if not before.
 	Reopen func() holdfast.Store
-	// Wipe empties the store, but for its lanes.
+	// Wipe deletes everything but the lanes.
 	Wipe func()
-	// Corrupt overwrites one column of one job's row in a table: "job.args" is column args of the facts. A name without a
-	// column ("job") removes the row. It answers with an error when the database itself refuses such a value.
+	// Corrupt overwrites one column of a job's row in a table: "job.args" is column args of the facts. A name without a column ("job") deletes the
+	// row. It returns an error if the database refuses the value.
 	Corrupt func(column string, id holdfast.ID, value string) error
-	// Begin starts a transaction of the caller's own on the same data, and ends it.
+	// Begin starts a transaction of the caller on the same data, and returns it with a function that ends it.
 	Begin func() (tx any, end func(commit bool) error)
-	// Near is the store beneath, when Store is far from its data: transactions of the caller's own reach that far only.
+	// Near is the local store if Store is remote: callers' transactions work only on a local store.
 	Near holdfast.Store
 }
 
-// In binds an enqueuer to a transaction of the caller's own, near the data.
+// In returns an enqueuer for a caller's transaction, on the local store.
 func (s *Subject) In(tx any) holdfast.Enqueuer {
 	if s.Near != nil {
 		return s.Near.In(tx)
@@ -47,13 +47,13 @@ func (s *Subject) In(tx any) holdfast.Enqueuer {
 	return s.Store.In(tx)
 }
 
-// A law is a sentence about stores, and how to find out whether it is true.
+// A law is a sentence about stores, with a check that it holds.
 type law struct {
 	sentence string
 	check    func(*scene)
 }
 
-// chapters are the laws by concern, in the order in which one would explain them.
+// chapters are the laws by subject, in the order in which one would explain them.
 var chapters = []struct {
 	name string
 	laws []law
@@ -69,7 +69,7 @@ var chapters = []struct {
 	{"inspect", inspectLaws}, {"poison", poisonLaws}, {"race", raceLaws},
 }
 
-// Laws checks every law, or those of some chapters. Laws of one chapter share a store, which is wiped before each.
+// Laws checks every law, or those of the given chapters. The laws of a chapter share a store, which is wiped before each.
 func Laws(t *testing.T, h Harness, only ...string) {
 	for _, chapter := range chapters {
 		if len(only) > 0 && !slices.Contains(only, chapter.name) {
@@ -84,7 +84,7 @@ func Laws(t *testing.T, h Harness, only ...string) {
 	}
 }
 
-// try checks one law on a wiped store. Unless the law broke the store on purpose, the audit must find nothing afterwards.
+// try checks one law on a wiped store. Unless the law damaged the store on purpose, the integrity check must pass afterwards.
 func (l law) try(t testing.TB, subject *Subject) {
 	subject.Wipe()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -8,7 +8,7 @@ import (
 )
 
 var holdLaws = []law{
-	{"a held queue or kind is claimed from by nobody, spends nothing, and flows again when resumed", func(s *scene) {
+	{"a held queue or kind is not claimed from, costs its jobs nothing, and is claimed from again when resumed", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}} {
 			hold.Actor, hold.Reason = "ada", "maintenance"
 			id := s.enqueue()
@@ -27,7 +27,7 @@ var holdLaws = []law{
 		free := s.enqueue()
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{free})
 	}},
-	{"a hold with a time ends by itself", func(s *scene) {
+	{"a hold with a duration ends by itself", func(s *scene) {
 		s.enqueue()
 		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada", For: time.Minute}))
 		s.Advance(time.Minute - time.Microsecond)
@@ -38,7 +38,7 @@ var holdLaws = []law{
 		same(s, "holds", len(holds), 0)
 		s.claimOne()
 	}},
-	{"holds are seen with their story, and pausing again replaces", func(s *scene) {
+	{"holds are listed with actor and reason, and pausing again replaces one", func(s *scene) {
 		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada", For: time.Minute}))
 		s.Advance(time.Second)
 		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "bob", Reason: "longer"}))
@@ -47,27 +47,27 @@ var holdLaws = []law{
 		now := s.job(s.enqueue()).AsOf
 		same(s, "holds", holds, []holdfast.Hold{{Queue: "default", Source: holdfast.SourceOperator, Actor: "bob", Reason: "longer", Since: now}})
 	}},
-	{"a hold is known to every handle and outlives them (oban#318)", func(s *scene) {
+	{"a hold applies to every handle and outlives them (oban#318)", func(s *scene) {
 		other := s.Reopen()
 		s.must(other.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada"}))
 		s.must(other.Close())
 		s.enqueue()
 		same(s, "claimed", len(s.claim(1)), 0)
 	}},
-	{"what a worker already holds is not touched by a hold", func(s *scene) {
+	{"a hold does not affect jobs that are processing", func(s *scene) {
 		lease := s.start()
 		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "default", Actor: "ada"}))
 		s.settle(completes(lease))
 	}},
-	{"a hold may come before the first job of its queue", func(s *scene) {
+	{"a hold can be placed before the first job of its queue", func(s *scene) {
 		s.must(s.Store.Pause(s.ctx, holdfast.Hold{Queue: "unborn", Actor: "ada"}))
 		s.enqueue(func(d *holdfast.Draft) { d.Queue = "unborn" })
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"unborn"}})), 0)
 	}},
-	{"lifting a hold that is not there is no error", func(s *scene) {
+	{"lifting a hold that does not exist is no error", func(s *scene) {
 		s.must(s.Store.Resume(s.ctx, holdfast.Hold{Kind: "mail", Actor: "ada"}))
 	}},
-	{"a hold that means nothing is refused", func(s *scene) {
+	{"an invalid hold is refused", func(s *scene) {
 		for _, bad := range []holdfast.Hold{
 			{Actor: "ada"}, {Queue: "a", Kind: "b", Actor: "ada"}, {Queue: "a"}, {Queue: "no blanks", Actor: "ada"}, {Queue: "a", Actor: "ada", For: -1},
 			{Tag: "red", Actor: "ada", AtMost: 1}, {Tag: "r*", Actor: "ada"}, {Queue: "a*", Actor: "ada", Rate: &holdfast.Rate{PerSecond: 1, Burst: 1}},
@@ -81,7 +81,7 @@ var holdLaws = []law{
 		s.must(err)
 		same(s, "holds", len(holds), 0)
 	}},
-	{"each scope holds its own jobs and lets the others go", func(s *scene) {
+	{"each scope holds its own jobs and no others", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}, {Owner: "acme"}, {Dependency: "gateway"}, {Tag: "red"}} {
 			s.Wipe()
 			free := s.enqueue(func(d *holdfast.Draft) {
@@ -97,7 +97,7 @@ var holdLaws = []law{
 			same(s, "claimed when resumed", ids(s.claimAll()), []holdfast.ID{id})
 		}
 	}},
-	{"a name that ends in a star holds every name that begins so, and none that is not there", func(s *scene) {
+	{"a name that ends in a star holds every name with that prefix", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Queue: "eu.*"}, {Kind: "eu.*"}, {Owner: "eu.*"}, {Dependency: "eu.*"}} {
 			s.Wipe()
 			put := func(name string) holdfast.ID {
@@ -113,24 +113,24 @@ var holdLaws = []law{
 			same(s, "claimed when resumed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 20, Queues: queues})), 2)
 		}
 	}},
-	{"a star alone holds every name but none", func(s *scene) {
+	{"a star alone holds every name that is not empty", func(s *scene) {
 		s.pause(holdfast.Hold{Owner: "*"})
 		nobody := s.enqueue()
 		s.enqueue(owned("acme"))
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{nobody})
 	}},
-	{"words of holds are words: wildcards of databases and quotes stand for themselves", func(s *scene) {
+	{"names in holds are literal: SQL wildcards and quotes have no meaning", func(s *scene) {
 		for _, name := range []string{"a%", "a_", "a'*", `a\*`, "a%*"} {
 			s.pause(holdfast.Hold{Owner: name})
 		}
 		id := s.enqueue(owned("abc"))
 		same(s, "claimed", ids(s.claim(10)), []holdfast.ID{id})
 	}},
-	{"a hold on retries keeps back what has failed before, and nothing else", func(s *scene) {
+	{"a hold on retries holds jobs with failures, and no others", func(s *scene) {
 		failed := s.start()
 		s.settle(retries(failed, 0))
 		crashed := s.startFirst()
-		s.settle(hands(crashed, holdfast.ChargeCrash, 0))
+		s.settle(releases(crashed, holdfast.ChargeCrash, 0))
 		fresh := s.enqueue()
 		s.pause(holdfast.Hold{Queue: "default", Retries: true})
 		same(s, "claimed", sortedIDs(s.claim(10)), sorted(crashed.ID, fresh))
@@ -138,7 +138,7 @@ var holdLaws = []law{
 		s.resume(holdfast.Hold{Queue: "default"})
 		same(s, "claimed when resumed", ids(s.claim(10)), []holdfast.ID{failed.ID})
 	}},
-	{"a retry that was promoted, released or claimed and handed back is still a retry to a hold", func(s *scene) {
+	{"a retry that was promoted, released, or claimed and released is still a retry for a hold", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, time.Minute))
 		s.Advance(time.Minute)
@@ -146,39 +146,39 @@ var holdLaws = []law{
 		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
 		same(s, "promoted", len(s.claim(1)), 0)
 		s.resume(holdfast.Hold{Kind: "mail"})
-		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, 0))
+		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, 0))
 		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
-		same(s, "handed back", len(s.claim(1)), 0)
+		same(s, "released", len(s.claim(1)), 0)
 		s.resume(holdfast.Hold{Kind: "mail"})
 		s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})
 		s.Advance(longAgo)
 		for _, l := range s.reclaim() {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		s.pause(holdfast.Hold{Kind: "mail", Retries: true})
 		same(s, "released", len(s.claim(1)), 0)
 	}},
-	{"a manual retry is a first attempt to a hold on retries", func(s *scene) {
+	{"a manual retry is a first attempt for a hold on retries", func(s *scene) {
 		lease := s.fail()
 		s.pause(holdfast.Hold{Queue: "default", Retries: true})
 		s.retry(lease.ID)
 		same(s, "claimed", s.claimOne().ID, lease.ID)
 	}},
-	{"a hold on a dependency acts through what a kind's worker declared, unless the job names another", func(s *scene) {
+	{"a hold on a dependency applies to kinds that were declared to call it, unless the job names another", func(s *scene) {
 		declared, other := s.enqueue(), s.enqueue(func(d *holdfast.Draft) { d.Dependency = "printer" })
 		s.depends("mail", "gateway")
 		s.pause(holdfast.Hold{Dependency: "gateway"})
 		same(s, "shown", []string{s.job(declared).Dependency, s.job(other).Dependency}, []string{"gateway", "printer"})
 		lease := s.claim(10)
 		same(s, "claimed", ids(lease), []holdfast.ID{other})
-		same(s, "a lease carries the job's own word", lease[0].Dependency, "printer")
+		same(s, "the lease has the job's own dependency", lease[0].Dependency, "printer")
 		s.depends("mail", "smtp")
 		lease = s.claim(10)
 		same(s, "claimed when the kind depends on something else", ids(lease), []holdfast.ID{declared})
-		same(s, "and no word that is not the job's", lease[0].Dependency, "")
-		same(s, "shown to those who look", s.job(declared).Dependency, "smtp")
+		same(s, "and not the declared one", lease[0].Dependency, "")
+		same(s, "shown with the job", s.job(declared).Dependency, "smtp")
 	}},
-	{"what one handle was told that a kind depends on, claims of every handle go by", func(s *scene) {
+	{"a dependency declared through one handle applies to claims of every handle", func(s *scene) {
 		other := s.Reopen()
 		s.enqueue()
 		s.pause(holdfast.Hold{Dependency: "gateway"})
@@ -189,7 +189,7 @@ var holdLaws = []law{
 		s.must(err)
 		same(s, "claimed by the other", len(leases), 1)
 	}},
-	{"holds of different sources do not replace each other: each must let a job through", func(s *scene) {
+	{"holds of different sources do not replace each other: all must let a job through", func(s *scene) {
 		s.enqueue()
 		s.pause(holdfast.Hold{Queue: "default"})
 		s.pause(holdfast.Hold{Queue: "default", Source: holdfast.SourceBreaker})
@@ -199,7 +199,7 @@ var holdLaws = []law{
 		s.resume(holdfast.Hold{Queue: "default", Source: holdfast.SourceBreaker})
 		s.claimOne()
 	}},
-	{"who paused, limited and resumed what is a story of its own, told once", func(s *scene) {
+	{"pausing, limiting and resuming are recorded as events, once each", func(s *scene) {
 		s.resume(holdfast.Hold{Queue: "default"})
 		s.pause(holdfast.Hold{Queue: "default", Reason: "the printer is on fire"})
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 3})
@@ -207,11 +207,11 @@ var holdLaws = []law{
 		s.resume(holdfast.Hold{Queue: "default"})
 		events, err := s.Store.Events(s.ctx, "hold/queue/default", 10)
 		s.must(err)
-		var told []string
+		var story []string
 		for _, e := range events {
-			told = append(told, e.Actor+" "+e.Name)
+			story = append(story, e.Actor+" "+e.Name)
 		}
-		same(s, "story, newest first", told, []string{"ada resumed", "ada limited", "ada paused"})
+		same(s, "story, newest first", story, []string{"ada resumed", "ada limited", "ada paused"})
 		same(s, "reason", events[2].Reason, "the printer is on fire")
 		last, err := s.Store.Events(s.ctx, "hold/queue/default", 1)
 		s.must(err)
@@ -220,7 +220,7 @@ var holdLaws = []law{
 		s.must(err)
 		same(s, "another's", len(none), 0)
 	}},
-	{"how many wait behind a hold is known, for each scope", func(s *scene) {
+	{"the number of jobs behind a hold is known, for each scope", func(s *scene) {
 		failed := s.start(owned("acme"))
 		s.settle(retries(failed, 0))
 		s.enqueue(owned("acme"))
@@ -242,7 +242,7 @@ var holdLaws = []law{
 	}},
 }
 
-// The verbs of laws about holds. Ada does all of it.
+// Helpers for laws about holds. The actor is ada.
 
 func (s *scene) pause(h holdfast.Hold) {
 	s.Helper()
@@ -271,13 +271,13 @@ func (s *scene) behind(h holdfast.Hold) int {
 	return n
 }
 
-// depends lets a worker declare what a kind calls.
+// depends declares the dependency of a kind.
 func (s *scene) depends(kind, dependency string) {
 	s.Helper()
 	s.must(s.Store.Present(s.ctx, holdfast.Presence{Worker: "w1", Kinds: []string{kind}, Depends: map[string]string{kind: dependency}, For: time.Hour}))
 }
 
-// claimAll takes whatever two queues give.
+// claimAll claims all jobs of two queues.
 func (s *scene) claimAll() []holdfast.Lease {
 	s.Helper()
 	return s.claimAs(holdfast.Claim{Worker: "w", Limit: 20, Start: 20, Queues: []string{"default", "slow"}})

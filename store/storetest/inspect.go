@@ -10,7 +10,7 @@ import (
 )
 
 var inspectLaws = []law{
-	{"a job that is not there is not found", func(s *scene) {
+	{"an unknown job is not found", func(s *scene) {
 		_, err := s.Store.Job(s.ctx, holdfast.NewID())
 		s.expectError(err, holdfast.ErrNotFound)
 		_, err = s.Store.History(s.ctx, holdfast.NewID())
@@ -18,7 +18,7 @@ var inspectLaws = []law{
 		_, err = s.Store.Ahead(s.ctx, holdfast.NewID())
 		s.expectError(err, holdfast.ErrNotFound)
 	}},
-	{"lists are newest first, and cursors lead through all of it without gaps or repeats", func(s *scene) {
+	{"lists are newest first, and cursors lead through all jobs without gaps or repeats", func(s *scene) {
 		var want []holdfast.ID
 		for range 25 {
 			want = append(want, s.enqueue())
@@ -30,7 +30,7 @@ var inspectLaws = []law{
 		}
 		same(s, "order", got, want)
 	}},
-	{"a page is fifty when nobody says, never more than two hundred, and nonsense is refused", func(s *scene) {
+	{"a page has fifty jobs by default and at most two hundred, and invalid filters are refused", func(s *scene) {
 		drafts := make([]holdfast.Draft, 210)
 		for i := range drafts {
 			drafts[i] = draft()
@@ -66,7 +66,7 @@ var inspectLaws = []law{
 		}
 		same(s, "order", got, want)
 	}},
-	{"each filter narrows to what it says", func(s *scene) {
+	{"each filter returns the jobs it describes", func(s *scene) {
 		queued := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Tags = "slow", []string{"red", "blue"} })
 		owned := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind, d.Owner = "slow", "pdf", "acme" })
 		failed := s.fail().ID
@@ -96,7 +96,7 @@ var inspectLaws = []law{
 			same(s, "jobs of a filter", got, c.want)
 		}
 	}},
-	{"filters by dependency, generation and redrive find what a look would show", func(s *scene) {
+	{"filters by dependency, generation and redrive agree with the jobs as they are shown", func(s *scene) {
 		named := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Dependency = "slow", "gateway" })
 		declared := s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind = "slow", "pdf" })
 		s.enqueue(func(d *holdfast.Draft) { d.Queue, d.Kind, d.Dependency = "slow", "pdf", "printer" })
@@ -119,7 +119,7 @@ var inspectLaws = []law{
 			same(s, "jobs of a filter", got, c.want)
 		}
 	}},
-	{"age filters ask the store's clock", func(s *scene) {
+	{"age filters use the store's clock", func(s *scene) {
 		old := s.enqueue()
 		s.Advance(time.Hour)
 		young := s.enqueue()
@@ -131,7 +131,7 @@ var inspectLaws = []law{
 		only(holdfast.Filter{OlderThan: 30 * time.Minute}, old)
 		only(holdfast.Filter{YoungerThan: 30 * time.Minute}, young)
 	}},
-	{"words of filters are words, whatever they hold", func(s *scene) {
+	{"texts in filters are literal, whatever characters they have", func(s *scene) {
 		s.enqueue(func(d *holdfast.Draft) { d.Owner, d.Tags = "o'brien", []string{`a"b`, "100%"} })
 		for _, f := range []holdfast.Filter{{Owner: "o'brien"}, {Tag: `a"b`}, {Tag: "100%"}} {
 			same(s, "found", len(s.jobs(f)), 1)
@@ -140,7 +140,7 @@ var inspectLaws = []law{
 			same(s, "found", len(s.jobs(f)), 0)
 		}
 	}},
-	{"a list and a look say the same of every job", func(s *scene) {
+	{"a list and a single read show the same of every job", func(s *scene) {
 		s.settle(fails(s.start(), "BROKEN"))
 		flaky := s.start()
 		s.settle(retries(flaky, time.Hour))
@@ -153,13 +153,13 @@ var inspectLaws = []law{
 			same(s, "job of the history", listed, s.history(listed.ID).Job)
 		}
 	}},
-	{"the history is told oldest first, with what came late", func(s *scene) {
+	{"the history is oldest first, with late settlements", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, 0))
 		second := s.claimOne()
 		s.Advance(time.Minute)
 		third := s.reclaim()[0]
-		s.settle(hands(third, holdfast.ChargeCrash, 0))
+		s.settle(releases(third, holdfast.ChargeCrash, 0))
 		s.Advance(time.Second)
 		s.expectError(s.trySettle(completes(second))[0], holdfast.ErrLeaseLost)
 		s.Advance(time.Second)
@@ -194,7 +194,7 @@ var inspectLaws = []law{
 		}
 		same(s, "counts", got, map[string]int{"default mail queued due": 1, "default mail processing": 1, "default pdf queued": 1})
 	}},
-	{"how many go first is asked of the same order as claims", func(s *scene) {
+	{"the number of jobs ahead uses the order of claims", func(s *scene) {
 		s.enqueue(func(d *holdfast.Draft) { d.Priority = -1 })
 		s.enqueue(func(d *holdfast.Draft) { d.Kind = "pdf" })
 		id := s.enqueue()
@@ -203,7 +203,7 @@ var inspectLaws = []law{
 		s.must(err)
 		same(s, "ahead", ahead, 2)
 	}},
-	{"how many go first is counted to a thousand and no further", func(s *scene) {
+	{"the number of jobs ahead is counted up to a thousand", func(s *scene) {
 		drafts := make([]holdfast.Draft, 1100)
 		for i := range drafts {
 			drafts[i] = draft()
@@ -213,7 +213,7 @@ var inspectLaws = []law{
 		s.must(err)
 		same(s, "ahead", ahead, 1000)
 	}},
-	{"ten thousand dead letters are ten thousand dead letters (asynq#885)", func(s *scene) {
+	{"ten thousand dead letters are all kept and counted (asynq#885)", func(s *scene) {
 		drafts := make([]holdfast.Draft, 10000)
 		for i := range drafts {
 			drafts[i] = draft()

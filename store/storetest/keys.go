@@ -7,7 +7,7 @@ import (
 )
 
 var keyLaws = []law{
-	{"a unique key admits one live job, however it is handed in (river#161): alone, in bulk, in a transaction", func(s *scene) {
+	{"a unique key admits one live job on every insert path (river#161): alone, in bulk, in a transaction", func(s *scene) {
 		first := s.enqueue(unique("k"))
 		twin := holdfast.Receipt{ID: first, Existing: true}
 		d := draft()
@@ -26,7 +26,7 @@ var keyLaws = []law{
 		same(s, "in a transaction", receipts[0], twin)
 		s.expectJobs(1 + 149 + 1)
 	}},
-	{"two drafts of one call with one key make one job", func(s *scene) {
+	{"two drafts of one call with one unique key create one job", func(s *scene) {
 		d := draft()
 		d.UniqueKey = "k"
 		receipts := s.enqueueAll(d, draft(), d)
@@ -59,7 +59,7 @@ var keyLaws = []law{
 		s.reclaim()
 		taken("after its worker was lost")
 	}},
-	{"a unique job's retry never conflicts with itself (river PR#619, #590)", func(s *scene) {
+	{"the retry of a unique job does not conflict with itself (river PR#619, #590)", func(s *scene) {
 		lease := s.start(unique("k"))
 		s.enqueue(unique("other"), at(time.Second))
 		s.settle(retries(lease, time.Second))
@@ -73,7 +73,7 @@ var keyLaws = []law{
 			func(l holdfast.Lease) { s.settle(fails(l, "BROKEN")) },
 			func(l holdfast.Lease) { s.settle(ends(l, holdfast.Cancelled)) },
 			func(l holdfast.Lease) { s.cancel(l.ID); s.settle(completes(l)) },
-			func(l holdfast.Lease) { s.settle(hands(l, holdfast.ChargeInterrupt, 0)); s.cancel(l.ID) },
+			func(l holdfast.Lease) { s.settle(releases(l, holdfast.ChargeInterrupt, 0)); s.cancel(l.ID) },
 		} {
 			lease := s.start(unique("k"))
 			end(lease)
@@ -84,17 +84,17 @@ var keyLaws = []law{
 			s.cancel(receipt.ID)
 		}
 	}},
-	{"a key kept when done answers with the complete job, and is freed by a failure", func(s *scene) {
+	{"a key that is kept after success returns the complete job, and is freed by a failure", func(s *scene) {
 		done := func(d *holdfast.Draft) { d.UniqueKey, d.UniqueDone = "k", true }
 		lease := s.start(done)
 		s.settle(fails(lease, "BROKEN"))
 		next := s.start(done)
 		s.settle(completes(next))
-		same(s, "twin", s.enqueue(done), next.ID)
+		same(s, "existing job", s.enqueue(done), next.ID)
 		_, err := s.Store.Retry(s.ctx, by(lease.ID))
 		s.expectConflict(err, next.ID)
 	}},
-	{"a lost worker's key is freed by recovery, never stuck (oban#424)", func(s *scene) {
+	{"the key of a lost worker's job is freed after the reclaim (oban#424)", func(s *scene) {
 		lease := s.start(unique("k"))
 		s.Advance(longAgo)
 		s.settle(fails(s.reclaim()[0], "POISON"))
@@ -102,7 +102,7 @@ var keyLaws = []law{
 			s.Fatal("the key is still held")
 		}
 	}},
-	{"the same idempotency key with the same draft is the same job, also after it has ended", func(s *scene) {
+	{"the same idempotency key with the same draft returns the same job, also after it has ended", func(s *scene) {
 		d := draft()
 		d.IdempotencyKey, d.Args, d.Tags, d.Delay = "once", raw(`{"a":1}`), []string{"t"}, 0
 		first := s.enqueueAll(d)[0].ID
@@ -111,7 +111,7 @@ var keyLaws = []law{
 		same(s, "after the end", s.enqueueAll(d)[0], holdfast.Receipt{ID: first, Existing: true})
 		s.expectJobs(1)
 	}},
-	{"the same idempotency key with any other draft is refused, naming the job, and nothing of the call is written", func(s *scene) {
+	{"the same idempotency key with a different draft is refused, the error names the job, and nothing of the call is written", func(s *scene) {
 		d := draft()
 		d.IdempotencyKey = "once"
 		first := s.enqueueAll(d)[0].ID
@@ -137,7 +137,7 @@ var keyLaws = []law{
 		d.Owner = "acme"
 		same(s, "existing", s.enqueueAll(d)[0].Existing, false)
 	}},
-	{"two drafts of one call with one idempotency key are one job, or a refusal when they differ", func(s *scene) {
+	{"two drafts of one call with one idempotency key are one job, or are refused if they differ", func(s *scene) {
 		d := draft()
 		d.IdempotencyKey = "once"
 		receipts := s.enqueueAll(d, d)
@@ -149,7 +149,7 @@ var keyLaws = []law{
 		s.expectError(err, holdfast.ErrConflict)
 		s.expectJobs(1)
 	}},
-	{"a draft that loses its unique key binds its idempotency key to the holder", func(s *scene) {
+	{"if another job holds a draft's unique key, the draft's idempotency key returns that job", func(s *scene) {
 		holder := s.enqueue(unique("k"))
 		d := draft()
 		d.UniqueKey, d.IdempotencyKey = "k", "once"
@@ -159,7 +159,7 @@ var keyLaws = []law{
 		same(s, "after the holder ended", s.enqueueAll(d)[0], twin)
 		s.expectJobs(1)
 	}},
-	{"keys that look alike are different keys: case, blanks, quotes, wildcards", func(s *scene) {
+	{"similar keys are different keys: case, blanks, quotes, wildcards", func(s *scene) {
 		keys := []string{"a", "A", "a ", " a", "a'b", `a"b`, "%", "_", "ä", "a\u0308", "null", "a/b", `a\b`}
 		for _, key := range keys {
 			s.enqueue(unique(key), func(d *holdfast.Draft) { d.IdempotencyKey = key })

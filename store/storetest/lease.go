@@ -8,7 +8,7 @@ import (
 )
 
 var leaseLaws = []law{
-	{"a renewed lease ends later, for every job of the batch", func(s *scene) {
+	{"a renewal extends the lease of every job of the batch", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
 		s.Advance(20 * time.Second)
@@ -18,7 +18,7 @@ var leaseLaws = []law{
 			same(s, "lease until", job.LeaseUntil, job.AsOf.Add(shortLease))
 		}
 	}},
-	{"a job ten times as long as its lease stays its worker's while it is renewed (river#682, oban#1141, sidekiq#4611)", func(s *scene) {
+	{"a job that runs ten times its lease is kept by its worker while it is renewed (river#682, oban#1141, sidekiq#4611)", func(s *scene) {
 		lease := s.start()
 		for range 15 {
 			s.Advance(20 * time.Second)
@@ -28,52 +28,52 @@ var leaseLaws = []law{
 		s.settle(completes(lease))
 		s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 1})
 	}},
-	{"a lease that has expired and was not reclaimed is revived by its renewal", func(s *scene) {
+	{"an expired lease that was not reclaimed can be renewed", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
 		same(s, "news", s.renew(holdfast.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}), holdfast.Renewed{})
 		same(s, "reclaimed", len(s.reclaim()), 0)
 		s.settle(completes(lease))
 	}},
-	{"a lease that has expired and was not reclaimed can still be settled", func(s *scene) {
+	{"an expired lease that was not reclaimed can be settled", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
 		s.settle(completes(lease))
 		s.expectState(lease.ID, holdfast.Complete)
 	}},
-	{"a renewal after the reclaim brings nothing back: the jobs are lost (oban#1488)", func(s *scene) {
+	{"a renewal after the reclaim reports the jobs as lost (oban#1488)", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(longAgo)
 		taken := s.reclaim()
 		news := s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
 		same(s, "lost", len(news.Lost), 2)
-		same(s, "holder", s.job(taken[0].ID).Worker, "keeper")
+		same(s, "holder", s.job(taken[0].ID).Worker, "reclaimer")
 		same(s, "until", s.job(taken[0].ID).LeaseUntil, taken[0].LeaseUntil)
 	}},
-	{"a job settled or claimed by somebody else is reported lost, and only that", func(s *scene) {
+	{"only jobs that were settled or claimed elsewhere are reported as lost", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
 		s.settle(completes(leases[0]))
 		news := s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: ids(leases)})
 		same(s, "news", news, holdfast.Renewed{Lost: []holdfast.ID{leases[0].ID}})
 	}},
-	{"renewing a job through a batch it is not in is a loss, whoever holds it", func(s *scene) {
+	{"a job renewed through a batch it is not in is reported as lost, whichever worker holds it", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		a, b := s.claimOne(), s.claimOne()
 		news := s.renew(holdfast.Renewal{Batch: a.Batch, Running: []holdfast.ID{b.ID}})
 		same(s, "news", news, holdfast.Renewed{Lost: []holdfast.ID{b.ID}})
 	}},
-	{"a renewal says which jobs have started since", func(s *scene) {
+	{"a renewal records which jobs have started", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2})
 		s.renew(holdfast.Renewal{Batch: leases[0].Batch, Running: []holdfast.ID{leases[0].ID}, Waiting: []holdfast.ID{leases[1].ID}})
 		same(s, "first started", s.job(leases[0].ID).StartedAt.IsZero(), false)
 		same(s, "second started", s.job(leases[1].ID).StartedAt.IsZero(), true)
 		s.Advance(longAgo)
-		same(s, "handed over", ids(s.reclaim()), []holdfast.ID{leases[0].ID})
+		same(s, "reclaimed", ids(s.reclaim()), []holdfast.ID{leases[0].ID})
 	}},
-	{"many batches are renewed in one go, and one that is gone does not hinder the others", func(s *scene) {
+	{"many batches are renewed in one call, and a missing one does not affect the others", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		a, b, c := s.claimOne(), s.claimOne(), s.claimOne()
 		s.settle(completes(b))
@@ -85,10 +85,10 @@ var leaseLaws = []law{
 			same(s, "until", s.job(l.ID).LeaseUntil, l.LeaseUntil.Add(10*time.Second))
 		}
 	}},
-	{"nothing renewed is no news", func(s *scene) {
+	{"an empty renewal returns nothing", func(s *scene) {
 		same(s, "news", s.renew(), holdfast.Renewed{})
 	}},
-	{"the worker learns with its next renewal that a job was asked to stop", func(s *scene) {
+	{"the next renewal returns the jobs with a cancel request", func(s *scene) {
 		lease := s.start()
 		s.cancel(lease.ID)
 		news := s.renew(holdfast.Renewal{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}})
@@ -97,14 +97,14 @@ var leaseLaws = []law{
 }
 
 var noteLaws = []law{
-	{"progress is seen while the job runs, with the store's time", func(s *scene) {
+	{"progress is shown while the job runs, with the store's time", func(s *scene) {
 		lease := s.start()
 		s.Advance(time.Second)
 		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Progress: &holdfast.Progress{Percent: 12.5, Note: "page 3 of 24"}})
 		job := s.job(lease.ID)
 		same(s, "progress", job.Progress, &holdfast.Progress{Percent: 12.5, Note: "page 3 of 24", At: job.AsOf})
 	}},
-	{"a checkpoint is received by the next attempt, also after a crash, and an empty note leaves it", func(s *scene) {
+	{"the next attempt gets the checkpoint, also after a crash, and an empty note keeps it", func(s *scene) {
 		lease := s.start()
 		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(`{"row": 10}`)})
 		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Progress: &holdfast.Progress{Percent: 1}})
@@ -115,7 +115,7 @@ var noteLaws = []law{
 		s.Advance(longAgo)
 		same(s, "checkpoint after a crash", string(s.reclaim()[0].Checkpoint), `11`)
 	}},
-	{"a note by anybody but the holder changes nothing", func(s *scene) {
+	{"a note without the lease changes nothing", func(s *scene) {
 		lease := s.start()
 		good := holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}
 		s.note(nil, good)
@@ -127,18 +127,18 @@ var noteLaws = []law{
 			n.Checkpoint = raw(`2`)
 			s.note(holdfast.ErrLeaseLost, n)
 		}
-		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 		s.note(holdfast.ErrLeaseLost, good)
 		same(s, "checkpoint", string(s.claimOne().Checkpoint), `1`)
 	}},
-	{"a checkpoint that is no JSON or too large is refused, and the lease is still held", func(s *scene) {
+	{"a checkpoint that is not JSON or too large is refused, and the lease is still held", func(s *scene) {
 		lease := s.start()
 		for _, bad := range []string{`{`, `"` + strings.Repeat("x", 64<<10) + `"`} {
 			s.note(holdfast.ErrInvalid, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(bad)})
 		}
 		s.settle(completes(lease))
 	}},
-	{"one bad note does not touch the others", func(s *scene) {
+	{"one invalid note does not affect the others", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
 		var notes []holdfast.Note
@@ -151,7 +151,7 @@ var noteLaws = []law{
 		s.expectError(answers[0], holdfast.ErrLeaseLost)
 		s.must(answers[1])
 	}},
-	{"a note with zero bytes and broken text is kept as far as it can be", func(s *scene) {
+	{"a note with NUL bytes and invalid UTF-8 is stored without them", func(s *scene) {
 		lease := s.start()
 		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Progress: &holdfast.Progress{Percent: 50, Note: "a\x00b\xffc"}})
 		if note := s.job(lease.ID).Progress.Note; !strings.HasPrefix(note, "a") || !strings.HasSuffix(note, "c") {

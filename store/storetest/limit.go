@@ -7,7 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// enqueueMany hands in so many plain jobs at once.
+// enqueueMany enqueues n plain jobs in one call.
 func (s *scene) enqueueMany(n int, change ...func(*holdfast.Draft)) []holdfast.ID {
 	s.Helper()
 	drafts := make([]holdfast.Draft, n)
@@ -24,12 +24,12 @@ func (s *scene) enqueueMany(n int, change ...func(*holdfast.Draft)) []holdfast.I
 	return all
 }
 
-// bucket is a hold on the default queue that lets through by a rate.
-func bucket(perSecond, burst, level float64) holdfast.Hold {
+// rateHold is a rate limit on the default queue.
+func rateHold(perSecond, burst, level float64) holdfast.Hold {
 	return holdfast.Hold{Queue: "default", Rate: &holdfast.Rate{PerSecond: perSecond, Burst: burst, Level: level}}
 }
 
-// expectClaims claims more than there is, again and again: each time so many.
+// expectClaims claims more than there is several times, and expects the given numbers.
 func (s *scene) expectClaims(want ...int) (all []holdfast.Lease) {
 	s.Helper()
 	for i, n := range want {
@@ -44,10 +44,10 @@ func (s *scene) expectLevel(want float64) {
 	s.Helper()
 	holds := s.holds()
 	if len(holds) != 1 || holds[0].Rate == nil {
-		s.Fatalf("one bucket was placed, and the store shows %+v", holds)
+		s.Fatalf("one rate limit was placed, and the store shows %+v", holds)
 	}
 	if got := holds[0].Rate.Level; got < want-1e-6 || got > want+1e-6 {
-		s.Fatalf("the bucket holds %v tokens, want %v", got, want)
+		s.Fatalf("the rate limit has %v tokens, want %v", got, want)
 	}
 }
 
@@ -56,9 +56,9 @@ func (s *scene) deposit(h holdfast.Hold, tokens float64) {
 	s.must(s.Store.Keep(s.ctx, holdfast.Change{Deposits: []holdfast.Deposit{{Hold: h, Tokens: tokens}}}))
 }
 
-// race lets a dozen claim at once, over several handles, and insists that no more than so many jobs are taken in all; and that
-// one more claim gets whatever they left of that.
-func (s *scene) race(want int) (all []holdfast.Lease) {
+// claimConcurrently makes twelve concurrent claims over several handles, and expects that they take at most n jobs in total, and that one more claim
+// gets the rest of n.
+func (s *scene) claimConcurrently(want int) (all []holdfast.Lease) {
 	s.Helper()
 	stores, taken := s.handles(), make([][]holdfast.Lease, 12)
 	together(len(taken), func(i int) {
@@ -80,7 +80,7 @@ func (s *scene) race(want int) (all []holdfast.Lease) {
 }
 
 var limitLaws = []law{
-	{"at most so many are in workers' hands at once, however many ask", func(s *scene) {
+	{"no more jobs than a limit are processing at once, however many workers claim", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Queue: "default"}, {Kind: "mail"}, {Owner: "acme"}, {Dependency: "gateway"}} {
 			s.Wipe()
 			s.enqueueMany(9, func(d *holdfast.Draft) { d.Owner, d.Dependency = "acme", "gateway" })
@@ -90,16 +90,16 @@ var limitLaws = []law{
 			s.expectClaims(1, 0)
 		}
 	}},
-	{"a settlement makes room under a limit, whatever it says", func(s *scene) {
+	{"a settlement frees a place under a limit, whatever its result", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 3})
 		l := s.expectClaims(3)
 		s.settle(completes(l[0]), fails(l[1], "BROKEN"))
 		l = append(l[2:], s.expectClaims(2)...)
-		s.settle(hands(l[0], holdfast.ChargeInterrupt, time.Hour))
+		s.settle(releases(l[0], holdfast.ChargeInterrupt, time.Hour))
 		s.expectClaims(1, 0)
 	}},
-	{"a limit counts what was in workers' hands before it was placed, and what a request to stop has not ended yet", func(s *scene) {
+	{"a limit counts jobs that were processing before it was placed, and those with a cancel request that have not ended", func(s *scene) {
 		s.enqueueMany(6)
 		l := s.claim(3)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
@@ -110,16 +110,16 @@ var limitLaws = []law{
 		s.settle(completes(l[1]))
 		s.expectClaims(1)
 	}},
-	{"a lost worker's jobs count until they are reclaimed: no counter can leak", func(s *scene) {
+	{"a lost worker's jobs count until they are reclaimed, and not afterwards", func(s *scene) {
 		s.enqueueMany(6)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 2})
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "dead", Limit: 5, Start: 1})), 2)
 		s.Advance(longAgo)
 		s.expectClaims(0)
 		taken := s.reclaim()
-		same(s, "handed over", len(taken), 1)
+		same(s, "reclaimed", len(taken), 1)
 		s.expectClaims(1, 0)
-		s.settle(hands(taken[0], holdfast.ChargeCrash, time.Hour))
+		s.settle(releases(taken[0], holdfast.ChargeCrash, time.Hour))
 		s.expectClaims(1, 0)
 	}},
 	{"a renewal changes nothing under a limit", func(s *scene) {
@@ -132,7 +132,7 @@ var limitLaws = []law{
 			s.expectClaims(0)
 		}
 	}},
-	{"a limit for a pattern is each name's own", func(s *scene) {
+	{"a limit on a pattern applies to each name separately", func(s *scene) {
 		for _, owner := range []string{"eu.a", "eu.b", "us.c"} {
 			s.enqueueMany(4, owned(owner))
 		}
@@ -165,7 +165,7 @@ var limitLaws = []law{
 		s.pause(holdfast.Hold{Dependency: "gateway", AtMost: 5})
 		s.expectClaims(5, 0)
 	}},
-	{"several limits on one job must all let it through", func(s *scene) {
+	{"all limits on a job must let it through", func(s *scene) {
 		s.enqueueMany(5, owned("acme"))
 		s.enqueueMany(5, owned("zeta"))
 		s.pause(holdfast.Hold{Owner: "acme", AtMost: 1})
@@ -176,20 +176,20 @@ var limitLaws = []law{
 		}
 		same(s, "claimed", got, map[string]int{"acme": 1, "zeta": 3})
 	}},
-	{"a limited line gives its first jobs, and a full one hides no other", func(s *scene) {
+	{"a limited line gives its first jobs, and a full one does not hide others", func(s *scene) {
 		urgent := s.enqueueMany(5, func(d *holdfast.Draft) { d.Kind, d.Priority = "pdf", -1 })
 		plain := s.enqueueMany(3)
 		s.pause(holdfast.Hold{Kind: "pdf", AtMost: 2})
-		leases := s.fresh().claim(4)
+		leases := s.reopened().claim(4)
 		same(s, "claimed", ids(leases), append(urgent[:2:2], plain[:2]...))
 		s.settle(completes(leases[0]))
 		same(s, "next", ids(s.claim(50)), []holdfast.ID{urgent[2], plain[2]})
 	}},
-	{"a dozen who claim at once over three handles never exceed a limit", func(s *scene) {
+	{"twelve concurrent claims over three handles never exceed a limit", func(s *scene) {
 		s.enqueueMany(60)
 		s.pause(holdfast.Hold{Queue: "default", AtMost: 5})
 		for range 5 {
-			for _, l := range s.race(5) {
+			for _, l := range s.claimConcurrently(5) {
 				s.settle(completes(l))
 			}
 		}
@@ -197,7 +197,7 @@ var limitLaws = []law{
 	{"workers that claim and settle for a while never hold more than a limit", func(s *scene) {
 		s.enqueueMany(90)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 4})
-		stores, done := s.handles(), &tally{}
+		stores, done := s.handles(), &lockedCounts{}
 		together(9, func(i int) {
 			store := stores[i%3]
 			for range 30 {
@@ -222,17 +222,17 @@ var limitLaws = []law{
 }
 
 var bucketLaws = []law{
-	{"a bucket gives no more than its tokens", func(s *scene) {
+	{"a rate limit gives no more jobs than it has tokens", func(s *scene) {
 		s.enqueueMany(9)
-		s.pause(bucket(0, 5, 3))
+		s.pause(rateHold(0, 5, 3))
 		l := s.expectClaims(3, 0)
 		s.expectLevel(0)
-		s.settle(completes(l[0]), hands(l[1], holdfast.ChargeInterrupt, 0))
+		s.settle(completes(l[0]), releases(l[1], holdfast.ChargeInterrupt, 0))
 		s.expectClaims(0)
 	}},
-	{"a bucket refills by the clock, up to its burst", func(s *scene) {
+	{"a rate limit refills by the clock, up to its burst", func(s *scene) {
 		s.enqueueMany(9)
-		s.pause(bucket(0.5, 3, 1))
+		s.pause(rateHold(0.5, 3, 1))
 		s.expectClaims(1, 0)
 		s.Advance(time.Second)
 		s.expectLevel(0.5)
@@ -243,9 +243,9 @@ var bucketLaws = []law{
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
-	{"asking in vain, again and again, takes nothing from a bucket that refills slowly", func(s *scene) {
+	{"claims that find nothing take no tokens from a rate limit that refills slowly", func(s *scene) {
 		s.enqueueMany(2)
-		s.pause(bucket(0.1, 1, 0))
+		s.pause(rateHold(0.1, 1, 0))
 		for range 9 {
 			s.Advance(time.Second)
 			s.expectClaims(0)
@@ -253,22 +253,22 @@ var bucketLaws = []law{
 		s.Advance(time.Second)
 		s.expectClaims(1, 0)
 	}},
-	{"a bucket keeps its level when it is placed again, within the new burst", func(s *scene) {
-		s.pause(bucket(1, 10, 4))
+	{"a rate limit keeps its level when it is placed again, within the new burst", func(s *scene) {
+		s.pause(rateHold(1, 10, 4))
 		s.Advance(2 * time.Second)
-		s.pause(bucket(0, 20, 20))
+		s.pause(rateHold(0, 20, 20))
 		s.expectLevel(6)
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "bob", Rate: &holdfast.Rate{PerSecond: 0, Burst: 5}}}}))
 		s.expectLevel(5)
 		s.pause(holdfast.Hold{Queue: "default"})
-		s.pause(bucket(0, 3, 2))
+		s.pause(rateHold(0, 3, 2))
 		s.expectLevel(2)
 	}},
-	{"a bucket takes deposits up to its burst, and one that is not there takes none", func(s *scene) {
+	{"a rate limit takes deposits up to its burst, and one that does not exist takes none", func(s *scene) {
 		s.enqueueMany(9)
-		s.deposit(bucket(0, 3, 0), 2)
+		s.deposit(rateHold(0, 3, 0), 2)
 		same(s, "holds", len(s.holds()), 0)
-		s.pause(bucket(0, 3, 0))
+		s.pause(rateHold(0, 3, 0))
 		s.deposit(holdfast.Hold{Queue: "default"}, 1.5)
 		s.expectLevel(1.5)
 		s.expectClaims(1, 0)
@@ -278,43 +278,43 @@ var bucketLaws = []law{
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
-	{"a bucket for retries charges retries only", func(s *scene) {
+	{"a rate limit on retries charges retries only", func(s *scene) {
 		s.enqueueMany(3)
 		for _, l := range s.claim(3) {
 			s.settle(retries(l, 0))
 		}
 		s.enqueueMany(3)
-		hold := bucket(0, 2, 2)
+		hold := rateHold(0, 2, 2)
 		hold.Retries, hold.Source = true, holdfast.SourceBudget
 		s.pause(hold)
 		s.expectClaims(5, 0)
 		s.expectLevel(0)
 	}},
-	{"a bucket and a limit on the same jobs must both let them through, and what the limit keeps back costs no token", func(s *scene) {
+	{"a rate limit and a limit on the same jobs must both let them through, and jobs held by the limit cost no tokens", func(s *scene) {
 		s.enqueueMany(9)
 		s.pause(holdfast.Hold{Kind: "mail", AtMost: 2})
-		hold := bucket(0, 5, 5)
+		hold := rateHold(0, 5, 5)
 		s.pause(hold)
 		s.expectClaims(2, 0)
 		s.resume(holdfast.Hold{Kind: "mail"})
 		s.expectLevel(3)
 		s.expectClaims(3, 0)
 	}},
-	{"a hold may limit both how many and how fast", func(s *scene) {
+	{"a hold may limit both the number and the rate", func(s *scene) {
 		s.enqueueMany(9)
-		hold := bucket(0, 5, 3)
+		hold := rateHold(0, 5, 3)
 		hold.AtMost = 2
 		s.pause(hold)
 		l := s.expectClaims(2, 0)
 		s.settle(completes(l[0]), completes(l[1]))
 		s.expectClaims(1, 0)
 	}},
-	{"a dozen who claim at once over three handles get no more than a bucket has", func(s *scene) {
+	{"twelve concurrent claims over three handles get no more jobs than a rate limit has tokens", func(s *scene) {
 		s.enqueueMany(60)
-		s.pause(bucket(0, 10, 7))
-		s.race(7)
+		s.pause(rateHold(0, 10, 7))
+		s.claimConcurrently(7)
 		s.deposit(holdfast.Hold{Queue: "default"}, 4)
-		s.race(4)
+		s.claimConcurrently(4)
 		s.expectLevel(0)
 	}},
 }

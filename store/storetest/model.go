@@ -9,32 +9,32 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The places where a job can stand.
+// Where a job is.
 type place uint8
 
 const (
 	ready place = iota
 	later
-	waiting // for members of its group
+	waiting // for other members of its group
 	leased
 	finished
 )
 
-// A record is all a model knows of one job. Facts and counts live in the job itself; its standing is made by view.
+// A record is everything that the model knows of one job. Facts and counters are in the job itself; view computes the rest.
 type record struct {
 	holdfast.Job
 	uniqueDone bool
 	place      place
-	aside      bool      // a claim may have set it aside behind a held tag, while it was ready; promotion brings it back
-	due        time.Time // zero while it has never waited
+	aside      bool      // it is ready, but a claim may have set it aside behind a held tag; promotion brings it back
+	due        time.Time // zero if it was claimable from the beginning
 	batch      holdfast.ID
 	started    bool
-	guest      bool // came by a caller's transaction: for a moment a claim may not know of it
-	expiry     bool // must start by ExpireAt, and has not been seen to end
+	callerTx   bool // enqueued by a caller's transaction: a claim may not know of it for a moment
+	expiry     bool // has ExpireAt, and Expire has not seen it ended
 	after      []holdfast.ID
-	regardless bool // it starts however they ended
+	regardless bool // it starts whatever their outcome
 
-	state      holdfast.State // when finished
+	state      holdfast.State // if finished
 	startedAt  time.Time
 	finishedAt time.Time
 	endedBy    string
@@ -51,13 +51,13 @@ type record struct {
 	events   []holdfast.Event
 }
 
-// A span is one batch of leases.
-type span struct {
+// A batchLease is the lease of one batch.
+type batchLease struct {
 	worker, lost       string
 	claimedAt, expires time.Time
 }
 
-func (s *span) who() string { return cmp.Or(s.lost, s.worker) }
+func (s *batchLease) attemptWorker() string { return cmp.Or(s.lost, s.worker) }
 
 type uniqueKey struct{ owner, kind, key string }
 
@@ -68,39 +68,39 @@ type once struct {
 	job   holdfast.ID
 }
 
-// A model does what a store promises, in memory and in one thread. It makes no ids: it takes those the store made, where
-// the store is free to choose.
+// A model implements the contract of a store in memory, without concurrency. It adopts ids and choices of the store where the contract leaves them
+// open.
 type model struct {
 	now    time.Time
 	jobs   map[holdfast.ID]*record
-	leases map[holdfast.ID]*span
+	leases map[holdfast.ID]*batchLease
 	unique map[uniqueKey]holdfast.ID
 	once   map[onceKey]once
 
-	kinds     map[string]string // what the jobs of a kind depend on
-	holds     map[holdName]*held
-	records   map[recordName]holdfast.Record
-	redriven  map[redriveOf]*redriven
-	groups    map[holdfast.ID]*gathered
-	seen      map[holdfast.ID]holdfast.GroupState // what the store says became of them
-	follow    []holdfast.Draft                    // what continues groups that were settled; the store makes the ids
-	errors    map[string]*errorGroup
-	trends    map[trendOf]*holdfast.Trend
-	deadlines map[deadline]int // the token that the promise was made with
-	stories   map[string][]holdfast.Event
-	vague     map[string]bool // subjects of whose story more than one is right
+	kinds         map[string]string // declared dependencies of kinds
+	holds         map[holdName]*held
+	records       map[recordName]holdfast.Record
+	redriven      map[redriveOf]*redriven
+	groups        map[holdfast.ID]*groupRecord
+	storeStates   map[holdfast.ID]holdfast.GroupState // the states that the store returned
+	continuations []holdfast.Draft                    // continuations of settled groups; the store chooses their ids
+	errors        map[string]*errorGroup
+	trends        map[trendOf]*holdfast.Trend
+	deadlines     map[deadline]int // start deadlines, with the token at that time
+	stories       map[string][]holdfast.Event
+	ambiguous     map[string]bool // subjects for which several stories are correct
 }
 
 func newModel(now time.Time) *model {
 	return &model{
-		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*span{},
+		now: now, jobs: map[holdfast.ID]*record{}, leases: map[holdfast.ID]*batchLease{},
 		unique: map[uniqueKey]holdfast.ID{}, once: map[onceKey]once{}, kinds: map[string]string{}, holds: map[holdName]*held{},
-		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*gathered{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*holdfast.Trend{},
-		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, vague: map[string]bool{},
+		records: map[recordName]holdfast.Record{}, redriven: map[redriveOf]*redriven{}, groups: map[holdfast.ID]*groupRecord{}, errors: map[string]*errorGroup{}, trends: map[trendOf]*holdfast.Trend{},
+		deadlines: map[deadline]int{}, stories: map[string][]holdfast.Event{}, ambiguous: map[string]bool{},
 	}
 }
 
-// enqueue adds the drafts, all or none. Each draft brings its id.
+// enqueue adds the drafts, all or none. Each draft has its id.
 func (m *model) enqueue(drafts []holdfast.Draft) ([]holdfast.Receipt, error) {
 	undo := *m
 	m.jobs, m.unique, m.once = maps.Clone(m.jobs), maps.Clone(m.unique), maps.Clone(m.once)
@@ -125,7 +125,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	facts.ID = holdfast.ID{}
 	if seen, ok := m.once[key]; ok && key.key != "" {
 		if !sameDraft(seen.draft, facts) {
-			return holdfast.Receipt{}, refuse(holdfast.ErrConflict, seen.job, sayKeyUsed, key.key, seen.job)
+			return holdfast.Receipt{}, refuse(holdfast.ErrConflict, seen.job, textKeyUsed, key.key, seen.job)
 		}
 		return holdfast.Receipt{ID: seen.job, Existing: true}, nil
 	}
@@ -134,7 +134,7 @@ func (m *model) admit(d holdfast.Draft) (holdfast.Receipt, error) {
 	if taken && d.UniqueKey != "" {
 		receipt = holdfast.Receipt{ID: holder, Existing: true}
 	} else if _, used := m.jobs[id]; used {
-		return holdfast.Receipt{}, refuseJob(id, sayExists)
+		return holdfast.Receipt{}, refuseJob(id, textExists)
 	} else if err := m.join(d); err != nil {
 		return holdfast.Receipt{}, err
 	} else {
@@ -179,7 +179,7 @@ func sameDraft(a, b holdfast.Draft) bool {
 		a.Dependency == b.Dependency && a.RetryWithin == b.RetryWithin && a.Group == b.Group && slices.Equal(a.After, b.After) && a.AfterAll == b.AfterAll
 }
 
-// where lists the jobs that stand in a place and satisfy a condition, in the order of claims.
+// where returns the jobs in a place that satisfy a condition, in claim order.
 func (m *model) where(p place, ok func(*record) bool) []*record {
 	var found []*record
 	for _, r := range m.jobs {
@@ -191,12 +191,12 @@ func (m *model) where(p place, ok func(*record) bool) []*record {
 	return found
 }
 
-// inOrder is the order of claims: priority, then age.
+// inOrder is the claim order: priority, then age.
 func inOrder(a, b *record) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// expirable answers with what an expiry must take, and forgets the expiry of jobs that have ended.
+// expirable returns the jobs that Expire must take, and clears the expiry of ended jobs.
 func (m *model) expirable() []*record {
 	var found []*record
 	for _, r := range m.jobs {
@@ -212,12 +212,12 @@ func (m *model) expirable() []*record {
 	return found
 }
 
-// take puts jobs under a new lease. A start below zero starts none, whatever they have been through.
+// take puts jobs into a new batch. A start below zero starts none, whatever their counters.
 func (m *model) take(c holdfast.Claim, jobs []*record, batch holdfast.ID) {
 	if len(jobs) == 0 {
 		return
 	}
-	m.leases[batch] = &span{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
+	m.leases[batch] = &batchLease{worker: c.Worker, claimedAt: m.now, expires: m.now.Add(c.Lease)}
 	for i, r := range jobs {
 		r.started = c.Start >= 0 && (i < c.Start || r.Interrupts > 0 || r.Crashes > 0)
 		r.place, r.batch, r.aside = leased, batch, false
@@ -225,7 +225,7 @@ func (m *model) take(c holdfast.Claim, jobs []*record, batch holdfast.ID) {
 	}
 }
 
-// leave takes a job out of its lease, which goes with its last member.
+// leave removes a job from its batch, which ends with its last member.
 func (m *model) leave(r *record) {
 	batch := r.batch
 	r.batch, r.started = holdfast.ID{}, false
@@ -237,7 +237,7 @@ func (m *model) leave(r *record) {
 	delete(m.leases, batch)
 }
 
-// lease is what a claim answers for one job.
+// lease is what a claim returns for one job.
 func (m *model) lease(r *record) holdfast.Lease {
 	since := r.CreatedAt
 	if !r.since.IsZero() {
@@ -248,7 +248,7 @@ func (m *model) lease(r *record) holdfast.Lease {
 	return holdfast.Lease{Job: job, Batch: r.batch, Since: since, Checkpoint: r.checkpoint, Lost: m.leases[r.batch].lost}
 }
 
-// view is the job as anybody can see it.
+// view is the job as the store shows it.
 func (m *model) view(r *record) holdfast.Job {
 	j := r.Job
 	j.AsOf, j.Progress, j.Dependency = m.now, r.progress, m.dependency(r)

@@ -7,18 +7,18 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A store chooses between owners, and once in sixteen claims between priorities. So the model does not say what a claim takes:
-// it judges what was taken.
+// A store chooses between owners, and once in sixteen claims between priorities. So the model does not predict what a claim takes: it checks what was
+// taken.
 
 // An offer is what a claim could have taken, and what it took.
 type offer struct {
-	m     *model
-	claim holdfast.Claim
-	jobs  []*record // ready, in its queues, of its kinds, behind no closed hold and no held tag; in order
-	tags  bool      // others wait behind held tags
-	taken map[*record]bool
-	rooms map[limit]int  // what is left of each limit after what was taken
-	slots map[string]int // what is left of each owner's slots, when the claim bounds them
+	m        *model
+	claim    holdfast.Claim
+	jobs     []*record // ready, in its queues, of its kinds, not held; in order
+	tags     bool      // there are others with held tags
+	taken    map[*record]bool
+	capacity map[limit]int  // what each limit has left after what was taken
+	slots    map[string]int // what each owner's slots have left, if the claim bounds them
 }
 
 func (m *model) offer(c holdfast.Claim) *offer {
@@ -30,7 +30,7 @@ func (m *model) offer(c holdfast.Claim) *offer {
 			o.jobs = append(o.jobs, r)
 		}
 	}
-	o.rooms = m.rooms(o.jobs)
+	o.capacity = m.capacities(o.jobs)
 	if c.OwnerSlots > 0 {
 		o.slots = map[string]int{}
 		for _, r := range o.jobs {
@@ -45,12 +45,12 @@ func covers(c holdfast.Claim, r *record) bool {
 	return (len(c.Queues) == 0 || slices.Contains(c.Queues, r.Queue)) && (len(c.Kinds) == 0 || slices.Contains(c.Kinds, r.Kind))
 }
 
-// full reports whether the claim takes no more of an owner.
+// full reports whether the claim may take no more jobs of an owner.
 func (o *offer) full(owner string) bool { return o.slots != nil && o.slots[owner] < 1 }
 
-// judge holds the answer of a store against the laws of a claim. It answers with the records of what was taken; or with what is
-// wrong. Even is set when the order is only right for a claim that shares evenly between priorities.
-func (o *offer) judge(got []holdfast.Lease) (taken []*record, even bool, wrong string) {
+// check checks the answer of a store against the rules of a claim. It returns the records that were taken, or what is wrong. even is set if the order
+// is only right for a claim that shares evenly between priorities.
+func (o *offer) check(got []holdfast.Lease) (taken []*record, even bool, wrong string) {
 	last := map[string]*record{}
 	for _, l := range got {
 		r := o.m.jobs[l.ID]
@@ -69,17 +69,17 @@ func (o *offer) judge(got []holdfast.Lease) (taken []*record, even bool, wrong s
 		o.taken[r], last[r.Owner] = true, r
 		taken = append(taken, r)
 		for _, l := range o.m.limits(r) {
-			if o.rooms[l]--; o.rooms[l] < 0 {
+			if o.capacity[l]--; o.capacity[l] < 0 {
 				return nil, false, "a claim took more than a limit lets through"
 			}
 		}
 	}
-	even = !o.exact()
+	even = !o.inOwnerOrder()
 	switch {
 	case len(got) > o.claim.Limit:
-		wrong = "a claim took more than it asked for"
-	case o.short():
-		wrong = "a claim took less than it might"
+		wrong = "a claim took more than its limit"
+	case o.tookTooFew():
+		wrong = "a claim took fewer jobs than it could"
 	case even && !o.even():
 		wrong = "a claim took jobs out of turn"
 	case !o.tags && !o.fair():
@@ -88,23 +88,21 @@ func (o *offer) judge(got []holdfast.Lease) (taken []*record, even bool, wrong s
 	return taken, even, wrong
 }
 
-// open reports whether a job that was not taken could still have been.
+// open reports whether a job that was not taken could have been.
 func (o *offer) open(r *record) bool {
-	return !o.taken[r] && !r.aside && !o.full(r.Owner) && !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return o.rooms[l] < 1 })
+	return !o.taken[r] && !r.aside && !o.full(r.Owner) && !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return o.capacity[l] < 1 })
 }
 
-// short reports whether the claim left something behind that it had room for. One that had to set jobs aside may do so, if it
-// took anything at all.
-func (o *offer) short() bool {
+// tookTooFew reports whether the claim left a job that it could have taken. A claim that had to set jobs aside may do so, if it took at least one.
+func (o *offer) tookTooFew() bool {
 	if len(o.taken) >= o.claim.Limit || o.tags && len(o.taken) > 0 {
 		return false
 	}
 	return slices.ContainsFunc(o.jobs, o.open)
 }
 
-// passed reports whether a job was left behind when another was taken, though nothing stood in its way that did not stand in the
-// other's.
-func (o *offer) passed(r, other *record) bool {
+// overtaken reports whether a job was left and a later one taken, although every limit on the first also applies to the other.
+func (o *offer) overtaken(r, other *record) bool {
 	if o.taken[r] || r.aside || !o.taken[other] || inOrder(r, other) > 0 {
 		return false
 	}
@@ -112,11 +110,11 @@ func (o *offer) passed(r, other *record) bool {
 	return o.open(r) || !slices.ContainsFunc(o.m.limits(r), func(l limit) bool { return !slices.Contains(theirs, l) })
 }
 
-// exact reports whether every owner's jobs were taken in their order.
-func (o *offer) exact() bool {
+// inOwnerOrder reports whether every owner's jobs were taken in order.
+func (o *offer) inOwnerOrder() bool {
 	for _, r := range o.jobs {
 		for _, other := range o.jobs {
-			if r.Owner == other.Owner && o.passed(r, other) {
+			if r.Owner == other.Owner && o.overtaken(r, other) {
 				return false
 			}
 		}
@@ -124,27 +122,26 @@ func (o *offer) exact() bool {
 	return true
 }
 
-// A head is a line of jobs that takes turns with the owner's others in a claim that shares evenly.
-type head struct {
+// An evenLine is a line of jobs that takes turns with the owner's other lines in a claim that shares evenly.
+type evenLine struct {
 	owner, queue, kind, dependency string
 	retries                        bool
 	priority                       int16
 }
 
-func headOf(r *record) head {
-	return head{r.Owner, r.Queue, r.Kind, r.Dependency, r.Failures > 0, r.Priority}
+func evenLineOf(r *record) evenLine {
+	return evenLine{r.Owner, r.Queue, r.Kind, r.Dependency, r.Failures > 0, r.Priority}
 }
 
-// even reports whether heads of one owner took turns, each in its order. Jobs that were set aside had their turn too, and nobody
-// knows how many.
+// even reports whether the lines of each owner took turns, each in order. Jobs that were set aside had turns too, and their number is unknown.
 func (o *offer) even() bool {
-	turns := map[head]int{}
+	turns := map[evenLine]int{}
 	for r := range o.taken {
-		turns[headOf(r)]++
+		turns[evenLineOf(r)]++
 	}
 	for _, r := range o.jobs {
 		for _, other := range o.jobs {
-			if headOf(r) == headOf(other) && o.passed(r, other) {
+			if evenLineOf(r) == evenLineOf(other) && o.overtaken(r, other) {
 				return false
 			}
 		}
@@ -152,7 +149,7 @@ func (o *offer) even() bool {
 			continue
 		}
 		for h, n := range turns {
-			if h.owner == r.Owner && n > turns[headOf(r)]+1 {
+			if h.owner == r.Owner && n > turns[evenLineOf(r)]+1 {
 				return false
 			}
 		}
@@ -160,9 +157,8 @@ func (o *offer) even() bool {
 	return true
 }
 
-// fair reports whether no owner got over two more than another that could have had more: a store goes by what owners had in earlier claims
-// too. What a caller's transaction brought does not count: stores remember for a moment who has something, and nobody tells them of
-// another's commit.
+// fair reports whether no owner got over two more jobs than another that could have had more: a store also considers earlier claims. Jobs of callers'
+// transactions do not count, because a store may not notice their commit for a moment.
 func (o *offer) fair() bool {
 	shares := map[string]int{}
 	for r := range o.taken {
@@ -170,7 +166,7 @@ func (o *offer) fair() bool {
 	}
 	for _, r := range o.jobs {
 		for _, n := range shares {
-			if !r.guest && o.open(r) && n > shares[r.Owner]+2 {
+			if !r.callerTx && o.open(r) && n > shares[r.Owner]+2 {
 				return false
 			}
 		}
@@ -178,15 +174,15 @@ func (o *offer) fair() bool {
 	return true
 }
 
-// String is for the reader of a complaint.
+// String describes the offer for the message of a failure.
 func (o *offer) String() string {
 	text := fmt.Sprintf("%+v\n", o.claim)
 	for _, r := range o.jobs {
 		text += fmt.Sprintf("%.8x owner %q queue %s kind %s priority %d failures %d tags %v taken %v open %v\n",
 			r.ID[8:], r.Owner, r.Queue, r.Kind, r.Priority, r.Failures, r.Tags, o.taken[r], o.open(r))
 	}
-	for l, room := range o.rooms {
-		text += fmt.Sprintf("left %d of %+v\n", room, l.hold.Hold)
+	for l, n := range o.capacity {
+		text += fmt.Sprintf("left %d of %+v\n", n, l.hold.Hold)
 	}
 	return text
 }

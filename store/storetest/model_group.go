@@ -9,14 +9,14 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What groups are to the model. It knows no counters: whatever a group is follows from its members.
+// Groups in the model. There are no counters: everything follows from the members.
 
-// A gathered is a group, with what is to become of it.
-type gathered struct {
+// A groupRecord is a group with what will become of it.
+type groupRecord struct {
 	holdfast.Group
-	ending  holdfast.GroupState          // what is left of it is to be cancelled
-	may     map[holdfast.GroupState]bool // other endings that came at the same moment
-	settled map[int]int                  // how often it was settled in each generation
+	ending  holdfast.GroupState          // its remaining members are being cancelled
+	may     map[holdfast.GroupState]bool // other endings at the same time
+	settled map[int]int                  // how often it was settled, by generation
 }
 
 func (m *model) gather(g holdfast.Group) error {
@@ -26,38 +26,38 @@ func (m *model) gather(g holdfast.Group) error {
 	if !g.Parent.IsZero() {
 		parent := m.groups[g.Parent]
 		if parent == nil {
-			return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, g.Parent)
+			return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, g.Parent)
 		}
 		if parent.State != holdfast.GroupOpen {
-			return refuse(holdfast.ErrConflict, holdfast.ID{}, saySealed, g.Parent)
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, textSealed, g.Parent)
 		}
 	}
 	if m.groups[g.ID] != nil {
-		return refuse(holdfast.ErrConflict, holdfast.ID{}, sayGroupExists, g.ID)
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, textGroupExists, g.ID)
 	}
 	if g.ExpireIn > 0 {
 		g.ExpireAt, g.ExpireIn = m.now.Add(g.ExpireIn), 0
 	}
 	g.State, g.Generation, g.CreatedAt = holdfast.GroupOpen, 1, m.now
-	m.groups[g.ID] = &gathered{Group: g, settled: map[int]int{}}
+	m.groups[g.ID] = &groupRecord{Group: g, settled: map[int]int{}}
 	return nil
 }
 
-// join refuses a draft that its group does not take.
+// join returns an error if a draft cannot become a member of its group.
 func (m *model) join(d holdfast.Draft) error {
 	if d.Group.IsZero() {
 		return nil
 	}
 	g := m.groups[d.Group]
 	if g == nil {
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, d.Group)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, d.Group)
 	}
 	if g.State != holdfast.GroupOpen {
-		return refuse(holdfast.ErrConflict, holdfast.ID{}, saySealed, d.Group)
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, textSealed, d.Group)
 	}
 	for _, id := range d.After {
 		if r := m.jobs[id]; r == nil || r.Group != d.Group {
-			return refuse(holdfast.ErrInvalid, holdfast.ID{}, sayStranger, id)
+			return refuse(holdfast.ErrInvalid, holdfast.ID{}, textNotMember, id)
 		}
 	}
 	return nil
@@ -66,19 +66,19 @@ func (m *model) join(d holdfast.Draft) error {
 func (m *model) seal(id holdfast.ID) error {
 	g := m.groups[id]
 	if g == nil {
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, id)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, id)
 	}
 	m.close(g)
 	return nil
 }
 
-func (m *model) close(g *gathered) {
+func (m *model) close(g *groupRecord) {
 	if g.State == holdfast.GroupOpen {
 		g.State, g.SealedAt = holdfast.GroupProcessing, m.now
 	}
 }
 
-// members counts where the members of a group stand.
+// members counts the members of a group by state.
 func (m *model) members(id holdfast.ID) (n holdfast.Members) {
 	for _, r := range m.jobs {
 		if r.Group != id {
@@ -117,24 +117,24 @@ func (m *model) members(id holdfast.ID) (n holdfast.Members) {
 	return n
 }
 
-// inTurn sorts ids.
-func inTurn(all []holdfast.ID) []holdfast.ID {
+// sortIDs returns the ids sorted.
+func sortIDs(all []holdfast.ID) []holdfast.ID {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b holdfast.ID) int { return bytes.Compare(a[:], b[:]) })
 	return all
 }
 
-// conclude does what follows from the end of members, until nothing more does.
+// conclude applies what follows from ended members, until nothing changes.
 func (m *model) conclude() {
 	for _, g := range m.groups {
 		g.may = nil
 	}
-	for m.follows() || m.ends() || m.settles() {
+	for m.releaseWaiters() || m.cancelEnding() || m.settleGroups() {
 	}
 }
 
-// follows lets start, or cancels, those whose turn has come.
-func (m *model) follows() (did bool) {
+// releaseWaiters releases or cancels members whose wait is over.
+func (m *model) releaseWaiters() (did bool) {
 	for _, r := range m.jobs {
 		if r.place != waiting {
 			continue
@@ -142,11 +142,11 @@ func (m *model) follows() (did bool) {
 		live, bad := m.upstream(r)
 		switch {
 		case len(bad) > 0 && !r.regardless:
-			m.stop(r, loose) // a store names one of those that ended badly, or the end of the group
+			m.cancelByStore(r, loose) // a store may name any of those that did not complete, or the end of the group
 			r.Upstream = bad[0]
 		case live == 0:
 			r.place = ready
-			if r.due.After(m.now) && !r.due.Equal(r.CreatedAt) { // due at its creation: it has no time of its own, wherever the clock was set to
+			if r.due.After(m.now) && !r.due.Equal(r.CreatedAt) { // due at its creation: it has no due time of its own, whatever the clock
 				r.place = later
 			}
 		default:
@@ -157,7 +157,7 @@ func (m *model) follows() (did bool) {
 	return did
 }
 
-// upstream answers how many of those for which a job waits are live, and which ended badly.
+// upstream returns how many of the members that a job waits for are live, and which did not complete.
 func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
 	for _, id := range r.after {
 		switch other := m.jobs[id]; {
@@ -170,41 +170,41 @@ func (m *model) upstream(r *record) (live int, bad []holdfast.ID) {
 	return live, bad
 }
 
-// stop cancels a job that is not at work, in the store's own name.
-func (m *model) stop(r *record, reason string) {
+// cancelByStore cancels a job that is not processing, with the store as actor.
+func (m *model) cancelByStore(r *record, reason string) {
 	if _, err := m.cancel(holdfast.Intervention{Job: r.ID, Actor: "holdfast", Reason: reason}); err != nil {
 		panic("the model cannot cancel what is live: " + err.Error())
 	}
 }
 
-// ends cancels what is left of groups that were cancelled or have expired.
-func (m *model) ends() (did bool) {
+// cancelEnding cancels the remaining members of groups that were cancelled or have expired.
+func (m *model) cancelEnding() (did bool) {
 	for _, g := range m.groups {
 		if (g.ending == "" || g.may != nil) && !g.State.Settled() && g.Generation == 1 && !g.ExpireAt.IsZero() && !g.ExpireAt.After(m.now) {
-			did = m.finish(g, holdfast.GroupExpired) || did
+			did = m.endGroup(g, holdfast.GroupExpired) || did
 		}
 		if g.ending == "" || g.State.Settled() {
 			continue
 		}
 		for _, r := range m.jobs {
 			if r.Group == g.ID && r.place != finished && !r.cancel {
-				m.stop(r, loose)
+				m.cancelByStore(r, loose)
 				did = true
 			}
 		}
 		for _, child := range m.groups {
 			if child.Parent == g.ID && (child.ending == "" || child.may != nil) && !child.State.Settled() {
-				did = m.finish(child, g.ending) || did
+				did = m.endGroup(child, g.ending) || did
 			}
 		}
 	}
 	return did
 }
 
-// finish has a group end. When it is over anyway, or when two endings come at the same moment, a store is free to choose: nobody can say which came first.
-func (m *model) finish(g *gathered, as holdfast.GroupState) (did bool) {
+// endGroup marks a group as ending. If it has ended anyway, or if two endings coincide, the store may choose.
+func (m *model) endGroup(g *groupRecord, as holdfast.GroupState) (did bool) {
 	if g.may == nil {
-		g.may = map[holdfast.GroupState]bool{"": m.over(g)}
+		g.may = map[holdfast.GroupState]bool{"": m.allEnded(g)}
 		g.ending = as
 	}
 	did = !g.may[as]
@@ -213,24 +213,24 @@ func (m *model) finish(g *gathered, as holdfast.GroupState) (did bool) {
 	return did
 }
 
-// over reports whether nothing in a sealed group is live, however deep.
-func (m *model) over(g *gathered) bool {
+// allEnded reports whether a sealed group has no live member, including nested groups.
+func (m *model) allEnded(g *groupRecord) bool {
 	for _, r := range m.jobs {
 		if r.Group == g.ID && r.place != finished {
 			return false
 		}
 	}
 	for _, child := range m.groups {
-		if child.Parent == g.ID && !child.State.Settled() && !m.over(child) {
+		if child.Parent == g.ID && !child.State.Settled() && !m.allEnded(child) {
 			return false
 		}
 	}
 	return g.State != holdfast.GroupOpen
 }
 
-// chosen is the outcome of a group: what the store says, where it is free to choose.
-func (m *model) chosen(g *gathered, members holdfast.Members) holdfast.GroupState {
-	own, seen := members.Outcome(g.Quorum), m.seen[g.ID]
+// outcome is the outcome of a group: the store's, where it may choose.
+func (m *model) outcome(g *groupRecord, members holdfast.Members) holdfast.GroupState {
+	own, seen := members.Outcome(g.Quorum), m.storeStates[g.ID]
 	switch {
 	case g.ending == "" || seen == own && g.may[""]:
 		return own
@@ -240,28 +240,28 @@ func (m *model) chosen(g *gathered, members holdfast.Members) holdfast.GroupStat
 	return g.ending
 }
 
-// settles gives every sealed group without a live member its outcome.
-func (m *model) settles() (did bool) {
+// settleGroups settles every sealed group without a live member.
+func (m *model) settleGroups() (did bool) {
 	for _, g := range m.groups {
 		members := m.members(g.ID)
 		if g.State != holdfast.GroupProcessing || members.Live() > 0 {
 			continue
 		}
-		g.State, g.SettledAt = m.chosen(g, members), m.now
+		g.State, g.SettledAt = m.outcome(g, members), m.now
 		g.settled[g.Generation]++
 		m.announce(g, string(g.State), "holdfast", outcomeOf(members))
-		m.follow = append(m.follow, g.Continuations()...)
+		m.continuations = append(m.continuations, g.Continuations()...)
 		did = true
 	}
 	return did
 }
 
-func (m *model) announce(g *gathered, name, actor, reason string) {
+func (m *model) announce(g *groupRecord, name, actor, reason string) {
 	subject := "group/" + g.ID.String()
 	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason, Generation: g.Generation})
 }
 
-// outcomeOf says how members ended.
+// outcomeOf describes how the members ended.
 func outcomeOf(n holdfast.Members) string {
 	text := fmt.Sprintf("%d of %d complete", n.Complete, n.Total)
 	if n.Failed > 0 {
@@ -273,7 +273,7 @@ func outcomeOf(n holdfast.Members) string {
 	return text
 }
 
-// reopen begins a new generation of a settled group, and of those around it.
+// reopen starts a new generation of a settled group, and of the groups around it.
 func (m *model) reopen(id holdfast.ID, i holdfast.Intervention) {
 	g := m.groups[id]
 	if g == nil || !g.State.Settled() {
@@ -285,14 +285,14 @@ func (m *model) reopen(id holdfast.ID, i holdfast.Intervention) {
 	m.reopen(g.Parent, i)
 }
 
-// findGroup answers with the group of an intervention, if it is there and the asker's.
-func (m *model) findGroup(i holdfast.Intervention) (*gathered, error) {
+// findGroup returns the group of an intervention, if it exists and belongs to the caller.
+func (m *model) findGroup(i holdfast.Intervention) (*groupRecord, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
 	}
 	g := m.groups[i.Group]
 	if g == nil || i.Owner != "" && g.Owner != i.Owner {
-		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoGroup, i.Group)
+		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoGroup, i.Group)
 	}
 	return g, nil
 }
@@ -302,26 +302,26 @@ func (m *model) retryGroup(i holdfast.Intervention) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	sent := m.sendRound(g.ID, i)
+	sent := m.retryMembers(g.ID, i)
 	if sent == 0 {
-		return 0, refuse(holdfast.ErrConflict, holdfast.ID{}, sayNoFailed, i.Group)
+		return 0, refuse(holdfast.ErrConflict, holdfast.ID{}, textNoFailed, i.Group)
 	}
 	return sent, nil
 }
 
-// sendRound starts a new generation of all that failed in a group and of all that was cancelled because of it.
-func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int) {
+// retryMembers starts a new generation of all failed members of a group, and of all that were cancelled because of them.
+func (m *model) retryMembers(group holdfast.ID, i holdfast.Intervention) (sent int) {
 	for _, r := range m.jobs {
 		if r.Group != group || r.place != finished {
 			continue
 		}
 		switch {
 		case r.state == holdfast.Failed && !r.discarded:
-			m.again(r, i)
+			m.startGeneration(r, i)
 		case !r.Upstream.IsZero():
-			m.again(r, i)
+			m.startGeneration(r, i)
 			r.place, r.Upstream = waiting, holdfast.ID{}
-			if r.RunAt.After(m.now) { // it never ran, so its own time still counts
+			if r.RunAt.After(m.now) { // it never ran, so its own due time still counts
 				r.due = r.RunAt
 			}
 		default:
@@ -332,7 +332,7 @@ func (m *model) sendRound(group holdfast.ID, i holdfast.Intervention) (sent int)
 	}
 	for _, child := range m.groups {
 		if child.Parent == group {
-			sent += m.sendRound(child.ID, i)
+			sent += m.retryMembers(child.ID, i)
 		}
 	}
 	return sent
@@ -344,14 +344,14 @@ func (m *model) cancelGroup(i holdfast.Intervention) error {
 		return err
 	}
 	if g.State.Settled() {
-		return refuse(holdfast.ErrConflict, holdfast.ID{}, sayGroupSettled, g.ID, g.State)
+		return refuse(holdfast.ErrConflict, holdfast.ID{}, textGroupSettled, g.ID, g.State)
 	}
 	g.ending = holdfast.GroupCancelled
 	m.close(g)
 	return nil
 }
 
-// expiring reports whether a group's time may yet come.
+// expiring reports whether some group can still expire.
 func (m *model) expiring() bool {
 	for _, g := range m.groups {
 		if !g.ExpireAt.IsZero() && !g.State.Settled() {
@@ -361,8 +361,8 @@ func (m *model) expiring() bool {
 	return false
 }
 
-// show is the group as anybody can see it.
-func (m *model) show(g *gathered) holdfast.Group {
+// show is the group as the store shows it.
+func (m *model) show(g *groupRecord) holdfast.Group {
 	shown := g.Group
 	shown.Members, shown.AsOf = m.members(g.ID), m.now
 	return shown

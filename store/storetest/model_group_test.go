@@ -11,7 +11,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A player does random things to a model alone, and insists after each on what must be true of groups.
+// A player applies random operations to a model alone, and checks the invariants of groups after each.
 type player struct {
 	*rand.Rand
 	m      *model
@@ -45,12 +45,12 @@ func TestGroupsOfTheModelKeepTheirPromisesInRandomSequences(t *testing.T) {
 			total += r[state]
 		}
 		if total < 100 {
-			t.Errorf("only %d sequences came to %s: the check proves little", total, state)
+			t.Errorf("only %d sequences reached %s: the check proves little", total, state)
 		}
 	}
 }
 
-func (p *player) id() (id holdfast.ID) { // cheap, and in order
+func (p *player) id() (id holdfast.ID) { // cheap, and ordered
 	p.serial++
 	id[12], id[13], id[14], id[15] = byte(p.serial>>24), byte(p.serial>>16), byte(p.serial>>8), byte(p.serial)
 	return id
@@ -89,7 +89,7 @@ func (p *player) play(reached map[string]int) (wrong string) {
 	return ""
 }
 
-// of picks one, or none of none.
+// of picks one element, or the zero value of none.
 func of(p *player, from []holdfast.ID) holdfast.ID {
 	if len(from) == 0 {
 		return holdfast.ID{}
@@ -129,7 +129,7 @@ func (p *player) add() {
 
 func (p *player) seal() { _ = p.m.seal(of(p, p.groups)) }
 
-// work ends a job that may run: well, badly, or for another round.
+// work settles a claimable job: complete, failed or retried.
 func (p *player) work() {
 	r := p.m.jobs[of(p, p.jobs)]
 	if r == nil || r.place != ready {
@@ -162,7 +162,7 @@ func (p *player) redrive() {
 	_, _ = p.m.redrive(holdfast.Redrive{ID: p.id(), Jobs: []holdfast.ID{of(p, p.jobs), of(p, p.jobs)}, Actor: "ada"})
 }
 
-// invariant says what is wrong with the groups, if anything is.
+// invariant returns what is wrong with the groups, or "".
 func (p *player) invariant(concluded bool) string {
 	for _, g := range p.m.groups {
 		members := p.m.members(g.ID)
@@ -183,14 +183,14 @@ func (p *player) invariant(concluded bool) string {
 				return fmt.Sprintf("a group was settled %d times in generation %d", times, generation)
 			}
 		}
-		if n := lo(g.State.Settled()); len(g.settled) > g.Generation-1+n {
+		if n := countIf(g.State.Settled()); len(g.settled) > g.Generation-1+n {
 			return fmt.Sprintf("a group of generation %d was settled %d times", g.Generation, len(g.settled))
 		}
 	}
 	return p.order(concluded)
 }
 
-// order insists that none has started before those for which it waits, and that none waits in vain.
+// order checks that no member has started before those it waits for, and that none waits in vain.
 func (p *player) order(concluded bool) string {
 	for _, r := range p.m.jobs {
 		live, bad := p.m.upstream(r)
@@ -208,7 +208,7 @@ func (p *player) order(concluded bool) string {
 	return ""
 }
 
-// early reports whether some job for which another waited has never ended.
+// early reports whether a member that another waited for has never ended.
 func (p *player) early(r *record) bool {
 	return slices.ContainsFunc(r.after, func(id holdfast.ID) bool {
 		other := p.m.jobs[id]

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What holds do to the model.
+// Holds in the model.
 
-// A holdName tells holds apart: what is held, and who holds it.
+// A holdName identifies a hold: scope, name and source.
 type holdName struct{ scope, name, source string }
 
 func nameOf(h holdfast.Hold) holdName {
@@ -19,7 +19,7 @@ func nameOf(h holdfast.Hold) holdName {
 	return holdName{scope, name, cmp.Or(h.Source, holdfast.SourceOperator)}
 }
 
-// A held is a hold that was placed. The level of its rate is that of an instant.
+// A held is a hold that was placed. The level of its rate is that of a given time.
 type held struct {
 	holdfast.Hold
 	levelAt time.Time
@@ -27,12 +27,12 @@ type held struct {
 
 func (h *held) inForce(now time.Time) bool { return h.Until.IsZero() || h.Until.After(now) }
 
-// level is what a bucket holds now.
+// level is the present level of a rate limit.
 func (h *held) level(now time.Time) float64 {
 	return min(h.Rate.Burst, h.Rate.Level+max(0, now.Sub(h.levelAt).Seconds())*h.Rate.PerSecond)
 }
 
-// fill sets what a bucket holds now.
+// fill sets the present level of a rate limit.
 func (h *held) fill(level float64, now time.Time) {
 	h.Rate = &holdfast.Rate{PerSecond: h.Rate.PerSecond, Burst: h.Rate.Burst, Level: min(h.Rate.Burst, level)}
 	h.levelAt = now
@@ -60,7 +60,7 @@ func (m *model) pause(h holdfast.Hold) error {
 	if !h.Closed() {
 		word = "limited"
 	}
-	m.say(subjectOf(h), word, h.Actor, h.Reason)
+	m.addStory(subjectOf(h), word, h.Actor, h.Reason)
 	return nil
 }
 
@@ -72,11 +72,11 @@ func (m *model) resume(h holdfast.Hold) error {
 	if old == nil {
 		return nil
 	}
-	if !old.inForce(m.now) { // it ended by itself: whether lifting it is news is for the store to say
-		m.vague[subjectOf(h)] = true
+	if !old.inForce(m.now) { // it ended by itself: a store may or may not record an event
+		m.ambiguous[subjectOf(h)] = true
 	}
 	delete(m.holds, nameOf(h))
-	m.say(subjectOf(h), "resumed", h.Actor, h.Reason)
+	m.addStory(subjectOf(h), "resumed", h.Actor, h.Reason)
 	return nil
 }
 
@@ -85,15 +85,15 @@ func subjectOf(h holdfast.Hold) string {
 	return "hold/" + scope + "/" + name
 }
 
-// say adds a line to the story of something that is no job.
-func (m *model) say(subject, name, actor, reason string) {
+// addStory adds an event of a subject that is not a job.
+func (m *model) addStory(subject, name, actor, reason string) {
 	m.stories[subject] = append(m.stories[subject], holdfast.Event{Subject: subject, At: m.now, Name: name, Actor: actor, Reason: reason})
 }
 
-// dependency is what a job calls: its own word, or else its kind's.
+// dependency is the dependency of a job: its own, or else the declared one of its kind.
 func (m *model) dependency(r *record) string { return cmp.Or(r.Dependency, m.kinds[r.Kind]) }
 
-// covers reports whether a hold that is in force is about a job, tags aside.
+// covers reports whether a hold is in force and applies to a job, tags aside.
 func (m *model) covers(h *held, r *record) bool {
 	if !h.inForce(m.now) || h.Retries && r.Failures == 0 {
 		return false
@@ -101,14 +101,14 @@ func (m *model) covers(h *held, r *record) bool {
 	return m.about(h, r)
 }
 
-// about reports whether a hold names what a job is.
+// about reports whether a hold names the queue, kind, owner or dependency of a job.
 func (m *model) about(h *held, r *record) bool {
 	scope, _ := h.On()
 	names := map[string]string{"queue": r.Queue, "kind": r.Kind, "owner": r.Owner, "dependency": m.dependency(r)}
 	return scope != "tag" && h.Covers(names[scope])
 }
 
-// closed reports whether a hold lets nothing like this job through.
+// closed reports whether a hold lets no such job through.
 func (m *model) closed(r *record) bool {
 	for _, h := range m.holds {
 		if h.Closed() && m.covers(h, r) {
@@ -129,13 +129,13 @@ func (m *model) tagHeld(r *record) bool {
 	})
 }
 
-// A limit is what a hold counts by: all it covers, or each name its pattern covers.
+// A limit is what a hold counts by: everything it covers, or each name that its pattern covers.
 type limit struct {
 	hold *held
 	each string
 }
 
-// limits are all that a job has to pass.
+// limits are all limits that apply to a job.
 func (m *model) limits(r *record) (all []limit) {
 	for name, h := range m.holds {
 		if h.Closed() || !m.covers(h, r) {
@@ -150,8 +150,8 @@ func (m *model) limits(r *record) (all []limit) {
 	return all
 }
 
-// rooms says how many more each limit lets through.
-func (m *model) rooms(jobs []*record) map[limit]int {
+// capacities returns how many more jobs each limit lets through.
+func (m *model) capacities(jobs []*record) map[limit]int {
 	live := map[limit]int{}
 	for _, r := range m.jobs {
 		if r.place == leased {
@@ -176,7 +176,7 @@ func (m *model) rooms(jobs []*record) map[limit]int {
 	return rooms
 }
 
-// spend takes the tokens of a job that was claimed.
+// spend takes the tokens of a claimed job.
 func (m *model) spend(r *record) {
 	for _, l := range m.limits(r) {
 		if l.hold.Rate != nil {
@@ -185,14 +185,14 @@ func (m *model) spend(r *record) {
 	}
 }
 
-// behind counts the due jobs a hold stands before: the least and the most, for some may have been set aside or not promoted.
+// behind counts the due jobs that a hold holds: the minimum and the maximum, because some may have been set aside or not promoted.
 func (m *model) behind(h holdfast.Hold) (least, most int) {
 	hold := &held{Hold: h}
 	for _, r := range m.jobs {
 		switch {
 		case r.place == leased, r.place == finished, r.place == waiting, r.place == later && r.due.After(m.now):
 		case h.Tag != "":
-			most += lo(r.aside)
+			most += countIf(r.aside)
 		case h.Retries && r.Failures == 0, !m.about(hold, r):
 		case r.aside || r.place == later:
 			most++

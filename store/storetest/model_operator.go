@@ -11,16 +11,16 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What people do to the model.
+// Interventions in the model.
 
-// find answers with the job of an intervention, if it is there and the asker's.
+// find returns the job of an intervention, if it exists and belongs to the caller.
 func (m *model) find(i holdfast.Intervention) (*record, error) {
 	if err := i.Check(); err != nil {
 		return nil, err
 	}
 	r, ok := m.jobs[i.Job]
 	if !ok || i.Owner != "" && r.Owner != i.Owner {
-		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoJob, i.Job)
+		return nil, refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoJob, i.Job)
 	}
 	return r, nil
 }
@@ -32,15 +32,15 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	}
 	switch {
 	case r.place == finished && r.state != holdfast.Failed:
-		return 0, refuseJob(r.ID, sayNotFailed, r.state)
+		return 0, refuseJob(r.ID, textNotFailed, r.state)
 	case r.place == waiting:
-		return 0, refuseJob(r.ID, sayWaits)
+		return 0, refuseJob(r.ID, textWaits)
 	case r.place == ready || r.place == later && r.Failures+r.Crashes+r.Interrupts == 0:
-		return 0, refuseJob(r.ID, sayQueued)
+		return 0, refuseJob(r.ID, textQueued)
 	case r.place == leased && !m.stuck(r, i):
-		return 0, refuseJob(r.ID, sayRunning)
+		return 0, refuseJob(r.ID, textRunning)
 	case m.expired(r):
-		return 0, refuseJob(r.ID, sayExpired)
+		return 0, refuseJob(r.ID, textExpired)
 	}
 	if r.place == finished {
 		if err := m.claimKey(r); err != nil {
@@ -50,29 +50,29 @@ func (m *model) retry(i holdfast.Intervention) (ahead int, err error) {
 	if r.place == leased {
 		r.Token++
 		r.cancel = false
-		m.stray(r, "taken from its worker by a manual retry")
+		m.endWithoutWorker(r, "taken from its worker by a manual retry")
 	}
-	m.again(r, i)
+	m.startGeneration(r, i)
 	m.tell(r, "manual retry", i)
 	return m.ahead(r), nil
 }
 
-// again makes a job claimable in a new generation, and opens its group if that had settled.
-func (m *model) again(r *record, i holdfast.Intervention) {
+// startGeneration makes a job claimable in a new generation, and reopens its group if that had settled.
+func (m *model) startGeneration(r *record, i holdfast.Intervention) {
 	m.reopen(r.Group, i)
 	r.place, r.due, r.since, r.discarded, r.aside = ready, m.now, m.now, false, false
 	r.Failures, r.Crashes, r.Interrupts = 0, 0, 0
 	r.Generation++
 }
 
-// claimKey takes a job's unique key again, unless another has it.
+// claimKey takes a job's unique key again, unless another job holds it.
 func (m *model) claimKey(r *record) error {
 	if r.UniqueKey == "" {
 		return nil
 	}
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
 	if holder, taken := m.unique[key]; taken && holder != r.ID {
-		return refuse(holdfast.ErrConflict, holder, sayKeyHeld, holder, r.ID)
+		return refuse(holdfast.ErrConflict, holder, textKeyHeld, holder, r.ID)
 	}
 	m.unique[key] = r.ID
 	return nil
@@ -85,7 +85,7 @@ func (m *model) stuck(r *record, i holdfast.Intervention) bool {
 	return !s.expires.After(m.now) || i.StuckAfter > 0 && !s.claimedAt.After(m.now.Add(-i.StuckAfter))
 }
 
-// ahead counts what is claimed before a job. Those that may have been set aside may be missing from a store's count.
+// ahead counts the jobs that are claimed before a job. A store may leave out those that may have been set aside.
 func (m *model) ahead(r *record) int {
 	return len(m.where(ready, func(o *record) bool { return o.Queue == r.Queue && inOrder(o, r) < 0 }))
 }
@@ -103,7 +103,7 @@ func (m *model) cancel(i holdfast.Intervention) (holdfast.State, error) {
 	}
 	switch r.place {
 	case finished:
-		return "", refuseJob(r.ID, sayEnded, r.state)
+		return "", refuseJob(r.ID, textEnded, r.state)
 	case leased:
 		if !r.cancel {
 			r.cancel = true
@@ -122,23 +122,23 @@ func (m *model) discard(i holdfast.Intervention) error {
 		return err
 	}
 	if i.Reason == "" {
-		return refuse(holdfast.ErrInvalid, holdfast.ID{}, sayNoReason)
+		return refuse(holdfast.ErrInvalid, holdfast.ID{}, textNoReason)
 	}
 	r, err := m.find(i)
 	switch {
 	case err != nil:
 		return err
 	case r.place != finished || r.state != holdfast.Failed:
-		return refuseJob(r.ID, sayUndiscarded, m.view(r).State)
+		return refuseJob(r.ID, textUndiscarded, m.view(r).State)
 	case r.discarded:
-		return refuseJob(r.ID, sayDiscarded)
+		return refuseJob(r.ID, textDiscarded)
 	}
 	r.discarded = true
 	m.tell(r, "discard", i)
 	return nil
 }
 
-// edit changes a queued job, or a dead letter's arguments, priority and attempts. What was set aside is claimable again for certain.
+// edit changes a queued job, or the arguments, priority and attempts of a dead letter. A job that was set aside is certainly claimable again.
 func (m *model) edit(e holdfast.Edit) (*record, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -150,11 +150,11 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 	was := m.view(r)
 	switch {
 	case was.State == holdfast.Failed && (e.Queue != nil || e.Tags != nil || e.Delay != nil):
-		return nil, refuseJob(r.ID, sayDeadEdit)
+		return nil, refuseJob(r.ID, textDeadEdit)
 	case was.State != holdfast.Failed && was.State != holdfast.Queued:
-		return nil, refuseJob(r.ID, sayUneditable, was.State)
+		return nil, refuseJob(r.ID, textUneditable, was.State)
 	case e.Seen != "" && e.Seen != was.Digest():
-		return nil, refuseJob(r.ID, sayStale)
+		return nil, refuseJob(r.ID, textStale)
 	}
 	if e.Patch != nil {
 		r.Args, _ = json.Marshal(patched(decode(r.Args), decode(e.Patch)))
@@ -184,7 +184,7 @@ func (m *model) edit(e holdfast.Edit) (*record, error) {
 	return r, nil
 }
 
-// replaced adds to the newest event of a job the values that it replaced.
+// replaced adds the replaced values to the newest event of a job.
 func (m *model) replaced(r *record, was holdfast.Job, rescheduled bool) {
 	former := map[string]any{}
 	put := func(name string, before, after any) {
@@ -205,7 +205,7 @@ func (m *model) replaced(r *record, was holdfast.Job, rescheduled bool) {
 	}
 }
 
-// editReason is what the story says about an edit: the editor's own reason, and what changed.
+// editReason is the reason of an edit's event: the given one, and what changed.
 func editReason(was holdfast.Job, e holdfast.Edit) string {
 	var said []string
 	add := func(changed bool, text string, args ...any) {
@@ -234,7 +234,7 @@ func editReason(was holdfast.Job, e holdfast.Edit) string {
 	return strings.Join(said, "; ")
 }
 
-// reschedule gives a queued job another time. Whoever waits for others waits on.
+// reschedule changes the due time of a queued job. A job that waits for others keeps waiting.
 func (m *model) reschedule(r *record, delay time.Duration) {
 	run := time.Time{}
 	if delay > 0 {

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What those who decide do to the model: records, redrives, error groups, deadlines.
+// Records, redrives, error groups and deadlines in the model.
 
 type recordName struct{ room, name string }
 
-// keep does all of a change or none.
+// keep applies a change, all or none.
 func (m *model) keep(c holdfast.Change) error {
 	for i := range c.Place {
 		if err := c.Place[i].Check(); err != nil {
@@ -26,7 +26,7 @@ func (m *model) keep(c holdfast.Change) error {
 	}
 	for _, r := range c.Records {
 		if m.records[recordName{r.Room, r.Name}].Version != r.Version {
-			return refuse(holdfast.ErrConflict, holdfast.ID{}, sayRecord, r.Room, r.Name)
+			return refuse(holdfast.ErrConflict, holdfast.ID{}, textRecord, r.Room, r.Name)
 		}
 	}
 	for _, r := range c.Records {
@@ -52,7 +52,7 @@ func (m *model) keep(c holdfast.Change) error {
 		if r := m.jobs[e.Job]; r != nil {
 			m.tell(r, e.Name, holdfast.Intervention{Actor: e.Actor, Reason: e.Reason})
 		} else {
-			m.say(e.Subject, e.Name, e.Actor, e.Reason)
+			m.addStory(e.Subject, e.Name, e.Actor, e.Reason)
 		}
 	}
 	return nil
@@ -66,7 +66,7 @@ type redriven struct {
 	outcome    string // empty: not known to have ended
 }
 
-// loose begins the reason of an event of which only a part is promised.
+// loose is the prefix of an event's reason of which only a part is guaranteed.
 const loose = "(in part) "
 
 func (m *model) redrive(step holdfast.Redrive) ([]error, error) {
@@ -85,11 +85,11 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	r := m.jobs[id]
 	switch {
 	case r == nil:
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoJob, id)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoJob, id)
 	case m.redriven[of] != nil:
 		return nil
 	case r.place != finished || r.state != holdfast.Failed || r.discarded:
-		return refuseJob(id, sayNoLetter)
+		return refuseJob(id, textNoDeadLetter)
 	}
 	i := holdfast.Intervention{Job: id, Actor: step.Actor, Reason: step.ID.String() + ": " + step.Reason}
 	if step.Discard {
@@ -99,7 +99,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 		return nil
 	}
 	if m.expired(r) {
-		return refuseJob(id, sayExpired)
+		return refuseJob(id, textExpired)
 	}
 	if err := m.claimKey(r); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 		said += "; moved from queue " + r.Queue + " to " + step.Queue
 		r.Queue = step.Queue
 	}
-	m.again(r, i)
+	m.startGeneration(r, i)
 	m.redriven[of] = &redriven{r.Generation, ""}
 	i.Reason = said
 	m.tell(r, "redrive", i)
@@ -121,7 +121,7 @@ func (m *model) redriveOne(step holdfast.Redrive, id holdfast.ID) error {
 	return nil
 }
 
-// decode reads JSON without touching its numbers.
+// decode parses JSON and keeps numbers as they are written.
 func decode(text []byte) (value any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -131,7 +131,7 @@ func decode(text []byte) (value any) {
 	return value
 }
 
-// patched is a JSON merge patch: members that are null go, objects are merged, anything else replaces.
+// patched applies a JSON merge patch: null removes a member, objects are merged, anything else replaces.
 func patched(value, patch any) any {
 	changes, merges := patch.(map[string]any)
 	if !merges {
@@ -151,11 +151,11 @@ func patched(value, patch any) any {
 	return result
 }
 
-// loosely forgives what is not promised of the events of a store: it may say more than the model.
-func loosely(got, want []holdfast.Event) []holdfast.Event {
+// withoutExtraReasons removes from a store's events what is not guaranteed: a store may say more than the model.
+func withoutExtraReasons(got, want []holdfast.Event) []holdfast.Event {
 	got = slices.Clone(got)
 	for i := range min(len(got), len(want)) {
-		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare the letters
+		if reflect.DeepEqual(decode(got[i].Was), decode(want[i].Was)) { // the laws of edits compare them exactly
 			got[i].Was = want[i].Was
 		}
 		if part, is := strings.CutPrefix(want[i].Reason, loose); is && strings.Contains(got[i].Reason, part) {
@@ -165,7 +165,7 @@ func loosely(got, want []holdfast.Event) []holdfast.Event {
 	return got
 }
 
-// tally looks at what has become of the jobs a redrive took.
+// tally counts the outcomes of the jobs that a redrive took.
 func (m *model) tally(redrive holdfast.ID) (t holdfast.Tally) {
 	counts := map[string]int{}
 	for of, row := range m.redriven {
@@ -188,7 +188,7 @@ type deadline struct {
 	job holdfast.ID
 }
 
-// breach answers with the queued jobs whose next attempt should have started by now.
+// breach returns the queued jobs whose next attempt should have started by now.
 func (m *model) breach() (broken []holdfast.ID) {
 	for d, token := range m.deadlines {
 		if d.at.After(m.now) {
@@ -203,19 +203,19 @@ func (m *model) breach() (broken []holdfast.ID) {
 	return broken
 }
 
-// An errorGroup is one and the same trouble, with every failure that was seen of it.
+// An errorGroup is an error group with every failure that was counted in it.
 type errorGroup struct {
 	holdfast.ErrorGroup
-	seen []sighting
+	seen []failureSeen
 }
 
-type sighting struct {
+type failureSeen struct {
 	at                               time.Time
 	kind, queue, dependency, version string
 }
 
-// trouble counts a failed attempt among its kind.
-func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
+// countFailure counts a failed attempt in its error group.
+func (m *model) countFailure(r *record, s holdfast.Settlement, to holdfast.State) {
 	f := s.Failure
 	counts := s.Charge == holdfast.ChargeFailure || s.Charge == holdfast.ChargeCrash || to != holdfast.Queued
 	if f == nil || f.Fingerprint == "" || !counts {
@@ -230,7 +230,7 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 	}
 	g.Failures++
 	g.LastSeen = m.now
-	g.seen = append(g.seen, sighting{m.now, r.Kind, r.Queue, f.Dependency, s.Version})
+	g.seen = append(g.seen, failureSeen{m.now, r.Kind, r.Queue, f.Dependency, s.Version})
 	switch {
 	case g.Status == holdfast.Resolved && (g.ResolvedIn == "" || g.ResolvedIn == s.Version):
 		g.Status = holdfast.Regressed
@@ -238,25 +238,25 @@ func (m *model) trouble(r *record, s holdfast.Settlement, to holdfast.State) {
 		if g.ResolvedIn != "" {
 			reason += " in version " + g.ResolvedIn
 		}
-		m.say("error/"+g.Fingerprint, "regressed", "holdfast", reason)
+		m.addStory("error/"+g.Fingerprint, "regressed", "holdfast", reason)
 	case g.Status == holdfast.Ignored && (!g.Until.IsZero() && !g.Until.After(m.now) || g.UntilCount > 0 && g.Failures >= g.UntilCount):
 		g.Status = holdfast.Open
 		reason := fmt.Sprintf("it was ignored until it had %d failures", g.UntilCount)
 		if !g.Until.IsZero() && !g.Until.After(m.now) {
 			reason = "it was ignored until " + g.Until.UTC().Format(time.RFC3339)
 		}
-		m.say("error/"+g.Fingerprint, "open again", "holdfast", reason)
+		m.addStory("error/"+g.Fingerprint, "open again", "holdfast", reason)
 	}
 }
 
-// trendOf is the minute and the queue that an attempt is counted in.
+// trendOf is the minute and the queue in which an attempt is counted.
 type trendOf struct {
 	step  time.Time
 	queue string
 }
 
-// trend counts what became of an attempt, unless it was handed back for free.
-func (m *model) trend(s holdfast.Settlement, to holdfast.State) {
+// countTrend counts the result of an attempt, unless it was released.
+func (m *model) countTrend(s holdfast.Settlement, to holdfast.State) {
 	if to == holdfast.Queued && s.Charge == holdfast.ChargeInterrupt || to == holdfast.Failed && s.Failure.Benign {
 		return
 	}
@@ -284,10 +284,10 @@ func (m *model) triage(t holdfast.Triage) error {
 	}
 	g := m.errors[t.Fingerprint]
 	if g == nil {
-		return refuse(holdfast.ErrNotFound, holdfast.ID{}, sayNoErrorGroup, t.Fingerprint)
+		return refuse(holdfast.ErrNotFound, holdfast.ID{}, textNoErrorGroup, t.Fingerprint)
 	}
 	if t.Status == "" {
-		m.say("error/"+t.Fingerprint, "note", t.Actor, t.Reason)
+		m.addStory("error/"+t.Fingerprint, "note", t.Actor, t.Reason)
 		return nil
 	}
 	g.Status, g.Until, g.UntilCount, g.ResolvedIn = t.Status, time.Time{}, 0, t.Version
@@ -297,6 +297,6 @@ func (m *model) triage(t holdfast.Triage) error {
 	if t.Count > 0 {
 		g.UntilCount = g.Failures + t.Count
 	}
-	m.say("error/"+t.Fingerprint, string(t.Status), t.Actor, t.Reason)
+	m.addStory("error/"+t.Fingerprint, string(t.Status), t.Actor, t.Reason)
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// What workers and keepers do to the model.
+// Workers and duties in the model.
 
-// holds reports whether this very lease is held.
+// holds reports whether this lease is held.
 func (r *record) holds(batch holdfast.ID, token int) bool {
 	return r.place == leased && r.batch == batch && r.Token == token
 }
@@ -44,7 +44,7 @@ func (m *model) note(n holdfast.Note) error {
 	}
 	r, ok := m.jobs[n.Job]
 	if !ok || !r.holds(n.Batch, n.Token) {
-		return refuse(holdfast.ErrLeaseLost, n.Job, sayLost, n.Job)
+		return refuse(holdfast.ErrLeaseLost, n.Job, textLost, n.Job)
 	}
 	if n.Progress != nil {
 		r.progress = &holdfast.Progress{Percent: n.Progress.Percent, Note: n.Progress.Note, At: m.now}
@@ -62,24 +62,24 @@ func (m *model) settle(s holdfast.Settlement) error {
 	r, ok := m.jobs[s.Job]
 	switch {
 	case !ok:
-		return refuse(holdfast.ErrLeaseLost, s.Job, sayLost, s.Job)
+		return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 	case r.holds(s.Batch, s.Token):
 		m.apply(r, s)
 		return nil
-	case r.told(s.Token, s.To):
+	case r.alreadyApplied(s.Token, s.To):
 		return nil
 	}
 	for _, known := range r.late {
 		if known.Token == s.Token && known.To == s.To {
-			return refuse(holdfast.ErrLeaseLost, s.Job, sayLost, s.Job)
+			return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 		}
 	}
 	r.late = append(r.late, holdfast.Attempt{Job: r.ID, Token: s.Token, To: s.To})
-	return refuse(holdfast.ErrLeaseLost, s.Job, sayLost, s.Job)
+	return refuse(holdfast.ErrLeaseLost, s.Job, textLost, s.Job)
 }
 
-// told reports whether a settlement of this token has already made the job what it asks for.
-func (r *record) told(token int, to holdfast.State) bool {
+// alreadyApplied reports whether a settlement with this token has already led to the requested state.
+func (r *record) alreadyApplied(token int, to holdfast.State) bool {
 	for _, a := range r.attempts {
 		if a.Token == token && (a.Said == to || a.Said == "" && a.To == to) {
 			return true
@@ -88,7 +88,7 @@ func (r *record) told(token int, to holdfast.State) bool {
 	return r.place == finished && r.Token == token && r.state == holdfast.Complete && r.state == to
 }
 
-// apply ends an attempt of the holder.
+// apply settles an attempt.
 func (m *model) apply(r *record, s holdfast.Settlement) {
 	count := 0
 	switch s.Charge {
@@ -112,7 +112,7 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 	}
 	if to != holdfast.Complete {
 		attempt := holdfast.Attempt{
-			Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: began, EndedAt: m.now, Said: said,
+			Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.attemptWorker(), StartedAt: began, EndedAt: m.now, Said: said,
 			To: to, Charge: s.Charge, Failure: s.Failure, Why: s.Why, Limit: s.Limit, Count: count,
 		}
 		if to == holdfast.Queued {
@@ -125,8 +125,8 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 		startedAt = began
 	}
 	m.leave(r)
-	m.trouble(r, s, to)
-	m.trend(s, to)
+	m.countFailure(r, s, to)
+	m.countTrend(s, to)
 	if to == holdfast.Queued {
 		if s.Within > 0 {
 			m.deadlines[deadline{m.now.Add(s.Within), r.ID}] = r.Token
@@ -142,10 +142,10 @@ func (m *model) apply(r *record, s holdfast.Settlement) {
 		r.result = s.Result
 	}
 	m.end(r, to)
-	r.discarded = to == holdfast.Failed && s.Failure.Benign // it is no dead letter
+	r.discarded = to == holdfast.Failed && s.Failure.Benign // not a dead letter
 }
 
-// end finishes a job and frees its unique key.
+// end ends a job and frees its unique key.
 func (m *model) end(r *record, to holdfast.State) {
 	r.place, r.state, r.finishedAt, r.discarded, r.aside = finished, to, m.now, false, false
 	key := uniqueKey{r.Owner, r.Kind, r.UniqueKey}
@@ -154,8 +154,8 @@ func (m *model) end(r *record, to holdfast.State) {
 	}
 }
 
-// promote moves what is due. What may have been set aside is ready again for certain, once its tags are free; whether it was
-// counted nobody knows, so the answer is the least and the most.
+// promote moves due jobs. Jobs that may have been set aside are certainly ready again once their tags are not held; whether the store counts them is
+// unknown, so the answer is the minimum and the maximum.
 func (m *model) promote(limit int) (least, most int) {
 	for _, r := range m.where(later, func(r *record) bool { return !r.due.After(m.now) }) {
 		r.place = ready
@@ -172,8 +172,8 @@ func (m *model) promote(limit int) (least, most int) {
 	return least, most
 }
 
-// silent answers with the members of expired leases: those that go back to their queue, and those that are handed over.
-func (m *model) silent() (back, over []*record) {
+// expiredMembers returns the members of expired batches: those that return to their queue, and those that move to a new batch.
+func (m *model) expiredMembers() (back, over []*record) {
 	for _, r := range m.jobs {
 		if r.place != leased || m.leases[r.batch].expires.After(m.now) {
 			continue
@@ -187,33 +187,33 @@ func (m *model) silent() (back, over []*record) {
 	return back, over
 }
 
-// release sends a job that its worker never started back to its queue.
+// release returns a job that its worker never started to its queue.
 func (m *model) release(r *record) {
 	r.Token++
 	r.Interrupts++
-	m.stray(r, "its worker went silent before it started")
+	m.endWithoutWorker(r, "its worker went silent before it started")
 }
 
-// stray ends an attempt whose worker had no say in it. The token has grown by then.
-func (m *model) stray(r *record, why string) {
+// endWithoutWorker ends an attempt without a settlement of its worker. The token was increased before.
+func (m *model) endWithoutWorker(r *record, why string) {
 	from := m.leases[r.batch]
-	began := m.now // a job that never started took no time
+	began := m.now // the duration of an attempt that never started is 0
 	if r.started {
 		began = from.claimedAt
 	}
 	r.attempts = append(r.attempts, holdfast.Attempt{
-		Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.who(), StartedAt: began, EndedAt: m.now,
+		Job: r.ID, Token: r.Token, Generation: r.Generation, Worker: from.attemptWorker(), StartedAt: began, EndedAt: m.now,
 		To: holdfast.Queued, Charge: holdfast.ChargeInterrupt, DueAt: m.now, Why: why,
 	})
 	m.leave(r)
 	r.place, r.due = ready, m.now
 }
 
-// takeOver moves a job of an expired lease into the new lease that replaces it.
+// takeOver moves a job of an expired batch into the batch that replaces it.
 func (m *model) takeOver(r *record, c holdfast.Claim, batch holdfast.ID) {
 	from := m.leases[r.batch]
 	if _, ok := m.leases[batch]; !ok {
-		m.leases[batch] = &span{worker: c.Worker, lost: from.who(), claimedAt: from.claimedAt, expires: m.now.Add(c.Lease)}
+		m.leases[batch] = &batchLease{worker: c.Worker, lost: from.attemptWorker(), claimedAt: from.claimedAt, expires: m.now.Add(c.Lease)}
 	}
 	started := r.started
 	m.leave(r)

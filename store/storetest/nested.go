@@ -2,11 +2,11 @@ package storetest
 
 import "github.com/holdfastdev/holdfast"
 
-// Groups inside groups.
+// Nested groups.
 var nestedLaws = []law{
-	{"a group inside another is its member: processing until it settles, complete when it is ready", func(s *scene) {
+	{"a child group is a member of its parent: processing until it settles, complete when it is ready", func(s *scene) {
 		parent := s.gather()
-		child, _ := s.gathered(2, inside(parent))
+		child, _ := s.sealedGroup(2, inside(parent))
 		s.enqueue(in(parent))
 		s.seal(parent)
 		s.conclude()
@@ -15,10 +15,10 @@ var nestedLaws = []law{
 		s.expectGroup(child, holdfast.GroupReady, 1)
 		same(s, "members", s.expectGroup(parent, holdfast.GroupReady, 1).Members, holdfast.Members{Total: 2, Complete: 2})
 	}},
-	{"any other outcome of a group counts as failed in the group around it", func(s *scene) {
+	{"any other outcome of a child group counts as failed in its parent", func(s *scene) {
 		for _, want := range []holdfast.GroupState{holdfast.GroupPartial, holdfast.GroupFailed, holdfast.GroupCancelled} {
 			parent := s.gather()
-			child, members := s.gathered(2, inside(parent))
+			child, members := s.sealedGroup(2, inside(parent))
 			s.enqueue(in(parent))
 			s.seal(parent)
 			switch want {
@@ -35,7 +35,7 @@ var nestedLaws = []law{
 			same(s, "members around "+string(want), s.expectGroup(parent, holdfast.GroupPartial, 1).Members, holdfast.Members{Total: 2, Complete: 1, Failed: 1})
 		}
 	}},
-	{"an open group inside keeps the one around it from settling", func(s *scene) {
+	{"an open child group keeps its parent from settling", func(s *scene) {
 		parent := s.gather()
 		child := s.gather(inside(parent))
 		s.seal(parent)
@@ -46,10 +46,10 @@ var nestedLaws = []law{
 		s.expectGroup(child, holdfast.GroupReady, 1)
 		s.expectGroup(parent, holdfast.GroupReady, 1)
 	}},
-	{"a member deep inside that is retried opens every group around it, and success goes up again", func(s *scene) {
-		top := s.gather(follows("", "report"))
+	{"a retried member of a nested group reopens every group around it, and its success settles them again", func(s *scene) {
+		top := s.gather(thenEnqueue("", "report"))
 		middle := s.gather(inside(top))
-		bottom, members := s.gathered(2, inside(middle))
+		bottom, members := s.sealedGroup(2, inside(middle))
 		s.seal(middle)
 		s.seal(top)
 		s.run(members[0])
@@ -64,13 +64,13 @@ var nestedLaws = []law{
 		for _, g := range []holdfast.ID{bottom, middle, top} {
 			s.expectGroup(g, holdfast.GroupReady, 2)
 		}
-		same(s, "story of the top", s.tale(top), []line{{"holdfast", "failed", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
+		same(s, "story of the top", s.groupStory(top), []groupEvent{{"holdfast", "failed", 1}, {"ada", "reopened", 2}, {"holdfast", "ready", 2}})
 		same(s, "continuations", len(s.jobs(holdfast.Filter{Kind: "report"})), 2)
 	}},
-	{"retrying a group sends round what failed in groups inside it too", func(s *scene) {
+	{"a manual retry of a group also retries failed members of its child groups", func(s *scene) {
 		top := s.gather()
 		middle := s.gather(inside(top))
-		bottom, members := s.gathered(2, inside(middle))
+		bottom, members := s.sealedGroup(2, inside(middle))
 		follower := s.gather(inside(top))
 		first := s.enqueue(in(follower))
 		second := s.enqueue(in(follower), after(first))
@@ -81,8 +81,8 @@ var nestedLaws = []law{
 		s.run(members[1], first, own)
 		s.expectState(second, holdfast.Cancelled)
 		s.expectGroup(top, holdfast.GroupFailed, 1)
-		same(s, "sent round", s.retryGroup(top), 4)
-		s.waits(second)
+		same(s, "retried", s.retryGroup(top), 4)
+		s.expectWaiting(second)
 		for _, g := range []holdfast.ID{bottom, middle, follower, top} {
 			s.expectGroup(g, holdfast.GroupProcessing, 2)
 		}
@@ -90,7 +90,7 @@ var nestedLaws = []law{
 		same(s, "ran then", s.run(), []holdfast.ID{second})
 		s.expectGroup(top, holdfast.GroupReady, 2)
 	}},
-	{"cancelling a group cancels the groups inside it", func(s *scene) {
+	{"cancelling a group cancels its child groups", func(s *scene) {
 		top := s.gather()
 		middle := s.gather(inside(top))
 		bottom := s.gather(inside(middle))
@@ -106,12 +106,12 @@ var nestedLaws = []law{
 			s.expectGroup(g, holdfast.GroupCancelled, 1)
 		}
 	}},
-	{"a group inside is cancelled also when something else happened in it at the same moment", func(s *scene) {
+	{"a child group is cancelled even if a member of it ends at the same time", func(s *scene) {
 		for _, late := range []func(child holdfast.ID){func(holdfast.ID) {}, s.seal} {
 			top := s.gather()
 			child := s.gather(inside(top))
 			members := s.enqueueMany(3, in(child))
-			s.cancel(members[0]) // whoever concludes looks at the group inside for this already
+			s.cancel(members[0]) // this alone makes Conclude check the child group
 			late(child)
 			s.cancelGroup(top)
 			s.conclude()
@@ -119,19 +119,19 @@ var nestedLaws = []law{
 			s.expectGroup(top, holdfast.GroupCancelled, 1)
 		}
 	}},
-	{"a group inside that settles while the one around it is open is counted when that is sealed", func(s *scene) {
+	{"a child group that settles while its parent is open is counted when the parent is sealed", func(s *scene) {
 		parent := s.gather()
-		_, members := s.gathered(1, inside(parent))
+		_, members := s.sealedGroup(1, inside(parent))
 		s.run(members[0])
 		same(s, "members", s.expectGroup(parent, holdfast.GroupOpen, 1).Members, holdfast.Members{Total: 1, Failed: 1})
 		s.seal(parent)
 		s.conclude()
 		s.expectGroup(parent, holdfast.GroupFailed, 1)
 	}},
-	{"ten groups inside one, settled at once by many, settle it once", func(s *scene) {
-		parent := s.gather(follows("", "report"))
+	{"ten child groups that settle concurrently settle their parent once", func(s *scene) {
+		parent := s.gather(thenEnqueue("", "report"))
 		for range 10 {
-			s.gathered(20, inside(parent), quorum(1))
+			s.sealedGroup(20, inside(parent), quorum(1))
 		}
 		s.seal(parent)
 		s.endTogether(20, 10)

@@ -8,7 +8,7 @@ import (
 )
 
 var operateLaws = []law{
-	{"cancelling a queued job ends it at once, with the story of who and why", func(s *scene) {
+	{"cancelling a queued job ends it at once, with an event that has actor and reason", func(s *scene) {
 		for _, id := range []holdfast.ID{s.enqueue(), s.enqueue(at(time.Hour))} {
 			same(s, "answer", s.cancel(id), holdfast.Cancelled)
 			job := s.expectState(id, holdfast.Cancelled)
@@ -19,12 +19,12 @@ var operateLaws = []law{
 		s.promote(10)
 		same(s, "claimed", len(s.claim(10)), 0)
 	}},
-	{"a processing job that is asked to stop ends cancelled, whatever its worker says (river PR#1397, #1245)", func(s *scene) {
+	{"a processing job with a cancel request ends cancelled, whatever its worker reports (river PR#1397, #1245)", func(s *scene) {
 		for _, say := range []func(holdfast.Lease) holdfast.Settlement{
 			completes, func(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") },
 			func(l holdfast.Lease) holdfast.Settlement { return retries(l, time.Hour) },
 			func(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) },
-			func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeInterrupt, 0) },
+			func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeInterrupt, 0) },
 		} {
 			lease := s.start()
 			same(s, "answer", s.cancel(lease.ID), holdfast.Processing)
@@ -32,29 +32,29 @@ var operateLaws = []law{
 			e := say(lease)
 			s.settle(e)
 			job := s.expectState(lease.ID, holdfast.Cancelled)
-			same(s, "job", []any{job.Cancelling, len(job.Result), job.Failures}, []any{false, 0, lo(e.Charge == holdfast.ChargeFailure)})
+			same(s, "job", []any{job.Cancelling, len(job.Result), job.Failures}, []any{false, 0, countIf(e.Charge == holdfast.ChargeFailure)})
 			attempts := s.history(lease.ID).Attempts
 			same(s, "attempt", []any{len(attempts), attempts[0].To, attempts[0].Charge}, []any{1, holdfast.Cancelled, e.Charge})
-			same(s, "what its worker said", attempts[0].Said, e.To)
-			s.settle(e) // the answer may have been lost: saying it again is no news
+			same(s, "what its worker reported", attempts[0].Said, e.To)
+			s.settle(e) // a repeated settlement gets the same answer
 			same(s, "late results", len(s.history(lease.ID).Attempts), 1)
 		}
 	}},
-	{"asking twice is fine and is told once", func(s *scene) {
+	{"a repeated cancel request is accepted and recorded once", func(s *scene) {
 		lease := s.start()
 		s.cancel(lease.ID)
 		same(s, "answer", s.cancel(lease.ID), holdfast.Processing)
 		same(s, "events", len(s.history(lease.ID).Events), 1)
 		s.settle(completes(lease))
 	}},
-	{"a job that has ended is not cancelled", func(s *scene) {
+	{"an ended job cannot be cancelled", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		_, err := s.Store.Cancel(s.ctx, by(lease.ID))
 		s.expectError(err, holdfast.ErrConflict)
 		s.expectState(lease.ID, holdfast.Complete)
 	}},
-	{"discarding takes a failed job off the dead letters, once, and it is still failed", func(s *scene) {
+	{"discarding removes a failed job from the dead letters, once, and it stays failed", func(s *scene) {
 		lease := s.fail()
 		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
 		same(s, "discarded", s.expectState(lease.ID, holdfast.Failed).Discarded, true)
@@ -64,7 +64,7 @@ var operateLaws = []law{
 		events := s.history(lease.ID).Events
 		same(s, "events", []any{len(events), events[0].Name, events[0].Actor, events[0].Reason}, []any{1, "discard", "ada", "because"})
 	}},
-	{"only failed jobs are discarded, and only for a reason", func(s *scene) {
+	{"only failed jobs can be discarded, and only with a reason", func(s *scene) {
 		s.expectError(s.Store.Discard(s.ctx, by(s.enqueue())), holdfast.ErrConflict)
 		done := s.claimOne()
 		s.expectError(s.Store.Discard(s.ctx, by(done.ID)), holdfast.ErrConflict)
@@ -74,7 +74,7 @@ var operateLaws = []law{
 		s.expectError(s.Store.Discard(s.ctx, holdfast.Intervention{Job: failed.ID, Actor: "ada"}), holdfast.ErrInvalid)
 		same(s, "discarded", s.job(failed.ID).Discarded, false)
 	}},
-	{"who intervenes must say who they are, in sane words", func(s *scene) {
+	{"an intervention needs an actor, in valid text", func(s *scene) {
 		id := s.enqueue()
 		for _, bad := range []holdfast.Intervention{
 			{Job: id}, {Job: id, Actor: "a\nb"}, {Job: id, Actor: strings.Repeat("a", 256)}, {Job: id, Actor: "ada", Reason: strings.Repeat("r", 1001)},
@@ -89,7 +89,7 @@ var operateLaws = []law{
 		}
 		s.expectState(id, holdfast.Queued)
 	}},
-	{"another's job and no job at all are answered alike", func(s *scene) {
+	{"another owner's job and no job get the same answer", func(s *scene) {
 		lease := s.fail(func(d *holdfast.Draft) { d.Owner = "acme" })
 		foreign, unknown := by(lease.ID), by(holdfast.NewID())
 		foreign.Owner, unknown.Owner = "other", "other"
@@ -102,7 +102,7 @@ var operateLaws = []law{
 			a, b := verb(foreign), verb(unknown)
 			s.expectError(a, holdfast.ErrNotFound)
 			s.expectError(b, holdfast.ErrNotFound)
-			same(s, name+" in words", strings.ReplaceAll(a.Error(), foreign.Job.String(), "?"), strings.ReplaceAll(b.Error(), unknown.Job.String(), "?"))
+			same(s, name+" in text", strings.ReplaceAll(a.Error(), foreign.Job.String(), "?"), strings.ReplaceAll(b.Error(), unknown.Job.String(), "?"))
 		}
 		own := by(lease.ID)
 		own.Owner = "acme"
@@ -110,7 +110,7 @@ var operateLaws = []law{
 	}},
 }
 
-func lo(b bool) int {
+func countIf(b bool) int {
 	if b {
 		return 1
 	}

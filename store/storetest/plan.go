@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// An Access is one way in which a plan reaches rows of a table.
+// An Access is how a plan reaches rows of a table.
 type Access struct {
-	Table string   // without the prefix that all of ours have
-	Keys  []string // the columns by which rows are found; none: every row is read
-	First bool     // the first row will do, whichever it is
+	Table string   // without the prefix holdfast_
+	Keys  []string // the columns by which rows are found; none: all rows are read
+	First bool     // only the first row is read
 }
 
 func (a Access) String() string {
@@ -25,27 +25,27 @@ func (a Access) String() string {
 	return a.Table + "(all)"
 }
 
-// A Plan is how a database means to run a statement.
+// A Plan is how a database would run a statement.
 type Plan struct {
 	Accesses []Access
-	Sorted   bool   // something is put in order, or kept aside, that no limit bounds
-	Text     string // as the database shows it, for the reader of a complaint
+	Sorted   bool   // it sorts or stores an unbounded number of rows
+	Text     string // as the database shows it, for the message of a failure
 }
 
-// Plans says how statements are expected to reach rows. A table is reached by key: "ready(lane,priority) job(id)" allows these
-// and anything more exact. "(first)" is a look at whether there is any row, and "sorted" allows to put rows in order that no
-// limit bounds. "(all)" is for what is in workers' hands only: there are never many of those.
+// Plans are the expected plans of statements. A table is reached by key: "ready(lane,priority) job(id)" allows these and anything more exact.
+// "(first)" reads only whether there is a row, and "sorted" allows to sort an unbounded number of rows. "(all)" is for tables with one row for each
+// batch or claimed job: there are never many.
 type Plans struct {
-	Want map[string]string // by the statement's name; empty: it only adds rows, or reads none that count
-	Free map[string]string // why a statement may read whole tables, by its name or, with a star, by how its name begins
+	Want map[string]string // by the statement's name; empty: it only inserts rows, or reads small tables
+	Free map[string]string // why a statement may read whole tables, by its name or, with a star, by its prefix
 }
 
 var (
 	small  = strings.Fields("lane kind hold worker migration") // one row for each name that people chose
-	inHand = strings.Fields("lease leased member cancel")      // one row for each thing that a worker has in its hands
+	inHand = strings.Fields("lease leased member cancel")      // one row for each batch or claimed job
 )
 
-// Check compares every statement's plan with what is expected of it.
+// Check compares the plan of every statement with the expected one.
 func (p Plans) Check(t testing.TB, texts map[string]string, explain func(name, text string) Plan) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(p.Want)) {
@@ -62,7 +62,7 @@ func (p Plans) Check(t testing.TB, texts map[string]string, explain func(name, t
 			}
 		case !p.free(name):
 			plan := explain(name, texts[name])
-			t.Errorf("statement %q has no expected plan: add it to the table, as %q if that is what it should do, or say there why it may read whole tables", name, plan.short())
+			t.Errorf("statement %q has no expected plan: add it to the table, as %q if that is correct, or with the reason why it may read whole tables", name, plan.short())
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (p Plans) free(name string) bool {
 	return false
 }
 
-// judge names what a plan does that is not wanted.
+// judge returns what is wrong with a plan.
 func judge(want string, plan Plan) (complaints []string) {
 	allowed := strings.Fields(want)
 	for _, a := range plan.Accesses {
@@ -97,7 +97,7 @@ func judge(want string, plan Plan) (complaints []string) {
 	return complaints
 }
 
-// satisfies reports whether an access is as exact as one that is written "table(key,key)".
+// satisfies reports whether an access is at least as exact as "table(key,key)".
 func (a Access) satisfies(written string) bool {
 	table, keys, _ := strings.Cut(strings.TrimSuffix(written, ")"), "(")
 	if table != a.Table {
@@ -114,7 +114,7 @@ func (a Access) satisfies(written string) bool {
 	return true
 }
 
-// short is the plan as it would be expected.
+// short is the plan in the form of an expected one.
 func (p Plan) short() string {
 	var parts []string
 	for _, a := range p.Accesses {

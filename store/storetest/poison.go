@@ -7,8 +7,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// corruptions are what a hand, a disk or an older program can do to a row. Some a database refuses by itself: so much the
-// better.
+// corruptions are what a person, a disk or an older program can do to a row. A database may refuse some of them.
 var corruptions = []struct{ name, column, value string }{
 	{"arguments that are no JSON", "job.args", `{"a":`},
 	{"no arguments", "job.args", Null},
@@ -24,14 +23,14 @@ var corruptions = []struct{ name, column, value string }{
 	{"a generation of none", "ready.generation", "0"},
 }
 
-// corrupt breaks a row on purpose, and reports whether the database let it happen.
+// corrupt damages a row on purpose, and reports whether the database allowed it.
 func (s *scene) corrupt(column string, id holdfast.ID, value string) bool {
 	s.broken = true
 	return s.Corrupt(column, id, value) == nil
 }
 
-// fair lists which of the jobs were claimed and can be trusted.
-func fair(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
+// claimedIntact separates leases into intact and corrupt ones.
+func claimedIntact(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease) {
 	for _, l := range leases {
 		if l.Corrupt == "" {
 			good = append(good, l)
@@ -43,7 +42,7 @@ func fair(leases []holdfast.Lease) (good []holdfast.Lease, bad []holdfast.Lease)
 }
 
 var poisonLaws = []law{
-	{"a row that cannot be read fails alone, and the others flow (river PR#1324, #1380)", func(s *scene) {
+	{"a row that cannot be read fails alone, and the others are claimed (river PR#1324, #1380)", func(s *scene) {
 		tried := 0
 		for _, c := range corruptions {
 			s.Wipe()
@@ -54,9 +53,9 @@ var poisonLaws = []law{
 				continue
 			}
 			tried++
-			good, bad := fair(s.claim(10))
+			good, bad := claimedIntact(s.claim(10))
 			if len(good) < 2 {
-				s.Fatalf("%s: only %d of the two sound jobs were claimed", c.name, len(good))
+				s.Fatalf("%s: only %d of the two intact jobs were claimed", c.name, len(good))
 			}
 			for _, l := range bad {
 				same(s, c.name+": the corrupt one", l.ID, id)
@@ -75,7 +74,7 @@ var poisonLaws = []law{
 			s.Fatalf("only %d corruptions could be tried: the law proves nothing", tried)
 		}
 	}},
-	{"arguments beyond all bounds are handed out as corrupt, without the weight", func(s *scene) {
+	{"arguments above the limit are returned as corrupt, without their content", func(s *scene) {
 		id := s.enqueue()
 		if !s.corrupt("job.args", id, `"`+strings.Repeat("x", 10<<20)+`"`) {
 			s.Fatal("the database refused a long text: choose another corruption")
@@ -85,7 +84,7 @@ var poisonLaws = []law{
 		s.settle(fails(lease, "UNREADABLE_JOB"))
 		s.expectState(id, holdfast.Failed)
 	}},
-	{"a job without a kind is handed out as corrupt and can be failed", func(s *scene) {
+	{"a job without a kind is returned as corrupt and can be failed", func(s *scene) {
 		id := s.enqueue()
 		if !s.corrupt("job.kind", id, "") {
 			s.Fatal("the database refused an empty kind: choose another corruption")
@@ -95,7 +94,7 @@ var poisonLaws = []law{
 		s.settle(fails(lease, "UNREADABLE_JOB"))
 		s.expectState(id, holdfast.Failed)
 	}},
-	{"one poisoned row does not stop the recovery of the others (asynq#1140)", func(s *scene) {
+	{"one damaged row does not stop the reclaim of the others (asynq#1140)", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		leases := s.claim(3)
 		for _, c := range corruptions {
@@ -103,17 +102,17 @@ var poisonLaws = []law{
 		}
 		s.Advance(longAgo)
 		taken := s.reclaim()
-		good, bad := fair(taken)
+		good, bad := claimedIntact(taken)
 		same(s, "sound", len(good), 2)
 		for _, l := range good {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		for _, l := range bad {
 			s.settle(fails(l, "UNREADABLE_JOB"))
 		}
 		same(s, "claimed again", len(s.claim(10)), 2)
 	}},
-	{"one poisoned row does not stop promotion nor expiry (oban#1416, pg-boss PR#536)", func(s *scene) {
+	{"one damaged row does not stop promotion or expiry (oban#1416, pg-boss PR#536)", func(s *scene) {
 		var waiting []holdfast.ID
 		for range 3 {
 			waiting = append(waiting, s.enqueue(at(time.Second), expiresIn(time.Hour)))
@@ -123,10 +122,10 @@ var poisonLaws = []law{
 		s.Advance(time.Second)
 		same(s, "promoted", s.promote(10), 3)
 		s.Advance(time.Hour)
-		good, bad := fair(s.expire())
+		good, bad := claimedIntact(s.expire())
 		same(s, "expired", []int{len(good), len(bad)}, []int{2, 1})
 	}},
-	{"a place whose job is gone stops nobody and is named by the audit (faktory#417)", func(s *scene) {
+	{"a ready row without its job blocks no other, and the integrity check names it (faktory#417)", func(s *scene) {
 		gone := s.enqueue()
 		lost := s.startFirst()
 		if !s.corrupt("job", gone, "") || !s.corrupt("job", lost.ID, "") {
@@ -140,11 +139,11 @@ var poisonLaws = []law{
 			taken = append(taken, l.ID)
 		}
 		if len(taken) == 0 || taken[len(taken)-1] != sound && taken[0] != sound {
-			s.Fatalf("the sound job was not reclaimed: %v", taken)
+			s.Fatalf("the intact job was not reclaimed: %v", taken)
 		}
 		s.expectFinding(gone)
 	}},
-	{"a store with broken rows opens all the same (faktory#417)", func(s *scene) {
+	{"a store with damaged rows can be opened (faktory#417)", func(s *scene) {
 		for _, c := range corruptions {
 			s.corrupt(c.column, s.enqueue(), c.value)
 		}
@@ -153,7 +152,7 @@ var poisonLaws = []law{
 		s.must(err)
 		same(s, "state", job.State, holdfast.Processing)
 	}},
-	{"a job whose facts are gone when it is settled does not hurt the others in the call (river PR#1383)", func(s *scene) {
+	{"a job whose facts are missing when it is settled does not affect the others in the call (river PR#1383)", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		leases := s.claim(3)
 		if !s.corrupt("job", leases[1].ID, "") {
@@ -164,7 +163,7 @@ var poisonLaws = []law{
 		s.must(answers[2])
 		s.expectState(leases[2].ID, holdfast.Complete)
 	}},
-	{"the audit names a row that was corrupted by hand", func(s *scene) {
+	{"the integrity check names a row that was damaged", func(s *scene) {
 		id := s.enqueue()
 		s.expectHealthy()
 		if !s.corrupt("ready", id, "") {
@@ -172,20 +171,20 @@ var poisonLaws = []law{
 		}
 		s.expectFinding(id)
 	}},
-	{"the audit sees a unique key that its holder has lost, and a token that went backwards", func(s *scene) {
+	{"the integrity check finds a missing unique key, and a token that decreased", func(s *scene) {
 		holder := s.enqueue(unique("k"), at(time.Hour))
 		if !s.corrupt("unique", holder, "") {
 			s.Fatal("the row could not be removed")
 		}
 		s.expectFinding(holder)
 		lease := s.start()
-		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 		if !s.corrupt("ready.token", lease.ID, "0") {
 			s.Fatal("the token could not be lowered")
 		}
 		s.expectFinding(lease.ID)
 	}},
-	{"the audit sees what waits for a keeper for too long", func(s *scene) {
+	{"the integrity check finds work that the duties have left for too long", func(s *scene) {
 		s.broken = true
 		lease := s.start()
 		waiting := s.enqueue(at(time.Second))
@@ -193,7 +192,7 @@ var poisonLaws = []law{
 		findings, err := s.Store.Audit(s.ctx)
 		s.must(err)
 		if len(findings) < 2 {
-			s.Fatalf("an expired lease and a job long due, and the audit found %+v", findings)
+			s.Fatalf("an expired lease and a job long due, and the integrity check found %+v", findings)
 		}
 		s.settle(completes(lease))
 		s.promote(10)
@@ -202,11 +201,11 @@ var poisonLaws = []law{
 	}},
 }
 
-// startFirst enqueues a job that goes before all others and claims it.
+// startFirst enqueues a job that is claimed before all others, and claims it.
 func (s *scene) startFirst() holdfast.Lease {
 	s.Helper()
 	id := s.enqueue(func(d *holdfast.Draft) { d.Priority = -9 })
-	lease := s.fresh().claimOne()
+	lease := s.reopened().claimOne()
 	same(s, "claimed", lease.ID, id)
 	return lease
 }
@@ -220,5 +219,5 @@ func (s *scene) expectFinding(id holdfast.ID) {
 			return
 		}
 	}
-	s.Fatalf("the audit does not name %v: %+v", id, findings)
+	s.Fatalf("the integrity check does not name %v: %+v", id, findings)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// purge takes steps until it comes to the end, and adds up what they did.
+// purge calls Purge until it has read everything, and adds up the results.
 func (s *scene) purge(p holdfast.Purge) holdfast.Purged {
 	s.Helper()
 	sum := holdfast.Purged{Rules: map[string]int{}, Spared: map[string]int{}}
@@ -37,10 +37,10 @@ func add(sum, more map[string]int) {
 
 func rules(all ...holdfast.Retain) holdfast.Purge { return holdfast.Purge{Rules: all} }
 
-// atOnce purges whatever has ended.
+// atOnce purges all ended jobs.
 func atOnce() holdfast.Purge { return rules(holdfast.Retain{Name: "all"}) }
 
-// tombstones lists what remains, over all pages.
+// tombstones returns all tombstones, over all pages.
 func (s *scene) tombstones(f holdfast.TombstoneFilter) (all []holdfast.Tombstone) {
 	s.Helper()
 	for range 1000 {
@@ -79,7 +79,7 @@ func (s *scene) expectPurged(id holdfast.ID, rule string) {
 }
 
 var purgeLaws = []law{
-	{"a job that is purged leaves a tombstone and a count, and asking for it says so", func(s *scene) {
+	{"a purged job leaves a tombstone and a count, and reading it says that it was purged", func(s *scene) {
 		lease := s.fail(owned("acme"), func(d *holdfast.Draft) { d.Kind, d.Queue = "pdf", "default" })
 		finished := s.job(lease.ID).FinishedAt
 		s.Advance(time.Hour)
@@ -96,7 +96,7 @@ var purgeLaws = []law{
 		_, err = s.Store.Ahead(s.ctx, lease.ID)
 		s.expectError(err, holdfast.ErrPurged)
 	}},
-	{"what has not ended is never purged", func(s *scene) {
+	{"a job that has not ended is never purged", func(s *scene) {
 		waiting, queued := s.enqueue(at(time.Hour)), s.enqueue()
 		lease := s.startFirst()
 		s.settle(retries(lease, 2*time.Hour))
@@ -105,7 +105,7 @@ var purgeLaws = []law{
 		s.expectState(waiting, holdfast.Queued)
 		s.expectState(queued, holdfast.Processing)
 	}},
-	{"a job goes when its time is up, and not before", func(s *scene) {
+	{"a job is purged when its retention time is over, and not before", func(s *scene) {
 		s.settle(completes(s.start()))
 		rule := rules(holdfast.Retain{Name: "an-hour", For: time.Hour})
 		s.Advance(time.Hour - time.Microsecond)
@@ -114,7 +114,7 @@ var purgeLaws = []law{
 		same(s, "purged", s.purge(rule).Jobs, 1)
 		same(s, "purged again", s.purge(rule).Jobs, 0)
 	}},
-	{"the first rule that matches decides, and what none matches is kept", func(s *scene) {
+	{"the first rule that matches decides, and a job that no rule matches is kept", func(s *scene) {
 		pdf, mail := s.fail(func(d *holdfast.Draft) { d.Kind = "pdf" }), s.fail()
 		done := s.start()
 		s.settle(completes(done))
@@ -129,7 +129,7 @@ var purgeLaws = []law{
 		s.Advance(100 * 365 * 24 * time.Hour)
 		same(s, "purged", s.purge(rules(holdfast.Retain{Name: "keep", For: holdfast.Forever}, holdfast.Retain{Name: "all"})).Jobs, 0)
 	}},
-	{"dead letters that are spared are left, and counted by the rule that would have them purged; discarded ones go", func(s *scene) {
+	{"spared dead letters are kept, and counted by the rule that would purge them; discarded ones are purged", func(s *scene) {
 		dead := s.failAll(3)
 		s.must(s.Store.Discard(s.ctx, by(dead[1])))
 		s.settle(completes(s.start()))
@@ -144,7 +144,7 @@ var purgeLaws = []law{
 	{"members of a group that has not settled are kept", func(s *scene) {
 		open := s.gather()
 		s.enqueueMany(2, in(open))
-		group, members := s.gathered(3)
+		group, members := s.sealedGroup(3)
 		leases := s.claim(4)
 		for _, l := range leases {
 			s.settle(completes(l))
@@ -159,23 +159,23 @@ var purgeLaws = []law{
 		stone := s.tombstones(holdfast.TombstoneFilter{Job: members[0]})[0]
 		same(s, "tombstone", []any{stone.Group, stone.GroupState}, []any{group, holdfast.GroupReady})
 	}},
-	{"members that were purged still count in their group, also when it is settled anew", func(s *scene) {
-		group, members := s.gathered(4)
+	{"purged members still count in their group, also when it settles again", func(s *scene) {
+		group, members := s.sealedGroup(4)
 		s.run(members[0])
 		s.purge(rules(holdfast.Retain{Name: "complete", State: holdfast.Complete}))
 		want := holdfast.Members{Total: 4, Complete: 3, Failed: 1}
 		same(s, "members", s.expectGroup(group, holdfast.GroupPartial, 1).Members, want)
-		same(s, "sent round", s.retryGroup(group), 1)
+		same(s, "retried", s.retryGroup(group), 1)
 		s.run()
 		same(s, "members", s.expectGroup(group, holdfast.GroupReady, 2).Members, holdfast.Members{Total: 4, Complete: 4})
 	}},
-	{"one that waited for a member that was purged does not wait for ever", func(s *scene) {
+	{"a member that waits for a purged one does not wait forever", func(s *scene) {
 		group := s.gather()
 		chain := s.chain(group, 2)
 		s.seal(group)
 		s.run(chain[0])
 		s.purge(rules(holdfast.Retain{Name: "failed", State: holdfast.Failed}))
-		same(s, "sent round", s.retryGroup(group), 1)
+		same(s, "retried", s.retryGroup(group), 1)
 		s.run()
 		s.run()
 		same(s, "settled", s.group(group).State.Settled(), true)
@@ -184,13 +184,13 @@ var purgeLaws = []law{
 		keyed := func(d *holdfast.Draft) { d.UniqueKey, d.UniqueDone, d.IdempotencyKey = "k", true, "once" }
 		done := s.start(keyed)
 		s.settle(completes(done))
-		same(s, "twin", s.enqueue(keyed), done.ID)
+		same(s, "existing job", s.enqueue(keyed), done.ID)
 		s.purge(atOnce())
 		if s.enqueue(keyed) == done.ID {
-			s.Fatal("a purged job was answered as a twin")
+			s.Fatal("a purged job was returned as existing")
 		}
 	}},
-	{"what became of jobs that a redrive took is known after they were purged", func(s *scene) {
+	{"the outcomes of redriven jobs are known after they were purged", func(s *scene) {
 		dead := s.failAll(3)
 		id := holdfast.NewID()
 		s.redrive(step(id, dead...))
@@ -199,19 +199,19 @@ var purgeLaws = []law{
 		s.purge(atOnce())
 		s.expectTally(id, holdfast.Tally{Taken: 3, InFlight: 1, Complete: 1, Failed: 1})
 	}},
-	{"events of a purged job are told with what is known of it", func(s *scene) {
+	{"events of a purged job have what its tombstone knows", func(s *scene) {
 		s.listen("*")
 		lease := s.fail(owned("acme"))
 		before := s.feed(0)
 		s.purge(atOnce())
-		told := s.feed(0)
-		same(s, "told", eventNames(told), eventNames(before))
-		for _, e := range told {
+		events := s.feed(0)
+		same(s, "events", eventNames(events), eventNames(before))
+		for _, e := range events {
 			same(s, "event", []any{e.Job, e.Kind, e.Queue, e.Owner}, []any{lease.ID, "mail", "default", "acme"})
 		}
-		same(s, "code", told[2].Code, "BROKEN")
+		same(s, "code", events[2].Code, "BROKEN")
 	}},
-	{"a step looks at as many as it was told, and says where to go on", func(s *scene) {
+	{"a purge reads as many jobs as requested, and returns where to continue", func(s *scene) {
 		s.enqueueMany(10)
 		s.run()
 		did, err := s.Store.Purge(s.ctx, holdfast.Purge{Rules: atOnce().Rules, Scan: 4})
@@ -219,7 +219,7 @@ var purgeLaws = []law{
 		same(s, "first step", []any{did.Jobs, did.Next.IsZero()}, []any{4, false})
 		same(s, "the rest", s.purge(holdfast.Purge{Rules: atOnce().Rules, After: did.Next, Scan: 4}).Jobs, 6)
 	}},
-	{"rules that make no sense are refused, and nothing is purged", func(s *scene) {
+	{"invalid rules are refused, and nothing is purged", func(s *scene) {
 		s.fail()
 		for _, p := range []holdfast.Purge{
 			{Rules: []holdfast.Retain{{}}, Scan: 1}, {Rules: []holdfast.Retain{{Name: "x", For: -2}}, Scan: 1}, {Rules: []holdfast.Retain{{Name: "x", State: holdfast.Queued}}, Scan: 1}, {Rules: atOnce().Rules},
@@ -229,10 +229,10 @@ var purgeLaws = []law{
 		}
 		s.expectJobs(1)
 	}},
-	{"many who purge at once purge each job once", func(s *scene) {
+	{"concurrent purges purge each job once", func(s *scene) {
 		s.enqueueMany(60)
 		s.run()
-		stores, sum := s.handles(), &tally{}
+		stores, sum := s.handles(), &lockedCounts{}
 		together(6, func(i int) {
 			did, err := stores[i%3].Purge(s.ctx, holdfast.Purge{Rules: atOnce().Rules, Scan: 100})
 			if err != nil {
@@ -244,7 +244,7 @@ var purgeLaws = []law{
 		})
 		same(s, "purged, tombstones, counted", []int{sum.n["purged"], len(s.tombstones(holdfast.TombstoneFilter{})), s.purgeCounts()["all mail complete "]}, []int{60, 60, 60})
 	}},
-	{"a purge that races a manual retry: the job is purged, or it goes round, never both", func(s *scene) {
+	{"when a purge races a manual retry, the job is purged or retried, never both", func(s *scene) {
 		stores := s.handles()
 		for range 10 {
 			lease := s.fail()

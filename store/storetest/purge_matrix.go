@@ -8,27 +8,27 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// One that has ended, with all that a rule of retention can ask for.
-type deceased struct {
+// An endedJob has ended, with everything that a retention rule can match.
+type endedJob struct {
 	id          holdfast.ID
 	state       holdfast.State
 	kind, owner string
 	code        string
 	group       holdfast.GroupState
-	old         bool // ended an hour and a half ago, and not just now
+	old         bool // ended an hour and a half ago
 }
 
-// bury makes jobs of every sort: state, code, kind and owner, and members of groups of every outcome.
-func (s *scene) bury(old bool) []deceased {
+// makeEndedJobs makes jobs of every sort: state, code, kind and owner, and members of groups of every outcome.
+func (s *scene) makeEndedJobs(old bool) []endedJob {
 	s.Helper()
-	var all []deceased
+	var all []endedJob
 	var drafts []holdfast.Draft
-	add := func(d deceased, group holdfast.ID) {
+	add := func(d endedJob, group holdfast.ID) {
 		d.id, d.old = holdfast.NewID(), old
 		all = append(all, d)
 		drafts = append(drafts, holdfast.Draft{ID: d.id, Kind: d.kind, Owner: d.owner, Group: group})
 	}
-	ways := []deceased{{state: holdfast.Complete}, {state: holdfast.Failed, code: "BROKEN"}, {state: holdfast.Failed, code: "FLAKY"}, {state: holdfast.Cancelled}}
+	ways := []endedJob{{state: holdfast.Complete}, {state: holdfast.Failed, code: "BROKEN"}, {state: holdfast.Failed, code: "FLAKY"}, {state: holdfast.Cancelled}}
 	for _, kind := range []string{"mail", "pdf"} {
 		for _, owner := range []string{"", "acme"} {
 			for _, d := range ways {
@@ -38,7 +38,7 @@ func (s *scene) bury(old bool) []deceased {
 		}
 	}
 	var groups []holdfast.ID
-	for outcome, members := range map[holdfast.GroupState][]deceased{
+	for outcome, members := range map[holdfast.GroupState][]endedJob{
 		holdfast.GroupReady: {ways[0], ways[0]}, holdfast.GroupPartial: {ways[0], ways[1]}, holdfast.GroupFailed: {ways[2], ways[3]},
 	} {
 		group := s.gather()
@@ -57,10 +57,10 @@ func (s *scene) bury(old bool) []deceased {
 	return all
 }
 
-// endAll lets jobs end as they should.
-func (s *scene) endAll(all []deceased) {
+// endAll ends jobs with the given states.
+func (s *scene) endAll(all []endedJob) {
 	s.Helper()
-	how := map[holdfast.ID]deceased{}
+	how := map[holdfast.ID]endedJob{}
 	for _, d := range all {
 		how[d.id] = d
 	}
@@ -77,8 +77,8 @@ func (s *scene) endAll(all []deceased) {
 	}
 }
 
-// matches says in its own words what a rule is about.
-func (d *deceased) matches(r holdfast.Retain) bool {
+// matches reports whether a rule matches, independently of the implementation.
+func (d *endedJob) matches(r holdfast.Retain) bool {
 	for _, c := range [][2]string{{string(r.State), string(d.state)}, {r.Kind, d.kind}, {r.Owner, d.owner}, {r.Code, d.code}, {string(r.Group), string(d.group)}} {
 		if c[0] != "" && c[0] != c[1] {
 			return false
@@ -88,7 +88,7 @@ func (d *deceased) matches(r holdfast.Retain) bool {
 }
 
 var matrixLaws = []law{
-	{"a rule purges what it names and what is old enough, and nothing else: by state, kind, owner, code and outcome", func(s *scene) {
+	{"a rule purges matching jobs that are old enough, and no others: by state, kind, owner, code and outcome", func(s *scene) {
 		for _, rule := range []holdfast.Retain{
 			{}, {State: holdfast.Complete}, {State: holdfast.Failed}, {State: holdfast.Cancelled}, {Kind: "pdf"}, {Owner: "acme"}, {Code: "FLAKY"},
 			{Group: holdfast.GroupReady}, {Group: holdfast.GroupPartial}, {Group: holdfast.GroupFailed}, {Group: holdfast.GroupExpired},
@@ -96,20 +96,20 @@ var matrixLaws = []law{
 			{State: holdfast.Failed, Kind: "mail", Owner: "acme", Code: "BROKEN"}, {State: holdfast.Complete, Code: "BROKEN"}, {Kind: "fax"},
 		} {
 			s.Wipe()
-			all := s.bury(true)
+			all := s.makeEndedJobs(true)
 			s.Advance(90 * time.Minute)
-			all = append(all, s.bury(false)...)
-			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // what each leaves is the next one's
+			all = append(all, s.makeEndedJobs(false)...)
+			for _, keep := range []time.Duration{holdfast.Forever, time.Hour, 0} { // each rule gets what the one before it left
 				rule.For = keep
 				rule.Name = "rule" + keep.String()
-				all = s.buried(all, rule)
+				all = s.purgeAndCompare(all, rule)
 			}
 		}
 	}},
 }
 
-// buried purges by a rule, holds what went against what should have, and answers with what is left.
-func (s *scene) buried(all []deceased, rule holdfast.Retain) (left []deceased) {
+// purgeAndCompare purges by a rule, compares what was purged with what should be, and returns what is left.
+func (s *scene) purgeAndCompare(all []endedJob, rule holdfast.Retain) (left []endedJob) {
 	s.Helper()
 	gone, counts := map[holdfast.ID]bool{}, map[string]int{}
 	for name, n := range s.purgeCounts() {
@@ -148,9 +148,9 @@ func (s *scene) buried(all []deceased, rule holdfast.Retain) (left []deceased) {
 	return left
 }
 
-// What is forgotten by age alone.
+// Data that is deleted by age alone.
 var forgetLaws = []law{
-	{"tombstones are forgotten by age, the oldest first; their counts remain, and the job is not found any more", func(s *scene) {
+	{"tombstones are deleted by age, the oldest first; their counts remain, and the job is not found afterwards", func(s *scene) {
 		var dead []holdfast.ID
 		for range 3 {
 			dead = append(dead, s.fail().ID)
@@ -168,18 +168,18 @@ var forgetLaws = []law{
 		s.expectPurged(dead[2], "all")
 		same(s, "counts", s.purgeCounts(), map[string]int{"all mail failed BROKEN": 3})
 	}},
-	{"tallies are forgotten by age; the error group and its count remain", func(s *scene) {
-		s.flake("v1")
+	{"counts of failures by time are deleted by age; the error group and its total remain", func(s *scene) {
+		s.failFlaky("v1")
 		s.Advance(24 * time.Hour)
-		s.flake("v2")
+		s.failFlaky("v2")
 		s.promote(10)
 		s.forget(holdfast.ShelfTallies, time.Hour, 100, 1)
 		s.forget(holdfast.ShelfTallies, time.Hour, 100, 0)
 		g := s.errorGroup(flaky)
 		same(s, "error group", []any{g.Failures, g.Versions}, []any{2, []string{"v2"}})
 	}},
-	{"the feed is not forgotten beyond what groups have followed", func(s *scene) {
-		group, _ := s.gathered(1)
+	{"the feed is not deleted beyond what groups have followed", func(s *scene) {
+		group, _ := s.sealedGroup(1)
 		s.settle(completes(s.claimOne()))
 		s.must(sequenceOn(s, s.Store))
 		s.Advance(time.Hour)
@@ -188,7 +188,7 @@ var forgetLaws = []law{
 		s.conclude()
 		s.expectGroup(group, holdfast.GroupReady, 1)
 	}},
-	{"a shelf that is not there is refused", func(s *scene) {
+	{"an unknown shelf is refused", func(s *scene) {
 		_, err := s.Store.Forget(s.ctx, "attic", time.Hour, 10)
 		s.expectError(err, holdfast.ErrInvalid)
 	}},

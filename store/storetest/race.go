@@ -9,13 +9,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A tally counts under a lock.
-type tally struct {
+// lockedCounts counts under a lock.
+type lockedCounts struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-func (t *tally) add(what string) {
+func (t *lockedCounts) add(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.n == nil {
@@ -25,7 +25,7 @@ func (t *tally) add(what string) {
 }
 
 // most is the highest count.
-func (t *tally) most() (highest int) {
+func (t *lockedCounts) most() (highest int) {
 	for _, n := range t.n {
 		highest = max(highest, n)
 	}
@@ -38,8 +38,8 @@ func (s *scene) handles() []holdfast.Store {
 }
 
 var raceLaws = []law{
-	{"sixty-four enqueuers with one unique key make one job", func(s *scene) {
-		stores, seen, fresh := s.handles(), &tally{}, &tally{}
+	{"sixty-four concurrent enqueues with one unique key create one job", func(s *scene) {
+		stores, seen, fresh := s.handles(), &lockedCounts{}, &lockedCounts{}
 		together(64, func(i int) {
 			d := draft()
 			d.UniqueKey = "k"
@@ -56,8 +56,8 @@ var raceLaws = []law{
 		same(s, "jobs, and how many were first", []int{len(seen.n), fresh.n["fresh"]}, []int{1, 1})
 		s.expectJobs(1)
 	}},
-	{"sixty-four repeats of one request with one idempotency key make one job", func(s *scene) {
-		stores, seen := s.handles(), &tally{}
+	{"sixty-four concurrent enqueues with one idempotency key create one job", func(s *scene) {
+		stores, seen := s.handles(), &lockedCounts{}
 		together(64, func(i int) {
 			d := draft()
 			d.IdempotencyKey = "once"
@@ -71,7 +71,7 @@ var raceLaws = []law{
 		same(s, "jobs", len(seen.n), 1)
 		s.expectJobs(1)
 	}},
-	{"calls that hold the same keys in opposite order do not block each other", func(s *scene) {
+	{"calls with the same keys in opposite order do not deadlock", func(s *scene) {
 		stores := s.handles()
 		together(16, func(i int) {
 			drafts := make([]holdfast.Draft, 8)
@@ -86,7 +86,7 @@ var raceLaws = []law{
 		})
 		s.expectJobs(8)
 	}},
-	{"new queues and kinds that appear everywhere at once are made once", func(s *scene) {
+	{"queues and kinds that appear concurrently are created once", func(s *scene) {
 		stores := s.handles()
 		name := "lane-" + holdfast.NewID().String()
 		together(24, func(i int) {
@@ -96,7 +96,7 @@ var raceLaws = []law{
 		})
 		same(s, "claimed", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 100, Queues: []string{name}})), 24)
 	}},
-	{"twenty promoters and claimers take each job once (sidekiq PR#1495, asynq#90)", func(s *scene) {
+	{"concurrent promotions and claims take each job once (sidekiq PR#1495, asynq#90)", func(s *scene) {
 		drafts := make([]holdfast.Draft, 200)
 		for i := range drafts {
 			drafts[i] = draft()
@@ -104,7 +104,7 @@ var raceLaws = []law{
 		}
 		s.enqueueAll(drafts...)
 		s.Advance(time.Second)
-		stores, seen := s.handles(), &tally{}
+		stores, seen := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			store := stores[i%3]
 			for round := range 40 {
@@ -125,9 +125,9 @@ var raceLaws = []law{
 		})
 		same(s, "jobs claimed, and how often at most", []int{len(seen.n), seen.most()}, []int{200, 1})
 	}},
-	{"twenty manual retries of one job have one winner", func(s *scene) {
+	{"of twenty concurrent manual retries of one job one succeeds", func(s *scene) {
 		lease := s.fail()
-		stores, won := s.handles(), &tally{}
+		stores, won := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			_, err := stores[i%3].Retry(s.ctx, by(lease.ID))
 			switch {
@@ -141,10 +141,10 @@ var raceLaws = []law{
 		s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 2})
 		same(s, "events", len(s.history(lease.ID).Events), 1)
 	}},
-	{"two failed twins retried at once: one gets the key, the other is told who has it", func(s *scene) {
+	{"of two failed jobs with one unique key that are retried at once, one gets the key and the error of the other names it", func(s *scene) {
 		a := s.fail(unique("k"))
 		b := s.fail(unique("k"))
-		stores, won := s.handles(), &tally{}
+		stores, won := s.handles(), &lockedCounts{}
 		together(2, func(i int) {
 			_, err := stores[i].Retry(s.ctx, by([]holdfast.ID{a.ID, b.ID}[i]))
 			if err == nil {
@@ -155,12 +155,12 @@ var raceLaws = []law{
 		})
 		same(s, "winners", won.n["won"], 1)
 	}},
-	{"a worker that settles while it is reclaimed: one of the two has the job (river#1302)", func(s *scene) {
+	{"when a settlement races a reclaim, exactly one of them has the job (river#1302)", func(s *scene) {
 		for range 15 {
 			s.raceForJob(completes)
 		}
 	}},
-	{"a renewal that races a reclaim is answered truly (asynq: a renewed lease was stolen)", func(s *scene) {
+	{"when a renewal races a reclaim, its answer is true (asynq: a renewed lease was stolen)", func(s *scene) {
 		stores := s.handles()
 		for range 15 {
 			lease := s.start()
@@ -172,7 +172,7 @@ var raceLaws = []law{
 				if i == 0 {
 					news, err = stores[1].Renew(s.ctx, []holdfast.Renewal{{Batch: lease.Batch, Running: []holdfast.ID{lease.ID}}}, shortLease)
 				} else {
-					taken, err = stores[2].Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 10, Lease: shortLease})
+					taken, err = stores[2].Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease})
 				}
 				if err != nil {
 					s.Errorf("renew or reclaim: %v", err)
@@ -185,13 +185,13 @@ var raceLaws = []law{
 			s.settle(completes(lease))
 		}
 	}},
-	{"twenty keepers reclaim each job once", func(s *scene) {
+	{"twenty concurrent reclaims take each job once", func(s *scene) {
 		for range 10 {
 			s.enqueueAll(draft(), draft(), draft())
 			s.claimAs(holdfast.Claim{Worker: "w", Limit: 3, Start: 2})
 		}
 		s.Advance(time.Minute)
-		stores, seen := s.handles(), &tally{}
+		stores, seen := s.handles(), &lockedCounts{}
 		together(20, func(i int) {
 			for range 10 {
 				leases, err := stores[i%3].Reclaim(s.ctx, holdfast.Claim{Worker: fmt.Sprint("k", i), Limit: 3, Lease: shortLease})
@@ -203,13 +203,13 @@ var raceLaws = []law{
 				}
 			}
 		})
-		for _, l := range s.reclaim() { // what each of them left to another
+		for _, l := range s.reclaim() { // what each of them left for another
 			seen.add(l.ID.String())
 		}
 		same(s, "reclaimed, and how often at most", []int{len(seen.n), seen.most()}, []int{20, 1})
 		same(s, "back in the queue", len(s.claim(100)), 10)
 	}},
-	{"a cancel that races a completion takes effect, or comes too late and says so", func(s *scene) {
+	{"when a cancel races a completion, it takes effect or is refused as too late", func(s *scene) {
 		stores := s.handles()
 		for range 15 {
 			lease := s.start()
@@ -233,7 +233,7 @@ var raceLaws = []law{
 			}
 		}
 	}},
-	{"a cancel that races a claim takes effect", func(s *scene) {
+	{"when a cancel races a claim, it takes effect", func(s *scene) {
 		stores := s.handles()
 		for range 15 {
 			id := s.enqueue()
@@ -255,7 +255,7 @@ var raceLaws = []law{
 			s.expectState(id, holdfast.Cancelled)
 		}
 	}},
-	{"a whole batch settled by many at once, job by job and twice over, ends each job once", func(s *scene) {
+	{"a batch settled concurrently, job by job and twice, ends each job once", func(s *scene) {
 		drafts := make([]holdfast.Draft, 60)
 		for i := range drafts {
 			drafts[i] = draft()
@@ -274,7 +274,7 @@ var raceLaws = []law{
 	}},
 }
 
-// raceForJob lets a worker and a keeper go for the same expired job, and insists on one winner.
+// raceForJob lets a worker settle and a reclaim take the same expired job, and expects that exactly one succeeds.
 func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
 	s.Helper()
 	lease := s.start()
@@ -290,13 +290,13 @@ func (s *scene) raceForJob(say func(holdfast.Lease) holdfast.Settlement) {
 			return
 		}
 		var err error
-		if taken, err = s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 10, Lease: shortLease}); err != nil {
+		if taken, err = s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 10, Lease: shortLease}); err != nil {
 			s.Errorf("reclaim: %v", err)
 		}
 	})
 	if len(taken) == 1 {
 		s.expectError(answer, holdfast.ErrLeaseLost)
-		s.settle(hands(taken[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(taken[0], holdfast.ChargeCrash, 0))
 		s.settle(completes(s.claimOne()))
 	} else {
 		s.must(answer)

@@ -7,7 +7,7 @@ import (
 )
 
 var reclaimLaws = []law{
-	{"a lost worker's started job is handed over under a new token, naming the worker", func(s *scene) {
+	{"a lost worker's started job is reclaimed with a new token, and names the worker", func(s *scene) {
 		lease := s.start()
 		s.Advance(shortLease - time.Microsecond)
 		same(s, "reclaimed early", len(s.reclaim()), 0)
@@ -16,16 +16,16 @@ var reclaimLaws = []law{
 		same(s, "reclaimed", len(taken), 1)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 0, 0, 1})
 		same(s, "lease", taken[0], holdfast.Lease{Job: job, Batch: taken[0].Batch, Since: lease.Since, Lost: "w1"})
-		same(s, "job", []any{job.State, job.Worker, job.StartedAt, job.LeaseUntil}, []any{holdfast.Processing, "keeper", lease.StartedAt, job.AsOf.Add(shortLease)})
+		same(s, "job", []any{job.State, job.Worker, job.StartedAt, job.LeaseUntil}, []any{holdfast.Processing, "reclaimer", lease.StartedAt, job.AsOf.Add(shortLease)})
 		if taken[0].Batch == lease.Batch {
 			s.Fatal("the batch was not replaced")
 		}
 	}},
-	{"a crash is a crash of the lost worker: counted once, and no failure (asynq#1015, faktory#409, solid_queue#422, bullmq#651)", func(s *scene) {
+	{"a crash is recorded for the lost worker: counted once, and not as a failure (asynq#1015, faktory#409, solid_queue#422, bullmq#651)", func(s *scene) {
 		lease := s.start()
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
-		e := hands(taken, holdfast.ChargeCrash, time.Minute)
+		e := releases(taken, holdfast.ChargeCrash, time.Minute)
 		e.Took, e.Limit = longAgo, 3
 		s.settle(e)
 		job := s.expectCounts(lease.ID, [5]int{2, 0, 1, 0, 1})
@@ -34,12 +34,12 @@ var reclaimLaws = []law{
 			Charge: holdfast.ChargeCrash, DueAt: job.AsOf.Add(time.Minute), Why: e.Why, Limit: 3, Count: 1,
 		}})
 	}},
-	{"a job its worker never started goes back for free, with one interrupt", func(s *scene) {
+	{"a job that its worker never started is returned at no cost, with one interrupt", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
 		s.Advance(time.Minute)
 		taken := s.reclaim()
-		same(s, "handed over", ids(taken), ids(leases[:1]))
+		same(s, "reclaimed", ids(taken), ids(leases[:1]))
 		job := s.expectCounts(leases[1].ID, [5]int{2, 0, 0, 1, 1})
 		same(s, "state", job.State, holdfast.Queued)
 		same(s, "attempts", s.history(job.ID).Attempts, []holdfast.Attempt{{
@@ -48,7 +48,7 @@ var reclaimLaws = []law{
 		}})
 		same(s, "claimed", s.claimOne().ID, job.ID)
 	}},
-	{"a keeper that dies too is reclaimed again: the first worker stays named and nothing is counted twice", func(s *scene) {
+	{"a reclaimed job can be reclaimed again: the first worker stays named and nothing is counted twice", func(s *scene) {
 		lease := s.start()
 		s.Advance(time.Minute)
 		s.reclaim()
@@ -56,20 +56,20 @@ var reclaimLaws = []law{
 		again, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper2", Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "lost", again[0].Lost, "w1")
-		s.settle(hands(again[0], holdfast.ChargeCrash, 0))
+		s.settle(releases(again[0], holdfast.ChargeCrash, 0))
 		s.expectCounts(lease.ID, [5]int{3, 0, 1, 0, 1})
 		same(s, "attempts", len(s.history(lease.ID).Attempts), 1)
 	}},
-	{"the first keeper, come back, has lost its batch", func(s *scene) {
+	{"the first process that reclaimed a batch has lost it after the second reclaim", func(s *scene) {
 		s.start()
 		s.Advance(time.Minute)
 		first := s.reclaim()[0]
 		s.Advance(time.Minute)
 		second := s.reclaim()[0]
-		s.expectError(s.trySettle(hands(first, holdfast.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
-		s.settle(hands(second, holdfast.ChargeCrash, 0))
+		s.expectError(s.trySettle(releases(first, holdfast.ChargeCrash, 0))[0], holdfast.ErrLeaseLost)
+		s.settle(releases(second, holdfast.ChargeCrash, 0))
 	}},
-	{"only what has expired is reclaimed, whole batches, and live ones are left alone", func(s *scene) {
+	{"only expired batches are reclaimed, as a whole, and others are left alone", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft())
 		dead := s.claim(2)
 		s.Advance(20 * time.Second)
@@ -80,10 +80,10 @@ var reclaimLaws = []law{
 		same(s, "one batch for one batch", taken[0].Batch == taken[1].Batch, true)
 		same(s, "alive", s.job(alive.ID).Worker, "w1")
 		for _, l := range dead {
-			same(s, "dead", s.job(l.ID).Worker, "keeper")
+			same(s, "dead", s.job(l.ID).Worker, "reclaimer")
 		}
 	}},
-	{"a reclaim stops after its limit of started jobs, oldest first, and the next goes on", func(s *scene) {
+	{"a reclaim stops at its limit of started jobs, oldest first, and the next one continues", func(s *scene) {
 		for range 3 {
 			s.enqueueAll(draft(), draft())
 		}
@@ -94,13 +94,13 @@ var reclaimLaws = []law{
 		}
 		s.Advance(time.Minute)
 		for _, want := range batches {
-			got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 2, Lease: time.Hour})
+			got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 2, Lease: time.Hour})
 			s.must(err)
 			same(s, "lost batch", [2]bool{got[0].ID == want[0].ID || got[0].ID == want[1].ID, len(got) == 2}, [2]bool{true, true})
 		}
 		same(s, "left", len(s.reclaim()), 0)
 	}},
-	{"a heap of unstarted jobs before them does not keep started ones from being reclaimed (river PR#1318)", func(s *scene) {
+	{"many jobs that never started do not keep started ones from being reclaimed (river PR#1318)", func(s *scene) {
 		for range 20 {
 			s.enqueue()
 			s.claimAs(holdfast.Claim{Worker: "idle", Limit: 1})
@@ -108,11 +108,11 @@ var reclaimLaws = []law{
 		}
 		last := s.start()
 		s.Advance(time.Minute)
-		got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 1, Lease: shortLease})
+		got, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1, Lease: shortLease})
 		s.must(err)
 		same(s, "reclaimed", ids(got), []holdfast.ID{last.ID})
 	}},
-	{"no processing job is without a lease that ends (asynq#1144): everything claimed comes back in time", func(s *scene) {
+	{"every processing job has a lease that expires (asynq#1144): all claimed jobs can be reclaimed", func(s *scene) {
 		for range 5 {
 			s.enqueue()
 		}
@@ -124,18 +124,18 @@ var reclaimLaws = []law{
 		}
 		s.Advance(time.Minute)
 		for _, l := range s.reclaim() {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		same(s, "claimable", len(s.claim(10)), 5)
 	}},
-	{"a crashed job with a delay does not stand in the way of the others (graphile PR#313)", func(s *scene) {
+	{"a crashed job with a delay does not block others (graphile PR#313)", func(s *scene) {
 		s.start()
 		good := s.enqueue()
 		s.Advance(time.Minute)
-		s.settle(hands(s.reclaim()[0], holdfast.ChargeCrash, time.Second))
+		s.settle(releases(s.reclaim()[0], holdfast.ChargeCrash, time.Second))
 		same(s, "first", s.claimOne().ID, good)
 	}},
-	{"a request to stop outlives the worker: the job ends cancelled, started or not (river PR#1397)", func(s *scene) {
+	{"a cancel request outlives the worker: the job ends cancelled, started or not (river PR#1397)", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 1})
 		for _, l := range leases {
@@ -143,7 +143,7 @@ var reclaimLaws = []law{
 		}
 		s.Advance(time.Minute)
 		for _, l := range s.reclaim() {
-			s.settle(hands(l, holdfast.ChargeCrash, 0))
+			s.settle(releases(l, holdfast.ChargeCrash, 0))
 		}
 		for _, l := range leases {
 			s.expectState(l.ID, holdfast.Cancelled)

@@ -28,7 +28,7 @@ func (s *scene) events(subject string) []holdfast.Event {
 	return events
 }
 
-func circuit(version int, body string) holdfast.Record {
+func breakerRecord(version int, body string) holdfast.Record {
 	r := holdfast.Record{Room: "breaker", Name: "gateway", Version: version}
 	if body != "" {
 		r.Body = raw(body)
@@ -39,9 +39,9 @@ func circuit(version int, body string) holdfast.Record {
 func kept(records ...holdfast.Record) holdfast.Change { return holdfast.Change{Records: records} }
 
 var recordLaws = []law{
-	{"a record is kept to the letter, by room and name, and its version grows by one", func(s *scene) {
+	{"a record is stored exactly, by room and name, and its version grows by one", func(s *scene) {
 		now := s.job(s.enqueue()).AsOf
-		s.keep(kept(circuit(0, `{"b": 1.0,  "a": null}`), holdfast.Record{Room: "breaker", Name: "a", Body: raw(`1`)}, holdfast.Record{Room: "budget", Name: "gateway", Body: raw(`2`)}))
+		s.keep(kept(breakerRecord(0, `{"b": 1.0,  "a": null}`), holdfast.Record{Room: "breaker", Name: "a", Body: raw(`1`)}, holdfast.Record{Room: "budget", Name: "gateway", Body: raw(`2`)}))
 		s.Advance(time.Second)
 		s.keep(kept(holdfast.Record{Room: "breaker", Name: "a", Version: 1, Body: raw(`3`)}))
 		s.Advance(time.Second)
@@ -51,13 +51,13 @@ var recordLaws = []law{
 		})
 		same(s, "of no room", len(s.records("nowhere")), 0)
 	}},
-	{"a record that somebody else has changed is a conflict that names it, and nothing of the change is done", func(s *scene) {
-		s.keep(kept(circuit(0, `1`)))
-		s.keep(kept(circuit(1, `2`)))
+	{"a record that has changed is a conflict that names it, and nothing of the change is applied", func(s *scene) {
+		s.keep(kept(breakerRecord(0, `1`)))
+		s.keep(kept(breakerRecord(1, `2`)))
 		id := s.enqueue()
 		for _, version := range []int{0, 1, 3} {
 			err := s.Store.Keep(s.ctx, holdfast.Change{
-				Records: []holdfast.Record{{Room: "breaker", Name: "another", Body: raw(`1`)}, circuit(version, `9`)},
+				Records: []holdfast.Record{{Room: "breaker", Name: "another", Body: raw(`1`)}, breakerRecord(version, `9`)},
 				Place:   []holdfast.Hold{{Queue: "default", Actor: "holdfast"}},
 				Events:  []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}, {Job: id, Name: "noted", Actor: "holdfast"}},
 			})
@@ -70,23 +70,23 @@ var recordLaws = []law{
 		same(s, "records", []any{len(records), records[0].Version, string(records[0].Body)}, []any{1, 2, `2`})
 		same(s, "holds and events", []int{len(s.holds()), len(s.events("breaker/gateway")), len(s.history(id).Events)}, []int{0, 0, 0})
 	}},
-	{"a record is forgotten by its version only, and begins anew", func(s *scene) {
-		s.keep(kept(circuit(0, `1`)))
-		s.expectError(s.Store.Keep(s.ctx, kept(circuit(7, ""))), holdfast.ErrConflict)
-		s.keep(kept(circuit(1, "")))
+	{"a record is deleted only with its current version, and starts again at version 1", func(s *scene) {
+		s.keep(kept(breakerRecord(0, `1`)))
+		s.expectError(s.Store.Keep(s.ctx, kept(breakerRecord(7, ""))), holdfast.ErrConflict)
+		s.keep(kept(breakerRecord(1, "")))
 		same(s, "records", len(s.records("breaker")), 0)
-		s.expectError(s.Store.Keep(s.ctx, kept(circuit(1, `2`))), holdfast.ErrConflict)
-		s.keep(kept(circuit(0, `2`)))
+		s.expectError(s.Store.Keep(s.ctx, kept(breakerRecord(1, `2`))), holdfast.ErrConflict)
+		s.keep(kept(breakerRecord(0, `2`)))
 		same(s, "version", s.records("breaker")[0].Version, 1)
 	}},
-	{"a change does all it says: records, holds placed and lifted, deposits, events", func(s *scene) {
+	{"a change applies all its parts: records, holds placed and lifted, deposits, events", func(s *scene) {
 		id := s.enqueue()
-		s.settle(hands(s.claimOne(), holdfast.ChargeInterrupt, time.Hour))
+		s.settle(releases(s.claimOne(), holdfast.ChargeInterrupt, time.Hour))
 		s.pause(holdfast.Hold{Kind: "pdf", Source: holdfast.SourceBreaker})
-		s.pause(bucket(0, 5, 1))
+		s.pause(rateHold(0, 5, 1))
 		expected := s.job(id).AsOf.Add(time.Hour)
 		s.keep(holdfast.Change{
-			Records:  []holdfast.Record{circuit(0, `1`)},
+			Records:  []holdfast.Record{breakerRecord(0, `1`)},
 			Place:    []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast", Reason: "it is down", Expected: expected}},
 			Lift:     []holdfast.Hold{{Kind: "pdf", Source: holdfast.SourceBreaker}, {Kind: "never-there"}},
 			Deposits: []holdfast.Deposit{{Hold: holdfast.Hold{Queue: "default"}, Tokens: 2}},
@@ -107,9 +107,9 @@ var recordLaws = []law{
 		}
 		same(s, "story", s.events("breaker/gateway"), []holdfast.Event{{Subject: "breaker/gateway", At: now, Name: "opened", Actor: "holdfast", Reason: "5 of 10 calls failed"}})
 		same(s, "story of the job", s.history(id).Events, []holdfast.Event{{Job: id, At: now, Name: "noted", Actor: "holdfast", Token: 1, Generation: 1}})
-		same(s, "story of the hold: its keeper tells it", len(s.events("hold/dependency/gateway")), 0)
+		same(s, "events of the hold: the caller records them", len(s.events("hold/dependency/gateway")), 0)
 	}},
-	{"a hold that a change places replaces the one of its source, and is seen by claims of every handle", func(s *scene) {
+	{"a hold placed by a change replaces the one of its source, and applies to claims of every handle", func(s *scene) {
 		s.enqueueMany(2)
 		other := s.Reopen()
 		s.must(other.Keep(s.ctx, holdfast.Change{Place: []holdfast.Hold{{Queue: "default", Actor: "holdfast"}}}))
@@ -121,8 +121,8 @@ var recordLaws = []law{
 		s.expectClaims(1)
 	}},
 	{"an empty change changes nothing", func(s *scene) { s.keep(holdfast.Change{}) }},
-	{"those who keep one record at once lose nothing of each other", func(s *scene) {
-		s.keep(kept(circuit(0, `0`)))
+	{"concurrent updates of one record lose nothing", func(s *scene) {
+		s.keep(kept(breakerRecord(0, `0`)))
 		stores := s.handles()
 		together(2, func(i int) {
 			for range 200 {
@@ -138,10 +138,10 @@ var recordLaws = []law{
 		s.must(err)
 		same(s, "what each announced", len(opened), 400)
 	}},
-	{"sixteen who decide the same at once are announced once", func(s *scene) {
-		stores, won := s.handles(), &tally{}
+	{"of sixteen concurrent changes with the same decision one is recorded", func(s *scene) {
+		stores, won := s.handles(), &lockedCounts{}
 		together(16, func(i int) {
-			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{circuit(0, `"open"`)},
+			err := stores[i%3].Keep(s.ctx, holdfast.Change{Records: []holdfast.Record{breakerRecord(0, `"open"`)},
 				Place:  []holdfast.Hold{{Dependency: "gateway", Source: holdfast.SourceBreaker, Actor: "holdfast"}},
 				Events: []holdfast.Event{{Subject: "breaker/gateway", Name: "opened", Actor: "holdfast"}}})
 			if err == nil {
@@ -154,7 +154,7 @@ var recordLaws = []law{
 	}},
 }
 
-// increment reads a record and keeps it one higher, until nobody else was faster.
+// increment reads a record and stores it incremented by one, until there is no conflict.
 func increment(s *scene, store holdfast.Store) error {
 	for {
 		records, err := store.Records(s.ctx, "breaker")

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// step is a step of one redrive.
+// step is one call of a redrive.
 func step(id holdfast.ID, jobs ...holdfast.ID) holdfast.Redrive {
 	return holdfast.Redrive{ID: id, Jobs: jobs, Actor: "ada", Reason: "the gateway is back"}
 }
@@ -37,7 +37,7 @@ func (s *scene) expectTally(id holdfast.ID, want holdfast.Tally) {
 	same(s, "tally", got, want)
 }
 
-// failAll makes so many dead letters.
+// failAll makes n dead letters.
 func (s *scene) failAll(n int, change ...func(*holdfast.Draft)) (dead []holdfast.ID) {
 	s.Helper()
 	s.enqueueMany(n, change...)
@@ -53,7 +53,7 @@ func withArgs(text string) func(*holdfast.Draft) {
 }
 
 var redriveLaws = []law{
-	{"a redrive sends dead letters round again as a manual retry does, and says so in their story", func(s *scene) {
+	{"a redrive retries dead letters as a manual retry does, and records an event for each", func(s *scene) {
 		lease := s.fail()
 		s.Advance(time.Hour)
 		id := holdfast.NewID()
@@ -68,7 +68,7 @@ var redriveLaws = []law{
 		same(s, "found", len(s.jobs(holdfast.Filter{Redrive: id})), 1)
 		same(s, "found by another", len(s.jobs(holdfast.Filter{Redrive: holdfast.NewID()})), 0)
 	}},
-	{"a step that is repeated does nothing more, whatever became of its jobs", func(s *scene) {
+	{"a repeated redrive call changes nothing, whatever became of its jobs", func(s *scene) {
 		dead := s.failAll(3)
 		id := holdfast.NewID()
 		s.redrive(step(id, dead...))
@@ -84,7 +84,7 @@ var redriveLaws = []law{
 		s.redrive(step(holdfast.NewID(), dead[1]))
 		same(s, "generation by another redrive", s.job(dead[1]).Generation, 3)
 	}},
-	{"what is no dead letter is a conflict, what is not there is not found, and each is that job's own answer", func(s *scene) {
+	{"a job that is no dead letter is a conflict, an unknown job is not found, and each job has its own answer", func(s *scene) {
 		dead := s.failAll(3)
 		done, queued := s.start(), holdfast.ID{}
 		s.settle(completes(done))
@@ -100,7 +100,7 @@ var redriveLaws = []law{
 		}
 		same(s, "taken", s.job(dead[0]).Generation, 2)
 	}},
-	{"a job whose unique key is another's by now is a conflict that names the holder, and the others go", func(s *scene) {
+	{"a job whose unique key is held by another is a conflict that names it, and the others are redriven", func(s *scene) {
 		blocked := s.fail(unique("k"))
 		free := s.fail()
 		holder := s.enqueue(unique("k"))
@@ -113,14 +113,14 @@ var redriveLaws = []law{
 		s.redrive(step(id, blocked.ID))
 		same(s, "key", s.enqueue(unique("k")), blocked.ID)
 	}},
-	{"two dead letters with one unique key in one step: the first goes, the second is told who has it", func(s *scene) {
+	{"of two dead letters with one unique key in one call the first is redriven, and the error of the second names it", func(s *scene) {
 		a := s.fail(unique("k"))
 		b := s.fail(unique("k"))
 		answers := s.tryRedrive(step(holdfast.NewID(), a.ID, b.ID))
 		s.must(answers[0])
 		s.expectConflict(answers[1], a.ID)
 	}},
-	{"a job whose expiry has passed is a conflict, and the others go", func(s *scene) {
+	{"a job past its expiry is a conflict, and the others are redriven", func(s *scene) {
 		expired := s.fail(expiresIn(time.Minute))
 		free := s.fail()
 		s.Advance(time.Minute)
@@ -129,7 +129,7 @@ var redriveLaws = []law{
 		s.must(answers[1])
 		s.expectState(expired.ID, holdfast.Failed)
 	}},
-	{"a patch changes exactly the members it names, and leaves numbers as they were written", func(s *scene) {
+	{"a patch changes exactly the members it names, and keeps numbers as they were written", func(s *scene) {
 		for _, c := range []struct{ args, patch, want string }{
 			{`{"a": 10000000000000000001, "b": 1.50, "c": {"x": 1, "y": [1, 2]}, "d": "ä\u0000"}`, `{"c": {"x": null, "z": 2.0}, "e": 12345678901234567890}`,
 				`{"a": 10000000000000000001, "b": 1.50, "c": {"y": [1, 2], "z": 2.0}, "d": "ä\u0000", "e": 12345678901234567890}`},
@@ -147,7 +147,7 @@ var redriveLaws = []law{
 			same(s, "events", len(s.history(lease.ID).Events), 1)
 		}
 	}},
-	{"a patch of one step leaves the arguments of all other jobs alone", func(s *scene) {
+	{"a patch does not change the arguments of other jobs", func(s *scene) {
 		dead := s.failAll(3, withArgs(`{"n": 1}`))
 		r := step(holdfast.NewID(), dead[1])
 		r.Patch = raw(`{"n": 2}`)
@@ -156,7 +156,7 @@ var redriveLaws = []law{
 			same(s, "arguments", decode(s.job(dead[i]).Args), decode(raw(want)))
 		}
 	}},
-	{"a redrive to another queue moves the job there, with the holds of its new lane", func(s *scene) {
+	{"a redrive to another queue moves the job there, and the holds of that queue apply", func(s *scene) {
 		lease := s.fail(owned("acme"))
 		s.pause(holdfast.Hold{Queue: "slow"})
 		r := step(holdfast.NewID(), lease.ID)
@@ -170,7 +170,7 @@ var redriveLaws = []law{
 		s.settle(retries(again[0], 0))
 		same(s, "claimed from the new queue after a retry", len(s.claimAs(holdfast.Claim{Worker: "w", Limit: 1, Queues: []string{"slow"}})), 1)
 	}},
-	{"a redrive that discards takes dead letters off the list, with the story", func(s *scene) {
+	{"a redrive that discards removes dead letters from the list, with an event for each", func(s *scene) {
 		dead := s.failAll(2)
 		id := holdfast.NewID()
 		r := step(id, dead...)
@@ -184,7 +184,7 @@ var redriveLaws = []law{
 		}
 		s.expectTally(id, holdfast.Tally{Taken: 2, Discarded: 2})
 	}},
-	{"what became of the jobs a redrive took is counted, and stays what it was", func(s *scene) {
+	{"the outcomes of redriven jobs are counted, and do not change later", func(s *scene) {
 		dead := s.failAll(5)
 		id := holdfast.NewID()
 		s.expectTally(id, holdfast.Tally{})
@@ -200,7 +200,7 @@ var redriveLaws = []law{
 		s.settle(completes(l[4]))
 		s.expectTally(id, holdfast.Tally{Taken: 5, InFlight: 1, Complete: 2, Failed: 1, Cancelled: 1})
 	}},
-	{"a redrive without an actor, with a patch that is no JSON or to a queue that is no name is refused", func(s *scene) {
+	{"a redrive without an actor, with a patch that is not JSON or to an invalid queue is refused", func(s *scene) {
 		dead := s.failAll(1)
 		for _, bad := range []func(*holdfast.Redrive){
 			func(r *holdfast.Redrive) { r.Actor = "" }, func(r *holdfast.Redrive) { r.Patch = raw(`{`) }, func(r *holdfast.Redrive) { r.Queue = "no blanks" },
@@ -212,7 +212,7 @@ var redriveLaws = []law{
 		}
 		same(s, "generation", s.job(dead[0]).Generation, 1)
 	}},
-	{"a manual retry and a redrive at once: one has the job, the other is told", func(s *scene) {
+	{"when a manual retry races a redrive, one has the job and the other is refused", func(s *scene) {
 		stores := s.handles()
 		for range 10 {
 			lease := s.fail()
@@ -235,7 +235,7 @@ var redriveLaws = []law{
 			s.settle(completes(s.claimOne()))
 		}
 	}},
-	{"sixteen repeats of one step at once take each job once", func(s *scene) {
+	{"sixteen concurrent repeats of one redrive call take each job once", func(s *scene) {
 		dead := s.failAll(20)
 		stores, id := s.handles(), holdfast.NewID()
 		together(16, func(i int) {
@@ -245,7 +245,7 @@ var redriveLaws = []law{
 			}
 			for _, answer := range answers {
 				if answer != nil {
-					s.Errorf("a repeated step was refused: %v", answer)
+					s.Errorf("a repeated redrive call was refused: %v", answer)
 				}
 			}
 		})

@@ -9,43 +9,43 @@ import (
 )
 
 // The texts of refusals, byte for byte the same on every store and over HTTP. The laws below provoke each; the model check compares them whenever a
-// random sequence meets one. Verbs stand for ids and states.
+// random sequence meets one. Format verbs stand for ids and states.
 const (
-	sayNoJob        = "there is no job %v: check the id"
-	sayNoGroup      = "there is no group %v: check the id"
-	sayNoErrorGroup = "there is no error group %q: check the fingerprint"
-	sayNoActor      = "no actor: name the person or program that makes the change"
-	sayNoReason     = "a discard without a reason: say why the job is no longer needed"
+	textNoJob        = "there is no job %v: check the id"
+	textNoGroup      = "there is no group %v: check the id"
+	textNoErrorGroup = "there is no error group %q: check the fingerprint"
+	textNoActor      = "no actor: name the person or program that makes the change"
+	textNoReason     = "a discard without a reason: say why the job is no longer needed"
 
-	sayRunning     = "job %v is being processed: cancel it, or retry it once its lease has expired"
-	sayNotFailed   = "job %v is %s: only a failed job can be retried"
-	sayWaits       = "job %v waits for other members of its group: it starts when they have ended"
-	sayQueued      = "job %v is already waiting to run"
-	sayExpired     = "job %v has passed its expiry, so no attempt could start: enqueue it again"
-	sayEnded       = "job %v is %s already: there is nothing to cancel"
-	sayUndiscarded = "job %v is %s: only a failed job can be discarded"
-	sayDiscarded   = "job %v is already discarded"
-	sayNoLetter    = "job %v is not a dead letter: leave it out"
-	sayKeyHeld     = "job %v holds the unique key of job %v: wait until it ends, or cancel it"
+	textRunning      = "job %v is being processed: cancel it, or retry it once its lease has expired"
+	textNotFailed    = "job %v is %s: only a failed job can be retried"
+	textWaits        = "job %v waits for other members of its group: it starts when they have ended"
+	textQueued       = "job %v is already waiting to run"
+	textExpired      = "job %v has passed its expiry, so no attempt could start: enqueue it again"
+	textEnded        = "job %v is %s already: there is nothing to cancel"
+	textUndiscarded  = "job %v is %s: only a failed job can be discarded"
+	textDiscarded    = "job %v is already discarded"
+	textNoDeadLetter = "job %v is not a dead letter: leave it out"
+	textKeyHeld      = "job %v holds the unique key of job %v: wait until it ends, or cancel it"
 
-	sayUneditable = "job %v is %s: only a job that is queued or failed can be edited"
-	sayDeadEdit   = "job %v is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again"
-	sayStale      = "job %v has changed since it was read: read it again and repeat the edit"
+	textUneditable = "job %v is %s: only a job that is queued or failed can be edited"
+	textDeadEdit   = "job %v is failed: its arguments, priority and attempts can be edited; queue, tags and start time only after it is queued again"
+	textStale      = "job %v has changed since it was read: read it again and repeat the edit"
 
-	sayLost     = "the lease on job %v is no longer held: stop working on it; the result is not applied"
-	sayKeyUsed  = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
-	sayExists   = "job %v exists already: leave the id out, or use a new one"
-	sayStranger = "job %v is not a member of the same group: name existing members, or earlier drafts of the call"
+	textLost      = "the lease on job %v is no longer held: stop working on it; the result is not applied"
+	textKeyUsed   = "the idempotency key %q was used for another draft, job %v: send that draft again, or use a new key"
+	textExists    = "job %v exists already: leave the id out, or use a new one"
+	textNotMember = "job %v is not a member of the same group: name existing members, or earlier drafts of the call"
 
-	saySealed       = "group %v is sealed: it takes no more members; seal it later, or make another group"
-	sayGroupExists  = "group %v exists already: leave the id out, or use a new one"
-	sayGroupSettled = "group %v is %s already: there is nothing to cancel"
-	sayNoFailed     = "group %v has no failed members: there is nothing to retry"
-	sayNoneReady    = "no failed member of group %v can be retried: %d passed their expiry, and other jobs hold the unique keys of %d"
-	sayRecord       = "record %s/%s has changed since it was read: read it again and decide again"
+	textSealed        = "group %v is sealed: it takes no more members; seal it later, or make another group"
+	textGroupExists   = "group %v exists already: leave the id out, or use a new one"
+	textGroupSettled  = "group %v is %s already: there is nothing to cancel"
+	textNoFailed      = "group %v has no failed members: there is nothing to retry"
+	textNoneRetryable = "no failed member of group %v can be retried: %d passed their expiry, and other jobs hold the unique keys of %d"
+	textRecord        = "record %s/%s has changed since it was read: read it again and decide again"
 )
 
-// refuse is a refusal that names the job in the way, if one is.
+// refuse is a refusal that names the job in the way, if there is one.
 func refuse(kind error, job holdfast.ID, text string, args ...any) error {
 	return &holdfast.Error{Kind: kind, Job: job, Message: fmt.Sprintf(text, args...)}
 }
@@ -54,7 +54,7 @@ func refuseJob(job holdfast.ID, text string, more ...any) error {
 	return refuse(holdfast.ErrConflict, job, text, append([]any{job}, more...)...)
 }
 
-// expectRefusal holds an answer against a refusal: its kind, its text, and the job it names.
+// expectRefusal compares an error with a refusal: its kind, its text, and the job it names.
 func (s *scene) expectRefusal(got error, kind error, text string, args ...any) {
 	s.Helper()
 	s.expectError(got, kind)
@@ -62,7 +62,7 @@ func (s *scene) expectRefusal(got error, kind error, text string, args ...any) {
 }
 
 var refusalLaws = []law{
-	{"what is not there is refused in the same words everywhere", func(s *scene) {
+	{"unknown things are refused with the same text everywhere", func(s *scene) {
 		id := holdfast.NewID()
 		i := by(id)
 		i.Reason = "gone"
@@ -75,18 +75,18 @@ var refusalLaws = []law{
 		s.must(err)
 		event := s.Store.Keep(s.ctx, holdfast.Change{Events: []holdfast.Event{{Job: id, Name: "noted", Actor: "ada"}}})
 		for _, got := range []error{retry, cancel, s.Store.Discard(s.ctx, i), edit, shown, told, redrive[0], event} {
-			s.expectRefusal(got, holdfast.ErrNotFound, sayNoJob, id)
+			s.expectRefusal(got, holdfast.ErrNotFound, textNoJob, id)
 		}
 		i.Group = id
 		_, group := s.Store.Group(s.ctx, id)
 		_, again := s.Store.RetryGroup(s.ctx, i)
 		_, member := s.Store.Enqueue(s.ctx, []holdfast.Draft{{Kind: "mail", Group: id}})
 		for _, got := range []error{group, again, s.Store.CancelGroup(s.ctx, i), s.Store.Seal(s.ctx, id), member} {
-			s.expectRefusal(got, holdfast.ErrNotFound, sayNoGroup, id)
+			s.expectRefusal(got, holdfast.ErrNotFound, textNoGroup, id)
 		}
-		s.expectRefusal(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved, Actor: "ada"}), holdfast.ErrNotFound, sayNoErrorGroup, "none")
+		s.expectRefusal(s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved, Actor: "ada"}), holdfast.ErrNotFound, textNoErrorGroup, "none")
 	}},
-	{"an intervention without an actor, and a discard without a reason, are refused before anything is looked at", func(s *scene) {
+	{"an intervention without an actor, and a discard without a reason, are refused before anything is read", func(s *scene) {
 		id := s.fail().ID
 		nobody := holdfast.Intervention{Job: id, Group: id, Reason: "why"}
 		_, retry := s.Store.Retry(s.ctx, nobody)
@@ -96,29 +96,29 @@ var refusalLaws = []law{
 		_, group := s.Store.RetryGroup(s.ctx, nobody)
 		for _, got := range []error{retry, cancel, s.Store.Discard(s.ctx, nobody), edit, redrive, group, s.Store.CancelGroup(s.ctx, nobody),
 			s.Store.Pause(s.ctx, holdfast.Hold{Queue: "slow"}), s.Store.Triage(s.ctx, holdfast.Triage{Fingerprint: "none", Status: holdfast.Resolved})} {
-			s.expectRefusal(got, holdfast.ErrInvalid, sayNoActor)
+			s.expectRefusal(got, holdfast.ErrInvalid, textNoActor)
 		}
 		i := by(id)
 		i.Reason = ""
-		s.expectRefusal(s.Store.Discard(s.ctx, i), holdfast.ErrInvalid, sayNoReason)
+		s.expectRefusal(s.Store.Discard(s.ctx, i), holdfast.ErrInvalid, textNoReason)
 	}},
-	{"a job that cannot be retried says why", func(s *scene) {
+	{"the refusal of a retry says why", func(s *scene) {
 		retry := func(id holdfast.ID) error { _, err := s.Store.Retry(s.ctx, by(id)); return err }
 		queued := s.enqueue(at(time.Hour))
-		s.expectRefusal(retry(queued), holdfast.ErrConflict, sayQueued, queued)
+		s.expectRefusal(retry(queued), holdfast.ErrConflict, textQueued, queued)
 		lease := s.start()
-		s.expectRefusal(retry(lease.ID), holdfast.ErrConflict, sayRunning, lease.ID)
+		s.expectRefusal(retry(lease.ID), holdfast.ErrConflict, textRunning, lease.ID)
 		s.settle(completes(lease))
-		s.expectRefusal(retry(lease.ID), holdfast.ErrConflict, sayNotFailed, lease.ID, "complete")
+		s.expectRefusal(retry(lease.ID), holdfast.ErrConflict, textNotFailed, lease.ID, "complete")
 		late := s.fail(func(d *holdfast.Draft) { d.ExpireIn = time.Minute }).ID
 		s.Advance(2 * time.Minute)
-		s.expectRefusal(retry(late), holdfast.ErrConflict, sayExpired, late)
+		s.expectRefusal(retry(late), holdfast.ErrConflict, textExpired, late)
 		first := s.fail(unique("k")).ID
 		second := s.enqueue(unique("k"))
-		s.expectRefusal(retry(first), holdfast.ErrConflict, sayKeyHeld, second, first)
+		s.expectRefusal(retry(first), holdfast.ErrConflict, textKeyHeld, second, first)
 		s.expectConflict(retry(first), second)
 	}},
-	{"a job that cannot be cancelled, discarded, redriven or edited says why", func(s *scene) {
+	{"the refusal of a cancel, discard, redrive or edit says why", func(s *scene) {
 		why := func(id holdfast.ID) holdfast.Intervention { i := by(id); i.Reason = "not needed"; return i }
 		redrive := func(id holdfast.ID) error {
 			answers, err := s.Store.Redrive(s.ctx, holdfast.Redrive{ID: holdfast.NewID(), Jobs: []holdfast.ID{id}, Actor: "ada"})
@@ -129,56 +129,56 @@ var refusalLaws = []law{
 		done := s.start()
 		s.settle(completes(done))
 		_, cancel := s.Store.Cancel(s.ctx, by(done.ID))
-		s.expectRefusal(cancel, holdfast.ErrConflict, sayEnded, done.ID, "complete")
-		s.expectRefusal(s.Store.Discard(s.ctx, why(done.ID)), holdfast.ErrConflict, sayUndiscarded, done.ID, "complete")
-		s.expectRefusal(redrive(done.ID), holdfast.ErrConflict, sayNoLetter, done.ID)
-		s.expectRefusal(edit(holdfast.Edit{Intervention: by(done.ID), Priority: new(int16(1))}), holdfast.ErrConflict, sayUneditable, done.ID, "complete")
+		s.expectRefusal(cancel, holdfast.ErrConflict, textEnded, done.ID, "complete")
+		s.expectRefusal(s.Store.Discard(s.ctx, why(done.ID)), holdfast.ErrConflict, textUndiscarded, done.ID, "complete")
+		s.expectRefusal(redrive(done.ID), holdfast.ErrConflict, textNoDeadLetter, done.ID)
+		s.expectRefusal(edit(holdfast.Edit{Intervention: by(done.ID), Priority: new(int16(1))}), holdfast.ErrConflict, textUneditable, done.ID, "complete")
 		dead := s.fail().ID
-		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Queue: new("slow")}), holdfast.ErrConflict, sayDeadEdit, dead)
-		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Priority: new(int16(1)), Seen: "before"}), holdfast.ErrConflict, sayStale, dead)
+		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Queue: new("slow")}), holdfast.ErrConflict, textDeadEdit, dead)
+		s.expectRefusal(edit(holdfast.Edit{Intervention: by(dead), Priority: new(int16(1)), Seen: "before"}), holdfast.ErrConflict, textStale, dead)
 		s.must(s.Store.Discard(s.ctx, why(dead)))
-		s.expectRefusal(s.Store.Discard(s.ctx, why(dead)), holdfast.ErrConflict, sayDiscarded, dead)
-		s.expectRefusal(redrive(dead), holdfast.ErrConflict, sayNoLetter, dead)
+		s.expectRefusal(s.Store.Discard(s.ctx, why(dead)), holdfast.ErrConflict, textDiscarded, dead)
+		s.expectRefusal(redrive(dead), holdfast.ErrConflict, textNoDeadLetter, dead)
 	}},
-	{"a draft that stands against what is there says against what", func(s *scene) {
+	{"a draft that conflicts with an existing job is refused, and the error names it", func(s *scene) {
 		enqueue := func(d holdfast.Draft) error { _, err := s.Store.Enqueue(s.ctx, []holdfast.Draft{d}); return err }
 		id := s.enqueue(func(d *holdfast.Draft) { d.IdempotencyKey = "once" })
-		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", IdempotencyKey: "once"}), holdfast.ErrConflict, sayKeyUsed, "once", id)
-		s.expectRefusal(enqueue(holdfast.Draft{ID: id, Kind: "pdf"}), holdfast.ErrConflict, sayExists, id)
+		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", IdempotencyKey: "once"}), holdfast.ErrConflict, textKeyUsed, "once", id)
+		s.expectRefusal(enqueue(holdfast.Draft{ID: id, Kind: "pdf"}), holdfast.ErrConflict, textExists, id)
 		group := s.gather()
-		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group, After: []holdfast.ID{id}}), holdfast.ErrInvalid, sayStranger, id)
+		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group, After: []holdfast.ID{id}}), holdfast.ErrInvalid, textNotMember, id)
 		_, twice := s.Store.Gather(s.ctx, holdfast.Group{ID: group})
-		s.expectRefusal(twice, holdfast.ErrConflict, sayGroupExists, group)
+		s.expectRefusal(twice, holdfast.ErrConflict, textGroupExists, group)
 		s.must(s.Store.Seal(s.ctx, group))
-		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group}), holdfast.ErrConflict, saySealed, group)
+		s.expectRefusal(enqueue(holdfast.Draft{Kind: "pdf", Group: group}), holdfast.ErrConflict, textSealed, group)
 	}},
-	{"a group that cannot be retried or cancelled says why", func(s *scene) {
+	{"the refusal to retry or cancel a group says why", func(s *scene) {
 		group := s.gather()
 		of := holdfast.Intervention{Group: group, Actor: "ada"}
 		retry := func() error { _, err := s.Store.RetryGroup(s.ctx, of); return err }
 		in := func(d *holdfast.Draft) { d.Group = group }
-		s.expectRefusal(retry(), holdfast.ErrConflict, sayNoFailed, group)
+		s.expectRefusal(retry(), holdfast.ErrConflict, textNoFailed, group)
 		s.fail(in, func(d *holdfast.Draft) { d.ExpireIn = time.Minute })
 		s.fail(in, unique("k"))
 		s.enqueue(unique("k"))
 		s.must(s.Store.Seal(s.ctx, group))
 		s.Advance(2 * time.Minute)
-		s.expectRefusal(retry(), holdfast.ErrConflict, sayNoneReady, group, 1, 1)
+		s.expectRefusal(retry(), holdfast.ErrConflict, textNoneRetryable, group, 1, 1)
 		s.conclude()
-		s.expectRefusal(s.Store.CancelGroup(s.ctx, of), holdfast.ErrConflict, sayGroupSettled, group, "failed")
+		s.expectRefusal(s.Store.CancelGroup(s.ctx, of), holdfast.ErrConflict, textGroupSettled, group, "failed")
 	}},
-	{"a worker that has lost its lease is told so, and a record that has changed is refused", func(s *scene) {
+	{"a worker that has lost its lease gets ErrLeaseLost, and a record that has changed is refused", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		late := s.trySettle(fails(lease, "BROKEN"))[0]
-		s.expectRefusal(late, holdfast.ErrLeaseLost, sayLost, lease.ID)
+		s.expectRefusal(late, holdfast.ErrLeaseLost, textLost, lease.ID)
 		notes, err := s.Store.Note(s.ctx, []holdfast.Note{{Batch: lease.Batch, Job: lease.ID, Token: lease.Token, Checkpoint: raw(`1`)}})
 		s.must(err)
-		s.expectRefusal(notes[0], holdfast.ErrLeaseLost, sayLost, lease.ID)
+		s.expectRefusal(notes[0], holdfast.ErrLeaseLost, textLost, lease.ID)
 		stale := holdfast.Change{Records: []holdfast.Record{{Room: "breaker", Name: "a", Version: 7, Body: json.RawMessage(`1`)}}}
-		s.expectRefusal(s.Store.Keep(s.ctx, stale), holdfast.ErrConflict, sayRecord, "breaker", "a")
+		s.expectRefusal(s.Store.Keep(s.ctx, stale), holdfast.ErrConflict, textRecord, "breaker", "a")
 	}},
-	{"the story of an error group says why it regressed or is open again", func(s *scene) {
+	{"the event of an error group that regressed or reopened says why", func(s *scene) {
 		broken := func(version string) {
 			e := fails(s.start(), "BROKEN")
 			e.Failure.Fingerprint, e.Version = "print", version

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// throttles is an attempt that the other side asked to come back later: released, with a failure record.
+// throttles is an attempt that the dependency asked to repeat later: released, with a failure record.
 func throttles(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
-	e := hands(l, holdfast.ChargeInterrupt, delay)
+	e := releases(l, holdfast.ChargeInterrupt, delay)
 	e.Why = "throttled: no attempt spent"
 	e.Failure = &holdfast.Failure{Code: "RATE_LIMITED", Category: "throttled", Message: "A service asked us to come back later.", Detail: "HTTP status 429",
 		Context: map[string]string{"http_status": "429", "throttled": "1m0s"}}
@@ -45,7 +45,7 @@ var releaseLaws = []law{
 		s.settle(completes(s.claimOne()))
 		same(s, "last failure of the complete job", s.job(lease.ID).LastFailure == nil, true)
 	}},
-	{"a job that is released over and over keeps a bounded story, which says how many", func(s *scene) {
+	{"a job that is released again and again keeps a bounded history, with a count", func(s *scene) {
 		lease := s.start()
 		first := lease
 		var ended []time.Time
@@ -76,7 +76,7 @@ var releaseLaws = []law{
 		same(s, "the second run", attempts[keptReleases+1].Repeats, 1)
 		s.expectCounts(first.ID, [5]int{keptReleases + 33, 1, 0, keptReleases + 32, 1})
 	}},
-	{"a release said twice is applied once, also when a later attempt stands for it", func(s *scene) {
+	{"a repeated release is applied once, also when it was merged with a later attempt", func(s *scene) {
 		lease := s.start()
 		for range keptReleases + 1 {
 			s.settle(throttles(lease, 0))
@@ -89,6 +89,6 @@ var releaseLaws = []law{
 		same(s, "evidence", s.late(lease.ID), 0)
 		other := ends(lease, holdfast.Cancelled)
 		s.expectError(s.trySettle(other)[0], holdfast.ErrLeaseLost)
-		same(s, "evidence of another word", s.late(lease.ID), 1)
+		same(s, "evidence of a different settlement", s.late(lease.ID), 1)
 	}},
 }

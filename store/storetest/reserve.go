@@ -12,7 +12,7 @@ func delivery() holdfast.Draft {
 	return holdfast.Draft{Kind: "holdfast.webhook", Queue: "holdfast", Owner: "subscription/" + holdfast.NewID().String(), Args: raw(`{"events":[1]}`)}
 }
 
-// reservedNames change a draft to have one name that is Holdfast's own.
+// reservedNames change a draft to have one name that is reserved by Holdfast.
 var reservedNames = []func(*holdfast.Draft){
 	func(d *holdfast.Draft) { d.Kind = "holdfast.webhook" },
 	func(d *holdfast.Draft) { d.Kind = "Holdfast.mail" },
@@ -32,7 +32,7 @@ func (s *scene) expectReserved(err error) {
 }
 
 var reserveLaws = []law{
-	{"no path takes a job in that has the names of a delivery", func(s *scene) {
+	{"no insert path accepts a job with the reserved names of deliveries", func(s *scene) {
 		for _, change := range reservedNames {
 			d := draft()
 			change(&d)
@@ -46,14 +46,14 @@ var reserveLaws = []law{
 		s.expectReserved(err)
 		s.expectJobs(0)
 	}},
-	{"a transaction of the caller's takes none either", func(s *scene) {
+	{"a caller's transaction does not accept them either", func(s *scene) {
 		tx, end := s.Begin()
 		_, err := s.In(tx).Enqueue(s.ctx, []holdfast.Draft{delivery()})
 		s.expectReserved(err)
 		s.must(end(false))
 		s.expectJobs(0)
 	}},
-	{"no job is moved to where deliveries wait", func(s *scene) {
+	{"no job can be moved to the queue of deliveries", func(s *scene) {
 		dead, waits := s.fail(), s.enqueue()
 		_, err := s.tryEdit(waits, toQueue("holdfast"))
 		s.expectReserved(err)
@@ -62,7 +62,7 @@ var reserveLaws = []law{
 		_, err = s.Store.Redrive(s.ctx, r)
 		s.expectReserved(err)
 	}},
-	{"a change may bring deliveries, and only deliveries, apart from its other jobs", func(s *scene) {
+	{"a change accepts deliveries, and nothing else, in its own list", func(s *scene) {
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{delivery()}, Enqueue: []holdfast.Draft{draft()}}))
 		s.expectJobs(2)
 		for _, change := range []func(*holdfast.Draft){
@@ -74,15 +74,15 @@ var reserveLaws = []law{
 		}
 		s.expectJobs(2)
 	}},
-	{"what a delivery tells, and where it waits, cannot be changed", func(s *scene) {
+	{"the content and the queue of a delivery cannot be changed", func(s *scene) {
 		d := delivery()
 		d.ID = holdfast.NewID()
 		s.must(s.Store.Keep(s.ctx, holdfast.Change{Deliver: []holdfast.Draft{d}}))
-		for _, change := range []alteration{patchBy(`{"events":[2]}`), replaceArgs(`{"events":[2]}`), toQueue("default")} {
+		for _, change := range []editOption{withPatch(`{"events":[2]}`), replaceArgs(`{"events":[2]}`), toQueue("default")} {
 			_, err := s.tryEdit(d.ID, change)
 			s.expectError(err, holdfast.ErrConflict)
 		}
-		s.edit(d.ID, ranked(3))
+		s.edit(d.ID, toPriority(3))
 		leases, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"holdfast"}, Limit: 1, Start: 1, Lease: longAgo})
 		s.must(err)
 		same(s, "claimed", ids(leases), []holdfast.ID{d.ID})

@@ -7,9 +7,9 @@ import (
 )
 
 var retryLaws = []law{
-	{"a manual retry sends a failed job round again as a new generation with fresh counts (bullmq#3555)", func(s *scene) {
+	{"a manual retry starts a new generation of a failed job with counters at zero (bullmq#3555)", func(s *scene) {
 		lease := s.start()
-		s.settle(hands(lease, holdfast.ChargeCrash, 0))
+		s.settle(releases(lease, holdfast.ChargeCrash, 0))
 		lease = s.claimOne()
 		s.settle(fails(lease, "BROKEN"))
 		s.Advance(time.Hour)
@@ -29,7 +29,7 @@ var retryLaws = []law{
 		s.settle(fails(s.claimOne(), "AGAIN"))
 		same(s, "code", s.expectCounts(lease.ID, [5]int{2, 1, 0, 0, 2}).LastFailure.Code, "AGAIN")
 	}},
-	{"a manual retry brings a discarded job back among the living", func(s *scene) {
+	{"a manual retry makes a discarded job claimable again", func(s *scene) {
 		lease := s.fail()
 		s.must(s.Store.Discard(s.ctx, by(lease.ID)))
 		s.retry(lease.ID)
@@ -37,7 +37,7 @@ var retryLaws = []law{
 		s.settle(fails(s.claimOne(), "BROKEN"))
 		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 1)
 	}},
-	{"a job that waits for its automatic retry is moved, never copied", func(s *scene) {
+	{"a manual retry moves a job that waits for its automatic retry, and does not copy it", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, time.Hour))
 		s.retry(lease.ID)
@@ -48,7 +48,7 @@ var retryLaws = []law{
 		s.Advance(2 * time.Hour)
 		same(s, "promoted", s.promote(10), 0)
 	}},
-	{"a job that waits to run already is not retried", func(s *scene) {
+	{"a job that is already claimable cannot be retried", func(s *scene) {
 		fresh, scheduled := s.enqueue(), s.enqueue(at(time.Hour))
 		lease := s.claimOne()
 		s.settle(retries(lease, 0))
@@ -60,7 +60,7 @@ var retryLaws = []law{
 			same(s, "events", len(s.history(id).Events), 0)
 		}
 	}},
-	{"a complete or cancelled job is not retried", func(s *scene) {
+	{"a complete or cancelled job cannot be retried", func(s *scene) {
 		done := s.start()
 		s.settle(completes(done))
 		stopped := s.enqueue()
@@ -70,7 +70,7 @@ var retryLaws = []law{
 			s.expectError(err, holdfast.ErrConflict)
 		}
 	}},
-	{"a job that is being processed is not retried, unless it is stuck", func(s *scene) {
+	{"a processing job cannot be retried, unless it is stuck", func(s *scene) {
 		lease := s.start()
 		s.Advance(20 * time.Second)
 		i := by(lease.ID)
@@ -87,7 +87,7 @@ var retryLaws = []law{
 			Charge: holdfast.ChargeInterrupt, DueAt: job.AsOf, Why: "taken from its worker by a manual retry",
 		}})
 	}},
-	{"the worker a stuck job was taken from is fenced off", func(s *scene) {
+	{"the worker that a stuck job was taken from is fenced out", func(s *scene) {
 		lease := s.start()
 		s.Advance(shortLease)
 		s.retry(lease.ID)
@@ -106,7 +106,7 @@ var retryLaws = []law{
 		s.settle(completes(leases[1]))
 		s.settle(completes(s.claimOne()))
 	}},
-	{"a manual retry withdraws the request to stop", func(s *scene) {
+	{"a manual retry removes the cancel request", func(s *scene) {
 		lease := s.start()
 		s.cancel(lease.ID)
 		s.Advance(shortLease)
@@ -114,7 +114,7 @@ var retryLaws = []law{
 		s.settle(completes(s.claimOne()))
 		s.expectState(lease.ID, holdfast.Complete)
 	}},
-	{"a retry whose unique key is another's by now is refused, naming the holder (riverui#622)", func(s *scene) {
+	{"a retry of a job whose unique key is held by another is refused, and the error names it (riverui#622)", func(s *scene) {
 		lease := s.fail(unique("k"))
 		holder := s.enqueue(unique("k"))
 		before := s.job(lease.ID)
@@ -125,7 +125,7 @@ var retryLaws = []law{
 		s.retry(lease.ID)
 		same(s, "key", s.enqueue(unique("k")), lease.ID)
 	}},
-	{"the answer to a retry is how many jobs of the queue go first", func(s *scene) {
+	{"a retry returns how many jobs of the queue are ahead", func(s *scene) {
 		lease := s.fail()
 		for _, change := range []func(*holdfast.Draft){
 			func(d *holdfast.Draft) { d.Priority = -1 }, func(d *holdfast.Draft) { d.Priority, d.Kind = -1, "pdf" },
@@ -138,7 +138,7 @@ var retryLaws = []law{
 		s.must(err)
 		same(s, "ahead as inspected", ahead, 2)
 	}},
-	{"a checkpoint outlives the generation", func(s *scene) {
+	{"a checkpoint is kept in the next generation", func(s *scene) {
 		lease := s.start()
 		s.note(nil, holdfast.Note{Batch: lease.Batch, Job: lease.ID, Token: 1, Checkpoint: raw(`{"row":3}`)})
 		s.settle(fails(lease, "BROKEN"))

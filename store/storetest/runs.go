@@ -8,11 +8,11 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The most jobs of one kind that a claim takes in a row where many kinds wait.
+// longestRun is how many jobs of one kind a claim may take in a row if many kinds are ready.
 const longestRun = 16
 
 var runLaws = []law{
-	{"where many kinds wait, each is taken in its own order, and a job is overtaken by no more than a run of each other kind", func(s *scene) {
+	{"with many kinds ready, each is claimed in its own order, and a job is overtaken by at most a run of each other kind", func(s *scene) {
 		const kinds, each = 40, 30
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		order := s.drainInClaimsOf(25, kinds*each)
@@ -33,13 +33,13 @@ var runLaws = []law{
 			}
 		}
 	}},
-	{"where many kinds wait, urgent jobs come first, but for the claim in sixteen that shares", func(s *scene) {
+	{"with many kinds ready, urgent jobs come first, except in the one claim of sixteen that shares evenly", func(s *scene) {
 		const kinds, each, limit = 40, 10, 25
 		s.enqueueAll(ofKinds(kinds, each, 5)...)
 		s.enqueueAll(ofKinds(kinds, each, -5)...)
 		s.claimUrgent(limit, kinds*each)
 	}},
-	{"where many kinds wait, an urgent job and one that was given back are claimed within seconds", func(s *scene) {
+	{"with many kinds ready, an urgent job and a released one are claimed within seconds", func(s *scene) {
 		const kinds, each = 40, 30
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		first := s.claim(25)
@@ -61,7 +61,7 @@ var runLaws = []law{
 			s.settle(holdfast.Settlement{Batch: leases[0].Batch, Job: leases[0].ID, Token: leases[0].Token, To: holdfast.Complete})
 		}
 	}},
-	{"where many kinds wait, a hold on one of them is obeyed by the next claim", func(s *scene) {
+	{"with many kinds ready, the next claim obeys a hold on one of them", func(s *scene) {
 		const kinds, each = 40, 30
 		s.enqueueAll(ofKinds(kinds, each, 0)...)
 		s.claim(25)
@@ -80,7 +80,7 @@ var runLaws = []law{
 	}},
 }
 
-// ofKinds are drafts of many kinds, one after the other.
+// ofKinds returns drafts of many kinds in turn.
 func ofKinds(kinds, each int, priority int16) (drafts []holdfast.Draft) {
 	for i := range kinds * each {
 		drafts = append(drafts, holdfast.Draft{Kind: fmt.Sprint("kind", i%kinds), Priority: priority})
@@ -88,7 +88,7 @@ func ofKinds(kinds, each int, priority int16) (drafts []holdfast.Draft) {
 	return drafts
 }
 
-// drainInClaimsOf claims all jobs, and insists that every claim is full and no job comes twice.
+// drainInClaimsOf claims all jobs, and expects that every claim is full and no job is claimed twice.
 func (s *scene) drainInClaimsOf(limit, jobs int) (order []holdfast.Lease) {
 	s.Helper()
 	met := map[holdfast.ID]bool{}
@@ -106,7 +106,7 @@ func (s *scene) drainInClaimsOf(limit, jobs int) (order []holdfast.Lease) {
 	return order
 }
 
-// claimUrgent claims so many jobs of the lowest priority number, and counts the claims that brought others as well.
+// claimUrgent claims n jobs of the lowest priority number, and counts the claims that returned others as well.
 func (s *scene) claimUrgent(limit, urgent int) {
 	s.Helper()
 	claims, shared := 0, 0
@@ -128,11 +128,11 @@ func (s *scene) claimUrgent(limit, urgent int) {
 		}
 	}
 	if shared > claims/16+1 {
-		s.Fatalf("%d of %d claims brought jobs while more urgent ones waited", shared, claims)
+		s.Fatalf("%d of %d claims returned jobs while more urgent ones were ready", shared, claims)
 	}
 }
 
-// claimable is how many jobs one more claim of a thousand brings.
+// claimable is how many jobs one more claim of a thousand returns.
 func (s *scene) claimable() int {
 	s.Helper()
 	return len(s.claim(1000))

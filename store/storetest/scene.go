@@ -16,18 +16,18 @@ import (
 
 const (
 	shortLease = 30 * time.Second
-	longAgo    = 10 * time.Minute // longer than any lease here
+	longAgo    = 10 * time.Minute // longer than any lease in these laws
 )
 
-// A scene is what one law happens in: the verbs of the laws. A verb that meets an error it does not expect ends the law.
+// A scene is the environment of one law, with helper methods. A helper that gets an unexpected error fails the law.
 type scene struct {
 	testing.TB
 	*Subject
 	ctx    context.Context
-	broken bool // the law corrupts rows on purpose: no audit at its end
+	broken bool // the law damages rows on purpose: no integrity check at its end
 }
 
-// draft is the plainest job there is.
+// draft is the simplest draft.
 func draft() holdfast.Draft { return holdfast.Draft{Kind: "mail", Queue: "default"} }
 
 func (s *scene) must(err error) {
@@ -37,7 +37,7 @@ func (s *scene) must(err error) {
 	}
 }
 
-// enqueue hands in one plain job, changed by the options, and answers with its id.
+// enqueue enqueues one simple job, changed by the options, and returns its id.
 func (s *scene) enqueue(change ...func(*holdfast.Draft)) holdfast.ID {
 	s.Helper()
 	d := draft()
@@ -57,7 +57,7 @@ func (s *scene) enqueueAll(drafts ...holdfast.Draft) []holdfast.Receipt {
 	return receipts
 }
 
-// claim takes up to limit jobs of the default queue and starts all of them.
+// claim claims up to limit jobs of the default queue and starts all of them.
 func (s *scene) claim(limit int) []holdfast.Lease {
 	s.Helper()
 	return s.claimAs(holdfast.Claim{Worker: "w1", Limit: limit, Start: limit})
@@ -76,7 +76,7 @@ func (s *scene) claimAs(c holdfast.Claim) []holdfast.Lease {
 	return leases
 }
 
-// claimOne takes one job and insists that there is one.
+// claimOne claims one job and fails if there is none.
 func (s *scene) claimOne() holdfast.Lease {
 	s.Helper()
 	leases := s.claim(1)
@@ -97,7 +97,7 @@ func (s *scene) start(change ...func(*holdfast.Draft)) holdfast.Lease {
 	return lease
 }
 
-// settle writes settlements and insists that each is applied.
+// settle settles leases and expects that each settlement is applied.
 func (s *scene) settle(settlements ...holdfast.Settlement) {
 	s.Helper()
 	for i, err := range s.trySettle(settlements...) {
@@ -130,16 +130,16 @@ func fails(l holdfast.Lease, code string) holdfast.Settlement {
 	return e
 }
 
-// retries is an attempt that failed and may be tried again after a delay.
+// retries is an attempt that failed and is retried after a delay.
 func retries(l holdfast.Lease, delay time.Duration) holdfast.Settlement {
 	e := fails(l, "FLAKY")
 	e.To, e.Delay, e.Limit, e.Why = holdfast.Queued, delay, 25, "worth another try"
 	return e
 }
 
-func hands(l holdfast.Lease, charge holdfast.Charge, delay time.Duration) holdfast.Settlement {
+func releases(l holdfast.Lease, charge holdfast.Charge, delay time.Duration) holdfast.Settlement {
 	e := ends(l, holdfast.Queued)
-	e.Charge, e.Delay, e.Why = charge, delay, "handed back"
+	e.Charge, e.Delay, e.Why = charge, delay, "released"
 	return e
 }
 
@@ -151,17 +151,17 @@ func (s *scene) fail(change ...func(*holdfast.Draft)) holdfast.Lease {
 	return lease
 }
 
-// reclaim takes over what has expired.
+// reclaim reclaims expired batches.
 func (s *scene) reclaim() []holdfast.Lease {
 	s.Helper()
-	leases, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: shortLease})
+	leases, err := s.Store.Reclaim(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: shortLease})
 	s.must(err)
 	return leases
 }
 
 func (s *scene) expire() []holdfast.Lease {
 	s.Helper()
-	leases, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "keeper", Limit: 1000, Lease: shortLease})
+	leases, err := s.Store.Expire(s.ctx, holdfast.Claim{Worker: "reclaimer", Limit: 1000, Lease: shortLease})
 	s.must(err)
 	return leases
 }
@@ -192,8 +192,8 @@ func (s *scene) retry(id holdfast.ID) int {
 	return ahead
 }
 
-// refused expects that a manual retry is a conflict.
-func (s *scene) refused(id holdfast.ID) {
+// expectRetryRefused expects that a manual retry is a conflict.
+func (s *scene) expectRetryRefused(id holdfast.ID) {
 	s.Helper()
 	_, err := s.Store.Retry(s.ctx, by(id))
 	s.expectError(err, holdfast.ErrConflict)
@@ -220,7 +220,7 @@ func (s *scene) history(id holdfast.ID) holdfast.History {
 	return h
 }
 
-// late counts the evidence kept of results that came too late.
+// late counts the late settlements of a job.
 func (s *scene) late(id holdfast.ID) (n int) {
 	s.Helper()
 	for _, a := range s.history(id).Attempts {
@@ -231,7 +231,7 @@ func (s *scene) late(id holdfast.ID) (n int) {
 	return n
 }
 
-// jobs lists everything a filter matches, over all pages.
+// jobs returns all jobs that a filter matches, over all pages.
 func (s *scene) jobs(f holdfast.Filter) (all []holdfast.Job) {
 	s.Helper()
 	for {
@@ -271,7 +271,7 @@ func (s *scene) expectError(err, want error) {
 	}
 }
 
-// expectConflict also insists on the name of the job in the way.
+// expectConflict expects a conflict that names the job in the way.
 func (s *scene) expectConflict(err error, holder holdfast.ID) {
 	s.Helper()
 	s.expectError(err, holdfast.ErrConflict)
@@ -293,11 +293,11 @@ func (s *scene) expectHealthy() {
 	findings, err := s.Store.Audit(s.ctx)
 	s.must(err)
 	for _, f := range findings {
-		s.Errorf("the audit found: %s: %s %s", f.Rule, f.Job, f.Detail)
+		s.Errorf("the integrity check found: %s: %s %s", f.Rule, f.Job, f.Detail)
 	}
 }
 
-// same compares what the store said with what it should have said.
+// same compares what the store returned with what it should return.
 func same(s testing.TB, what string, got, want any) {
 	s.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
@@ -313,7 +313,7 @@ func ids(leases []holdfast.Lease) []holdfast.ID {
 	return all
 }
 
-// together runs n copies at once and waits for them. They start as close to each other as the machine allows.
+// together runs n goroutines and waits for them. They start as close to each other as possible.
 func together(n int, run func(i int)) {
 	var ready, finished sync.WaitGroup
 	ready.Add(n)

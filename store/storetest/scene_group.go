@@ -6,9 +6,9 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// The verbs of the laws about groups and about what is told.
+// Helpers for laws about groups and the feed.
 
-// gather makes a group, changed by the options.
+// gather creates a group, changed by the options.
 func (s *scene) gather(change ...func(*holdfast.Group)) holdfast.ID {
 	s.Helper()
 	var g holdfast.Group
@@ -25,8 +25,8 @@ func (s *scene) seal(group holdfast.ID) {
 	s.must(s.Store.Seal(s.ctx, group))
 }
 
-// gathered makes a group of so many plain members, and seals it.
-func (s *scene) gathered(n int, change ...func(*holdfast.Group)) (holdfast.ID, []holdfast.ID) {
+// sealedGroup creates a group with n simple members, and seals it.
+func (s *scene) sealedGroup(n int, change ...func(*holdfast.Group)) (holdfast.ID, []holdfast.ID) {
 	s.Helper()
 	group := s.gather(change...)
 	var members []holdfast.ID
@@ -37,12 +37,12 @@ func (s *scene) gathered(n int, change ...func(*holdfast.Group)) (holdfast.ID, [
 	return group, members
 }
 
-// in makes a draft a member.
+// in makes a draft a member of a group.
 func in(group holdfast.ID) func(*holdfast.Draft) {
 	return func(d *holdfast.Draft) { d.Group = group }
 }
 
-// after lets a draft wait for others of its group.
+// after makes a draft wait for other members.
 func after(upstream ...holdfast.ID) func(*holdfast.Draft) {
 	return func(d *holdfast.Draft) { d.After = upstream }
 }
@@ -55,14 +55,14 @@ func inside(parent holdfast.ID) func(*holdfast.Group) {
 
 func quorum(n int) func(*holdfast.Group) { return func(g *holdfast.Group) { g.Quorum = n } }
 
-// follows makes a plain job continue a group on an outcome.
-func follows(on holdfast.GroupState, kind string) func(*holdfast.Group) {
+// thenEnqueue adds a simple continuation for an outcome.
+func thenEnqueue(on holdfast.GroupState, kind string) func(*holdfast.Group) {
 	return func(g *holdfast.Group) {
 		g.Then = append(g.Then, holdfast.Then{On: on, Draft: holdfast.Draft{Kind: kind, Queue: "next"}})
 	}
 }
 
-// run claims what there is in the default queue, fails these and completes all others, and has the groups concluded.
+// run claims all jobs of the default queue, fails the given ones and completes the others, and concludes groups.
 func (s *scene) run(failed ...holdfast.ID) (ran []holdfast.ID) {
 	s.Helper()
 	leases := s.claim(5000)
@@ -81,7 +81,7 @@ func (s *scene) run(failed ...holdfast.ID) (ran []holdfast.ID) {
 	return ids(leases)
 }
 
-// conclude numbers what happened and concludes groups until nothing is left to do.
+// conclude numbers events and concludes groups until nothing is left to do.
 func (s *scene) conclude() {
 	s.Helper()
 	concludeOn(s, s.Store)
@@ -97,7 +97,7 @@ func concludeOn(s *scene, store holdfast.Store) {
 			return
 		}
 	}
-	s.Fatal("Conclude does not come to rest: it says that it did something a thousand times")
+	s.Fatal("Conclude does not end: it reported changes a thousand times")
 }
 
 func sequenceOn(s *scene, store holdfast.Store) error {
@@ -107,7 +107,7 @@ func sequenceOn(s *scene, store holdfast.Store) error {
 			return err
 		}
 	}
-	s.Fatal("Sequence does not come to rest")
+	s.Fatal("Sequence does not end")
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (s *scene) group(id holdfast.ID) holdfast.Group {
 	return g
 }
 
-// expectGroup compares state and generation, and insists that the story says what is right once.
+// expectGroup compares state and generation, and checks the time of settlement.
 func (s *scene) expectGroup(id holdfast.ID, state holdfast.GroupState, generation int) holdfast.Group {
 	s.Helper()
 	g := s.group(id)
@@ -131,17 +131,17 @@ func (s *scene) expectGroup(id holdfast.ID, state holdfast.GroupState, generatio
 	return g
 }
 
-// tale is the story of a group, oldest first: who, what, and the generation it ended in.
-func (s *scene) tale(group holdfast.ID) (lines []line) {
+// groupStory returns the events of a group, oldest first: actor, name and generation.
+func (s *scene) groupStory(group holdfast.ID) (lines []groupEvent) {
 	s.Helper()
 	for _, e := range s.events("group/" + group.String()) {
-		lines = append(lines, line{e.Actor, e.Name, e.Generation})
+		lines = append(lines, groupEvent{e.Actor, e.Name, e.Generation})
 	}
 	slices.Reverse(lines)
 	return lines
 }
 
-type line struct {
+type groupEvent struct {
 	Actor, Name string
 	Generation  int
 }
@@ -162,8 +162,8 @@ func (s *scene) cancelGroup(id holdfast.ID) {
 	s.must(s.Store.CancelGroup(s.ctx, byGroup(id)))
 }
 
-// waits insists that a job waits for others of its group.
-func (s *scene) waits(jobs ...holdfast.ID) {
+// expectWaiting expects that jobs wait for other members of their group.
+func (s *scene) expectWaiting(jobs ...holdfast.ID) {
 	s.Helper()
 	for _, id := range jobs {
 		if job := s.expectState(id, holdfast.Queued); !job.Waiting {
@@ -172,20 +172,20 @@ func (s *scene) waits(jobs ...holdfast.ID) {
 	}
 }
 
-// listen has events of jobs written from now on.
+// listen makes the store write these events of jobs from now on.
 func (s *scene) listen(events ...string) {
 	s.Helper()
 	s.keep(holdfast.Change{Listen: []holdfast.Listener{{Name: "reader", Events: events}}})
 }
 
-// feed numbers what happened, and reads all of it after a number, a few events at a time.
+// feed numbers events and reads all of them after a number, a few at a time.
 func (s *scene) feed(after int64) []holdfast.Event {
 	s.Helper()
 	s.must(sequenceOn(s, s.Store))
 	return read(s, s.Store, after, 7)
 }
 
-// read tells all events after a number, so many at a time, and insists that none is missing.
+// read reads all events after a number, limit at a time, and expects that none is missing.
 func read(s *scene, store holdfast.Store, after int64, limit int) (events []holdfast.Event) {
 	s.Helper()
 	for {
@@ -195,27 +195,27 @@ func read(s *scene, store holdfast.Store, after int64, limit int) (events []hold
 			s.Fatalf("%d events were missed", f.Missed)
 		}
 		if len(f.Events) > limit {
-			s.Fatalf("asked for %d events, told %d", limit, len(f.Events))
+			s.Fatalf("requested %d events, got %d", limit, len(f.Events))
 		}
 		for _, e := range f.Events {
 			if after++; e.Seq != after {
-				s.Fatalf("event %d comes where %d belongs", e.Seq, after)
+				s.Fatalf("event %d is at the position of %d", e.Seq, after)
 			}
 		}
 		events = append(events, f.Events...)
 		if len(f.Events) == 0 {
 			if f.Next != f.Head || f.Head != after {
-				s.Fatalf("the feed ends at %d, says that it ends at %d, and to read on after %d", after, f.Head, f.Next)
+				s.Fatalf("the feed ends at %d, its head is %d, and its next is %d", after, f.Head, f.Next)
 			}
 			return events
 		}
 		if f.Next != after {
-			s.Fatalf("the last event told is %d, and the feed says to read on after %d", after, f.Next)
+			s.Fatalf("the last event is %d, and the feed's next is %d", after, f.Next)
 		}
 	}
 }
 
-// namesOf lists what befell a job, by name.
+// namesOf returns the names of a job's events.
 func namesOf(events []holdfast.Event, job holdfast.ID) (names []string) {
 	for _, e := range events {
 		if e.Job == job {

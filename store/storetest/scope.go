@@ -7,15 +7,15 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A way sends claims along one of the paths that a store has for them.
-type way struct {
+// A claimPath is a situation in which a store claims in a particular way.
+type claimPath struct {
 	name string
 	set  func(*scene)
-	more func(*holdfast.Draft) // of the drafts that are claimed
+	more func(*holdfast.Draft) // applied to the drafts that are claimed
 }
 
-// ways are all of them. Every law about what a claim may take has to hold on each.
-var ways = []way{
+// claimPaths are all of them. Every law about what a claim may take must hold on each.
+var claimPaths = []claimPath{
 	{name: "one owner, nothing held"},
 	{name: "owners share", set: func(s *scene) {
 		for i := range 3 {
@@ -29,7 +29,7 @@ var ways = []way{
 	{name: "a held tag", set: func(s *scene) { s.pause(holdfast.Hold{Tag: "red"}); s.enqueueMany(3, tagged("red"), ofKind("pdf")) }},
 	{name: "a hold on retries", set: func(s *scene) { s.pause(holdfast.Hold{Kind: "never-heard-of", Retries: true}) }},
 	{name: "retries", more: func(d *holdfast.Draft) { d.Tags = []string{"again"} }},
-	{name: "a crowd of owners", set: func(s *scene) {
+	{name: "many owners", set: func(s *scene) {
 		for i := range 100 {
 			s.enqueue(owned(fmt.Sprint("other", i)))
 		}
@@ -37,17 +37,17 @@ var ways = []way{
 	{name: "priorities", set: func(s *scene) { s.enqueueMany(3, func(d *holdfast.Draft) { d.Priority = -3 }) }},
 }
 
-// begin prepares a way, and answers with a handle that has made no claim yet.
-func (w way) begin(s *scene) *scene {
+// begin prepares the situation, and returns a scene with a handle that has made no claim yet.
+func (w claimPath) begin(s *scene) *scene {
 	s.Wipe()
 	if w.set != nil {
 		w.set(s)
 	}
-	return s.fresh()
+	return s.reopened()
 }
 
-// fill hands in the jobs that the law is about. On the way of retries each has failed once.
-func (w way) fill(s *scene, n int, change ...func(*holdfast.Draft)) []holdfast.ID {
+// fill enqueues the jobs of the law. On the path "retries" each has failed once.
+func (w claimPath) fill(s *scene, n int, change ...func(*holdfast.Draft)) []holdfast.ID {
 	if w.more != nil {
 		change = append(change, w.more)
 	}
@@ -65,14 +65,14 @@ func ofKind(kind string) func(*holdfast.Draft) {
 }
 
 var scopeLaws = []law{
-	{"a claim takes only the kinds it names, whatever way it takes; the others are not touched", func(s *scene) {
-		for _, w := range ways {
+	{"a claim takes only the kinds it names, in every way of claiming; the others are not touched", func(s *scene) {
+		for _, w := range claimPaths {
 			other := w.begin(s)
 			pdf := w.fill(s, 40, ofKind("pdf"))
 			mail := w.fill(s, 40)
 			before := s.job(mail[0])
 			got := 0
-			for range 24 { // one in sixteen shares evenly between priorities, and some begin where the last one ended
+			for range 24 { // one in sixteen shares evenly between priorities, and some start after a mark
 				for _, l := range other.claimAs(holdfast.Claim{Worker: "w", Limit: 2, Start: 2, Kinds: []string{"pdf", "never-heard-of"}}) {
 					same(s, w.name+": the kind", l.Kind, "pdf")
 					got++
@@ -92,7 +92,7 @@ var scopeLaws = []law{
 			want = append(want, s.enqueue(ofKind(kind)))
 			s.enqueue(ofKind("other"))
 		}
-		same(s, "claimed", ids(s.fresh().claimAs(holdfast.Claim{Worker: "w", Limit: 100, Kinds: kinds})), want)
+		same(s, "claimed", ids(s.reopened().claimAs(holdfast.Claim{Worker: "w", Limit: 100, Kinds: kinds})), want)
 	}},
 	{"a claim that names kinds and no queues takes them from every queue", func(s *scene) {
 		put := func(queue, kind string) holdfast.ID {
@@ -101,11 +101,11 @@ var scopeLaws = []law{
 		want := []holdfast.ID{put("default", "pdf"), put("slow", "pdf")}
 		put("slow", "mail")
 		newly := put("fresh-"+holdfast.NewID().String(), "pdf")
-		leases, err := s.fresh().Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Kinds: []string{"pdf"}, Limit: 10, Lease: shortLease})
+		leases, err := s.reopened().Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Kinds: []string{"pdf"}, Limit: 10, Lease: shortLease})
 		s.must(err)
 		same(s, "claimed", ids(leases), append(want, newly))
 	}},
-	{"a claim that names neither queues nor kinds is refused, and says what to name", func(s *scene) {
+	{"a claim that names neither queues nor kinds is refused, and the error says what to name", func(s *scene) {
 		s.enqueue()
 		_, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Limit: 1, Lease: shortLease})
 		s.expectError(err, holdfast.ErrInvalid)
@@ -114,9 +114,9 @@ var scopeLaws = []law{
 		s.expectError(err, holdfast.ErrInvalid)
 		same(s, "claimed", len(s.claim(5)), 1)
 	}},
-	{"a claim takes no more of an owner than it has slots for, whatever way it takes", func(s *scene) {
-		for _, w := range ways {
-			if w.name == "retries" { // its jobs are claimed to get there
+	{"a claim takes no more jobs of an owner than its slots, in every way of claiming", func(s *scene) {
+		for _, w := range claimPaths {
+			if w.name == "retries" { // its jobs were claimed before
 				continue
 			}
 			other := w.begin(s)
@@ -128,14 +128,14 @@ var scopeLaws = []law{
 				leases := other.claimAs(c)
 				same(s, w.name+": shares", byOwner(leases), map[string]int{"acme": 2, "": 5})
 				for _, l := range leases {
-					other.settle(hands(l, holdfast.ChargeInterrupt, 0))
+					other.settle(releases(l, holdfast.ChargeInterrupt, 0))
 				}
 			}
 			c.Busy = map[string]int{"acme": 5, "": 5, "zeta": 5}
 			same(s, w.name+": claimed when all slots are taken", len(other.claimAs(c)), 0)
 		}
 	}},
-	{"slots of an owner hold over the lanes of a claim together", func(s *scene) {
+	{"the slots of an owner apply to all lanes of a claim together", func(s *scene) {
 		s.enqueueMany(5, owned("acme"))
 		s.enqueueMany(5, owned("acme"), ofKind("pdf"))
 		s.enqueueMany(5, owned("acme"), func(d *holdfast.Draft) { d.Queue = "slow" })
@@ -144,7 +144,7 @@ var scopeLaws = []law{
 		leases := s.claimAs(holdfast.Claim{Worker: "w", Limit: 30, Queues: []string{"default", "slow"}, OwnerSlots: 4})
 		same(s, "shares", byOwner(leases), map[string]int{"acme": 4})
 	}},
-	{"new work of any queue wakes a worker that names none", func(s *scene) {
+	{"new work in any queue wakes a worker that names no queue", func(s *scene) {
 		queue := "fresh-" + holdfast.NewID().String()
 		put := func() { s.enqueue(func(d *holdfast.Draft) { d.Queue = queue }) }
 		woken := make(chan holdfast.Wake, 1)
@@ -157,13 +157,13 @@ var scopeLaws = []law{
 				woken <- wake
 			}()
 			for waiting := true; waiting; {
-				put() // again and again: it may come before the waiter listens
+				put() // repeated, because a wake-up may come before the waiter listens
 				select {
 				case wake := <-woken:
 					if wake.Work {
 						return
 					}
-					same(s, "a wake for a request to stop", wake.Cancel, true)
+					same(s, "a wake-up for a cancel request", wake.Cancel, true)
 					waiting = false
 				case <-time.After(20 * time.Millisecond):
 				}

@@ -14,12 +14,12 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// SelfTest shows that the model check is worth something: it wraps a good store with one deliberate defect after another,
-// and fails if a defect goes unnoticed.
+// SelfTest shows that the model check finds defects: it wraps a correct store with one deliberate defect after another, and fails if a defect is not
+// noticed.
 func SelfTest(t *testing.T, h Harness) {
 	subject := h.Open(t)
 	good := subject.Store
-	t.Run("no defect is not noticed", func(t *testing.T) { check(t, subject, 20) })
+	t.Run("a correct store passes", func(t *testing.T) { check(t, subject, 20) })
 	maps.Copy(defects, controlDefects)
 	maps.Copy(defects, groupDefects)
 	for name, defect := range defects {
@@ -35,7 +35,7 @@ func SelfTest(t *testing.T, h Harness) {
 	}
 }
 
-// complaintOf runs the model check where it may fail, and answers what it complained about.
+// complaintOf runs the model check where it may fail, and returns its failure.
 func complaintOf(t *testing.T, subject *Subject) string {
 	before := flag.Lookup("rapid.shrinktime").Value.String()
 	_ = flag.Set("rapid.shrinktime", "1ms")
@@ -55,7 +55,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// A recorder is a test that may fail without failing anything.
+// A recorder is a testing.TB that records failures instead of failing.
 type recorder struct {
 	testing.TB
 	said []string
@@ -73,7 +73,7 @@ func (r *recorder) Fail()                             { r.Error("failed") }
 func (r *recorder) FailNow()                          { r.Error("failed"); runtime.Goexit() }
 func (r *recorder) Failed() bool                      { return len(r.said) > 0 }
 
-// defects are what goes wrong in stores that were written in good faith.
+// defects are typical defects of stores.
 var defects = map[string]func(holdfast.Store) holdfast.Store{
 	"the same jobs claimed twice": func(s holdfast.Store) holdfast.Store { return &claimsTwice{Store: s} },
 	"no fence: any token settles": func(s holdfast.Store) holdfast.Store {
@@ -90,13 +90,13 @@ var defects = map[string]func(holdfast.Store) holdfast.Store{
 	"a late result without evidence": func(s holdfast.Store) holdfast.Store {
 		return &noEvidence{noFence{Store: s, held: map[holdfast.ID]holdfast.Lease{}}}
 	},
-	"nothing is ever reclaimed":              func(s holdfast.Store) holdfast.Store { return neverReclaims{s} },
-	"a renewal that renews nothing":          func(s holdfast.Store) holdfast.Store { return neverRenews{s} },
-	"a request to stop that is forgotten":    func(s holdfast.Store) holdfast.Store { return forgetsCancel{s} },
-	"anybody may retry anybody's job":        func(s holdfast.Store) holdfast.Store { return noOwner{s} },
-	"a hold that holds nothing":              func(s holdfast.Store) holdfast.Store { return neverHolds{s} },
-	"a hold that no one can lift":            func(s holdfast.Store) holdfast.Store { return neverResumes{s} },
-	"a promotion that takes all but the one": func(s holdfast.Store) holdfast.Store { return promotesLess{s} },
+	"nothing is ever reclaimed":      func(s holdfast.Store) holdfast.Store { return neverReclaims{s} },
+	"a renewal that renews nothing":  func(s holdfast.Store) holdfast.Store { return neverRenews{s} },
+	"a cancel request that is lost":  func(s holdfast.Store) holdfast.Store { return forgetsCancel{s} },
+	"a retry that ignores the owner": func(s holdfast.Store) holdfast.Store { return noOwner{s} },
+	"a hold that holds nothing":      func(s holdfast.Store) holdfast.Store { return neverHolds{s} },
+	"a hold that cannot be lifted":   func(s holdfast.Store) holdfast.Store { return neverResumes{s} },
+	"a promotion of one job only":    func(s holdfast.Store) holdfast.Store { return promotesLess{s} },
 	"a claim that ignores its kinds": func(s holdfast.Store) holdfast.Store {
 		return claimsAs{s, func(c *holdfast.Claim) {
 			if len(c.Queues) > 0 {
@@ -132,7 +132,7 @@ func (s *claimsTwice) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.L
 	return s.last, err
 }
 
-// noFence settles by the lease that is held now, whichever the caller had: the state is the only fence.
+// noFence settles by the lease that is held now, whatever lease the caller had: the state is the only fence.
 type noFence struct {
 	holdfast.Store
 	held map[holdfast.ID]holdfast.Lease
@@ -167,7 +167,7 @@ func (s *noFence) Settle(ctx context.Context, settlements []holdfast.Settlement)
 	return s.Store.Settle(ctx, forged)
 }
 
-// noEvidence refuses a stale settlement without telling anybody.
+// noEvidence refuses a stale settlement without keeping evidence.
 type noEvidence struct{ noFence }
 
 func (s *noEvidence) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {

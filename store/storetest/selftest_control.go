@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// controlDefects are what goes wrong with holds, records, redrives and error groups.
+// controlDefects are defects of holds, records, redrives and error groups.
 var controlDefects = map[string]func(holdfast.Store) holdfast.Store{
 	"an edit of whatever the job has become": func(s holdfast.Store) holdfast.Store {
 		return editsAs{s, func(e *holdfast.Edit) { e.Seen = "" }}
@@ -16,30 +16,30 @@ var controlDefects = map[string]func(holdfast.Store) holdfast.Store{
 	"an edit that keeps the time": func(s holdfast.Store) holdfast.Store {
 		return editsAs{s, func(e *holdfast.Edit) { e.Delay = nil }}
 	},
-	"anybody may edit anybody's job": func(s holdfast.Store) holdfast.Store {
+	"an edit that ignores the owner": func(s holdfast.Store) holdfast.Store {
 		return editsAs{s, func(e *holdfast.Edit) { e.Owner = "" }}
 	},
 	"a limit kept as a counter":             func(s holdfast.Store) holdfast.Store { return &countsLimits{Store: s} },
 	"a bucket that is never charged":        func(s holdfast.Store) holdfast.Store { return freeTokens{s} },
 	"a hold on retries that holds all":      func(s holdfast.Store) holdfast.Store { return holdsAll{s} },
-	"an owner that goes before all others":  func(s holdfast.Store) holdfast.Store { return unfair{s} },
-	"a redrive without compare-and-set":     func(s holdfast.Store) holdfast.Store { return redrivesAgain{s} },
+	"an owner that is always served first":  func(s holdfast.Store) holdfast.Store { return unfair{s} },
+	"a redrive without compare-and-set":     func(s holdfast.Store) holdfast.Store { return redrivesTwice{s} },
 	"a redrive that patches nothing":        func(s holdfast.Store) holdfast.Store { return neverPatches{s} },
 	"a record kept without its version":     func(s holdfast.Store) holdfast.Store { return lastWins{s} },
 	"half of a change":                      func(s holdfast.Store) holdfast.Store { return halfChange{s} },
-	"a broken promise that is told twice":   func(s holdfast.Store) holdfast.Store { return &tellsTwice{Store: s} },
+	"a breach that is reported twice":       func(s holdfast.Store) holdfast.Store { return &tellsTwice{Store: s} },
 	"failures that are counted by the call": func(s holdfast.Store) holdfast.Store { return countsCalls{s} },
-	"a version that nobody looks at": func(s holdfast.Store) holdfast.Store {
+	"a version that is not checked": func(s holdfast.Store) holdfast.Store {
 		return settlesAs{s, func(e *holdfast.Settlement) { e.Version = "" }}
 	},
-	"a dependency that nobody was told of": func(s holdfast.Store) holdfast.Store { return forgetsDepends{s} },
+	"a declared dependency that is lost": func(s holdfast.Store) holdfast.Store { return forgetsDepends{s} },
 	"a promise to start again, forgotten": func(s holdfast.Store) holdfast.Store {
 		return settlesAs{s, func(e *holdfast.Settlement) { e.Within = 0 }}
 	},
 	"a claim that stops at the first closed": func(s holdfast.Store) holdfast.Store { return stopsShort{s} },
 }
 
-// countsLimits forgets to count down for what a lost worker held.
+// countsLimits does not decrement the count for jobs of a lost worker.
 type countsLimits struct {
 	holdfast.Store
 	leaked int
@@ -48,7 +48,7 @@ type countsLimits struct {
 func (s *countsLimits) Reclaim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
 	jobs, _, _ := s.Store.Jobs(ctx, holdfast.Filter{State: holdfast.Processing, Limit: 200})
 	for _, job := range jobs {
-		s.leaked += lo(!job.LeaseUntil.After(job.AsOf))
+		s.leaked += countIf(!job.LeaseUntil.After(job.AsOf))
 	}
 	return s.Store.Reclaim(ctx, c)
 }
@@ -81,7 +81,7 @@ func (s holdsAll) Pause(ctx context.Context, h holdfast.Hold) error {
 	return s.Store.Pause(ctx, h)
 }
 
-// unfair gives one owner a weight that nobody gave it.
+// unfair gives one owner a weight that was not set.
 type unfair struct{ holdfast.Store }
 
 func (s unfair) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {
@@ -89,10 +89,10 @@ func (s unfair) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, 
 	return s.Store.Claim(ctx, c)
 }
 
-// redrivesAgain looks at where a job stands, and not at what the redrive has done.
-type redrivesAgain struct{ holdfast.Store }
+// redrivesTwice checks only the state of a job, and not whether the redrive took it before.
+type redrivesTwice struct{ holdfast.Store }
 
-func (s redrivesAgain) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
+func (s redrivesTwice) Redrive(ctx context.Context, r holdfast.Redrive) ([]error, error) {
 	answers, err := s.Store.Redrive(ctx, r)
 	for i, answer := range answers {
 		job, _ := s.Store.Job(ctx, r.Jobs[i])
@@ -110,7 +110,7 @@ func (s neverPatches) Redrive(ctx context.Context, r holdfast.Redrive) ([]error,
 	return s.Store.Redrive(ctx, r)
 }
 
-// lastWins writes over whatever version is there.
+// lastWins writes a record whatever its version.
 type lastWins struct{ holdfast.Store }
 
 func (s lastWins) Keep(ctx context.Context, c holdfast.Change) error {
@@ -131,7 +131,7 @@ func (s lastWins) Keep(ctx context.Context, c holdfast.Change) error {
 	return s.Store.Keep(ctx, c)
 }
 
-// halfChange does what else a change says though its records are refused.
+// halfChange applies the rest of a change even if its records are refused.
 type halfChange struct{ holdfast.Store }
 
 func (s halfChange) Keep(ctx context.Context, c holdfast.Change) error {
@@ -154,7 +154,7 @@ func (s *tellsTwice) Breach(ctx context.Context, limit int) ([]holdfast.ID, erro
 	return found, err
 }
 
-// countsCalls keeps the fingerprint of the first failure of a call only.
+// countsCalls keeps only the fingerprint of the first failure of a call.
 type countsCalls struct{ holdfast.Store }
 
 func (s countsCalls) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
@@ -180,7 +180,7 @@ func (s forgetsDepends) Present(ctx context.Context, p holdfast.Presence) error 
 	return s.Store.Present(ctx, p)
 }
 
-// stopsShort takes nothing while any limit is in force that lets nothing through any more.
+// stopsShort takes nothing while any limit is in force that is exhausted.
 type stopsShort struct{ holdfast.Store }
 
 func (s stopsShort) Claim(ctx context.Context, c holdfast.Claim) ([]holdfast.Lease, error) {

@@ -7,17 +7,17 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// groupDefects are what goes wrong with groups.
+// groupDefects are defects of groups.
 var groupDefects = map[string]func(holdfast.Store) holdfast.Store{
-	"a group whose outcome is a counter":       func(s holdfast.Store) holdfast.Store { return &countsEnds{Store: s, ended: map[holdfast.ID]int{}} },
-	"a retry that leaves the group as it was":  func(s holdfast.Store) holdfast.Store { return neverReopens{s} },
-	"those who wait start at once":             func(s holdfast.Store) holdfast.Store { return neverWaits{s} },
-	"those who wait are forgotten":             func(s holdfast.Store) holdfast.Store { return neverConcludes{s} },
-	"a retried group without those who follow": func(s holdfast.Store) holdfast.Store { return retriesHalf{s} },
-	"a cancelled group that goes on":           func(s holdfast.Store) holdfast.Store { return onlySeals{s} },
+	"a group whose outcome is a counter":          func(s holdfast.Store) holdfast.Store { return &countsEnds{Store: s, ended: map[holdfast.ID]int{}} },
+	"a retry that leaves the group as it was":     func(s holdfast.Store) holdfast.Store { return neverReopens{s} },
+	"waiting members start at once":               func(s holdfast.Store) holdfast.Store { return neverWaits{s} },
+	"waiting members are never released":          func(s holdfast.Store) holdfast.Store { return neverConcludes{s} },
+	"a retried group without its waiting members": func(s holdfast.Store) holdfast.Store { return retriesHalf{s} },
+	"a cancelled group whose members continue":    func(s holdfast.Store) holdfast.Store { return onlySeals{s} },
 }
 
-// countsEnds counts completions as they come, and forgets that a member may complete twice.
+// countsEnds counts completions as they come, although a member may complete twice.
 type countsEnds struct {
 	holdfast.Store
 	ended map[holdfast.ID]int
@@ -64,7 +64,7 @@ type neverConcludes struct{ holdfast.Store }
 
 func (neverConcludes) Conclude(context.Context, int) (int, error) { return 0, nil }
 
-// retriesHalf sends round what failed, one by one.
+// retriesHalf retries failed members one by one, without those that wait for them.
 type retriesHalf struct{ holdfast.Store }
 
 func (s retriesHalf) RetryGroup(ctx context.Context, i holdfast.Intervention) (int, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 var settleLaws = []law{
-	{"a complete job has ended, with its result to the letter and no failure", func(s *scene) {
+	{"a complete job has ended, with its exact result and no failure", func(s *scene) {
 		lease := s.start()
 		s.Advance(5 * time.Second)
 		done := completes(lease)
@@ -21,7 +21,7 @@ var settleLaws = []law{
 		same(s, "attempts", len(s.history(lease.ID).Attempts), 0)
 		same(s, "claimed again", len(s.claim(1)), 0)
 	}},
-	{"a complete job forgets the failures before it, and its history keeps them", func(s *scene) {
+	{"a complete job shows no earlier failures, and its history keeps them", func(s *scene) {
 		lease := s.start()
 		s.settle(retries(lease, 0))
 		same(s, "last failure", s.job(lease.ID).LastFailure.Code, "FLAKY")
@@ -29,7 +29,7 @@ var settleLaws = []law{
 		same(s, "last failure", s.job(lease.ID).LastFailure == nil, true)
 		same(s, "attempts", len(s.history(lease.ID).Attempts), 1)
 	}},
-	{"a failed attempt goes back to its queue, charged, and not before its delay", func(s *scene) {
+	{"a failed attempt returns to its queue, charged, and not before its delay", func(s *scene) {
 		lease := s.start()
 		s.Advance(3 * time.Second)
 		e := retries(lease, time.Minute)
@@ -49,18 +49,18 @@ var settleLaws = []law{
 		s.promote(10)
 		same(s, "claimed early", len(s.claim(1)), 0)
 	}},
-	{"an attempt handed back without a delay is claimable at once", func(s *scene) {
+	{"a job released without a delay is claimable at once", func(s *scene) {
 		lease := s.start()
-		s.settle(hands(lease, holdfast.ChargeInterrupt, 0))
+		s.settle(releases(lease, holdfast.ChargeInterrupt, 0))
 		job := s.expectCounts(lease.ID, [5]int{1, 0, 0, 1, 1})
 		same(s, "due", job.DueAt, job.AsOf)
 		same(s, "claimed", s.claimOne().ID, lease.ID)
 	}},
-	{"each charge adds to its own count and to no other (asynq#1015)", func(s *scene) {
+	{"each charge increments its own counter and no other (asynq#1015)", func(s *scene) {
 		lease := s.start()
 		counts := [5]int{1, 0, 0, 0, 1}
 		for i, charge := range []holdfast.Charge{holdfast.ChargeFailure, holdfast.ChargeCrash, holdfast.ChargeInterrupt} {
-			s.settle(hands(lease, charge, 0))
+			s.settle(releases(lease, charge, 0))
 			counts[i+1]++
 			s.expectCounts(lease.ID, counts)
 			lease = s.claimOne()
@@ -87,11 +87,11 @@ var settleLaws = []law{
 		same(s, "claimed", len(s.claim(1)), 0)
 		same(s, "dead letters", len(s.jobs(holdfast.Filter{DeadLetters: true})), 1)
 	}},
-	{"a crash at the last attempt is neither lost nor locked (graphile#254)", func(s *scene) {
+	{"a crash at the last attempt leaves the job neither lost nor locked (graphile#254)", func(s *scene) {
 		lease := s.start(func(d *holdfast.Draft) { d.MaxAttempts = 1 })
 		s.Advance(longAgo)
 		taken := s.reclaim()[0]
-		s.settle(hands(taken, holdfast.ChargeCrash, 0))
+		s.settle(releases(taken, holdfast.ChargeCrash, 0))
 		s.expectCounts(lease.ID, [5]int{2, 0, 1, 0, 1})
 		s.settle(completes(s.claimOne()))
 	}},
@@ -104,7 +104,7 @@ var settleLaws = []law{
 		attempts := s.history(lease.ID).Attempts
 		same(s, "attempt", []any{attempts[0].To, attempts[0].Failure.Code}, []any{holdfast.Cancelled, "STOPPED"})
 	}},
-	{"an attempt that never started leaves no start behind", func(s *scene) {
+	{"an attempt that never started has no start time", func(s *scene) {
 		s.enqueue()
 		lease := s.claimAs(holdfast.Claim{Worker: "w", Limit: 1})[0]
 		e := fails(lease, "EXPIRED")
@@ -113,7 +113,7 @@ var settleLaws = []law{
 		job := s.expectCounts(lease.ID, [5]int{1, 0, 0, 0, 1})
 		same(s, "started", job.StartedAt.IsZero(), true)
 	}},
-	{"a settlement that makes no sense is refused, and the lease is still held", func(s *scene) {
+	{"an invalid settlement is refused, and the lease is still held", func(s *scene) {
 		lease := s.start()
 		for _, bad := range []func(*holdfast.Settlement){
 			func(e *holdfast.Settlement) { e.To = "dead" }, func(e *holdfast.Settlement) { e.To = holdfast.Processing },
@@ -131,7 +131,7 @@ var settleLaws = []law{
 		s.expectState(lease.ID, holdfast.Processing)
 		s.settle(completes(lease))
 	}},
-	{"one bad settlement in a hundred does not touch the others (river PR#258)", func(s *scene) {
+	{"one invalid settlement in a hundred does not affect the others (river PR#258)", func(s *scene) {
 		drafts := make([]holdfast.Draft, 100)
 		for i := range drafts {
 			drafts[i] = draft()
@@ -164,18 +164,18 @@ var settleLaws = []law{
 		s.expectCounts(l[0].ID, [5]int{1, 0, 0, 0, 1})
 		s.settle(completes(l[0]))
 	}},
-	{"settlements of every kind go together, across batches, each answered in its place", func(s *scene) {
+	{"settlements of every kind and batch can be combined, and each has its own answer", func(s *scene) {
 		s.enqueueAll(draft(), draft(), draft(), draft(), draft())
 		l := append(s.claim(3), s.claim(2)...)
-		s.settle(retries(l[3], time.Second), completes(l[0]), fails(l[4], "BROKEN"), hands(l[1], holdfast.ChargeInterrupt, 0), ends(l[2], holdfast.Cancelled))
+		s.settle(retries(l[3], time.Second), completes(l[0]), fails(l[4], "BROKEN"), releases(l[1], holdfast.ChargeInterrupt, 0), ends(l[2], holdfast.Cancelled))
 		var states []holdfast.State
 		for _, lease := range l {
 			states = append(states, s.job(lease.ID).State)
 		}
 		same(s, "states", states, []holdfast.State{holdfast.Complete, holdfast.Queued, holdfast.Cancelled, holdfast.Queued, holdfast.Failed})
 	}},
-	{"nothing settled is nothing answered", func(s *scene) { s.settle() }},
-	{"zero bytes and broken text in a failure are cleaned, never a reason to lose it (river#1153)", func(s *scene) {
+	{"an empty settle returns no answers", func(s *scene) { s.settle() }},
+	{"NUL bytes and invalid UTF-8 in a failure are removed, and the failure is kept (river#1153)", func(s *scene) {
 		lease := s.start()
 		e := fails(lease, "BROKEN")
 		e.Why = "why\x00\xff"
@@ -186,14 +186,14 @@ var settleLaws = []law{
 			s.Fatalf("the message became %q", m)
 		}
 	}},
-	{"the largest result is kept", func(s *scene) {
+	{"the largest allowed result is stored", func(s *scene) {
 		lease := s.start()
 		done := completes(lease)
 		done.Result = raw(`"` + strings.Repeat("x", holdfast.MaxArgs-2) + `"`)
 		s.settle(done)
 		same(s, "result", string(s.job(lease.ID).Result), string(done.Result))
 	}},
-	{"a batch ends with its last job: the others keep their lease", func(s *scene) {
+	{"a batch is deleted with its last job: the others keep their lease", func(s *scene) {
 		s.enqueueAll(draft(), draft())
 		leases := s.claim(2)
 		s.settle(completes(leases[0]))
@@ -202,7 +202,7 @@ var settleLaws = []law{
 		s.Advance(longAgo)
 		same(s, "reclaimed", len(s.reclaim()), 0)
 	}},
-	{"a result that could not be told apart is not made up: no result is no result", func(s *scene) {
+	{"no result and a null result are distinguished", func(s *scene) {
 		lease := s.start()
 		s.settle(completes(lease))
 		job := s.job(lease.ID)

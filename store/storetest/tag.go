@@ -7,7 +7,7 @@ import (
 )
 
 var tagLaws = []law{
-	{"a held tag sets its jobs aside, charges them nothing, and others pass", func(s *scene) {
+	{"jobs with a held tag are set aside at no cost, and others are claimed", func(s *scene) {
 		s.pause(holdfast.Hold{Tag: "red"})
 		red := s.enqueueMany(30, tagged("blue", "red"))
 		free := s.enqueue(tagged("blue"))
@@ -20,7 +20,7 @@ var tagLaws = []law{
 		same(s, "promoted while held", s.promote(100), 0)
 		same(s, "behind", s.behind(holdfast.Hold{Tag: "red"}), 30)
 	}},
-	{"what was set aside comes back in order when its tag is free, lifted or past its time", func(s *scene) {
+	{"jobs set aside come back in order when the hold on their tag was lifted or has ended", func(s *scene) {
 		for _, hold := range []holdfast.Hold{{Tag: "red"}, {Tag: "red", For: time.Minute}} {
 			s.Wipe()
 			s.pause(hold)
@@ -36,7 +36,7 @@ var tagLaws = []law{
 			same(s, "claimed", ids(s.claim(50)), append(red, younger))
 		}
 	}},
-	{"promotion brings back no more than its limit, and the rest next time", func(s *scene) {
+	{"promotion brings back at most its limit, and the rest next time", func(s *scene) {
 		s.pause(holdfast.Hold{Tag: "red"})
 		s.enqueueMany(5, tagged("red"))
 		same(s, "claimed", len(s.claim(50)), 0)
@@ -91,7 +91,7 @@ var tagLaws = []law{
 		}
 		s.retry(failed.ID)
 		s.expectCounts(failed.ID, [5]int{1, 0, 0, 0, 2})
-		s.refused(expires)
+		s.expectRetryRefused(expires)
 		s.Advance(time.Hour)
 		same(s, "expired", ids(s.expire()), []holdfast.ID{expires})
 		s.expectClaims(0)
@@ -99,10 +99,10 @@ var tagLaws = []law{
 		s.promote(10)
 		same(s, "claimed", ids(s.claim(50)), []holdfast.ID{failed.ID})
 	}},
-	{"jobs that are set aside cost no token and fill no limit", func(s *scene) {
+	{"jobs that are set aside cost no tokens and do not count for limits", func(s *scene) {
 		s.enqueueMany(5, tagged("red"))
 		s.enqueueMany(5)
-		hold := bucket(0, 3, 3)
+		hold := rateHold(0, 3, 3)
 		hold.AtMost = 2
 		s.pause(hold)
 		s.pause(holdfast.Hold{Tag: "red"})

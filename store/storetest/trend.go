@@ -8,13 +8,13 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// inQueue says which queue a settlement is of, as an engine does.
+// inQueue sets the queue of a settlement, as an engine does.
 func inQueue(queue string, e holdfast.Settlement) holdfast.Settlement {
 	e.Queue = queue
 	return e
 }
 
-// beginStep lets time pass until the next hour begins, so that steps of every length do, and answers with it.
+// beginStep advances to the next full hour, at which steps of every length begin, and returns it.
 func (s *scene) beginStep() time.Time {
 	s.Helper()
 	now := s.job(s.enqueue(at(1000 * time.Hour))).AsOf
@@ -30,24 +30,24 @@ func (s *scene) trends(within, step time.Duration) []holdfast.Trend {
 	return trends
 }
 
-// trial lets one job of the default queue make an attempt, and settles it for a queue.
-func (s *scene) trial(queue string, say func(holdfast.Lease) holdfast.Settlement) holdfast.Settlement {
+// runAttempt claims one job of the default queue and settles it for a queue.
+func (s *scene) runAttempt(queue string, say func(holdfast.Lease) holdfast.Settlement) holdfast.Settlement {
 	s.Helper()
 	e := inQueue(queue, say(s.start()))
 	s.settle(e)
 	return e
 }
 
-// again is a retry that is not due while a law lasts.
-func again(l holdfast.Lease) holdfast.Settlement { return retries(l, 900*time.Hour) }
+// retriesLater is a retry that is not due within a law.
+func retriesLater(l holdfast.Lease) holdfast.Settlement { return retries(l, 900*time.Hour) }
 
-func breaks(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
+func failsBroken(l holdfast.Lease) holdfast.Settlement { return fails(l, "BROKEN") }
 
-func returns(l holdfast.Lease) holdfast.Settlement {
-	return hands(l, holdfast.ChargeInterrupt, 900*time.Hour)
+func releasesLater(l holdfast.Lease) holdfast.Settlement {
+	return releases(l, holdfast.ChargeInterrupt, 900*time.Hour)
 }
 
-func stops(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) }
+func cancels(l holdfast.Lease) holdfast.Settlement { return ends(l, holdfast.Cancelled) }
 
 // sum adds up all steps, by queue.
 func sum(trends []holdfast.Trend) map[string][4]int {
@@ -60,21 +60,21 @@ func sum(trends []holdfast.Trend) map[string][4]int {
 }
 
 var trendLaws = []law{
-	{"every outcome of an attempt is counted once, in its queue; what was handed back for free is not", func(s *scene) {
+	{"every outcome of an attempt is counted once, in its queue; a released attempt is not", func(s *scene) {
 		step := s.beginStep()
-		crashes := func(l holdfast.Lease) holdfast.Settlement { return hands(l, holdfast.ChargeCrash, 900*time.Hour) }
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, crashes, returns, stops, completes, again, completes} {
-			s.trial("mails", say)
+		crashes := func(l holdfast.Lease) holdfast.Settlement { return releases(l, holdfast.ChargeCrash, 900*time.Hour) }
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, crashes, releasesLater, cancels, completes, retriesLater, completes} {
+			s.runAttempt("mails", say)
 		}
-		s.trial("ads", breaks)
-		s.trial("", completes)
+		s.runAttempt("ads", failsBroken)
+		s.runAttempt("", completes)
 		same(s, "trends", s.trends(time.Hour, time.Minute), []holdfast.Trend{
 			{Step: step, Queue: "", Complete: 1}, {Step: step, Queue: "ads", Failed: 1}, {Step: step, Queue: "mails", Complete: 3, Failed: 1, Retried: 3, Cancelled: 1},
 		})
 	}},
-	{"an attempt that a request to cancel overruled was cancelled, whatever it said", func(s *scene) {
+	{"an attempt overruled by a cancel request counts as cancelled, whatever it reported", func(s *scene) {
 		step := s.beginStep()
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, returns} {
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, releasesLater} {
 			lease := s.start()
 			same(s, "state", s.cancel(lease.ID), holdfast.Processing)
 			s.settle(inQueue("default", say(lease)))
@@ -82,7 +82,7 @@ var trendLaws = []law{
 		}
 		same(s, "trends", s.trends(time.Hour, 0), []holdfast.Trend{{Step: step, Queue: "default", Cancelled: 4}})
 	}},
-	{"an attempt that lost its worker is counted when it is settled in other hands, and what never started is not", func(s *scene) {
+	{"an attempt that lost its worker is counted when it is settled after the reclaim, and one that never started is not", func(s *scene) {
 		s.enqueueMany(3)
 		leases, err := s.Store.Claim(s.ctx, holdfast.Claim{Worker: "w", Queues: []string{"default"}, Limit: 3, Start: 2, Lease: shortLease})
 		s.must(err)
@@ -91,41 +91,41 @@ var trendLaws = []law{
 		taken := s.reclaim()
 		same(s, "taken over", len(taken), 2)
 		same(s, "before they are settled", len(s.trends(time.Hour, 0)), 0)
-		poison := fails(taken[1], "BROKEN")
-		poison.Charge = holdfast.ChargeCrash
-		s.settle(inQueue("default", hands(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", poison))
+		crashed := fails(taken[1], "BROKEN")
+		crashed.Charge = holdfast.ChargeCrash
+		s.settle(inQueue("default", releases(taken[0], holdfast.ChargeCrash, 0)), inQueue("default", crashed))
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {0, 1, 1, 0}})
 	}},
-	{"jobs that end without an attempt are no trend", func(s *scene) {
+	{"jobs that end without an attempt are not counted in trends", func(s *scene) {
 		s.cancel(s.enqueue())
 		dead := s.fail()
 		s.retry(dead.ID)
 		s.cancel(dead.ID)
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"": {0, 1, 0, 0}})
 	}},
-	{"a settlement that is repeated counts once, also within a call; one that is late or makes no sense never", func(s *scene) {
-		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again, stops} {
-			e := s.trial("default", say)
+	{"a repeated settlement counts once, also within a call; a late or invalid one never", func(s *scene) {
+		for _, say := range []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater, cancels} {
+			e := s.runAttempt("default", say)
 			s.settle(e, e)
 			e = inQueue("default", say(s.start()))
 			s.settle(e, e)
 		}
-		zombie := s.start()
-		senseless := inQueue("default", ends(zombie, "nowhere"))
-		s.expectError(s.trySettle(senseless)[0], holdfast.ErrInvalid)
+		lost := s.start()
+		invalid := inQueue("default", ends(lost, "nowhere"))
+		s.expectError(s.trySettle(invalid)[0], holdfast.ErrInvalid)
 		s.Advance(longAgo)
 		s.settle(inQueue("default", completes(s.reclaim()[0])))
-		for _, e := range []holdfast.Settlement{completes(zombie), fails(zombie, "BROKEN"), retries(zombie, 0), stops(zombie)} {
+		for _, e := range []holdfast.Settlement{completes(lost), fails(lost, "BROKEN"), retries(lost, 0), cancels(lost)} {
 			s.expectError(s.trySettle(inQueue("default", e))[0], holdfast.ErrLeaseLost)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"default": {3, 2, 2, 2}})
 	}},
-	{"attempts are counted in the minute in which they are settled, and told in longer steps as well", func(s *scene) {
+	{"attempts are counted in the minute in which they are settled, and can be read in longer steps", func(s *scene) {
 		start := s.beginStep()
 		minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 		for n, wait := range []time.Duration{0, time.Minute - time.Microsecond, time.Microsecond, 2 * time.Minute, 4 * time.Minute} {
 			s.Advance(wait)
-			s.trial(fmt.Sprint("q", n%2), completes)
+			s.runAttempt(fmt.Sprint("q", n%2), completes)
 		}
 		for _, c := range []struct {
 			step time.Duration
@@ -140,11 +140,11 @@ var trendLaws = []law{
 			same(s, fmt.Sprint("trends in steps of ", c.step), s.trends(time.Hour, c.step), c.want)
 		}
 	}},
-	{"steps are counted from 1970, and one that lies partly within the time is told whole", func(s *scene) {
+	{"steps are counted from 1970, and one that lies partly in the requested time is returned whole", func(s *scene) {
 		start := s.beginStep()
-		s.trial("default", completes)
+		s.runAttempt("default", completes)
 		s.Advance(20 * time.Minute)
-		s.trial("default", completes)
+		s.runAttempt("default", completes)
 		for _, c := range []struct {
 			within, step time.Duration
 			want         int
@@ -157,17 +157,17 @@ var trendLaws = []law{
 				same(s, "beginning", trend.Step.UnixMicro()%c.step.Microseconds(), int64(0))
 			}
 		}
-		const seven = 7 * time.Minute // no hour begins with such a step
+		const seven = 7 * time.Minute // hours are no multiple of it
 		first := start.UnixMicro() - start.UnixMicro()%seven.Microseconds()
 		same(s, "first of seven minutes", s.trends(time.Hour, seven)[0].Step, time.UnixMicro(first).UTC())
 		s.Advance(8*24*time.Hour - time.Minute)
 		same(s, "after a week", sum(s.trends(8*24*time.Hour, time.Minute)), map[string][4]int{"default": {1, 0, 0, 0}})
 	}},
-	{"what is settled together is counted together, over many queues", func(s *scene) {
+	{"settlements of one call are counted together, over many queues", func(s *scene) {
 		s.enqueueMany(90)
 		var all []holdfast.Settlement
 		for i, l := range s.claim(90) {
-			say := []func(holdfast.Lease) holdfast.Settlement{completes, breaks, again}[i%3]
+			say := []func(holdfast.Lease) holdfast.Settlement{completes, failsBroken, retriesLater}[i%3]
 			all = append(all, inQueue(fmt.Sprint("q", i%5), say(l)))
 		}
 		s.settle(all...)
@@ -177,13 +177,13 @@ var trendLaws = []law{
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), want)
 	}},
-	{"what is settled at once from everywhere adds up, and blocks nobody", func(s *scene) {
+	{"concurrent settlements add up, and do not block each other", func(s *scene) {
 		const crowd, each = 24, 10
 		s.enqueueMany(crowd * each)
 		leases, stores := s.claim(crowd*each), s.handles()
 		together(crowd, func(i int) {
 			mine := leases[i*each : (i+1)*each]
-			calls := [][]holdfast.Settlement{nil} // one call with all of it, or one for each: queues in this order or in that
+			calls := [][]holdfast.Settlement{nil} // one call with all settlements, or one for each, in different orders of queues
 			for k, l := range mine {
 				e := inQueue(fmt.Sprint("q", (k*(1-2*(i%2))+each)%4), completes(l))
 				if i%3 == 0 {
@@ -210,23 +210,23 @@ var trendLaws = []law{
 		}
 		same(s, "complete", total, crowd*each)
 	}},
-	{"a queue that cannot be stored is cleaned, and hinders no settlement", func(s *scene) {
+	{"a queue name that cannot be stored is cleaned, and no settlement fails", func(s *scene) {
 		for _, queue := range []string{"a\x00b", "a\xffb", "ab", strings.Repeat("x", 10_000)} {
-			s.trial(queue, completes)
+			s.runAttempt(queue, completes)
 		}
 		same(s, "trends", sum(s.trends(time.Hour, 0)), map[string][4]int{"ab": {2, 0, 0, 0}, "a\uFFFDb": {1, 0, 0, 0}, "": {1, 0, 0, 0}})
 	}},
-	{"trends are told of a week and a day, and the question must make sense", func(s *scene) {
+	{"trends cover up to eight days, and an invalid query is refused", func(s *scene) {
 		for _, bad := range [][2]time.Duration{{0, time.Minute}, {-time.Hour, time.Minute}, {8*24*time.Hour + 1, time.Hour}, {time.Hour, -time.Minute}, {time.Hour, 9 * 24 * time.Hour}} {
 			_, err := s.Store.Trends(s.ctx, bad[0], bad[1])
 			s.expectError(err, holdfast.ErrInvalid)
 		}
 		same(s, "trends", len(s.trends(8*24*time.Hour, time.Minute)), 0)
 	}},
-	{"trends are forgotten by age with the tallies of error groups, the oldest first", func(s *scene) {
+	{"trends are deleted by age with the counts of error groups, the oldest first", func(s *scene) {
 		s.beginStep()
 		for n := range 6 {
-			s.trial(fmt.Sprint("q", n), completes)
+			s.runAttempt(fmt.Sprint("q", n), completes)
 			s.Advance(time.Minute)
 		}
 		left := func(want ...string) {

@@ -1,16 +1,22 @@
--- name: steer
--- Tables here go from empty to millions and back within minutes, and a cached plan made for one is poison for the other.
--- Every statement of ours walks an index by key, so say so, and one plan serves all sizes; the settings end with the
--- transaction. Plans that must scan look expensive then, and must not be compiled for it.
+-- name: configure_planner
+-- The tables grow from empty to millions of rows and shrink again within minutes, and a cached plan for one size is far too slow for the other. Every
+-- statement of the store reads an index by key, so these settings force such plans; one generic plan then fits all sizes. The settings end with the
+-- transaction. jit is off because plans without an index look expensive under these settings and would be compiled for nothing.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)
 
 -- part: claim_open
--- The lines of the claim's queues ($5, none: all) and kinds ($12, none: all; a few are searched for one by one, more are filtered) that no hold closes (the lanes of a closed queue are not even read), empty lines of retries aside, and in each the stretches to look at: what its marks ($8-$11: after this key, before that
--- priority) leave out is the dead rows of what was claimed before. Whether a line is empty is asked by a subquery with a limit, line by line: an
--- EXISTS becomes a join, and where all jobs wait in one lane that join reads the whole index, since the lane tells nothing apart. With $13 only these lines are looked at: the store remembers them where it has
--- many lanes, most of them empty. Where owners have to share, or a hold lets some through and
--- not others, that is more than one statement can see to: then there are none, and "planned" says so.
+-- The open lines of a claim, and the parts of each that it reads. Parameters: queues $5 and kinds $12 (empty: all; up to 16 kinds are searched one by
+-- one, more are filtered), known lines $13 (empty: all), marks $8-$11.
+--
+-- A line is open if no hold closes it. The lanes of a closed queue are not read. Empty lines of retries are left out; this is checked with a subquery
+-- and a limit for each line, because an EXISTS becomes a join, and where all jobs are in one lane that join reads the whole index. With $13 only the
+-- lines are read that the store remembers as not empty.
+--
+-- The marks leave out the dead rows of earlier claims: each row of "span" is a part of a line, from after a key ($9 priority, $10 job) up to a
+-- priority ($11).
+--
+-- If owners have to share, or a hold limits, counts or looks at tags, one statement is not enough: then no line is open, and "planned" is true.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 hold AS MATERIALIZED (
     SELECT h.scope, h.name, h.retries, h.at_most = 0 AND h.per_second IS NULL AS closed
@@ -64,8 +70,11 @@ hold AS MATERIALIZED (
 )
 
 -- part: claim_end
--- What was taken leaves ready, becomes one lease, and is handed out with its facts. A row without its job is taken and not
--- handed out: it stays for the audit, out of the others' way. Columns that say nothing are null, which costs nothing to send.
+-- The end of every claim statement: rows in "taken" leave holdfast_ready, become one batch, and are returned with their facts. A ready row without a
+-- job is taken and not returned: it stays in the batch for the integrity check, out of the way of other jobs. Counters with their initial values are
+-- sent as NULL, which costs nothing.
+--
+-- If nothing was taken, one row without a job says whether a plan is needed and whether jobs are ready.
 gone AS (
     DELETE FROM holdfast_ready WHERE ctid = ANY (ARRAY (SELECT place FROM taken))
 ), lease AS (
@@ -91,8 +100,8 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
   FROM clock c LEFT JOIN taken t ON true LEFT JOIN holdfast_job j ON j.id = t.job
 
 -- name: claim_lane
--- When one line is open, its first $6, skipping what others are taking. If nothing was taken, the answer says in
--- a row of its own whether "claim" may find something.
+-- Takes the first $6 jobs if exactly one line is open, skipping rows that other claims have locked. If nothing was taken, the answer says whether
+-- "claim" may find jobs.
 {claim_open}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER () AS n
       FROM (SELECT q.* FROM span s CROSS JOIN LATERAL (
@@ -104,10 +113,12 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
 ), {claim_end}
 
 -- name: claim
--- Peek without locks to learn how many of the first $6 stand in each open lane, then take so many from each, skipping
--- what others are taking. The peek looks a little way into every lane, and deeper only where all it saw was among the
--- first; a single open lane needs none. With $7 the lanes share evenly: the way out when nothing was taken although
--- something is there, which is what the answer says in a row of its own then.
+-- Counts, without locks, how many of the $6 most urgent and oldest jobs are in each open line ("share"), then takes as many from each, skipping rows
+-- that other claims have locked. It first reads a few jobs of every line, and reads deeper only in lines where all of these were among the first $6.
+-- A single open line needs no count.
+--
+-- With $7 every line gives an equal share instead. This is the last try of a claim that took nothing although jobs are ready, because other claims
+-- hold the first rows of each line.
 {claim_open}, size AS MATERIALIZED (
     SELECT count(*) AS lanes, least($6::integer, $6::integer / greatest(count(*), 1) + 8) AS depth FROM open
 ), head AS MATERIALIZED (
@@ -150,12 +161,13 @@ SELECT CASE WHEN t.n > 1 THEN NULL ELSE c.now END, CASE WHEN t.job IS NULL THEN 
 ), {claim_end}
 
 -- part: take_from
--- A planned claim knows what it takes: nothing is left to find out.
+-- For planned claims: the plan has decided everything, so no line is searched.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), planned AS (SELECT false AS needed)
 
 -- name: take
--- What was picked is taken from the lines as they are now, skipping what others are taking.
+-- Takes the first n ($8) jobs of each line ($5) within a range of priorities ($6 to $7), as the line is now, skipping rows that other claims have
+-- locked.
 {take_from}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::integer[], $8::integer[]) AS s (line, low, high, n) CROSS JOIN LATERAL (
@@ -166,7 +178,8 @@ open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), plan
 ), {claim_end}
 
 -- name: take_keys
--- The very jobs that were looked at: the next in line may have a tag that is held ($8), and so may one of these that was edited since.
+-- Takes exactly the jobs that the plan has read: the next ones in line may have a held tag. A job that got a tag of $8 by an edit since then is left
+-- out.
 {take_from}, taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT r.ctid AS place, r.lane, r.priority, r.job, r.token + 1 AS token, r.failures, r.crashes, r.interrupts, r.generation
@@ -176,21 +189,24 @@ open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false), plan
                FOR UPDATE OF r SKIP LOCKED) t
 ), {claim_end}
 
--- part: hold_sign
--- All that a view of the open lines depends on: it changes when that does.
+-- part: hold_hash
+-- A hash of everything that decides which lines are open: the holds in force and the declared dependencies of kinds. Levels of rate limits are not
+-- part of it.
 SELECT encode(sha256(convert_to(concat(
     (SELECT string_agg(ROW (h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst)::text, ' ' ORDER BY h.scope, h.name, h.source)
        FROM holdfast_hold h WHERE h.until IS NULL OR h.until > (SELECT now FROM clock)), ' and ',
     (SELECT string_agg(ROW (k.kind, k.dependency)::text, ' ' ORDER BY k.kind) FROM holdfast_kind k)), 'UTF8')), 'hex')
 
 -- name: take_turns
--- A whole plan in one statement, where no limit and no tag stands in the way. Of each line ($5) the first $9 are seen. Owner by owner
--- ($6) they have their turns, from what the owner has had ($7) on by weight ($8), as in any plan, and of the first $10 as many are
--- taken from each line. Nothing is taken when the holds are no longer those of the sign $11, when fewer are seen,
--- or when a line gave all that was seen of it: then a plan has to look around, or deeper.
+-- A plan in one statement, for several owners where no limit and no held tag applies. It reads the first $9 jobs of each line ($5) and orders them by
+-- fair turns: owner by owner ($6), starting at what the owner has had ($7), each job adding one over the owner's weight ($8). Of the first $10 it
+-- takes as many from each line.
+--
+-- It takes nothing if the hash of the holds is no longer $11, if it finds fewer than $10 jobs, or if a line gave all that was read of it. A full plan
+-- then reads more lines, or deeper.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false),
-planned AS MATERIALIZED (SELECT ({hold_sign}) <> $11::text AS needed),
+planned AS MATERIALIZED (SELECT ({hold_hash}) <> $11::text AS needed),
 seen AS MATERIALIZED (
     SELECT s.line, s.owner, s.had + (row_number() OVER (PARTITION BY s.owner ORDER BY q.priority, q.job) - 1) / s.weight AS turn
       FROM unnest($5::integer[], $6::integer[], $7::float8[], $8::float8[]) AS s (line, owner, had, weight) CROSS JOIN LATERAL (
@@ -207,12 +223,12 @@ seen AS MATERIALIZED (
 ), {claim_end}
 
 -- name: take_runs
--- A claim from many lines of one owner, where no limit and no tag stands in the way. The places ($5 the line, $6 the priority) come in the order of their first
--- jobs. From each in turn at most $8 jobs are taken, those after the id $7, until there are $9: the places behind are not even looked at. Nothing
--- is taken when the holds are no longer those of the sign $10.
+-- A claim from many lines of one owner, where no limit and no held tag applies. The places ($5 line, $6 priority) are in the order of their first
+-- jobs. From each it takes at most $8 jobs after the id $7, until it has $9 jobs; later places are not read. It takes nothing if the hash of the
+-- holds is no longer $10.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 open AS (SELECT 0 AS id WHERE false), lane AS (SELECT 0 AS id WHERE false),
-planned AS MATERIALIZED (SELECT ({hold_sign}) <> $10::text AS needed),
+planned AS MATERIALIZED (SELECT ({hold_hash}) <> $10::text AS needed),
 taken AS MATERIALIZED (
     SELECT t.*, row_number() OVER (ORDER BY t.priority, t.job) AS n
       FROM (SELECT q.* FROM unnest($5::integer[], $6::integer[], $7::uuid[]) AS s (line, priority, after) CROSS JOIN LATERAL (
@@ -222,10 +238,10 @@ taken AS MATERIALIZED (
              WHERE NOT (SELECT needed FROM planned) LIMIT $9::integer) t
 ), {claim_end}
 
--- name: lines
--- Which lines of the claim's queues ($1, none: all) and kinds ($2, none: all) have something in them, of which priorities, and the first job of each. It walks from each line to
--- the next along the key, whatever stands between. When there are four times as many as the claim has lanes, these belong to others mostly: it
--- stops, and probes the claim's own lines instead.
+-- name: find_lines
+-- The lines of the claim's queues ($1; empty: all) and kinds ($2; empty: all) that have jobs, with their priorities and the first job of each. It
+-- steps along the index from each line and priority to the next. After four times as many steps as the claim has lanes, most lines belong to other
+-- claims: it stops, and searches the claim's own lines one by one.
 WITH RECURSIVE own AS MATERIALIZED (
     SELECT l.id FROM holdfast_lane l WHERE l.queue = ANY ($1::text[]) AND l.kind = ANY ($2::text[])
      UNION ALL
@@ -255,7 +271,7 @@ SELECT lane, priority, job FROM line WHERE (SELECT whole FROM walked)
 SELECT lane, priority, job FROM probed
 
 -- name: peek
--- The first $4 jobs of each stretch, without locks, and with each the tag behind which it has to be set aside, if any of $5 is its own.
+-- The first $4 jobs of each range ($1 line, $2 to $3 priority), without locks. For each job that has a tag of $5, also the first such tag.
 SELECT s.n, q.priority, q.job,
        CASE WHEN cardinality($5::text[]) > 0 THEN (
            SELECT t.tag FROM holdfast_job j CROSS JOIN LATERAL unnest(j.tags) WITH ORDINALITY AS t (tag, n)
@@ -264,33 +280,33 @@ SELECT s.n, q.priority, q.job,
        SELECT r.priority, r.job FROM holdfast_ready r WHERE r.lane = s.line AND r.priority >= s.low AND r.priority <= s.high
         ORDER BY r.priority, r.job LIMIT $4::integer) q
 
--- name: hold_patience
--- Whoever is frozen between two words must not keep the others from a limit: the database lets go of it after a while.
+-- name: set_idle_timeout
+-- A process that hangs inside its transaction must not block a limit for others: the database ends its session after two seconds.
 SELECT set_config('idle_in_transaction_session_timeout', '2s', true)
 
 -- name: hold_lock
--- Claims that a limit stands before take turns: what one has taken, the next one counts. One order for everybody.
+-- Claims behind one limit run one after the other: the next one counts what the one before it has taken. All transactions lock holds in this order.
 SELECT 1 FROM holdfast_hold h
  WHERE (h.scope, h.name, h.source) IN (SELECT d.scope, d.name, d.source FROM unnest($1::text[], $2::text[], $3::text[]) AS d (scope, name, source))
  ORDER BY h.scope, h.name, h.source FOR UPDATE
 
 -- name: hold_read
--- The holds in force, with what their buckets hold at this moment.
+-- The holds in force, with the present levels of rate limits.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT c.now, ({hold_sign}), h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
+SELECT c.now, ({hold_hash}), h.scope, h.name, h.source, h.retries, h.at_most, h.per_second, h.burst,
        least(h.burst, h.level + greatest(0, extract(epoch FROM c.now - h.level_at)) * h.per_second)
   FROM clock c LEFT JOIN holdfast_hold h ON h.until IS NULL OR h.until > c.now
 
 -- name: kind_read
--- What kinds were declared to call: a name for each kind.
+-- Declared dependencies: one for each kind.
 SELECT kind, dependency FROM holdfast_kind
 
--- name: share_read
+-- name: read_weights
 -- The weights of owners.
 SELECT name, body::text FROM holdfast_record WHERE room = 'share'
 
--- name: live
--- How many jobs of each line are in workers' hands. Only limits ask.
+-- name: count_live
+-- The number of processing jobs in each line. Only limits need it.
 SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
     SELECT x.lane, x.retries, count(*)::integer AS jobs
       FROM (SELECT (SELECT j.lane FROM holdfast_job j WHERE j.id = m.job) AS lane, m.failures > 0 AS retries FROM holdfast_leased m) x
@@ -298,8 +314,8 @@ SELECT c.lane, c.retries, c.jobs, l.queue, l.kind, l.owner, l.dependency FROM (
   JOIN holdfast_lane l ON l.id = c.lane
 
 -- name: set_aside
--- Behind the hold on a tag, if it still has that. Nothing is charged and no attempt is made; the time it was due is kept, out of
--- promotion's sight.
+-- Moves ready jobs with a held tag to holdfast_later, if they still have the tag. Nothing is charged and no attempt is made. Their due time is kept,
+-- plus a thousand years, so that Promote does not see it.
 WITH held AS MATERIALIZED (
     SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation, coalesce(r.due_at, j.created_at) AS due_at, d.tag
       FROM unnest($1::integer[], $2::integer[], $3::uuid[], $4::text[]) AS d (line, priority, job, tag)
@@ -311,8 +327,8 @@ WITH held AS MATERIALIZED (
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT due_at + interval '8766000 hours', job, token, failures, crashes, interrupts, generation, tag FROM held
 
--- name: facts
--- The facts of jobs whose places were found another way, in the form of a claim's answer.
+-- name: read_facts
+-- The facts of jobs, in the columns of a claim's answer.
 SELECT j.id, j.kind, j.queue, j.priority, j.owner, j.tags, nullif(j.max_attempts, 0), j.unique_key, j.idempotency_key, j.created_at, j.run_at, j.expire_at,
        j.dependency, j.retry_within, j.group_id, j.trace, j.args, y.since, y.checkpoint
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id LEFT JOIN holdfast_carry y ON y.job = d.id

@@ -1,56 +1,57 @@
 -- name: conclude_lock
--- One process at a time: the others have nothing to do meanwhile. The lock ends with the transaction.
+-- One process concludes at a time. The lock ends with the transaction.
 SELECT pg_try_advisory_xact_lock(5721944081463208)
 
--- name: conclude_groups
--- Where there are no groups nobody has to know who ended.
+-- name: check_groups_exist
+-- Without groups, ends of jobs need not be read.
 SELECT EXISTS (SELECT FROM holdfast_group)
 
 -- name: conclude_pages
--- What was told since, without the jobs.
+-- The pages after the last one that groups have followed, without their jobs.
 SELECT o.first, o.events FROM holdfast_outbox o WHERE o.first > (SELECT concluded FROM holdfast_feed WHERE one = 1) ORDER BY o.first LIMIT $1::integer
 
--- name: conclude_ended
--- The members among those who ended. Each is found by its id, and its group is looked at afterwards: where no job had a group when the rows were counted, the
--- index of members looks empty, and a plan would read all of it.
+-- name: find_ended_members
+-- The group members among the jobs that ended. Each job is read by its id, and filtered by its group afterwards: if no job had a group when the table
+-- was analyzed, the planner takes the index on group_id for empty and would read all of it.
 SELECT j.id, j.group_id FROM holdfast_outbox o CROSS JOIN LATERAL unnest(o.jobs) AS m (job)
  CROSS JOIN LATERAL (SELECT k.id, k.group_id FROM holdfast_job k WHERE k.id = m.job OFFSET 0) AS j
  WHERE o.first > (SELECT concluded FROM holdfast_feed WHERE one = 1) AND o.first <= $1::bigint AND o.name IN ('complete', 'failed', 'cancelled') AND j.group_id IS NOT NULL
 
--- name: conclude_done
--- Last of all, because those who number pages want this row too.
+-- name: advance_concluded
+-- Queued last, because Sequence needs this row too.
 UPDATE holdfast_feed SET concluded = greatest(concluded, $1::bigint) WHERE one = 1
 
 -- name: group_expire
--- Their time is up: no members come any more, and what is left is cancelled. Only the first generation is bound to it: whoever opens a group
--- again wants to see it end as its members do.
+-- Marks expired groups as ending: they take no more members, and the remaining ones are cancelled. Only the first generation expires: a person who
+-- reopens a group wants to see its members finish.
 UPDATE holdfast_group SET ending = 'expired', sealed_at = coalesce(sealed_at, (SELECT holdfast_now())), state = 'processing', live = NULL, attend = true
  WHERE id = ANY (ARRAY (
     SELECT g.id FROM holdfast_group g WHERE g.expire_at <= (SELECT holdfast_now()) AND g.expire_at IS NOT NULL AND g.settled_at IS NULL AND g.ending IS NULL AND g.generation = 1
      ORDER BY g.expire_at LIMIT $1::integer FOR UPDATE SKIP LOCKED))
 
--- name: group_take_attended
--- Groups to be looked at. One that somebody holds is left to the next time: it is still to be looked at then.
+-- name: lock_flagged_groups
+-- Flagged groups. One that another transaction has locked stays flagged, and is checked by a later step.
 SELECT {group_row} FROM holdfast_group g WHERE g.attend ORDER BY g.id DESC LIMIT $1::integer FOR UPDATE SKIP LOCKED
 
--- name: group_attended
--- The same without a lock: who waits in them is looked at whoever holds them.
+-- name: find_flagged_groups
+-- The same without a lock: waiting members are processed even if another transaction has locked their group.
 SELECT g.id FROM holdfast_group g WHERE g.attend ORDER BY g.id DESC LIMIT $1::integer
 
--- name: group_take_touched
--- Groups of which a member has ended. An open one is looked at when it is sealed.
+-- name: lock_touched_groups
+-- Groups of which a member has ended. An open group is checked when it is sealed.
 SELECT {group_row} FROM holdfast_group g WHERE g.id = ANY ($1::uuid[]) AND g.sealed_at IS NOT NULL AND g.settled_at IS NULL ORDER BY g.id DESC FOR UPDATE SKIP LOCKED
 
--- name: group_touched
--- The same without a lock: who is missing from the one before is in somebody's hands.
+-- name: count_touched_groups
+-- The same without a lock. If it counts more groups than were locked, another transaction has locked one.
 SELECT count(*)::integer FROM holdfast_group g WHERE g.id = ANY ($1::uuid[]) AND g.sealed_at IS NOT NULL AND g.settled_at IS NULL
 
 -- part: group_row
 g.id, coalesce(g.name, ''), coalesce(g.owner, ''), g.parent, g.quorum, g.then_jobs::text, coalesce(g.ending, ''), g.generation, g.sealed_at IS NOT NULL, g.settled_at IS NOT NULL, g.attend, g.live
 
 -- name: after_due
--- Of those who wait for members that ended ($1), or in groups that are to be looked at ($2), the ones whose waiting is over: because all have ended, or one
--- of them badly. They are found by themselves: all that wait anywhere stand under the one hold ''. Whoever has to wait on is not in the answer, so that an answer without $3 rows is the whole of it.
+-- Of the members that wait for ended members ($1), or in flagged groups ($2), those whose wait is over: all members they wait for have ended, or one
+-- of them did not complete and they depend on its success. Candidates are found by job: all waiting members share the hold '', so its index would not
+-- help. Members that still have to wait are not returned, so fewer than $3 rows are all there are.
 WITH candidate AS MATERIALIZED (
     SELECT a.job FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_after a ON a.upstream = d.id WHERE (SELECT l.hold FROM holdfast_later l WHERE l.job = a.job) = ''
      UNION
@@ -64,12 +65,12 @@ SELECT c.job, b.upstream, coalesce(b.state, '') FROM candidate c LEFT JOIN LATER
  LIMIT $3::integer
 
 -- name: after_lock
--- Whoever is moving one of them is waited for, in one order: it may stay where it is after all.
+-- Waits, in one order, for transactions that are moving one of the members. The row may be gone afterwards.
 SELECT l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation FROM holdfast_later l WHERE l.job = ANY ($1::uuid[]) AND l.hold IS NOT DISTINCT FROM '' ORDER BY l.job FOR UPDATE
 
 -- name: after_start
--- Their waiting is over. Who is due, or never had a time of its own, becomes claimable at once, whatever became of the clock meanwhile; the others wait
--- for their time. The rows are locked by now.
+-- Releases members whose wait is over. A member that is due, or that never had a due time of its own, becomes claimable at once, even if the clock
+-- was set back; the others wait for their due time. The rows are locked already.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 free AS MATERIALIZED (
     SELECT l.ctid AS place, l.due_at - interval '8766000 hours' AS due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
@@ -88,7 +89,7 @@ free AS MATERIALIZED (
 SELECT DISTINCT queue, lane, priority FROM free WHERE due
 
 -- name: after_cancel
--- They never run, and say because of whom.
+-- Cancels members that depend on one that did not complete, and records which one.
 WITH gone AS (DELETE FROM holdfast_later l WHERE l.job = ANY ($2::uuid[]) AND l.hold IS NOT DISTINCT FROM '' RETURNING l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation)
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, finished_at, state, upstream)
 SELECT g.job, g.token, g.failures, g.crashes, g.interrupts, g.generation, $1::timestamptz, 'cancelled', d.upstream
@@ -96,19 +97,19 @@ SELECT g.job, g.token, g.failures, g.crashes, g.interrupts, g.generation, $1::ti
 ON CONFLICT DO NOTHING
 
 -- name: after_cancel_note
--- One line each.
+-- One event for each of them.
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
 SELECT d.job, $1::timestamptz, 'cancel', 'holdfast', 'member ' || d.upstream || ', for which it waited, ' || CASE d.state WHEN 'failed' THEN 'failed' ELSE 'was cancelled' END, d.token, d.generation
   FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::integer[], $6::integer[]) AS d (job, upstream, state, token, generation)
 
--- name: group_rest
--- Members of a group that is to end ($1, from $2 downwards) that are neither ended nor asked to: the next $3 of them.
+-- name: find_uncancelled_members
+-- The next $3 members of an ending group ($1), from id $2 downwards, that have neither ended nor got a cancel request.
 SELECT j.id FROM holdfast_job j WHERE j.group_id = $1::uuid AND j.id <= $2::uuid
    AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = j.id) AND NOT EXISTS (SELECT FROM holdfast_cancel c WHERE c.job = j.id)
  ORDER BY j.id DESC LIMIT $3::integer
 
 -- name: group_cancel_queued
--- Those that nobody is moving, wherever they wait.
+-- Cancels the queued ones, wherever they wait. Rows that another transaction has locked are left to a later step.
 WITH waiting AS MATERIALIZED (
     SELECT r.ctid AS place, r.job, r.token, r.failures, r.crashes, r.interrupts, r.generation FROM unnest($2::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
       JOIN holdfast_ready r ON r.lane = ANY (ARRAY[j.lane, -j.lane]) AND r.priority = j.priority AND r.job = j.id FOR UPDATE OF r SKIP LOCKED
@@ -131,8 +132,9 @@ INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
 SELECT job, $1::timestamptz, 'cancel', 'holdfast', $3::text, token, generation FROM ended
 
 -- name: group_cancel_leased
--- Those at work are asked to stop, under the lease's lock, as a person would; where somebody has the lease in hand that is left to the next time.
-WITH held AS MATERIALIZED ( -- as they are under the lock, which may be less than what this statement saw before
+-- Adds cancel requests for the processing ones, under the lock of their batch, as Cancel does. Batches that another transaction has locked are left
+-- to a later step.
+WITH held AS MATERIALIZED ( -- read under the lock: members may have left the batch since this statement began
     SELECT l.id, l.jobs, l.tokens, l.generations FROM holdfast_lease l WHERE l.jobs && $2::uuid[] ORDER BY l.id FOR UPDATE SKIP LOCKED
 ), working AS MATERIALIZED (
     SELECT m.job, coalesce(m.token, 1) AS token, coalesce(m.generation, 1) AS generation
@@ -143,27 +145,27 @@ WITH held AS MATERIALIZED ( -- as they are under the lock, which may be less tha
 INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation)
 SELECT w.job, $1::timestamptz, 'cancel', 'holdfast', $3::text, w.token, w.generation FROM working w JOIN asked a ON a.job = w.job
 
--- name: group_end_inside
--- Groups inside one that is to end, end too. One that somebody holds is left to the next time.
+-- name: end_child_groups
+-- Marks the child groups of an ending group as ending. One that another transaction has locked is left to a later step.
 UPDATE holdfast_group SET ending = $2::text, sealed_at = coalesce(sealed_at, $3::timestamptz), state = 'processing', live = NULL, attend = true
  WHERE id = ANY (ARRAY (SELECT g.id FROM holdfast_group g WHERE g.parent = $1::uuid AND g.settled_at IS NULL AND g.ending IS NULL ORDER BY g.id DESC LIMIT $4::integer FOR UPDATE SKIP LOCKED))
 RETURNING id
 
--- name: group_left
--- Whether something of a group that is to end has not heard of it yet.
+-- name: check_group_end
+-- Whether some member or child group of an ending group is not cancelled yet.
 SELECT EXISTS (SELECT FROM holdfast_job j WHERE j.group_id = $1::uuid AND j.id <= $2::uuid
           AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = j.id) AND NOT EXISTS (SELECT FROM holdfast_cancel c WHERE c.job = j.id))
     OR EXISTS (SELECT FROM holdfast_group g WHERE g.parent = $1::uuid AND g.settled_at IS NULL AND g.ending IS NULL)
 
--- name: group_live
--- The highest member of each that has not ended, looked for from where it was found the last time; and whether a group inside has not settled.
+-- name: find_live_members
+-- For each group the highest member that has not ended, searched downwards from the one found last; and whether a child group has not settled.
 SELECT d.id, m.id, EXISTS (SELECT FROM holdfast_group g WHERE g.parent = d.id AND g.settled_at IS NULL)
   FROM unnest($1::uuid[], $2::uuid[]) AS d (id, live) LEFT JOIN LATERAL (
     SELECT j.id FROM holdfast_job j WHERE j.group_id = d.id AND j.id <= d.live AND NOT EXISTS (SELECT FROM holdfast_finished f WHERE f.job = j.id)
      ORDER BY j.id DESC LIMIT 1) m ON true
 
 -- name: group_count
--- How the members ended: jobs, what remains of those that were purged, groups inside.
+-- The outcomes of all members: jobs, tombstones of purged jobs, child groups.
 SELECT d.id, m.complete, m.failed, m.cancelled FROM unnest($1::uuid[]) AS d (id) CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE x.state = 'complete')::integer AS complete, count(*) FILTER (WHERE x.state = 'failed')::integer AS failed,
            count(*) FILTER (WHERE x.state = 'cancelled')::integer AS cancelled FROM (
@@ -174,7 +176,7 @@ SELECT d.id, m.complete, m.failed, m.cancelled FROM unnest($1::uuid[]) AS d (id)
         SELECT CASE g.state WHEN 'ready' THEN 'complete' ELSE 'failed' END FROM holdfast_group g WHERE g.parent = d.id) x) m
 
 -- name: group_settle
--- Once per generation. The group around it is to be looked at now.
+-- Stores the outcome, once per generation.
 WITH settled AS (
     UPDATE holdfast_group SET state = $2::text, settled_at = $3::timestamptz, complete = $4::integer, failed = $5::integer, cancelled = $6::integer, attend = false, live = NULL
      WHERE id = $1::uuid AND settled_at IS NULL RETURNING id, generation
@@ -182,10 +184,11 @@ WITH settled AS (
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
 SELECT 'group/' || id, $3::timestamptz, $2::text, 'holdfast', $7::text, 0, generation FROM settled
 
--- name: group_attend_around
--- The group around one that has settled is to be looked at. An open one is when it is sealed, so that nobody waits here for those who add to it.
+-- name: flag_parent_group
+-- Flags the parent of a settled group. An open parent is checked when it is sealed; updating it here would wait for transactions that add members to
+-- it.
 UPDATE holdfast_group SET attend = true WHERE id = $1::uuid AND sealed_at IS NOT NULL AND settled_at IS NULL AND NOT attend
 
--- name: group_seen
--- What was learned by looking.
+-- name: save_group_check
+-- Stores the result of a check.
 UPDATE holdfast_group SET live = $2::uuid, attend = $3::boolean WHERE id = $1::uuid AND (live IS DISTINCT FROM $2::uuid OR attend <> $3::boolean)

@@ -1,22 +1,22 @@
 -- name: lane_make
--- Lanes are made out of band, in a fixed order, so that no transaction ever waits for another one's lane.
+-- Lanes are created outside the transactions that use them, in a fixed order, so that no transaction waits for another one's lane.
 INSERT INTO holdfast_lane (queue, kind, owner, dependency)
 SELECT d.queue, d.kind, d.owner, d.dependency FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS d (queue, kind, owner, dependency)
  ORDER BY d.queue, d.kind, d.owner, d.dependency
 ON CONFLICT DO NOTHING
 
 -- name: lane_find
--- Asked apart from making, because an insert that met a twin does not return it.
+-- A separate statement, because an insert that meets an existing lane does not return it.
 SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS d (queue, kind, owner, dependency)
   JOIN holdfast_lane l ON l.queue = d.queue AND l.kind = d.kind AND l.owner = d.owner AND l.dependency = d.dependency
 
 -- name: lane_read
--- Lanes that a claim has met and not heard of. A lane never changes, so each is read once.
+-- Lanes that a claim has met for the first time. A lane never changes, so each is read once.
 SELECT l.id, l.queue, l.kind, l.owner, l.dependency FROM holdfast_lane l WHERE l.id = ANY ($1::integer[])
 
 -- name: enqueue
--- One statement, one instant: every place of every draft is decided by the same reading of the clock. Who waits for others stands in later,
--- a thousand years late.
+-- One statement and one reading of the clock decide where every draft waits. A draft that waits for others is inserted into holdfast_later with the
+-- hold '' and a thousand years added to its due time.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 draft AS MATERIALIZED (
     SELECT d.id, d.lane, d.kind, d.queue, d.priority, d.max_attempts, d.owner, d.tags, d.unique_key, d.unique_done, d.idempotency_key, d.dependency, d.retry_within, d.group_id, d.waits, d.trace, d.args, c.now,
@@ -42,7 +42,7 @@ draft AS MATERIALIZED (
 INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft WHERE due IS NULL AND NOT waits
 
 -- name: enqueue_plain
--- The same for drafts that start at once, never expire, have no keys and promise nothing, which is nearly all of them: half the work.
+-- The same for drafts that are claimable at once and have no expiry, keys, dependency, start deadline or group: nearly all drafts, at half the work.
 WITH draft AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::smallint[], $6::integer[], $7::text[], $8::text[], $9::text[], $10::text[])
         AS d (id, lane, kind, queue, priority, max_attempts, owner, tags, args, trace)
@@ -52,53 +52,54 @@ WITH draft AS MATERIALIZED (
 )
 INSERT INTO holdfast_ready (lane, priority, job) SELECT lane, priority, id FROM draft
 
--- name: enqueue_landed
--- After a commit whose answer was lost: how many of these jobs are there, with these very facts.
+-- name: count_committed
+-- After a commit whose answer was lost: how many of these jobs exist with the same kind, queue and arguments.
 SELECT count(*) FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS d (id, kind, queue, args)
   JOIN holdfast_job j ON j.id = d.id AND j.kind = d.kind AND j.queue = d.queue AND j.args::text = d.args
 
--- name: job_there
--- Which of these ids are taken.
+-- name: find_jobs
+-- Which of these ids exist.
 SELECT id::text FROM holdfast_job WHERE id = ANY ($1::uuid[])
 
 -- name: idempotency_take
--- No check comes before the insert: who loses the race waits here for the winner to commit, in the order of the keys.
+-- There is no check before the insert: it waits for a concurrent transaction with the same key to end. Keys are inserted in order, so that two
+-- transactions cannot wait for each other.
 INSERT INTO holdfast_idempotency (owner, key, digest, job, created_at)
 SELECT d.owner, d.key, decode(d.digest, 'hex'), d.job, (SELECT holdfast_now())
   FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) AS d (owner, key, digest, job) ORDER BY d.owner, d.key
 ON CONFLICT DO NOTHING RETURNING owner, key
 
 -- name: idempotency_find
--- A statement of its own, so that it sees what the winner committed.
+-- A separate statement, so that it sees what the concurrent transaction committed.
 SELECT i.owner, i.key, encode(i.digest, 'hex'), i.job::text FROM unnest($1::text[], $2::text[]) AS d (owner, key)
   JOIN holdfast_idempotency i ON i.owner = d.owner AND i.key = d.key
 
 -- name: idempotency_bind
--- A draft that met the holder of its unique key: from now on its idempotency key answers with that holder.
+-- A draft whose unique key is held by a job: from now on its idempotency key returns that job.
 UPDATE holdfast_idempotency i SET job = d.job
   FROM unnest($1::text[], $2::text[], $3::uuid[]) AS d (owner, key, job) WHERE i.owner = d.owner AND i.key = d.key
 
 -- name: unique_take
--- The primary key is the whole of dedupe; the fixed order keeps two callers from waiting for each other.
+-- The primary key alone prevents duplicates. Keys are inserted in order, so that two transactions cannot wait for each other.
 INSERT INTO holdfast_unique (owner, kind, key, job)
 SELECT d.owner, d.kind, d.key, d.job FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) AS d (owner, kind, key, job)
  ORDER BY d.owner, d.kind, d.key
 ON CONFLICT DO NOTHING RETURNING owner, kind, key
 
 -- name: unique_find
--- A statement of its own, so that it sees what the winner committed.
+-- A separate statement, so that it sees what the concurrent transaction committed.
 SELECT u.owner, u.kind, u.key, u.job::text FROM unnest($1::text[], $2::text[], $3::text[]) AS d (owner, kind, key)
   JOIN holdfast_unique u ON u.owner = d.owner AND u.kind = d.kind AND u.key = d.key
 
--- name: wake
--- A hint to other processes. It is sent apart from the work, because every commit with a notification takes one global lock.
+-- name: notify
+-- Wakes other processes. It is sent outside the transactions that do the work, because every commit with a notification takes one global lock.
 SELECT pg_notify('holdfast', $1::text)
 
 -- name: now
--- The one clock.
+-- The only clock of the store.
 SELECT holdfast_now()
 
--- name: wake_missed
--- What may have been said before somebody listened: whether any job waits, and whether any is to stop. A worker that is woken for another queue's job
--- claims once in vain; to name the queues would take a look into every lane.
+-- name: check_missed_wakes
+-- What may have been notified before a process listened: whether any job is ready, and whether there is a cancel request. A worker that is woken for
+-- a job of another queue makes one claim in vain; to name the queues, every lane would have to be searched.
 SELECT (SELECT true FROM holdfast_ready r ORDER BY r.lane, r.priority, r.job LIMIT 1) IS NOT NULL, EXISTS (SELECT FROM holdfast_cancel)

@@ -1,13 +1,13 @@
 -- name: feed_lock
--- Whoever numbers pages or shortens the feed is alone with it.
+-- Numbering pages and deleting from the feed or the chain happen under this lock.
 SELECT head, purged, concluded, link, hash, anchor, holdfast_now() FROM holdfast_feed WHERE one = 1 FOR UPDATE
 
--- name: feed_new
--- Whether there is something to number or to seal, without a lock.
+-- name: check_feed
+-- Whether there is a page to number or an event to seal, without a lock.
 SELECT (SELECT id FROM holdfast_outbox WHERE first IS NULL ORDER BY first, id LIMIT 1) IS NOT NULL OR (SELECT id FROM holdfast_event WHERE link IS NULL ORDER BY link, id LIMIT 1) IS NOT NULL
 
--- name: feed_number
--- Pages that are committed, in the order in which they were written: what one transaction saw of another comes after it.
+-- name: number_pages
+-- Numbers committed pages in the order in which they were written: if one transaction saw another one's changes, its page comes after the other's.
 WITH page AS MATERIALIZED (
     SELECT o.id, o.events FROM holdfast_outbox o WHERE o.first IS NULL ORDER BY o.first, o.id LIMIT $1::integer
 ), numbered AS (
@@ -18,60 +18,60 @@ WITH page AS MATERIALIZED (
 )
 SELECT count(*)::integer FROM page
 
--- name: chain_open
--- Lines of stories that are not sealed yet.
+-- name: find_unsealed_events
+-- Events that are not sealed yet.
 SELECT id, job, coalesce(subject, ''), at, name, actor, coalesce(reason, ''), coalesce(request, ''), token, generation, coalesce(was::text, '')
   FROM holdfast_event WHERE link IS NULL ORDER BY link, id LIMIT $1::integer
 
--- name: chain_seal
--- Each is sealed to the one before it.
+-- name: seal_events
+-- Each event is sealed with the hash of the one before it.
 UPDATE holdfast_event e SET link = d.link, hash = d.hash FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS d (id, link, hash) WHERE e.id = d.id
 
--- name: chain_moved
--- Where the chain ends by now.
+-- name: advance_chain
+-- The new end of the chain.
 UPDATE holdfast_feed SET link = $1::bigint, hash = $2::bytea WHERE one = 1
 
--- name: feed_old
--- The oldest pages that groups have followed.
+-- name: find_old_pages
+-- The oldest pages that groups have followed, and whether each is older than the limit.
 SELECT first, events, at < $1::timestamptz FROM holdfast_outbox WHERE first > $2::bigint AND first + events <= $3::bigint + 1 ORDER BY first LIMIT $4::integer
 
--- name: feed_forget
--- From the beginning.
+-- name: delete_pages
+-- Deletes pages from the beginning of the feed.
 WITH gone AS (DELETE FROM holdfast_outbox WHERE first > $1::bigint AND first <= $2::bigint)
 UPDATE holdfast_feed SET purged = $2::bigint WHERE one = 1
 
--- name: story_old
--- The oldest lines of the chain.
+-- name: find_old_events
+-- The oldest events of the chain, and whether each is older than the limit.
 SELECT link, at < $1::timestamptz, hash, at FROM holdfast_event WHERE link > $2::bigint ORDER BY link LIMIT $3::integer
 
--- name: story_mark
+-- name: find_last_mark
 -- When the audit log was last shortened.
 SELECT at FROM holdfast_event WHERE subject = $1::text AND name = $2::text ORDER BY id DESC LIMIT 1
 
--- name: story_forget
--- From the beginning: the chain can be checked from there on.
+-- name: delete_events
+-- Deletes events from the beginning of the chain, and stores the hash from which it can be verified from then on.
 WITH gone AS (DELETE FROM holdfast_event WHERE link > $1::bigint AND link <= $2::bigint)
 UPDATE holdfast_feed SET anchor = $2::bigint, anchored = $3::bytea WHERE one = 1
 
--- name: tally_forget
+-- name: delete_error_counts
 -- The oldest first.
 DELETE FROM holdfast_error_tally WHERE ctid = ANY (ARRAY (
     SELECT ctid FROM holdfast_error_tally WHERE step < $1::timestamptz ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
 
--- name: trend_forget
--- The oldest first, and none that is not over yet.
+-- name: delete_trend_counts
+-- The oldest first, and no step that is still in progress.
 DELETE FROM holdfast_tally WHERE ctid = ANY (ARRAY (
     SELECT ctid FROM holdfast_tally WHERE step < $1::timestamptz - interval '1 minute' ORDER BY step LIMIT $2::integer FOR UPDATE SKIP LOCKED))
 
--- name: tombstone_forget
--- The oldest first; the counts remain.
+-- name: delete_tombstones
+-- The oldest first. The purge counts remain.
 DELETE FROM holdfast_tombstone WHERE ctid = ANY (ARRAY (
     SELECT ctid FROM holdfast_tombstone WHERE purged_at < $1::timestamptz ORDER BY purged_at, job LIMIT $2::integer FOR UPDATE SKIP LOCKED))
 
 -- name: listen_drop
--- What somebody does not listen for any more.
+-- Events that the listener no longer wants.
 DELETE FROM holdfast_listen WHERE listener = $1::text AND event <> ALL ($2::text[])
 
 -- name: listen_add
--- What somebody listens for from now on.
+-- Events that the listener wants from now on.
 INSERT INTO holdfast_listen (event, listener) SELECT d.event, $1::text FROM unnest($2::text[]) AS d (event) ORDER BY d.event ON CONFLICT DO NOTHING

@@ -1,48 +1,49 @@
--- name: group_listen
--- Whoever concludes has to hear how members end. It is written apart from the group, so that no caller's transaction waits for
--- another one's; and only once.
+-- name: add_group_listener
+-- Conclude needs the ends of members in the feed. Written outside the transaction that creates the group, so that callers' transactions do not wait
+-- for each other; and only once.
 INSERT INTO holdfast_listen (event, listener)
 SELECT d.event, 'group' FROM unnest(ARRAY['cancelled', 'complete', 'failed']) AS d (event)
 ON CONFLICT DO NOTHING
 
 -- name: group_add
--- An id that exists is met here, and nothing is added.
+-- If the id exists, nothing is inserted.
 INSERT INTO holdfast_group (id, name, owner, parent, quorum, expire_at, then_jobs, created_at)
 SELECT $1::uuid, nullif($2::text, ''), nullif($3::text, ''), $4::uuid, $5::integer,
        coalesce($6::timestamptz, c.now + $7::bigint * interval '1 microsecond'), $8::text::json, c.now FROM (SELECT holdfast_now() AS now) c
 ON CONFLICT DO NOTHING RETURNING created_at, expire_at
 
--- name: group_share
--- Whoever adds to groups holds them against a seal until the members are there. Groups are locked the youngest first, which is a child
--- before its parent, by everybody who waits for them.
+-- name: share_lock_groups
+-- A transaction that adds members locks their groups against a seal until it commits. Groups are locked in descending order of their ids, children
+-- before parents, by every transaction that waits for them.
 SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR SHARE
 
--- name: group_hold
--- The same for whoever is going to write to them: a lock that is shared first and wanted alone later is how two wait in a circle.
+-- name: lock_groups
+-- The same for a transaction that will update the groups: taking the stronger lock at once avoids a deadlock between two transactions that both hold
+-- the shared lock.
 SELECT id::text, sealed_at IS NOT NULL FROM holdfast_group WHERE id = ANY ($1::uuid[]) ORDER BY id DESC FOR NO KEY UPDATE
 
--- name: group_attend
--- Those are to be looked at although no member of theirs has just ended.
+-- name: flag_groups
+-- Flags groups for Conclude although no member has just ended.
 UPDATE holdfast_group SET attend = true WHERE id = ANY ($1::uuid[]) AND NOT attend
 
 -- name: group_seal
--- Once. All its members may have ended by now, so it is to be looked at.
+-- Seals a group, once. All its members may have ended already, so it is flagged for Conclude.
 UPDATE holdfast_group SET sealed_at = coalesce(sealed_at, (SELECT holdfast_now())), live = CASE WHEN sealed_at IS NULL THEN NULL ELSE live END,
        attend = attend OR sealed_at IS NULL, state = CASE WHEN sealed_at IS NULL THEN 'processing' ELSE state END
  WHERE id = $1::uuid RETURNING id::text
 
--- name: after_stranger
--- Which of these are no members of these groups.
+-- name: find_non_member
+-- The first of these jobs that is not a member of the group.
 SELECT d.upstream::text FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS d (upstream, group_id, n)
  WHERE NOT EXISTS (SELECT FROM holdfast_job j WHERE j.id = d.upstream AND j.group_id = d.group_id) ORDER BY d.n LIMIT 1
 
 -- name: after_add
--- Facts: written with the job that waits.
+-- Written with the job that waits, and never changed.
 INSERT INTO holdfast_after (upstream, job, regardless)
 SELECT d.upstream, d.job, d.regardless FROM unnest($1::uuid[], $2::uuid[], $3::boolean[]) AS d (upstream, job, regardless)
 
--- name: group_line_lock
--- The groups of these jobs and those around them, the youngest first.
+-- name: lock_group_ancestors
+-- Locks the groups of these jobs and all groups around them, in descending order of their ids.
 WITH RECURSIVE line AS (
     SELECT g.id, g.parent FROM holdfast_group g WHERE g.id = ANY (ARRAY (
         SELECT m.group_id FROM (SELECT j.group_id FROM holdfast_job j WHERE j.id = ANY ($1::uuid[]) OFFSET 0) AS m WHERE m.group_id IS NOT NULL))
@@ -52,7 +53,7 @@ WITH RECURSIVE line AS (
 SELECT g.id FROM holdfast_group g WHERE g.id = ANY (ARRAY (SELECT id FROM line)) ORDER BY g.id DESC FOR UPDATE
 
 -- name: group_reopen
--- Whatever has settled has a new generation; the others only have to be looked at anew. The rows are locked by now.
+-- Settled groups start a new generation; the others only have to be checked again. The rows are locked already.
 WITH before AS MATERIALIZED (
     SELECT g.id, g.settled_at IS NOT NULL AS settled FROM holdfast_group g WHERE g.id = ANY ($1::uuid[])
 ), opened AS (
@@ -63,20 +64,21 @@ WITH before AS MATERIALIZED (
 INSERT INTO holdfast_event (subject, at, name, actor, reason, request, token, generation)
 SELECT 'group/' || id, $2::timestamptz, 'reopened', $3::text, nullif($4::text, ''), nullif($5::text, ''), 0, generation FROM opened WHERE settled ORDER BY id DESC
 
--- name: group_read
--- One group, for whoever intervenes.
+-- name: lock_group
+-- One group, locked, for an intervention.
 SELECT coalesce(owner, ''), state, ending IS NOT NULL, generation FROM holdfast_group WHERE id = $1::uuid FOR UPDATE
 
 -- name: group_owner
--- Whose it is, without a lock: job rows are locked before groups.
+-- The owner, without a lock: finished rows of jobs are locked before groups.
 SELECT coalesce(owner, '') FROM holdfast_group WHERE id = $1::uuid
 
 -- name: group_end
--- No members come any more, and Conclude cancels what is left.
+-- Seals the group and marks it as ending. Conclude cancels its members.
 UPDATE holdfast_group SET ending = 'cancelled', sealed_at = coalesce(sealed_at, $2::timestamptz), state = 'processing', live = NULL, attend = true WHERE id = $1::uuid
 
--- name: group_broken
--- The members, also of groups inside, that failed and those that were cancelled because of them, locked in the order in which all lock ends.
+-- name: find_failed_members
+-- Locks the failed members, and those cancelled because of them, of a group and its child groups. Finished rows are locked in the order of their jobs
+-- by every transaction.
 WITH RECURSIVE tree AS (
     SELECT g.id FROM holdfast_group g WHERE g.id = $1::uuid
      UNION
@@ -86,14 +88,15 @@ SELECT f.job, f.token, f.generation, f.upstream IS NOT NULL, coalesce(j.owner, '
   FROM tree t JOIN holdfast_job j ON j.group_id = t.id JOIN holdfast_finished f ON f.job = j.id
  WHERE f.state = 'failed' AND f.discarded_at IS NULL OR f.upstream IS NOT NULL ORDER BY f.job FOR UPDATE OF f
 
--- name: wait_again
--- Back to wait for others, out of promotion's sight. A time of its own that has not come yet still counts: it never ran.
+-- name: return_to_waiting
+-- Makes jobs wait for other members again, with a thousand years added to their due time, so that Promote does not see them. A due time of their own
+-- that has not come yet still counts, because they never ran.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation, hold)
 SELECT greatest($1::timestamptz, (SELECT j.run_at FROM holdfast_job j WHERE j.id = d.job)) + interval '8766000 hours', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, ''
   FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[]) AS d (job, token, failures, crashes, interrupts, generation)
 
 -- name: events_add
--- The same line in the stories of many jobs.
+-- The same event for many jobs.
 INSERT INTO holdfast_event (job, at, name, actor, reason, request, token, generation)
 SELECT d.job, $1::timestamptz, $2::text, $3::text, nullif($4::text, ''), nullif($5::text, ''), d.token, d.generation
   FROM unnest($6::uuid[], $7::integer[], $8::integer[]) AS d (job, token, generation)

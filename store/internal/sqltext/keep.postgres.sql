@@ -1,6 +1,7 @@
 -- name: promote
--- Oldest due first; what another keeper is moving is skipped. A row without its job stays where it is, for the audit. What was set
--- aside behind the hold on a tag comes back, tag by tag, when there is no such hold any more; who waits for others of its group ('') does not.
+-- Moves due jobs from holdfast_later to holdfast_ready, the oldest due time first, skipping rows that another process is moving. A row without a job
+-- stays, for the integrity check. Jobs that were set aside behind a held tag come back, tag by tag, when the tag is no longer held. Jobs that wait
+-- for members of their group (hold '') do not.
 WITH RECURSIVE clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 due AS MATERIALIZED (
     SELECT l.ctid AS place, l.due_at, l.job, l.token, l.failures, l.crashes, l.interrupts, l.generation,
@@ -32,9 +33,9 @@ due AS MATERIALIZED (
 )
 SELECT queue, lane, priority, count(*)::integer FROM moved GROUP BY queue, lane, priority
 
--- name: breach
--- Promises that were not kept. A row is looked at once, and goes whatever is found: a job with another token has started since,
--- and one that waits no more has ended. The story of each that still waits says so.
+-- name: find_breaches
+-- Start deadlines that have passed. A row is deleted whatever is found: a job with another token has started, and a job that is not queued has ended.
+-- For each job that is still queued an event is recorded.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 due AS MATERIALIZED (
     SELECT d.ctid AS place, d.at, d.job, d.token FROM holdfast_deadline d
@@ -55,35 +56,35 @@ due AS MATERIALIZED (
 SELECT d.job, b.job IS NOT NULL FROM due d LEFT JOIN broken b ON b.job = d.job AND b.at = d.at ORDER BY d.at, d.job
 
 -- name: redrive_lock
--- Dead letters on their way, in one order for everybody. Who comes second finds them gone.
+-- Locks dead letters in one order. A second redrive of the same job finds it gone.
 SELECT job, token, generation, state = 'failed' AND discarded_at IS NULL FROM holdfast_finished WHERE job = ANY ($1::uuid[]) ORDER BY job FOR UPDATE
 
 -- name: redrive_facts
--- What a redrive has to know of the jobs, whether it took them before among it. Asked after the locks are had.
+-- The facts that a redrive needs, and whether it took the job before. Read after the locks were granted.
 SELECT j.id, j.kind, j.queue, coalesce(j.owner, ''), coalesce(j.dependency, ''), coalesce(j.unique_key, ''), j.expire_at, CASE WHEN $3::boolean THEN j.args::text END,
        coalesce((SELECT true FROM holdfast_redriven r WHERE r.redrive = $2::uuid AND r.job = j.id), false)
   FROM unnest($1::uuid[]) AS d (id) JOIN holdfast_job j ON j.id = d.id
 
--- name: redrive_leave
--- Half of a move: the other half follows in the same transaction.
+-- name: delete_finished_jobs
+-- The other half of the move follows in the same transaction.
 DELETE FROM holdfast_finished WHERE job = ANY ($1::uuid[])
 
 -- name: redrive_change
--- Facts change only when a person says so, and the job's story tells it. What is null stays.
+-- Facts change only at a person's request, and an event records it. NULL leaves a fact as it is.
 UPDATE holdfast_job j SET args = coalesce(d.args::json, j.args), queue = coalesce(d.queue, j.queue), lane = coalesce(d.lane, j.lane)
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::integer[]) AS d (id, args, queue, lane) WHERE j.id = d.id
 
 -- name: redrive_begin
--- The policy's patience counts from here.
+-- The time limit of the retry policy counts from here.
 INSERT INTO holdfast_carry (job, since) SELECT d.job, $2::timestamptz FROM unnest($1::uuid[]) AS d (job)
 ON CONFLICT (job) DO UPDATE SET since = excluded.since
 
 -- name: redrive_discard
--- They stay failed, and leave the dead letters.
+-- Discarded jobs stay failed, and are dead letters no longer.
 UPDATE holdfast_finished SET discarded_at = $2::timestamptz WHERE job = ANY ($1::uuid[])
 
--- name: redrive_note
--- Each job is taken once: the row says so, and the story.
+-- name: record_redrive
+-- Records that the redrive took each job, once, with an event.
 WITH taken AS (
     INSERT INTO holdfast_redriven (redrive, job, generation, at, outcome)
     SELECT $1::uuid, d.job, d.generation, $2::timestamptz, nullif($3::text, '')
@@ -93,23 +94,23 @@ INSERT INTO holdfast_event (job, at, name, actor, reason, token, generation, was
 SELECT d.job, $2::timestamptz, $8::text, $9::text, d.reason, d.token, d.generation, d.was::json
   FROM unnest($4::uuid[], $5::integer[], $6::integer[], $7::text[], $10::text[]) AS d (job, token, generation, reason, was)
 
--- name: redriven
--- What has become of those of whom nothing was known yet. A job that went round once more after that had ended before.
+-- name: update_redriven
+-- Stores the outcome of jobs that have ended since the last call. A job of a later generation had ended in the generation of this redrive.
 UPDATE holdfast_redriven r SET outcome = f.state FROM holdfast_finished f
  WHERE r.redrive = $1::uuid AND r.outcome IS NULL AND f.job = r.job AND f.generation >= r.generation
 
--- name: redriven_count
--- The jobs of one redrive, by what became of them.
+-- name: count_redriven
+-- The jobs of one redrive, by outcome.
 SELECT coalesce(outcome, ''), count(*)::integer FROM holdfast_redriven WHERE redrive = $1::uuid GROUP BY 1
 
 -- name: lease_expired
--- Whole leases, the longest silent first. There are as many rows as batches under way, so no index is kept for this.
+-- Expired batches, the earliest expiry first. The table has one row for each batch in progress, so it needs no index for this.
 SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
   FROM holdfast_lease WHERE expires_at <= coalesce($1::timestamptz, (SELECT holdfast_now())) ORDER BY expires_at, id LIMIT 16 FOR UPDATE SKIP LOCKED
 
 -- name: expiry_sweep
--- The expiry of a job that has ended is of no use to anybody. Only the front is looked at: what stands there is queued and
--- expires next, or is being processed and ends some day.
+-- Deletes expiry rows of jobs that have ended. Only the front is read: what remains there is queued and expires next, or is processing and ends some
+-- time.
 DELETE FROM holdfast_expiry e USING (
     SELECT front.expire_at, front.job FROM (
         SELECT expire_at, job FROM holdfast_expiry WHERE expire_at <= (SELECT holdfast_now()) ORDER BY expire_at, job LIMIT 4 * $1::integer) front
@@ -117,8 +118,8 @@ DELETE FROM holdfast_expiry e USING (
  WHERE e.expire_at = ended.expire_at AND e.job = ended.job
 
 -- name: expire
--- Queued jobs that are past their expiry, wherever they wait and whatever holds their lane; those being processed are
--- passed over, so that they cannot stand in the way of the others.
+-- Moves queued jobs that have passed their expiry into a batch, wherever they wait and whatever holds their lane. Processing jobs are skipped, so
+-- that they do not block the others.
 WITH clock AS MATERIALIZED (SELECT holdfast_now() AS now),
 past AS MATERIALIZED (
     SELECT e.job, j.lane, j.priority, row_number() OVER (ORDER BY e.expire_at, e.job) AS n

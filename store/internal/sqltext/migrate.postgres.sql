@@ -1,23 +1,23 @@
 -- name: migration_lock
--- Processes that start together take turns, step by step. The lock ends with the transaction.
+-- Processes that start at the same time take turns, step by step. The lock ends with the transaction.
 SELECT pg_advisory_xact_lock(5721944081463207)
 
 -- name: migration_table
--- Made under the lock, because two processes that make it at once would collide.
+-- Created under the lock, because two processes that create it at the same time would collide.
 CREATE TABLE IF NOT EXISTS holdfast_migration (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 
--- name: migration_there
--- Looks without needing the right to make anything.
+-- name: migration_table_exists
+-- Needs no right to create anything.
 SELECT to_regclass('holdfast_migration') IS NOT NULL
 
 -- name: migration_version
--- Steps are numbered from one; none yet is zero.
+-- Steps are numbered from one; 0 means none.
 SELECT coalesce(max(version), 0) FROM holdfast_migration
 
 -- name: migration_add
--- The step is taken.
+-- Records that the step was applied.
 INSERT INTO holdfast_migration (version) VALUES ($1::integer)
 
--- name: durability
--- Settings without which acknowledged work can be lost in a power cut.
+-- name: read_durability
+-- Settings that can lose acknowledged jobs in a power failure if they are off.
 SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off' ORDER BY name

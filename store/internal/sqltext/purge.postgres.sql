@@ -1,5 +1,5 @@
--- name: purge_look
--- Ended jobs in the order of their ids, with all that decides about them. No locks: most of them stay.
+-- name: find_ended_jobs
+-- Ended jobs in the order of their ids, with everything that decides about them. No locks: most of them stay.
 SELECT f.job, f.token, f.generation, f.state, coalesce(f.code, ''), f.finished_at, f.state = 'failed' AND f.discarded_at IS NULL,
        coalesce(j.kind, ''), coalesce(j.queue, ''), coalesce(j.owner, ''), j.group_id, coalesce(g.state, ''),
        j.id IS NULL OR (j.group_id IS NOT NULL AND g.id IS NOT NULL AND g.settled_at IS NULL)
@@ -8,13 +8,13 @@ SELECT f.job, f.token, f.generation, f.state, coalesce(f.code, ''), f.finished_a
   LEFT JOIN holdfast_job j ON j.id = f.job LEFT JOIN holdfast_group g ON g.id = j.group_id ORDER BY f.job
 
 -- name: purge_lock
--- Those that are still as they were when they were looked at. One that somebody has in hand is left alone.
+-- Locks the jobs that are still as they were read. One that another transaction has locked is left alone.
 SELECT f.job FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS d (job, token, generation)
   JOIN holdfast_finished f ON f.job = d.job AND f.token = d.token AND f.generation = d.generation
  WHERE NOT EXISTS (SELECT FROM holdfast_artifact a WHERE a.job = f.job AND a.expired_at IS NULL) FOR UPDATE OF f SKIP LOCKED
 
--- name: purge_bury
--- What remains.
+-- name: insert_tombstones
+-- The tombstones.
 INSERT INTO holdfast_tombstone (job, kind, queue, owner, group_id, group_state, state, code, finished_at, purged_at, rule)
 SELECT j.id, j.kind, j.queue, j.owner, j.group_id, g.state, f.state, f.code, f.finished_at, $1::timestamptz, d.rule
   FROM unnest($2::uuid[], $3::text[]) AS d (job, rule) JOIN holdfast_finished f ON f.job = d.job JOIN holdfast_job j ON j.id = d.job
@@ -22,7 +22,7 @@ SELECT j.id, j.kind, j.queue, j.owner, j.group_id, g.state, f.state, f.code, f.f
 ON CONFLICT (job) DO UPDATE SET state = excluded.state, code = excluded.code, finished_at = excluded.finished_at, purged_at = excluded.purged_at, rule = excluded.rule
 
 -- name: purge_count
--- Counts outlive the tombstones. One order for everybody: many want the same rows.
+-- The counts outlive the tombstones. One lock order for all transactions: many update the same rows.
 INSERT INTO holdfast_purge_count AS c (rule, kind, state, code, jobs, last)
 SELECT d.rule, j.kind, f.state, coalesce(f.code, ''), count(*), $1::timestamptz
   FROM unnest($2::uuid[], $3::text[]) AS d (job, rule) JOIN holdfast_finished f ON f.job = d.job JOIN holdfast_job j ON j.id = d.job
@@ -30,52 +30,52 @@ SELECT d.rule, j.kind, f.state, coalesce(f.code, ''), count(*), $1::timestamptz
 ON CONFLICT (rule, kind, state, code) DO UPDATE SET jobs = c.jobs + excluded.jobs, last = greatest(c.last, excluded.last)
 
 -- name: purge_redriven
--- What a redrive made of them is known from here on without them.
+-- Stores the outcome for redrives that took the job, because it cannot be read later.
 UPDATE holdfast_redriven r SET outcome = f.state FROM holdfast_finished f
  WHERE r.job = ANY ($1::uuid[]) AND r.outcome IS NULL AND f.job = r.job AND f.generation >= r.generation
 
 -- name: purge_keys
--- Whatever key led to them leads to a new job from here on.
+-- An idempotency key that led to the job leads to a new job from now on.
 DELETE FROM holdfast_idempotency WHERE job = ANY ($1::uuid[])
 
 -- name: purge_expiry
--- By the instant, which is a fact of the job.
+-- Found by the expiry time, which is a fact of the job.
 DELETE FROM holdfast_expiry e USING unnest($1::uuid[]) AS d (job) JOIN holdfast_job j ON j.id = d.job WHERE e.expire_at = j.expire_at AND e.job = j.id
 
 -- name: purge_attempt
--- With all they went through.
+-- The attempts.
 DELETE FROM holdfast_attempt WHERE job = ANY ($1::uuid[])
 
 -- name: purge_late
--- With what came too late.
+-- The late settlements.
 DELETE FROM holdfast_late WHERE job = ANY ($1::uuid[])
 
 -- name: purge_carry
--- With what they took along.
+-- Checkpoints, progress and the start of the generation.
 DELETE FROM holdfast_carry WHERE job = ANY ($1::uuid[])
 
 -- name: purge_deadline
--- With what was promised of them.
+-- The start deadlines.
 DELETE FROM holdfast_deadline WHERE job = ANY ($1::uuid[])
 
 -- name: purge_artifact
--- With the memory of what lay elsewhere, which is gone by now.
+-- The records of artifacts, all of which have expired.
 DELETE FROM holdfast_artifact WHERE job = ANY ($1::uuid[])
 
--- name: purge_before
--- For whom they waited.
+-- name: purge_upstreams
+-- What the job waited for.
 DELETE FROM holdfast_after WHERE job = ANY ($1::uuid[])
 
--- name: purge_behind
--- Who waited for them.
+-- name: purge_waiters
+-- What waited for the job.
 DELETE FROM holdfast_after WHERE upstream = ANY ($1::uuid[])
 
 -- name: purge_job
--- The end of them, and then the facts.
+-- The finished row, and then the facts.
 WITH ended AS (DELETE FROM holdfast_finished WHERE job = ANY ($1::uuid[])) DELETE FROM holdfast_job WHERE id = ANY ($1::uuid[])
 
 -- name: artifact_keep
--- Each replaces the one of the same job and name. One that is gone stays as it was otherwise.
+-- Replaces the artifact of the same job and name. An expired artifact keeps its other values.
 INSERT INTO holdfast_artifact AS a (job, name, ref, size, created_at, expire_at, expired_at)
 SELECT j.id, $2::text, $3::text, $4::bigint, $7::timestamptz, CASE WHEN $5::bigint > 0 THEN $7::timestamptz + $5::bigint * interval '1 microsecond' END, CASE WHEN $6::boolean THEN $7::timestamptz END
   FROM holdfast_job j WHERE j.id = $1::uuid
@@ -84,6 +84,6 @@ ON CONFLICT (job, name) DO UPDATE SET
    size = CASE WHEN $6::boolean AND excluded.size = 0 THEN a.size ELSE excluded.size END,
    expire_at = CASE WHEN $6::boolean THEN a.expire_at ELSE excluded.expire_at END, expired_at = excluded.expired_at
 
--- name: size
--- What the database takes on disk.
+-- name: read_database_size
+-- The size on disk.
 SELECT pg_database_size(current_database())

@@ -1,44 +1,44 @@
 -- name: lease_lock
--- Membership under these locks is the fence. One order for everybody, so that nobody waits in a circle; a statement of its
--- own, so that what follows sees everything that was committed while it waited.
+-- Membership under these locks is the fence. All transactions lock batches in this order, so there is no deadlock. A separate statement, so that the
+-- following ones see everything that was committed while it waited.
 SELECT id, worker, coalesce(lost, ''), claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started
   FROM holdfast_lease WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
 
 -- name: lease_make
--- The arrays are aligned: each member has one position in all of them.
+-- The arrays are aligned: each member has the same position in all of them.
 INSERT INTO holdfast_lease (id, worker, lost, claimed_at, expires_at, jobs, tokens, failures, crashes, interrupts, generations, started)
 VALUES ($1::uuid, $2::text, nullif($3::text, ''), $4::timestamptz, $5::timestamptz,
         $6::uuid[], $7::integer[], $8::integer[], $9::integer[], $10::integer[], $11::integer[], $12::boolean[])
 
 -- name: lease_shrink
--- What is left of a batch after some of it was settled.
+-- What is left of a batch after some members were removed.
 UPDATE holdfast_lease SET jobs = $2::uuid[], tokens = $3::integer[], failures = $4::integer[], crashes = $5::integer[],
        interrupts = $6::integer[], generations = $7::integer[], started = $8::boolean[] WHERE id = $1::uuid
 
 -- name: lease_drop
--- A lease goes with its last member.
+-- A batch is deleted with its last member.
 DELETE FROM holdfast_lease WHERE id = ANY ($1::uuid[])
 
 -- name: cancel_find
--- Which of these jobs somebody asked to stop. The table is all but empty.
+-- Which of these jobs have a cancel request. The table is nearly empty.
 SELECT job FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
 -- name: cancel_drop
--- The request is honoured, or void.
+-- The request was applied, or no longer matters.
 DELETE FROM holdfast_cancel WHERE job = ANY ($1::uuid[])
 
--- name: unique_held
--- Which members of these batches hold a unique key, and whether success keeps it. Where nobody uses unique keys no job is searched for.
+-- name: find_unique_in_batches
+-- Members of these batches with a unique key, and whether success keeps it. If no job has a unique key, no member is searched for.
 SELECT u.job, j.unique_done FROM holdfast_unique u JOIN holdfast_job j ON j.id = u.job JOIN holdfast_lease l ON u.job = ANY (l.jobs)
  WHERE (SELECT true FROM holdfast_unique LIMIT 1) AND l.id = ANY ($1::uuid[])
 
 -- name: unique_free
--- In the transaction that ends the job: a twin is refused up to that instant, and welcome after it.
+-- In the transaction that ends the job: a draft with the same key is a duplicate before its commit, and a new job after it.
 DELETE FROM holdfast_unique WHERE job = ANY ($1::uuid[])
 
 -- name: finish
--- What is written "{gently}" refuses a row that is already there, which is cheaper than to allow for it; when that happens the
--- call is repeated gently. A row that is there proves an end, and a damaged twin must not keep others from ending.
+-- Without "gently", this refuses a row that exists already, which is cheaper than to check for it. If that happens, Settle is repeated with the
+-- "gently" form, which skips the row: it proves that the job has ended, and must not keep other jobs from ending.
 INSERT INTO holdfast_finished (job, token, failures, crashes, interrupts, generation, started_at, finished_at, state, worker, code, fingerprint, result, discarded_at, benign)
 SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz,
        d.state, d.worker, d.code, d.fingerprint, d.result::json, CASE WHEN d.benign THEN $1::timestamptz END, d.benign
@@ -48,7 +48,7 @@ SELECT d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation, timest
 {gently}
 
 -- name: attempt_add
--- Appended in the transaction that ends the attempt.
+-- Inserted in the transaction that ends the attempt.
 INSERT INTO holdfast_attempt (job, token, generation, worker, started_at, ended_at, to_state, charge, count, cap, due_at,
                               code, category, message, detail, context, dependency, fingerprint, benign, why, said)
 SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started * interval '1 microsecond', $1::timestamptz, d.to_state, d.charge, d.count, d.cap,
@@ -59,8 +59,8 @@ SELECT d.job, d.token, d.generation, d.worker, timestamptz 'epoch' + d.started *
           due, code, category, message, detail, context, dependency, fingerprint, benign, why, said)
 {gently}
 
--- name: attempt_fold
--- A released attempt of a job that was released over and over stands for the one before it, which goes.
+-- name: merge_releases
+-- Merges consecutive released attempts of a job: the new one counts the previous one as a repeat, and the previous one is deleted.
 WITH gone AS (
     DELETE FROM holdfast_attempt p USING unnest($1::uuid[], $2::integer[]) AS d (job, token)
      WHERE p.job = d.job AND p.token = d.token - 1 AND p.charge = 'interrupt' AND p.to_state = 'queued'
@@ -69,8 +69,8 @@ WITH gone AS (
 UPDATE holdfast_attempt a SET repeats = g.repeats + 1, since = g.since FROM gone g WHERE a.job = g.job AND a.token = g.token + 1
 
 -- name: ready_add
--- Back to where it is claimed from: lane and priority are facts of the job, and who has failed waits in the lane's line for
--- retries. It answers with the lines, and the queues to wake.
+-- Makes jobs claimable. Lane and priority are facts of the job; a job with failures waits in the lane's line for retries. Returns the places and
+-- their queues.
 WITH added AS (
     INSERT INTO holdfast_ready (lane, priority, job, token, failures, crashes, interrupts, generation, due_at)
     SELECT CASE WHEN d.failures > 0 THEN -j.lane ELSE j.lane END, j.priority, j.id, d.token, d.failures, d.crashes, d.interrupts, d.generation, $1::timestamptz
@@ -81,15 +81,16 @@ WITH added AS (
 SELECT l.queue, a.lane, a.priority FROM (SELECT DISTINCT lane, priority FROM added) AS a JOIN holdfast_lane l ON l.id = abs(a.lane)
 
 -- name: later_add
--- Back to wait for its time.
+-- Makes jobs wait for their due time.
 INSERT INTO holdfast_later (due_at, job, token, failures, crashes, interrupts, generation)
 SELECT timestamptz 'epoch' + d.due * interval '1 microsecond', d.job, d.token, d.failures, d.crashes, d.interrupts, d.generation
   FROM unnest($1::bigint[], $2::uuid[], $3::integer[], $4::integer[], $5::integer[], $6::integer[], $7::integer[])
     AS d (due, job, token, failures, crashes, interrupts, generation)
 {gently}
 
--- name: settled
--- What earlier settlements of these very tokens said. Only a completion has no attempt to prove it; one attempt can stand for several tokens.
+-- name: find_settled
+-- How earlier settlements with the same tokens ended. A completed attempt has no attempt row, only the finished row. One attempt row can stand for
+-- several tokens.
 SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THEN f.state ELSE '' END, j.id IS NOT NULL
   FROM unnest($1::integer[], $2::uuid[], $3::integer[]) AS d (n, job, token)
   LEFT JOIN holdfast_job j ON j.id = d.job
@@ -97,7 +98,7 @@ SELECT d.n, coalesce(a.said, a.to_state, ''), CASE WHEN f.state = 'complete' THE
   LEFT JOIN holdfast_finished f ON f.job = d.job AND f.token = d.token
 
 -- name: late_add
--- Evidence, never applied. Saying it twice adds nothing.
+-- Evidence that is never applied. Repeating it adds nothing.
 INSERT INTO holdfast_late (job, token, to_state, at, took, charge, code, category, message, detail, context, dependency, fingerprint, benign, why)
 SELECT d.job, d.token, d.to_state, $1::timestamptz, d.took * interval '1 microsecond', d.charge, d.code, d.category, d.message, d.detail, d.context::json,
        d.dependency, d.fingerprint, d.benign, d.why
@@ -107,30 +108,31 @@ SELECT d.job, d.token, d.to_state, $1::timestamptz, d.took * interval '1 microse
 ON CONFLICT DO NOTHING
 
 -- name: deadline_add
--- What was promised of the next attempt. Of two promises for one instant the later one counts.
+-- The deadlines for the start of the next attempt. Of two for the same time, the later one counts.
 INSERT INTO holdfast_deadline (at, job, token)
 SELECT timestamptz 'epoch' + d.at * interval '1 microsecond', d.job, d.token FROM unnest($1::bigint[], $2::uuid[], $3::integer[]) AS d (at, job, token)
 ON CONFLICT (at, job) DO UPDATE SET token = excluded.token
 
--- name: error_count
--- One row for each trouble of the call, in one order for everybody, and last of all: it is the row that many want at once.
+-- name: add_failures
+-- One row for each error group of the call, in one order for all transactions, and near the end of the transaction: many settlements update the same
+-- row.
 INSERT INTO holdfast_error_group AS g (fingerprint, code, category, message, detail, failures, first_seen, last_seen)
 SELECT d.fingerprint, d.code, d.category, d.message, d.detail, d.failures, $1::timestamptz, $1::timestamptz
   FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[]) AS d (fingerprint, code, category, message, detail, failures)
  ORDER BY d.fingerprint
 ON CONFLICT (fingerprint) DO UPDATE SET failures = g.failures + excluded.failures, last_seen = greatest(g.last_seen, excluded.last_seen)
 
--- name: error_turnable
--- Whether a failure of these groups may change a status. Most calls meet none, and spend no further round trip.
+-- name: check_error_status
+-- Whether a failure may change the status of one of these groups. Usually not, and then no further round trip is needed.
 SELECT EXISTS (SELECT FROM holdfast_error_group g WHERE g.fingerprint = ANY ($1::text[]) AND g.status IN ('resolved', 'ignored'))
 
--- name: error_stands
--- How the groups stand after these failures were counted. The rows are locked by now.
+-- name: read_error_groups
+-- The groups after these failures were counted. The rows are locked already.
 SELECT g.fingerprint, g.status, g.failures, g.until, coalesce(g.until_count, 0), coalesce(g.resolved_in, '')
   FROM holdfast_error_group g WHERE g.fingerprint = ANY ($1::text[]) ORDER BY g.fingerprint
 
--- name: error_turn
--- The rules have decided; the rows are locked by now.
+-- name: change_error_status
+-- Applies the status changes that the rules decided. The rows are locked already.
 WITH turn AS MATERIALIZED (
     SELECT d.* FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) AS d (fingerprint, status, event, reason)
 ), turned AS (
@@ -139,17 +141,17 @@ WITH turn AS MATERIALIZED (
 INSERT INTO holdfast_event (subject, at, name, actor, reason, token, generation)
 SELECT 'error/' || t.fingerprint, $1::timestamptz, t.event, $2::text, t.reason, 0, 0 FROM turn t ORDER BY t.fingerprint
 
--- name: error_tally
--- Where and when, in steps of five minutes.
+-- name: add_error_counts
+-- Failures by place and time, in steps of five minutes.
 INSERT INTO holdfast_error_tally AS t (fingerprint, step, kind, queue, dependency, version, failures)
 SELECT d.fingerprint, date_bin('5 minutes', $1::timestamptz, timestamptz 'epoch'), coalesce(j.kind, ''), coalesce(j.queue, ''), d.dependency, d.version, count(*)
   FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[]) AS d (fingerprint, job, dependency, version) LEFT JOIN holdfast_job j ON j.id = d.job
  GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6
 ON CONFLICT (fingerprint, step, kind, queue, dependency, version) DO UPDATE SET failures = t.failures + excluded.failures
 
--- name: tally_add
--- What became of attempts, for trends. Whoever adds to the same shard of a queue waits for the commit, so it is the last statement, and
--- has one order for everybody.
+-- name: add_trend_counts
+-- Counts of results, for trends. Another transaction that adds to the same row waits for this one to commit, so it is the last statement, and has one
+-- order for all transactions.
 INSERT INTO holdfast_tally AS t (step, queue, shard, complete, failed, retried, cancelled)
 SELECT $1::timestamptz, d.queue, $2::smallint, d.complete, d.failed, d.retried, d.cancelled
   FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS d (queue, complete, failed, retried, cancelled)

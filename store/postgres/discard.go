@@ -1,0 +1,23 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/holdfastdev/holdfast"
+	"github.com/holdfastdev/holdfast/store/internal/rule"
+)
+
+// Discard removes a failed job from the dead letters. It stays failed.
+func (s *Store) Discard(ctx context.Context, i holdfast.Intervention) error {
+	if err := rule.CheckDiscard(&i); err != nil {
+		return err
+	}
+	return s.intervene(ctx, "discard the job", i, func(_ context.Context, p *pipeline, at *lockedJob) error {
+		if err := rule.Discard(at.rule()); err != nil {
+			return err
+		}
+		p.Queue(s.sql["discard"], i.Job.String(), timestamp(at.now))
+		s.recordEvent(p, at, "discard", i)
+		return nil
+	})
+}
