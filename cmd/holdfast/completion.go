@@ -13,17 +13,17 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// completionLimit is how long whoever presses the tab key is kept waiting.
+// completionLimit bounds how long a shell waits for completions.
 const completionLimit = 200 * time.Millisecond
 
-// A namer lists names that a shell may offer.
-type namer func(ctx context.Context, o ops.Desk) ([]string, error)
+// A nameLister lists the names that complete an argument or a flag.
+type nameLister func(ctx context.Context, o ops.Desk) ([]string, error)
 
-// offered says for flags what a shell may offer behind them.
-var offered = map[string]namer{
+// flagCompletions are the names that complete the values of flags, by flag name.
+var flagCompletions = map[string]nameLister{
 	"queue": queueNames, "to-queue": queueNames, "kind": kindNames, "dependency": dependencyNames,
 	"code": func(ctx context.Context, o ops.Desk) (names []string, err error) {
-		letters, _, err := o.DeadLetters(ctx, anything)
+		letters, _, err := o.DeadLetters(ctx, newestJobs)
 		for _, l := range letters {
 			names = append(names, l.Code.Name)
 		}
@@ -31,11 +31,11 @@ var offered = map[string]namer{
 	},
 }
 
-// anything is the newest of whatever there is.
-var anything = holdfast.Filter{Limit: 200}
+// newestJobs selects the newest jobs.
+var newestJobs = holdfast.Filter{Limit: 200}
 
-// fixedWords are what there is to say behind flags that take one of a few, by the verb's name and the flag's.
-var fixedWords = map[string][]string{
+// fixedCompletions are the values of flags that accept one of a few, by "command flag".
+var fixedCompletions = map[string][]string{
 	"jobs state":    {"queued", "processing", "complete", "failed", "cancelled"},
 	"groups state":  {"open", "processing", "ready", "partial", "failed", "cancelled", "expired"},
 	"list state":    {"open", "processing", "ready", "partial", "failed", "cancelled", "expired"},
@@ -43,22 +43,22 @@ var fixedWords = map[string][]string{
 	"resume source": {"operator", "budget", "limit", "window", "handler"},
 }
 
-// completed lets a shell complete names, by asking the store or the server.
-func completed(root *cobra.Command) {
+// addCompletions registers shell completions for a command and its subcommands. Names come from the store or the server.
+func addCompletions(root *cobra.Command) {
 	for _, c := range root.Commands() {
-		completed(c)
+		addCompletions(c)
 	}
-	for name, ask := range offered {
+	for name, list := range flagCompletions {
 		if c := root; c.Flags().Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-				return ask.offer(c, begun), cobra.ShellCompDirectiveNoFileComp
+			_ = c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+				return list.complete(c, prefix), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	}
-	for at, words := range fixedWords {
-		verb, flag, _ := strings.Cut(at, " ")
-		if root.Name() == verb && root.Flags().Lookup(flag) != nil {
-			_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	for key, values := range fixedCompletions {
+		command, flag, _ := strings.Cut(key, " ")
+		if root.Name() == command && root.Flags().Lookup(flag) != nil {
+			_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	for _, s := range config.Settings {
@@ -67,32 +67,32 @@ func completed(root *cobra.Command) {
 		}
 	}
 	if strings.HasSuffix(root.Use, " DEPENDENCY") {
-		root.ValidArgsFunction = func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return namer(dependencyNames).offer(c, begun), cobra.ShellCompDirectiveNoFileComp
+		root.ValidArgsFunction = func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return nameLister(dependencyNames).complete(c, prefix), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 }
 
-// offer asks, within the limit. A shell that hears nothing offers nothing.
-func (n namer) offer(c *cobra.Command, begun string) []string {
-	ctx, enough := context.WithTimeout(c.Context(), completionLimit)
-	defer enough()
+// complete lists the names that begin with prefix. It returns none when the store or the server does not answer within completionLimit.
+func (n nameLister) complete(c *cobra.Command, prefix string) []string {
+	ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
+	defer cancel()
 	answer := make(chan []string, 1)
 	go func() {
-		p, err := openPlace(c)
+		t, err := openTarget(c)
 		if err != nil {
 			answer <- nil
 			return
 		}
-		defer p.close() //nolint:errcheck // nothing was written
-		names, _ := n(ctx, p.desk)
+		defer t.close() //nolint:errcheck // nothing was written
+		names, _ := n(ctx, t.desk)
 		answer <- names
 	}()
 	select {
 	case names := <-answer:
 		slices.Sort(names)
 		names = slices.Compact(names)
-		return slices.DeleteFunc(names, func(name string) bool { return name == "" || !strings.HasPrefix(name, begun) })
+		return slices.DeleteFunc(names, func(name string) bool { return name == "" || !strings.HasPrefix(name, prefix) })
 	case <-ctx.Done():
 		return nil
 	}
@@ -114,7 +114,7 @@ func dependencyNames(ctx context.Context, o ops.Desk) (names []string, err error
 	return names, err
 }
 
-// kindNames are those of workers that are alive and of the newest jobs.
+// kindNames lists the kinds of live workers and of the newest jobs.
 func kindNames(ctx context.Context, o ops.Desk) (names []string, err error) {
 	workers, err := o.Workers(ctx)
 	for _, w := range workers {
@@ -123,7 +123,7 @@ func kindNames(ctx context.Context, o ops.Desk) (names []string, err error) {
 	if err != nil {
 		return names, err
 	}
-	jobs, _, err := o.Jobs(ctx, anything)
+	jobs, _, err := o.Jobs(ctx, newestJobs)
 	for _, job := range jobs {
 		names = append(names, job.Kind)
 	}
