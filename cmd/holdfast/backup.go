@@ -25,11 +25,11 @@ func backupCommand() *cobra.Command {
 PostgreSQL use pg_dump, or a base backup with the write-ahead log.`,
 		Example: `  holdfast backup jobs-monday.db --store jobs.db`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withPlace(c, func(ctx context.Context, p *place) error {
-				if p.near == nil {
+			return withTarget(c, func(ctx context.Context, t *target) error {
+				if t.store == nil {
 					return usage(c, fmt.Errorf("a backup needs direct access to the store: run this on the store's machine, with --store"))
 				}
-				from, ok := p.near.(copier)
+				from, ok := t.store.(copier)
 				if !ok {
 					return &holdfast.Error{Kind: holdfast.ErrInvalid, Message: "this is not an SQLite store: back up PostgreSQL with pg_dump or a base backup"}
 				}

@@ -22,7 +22,7 @@ see 'holdfast serve --help' and docs/configuration.md.`,
 			return show(c, lines, func(out io.Writer) { printSettings(out, lines) })
 		},
 	}
-	settingFlags(c)
+	addSettingFlags(c)
 	return c
 }
 

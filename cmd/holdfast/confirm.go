@@ -11,18 +11,18 @@ import (
 	"golang.org/x/term"
 )
 
-// asks gives a verb that moves many jobs at once the flag that answers its question.
-func asks(c *cobra.Command) { c.Flags().Bool("yes", false, "do not ask") }
+// addYesFlag adds --yes to a command that asks for confirmation.
+func addYesFlag(c *cobra.Command) { c.Flags().Bool("yes", false, "do not ask for confirmation") }
 
-// mustAsk reports whether nobody has said yes yet to a verb that asks.
-func mustAsk(c *cobra.Command) bool {
+// mustConfirm reports whether a command asks for confirmation and was called without --yes.
+func mustConfirm(c *cobra.Command) bool {
 	yes, err := c.Flags().GetBool("yes")
 	return err == nil && !yes
 }
 
-// sure asks a person, unless --yes was given. Where nobody can answer, the answer is no.
-func sure(c *cobra.Command, question string) error {
-	if !mustAsk(c) {
+// confirm asks the user, unless --yes was given. If standard input is not a terminal, the answer is no.
+func confirm(c *cobra.Command, question string) error {
+	if !mustConfirm(c) {
 		return nil
 	}
 	if isTerminal(c.InOrStdin()) {
@@ -32,10 +32,10 @@ func sure(c *cobra.Command, question string) error {
 			return nil
 		}
 	}
-	return errors.New("not done: answer yes, or give --yes")
+	return errors.New("not confirmed: answer yes, or pass --yes")
 }
 
-// isTerminal reports whether somebody sits there who can answer, and see a line being drawn again.
+// isTerminal reports whether a stream is a terminal that can redraw a line.
 func isTerminal(stream any) bool {
 	file, isFile := rawOf(stream).(*os.File)
 	return isFile && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))

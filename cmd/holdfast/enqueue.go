@@ -106,10 +106,10 @@ func (f *enqueueForm) read(c *cobra.Command) (d holdfast.Draft, err error) {
 		}
 		d.After = append(d.After, id)
 	}
-	if d.RunAt, err = when("--run-at", f.runAt); err != nil {
+	if d.RunAt, err = parseTime("--run-at", f.runAt); err != nil {
 		return d, usage(c, err)
 	}
-	if d.ExpireAt, err = when("--expire-at", f.expireAt); err != nil {
+	if d.ExpireAt, err = parseTime("--expire-at", f.expireAt); err != nil {
 		return d, usage(c, err)
 	}
 	return d, nil

@@ -11,32 +11,35 @@ import (
 	"github.com/holdfastdev/holdfast/telemetry/export"
 )
 
-// A watch counts and traces what a server process does.
-type watch struct {
+// An instrumentation collects the metrics and traces of a server process.
+type instrumentation struct {
 	metrics *telemetry.Metrics
 	tracing *telemetry.Tracing
-	close   func(context.Context) error // sends what is left
+	close   func(context.Context) error // exports the remaining traces
 }
 
-// newWatch sets it up. Traces go where the environment says, if anywhere.
-func (s *site) newWatch(ctx context.Context) (*watch, error) {
+// newInstrumentation sets up metrics and tracing. Traces are exported as the OTEL_* variables of the environment configure, or not at all.
+func (s *serverProcess) newInstrumentation(ctx context.Context) (*instrumentation, error) {
 	version := thisBuild().Version
 	provider, closing, err := export.Open(ctx, version)
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("traces cannot be exported as OTEL_EXPORTER_OTLP_ENDPOINT and its like say: %w", err)}
+		return nil, &usageError{fmt.Errorf("cannot set up the export of traces: %w; check OTEL_EXPORTER_OTLP_ENDPOINT and the other OTEL_* variables", err)}
 	}
-	return &watch{
+	return &instrumentation{
 		metrics: telemetry.New(telemetry.Config{Desk: s.desk, Version: version}),
 		tracing: telemetry.NewTracing(provider), close: closing,
 	}, nil
 }
 
-func (w *watch) around() []func(next engine.Handler) engine.Handler {
+// middleware traces the attempts of the engine.
+func (w *instrumentation) middleware() []func(next engine.Handler) engine.Handler {
 	return []func(next engine.Handler) engine.Handler{w.tracing.Around()}
 }
 
-// enqueuer makes a span of what is enqueued over HTTP.
-func (w *watch) enqueuer(to holdfast.Enqueuer) holdfast.Enqueuer { return w.tracing.Enqueuer(to) }
+// enqueuer traces jobs that are enqueued over HTTP.
+func (w *instrumentation) enqueuer(to holdfast.Enqueuer) holdfast.Enqueuer {
+	return w.tracing.Enqueuer(to)
+}
 
-// handler makes a span of every request.
-func (w *watch) handler(next http.Handler) http.Handler { return w.tracing.Serve(next) }
+// handler traces every request.
+func (w *instrumentation) handler(next http.Handler) http.Handler { return w.tracing.Serve(next) }

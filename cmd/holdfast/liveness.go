@@ -11,43 +11,43 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A pulse is a store that notes when the engine last said that it is alive: it does so on every third of a lease, also while the store is
-// away. An engine that stands still does not.
-type pulse struct {
+// A livenessStore is a store that records when the engine last announced its presence. A live engine does so every third of a lease, also while the
+// store is unavailable. An engine that hangs does not.
+type livenessStore struct {
 	holdfast.Store
-	last atomic.Int64
+	last atomic.Int64 // Unix time in nanoseconds; 0: never
 }
 
-// Present notes that the engine moves, and passes its word on.
-func (p *pulse) Present(ctx context.Context, presence holdfast.Presence) error {
-	p.last.Store(time.Now().UnixNano())
-	return p.Store.Present(ctx, presence)
+// Present records the time and passes the call on.
+func (l *livenessStore) Present(ctx context.Context, presence holdfast.Presence) error {
+	l.last.Store(time.Now().UnixNano())
+	return l.Store.Present(ctx, presence)
 }
 
-// moves reports whether the engine has moved of late.
-func (p *pulse) moves(lease time.Duration) (since time.Duration, ok bool) {
-	last := p.last.Load()
+// alive reports whether the engine has announced its presence within two leases and ten seconds, and how long ago that was.
+func (l *livenessStore) alive(lease time.Duration) (since time.Duration, ok bool) {
+	last := l.last.Load()
 	if last == 0 {
 		return 0, false
 	}
 	since = time.Since(time.Unix(0, last))
-	return since, since < 2*lease+10*time.Second // a store that does not answer is no standstill
+	return since, since < 2*lease+10*time.Second // a store that answers slowly does not make the engine count as hung
 }
 
-// check is the engine's line of the server's health.
-func (p *pulse) check(lease time.Duration) func(context.Context) (any, error) {
+// healthCheck returns the engine's check for the server's health endpoint.
+func (l *livenessStore) healthCheck(lease time.Duration) func(context.Context) (any, error) {
 	return func(context.Context) (any, error) {
-		since, ok := p.moves(lease)
+		since, ok := l.alive(lease)
 		detail := map[string]any{"moved": since.Round(time.Millisecond).String() + " ago"}
 		if !ok {
-			return detail, errors.New("the engine does not move: duties are not performed")
+			return detail, errors.New("the engine hangs: it performs no duties")
 		}
 		return detail, nil
 	}
 }
 
-// feed tells systemd's watchdog that all is well, only while the engine really moves.
-func (p *pulse) feed(ctx context.Context, lease time.Duration) {
+// notifyWatchdog notifies systemd's watchdog until ctx ends, but only while the engine is alive or has not started yet.
+func (l *livenessStore) notifyWatchdog(ctx context.Context, lease time.Duration) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || every == 0 {
 		return
@@ -55,7 +55,7 @@ func (p *pulse) feed(ctx context.Context, lease time.Duration) {
 	tick := time.NewTicker(every / 3)
 	defer tick.Stop()
 	for {
-		if _, ok := p.moves(lease); ok || p.last.Load() == 0 {
+		if _, ok := l.alive(lease); ok || l.last.Load() == 0 {
 			_, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog)
 		}
 		select {
@@ -66,8 +66,8 @@ func (p *pulse) feed(ctx context.Context, lease time.Duration) {
 	}
 }
 
-// sayReady tells systemd that requests are answered from now on. Elsewhere it does nothing.
-func sayReady() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }
+// notifyReady tells systemd that the server answers requests. Without systemd it does nothing.
+func notifyReady() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }
 
-// sayStopping tells systemd that the stop was heard.
-func sayStopping() { _, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) }
+// notifyStopping tells systemd that the server is stopping. Without systemd it does nothing.
+func notifyStopping() { _, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) }

@@ -12,15 +12,15 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// A plainWriter is the terminal, or what stands in its place, for everything that verbs print. Texts of jobs and servers reach it in tables, stories and errors;
-// whatever in them could move the cursor, colour the terminal or turn the order of letters round is replaced by �. Lines and tabs pass.
+// A plainWriter protects the terminal from the texts that commands print. Tables, stories and errors contain texts of jobs and servers. A plainWriter replaces
+// every character that moves the cursor, changes colours or reverses the order of characters with �. Newlines and tabs pass. It is safe for concurrent use.
 type plainWriter struct {
 	mu   sync.Mutex
 	to   io.Writer
-	rest []byte // the beginning of a character whose other bytes come with the next call
+	rest []byte // an incomplete character at the end of the last call
 }
 
-// Write writes what is harmless, and � for each character that is not.
+// Write writes text with every unsafe character replaced by �.
 func (w *plainWriter) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +47,7 @@ func (w *plainWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// rawOf is the stream behind a plainWriter, for what the program itself draws on a terminal.
+// rawOf returns the stream behind a plainWriter, for output that the program itself draws on a terminal.
 func rawOf(stream any) any {
 	if w, ok := stream.(*plainWriter); ok {
 		return w.to
@@ -55,17 +55,17 @@ func rawOf(stream any) any {
 	return stream
 }
 
-// rawWriter is rawOf for writing.
+// rawWriter is rawOf for writers.
 func rawWriter(out io.Writer) io.Writer { return rawOf(out).(io.Writer) }
 
-// unsafe reports whether a character acts on a terminal, or on the order in which others are shown, instead of being shown.
+// unsafe reports whether a character controls a terminal or the order in which other characters are shown.
 func unsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
 func unsafeInLines(r rune) bool { return unsafe(r) && r != '\n' && r != '\t' }
 
-// printable is a text in one line, as a terminal may be sent it.
+// printable returns a text as one line, with every unsafe character, also newline and tab, replaced by �.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unsafe(r) {
@@ -75,13 +75,13 @@ func printable(text string) string {
 	}, text)
 }
 
-// jsonLine is a value as it travels. What acts on a terminal is escaped, so that the text reads as the same value and shows nothing but itself.
+// jsonLine encodes a value as the API does, on one line. Unsafe characters are escaped, so the text is safe to print and decodes to the same value.
 func jsonLine(value any) (string, error) {
 	text, err := api.Marshal(value)
 	return escaped(text), err
 }
 
-// escaped writes each unsafe character of a JSON text as \u. Outside strings JSON has none but the ends of lines.
+// escaped writes each unsafe character of a JSON text as a \u escape. Outside of strings JSON has no unsafe characters but newlines.
 func escaped(text []byte) string {
 	if !bytes.ContainsFunc(text, unsafeInLines) {
 		return string(text)

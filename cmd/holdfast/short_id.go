@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	leastShort  = 6      // characters of a shortened id
-	certainTail = 12     // characters at the end of an id that are random enough to name one of any number
-	mostLooked  = 10_000 // ids that are looked at for a shortened one
+	minShortID   = 6      // minimum number of characters of a shortened id
+	uniqueSuffix = 12     // number of last characters that are random enough to be unique among any number of ids
+	maxSearched  = 10_000 // maximum number of ids that are searched
 )
 
-// A page lists names, the greatest first where they are ids, and the cursor of the next page; empty: there is none.
-type pageOf func(cursor string) (names []string, next string, err error)
+// A namePager returns one page of names and the cursor of the next page, which is empty after the last. Ids come in descending order.
+type namePager func(cursor string) (names []string, next string, err error)
 
-// jobID reads the id of a job. It may be shortened to its beginning or its end, as the console shows it, where only one job has it.
+// jobID parses the id of a job. The text may be the beginning or the end of an id, as the console shows it, if only one job has it.
 func jobID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
 	return fullID("job", text, func(cursor string) (names []string, next string, err error) {
 		jobs, next, err := o.Jobs(ctx, holdfast.Filter{Limit: 200, Cursor: cursor})
@@ -32,7 +32,7 @@ func jobID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
 	})
 }
 
-// groupID reads the id of a group, as jobID does.
+// groupID parses the id of a group like jobID.
 func groupID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
 	return fullID("group", text, func(cursor string) (names []string, next string, err error) {
 		groups, next, err := o.Groups(ctx, holdfast.GroupFilter{Limit: 200, Cursor: cursor})
@@ -43,21 +43,21 @@ func groupID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) 
 	})
 }
 
-// redriveID reads the id of a redrive, as jobID does.
+// redriveID parses the id of a redrive like jobID.
 func redriveID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
 	return fullID("redrive", text, func(string) (names []string, next string, err error) {
 		redrives, err := o.Redrives(ctx)
 		for _, r := range redrives {
 			names = append(names, r.ID.String())
 		}
-		if len(redrives) > 0 { // those that can be read are listed beside the error
+		if len(redrives) > 0 { // the error is about redrives that cannot be read; the others are listed
 			err = nil
 		}
 		return names, "", err
 	})
 }
 
-// subscriptionID reads the id of a subscription, as jobID does.
+// subscriptionID parses the id of a subscription like jobID.
 func subscriptionID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, error) {
 	return fullID("subscription", text, func(string) (names []string, next string, err error) {
 		all, err := o.Subscriptions(ctx)
@@ -71,14 +71,14 @@ func subscriptionID(ctx context.Context, o ops.Desk, text string) (holdfast.ID, 
 	})
 }
 
-// fingerprint reads the fingerprint of an error group, which may be shortened to its beginning where only one group has it.
+// fingerprint returns the fingerprint of an error group. The text may be its beginning, if only one group has it.
 func fingerprint(ctx context.Context, o ops.Desk, text string) (string, error) {
-	if len(text) >= leastShort {
+	if len(text) >= minShortID {
 		groups, _, err := o.ErrorGroups(ctx, holdfast.ErrorFilter{Fingerprint: text, Limit: 1})
 		if err != nil || len(groups) > 0 {
 			return text, err
 		}
-		found, whole, err := lookFor(text, false, func(cursor string) (names []string, next string, err error) {
+		found, complete, err := searchNames(text, false, func(cursor string) (names []string, next string, err error) {
 			groups, next, err := o.ErrorGroups(ctx, holdfast.ErrorFilter{Limit: 200, Cursor: cursor})
 			for _, g := range groups {
 				names = append(names, g.Fingerprint)
@@ -90,60 +90,62 @@ func fingerprint(ctx context.Context, o ops.Desk, text string) (string, error) {
 			return "", err
 		case len(found) > 1:
 			return "", ambiguous("error group", text, found)
-		case len(found) == 1 && whole:
+		case len(found) == 1 && complete:
 			return found[0], nil
 		}
 	}
-	return text, nil // the answer says that there is none
+	return text, nil // the caller's request reports that there is none
 }
 
-// anID refuses a text that is no id, and no part of one. It needs no store.
-func anID(text string) error {
+// checkID returns an error if a text is neither an id nor part of one. It needs no store.
+func checkID(text string) error {
 	_, err := holdfast.ParseID(text)
-	if short := shortened(text); len(short) >= leastShort && len(short) < 36 && strings.Trim(short, "0123456789abcdef-") == "" {
+	if short := shortened(text); len(short) >= minShortID && len(short) < 36 && strings.Trim(short, "0123456789abcdef-") == "" {
 		return nil
 	}
 	return err
 }
 
-// shortened is a short id as it is compared.
+// shortened normalizes a short id for comparison.
 func shortened(text string) string { return strings.ToLower(strings.TrimPrefix(text, "…")) }
 
-// withID is withDesk for a verb whose first argument is an id: what cannot be one is refused before a store is opened.
+// withID is withDesk for a command whose first argument is an id. It refuses an invalid id before it opens a store.
 func withID(c *cobra.Command, id string, do func(ctx context.Context, o ops.Desk) error) error {
-	if err := anID(id); err != nil {
+	if err := checkID(id); err != nil {
 		return err
 	}
 	return withDesk(c, do)
 }
 
-// fullID finds the one id that begins or ends with a text.
-func fullID(what, text string, page pageOf) (holdfast.ID, error) {
+// fullID returns the one id that begins or ends with a text. A match is accepted only if no other id can match: because all ids were searched, or all with
+// this beginning were searched, or the end is long enough to be unique.
+func fullID(what, text string, page namePager) (holdfast.ID, error) {
 	id, err := holdfast.ParseID(text)
-	if err == nil || anID(text) != nil {
+	if err == nil || checkID(text) != nil {
 		return id, err
 	}
 	short := shortened(text)
-	found, whole, failed := lookFor(short, true, page)
+	found, complete, searchErr := searchNames(short, true, page)
 	switch {
-	case failed != nil:
-		return id, failed
+	case searchErr != nil:
+		return id, searchErr
 	case len(found) > 1:
 		return id, ambiguous(what, text, found)
-	case len(found) == 1 && (whole || strings.HasPrefix(found[0], short) || len(short) >= certainTail):
+	case len(found) == 1 && (complete || strings.HasPrefix(found[0], short) || len(short) >= uniqueSuffix):
 		return holdfast.ParseID(found[0])
 	case len(found) == 1:
-		return id, &usageError{fmt.Errorf("%s %.40q: among the newest %d there is %s, and there are older ones: give at least %d characters of the end, or the whole id", what, text, mostLooked, found[0], certainTail)}
-	case !whole:
-		return id, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no %s among the newest %d has an id that begins or ends with %.40q: give the whole id", what, mostLooked, text)}
+		return id, &usageError{fmt.Errorf("%s %.40q: %[4]s matches among the newest %[3]d, but older ones were not searched: give at least the last %[5]d characters, or the whole id", what, text, maxSearched, found[0], uniqueSuffix)}
+	case !complete:
+		return id, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no id of a %s among the newest %d begins or ends with %.40q: give the whole id", what, maxSearched, text)}
 	}
-	return id, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no %s has an id that begins or ends with %.40q", what, text)}
+	return id, &holdfast.Error{Kind: holdfast.ErrNotFound, Message: fmt.Sprintf("no id of a %s begins or ends with %.40q", what, text)}
 }
 
-// lookFor collects the names that begin, or of ids also end, with a text. It reports whether it has looked at all of them that may; ids come in descending order.
-func lookFor(text string, ids bool, page pageOf) (found []string, whole bool, err error) {
-	looked, cursor := 0, ""
-	for looked < mostLooked {
+// searchNames collects the names that begin with a text; of ids also those that end with it. complete reports whether all names were searched. Ids come in
+// descending order, so the search ends early when every id with the same beginning has been seen.
+func searchNames(text string, ids bool, page namePager) (found []string, complete bool, err error) {
+	searched, cursor := 0, ""
+	for searched < maxSearched {
 		names, next, err := page(cursor)
 		if err != nil {
 			return nil, false, err
@@ -153,12 +155,12 @@ func lookFor(text string, ids bool, page pageOf) (found []string, whole bool, er
 				found = append(found, name)
 			}
 		}
-		looked += len(names)
+		searched += len(names)
 		if next == "" {
 			return found, true, nil
 		}
 		if last := len(names) - 1; ids && last >= 0 && names[last] < text && slices.ContainsFunc(found, func(name string) bool { return strings.HasPrefix(name, text) }) {
-			return found, false, nil // all that begin so have been seen
+			return found, false, nil // every id with this beginning has been seen
 		}
 		cursor = next
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfastdev/holdfast/notify/webhook"
 )
 
-// checkSink refuses a target that no process could deliver to. What only the process that delivers can know is left to it: which networks it
-// may call, which letters it has, and sinks of other names.
+// checkSink refuses a subscription that no process can deliver to. It does not check what only the delivering process knows: the networks that it may call,
+// its mail templates, and sinks with other names.
 func checkSink(s subscription.Subscription) error {
 	switch s.Sink {
 	case "webhook":

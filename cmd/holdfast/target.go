@@ -20,45 +20,45 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// wherePlaced are the flags that say where a verb works.
-func wherePlaced(root *cobra.Command) {
+// addTargetFlags adds the flags that name the store or the server of a command.
+func addTargetFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.String("store", "", "the store: a file or postgres://...")
-	flags.String("server", "", "or the server to ask, such as http://127.0.0.1:4747")
-	flags.String("key", "", "the API key for the server; better in HOLDFAST_KEY, because others see the flags of a process")
-	flags.String("key-file", "", "or a file that holds it")
+	flags.String("store", "", "store: a file, or postgres://...")
+	flags.String("server", "", "or a server, such as http://127.0.0.1:4747")
+	flags.String("key", "", "API key for the server; prefer HOLDFAST_KEY, because other users can see the flags of a process")
+	flags.String("key-file", "", "file that contains the API key")
 }
 
-// A place is where a verb works: beside a store, or at a server far from it. Who works there cannot tell which.
-type place struct {
-	desk  ops.Desk
-	jobs  holdfast.Enqueuer
-	near  holdfast.Store // nil at a server
-	at    string         // the address of the store; empty at a server
-	close func() error
+// A target is what a command works on: a store, or a server in front of one. Both have the same interfaces, so commands do not distinguish them.
+type target struct {
+	desk    ops.Desk
+	jobs    holdfast.Enqueuer
+	store   holdfast.Store // nil for a server
+	address string         // of the store; empty for a server
+	close   func() error
 }
 
-// withDesk opens the desk of the place that the command names.
+// withDesk opens the target of a command, calls do with its operations, and closes the target.
 func withDesk(c *cobra.Command, do func(ctx context.Context, o ops.Desk) error) error {
-	return withPlace(c, func(ctx context.Context, p *place) error { return do(ctx, p.desk) })
+	return withTarget(c, func(ctx context.Context, t *target) error { return do(ctx, t.desk) })
 }
 
-// withPlace opens the place that the command names.
-func withPlace(c *cobra.Command, do func(ctx context.Context, p *place) error) error {
-	p, err := openPlace(c)
+// withTarget opens the target of a command, calls do with it, and closes it.
+func withTarget(c *cobra.Command, do func(ctx context.Context, t *target) error) error {
+	t, err := openTarget(c)
 	if err != nil {
 		return err
 	}
-	defer p.close() //nolint:errcheck // what was done is durable before
-	return do(c.Context(), p)
+	defer t.close() //nolint:errcheck // every change is durable before this
+	return do(c.Context(), t)
 }
 
-func openPlace(c *cobra.Command) (*place, error) {
+func openTarget(c *cobra.Command) (*target, error) {
 	set, err := config.Read(os.Environ())
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	server, address, err := named(c, set)
+	server, address, err := resolveTarget(c, set)
 	if err != nil {
 		return nil, usage(c, err)
 	}
@@ -68,47 +68,48 @@ func openPlace(c *cobra.Command) (*place, error) {
 	return openStore(c, address)
 }
 
-// named finds out where to work: what the flags say, or else the environment, or else the store in the user's data directory.
-func named(c *cobra.Command, set config.Values) (server, address string, err error) {
+// resolveTarget returns the server or the store that a command works on: from the flags, else from the environment, else the store in the user's data
+// directory.
+func resolveTarget(c *cobra.Command, set config.Values) (server, address string, err error) {
 	address, _ = c.Flags().GetString("store")
 	server, _ = c.Flags().GetString("server")
-	storeSaid, serverSaid := c.Flags().Changed("store"), c.Flags().Changed("server")
-	nowhere := errors.New("no store: give --store jobs.db or --store postgres://..., or --server http://..., or set HOLDFAST_SERVER or DATABASE_URL")
-	ours := set.Of("store").From != "DATABASE_URL" && set.Said("store")
+	storeGiven, serverGiven := c.Flags().Changed("store"), c.Flags().Changed("server")
+	errNoTarget := errors.New("no store or server: pass --store jobs.db, --store postgres://... or --server http://..., or set HOLDFAST_SERVER or DATABASE_URL")
+	storeSet := set.Of("store").From != "DATABASE_URL" && set.Said("store")
 	switch {
-	case storeSaid && serverSaid:
-		return "", "", errors.New("--store and --server: give one")
-	case storeSaid && address == "", serverSaid && server == "":
-		return "", "", nowhere
-	case storeSaid || serverSaid:
+	case storeGiven && serverGiven:
+		return "", "", errors.New("--store and --server cannot be used together")
+	case storeGiven && address == "", serverGiven && server == "":
+		return "", "", errNoTarget
+	case storeGiven || serverGiven:
 		return server, address, nil
-	case ours && set.Said("server"):
-		return "", "", errors.New("HOLDFAST_STORE and HOLDFAST_SERVER are both set: say by --store or --server which is meant")
+	case storeSet && set.Said("server"):
+		return "", "", errors.New("HOLDFAST_STORE and HOLDFAST_SERVER are both set: choose one with --store or --server")
 	case set.Said("server"):
 		return set.Text("server"), "", nil
 	case set.Said("store"):
 		return "", set.Text("store"), nil
 	}
-	home, err := homeStore()
+	path, err := defaultStore()
 	if err == nil {
-		if _, err = os.Stat(home); err == nil {
-			return "", home, nil
+		if _, err = os.Stat(path); err == nil {
+			return "", path, nil
 		}
 	}
-	return "", "", nowhere
+	return "", "", errNoTarget
 }
 
-// homeStore is the store of whoever names none: in the directory that systemd gives, or else in the user's data directory.
-func homeStore() (string, error) {
-	if given, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); given != "" {
-		return filepath.Join(given, "jobs.db"), nil
+// defaultStore is the file of the store that is used when none is named: in systemd's state directory, or else in the user's data directory.
+func defaultStore() (string, error) {
+	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return filepath.Join(dir, "jobs.db"), nil
 	}
 	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
 		return filepath.Join(data, "holdfast", "jobs.db"), nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("nobody knows where this user's files are: name a store by --store")
+		return "", fmt.Errorf("this user has no home directory: name a store with --store")
 	}
 	switch runtime.GOOS {
 	case "windows":
@@ -121,31 +122,31 @@ func homeStore() (string, error) {
 	return filepath.Join(home, ".local", "share", "holdfast", "jobs.db"), nil
 }
 
-// openStore opens a store, which must exist: a misspelled file name is not an empty store.
-func openStore(c *cobra.Command, address string) (*place, error) {
+// openStore opens a store. A file must exist already, so that a misspelled name is an error and not a new, empty store.
+func openStore(c *cobra.Command, address string) (*target, error) {
 	file, err := store.File(address)
 	if err != nil {
 		return nil, err
 	}
 	if file != "" {
 		if _, err := os.Stat(file); os.IsNotExist(err) {
-			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the name", file)}
+			return nil, &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("there is no store at %s: check the file name", file)}
 		}
 	}
 	s, err := store.Open(c.Context(), address)
 	if err != nil {
 		return nil, err
 	}
-	return &place{desk: deskOf(s, ops.Config{}, nil), jobs: takesIn(s, nil), near: s, at: address, close: s.Close}, nil
+	return &target{desk: newDesk(s, ops.Config{}, nil), jobs: enqueuerOf(s, nil), store: s, address: address, close: s.Close}, nil
 }
 
-// deskOf is the desk beside a store, the same in a server and in a verb.
-func deskOf(s holdfast.Store, cfg ops.Config, names httpjob.Dependencies) *ops.Service {
+// newDesk returns the operations on a store, configured the same for a server and for a command.
+func newDesk(s holdfast.Store, cfg ops.Config, names httpjob.Dependencies) *ops.Service {
 	cfg.Retention, cfg.CheckSubscription, cfg.Prepare = engine.DefaultRetention, checkSink, prepareBuiltIn(names)
 	return ops.New(s, cfg)
 }
 
-func openServer(c *cobra.Command, address string, set config.Values) (*place, error) {
+func openServer(c *cobra.Command, address string, set config.Values) (*target, error) {
 	key, err := keyFor(c, set)
 	if err != nil {
 		return nil, err
@@ -154,10 +155,10 @@ func openServer(c *cobra.Command, address string, set config.Values) (*place, er
 	if err != nil {
 		return nil, err
 	}
-	return &place{desk: client.Desk(), jobs: client.Store(), close: client.Close}, nil
+	return &target{desk: client.Desk(), jobs: client.Store(), close: client.Close}, nil
 }
 
-// keyFor finds the key: a flag's, or else the environment's.
+// keyFor returns the API key: from the flags, or else from the environment.
 func keyFor(c *cobra.Command, set config.Values) (string, error) {
 	if key, _ := c.Flags().GetString("key"); key != "" {
 		return key, nil
@@ -168,7 +169,7 @@ func keyFor(c *cobra.Command, set config.Values) (string, error) {
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return "", &usageError{fmt.Errorf("the key cannot be read from --key-file: %w", err)}
+		return "", &usageError{fmt.Errorf("cannot read the key from --key-file: %w", err)}
 	}
 	return strings.TrimSpace(string(text)), nil
 }
