@@ -92,9 +92,9 @@ var Settings = []Setting{
 	{Name: "retry-max-attempts", Form: Count, Default: "3", Also: []Alias{{Env: "RETRY_MAX_ATTEMPTS"}}, Chapter: Failing, About: "After how many failed attempts a job has failed for good. Jobs and policies may say otherwise."},
 	{Name: "retry-base-delay", Form: Span, Default: "5s", Also: []Alias{{"RETRY_BASE_DELAY_MS", time.Millisecond}}, Chapter: Failing, About: "How long the first retry waits. Each further one waits twice as long, up to an hour."},
 	{Name: "retry-jitter-max", Form: Span, Default: "5s", Also: []Alias{{"RETRY_JITTER_MAX_MS", time.Millisecond}}, Chapter: Failing, About: "Up to how much is added to a wait, by chance."},
-	{Name: "circuit-window", Form: Count, Default: "20", Also: []Alias{{Env: "CIRCUIT_WINDOW"}}, Chapter: Failing, About: "How many of the last calls a breaker looks at."},
-	{Name: "circuit-fail-threshold", Form: Share, Default: "50%", Also: []Alias{{Env: "CIRCUIT_FAIL_THRESHOLD"}}, Chapter: Failing, About: "The share of them that must have failed for it to open. A whole number above 1 is a percentage."},
-	{Name: "circuit-cooldown", Form: Span, Default: "30s", Also: []Alias{{"CIRCUIT_COOLDOWN_MS", time.Millisecond}}, Chapter: Failing, About: "How long nothing is let through before it is probed."},
+	{Name: "breaker-window", Form: Count, Default: "20", Also: []Alias{{Env: "CIRCUIT_WINDOW"}}, Chapter: Failing, About: "How many of the last calls a breaker looks at."},
+	{Name: "breaker-fail-threshold", Form: Share, Default: "50%", Also: []Alias{{Env: "CIRCUIT_FAIL_THRESHOLD"}}, Chapter: Failing, About: "The share of them that must have failed for it to open. A whole number above 1 is a percentage."},
+	{Name: "breaker-cooldown", Form: Span, Default: "30s", Also: []Alias{{"CIRCUIT_COOLDOWN_MS", time.Millisecond}}, Chapter: Failing, About: "How long nothing is let through before it is probed."},
 
 	{Name: "http-allow", Form: List, Chapter: Calling, About: "Private networks that jobs of kind http may call, such as 10.0.0.0/8 or 127.0.0.0/8. Public addresses may be called anyway."},
 	{Name: "http-hosts", Form: List, Chapter: Calling, About: "Hosts that they may call wherever these lead, as host or host:port. Whoever answers for such a name decides what is called."},

@@ -54,7 +54,7 @@ func printTrail(out io.Writer, trail ops.Trail) {
 		if !e.Job.IsZero() {
 			about = e.Job.String()
 		}
-		rows[n] = []string{moment(e.At), e.Actor, e.Name, orDash(about), orDash(e.Request), orDash(e.Reason)}
+		rows[n] = []string{formatTime(e.At), e.Actor, e.Name, orDash(about), orDash(e.Request), orDash(e.Reason)}
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(out, "no entries match")

@@ -62,7 +62,7 @@ func breakerCommand(name, short, answer string, act func(o ops.Desk, ctx context
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
@@ -73,13 +73,13 @@ func printBreakers(out io.Writer, breakers []ops.Breaker) {
 	}
 	rows := make([][]string, len(breakers))
 	for n, b := range breakers {
-		rows[n] = []string{b.Dependency, string(b.State), moment(b.Since), moment(b.NextProbe), window(b), atMost(b.Behind), orDash(b.Code), orDash(b.Actor), short(orDash(b.Why), 60)}
+		rows[n] = []string{b.Dependency, string(b.State), formatTime(b.Since), formatTime(b.NextProbe), windowText(b), countText(b.Behind), orDash(b.Code), orDash(b.Actor), short(orDash(b.Why), 60)}
 	}
 	table(out, []string{"DEPENDENCY", "STATE", "SINCE", "NEXT PROBE", "FAILED", "HELD", "LAST CODE", "BY", "REASON"}, rows)
 }
 
-// window formats the failed and slow calls of a breaker's window.
-func window(b ops.Breaker) string {
+// windowText formats the failed and slow calls of a breaker's window.
+func windowText(b ops.Breaker) string {
 	if b.Calls == 0 {
 		return "-"
 	}
@@ -117,7 +117,7 @@ func printBreaker(out io.Writer, b ops.Breaker) {
 		say("opened", "%s times in a row", strconv.Itoa(b.Opens))
 	}
 	if b.Lets != nil {
-		say("lets through", "%s", lets(*b.Lets))
+		say("lets through", "%s", allows(*b.Lets))
 	}
 	if b.Prober != "" {
 		say("probed by", "%s", b.Prober)
@@ -127,7 +127,7 @@ func printBreaker(out io.Writer, b ops.Breaker) {
 	}
 	rows := make([][]string, len(b.History))
 	for n, t := range b.History {
-		rows[n] = []string{moment(t.At), string(t.From), string(t.To), orDash(t.Actor), orDash(t.Why)}
+		rows[n] = []string{formatTime(t.At), string(t.From), string(t.To), orDash(t.Actor), orDash(t.Why)}
 	}
 	if len(rows) > 0 {
 		table(out, []string{"WHEN", "FROM", "TO", "BY", "REASON"}, rows)

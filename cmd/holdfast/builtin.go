@@ -39,12 +39,12 @@ func httpDependencies(list []string) (httpjob.Dependencies, error) {
 }
 
 // registerKinds registers the built-in kinds with the engine.
-func (s *site) registerKinds() error {
+func (s *serverProcess) registerKinds() error {
 	allow, err := networks(s.set.List("http-allow"))
 	if err != nil {
 		return &usageError{fmt.Errorf("--http-allow: %w", err)}
 	}
-	cfg := httpjob.Config{Allow: allow, Hosts: s.set.List("http-hosts"), Dependencies: s.names, Log: s.log}
+	cfg := httpjob.Config{Allow: allow, Hosts: s.set.List("http-hosts"), Dependencies: s.httpNames, Log: s.log}
 	for _, text := range s.set.List("http-ports") {
 		port, err := strconv.ParseUint(text, 10, 16)
 		switch {

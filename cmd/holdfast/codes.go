@@ -63,7 +63,7 @@ func retried(retryable bool) string {
 func sourceOf(d catalog.Definition) string {
 	text := strings.TrimSpace(d.Source + " " + strings.Join(d.Versions, ", "))
 	if d.Source == catalog.Worker && !d.Live {
-		text += ", last seen " + moment(d.SeenAt)
+		text += ", last seen " + formatTime(d.SeenAt)
 	}
 	return text
 }
@@ -113,7 +113,7 @@ func printCode(out io.Writer, e catalog.Entry) {
 			say("benign", "yes: an expected failure")
 		}
 		if !d.PublishedAt.IsZero() {
-			say("published", "%s", moment(d.PublishedAt))
+			say("published", "%s", formatTime(d.PublishedAt))
 		}
 	}
 }

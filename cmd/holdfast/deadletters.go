@@ -32,7 +32,7 @@ func deadLettersCommand() *cobra.Command {
 			})
 		},
 	}
-	selector(c, &f)
+	addFilterFlags(c, &f)
 	c.Flags().IntVar(&f.Limit, "limit", 50, "number of dead letters, at most 200")
 	c.Flags().StringVar(&f.Cursor, "cursor", "", "continue after the page that printed this cursor")
 	return c
@@ -45,7 +45,7 @@ func printDeadLetters(out io.Writer, deadLetters []ops.DeadLetter, cursor string
 	}
 	rows := make([][]string, len(deadLetters))
 	for n, l := range deadLetters {
-		rows[n] = []string{l.Job.ID.String(), l.Job.Kind, l.Job.Queue, orDash(l.Job.Owner), strconv.Itoa(l.Job.Failures), orDash(l.Code.Name), orDash(string(l.Code.Blame)), moment(l.Job.FinishedAt), short(orDash(l.Code.Remedy), 70)}
+		rows[n] = []string{l.Job.ID.String(), l.Job.Kind, l.Job.Queue, orDash(l.Job.Owner), strconv.Itoa(l.Job.Failures), orDash(l.Code.Name), orDash(string(l.Code.Blame)), formatTime(l.Job.FinishedAt), short(orDash(l.Code.Remedy), 70)}
 	}
 	table(out, []string{"JOB", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "BLAME", "FAILED", "REMEDY"}, rows)
 	if cursor != "" {

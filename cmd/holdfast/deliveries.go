@@ -66,9 +66,9 @@ func showDeliveryCommand() *cobra.Command {
 	ask := func(ctx context.Context, o ops.Desk, id holdfast.ID) (ops.Delivery, error) {
 		return o.Delivery(ctx, id)
 	}
-	return aboutJob("show", "Show one delivery: its attempts and the receiver's answer", ask, func(out io.Writer, d ops.Delivery) {
+	return jobQueryCommand("show", "Show one delivery: its attempts and the receiver's answer", ask, func(out io.Writer, d ops.Delivery) {
 		printJobs(out, []holdfast.Job{d.Job}, "")
-		say := sayer(out)
+		say := labelled(out)
 		if len(d.Job.Result) > 0 {
 			say("receipt", "%s", d.Job.Result)
 		}
@@ -80,7 +80,7 @@ func showDeliveryCommand() *cobra.Command {
 }
 
 func resendCommand() *cobra.Command {
-	return onJob("resend", "Deliver again: a failed delivery as the same job, a complete one as a new job, both with the same event id", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
+	return jobActionCommand("resend", "Deliver again: a failed delivery as the same job, a complete one as a new job, both with the same event id", func(ctx context.Context, o ops.Desk, i holdfast.Intervention) (string, error) {
 		id, err := o.Resend(ctx, i)
 		return fmt.Sprintf("queued as %s", id), err
 	})

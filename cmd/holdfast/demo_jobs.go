@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A demoJob is one of the cast: what it is, and what was told of it so far.
+// A demoJob is a job of the demo, and what was printed of its story so far.
 type demoJob struct {
 	name    string
 	about   string
@@ -18,55 +18,55 @@ type demoJob struct {
 	id      holdfast.ID
 	state   holdfast.State
 	worker  string
-	told    map[string]bool
-	heard   map[string]int // how often each name of a line was told
-	resumed time.Duration  // from the death of its worker to its next attempt
+	printed map[string]bool
+	seen    map[string]int // how many lines of each name were printed
+	resumed time.Duration  // from the kill of its worker to its next attempt
 }
 
-func demoCast() []*demoJob {
+func demoJobs() []*demoJob {
 	document := func(name, about string) *demoJob {
 		return &demoJob{name: name, about: about, args: convertArgs{Document: name}}
 	}
 	in := func(queue string) func(*holdfast.Draft) { return func(draft *holdfast.Draft) { draft.Queue = queue } }
 	after := func(d time.Duration) func(*holdfast.Draft) { return func(draft *holdfast.Draft) { draft.Delay = d } }
 	expire := func(d time.Duration) func(*holdfast.Draft) { return func(draft *holdfast.Draft) { draft.ExpireIn = d } }
-	cast := []*demoJob{
+	jobs := []*demoJob{
 		document("letter.pdf", "an ordinary job"),
 		document("invoice.pdf", "an ordinary job"),
 		document("contract.pdf", "an ordinary job"),
 		document("flaky.pdf", "the gateway answers 502, 502, then 200"),
 		document("busy.pdf", "the gateway answers 429 with Retry-After: 4"),
 		document("slow.pdf", "the gateway takes too long once"),
-		document("not-a-pdf.txt", "the gateway refuses it: nothing to retry"),
-		document("cursed.pdf", "the gateway answers 503 until somebody repairs it"),
+		document("not-a-pdf.txt", "the gateway refuses it: not retried"),
+		document("cursed.pdf", "the gateway answers 503 until it is repaired"),
 		{name: "report", about: "twenty pages; its worker will be killed with kill -9", args: reportArgs{Pages: 20}},
 		{name: "mail", about: "its handler panics on the first attempt", args: mailArgs{To: "ada@example.org"}},
-		{name: "newsletter", about: "waits in a queue that is paused", args: convertArgs{Document: "newsletter.pdf"}, options: []func(*holdfast.Draft){in("bulk")}},
-		{name: "archive", about: "long; somebody changes their mind", args: reportArgs{Pages: 60}},
-		{name: "reminder", about: "scheduled for six seconds from now", args: convertArgs{Document: "reminder.pdf"}, options: []func(*holdfast.Draft){after(6 * time.Second)}},
-		{name: "offer", about: "may not start later than in four seconds", args: convertArgs{Document: "offer.pdf"}, options: []func(*holdfast.Draft){after(time.Minute), expire(4 * time.Second)}},
+		{name: "newsletter", about: "its queue is paused", args: convertArgs{Document: "newsletter.pdf"}, options: []func(*holdfast.Draft){in("bulk")}},
+		{name: "archive", about: "takes long; it is cancelled", args: reportArgs{Pages: 60}},
+		{name: "reminder", about: "scheduled to start in six seconds", args: convertArgs{Document: "reminder.pdf"}, options: []func(*holdfast.Draft){after(6 * time.Second)}},
+		{name: "offer", about: "expires if it has not started in four seconds", args: convertArgs{Document: "offer.pdf"}, options: []func(*holdfast.Draft){after(time.Minute), expire(4 * time.Second)}},
 	}
-	for _, job := range cast {
-		job.told, job.heard, job.state = map[string]bool{}, map[string]int{}, holdfast.Queued
+	for _, job := range jobs {
+		job.printed, job.seen, job.state = map[string]bool{}, map[string]int{}, holdfast.Queued
 	}
-	return cast
+	return jobs
 }
 
-// A cue is something the demo does when its time has come.
-type cue struct {
+// A demoAction is something that the demo does once, as soon as it is ready.
+type demoAction struct {
 	ready func() bool
-	act   func(ctx context.Context) error
+	do    func(ctx context.Context) error
 }
 
-func (d *demo) cues() []*cue {
+func (d *demo) actions() []*demoAction {
 	report, cursed, busy, slow := d.job("report"), d.job("cursed.pdf"), d.job("busy.pdf"), d.job("slow.pdf")
 	newsletter, archive := d.job("newsletter"), d.job("archive")
 	began := time.Now()
 	past := func(d time.Duration) bool { return time.Since(began) > d }
-	return []*cue{
-		{func() bool { return busy.heard["retry"] > 0 && past(time.Second) }, func(ctx context.Context) error { return d.explain(ctx, busy) }},
+	return []*demoAction{
+		{func() bool { return busy.seen["retry"] > 0 && past(time.Second) }, func(ctx context.Context) error { return d.explain(ctx, busy) }},
 		{func() bool {
-			return report.state == holdfast.Processing && slow.heard["retry"] > 0 && past(4500*time.Millisecond)
+			return report.state == holdfast.Processing && slow.seen["retry"] > 0 && past(4500*time.Millisecond)
 		}, func(context.Context) error { return d.kill(report) }},
 		{func() bool { return past(11 * time.Second) }, func(ctx context.Context) error { return d.explain(ctx, newsletter) }},
 		{func() bool { return past(13 * time.Second) }, d.resume},
@@ -84,11 +84,11 @@ func (d *demo) job(name string) *demoJob {
 	return nil
 }
 
-// kill ends the worker that holds a job, without warning, the way an out-of-memory killer does.
+// kill ends the worker that runs a job without warning, as an out-of-memory killer does.
 func (d *demo) kill(job *demoJob) error {
 	name, _, _ := strings.Cut(job.worker, "/")
 	worker := d.workers[name]
-	d.stage.aside("kill -9 worker %s, which holds %s", name, job.name)
+	d.out.action("kill -9 worker %s, which is running %s", name, job.name)
 	d.killed = time.Now()
 	if err := worker.Process.Kill(); err != nil {
 		return err
@@ -98,43 +98,43 @@ func (d *demo) kill(job *demoJob) error {
 	return nil
 }
 
-// retry repairs the gateway and sends the dead letter round again.
+// retry repairs the gateway and retries the dead letter.
 func (d *demo) retry(ctx context.Context, job *demoJob) error {
 	d.gateway.heal()
-	d.stage.aside("the gateway is repaired; %s is retried by hand", job.name)
+	d.out.action("the gateway is repaired; %s is retried manually", job.name)
 	_, err := d.ops.Retry(ctx, holdfast.Intervention{Job: job.id, Actor: "you", Reason: "the gateway is repaired"})
 	return err
 }
 
-// explain answers the question everybody asks.
+// explain prints why a job is not running.
 func (d *demo) explain(ctx context.Context, job *demoJob) error {
 	explanation, err := d.ops.Explain(ctx, job.id)
 	if err != nil {
 		return err
 	}
-	d.stage.aside("why is %s not running?", job.name)
+	d.out.action("why is %s not running?", job.name)
 	for _, reason := range explanation.Reasons {
-		d.stage.remark("%s", reason.Text)
+		d.out.detail("%s", reason.Text)
 		if reason.Remedy != "" {
-			d.stage.remark("  %s", reason.Remedy)
+			d.out.detail("  %s", reason.Remedy)
 		}
 	}
 	return nil
 }
 
-// pause holds a queue before anything is in it.
+// pause pauses a queue before a job is in it.
 func (d *demo) pause(ctx context.Context) error {
 	return d.ops.Pause(ctx, holdfast.Hold{Queue: "bulk", Actor: "you", Reason: "not during office hours"})
 }
 
 func (d *demo) resume(ctx context.Context) error {
-	d.stage.aside("queue bulk is resumed")
+	d.out.action("queue bulk is resumed")
 	return d.ops.Resume(ctx, holdfast.Hold{Queue: "bulk", Actor: "you"})
 }
 
-// cancel asks a job that is being processed to stop.
+// cancel requests the cancellation of a processing job.
 func (d *demo) cancel(ctx context.Context, job *demoJob) error {
-	d.stage.aside("%s is cancelled while it is processed", job.name)
-	_, err := d.ops.Cancel(ctx, holdfast.Intervention{Job: job.id, Actor: "you", Reason: "changed my mind"})
+	d.out.action("%s is cancelled while it is processing", job.name)
+	_, err := d.ops.Cancel(ctx, holdfast.Intervention{Job: job.id, Actor: "you", Reason: "no longer needed"})
 	return err
 }

@@ -14,77 +14,77 @@ import (
 	"github.com/holdfastdev/holdfast/kind/httpjob"
 )
 
-// A town is what lives in the served demo: those who want things done, those who do them, and those who look after it. All of it goes the ways that
-// everybody's jobs go: nothing in it is made up.
-type town struct {
-	site    *site
-	gateway *moody
+// A liveDemo runs inside a server that was started with --demo. It enqueues jobs, runs workers, and acts like operators. It uses the same interfaces as any
+// application: nothing that it shows is simulated.
+type liveDemo struct {
+	process *serverProcess
+	gateway *liveGateway
 	jobs    holdfast.Enqueuer
 	codec   atomic.Bool // the codec for newFormat is installed
 	work    sync.WaitGroup
-	number  atomic.Int64 // of photos, invoices and campaigns
+	number  atomic.Int64 // last number of a photo, invoice or campaign
 }
 
-// settle sets the town up and lets it live until ctx ends.
-func (t *town) settle(ctx context.Context) error {
-	crew, err := t.hireCrew()
+// start sets the demo up and runs it in the background until ctx ends.
+func (d *liveDemo) start(ctx context.Context) error {
+	workers, err := d.newWorkers()
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(t.arrange(ctx), t.morning(ctx)); err != nil {
+	if err := errors.Join(d.configure(ctx), d.enqueueInitial(ctx)); err != nil {
 		return err
 	}
-	for _, worker := range crew {
-		t.work.Go(func() { t.complain("a worker", worker.Run(ctx)) })
+	for _, worker := range workers {
+		d.work.Go(func() { d.logError("a worker", worker.Run(ctx)) })
 	}
-	t.work.Go(func() { t.traffic(ctx) })
-	t.work.Go(func() { t.complain("the operators", t.operate(ctx)) })
+	d.work.Go(func() { d.traffic(ctx) })
+	d.work.Go(func() { d.logError("the operators", d.operate(ctx)) })
 	return nil
 }
 
-// complain says what went wrong, unless it was only the end.
-func (t *town) complain(who string, err error) {
+// logError logs an error, unless it is the end of the demo.
+func (d *liveDemo) logError(part string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
-		t.site.log.Warn("something in the demo did not work", "event", "demo", "who", who, "error", err.Error())
+		d.process.log.Warn("a part of the demo failed", "event", "demo", "part", part, "error", err.Error())
 	}
 }
 
-// townCalls are what jobs of kind http call: where, on whose account, and what a breaker knows it as.
-var townCalls = []struct{ path, owner, dependency string }{
+// liveCalls are the calls that jobs of kind http make: path, owner and dependency.
+var liveCalls = []struct{ path, owner, dependency string }{
 	{"/fine", "acme", "shop"}, {"/fine", "initech", "shop"}, {"/fine", "acme", "mailer"}, {"/flaky", "acme", "mailer"}, {"/flaky", "initech", "mailer"},
-	{"/tides", "acme", "billing"}, {"/tides", "globex", "billing"}, {"/missing", "initech", "shop"}, {"/busy", "acme", "search"}, {"/fine", "globex", "search"},
+	{"/outage", "acme", "billing"}, {"/outage", "globex", "billing"}, {"/missing", "initech", "shop"}, {"/busy", "acme", "search"}, {"/fine", "globex", "search"},
 }
 
-// callOf is a job that calls the gateway.
-func (t *town) callOf(path, owner, dependency string) (holdfast.Draft, error) {
-	d, err := holdfast.NewDraft(httpjob.Request{Method: http.MethodPost, URL: t.gateway.services[dependency] + path, Body: "please"})
-	d.Owner, d.Tags = owner, []string{"region:eu"}
-	return d, err
+// call is a job that calls the gateway.
+func (d *liveDemo) call(path, owner, dependency string) (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(httpjob.Request{Method: http.MethodPost, URL: d.gateway.services[dependency] + path, Body: "please"})
+	draft.Owner, draft.Tags = owner, []string{"region:eu"}
+	return draft, err
 }
 
-// payment is tried once: somebody looks before it is tried again.
-func (t *town) payment() (holdfast.Draft, error) {
-	d, err := t.callOf("/tides", "globex", "billing")
-	d.Priority, d.MaxAttempts, d.Tags = -5, 1, append(d.Tags, "payment")
-	return d, err
+// payment has one attempt: it is not retried automatically.
+func (d *liveDemo) payment() (holdfast.Draft, error) {
+	draft, err := d.call("/outage", "globex", "billing")
+	draft.Priority, draft.MaxAttempts, draft.Tags = -5, 1, append(draft.Tags, "payment")
+	return draft, err
 }
 
-func (t *town) someCall() (holdfast.Draft, error) {
-	what := townCalls[rand.IntN(len(townCalls))]
-	return t.callOf(what.path, what.owner, what.dependency)
+func (d *liveDemo) randomCall() (holdfast.Draft, error) {
+	call := liveCalls[rand.IntN(len(liveCalls))]
+	return d.call(call.path, call.owner, call.dependency)
 }
 
-// otherCall calls anybody but billing.
-func (t *town) otherCall() (holdfast.Draft, error) {
+// nonBillingCall calls any service except billing.
+func (d *liveDemo) nonBillingCall() (holdfast.Draft, error) {
 	for {
-		if what := townCalls[rand.IntN(len(townCalls))]; what.dependency != "billing" {
-			return t.callOf(what.path, what.owner, what.dependency)
+		if call := liveCalls[rand.IntN(len(liveCalls))]; call.dependency != "billing" {
+			return d.call(call.path, call.owner, call.dependency)
 		}
 	}
 }
 
-// somePhoto is mostly one that can be read.
-func (t *town) somePhoto() (holdfast.Draft, error) {
+// randomPhoto is readable in most cases.
+func (d *liveDemo) randomPhoto() (holdfast.Draft, error) {
 	format, columns := plainFormat, []int{160, 320, 640}[rand.IntN(3)]
 	switch rand.IntN(12) {
 	case 0:
@@ -92,50 +92,50 @@ func (t *town) somePhoto() (holdfast.Draft, error) {
 	case 1:
 		columns = 0
 	}
-	return t.photoOf(format, columns)
+	return d.photo(format, columns)
 }
 
-func (t *town) photoOf(format string, columns int) (holdfast.Draft, error) {
-	d, err := holdfast.NewDraft(photoArgs{Photo: fmt.Sprintf("IMG_%04d", t.number.Add(1)), Format: format, Columns: columns})
-	d.Queue, d.Owner, d.Tags = "images", []string{"acme", "globex", "initech"}[rand.IntN(3)], []string{"upload", "format:" + format}
-	return d, err
+func (d *liveDemo) photo(format string, columns int) (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(photoArgs{Photo: fmt.Sprintf("IMG_%04d", d.number.Add(1)), Format: format, Columns: columns})
+	draft.Queue, draft.Owner, draft.Tags = "images", []string{"acme", "globex", "initech"}[rand.IntN(3)], []string{"upload", "format:" + format}
+	return draft, err
 }
 
-func (t *town) someInvoice() (holdfast.Draft, error) {
-	n := t.number.Add(1)
-	d, err := holdfast.NewDraft(invoiceArgs{Invoice: int(n), Customer: fmt.Sprintf("customer %d", n%40), Cents: 100 + rand.Int64N(50_000)})
-	d.Queue, d.Owner, d.Tags, d.MaxAttempts = "invoices", "globex", []string{"month-end"}, 2
-	return d, err
+func (d *liveDemo) randomInvoice() (holdfast.Draft, error) {
+	n := d.number.Add(1)
+	draft, err := holdfast.NewDraft(invoiceArgs{Invoice: int(n), Customer: fmt.Sprintf("customer %d", n%40), Cents: 100 + rand.Int64N(50_000)})
+	draft.Queue, draft.Owner, draft.Tags, draft.MaxAttempts = "invoices", "globex", []string{"month-end"}, 2
+	return draft, err
 }
 
-func (t *town) someImport() (holdfast.Draft, error) {
-	d, err := holdfast.NewDraft(importArgs{Feed: fmt.Sprintf("supplier %d", 1+rand.IntN(9))})
-	d.Queue, d.Owner, d.ExpireIn = "imports", "initech", 20*time.Minute
-	return d, err
+func (d *liveDemo) randomImport() (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(importArgs{Feed: fmt.Sprintf("supplier %d", 1+rand.IntN(9))})
+	draft.Queue, draft.Owner, draft.ExpireIn = "imports", "initech", 20*time.Minute
+	return draft, err
 }
 
-func (t *town) someReport(pages int) (holdfast.Draft, error) {
-	d, err := holdfast.NewDraft(reportArgs{Pages: pages})
-	d.Queue, d.Owner, d.Tags = "reports", "acme", []string{"slow"}
-	return d, err
+func (d *liveDemo) report(pages int) (holdfast.Draft, error) {
+	draft, err := holdfast.NewDraft(reportArgs{Pages: pages})
+	draft.Queue, draft.Owner, draft.Tags = "reports", "acme", []string{"slow"}
+	return draft, err
 }
 
-// send enqueues drafts, each made by its maker.
-func (t *town) send(ctx context.Context, makers ...func() (holdfast.Draft, error)) error {
+// enqueue enqueues the drafts that the makers return, in one call.
+func (d *liveDemo) enqueue(ctx context.Context, makers ...func() (holdfast.Draft, error)) error {
 	drafts := make([]holdfast.Draft, 0, len(makers))
 	for _, maker := range makers {
-		d, err := maker()
+		draft, err := maker()
 		if err != nil {
 			return err
 		}
-		drafts = append(drafts, d)
+		drafts = append(drafts, draft)
 	}
-	_, err := t.jobs.Enqueue(ctx, drafts)
+	_, err := d.jobs.Enqueue(ctx, drafts)
 	return err
 }
 
-// times repeats a maker.
-func times(n int, maker func() (holdfast.Draft, error)) []func() (holdfast.Draft, error) {
+// repeat returns n copies of a maker.
+func repeat(n int, maker func() (holdfast.Draft, error)) []func() (holdfast.Draft, error) {
 	all := make([]func() (holdfast.Draft, error), n)
 	for i := range all {
 		all[i] = maker
@@ -143,44 +143,44 @@ func times(n int, maker func() (holdfast.Draft, error)) []func() (holdfast.Draft
 	return all
 }
 
-// later makes the same, for some seconds from now.
-func later(maker func() (holdfast.Draft, error)) func() (holdfast.Draft, error) {
+// delayed adds a delay of five seconds to a maker's drafts.
+func delayed(maker func() (holdfast.Draft, error)) func() (holdfast.Draft, error) {
 	return func() (holdfast.Draft, error) {
-		d, err := maker()
-		d.Delay = 5 * time.Second
-		return d, err
+		draft, err := maker()
+		draft.Delay = 5 * time.Second
+		return draft, err
 	}
 }
 
-// morning is what waits when the town wakes up: enough for billing's breaker to open within seconds. The payments come before most other jobs that need
-// billing: once its breaker is open they are held, and none would become a dead letter.
-func (t *town) morning(ctx context.Context) error {
-	makers := times(30, t.otherCall)
-	makers = append(makers, times(12, later(func() (holdfast.Draft, error) { return t.callOf("/tides", "acme", "billing") }))...)
-	makers = append(makers, times(5, t.payment)...)
-	makers = append(makers, times(8, later(t.someInvoice))...)
-	makers = append(makers, times(12, t.somePhoto)...)
-	makers = append(makers, times(7, func() (holdfast.Draft, error) { return t.photoOf(newFormat, 320) })...)
-	makers = append(makers, times(2, func() (holdfast.Draft, error) { return t.photoOf(oddFormat, 320) })...)
-	makers = append(makers, times(2, func() (holdfast.Draft, error) { return t.photoOf(plainFormat, 0) })...)
-	makers = append(makers, times(9, t.someImport)...)
-	makers = append(makers, func() (holdfast.Draft, error) { return t.someReport(150) }, func() (holdfast.Draft, error) {
-		d, err := t.someReport(20)
-		d.Delay = 10 * time.Minute
-		return d, err
+// enqueueInitial enqueues the jobs with which the demo starts: enough for billing's breaker to open within seconds. The payments come before most other jobs
+// that call billing, because once its breaker is open they are held, and none would become a dead letter.
+func (d *liveDemo) enqueueInitial(ctx context.Context) error {
+	makers := repeat(30, d.nonBillingCall)
+	makers = append(makers, repeat(12, delayed(func() (holdfast.Draft, error) { return d.call("/outage", "acme", "billing") }))...)
+	makers = append(makers, repeat(5, d.payment)...)
+	makers = append(makers, repeat(8, delayed(d.randomInvoice))...)
+	makers = append(makers, repeat(12, d.randomPhoto)...)
+	makers = append(makers, repeat(7, func() (holdfast.Draft, error) { return d.photo(newFormat, 320) })...)
+	makers = append(makers, repeat(2, func() (holdfast.Draft, error) { return d.photo(oddFormat, 320) })...)
+	makers = append(makers, repeat(2, func() (holdfast.Draft, error) { return d.photo(plainFormat, 0) })...)
+	makers = append(makers, repeat(9, d.randomImport)...)
+	makers = append(makers, func() (holdfast.Draft, error) { return d.report(150) }, func() (holdfast.Draft, error) {
+		draft, err := d.report(20)
+		draft.Delay = 10 * time.Minute
+		return draft, err
 	})
-	if err := t.send(ctx, makers...); err != nil {
+	if err := d.enqueue(ctx, makers...); err != nil {
 		return err
 	}
 	return errors.Join(
-		t.campaign(ctx, campaign{name: "Spring postcards", owner: "acme", cards: 24, golden: 3}),
-		t.campaign(ctx, campaign{name: "Letters to members", owner: "globex", cards: 12}),
-		t.campaign(ctx, campaign{name: "Summer catalogue", owner: "acme", cards: 40, each: 4 * time.Second}),
+		d.campaign(ctx, campaign{name: "Spring postcards", owner: "acme", cards: 24, golden: 3}),
+		d.campaign(ctx, campaign{name: "Letters to members", owner: "globex", cards: 12}),
+		d.campaign(ctx, campaign{name: "Summer catalogue", owner: "acme", cards: 40, each: 4 * time.Second}),
 	)
 }
 
-// traffic keeps things moving. What cannot be enqueued now is left out: it is only a demo.
-func (t *town) traffic(ctx context.Context) {
+// traffic enqueues jobs every second until ctx ends. It logs errors and continues.
+func (d *liveDemo) traffic(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for second := 1; ; second++ {
@@ -189,37 +189,37 @@ func (t *town) traffic(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		makers := times(1+rand.IntN(2), t.someCall)
+		makers := repeat(1+rand.IntN(2), d.randomCall)
 		if second%2 == 0 {
-			makers = append(makers, t.somePhoto)
+			makers = append(makers, d.randomPhoto)
 		}
 		if second%4 == 0 {
-			makers = append(makers, t.someInvoice)
+			makers = append(makers, d.randomInvoice)
 		}
 		if second%60 == 0 {
-			makers = append(makers, t.someImport)
+			makers = append(makers, d.randomImport)
 		}
 		if second%120 == 0 {
-			makers = append(makers, func() (holdfast.Draft, error) { return t.someReport(45) })
+			makers = append(makers, func() (holdfast.Draft, error) { return d.report(45) })
 		}
-		err := t.send(ctx, makers...)
+		err := d.enqueue(ctx, makers...)
 		if second%90 == 0 {
-			n := t.number.Add(1)
-			err = errors.Join(err, t.campaign(ctx, campaign{name: fmt.Sprintf("Postcards %d", n), owner: "globex", cards: 15, golden: second / 90 % 2, each: time.Second}))
+			n := d.number.Add(1)
+			err = errors.Join(err, d.campaign(ctx, campaign{name: fmt.Sprintf("Postcards %d", n), owner: "globex", cards: 15, golden: second / 90 % 2, each: time.Second}))
 		}
-		t.complain("traffic", err)
+		d.logError("traffic", err)
 	}
 }
 
-// A campaign is a group of cards, and a report about them at the end.
+// A campaign is a group of cards, with a report about them at the end.
 type campaign struct {
 	name, owner   string
-	cards, golden int           // so many cards need the ink that is missing
-	each          time.Duration // between one card and the next
+	cards, golden int           // number of cards, and of those that need the missing ink
+	each          time.Duration // delay between one card and the next
 }
 
-func (t *town) campaign(ctx context.Context, c campaign) error {
-	group, err := t.jobs.Gather(ctx, holdfast.Group{Name: c.name, Owner: c.owner})
+func (d *liveDemo) campaign(ctx context.Context, c campaign) error {
+	group, err := d.jobs.Gather(ctx, holdfast.Group{Name: c.name, Owner: c.owner})
 	if err != nil {
 		return err
 	}
@@ -230,20 +230,20 @@ func (t *town) campaign(ctx context.Context, c campaign) error {
 		if i < c.golden*5 && i%5 == 2 {
 			args.Ink = missingInk
 		}
-		d, err := holdfast.NewDraft(args)
+		card, err := holdfast.NewDraft(args)
 		if err != nil {
 			return err
 		}
-		d.ID, d.Group, d.Queue, d.Owner, d.Delay = holdfast.NewID(), group.ID, "campaigns", c.owner, time.Duration(i)*c.each
-		drafts, all = append(drafts, d), append(all, d.ID)
+		card.ID, card.Group, card.Queue, card.Owner, card.Delay = holdfast.NewID(), group.ID, "campaigns", c.owner, time.Duration(i)*c.each
+		drafts, all = append(drafts, card), append(all, card.ID)
 	}
 	report, err := holdfast.NewDraft(reportArgs{Pages: 2})
 	if err != nil {
 		return err
 	}
 	report.Group, report.After, report.AfterAll, report.Queue, report.Owner = group.ID, all, true, "reports", c.owner
-	if _, err := t.jobs.Enqueue(ctx, append(drafts, report)); err != nil {
+	if _, err := d.jobs.Enqueue(ctx, append(drafts, report)); err != nil {
 		return err
 	}
-	return t.jobs.Seal(ctx, group.ID)
+	return d.jobs.Seal(ctx, group.ID)
 }

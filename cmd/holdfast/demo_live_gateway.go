@@ -9,67 +9,67 @@ import (
 	"time"
 )
 
-// A moody gateway is well, unwell, or away by turns. It listens several times: what jobs call, a receiver of webhooks, and one address for each service of the town.
-type moody struct {
+// A liveGateway is an unreliable HTTP server. It listens on several addresses: one that jobs call, one that receives webhooks, and one for each service.
+type liveGateway struct {
 	url, pager string
-	services   map[string]string // addresses by name: each is a dependency of its own
+	services   map[string]string // addresses by name: each is a separate dependency
 	servers    []*http.Server
-	began      time.Time
-	asked      atomic.Int64
-	paged      atomic.Int64
+	started    time.Time
+	requests   atomic.Int64
+	pages      atomic.Int64 // webhooks to the pager
 }
 
-// townServices are what jobs of kind http call.
-var townServices = []string{"shop", "mailer", "billing", "search"}
+// liveServices are the services that jobs of kind http call.
+var liveServices = []string{"shop", "mailer", "billing", "search"}
 
-func startMoody() (*moody, error) {
-	m := &moody{began: time.Now(), services: make(map[string]string)}
+func startLiveGateway() (*liveGateway, error) {
+	g := &liveGateway{started: time.Now(), services: make(map[string]string)}
 	var err error
-	if m.url, err = m.listen(); err == nil {
-		m.pager, err = m.listen()
+	if g.url, err = g.listen(); err == nil {
+		g.pager, err = g.listen()
 	}
-	for _, name := range townServices {
+	for _, name := range liveServices {
 		if err == nil {
-			m.services[name], err = m.listen()
+			g.services[name], err = g.listen()
 		}
 	}
 	if err != nil {
-		m.close()
-		return nil, fmt.Errorf("the demo needs a port on loopback: %w", err)
+		g.close()
+		return nil, fmt.Errorf("cannot listen on loopback for the demo: %w", err)
 	}
-	return m, nil
+	return g, nil
 }
 
-// listen answers at one more address.
-func (m *moody) listen() (url string, err error) {
+// listen starts to answer at another address.
+func (g *liveGateway) listen() (url string, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	server := &http.Server{Handler: http.HandlerFunc(m.answer), ReadHeaderTimeout: 5 * time.Second}
-	m.servers = append(m.servers, server)
+	server := &http.Server{Handler: http.HandlerFunc(g.answer), ReadHeaderTimeout: 5 * time.Second}
+	g.servers = append(g.servers, server)
 	go server.Serve(listener) //nolint:errcheck // ends with Close
 	return "http://" + listener.Addr().String(), nil
 }
 
-// dependencies are the names of the services, as the setting http-dependencies wants them.
-func (m *moody) dependencies() string {
+// dependencies returns the names of the services in the format of the setting http-dependencies.
+func (g *liveGateway) dependencies() string {
 	var all []string
-	for name, url := range m.services {
+	for name, url := range g.services {
 		all = append(all, strings.TrimPrefix(url, "http://")+"="+name)
 	}
 	return strings.Join(all, ",")
 }
 
-func (m *moody) close() {
-	for _, server := range m.servers {
+func (g *liveGateway) close() {
+	for _, server := range g.servers {
 		_ = server.Close()
 	}
 }
 
-// answer answers by the path. The tides are out for the first forty seconds of every eighty.
-func (m *moody) answer(w http.ResponseWriter, r *http.Request) {
-	n := m.asked.Add(1)
+// answer answers by path. /outage fails for the first forty seconds of every eighty.
+func (g *liveGateway) answer(w http.ResponseWriter, r *http.Request) {
+	n := g.requests.Add(1)
 	status := http.StatusOK
 	switch r.URL.Path {
 	case "/broken":
@@ -85,12 +85,12 @@ func (m *moody) answer(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "3")
 			status = http.StatusTooManyRequests
 		}
-	case "/tides":
-		if time.Since(m.began)%(80*time.Second) < 40*time.Second {
+	case "/outage":
+		if time.Since(g.started)%(80*time.Second) < 40*time.Second {
 			status = http.StatusServiceUnavailable
 		}
 	case "/hooks/pager":
-		if m.paged.Add(1)%5 == 2 {
+		if g.pages.Add(1)%5 == 2 {
 			status = http.StatusInternalServerError
 		}
 	}

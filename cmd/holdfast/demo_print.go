@@ -11,20 +11,20 @@ import (
 	"github.com/holdfastdev/holdfast/ops"
 )
 
-// A stage prints for people. Colour is never the only sign, and is left out where nobody would see it.
-type stage struct {
+// A demoPrinter prints the demo. Colour is never the only sign, and is omitted unless the output is a terminal.
+type demoPrinter struct {
 	out    io.Writer
 	began  time.Time
 	colour bool
 	drawn  time.Time // when a group's progress was last drawn
 }
 
-func newStage(out io.Writer) *stage {
+func newDemoPrinter(out io.Writer) *demoPrinter {
 	colour := isTerminal(out) && os.Getenv("NO_COLOR") == ""
-	return &stage{out: rawWriter(out), began: time.Now(), colour: colour}
+	return &demoPrinter{out: rawWriter(out), began: time.Now(), colour: colour}
 }
 
-// Colours by what a line means.
+// Colours, as ANSI codes.
 const (
 	plain  = ""
 	bold   = "1"
@@ -36,22 +36,22 @@ const (
 	purple = "35"
 )
 
-func (s *stage) paint(colour, text string) string {
-	if !s.colour || colour == plain {
+func (p *demoPrinter) paint(colour, text string) string {
+	if !p.colour || colour == plain {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-func (s *stage) title(text string) { fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, text)) }
+func (p *demoPrinter) title(text string) { fmt.Fprintf(p.out, "\n%s\n", p.paint(bold, text)) }
 
-func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, "  "+format+"\n", args...) }
+func (p *demoPrinter) say(format string, args ...any) { fmt.Fprintf(p.out, "  "+format+"\n", args...) }
 
-func (s *stage) cast(job *demoJob) {
-	s.say("%-14s %s", job.name, s.paint(dim, job.about))
+func (p *demoPrinter) introduce(job *demoJob) {
+	p.say("%-14s %s", job.name, p.paint(dim, job.about))
 }
 
-// signs by the name of a story line: what to print, and how.
+// signs are the signs and colours of story lines, by their names.
 var signs = map[string]struct{ sign, colour string }{
 	"processing":       {"▶", dim},
 	"retry":            {"↻", yellow},
@@ -69,48 +69,49 @@ var signs = map[string]struct{ sign, colour string }{
 }
 
 // line prints one line of a job's story.
-func (s *stage) line(job *demoJob, line ops.Line) {
+func (p *demoPrinter) line(job *demoJob, line ops.Line) {
 	if line.Name == "queued" || line.Name == "scheduled" {
-		return // the cast was introduced already
+		return // the job was introduced already
 	}
 	sign := signs[line.Name]
-	about := s.about(line)
+	about := p.about(line)
 	head := fmt.Sprintf("%s %-12s", sign.sign, line.Name)
-	s.say("%s  %-14s %s %s", s.paint(dim, s.clock(line.At)), job.name, s.paint(sign.colour, head), about)
+	p.say("%s  %-14s %s %s", p.paint(dim, p.clock(line.At)), job.name, p.paint(sign.colour, head), about)
 }
 
-func (s *stage) about(line ops.Line) string {
+func (p *demoPrinter) about(line ops.Line) string {
 	worker, _, _ := strings.Cut(line.Worker, "/")
 	switch line.Name {
 	case "processing":
-		return s.paint(dim, fmt.Sprintf("attempt %d by %s", line.Attempt, worker))
+		return p.paint(dim, fmt.Sprintf("attempt %d by %s", line.Attempt, worker))
 	case "complete":
-		return s.paint(dim, fmt.Sprintf("attempt %d, took %v", line.Attempt, line.Duration.Round(10*time.Microsecond)))
+		return p.paint(dim, fmt.Sprintf("attempt %d, took %v", line.Attempt, line.Duration.Round(10*time.Microsecond)))
 	case "retry", "reclaimed", "failed", "expired":
 		_, why, _ := strings.Cut(line.Text, ": ")
-		return fmt.Sprintf("%s %s", s.paint(bold, line.Code), strings.TrimPrefix(why, "classified "+line.Code+" "))
+		return fmt.Sprintf("%s %s", p.paint(bold, line.Code), strings.TrimPrefix(why, "classified "+line.Code+" "))
 	case "manual retry", "cancel requested", "redrive", "breach":
 		return line.Text
 	}
 	_, why, _ := strings.Cut(line.Text, ": ")
-	return s.paint(dim, why)
+	return p.paint(dim, why)
 }
 
-func (s *stage) clock(at time.Time) string {
-	return fmt.Sprintf("%5.1fs", max(at.Sub(s.began), 0).Seconds())
+func (p *demoPrinter) clock(at time.Time) string {
+	return fmt.Sprintf("%5.1fs", max(at.Sub(p.began), 0).Seconds())
 }
 
-// aside is what the demo itself does.
-func (s *stage) aside(format string, args ...any) {
-	s.say("%s  %s", s.paint(dim, s.clock(time.Now())), s.paint(blue, "— "+fmt.Sprintf(format, args...)+" —"))
+// action prints something that the demo itself does.
+func (p *demoPrinter) action(format string, args ...any) {
+	p.say("%s  %s", p.paint(dim, p.clock(time.Now())), p.paint(blue, "— "+fmt.Sprintf(format, args...)+" —"))
 }
 
-func (s *stage) remark(format string, args ...any) {
-	s.say("        %s", s.paint(blue, fmt.Sprintf(format, args...)))
+// detail prints a line below an action.
+func (p *demoPrinter) detail(format string, args ...any) {
+	p.say("        %s", p.paint(blue, fmt.Sprintf(format, args...)))
 }
 
-// summary says how everything ended.
-func (s *stage) summary(jobs []*demoJob, report ops.Report) {
+// summary prints how the jobs ended and the result of the integrity check.
+func (p *demoPrinter) summary(jobs []*demoJob, report ops.Report) {
 	for _, state := range []holdfast.State{holdfast.Complete, holdfast.Failed, holdfast.Cancelled} {
 		var names []string
 		for _, job := range jobs {
@@ -118,15 +119,15 @@ func (s *stage) summary(jobs []*demoJob, report ops.Report) {
 				names = append(names, job.name)
 			}
 		}
-		s.say("%-10s %2d   %s", state, len(names), s.paint(dim, strings.Join(names, ", ")))
+		p.say("%-10s %2d   %s", state, len(names), p.paint(dim, strings.Join(names, ", ")))
 	}
 	for _, job := range jobs {
 		if job.resumed > 0 {
-			s.say("reclaimed       %s went on %.1f s after its worker was killed (lease %v)", job.name, job.resumed.Seconds(), demoLease)
+			p.say("reclaimed       %s continued %.1f s after its worker was killed (lease %v)", job.name, job.resumed.Seconds(), demoLease)
 		}
 	}
 	if report.Healthy {
-		s.say("doctor          %s", s.paint(green, "no promise is broken"))
+		p.say("doctor          %s", p.paint(green, "no invariant is broken"))
 	}
-	s.say("took            %.0f s", time.Since(s.began).Seconds())
+	p.say("took            %.0f s", time.Since(p.began).Seconds())
 }

@@ -19,14 +19,14 @@ func dutiesCommand() *cobra.Command {
   holdfast duties pause retention --store jobs.db --for 24h --reason "an audit is under way"
   holdfast duties run schedule --store jobs.db`
 	var pause time.Duration
-	pausing := onNamed("pause", "Pause a duty in every worker, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
+	pausing := namedActionCommand("pause", "Pause a duty in every worker, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
 		return o.PauseDuty(ctx, name, pause, by)
 	})
 	pausing.Flags().DurationVar(&pause, "for", 0, "duration of the pause; without it, until resumed")
 	c.AddCommand(
 		listDutiesCommand("list", "List duties with their last and next run"), pausing,
-		onNamed("resume", "Resume a paused duty", "resumed", ops.Desk.ResumeDuty),
-		onNamed("run", "Run a duty now, once in every worker", "requested: workers run it within seconds", ops.Desk.RunDuty),
+		namedActionCommand("resume", "Resume a paused duty", "resumed", ops.Desk.ResumeDuty),
+		namedActionCommand("run", "Run a duty now, once in every worker", "requested: workers run it within seconds", ops.Desk.RunDuty),
 	)
 	return c
 }
@@ -53,7 +53,7 @@ func printDuties(out io.Writer, list []duty.Standing) {
 	}
 	rows := make([][]string, len(list))
 	for n, d := range list {
-		rows[n] = []string{d.Name, moment(d.Last), moment(d.Next), approximate(d.Lag), approximate(d.Took), strconv.Itoa(d.Workers), dutyState(d), dutyError(d)}
+		rows[n] = []string{d.Name, formatTime(d.Last), formatTime(d.Next), approximate(d.Lag), approximate(d.Took), strconv.Itoa(d.Workers), dutyState(d), dutyError(d)}
 	}
 	table(out, []string{"DUTY", "LAST", "NEXT", "LATE", "TOOK", "WORKERS", "STATE", "LAST ERROR"}, rows)
 }
@@ -71,7 +71,7 @@ func dutyState(d duty.Standing) string {
 	case d.Paused && d.Until.IsZero():
 		return fmt.Sprintf("paused by %s: %s", d.Actor, orDash(d.Reason))
 	case d.Paused:
-		return fmt.Sprintf("paused by %s until %s: %s", d.Actor, moment(d.Until), orDash(d.Reason))
+		return fmt.Sprintf("paused by %s until %s: %s", d.Actor, formatTime(d.Until), orDash(d.Reason))
 	case d.Workers == 0:
 		return "no live worker"
 	}
@@ -82,5 +82,5 @@ func dutyError(d duty.Standing) string {
 	if d.Error == "" {
 		return "-"
 	}
-	return fmt.Sprintf("%s at %s", short(d.Error, 60), moment(d.ErrorAt))
+	return fmt.Sprintf("%s at %s", short(d.Error, 60), formatTime(d.ErrorAt))
 }

@@ -71,7 +71,7 @@ edit is refused if the job has changed since 'holdfast job JOB' printed that dig
 	flags.StringVar(&form.restore, "restore", "", "restore the values that an edit or a redrive replaced: its time, from 'holdfast story JOB', or last")
 	flags.StringVar(&e.Seen, "if-digest", "", "only if the job still has this digest")
 	flags.StringVar(&e.Owner, "owner", "", "only if the job belongs to this owner")
-	whoAndWhy(c, &e.Actor, &e.Reason)
+	addActorFlags(c, &e.Actor, &e.Reason)
 	flags.StringVar(&e.Request, "request", "", "id of the request or ticket, for the audit log")
 	return c
 }

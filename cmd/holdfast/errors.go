@@ -67,7 +67,7 @@ func printErrorGroups(out io.Writer, groups []holdfast.ErrorGroup, cursor string
 	}
 	rows := make([][]string, len(groups))
 	for n, g := range groups {
-		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), moment(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60), short(orDash(failure.Summary(g.Detail)), 80)}
+		rows[n] = []string{g.Fingerprint, string(g.Status), g.Code, strconv.Itoa(g.LastHour), strconv.Itoa(g.LastDay), strconv.Itoa(g.Failures), formatTime(g.LastSeen), strings.Join(g.Kinds, " "), short(g.Message, 60), short(orDash(failure.Summary(g.Detail)), 80)}
 	}
 	table(out, []string{"GROUP", "STATUS", "CODE", "HOUR", "DAY", "TOTAL", "LAST SEEN", "KINDS", "MESSAGE", "ERROR"}, rows)
 	if cursor != "" {
@@ -116,7 +116,7 @@ func printErrorGroup(out io.Writer, t ops.Trouble) {
 		say("remedy", "%s", t.Code.Remedy)
 	}
 	say("failures", "%d in total; %d in the last hour, %d in 3 hours, %d in a day, %d in a week", g.Failures, g.LastHour, g.Last3Hours, g.LastDay, g.LastWeek)
-	say("seen", "first %s, last %s", moment(g.FirstSeen), moment(g.LastSeen))
+	say("seen", "first %s, last %s", formatTime(g.FirstSeen), formatTime(g.LastSeen))
 	say("where", "kinds %s; queues %s; dependencies %s; versions %s", list(g.Kinds), list(g.Queues), list(g.Dependencies), list(g.Versions))
 	for _, name := range slices.Sorted(maps.Keys(t.Same)) {
 		say("same", "%s: %s", name, t.Same[name])
@@ -129,7 +129,7 @@ func printErrorGroup(out io.Writer, t ops.Trouble) {
 		say("varies", "%s: %d values: %s", v.Name, v.Distinct, strings.Join(values, ", "))
 	}
 	for _, e := range t.Story {
-		say("history", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 	for _, job := range distinct(t.Jobs) {
 		say("sample", "job %s: %s", job.ID, failure.Summary(job.LastFailure.Detail))
@@ -179,6 +179,6 @@ func triageCommand(name, short string, status holdfast.Status) (*cobra.Command, 
 			})
 		},
 	}
-	whoAndWhy(c, &t.Actor, &t.Reason)
+	addActorFlags(c, &t.Actor, &t.Reason)
 	return c, t
 }

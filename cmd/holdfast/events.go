@@ -134,5 +134,5 @@ func eventLine(e holdfast.Event) string {
 	add("%s", e.Message)
 	add("by %s", e.Actor)
 	add("%s", e.Reason)
-	return fmt.Sprintf("%8d  %s  %-20s %s  %s", e.Seq, moment(e.At), subscription.Type(e), about, strings.Join(more, ", "))
+	return fmt.Sprintf("%8d  %s  %-20s %s  %s", e.Seq, formatTime(e.At), subscription.Type(e), about, strings.Join(more, ", "))
 }

@@ -74,7 +74,7 @@ func printGroups(out io.Writer, groups []holdfast.Group, cursor string) {
 	}
 	rows := make([][]string, len(groups))
 	for n, g := range groups {
-		rows[n] = []string{g.ID.String(), orDash(g.Name), orDash(g.Owner), string(g.State), strconv.Itoa(g.Generation), moment(g.CreatedAt), moment(g.SealedAt), moment(g.SettledAt)}
+		rows[n] = []string{g.ID.String(), orDash(g.Name), orDash(g.Owner), string(g.State), strconv.Itoa(g.Generation), formatTime(g.CreatedAt), formatTime(g.SealedAt), formatTime(g.SettledAt)}
 	}
 	table(out, []string{"GROUP", "NAME", "OWNER", "STATE", "GENERATION", "CREATED", "SEALED", "SETTLED"}, rows)
 	if cursor != "" {
@@ -110,7 +110,7 @@ func printGroup(out io.Writer, g ops.Gathering) {
 		say("quorum", "ready when %d are complete", g.Group.Quorum)
 	}
 	if !g.Group.ExpireAt.IsZero() {
-		say("expires", "%s", moment(g.Group.ExpireAt))
+		say("expires", "%s", formatTime(g.Group.ExpireAt))
 	}
 	if !g.Group.Parent.IsZero() {
 		say("inside", "%s", g.Group.Parent)
@@ -119,7 +119,7 @@ func printGroup(out io.Writer, g ops.Gathering) {
 		say("then", "enqueues %s when the group is %s", t.Draft.Kind, outcome(t.On))
 	}
 	for _, e := range g.Story {
-		say("history", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 	if len(g.Inside) > 0 {
 		fmt.Fprintln(out, "groups inside it:")
@@ -170,7 +170,7 @@ func groupActionCommand(name, short string, act func(ctx context.Context, o ops.
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	c.Flags().StringVar(&owner, "owner", "", "only if the group belongs to this owner")
 	if name != "seal" {
 		addYesFlag(c)

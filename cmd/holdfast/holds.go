@@ -35,7 +35,7 @@ func printHolds(out io.Writer, holds []ops.Held) {
 	rows := make([][]string, len(holds))
 	for n, h := range holds {
 		scope, name := h.On()
-		rows[n] = []string{scope, name, h.Source, allows(h.Hold), countText(h.Behind), moment(h.Since), moment(h.Until), h.Actor, orDash(h.Reason)}
+		rows[n] = []string{scope, name, h.Source, allows(h.Hold), countText(h.Behind), formatTime(h.Since), formatTime(h.Until), h.Actor, orDash(h.Reason)}
 	}
 	table(out, []string{"ON", "NAME", "SOURCE", "ALLOWS", "WAITING", "SINCE", "UNTIL", "BY", "REASON"}, rows)
 }

@@ -27,7 +27,7 @@ func printJob(out io.Writer, job holdfast.Job) {
 	}
 	at := func(what string, t time.Time) {
 		if !t.IsZero() {
-			say(what, "%s", moment(t))
+			say(what, "%s", formatTime(t))
 		}
 	}
 	say("job", "%s", job.ID)

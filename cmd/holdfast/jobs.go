@@ -90,7 +90,7 @@ func printJobs(out io.Writer, jobs []holdfast.Job, cursor string) {
 		if job.LastFailure != nil {
 			code = job.LastFailure.Code
 		}
-		rows[n] = []string{job.ID.String(), stateText(job), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), moment(job.CreatedAt), moment(job.DueAt)}
+		rows[n] = []string{job.ID.String(), stateText(job), job.Kind, job.Queue, orDash(job.Owner), strconv.Itoa(job.Failures), orDash(code), formatTime(job.CreatedAt), formatTime(job.DueAt)}
 	}
 	table(out, []string{"JOB", "STATE", "KIND", "QUEUE", "OWNER", "FAILURES", "CODE", "CREATED", "DUE"}, rows)
 	if cursor != "" {

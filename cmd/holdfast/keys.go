@@ -44,7 +44,7 @@ func printKeys(out io.Writer, keys []apikey.Key) {
 	}
 	rows := make([][]string, len(keys))
 	for n, k := range keys {
-		rows[n] = []string{k.ID, k.Name, string(k.Scope), orDash(keyLimits(k)), keyState(k), moment(k.CreatedAt), moment(k.ExpireAt), moment(k.UsedAt)}
+		rows[n] = []string{k.ID, k.Name, string(k.Scope), orDash(keyLimits(k)), keyState(k), formatTime(k.CreatedAt), formatTime(k.ExpireAt), formatTime(k.UsedAt)}
 	}
 	table(out, []string{"KEY", "NAME", "SCOPE", "LIMITED TO", "STATE", "CREATED", "EXPIRES", "USED"}, rows)
 }
@@ -114,7 +114,7 @@ that owner's jobs. A worker key can be limited to queues and kinds: it enqueues,
 	c.Flags().StringSliceVar(&request.Queues, "queues", nil, "limit it to these queues (worker)")
 	c.Flags().StringSliceVar(&request.Kinds, "kinds", nil, "limit it to these kinds (worker)")
 	c.Flags().DurationVar(&request.ExpireIn, "expire-in", 0, "how long it is valid; without it, forever")
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
@@ -128,6 +128,6 @@ func revokeKeyCommand() *cobra.Command {
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

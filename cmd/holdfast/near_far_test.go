@@ -18,7 +18,7 @@ func serving(t *testing.T, address string) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), address)
 	ok(t, err)
-	srv, err := server.New(server.Config{Store: s, Desk: deskOf(s, ops.Config{}, nil), Enqueue: takesIn(s, nil), Open: true, IgnoreKeys: true})
+	srv, err := server.New(server.Config{Store: s, Desk: newDesk(s, ops.Config{}, nil), Enqueue: enqueuerOf(s, nil), Open: true, IgnoreKeys: true})
 	ok(t, err)
 	web := httptest.NewServer(srv)
 	t.Cleanup(func() {

@@ -138,7 +138,7 @@ Use --allow-code for codes of workers that have not started yet.`,
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	c.Flags().IntVar(&request.Replaces, "if-version", 0, "only if this version is the applied one; 0: any")
 	return c
 }
@@ -162,7 +162,7 @@ func policyRemoveCommand() *cobra.Command {
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	c.Flags().IntVar(&version, "if-version", 0, "only if this version is the applied one; 0: any")
 	return c
 }
@@ -192,7 +192,7 @@ func policyShowCommand() *cobra.Command {
 					return err
 				}
 				return show(c, p, func(out io.Writer) {
-					fmt.Fprintf(out, "# version %d, applied to the store %s\n", p.Version, moment(p.KeptAt))
+					fmt.Fprintf(out, "# version %d, applied to the store %s\n", p.Version, formatTime(p.KeptAt))
 					for line := range strings.Lines(p.Text) {
 						fmt.Fprintln(out, printable(strings.TrimRight(line, "\r\n")))
 					}

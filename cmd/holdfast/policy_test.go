@@ -104,7 +104,7 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 	defer jobs.Close()
 	set, err := policy.Parse([]byte("defaults: {max_attempts: 4}\n"))
 	ok(t, err)
-	_, err = applyPolicy(ctx, deskOf(jobs, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "ada", Reason: "calmer"})
+	_, err = applyPolicy(ctx, newDesk(jobs, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "ada", Reason: "calmer"})
 	ok(t, err)
 	events, err := jobs.Events(ctx, "policy", 10)
 	ok(t, err)
@@ -112,7 +112,7 @@ func TestWhoeverAppliesAPolicyIsNamedAndTheSlowerOneIsRefused(t *testing.T) {
 		t.Errorf("%+v", events)
 	}
 	late := lateReader{jobs}
-	if _, err := applyPolicy(ctx, deskOf(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
+	if _, err := applyPolicy(ctx, newDesk(late, ops.Config{}, nil), set, ops.PolicyOrder{Text: set.Text()}, ops.By{Actor: "bob"}); exitCode(err) != exitConflict {
 		t.Errorf("the slower one was not refused: %v", err)
 	}
 }

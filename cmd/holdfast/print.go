@@ -58,7 +58,7 @@ func printLines(out io.Writer, label, text string) {
 	}
 }
 
-func moment(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

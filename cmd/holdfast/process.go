@@ -29,59 +29,59 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// A site is a server process: everything it is made of.
-type site struct {
-	set   config.Values
-	talk  io.Writer // where log lines go
-	log   *slog.Logger
-	codes []failure.Code             // of kinds that run in this process and are not built in
-	shape func(rules *engine.Config) // changes what engines here go by; nil: nothing does
+// A serverProcess holds the parts of a server and connects them: store, engine, notifier, HTTP server and console.
+type serverProcess struct {
+	set          config.Values
+	logOutput    io.Writer
+	log          *slog.Logger
+	codes        []failure.Code           // failure codes of kinds that run in this process and are not built in
+	adjustEngine func(cfg *engine.Config) // changes the configuration of the engines; nil: no changes
 
-	taxonomy *failure.Taxonomy
-	names    httpjob.Dependencies // of the hosts that http jobs call
-	given    *policy.Set          // what the policy file or the settings say; nil: nothing
-	store    holdfast.Store
-	pulse    *pulse
-	desk     *ops.Service
-	engine   *engine.Engine
-	notify   *notify.Service // nil: others serve subscriptions
-	watch    *watch
-	server   *server.Server
-	console  *console.Console // nil: it is off
-	listener net.Listener
-	http     *http.Server
+	taxonomy    *failure.Taxonomy
+	httpNames   httpjob.Dependencies // names of the hosts that http jobs call
+	policy      *policy.Set          // from the policy file or the breaker settings; nil: none
+	store       holdfast.Store
+	liveness    *livenessStore
+	desk        *ops.Service
+	engine      *engine.Engine
+	notify      *notify.Service // nil: this process does not deliver to subscriptions
+	instruments *instrumentation
+	server      *server.Server
+	console     *console.Console // nil: the console is off
+	listener    net.Listener
+	http        *http.Server
 
-	unlocked bool // no keys are asked for, until the first is made
+	keyless bool // callers need no key until the first key is created
 }
 
-// open makes everything that serving needs, and serves nothing yet. What cannot work is refused here.
-func (s *site) open(ctx context.Context, address string) (err error) {
-	s.log = newLog(s.set, s.talk)
-	if rawOf(s.talk) == any(os.Stderr) { // the process is this server's alone: what a store logs belongs here too
+// open creates every part and starts to listen, but does not serve yet. It returns an error for every invalid setting.
+func (s *serverProcess) open(ctx context.Context, address string) (err error) {
+	s.log = newLog(s.set, s.logOutput)
+	if rawOf(s.logOutput) == any(os.Stderr) { // this server is the whole process, so the log lines of its store belong here too
 		slog.SetDefault(s.log)
 	}
 	if s.taxonomy, err = failure.NewTaxonomy(s.codes...); err != nil {
 		return err
 	}
-	if s.names, err = httpDependencies(s.set.List("http-dependencies")); err != nil {
+	if s.httpNames, err = httpDependencies(s.set.List("http-dependencies")); err != nil {
 		return err
 	}
 	if s.store, err = store.Open(ctx, address); err != nil {
 		return err
 	}
-	if warning := exposed(address); warning != "" {
+	if warning := exposureWarning(address); warning != "" {
 		s.log.Warn(warning, "event", "store_exposed")
 	}
-	s.pulse = &pulse{Store: s.store}
-	s.desk = deskOf(s.store, ops.Config{Taxonomy: s.taxonomy}, s.names)
-	if s.given, err = s.policies(ctx); err != nil {
+	s.liveness = &livenessStore{Store: s.store}
+	s.desk = newDesk(s.store, ops.Config{Taxonomy: s.taxonomy}, s.httpNames)
+	if s.policy, err = s.loadPolicy(ctx); err != nil {
 		return err
 	}
-	s.desk = deskOf(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.given}, s.names)
+	s.desk = newDesk(s.store, ops.Config{Taxonomy: s.taxonomy, Policies: s.policy}, s.httpNames)
 	if err := s.decideAuth(ctx); err != nil {
 		return err
 	}
-	if s.watch, err = s.newWatch(ctx); err != nil {
+	if s.instruments, err = s.newInstrumentation(ctx); err != nil {
 		return err
 	}
 	if err := s.makeEngine(); err != nil {
@@ -99,8 +99,8 @@ func (s *site) open(ctx context.Context, address string) (err error) {
 	return s.listen(ctx)
 }
 
-// decideAuth finds out whether callers need a key, and refuses to be open to others.
-func (s *site) decideAuth(ctx context.Context) error {
+// decideAuth decides whether callers need a key. It returns an error if the server would accept callers from other machines without one.
+func (s *serverProcess) decideAuth(ctx context.Context) error {
 	loopback := isLoopback(s.set.Text("listen"))
 	keys, err := s.desk.Keys(ctx)
 	if err != nil {
@@ -109,28 +109,28 @@ func (s *site) decideAuth(ctx context.Context) error {
 	switch s.set.Text("auth") {
 	case "off":
 		if !loopback {
-			return &usageError{fmt.Errorf("--auth off on %s: others can reach that address, and everybody could do everything; listen on 127.0.0.1, or use --auth keys", s.set.Text("listen"))}
+			return &usageError{fmt.Errorf("--auth off on %s: other machines can reach this address and could do everything without a key; listen on 127.0.0.1, or use --auth keys", s.set.Text("listen"))}
 		}
-		s.unlocked = true
+		s.keyless = true
 	case "auto":
-		s.unlocked = loopback && len(keys) == 0
+		s.keyless = loopback && len(keys) == 0
 	}
-	if !s.unlocked && len(keys) == 0 {
-		return &usageError{fmt.Errorf("%s asks for keys, and there is none: make the first with 'holdfast keys create --store %s --scope admin --name %s'",
-			s.set.Text("listen"), orHome(s.set.Text("store")), me())}
+	if !s.keyless && len(keys) == 0 {
+		return &usageError{fmt.Errorf("%s requires a key, and there is none: create the first with 'holdfast keys create --store %s --scope admin --name %s'",
+			s.set.Text("listen"), storeArgument(s.set.Text("store")), currentUser())}
 	}
 	return nil
 }
 
-// orHome is the store as somebody would name it on the command line.
-func orHome(address string) string {
+// storeArgument returns the store as it would be named on the command line, without a password.
+func storeArgument(address string) string {
 	if address == "" {
-		address, _ = homeStore()
+		address, _ = defaultStore()
 	}
 	return config.Redacted(address)
 }
 
-// isLoopback reports whether an address can be reached from this machine only.
+// isLoopback reports whether only this machine can reach an address.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -143,30 +143,30 @@ func isLoopback(address string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-func (s *site) makeServer() (err error) {
+func (s *serverProcess) makeServer() (err error) {
 	s.server, err = server.New(server.Config{
-		Store: s.store, Desk: s.desk, Judge: s.engine, Engine: s.rules(), Enqueue: s.watch.enqueuer(takesIn(s.store, s.names)), Watch: s.watch.metrics, Metrics: s.watch.metrics.Handler(),
-		Checks: []server.Check{{Name: "engine", Ask: s.pulse.check(s.set.Span("lease"))}},
-		Open:   s.unlocked, IgnoreKeys: s.set.Text("auth") == "off", TrustProxy: s.set.On("trust-proxy"), Log: s.log, Listen: s.events(),
+		Store: s.store, Desk: s.desk, Judge: s.engine, Engine: s.engineConfig(), Enqueue: s.instruments.enqueuer(enqueuerOf(s.store, s.httpNames)), Watch: s.instruments.metrics, Metrics: s.instruments.metrics.Handler(),
+		Checks: []server.Check{{Name: "engine", Ask: s.liveness.healthCheck(s.set.Span("lease"))}},
+		Open:   s.keyless, IgnoreKeys: s.set.Text("auth") == "off", TrustProxy: s.set.On("trust-proxy"), Log: s.log, Listen: s.events(),
 		Limits: server.Limits{PerSecond: float64(s.set.Count("rate-per-key")), InFlight: s.set.Count("in-flight-per-key"), Running: s.set.Count("in-flight")},
 	})
 	return err
 }
 
-// events are those of jobs that whoever follows the feed here is told.
-func (s *site) events() []string {
+// events returns the events of jobs that are written to the feed for readers of this server.
+func (s *serverProcess) events() []string {
 	if events := s.set.List("events"); !slices.Equal(events, []string{"none"}) {
 		return events
 	}
 	return nil
 }
 
-func (s *site) listen(ctx context.Context) (err error) {
+func (s *serverProcess) listen(ctx context.Context) (err error) {
 	s.http = s.server.HTTP(s.set.Text("listen"))
-	s.http.Handler = s.watch.handler(s.http.Handler)
-	var how net.ListenConfig
-	if s.listener, err = how.Listen(ctx, "tcp", s.set.Text("listen")); err != nil {
-		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("nobody can listen on %s: %v; is another server running, or is the address of another machine?", s.set.Text("listen"), err), Cause: err}
+	s.http.Handler = s.instruments.handler(s.http.Handler)
+	var cfg net.ListenConfig
+	if s.listener, err = cfg.Listen(ctx, "tcp", s.set.Text("listen")); err != nil {
+		return &holdfast.Error{Kind: holdfast.ErrUnavailable, Message: fmt.Sprintf("cannot listen on %s: %v; check that no other server uses the address and that it belongs to this machine", s.set.Text("listen"), err), Cause: err}
 	}
 	cert, key := s.set.Text("tls-cert"), s.set.Text("tls-key")
 	if cert == "" && key == "" {
@@ -174,22 +174,22 @@ func (s *site) listen(ctx context.Context) (err error) {
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return &usageError{fmt.Errorf("the certificate cannot be used: %w; give --tls-cert and --tls-key", err)}
+		return &usageError{fmt.Errorf("the TLS certificate is invalid: %w; check --tls-cert and --tls-key", err)}
 	}
 	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	return nil
 }
 
-// answer answers requests until the server is shut down.
-func (s *site) answer() error {
+// serveHTTP answers requests until the HTTP server is shut down.
+func (s *serverProcess) serveHTTP() error {
 	if s.http.TLSConfig != nil {
 		return s.http.ServeTLS(s.listener, "", "")
 	}
 	return s.http.Serve(s.listener)
 }
 
-// url is where the server is found.
-func (s *site) url() string {
+// url is the address of the server.
+func (s *serverProcess) url() string {
 	scheme := "http://"
 	if s.set.Text("tls-cert") != "" {
 		scheme = "https://"
@@ -197,67 +197,67 @@ func (s *site) url() string {
 	return scheme + s.listener.Addr().String()
 }
 
-// run serves until ctx ends, then stops in order: it says that it is not ready, claims nothing more and lets work finish, while workers elsewhere
-// can still settle; then it stops listening.
-func (s *site) run(ctx context.Context, ready func(context.Context) error) error {
+// run serves until ctx ends or a part fails. It calls ready when requests are answered. It stops in this order: the server reports that it is not ready; the
+// engines claim no more jobs and let running ones finish, while remote workers can still settle; then it stops listening.
+func (s *serverProcess) run(ctx context.Context, ready func(context.Context) error) error {
 	working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	var work sync.WaitGroup
-	failed := make(chan error, 3) // each of those who work may say one thing
-	work.Go(func() { failed <- blame("the engine", s.engine.Run(working)) })
+	failed := make(chan error, 3) // engine, notifier and listener send at most one error each
+	work.Go(func() { failed <- wrap("the engine", s.engine.Run(working)) })
 	if s.notify != nil {
-		work.Go(func() { failed <- blame("subscriptions", s.notify.Run(working)) })
+		work.Go(func() { failed <- wrap("subscriptions", s.notify.Run(working)) })
 	}
 	go func() {
-		if err := s.answer(); !errors.Is(err, http.ErrServerClosed) {
-			failed <- blame("the listener", err)
+		if err := s.serveHTTP(); !errors.Is(err, http.ErrServerClosed) {
+			failed <- wrap("the listener", err)
 		}
 	}()
 	err := ready(ctx)
-	sayReady()
-	alive, stopPulse := context.WithCancel(working)
-	go s.pulse.feed(alive, s.set.Span("lease"))
-	defer stopPulse()
+	notifyReady()
+	watching, stopWatchdog := context.WithCancel(working)
+	go s.liveness.notifyWatchdog(watching, s.set.Span("lease"))
+	defer stopWatchdog()
 	if err == nil {
 		select {
 		case <-ctx.Done():
-			s.log.Info("asked to stop: not ready any more, claiming nothing more", "event", "stopping")
+			s.log.Info("stopping: no longer ready, claiming no more jobs", "event", "stopping")
 		case err = <-failed:
 		}
 	}
-	sayStopping()
+	notifyStopping()
 	s.server.Drain()
 	stopWork()
 	work.Wait()
 	for len(failed) > 0 {
-		err = errors.Join(err, <-failed) // what could not be written at the end
+		err = errors.Join(err, <-failed) // for example results that could not be settled
 	}
-	return errors.Join(err, s.hangUp(ctx))
+	return errors.Join(err, s.shutdown(ctx))
 }
 
-// hangUp stops listening. Requests under way are given a while.
-func (s *site) hangUp(ctx context.Context) error {
-	ctx, enough := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer enough()
+// shutdown stops listening. Requests in progress have five seconds to finish.
+func (s *serverProcess) shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
 	if s.console != nil {
-		s.console.Close() // first: pages that listen would hold it up
+		s.console.Close() // first: open event streams of pages would delay the shutdown
 	}
 	if err := s.http.Shutdown(ctx); err != nil {
-		_ = s.http.Close() // streams of events do not end by themselves
+		_ = s.http.Close() // event streams do not end by themselves
 	}
-	return errors.Join(s.server.Close(), s.watch.close(ctx))
+	return errors.Join(s.server.Close(), s.instruments.close(ctx))
 }
 
-// blame says who failed.
-func blame(who string, err error) error {
+// wrap adds the name of the part that failed to an error. A nil error stays nil.
+func wrap(part string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", who, err)
+	return fmt.Errorf("%s: %w", part, err)
 }
 
-// close lets go of everything. It is safe on a site that was never opened.
-func (s *site) close() {
+// close releases the listener and the store. It is safe after a failed open.
+func (s *serverProcess) close() {
 	if s.http != nil {
 		_ = s.http.Close()
 	}

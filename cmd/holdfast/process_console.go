@@ -6,41 +6,41 @@ import (
 	"github.com/holdfastdev/holdfast/console"
 )
 
-// consoleAt is where a server has its pages for people.
-const consoleAt = "/console"
+// consolePath is the path of the console on a server.
+const consolePath = "/console"
 
-// makeConsole puts the pages for people on the server, unless they are not wanted. Where keys are asked for they ask for one too.
-func (s *site) makeConsole() error {
+// makeConsole mounts the console on the server, unless it is off. If the server requires keys, visitors of the console sign in with one.
+func (s *serverProcess) makeConsole() error {
 	if s.set.Text("console") == "off" {
 		return nil
 	}
 	cfg := console.Config{
-		Desk: s.desk, Prefix: consoleAt, TrustProxy: s.set.On("trust-proxy"), ReadOnly: s.set.Text("console") == "read-only", Version: thisBuild().Version,
-		Policies: s.given, Log: s.log,
+		Desk: s.desk, Prefix: consolePath, TrustProxy: s.set.On("trust-proxy"), ReadOnly: s.set.Text("console") == "read-only", Version: thisBuild().Version,
+		Policies: s.policy, Log: s.log,
 	}
 	if s.set.Text("auth") != "off" {
-		cfg.Open = s.letIn
+		cfg.Open = s.authenticate
 	}
 	var err error
 	if s.console, err = console.New(cfg); err != nil {
 		return err
 	}
-	return s.server.Mount(consoleAt, s.console, "/live")
+	return s.server.Mount(consolePath, s.console, "/live")
 }
 
-// letIn finds out whose key it is that a visitor signs in with, and at every request whether it still is good.
-func (s *site) letIn(ctx context.Context, remote, text string) (console.Visitor, error) {
-	who, err := s.server.Know(ctx, remote, text)
+// authenticate returns the visitor to whom a key belongs. The console calls it at sign-in and at every request, so a revoked key ends the session.
+func (s *serverProcess) authenticate(ctx context.Context, remote, text string) (console.Visitor, error) {
+	caller, err := s.server.Know(ctx, remote, text)
 	if err != nil {
 		return console.Visitor{}, err
 	}
-	return console.Visitor{Name: who.Name, Scope: who.Scope, Owner: who.Owner, Ended: s.server.Life(who).Done()}, nil
+	return console.Visitor{Name: caller.Name, Scope: caller.Scope, Owner: caller.Owner, Ended: s.server.Life(caller).Done()}, nil
 }
 
-// consoleURL is where people look, or nothing.
-func (s *site) consoleURL() string {
+// consoleURL is the address of the console, or empty if it is off.
+func (s *serverProcess) consoleURL() string {
 	if s.console == nil {
 		return ""
 	}
-	return s.url() + consoleAt + "/"
+	return s.url() + consolePath + "/"
 }

@@ -167,7 +167,7 @@ func question(p ops.Preview) string {
 	if p.Order.Discard {
 		verb = "discard"
 	}
-	return fmt.Sprintf("%s %s dead letters?", verb, atMost(willTake(p)))
+	return fmt.Sprintf("%s %s dead letters?", verb, countText(willTake(p)))
 }
 
 func willTake(p ops.Preview) int {
@@ -182,9 +182,9 @@ func printPreview(out io.Writer, p ops.Preview) {
 	if p.Order.Discard {
 		verb = "would be discarded"
 	}
-	fmt.Fprintf(out, "%s dead letters %s, which takes at least %v\n", atMost(willTake(p)), verb, p.Takes)
+	fmt.Fprintf(out, "%s dead letters %s, which takes at least %v\n", countText(willTake(p)), verb, p.Takes)
 	for _, not := range p.Ineligible {
-		fmt.Fprintf(out, "%s jobs would not: %s\n", atMost(not.Jobs), not.Reason)
+		fmt.Fprintf(out, "%s jobs would not: %s\n", countText(not.Jobs), not.Reason)
 	}
 	if len(p.Sample) > 0 {
 		fmt.Fprintln(out, "the first jobs:")
@@ -213,6 +213,6 @@ func redriveActionCommand(name, short, answer string, act func(o ops.Desk, ctx c
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

@@ -40,7 +40,7 @@ func printRedrives(out io.Writer, redrives []redrive.Progress) {
 	rows := make([][]string, len(redrives))
 	for n, p := range redrives {
 		t := p.Tally
-		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), moment(p.StartedAt), p.Order.Actor, short(orDash(p.Why), 60)}
+		rows[n] = []string{p.ID.String(), string(p.State), strconv.Itoa(t.Taken), strconv.Itoa(t.InFlight), strconv.Itoa(t.Complete), strconv.Itoa(t.Failed), formatTime(p.StartedAt), p.Order.Actor, short(orDash(p.Why), 60)}
 	}
 	table(out, []string{"REDRIVE", "STATE", "SENT", "IN FLIGHT", "COMPLETE", "FAILED AGAIN", "STARTED", "BY", "REASON"}, rows)
 }
@@ -119,7 +119,7 @@ func progressLine(r ops.Redrive) string {
 	const width = 30
 	full := min(ended*width/total, width)
 	text := fmt.Sprintf("[%s%s] %d of %s ended, %d complete, %d failed again, %d in flight, %s", strings.Repeat("#", full), strings.Repeat(".", width-full),
-		ended, atMost(total), t.Complete, t.Failed, t.InFlight, r.State)
+		ended, countText(total), t.Complete, t.Failed, t.InFlight, r.State)
 	switch {
 	case r.State == redrive.Running && r.Workers == 0:
 		text += ": no worker is alive"
@@ -135,13 +135,13 @@ func printRedrive(out io.Writer, r ops.Redrive) {
 		fmt.Fprintf(out, "%-14s %s\n", what, printable(fmt.Sprintf(format, args...)))
 	}
 	say("reason", "%s", orDash(r.Why))
-	say("started", "%s by %s: %s", moment(r.StartedAt), r.Order.Actor, orDash(r.Order.Reason))
+	say("started", "%s by %s: %s", formatTime(r.StartedAt), r.Order.Actor, orDash(r.Order.Reason))
 	say("jobs", "%d sent, %d discarded, %d cancelled, %d refused", r.Tally.Taken, r.Tally.Discarded, r.Tally.Cancelled, r.RefusedJobs)
 	for _, refusal := range r.Refused {
 		say("refused", "%s: %s", refusal.Job, refusal.Why)
 	}
 	for _, e := range r.Story {
-		say("history", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 	if len(r.FailedAgain) > 0 {
 		fmt.Fprintln(out, "failed again:")

@@ -44,7 +44,7 @@ func showRetentionCommand(name, short string) *cobra.Command {
 
 func printRetention(out io.Writer, r ops.Retention) {
 	if r.Applied {
-		fmt.Fprintf(out, "rules applied %s, version %d; the first rule that matches a job applies, and jobs that match none are kept:\n", moment(r.Since), r.Version)
+		fmt.Fprintf(out, "rules applied %s, version %d; the first rule that matches a job applies, and jobs that match none are kept:\n", formatTime(r.Since), r.Version)
 	} else {
 		fmt.Fprintln(out, "no rules are applied: workers follow the rules in their Go code; by default these:")
 	}
@@ -57,13 +57,13 @@ func printRetention(out io.Writer, r ops.Retention) {
 		fmt.Fprintln(out, "purged so far:")
 		rows = make([][]string, len(r.Counts))
 		for n, count := range r.Counts {
-			rows[n] = []string{count.Rule, count.Kind, string(count.State), orDash(count.Code), strconv.Itoa(count.Jobs), moment(count.Last)}
+			rows[n] = []string{count.Rule, count.Kind, string(count.State), orDash(count.Code), strconv.Itoa(count.Jobs), formatTime(count.Last)}
 		}
 		table(out, []string{"RULE", "KIND", "STATE", "CODE", "JOBS", "LAST"}, rows)
 	}
 	say := labelled(out)
 	for _, e := range r.Story {
-		say("history", "%s %s by %s %s", moment(e.At), e.Name, e.Actor, e.Reason)
+		say("history", "%s %s by %s %s", formatTime(e.At), e.Name, e.Actor, e.Reason)
 	}
 }
 
@@ -125,13 +125,13 @@ the job's group). Before a rule deletes dead letters for the first time, workers
 				list, answer = nil, "reset: workers follow the rules in their Go code"
 			}
 			return withDesk(c, func(ctx context.Context, o ops.Desk) error {
-				return answered(c)(answer, o.ApplyRetention(ctx, list, *by))
+				return printAnswer(c)(answer, o.ApplyRetention(ctx, list, *by))
 			})
 		},
 	}
 	c.Flags().StringArrayVar(&rules, "rule", nil, "rule: name=...,for=... and optionally state, kind, owner, code, group; repeatable, the first that matches applies")
 	c.Flags().BoolVar(&reset, "reset", false, "remove the applied rules: workers return to the rules in their Go code")
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
@@ -242,7 +242,7 @@ func printTombstones(out io.Writer, tombstones []holdfast.Tombstone, cursor stri
 	}
 	rows := make([][]string, len(tombstones))
 	for n, t := range tombstones {
-		rows[n] = []string{t.Job.String(), t.Kind, t.Queue, orDash(t.Owner), string(t.State), orDash(t.Code), moment(t.FinishedAt), moment(t.PurgedAt), t.Rule}
+		rows[n] = []string{t.Job.String(), t.Kind, t.Queue, orDash(t.Owner), string(t.State), orDash(t.Code), formatTime(t.FinishedAt), formatTime(t.PurgedAt), t.Rule}
 	}
 	table(out, []string{"JOB", "KIND", "QUEUE", "OWNER", "STATE", "CODE", "ENDED", "PURGED", "RULE"}, rows)
 	if cursor != "" {

@@ -20,15 +20,15 @@ func schedulesCommand() *cobra.Command {
   holdfast schedules pause report --store jobs.db --for 48h --reason holidays
   holdfast schedules next report --store jobs.db`
 	var pause time.Duration
-	pausing := onNamed("pause", "Pause a schedule, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
+	pausing := namedActionCommand("pause", "Pause a schedule, for a time or until it is resumed", "paused", func(o ops.Desk, ctx context.Context, name string, by ops.By) error {
 		return o.PauseSchedule(ctx, name, pause, by)
 	})
 	pausing.Flags().DurationVar(&pause, "for", 0, "duration of the pause; without it, until resumed")
 	c.AddCommand(
 		listSchedulesCommand("list", "List schedules by name"), addScheduleCommand(), nextRunsCommand(), pausing,
-		onNamed("remove", "Remove a schedule; jobs that it has enqueued stay", "removed", ops.Desk.RemoveSchedule),
-		onNamed("resume", "Resume a paused schedule; slots during the pause are not made up for", "resumed", ops.Desk.ResumeSchedule),
-		onNamed("run", "Enqueue a job of a schedule now", "requested: a worker enqueues the job within seconds", ops.Desk.RunSchedule),
+		namedActionCommand("remove", "Remove a schedule; jobs that it has enqueued stay", "removed", ops.Desk.RemoveSchedule),
+		namedActionCommand("resume", "Resume a paused schedule; slots during the pause are not made up for", "resumed", ops.Desk.ResumeSchedule),
+		namedActionCommand("run", "Enqueue a job of a schedule now", "requested: a worker enqueues the job within seconds", ops.Desk.RunSchedule),
 	)
 	return c
 }
@@ -57,9 +57,9 @@ func printSchedules(out io.Writer, list []ops.Scheduled) {
 	for n, s := range list {
 		next := "-"
 		if len(s.Next) > 0 {
-			next = moment(s.Next[0])
+			next = formatTime(s.Next[0])
 		}
-		rows[n] = []string{s.Name, s.Words, s.Draft.Kind, next, moment(s.Last), strconv.Itoa(s.Runs), strconv.Itoa(s.Skipped), string(s.Missed), scheduleState(s.Schedule)}
+		rows[n] = []string{s.Name, s.Words, s.Draft.Kind, next, formatTime(s.Last), strconv.Itoa(s.Runs), strconv.Itoa(s.Skipped), string(s.Missed), scheduleState(s.Schedule)}
 	}
 	table(out, []string{"SCHEDULE", "WHEN", "KIND", "NEXT", "LAST", "RUNS", "SKIPPED", "MISSED", "STATE"}, rows)
 }
@@ -71,7 +71,7 @@ func scheduleState(s schedule.Schedule) string {
 	}
 	text := "paused by " + s.Actor
 	if !s.PausedUntil.IsZero() {
-		text += " until " + moment(s.PausedUntil)
+		text += " until " + formatTime(s.PausedUntil)
 	}
 	if s.Reason != "" {
 		text += ": " + s.Reason
@@ -117,7 +117,7 @@ made up for (--missed skip, one or all). A slot in the hour that daylight saving
 	flags.Int16Var(&s.Draft.Priority, "priority", 0, "priority; lower numbers are claimed first")
 	flags.StringSliceVar(&s.Draft.Tags, "tag", nil, "tags of the jobs")
 	flags.DurationVar(&s.Draft.ExpireIn, "expire-in", 0, "latest start of a job, after it is enqueued; a job that has not started by then fails as expired")
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
@@ -154,7 +154,7 @@ func printRuns(out io.Writer, s ops.Scheduled) {
 	}
 	rows := make([][]string, len(s.Next))
 	for n, slot := range s.Next {
-		rows[n] = []string{slot.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), moment(slot)}
+		rows[n] = []string{slot.In(zone).Format("Mon 2006-01-02 15:04:05 MST"), formatTime(slot)}
 	}
 	table(out, []string{"NEXT", "LOCAL TIME"}, rows)
 }
@@ -170,6 +170,6 @@ func namedActionCommand(verb, short, answer string, act func(o ops.Desk, ctx con
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

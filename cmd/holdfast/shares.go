@@ -36,7 +36,7 @@ func printShares(out io.Writer, shares []ops.Share) {
 	}
 	rows := make([][]string, len(shares))
 	for n, share := range shares {
-		rows[n] = []string{share.Owner, strconv.FormatFloat(share.Weight, 'g', -1, 64), moment(share.Since)}
+		rows[n] = []string{share.Owner, strconv.FormatFloat(share.Weight, 'g', -1, 64), formatTime(share.Since)}
 	}
 	table(out, []string{"OWNER", "WEIGHT", "SINCE"}, rows)
 }
@@ -60,6 +60,6 @@ func setShareCommand() *cobra.Command {
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

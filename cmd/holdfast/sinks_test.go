@@ -24,7 +24,7 @@ func TestMailGoesOutAsMailTLSSays(t *testing.T) {
 		}
 		set, err := config.Read(environ)
 		ok(t, err)
-		sinks, err := (&site{set: set}).sinks()
+		sinks, err := (&serverProcess{set: set}).sinks()
 		ok(t, err)
 		before := len(box.Letters())
 		_, err = sinks["mail"].Deliver(t.Context(), notify.Delivery{

@@ -86,7 +86,7 @@ func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 	set, err := settings(serveCommand())
 	ok(t, err)
 	ok(t, set.Set("listen", "127.0.0.1:0"))
-	s := &site{set: set, talk: &log}
+	s := &serverProcess{set: set, logOutput: &log}
 	defer s.close()
 	ok(t, s.open(t.Context(), address))
 	if !strings.Contains(log.String(), "store_exposed") {

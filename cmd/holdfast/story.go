@@ -40,7 +40,7 @@ func storyCommand() *cobra.Command {
 func printStory(out io.Writer, lines []ops.Line) {
 	var rows [][]string
 	for _, line := range lines {
-		rows = append(rows, []string{moment(line.At), line.Name, line.Text})
+		rows = append(rows, []string{formatTime(line.At), line.Name, line.Text})
 		for _, change := range line.Changes {
 			rows = append(rows, []string{"", "", "changed " + change.String()})
 		}

@@ -122,7 +122,7 @@ HOLDFAST_SECRET_<NAME>_FILE names. While a secret is being replaced, give two na
 	flags.StringSliceVar(&groups, "group", nil, "only events of these groups and their members")
 	flags.StringSliceVar(&s.Secrets, "secret", nil, "names of secrets, newest first; never the secrets themselves")
 	flags.StringToStringVar(&s.Options, "option", nil, "options of the sink: name=value")
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
@@ -141,7 +141,7 @@ func subscriptionActionCommand(name, short, answer string, act func(o ops.Desk, 
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
 
@@ -165,6 +165,6 @@ func rewindCommand() *cobra.Command {
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }

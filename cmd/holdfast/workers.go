@@ -37,7 +37,7 @@ func printWorkers(out io.Writer, workers []holdfast.Presence) {
 	}
 	rows := make([][]string, len(workers))
 	for n, w := range workers {
-		rows[n] = []string{w.Worker, strconv.Itoa(w.Slots), orDash(strings.Join(w.Queues, " ")), short(orDash(strings.Join(w.Kinds, " ")), 60), orDash(w.Version), moment(w.StartedAt), moment(w.SeenAt)}
+		rows[n] = []string{w.Worker, strconv.Itoa(w.Slots), orDash(strings.Join(w.Queues, " ")), short(orDash(strings.Join(w.Kinds, " ")), 60), orDash(w.Version), formatTime(w.StartedAt), formatTime(w.SeenAt)}
 	}
 	table(out, []string{"WORKER", "SLOTS", "QUEUES", "KINDS", "VERSION", "STARTED", "SEEN"}, rows)
 }
@@ -70,7 +70,7 @@ func printQueues(out io.Writer, s ops.Stats) {
 			}
 			return strconv.Itoa(jobs)
 		}
-		rows[n] = []string{q.Queue, held, number("ready", q.Ready), number("later", q.Later), number("processing", q.Processing), number("dead", q.Dead), moment(q.Oldest)}
+		rows[n] = []string{q.Queue, held, number("ready", q.Ready), number("later", q.Later), number("processing", q.Processing), number("dead", q.Dead), formatTime(q.Oldest)}
 	}
 	table(out, []string{"QUEUE", "HELD", "READY", "LATER", "PROCESSING", "DEAD LETTERS", "OLDEST READY"}, rows)
 	fmt.Fprintf(out, "%d workers with %d slots\n", s.Workers, s.Slots)
@@ -131,7 +131,7 @@ func printStuck(out io.Writer, jobs []holdfast.Job) {
 	}
 	rows := make([][]string, len(jobs))
 	for n, job := range jobs {
-		rows[n] = []string{job.ID.String(), job.Kind, job.Queue, orDash(job.Worker), moment(job.StartedAt), moment(job.LeaseUntil)}
+		rows[n] = []string{job.ID.String(), job.Kind, job.Queue, orDash(job.Worker), formatTime(job.StartedAt), formatTime(job.LeaseUntil)}
 	}
 	table(out, []string{"JOB", "KIND", "QUEUE", "WORKER", "STARTED", "LEASE UNTIL"}, rows)
 }
@@ -146,6 +146,6 @@ func reclaimStuckCommand() *cobra.Command {
 			})
 		},
 	}
-	by = byWhom(c)
+	by = addByFlags(c)
 	return c
 }
