@@ -42,19 +42,19 @@ func words(line string) (list []string) {
 func TestWhatIsHeldOrLimitedIsListedAndLifted(t *testing.T) {
 	address, failed, waiting := shelf(t)
 	follow(t, address, []step{
-		{"holds", exitOK, "nothing is held"},
+		{"holds", exitOK, "no holds"},
 		{"pause --actor ada", exitUsage, ""},
 		{"pause --owner acme --tag vip --actor ada", exitUsage, ""},
 		{"pause --kind mail --at-most 2 --actor ada --reason slowly", exitOK, "limited until resumed"},
-		{"pause --dependency gateway --retries --for 1h --actor ada", exitOK, "paused for 1h0m0s"},
+		{"pause --dependency gateway --retries-only --for 1h --actor ada", exitOK, "paused for 1h0m0s"},
 		{"pause --owner acme --per-second 0.5 --actor ada", exitOK, "limited until resumed"},
 		{"pause --owner '*' --at-most 3 --actor ada", exitError, ""},
 		{"pause --owner '*' --at-most 3 --yes --actor ada", exitOK, "limited until resumed"},
 		{"resume --owner '*' --actor ada", exitOK, "resumed"},
 		{"pause --tag vip --actor ada", exitOK, "paused until resumed"},
-		{"holds", exitOK, "nothing (of retries)"},
+		{"holds", exitOK, "nothing (retries only)"},
 		{"holds", exitOK, "2 at once"},
-		{"holds", exitOK, "0.5/s, 1 at hand"},
+		{"holds", exitOK, "0.5/s, 1 available"},
 		{"holds --json", exitOK, `"behind": 1`},
 		{"resume --kind mail --actor ada", exitOK, "resumed"},
 		{"resume --dependency gateway --source breaker --actor ada", exitConflict, ""},
@@ -75,34 +75,34 @@ func TestBreakersAreMovedByHand(t *testing.T) {
 		{"explain " + failed.String(), exitOK, "the breaker of gateway is open, next probe"},
 		{"explain " + failed.String(), exitOK, "holdfast breakers close gateway"},
 		{"breakers force-open gateway --actor ada", exitOK, "open until 'auto'"},
-		{"breakers auto gateway --actor ada", exitOK, "calls are the judge again"},
+		{"breakers auto gateway --actor ada", exitOK, "automatic state restored"},
 		{"breakers show gateway", exitOK, "half-open"},
-		{"breakers close gateway --actor ada", exitOK, "little by little"},
+		{"breakers close gateway --actor ada", exitOK, "rises gradually"},
 		{"breakers force-closed gateway --actor ada", exitOK, "closed until 'auto'"},
 		{"breakers show gateway", exitOK, "recovering"},
 		{"breakers show printer", exitNotFound, ""},
 		{"breakers open", exitUsage, ""},
-		{"holds", exitOK, "nothing is held"},
-		{"analytics", exitOK, "how dependencies came back"},
-		{"doctor", exitOK, "no promise is broken"},
+		{"holds", exitOK, "no holds"},
+		{"analytics", exitOK, "recoveries of dependencies"},
+		{"doctor", exitOK, "no invariant is broken"},
 	})
 }
 
 func TestARedriveIsPreviewedStartedAndLookedAfter(t *testing.T) {
 	address, failed, _ := shelf(t)
 	follow(t, address, []step{
-		{"redrive list", exitOK, "no redrive was ever started"},
+		{"redrive list", exitOK, "no redrives"},
 		{"redrive preview --actor ada", exitUsage, ""},
 		{"redrive preview --code GW_5XX --stop-above many", exitUsage, ""},
-		{"redrive preview --code GW_5XX --actor ada", exitOK, "1 dead letters would be sent round again"},
+		{"redrive preview --code GW_5XX --actor ada", exitOK, "1 dead letters would be redriven"},
 		{"redrive preview --code GW_5XX --actor ada", exitOK, "no worker is alive"},
-		{"redrive preview --kind mail --actor ada", exitOK, "2 would not: not failed"},
+		{"redrive preview --kind mail --actor ada", exitOK, "2 jobs would not: not failed"},
 		{"redrive start --code GW_5XX --dry-run --actor ada --json", exitOK, `"eligible": 1`},
-		{"redrive list", exitOK, "no redrive was ever started"},
+		{"redrive list", exitOK, "no redrives"},
 		{"redrive show " + failed.String(), exitNotFound, ""},
 	})
-	if code, _, talk := command(t, "redrive", "start", "--code", "GW_5XX", "--actor", "ada", "--store", address); code != exitError || !strings.Contains(talk, "not done: answer yes, or give --yes") {
-		t.Errorf("nobody said yes, and the answer was %d: %s", code, talk)
+	if code, _, talk := command(t, "redrive", "start", "--code", "GW_5XX", "--actor", "ada", "--store", address); code != exitError || !strings.Contains(talk, "not confirmed: answer yes, or pass --yes") {
+		t.Errorf("without confirmation it ended with %d: %s", code, talk)
 	}
 	code, out, talk := command(t, "redrive", "start", "--all", "--yes", "--canary", "1", "--stop-above", "20%", "--patch", `{"a": 1}`, "--actor", "ada", "--json", "--store", address)
 	var started struct{ ID string }
@@ -127,7 +127,7 @@ func TestErrorGroupsAreTriaged(t *testing.T) {
 	follow(t, address, []step{
 		{"errors", exitOK, "GW_5XX"},
 		{"errors list --status resolved", exitOK, "no error groups match"},
-		{"errors show f1", exitOK, "1 dead letters; to send them round again: holdfast redrive start --fingerprint f1"},
+		{"errors show f1", exitOK, "1 dead letters; to redrive them: holdfast redrive start --fingerprint f1"},
 		{"errors show f2", exitNotFound, ""},
 		{"errors note f1 --actor ada", exitUsage, ""},
 		{"errors note f1 --actor ada --reason 'only at night'", exitOK, "noted"},
@@ -148,9 +148,9 @@ func TestFiguresAndSharesArePrinted(t *testing.T) {
 		{"analytics --json", exitOK, `"gave_up": 1`},
 		{"shares", exitOK, "every owner has weight 1"},
 		{"shares set acme many", exitUsage, ""},
-		{"shares set acme 3 --actor ada", exitOK, "acme has weight 3 now"},
+		{"shares set acme 3 --actor ada", exitOK, "acme now has weight 3"},
 		{"shares", exitOK, "acme"},
-		{"shares set acme 1 --actor ada", exitOK, "acme has weight 1 now"},
+		{"shares set acme 1 --actor ada", exitOK, "acme now has weight 1"},
 		{"shares --json", exitOK, "[]"},
 	})
 }

@@ -85,7 +85,7 @@ func TestTheVerbsOfAnOperatorDoWhatTheySay(t *testing.T) {
 		{[]string{"retry", failed.String(), "--actor", "ada", "--reason", "again"}, exitConflict, ""},
 		{[]string{"cancel", waiting.String(), "--actor", "ada"}, exitOK, "cancelled"},
 		{[]string{"story", waiting.String()}, exitOK, "cancelled by ada"},
-		{[]string{"doctor"}, exitOK, "no promise is broken in 3 jobs"},
+		{[]string{"doctor"}, exitOK, "no invariant is broken in 3 jobs"},
 	} {
 		code, out, talk := command(t, append(step.args, "--store", address)...)
 		if code != step.code || !strings.Contains(out, step.says) {
@@ -130,7 +130,7 @@ func TestWhatCannotBeUsedIsRefusedWithOneClearLine(t *testing.T) {
 		{"no store at all", []string{"doctor", "--store", ""}, exitUsage, "--store"},
 		{"a job id that is none", []string{"explain", "--store", newer, "17"}, exitUsage, "not a job id"},
 		{"too few arguments", []string{"explain"}, exitUsage, "expected JOB"},
-		{"an unknown verb", []string{"nonsense"}, exitUsage, "no verb"},
+		{"an unknown command", []string{"nonsense"}, exitUsage, "unknown command"},
 		{"an unknown flag", []string{"jobs", "--bogus"}, exitUsage, "--bogus"},
 	} {
 		code, _, talk := command(t, refused.args...)
@@ -165,7 +165,7 @@ func TestDoctorFindsARowThatWasChangedByHand(t *testing.T) {
 		address, _, _ := shelf(t)
 		edit(t, address, statement)
 		code, out, talk := command(t, "doctor", "--store", address)
-		if code != exitError || !strings.Contains(out, "BROKEN PROMISE") {
+		if code != exitError || !strings.Contains(out, "BROKEN INVARIANT") {
 			t.Errorf("%s: exit %d\n%s%s", what, code, out, talk)
 		}
 	}
@@ -182,7 +182,7 @@ func TestTheDemoEndsWellAndTidiesUp(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the demo failed: %v\n%s", err, out)
 	}
-	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "breaker renderer OPEN", "the breaker of renderer is open", "breaker renderer RECOVERING", "breaker renderer CLOSED", "10 eligible", "10 of 10 complete", "no promise is broken"} {
+	for _, expected := range []string{"kill -9 worker", "reclaimed", "manual retry", "RATE_LIMITED", "GW_TIMEOUT", "JOB_EXPIRED", "asked to stop", "is paused by you", "breaker renderer OPEN", "the breaker of renderer is open", "breaker renderer RECOVERING", "breaker renderer CLOSED", "10 eligible", "10 of 10 complete", "no invariant is broken"} {
 		if !strings.Contains(string(out), expected) {
 			t.Errorf("the demo did not show %q:\n%s", expected, out)
 		}

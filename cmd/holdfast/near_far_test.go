@@ -38,7 +38,7 @@ func TestAVerbSaysTheSameNearAndFarToTheLetter(t *testing.T) {
 	for _, line := range []string{
 		"jobs", "jobs --json", "jobs --limit 1", "job " + failed.String(), "job --json " + waiting.String(), "jobs --state failed --json", "jobs --code GW_5XX", "jobs --retrying", "jobs --worker nobody", "jobs --state nonsense",
 		"story " + failed.String(), "story --json " + failed.String(), "explain " + waiting.String(), "explain --json " + waiting.String(), "explain " + holdfast.NewID().String(),
-		"codes", "codes --json", "codes --own", "codes show TIMEOUT", "codes show TIMEOUTT", "policy show", "policy explain mail", "policy explain mail TIMEOUT acme --json", "policy explain mail TIMEOUTT", "policy explain", "policy explain --job " + waiting.String(), "policy remove --actor ada --reason trial",
+		"codes", "codes --json", "codes --custom", "codes show TIMEOUT", "codes show TIMEOUTT", "policy show", "policy explain mail", "policy explain mail TIMEOUT acme --json", "policy explain mail TIMEOUTT", "policy explain", "policy explain --job " + waiting.String(), "policy remove --actor ada --reason trial",
 		"dead-letters", "dead-letters --json", "holds", "holds --json", "breakers", "breakers --json", "breakers show gateway", "breakers show nothing",
 		"redrive list", "redrive list --json", "redrive preview --code GW_5XX --actor ada", "redrive preview --all --actor ada --json", "redrive preview --actor ada",
 		"errors", "errors --json", "errors show f1", "errors show f1 --json", "errors show f9", "analytics", "analytics --json", "shares", "shares --json",
@@ -65,20 +65,20 @@ func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
 		{"explain " + waiting.String(), exitOK, "maintenance"},
 		{"resume --queue default --actor ada", exitOK, "resumed"},
 		{"pause --kind mail --per-second 2 --actor ada", exitOK, "limited until resumed"},
-		{"holds", exitOK, "2/s, 2 at hand"},
+		{"holds", exitOK, "2/s, 2 available"},
 		{"breakers open gateway --actor ada --reason 'it burns'", exitOK, "the breaker of gateway: open"},
 		{"breakers show gateway", exitOK, "it burns"},
-		{"breakers close gateway --actor ada", exitOK, "little by little"},
+		{"breakers close gateway --actor ada", exitOK, "rises gradually"},
 		{"errors note f1 --actor ada --reason 'only at night'", exitOK, "noted"},
 		{"policy apply " + file + " --actor ada", exitOK, "applied as version 1"},
-		{"policy apply " + file + " --actor ada", exitOK, "nothing changed"},
+		{"policy apply " + file + " --actor ada", exitOK, "unchanged"},
 		{"policy show", exitOK, "max_attempts: 4"},
 		{"policy explain mail TIMEOUT acme", exitOK, "order: the job > Go: Kind.Policy > codes > defaults > Go: Config.Policy > built in"},
 		{"policy explain holdfast.webhook", exitOK, "order: the job > Go: Kind.Policy > Go: Config.Policy > built in"},
 		{"policy whatif", exitOK, "3 jobs looked at"},
 		{"retention apply --rule name=rest,for=forever --actor ada", exitOK, "applied: 1 rules"},
 		{"retention", exitOK, "rest"},
-		{"shares set acme 3 --actor ada", exitOK, "acme has weight 3 now"},
+		{"shares set acme 3 --actor ada", exitOK, "acme now has weight 3"},
 		{"edit " + waiting.String() + " --queue slow --actor ada", exitOK, "slow"},
 		{"story " + waiting.String(), exitOK, `queue: "default" → "slow"`},
 		{"story " + waiting.String(), exitOK, "to restore: holdfast edit JOB --restore 2"},
@@ -93,12 +93,12 @@ func TestTheVerbsOfAnOperatorDoTheSameFarAway(t *testing.T) {
 		{"keys create --name bob --scope viewer --actor ada", exitOK, "hf_"},
 		{"keys", exitOK, "bob"},
 		{"enqueue mail --args '{\"n\": 9007199254740993}' --owner acme --idempotency-key k1 --delay 1h", exitOK, "enqueued "},
-		{"enqueue mail --args '{\"n\": 9007199254740993}' --owner acme --idempotency-key k1 --delay 1h", exitOK, "exists already: "},
+		{"enqueue mail --args '{\"n\": 9007199254740993}' --owner acme --idempotency-key k1 --delay 1h", exitOK, "already exists: "},
 		{"enqueue mail --args '{\"n\": 2}' --owner acme --idempotency-key k1 --delay 1h", exitConflict, ""},
 		{"enqueue http --args '{\"url\": \"nonsense\"}'", exitUsage, ""},
 		{"enqueue http --args '{\"url\": \"https://example.com/x\"}' --json", exitOK, `"id"`},
 		{"jobs --kind http", exitOK, "http"},
-		{"doctor", exitOK, "no promise is broken"},
+		{"doctor", exitOK, "no invariant is broken"},
 	} {
 		code, out, talk := command(t, append(words(s.line), "--server", url)...)
 		if code != s.code || !strings.Contains(out, s.says) {
@@ -117,7 +117,7 @@ func TestManyAreEnqueuedFromAFileNearAndFar(t *testing.T) {
 	drafts := policyFile(t, file.String())
 	for _, where := range [][]string{{"--store", address}, {"--server", serving(t, address)}} {
 		code, out, talk := command(t, append([]string{"enqueue", "--ndjson", drafts}, where...)...)
-		if code != exitError || out != "250 enqueued, 0 existed already, 3 lines could not be used\n" {
+		if code != exitError || out != "250 enqueued, 0 already existed, 3 lines rejected\n" {
 			t.Errorf("%v: exit %d\n%s", where, code, out)
 		}
 		for _, line := range []string{"line 251: ", "line 253: ", "line 254: "} {
@@ -142,7 +142,7 @@ func TestWhereAVerbWorksIsSaidOnce(t *testing.T) {
 			t.Errorf("%v: exit %d and %q, want %d and one line with %q", args, got, talk, code, says)
 		}
 	}
-	refused(exitUsage, "--store and --server: give one", "jobs", "--store", address, "--server", "http://127.0.0.1:1")
+	refused(exitUsage, "--store and --server cannot be used together", "jobs", "--store", address, "--server", "http://127.0.0.1:1")
 	refused(exitUsage, "HOLDFAST_SERVER", "jobs")
 	refused(exitUsage, "give an address such as", "jobs", "--server", "127.0.0.1:4747")
 	t.Setenv("HOLDFAST_STORE", address)

@@ -58,15 +58,15 @@ func TestAPolicyWithFiveMistakesNamesAllFiveAndStartsNothing(t *testing.T) {
 func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 	address, _, _ := shelf(t)
 	file := policyFile(t, "defaults: {max_attempts: 4, backoff: {shape: fixed, delay: 10s}}\ncodes: {PRESS_JAM: {max_attempts: 2}}\n")
-	own := []string{"--own-code", "PRESS_JAM"}
+	allowed := []string{"--allow-code", "PRESS_JAM"}
 	for _, step := range []struct {
 		args []string
 		code int
 		says string
 	}{
-		{[]string{"policy", "check", file}, exitOK, "is sound"},
+		{[]string{"policy", "check", file}, exitOK, "is valid"},
 		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada", "--reason", "trial"}, exitOK, "applied as version 1"},
-		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada"}, exitOK, "nothing changed: this is version 1 already"},
+		{[]string{"policy", "apply", file, "--store", address, "--actor", "ada"}, exitOK, "unchanged: this policy is already applied as version 1"},
 		{[]string{"policy", "show", "--store", address}, exitOK, "max_attempts: 4"},
 		{[]string{"policy", "show", "--store", address, "--json"}, exitOK, `"version": 1`},
 		{[]string{"policy", "simulate", "--store", address, "--outage", "15s"}, exitOK, "complete after 23s and 3 attempts"},
@@ -80,13 +80,13 @@ func TestAPolicyIsCheckedAppliedShownAndTriedOut(t *testing.T) {
 		{[]string{"policy", "whatif", "--file", file, "--jobs", "0", "--store", address}, exitUsage, ""},
 		{[]string{"policy", "check", file + ".missing"}, exitUsage, ""},
 		{[]string{"policy", "apply", file, "--store", address, "--actor", ""}, exitUsage, ""},
-		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--version", "7"}, exitConflict, ""},
-		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--version", "1", "--reason", "trial over"}, exitOK, "removed"},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--if-version", "7"}, exitConflict, ""},
+		{[]string{"policy", "remove", "--store", address, "--actor", "ada", "--if-version", "1", "--reason", "trial over"}, exitOK, "removed"},
 		{[]string{"policy", "remove", "--store", address, "--actor", "ada"}, exitNotFound, ""},
 		{[]string{"policy", "show", "--store", address}, exitNotFound, ""},
 		{[]string{"policy", "frobnicate"}, exitUsage, ""},
 	} {
-		code, out, talk := command(t, append(step.args, own...)...)
+		code, out, talk := command(t, append(step.args, allowed...)...)
 		if code != step.code || !strings.Contains(out, step.says) {
 			t.Errorf("holdfast %s: exit %d, want %d with %q\n%s%s", strings.Join(step.args, " "), code, step.code, step.says, out, talk)
 		}
@@ -143,10 +143,10 @@ func TestCodesThatAWorkerPublishedAreKnownToEveryVerbNearAndFar(t *testing.T) {
 			code int
 			says string
 		}{
-			{"codes --own", exitOK, "Open the lid."},
-			{"codes show PRESS_JAM", exitOK, "worker v1, gone since"},
+			{"codes --custom", exitOK, "Open the lid."},
+			{"codes show PRESS_JAM", exitOK, "worker v1, last seen"},
 			{"codes show PRES_JAM", exitNotFound, "did you mean PRESS_JAM?"},
-			{"policy check " + file, exitOK, "is sound"},
+			{"policy check " + file, exitOK, "is valid"},
 			{"policy simulate --kind mail --code PRESS_JAM --file " + file, exitOK, "failed after 1s and 1 attempts"},
 			{"policy apply " + file + " --actor ada", exitOK, ""},
 			{"policy simulate --kind mail --code PRESS_JAM", exitOK, "failed after 1s and 1 attempts"},

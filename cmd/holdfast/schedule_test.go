@@ -12,7 +12,7 @@ import (
 func TestSchedulesAreLookedAfter(t *testing.T) {
 	address, _, _ := shelf(t)
 	follow(t, address, []step{
-		{"schedules", exitOK, "nothing is enqueued by the clock"},
+		{"schedules", exitOK, "no schedules"},
 		{"schedules add report --kind report --actor ada", exitUsage, ""},
 		{"schedules add report --cron '0 9 * * MON-FRI' --zone Europe/Berlin --kind report --args '{\"a\": 1}' --actor ada", exitOK, `cron "0 9 * * MON-FRI" in Europe/Berlin`},
 		{"schedules add tidy --every 5m --kind tidy --missed skip --actor ada", exitOK, "every 5 minutes"},
@@ -24,8 +24,8 @@ func TestSchedulesAreLookedAfter(t *testing.T) {
 		{"schedules resume report --actor ada", exitOK, "report: resumed"},
 		{"schedules resume report --actor ada", exitConflict, ""},
 		{"schedules pause tidy --actor ada", exitOK, "paused"},
-		{"schedules next tidy", exitOK, "no runs ahead: paused by ada"},
-		{"schedules run report --actor ada --request T-2", exitOK, "asked for"},
+		{"schedules next tidy", exitOK, "no next runs: paused by ada"},
+		{"schedules run report --actor ada --request T-2", exitOK, "requested"},
 		{"schedules list --json", exitOK, `"run_now": 1`},
 		{"schedules remove report --actor ada", exitOK, "removed"},
 		{"schedules run report --actor ada", exitNotFound, ""},
@@ -44,7 +44,7 @@ func TestDutiesAreLookedAfter(t *testing.T) {
 		{"duties list --json", exitOK, `"paused": true`},
 		{"duties resume retention --actor ada", exitOK, "retention: resumed"},
 		{"duties resume retention --actor ada", exitConflict, ""},
-		{"duties run schedule --actor ada", exitOK, "schedule: asked for"},
+		{"duties run schedule --actor ada", exitOK, "schedule: requested"},
 		{"explain " + waiting.String(), exitOK, "no live worker"},
 	})
 }
@@ -56,7 +56,7 @@ func TestRulesOfRetentionAreAppliedAndTombstonesListed(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), "odd.json")
 	ok(t, os.WriteFile(odd, []byte(`[{"name": "dead", "kinds": "mail", "for": "1h"}]`), 0o600))
 	follow(t, address, []step{
-		{"retention", exitOK, "no rules were applied"},
+		{"retention", exitOK, "no rules are applied"},
 		{"retention apply --actor ada", exitUsage, ""},
 		{"retention apply --actor ada " + file + ".gone", exitUsage, ""},
 		{"retention apply --actor ada " + odd, exitUsage, ""},

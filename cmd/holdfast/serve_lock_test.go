@@ -32,7 +32,7 @@ func TestTheFirstKeyLocksTheAPIAndTheConsoleOfARunningServer(t *testing.T) {
 	}
 	live := v.listens()
 	code, text, talk := command(t, "keys", "create", "--name", "ada", "--scope", "admin", "--store", address)
-	if code != exitOK || !strings.Contains(talk, "it is the first key") {
+	if code != exitOK || !strings.Contains(talk, "this is the first key") {
 		t.Fatal(code, talk)
 	}
 	until(t, "the API asks for a key", func() bool { return v.get("/v1/keys").status == http.StatusUnauthorized })
@@ -47,7 +47,7 @@ func TestTheFirstKeyLocksTheAPIAndTheConsoleOfARunningServer(t *testing.T) {
 	}
 	live = v.listens()
 	code, far, talk := command(t, "keys", "create", "--name", "bob", "--scope", "viewer", "--server", p.url, "--key", strings.TrimSpace(text))
-	if code != exitOK || strings.Contains(talk, "it is the first key") || !strings.HasPrefix(far, "hf_") {
+	if code != exitOK || strings.Contains(talk, "this is the first key") || !strings.HasPrefix(far, "hf_") {
 		t.Error("a second key, made over HTTP:", code, talk)
 	}
 	if code, _, talk = command(t, "keys", "revoke", strings.Split(text, "_")[1], "--store", address); code != exitOK {

@@ -177,7 +177,7 @@ func TestABackupBecomesAStoreAgain(t *testing.T) {
 		{"restore " + copied, exitOK, "restored into"},
 		{"restore " + copied, exitConflict, ""},
 		{"story " + failed.String(), exitOK, "gave up"},
-		{"doctor", exitOK, "no promise is broken in 3 jobs"},
+		{"doctor", exitOK, "no invariant is broken in 3 jobs"},
 	})
 	if code, _, talk := command(t, "backup", filepath.Join(dir, "far.db"), "--server", serving(t, address)); code != exitUsage || !strings.Contains(talk, "--store") {
 		t.Error(code, talk)

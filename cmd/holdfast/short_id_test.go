@@ -24,7 +24,7 @@ func TestAShortIDNamesTheOneThatHasIt(t *testing.T) {
 		{"retry zzzzzzzz --actor ada", exitUsage, ""},
 		{"edit " + whole[24:] + " --priority 3 --actor ada", exitOK, whole},
 		{"retry " + end + " --actor ada", exitOK, "queued again"},
-		{"redrive", exitOK, "no redrive was ever started"},
+		{"redrive", exitOK, "no redrives"},
 	} {
 		for _, where := range []string{"--store " + address, "--server " + url} {
 			if strings.HasPrefix(s.line, "retry "+end) && strings.HasPrefix(where, "--server") {
@@ -79,9 +79,9 @@ func TestAShortIDIsLookedForAmongABoundedNumber(t *testing.T) {
 		looked int
 	}{
 		{id(300)[:13], id(300), 400},        // ids come in order: those that begin so are next to each other
-		{id(300)[24:], id(300), mostLooked}, // the end alone is long enough
-		{id(300)[28:], "", mostLooked},      // older ones may end so too
-		{id(mostLooked + 5)[24:], "", mostLooked},
+		{id(300)[24:], id(300), maxSearched}, // the end alone is long enough
+		{id(300)[28:], "", maxSearched},      // older ones may end so too
+		{id(maxSearched + 5)[24:], "", maxSearched},
 	} {
 		asked = 0
 		got, err := fullID("job", c.text, page)

@@ -79,7 +79,7 @@ func TestAStoreThatOthersCanReadIsNamed(t *testing.T) {
 		t.Fatalf("a private store: %d %s", code, talk)
 	}
 	ok(t, os.Chmod(address, 0o644))
-	if code, _, talk := command(t, "doctor", "--store", address); code != exitOK || !strings.Contains(talk, "warning: every user of this machine can read "+address) {
+	if code, _, talk := command(t, "doctor", "--store", address); code != exitOK || !strings.Contains(talk, "warning: every user of this machine can access "+address) {
 		t.Errorf("%d %s", code, talk)
 	}
 	var log bytes.Buffer
