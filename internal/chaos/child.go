@@ -14,37 +14,37 @@ import (
 	"github.com/holdfastdev/holdfast/store"
 )
 
-// How a child process ends. A killed process and one that a script took along end like the shell says: 137.
+// Exit codes of a child process. exitKilled is the code that shells report for SIGKILL; a script that simulates a crash uses it too.
 const (
 	exitWell   = 0
-	exitBroken = 3 // it could not do its part, which is a finding
+	exitBroken = 3 // the child failed, which is a finding
 	exitTaken  = 137
 )
 
-// The parts a child process can play.
+// The roles of child processes.
 const (
 	partWorker   = "worker"
 	partProducer = "producer"
 )
 
-// A part tells a child process what to do. It travels as one argument of the command line.
+// A part tells a child process what to do. The parent passes it as JSON in one command-line argument.
 type part struct {
 	Play  string        `json:"play"`
 	Store string        `json:"store"`
-	Dir   string        `json:"dir"` // where the journals are
-	N     int           `json:"n"`   // which process of the run this is
+	Dir   string        `json:"dir"` // of the journals
+	N     int           `json:"n"`   // number of the process in the run
 	Seed  uint64        `json:"seed"`
 	Lease time.Duration `json:"lease"`
-	First holdfast.ID   `json:"first"` // every job of the run comes after it
-	// Servers are where the servers listen, for those who go by way of them.
+	First holdfast.ID   `json:"first"` // the ids of all jobs of the run are greater
+	// Servers are the addresses of the servers, for processes that use the store through them.
 	Servers []string `json:"servers,omitempty"`
 }
 
-// Child plays the part a run gave to this process, and ends the process. Who cannot serve leaves that out.
+// Child runs the role that a run gave to this process, and ends the process. serve may be nil in a program that cannot serve.
 func Child(ctx context.Context, text string, serve Serve) {
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: this is not a part to play; run holdfast chaos without a subcommand:", err)
+		fmt.Fprintln(os.Stderr, "chaos: invalid role; run holdfast chaos without a subcommand:", err)
 		os.Exit(exitBroken)
 	}
 	go endWithParent()
@@ -57,7 +57,7 @@ func Child(ctx context.Context, text string, serve Serve) {
 	os.Exit(exitWell)
 }
 
-// endWithParent waits for the end of standard input, which the parent holds open as long as it lives.
+// endWithParent ends the process when standard input ends. The parent keeps it open while it lives.
 func endWithParent() {
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(exitWell)
@@ -93,10 +93,10 @@ func (p part) play(ctx context.Context, serve Serve) error {
 	case partReporter:
 		return report(ctx, p, j)
 	}
-	return fmt.Errorf("no part is called %q", p.Play)
+	return fmt.Errorf("unknown role %q", p.Play)
 }
 
-// openPatiently opens the store, also while its database is down for a while.
+// openPatiently opens the store. It retries for a minute, because the database may be down during a run.
 func openPatiently(ctx context.Context, address string) (holdfast.Store, error) {
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -108,7 +108,7 @@ func openPatiently(ctx context.Context, address string) (holdfast.Store, error) 
 	}
 }
 
-// pause waits for a while, or until ctx ends.
+// pause waits for a duration, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -16,14 +16,14 @@ import (
 	"github.com/holdfastdev/holdfast/internal/pgtest"
 )
 
-// A ground is the database a run stands on, and what can be done to it.
+// A ground is the database of a run, with the faults that can be injected into it.
 type ground struct {
 	name    string // sqlite or postgres
 	address string
-	server  *pgtest.Server // when the run owns it
+	server  *pgtest.Server // nil unless the run started it
 }
 
-// prepare finds the ground named by a store's address: "sqlite" and "postgres" alone are thrown away afterwards.
+// prepare returns the database of a store's address. For "sqlite" and "postgres" it creates a temporary one.
 func prepare(address, dir string) (*ground, error) {
 	switch {
 	case address == "" || address == "sqlite":
@@ -36,7 +36,7 @@ func prepare(address, dir string) (*ground, error) {
 		url, err := s.Create("chaos")
 		if err != nil {
 			s.Close()
-			return nil, fmt.Errorf("the throw-away server has no database: %w", err)
+			return nil, fmt.Errorf("cannot create a database on the temporary server: %w", err)
 		}
 		return &ground{name: "postgres", address: url, server: s}, nil
 	case strings.HasPrefix(address, "postgres"):
@@ -45,7 +45,7 @@ func prepare(address, dir string) (*ground, error) {
 	return &ground{name: "sqlite", address: strings.TrimPrefix(address, "sqlite:")}, nil
 }
 
-// onGround makes the folder, the ground and the store for a run, and leaves nothing of them behind.
+// onGround creates a folder and a database, opens the store, calls run, and removes all of them afterwards.
 func (c *Config) onGround(ctx context.Context, run func(dir string, g *ground, s holdfast.Store) error) error {
 	if err := able(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (c *Config) onGround(ctx context.Context, run func(dir string, g *ground, s
 	c.fill()
 	dir, err := os.MkdirTemp("", "holdfast-chaos-")
 	if err != nil {
-		return fmt.Errorf("no folder for the run: %w", err)
+		return fmt.Errorf("cannot create a folder for the run: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	g, err := prepare(c.Store, dir)
@@ -76,7 +76,7 @@ func (g *ground) close() error {
 	return g.server.Close()
 }
 
-// faults are what can befall this ground, by the name under which it is counted.
+// faults are the faults that can be injected into this database, by the names under which they are counted.
 func (g *ground) faults() map[string]func(context.Context) error {
 	switch {
 	case g.server != nil:
@@ -91,26 +91,26 @@ func (g *ground) faults() map[string]func(context.Context) error {
 func (g *ground) terminate(ctx context.Context) error {
 	c, err := pgx.Connect(ctx, g.address)
 	if err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
+		return fmt.Errorf("cannot connect to the database: %w", err)
 	}
 	defer c.Close(ctx)
 	_, err = c.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	return err
 }
 
-// restart lets the server crash, and starts it again.
+// restart crashes the server and starts it again.
 func (g *ground) restart(context.Context) error { return g.server.Restart(true) }
 
-// lock keeps the file from everybody who wants to write, longer than a polite process would.
+// lock holds the write lock of the file for 400 ms, longer than a well-behaved process does.
 func (g *ground) lock(ctx context.Context) error {
 	c, err := sqlite.OpenConn(g.address, sqlite.OpenReadWrite|sqlite.OpenWAL)
 	if err != nil {
-		return fmt.Errorf("the file cannot be opened: %w", err)
+		return fmt.Errorf("cannot open the database file: %w", err)
 	}
 	defer c.Close()
 	c.SetBusyTimeout(5 * time.Second)
 	if err := sqlitex.ExecuteTransient(c, "BEGIN IMMEDIATE", nil); err != nil {
-		return fmt.Errorf("the file cannot be locked: %w", err)
+		return fmt.Errorf("cannot lock the database file: %w", err)
 	}
 	pause(ctx, 400*time.Millisecond)
 	return sqlitex.ExecuteTransient(c, "ROLLBACK", nil)

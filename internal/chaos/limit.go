@@ -9,27 +9,28 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Some jobs of every run call something of which there is little.
+// Some jobs of every run call a dependency with a limit: at most two may be processing at the same time.
 const (
 	scarce     = "chaos-printer"
 	scarceMost = 2
 )
 
+// limit places the limit.
 func limit(ctx context.Context, s holdfast.Store) error {
-	err := s.Pause(ctx, holdfast.Hold{Dependency: scarce, Source: holdfast.SourceLimit, AtMost: scarceMost, Actor: "chaos", Reason: "there are two of them"})
+	err := s.Pause(ctx, holdfast.Hold{Dependency: scarce, Source: holdfast.SourceLimit, AtMost: scarceMost, Actor: "chaos", Reason: "two printers"})
 	if err != nil {
-		return fmt.Errorf("the limit cannot be placed: %w", err)
+		return fmt.Errorf("cannot place the limit: %w", err)
 	}
 	return nil
 }
 
-// A spell is a time in which a job was surely in a worker's hands, whether that worker lived, was frozen or dead.
+// A spell is an interval in which a job was certainly leased, whether its worker was running, frozen or dead.
 type spell struct {
 	job        holdfast.ID
 	from, till int64
 }
 
-// withinLimit: there was no moment at which more jobs of the scarce dependency were under a lease than may be.
+// withinLimit checks that there was no time at which more jobs of the limited dependency were leased than the limit allows.
 func (v *verdict) withinLimit(dossiers map[holdfast.ID]*dossier, histories map[holdfast.ID]holdfast.History) {
 	var spells []spell
 	for id, d := range dossiers {
@@ -47,12 +48,12 @@ func (v *verdict) withinLimit(dossiers map[holdfast.ID]*dossier, histories map[h
 	for _, s := range spells {
 		now = slices.DeleteFunc(now, func(o spell) bool { return o.till <= s.from })
 		now = append(now, s)
-		v.accuse(&v.exceeded, len(now) > scarceMost, "%d jobs of %s were in workers' hands at once: %v", len(now), scarce, now)
+		v.accuse(&v.exceeded, len(now) > scarceMost, "%d jobs of %s were processing at the same time: %v", len(now), scarce, now)
 	}
 }
 
-// leaseEnd is the first moment at which a lease may have ended: its holder settled it, somebody else was handed the job, or the
-// store says that an attempt ended. 0: nobody knows.
+// leaseEnd returns the earliest time at which a lease may have ended: its worker sent a settlement, another process claimed the job, or the history shows the
+// end of the attempt. 0: unknown.
 func (d *dossier) leaseEnd(c line, h holdfast.History) (end int64) {
 	earliest := func(at int64) {
 		if end == 0 || at < end {

@@ -12,10 +12,10 @@ import (
 	"github.com/holdfastdev/holdfast/notify/webhook"
 )
 
-// partNotifier tells subscribers what happened.
+// partNotifier is the role of a notifier, which delivers events to subscriptions.
 const partNotifier = "notifier"
 
-// tell runs a notifier that may call receivers on loopback. Secrets come from the environment, as they do in earnest.
+// tell runs a notifier that may call receivers on loopback. Secrets come from the environment, as in production.
 func tell(ctx context.Context, p part, r *recorder) error {
 	hooks, err := webhook.New(webhook.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
 	if err != nil {

@@ -16,44 +16,44 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// An OverloadReport is what a server did that was offered far more than it can take.
+// An OverloadReport is the result of an overload run.
 type OverloadReport struct {
 	Store    string  `json:"store"`
 	Seconds  int     `json:"seconds"`
-	Each     int     `json:"each"`    // jobs that one request brings
-	Peak     float64 `json:"peak"`    // jobs a second, acknowledged to as many clients as do it good, before the overload
-	After    float64 `json:"after"`   // the same when it is over
-	Offered  float64 `json:"offered"` // jobs a second under overload
-	Goodput  float64 `json:"goodput"` // jobs a second, acknowledged under overload
-	Ratio    float64 `json:"ratio"`   // of goodput to the mean of peak and after: the machine may have others to serve, too
+	Each     int     `json:"each"`    // jobs in each request
+	Peak     float64 `json:"peak"`    // jobs per second that were acknowledged to a steady number of clients before the overload
+	After    float64 `json:"after"`   // the same after the overload
+	Offered  float64 `json:"offered"` // jobs per second that were sent under overload
+	Goodput  float64 `json:"goodput"` // jobs per second that were acknowledged under overload
+	Ratio    float64 `json:"ratio"`   // of goodput to the mean of peak and after, because other load on the machine may vary
 	Taken    int     `json:"taken"`   // requests acknowledged under overload
-	Refused  int     `json:"refused"` // requests told to come back later
+	Refused  int     `json:"refused"` // requests refused with Retry-After
 	Renewals int     `json:"renewals"`
 
-	TakenP99MS   int64 `json:"taken_p99_ms"`   // how long an acknowledgement took
-	RefusedP99MS int64 `json:"refused_p99_ms"` // how long a refusal took
-	RenewalMaxMS int64 `json:"renewal_max_ms"` // how long the slowest renewal took
+	TakenP99MS   int64 `json:"taken_p99_ms"`   // latency of acknowledged requests
+	RefusedP99MS int64 `json:"refused_p99_ms"` // latency of refused requests
+	RenewalMaxMS int64 `json:"renewal_max_ms"` // latency of the slowest renewal
 
-	Lost     int      `json:"lost"`     // acknowledged, and not there
-	Rude     int      `json:"rude"`     // answered neither with a receipt nor with 429 or 503 and when to come back
-	Unkept   int      `json:"unkept"`   // renewals that did not go through
-	Findings int      `json:"findings"` // what the audit found
+	Lost     int      `json:"lost"`     // acknowledged jobs that are not in the store
+	Rude     int      `json:"rude"`     // requests answered neither with receipts nor with 429 or 503 and Retry-After
+	Unkept   int      `json:"unkept"`   // failed renewals
+	Findings int      `json:"findings"` // of the integrity check
 	Troubles []string `json:"-"`
 }
 
-// Clean reports whether every promise was kept that does not depend on speed.
+// Clean reports whether every guarantee that does not depend on speed was kept.
 func (r OverloadReport) Clean() bool { return r.Lost+r.Rude+r.Unkept+r.Findings == 0 }
 
-// How a server is overloaded.
+// The load of an overload run.
 const (
-	saneClients = 16   // which wait for each answer before they ask again: enough for its peak
-	manyClients = 1000 // which together offer tenfold of that
+	saneClients = 16   // each waits for its answer before it sends again: enough for the peak
+	manyClients = 1000 // together they send tenfold of the peak
 	tenfold     = 10
-	holders     = 8 // workers that keep a lease meanwhile
+	holders     = 8 // workers that renew a lease during the overload
 )
 
-// Overload finds out how much a server takes from a sane number of clients, and then offers it ten times as much. Requests bring several jobs, so that
-// what is offered is work: the clients share the machine with the server, and nothing is left of it for either where each question costs as much as its answer.
+// Overload measures the peak throughput of a server with a small number of clients, then sends ten times as much. Each request has several jobs, so that the
+// load is mostly work of the server: the clients run on the same machine, and with small requests they would need as much of it as the server.
 func Overload(ctx context.Context, c Config, each int) (report OverloadReport, err error) {
 	err = c.onGround(ctx, func(dir string, g *ground, s holdfast.Store) error {
 		f := &fleet{command: c.Command, part: part{Store: g.address, Dir: dir, Seed: c.Seed, Lease: time.Minute}}
@@ -66,7 +66,7 @@ func Overload(ctx context.Context, c Config, each int) (report OverloadReport, e
 		if err := c.overload(ctx, l, &report); err != nil {
 			return err
 		}
-		c.say("%s: %.0f %% of it went on, %d requests taken and %d refused; looking for %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
+		c.say("%s: goodput is %.0f %% of the peak, %d requests accepted and %d refused; checking %d jobs", report.Store, 100*report.Ratio, report.Taken, report.Refused, each*len(l.all))
 		report.Troubles = append(l.troubles, f.troubles()...)
 		report.Findings = len(f.troubles()) + f.retireServers(time.Minute)
 		return report.weigh(ctx, s, l)
@@ -74,16 +74,16 @@ func Overload(ctx context.Context, c Config, each int) (report OverloadReport, e
 	return report, err
 }
 
-// overload measures the peak, what is left of it under overload, and what it is afterwards.
+// overload measures the throughput before, during and after the overload.
 func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) (err error) {
-	if _, err := l.calm(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // to warm up
+	if _, err := l.calm(ctx, report, max(time.Duration(c.Seconds)*time.Second/10, time.Second)); err != nil { // warm-up
 		return err
 	}
 	lasting := time.Duration(max(2, c.Seconds/4)) * time.Second
 	if report.Peak, err = l.calm(ctx, report, lasting); err != nil {
 		return err
 	}
-	c.say("%s: %.0f jobs a second from %d clients; now %d clients offer %d times that", report.Store, report.Peak, saneClients, manyClients, tenfold)
+	c.say("%s: %.0f jobs per second from %d clients; now %d clients send %d times that", report.Store, report.Peak, saneClients, manyClients, tenfold)
 	kept, err := l.hold(ctx)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *Config) overload(ctx context.Context, l *load, report *OverloadReport) 
 	return err
 }
 
-// calm is how many jobs a second are acknowledged to a sane number of clients.
+// calm measures how many jobs per second are acknowledged to a small number of clients.
 func (l *load) calm(ctx context.Context, report *OverloadReport, lasting time.Duration) (float64, error) {
 	err := l.offer(ctx, saneClients, 0, lasting)
 	report.Rude += l.rude
@@ -112,7 +112,7 @@ func (l *load) calm(ctx context.Context, report *OverloadReport, lasting time.Du
 
 func (l *load) goodput() float64 { return float64(l.each*len(l.taken)) / l.lasted.Seconds() }
 
-// weigh compares what is there with what was acknowledged: by number, as every request was answered, and one job of each request by name.
+// weigh compares the store with what was acknowledged: the number of jobs, and one job of each request by its id. Then it runs the integrity check.
 func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) error {
 	counts, err := s.Counts(ctx)
 	if err != nil {
@@ -126,18 +126,18 @@ func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) e
 	}
 	if r.Lost = max(0, l.each*len(l.all)-there); r.Lost > 0 || r.Rude == 0 && there != l.each*len(l.all) {
 		r.Findings++
-		r.Troubles = append(r.Troubles, fmt.Sprintf("%d jobs were acknowledged, and %d are there", l.each*len(l.all), there))
+		r.Troubles = append(r.Troubles, fmt.Sprintf("%d jobs were acknowledged, and %d are in the store", l.each*len(l.all), there))
 	}
 	for _, id := range l.all {
 		if _, err := s.Job(ctx, id); err != nil {
 			r.Lost++
-			r.Troubles = append(r.Troubles, fmt.Sprintf("job %s was acknowledged and is gone: %v", id, err))
+			r.Troubles = append(r.Troubles, fmt.Sprintf("job %s was acknowledged and cannot be read: %v", id, err))
 		}
 	}
 	findings, err := s.Audit(ctx)
 	for _, f := range findings {
 		r.Findings++
-		r.Troubles = append(r.Troubles, fmt.Sprintf("audit: %s: %s %s", f.Rule, f.Job, f.Detail))
+		r.Troubles = append(r.Troubles, fmt.Sprintf("integrity check: %s: %s %s", f.Rule, f.Job, f.Detail))
 	}
 	if r.Taken == 0 {
 		return errors.Join(err, errNothing)
@@ -145,7 +145,7 @@ func (r *OverloadReport) weigh(ctx context.Context, s holdfast.Store, l *load) e
 	return err
 }
 
-// A load is what clients offer one server, and what they were answered.
+// A load sends requests of many clients to one server and records the answers.
 type load struct {
 	address string
 	each    int
@@ -154,7 +154,7 @@ type load struct {
 	lasted  time.Duration
 
 	mu       sync.Mutex
-	all      []holdfast.ID // one of each request that was acknowledged since the beginning
+	all      []holdfast.ID // one job of each acknowledged request of the run
 	taken    []time.Duration
 	refused  []time.Duration
 	rude     int
@@ -166,12 +166,12 @@ func newLoad(address string, each int) *load {
 	return &load{address: address, each: each, body: []byte("[" + strings.Join(drafts, ",") + "]")}
 }
 
-// offer lets clients enqueue for a while: each as fast as it is answered, or all together so many times a second.
+// offer lets clients enqueue for a duration: each as fast as it is answered, or all together at a rate per second.
 func (l *load) offer(ctx context.Context, clients int, perSecond float64, lasting time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.asked.Store(0)
-	l.taken, l.refused, l.rude = nil, nil, 0 // what was acknowledged is never forgotten
+	l.taken, l.refused, l.rude = nil, nil, 0 // l.all is kept
 	lines := make([]*wire, 0, clients)
 	defer func() {
 		for _, w := range lines {
@@ -207,7 +207,7 @@ func (l *load) offer(ctx context.Context, clients int, perSecond float64, lastin
 	return nil
 }
 
-// one offers jobs once.
+// one sends one request.
 func (l *load) one(w *wire) {
 	var out api.BulkOut
 	l.asked.Add(1)
@@ -223,7 +223,7 @@ func (l *load) one(w *wire) {
 		l.refused = append(l.refused, took)
 	default:
 		if l.rude++; l.rude < 20 {
-			l.troubles = append(l.troubles, fmt.Sprintf("a client was answered with %d, to come back after %q, %v", status, after, err))
+			l.troubles = append(l.troubles, fmt.Sprintf("a client got status %d with Retry-After %q: %v", status, after, err))
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/failure/breaker"
 )
 
-// partProber is a worker whose jobs call something that a file says is down, or is a trap.
+// partProber is the role of a worker whose jobs call a simulated gateway. Files in the folder of the run say whether the gateway is down or hangs.
 const partProber = "prober"
 
 // A callScript is a job that calls the gateway of the run.
@@ -23,16 +23,16 @@ type callScript struct{}
 
 func (callScript) Kind() string { return "chaos.call" }
 
-// gatewayName is what the breaker of these runs guards.
+// gatewayName is the dependency of these jobs.
 const gatewayName = "chaos-gateway"
 
-// The files that say how the gateway is.
+// Files that set the state of the gateway.
 const (
 	gatewayDown = "gateway.down" // calls fail
 	gatewayTrap = "gateway.trap" // calls never return
 )
 
-// gatewayBreaker is quick to open and quick to probe.
+// gatewayBreaker opens and probes quickly.
 var gatewayBreaker = breaker.Config{Window: 4, MinCalls: 2, OpenFor: time.Second, OpenMax: 2 * time.Second, Probes: 1, Successes: 1, Ramp: time.Second}
 
 // probe runs an engine whose jobs call the gateway.
@@ -60,7 +60,7 @@ func probe(ctx context.Context, p part, r *recorder) error {
 	return e.Run(ctx)
 }
 
-// callJobs are jobs that call the gateway.
+// callJobs returns drafts of jobs that call the gateway.
 func callJobs(n int) []holdfast.Draft {
 	drafts := make([]holdfast.Draft, n)
 	for i := range drafts {

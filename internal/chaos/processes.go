@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// A process is one child of a run, alive or not.
+// A process is a child process of a run, running or ended.
 type process struct {
 	n     int
 	play  string
 	cmd   *exec.Cmd
-	stdin io.Closer     // open as long as the child shall live
+	stdin io.Closer     // the child ends when it is closed
 	gone  chan struct{} // closed when it has ended
-	asked bool          // it was told to end, one way or the other
+	asked bool          // the run has killed it or asked it to end
 }
 
 func (p *process) alive() bool {
@@ -32,24 +32,24 @@ func (p *process) alive() bool {
 }
 
 func (p *process) signal(s os.Signal) {
-	_ = p.cmd.Process.Signal(s) // it may have ended a moment ago, which is what the signal is about
+	_ = p.cmd.Process.Signal(s) // fails if the process has just ended, which is fine
 }
 
-// A fleet is every process a run has started so far. Its methods are for one goroutine.
+// A fleet holds every process that a run has started so far. It is not safe for concurrent use.
 type fleet struct {
-	command []string // runs this program as a child; a part follows
-	part    part     // what all parts have in common
+	command []string // runs this program as a child; the JSON of a part is added
+	part    part     // common to all processes
 	all     []*process
-	posts   []post // which are always manned
+	posts   []post // kept filled with a running process
 }
 
-// A post is a part that is given to a new process whenever its last one is gone.
+// A post is a role that always has one process: tend starts a new one when the last has ended.
 type post struct {
 	play   string
 	holder *process
 }
 
-// man opens so many posts for a part.
+// man starts a number of processes with a role, and a post for each.
 func (f *fleet) man(play string, posts int) error {
 	for range posts {
 		p, err := f.spawn(play)
@@ -66,26 +66,26 @@ func (f *fleet) spawn(play string) (*process, error) {
 	part.Play, part.N = play, len(f.all)
 	text, err := json.Marshal(part)
 	if err != nil {
-		return nil, fmt.Errorf("a part cannot be written down: %w", err)
+		return nil, fmt.Errorf("cannot encode the role of a child process: %w", err)
 	}
 	log, err := os.Create(f.logPath(part.N))
 	if err != nil {
-		return nil, fmt.Errorf("no log for a child process: %w", err)
+		return nil, fmt.Errorf("cannot create the log of a child process: %w", err)
 	}
 	defer log.Close()
 	cmd := exec.Command(f.command[0], append(slices.Clone(f.command[1:]), string(text))...)
 	cmd.Stdout, cmd.Stderr = log, log
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("no pipe to a child process: %w", err)
+		return nil, fmt.Errorf("cannot create a pipe to a child process: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("a child process does not start: %w", err)
+		return nil, fmt.Errorf("cannot start a child process: %w", err)
 	}
 	p := &process{n: part.N, play: play, cmd: cmd, stdin: stdin, gone: make(chan struct{})}
 	f.all = append(f.all, p)
 	go func() {
-		_ = cmd.Wait() // how it ended is read from the process state
+		_ = cmd.Wait() // the process state has the exit code
 		close(p.gone)
 	}()
 	return p, nil
@@ -95,7 +95,7 @@ func (f *fleet) logPath(n int) string {
 	return filepath.Join(f.part.Dir, fmt.Sprintf("%05d.log", n))
 }
 
-// tend gives every post whose process is gone, or was told to go, to a new one.
+// tend starts a new process for every post whose process has ended or was asked to end.
 func (f *fleet) tend() error {
 	for i := range f.posts {
 		if h := f.posts[i].holder; h.alive() && !h.asked {
@@ -110,7 +110,7 @@ func (f *fleet) tend() error {
 	return nil
 }
 
-// relieve gives the post of a process that lives on, but not as it should, to a new one.
+// relieve starts a new process for the post of one that is frozen. The frozen process stays in the fleet.
 func (f *fleet) relieve(old *process) error {
 	for i := range f.posts {
 		if f.posts[i].holder != old {
@@ -125,12 +125,12 @@ func (f *fleet) relieve(old *process) error {
 	return nil
 }
 
-// close withdraws the posts of a part, so that nobody follows.
+// close removes the posts of a role, so that its processes are not replaced.
 func (f *fleet) close(play string) {
 	f.posts = slices.DeleteFunc(f.posts, func(p post) bool { return p.play == play })
 }
 
-// retire asks every process of a part to end, waits, and tells how many did not and had to be killed.
+// retire asks every process of a role to end and waits. It kills those that have not ended in time and returns their number.
 func (f *fleet) retire(play string, patience time.Duration) int {
 	f.close(play)
 	for _, p := range f.all {
@@ -154,7 +154,7 @@ func (f *fleet) retire(play string, patience time.Duration) int {
 	return 0
 }
 
-// killAll leaves nobody of a part behind; of every part when play is empty.
+// killAll kills the processes of a role, or all processes if role is empty, and returns how many it killed.
 func (f *fleet) killAll(play string) int {
 	killed := 0
 	for _, p := range f.all {
@@ -169,7 +169,7 @@ func (f *fleet) killAll(play string) int {
 	return killed
 }
 
-// troubles tells of every process that ended by itself in a way no script asks for.
+// unexpectedExits describes every process that failed although neither the run nor a script ended it.
 func (f *fleet) troubles() []string {
 	var found []string
 	for _, p := range f.all {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// A wire is a client that costs next to nothing: it shares the machine with the server that it overloads. It is for one goroutine.
+// A wire is a minimal HTTP client. It needs little CPU, because it runs on the same machine as the server that it overloads. It is not safe for concurrent use.
 type wire struct {
 	address string
 	conn    net.Conn
@@ -31,7 +31,7 @@ func dialWire(ctx context.Context, address string) (*wire, error) {
 func (w *wire) dial(ctx context.Context) (err error) {
 	dialer := net.Dialer{Timeout: stuckAfter}
 	if w.conn, err = dialer.DialContext(ctx, "tcp", w.address); err != nil {
-		return fmt.Errorf("the server cannot be reached: %w", err)
+		return fmt.Errorf("cannot connect to the server: %w", err)
 	}
 	w.in = bufio.NewReader(w.conn)
 	return nil
@@ -43,7 +43,7 @@ func (w *wire) close() {
 	}
 }
 
-// post asks and waits for the answer, however long that takes.
+// post sends a request and waits for its answer, at most stuckAfter. It returns the status and the Retry-After header.
 func (w *wire) post(path string, body []byte, out any) (status int, after string, err error) {
 	if w.conn == nil {
 		if err := w.dial(context.Background()); err != nil {
@@ -76,7 +76,7 @@ func (w *wire) post(path string, body []byte, out any) (status int, after string
 	return answer.StatusCode, answer.Header.Get("Retry-After"), err
 }
 
-// A keeper is what workers saw that kept a lease while others overloaded the server.
+// A keeper runs workers that renew a lease during the overload, and records how that went.
 type keeper struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -88,7 +88,7 @@ type keeper struct {
 	troubles []string
 }
 
-// hold lets workers claim one job each and renew it again and again until they are stopped.
+// hold starts workers that claim one job each and renew its lease until they are stopped.
 func (l *load) hold(ctx context.Context) (*keeper, error) {
 	k := &keeper{}
 	ctx, k.cancel = context.WithCancel(ctx)
@@ -103,7 +103,7 @@ func (l *load) hold(ctx context.Context) (*keeper, error) {
 		if err != nil || len(out.Leases) != 1 {
 			k.stop()
 			w.close()
-			return nil, fmt.Errorf("a worker was answered with %d and %d jobs: %w", status, len(out.Leases), err)
+			return nil, fmt.Errorf("a claim got status %d and %d jobs: %w", status, len(out.Leases), err)
 		}
 		k.work.Go(func() {
 			defer w.close()
@@ -136,6 +136,6 @@ func (k *keeper) renew(w *wire, l api.Lease) {
 	k.renewals, k.slowest = k.renewals+1, max(k.slowest, took)
 	if err != nil || status != http.StatusOK || len(bad.Lost) > 0 {
 		k.failed++
-		k.troubles = append(k.troubles, fmt.Sprintf("a renewal was answered with %d, %v lost, %v", status, bad.Lost, err))
+		k.troubles = append(k.troubles, fmt.Sprintf("a renewal got status %d, %v lost: %v", status, bad.Lost, err))
 	}
 }

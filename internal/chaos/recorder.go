@@ -8,7 +8,7 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// A recorder stands between an engine and its store and writes down what one asked and the other answered.
+// A recorder is a store that records the engine's claims and settlements, and the answers of the store, in a journal.
 type recorder struct {
 	holdfast.Store
 	journal *journal
@@ -26,6 +26,7 @@ func (r *recorder) Expire(ctx context.Context, c holdfast.Claim) ([]holdfast.Lea
 	return r.handed(func() ([]holdfast.Lease, error) { return r.Store.Expire(ctx, c) })
 }
 
+// handed records the leases that a call returns.
 func (r *recorder) handed(ask func() ([]holdfast.Lease, error)) ([]holdfast.Lease, error) {
 	from := time.Now().UnixNano()
 	leases, err := ask()
@@ -38,7 +39,7 @@ func (r *recorder) handed(ask func() ([]holdfast.Lease, error)) ([]holdfast.Leas
 	return leases, err
 }
 
-// Settle writes every settlement down before it is sent: a worker killed in between has then said what it wanted.
+// Settle records every settlement before it sends it, so that the journal has it even if the worker is killed during the call.
 func (r *recorder) Settle(ctx context.Context, settlements []holdfast.Settlement) ([]error, error) {
 	from := time.Now().UnixNano()
 	lines := make([]line, 0, len(settlements))
@@ -58,6 +59,7 @@ func (r *recorder) Settle(ctx context.Context, settlements []holdfast.Settlement
 	return answers, err
 }
 
+// word is the journal's word for the answer to a settlement.
 func word(answer error) string {
 	switch {
 	case answer == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// partReporter is a worker as it is written in other languages: it claims over HTTP, and leaves to the server what follows from what it reports.
+// partReporter is the role of a worker as written in other languages: it claims over HTTP and reports outcomes, and the server decides what follows.
 const partReporter = "reporter"
 
 // A reportScript is a job for reporters.
@@ -21,10 +21,10 @@ type reportScript struct{ script }
 
 func (reportScript) Kind() string { return "chaos.report" }
 
-// reportQueue is where they are. Engines do not look there.
+// reportQueue is the queue of these jobs. Engines do not claim from it.
 const reportQueue = "reports"
 
-// A reporter works off jobs, one at a time.
+// A reporter runs jobs, one at a time.
 type reporter struct {
 	part    part
 	journal *journal
@@ -33,7 +33,7 @@ type reporter struct {
 	claimed int
 }
 
-// report works until ctx ends.
+// report runs a reporter until ctx ends.
 func report(ctx context.Context, p part, j *journal) error {
 	r := &reporter{part: p, journal: j, http: &http.Client{Transport: newTurns(p.Servers), Timeout: 10 * time.Second}, name: fmt.Sprintf("reporter-%d", p.N)}
 	for ctx.Err() == nil {
@@ -48,7 +48,7 @@ func report(ctx context.Context, p part, j *journal) error {
 	return nil
 }
 
-// ask sends one request and reads its answer.
+// ask sends one request and decodes its answer.
 func (r *reporter) ask(ctx context.Context, path string, in, out any) error {
 	text, err := api.Marshal(in)
 	if err != nil {
@@ -64,17 +64,17 @@ func (r *reporter) ask(ctx context.Context, path string, in, out any) error {
 		return err
 	}
 	defer answer.Body.Close()
-	said, err := io.ReadAll(answer.Body)
+	text, err = io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", answer.Status, said)
+		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	if err != nil {
 		return err
 	}
-	return api.UnmarshalLoose(said, out)
+	return api.UnmarshalLoose(text, out)
 }
 
-// claim asks once. Each claim has a name of its own.
+// claim claims up to four jobs. Each claim uses another worker name.
 func (r *reporter) claim(ctx context.Context) []api.Lease {
 	r.claimed++
 	few, from := 4, time.Now().UnixNano()
@@ -91,11 +91,11 @@ func (r *reporter) claim(ctx context.Context) []api.Lease {
 	return out.Leases
 }
 
-// work does what the script says and reports it until there is an answer. It renews first, as whoever works for long would.
+// work runs the script and reports its outcome until the server answers. It renews the lease first, as a long-running worker does.
 func (r *reporter) work(ctx context.Context, l api.Lease) {
 	var s script
 	if err := json.Unmarshal(l.Args, &s); err != nil {
-		return // it is somebody else's
+		return // not a job of this run
 	}
 	r.journal.write(line{Saw: sawStart, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, Generation: l.Generation, AsOf: l.AsOf, Do: s.Do})
 	var renew api.RenewIn
@@ -108,7 +108,7 @@ func (r *reporter) work(ctx context.Context, l api.Lease) {
 	o, to := r.outcome(ctx, l, s)
 	seen := line{Saw: sawIntent, From: time.Now().UnixNano(), Job: l.ID, Token: l.Token, To: to}
 	r.journal.write(seen)
-	if to == holdfast.Queued { // or that was its last failure: the policy knows
+	if to == holdfast.Queued { // the policy may also decide that this was the last attempt
 		last := seen
 		last.To = holdfast.Failed
 		r.journal.write(last)
@@ -126,7 +126,7 @@ func (r *reporter) work(ctx context.Context, l api.Lease) {
 	}
 }
 
-// outcome is what became of an attempt, and where that leads, if not to the end.
+// outcome returns the outcome of the attempt and the state that follows unless the policy gives up.
 func (r *reporter) outcome(ctx context.Context, l api.Lease, s script) (api.Outcome, holdfast.State) {
 	o := api.Outcome{Batch: l.Batch, Job: l.ID, Token: l.Token, Outcome: api.OutcomeComplete}
 	switch {

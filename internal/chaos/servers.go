@@ -18,20 +18,20 @@ import (
 	"github.com/holdfastdev/holdfast/api"
 )
 
-// partServer is a server; which of them follows.
+// partServer is the role of a server. Its number follows.
 const partServer = "server "
 
-// Serve serves as the command does, by the arguments of its command line, until ctx ends.
+// Serve runs 'holdfast serve' with these command-line arguments until ctx ends.
 type Serve func(ctx context.Context, args []string) error
 
-// far reports whether this process has servers between itself and the store.
+// far reports whether this process uses the store through servers.
 func (p part) far() bool { return len(p.Servers) > 0 && !strings.HasPrefix(p.Play, partServer) }
 
-// serve plays one of the servers.
+// serve runs one of the servers.
 func (p part) serve(ctx context.Context, serve Serve) error {
 	n, err := strconv.Atoi(strings.TrimPrefix(p.Play, partServer))
 	if err != nil || n < 0 || n >= len(p.Servers) || serve == nil {
-		return fmt.Errorf("%q cannot be played by this program: there are %d servers", p.Play, len(p.Servers))
+		return fmt.Errorf("this program cannot run the role %q: there are %d servers", p.Play, len(p.Servers))
 	}
 	return serve(ctx, []string{"serve", "--store", p.Store, "--listen", p.Servers[n], "--auth", "off", "--lease", p.Lease.String(), "--grace", "1s",
 		"--policy", filepath.Join(p.Dir, policyFile), "--log-level", "error"})
@@ -39,7 +39,7 @@ func (p part) serve(ctx context.Context, serve Serve) error {
 
 const policyFile = "policy.yaml"
 
-// farPolicy gives up on nobody who is innocent, whichever server takes a job over or judges it.
+// farPolicy never gives up a job because its workers were killed, whichever server reclaims it or decides about its outcome.
 const farPolicy = `defaults:
   max_attempts: 4
   max_crashes: 100000
@@ -47,7 +47,7 @@ const farPolicy = `defaults:
   crash_backoff: {shape: fixed, delay: 20ms}
 `
 
-// reach opens the store: itself, or by way of the servers.
+// reach opens the store directly, or through the servers.
 func (p part) reach(ctx context.Context) (holdfast.Store, error) {
 	if !p.far() {
 		return openPatiently(ctx, p.Store)
@@ -63,7 +63,7 @@ func (p part) client() (*api.Client, error) {
 	return api.Dial("http://"+p.Servers[0], api.Config{HTTP: &http.Client{Transport: newTurns(p.Servers)}})
 }
 
-// A turns asks one server after the other.
+// A turns is an HTTP transport that sends each request to the next server.
 type turns struct {
 	servers []string
 	next    atomic.Uint64
@@ -77,7 +77,7 @@ func newTurns(servers []string) *turns {
 	return &turns{servers: servers, way: way}
 }
 
-// RoundTrip asks the next one, whoever the address names.
+// RoundTrip sends the request to the next server instead of the host in its URL.
 func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Host = t.servers[t.next.Add(1)%uint64(len(t.servers))]
@@ -85,11 +85,11 @@ func (t *turns) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.way.RoundTrip(r)
 }
 
-// CloseIdleConnections lets go of them.
+// CloseIdleConnections closes the idle connections to all servers.
 func (t *turns) CloseIdleConnections() { t.way.CloseIdleConnections() }
 
-// findPorts finds addresses on loopback where servers can come back to. They are below those that systems give to whoever asks for any: a client might be
-// given a server's own while that is down.
+// findPorts finds free addresses on loopback that restarted servers can listen on again. The ports are below the ephemeral range: otherwise a client could get
+// the port of a server while that server is down.
 func findPorts(n int) (addresses []string, err error) {
 	for tries := 0; len(addresses) < n && tries < 1000; tries++ {
 		address := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(15_000))
@@ -98,22 +98,22 @@ func findPorts(n int) (addresses []string, err error) {
 			err = taken
 			continue
 		}
-		defer l.Close() // held until all are found, so that none is found twice
+		defer l.Close() // kept open until all are found, so that none is found twice
 		addresses = append(addresses, address)
 	}
 	if len(addresses) < n {
-		return nil, fmt.Errorf("no port for a server: %w", err)
+		return nil, fmt.Errorf("no free port for a server: %w", err)
 	}
 	return addresses, nil
 }
 
-// manServers starts the servers of a run, each at an address that it keeps.
+// manServers starts the servers of a run. Each keeps its address when it is restarted.
 func (f *fleet) manServers(ctx context.Context, n int) (err error) {
 	if f.part.Servers, err = findPorts(n); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(f.part.Dir, policyFile), []byte(farPolicy), 0o600); err != nil {
-		return fmt.Errorf("no policy for the servers: %w", err)
+		return fmt.Errorf("cannot write the policy of the servers: %w", err)
 	}
 	for i := range n {
 		if err := f.man(partServer+strconv.Itoa(i), 1); err != nil {
@@ -123,7 +123,7 @@ func (f *fleet) manServers(ctx context.Context, n int) (err error) {
 	return f.awaitServers(ctx)
 }
 
-// awaitServers waits until every server says that it is ready.
+// awaitServers waits until every server is ready.
 func (f *fleet) awaitServers(ctx context.Context) error {
 	ask := http.Client{Timeout: 10 * time.Second}
 	for i, address := range f.part.Servers {
@@ -137,14 +137,14 @@ func (f *fleet) awaitServers(ctx context.Context) error {
 				err = errors.New(answer.Status)
 			}
 			if ctx.Err() != nil || time.Now().After(deadline) {
-				return fmt.Errorf("server %d is not ready within %v: %w\n%s", i, stuckAfter, err, strings.Join(f.troubles(), "\n"))
+				return fmt.Errorf("server %d is not ready after %v: %w\n%s", i, stuckAfter, err, strings.Join(f.troubles(), "\n"))
 			}
 		}
 	}
 	return nil
 }
 
-// retireServers asks the servers to end.
+// retireServers asks the servers to end. It returns how many had to be killed.
 func (f *fleet) retireServers(patience time.Duration) (killed int) {
 	for i := range f.part.Servers {
 		killed += f.retire(partServer+strconv.Itoa(i), patience)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A kill is a worker that was ended without warning, and when.
+// A kill records which process was killed, and when.
 type kill struct {
 	process int
 	at      int64
 }
 
-// A storm is the time in which everything is done that can be done to a run.
+// A storm injects faults into the processes and the database of a run, and counts them.
 type storm struct {
 	fleet  *fleet
 	ground *ground
@@ -25,27 +25,27 @@ type storm struct {
 	kills   []kill
 	frozen  []frozen
 	nextBig time.Time
-	shaking chan shaken // what is being done to the ground, if anything
+	shaking chan shaken // receives the result of the database fault in progress; nil: none
 }
 
-// A shaken ground is what was done to it, and whether it let us.
+// A shaken is a finished database fault. err is not nil if the fault could not be injected.
 type shaken struct {
 	name string
 	err  error
 }
 
-// A frozen worker is stopped until its lease is long over, then let go on: it does not know that time has passed.
+// A frozen worker is stopped until its leases have expired, then continued: it does not notice that time has passed.
 type frozen struct {
 	process *process
 	wake    time.Time
-	end     time.Time // when it is killed after all
+	end     time.Time // when it is killed
 	awake   bool
 }
 
-// maxFrozen bounds how many workers stand still at once.
+// maxFrozen is the maximum number of frozen workers.
 const maxFrozen = 4
 
-// rage goes on until the time is over.
+// rage injects faults until the given time.
 func (s *storm) rage(ctx context.Context, until time.Time) error {
 	s.faults = map[string]int{}
 	s.nextBig = time.Now().Add(time.Second)
@@ -66,7 +66,7 @@ func (s *storm) rage(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// strike does one thing to one process, or now and then to the ground.
+// strike injects one fault into a process, and sometimes starts one in the database.
 func (s *storm) strike(ctx context.Context) error {
 	if time.Now().After(s.nextBig) {
 		s.nextBig = time.Now().Add(time.Second + time.Duration(s.random.IntN(2500))*time.Millisecond)
@@ -97,7 +97,7 @@ func (s *storm) strike(ctx context.Context) error {
 	return s.fleet.tend()
 }
 
-// pick chooses one of the posts of a part.
+// pick chooses a random process of a role that is running and was not asked to end.
 func (s *storm) pick(play string) *process {
 	var candidates []*process
 	for _, p := range s.fleet.posts {
@@ -125,7 +125,7 @@ func (s *storm) freeze(p *process) error {
 	return s.fleet.relieve(p)
 }
 
-// thaw lets frozen workers go on when their time has come, and ends them a while later.
+// thaw continues frozen workers when it is time, and kills them a while later.
 func (s *storm) thaw(now time.Time) {
 	s.frozen = slices.DeleteFunc(s.frozen, func(f frozen) bool {
 		if now.Before(f.end) {
@@ -143,7 +143,7 @@ func (s *storm) thaw(now time.Time) {
 	}
 }
 
-// heal lets everybody go on who stands still. What they still hold is theirs to settle or to lose.
+// heal continues all frozen workers and waits for the database fault in progress. The workers may still settle their jobs or find their leases lost.
 func (s *storm) heal() {
 	for _, f := range s.frozen {
 		f.process.signal(sigCont)
@@ -152,7 +152,7 @@ func (s *storm) heal() {
 	s.settle(true)
 }
 
-// shake begins to do something to the ground, unless it is being done to already. The rest of the storm goes on.
+// shake starts a database fault in the background, unless one is in progress.
 func (s *storm) shake(ctx context.Context) {
 	if s.shaking != nil {
 		return
@@ -164,8 +164,7 @@ func (s *storm) shake(ctx context.Context) {
 	go func(over chan<- shaken) { over <- shaken{name, faults[name](ctx)} }(s.shaking)
 }
 
-// settle counts what was done to the ground when it is over, and waits for that if it must. What the ground did not let us
-// do is counted apart.
+// settle counts the database fault in progress if it has finished; if must is true it waits for it. Faults that could not be injected are counted separately.
 func (s *storm) settle(must bool) {
 	if s.shaking == nil {
 		return

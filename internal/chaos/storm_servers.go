@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// strikeServers ends servers without warning and starts them again where they were, at moments of its own. Now and then one is asked to end, or stands
-// still for longer than a lease, and a worker is killed beside them.
+// strikeServers kills servers at random times and starts them again at their addresses. Sometimes it asks one to end, stops one for longer than a lease, or
+// kills a worker instead.
 func (s *storm) strikeServers(ctx context.Context) error {
 	if time.Now().Before(s.nextBig) {
 		return nil
@@ -18,14 +18,14 @@ func (s *storm) strikeServers(ctx context.Context) error {
 	case p == nil:
 	case roll < 75 || s.faults["sigkill_server"] == 0:
 		s.kill(p, "sigkill_server")
-		<-p.gone // its address is free
+		<-p.gone // now its address is free
 	case roll < 80:
 		s.faults["sigterm_server"]++
 		p.asked = true
 		p.signal(sigTerm)
 		select {
 		case <-p.gone:
-		case <-time.After(stuckAfter): // then it cannot be started again, which is found
+		case <-time.After(stuckAfter): // its address is still in use, so the restart fails, which is a finding
 		}
 	case roll < 86:
 		s.faults["sigstop_server"]++

@@ -10,23 +10,23 @@ import (
 	"github.com/holdfastdev/holdfast"
 )
 
-// Evidence is everything known about a run when it is over.
+// evidence is everything that is known about a run after its end: the journals and the content of the store.
 type evidence struct {
 	lines     []line
 	jobs      map[holdfast.ID]holdfast.Job
-	histories map[holdfast.ID]holdfast.History // of the jobs that had more than one attempt
+	histories map[holdfast.ID]holdfast.History // of jobs with more than one attempt
 	kills     []kill
 }
 
-// A verdict counts broken promises and says which.
+// A verdict counts violations of the guarantees and describes them.
 type verdict struct {
 	lost, duplicated, stale, early int
-	exceeded                       int           // moments at which more of a limited dependency were in workers' hands than may be
-	slowest                        time.Duration // from a kill to the next start of what the worker held
+	exceeded                       int           // times at which more jobs of the limited dependency were processing than allowed
+	slowest                        time.Duration // from the kill of a worker to the next start of a job that it was running
 	troubles                       []string
 }
 
-// A dossier is what all processes together saw of one job.
+// A dossier collects the journal lines of all processes about one job.
 type dossier struct {
 	id       holdfast.ID
 	claims   []line
@@ -35,18 +35,18 @@ type dossier struct {
 	answers  []line
 	receipts []line
 	cancels  int
-	retries  int // granted
-	doubtful int // manual retries whose answer nobody saw
+	retries  int // acknowledged manual retries
+	doubtful int // manual retries without an answer in the journals
 }
 
-// A deed is what a settlement wanted of a job.
+// A deed identifies a settlement.
 type deed struct {
 	job   holdfast.ID
 	token int
 	to    holdfast.State
 }
 
-// judge weighs the evidence. It trusts the journals; the store's own word is what is on trial.
+// judge verifies the evidence. It trusts the journals and checks the store against them.
 func judge(e evidence) verdict {
 	var v verdict
 	dossiers := collect(e.lines)
@@ -63,7 +63,7 @@ func judge(e evidence) verdict {
 		v.kept(job, d, e.histories[id])
 	}
 	for id, job := range e.jobs {
-		if dossiers[id] == nil { // nobody ever heard of it: its producer was killed before it could say so, and then it was cancelled by nobody
+		if dossiers[id] == nil { // in no journal: its producer was killed before it could record the job, so no process has cancelled it
 			v.ended(job, &dossier{id: id})
 		}
 	}
@@ -73,6 +73,7 @@ func judge(e evidence) verdict {
 	return v
 }
 
+// accuse counts and describes a violation if broken is true.
 func (v *verdict) accuse(count *int, broken bool, format string, args ...any) {
 	if broken {
 		*count++
@@ -119,7 +120,7 @@ func (d *dossier) add(l line) {
 	}
 }
 
-// ended: everything has ended, and as its script says, unless a person asked for another end.
+// ended checks that the job has ended as its script says, unless it was cancelled, and that every acknowledged manual retry started a generation.
 func (v *verdict) ended(job holdfast.Job, d *dossier) {
 	var s script
 	readable := json.Unmarshal(job.Args, &s) == nil
@@ -127,42 +128,43 @@ func (v *verdict) ended(job holdfast.Job, d *dossier) {
 	case !job.State.Terminal():
 		v.accuse(&v.lost, true, "job %s never ended: it is %s under token %d", job.ID, job.State, job.Token)
 	case d.cancels > 0:
-		v.accuse(&v.lost, job.State != holdfast.Cancelled, "job %s was to be cancelled, that was granted, and it ended %s", job.ID, job.State)
-	case job.State == holdfast.Cancelled: // granted to a producer that was killed before it could say so
+		v.accuse(&v.lost, job.State != holdfast.Cancelled, "the cancellation of job %s was acknowledged, and the job ended %s", job.ID, job.State)
+	case job.State == holdfast.Cancelled: // the producer was killed before it could record the acknowledgement
 	case readable:
-		v.accuse(&v.lost, job.State != ending(s.Do), "job %s does %q and ended %s", job.ID, s.Do, job.State)
+		v.accuse(&v.lost, job.State != ending(s.Do), "job %s has the script %q and ended %s", job.ID, s.Do, job.State)
 	}
 	grown := job.Generation - 1
-	v.accuse(&v.lost, grown < d.retries || grown > d.retries+max(0, d.doubtful), "job %s is of generation %d after %d manual retries", job.ID, job.Generation, d.retries)
+	v.accuse(&v.lost, grown < d.retries || grown > d.retries+max(0, d.doubtful), "job %s is in generation %d after %d manual retries", job.ID, job.Generation, d.retries)
 }
 
-// settledOnce: one terminal transition per generation, asked for by a holder, and it is the one the store shows.
+// settledOnce checks that a token was given out once, that each generation has one terminal transition, requested by a worker that held the job, and that the
+// store shows the same.
 func (v *verdict) settledOnce(job holdfast.Job, d *dossier) {
 	handed := map[int]line{}
 	for _, c := range d.claims {
 		before, twice := handed[c.Token]
-		v.accuse(&v.duplicated, twice, "job %s was handed out twice under token %d, to processes %d and %d", job.ID, c.Token, before.process, c.process)
+		v.accuse(&v.duplicated, twice, "job %s was claimed twice with token %d, by processes %d and %d", job.ID, c.Token, before.process, c.process)
 		handed[c.Token] = c
 	}
-	ends := map[int]int{} // generation to the token that ended it
+	ends := map[int]int{} // token of the terminal transition, by generation
 	for _, a := range d.answers {
 		if a.Answer != applied || !a.To.Terminal() {
 			continue
 		}
 		generation := handed[a.Token].Generation
 		other, twice := ends[generation]
-		v.accuse(&v.duplicated, twice && other != a.Token, "job %s ended twice in generation %d, under tokens %d and %d", job.ID, generation, other, a.Token)
+		v.accuse(&v.duplicated, twice && other != a.Token, "job %s ended twice in generation %d, with tokens %d and %d", job.ID, generation, other, a.Token)
 		ends[generation] = a.Token
 	}
 	token, told := ends[job.Generation]
-	v.accuse(&v.duplicated, told && job.State.Terminal() && token != job.Token, "job %s ended under token %d, and the store shows token %d", job.ID, token, job.Token)
+	v.accuse(&v.duplicated, told && job.State.Terminal() && token != job.Token, "job %s ended with token %d, and the store shows token %d", job.ID, token, job.Token)
 	if job.State == holdfast.Complete || job.State == holdfast.Failed {
 		_, asked := d.intents[deed{job.ID, job.Token, job.State}]
-		v.accuse(&v.stale, !asked, "job %s ended %s under token %d, which nobody asked for", job.ID, job.State, job.Token)
+		v.accuse(&v.stale, !asked, "job %s ended %s with token %d, and no process sent that settlement", job.ID, job.State, job.Token)
 	}
 }
 
-// fencedOff: no settlement was applied whose job somebody else had been handed before it was sent.
+// fencedOff checks that no settlement was applied that was sent after another process had claimed the job.
 func (v *verdict) fencedOff(d *dossier) {
 	for _, a := range d.answers {
 		if a.Answer != applied {
@@ -170,25 +172,25 @@ func (v *verdict) fencedOff(d *dossier) {
 		}
 		sent := d.intents[deed{d.id, a.Token, a.To}].From
 		late := slices.ContainsFunc(d.claims, func(c line) bool { return c.Token > a.Token && c.Till < sent })
-		v.accuse(&v.stale, late, "job %s was settled as %s under token %d after somebody else had been handed it", d.id, a.To, a.Token)
+		v.accuse(&v.stale, late, "job %s was settled as %s with token %d after another process had claimed it", d.id, a.To, a.Token)
 	}
 }
 
-// inTime: nobody was handed a job before its time, by the store's own clock.
+// inTime checks that no job was claimed before it was due, by the store's clock.
 func (v *verdict) inTime(job holdfast.Job, d *dossier, h holdfast.History) {
 	for _, c := range d.claims {
 		for _, r := range d.receipts {
 			due := job.CreatedAt.Add(r.Delay)
-			v.accuse(&v.early, !r.Existing && c.AsOf.Before(due), "job %s was due at %v and handed out at %v", job.ID, due, c.AsOf)
+			v.accuse(&v.early, !r.Existing && c.AsOf.Before(due), "job %s was due at %v and claimed at %v", job.ID, due, c.AsOf)
 		}
 		for _, a := range h.Attempts {
 			early := !a.Late && a.Token < c.Token && a.Generation == c.Generation && c.AsOf.Before(a.DueAt)
-			v.accuse(&v.early, early, "job %s was to be tried again at %v and was handed out at %v", job.ID, a.DueAt, c.AsOf)
+			v.accuse(&v.early, early, "the retry of job %s was due at %v and claimed at %v", job.ID, a.DueAt, c.AsOf)
 		}
 	}
 }
 
-// kept: what a holder was told is applied is on record, with the delay it asked for.
+// kept checks that every acknowledged settlement that returned a job to its queue is in the job's history, with the requested delay.
 func (v *verdict) kept(job holdfast.Job, d *dossier, h holdfast.History) {
 	for _, a := range d.answers {
 		if a.Answer != applied || a.To != holdfast.Queued {
@@ -196,16 +198,16 @@ func (v *verdict) kept(job holdfast.Job, d *dossier, h holdfast.History) {
 		}
 		i := slices.IndexFunc(h.Attempts, func(r holdfast.Attempt) bool { return r.Token == a.Token && !r.Late })
 		if i < 0 {
-			v.accuse(&v.lost, true, "job %s was sent back under token %d, that was acknowledged, and there is no record of it", job.ID, a.Token)
+			v.accuse(&v.lost, true, "the return of job %s to its queue with token %d was acknowledged, and its history has no record of it", job.ID, a.Token)
 			continue
 		}
 		r := h.Attempts[i]
 		short := r.To == holdfast.Queued && r.DueAt.Sub(r.EndedAt) < a.Delay.Truncate(time.Microsecond)
-		v.accuse(&v.early, short, "job %s asked to wait %v under token %d and was given %v", job.ID, a.Delay, a.Token, r.DueAt.Sub(r.EndedAt))
+		v.accuse(&v.early, short, "job %s requested a delay of %v with token %d and got %v", job.ID, a.Delay, a.Token, r.DueAt.Sub(r.EndedAt))
 	}
 }
 
-// keysHeldOnce: of the jobs of one owner and kind with one unique key, each was made after the one before it had ended.
+// keysHeldOnce checks that of the jobs with the same owner, kind and unique key, each was created after the one before had ended.
 func (v *verdict) keysHeldOnce(jobs map[holdfast.ID]holdfast.Job) {
 	holders := map[string][]holdfast.Job{}
 	for _, job := range jobs {
@@ -219,12 +221,13 @@ func (v *verdict) keysHeldOnce(jobs map[holdfast.ID]holdfast.Job) {
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.FinishedAt.Compare(b.FinishedAt))
 		})
 		for i := 1; i < len(list); i++ {
-			v.accuse(&v.duplicated, list[i].CreatedAt.Before(list[i-1].FinishedAt), "jobs %s and %s held the key %q at once", list[i-1].ID, list[i].ID, name)
+			v.accuse(&v.duplicated, list[i].CreatedAt.Before(list[i-1].FinishedAt), "jobs %s and %s held the key %q at the same time", list[i-1].ID, list[i].ID, name)
 		}
 	}
 }
 
-// slowestReclaim is the longest time from the kill of a worker to the next start of one of the jobs it had started.
+// slowestReclaim returns the longest time from the kill of a worker to the next start of one of its jobs. It ignores jobs of the limited dependency, because
+// they also wait for the limit.
 func slowestReclaim(lines []line, kills []kill) time.Duration {
 	killed := map[int]int64{}
 	for _, k := range kills {
@@ -232,7 +235,7 @@ func slowestReclaim(lines []line, kills []kill) time.Duration {
 	}
 	starts := map[holdfast.ID][]line{}
 	settled := map[deed]bool{}
-	waits := map[holdfast.ID]bool{} // for a limit, too
+	waits := map[holdfast.ID]bool{} // jobs that also wait for the limit
 	for _, l := range lines {
 		switch {
 		case l.Dependency == scarce:
@@ -243,7 +246,7 @@ func slowestReclaim(lines []line, kills []kill) time.Duration {
 			settled[deed{l.Job, l.Token, ""}] = true
 		}
 	}
-	first := map[int]time.Duration{} // of each killed process
+	first := map[int]time.Duration{} // time to the first restarted job, by killed process
 	for id, list := range starts {
 		if waits[id] {
 			continue
